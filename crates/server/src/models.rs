@@ -14,6 +14,7 @@ use galatea_serving::Core;
 use galatea_serving::backend::builtin;
 use galatea_serving::backend::graph::GraphBackend;
 use galatea_serving::backend::llm::{EngineArguments, LlmBackend, LoadModel, Residency};
+use galatea_serving::backend::python::PythonBackend;
 use galatea_serving::backend::{Backend, Checkpoint};
 use galatea_serving::model_cache::ModelCache;
 use galatea_serving::repository::ModelId;
@@ -116,7 +117,8 @@ pub fn backends_with(
     let onnx = onnx.with_power(Arc::new(power::of_model));
     let onnx: Arc<dyn Backend> = Arc::new(onnx.with_cache(cache));
     let llm = LlmBackend::within(&checkpoints(defaults, profiler), &Residency::new(limit));
-    [onnx, core_ml].into_iter().chain(llm).chain(builtin::all()).collect()
+    let python: Arc<dyn Backend> = Arc::new(PythonBackend::default());
+    [onnx, core_ml, python].into_iter().chain(llm).chain(builtin::all()).collect()
 }
 
 /// What loads checkpoints of language models and encoders.

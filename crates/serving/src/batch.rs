@@ -76,16 +76,20 @@ pub fn gather(config: &ModelConfig, requests: &[ActiveRequest]) -> Result<NamedT
 }
 
 /// One request's share of an input.
-struct Part<'a> {
-    input: &'a InputTensor,
+pub(crate) struct Part<'a> {
+    pub(crate) input: &'a InputTensor,
     /// Batch items; `None` for models that do not batch.
-    rows: Option<usize>,
+    pub(crate) rows: Option<usize>,
     /// Dimensions that the model sees, without the batch dimension.
-    dims: Vec<usize>,
+    pub(crate) dims: Vec<usize>,
 }
 
 impl<'a> Part<'a> {
-    fn of(config: &ModelConfig, request: &'a ActiveRequest, wanted: &ModelInput) -> Option<Self> {
+    pub(crate) fn of(
+        config: &ModelConfig,
+        request: &'a ActiveRequest,
+        wanted: &ModelInput,
+    ) -> Option<Self> {
         let input = request.request.inputs.iter().find(|input| input.name == wanted.name)?;
         let batching = config.max_batch_size > 0 && !wanted.is_shape_tensor;
         let given: Vec<usize> = input
@@ -300,7 +304,7 @@ impl Share<'_> {
                 continue;
             }
             let share = match &output.reshape {
-                Some(reshape) => self.reshaped(&share, &reshape.shape, &output.dims)?,
+                Some(reshape) => reshaped(self.config, &share, &reshape.shape, &output.dims)?,
                 None => share,
             };
             shares.push(OutputTensor { name: output.name.clone(), tensor: share });
@@ -339,20 +343,25 @@ impl Share<'_> {
         let shape: Vec<usize> = part.rows.into_iter().chain(part.dims.iter().copied()).collect();
         Ok(share.reshape(&shape)?)
     }
+}
 
-    /// From the shape that the model gives to the one that the client sees.
-    fn reshaped(&self, share: &Tensor, from: &[i64], to: &[i64]) -> Result<Tensor, Error> {
-        let batch = usize::from(self.config.max_batch_size > 0);
-        let given = share.shape().get(batch..).unwrap_or_default();
-        let dims = substitute(from, given, to);
-        let shape: Vec<usize> = share.shape().iter().take(batch).copied().chain(dims).collect();
-        share.reshape(&shape).map_err(|error| {
-            Error::internal(format!(
-                "an output cannot be given the shape {}: {error}",
-                shape_text(to)
-            ))
-        })
-    }
+/// A tensor with the shape that the client sees, where the model gives it another one.
+///
+/// # Errors
+/// When the model's shape has not as many elements.
+pub(crate) fn reshaped(
+    config: &ModelConfig,
+    share: &Tensor,
+    from: &[i64],
+    to: &[i64],
+) -> Result<Tensor, Error> {
+    let batch = usize::from(config.max_batch_size > 0);
+    let given = share.shape().get(batch..).unwrap_or_default();
+    let dims = substitute(from, given, to);
+    let shape: Vec<usize> = share.shape().iter().take(batch).copied().chain(dims).collect();
+    share.reshape(&shape).map_err(|error| {
+        Error::internal(format!("an output cannot be given the shape {}: {error}", shape_text(to)))
+    })
 }
 
 #[cfg(test)]

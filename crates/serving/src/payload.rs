@@ -268,6 +268,18 @@ impl ActiveRequest {
         self.answer(result);
     }
 
+    /// Gives the last response of a decoupled model, with what else it says.
+    pub fn finish_as(mut self, answer: ModelAnswer) {
+        match answer.result {
+            Ok(outputs) => self.answer_with(outputs, answer.parameters),
+            Err(error) if answer.deliberate => {
+                self.count_end(None);
+                self.send_final(Err(error));
+            }
+            Err(error) => self.answer(Err(error)),
+        }
+    }
+
     /// Counts the next response in the statistics of responses by index: `from` is when its making began, `made` when
     /// the model had run for it.
     pub fn count_response(&self, kind: ResponseKind, from: Instant, made: Instant) {
@@ -421,6 +433,29 @@ impl fmt::Debug for ActiveRequest {
     }
 }
 
+/// What a model answers to one request of a batch.
+#[derive(Debug)]
+pub struct ModelAnswer {
+    /// Outputs or an error.
+    pub result: Result<Vec<OutputTensor>, Error>,
+    /// Parameters of the response, where it has outputs.
+    pub parameters: Vec<(String, ParameterValue)>,
+    /// Whether an error is what the model had to say, so that the request counts as one that succeeded.
+    pub deliberate: bool,
+}
+
+impl ModelAnswer {
+    fn failure(&self) -> Option<&Error> {
+        self.result.as_ref().err().filter(|_| !self.deliberate)
+    }
+}
+
+impl From<Result<Vec<OutputTensor>, Error>> for ModelAnswer {
+    fn from(result: Result<Vec<OutputTensor>, Error>) -> Self {
+        Self { result, parameters: Vec::new(), deliberate: false }
+    }
+}
+
 /// A batch to execute. Dropping it without [`complete`](Self::complete) answers INTERNAL to all its requests.
 #[derive(Debug)]
 pub struct Payload {
@@ -493,8 +528,13 @@ impl Payload {
 
     /// Answers every request with the result at its position and counts the execution. Requests beyond the results
     /// are answered INTERNAL.
-    pub fn complete(mut self, results: Vec<Result<Vec<OutputTensor>, Error>>) {
-        self.finish(results);
+    pub fn complete(self, results: Vec<Result<Vec<OutputTensor>, Error>>) {
+        self.complete_with(results.into_iter().map(ModelAnswer::from).collect());
+    }
+
+    /// As [`complete`](Self::complete), with what else a model says of its answers.
+    pub fn complete_with(mut self, answers: Vec<ModelAnswer>) {
+        self.finish(answers);
     }
 
     /// Answers every request with the same error.
@@ -533,7 +573,7 @@ impl Payload {
         }
     }
 
-    fn finish(&mut self, results: Vec<Result<Vec<OutputTensor>, Error>>) {
+    fn finish(&mut self, results: Vec<ModelAnswer>) {
         let requests = std::mem::take(&mut self.requests);
         if requests.is_empty() {
             return;
@@ -547,17 +587,18 @@ impl Payload {
             .into_iter()
             .map(|request| {
                 let missing = || {
-                    Err(Error::internal(format!("model '{}' gave no result", self.context.name)))
+                    let text = format!("model '{}' gave no result", self.context.name);
+                    ModelAnswer::from(Err(Error::internal(text)))
                 };
-                let result = results.next().unwrap_or_else(missing);
-                (request, result)
+                let answer = results.next().unwrap_or_else(missing);
+                (request, answer)
             })
             .collect();
         let outcomes: Vec<RequestOutcome> = answers
             .iter()
-            .map(|(request, result)| RequestOutcome {
+            .map(|(request, answer)| RequestOutcome {
                 filler: request.is_filler(),
-                failure: result.as_ref().err().map(|error| request.failure_of(error)),
+                failure: answer.failure().map(|error| request.failure_of(error)),
                 batch_size: request.batch_size,
                 queue: self.started.saturating_duration_since(request.arrived),
                 total: end.saturating_duration_since(request.arrived),
@@ -566,11 +607,14 @@ impl Payload {
         // Counted before the answers leave, so that a client that asks right after its answer finds it counted.
         let times = self.times(end);
         self.context.statistics.execution(times, &outcomes, now_ms());
-        for ((request, result), outcome) in answers.into_iter().zip(outcomes) {
+        for ((request, answer), outcome) in answers.into_iter().zip(outcomes) {
             if let Some(stages) = &request.request.stages {
                 stages.add(outcome.queue, times);
             }
-            request.answer(result);
+            match answer.result {
+                Ok(outputs) => request.answer_with(outputs, answer.parameters),
+                Err(error) => request.answer(Err(error)),
+            }
         }
     }
 }
@@ -582,7 +626,8 @@ impl Drop for Payload {
         }
         let why = if std::thread::panicking() { "panicked" } else { "ended without an answer" };
         let text = format!("the execution of model '{}' {why}", self.context.name);
-        let results = self.requests.iter().map(|_| Err(Error::internal(text.clone()))).collect();
+        let failed = |_| ModelAnswer::from(Err(Error::internal(text.clone())));
+        let results = self.requests.iter().map(failed).collect();
         self.finish(results);
     }
 }

@@ -6,6 +6,7 @@
 pub mod builtin;
 pub mod graph;
 pub mod llm;
+pub mod python;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -20,7 +21,7 @@ use galatea_tensor::DataType;
 use self::llm::Resident;
 use crate::config::{MetalConfig, ModelConfig};
 use crate::error::Error;
-pub use crate::payload::{ActiveRequest, ExecutionContext, Payload};
+pub use crate::payload::{ActiveRequest, ExecutionContext, ModelAnswer, Payload};
 
 /// What a backend is given to load one version of a model.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub struct ModelFiles {
     pub settings: BTreeMap<String, String>,
     /// What is asked of the units of the machine.
     pub metal: Arc<MetalConfig>,
+    /// Whether the configuration may be completed from the model.
+    pub auto_complete: bool,
 }
 
 impl ModelFiles {
@@ -189,6 +192,11 @@ pub trait Model: Send + Sync {
     /// Inputs and outputs that the model has by itself, to complete and to check the configuration; `None` for models
     /// that take what the configuration says.
     fn io(&self) -> Option<&ModelIo>;
+
+    /// The configuration as the model itself completes it; `None` where it has nothing to say.
+    fn completed_config(&self) -> Option<&ModelConfig> {
+        None
+    }
 
     /// The labels of outputs that classify, by output, where the model brings them.
     fn labels(&self) -> BTreeMap<String, Vec<String>> {

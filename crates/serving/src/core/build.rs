@@ -80,6 +80,7 @@ impl Core {
             config: Arc::new(config.clone()),
             settings: self.settings(backend.name()),
             metal: Arc::new(metal),
+            auto_complete: self.options.auto_complete,
         })
     }
 
@@ -103,6 +104,10 @@ impl Core {
         let metal = &files.metal;
         let default_max_batch_size = metal.completed_batch(max_batch_size(&files.settings)?);
         let model = backend.load(&files)?;
+        if let Some(completed) = model.completed_config() {
+            config.clone_from(completed);
+            config::validate(&config)?;
+        }
         if let Some(io) = model.io() {
             config::complete(&mut config, io, self.options.auto_complete, default_max_batch_size)?;
         }

@@ -22,6 +22,7 @@ fn files(config: &str) -> ModelFiles {
         config: Arc::new(config),
         settings: std::collections::BTreeMap::new(),
         metal: Arc::default(),
+        auto_complete: true,
     }
 }
 

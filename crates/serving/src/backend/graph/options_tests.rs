@@ -130,6 +130,7 @@ fn files(config: ModelConfig) -> ModelFiles {
         version_dir: PathBuf::new(),
         settings: BTreeMap::new(),
         metal: Arc::default(),
+        auto_complete: true,
     }
 }
 

@@ -1,0 +1,52 @@
+//! The backend's own Python files, which are part of the program.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tempfile::TempDir;
+
+/// What a worker runs.
+pub(super) const WORKER: &str = "galatea_worker.py";
+
+macro_rules! file {
+    ($name:literal) => {
+        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/backend/", $name)))
+    };
+}
+
+/// Name and text.
+const FILES: &[(&str, &str)] = &[
+    file!("galatea_blocks.py"),
+    file!("galatea_channel.py"),
+    file!("galatea_model_config.py"),
+    file!("galatea_requests.py"),
+    file!("galatea_tensors.py"),
+    file!("galatea_worker.py"),
+    file!("triton_python_backend_utils.py"),
+];
+
+/// A folder of this process with the files, made when the first model is loaded. It goes with the last that has it.
+#[derive(Debug, Default)]
+pub(super) struct Folder(Mutex<Option<Arc<TempDir>>>);
+
+impl Folder {
+    /// The folder.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn get(&self) -> io::Result<Arc<TempDir>> {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = &*made {
+            return Ok(Arc::clone(made));
+        }
+        let folder = tempfile::Builder::new().prefix("galatea-python-").tempdir()?;
+        write(folder.path())?;
+        Ok(Arc::clone(made.insert(Arc::new(folder))))
+    }
+}
+
+fn write(folder: &Path) -> io::Result<()> {
+    FILES.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
+}

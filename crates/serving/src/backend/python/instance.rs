@@ -1,0 +1,461 @@
+//! Instances: a worker each, which is started anew when it ends.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::blocks::{Flags, Given, Slot, Theirs};
+use super::request::{self, Sent};
+use super::response::{self, Memory};
+use super::worker::{Lost, Process, Reader, Started};
+use super::{Made, wire};
+use crate::backend::ModelInstance;
+use crate::config::ModelConfig;
+use crate::error::Error;
+use crate::payload::{ActiveRequest, ModelAnswer, Payload};
+
+/// A place on the page of flags for a request, on which a client that leaves is marked.
+fn watched(flags: &Arc<Flags>, request: &ActiveRequest) -> Arc<Slot> {
+    let slot = flags.slot();
+    // The place is somebody else's when the request is done.
+    let left = Arc::downgrade(&slot);
+    request.request.cancel.on_cancel(move || {
+        if let Some(slot) = left.upgrade() {
+            slot.cancel();
+        }
+    });
+    slot
+}
+
+/// What the requests of an execution are told that did not come to its end.
+fn lost(instance: &str, lost: &Lost) -> Error {
+    let why = match lost {
+        Lost::Ended(why) => {
+            tracing::error!(%instance, "a worker is lost: {why}");
+            format!("Stub process '{instance}' is not healthy.")
+        }
+        Lost::Late => {
+            tracing::error!(%instance, "a worker was ended: an execution took too long");
+            format!("Stub process '{instance}' did not answer in time and was ended.")
+        }
+    };
+    failed(instance, &why)
+}
+
+fn failed(instance: &str, why: &str) -> Error {
+    let text = format!("Failed to process the request(s) for model '{instance}', message: {why}");
+    Error::internal(text)
+}
+
+/// An instance of a model whose requests have one answer each: its thread sends a batch and reads what comes of it.
+#[derive(Debug)]
+pub(super) struct PlainInstance {
+    made: Arc<Made>,
+    args: serde_json::Value,
+    name: String,
+    worker: Option<PlainWorker>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct PlainWorker {
+    process: Arc<Process>,
+    reader: Reader,
+    flags: Arc<Flags>,
+    given: Given,
+    theirs: Theirs,
+}
+
+impl PlainInstance {
+    pub(super) fn new(
+        made: &Arc<Made>,
+        name: &str,
+        args: serde_json::Value,
+    ) -> Result<Self, Error> {
+        let (made, name) = (Arc::clone(made), name.to_owned());
+        let mut instance = Self { made, args, name, worker: None, next: 1 };
+        instance.start()?;
+        Ok(instance)
+    }
+
+    fn start(&mut self) -> Result<(), Error> {
+        let Started { process, reader, flags, prefix } = self.made.start().instance(&self.args)?;
+        let given = Given::new(&flags, &prefix, self.made.settings.least);
+        let theirs = Theirs::new(&flags, &prefix);
+        self.worker = Some(PlainWorker { process, reader, flags, given, theirs });
+        Ok(())
+    }
+
+    /// Sends the batch and reads its answers.
+    fn run(&mut self, payload: &mut Payload) -> Result<Vec<ModelAnswer>, Failure> {
+        if self.worker.is_none() {
+            self.start().map_err(Failure::Batch)?;
+        }
+        let Some(worker) = &mut self.worker else {
+            return Err(Failure::Batch(failed(&self.name, "there is no worker")));
+        };
+        let count = payload.requests().len();
+        let first = self.next;
+        self.next += u64::try_from(count).unwrap_or(1);
+        worker.theirs.sweep();
+        let slots: Vec<Arc<Slot>> =
+            payload.requests().iter().map(|request| watched(&worker.flags, request)).collect();
+        let numbered = payload.requests().iter().zip(&slots).zip(first..);
+        let sent: Vec<Sent<'_>> = numbered
+            .map(|((request, slot), number)| Sent { number, slot: slot.number, request })
+            .collect();
+        let message = request::encode(&mut worker.given, first, &sent).map_err(Failure::Batch)?;
+        payload.mark_inputs_ready();
+        let deadline = self.made.settings.execution.map(|limit| Instant::now() + limit);
+        let config = Arc::clone(&payload.context().config);
+        let sent = worker.process.send(&message).map_err(|error| Lost::Ended(error.to_string()));
+        let answers =
+            sent.and_then(|()| worker.answers(&config, &self.name, first, count, deadline));
+        answers.map_err(|why| Failure::Worker(lost(&self.name, &why)))
+    }
+}
+
+/// Why a batch has no answers.
+enum Failure {
+    /// Something about the batch.
+    Batch(Error),
+    /// The worker is lost.
+    Worker(Error),
+}
+
+impl PlainWorker {
+    /// Reads until the execution is done.
+    fn answers(
+        &mut self,
+        config: &ModelConfig,
+        instance: &str,
+        first: u64,
+        count: usize,
+        deadline: Option<Instant>,
+    ) -> Result<Vec<ModelAnswer>, Lost> {
+        let mut all: Vec<Option<ModelAnswer>> =
+            std::iter::repeat_with(|| None).take(count).collect();
+        loop {
+            let message = self.reader.next(deadline)?;
+            let kind = message.first().copied();
+            if !matches!(kind, Some(wire::DONE | wire::RESPONSE)) {
+                return Err(Lost::Ended(format!("it sends a message of kind {kind:?}")));
+            }
+            let found = wire::Answers::read(message)?;
+            let updated = self.theirs.update(&found.closed, &found.opened);
+            updated.map_err(|error| Lost::Ended(error.to_string()))?;
+            let small = found.small;
+            let mut memory = Memory { small, given: &self.given, theirs: &mut self.theirs };
+            for answer in found.answers {
+                let at = answer.request.checked_sub(first).and_then(|at| usize::try_from(at).ok());
+                let slot = at.and_then(|at| all.get_mut(at));
+                let slot = slot.ok_or_else(|| {
+                    Lost::Ended(format!("it answers request {}, which it has not", answer.request))
+                })?;
+                *slot = Some(match answer.response {
+                    Some(response) => response::decode(config, response, &mut memory),
+                    None => ModelAnswer::from(Err(failed(instance, "it has no response"))),
+                });
+            }
+            if kind == Some(wire::DONE) {
+                self.given.opened();
+                let why = found.failure.unwrap_or_else(|| "it has no response".to_owned());
+                let missing = || ModelAnswer::from(Err(failed(instance, &why)));
+                return Ok(all.into_iter().map(|one| one.unwrap_or_else(missing)).collect());
+            }
+        }
+    }
+}
+
+impl ModelInstance for PlainInstance {
+    fn execute(&mut self, mut payload: Payload) {
+        let answers = self.run(&mut payload);
+        payload.mark_model_done();
+        match answers {
+            Ok(answers) => payload.complete_with(answers),
+            Err(Failure::Batch(error)) => payload.fail(&error),
+            Err(Failure::Worker(error)) => {
+                if let Some(worker) = self.worker.take() {
+                    worker.process.kill();
+                }
+                payload.fail(&error);
+                // The next request need not wait for it.
+                if let Err(error) = self.start() {
+                    tracing::error!(instance = %self.name, "{error}");
+                }
+            }
+        }
+    }
+}
+
+impl Drop for PlainInstance {
+    fn drop(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            worker.process.stop(&self.made.files.name);
+        }
+    }
+}
+
+/// An instance of a model that answers when and as often as it likes: a thread of its own reads what the worker says,
+/// and that of the instance waits only until `execute` has returned.
+#[derive(Debug)]
+pub(super) struct FreeInstance {
+    made: Arc<Made>,
+    args: serde_json::Value,
+    name: String,
+    worker: Option<FreeWorker>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct FreeWorker {
+    process: Arc<Process>,
+    flags: Arc<Flags>,
+    shared: Arc<Shared>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// What both threads know.
+#[derive(Debug)]
+struct Shared {
+    instance: String,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    given: Given,
+    /// Requests without a last answer, with the execution that they came in.
+    open: HashMap<u64, Open>,
+    /// The last execution whose `execute` has returned.
+    done: u64,
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    execution: u64,
+    request: ActiveRequest,
+    _slot: Arc<Slot>,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers what is still open, once nothing more comes.
+    fn end(&self, error: &Error) {
+        let mut state = self.state();
+        state.ended = true;
+        let open = std::mem::take(&mut state.open);
+        drop(state);
+        self.changed.notify_all();
+        for one in open.into_values() {
+            one.request.finish_with(Err(error.clone()));
+        }
+    }
+}
+
+impl FreeInstance {
+    pub(super) fn new(
+        made: &Arc<Made>,
+        name: &str,
+        args: serde_json::Value,
+    ) -> Result<Self, Error> {
+        let (made, name) = (Arc::clone(made), name.to_owned());
+        let mut instance = Self { made, args, name, worker: None, next: 1 };
+        instance.start()?;
+        Ok(instance)
+    }
+
+    fn start(&mut self) -> Result<(), Error> {
+        let Started { process, reader, flags, prefix } = self.made.start().instance(&self.args)?;
+        let given = Given::new(&flags, &prefix, self.made.settings.least);
+        let theirs = Theirs::new(&flags, &prefix);
+        let state = State { given, open: HashMap::new(), done: 0, ended: false };
+        let shared = Shared {
+            instance: self.name.clone(),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        };
+        let shared = Arc::new(shared);
+        let listener = Arc::clone(&shared);
+        let listen = move || listen(&listener, reader, theirs);
+        let thread = std::thread::Builder::new().name("worker-answers".to_owned()).spawn(listen);
+        let thread = thread.map_err(|error| {
+            process.kill();
+            failed(&self.name, &error.to_string())
+        })?;
+        self.worker = Some(FreeWorker { process, flags, shared, thread: Some(thread) });
+        Ok(())
+    }
+
+    /// The worker, started anew where it has ended.
+    fn worker(&mut self) -> Result<&FreeWorker, Error> {
+        let ended = self.worker.as_ref().is_none_or(|worker| worker.shared.state().ended);
+        if ended {
+            if let Some(worker) = self.worker.take() {
+                worker.process.kill();
+            }
+            self.start()?;
+        }
+        self.worker.as_ref().ok_or_else(|| failed(&self.name, "there is no worker"))
+    }
+}
+
+impl ModelInstance for FreeInstance {
+    fn execute(&mut self, payload: Payload) {
+        let requests = payload.detach();
+        if requests.is_empty() {
+            return;
+        }
+        let first = self.next;
+        self.next += u64::try_from(requests.len()).unwrap_or(1);
+        let limit = self.made.settings.execution;
+        let worker = match self.worker() {
+            Ok(worker) => worker,
+            Err(error) => {
+                requests.into_iter().for_each(|one| one.finish_with(Err(error.clone())));
+                return;
+            }
+        };
+        let slots: Vec<Arc<Slot>> =
+            requests.iter().map(|request| watched(&worker.flags, request)).collect();
+        let mut state = worker.shared.state();
+        let numbered = requests.iter().zip(&slots).zip(first..);
+        let sent: Vec<Sent<'_>> = numbered
+            .map(|((request, slot), number)| Sent { number, slot: slot.number, request })
+            .collect();
+        let message = request::encode(&mut state.given, first, &sent);
+        let message = match message {
+            Ok(message) => message,
+            Err(error) => {
+                drop(state);
+                requests.into_iter().for_each(|one| one.finish_with(Err(error.clone())));
+                return;
+            }
+        };
+        for ((request, slot), number) in requests.into_iter().zip(slots).zip(first..) {
+            state.open.insert(number, Open { execution: first, request, _slot: slot });
+        }
+        drop(state);
+        if let Err(error) = worker.process.send(&message) {
+            worker.process.kill();
+            worker.shared.end(&lost(&worker.shared.instance, &Lost::Ended(error.to_string())));
+            return;
+        }
+        worker.wait(first, limit.map(|limit| Instant::now() + limit));
+    }
+}
+
+impl FreeWorker {
+    /// Waits until `execute` has returned.
+    fn wait(&self, execution: u64, deadline: Option<Instant>) {
+        let mut state = self.shared.state();
+        while state.done < execution && !state.ended {
+            let Some(deadline) = deadline else {
+                state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                drop(state);
+                self.shared.end(&lost(&self.shared.instance, &Lost::Late));
+                self.process.kill();
+                return;
+            }
+            let waited = self.shared.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for FreeInstance {
+    fn drop(&mut self) {
+        if let Some(mut worker) = self.worker.take() {
+            worker.process.stop(&self.made.files.name);
+            if let Some(thread) = worker.thread.take() {
+                // It ends with its process.
+                drop(thread.join());
+            }
+        }
+    }
+}
+
+/// Gives the answers of a worker to its requests, until it ends.
+fn listen(shared: &Shared, mut reader: Reader, mut theirs: Theirs) {
+    loop {
+        if let Err(why) = listen_once(shared, &mut reader, &mut theirs) {
+            let over = shared.state().open.is_empty();
+            let error = match (&why, over) {
+                // So ends a worker that was asked to.
+                (Lost::Ended(_), true) => Error::internal(""),
+                _ => lost(&shared.instance, &why),
+            };
+            shared.end(&error);
+            return;
+        }
+    }
+}
+
+fn listen_once(shared: &Shared, reader: &mut Reader, theirs: &mut Theirs) -> Result<(), Lost> {
+    let message = reader.next(None)?;
+    let kind = message.first().copied();
+    if !matches!(kind, Some(wire::DONE | wire::RESPONSE)) {
+        return Err(Lost::Ended(format!("it sends a message of kind {kind:?}")));
+    }
+    let found = wire::Answers::read(message)?;
+    theirs.sweep();
+    let updated = theirs.update(&found.closed, &found.opened);
+    updated.map_err(|error| Lost::Ended(error.to_string()))?;
+    for answer in found.answers {
+        let (open, decoded) = {
+            let mut state = shared.state();
+            // One that was answered with an error already says no more.
+            let Some(open) = state.open.remove(&answer.request) else { continue };
+            let config = Arc::clone(open.request.config());
+            let small = found.small;
+            let mut memory = Memory { small, given: &state.given, theirs: &mut *theirs };
+            let decoded = answer.response.map(|one| response::decode(&config, one, &mut memory));
+            (open, decoded)
+        };
+        // Nothing is locked while others hear of it.
+        if answer.once_more {
+            open.request.reschedule();
+        } else if let Some(open) = answered(open, decoded, answer.is_final) {
+            shared.state().open.insert(answer.request, open);
+        }
+    }
+    if kind == Some(wire::DONE) {
+        let mut state = shared.state();
+        state.given.opened();
+        state.done = found.execution;
+        let mut ended = Vec::new();
+        if found.failure.is_some() {
+            let of_it = state.open.iter().filter(|(_, open)| open.execution == found.execution);
+            let numbers: Vec<u64> = of_it.map(|(number, _)| *number).collect();
+            ended.extend(numbers.iter().filter_map(|number| state.open.remove(number)));
+        }
+        drop(state);
+        shared.changed.notify_all();
+        let error = failed(&shared.instance, &found.failure.unwrap_or_default());
+        ended.into_iter().for_each(|open| open.request.finish_with(Err(error.clone())));
+    }
+    Ok(())
+}
+
+/// Answers a request; gives it back where more is to come.
+fn answered(mut open: Open, answer: Option<ModelAnswer>, is_final: bool) -> Option<Open> {
+    match (answer, is_final) {
+        (None, true) => open.request.finish(),
+        (None, false) => return Some(open),
+        (Some(answer), true) => open.request.finish_as(answer),
+        (Some(answer), false) => {
+            open.request.respond_with(answer.result, answer.parameters);
+            return Some(open);
+        }
+    }
+    None
+}

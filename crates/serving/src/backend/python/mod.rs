@@ -1,0 +1,185 @@
+//! `python`: models written for Triton's Python backend, each instance in a process of its own.
+//!
+//! A model is a file with a class `TritonPythonModel`, whose `execute` gets requests and gives responses. It imports
+//! `triton_python_backend_utils`, which is written anew in `python/backend`, is part of the program and lies in a
+//! folder of this process while models are loaded ([`folder`]).
+//!
+//! **Processes.** An instance starts `python3 -u galatea_worker.py` with one end of a socket as its standard input
+//! ([`worker`]); what the process prints goes to the server's log with the model's name. The process says first that it
+//! runs, is told which file to load, with what `initialize` needs, and says that the model is ready or what it raised.
+//! `auto_complete_config` runs in a process that ends right after it. A process that ends, or takes longer than an
+//! execution may, fails the requests that it had and no others; the instance starts another.
+//!
+//! **Messages** ([`wire`]) are binary, one for a batch and one for its answers. The thread of an instance writes one and
+//! reads the other itself; in the worker the thread that executes reads the socket. Only models that answer freely
+//! (decoupled ones and iterative sequences) have a thread here that listens, as their answers come at any time.
+//!
+//! **Tensors** up to [`wire::SMALL_BYTES`] lie in the message: for these two copies by the system are less work than
+//! agreeing on memory. Larger ones lie in blocks of shared memory ([`blocks`]), of which each side makes those that it
+//! writes: an input is copied into one and the model sees an array over it; an output is copied into another, and the
+//! response reads it there. An output that lies in the inputs' block is not copied, unless the model still has views of
+//! that block: nobody may write to what is read here. One page of flags says who has which block: the worker clears
+//! that of an input block when Python counts no more references to its bytes, which it looks at after each execution
+//! and each last response, so a model may keep requests and arrays for as long as it likes; the server clears that of
+//! an output block when the last tensor over it has gone. Blocks are used again; those that are free and too small go.
+//! The page also says which clients have gone, so that `is_cancelled` costs no message.
+//!
+//! Strings cross with their lengths before them and become Python objects only when `as_numpy` is called.
+//!
+//! Models cannot call other models, the repository or the metrics page yet; the functions for it raise.
+
+mod blocks;
+mod folder;
+mod instance;
+mod request;
+mod response;
+mod settings;
+mod wire;
+mod worker;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use self::folder::Folder;
+use self::instance::{FreeInstance, PlainInstance};
+use self::settings::Settings;
+use self::worker::Start;
+use super::{Backend, Model, ModelFiles, ModelInstance, ModelIo, Placement, PlacementKind};
+use crate::config::inference::model_config::SchedulingChoice;
+use crate::config::{self, ModelConfig};
+use crate::error::Error;
+
+/// The function of a model that completes its configuration.
+const COMPLETES: &str = "auto_complete_config";
+
+/// Loads models written in Python.
+#[derive(Debug, Default)]
+pub struct PythonBackend {
+    folder: Folder,
+}
+
+impl Backend for PythonBackend {
+    fn name(&self) -> &'static str {
+        "python"
+    }
+
+    fn default_model_filename(&self) -> &'static str {
+        "model.py"
+    }
+
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+        let settings = Settings::of(files)?;
+        let filename = match files.config.default_model_filename.as_str() {
+            "" => self.default_model_filename(),
+            given => given,
+        };
+        let path = files.version_dir.join(filename);
+        let text = fs::read(&path).map_err(|error| {
+            let (path, model) = (path.display(), &files.name);
+            Error::unavailable(format!("unable to read '{path}' of model '{model}': {error}"))
+        })?;
+        let folder = self.folder.get().map_err(|error| {
+            Error::internal(format!("the files of the Python backend cannot be written: {error}"))
+        })?;
+        let made = Made { files: files.clone(), settings, path, folder };
+        // Others are spared the process.
+        let completes = String::from_utf8_lossy(&text).contains(COMPLETES);
+        let completed = match files.auto_complete && completes {
+            true => completed(&made)?,
+            false => None,
+        };
+        Ok(Box::new(PythonModel { made: Arc::new(made), completed }))
+    }
+}
+
+/// What workers of a model are made from.
+#[derive(Debug)]
+struct Made {
+    files: ModelFiles,
+    settings: Settings,
+    path: PathBuf,
+    folder: Arc<TempDir>,
+}
+
+impl Made {
+    fn start(&self) -> Start<'_> {
+        Start {
+            model: &self.files.name,
+            settings: &self.settings,
+            backend: self.folder.path(),
+            path: &self.path,
+        }
+    }
+}
+
+/// The configuration as the model completes it.
+fn completed(made: &Made) -> Result<Option<ModelConfig>, Error> {
+    let given = config::to_json(&made.files.config).to_string();
+    let Some(json) = made.start().complete(&given)? else { return Ok(None) };
+    let completed = config::from_json(&json)?;
+    if completed.name != made.files.config.name {
+        return Err(Error::invalid_arg(format!(
+            "{COMPLETES} of model '{}' gives the name '{}'",
+            made.files.config.name, completed.name
+        )));
+    }
+    Ok(Some(completed))
+}
+
+struct PythonModel {
+    made: Arc<Made>,
+    completed: Option<ModelConfig>,
+}
+
+impl Model for PythonModel {
+    fn io(&self) -> Option<&ModelIo> {
+        None
+    }
+
+    fn completed_config(&self) -> Option<&ModelConfig> {
+        self.completed.as_ref()
+    }
+
+    fn instance(&self, placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+        let (made, name) = (&self.made, placement.name.as_str());
+        let config = &placement.config;
+        let (kind, device) = match placement.kind {
+            PlacementKind::Cpu => ("CPU", 0),
+            PlacementKind::Gpu(number) => ("GPU", number),
+            PlacementKind::Model => ("MODEL", 0),
+        };
+        let args = serde_json::json!({
+            "model_config": config::to_json(config).to_string(),
+            "model_instance_kind": kind,
+            "model_instance_name": name,
+            "model_instance_device_id": device.to_string(),
+            "model_repository": made.files.model_dir,
+            "model_version": made.files.version.to_string(),
+            "model_name": made.files.name,
+        });
+        if answers_freely(config)? {
+            return Ok(Box::new(FreeInstance::new(made, name, args)?));
+        }
+        Ok(Box::new(PlainInstance::new(made, name, args)?))
+    }
+}
+
+/// Whether requests are answered apart from their batch.
+///
+/// # Errors
+/// UNSUPPORTED for states that the server would keep.
+fn answers_freely(config: &ModelConfig) -> Result<bool, Error> {
+    let decoupled = config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled);
+    let Some(SchedulingChoice::SequenceBatching(batching)) = &config.scheduling_choice else {
+        return Ok(decoupled);
+    };
+    if !batching.state.is_empty() {
+        let text =
+            format!("model '{}': models in Python keep their states themselves", config.name);
+        return Err(Error::unsupported(text));
+    }
+    Ok(decoupled || batching.iterative_sequence)
+}

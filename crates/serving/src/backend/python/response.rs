@@ -1,0 +1,120 @@
+//! From what a worker answers to responses.
+
+use std::sync::Arc;
+
+use galatea_tensor::{Allocation, DataType, SharedBlock, Tensor, decode_byte_strings};
+
+use super::blocks::{Given, Theirs};
+use super::wire::{Output, Place, Response};
+use crate::batch;
+use crate::config::ModelConfig;
+use crate::error::Error;
+use crate::payload::ModelAnswer;
+use crate::request::{OutputTensor, ParameterValue};
+
+/// Where outputs lie.
+#[derive(Debug)]
+pub(super) struct Memory<'a> {
+    /// The small ones.
+    pub(super) small: &'a [u8],
+    pub(super) given: &'a Given,
+    pub(super) theirs: &'a mut Theirs,
+}
+
+/// What a response says. Large outputs stay in shared memory, which goes back when nobody reads them any more.
+pub(super) fn decode(
+    config: &ModelConfig,
+    response: Response,
+    memory: &mut Memory<'_>,
+) -> ModelAnswer {
+    if let Some((code, text)) = response.error {
+        // As in Triton, an error that a model answers with is no failure.
+        let result = Err(Error::new(code, text));
+        return ModelAnswer { result, parameters: Vec::new(), deliberate: true };
+    }
+    let mut outputs = Vec::with_capacity(response.outputs.len());
+    for output in response.outputs {
+        match tensor(config, output, memory) {
+            Ok(output) => outputs.push(output),
+            Err(error) => return ModelAnswer::from(Err(error)),
+        }
+    }
+    let parameters = parameters(&response.parameters);
+    ModelAnswer { result: Ok(outputs), parameters, deliberate: false }
+}
+
+fn tensor(
+    config: &ModelConfig,
+    output: Output,
+    memory: &mut Memory<'_>,
+) -> Result<OutputTensor, Error> {
+    let Output { name, datatype, shape, place, offset, size } = output;
+    let failed = |error: &dyn std::fmt::Display| {
+        let model = &config.name;
+        Error::internal(format!("output '{name}' of model '{model}': {error}"))
+    };
+    let tensor = match place {
+        Place::Message => {
+            let end = offset.saturating_add(size);
+            let bytes = memory.small.get(offset..end);
+            let bytes = bytes.ok_or_else(|| failed(&"it lies outside of its message"))?;
+            from_bytes(datatype, &shape, bytes)
+        }
+        Place::Servers(number) => {
+            in_block(datatype, &shape, memory.given.get(number), offset, size)
+        }
+        Place::Workers(number) => {
+            in_block(datatype, &shape, memory.theirs.get(number), offset, size)
+        }
+    };
+    let mut tensor = tensor.map_err(|error| failed(&error))?;
+    let known = config.output.iter().find(|known| known.name == name);
+    if let Some((known, reshape)) = known.and_then(|known| Some((known, known.reshape.as_ref()?))) {
+        tensor = batch::reshaped(config, &tensor, &reshape.shape, &known.dims)?;
+    }
+    Ok(OutputTensor { name, tensor })
+}
+
+fn in_block(
+    datatype: DataType,
+    shape: &[usize],
+    block: Option<&Arc<SharedBlock>>,
+    offset: usize,
+    size: usize,
+) -> Result<Tensor, Error> {
+    let block = block.ok_or_else(|| Error::internal("it lies in a block that is not there"))?;
+    let memory: Arc<dyn Allocation> = Arc::<SharedBlock>::clone(block);
+    if datatype != DataType::Bytes {
+        return Ok(Tensor::from_allocation(datatype, shape, memory, offset)?);
+    }
+    let raw = Tensor::from_allocation(DataType::Uint8, &[size], memory, offset)?;
+    from_bytes(datatype, shape, raw.as_bytes()?)
+}
+
+fn from_bytes(datatype: DataType, shape: &[usize], bytes: &[u8]) -> Result<Tensor, Error> {
+    match datatype {
+        DataType::Bytes => Ok(Tensor::from_vec(shape, decode_byte_strings(bytes)?)?),
+        other => Ok(Tensor::from_bytes(other, shape, bytes)?),
+    }
+}
+
+/// Parameters of a response, as far as they have a form on the wire.
+fn parameters(text: &str) -> Vec<(String, ParameterValue)> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let members: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(text).unwrap_or_default();
+    let value = |value: serde_json::Value| {
+        Some(match value {
+            serde_json::Value::Bool(value) => ParameterValue::Bool(value),
+            serde_json::Value::String(value) => ParameterValue::String(value),
+            serde_json::Value::Number(number) => match number.as_i64() {
+                Some(number) => ParameterValue::Int(number),
+                None => ParameterValue::Double(number.as_f64()?),
+            },
+            _ => return None,
+        })
+    };
+    members.into_iter().filter_map(|(name, given)| Some((name, value(given)?))).collect()
+}

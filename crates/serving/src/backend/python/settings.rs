@@ -1,0 +1,114 @@
+//! What the server's settings and the model's parameters say of workers.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::backend::ModelFiles;
+use crate::error::Error;
+
+/// Names of the settings that are read, as in `--backend-config=python,NAME=VALUE`.
+const TIMEOUT: &str = "stub-timeout-seconds";
+const EXECUTION_TIMEOUT: &str = "execution-timeout-seconds";
+const DEFAULT_BYTES: &str = "shm-default-byte-size";
+const PREFIX: &str = "shm-region-prefix-name";
+const INTERPRETER: &str = "python-executable";
+/// Names of the parameters of a model.
+const ENVIRONMENT: &str = "EXECUTION_ENV_PATH";
+const OWN_INTERPRETER: &str = "PYTHON_EXECUTABLE";
+const OWN_EXECUTION_TIMEOUT: &str = "EXECUTION_TIMEOUT_SECONDS";
+/// Stands for the model's folder.
+const MODEL_FOLDER: &str = "$$TRITON_MODEL_DIRECTORY";
+
+/// Of a prefix so many characters are used: names of shared memory have 31 at most on macOS.
+const PREFIX_CHARS: usize = 8;
+
+/// How workers of a model are started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) interpreter: PathBuf,
+    /// The folder of the virtual environment, if it is one.
+    pub(super) environment: Option<PathBuf>,
+    /// From the start of a process to its first word, and from the word that it is to stop to its end.
+    pub(super) timeout: Duration,
+    /// An execution; none where the model may take as long as it likes.
+    pub(super) execution: Option<Duration>,
+    /// Least bytes of a block of shared memory.
+    pub(super) least: usize,
+    /// Beginning of the names of shared memory, with a slash.
+    pub(super) prefix: String,
+}
+
+impl Settings {
+    /// What holds for a model.
+    ///
+    /// # Errors
+    /// INVALID_ARG with a setting that makes no sense, UNSUPPORTED for an environment that is an archive.
+    pub(super) fn of(files: &ModelFiles) -> Result<Self, Error> {
+        let setting = |name: &str| files.settings.get(name).map(String::as_str);
+        let timeout = seconds(TIMEOUT, setting(TIMEOUT))?.unwrap_or(Duration::from_secs(30));
+        let own = files.parameter(OWN_EXECUTION_TIMEOUT);
+        let execution = match own {
+            Some(_) => seconds(OWN_EXECUTION_TIMEOUT, own)?,
+            None => seconds(EXECUTION_TIMEOUT, setting(EXECUTION_TIMEOUT))?,
+        };
+        let least = match setting(DEFAULT_BYTES) {
+            None => 1 << 16,
+            Some(text) => text.parse().map_err(|_| {
+                Error::invalid_arg(format!("'{DEFAULT_BYTES}' must be a number, found '{text}'"))
+            })?,
+        };
+        let prefix = setting(PREFIX).unwrap_or("gpy").trim_start_matches('/');
+        let allowed = |letter: &char| letter.is_ascii_alphanumeric() || "_-.".contains(*letter);
+        let prefix: String = prefix.chars().filter(allowed).take(PREFIX_CHARS).collect();
+        let environment = files.parameter(ENVIRONMENT).map(|text| environment(files, text));
+        let environment = environment.transpose()?;
+        let named = files.parameter(OWN_INTERPRETER).or_else(|| setting(INTERPRETER));
+        let interpreter = match (named, &environment) {
+            (_, Some(folder)) => interpreter_in(folder)?,
+            (Some(named), None) => PathBuf::from(in_model(files, named)),
+            (None, None) => PathBuf::from("python3"),
+        };
+        let prefix = format!("/{prefix}");
+        Ok(Self { interpreter, environment, timeout, execution, least, prefix })
+    }
+}
+
+fn in_model(files: &ModelFiles, text: &str) -> String {
+    text.replace(MODEL_FOLDER, &files.model_dir.to_string_lossy())
+}
+
+/// A folder with an environment of its own.
+fn environment(files: &ModelFiles, text: &str) -> Result<PathBuf, Error> {
+    let path = PathBuf::from(in_model(files, text));
+    if path.is_dir() {
+        return Ok(path);
+    }
+    if path.is_file() {
+        return Err(Error::unsupported(format!(
+            "{ENVIRONMENT} of model '{}' is the file '{}', expected the folder of a virtual environment: unpack an \
+             archive and name its folder",
+            files.name,
+            path.display()
+        )));
+    }
+    let text = format!("{ENVIRONMENT} of model '{}', '{}', does not exist", files.name, text);
+    Err(Error::invalid_arg(text))
+}
+
+fn interpreter_in(folder: &Path) -> Result<PathBuf, Error> {
+    let candidates = ["bin/python3", "bin/python"].map(|name| folder.join(name));
+    candidates.into_iter().find(|path| path.exists()).ok_or_else(|| {
+        let text = format!("the environment '{}' has no bin/python3", folder.display());
+        Error::invalid_arg(text)
+    })
+}
+
+fn seconds(name: &str, text: Option<&str>) -> Result<Option<Duration>, Error> {
+    let Some(text) = text else { return Ok(None) };
+    let number: Option<f64> = text.parse().ok();
+    let time = number.and_then(|number| Duration::try_from_secs_f64(number).ok());
+    let time = time.filter(|time| !time.is_zero()).ok_or_else(|| {
+        Error::invalid_arg(format!("'{name}' must be a number of seconds above 0, found '{text}'"))
+    })?;
+    Ok(Some(time))
+}

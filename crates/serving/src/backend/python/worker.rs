@@ -1,0 +1,393 @@
+//! A worker's process: its start, its messages, its output and its end.
+
+use std::fmt::Display;
+use std::io::{self, BufRead, BufReader, PipeReader, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use galatea_tensor::SharedBlock;
+
+use super::blocks::Flags;
+use super::settings::Settings;
+use super::wire;
+use crate::error::Error;
+
+/// So often somebody looks whether a silent process still runs.
+const LOOK: Duration = Duration::from_millis(500);
+/// Longest line of output that is logged in one piece.
+const MAX_LINE_BYTES: u64 = 64 << 10;
+
+/// Why nothing more comes from a worker.
+#[derive(Debug)]
+pub(super) enum Lost {
+    /// It ended, or cannot be heard any more.
+    Ended(String),
+    /// It took too long.
+    Late,
+}
+
+impl From<wire::Malformed> for Lost {
+    fn from(error: wire::Malformed) -> Self {
+        Self::Ended(format!("it says what is no message: {}", error.0))
+    }
+}
+
+/// A process, whoever reads its messages.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Mutex<Child>,
+    socket: UnixStream,
+    /// The last line that it wrote.
+    last: Arc<Mutex<String>>,
+    /// How long its end may take.
+    timeout: Duration,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Process {
+    /// Sends a message.
+    pub(super) fn send(&self, message: &[u8]) -> io::Result<()> {
+        (&self.socket).write_all(message)
+    }
+
+    fn has_ended(&self) -> bool {
+        !matches!(locked(&self.child).try_wait(), Ok(None))
+    }
+
+    /// Ends the process without asking it.
+    pub(super) fn kill(&self) {
+        let _ = self.socket.shutdown(Shutdown::Both);
+        let mut child = locked(&self.child);
+        // It may have ended by itself.
+        drop(child.kill());
+        if let Err(error) = child.wait() {
+            tracing::warn!("the end of a worker is not known: {error}");
+        }
+    }
+
+    /// Asks the process to end, waits, and ends it where that takes too long.
+    pub(super) fn stop(&self, model: &str) {
+        let asked = self.send(&wire::end(wire::begin(wire::STOP)));
+        let deadline = Instant::now() + self.timeout;
+        let mut wait = Duration::from_millis(1);
+        while asked.is_ok() && !self.has_ended() {
+            if Instant::now() >= deadline {
+                tracing::warn!(%model, "a worker did not finalize in time and was ended");
+                break;
+            }
+            std::thread::sleep(wait);
+            wait = (wait * 2).min(Duration::from_millis(50));
+        }
+        self.kill();
+    }
+
+    /// How it ended, as far as that is known, with its last words.
+    fn last_words(&self) -> String {
+        // What it wrote is on its way through a pipe.
+        std::thread::sleep(Duration::from_millis(100));
+        let status = locked(&self.child).try_wait().ok().flatten();
+        let status = status.map_or_else(String::new, |status| format!(" ({status})"));
+        match locked(&self.last).as_str() {
+            "" => status,
+            last => format!("{status}: {last}"),
+        }
+    }
+}
+
+/// Reads the messages of a process.
+#[derive(Debug)]
+pub(super) struct Reader {
+    socket: UnixStream,
+    process: Arc<Process>,
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Reader {
+    /// The next message, which comes before the deadline if there is one.
+    ///
+    /// # Errors
+    /// When the process ends, does not answer in time or says what is no message.
+    pub(super) fn next(&mut self, deadline: Option<Instant>) -> Result<&[u8], Lost> {
+        self.fill(wire::LENGTH_BYTES, deadline)?;
+        let head = self.bytes.get(self.start..self.end).unwrap_or_default();
+        let len = wire::Fields::new(head).len()?;
+        if len == 0 || len > wire::MAX_MESSAGE_BYTES {
+            return Err(Lost::Ended(format!("it sends a message of {len} bytes")));
+        }
+        self.start += wire::LENGTH_BYTES;
+        self.fill(len, deadline)?;
+        let start = self.start;
+        self.start += len;
+        Ok(self.bytes.get(start..self.start).unwrap_or_default())
+    }
+
+    fn fill(&mut self, wanted: usize, deadline: Option<Instant>) -> Result<(), Lost> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+        while self.end - self.start < wanted {
+            if self.start + wanted > self.bytes.len() {
+                self.bytes.copy_within(self.start..self.end, 0);
+                (self.start, self.end) = (0, self.end - self.start);
+                let room = self.bytes.len().max(wanted.next_multiple_of(1 << 16));
+                self.bytes.resize(room, 0);
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(Lost::Late);
+            }
+            if let Some(left) = left.filter(|left| *left < LOOK) {
+                let _ = self.socket.set_read_timeout(Some(left));
+            }
+            let room = self.bytes.get_mut(self.end..).unwrap_or_default();
+            match self.socket.read(room) {
+                Ok(0) => return Err(Lost::Ended("it ended".to_owned())),
+                Ok(count) => self.end += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_timeout(&error) => {
+                    // Its children may hold the socket when it is gone.
+                    if self.process.has_ended() {
+                        return Err(Lost::Ended("it ended".to_owned()));
+                    }
+                }
+                Err(error) => return Err(Lost::Ended(error.to_string())),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+/// A worker that has started, with its model.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) process: Arc<Process>,
+    pub(super) reader: Reader,
+    pub(super) flags: Arc<Flags>,
+    /// Beginning of the names of its shared memory.
+    pub(super) prefix: String,
+}
+
+/// What a worker is started for.
+#[derive(Debug)]
+pub(super) struct Start<'a> {
+    /// The model's name.
+    pub(super) model: &'a str,
+    pub(super) settings: &'a Settings,
+    /// The folder with the backend's own files.
+    pub(super) backend: &'a Path,
+    /// The model's file.
+    pub(super) path: &'a Path,
+}
+
+impl Start<'_> {
+    /// Starts a worker for an instance and lets it initialise its model.
+    ///
+    /// # Errors
+    /// INTERNAL with what the model raised, or why there is no process.
+    pub(super) fn instance(&self, args: &serde_json::Value) -> Result<Started, Error> {
+        let failed = |error: &dyn Display| self.failed(error);
+        let prefix = self.prefix();
+        let page = format!("{prefix}f");
+        let flags = Flags::create(&page).map_err(|error| failed(&error))?;
+        let start = serde_json::json!({
+            "path": self.path, "complete": false, "args": args, "flags": page, "prefix": prefix,
+            "least": self.settings.least,
+        });
+        let begun = self.begin(&start);
+        let ready = begun.and_then(|(process, mut reader)| {
+            let kind = match reader.next(None) {
+                Ok([wire::READY, ..]) => Ok(()),
+                Ok([wire::FAILED, text @ ..]) => Err(Error::internal(lossy(text))),
+                Ok(_) => Err(failed(&"it says what nobody asked")),
+                Err(lost) => Err(self.lost(&process, &lost)),
+            };
+            kind.inspect_err(|_| process.kill())?;
+            Ok((process, reader))
+        });
+        SharedBlock::unlink(&page);
+        let (process, reader) = ready?;
+        Ok(Started { process, reader, flags, prefix })
+    }
+
+    /// Lets a worker complete a configuration and end.
+    ///
+    /// # Errors
+    /// As [`Start::instance`].
+    pub(super) fn complete(&self, config: &str) -> Result<Option<serde_json::Value>, Error> {
+        let start =
+            serde_json::json!({ "path": self.path, "complete": true, "model_config": config });
+        let (process, mut reader) = self.begin(&start)?;
+        let completed = match reader.next(None) {
+            Ok([wire::CONFIG]) => Ok(None),
+            Ok([wire::CONFIG, text @ ..]) => {
+                serde_json::from_slice(text).map(Some).map_err(|error| self.failed(&error))
+            }
+            Ok([wire::FAILED, text @ ..]) => Err(Error::internal(lossy(text))),
+            Ok(_) => Err(self.failed(&"it says what nobody asked")),
+            Err(lost) => Err(self.lost(&process, &lost)),
+        };
+        process.stop(self.model);
+        completed
+    }
+
+    fn failed(&self, error: &dyn Display) -> Error {
+        Error::internal(format!("the worker of model '{}' does not start: {error}", self.model))
+    }
+
+    fn lost(&self, process: &Process, lost: &Lost) -> Error {
+        match lost {
+            Lost::Ended(why) => self.failed(&format!("{why}{}", process.last_words())),
+            Lost::Late => {
+                let (seconds, last) = (self.settings.timeout.as_secs_f32(), process.last_words());
+                self.failed(&format!("it says nothing for {seconds} seconds{last}"))
+            }
+        }
+    }
+
+    /// A beginning of names that nobody else has.
+    fn prefix(&self) -> String {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        format!("{}{:x}_{number:x}", self.settings.prefix, std::process::id())
+    }
+
+    /// Starts a process, waits for its first word and says what it is for.
+    fn begin(&self, start: &serde_json::Value) -> Result<(Arc<Process>, Reader), Error> {
+        let failed = |error: &dyn Display| self.failed(error);
+        let (ours, theirs) = UnixStream::pair().map_err(|error| failed(&error))?;
+        let (output, input) = io::pipe().map_err(|error| failed(&error))?;
+        let errors = input.try_clone().map_err(|error| failed(&error))?;
+        let mut command = Command::new(&self.settings.interpreter);
+        command
+            .arg("-u")
+            .arg(self.backend.join(super::folder::WORKER))
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(input)
+            .stderr(errors)
+            // A key that stops the program lets requests end first, which need the worker.
+            .process_group(0);
+        if let Some(environment) = &self.settings.environment {
+            command.env("VIRTUAL_ENV", environment).env_remove("PYTHONHOME");
+        }
+        let child = command.spawn().map_err(|error| {
+            failed(&format!("'{}': {error}", self.settings.interpreter.display()))
+        })?;
+        // The command holds its ends of the pipe.
+        drop(command);
+        // Who is not read from has hung.
+        let written = ours.set_write_timeout(Some(self.settings.timeout));
+        let last = Arc::default();
+        let process = Process {
+            child: Mutex::new(child),
+            socket: ours,
+            last: Arc::clone(&last),
+            timeout: self.settings.timeout,
+        };
+        let process = Arc::new(process);
+        let begun = written.map_err(|error| failed(&error));
+        let begun = begun.and_then(|()| self.greet(&process, output, last, start));
+        begun.inspect_err(|_| process.kill()).map(|reader| (process, reader))
+    }
+
+    fn greet(
+        &self,
+        process: &Arc<Process>,
+        output: PipeReader,
+        last: Arc<Mutex<String>>,
+        start: &serde_json::Value,
+    ) -> Result<Reader, Error> {
+        let failed = |error: &dyn Display| self.failed(error);
+        let model = self.model.to_owned();
+        let pump = move || log(&model, output, &last);
+        let pump = std::thread::Builder::new().name("worker-output".to_owned()).spawn(pump);
+        pump.map_err(|error| failed(&error))?;
+        let socket = process.socket.try_clone().map_err(|error| failed(&error))?;
+        socket.set_read_timeout(Some(LOOK)).map_err(|error| failed(&error))?;
+        let process = Arc::clone(process);
+        let bytes = vec![0; 1 << 18];
+        let mut reader = Reader { socket, process, bytes, start: 0, end: 0 };
+        let deadline = Instant::now() + self.settings.timeout;
+        let greeting = reader.next(Some(deadline)).map(<[u8]>::to_vec);
+        let _ = reader.socket.set_read_timeout(Some(LOOK));
+        match greeting.as_deref() {
+            Ok([wire::HELLO, wire::VERSION]) => {}
+            Ok(other) => {
+                return Err(failed(&format!("{other:?} found as its first word")));
+            }
+            Err(lost) => return Err(self.lost(&reader.process, lost)),
+        }
+        let mut message = wire::begin(wire::START);
+        message.raw(start.to_string().as_bytes());
+        reader.process.send(&wire::end(message)).map_err(|error| failed(&error))?;
+        Ok(reader)
+    }
+}
+
+fn lossy(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// Logs what a worker writes, line by line, until it and its children have ended.
+fn log(model: &str, output: PipeReader, last: &Mutex<String>) {
+    let mut output = BufReader::new(output);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match output.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim_end();
+        // The mark of the model's logger, and the level behind it.
+        let Some(marked) = text.strip_prefix('\x1e') else {
+            if !text.is_empty() {
+                tracing::info!(%model, "{text}");
+                text.clone_into(&mut locked(last));
+            }
+            continue;
+        };
+        let mut letters = marked.chars();
+        let level = letters.next();
+        let text = unescaped(letters.as_str());
+        match level {
+            Some('E') => tracing::error!(%model, "{text}"),
+            Some('W') => tracing::warn!(%model, "{text}"),
+            Some('V') => tracing::debug!(%model, "{text}"),
+            _ => tracing::info!(%model, "{text}"),
+        }
+    }
+}
+
+/// A text as the model gave it, whose lines and backslashes are written as in a literal.
+fn unescaped(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, letter == '\\') {
+            (_, true) => match letters.next() {
+                Some('n') => plain.push('\n'),
+                Some(other) => plain.push(other),
+                None => {}
+            },
+            (letter, false) => plain.push(letter),
+        }
+    }
+    plain
+}

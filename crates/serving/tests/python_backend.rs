@@ -1,0 +1,434 @@
+//! Models in Python from a folder on disk to answers: whole batches, errors, lost workers, decoupled models, sequences.
+//!
+//! They need a Python with NumPy: that of `GALATEA_PYTHON`, of the environment of `cargo xtask python`, or `python3`.
+//! Where there is none, each says so and does nothing.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking and says what it leaves out"
+)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use galatea_serving::backend::python::PythonBackend;
+use galatea_serving::core::Dependents;
+use galatea_serving::request::{InputData, InputTensor};
+use galatea_serving::{
+    Answer, Code, ControlMode, Core, CoreOptions, CorrelationId, Error, InferenceRequest,
+    InferenceResponse,
+};
+use galatea_tensor::{ByteString, DataType, Tensor, encode_byte_strings};
+use tempfile::TempDir;
+
+/// Long enough for any machine; a test that reaches it has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An interpreter with NumPy.
+fn python() -> Option<&'static str> {
+    static FOUND: OnceLock<Option<String>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
+        let own = std::env::var("GALATEA_PYTHON").ok();
+        let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../venv/bin/python");
+        let built = Some(built.to_string_lossy().into_owned());
+        let candidates = [own, built, Some("python3".to_owned())];
+        candidates.into_iter().flatten().find(|python| {
+            let imported = Command::new(python).args(["-c", "import numpy"]).output();
+            imported.is_ok_and(|output| output.status.success())
+        })
+    });
+    if found.is_none() {
+        eprintln!("left out: there is no Python with NumPy; name one in GALATEA_PYTHON");
+    }
+    found.as_deref()
+}
+
+struct Served {
+    core: Arc<Core>,
+    folder: TempDir,
+}
+
+const HEAD: &str =
+    "import os\nimport numpy as np\nimport triton_python_backend_utils as pb_utils\n\n";
+const ONE_IN_ONE_OUT: &str = "max_batch_size: 0 input { name: \"IN\" data_type: TYPE_INT32 dims: -1 } \
+    output { name: \"OUT\" data_type: TYPE_INT32 dims: -1 }";
+
+/// A core with the models `(name, configuration, class)`; `None` without a Python.
+fn serve(models: &[(&str, &str, &str)]) -> Option<Served> {
+    let python = python()?;
+    let folder = tempfile::tempdir().unwrap();
+    for (name, config, class) in models {
+        let version = folder.path().join(name).join("1");
+        fs::create_dir_all(&version).unwrap();
+        let config = format!("backend: \"python\" {config}");
+        fs::write(folder.path().join(name).join("config.pbtxt"), config).unwrap();
+        fs::write(version.join("model.py"), format!("{HEAD}{class}")).unwrap();
+    }
+    let settings = [("python-executable", python), ("shm-default-byte-size", "65536")];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let options = CoreOptions {
+        repositories: vec![folder.path().to_owned()],
+        control_mode: ControlMode::Explicit { load: vec!["*".to_owned()] },
+        exit_on_error: false,
+        backend_config: BTreeMap::from([("python".to_owned(), BTreeMap::from(settings))]),
+        ..CoreOptions::default()
+    };
+    let core = Core::start(options, vec![Arc::new(PythonBackend::default())]).unwrap();
+    Some(Served { core, folder })
+}
+
+fn input(name: &str, tensor: &Tensor) -> InputTensor {
+    let raw = match tensor.dtype() {
+        DataType::Bytes => encode_byte_strings(&tensor.to_vec().unwrap()).unwrap(),
+        _ => tensor.as_bytes().unwrap().to_vec(),
+    };
+    InputTensor {
+        name: name.to_owned(),
+        datatype: tensor.dtype(),
+        shape: tensor.shape().iter().map(|&dim| i64::try_from(dim).unwrap()).collect(),
+        data: InputData::Raw(raw.into()),
+    }
+}
+
+fn request(model: &str, tensor: &Tensor) -> InferenceRequest {
+    InferenceRequest {
+        model_name: model.to_owned(),
+        id: "r".to_owned(),
+        inputs: vec![input("IN", tensor)],
+        ..InferenceRequest::default()
+    }
+}
+
+fn send(core: &Core, request: InferenceRequest) -> Receiver<Answer> {
+    let (to, from) = channel();
+    // A test that has failed does not listen any more.
+    core.infer(request, Box::new(move |answer| drop(to.send(answer)))).unwrap();
+    from
+}
+
+fn answer(from: &Receiver<Answer>) -> Answer {
+    from.recv_timeout(PATIENCE).expect("an answer")
+}
+
+fn infer(core: &Core, request: InferenceRequest) -> Result<InferenceResponse, Error> {
+    let answer = answer(&send(core, request));
+    assert!(answer.is_final);
+    answer.result.map(|response| response.expect("a response"))
+}
+
+fn ints(values: &[i32]) -> Tensor {
+    Tensor::from_slice(&[values.len()], values).unwrap()
+}
+
+fn output(response: &InferenceResponse) -> Vec<i32> {
+    response.outputs[0].tensor.to_vec().unwrap()
+}
+
+const IDENTITY: &str = "class TritonPythonModel:
+    def execute(self, requests):
+        return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', r.inputs()[0].as_numpy())]) for r in requests]
+";
+
+#[test]
+fn tensors_of_all_sizes_come_back_and_are_counted() {
+    let Some(served) = serve(&[("m", ONE_IN_ONE_OUT, IDENTITY)]) else { return };
+    for len in [0, 1, 256, 4096, 1 << 20, 4 << 20, 100_000] {
+        let values: Vec<i32> = (0..len).collect();
+        let kept: Vec<_> =
+            (0..3).map(|_| infer(&served.core, request("m", &ints(&values))).unwrap()).collect();
+        for response in &kept {
+            assert!(output(response) == values, "{len}");
+            assert_eq!((response.id.as_str(), response.model_version.as_str()), ("r", "1"));
+        }
+    }
+    let stats = served.core.model_statistics(Some("m"), "").unwrap().remove(0);
+    assert_eq!((stats.inference_stats.success.count, stats.execution_count), (21, 21));
+}
+
+#[test]
+fn batches_keep_rows_apart_and_shapes_are_the_clients() {
+    let config = "max_batch_size: 8 input { name: \"IN\" data_type: TYPE_INT32 dims: 1 reshape { } } \
+        output { name: \"OUT\" data_type: TYPE_INT32 dims: 1 reshape { } } \
+        dynamic_batching { preferred_batch_size: 4 max_queue_delay_microseconds: 30000000 }";
+    let class = "class TritonPythonModel:
+    def execute(self, requests):
+        made = []
+        for r in requests:
+            x = r.inputs()[0].as_numpy()
+            assert x.ndim == 1
+            made.append(pb_utils.InferenceResponse([pb_utils.Tensor('OUT', x * 100 + len(requests))]))
+        return made
+";
+    let Some(served) = serve(&[("m", config, class)]) else { return };
+    let row = |value: i32| Tensor::from_slice(&[1, 1], &[value]).unwrap();
+    let two = Tensor::from_slice(&[2, 1], &[7, 8]).unwrap();
+    let waits = [row(1), row(2), two].map(|tensor| send(&served.core, request("m", &tensor)));
+    let answers = waits.map(|from| answer(&from).result.unwrap().unwrap());
+    assert_eq!(answers.each_ref().map(output), [vec![103], vec![203], vec![703, 803]]);
+    assert_eq!(answers[2].outputs[0].tensor.shape(), [2, 1]);
+}
+
+#[test]
+fn strings_cross_both_ways() {
+    let config = "input { name: \"IN\" data_type: TYPE_STRING dims: -1 } \
+        output { name: \"OUT\" data_type: TYPE_STRING dims: -1 }";
+    let class = "class TritonPythonModel:
+    def execute(self, requests):
+        made = []
+        for r in requests:
+            x = [text.decode() + '!' for text in r.inputs()[0].as_numpy()]
+            made.append(pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.array(x, dtype=object))]))
+        return made
+";
+    let Some(served) = serve(&[("m", config, class)]) else { return };
+    let long = "é".repeat(20_000);
+    let given: Vec<ByteString> = ["", "a", &long].map(ByteString::from).to_vec();
+    let response = infer(&served.core, request("m", &Tensor::vector(given))).unwrap();
+    let found: Vec<ByteString> = response.outputs[0].tensor.to_vec().unwrap();
+    assert_eq!(found, ["!", "a!", &format!("{long}!")].map(ByteString::from));
+}
+
+#[test]
+fn errors_have_recorded_texts_and_counts() {
+    let class = "class TritonPythonModel:
+    def execute(self, requests):
+        mode = requests[0].inputs()[0].as_numpy()[0]
+        if mode == 1:
+            raise pb_utils.TritonModelException('deliberate execute failure')
+        if mode == 2:
+            return []
+        if mode == 3:
+            error = pb_utils.TritonError('model error 3', pb_utils.TritonError.NOT_FOUND)
+            return [pb_utils.InferenceResponse(output_tensors=[], error=error)]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.zeros(2)), pb_utils.Tensor('NONE', np.zeros(1))])]
+";
+    let group = format!("{ONE_IN_ONE_OUT} instance_group {{ kind: KIND_CPU name: \"m\" }}");
+    let Some(served) = serve(&[("m", &group, class)]) else { return };
+    let run = |mode| infer(&served.core, request("m", &ints(&[mode])));
+    let path = served.folder.path().join("m/1/model.py");
+    let error = run(1).unwrap_err();
+    let expected = format!(
+        "Failed to process the request(s) for model 'm_0', message: TritonModelException: deliberate execute failure\n\n\
+         At:\n  {}(9): execute\n",
+        path.display()
+    );
+    assert_eq!((error.code, error.message), (Code::Internal, expected));
+    let error = run(2).unwrap_err().message;
+    assert!(
+        error.contains("InferenceRequest(s) size is:1, and InferenceResponse(s) size is:0"),
+        "{error}"
+    );
+    let error = run(3).unwrap_err();
+    assert_eq!((error.code, error.message.as_str()), (Code::NotFound, "model error 3"));
+    // As in Triton: another type is the answer, and an output that is not the model's is left out.
+    let response = run(4).unwrap();
+    assert_eq!(response.outputs.len(), 1);
+    assert_eq!(response.outputs[0].tensor.dtype(), DataType::Fp64);
+    let stats = served.core.model_statistics(Some("m"), "").unwrap().remove(0).inference_stats;
+    assert_eq!((stats.success.count, stats.fail.count), (2, 2));
+}
+
+#[test]
+fn a_worker_that_ends_or_hangs_fails_its_own_requests_only() {
+    let class = "class TritonPythonModel:
+    def execute(self, requests):
+        x = requests[0].inputs()[0].as_numpy()
+        if x[0] == 1:
+            os._exit(3)
+        if x[0] == 2:
+            os.kill(os.getpid(), 9)
+        while x[0] == 3:
+            pass
+        return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.array([os.getpid()], np.int32))])]
+";
+    let limit = "parameters { key: \"EXECUTION_TIMEOUT_SECONDS\" value { string_value: \"1\" } }";
+    let config = format!("{ONE_IN_ONE_OUT} {limit}");
+    let Some(served) = serve(&[("m", &config, class), ("other", &config, class)]) else { return };
+    let run = |model, mode| infer(&served.core, request(model, &ints(&[mode])));
+    let other = output(&run("other", 0).unwrap());
+    let mut before = output(&run("m", 0).unwrap());
+    for (mode, why) in
+        [(1, "is not healthy."), (2, "is not healthy."), (3, "did not answer in time")]
+    {
+        let error = run("m", mode).unwrap_err();
+        assert_eq!(error.code, Code::Internal);
+        let expected =
+            "Failed to process the request(s) for model 'm_0', message: Stub process 'm_0'";
+        assert!(error.message.starts_with(expected) && error.message.contains(why), "{error}");
+        let after = output(&run("m", 0).unwrap());
+        assert_ne!(after, before);
+        before = after;
+    }
+    assert_eq!(output(&run("other", 0).unwrap()), other);
+    let stats = served.core.model_statistics(Some("m"), "").unwrap().remove(0).inference_stats;
+    assert_eq!((stats.success.count, stats.fail.count), (4, 3));
+}
+
+#[test]
+fn a_model_that_does_not_load_is_reported_as_triton_does() {
+    let class = "class TritonPythonModel:
+    def initialize(self, args):
+        raise pb_utils.TritonModelException('deliberate load failure')
+
+    def execute(self, requests):
+        return []
+";
+    let missing = "import no_such_module\n";
+    let models = [("m", ONE_IN_ONE_OUT, class), ("n", ONE_IN_ONE_OUT, missing)];
+    let Some(served) = serve(&models) else { return };
+    let failures = served.core.load_failures();
+    let reason = |name: &str| &failures.iter().find(|one| one.model == name).unwrap().reason;
+    let path = served.folder.path().join("m/1/model.py");
+    let expected = format!(
+        "Internal: TritonModelException: deliberate load failure\n\nAt:\n  {}(7): initialize\n",
+        path.display()
+    );
+    assert_eq!(reason("m"), &expected);
+    assert!(reason("n").starts_with("Internal: ModuleNotFoundError: No module named"));
+}
+
+#[test]
+fn configurations_are_completed_and_models_finalize() {
+    let class = "class TritonPythonModel:
+    @staticmethod
+    def auto_complete_config(config):
+        config.add_input({'name': 'IN', 'data_type': 'TYPE_INT32', 'dims': [-1]})
+        config.add_output({'name': 'OUT', 'data_type': 'TYPE_INT32', 'dims': [-1]})
+        config.set_max_batch_size(0)
+        return config
+
+    def initialize(self, args):
+        self.args = args
+
+    def execute(self, requests):
+        assert pb_utils.get_model_dir() == os.path.dirname(os.path.abspath(__file__))
+        x = requests[0].inputs()[0].as_numpy()
+        return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', x + 1)])]
+
+    def finalize(self):
+        with open(os.path.join(self.args['model_repository'], 'finalized'), 'w') as file:
+            file.write(' '.join(sorted(self.args)))
+";
+    let Some(served) = serve(&[("m", "", class)]) else { return };
+    let core = &served.core;
+    let metadata = core.model_metadata("m", "").unwrap();
+    assert_eq!(metadata.inputs[0].shape, [-1]);
+    assert_eq!(output(&infer(core, request("m", &ints(&[4]))).unwrap()), [5]);
+    core.unload_model("m", Dependents::Keep).unwrap();
+    let written = served.folder.path().join("m/finalized");
+    let deadline = std::time::Instant::now() + PATIENCE;
+    let expected = "model_config model_instance_device_id model_instance_kind model_instance_name model_name \
+                    model_repository model_version";
+    while fs::read_to_string(&written).ok().as_deref() != Some(expected) {
+        assert!(std::time::Instant::now() < deadline, "the model was not finalized");
+        std::thread::yield_now();
+    }
+}
+
+const DECOUPLED: &str = "model_transaction_policy { decoupled: true }";
+const REPEAT: &str = "class TritonPythonModel:
+    def execute(self, requests):
+        for r in requests:
+            sender = r.get_response_sender()
+            for value in r.inputs()[0].as_numpy():
+                if value == 7:
+                    os._exit(1)
+                if value == 8:
+                    raise ValueError('eight')
+                while value == 9 and not sender.is_cancelled():
+                    pass
+                if value == 5:
+                    sender.send(pb_utils.InferenceResponse(error=pb_utils.TritonError('five')))
+                    continue
+                sender.send(pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.full(value, value, np.int32))]))
+            sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+";
+
+/// All answers to a request: the values of each, or its error.
+fn all(from: &Receiver<Answer>) -> Vec<Result<Vec<i32>, String>> {
+    let mut found = Vec::new();
+    loop {
+        let answer = answer(from);
+        match answer.result {
+            Ok(None) => assert!(answer.is_final),
+            Ok(Some(response)) => found.push(Ok(output(&response))),
+            Err(error) => found.push(Err(error.message)),
+        }
+        if answer.is_final {
+            return found;
+        }
+    }
+}
+
+#[test]
+fn a_decoupled_model_answers_as_often_as_it_likes() {
+    let config = format!("{ONE_IN_ONE_OUT} {DECOUPLED}");
+    let Some(served) = serve(&[("m", &config, REPEAT)]) else { return };
+    let core = &served.core;
+    let run = |values: &[i32]| all(&send(core, request("m", &ints(values))));
+    assert!(run(&[]).is_empty());
+    let big = 100_000;
+    let expected: Vec<_> =
+        [1, 2, big].map(|value| Ok(vec![value; usize::try_from(value).unwrap()])).into();
+    assert_eq!(run(&[1, 2, big]), expected);
+    assert_eq!(run(&[1, 5, 2]), [Ok(vec![1]), Err("five".to_owned()), Ok(vec![2, 2])]);
+    let raised = run(&[1, 8]);
+    assert_eq!(raised[0], Ok(vec![1]));
+    assert!(raised[1].as_ref().unwrap_err().contains("ValueError: eight"), "{raised:?}");
+    let gone = run(&[3, 7]);
+    assert!(gone[1].as_ref().unwrap_err().contains("is not healthy"), "{gone:?}");
+    assert_eq!(run(&[1]), [Ok(vec![1])]);
+    let cancelled = request("m", &ints(&[1, 9]));
+    let token = cancelled.cancel.clone();
+    let from = send(core, cancelled);
+    assert!(answer(&from).result.is_ok());
+    token.cancel();
+    all(&from);
+    assert_eq!(run(&[2]), [Ok(vec![2, 2])]);
+    let stats = core.model_statistics(Some("m"), "").unwrap().remove(0).inference_stats;
+    assert_eq!(stats.fail.count, 2);
+}
+
+#[test]
+fn sequences_see_their_controls() {
+    let config = "max_batch_size: 4 input { name: \"IN\" data_type: TYPE_INT32 dims: 1 } \
+        output { name: \"OUT\" data_type: TYPE_INT32 dims: 1 } sequence_batching { direct { } \
+        control_input { name: \"START\" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } } \
+        control_input { name: \"READY\" control { kind: CONTROL_SEQUENCE_READY int32_false_true: [ 0, 1 ] } } \
+        control_input { name: \"CORRID\" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } } }";
+    let class = "class TritonPythonModel:
+    def initialize(self, args):
+        self.sums = {}
+
+    def execute(self, requests):
+        made = []
+        for r in requests:
+            of = lambda name: pb_utils.get_input_tensor_by_name(r, name).as_numpy()
+            key, x = int(of('CORRID')[0, 0]), of('IN')
+            if of('READY')[0, 0]:
+                self.sums[key] = x[0, 0] + (0 if of('START')[0, 0] else self.sums[key])
+            assert not of('READY')[0, 0] or key == r.correlation_id()
+            made.append(pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.full((1, 1), self.sums.get(key, 0), np.int32))]))
+        return made
+";
+    let Some(served) = serve(&[("m", config, class)]) else { return };
+    let run = |id, start, value: i32| {
+        let tensor = Tensor::from_slice(&[1, 1], &[value]).unwrap();
+        let correlation = CorrelationId::Uint(id);
+        let given =
+            InferenceRequest { correlation, sequence_start: start, ..request("m", &tensor) };
+        output(&infer(&served.core, given).unwrap())
+    };
+    assert_eq!(
+        [run(1, true, 5), run(2, true, 10), run(1, false, 6), run(2, false, 1)].concat(),
+        [5, 10, 11, 11]
+    );
+}

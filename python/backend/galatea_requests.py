@@ -1,0 +1,268 @@
+"""Requests and responses as a Python model sees them."""
+
+import json
+import threading
+
+from galatea_tensors import Tensor, TritonModelException
+
+RESPONSE_COMPLETE_FINAL = 1
+REQUEST_RELEASE_ALL = 1
+REQUEST_RELEASE_RESCHEDULE = 4
+NOT_SUPPORTED = "is not supported by this server: models cannot call other models, the repository or its metrics yet"
+
+
+class TritonError:
+    """An error as the answer to a request."""
+
+    UNKNOWN, INTERNAL, NOT_FOUND, INVALID_ARG, UNAVAILABLE, UNSUPPORTED, ALREADY_EXISTS, CANCELLED = range(8)
+
+    __slots__ = ("_message", "_code")
+
+    def __init__(self, message, code=INTERNAL):
+        self._message = message
+        self._code = int(code)
+        if not 0 <= self._code <= TritonError.CANCELLED:
+            raise TritonModelException(f"{code} is no code of TritonError, expected 0 to {TritonError.CANCELLED}")
+
+    def message(self):
+        """What the client reads."""
+        return self._message
+
+    def code(self):
+        """Kind of the error, one of the constants of the class."""
+        return self._code
+
+
+class InferenceTrace:
+    """The trace of a request; this server gives models none, so its context is None."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context=None):
+        self._context = context
+
+    def get_context(self):
+        """The context of the trace as text of JSON, or None."""
+        return self._context
+
+
+class MemoryType:
+    """Kinds of memory."""
+
+    TRITONSERVER_MEMORY_CPU = 0
+    TRITONSERVER_MEMORY_CPU_PINNED = 1
+    TRITONSERVER_MEMORY_GPU = 2
+
+
+class PreferredMemory:
+    """Where a model would like the outputs of another one; all tensors lie in memory of the processor."""
+
+    __slots__ = ("_memory_type", "_device_id")
+
+    def __init__(self, preferred_memory_type, preferred_device_id=0):
+        self._memory_type = preferred_memory_type
+        self._device_id = preferred_device_id
+
+
+class InferenceResponse:
+    """The answer to a request: tensors or an error."""
+
+    __slots__ = ("_output_tensors", "_error", "_parameters")
+
+    def __init__(self, output_tensors=(), error=None, parameters=None):
+        tensors = list(output_tensors) if output_tensors is not None else []
+        for tensor in tensors:
+            if not isinstance(tensor, Tensor):
+                raise TritonModelException(
+                    f"an output of InferenceResponse is {type(tensor).__name__}, expected Tensor"
+                )
+        if error is not None and not isinstance(error, TritonError):
+            # A model may give its exception in the place of an error.
+            error = TritonError(str(error))
+        self._output_tensors = tensors
+        self._error = error
+        self._parameters = _parameters_text(parameters)
+
+    def output_tensors(self):
+        """Outputs."""
+        return self._output_tensors
+
+    def has_error(self):
+        """Whether it is an error."""
+        return self._error is not None
+
+    def error(self):
+        """The error, or None."""
+        return self._error
+
+    def parameters(self):
+        """Parameters as text of JSON; empty if there are none."""
+        return self._parameters
+
+
+def _parameters_text(parameters):
+    if not parameters:
+        return ""
+    if not isinstance(parameters, dict):
+        raise TritonModelException(f"parameters are {type(parameters).__name__}, expected dict")
+    for name, value in parameters.items():
+        if not isinstance(name, str) or not isinstance(value, (bool, int, str)):
+            raise TritonModelException(
+                f"parameter {name!r} is {type(value).__name__}, expected a name with a bool, int or str"
+            )
+    return json.dumps(parameters)
+
+
+class InferenceRequest:
+    """A request: one that the server hands to `execute`, or one that a model makes."""
+
+    def __init__(
+        self,
+        request_id="",
+        correlation_id=0,
+        inputs=(),
+        requested_output_names=(),
+        model_name="",
+        model_version=-1,
+        flags=0,
+        timeout=0,
+        preferred_memory=None,
+        trace=None,
+        parameters=None,
+    ):
+        self._request_id = request_id
+        self._correlation_id = correlation_id
+        self._inputs = list(inputs)
+        self._requested = list(requested_output_names)
+        self._model_name = model_name
+        self._model_version = model_version
+        self._flags = flags
+        self._timeout = timeout
+        self._priority = 0
+        self._preferred_memory = preferred_memory
+        self._trace = trace
+        self._parameters = _parameters_text(parameters)
+        self._release_flags = REQUEST_RELEASE_ALL
+        self._sender = None
+        # The number that the server knows the request by, and where it says that the client has gone.
+        self._number = None
+        self._slot = None
+        self._channel = None
+
+    def inputs(self):
+        """Inputs in the order of arrival."""
+        return self._inputs
+
+    def request_id(self):
+        """The client's name of the request; may be empty."""
+        return self._request_id
+
+    def correlation_id(self):
+        """The sequence: a number, 0 for none, or a name."""
+        return self._correlation_id
+
+    def requested_output_names(self):
+        """Outputs that are wanted; all of the model's where the client names none."""
+        return self._requested
+
+    def model_name(self):
+        """Model, of a request that a model makes."""
+        return self._model_name
+
+    def model_version(self):
+        """Version, of a request that a model makes; -1 for the latest."""
+        return self._model_version
+
+    def flags(self):
+        """Sum of TRITONSERVER_REQUEST_FLAG_SEQUENCE_START and _END."""
+        return self._flags
+
+    def set_flags(self, flags):
+        """Sets `flags`."""
+        self._flags = flags
+
+    def timeout(self):
+        """Time-out in microseconds; 0 for none."""
+        return self._timeout
+
+    def priority(self):
+        """Priority; 0 for the model's default."""
+        return self._priority
+
+    def parameters(self):
+        """The client's parameters as text of JSON; empty if there are none."""
+        return self._parameters
+
+    def trace(self):
+        """The trace of the request."""
+        if self._trace is None:
+            self._trace = InferenceTrace()
+        return self._trace
+
+    def is_cancelled(self):
+        """Whether the client has given the request up."""
+        channel = self._channel
+        return channel is not None and channel.is_cancelled(self._slot)
+
+    def set_release_flags(self, flags):
+        """Says what becomes of the request after `execute`: TRITONSERVER_REQUEST_RELEASE_RESCHEDULE runs it again."""
+        if flags not in (REQUEST_RELEASE_ALL, REQUEST_RELEASE_RESCHEDULE):
+            raise TritonModelException(f"{flags} found as release flags of a request, expected RELEASE_ALL or RESCHEDULE")
+        self._release_flags = flags
+
+    def get_response_sender(self):
+        """What sends responses to this request, one after another."""
+        if self._sender is None:
+            if self._number is None:
+                raise TritonModelException("only requests that execute() was given have a response sender")
+            self._sender = InferenceResponseSender(self)
+        return self._sender
+
+    def exec(self, decoupled=False):
+        """Not there yet: raises."""
+        raise TritonModelException(f"InferenceRequest.exec {NOT_SUPPORTED}")
+
+    def async_exec(self, decoupled=False):
+        """Not there yet: raises."""
+        raise TritonModelException(f"InferenceRequest.async_exec {NOT_SUPPORTED}")
+
+
+class InferenceResponseSender:
+    """Sends responses to one request, from any thread, until one has the flag that nothing more comes."""
+
+    __slots__ = ("_number", "_slot", "_requested", "_channel", "_lock", "closed", "on_final")
+
+    def __init__(self, request):
+        self._number = request._number
+        self._slot = request._slot
+        self._requested = request._requested
+        self._channel = request._channel
+        self._lock = threading.Lock()
+        self.closed = False
+        # Told that the last response has gone.
+        self.on_final = None
+
+    def is_cancelled(self):
+        """Whether the client has given the request up."""
+        return self._channel.is_cancelled(self._slot)
+
+    def send(self, response=None, flags=0):
+        """Sends a response, or with TRITONSERVER_RESPONSE_COMPLETE_FINAL alone that nothing more comes."""
+        if flags not in (0, RESPONSE_COMPLETE_FINAL):
+            raise TritonModelException(f"Unable to send response. Unsupported flag provided: {flags}")
+        if response is None and flags == 0:
+            raise TritonModelException(
+                "Inference Response object must be provided when the response flags is set to zero."
+            )
+        if response is not None and not isinstance(response, InferenceResponse):
+            raise TritonModelException(
+                f"Unable to send response. {type(response).__name__} found, expected InferenceResponse"
+            )
+        final = flags == RESPONSE_COMPLETE_FINAL
+        with self._lock:
+            if self.closed:
+                raise TritonModelException("Unable to send response. Response sender has been closed.")
+            self._channel.send_response(self._number, self._requested, response, final)
+            self.closed = final
+        if final and self.on_final is not None:
+            self.on_final()

@@ -1,0 +1,261 @@
+"""A worker: the process of one instance of a Python model.
+
+It is started with one end of a socket as its standard input. The first message says what model it is for; then it
+executes what it is sent until it is told to stop or the server has gone.
+"""
+
+import asyncio
+import importlib
+import inspect
+import json
+import os
+import socket
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+# The files of the backend are found under any name of the folder that a model changes to.
+import galatea_channel as wire  # noqa: E402
+import triton_python_backend_utils as utils  # noqa: E402
+from galatea_requests import REQUEST_RELEASE_RESCHEDULE, InferenceResponse  # noqa: E402
+from galatea_tensors import TritonModelException  # noqa: E402
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def described(error):
+    """An exception as Triton writes it: its type, its text and where it was raised, innermost call first."""
+    kind = type(error)
+    text = f"{kind.__name__}: {error}"
+    places = []
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not code.co_filename.startswith(_HERE):
+            places.append(f"  {code.co_filename}({trace.tb_lineno}): {code.co_name}\n")
+        trace = trace.tb_next
+    if places:
+        text += "\n\nAt:\n" + "".join(reversed(places))
+    return text
+
+
+class Worker:
+    """A model and the way to the server."""
+
+    def __init__(self, channel):
+        self._channel = channel
+        self._model = None
+        self._decoupled = False
+        self._name = ""
+        self._loop = None
+
+    def start(self, message):
+        """Loads the model; whether there is something to execute from now on."""
+        start = json.loads(bytes(message[1:]))
+        try:
+            kind = _load(start)
+            if start["complete"]:
+                config = _completed(kind, start["model_config"])
+                self._channel.send(bytes([wire.CONFIG]), config.encode())
+                return False
+            self._channel.attach(start["flags"], start["prefix"], start["least"])
+            config = json.loads(start["args"]["model_config"])
+            self._channel.outputs = [output["name"] for output in config.get("output", ())]
+            self._decoupled = utils.using_decoupled_model_transaction_policy(config)
+            self._name = start["args"]["model_name"]
+            self._model = kind()
+            if not callable(getattr(self._model, "execute", None)):
+                raise TritonModelException(f"'{kind.__name__}' of model '{self._name}' has no function 'execute'")
+            if hasattr(self._model, "initialize"):
+                self._model.initialize(start["args"])
+        except BaseException as error:
+            self._channel.send(bytes([wire.FAILED]), described(error).encode("utf-8", "replace"))
+            return False
+        self._channel.send(bytes([wire.READY]))
+        return True
+
+    def run(self):
+        """Executes until there is nothing more."""
+        while True:
+            message = self._channel.receive()
+            if message is None or message[0] == wire.STOP:
+                break
+            self._execute(message)
+            del message
+            self._channel.blocks.release_held()
+        if hasattr(self._model, "finalize"):
+            self._model.finalize()
+
+    def _execute(self, message):
+        execution, requests, block = self._channel.read_execution(message)
+        del message
+        failure = None
+        work = [requests]
+        del requests
+        try:
+            self._call(execution, work, block)
+            return
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            failure = described(error)
+        work.clear()
+        self._channel.send_failure(execution, failure, block)
+
+    def _call(self, execution, work, block):
+        """Executes the requests in `work` and sends what comes of them."""
+        result = self._model.execute(work[0])
+        if inspect.iscoroutine(result):
+            if self._decoupled:
+                self._schedule(result, list(work[0]))
+                result = None
+            else:
+                result = self._background().call(result)
+        if self._decoupled and result is not None:
+            raise TritonModelException(
+                f"Python model '{self._name}' is using the decoupled mode and the execute function must return None."
+            )
+        if self._decoupled:
+            self._rescheduled(work)
+            work.clear()
+            self._channel.send_done(execution, block)
+            return
+        if result is None:
+            result = [None] * len(work[0])
+        self._check(work[0], result)
+        work.append(result)
+        del result
+        self._channel.send_responses(execution, work, block)
+
+    def _rescheduled(self, work):
+        for request in work[0]:
+            if request._release_flags == REQUEST_RELEASE_RESCHEDULE:
+                self._channel.send_reschedule(request._number)
+
+    def _check(self, requests, result):
+        """Refuses what is no list of responses, and waits for senders whose requests have none in it."""
+        if not isinstance(result, list):
+            raise TritonModelException(
+                f"Expected a list in the execute return, found type '{type(result)}'."
+            )
+        if len(result) != len(requests):
+            raise TritonModelException(
+                "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
+                f"InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) size is:{len(result)}\n"
+            )
+        for request, response in zip(requests, result):
+            if request._release_flags == REQUEST_RELEASE_RESCHEDULE:
+                if response is not None:
+                    raise TritonModelException(
+                        "Expected a None object in the execute function return list for reschduled request."
+                    )
+            elif response is None:
+                _wait_for_sender(request)
+            elif not isinstance(response, InferenceResponse):
+                raise TritonModelException(
+                    "Expected an 'InferenceResponse' object in the execute function return list, found type "
+                    f"'{type(response)}'."
+                )
+
+    def _background(self):
+        if self._loop is None:
+            self._loop = _Loop()
+        return self._loop
+
+    def _schedule(self, coroutine, requests):
+        """Lets a coroutine run beside further executions."""
+
+        def ended(future):
+            error = future.exception()
+            if error is None:
+                return
+            text = described(error)
+            utils.Logger.log_error(f"a coroutine of execute raised: {text}")
+            response = InferenceResponse(error=utils.TritonError(text))
+            for request in requests:
+                sender = request.get_response_sender()
+                if not sender.closed:
+                    sender.send(response, utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+
+        self._background().begin(coroutine).add_done_callback(ended)
+
+
+def _wait_for_sender(request):
+    """Until the request, which `execute` has given no response, has its last one from its sender."""
+    if request._sender is None:
+        raise TritonModelException(
+            "Expected an 'InferenceResponse' object in the execute function return list, found type "
+            "'<class 'NoneType'>'."
+        )
+    sender = request._sender
+    done = threading.Event()
+    sender.on_final = done.set
+    if not sender.closed:
+        done.wait()
+
+
+class _Loop:
+    """A thread that runs coroutines."""
+
+    def __init__(self):
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="coroutines", daemon=True).start()
+
+    def begin(self, coroutine):
+        """Starts a coroutine; its future."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def call(self, coroutine):
+        """Runs a coroutine to its end; its result."""
+        return self.begin(coroutine).result()
+
+
+def _load(start):
+    """The class of the model."""
+    path = start["path"]
+    folder = os.path.dirname(path)
+    parent = os.path.dirname(folder)
+    utils._model_dir = folder
+    for one in (folder, parent):
+        if one not in sys.path:
+            sys.path.append(one)
+    stem = os.path.splitext(os.path.basename(path))[0]
+    # As Triton does: the version's folder is the package, so that `from . import` finds its neighbours.
+    module = importlib.import_module(f"{os.path.basename(folder)}.{stem}")
+    return module.TritonPythonModel
+
+
+def _completed(kind, config):
+    """The configuration as `auto_complete_config` completes it, as text of JSON; empty where the model has none."""
+    if not hasattr(kind, "auto_complete_config"):
+        return ""
+    given = utils.ModelConfig(json.loads(config))
+    completed = kind.auto_complete_config(given)
+    if not isinstance(completed, utils.ModelConfig):
+        raise TritonModelException(
+            "auto_complete_config function in model.py must return a 'pb.ModelConfig' object, found "
+            f"{type(completed).__name__}"
+        )
+    return json.dumps(completed.as_dict())
+
+
+def main():
+    """Takes the socket from standard input, so that nothing that the model reads or starts has it."""
+    link = socket.socket(fileno=os.dup(0))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    link.setblocking(True)
+    channel = wire.Channel(link)
+    channel.send(bytes([wire.HELLO, wire.VERSION]))
+    message = channel.receive()
+    if message is None or message[0] != wire.START:
+        return
+    worker = Worker(channel)
+    if worker.start(message):
+        worker.run()
+
+
+if __name__ == "__main__":
+    main()

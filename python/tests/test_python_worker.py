@@ -1,0 +1,319 @@
+"""The worker of Python models, driven as the server drives it."""
+
+import numpy as np
+import pytest
+import worker_driver
+from worker_driver import Driver, Ended, wire
+
+HEAD = "import numpy as np\nimport triton_python_backend_utils as pb_utils\n\n\n"
+OUT = {"output": [{"name": "OUT"}, {"name": "SEEN"}]}
+IDENTITY = HEAD + """class TritonPythonModel:
+    def execute(self, requests):
+        return [
+            pb_utils.InferenceResponse([pb_utils.Tensor("OUT", pb_utils.get_input_tensor_by_name(r, "IN").as_numpy())])
+            for r in requests
+        ]
+"""
+
+
+def model(body):
+    return HEAD + "class TritonPythonModel:\n" + body
+
+
+@pytest.fixture
+def drive(tmp_path):
+    drivers = []
+
+    def start(source, config=OUT, **named):
+        drivers.append(Driver(tmp_path / str(len(drivers)), source, config, **named))
+        return drivers[-1]
+
+    yield start
+    for driver in drivers:
+        driver.process.kill()
+        driver.stop()
+
+
+def all_arrays():
+    for dtype in worker_driver.STORAGE[:12]:
+        yield (np.arange(6) % 2).astype(dtype).reshape(2, 3)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_every_type_comes_back_as_it_went(drive, large):
+    worker = drive(IDENTITY)
+    assert worker.started[0] == wire.READY
+    for array in all_arrays():
+        if large:
+            array = np.tile(array, (5000, 1))
+        ((flags, error, outputs),) = worker.run({"inputs": {"IN": array}})
+        assert flags == wire.FINAL | wire.HAS_RESPONSE and error is None
+        place, found = outputs["OUT"]
+        assert place == (wire.SERVERS if large else wire.INLINE)
+        assert found.dtype == array.dtype and np.array_equal(found, array)
+    # One for each size that came.
+    assert len(worker.given) <= 4
+
+
+def test_a_batch_of_all_sizes_and_shapes_comes_back(drive):
+    worker = drive(IDENTITY)
+    shapes = [(0,), (), (1,), (3, 0, 2), (4096,), (1 << 20,), (7, 9, 11)]
+    arrays = [np.random.default_rng(1).standard_normal(shape).astype(np.float32) for shape in shapes]
+    found = worker.run(*({"inputs": {"IN": array}} for array in arrays))
+    for array, (_, _, outputs) in zip(arrays, found):
+        assert np.array_equal(outputs["OUT"][1], array) and outputs["OUT"][1].shape == array.shape
+
+
+def test_strings_come_back(drive):
+    worker = drive(IDENTITY)
+    for strings in ([b"", b"\xff\x00a", "é".encode()], [b"x" * 9000, b"y"]):
+        array = np.array(strings, dtype=object)
+        ((_, _, outputs),) = worker.run({"inputs": {"IN": array}})
+        assert outputs["OUT"][1] == worker_driver.encode_strings(array)
+
+
+def test_results_that_are_new_go_through_the_workers_blocks_which_are_used_again(drive):
+    body = """    def execute(self, requests):
+        tensors = [r.inputs()[0].as_numpy() for r in requests]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", (x + 1).T)]) for x in tensors]
+"""
+    worker = drive(model(body))
+    for _ in range(20):
+        array = np.random.default_rng(2).standard_normal((100, 300))
+        ((_, _, outputs),) = worker.run({"inputs": {"IN": array}})
+        assert outputs["OUT"][0] == wire.WORKERS and np.array_equal(outputs["OUT"][1], (array + 1).T)
+    assert len(worker.theirs) == 1 and len(worker.given) == 1
+
+
+def test_a_block_is_not_used_again_while_the_model_holds_a_view(drive):
+    body = """    def initialize(self, args):
+        self.kept = []
+
+    def execute(self, requests):
+        x = requests[0].inputs()[0].as_numpy()
+        self.kept.append(x[5:])
+        total = sum(int(one.sum()) for one in self.kept)
+        if len(self.kept) == 3:
+            self.kept.clear()
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", x), pb_utils.Tensor("SEEN", np.array([total]))])]
+"""
+    worker = drive(model(body))
+    ones = np.ones(10005, np.int64)
+    places = []
+    for wanted in (10000, 30000, 60000):
+        array = ones * (wanted // 10000 if wanted < 60000 else 3)
+        array = ones * {10000: 1, 30000: 2, 60000: 3}[wanted]
+        ((_, _, outputs),) = worker.run({"inputs": {"IN": array}})
+        assert outputs["SEEN"][1].tolist() == [wanted]
+        assert np.array_equal(outputs["OUT"][1], array)
+        places.append(outputs["OUT"][0])
+    # What the model still has is copied; at the end it has nothing.
+    assert places == [wire.WORKERS, wire.WORKERS, wire.SERVERS]
+    assert len(worker.given) == 3
+    worker.run({"inputs": {"IN": ones}})
+    assert len(worker.given) == 3
+
+
+def test_requests_tell_what_the_client_said(drive):
+    body = """    def execute(self, requests):
+        r = requests[0]
+        seen = [r.request_id(), r.correlation_id(), r.flags(), r.timeout(), r.parameters(), sorted(r.requested_output_names())]
+        seen += [r.is_cancelled(), r.trace().get_context(), pb_utils.get_input_tensor_by_name(r, "none")]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("SEEN", np.array([repr(seen)], dtype=object))])]
+"""
+    worker = drive(model(body))
+    request = {"inputs": {}, "id": "r1", "correlation": "é", "flags": 3, "parameters": '{"a": 1}', "slot": 7}
+    worker.flags.map[worker_driver.blocks.SLOTS + 7] = 1
+    ((_, _, outputs),) = worker.run(request)
+    text = outputs["SEEN"][1][4:].decode()
+    assert text == repr(["r1", "é", 3, 0, '{"a": 1}', ["OUT", "SEEN"], True, None, None])
+    # What is not wanted does not come.
+    ((_, _, outputs),) = worker.run({**request, "wanted": ["OUT"]})
+    assert outputs == {}
+
+
+def test_errors_have_the_texts_of_triton(drive):
+    body = """    def execute(self, requests):
+        mode = int(requests[0].inputs()[0].as_numpy()[0])
+        if mode == 0:
+            raise pb_utils.TritonModelException("on purpose")
+        if mode == 1:
+            return []
+        if mode == 2:
+            return 5
+        if mode == 3:
+            return [5 for r in requests]
+        if mode == 4:
+            error = pb_utils.TritonError("no", pb_utils.TritonError.NOT_FOUND)
+            return [pb_utils.InferenceResponse(error=error)]
+        requests[0].exec()
+"""
+    worker = drive(model(body))
+
+    def run(mode):
+        return worker.run({"inputs": {"IN": np.array([mode], np.int32)}})
+
+    text = run(0)
+    assert text.startswith("TritonModelException: on purpose\n\nAt:\n  /") and text.endswith("model.py(9): execute\n")
+    assert "do not match" in run(1) and "Expected a list" in run(2) and "'<class 'int'>'" in run(3)
+    ((_, error, _),) = run(4)
+    assert error == (2, "no")
+    assert "is not supported" in run(5)
+    assert run(4)[0][1] == (2, "no")
+
+
+def test_a_model_that_does_not_load_says_why(drive):
+    worker = drive(model("    def initialize(self, args):\n        raise ValueError('not today')\n"))
+    assert worker.started[0] == wire.FAILED
+    assert b"has no function 'execute'" in worker.started
+    body = "    def initialize(self, args):\n        raise ValueError('not today')\n\n    def execute(self, r): ...\n"
+    text = drive(model(body)).started[1:].decode()
+    assert text.startswith("ValueError: not today\n\nAt:\n") and text.endswith("model.py(7): initialize\n")
+    assert b"SyntaxError" in drive("def").started
+    assert b"has no attribute 'TritonPythonModel'" in drive("x = 1\n").started
+
+
+def test_a_configuration_is_completed(drive):
+    body = """    @staticmethod
+    def auto_complete_config(config):
+        config.add_input({"name": "A", "data_type": "TYPE_FP32", "dims": [-1]})
+        config.set_max_batch_size(8)
+        config.set_dynamic_batching()
+        config.set_model_transaction_policy({"decoupled": True})
+        return config
+"""
+    worker = drive(model(body), {"max_batch_size": 0}, complete=True)
+    assert worker.started[0] == wire.CONFIG
+    config = worker_driver.json.loads(worker.started[1:])
+    assert config["input"] == [{"name": "A", "data_type": "TYPE_FP32", "dims": [-1]}]
+    assert config["max_batch_size"] == 8 and config["dynamic_batching"] == {}
+    assert config["model_transaction_policy"] == {"decoupled": True}
+    refused = drive(model(body), {"input": [{"name": "A", "data_type": "TYPE_INT8", "dims": [-1]}]}, complete=True)
+    assert b"unexpected datatype TYPE_INT8 for inference input 'A'" in refused.started
+
+
+DECOUPLED = {**OUT, "model_transaction_policy": {"decoupled": True}}
+
+
+def test_a_decoupled_model_answers_from_a_thread_and_holds_its_request(drive):
+    body = """    def execute(self, requests):
+        import threading
+        threading.Thread(target=self.answer, args=(requests[0],)).start()
+
+    def answer(self, request):
+        sender = request.get_response_sender()
+        x = request.inputs()[0].as_numpy()
+        for at in range(3):
+            x[:] = at
+            sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", x)]))
+        sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        try:
+            sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        except pb_utils.TritonModelException as error:
+            pb_utils.Logger.log_info(f"{error}\\nagain")
+"""
+    worker = drive(model(body), DECOUPLED)
+    (number,) = worker.execute([{"inputs": {"IN": np.zeros(5000, np.int64)}}])
+    seen = []
+    flags = 0
+    done = 0
+    while not flags & wire.FINAL or not done:
+        kind, found = worker.answers()
+        if kind == wire.DONE:
+            done += 1
+            continue
+        flags, error, outputs = found[number]
+        assert error is None
+        seen += [set(outputs["OUT"][1].tolist())] if outputs else []
+    assert seen == [{0}, {1}, {2}]
+    assert worker.stop() == (0, "\x1eIUnable to send response. Response sender has been closed.\\nagain\n")
+
+
+def test_coroutines_of_a_decoupled_model_run_side_by_side(drive):
+    body = """    async def execute(self, requests):
+        import asyncio
+        self.waiting = getattr(self, "waiting", 0) + 1
+        while self.waiting < 2:
+            await asyncio.sleep(0.001)
+        for r in requests:
+            if r.request_id() == "bad":
+                raise ValueError("in a coroutine")
+            r.get_response_sender().send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"""
+    worker = drive(model(body), DECOUPLED)
+    numbers = [worker.execute([{"inputs": {}, "id": name}])[0] for name in ("good", "bad")]
+    answered = {}
+    while len(answered) < 2:
+        kind, found = worker.answers()
+        answered.update(found if kind == wire.RESPONSE else {})
+    assert answered[numbers[0]] == (wire.FINAL, None, {})
+    assert answered[numbers[1]][1][1].startswith("ValueError: in a coroutine")
+
+
+def test_a_plain_model_may_use_senders_and_coroutines(drive):
+    body = """    async def execute(self, requests):
+        for r in requests:
+            x = r.inputs()[0].as_numpy()
+            response = pb_utils.InferenceResponse([pb_utils.Tensor("OUT", x)])
+            r.get_response_sender().send(response, pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"""
+    worker = drive(model(body))
+    (number,) = worker.execute([{"inputs": {"IN": np.arange(3)}}])
+    kind, found = worker.answers()
+    assert kind == wire.RESPONSE and found[number][2]["OUT"][1].tolist() == [0, 1, 2]
+    assert worker.answers() == (wire.DONE, {})
+
+
+def test_a_model_that_exits_ends_the_worker(drive):
+    worker = drive(model("    def execute(self, requests):\n        import os\n        os._exit(3)\n"))
+    with pytest.raises(Ended):
+        worker.run({"inputs": {}})
+    assert worker.process.wait() == 3
+
+
+def test_a_worker_ends_with_its_server_and_finalizes(drive):
+    worker = drive(model("    def execute(self, r): ...\n\n    def finalize(self):\n        raise SystemExit(7)\n"))
+    worker.socket.close()
+    assert worker.process.wait(timeout=30) == 7
+
+
+def test_dlpack_goes_both_ways(drive):
+    body = """    def execute(self, requests):
+        made = []
+        for r in requests:
+            x = r.inputs()[0]
+            if r.request_id() == "numpy":
+                made.append(pb_utils.Tensor.from_dlpack("OUT", np.from_dlpack(x)))
+            else:
+                made.append(pb_utils.Tensor.from_dlpack("OUT", x.to_dlpack()))
+        return [pb_utils.InferenceResponse([one]) for one in made]
+"""
+    worker = drive(model(body))
+    for array in (np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(20000), np.zeros((0, 2), np.int8)):
+        for name in ("numpy", "capsule"):
+            ((_, _, outputs),) = worker.run({"inputs": {"IN": array}, "id": name})
+            assert np.array_equal(outputs["OUT"][1], array), name
+    # Nothing keeps the memory.
+    assert len(worker.given) == 1
+
+
+def test_helpers_know_types_and_strings():
+    import triton_python_backend_utils as pb_utils
+
+    assert pb_utils.triton_string_to_numpy("TYPE_FP16") is np.float16
+    assert pb_utils.triton_to_numpy_type(13) is np.object_
+    assert pb_utils.numpy_to_triton_type(np.int64) == 9
+    strings = np.array([b"a", "é", 5], dtype=object)
+    encoded = pb_utils.serialize_byte_tensor(strings)
+    assert pb_utils.deserialize_bytes_tensor(encoded.item()).tolist() == [b"a", "é".encode(), b"5"]
+    for cut in (b"\x01", b"\x05\x00\x00\x00ab"):
+        with pytest.raises(pb_utils.TritonModelException):
+            pb_utils.deserialize_bytes_tensor(cut)
+    with pytest.raises(pb_utils.TritonModelException):
+        pb_utils.Tensor("x", np.zeros(1, np.complex64))
+    with pytest.raises(TypeError):
+        pb_utils.Tensor("x", [1])
+    config = {"input": [{"name": "a", "dims": [1]}], "model_transaction_policy": {"decoupled": True}}
+    assert pb_utils.get_input_config_by_name(config, "a")["dims"] == [1]
+    assert pb_utils.get_output_config_by_name(config, "a") is None
+    assert pb_utils.using_decoupled_model_transaction_policy(config)
