@@ -7,9 +7,14 @@ use std::collections::BTreeSet;
 #[cfg(target_os = "linux")]
 use std::path::Path;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use galatea_apple::Chip;
 use galatea_apple::qos::Qos;
+use galatea_runtime::route::Lanes;
+
+/// Runs shorter than this wait for nobody: that would take them as long as it takes to wake a thread.
+const SHORT: Duration = Duration::from_micros(200);
 
 /// The cores of this machine that the process may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +38,12 @@ impl Cores {
                 Err(_) => Self::of_system(all),
             }
         })
+    }
+
+    /// How many runs are under way at a time: each is computed by the thread that brings it, and helped by those of
+    /// the pool as far as cores are left.
+    pub(crate) fn lanes() -> Lanes {
+        Lanes { runs: Self::detect().fast.max(1), short: SHORT }
     }
 
     /// Of a chip that tells of itself.

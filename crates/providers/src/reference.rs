@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use galatea_graph::{Datum, Fact, Graph, evaluate};
+use galatea_runtime::route::Lanes;
 use galatea_runtime::{
     Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, ProfileRow, RuntimeError,
     SessionOptions, sized,
 };
 use galatea_tensor::Tensor;
 
+use crate::cores::Cores;
 use crate::cost;
 
 /// The provider's name.
@@ -31,6 +33,10 @@ impl ExecutionProvider for ReferenceProvider {
 
     fn stands_in(&self) -> bool {
         true
+    }
+
+    fn lanes(&self) -> Lanes {
+        Cores::lanes()
     }
 
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {

@@ -1,5 +1,6 @@
-//! What the choice of a way costs a run: runs that compute nothing, of a session with one unit, whose runs are not
-//! divided, and of sessions with two and four units, in turns.
+//! What the choice of a way and the turn on a unit cost a run where nobody waits: runs that compute nothing, of a
+//! session with one unit, whose runs are not divided, of the same with turns, and of sessions with two and four units,
+//! in turns.
 //!
 //! `cargo bench --bench route`
 
@@ -13,7 +14,7 @@ use galatea_graph::{Attributes, Datum, Dim, Fact, Graph, ONNX_DOMAIN};
 use galatea_runtime::route::{Goal, Units};
 use galatea_runtime::{
     Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, OptimiseLevel, Routing,
-    RuntimeError, Session, SessionOptions,
+    RuntimeError, Session, SessionOptions, TurnSource,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -57,7 +58,7 @@ impl Executable for IdleExecutable {
     }
 }
 
-fn session(units: &[&'static str], divided: bool) -> Session {
+fn session(units: &[&'static str], divided: bool, turns: bool) -> Session {
     let mut graph = Graph::new("nothing");
     graph.opsets.insert(ONNX_DOMAIN.to_owned(), 17);
     let [x, y] = ["x", "y"].map(|name| graph.value_named(name));
@@ -69,7 +70,9 @@ fn session(units: &[&'static str], divided: bool) -> Session {
     let providers: Vec<Arc<dyn ExecutionProvider>> =
         units.iter().map(|&name| Arc::new(Idle(name)) as Arc<dyn ExecutionProvider>).collect();
     let routing = Routing { units: Arc::new(Units::new()), goal: Goal::Latency };
+    let turns = TurnSource(turns.then(Arc::default));
     let options = SessionOptions {
+        turns,
         routing: divided.then_some(routing),
         optimise: OptimiseLevel::O0,
         ..SessionOptions::default()
@@ -80,9 +83,10 @@ fn session(units: &[&'static str], divided: bool) -> Session {
 fn main() {
     let units = ["a", "b", "c", "d"];
     let sessions = [
-        ("one unit", session(&units[..1], false)),
-        ("two units", session(&units[..2], true)),
-        ("four units", session(&units, true)),
+        ("one unit", session(&units[..1], false, false)),
+        ("one unit with turns", session(&units[..1], false, true)),
+        ("two units", session(&units[..2], true, true)),
+        ("four units", session(&units, true, true)),
     ];
     let input = [("x", Tensor::from_vec(&[2, 24, 3], vec![1.0_f32; 144]).unwrap())];
     let mut times = vec![Vec::new(); sessions.len()];
@@ -107,6 +111,6 @@ fn main() {
         .collect();
     for ((name, _), median) in sessions.iter().zip(&medians) {
         let more = (median - medians[0]) * 1e6;
-        println!("{name}: {:.2} us a run, {more:.2} us of it for the choice", median * 1e6);
+        println!("{name}: {:.2} us a run, {more:.2} us of it for turn and choice", median * 1e6);
     }
 }

@@ -37,7 +37,7 @@ pub use error::RuntimeError;
 pub use explain::{Explanation, NodeExplanation, PlacedOperator};
 pub use options::{
     CompileMode, OptimiseLevel, PaceSource, PackedSource, PackedWeights, Precision, Routing,
-    SessionOptions,
+    SessionOptions, TurnSource,
 };
 pub use others::Others;
 pub use provider::{
@@ -45,7 +45,7 @@ pub use provider::{
     Refusal,
 };
 pub use roofline::{Bound, Peaks, Unit};
-pub use session::{Prepared, Session, Tended, WayReport};
+pub use session::{Prepared, RunTerms, Session, Tended, WayReport};
 pub use subgraph::needed_nodes;
 pub use usual::{sized, usual_facts};
 pub use watch::{PartRun, RunObserver, RunWatch, WatchSource, watched_model};

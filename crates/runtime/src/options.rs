@@ -133,6 +133,22 @@ impl PartialEq for Routing {
 
 impl Eq for Routing {}
 
+/// The units at which runs of a session wait for their turns, if they do: those of its [`Routing`] where it has one.
+#[derive(Clone, Debug, Default)]
+pub struct TurnSource(pub Option<Arc<Units>>);
+
+impl PartialEq for TurnSource {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for TurnSource {}
+
 /// How a session is to be made. [`Default`] uses all fast cores, all rewrites and any amount of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
@@ -163,6 +179,8 @@ pub struct SessionOptions {
     pub compile: CompileMode,
     /// How runs are divided between units; without it all runs take the way that was planned first.
     pub routing: Option<Routing>,
+    /// Where runs that are not divided wait for their turns.
+    pub turns: TurnSource,
     /// Who is told of what is run.
     pub watch: WatchSource,
 }
@@ -183,6 +201,7 @@ impl Default for SessionOptions {
             pace: PaceSource::default(),
             compile: CompileMode::default(),
             routing: None,
+            turns: TurnSource::default(),
             watch: WatchSource::default(),
         }
     }

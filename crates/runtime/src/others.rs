@@ -8,7 +8,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::RuntimeError;
 use crate::explain::PlacedOperator;
-use crate::options::{OptimiseLevel, PaceSource, SessionOptions};
+use crate::options::{OptimiseLevel, PaceSource, SessionOptions, TurnSource};
 use crate::partition::{live_bytes, partition, predicted_ns};
 use crate::provider::{Executable, ExecutionProvider, Fence, MemoryReport, PlanReport, ProfileRow};
 use crate::session::{Prepared, Session};
@@ -59,11 +59,12 @@ impl Others {
         graph: &Arc<Graph>,
         options: &SessionOptions,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
-        // The session around it keeps the pace, divides runs, tells of them, and has
-        // chosen the providers.
+        // The session around it keeps the pace, has the turn, divides runs, tells of them, and
+        // has chosen the providers.
         let own = SessionOptions {
             pace: PaceSource::default(),
             routing: None,
+            turns: TurnSource::default(),
             providers: Vec::new(),
             watch: WatchSource::default(),
             ..options.clone()

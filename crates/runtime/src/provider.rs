@@ -14,6 +14,7 @@ use crate::explain::PlacedOperator;
 use crate::options::{OptimiseLevel, SessionOptions};
 use crate::others::Others;
 use crate::roofline::Unit;
+use crate::route::Lanes;
 use crate::tune::Problem;
 use crate::work::Work;
 
@@ -114,6 +115,11 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
     /// sake.
     fn stands_in(&self) -> bool {
         false
+    }
+
+    /// How many runs it is good for at a time, of all sessions together.
+    fn lanes(&self) -> Lanes {
+        Lanes::default()
     }
 
     /// Lengths that inputs had best be padded up to, as each new length is compiled anew; none where any will do. Only

@@ -7,6 +7,7 @@ mod recover;
 mod routes;
 mod running;
 mod tell;
+mod turns;
 mod wanted;
 
 use std::collections::{HashMap, HashSet};
@@ -27,7 +28,7 @@ use crate::power::Spent;
 use crate::provider::{
     Claims, Executable, ExecutionProvider, MemoryReport, PlanReport, ProfileRow, Refusal,
 };
-use crate::route::Occupied;
+use crate::route::{Occupied, Unit};
 use crate::subgraph;
 use crate::tune::Problem;
 use crate::usual::{sized, usual_facts};
@@ -35,6 +36,8 @@ use crate::watch::WatchSource;
 use padded::Longer;
 use routes::Routes;
 pub use routes::{Tended, WayReport};
+pub use turns::RunTerms;
+use turns::{Usual, units};
 use wanted::Wanted;
 
 /// A graph split between providers, compiled, and ready to run from any number of threads.
@@ -53,6 +56,8 @@ pub struct Session {
     mending: Mutex<()>,
     /// Other ways of running the graph, where runs are divided between units.
     routes: Option<Routes>,
+    /// The unit of each provider, where runs wait for their turns.
+    units: Option<Vec<Arc<Unit>>>,
     /// For each provider, the axes that are made longer for it, where it wants few lengths.
     longer: Vec<Option<Arc<Longer>>>,
 }
@@ -129,6 +134,8 @@ struct Part {
     beside: bool,
     /// Where the time of its runs is counted.
     spent: Spent,
+    /// How long they take, of whatever shapes.
+    usual: Usual,
 }
 
 /// A graph, and what is known of its values.
@@ -186,6 +193,7 @@ impl Session {
         let claims = providers.iter().map(claim).collect();
         let mut session = Self {
             live: live_bytes(&graph, &usual),
+            units: units(&providers, options),
             graph,
             facts,
             inputs,
@@ -584,6 +592,7 @@ impl Session {
             proven: AtomicBool::new(false),
             beside: false,
             spent: self.options.pace.counting(self.providers[provider].name()),
+            usual: Usual::default(),
         })
     }
 
@@ -620,8 +629,8 @@ impl Session {
     }
 }
 
-/// Hands a part of a way to its unit while it runs.
-type Occupy<'o> = dyn Fn(usize) -> Option<Occupied> + 'o;
+/// Hands a part of a way to its unit while it runs, when its turn has come.
+type Occupy<'o> = dyn Fn(usize) -> Option<Occupied> + Sync + 'o;
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use galatea_graph::{Datum, Dim, Fact, Graph, Inputs, Node, OpError, Operator};
-use galatea_runtime::route::{Goal, Units};
+use galatea_runtime::route::{Goal, Lanes, Units};
 use galatea_runtime::{
     Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, Routing, RuntimeError,
     Session, SessionOptions, Tended,
@@ -73,6 +73,10 @@ struct Slow {
 impl ExecutionProvider for Slow {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn lanes(&self) -> Lanes {
+        Lanes { runs: 1, short: Duration::ZERO }
     }
 
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
@@ -317,6 +321,25 @@ fn rows_are_divided_between_units_where_that_is_faster() {
     // One row cannot be divided.
     bed.settle(1);
     assert_eq!(bed.goes_to(1).len(), 1);
+}
+
+#[test]
+fn runs_that_take_two_units_at_a_time_do_not_wait_for_each_other_for_ever() {
+    let bed = bed_of(("", "Abs"), &[("gpu", ALL, 10.0, 20_000), ("cpu", ALL, 10.0, 20_000)]);
+    bed.settle(100);
+    let on = |name: &'static str| {
+        let (bed, input) = (&bed, [("x", Bed::input(100))]);
+        move || (0..6).for_each(|_| drop(bed.session.run_on(name, &input).unwrap()))
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(on("gpu"));
+        scope.spawn(on("cpu"));
+        for _ in 0..4 {
+            scope.spawn(|| (0..6).for_each(|_| bed.run(100)));
+        }
+    });
+    assert!(bed.units.all().iter().all(|unit| unit.report().owed == Duration::ZERO));
+    assert!(bed.units.all().iter().all(|unit| !unit.is_busy()));
 }
 
 #[test]

@@ -23,6 +23,7 @@ use crate::chunks::ChunkRunner;
 use crate::flags::Flags;
 use crate::power;
 use crate::profile::Profiler;
+use crate::routing;
 use crate::table::table;
 use crate::tuning;
 use crate::units;
@@ -101,6 +102,7 @@ pub fn backends_with(
     let options = SessionOptions {
         choices: tuning::choices(),
         pace: power::pace(),
+        turns: routing::turns(),
         // Requests are answered from the start.
         compile: CompileMode::Background,
         watch: profiler.as_ref().map(|profiler| profiler.watch("")).unwrap_or_default(),

@@ -6,9 +6,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use galatea_providers::{coreml, cpu};
-use galatea_runtime::Routing;
 use galatea_runtime::power::Draw;
 use galatea_runtime::route::{Goal, UnitReport, Units};
+use galatea_runtime::{Routing, TurnSource};
 use galatea_serving::Core;
 
 /// The units of this process.
@@ -29,9 +29,15 @@ pub(crate) fn units() -> &'static Units {
     &UNITS
 }
 
-/// What the units did and have to do; nothing where runs are not divided.
+/// Where runs that are not divided wait for their turns.
+pub(crate) fn turns() -> TurnSource {
+    TurnSource(Some(Arc::clone(&UNITS)))
+}
+
+/// What the units did and have to do among which runs are divided.
 pub(crate) fn report() -> Vec<UnitReport> {
-    UNITS.all().iter().map(|unit| unit.report()).collect()
+    let units = UNITS.all();
+    units.iter().filter(|unit| unit.is_divided()).map(|unit| unit.report()).collect()
 }
 
 /// A unit that was busy for less of an interval says little of what it draws.

@@ -24,6 +24,7 @@ pub mod core;
 pub mod driver;
 pub mod ensemble;
 pub mod error;
+pub mod goal;
 pub mod graph_model;
 pub mod latency;
 mod md5;

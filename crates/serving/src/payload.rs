@@ -103,6 +103,8 @@ pub struct ActiveRequest {
     /// Batch items; at least 1.
     pub batch_size: u64,
     pub(crate) arrived: Instant,
+    /// How soon after its arrival it is to be answered.
+    pub(crate) goal: Option<Duration>,
     pub(crate) context: Arc<ExecutionContext>,
     /// Its place in a sequence, in models over sequences.
     pub sequence: Option<Box<SequenceContext>>,
@@ -164,6 +166,7 @@ impl ActiveRequest {
             request,
             batch_size,
             arrived: Instant::now(),
+            goal: None,
             context,
             sequence: None,
             sink: None,
@@ -189,6 +192,12 @@ impl ActiveRequest {
     pub(crate) fn answer(mut self, result: Result<Vec<OutputTensor>, Error>) {
         let result = result.map(|outputs| Some(self.response(outputs)));
         self.send_final(result);
+    }
+
+    /// When it is to be answered, where that is said.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.arrived.checked_add(self.goal?)
     }
 
     /// Whether the client has given up.
@@ -323,6 +332,9 @@ impl ActiveRequest {
     /// Answers a request that never ran, and counts it.
     pub(crate) fn fail(self, reason: FailureReason, error: Error) {
         self.context.statistics.failure(reason, self.arrived.elapsed());
+        if self.goal.is_some() && reason == FailureReason::Rejected {
+            self.context.statistics.missed_goal();
+        }
         self.answer(Err(error));
     }
 
@@ -364,6 +376,7 @@ impl ActiveRequest {
             batch_size: self.batch_size,
             queue: execution.started.saturating_duration_since(self.arrived),
             total: end.saturating_duration_since(self.arrived),
+            goal: self.goal,
         };
         let times = execution.times(end);
         self.context.statistics.request(times, &outcome);
@@ -475,6 +488,17 @@ impl Payload {
     #[must_use]
     pub fn requests(&self) -> &[ActiveRequest] {
         &self.requests
+    }
+
+    /// When the first of the requests is to be answered, where that is said.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.requests.iter().filter_map(ActiveRequest::deadline).min()
+    }
+
+    /// The items of all requests.
+    pub(crate) fn items(&self) -> u64 {
+        self.requests.iter().map(|request| request.batch_size).sum()
     }
 
     /// What the model version's instances share.
@@ -602,6 +626,7 @@ impl Payload {
                 batch_size: request.batch_size,
                 queue: self.started.saturating_duration_since(request.arrived),
                 total: end.saturating_duration_since(request.arrived),
+                goal: request.goal,
             })
             .collect();
         // Counted before the answers leave, so that a client that asks right after its answer finds it counted.

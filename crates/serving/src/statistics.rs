@@ -168,6 +168,8 @@ pub struct ModelMetricsRow {
     pub first_response: Option<HistogramSnapshot>,
     /// Multiplications and additions, where they are counted.
     pub arithmetic: Option<ArithmeticSnapshot>,
+    /// Requests with a latency goal, where the model or a request had one.
+    pub goals: Option<GoalCounts>,
 }
 
 /// Multiplications and additions of a model.
@@ -213,6 +215,17 @@ impl StageTimes {
     }
 }
 
+/// Requests with a latency goal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GoalCounts {
+    /// Those that were answered in time.
+    pub met: u64,
+    /// Those that were answered later, or with an error.
+    pub missed: u64,
+    /// Those that were not taken because they would have been answered later.
+    pub refused: u64,
+}
+
 /// One request of a finished execution.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestOutcome {
@@ -226,10 +239,13 @@ pub struct RequestOutcome {
     pub queue: Duration,
     /// From arrival to response.
     pub total: Duration,
+    /// How long that should be at most.
+    pub goal: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
 struct Counters {
+    goals: GoalCounts,
     last_inference_ms: u64,
     inference_count: u64,
     execution_count: u64,
@@ -252,6 +268,14 @@ impl Counters {
     }
 
     fn request(&mut self, times: ComputeTimes, request: &RequestOutcome) {
+        if let Some(goal) = request.goal {
+            match request.failure {
+                None if request.total <= goal => self.goals.met += 1,
+                // Who has left waits for nothing.
+                Some(FailureReason::Canceled) => {}
+                _ => self.goals.missed += 1,
+            }
+        }
         if let Some(reason) = request.failure {
             self.stats.fail.add(request.total);
             *self.failures.entry(reason).or_default() += 1;
@@ -389,6 +413,21 @@ impl StatisticsRecorder {
         *counters.failures.entry(reason).or_default() += 1;
     }
 
+    /// Counts a request that was not taken because it would not have been answered in time.
+    pub(crate) fn refused_goal(&self) {
+        self.lock().goals.refused += 1;
+    }
+
+    /// Counts a request with a goal that was given up before any execution.
+    pub(crate) fn missed_goal(&self) {
+        self.lock().goals.missed += 1;
+    }
+
+    /// Requests with a latency goal.
+    pub(crate) fn goals(&self) -> GoalCounts {
+        self.lock().goals
+    }
+
     /// The counters as the statistics extension shows them.
     #[must_use]
     pub fn snapshot(&self, name: &str, version: &str) -> ModelStatistics {
@@ -430,6 +469,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn requests_meet_their_goals_or_miss_them() {
+        let recorder = StatisticsRecorder::default();
+        let ms = Duration::from_millis;
+        let request = |total, failure| RequestOutcome {
+            filler: false,
+            failure,
+            batch_size: 1,
+            queue: ms(0),
+            total: ms(total),
+            goal: Some(ms(10)),
+        };
+        let (failed, left) = (Some(FailureReason::Backend), Some(FailureReason::Canceled));
+        let requests = [request(10, None), request(11, None), request(1, failed), request(1, left)];
+        recorder.execution(ComputeTimes::default(), &requests, 0);
+        recorder
+            .request(ComputeTimes::default(), &RequestOutcome { goal: None, ..request(1, None) });
+        recorder.refused_goal();
+        assert_eq!(recorder.goals(), GoalCounts { met: 1, missed: 2, refused: 1 });
+    }
+
+    #[test]
     fn a_batch_is_one_execution_and_every_request_bears_its_whole_time() {
         let recorder = StatisticsRecorder::default();
         let ms = Duration::from_millis;
@@ -440,6 +500,7 @@ mod tests {
             batch_size,
             queue: ms(3),
             total: ms(20),
+            goal: None,
         };
         recorder.execution(times, &[request(true, 1), request(true, 2), request(false, 1)], 77);
         recorder.failure(FailureReason::Rejected, ms(9));

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use bytes::Bytes;
 use galatea_tensor::DataType;
@@ -9,8 +10,9 @@ use galatea_tensor::DataType;
 use crate::backend::graph::EXECUTION_LOCATION;
 use crate::config::{ModelConfig, datatype};
 use crate::error::Error;
+use crate::goal::Goals;
 use crate::request::{InferenceRequest, InputData, InputTensor, request_prefix};
-use crate::schedule::{BatchKey, SequenceMark, Ticket};
+use crate::schedule::{BatchKey, Nanos, SequenceMark, Ticket};
 
 /// Bytes of the length before each string on the wire.
 const LENGTH_BYTES: usize = 4;
@@ -41,6 +43,9 @@ pub struct RequestChecker {
     by_name: HashMap<String, usize>,
     required: usize,
     outputs: Vec<String>,
+    goals: Goals,
+    /// Whether a request has one answer, which a goal may be for.
+    answers_once: bool,
 }
 
 impl RequestChecker {
@@ -72,7 +77,33 @@ impl RequestChecker {
             required: inputs.iter().filter(|input| !input.optional).count(),
             inputs,
             outputs: config.output.iter().map(|output| output.name.clone()).collect(),
+            goals: Goals::default(),
+            answers_once: !config
+                .model_transaction_policy
+                .as_ref()
+                .is_some_and(|policy| policy.decoupled),
         }
+    }
+
+    /// The same with latency goals for requests that have none of their own.
+    #[must_use]
+    pub fn with_goals(self, goals: Goals) -> Self {
+        Self { goals, ..self }
+    }
+
+    /// Whether requests have a latency goal where they say nothing.
+    pub(crate) fn has_goal(&self) -> bool {
+        self.goals.latency.is_some()
+    }
+
+    /// The latency goal of a request in nanoseconds.
+    fn goal(&self, request: &InferenceRequest) -> Result<Option<Nanos>, Error> {
+        let goal = self.goals.of_request(request).map_err(|error| {
+            let prefix = request_prefix(&request.id);
+            Error::invalid_arg(format!("{prefix}{}", error.message))
+        })?;
+        let nanos = |goal: Duration| u64::try_from(goal.as_nanos()).ok();
+        Ok(goal.and_then(nanos).filter(|_| self.answers_once))
     }
 
     /// Checks a request and says what a scheduler must know of it.
@@ -108,6 +139,8 @@ impl RequestChecker {
             batch_size: batch_size.unwrap_or(1).max(1),
             priority: request.priority,
             timeout_us: request.timeout_us,
+            goal: self.goal(request)?,
+            patience: None,
             key: self.key(request),
             sequence: SequenceMark::default(),
         })

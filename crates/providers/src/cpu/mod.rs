@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use galatea_graph::{Fact, Graph, Node, infer, rewrite};
 use galatea_kernels::{Isa, ThreadPool};
+use galatea_runtime::route::Lanes;
 use galatea_runtime::{
     Claim, Claims, Executable, ExecutionProvider, OptimiseLevel, Precision, Refusal, RuntimeError,
     SessionOptions, sized,
@@ -191,6 +192,10 @@ fn arranged(graph: Arc<Graph>, options: &SessionOptions) -> Arc<Graph> {
 impl ExecutionProvider for CpuProvider {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn lanes(&self) -> Lanes {
+        Cores::lanes()
     }
 
     fn packing(&self) -> String {

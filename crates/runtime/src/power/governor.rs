@@ -14,9 +14,10 @@ const LOW_CHARGE: f64 = 0.2;
 const THRIFTY: [f64; 2] = [0.9, 0.98];
 
 /// Which units work goes to where several can do it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnitChoice {
     /// The one that is done first.
+    #[default]
     Fastest,
     /// The one that is done first, unless another needs much less energy and little more time.
     Balanced,

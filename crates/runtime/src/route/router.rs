@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::bucket::Bucket;
 use super::goal::{Goal, Thrift};
@@ -77,6 +77,20 @@ impl Cost {
             stage.iter().map(end).fold(begin, f64::max)
         })
     }
+}
+
+/// A way that is to end in time is predicted to need this share of the time that is left at most.
+const SAFE: f64 = 0.8;
+
+/// What a way is chosen by.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Aim {
+    /// What the user wants.
+    pub goal: Goal,
+    /// What the machine's power allows.
+    pub power: UnitChoice,
+    /// When the run is to be done, and how long that is from now.
+    pub deadline: Option<(Instant, Duration)>,
 }
 
 /// What a way is expected to take.
@@ -222,13 +236,14 @@ impl Router {
     }
 
     /// The way for a run in a bucket, of those that are `usable`: on units that take work, if any way has such units
-    /// only. None in a bucket without predictions.
+    /// only. None in a bucket without predictions. With a deadline, of the ways that are predicted to end in time the
+    /// one that needs the least energy where that is asked for, otherwise the one that takes the least from others;
+    /// where none does the one that ends first.
     #[must_use]
     pub fn choose(
         &mut self,
         bucket: &Bucket,
-        goal: Goal,
-        power: UnitChoice,
+        aim: Aim,
         usable: impl Fn(usize) -> bool,
     ) -> Option<Estimate> {
         self.clock += 1;
@@ -244,15 +259,16 @@ impl Router {
         let open = |way: &usize| self.is_open(&table.rows[*way]);
         let any_open = ways.iter().any(open);
         let kept = ways.iter().filter(|way| !any_open || open(way));
-        let all: Vec<(Estimate, f64)> = kept
-            .map(|&way| {
-                let estimate = self.estimate(way, &table.rows[way]);
-                (estimate, self.score(goal, &table.rows[way], &estimate))
-            })
-            .collect();
+        let due = aim.deadline.map(|(due, _)| due);
+        let kept = kept.map(|&way| self.estimate(way, &table.rows[way], due));
+        if let Some((_, left)) = aim.deadline {
+            return self.in_time(table, aim, left, &kept.collect::<Vec<Estimate>>());
+        }
+        let scored = |one: Estimate| (one, self.score(aim.goal, &table.rows[one.way], &one));
+        let all: Vec<(Estimate, f64)> = kept.map(scored).collect();
         let least = |a: &&(Estimate, f64), b: &&(Estimate, f64)| a.1.total_cmp(&b.1);
         let fastest = all.iter().min_by(least)?.0;
-        let Some(thrift) = Thrift::of(goal, power) else { return Some(fastest) };
+        let Some(thrift) = Thrift::of(aim.goal, aim.power) else { return Some(fastest) };
         let energy = |one: &Estimate| self.energy(&table.rows[one.way]);
         let Some(usual) = energy(&fastest) else { return Some(fastest) };
         let thrifty = all
@@ -263,6 +279,42 @@ impl Router {
             .filter(|(_, needs)| *needs <= usual * thrift.energy)
             .min_by(|a, b| a.1.total_cmp(&b.1));
         Some(thrifty.map_or(fastest, |(one, _)| one))
+    }
+
+    /// The way for a run that is to be done in the time that is left.
+    fn in_time(
+        &self,
+        table: &Table,
+        aim: Aim,
+        left: Duration,
+        all: &[Estimate],
+    ) -> Option<Estimate> {
+        let limit = left.as_secs_f64() * 1e9 * SAFE;
+        let fits = || all.iter().filter(|one| one.end_ns <= limit);
+        if Thrift::of(aim.goal, aim.power).is_some() {
+            let energy = |one: &Estimate| Some((*one, self.energy(table.rows.get(one.way)?)?));
+            let known: Option<Vec<(Estimate, f64)>> = fits().map(energy).collect();
+            let least = known.into_iter().flatten().min_by(|a, b| a.1.total_cmp(&b.1));
+            if let Some((least, _)) = least {
+                return Some(least);
+            }
+        }
+        let owed = |unit: &usize| self.wait_ns(*unit, None);
+        let busiest = (0..self.units.len()).filter(|unit| owed(unit) > 0.0);
+        let busiest = busiest.max_by(|a, b| owed(a).total_cmp(&owed(b)));
+        let taken = |one: &Estimate| {
+            let row = &table.rows[one.way];
+            let time = |stop: &Stop| stop.ns * self.factor(row, stop.unit);
+            let own = row.cost.stops().filter(|stop| Some(stop.unit) == busiest);
+            [own.map(time).sum(), row.cost.stops().map(time).sum(), one.end_ns]
+        };
+        let order = |a: &&Estimate, b: &&Estimate| {
+            let pairs =
+                taken(a).into_iter().zip(taken(b)).map(|(a, b): (f64, f64)| a.total_cmp(&b));
+            pairs.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
+        };
+        let soonest = all.iter().min_by(|a, b| a.end_ns.total_cmp(&b.end_ns));
+        fits().min_by(order).or(soonest).copied()
     }
 
     /// Whether all units of a way take work; not in a bucket without predictions.
@@ -276,7 +328,7 @@ impl Router {
     #[must_use]
     pub fn estimates(&self, bucket: &Bucket) -> Vec<Estimate> {
         let rows = self.tables.get(bucket).map_or(&[][..], |table| &table.rows);
-        rows.iter().enumerate().map(|(way, row)| self.estimate(way, row)).collect()
+        rows.iter().enumerate().map(|(way, row)| self.estimate(way, row, None)).collect()
     }
 
     /// The ways whose time in a bucket is not measured and that may well be the fastest, the best prediction first.
@@ -294,8 +346,13 @@ impl Router {
         row.cost.stops().all(|stop| self.units.get(stop.unit).is_some_and(|unit| unit.is_open()))
     }
 
-    fn wait_ns(&self, unit: usize) -> f64 {
-        self.units.get(unit).map_or(0.0, |unit| unit.wait().as_secs_f64() * 1e9)
+    /// How long a run that is due then, or some time, waits for a unit.
+    fn wait_ns(&self, unit: usize, due: Option<Instant>) -> f64 {
+        let wait = |unit: &Arc<Unit>| match due {
+            None => unit.wait(),
+            due => unit.wait_until(due),
+        };
+        self.units.get(unit).map_or(0.0, |unit| wait(unit).as_secs_f64() * 1e9)
     }
 
     fn slowness(&self, unit: usize) -> f64 {
@@ -312,9 +369,9 @@ impl Router {
         factor * self.slowness(unit)
     }
 
-    fn estimate(&self, way: usize, row: &Row) -> Estimate {
+    fn estimate(&self, way: usize, row: &Row, due: Option<Instant>) -> Estimate {
         let factor = |unit: usize| self.factor(row, unit);
-        let end_ns = row.cost.end(|unit| self.wait_ns(unit), factor);
+        let end_ns = row.cost.end(|unit| self.wait_ns(unit, due), factor);
         Estimate { way, ns: row.cost.end(|_| 0.0, factor), end_ns, measured: row.known.runs > 1 }
     }
 
@@ -326,7 +383,7 @@ impl Router {
         let busy = stops.map(|stop| {
             let own: f64 =
                 row.cost.stops().filter(|one| one.unit == stop.unit).map(|one| one.ns).sum();
-            self.wait_ns(stop.unit) + own * self.factor(row, stop.unit)
+            self.wait_ns(stop.unit, None) + own * self.factor(row, stop.unit)
         });
         busy.fold(0.0, f64::max)
     }

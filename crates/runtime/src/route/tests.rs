@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ fn router(units: Vec<Arc<Unit>>, ns: &[f64]) -> (Router, Bucket) {
 }
 
 fn chosen(router: &mut Router, bucket: &Bucket) -> usize {
-    router.choose(bucket, Goal::Latency, UnitChoice::Fastest, |_| true).unwrap().way
+    router.choose(bucket, Aim::default(), |_| true).unwrap().way
 }
 
 fn learn(router: &mut Router, bucket: &Bucket, way: usize, ns: u64) {
@@ -113,8 +113,8 @@ fn parts_at_the_same_time_take_as_long_as_the_longest() {
     let all = router.estimates(&bucket(&[1]));
     assert_eq!((all[0].ns, all[1].ns), (110.0, 60.0));
     // Of many runs the sequence keeps its busiest unit no longer than both at once do.
-    let goal = Goal::Throughput;
-    let way = router.choose(&bucket(&[1]), goal, UnitChoice::Fastest, |_| true).unwrap().way;
+    let aim = Aim { goal: Goal::Throughput, ..Aim::default() };
+    let way = router.choose(&bucket(&[1]), aim, |_| true).unwrap().way;
     assert_eq!(way, 0);
 }
 
@@ -123,7 +123,8 @@ fn who_saves_energy_takes_the_slower_unit_if_it_is_known_to_need_less() {
     let all = units(&["gpu", "engine"]);
     let (mut router, bucket) = router(all.clone(), &[100.0, 120.0]);
     let way = |router: &mut Router, power| {
-        router.choose(&bucket, Goal::Latency, power, |_| true).unwrap().way
+        let aim = Aim { power, ..Aim::default() };
+        router.choose(&bucket, aim, |_| true).unwrap().way
     };
     assert_eq!(way(&mut router, UnitChoice::Frugal), 0, "nobody knows what units draw");
     all[0].set_watts(20.0);
@@ -133,6 +134,49 @@ fn who_saves_energy_takes_the_slower_unit_if_it_is_known_to_need_less() {
     all[1].slow_by(2.0);
     assert_eq!(way(&mut router, UnitChoice::Balanced), 0);
     assert_eq!(way(&mut router, UnitChoice::Frugal), 1);
+}
+
+#[test]
+fn a_run_that_has_time_leaves_the_busy_unit_to_others() {
+    let all = units(&["cpu", "gpu"]);
+    let (mut router, bucket) = router(all.clone(), &[100.0, 30.0]);
+    let mut way = |ns: u64, goal| {
+        let left = Duration::from_nanos(ns);
+        let aim = Aim { deadline: Some((Instant::now() + left, left)), goal, ..Aim::default() };
+        router.choose(&bucket, aim, |_| true).unwrap().way
+    };
+    assert_eq!(way(1000, Goal::Latency), 1, "nobody else wants anything: the least work");
+    let under_way = all[1].begin(Duration::from_nanos(20));
+    assert_eq!(way(1000, Goal::Latency), 0, "the processor has nothing to do, and it is in time");
+    assert_eq!(way(110, Goal::Latency), 1, "only the GPU is safely in time");
+    assert_eq!(way(10, Goal::Latency), 1, "none is in time, the GPU is done first");
+    all[0].set_watts(2.0);
+    all[1].set_watts(5.0);
+    drop(under_way);
+    assert_eq!(way(1000, Goal::Power), 1, "150 are less than 200");
+    all[1].set_watts(8.0);
+    assert_eq!(way(1000, Goal::Power), 0);
+    assert_eq!(way(110, Goal::Power), 1);
+}
+
+#[test]
+fn a_run_with_a_deadline_waits_for_those_before_it_only() {
+    let unit = &units(&["gpu"])[0];
+    unit.set_lanes(Lanes { runs: 1, short: Duration::ZERO });
+    let ms = Duration::from_millis;
+    let soon = Instant::now() + ms(10);
+    std::thread::scope(|scope| {
+        let first = unit.enter(ms(5), None);
+        scope.spawn(|| drop(unit.enter(ms(7), None)));
+        while unit.report().waiting == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(unit.wait(), ms(12));
+        assert_eq!((unit.wait_until(Some(soon)), unit.wait_until(None)), (ms(5), ms(12)));
+        assert!(unit.is_busy() && !first.waited());
+        drop(first);
+    });
+    assert_eq!((unit.report().owed, unit.report().running), (Duration::ZERO, 0));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Compute units, and what they have to do.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::turn::{Lanes, Turn, Turns};
 use crate::power::UnitChoice;
 
 /// A multiple of a time in [`Unit::slow_by`] is kept in thousandths.
@@ -17,13 +18,23 @@ pub struct Unit {
     owed: AtomicU64,
     running: AtomicU64,
     busy: AtomicU64,
-    /// Since when it has been busy without a pause, and how many runs keep it so.
-    since: Mutex<(u64, Option<Instant>)>,
+    work: Mutex<Work>,
     runs: AtomicU64,
+    /// Whether runs are divided between it and others.
+    divided: AtomicBool,
     slowness: AtomicU32,
     closed: AtomicBool,
     /// Milliwatts while it works; 0 where nobody knows.
     milliwatts: AtomicU32,
+}
+
+/// What is under way.
+#[derive(Debug, Default)]
+struct Work {
+    /// Since when it has been busy without a pause, and how many runs keep it so.
+    since: Option<Instant>,
+    under_way: u64,
+    turns: Turns,
 }
 
 /// What a unit did and has to do.
@@ -35,6 +46,8 @@ pub struct UnitReport {
     pub runs: u64,
     /// Runs under way.
     pub running: u64,
+    /// Runs that wait for their turn.
+    pub waiting: u64,
     /// Time during which at least one run was under way.
     pub busy: Duration,
     /// What is predicted to be left of them.
@@ -52,8 +65,9 @@ impl Unit {
             owed: AtomicU64::new(0),
             running: AtomicU64::new(0),
             busy: AtomicU64::new(0),
-            since: Mutex::new((0, None)),
+            work: Mutex::default(),
             runs: AtomicU64::new(0),
+            divided: AtomicBool::new(false),
             slowness: AtomicU32::new(WHOLE),
             closed: AtomicBool::new(false),
             milliwatts: AtomicU32::new(0),
@@ -66,17 +80,59 @@ impl Unit {
         &self.name
     }
 
-    /// Hands it a run that is predicted to take so long, until what is given back is dropped.
+    /// Has it run as much at a time as it is good for.
+    pub fn set_lanes(&self, lanes: Lanes) {
+        let mut work = self.work();
+        for _ in 0..work.turns.set_lanes(lanes) {
+            self.start(&mut work);
+        }
+    }
+
+    /// Hands it a run that is predicted to take so long, until what is given back is dropped, whatever else is under
+    /// way.
     #[must_use]
     pub fn begin(self: &Arc<Self>, predicted: Duration) -> Occupied {
+        let owed = self.owe(predicted);
+        self.start(&mut self.work());
+        Occupied { unit: Arc::clone(self), owed, turn: false, waited: false }
+    }
+
+    /// As [`Unit::begin`], when the turn of a run with this deadline has come; waits for it. A thread that has a turn
+    /// must not ask for another one before it is given back.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>, predicted: Duration, deadline: Option<Instant>) -> Occupied {
+        let owed = self.owe(predicted);
+        let mut work = self.work();
+        let turn = work.turns.ask(owed, deadline);
+        let (turn, waited) = match turn {
+            Turn::Later(wait) => {
+                drop(work);
+                wait.wait();
+                (true, true)
+            }
+            turn => {
+                self.start(&mut work);
+                (matches!(turn, Turn::Taken), false)
+            }
+        };
+        Occupied { unit: Arc::clone(self), owed, turn, waited }
+    }
+
+    fn owe(&self, predicted: Duration) -> u64 {
         let owed = u64::try_from(predicted.as_nanos()).unwrap_or(u64::MAX / 2);
         self.owed.fetch_add(owed, Ordering::Relaxed);
         self.runs.fetch_add(1, Ordering::Relaxed);
+        owed
+    }
+
+    fn start(&self, work: &mut Work) {
         self.running.fetch_add(1, Ordering::Relaxed);
-        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        since.0 += 1;
-        since.1.get_or_insert_with(Instant::now);
-        Occupied { unit: Arc::clone(self), owed }
+        work.under_way += 1;
+        work.since.get_or_insert_with(Instant::now);
+    }
+
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether runs are under way.
@@ -90,6 +146,25 @@ impl Unit {
     pub fn wait(&self) -> Duration {
         let owed = self.owed.load(Ordering::Relaxed);
         Duration::from_nanos(owed).mul_f64(self.slowness())
+    }
+
+    /// The same for a run with this deadline, which is before those that wait and are due later.
+    #[must_use]
+    pub fn wait_until(&self, deadline: Option<Instant>) -> Duration {
+        let behind = deadline.map_or(0, |deadline| self.work().turns.behind(deadline));
+        let owed = self.owed.load(Ordering::Relaxed).saturating_sub(behind);
+        Duration::from_nanos(owed).mul_f64(self.slowness())
+    }
+
+    /// Whether runs are divided between it and others.
+    #[must_use]
+    pub fn is_divided(&self) -> bool {
+        self.divided.load(Ordering::Relaxed)
+    }
+
+    /// Says that runs are divided between it and others.
+    pub(crate) fn set_divided(&self) {
+        self.divided.store(true, Ordering::Relaxed);
     }
 
     /// How many times as long runs take as they usually do.
@@ -140,25 +215,33 @@ impl Unit {
     /// What it did and has to do.
     #[must_use]
     pub fn report(&self) -> UnitReport {
-        let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, waiting) = {
+            let work = self.work();
+            (work.since, work.turns.waiting())
+        };
         let busy = Duration::from_nanos(self.busy.load(Ordering::Relaxed));
         UnitReport {
             name: self.name.clone(),
             runs: self.runs.load(Ordering::Relaxed),
             running: self.running.load(Ordering::Relaxed),
-            busy: busy + since.1.map_or(Duration::ZERO, |begin| begin.elapsed()),
+            waiting: u64::try_from(waiting).unwrap_or(u64::MAX),
+            busy: busy + since.map_or(Duration::ZERO, |begin| begin.elapsed()),
             owed: self.wait(),
             open: self.is_open(),
         }
     }
 
-    fn end(&self, owed: u64) {
+    fn end(&self, owed: u64, turn: bool) {
         self.owed.fetch_sub(owed, Ordering::Relaxed);
+        let mut work = self.work();
+        // Whoever has the turn next is under way in its place.
+        if turn && work.turns.end() {
+            return;
+        }
         self.running.fetch_sub(1, Ordering::Relaxed);
-        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        since.0 = since.0.saturating_sub(1);
-        if since.0 == 0
-            && let Some(begin) = since.1.take()
+        work.under_way = work.under_way.saturating_sub(1);
+        if work.under_way == 0
+            && let Some(begin) = work.since.take()
         {
             let busy = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(0);
             self.busy.fetch_add(busy, Ordering::Relaxed);
@@ -171,11 +254,21 @@ impl Unit {
 pub struct Occupied {
     unit: Arc<Unit>,
     owed: u64,
+    turn: bool,
+    waited: bool,
+}
+
+impl Occupied {
+    /// Whether others were before it.
+    #[must_use]
+    pub fn waited(&self) -> bool {
+        self.waited
+    }
 }
 
 impl Drop for Occupied {
     fn drop(&mut self) {
-        self.unit.end(self.owed);
+        self.unit.end(self.owed, self.turn);
     }
 }
 

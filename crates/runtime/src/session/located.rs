@@ -4,7 +4,7 @@ use galatea_graph::Datum;
 use galatea_tensor::Tensor;
 
 use super::routes::Route;
-use super::{Occupy, Session, Wanted};
+use super::{Occupy, RunTerms, Session, Wanted};
 use crate::binding::bind;
 use crate::error::RuntimeError;
 use crate::provider::ProfileRow;
@@ -20,14 +20,29 @@ impl Session {
         location: &str,
         inputs: &[(&str, Tensor)],
     ) -> Result<Vec<Tensor>, RuntimeError> {
+        self.run_by(RunTerms { location: Some(location), ..RunTerms::default() }, inputs)
+    }
+
+    /// As [`Session::run`], where and by when its terms say.
+    ///
+    /// # Errors
+    /// As [`Session::run_on`].
+    pub fn run_by(
+        &self,
+        terms: RunTerms<'_>,
+        inputs: &[(&str, Tensor)],
+    ) -> Result<Vec<Tensor>, RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
-        let planned = self.partition_providers();
-        if self.routes.is_none() && !planned.contains(&location) {
-            let planned = planned.join(", ");
-            let text = format!("'{location}' runs nothing of this model, which runs on {planned}");
-            return Err(RuntimeError::Input(text));
+        if let Some(location) = terms.location.filter(|_| self.routes.is_none()) {
+            let planned = self.partition_providers();
+            if !planned.contains(&location) {
+                let planned = planned.join(", ");
+                let text =
+                    format!("'{location}' runs nothing of this model, which runs on {planned}");
+                return Err(RuntimeError::Input(text));
+            }
         }
-        let outputs = self.run_located(Some(location), &inputs, Wanted::All, &mut None)?;
+        let outputs = self.run_located(terms, &inputs, Wanted::All, &mut None)?;
         self.tensors(outputs, Wanted::All)
     }
 
@@ -38,22 +53,22 @@ impl Session {
         wanted: Wanted<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
-        self.run_located(None, inputs, wanted, rows)
+        self.run_located(RunTerms::default(), inputs, wanted, rows)
     }
 
-    /// As [`Session::run_or_demote`], on the provider of that name whatever it can run.
+    /// As [`Session::run_or_demote`], where and by when its terms say.
     fn run_located(
         &self,
-        location: Option<&str>,
+        terms: RunTerms<'_>,
         inputs: &[Datum],
         wanted: Wanted<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
         let _permit = self.options.pace.enter();
         let whole = rows.is_some() || !matches!(wanted, Wanted::All);
-        let route = self.route(inputs, location, whole)?;
+        let route = self.route_by(inputs, terms, whole)?;
         let Some((route, routes)) = route.as_ref().zip(self.routes.as_ref()) else {
-            return self.run_planned(inputs, wanted, rows, &|_| None);
+            return self.run_in_turn(terms, inputs, wanted, rows);
         };
         let ran = match route.is_first() {
             true => self.run_planned(inputs, wanted, rows, &|part| route.occupy(part)),

@@ -7,13 +7,14 @@ mod split;
 mod trial;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use galatea_graph::Datum;
 use galatea_tensor::DataType;
 
-use super::{Compiled, Session, Wanted, lock};
+use super::{Compiled, RunTerms, Session, Wanted, lock};
 use crate::error::RuntimeError;
 use crate::options::Routing;
 use crate::partition::Partition;
@@ -84,6 +85,10 @@ pub(super) struct Route {
     /// Whether nobody else used these units when it began.
     alone: bool,
     begin: Instant,
+    /// When it is to be done.
+    deadline: Option<Instant>,
+    /// Whether a part had to wait for its turn.
+    waited: AtomicBool,
 }
 
 /// What runs a way.
@@ -121,9 +126,14 @@ impl Route {
         self.way == 0
     }
 
-    /// Hands a part to its unit, for as long as what is given back lives.
+    /// Hands a part to its unit when its turn has come, for as long as what is given back lives.
     pub(super) fn occupy(&self, part: usize) -> Option<Occupied> {
-        self.parts.get(part).map(|(unit, time)| unit.begin(*time))
+        let (unit, time) = self.parts.get(part)?;
+        let occupied = unit.enter(*time, self.deadline);
+        if occupied.waited() {
+            self.waited.store(true, Ordering::Relaxed);
+        }
+        Some(occupied)
     }
 
     /// Runs a way that is not the first one.
@@ -144,7 +154,7 @@ impl Route {
     }
 
     fn is_alone(&self) -> bool {
-        self.parts.iter().all(|(unit, _)| !unit.is_busy())
+        !self.waited.load(Ordering::Relaxed) && self.parts.iter().all(|(unit, _)| !unit.is_busy())
     }
 }
 
@@ -152,7 +162,8 @@ impl Routes {
     /// The ways of a session, where its options say that runs are divided.
     pub(super) fn new(session: &Session) -> Option<Self> {
         let routing = session.options.routing.clone()?;
-        let units = session.providers.iter().map(|one| routing.units.named(one.name())).collect();
+        let units = session.units.clone()?;
+        units.iter().for_each(|unit| unit.set_divided());
         let inner = Inner {
             router: Router::new(units),
             ways: Vec::new(),
@@ -274,19 +285,32 @@ fn is_ready(ways: &[Way], at: usize, whole: bool) -> bool {
 }
 
 impl Session {
-    /// Which way a run goes, where the session may choose: of those that are ready, or the one on which the
-    /// provider that `location` names runs whatever it can. The rows of a `whole` run are not divided.
+    /// As [`Session::route_by`], of a run that is due at no time.
     ///
     /// # Errors
-    /// [`RuntimeError::Input`] when there is no such provider; what failed when a way is compiled.
+    /// As [`Session::route_by`].
     pub(super) fn route(
         &self,
         inputs: &[Datum],
         location: Option<&str>,
         whole: bool,
     ) -> Result<Option<Route>, RuntimeError> {
+        self.route_by(inputs, RunTerms { location, ..RunTerms::default() }, whole)
+    }
+
+    /// Which way a run goes, where the session may choose: of those that are ready, or the one on which the
+    /// provider that its terms name runs whatever it can. The rows of a `whole` run are not divided.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Input`] when there is no such provider; what failed when a way is compiled.
+    pub(super) fn route_by(
+        &self,
+        inputs: &[Datum],
+        terms: RunTerms<'_>,
+        whole: bool,
+    ) -> Result<Option<Route>, RuntimeError> {
         let Some(routes) = &self.routes else { return Ok(None) };
-        let location = location.map(|name| self.provider_named(name)).transpose()?;
+        let location = terms.location.map(|name| self.provider_named(name)).transpose()?;
         let bucket = Bucket::of_inputs(inputs);
         let mut inner = lock(&routes.inner);
         if !inner.router.knows(&bucket) {
@@ -300,18 +324,18 @@ impl Session {
         let way = match location {
             Some(provider) => inner.located(provider),
             None => {
-                let (goal, power) = (routes.routing.goal, routes.routing.units.preference());
+                let aim = terms.aim(routes.routing.goal, routes.routing.units.preference());
                 let Inner { router, ways, .. } = &mut *inner;
                 let usable = |at: usize| is_ready(ways, at, whole);
                 // Where all failed, the first is tried again.
-                let chosen = router.choose(&bucket, goal, power, usable);
+                let chosen = router.choose(&bucket, aim, usable);
                 let chosen = chosen.map_or(0, |estimate| estimate.way);
                 let chosen = match router.takes_work(&bucket, chosen) {
                     true => chosen,
                     // A way that is not compiled is better than a unit that is to have no work.
                     false => {
                         let sound = |at: usize| is_ready(ways, at, whole) || is_sound(ways, at);
-                        let other = router.choose(&bucket, goal, power, sound);
+                        let other = router.choose(&bucket, aim, sound);
                         other.map_or(chosen, |estimate| estimate.way)
                     }
                 };
@@ -333,7 +357,9 @@ impl Session {
         };
         let parts = inner.router.part_times(&bucket, way);
         let alone = parts.iter().all(|(unit, _)| !unit.is_busy());
-        Ok(Some(Route { way, runner, bucket, parts, alone, begin: Instant::now() }))
+        let (deadline, waited) = (terms.deadline, AtomicBool::new(false));
+        let begin = Instant::now();
+        Ok(Some(Route { way, runner, bucket, parts, alone, begin, deadline, waited }))
     }
 
     /// How a way divides the rows of these inputs, if it does.

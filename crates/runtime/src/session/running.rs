@@ -10,14 +10,13 @@ use super::wanted::Asked;
 use super::{Compiled, Failure, Occupy, Output, Wanted};
 use crate::error::RuntimeError;
 use crate::provider::{Executable, ProfileRow};
-use crate::route::Occupied;
 
 /// Shown each part of a session with what it is given.
 pub(super) type Visit<'v> =
     &'v mut dyn FnMut(&dyn Executable, &[Datum]) -> Result<(), RuntimeError>;
 
-/// A part, what is asked of it, what it is given, and the unit that it is handed to.
-type Given = (usize, Asked, Vec<Datum>, Option<Occupied>);
+/// A part, what is asked of it, and what it is given.
+type Given = (usize, Asked, Vec<Datum>);
 
 impl Compiled {
     /// Computes the outputs that are wanted, in their order.
@@ -69,10 +68,10 @@ impl Compiled {
             for at in index..index + count {
                 let asked = needed.of(&self.parts[at]);
                 if !asked.is_none() {
-                    given.push((at, asked, self.given(&mut slots, at)?, occupy(at)));
+                    given.push((at, asked, self.given(&mut slots, at)?));
                 }
             }
-            for (at, asked, outputs) in self.together(given, rows)? {
+            for (at, asked, outputs) in self.together(given, rows, occupy)? {
                 let part = &self.parts[at];
                 part.proven.store(true, Ordering::Relaxed);
                 for (slot, datum) in asked.slots(part).zip(outputs) {
@@ -108,9 +107,12 @@ impl Compiled {
         &self,
         mut given: Vec<Given>,
         rows: &mut Option<Vec<ProfileRow>>,
+        occupy: &Occupy<'_>,
     ) -> Result<Vec<(usize, Asked, Vec<Datum>)>, Failure> {
-        let run = |(at, asked, inputs, _occupied): Given, rows: &mut Option<Vec<ProfileRow>>| {
+        let run = |(at, asked, inputs): Given, rows: &mut Option<Vec<ProfileRow>>| {
             let part = &self.parts[at];
+            // Each part waits for its own turn alone, on the thread that runs it: nobody waits with a turn in hand.
+            let _occupied = occupy(at);
             let begin = Instant::now();
             let outputs = match rows {
                 None => asked.run(part, inputs, &self.watch),
@@ -120,6 +122,7 @@ impl Compiled {
                 }),
             };
             part.spent.since(begin);
+            part.usual.note(begin.elapsed());
             let outputs = outputs.map_err(|error| Failure { part: at, error })?;
             Ok((at, asked, outputs))
         };

@@ -62,6 +62,8 @@ pub(super) enum Value {
     LoadDuration,
     /// One number for each reason of failure.
     Failures,
+    /// One number for each outcome of requests with a latency goal, where there are any.
+    Goals,
     /// Quantiles of the durations of a stage.
     Summary(Stage),
     /// A histogram of the times to first responses.
@@ -73,7 +75,7 @@ pub(super) enum Value {
 }
 
 use Value::{
-    Cached, CachedDuration, Counter, Duration, Failures, FirstResponse, Gauge, LoadDuration,
+    Cached, CachedDuration, Counter, Duration, Failures, FirstResponse, Gauge, Goals, LoadDuration,
     OperationRate, Operations, Summary,
 };
 
@@ -145,6 +147,9 @@ pub(super) const FAMILIES: &[Family] = families![
     "nv_cache_miss_summary_per_model"
         "Summary of cache miss (insert+lookup) duration per model, in microseconds"
         Summary(Stage::CacheMiss);
+    "apple_model_goal_total"
+        "Requests that met their latency goal, missed it, or were refused because they would have"
+        Goals;
     "galatea_compute_operations"
         "Multiplications and additions of products and convolutions that executions have taken"
         Operations;

@@ -145,10 +145,21 @@ fn metrics(value: &Value, row: &ModelMetricsRow, config: &MetricsConfig) -> Vec<
             let reasons = row.failures.iter();
             let failure = reasons.map(|&(reason, count)| {
                 let mut metric = counted(row, count);
-                metric.set_label(labels(row, Some(reason.name())));
+                metric.set_label(labels(row, Some(("reason", reason.name()))));
                 metric
             });
             failure.collect()
+        }
+        Value::Goals => {
+            let goals = row.goals.iter().flat_map(|goals| {
+                [("met", goals.met), ("missed", goals.missed), ("refused", goals.refused)]
+            });
+            let outcome = goals.map(|(outcome, count)| {
+                let mut metric = counted(row, count);
+                metric.set_label(labels(row, Some(("outcome", outcome))));
+                metric
+            });
+            outcome.collect()
         }
         Value::Summary(stage) if summarised(*stage, cached) => {
             let found = row.summaries.iter().filter(|summary| summary.stage == *stage);
@@ -239,7 +250,7 @@ fn histogram_metric(row: &ModelMetricsRow, found: &HistogramSnapshot) -> Metric 
 }
 
 /// Labels in alphabetical order; tags of the model have an underscore before their names.
-fn labels(row: &ModelMetricsRow, reason: Option<&str>) -> Vec<LabelPair> {
+fn labels(row: &ModelMetricsRow, more: Option<(&str, &str)>) -> Vec<LabelPair> {
     let mut labels: Vec<(String, &str)> =
         row.tags.iter().map(|(key, value)| (format!("_{key}"), value.as_str())).collect();
     labels.push(("model".to_owned(), &row.model));
@@ -247,7 +258,7 @@ fn labels(row: &ModelMetricsRow, reason: Option<&str>) -> Vec<LabelPair> {
         labels.push(("namespace".to_owned(), &row.namespace));
     }
     labels.push(("version".to_owned(), &row.version));
-    labels.extend(reason.map(|reason| ("reason".to_owned(), reason)));
+    labels.extend(more.map(|(name, value)| (name.to_owned(), value)));
     labels.sort();
     let pair = |(name, value): (String, &str)| {
         let mut pair = LabelPair::default();
@@ -261,7 +272,9 @@ fn labels(row: &ModelMetricsRow, reason: Option<&str>) -> Vec<LabelPair> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use galatea_serving::statistics::{ArithmeticSnapshot, FailureReason, InferStatistics};
+    use galatea_serving::statistics::{
+        ArithmeticSnapshot, FailureReason, GoalCounts, InferStatistics,
+    };
     use std::time::Duration;
 
     fn row() -> ModelMetricsRow {
@@ -294,6 +307,7 @@ mod tests {
                 sum: 5000.5,
             }),
             arithmetic: None,
+            goals: None,
         }
     }
 
@@ -352,6 +366,21 @@ mod tests {
         check(&page(row.clone(), &MetricsConfig::default()), &[], &["galatea_compute"]);
         let row = ModelMetricsRow { arithmetic: None, ..row };
         check(&page(row, &config), &[], &["galatea_compute"]);
+    }
+
+    #[test]
+    fn goals_are_on_the_page_where_there_are_any() {
+        let goals = Some(GoalCounts { met: 5, missed: 0, refused: 2 });
+        let row = ModelMetricsRow { goals, tags: Vec::new(), ..row() };
+        let present = [
+            "# TYPE apple_model_goal_total counter",
+            "apple_model_goal_total{model=\"m\",outcome=\"met\",version=\"1\"} 5",
+            "apple_model_goal_total{model=\"m\",outcome=\"missed\",version=\"1\"} 0",
+            "apple_model_goal_total{model=\"m\",outcome=\"refused\",version=\"1\"} 2",
+        ];
+        check(&page(row.clone(), &MetricsConfig::default()), &present, &[]);
+        let row = ModelMetricsRow { goals: None, ..row };
+        check(&page(row, &MetricsConfig::default()), &[], &["goal"]);
     }
 
     #[test]

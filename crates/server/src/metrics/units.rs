@@ -32,6 +32,12 @@ const FAMILIES: &[Family] = &[
         value: |unit| unit.running as f64,
     },
     Family {
+        name: "apple_unit_waiting",
+        help: "Runs that wait for their turn on a unit",
+        kind: MetricType::GAUGE,
+        value: |unit| unit.waiting as f64,
+    },
+    Family {
         name: "apple_unit_owed_seconds",
         help: "Predicted time of what a unit has to do",
         kind: MetricType::GAUGE,

@@ -19,6 +19,7 @@ use crate::config::{self, InstanceDefaults, MetalConfig, ModelConfig};
 use crate::driver::Seat;
 use crate::ensemble::{Ensemble, EnsemblePlan};
 use crate::error::{Code, Error};
+use crate::goal::Goals;
 use crate::latency::Latencies;
 use crate::payload::ExecutionContext;
 use crate::rate_limiter::Device;
@@ -126,6 +127,7 @@ impl Core {
         config::validate_instances(&config, self.options.gpus)?;
         let sequences = SequencePlan::from_config(&config, &polled.dir)?;
         let labels = self.labels_of(polled, &config, model.labels())?;
+        let goals = Goals::of_model(&config, &files.metal)?;
         let config = Arc::new(config);
         let mut seats = Vec::new();
         for (placement, limits) in placements(&config, self.options.gpus) {
@@ -147,7 +149,8 @@ impl Core {
         };
         let scheduler = schedule::for_config(&config, seats.len(), hold);
         let ordered = schedule::preserves_ordering(&config);
-        let handle = self.driver.add(&context, scheduler, ordered, sequences, seats)?;
+        let handle =
+            self.driver.add(&context, scheduler, goals.admission, ordered, sequences, seats)?;
         let executor = Executor::Instances(handle);
         let cache = self.cache_of(&context.config);
         let spent = context.statistics.snapshot(&context.name, &context.version).inference_stats;
@@ -159,7 +162,7 @@ impl Core {
             load: next_load(),
             context,
             executor,
-            checker: RequestChecker::new(&config),
+            checker: RequestChecker::new(&config).with_goals(goals),
             labels,
             load_duration,
             cache,
@@ -182,8 +185,9 @@ impl Core {
     fn build_ensemble(&self, polled: &PolledModel, version: i64) -> Result<LoadedVersion, Error> {
         let start = Instant::now();
         let mut config = polled.config.clone();
-        MetalConfig::of_model(&config, &polled.dir, &MetalConfig::default())?
-            .check_foreign(&config.name, "ensemble")?;
+        let metal = MetalConfig::of_model(&config, &polled.dir, &MetalConfig::default())?;
+        metal.check_foreign(&config.name, "ensemble")?;
+        Goals::of_model(&config, &metal)?;
         config::normalise(&mut config);
         config::validate_tensors(&config)?;
         self.name_steps(&polled.id, &mut config);

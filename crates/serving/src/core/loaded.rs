@@ -19,7 +19,7 @@ use crate::latency::Latencies;
 use crate::payload::{ExecutionContext, now_ms};
 use crate::repository::ModelId;
 use crate::request::{Answer, InferenceRequest, InferenceResponse, ResponseSink};
-use crate::statistics::{ModelMetricsRow, ModelStatistics};
+use crate::statistics::{GoalCounts, ModelMetricsRow, ModelStatistics};
 use crate::trace;
 use crate::validate::RequestChecker;
 
@@ -215,7 +215,10 @@ impl LoadedVersion {
         let statistics = self.statistics();
         let config = &self.context.config;
         let latencies = self.context.statistics.latencies();
+        let goals = self.context.statistics.goals();
+        let any = self.checker.has_goal() || goals != GoalCounts::default();
         ModelMetricsRow {
+            goals: any.then_some(goals),
             model: statistics.name,
             namespace: self.id.namespace.clone(),
             version: statistics.version,

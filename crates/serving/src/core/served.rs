@@ -132,8 +132,14 @@ impl OpenRequest {
         }
         let total = self.arrived.elapsed();
         let queue = queue.min(total);
-        let outcome =
-            RequestOutcome { filler: false, failure, batch_size: self.items, queue, total };
+        let outcome = RequestOutcome {
+            filler: false,
+            failure,
+            batch_size: self.items,
+            queue,
+            total,
+            goal: None,
+        };
         let times = ComputeTimes { infer: total.saturating_sub(queue), ..ComputeTimes::default() };
         match failure {
             // What was refused has not run.

@@ -1,5 +1,4 @@
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 use super::*;
 use crate::backend::Payload;
@@ -33,7 +32,7 @@ fn handle(driver: &Driver, instances: usize) -> Arc<DriverHandle> {
     };
     let instances: Vec<Seat> = (0..instances).map(seat).collect();
     let scheduler = Box::<DefaultScheduler>::default();
-    Arc::new(driver.add(&context, scheduler, false, None, instances).unwrap())
+    Arc::new(driver.add(&context, scheduler, Admission::All, false, None, instances).unwrap())
 }
 
 fn ticket() -> Ticket {

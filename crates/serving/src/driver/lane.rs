@@ -6,16 +6,19 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Refused;
 use super::gate::Gate;
 use super::inline::{Inside, MAX_ROUNDS, Quickness};
 use super::ordered::OrderedAnswers;
 use super::timer::Timer;
+use super::times::{Prediction, Times};
 use crate::backend::ModelInstance;
 use crate::error::Error;
+use crate::goal::Admission;
 use crate::payload::{ActiveRequest, ExecutionContext, Payload};
+use crate::request::request_prefix;
 use crate::schedule::{
     Batch, Decision, Expiry, Nanos, Refusal, Scheduler, SequenceStep, Ticket, stopping,
 };
@@ -39,6 +42,8 @@ struct State {
     /// Work handed to each instance and not yet begun.
     work: Vec<Option<Payload>>,
     free: Vec<bool>,
+    /// When each was given its last batch, of how many items.
+    given: Vec<Option<(Nanos, u64)>>,
     /// The earliest time at which the timer will call.
     wake: Option<Nanos>,
     /// Dispatched requests that have not had their last answer, where the policy follows them.
@@ -69,6 +74,8 @@ pub(super) struct Lane {
     /// Whether executions may leave the instances' own threads.
     movable: bool,
     quickness: Quickness,
+    admission: Admission,
+    times: Times,
     /// One for each instance.
     calls: Vec<Condvar>,
     ended: Condvar,
@@ -109,6 +116,8 @@ enum Decided<'a> {
 /// How a lane's requests are scheduled.
 pub(super) struct Policy {
     pub(super) scheduler: Box<dyn Scheduler>,
+    /// Which requests are taken.
+    pub(super) admission: Admission,
     /// Answers leave in the order of the requests.
     pub(super) ordered: bool,
     pub(super) sequences: Option<Arc<SequencePlan>>,
@@ -124,7 +133,7 @@ impl Lane {
         instances: Vec<Box<dyn ModelInstance>>,
         gates: Vec<Gate>,
     ) -> Arc<Self> {
-        let Policy { scheduler, ordered, sequences } = policy;
+        let Policy { scheduler, admission, ordered, sequences } = policy;
         let count = instances.len();
         let limited = !gates.is_empty();
         Arc::new_cyclic(|this| Self {
@@ -141,6 +150,7 @@ impl Lane {
                 work: (0..count).map(|_| None).collect(),
                 // An instance is free when its thread asks for work.
                 free: vec![false; count],
+                given: vec![None; count],
                 wake: None,
                 following: 0,
                 allowed: limited.then(|| vec![false; count]),
@@ -152,6 +162,8 @@ impl Lane {
             movable: !limited
                 && instances.iter().all(|instance| instance.time_depends_on_sizes_only()),
             quickness: Quickness::default(),
+            admission,
+            times: Times::default(),
             instances: instances.into_iter().map(Mutex::new).collect(),
             calls: (0..count).map(|_| Condvar::new()).collect(),
             ended: Condvar::new(),
@@ -161,12 +173,20 @@ impl Lane {
     /// Takes a request.
     ///
     /// # Errors
-    /// When the policy refuses it; its sink is not called then.
-    pub(super) fn enqueue(&self, ticket: Ticket, request: ActiveRequest) -> Result<(), Refused> {
+    /// When the policy refuses it, or it would not be done in time; its sink is not called then.
+    pub(super) fn enqueue(
+        &self,
+        mut ticket: Ticket,
+        request: ActiveRequest,
+    ) -> Result<(), Refused> {
         let now = self.timer.now();
         let mut effects = Effects::default();
         let mut state = self.state();
         let id = ticket.id;
+        if let Some(late) = self.weigh(&state, &mut ticket, now) {
+            drop(state);
+            return Err(self.refused_late(late, request));
+        }
         let taken = match state.phase {
             Phase::Open => state.scheduler.enqueue(ticket, now),
             Phase::Draining | Phase::Closed => Err(Refusal::Stopping),
@@ -188,6 +208,50 @@ impl Lane {
                 Err(self.refused(refusal, request))
             }
         }
+    }
+
+    /// Says how long a request may wait for company, and of one that is not taken because it would not be done in
+    /// time when it would be.
+    fn weigh(&self, state: &State, ticket: &mut Ticket, now: Nanos) -> Option<Prediction> {
+        let goal = ticket.goal?;
+        let most = u64::try_from(self.context.config.max_batch_size).unwrap_or(0).max(1);
+        ticket.patience = Some(self.times.patience(goal, most));
+        if self.admission == Admission::All || state.phase != Phase::Open {
+            return None;
+        }
+        let instances = state.free.iter().zip(&state.given);
+        let busy = |(free, given): (&bool, &Option<(Nanos, u64)>)| given.filter(|_| !free);
+        let busy: Vec<Option<(Nanos, u64)>> = instances.map(busy).collect();
+        let rests = state.waiting.is_empty() && busy.iter().all(Option::is_none);
+        if rests && self.times.are_stale(now) {
+            return None;
+        }
+        let left = |(begin, size): (Nanos, u64)| {
+            let spent = now.saturating_sub(begin);
+            self.times.of(size).unwrap_or(0).saturating_sub(spent)
+        };
+        let free = busy.into_iter().map(|given| given.map_or(0, left)).collect();
+        let ahead = state.scheduler.ahead(ticket);
+        let found = self.times.predict(free, (ahead.batches, ahead.size), ticket.batch_size)?;
+        (found.total().as_nanos() > u128::from(goal)).then_some(found)
+    }
+
+    /// Refuses a request that is predicted to be late.
+    fn refused_late(&self, late: Prediction, request: ActiveRequest) -> Refused {
+        let goal = request.goal.unwrap_or_default();
+        self.context.statistics.refused_goal();
+        let (request, _) = request.withdraw();
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let text = format!(
+            "{}the request to model '{}' would miss its latency goal of {} ms: it is predicted to be done in {:.1} ms, \
+             after {:.1} ms of waiting",
+            request_prefix(&request.id),
+            self.context.name,
+            ms(goal),
+            ms(late.total()),
+            ms(late.wait),
+        );
+        Refused { error: Error::unavailable(text), again: None }
     }
 
     /// Takes a batch that this thread may run itself instead of waking the instance's.
@@ -237,14 +301,17 @@ impl Lane {
         let Some(executor) = self.instances.get(instance) else { return };
         let mut executor = executor.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = if self.movable { payload.input_bytes() } else { 0 };
+        let items = payload.items();
         let start = Instant::now();
         payload.mark_started();
         // The payload answers its requests while it unwinds; the instance goes on with the next one.
         if catch_unwind(AssertUnwindSafe(|| executor.execute(payload))).is_err() {
             tracing::error!(model = %self.context.name, instance, "an execution panicked");
         }
+        let took = start.elapsed();
+        self.times.ran(items, took, self.timer.now());
         if self.movable {
-            self.quickness.ran(start.elapsed(), bytes);
+            self.quickness.ran(took, bytes);
         }
     }
 
@@ -497,6 +564,10 @@ impl Lane {
             requests.push(request);
         }
         let payload = Payload::new(requests, Arc::clone(&self.context));
+        let given = instance.and_then(|at| state.given.get_mut(at));
+        if let Some(given) = given {
+            *given = Some((self.timer.now(), payload.items()));
+        }
         let seat =
             instance.and_then(|at| Some((at, state.free.get_mut(at)?, state.work.get_mut(at)?)));
         match seat {

@@ -5,15 +5,18 @@ mod inline;
 mod lane;
 mod ordered;
 mod timer;
+mod times;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::backend::ModelInstance;
 use crate::config::inference::ModelRateLimiter;
 use crate::error::Error;
+use crate::goal::Admission;
 use crate::payload::{ActiveRequest, ExecutionContext};
 use crate::rate_limiter::{Device, ResourceLimit};
 use crate::request::{InferenceRequest, ResponseSink};
@@ -90,8 +93,8 @@ impl Driver {
         })
     }
 
-    /// Adds a model version: its scheduler, what its sequences need, and its instances, given by name, each of which
-    /// gets a thread.
+    /// Adds a model version: its scheduler, which requests it takes, what its sequences need, and its instances, given
+    /// by name, each of which gets a thread.
     ///
     /// # Errors
     /// When the system gives no thread, or an instance needs more of a resource than there is.
@@ -99,6 +102,7 @@ impl Driver {
         &self,
         context: &Arc<ExecutionContext>,
         scheduler: Box<dyn Scheduler>,
+        admission: Admission,
         ordered: bool,
         sequences: Option<Arc<SequencePlan>>,
         seats: Vec<Seat>,
@@ -112,7 +116,7 @@ impl Driver {
         }
         let (names, instances): (Vec<String>, Vec<_>) =
             seats.into_iter().map(|seat| (seat.name, seat.instance)).unzip();
-        let policy = Policy { scheduler, ordered, sequences };
+        let policy = Policy { scheduler, admission, ordered, sequences };
         let lane = Lane::new(number, context, &self.timer, policy, instances, through);
         let handle = DriverHandle {
             lane: Arc::clone(&lane),
@@ -187,8 +191,9 @@ impl DriverHandle {
             end: request.sequence_end,
         };
         let cancel = request.cancel.clone();
-        let request =
+        let mut request =
             ActiveRequest::new(request, ticket.batch_size, Arc::clone(&self.context), sink);
+        request.goal = ticket.goal.map(Duration::from_nanos);
         self.lane.enqueue(ticket, request)?;
         let lane = Arc::downgrade(&self.lane);
         cancel.on_cancel(move || {

@@ -369,6 +369,7 @@ impl Request {
             batch_size: client.batch_size,
             queue,
             total: client.arrived.elapsed(),
+            goal: None,
         };
         context.statistics.execution(compute, &[outcome], now_ms());
         if let Some(outer) = &client.request.stages {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Batch, Decision, Nanos, Refusal, Scheduler, Ticket};
+use super::{Ahead, Batch, Decision, Nanos, Refusal, Scheduler, Ticket};
 
 /// First come, first served, one at a time. Priorities and timeouts have no effect.
 #[derive(Debug, Default)]
@@ -31,6 +31,11 @@ impl Scheduler for DefaultScheduler {
     fn pending(&self) -> usize {
         self.waiting.len()
     }
+
+    fn ahead(&self, ticket: &Ticket) -> Ahead {
+        // The others are taken to be alike.
+        Ahead { batches: self.waiting.len(), size: ticket.batch_size }
+    }
 }
 
 #[cfg(test)]
@@ -44,6 +49,8 @@ mod tests {
             scheduler.enqueue(Ticket { id, batch_size: 1, ..Ticket::default() }, 0).unwrap();
         }
         assert_eq!(scheduler.poll(0, &[false]), Decision::Idle);
+        let next = Ticket { batch_size: 4, ..Ticket::default() };
+        assert_eq!(scheduler.ahead(&next), Ahead { batches: 3, size: 4 });
         assert_eq!(scheduler.cancel(1, 0), [1]);
         assert!(scheduler.cancel(1, 0).is_empty());
         assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([0])));

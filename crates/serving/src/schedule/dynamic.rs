@@ -1,7 +1,7 @@
 //! The dynamic batcher: requests that wait together run together.
 
 use super::queue::{PriorityQueue, Queued};
-use super::{Batch, Decision, Expiry, Nanos, Refusal, Scheduler, Ticket, earlier};
+use super::{Ahead, Batch, Decision, Expiry, Nanos, Refusal, Scheduler, Ticket, earlier};
 use crate::config::inference::ModelDynamicBatching;
 
 /// Settings of the dynamic batcher.
@@ -64,7 +64,8 @@ struct Head {
     best_count: usize,
     /// The batch can take nothing more: the next request does not fit.
     closed: bool,
-    oldest: Option<Nanos>,
+    /// When the first of them has waited long enough for company.
+    due: Option<Nanos>,
     next_deadline: Option<Nanos>,
 }
 
@@ -99,8 +100,8 @@ impl DynamicScheduler {
             first = first.or(Some(queued));
             head.count += 1;
             head.size += size;
-            head.oldest =
-                Some(head.oldest.map_or(queued.enqueued, |oldest| oldest.min(queued.enqueued)));
+            let patience = queued.ticket.patience.unwrap_or(Nanos::MAX).min(self.max_delay);
+            head.due = earlier(head.due, Some(queued.enqueued.saturating_add(patience)));
             head.next_deadline = earlier(head.next_deadline, queued.deadline);
             if self.preferred.contains(&head.size) {
                 head.best_count = head.count;
@@ -137,8 +138,7 @@ impl Scheduler for DynamicScheduler {
         }
         self.hold_until = 0;
         let head = self.head();
-        let Some(oldest) = head.oldest else { return Decision::Idle };
-        let due = oldest.saturating_add(self.max_delay);
+        let Some(due) = head.due else { return Decision::Idle };
         let overdue = self.max_delay > 0 && now >= due;
         if head.best_count > 0 && !overdue {
             return Decision::Dispatch(Batch::of(self.queue.take(head.best_count)));
@@ -160,6 +160,13 @@ impl Scheduler for DynamicScheduler {
 
     fn pending(&self) -> usize {
         self.queue.len()
+    }
+
+    fn ahead(&self, ticket: &Ticket) -> Ahead {
+        let items: u64 = self.queue.iter().map(|queued| queued.ticket.batch_size).sum();
+        let before = items.saturating_add(ticket.batch_size).saturating_sub(1);
+        let batches = before.checked_div(self.max_batch_size).unwrap_or(0);
+        Ahead { batches: usize::try_from(batches).unwrap_or(usize::MAX), size: self.max_batch_size }
     }
 }
 

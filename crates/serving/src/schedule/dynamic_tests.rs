@@ -65,6 +65,29 @@ fn a_request_that_is_a_preferred_batch_by_itself_does_not_wait() {
 }
 
 #[test]
+fn a_request_waits_no_longer_for_company_than_its_goal_allows() {
+    let mut scheduler = scheduler(8, &batching(&[8], 400_000));
+    push(&mut scheduler, 0..2, 0);
+    assert_eq!(scheduler.poll(0, &[true]), Decision::WaitUntil(400 * MS));
+    let soon = Ticket { patience: Some(3 * MS), ..ticket(2, 1) };
+    scheduler.enqueue(soon, 10 * MS).unwrap();
+    assert_eq!(scheduler.poll(10 * MS, &[true]), Decision::WaitUntil(13 * MS));
+    assert_eq!(scheduler.poll(13 * MS, &[true]), Decision::Dispatch(Batch::of(0..3)));
+    let at_once = Ticket { patience: Some(0), ..ticket(3, 1) };
+    scheduler.enqueue(at_once, 20 * MS).unwrap();
+    assert_eq!(scheduler.poll(20 * MS, &[true]), Decision::Dispatch(Batch::of([3])));
+}
+
+#[test]
+fn a_batch_that_has_room_is_not_ahead() {
+    let mut scheduler = scheduler(4, &batching(&[], 0));
+    let ahead = |scheduler: &DynamicScheduler, size| scheduler.ahead(&ticket(99, size)).batches;
+    assert_eq!((ahead(&scheduler, 1), ahead(&scheduler, 4)), (0, 0));
+    push(&mut scheduler, 0..6, 0);
+    assert_eq!((ahead(&scheduler, 2), ahead(&scheduler, 3)), (1, 2));
+}
+
+#[test]
 fn after_the_delay_a_batch_takes_all_that_fits() {
     let mut scheduler = scheduler(8, &batching(&[4], 1000));
     push(&mut scheduler, 0..6, 0);
@@ -190,13 +213,16 @@ struct Arrival {
     key: i64,
     priority: u64,
     timeout_us: u64,
+    patience: Option<Nanos>,
     cancelled_after: Option<Nanos>,
 }
 
 fn arrival(max_batch: u64) -> impl Strategy<Value = Arrival> {
     let cancel = prop_oneof![4 => Just(None), 1 => (0..5 * MS).prop_map(Some)];
-    (0..3 * MS, 1..=max_batch, 0..2_i64, 0..4_u64, 0..3000_u64, cancel).prop_map(
-        |(gap, batch_size, key, priority, timeout_us, cancelled_after)| Arrival {
+    let patience = prop_oneof![2 => Just(None), 1 => (0..4 * MS).prop_map(Some)];
+    (0..3 * MS, 1..=max_batch, 0..2_i64, 0..4_u64, 0..3000_u64, patience, cancel).prop_map(
+        |(gap, batch_size, key, priority, timeout_us, patience, cancelled_after)| Arrival {
+            patience,
             gap,
             batch_size,
             key,
@@ -311,7 +337,8 @@ impl Simulation<'_> {
         let delay = self.setup.batching.max_queue_delay_microseconds * 1000;
         for (ticket, enqueued) in &self.tickets {
             let waits = self.answered[usize::try_from(ticket.id).unwrap()].is_none();
-            assert!(!waits || now < enqueued + delay, "request {} waits past the delay", ticket.id);
+            let most = ticket.patience.unwrap_or(Nanos::MAX).min(delay);
+            assert!(!waits || now < enqueued + most, "request {} waits past the delay", ticket.id);
         }
     }
 
@@ -374,6 +401,7 @@ proptest! {
                 batch_size: arrival.batch_size,
                 priority: arrival.priority,
                 timeout_us: arrival.timeout_us,
+                patience: arrival.patience,
                 key: BatchKey(vec![arrival.key]),
                 ..Ticket::default()
             };

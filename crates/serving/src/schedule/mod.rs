@@ -49,6 +49,10 @@ pub struct Ticket {
     pub priority: u64,
     /// Longest wait that the request asks for, in microseconds; 0 for none.
     pub timeout_us: u64,
+    /// How soon it is to be answered, from its arrival; none where that is not said.
+    pub goal: Option<Nanos>,
+    /// How long its goal lets it wait for company; none for any time.
+    pub patience: Option<Nanos>,
     /// What must be equal in a batch.
     pub key: BatchKey,
     /// Its place in a sequence; only policies over sequences look at it.
@@ -110,6 +114,15 @@ impl Batch {
     }
 }
 
+/// What runs before a request that comes now, as far as a policy knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// Batches before the one that the request will be in.
+    pub batches: usize,
+    /// Items of each.
+    pub size: u64,
+}
+
 /// What is to be done now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -157,6 +170,11 @@ pub trait Scheduler: Send + Debug {
 
     /// How many requests wait.
     fn pending(&self) -> usize;
+
+    /// What would run before such a request, if it came now; policies that cannot tell know of nothing.
+    fn ahead(&self, _ticket: &Ticket) -> Ahead {
+        Ahead::default()
+    }
 }
 
 /// Whether answers leave in the order in which the requests were handed to the batcher.

@@ -70,7 +70,8 @@ impl OldestScheduler {
             slot.out = Some(id);
         }
         // The batcher has neither levels nor policies.
-        let plain = Ticket { id, batch_size: 1, key: ticket.key.clone(), ..Ticket::default() };
+        let (key, patience) = (ticket.key.clone(), ticket.patience);
+        let plain = Ticket { id, batch_size: 1, key, patience, ..Ticket::default() };
         self.out.insert(id, Out { at, ticket, step, dispatched: false });
         if let Some(batcher) = self.batchers.get_mut(at.instance) {
             // It has no limit that could refuse.

@@ -10,6 +10,7 @@ use super::Providers;
 use crate::backend::ModelFiles;
 use crate::config::metal::{MetalConfig, Setting};
 use crate::error::Error;
+use crate::goal::LATENCY_GOAL;
 
 /// Names of providers that fields are for.
 const GPU: &str = "gpu";
@@ -103,6 +104,14 @@ pub(super) fn session(
                 false => "the parts that are predicted to be the fastest",
             },
         );
+    }
+    if let Some(setting) = metal.find(LATENCY_GOAL) {
+        match files.parameter(LATENCY_GOAL) {
+            None => account.act(setting, "of requests that have none of their own"),
+            Some(_) => {
+                account.idle(setting, "but the model's own parameter 'latency_goal_ms' holds")
+            }
+        }
     }
     if let Some(setting) = metal.find("prefetch_policy") {
         let wrong = |why: String| Error::invalid_arg(setting.refused(&why));

@@ -13,7 +13,8 @@ use std::time::Duration;
 use galatea_formats::coreml::{Feature, FeatureType, Shapes};
 use galatea_graph::{Fact, Graph, ValueKind};
 use galatea_runtime::{
-    ExecutionProvider, IoInfo, PaceSource, Routing, Session, SessionOptions, Tended, WatchSource,
+    ExecutionProvider, IoInfo, PaceSource, Routing, RunTerms, Session, SessionOptions, Tended,
+    WatchSource,
 };
 use galatea_tensor::Tensor;
 
@@ -504,6 +505,7 @@ impl ModelInstance for GraphInstance {
             aside();
         }
         let location = location::of_batch(payload.requests());
+        let deadline = payload.deadline();
         batch::execute(payload, |inputs| {
             let location = location?;
             let absent = self
@@ -519,10 +521,7 @@ impl ModelInstance for GraphInstance {
                 let given = named.iter().map(|(name, tensor)| (*name, tensor));
                 interface.check(given).map_err(|text| Error::new(Code::InvalidArg, text))?;
             }
-            let ran = match location {
-                None => self.session.run(&named),
-                Some(unit) => self.session.run_on(unit, &named),
-            };
+            let ran = self.session.run_by(RunTerms { location, deadline }, &named);
             let outputs = ran.map_err(|error| {
                 let code = if error.is_input() { Code::InvalidArg } else { Code::Internal };
                 Error::new(code, error.to_string())

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::goal::{MOST_MS, of_ms};
+
 /// What a value must be.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -13,6 +15,8 @@ enum Kind {
     Whole(u64, u64),
     /// Watts above 0.
     Watts,
+    /// Milliseconds above 0.
+    Millis,
     /// Whole numbers.
     Numbers,
 }
@@ -37,6 +41,7 @@ macro_rules! fields {
 pub(super) const FIELDS: &[Field] = fields![
     "precision" Kind::Words(&["fp32", "fp16", "bf16", "int8", "mixed"]);
     "batch_size" Kind::Whole(1, 2_147_483_647);
+    "latency_goal_ms" Kind::Millis;
     "enable_auto_tuning" Kind::Switch;
     "kernel_fusion" Kind::Switch;
     "prefetch_policy" Kind::Words(&["none", "conservative", "aggressive", "adaptive"]);
@@ -128,6 +133,7 @@ impl Field {
             Kind::Switch => "true or false".to_owned(),
             Kind::Whole(least, u64::MAX) => format!("a whole number from {least} on"),
             Kind::Whole(least, most) => format!("a whole number from {least} to {most}"),
+            Kind::Millis => format!("milliseconds above 0 and up to {MOST_MS}"),
             Kind::Watts => format!("watts above 0 and up to {MOST_WATTS}"),
             Kind::Numbers => format!("a list of at most {MOST_NUMBERS} whole numbers"),
         }
@@ -144,7 +150,8 @@ impl Field {
     pub(super) fn of_json(&self, value: &Value) -> Result<String, String> {
         let text = match (self.kind, value) {
             (Kind::Words(_), Value::String(word)) => Some(word.clone()),
-            (Kind::Switch, Value::Bool(_)) | (Kind::Whole(..) | Kind::Watts, Value::Number(_)) => {
+            (Kind::Switch, Value::Bool(_))
+            | (Kind::Whole(..) | Kind::Watts | Kind::Millis, Value::Number(_)) => {
                 Some(value.to_string())
             }
             (Kind::Numbers, Value::Array(list)) => {
@@ -180,6 +187,10 @@ impl Field {
             Kind::Whole(least, most) => {
                 let number = text.parse().ok().filter(|number| (least..=most).contains(number));
                 number.map(|number: u64| number.to_string())
+            }
+            Kind::Millis => {
+                let ms = text.parse().ok().filter(|&ms| of_ms(ms).is_some());
+                ms.map(|ms: f64| ms.to_string())
             }
             Kind::Watts => {
                 let watts = text.parse().ok().filter(|&watts| watts > 0.0 && watts <= MOST_WATTS);
@@ -227,6 +238,7 @@ mod tests {
             ("batch_size", json!("32"), "\"32\" found"),
             ("batch_size", json!(0), "0 found, expected a whole number from 1"),
             ("batch_size", json!(1.5), "1.5 found"),
+            ("latency_goal_ms", json!(-2), "-2 found, expected milliseconds above 0"),
             ("kernel_fusion", json!(1), "1 found, expected true or false"),
             ("kernel_fusion", json!("true"), "\"true\" found"),
             ("precision", json!("fp8"), "\"fp8\" found, expected fp32 or fp16"),

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::ModelConfig;
 use crate::error::Error;
+use crate::goal::LATENCY_GOAL;
 use fields::PRESET;
 
 /// The file beside `config.pbtxt`, the parameter, and the member that an object may have around it.
@@ -247,7 +248,9 @@ impl MetalConfig {
     /// # Errors
     /// INVALID_ARG for the first such field that the model itself asks for.
     pub(crate) fn check_foreign(&self, model: &str, backend: &str) -> Result<(), Error> {
-        let foreign = self.settings.iter().filter(|setting| setting.field != "batch_size");
+        // What says something to the scheduler is for every backend.
+        let scheduled = ["batch_size", LATENCY_GOAL];
+        let foreign = self.settings.iter().filter(|setting| !scheduled.contains(&setting.field));
         for setting in foreign.filter(|setting| !setting.is_for_all()) {
             let why = format!("but the backend '{backend}' takes no such field");
             let refused = setting.refused(&why);
