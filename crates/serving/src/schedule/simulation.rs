@@ -311,6 +311,7 @@ impl Simulation {
                 start: random.chance(45),
                 end: random.chance(35),
             },
+            ..Ticket::default()
         }
     }
 
