@@ -21,7 +21,9 @@ import triton_python_backend_utils as utils  # noqa: E402
 from galatea_requests import REQUEST_RELEASE_RESCHEDULE, InferenceResponse  # noqa: E402
 from galatea_tensors import TritonModelException  # noqa: E402
 
+# Calls in these files are not the model's.
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_IMPORTS = os.path.dirname(importlib.__file__) + os.sep
 
 
 def described(error):
@@ -32,7 +34,7 @@ def described(error):
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not code.co_filename.startswith(_HERE):
+        if not code.co_filename.startswith((_HERE, _IMPORTS, "<frozen importlib")):
             places.append(f"  {code.co_filename}({trace.tb_lineno}): {code.co_name}\n")
         trace = trace.tb_next
     if places:
