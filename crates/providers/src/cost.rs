@@ -1,7 +1,31 @@
 //! Predicted times of nodes, from sizes alone.
 
-use galatea_graph::{Dim, Fact, Node};
-use galatea_runtime::NodeWork;
+use galatea_apple::Chip;
+use galatea_graph::{Dim, Fact, Node, ValueId};
+use galatea_kernels::Isa;
+use galatea_runtime::cost::{ComputeUnit, CostModel, Product, UnitCost};
+use galatea_runtime::{NodeWork, chips};
+
+use crate::cores::Cores;
+
+/// Operations a second that products reach on a core with these instructions: estimates, which runs correct.
+fn core_operations(isa: Isa) -> f64 {
+    match isa.name() {
+        "portable" => 4e9,
+        "neon" => 20e9,
+        "avx2" => 35e9,
+        _ => 60e9,
+    }
+}
+
+/// What this host's processor is taken to reach: what is known of its chip, else what its cores may.
+pub(crate) fn of_host(isa: Isa) -> UnitCost {
+    let chip = Chip::detect().ok();
+    let known = chip.and_then(|chip| chips::find(&chip.name));
+    let model = known.map(|known| CostModel::of(known.facts, 0));
+    let own = model.and_then(|model| model.unit(ComputeUnit::Cpu).copied());
+    own.unwrap_or_else(|| UnitCost::of_cores(Cores::detect().fast, core_operations(isa)))
+}
 
 /// Elements of a fact; lengths that are not known count as 1.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
@@ -9,22 +33,39 @@ fn elements(fact: &Fact) -> f64 {
     fact.shape.iter().flatten().map(|dim| Dim::known(dim).unwrap_or(1) as f64).product()
 }
 
-/// Multiplications and additions of a node, roughly: two per element of the output and element of
-/// the second operand's column for products, ten per element for everything else, and no fewer than it
-/// cannot do without.
-pub(crate) fn operations(node: &Node, facts: &[Option<Fact>]) -> f64 {
-    let fact = |id: galatea_graph::ValueId| facts.get(id.index()).and_then(Option::as_ref);
-    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-    let least = NodeWork::of(node, &fact).operations as f64;
-    least.max(usual_operations(node, facts))
+/// What a node asks of a processor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Demand {
+    /// Operations, roughly: two per element of the output and element of the second operand's column for products,
+    /// ten per element for everything else, and no fewer than it cannot do without.
+    pub(crate) operations: f64,
+    /// Bytes that it reads and writes.
+    pub(crate) bytes: f64,
+    pub(crate) product: Product,
 }
 
-fn usual_operations(node: &Node, facts: &[Option<Fact>]) -> f64 {
-    let fact = |id: Option<galatea_graph::ValueId>| id.and_then(|id| facts[id.index()].as_ref());
+/// Operators that multiply matrices.
+const PRODUCTS: [&str; 6] = ["MatMul", "Gemm", "Conv", "LSTM", "GRU", "RNN"];
+
+/// What a node asks for when the lengths are these.
+pub(crate) fn demand(node: &Node, facts: &[Option<Fact>]) -> Demand {
+    let fact = |id: ValueId| facts.get(id.index()).and_then(Option::as_ref);
+    let work = NodeWork::of(node, &fact).total();
+    let multiplies = PRODUCTS.iter().any(|name| node.op_type.contains(name));
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    let (least, bytes) = (work.operations as f64, work.bytes as f64);
+    Demand {
+        operations: least.max(usual_operations(node, facts, multiplies)),
+        bytes,
+        product: if multiplies { Product::Yes } else { Product::No },
+    }
+}
+
+fn usual_operations(node: &Node, facts: &[Option<Fact>], multiplies: bool) -> f64 {
+    let fact = |id: Option<ValueId>| id.and_then(|id| facts[id.index()].as_ref());
     let written: f64 = node.outputs.iter().filter_map(|&id| fact(id)).map(elements).sum();
     let weights = fact(node.input(1)).map_or(1.0, elements);
-    let product = ["MatMul", "Gemm", "Conv", "LSTM", "GRU", "RNN"];
-    if !product.iter().any(|name| node.op_type.contains(name)) {
+    if !multiplies {
         return 10.0 * written.max(1.0);
     }
     let columns = fact(node.input(1))

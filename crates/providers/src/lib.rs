@@ -16,6 +16,7 @@ use std::sync::Arc;
 pub use capabilities::{Capabilities, CoreKind, Peak};
 pub use cores::Cores;
 use galatea_runtime::ExecutionProvider;
+use galatea_runtime::cost::UnitCost;
 pub use machine::machine;
 
 /// A provider and how to make it.
@@ -23,8 +24,9 @@ pub use machine::machine;
 pub struct ProviderRow {
     /// The name that options use.
     pub name: &'static str,
-    /// Makes the provider.
-    pub make: fn() -> Arc<dyn ExecutionProvider>,
+    /// Makes the provider, which predicts times from what its processor is known to reach; from what its cores may,
+    /// where that is not known.
+    pub make: fn(Option<UnitCost>) -> Arc<dyn ExecutionProvider>,
 }
 
 impl std::fmt::Debug for ProviderRow {
@@ -35,18 +37,26 @@ impl std::fmt::Debug for ProviderRow {
 
 /// Every provider, the preferred ones first.
 pub const PROVIDERS: &[ProviderRow] = &[
-    ProviderRow { name: cpu::NAME, make: || Arc::new(cpu::CpuProvider::new()) },
-    ProviderRow { name: reference::NAME, make: || Arc::new(reference::ReferenceProvider) },
+    ProviderRow { name: cpu::NAME, make: processor },
+    ProviderRow { name: reference::NAME, make: |_| Arc::new(reference::ReferenceProvider) },
 ];
+
+fn processor(cost: Option<UnitCost>) -> Arc<dyn ExecutionProvider> {
+    let provider = cpu::CpuProvider::new();
+    Arc::new(match cost {
+        Some(cost) => provider.with_cost(cost),
+        None => provider,
+    })
+}
 
 /// Every provider, the preferred ones first.
 #[must_use]
 pub fn all() -> Vec<Arc<dyn ExecutionProvider>> {
-    PROVIDERS.iter().map(|row| (row.make)()).collect()
+    PROVIDERS.iter().map(|row| (row.make)(None)).collect()
 }
 
 /// The provider with this name.
 #[must_use]
 pub fn by_name(name: &str) -> Option<Arc<dyn ExecutionProvider>> {
-    PROVIDERS.iter().find(|row| row.name == name).map(|row| (row.make)())
+    PROVIDERS.iter().find(|row| row.name == name).map(|row| (row.make)(None))
 }

@@ -51,7 +51,7 @@ impl ExecutionProvider for ReferenceProvider {
     ) -> Claims {
         let claim = |(index, node)| Claim {
             nodes: vec![index],
-            cost_ns: cost::operations(node, usual) * OPERATION_NS + NODE_NS,
+            cost_ns: cost::demand(node, usual).operations * OPERATION_NS + NODE_NS,
             kernel: NAME.into(),
         };
         Claims { claims: graph.nodes.iter().enumerate().map(claim).collect(), ..Claims::default() }

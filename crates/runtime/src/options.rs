@@ -9,7 +9,7 @@ use galatea_tensor::Tensor;
 
 pub use crate::power::PaceSource;
 use crate::prefetch::PrefetchPolicy;
-use crate::route::{Goal, Units};
+use crate::route::{Goal, Units, WaySource};
 use crate::tune::ChoiceSource;
 use crate::watch::WatchSource;
 
@@ -181,6 +181,8 @@ pub struct SessionOptions {
     pub routing: Option<Routing>,
     /// Where runs that are not divided wait for their turns.
     pub turns: TurnSource,
+    /// Who remembers what ways took, where runs are divided.
+    pub ways: WaySource,
     /// Who is told of what is run.
     pub watch: WatchSource,
 }
@@ -202,6 +204,7 @@ impl Default for SessionOptions {
             compile: CompileMode::default(),
             routing: None,
             turns: TurnSource::default(),
+            ways: WaySource::default(),
             watch: WatchSource::default(),
         }
     }

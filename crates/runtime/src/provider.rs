@@ -53,7 +53,7 @@ pub struct Claims {
 
 impl Claims {
     /// Takes claims on some nodes back.
-    pub(crate) fn withdraw(&mut self, nodes: &Range<usize>) {
+    pub fn withdraw(&mut self, nodes: &Range<usize>) {
         for claim in &mut self.claims {
             #[allow(clippy::cast_precision_loss, reason = "a count of nodes")]
             let each = claim.cost_ns / claim.nodes.len().max(1) as f64;

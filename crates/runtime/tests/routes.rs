@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use galatea_graph::{Datum, Dim, Fact, Graph, Inputs, Node, OpError, Operator};
-use galatea_runtime::route::{Goal, Lanes, Units};
+use galatea_runtime::route::{Goal, Lanes, Units, WayKey, WayRecords, WaySource, WayTime};
 use galatea_runtime::{
     Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, Routing, RuntimeError,
     Session, SessionOptions, Tended,
@@ -148,6 +149,15 @@ fn bed(rows: &[(&'static str, &'static [usize], f64, u64)]) -> Bed {
 }
 
 fn bed_of(name: (&str, &str), rows: &[(&'static str, &'static [usize], f64, u64)]) -> Bed {
+    bed_with(name, rows, WaySource::default())
+}
+
+/// The same with somebody who remembers what ways took.
+fn bed_with(
+    name: (&str, &str),
+    rows: &[(&'static str, &'static [usize], f64, u64)],
+    ways: WaySource,
+) -> Bed {
     let (mut providers, mut speeds) = (Vec::new(), Vec::new());
     let working = Arc::new([const { AtomicUsize::new(0) }; 2]);
     for &(name, nodes, predicted, real) in rows {
@@ -165,7 +175,7 @@ fn bed_of(name: (&str, &str), rows: &[(&'static str, &'static [usize], f64, u64)
     }
     let units = Arc::new(Units::new());
     let routing = Routing { units: Arc::clone(&units), goal: Goal::Latency };
-    let options = SessionOptions { routing: Some(routing), ..SessionOptions::default() };
+    let options = SessionOptions { routing: Some(routing), ways, ..SessionOptions::default() };
     Bed { session: Session::new(graph(name), &providers, &options).unwrap(), speeds, units }
 }
 
@@ -235,6 +245,51 @@ fn idle_time_finds_out_what_requests_need() {
     assert_eq!(bed.session.tend(Duration::from_secs(60)).unwrap(), Tended::Measured);
     assert_eq!(bed.session.tend(Duration::from_secs(60)).unwrap(), Tended::Settled);
     assert_eq!(bed.goes_to(500), [1]);
+}
+
+#[derive(Debug, Default)]
+struct Memory(Mutex<HashMap<WayKey, Vec<WayTime>>>);
+
+impl WayRecords for Memory {
+    fn find(&self, key: &WayKey) -> Vec<WayTime> {
+        self.0.lock().unwrap().get(key).cloned().unwrap_or_default()
+    }
+
+    fn keep(&self, key: &WayKey, times: &[WayTime]) {
+        self.0.lock().unwrap().insert(key.clone(), times.to_vec());
+    }
+}
+
+#[test]
+fn what_was_measured_is_known_to_sessions_that_are_made_later() {
+    let memory = Arc::new(Memory::default());
+    // The first two nodes are fast on one unit and the last on the other, against what is predicted.
+    let rows: &[(&str, &[usize], f64, u64)] =
+        &[("gpu", &[0, 1, 2], 10.0, 4000), ("cpu", ALL, 20.0, 400)];
+    let new = || bed_with(("test", "Copy"), rows, WaySource(Some(memory.clone())));
+    let first = new();
+    assert_eq!(first.settle(1000), Tended::Measured);
+    let kept = memory.0.lock().unwrap().clone();
+    let (key, times) = kept.iter().next().unwrap();
+    assert_eq!((kept.len(), key.bucket.as_str()), (1, "1024"));
+    let names: Vec<&str> = times.iter().map(|one| one.way.as_str()).collect();
+    assert!(names.contains(&"gpu 0..3") && names.contains(&"cpu 0..3"), "{names:?}");
+
+    let second = new();
+    let ways = second.session.ways(&[("x", Bed::input(1000))]).unwrap();
+    assert!(ways[0].measured && ways[0].providers == ["cpu"], "{ways:?}");
+    // The way is compiled when nobody waits.
+    assert_eq!(second.settle(1000), Tended::Measured);
+    assert_eq!(second.goes_to(1000), [1]);
+
+    // What is written of another graph, or is broken, is left alone.
+    for way in ["cpu 0..2", "npu 0..3", "cpu 0..9", "cpu 1..3", "cpu", "", "cpu a..b"] {
+        let wrong = vec![WayTime { way: way.to_owned(), ns: 1.0 }];
+        memory.0.lock().unwrap().insert(key.clone(), wrong);
+        let third = new();
+        let ways = third.session.ways(&[("x", Bed::input(1000))]).unwrap();
+        assert!(ways.iter().all(|way| !way.measured), "{way}: {ways:?}");
+    }
 }
 
 #[test]

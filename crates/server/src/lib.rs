@@ -44,3 +44,4 @@ pub mod tls;
 pub mod trace;
 mod tuning;
 pub mod units;
+mod ways;

@@ -26,7 +26,7 @@ use crate::profile::Profiler;
 use crate::routing;
 use crate::table::table;
 use crate::tuning;
-use crate::units;
+use crate::{units, ways};
 
 /// Tokens of a guess, and last tokens that are looked up, where nothing is said.
 const GUESSED: usize = 5;
@@ -101,6 +101,8 @@ pub fn backends_with(
 ) -> Vec<Arc<dyn Backend>> {
     let options = SessionOptions {
         choices: tuning::choices(),
+        // Who wants no files of models wants none of what they took.
+        ways: cache.is_some().then(ways::records).unwrap_or_default(),
         pace: power::pace(),
         turns: routing::turns(),
         // Requests are answered from the start.

@@ -3,13 +3,14 @@
 //! The processor is always there. GPUs are where the program was built with them: on macOS, and elsewhere
 //! with the feature `gpu`.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use galatea_providers::coreml::{self, CoreMlProvider, NeuralEngine};
-use galatea_runtime::chips::{self, Figure};
+use galatea_runtime::chips::{self, ChipFacts, Figure};
+use galatea_runtime::cost::{ComputeUnit, CostModel, UnitCost};
 use galatea_runtime::{ExecutionProvider, Peaks, Routing};
 
-use crate::routing;
+use crate::{routing, tuning};
 
 /// The name that leaves the choice to the program.
 pub const AUTO: &str = "auto";
@@ -20,7 +21,25 @@ pub type Providers = Vec<Arc<dyn ExecutionProvider>>;
 /// The processor's providers.
 #[must_use]
 pub fn processor() -> Providers {
-    galatea_providers::all()
+    galatea_providers::PROVIDERS.iter().map(|row| (row.make)(processor_cost())).collect()
+}
+
+/// What is known about this host beside the program's own files: a file as `galatea tune --write-chip` writes it, where
+/// it lies beside the records of the tuner. One that cannot be read is left out, which is logged.
+fn host_facts() -> Option<&'static ChipFacts> {
+    static FOUND: OnceLock<Option<ChipFacts>> = OnceLock::new();
+    let read = || {
+        let path = tuning::usual_file()?.with_file_name("chip.toml");
+        let text = std::fs::read_to_string(&path).ok()?;
+        let facts = ChipFacts::read(&text);
+        facts.map_err(|error| tracing::warn!("'{}' is left out: {error}", path.display())).ok()
+    };
+    FOUND.get_or_init(read).as_ref()
+}
+
+/// What the processor reaches, where that was measured on this host.
+fn processor_cost() -> Option<UnitCost> {
+    CostModel::of(host_facts()?, usize::MAX).unit(ComputeUnit::Cpu).copied()
 }
 
 /// What a name of Core ML's stands for: `coreml` takes whatever it can, `coreml:CHIP` what the Neural Engine of that
@@ -129,8 +148,12 @@ pub fn gpus(_software: Software) -> Providers {
 /// What the GPU of an Apple chip reaches at most, as far as that is known of the chip or its nearest relative.
 #[must_use]
 pub fn peaks_of(chip: &str) -> Peaks {
-    let tera = chips::figure(chip, Figure::GpuTflops);
-    let giga = chips::figure(chip, Figure::Bandwidth);
+    peaks(|figure| chips::figure(chip, figure))
+}
+
+fn peaks(known: impl Fn(Figure) -> Option<f64>) -> Peaks {
+    let tera = known(Figure::GpuTflops);
+    let giga = known(Figure::GpuBandwidth).or_else(|| known(Figure::Bandwidth));
     Peaks {
         vector_f32: tera.map(|rate| rate * 1e12),
         bytes: giga.map(|rate| rate * 1e9),
@@ -144,7 +167,11 @@ fn gpu(number: usize) -> Result<Arc<dyn ExecutionProvider>, String> {
     let gpu = galatea_gpu::GpuProvider::on(crate::gpus::device(number)?);
     // Macs have one GPU, which is the chip's.
     let chip = galatea_apple::Chip::detect().ok();
-    Ok(Arc::new(gpu.with_stated(chip.map_or_else(Peaks::default, |chip| peaks_of(&chip.name)))))
+    let stated = chip.map_or_else(Peaks::default, |chip| match host_facts() {
+        Some(facts) => peaks(|figure| facts.least(figure)),
+        None => peaks_of(&chip.name),
+    });
+    Ok(Arc::new(gpu.with_stated(stated)))
 }
 
 #[cfg(not(any(target_os = "macos", feature = "gpu")))]
@@ -176,13 +203,17 @@ pub fn named(name: Option<&str>) -> Result<Providers, String> {
         let first = core_ml(name)?;
         return Ok(std::iter::once(first).chain(processor()).collect());
     }
-    let chosen = galatea_providers::by_name(name).ok_or_else(|| {
+    let provider = |name: &str| {
+        let mut rows = galatea_providers::PROVIDERS.iter();
+        rows.find(|row| row.name == name).map(|row| (row.make)(processor_cost()))
+    };
+    let chosen = provider(name).ok_or_else(|| {
         let names = galatea_providers::PROVIDERS.iter().map(|row| row.name);
         let names: Vec<&str> = [AUTO, "gpu", coreml::NAME].into_iter().chain(names).collect();
         format!("there is no provider '{name}'; there are {}", names.join(", "))
     })?;
     let reference = galatea_providers::reference::NAME;
-    let behind = (name != reference).then(|| galatea_providers::by_name(reference)).flatten();
+    let behind = (name != reference).then(|| provider(reference)).flatten();
     Ok(std::iter::once(chosen).chain(behind).collect())
 }
 

@@ -3,11 +3,15 @@
 #![cfg(any(target_os = "macos", feature = "gpu"))]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use galatea::units;
-use galatea_graph::Dim;
-use galatea_runtime::{IoInfo, Session, SessionOptions};
+use galatea_graph::{Dim, Fact, Graph};
+use galatea_runtime::{
+    Claims, Executable, ExecutionProvider, IoInfo, RuntimeError, Session, SessionOptions,
+};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 
 fn samples() -> PathBuf {
@@ -74,4 +78,63 @@ fn sample_models_give_on_the_gpu_what_they_give_on_the_processor() {
         }
     }
     assert!(tried > 0 && on_it > 0, "{tried} runs, {on_it} models on the GPU");
+}
+
+/// A provider that takes whatever it can of some nodes, at no cost, and nothing else.
+#[derive(Debug)]
+struct Within(Arc<dyn ExecutionProvider>, Range<usize>);
+
+impl ExecutionProvider for Within {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+        let mut claims = self.0.claim(graph, facts);
+        claims.withdraw(&(0..self.1.start));
+        claims.withdraw(&(self.1.end..graph.nodes.len()));
+        claims.claims.iter_mut().for_each(|claim| claim.cost_ns = 0.0);
+        Claims { launch_ns: 0.0, transfer_ns_per_byte: 0.0, ..claims }
+    }
+
+    fn compile(
+        &self,
+        graph: Arc<Graph>,
+        options: &SessionOptions,
+    ) -> Result<Box<dyn Executable>, RuntimeError> {
+        self.0.compile(graph, options)
+    }
+}
+
+#[test]
+fn a_model_on_three_units_gives_what_it_gives_on_one() {
+    if with_gpu().is_none() {
+        return;
+    }
+    let units = units::named(Some("gpu,coreml,cpu")).unwrap();
+    let graph = galatea_formats::onnx::load(&samples().join("digits/1/model.onnx")).unwrap();
+    let options = SessionOptions { threads: 2, ..SessionOptions::default() };
+    let processor = Session::new(graph.clone(), &units[2..], &options).unwrap();
+    let nodes = processor.graph().nodes.len();
+    let (first, second) = (nodes / 3, 2 * nodes / 3);
+    let shards: [Arc<dyn ExecutionProvider>; 3] = [
+        Arc::new(Within(Arc::clone(&units[0]), 0..first)),
+        Arc::new(Within(Arc::clone(&units[1]), first..second)),
+        Arc::clone(&units[2]),
+    ];
+    let sharded = Session::new(graph, &shards, &options).unwrap();
+    assert_eq!(sharded.partition_providers(), ["gpu", "coreml", "cpu"]);
+    let inputs: Vec<(&str, Tensor)> = processor
+        .inputs()
+        .iter()
+        .map(|info| (info.name.as_str(), made_up(info, 3).unwrap()))
+        .collect();
+    let (found, expected) = (sharded.run(&inputs).unwrap(), processor.run(&inputs).unwrap());
+    for (found, expected) in found.iter().zip(&expected) {
+        let [found, expected] = [found, expected].map(|one| one.to_vec::<f32>().unwrap());
+        let largest = expected.iter().fold(0.0_f32, |most, one| most.max(one.abs()));
+        // The engine computes in FP16.
+        let near = |(a, b): (&f32, &f32)| (a - b).abs() <= largest * 0.01;
+        assert!(found.iter().zip(&expected).all(near), "{found:?} is not {expected:?}");
+    }
 }

@@ -13,6 +13,8 @@ use galatea_graph::{
 };
 use galatea_providers::coreml::{CoreMlProvider, NeuralEngine};
 use galatea_providers::cpu::CpuProvider;
+use galatea_runtime::chips;
+use galatea_runtime::cost::{ComputeUnit, CostModel};
 use galatea_runtime::partition::{live_bytes, partition};
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, usual_facts};
 use galatea_tensor::{DataType, Tensor};
@@ -166,11 +168,17 @@ fn gpu(chip: &str) -> Arc<dyn ExecutionProvider> {
     Arc::new(GpuProvider::on(device).with_stated(peaks_of(&format!("Apple {chip}"))))
 }
 
+/// The processor of a chip.
+fn processor(chip: &str) -> Arc<dyn ExecutionProvider> {
+    let known = chips::find(&format!("Apple {chip}")).unwrap();
+    let cost = *CostModel::of(known.facts, 0).unit(ComputeUnit::Cpu).unwrap();
+    Arc::new(CpuProvider::new().with_cost(cost))
+}
+
 /// Who runs most of a graph on a chip, with the milliseconds that each provider is predicted to need for it all.
 fn winner(graph: &Graph, chip: &str) -> (&'static str, String) {
     let engine = CoreMlProvider::new().with_engine(NeuralEngine::of(chip).unwrap());
-    let units: [Arc<dyn ExecutionProvider>; 3] =
-        [Arc::new(engine), gpu(chip), Arc::new(CpuProvider::new())];
+    let units: [Arc<dyn ExecutionProvider>; 3] = [Arc::new(engine), gpu(chip), processor(chip)];
     let facts = infer::facts(graph, &HashMap::new()).unwrap();
     let usual = usual_facts(graph, &facts, &[]).unwrap();
     let offers = units.clone().map(|unit| unit.claim_usual(graph, &facts, &usual));
@@ -202,13 +210,22 @@ fn encoders_of_texts_go_to_the_engine_whether_their_length_is_known_or_not() {
         let (found, why) = winner(&mini_lm(rows), "M1");
         assert_eq!(found, "coreml", "{why}");
     }
-    // Much more of it at once pays even beside a larger GPU.
+    // A few rows are not worth a start.
     let (found, why) = winner(&mini_lm(Dim::Known(16)), "M4");
-    assert_eq!(found, "gpu", "{why}");
+    assert_eq!(found, "cpu", "{why}");
 }
 
 #[test]
-fn steps_that_read_weights_go_where_memory_is_fast() {
-    let (found, why) = winner(&step(), "M4 Max");
+fn steps_that_read_weights_are_not_worth_the_starts_of_a_gpu() {
+    // The engine reads halves, the processor of a larger chip more bytes.
+    for (chip, expected) in [("M1", "coreml"), ("M4 Max", "cpu")] {
+        let (found, why) = winner(&step(), chip);
+        assert_eq!(found, expected, "{why}");
+    }
+}
+
+#[test]
+fn long_texts_go_to_a_large_gpu() {
+    let (found, why) = winner(&encoder(6, 12, 768, Dim::Known(1024)), "M4 Max");
     assert_eq!(found, "gpu", "{why}");
 }

@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use galatea_graph::{Fact, Graph, Node, infer, rewrite};
 use galatea_kernels::{Isa, ThreadPool};
+use galatea_runtime::cost::UnitCost;
 use galatea_runtime::route::Lanes;
 use galatea_runtime::{
     Claim, Claims, Executable, ExecutionProvider, OptimiseLevel, Precision, Refusal, RuntimeError,
@@ -51,17 +52,14 @@ pub const NAME: &str = "cpu";
 /// What runs operators with subgraphs, in profiles and reports: the kernels inside.
 const BODIES: &str = "bodies";
 
-/// Nanoseconds of one operation in a kernel, on one core.
-const OPERATION_NS: f64 = 0.05;
-/// Nanoseconds to start a step.
-const STEP_NS: f64 = 500.0;
-
 /// The CPU provider.
 #[derive(Debug)]
 pub struct CpuProvider {
     isa: Isa,
     /// Who multiplies beside the kernels.
     blas: Option<BlasRoute>,
+    /// What times of nodes are predicted from.
+    cost: UnitCost,
 }
 
 impl Default for CpuProvider {
@@ -75,7 +73,14 @@ impl CpuProvider {
     #[must_use]
     pub fn new() -> Self {
         let blas = BlasRoute::system();
-        Self { isa: Isa::detect(), blas }
+        let isa = Isa::detect();
+        Self { isa, blas, cost: cost::of_host(isa) }
+    }
+
+    /// The same with times predicted from other facts, such as those that were measured on this host.
+    #[must_use]
+    pub fn with_cost(self, cost: UnitCost) -> Self {
+        Self { cost, ..self }
     }
 
     /// The same with products routed to this library, or to none.
@@ -213,7 +218,9 @@ impl ExecutionProvider for CpuProvider {
             let (packed, precision, choices) = (None, Precision::default(), None);
             let (isa, blas) = (self.isa, None);
             let view = NodeView { graph, node, facts, isa, packed, precision, choices, blas };
-            let operations = cost::operations(node, usual);
+            let demand = cost::demand(node, usual);
+            let (operations, bytes) = (demand.operations, demand.bytes);
+            let kernel_ns = || self.cost.seconds(operations, bytes, demand.product) * 1e9;
             let mut claim = |cost_ns: f64, kernel: &str| {
                 claims.claims.push(Claim { nodes: vec![index], cost_ns, kernel: kernel.into() });
             };
@@ -222,13 +229,14 @@ impl ExecutionProvider for CpuProvider {
                 continue;
             }
             if !node.operator.bodies().is_empty() {
-                claim(operations * OPERATION_NS + STEP_NS, BODIES);
+                claim(kernel_ns(), BODIES);
                 continue;
             }
             match find_row(&view) {
-                Ok(row) => claim(operations * OPERATION_NS + STEP_NS, row.name),
+                Ok(row) => claim(kernel_ns(), row.name),
                 Err(reason) => {
-                    claim(operations * reference::OPERATION_NS + STEP_NS, reference::NAME);
+                    let ns = operations * reference::OPERATION_NS + self.cost.each * 1e9;
+                    claim(ns, reference::NAME);
                     let reason = format!("runs by reference: {reason}");
                     claims.refusals.push(Refusal { node: index, reason });
                 }

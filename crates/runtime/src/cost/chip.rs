@@ -37,6 +37,8 @@ pub struct UnitCost {
     pub unit: ComputeUnit,
     /// Multiplications and additions a second that products reach.
     pub operations: f64,
+    /// Operations a second that all others reach.
+    pub vector: f64,
     /// Bytes a second that it reaches.
     pub bytes: f64,
     /// Seconds that it takes to hand a model's run over and to wait for it.
@@ -49,6 +51,47 @@ pub struct UnitCost {
     pub watts: f64,
     /// Whether weights are widened to halves on their way, so that those of fewer bits save nothing.
     pub widens: bool,
+}
+
+impl UnitCost {
+    /// Of a processor of which only its cores are known, with what products reach on one of them, in operations a
+    /// second.
+    #[must_use]
+    pub fn of_cores(cores: usize, operations: f64) -> Self {
+        #[allow(clippy::cast_precision_loss, reason = "cores are few")]
+        let cores = cores.max(1) as f64;
+        let [start, each, layer] = CPU_TIMES;
+        Self {
+            unit: ComputeUnit::Cpu,
+            operations: cores * operations,
+            vector: cores * operations * VECTOR_SHARE,
+            bytes: (cores * OTHER_CORE_BYTES).min(OTHER_BYTES),
+            start,
+            each,
+            layer,
+            watts: cores * WATTS[0],
+            widens: false,
+        }
+    }
+
+    /// Seconds of so many operations, of a product or of anything else, that read and write so many bytes.
+    #[must_use]
+    pub fn seconds(&self, operations: f64, bytes: f64, product: Product) -> f64 {
+        let rate = match product {
+            Product::Yes => self.operations,
+            Product::No => self.vector,
+        };
+        (operations / rate).max(bytes / self.bytes) + self.each
+    }
+}
+
+/// Whether arithmetic is that of a product of matrices, for which units have more than for anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Product {
+    /// Products and convolutions.
+    Yes,
+    /// Everything else.
+    No,
 }
 
 /// Share of the GPU's peak that products of weights with few bits reach: fits the published rates of prompts
@@ -69,6 +112,13 @@ const GPU_EACH: f64 = 4.1e-6;
 const GPU_START: f64 = 150e-6;
 /// Bytes a second that a fast core draws: an estimate.
 const CORE_BYTES: f64 = 25e9;
+/// The share of a core's multiply-adds that functions of single elements reach; and that of what products reach on
+/// cores without a unit for them: estimates.
+const VECTOR_SHARE: f64 = 0.25;
+/// Bytes a second of a core of another processor, and of all of them: estimates.
+const OTHER_CORE_BYTES: f64 = 10e9;
+/// See [`OTHER_CORE_BYTES`].
+const OTHER_BYTES: f64 = 60e9;
 /// The share of memory that the processor gets, and the Neural Engine: estimates.
 const BYTES_SHARE: [f64; 2] = [0.9, 0.8];
 /// The most bytes a second of a Neural Engine: published figures are 60 to 120 · 10⁹ on any chip.
@@ -81,6 +131,9 @@ const CPU_TIMES: [f64; 3] = [5e-6, 1e-6, 20e-6];
 const WATTS: [f64; 3] = [4.0, 4.0, 0.2];
 /// Watts of a chip without work, for each of its 10⁹ bytes of memory a second and at least: estimates.
 const IDLE_WATTS: [f64; 2] = [0.005, 0.5];
+
+/// The chip that [`CostModel::untrained`] takes others for.
+const SMALLEST: &str = "Apple M1";
 
 /// What work takes on the units of a chip.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,6 +169,14 @@ impl CostModel {
             memory_bytes: figure(Figure::MaxGb).map(|gb| gb * 1e9),
             corrections: Corrections::default(),
         }
+    }
+
+    /// What is taken of an Apple chip of which nothing is known: what the first and smallest one with all units
+    /// reaches. It makes of small products and of what memory bounds work for the processor, of great products work
+    /// for the GPU, and of whole encoders and convolutions work for the Neural Engine.
+    #[must_use]
+    pub fn untrained() -> Option<Self> {
+        chips::find(SMALLEST).map(|known| Self::of(known.facts, 0))
     }
 
     /// A unit of the chip.
@@ -197,8 +258,9 @@ fn cpu(facts: &ChipFacts, size: usize, memory: f64) -> Option<UnitCost> {
     let cores = figure(Figure::PerformanceCores).unwrap_or(1.0);
     let measured = figure(Figure::ProductGflops).map(|giga| giga * 1e9);
     let matrix = chips::matrix_gflops(facts, size).map(|giga| giga * 1e9 * CPU_SHARE);
-    let vector = || figure(Figure::VectorGflops).map(|giga| giga * 1e9 * cores * CPU_SHARE);
-    let operations = measured.or(matrix).or_else(vector)?;
+    let adds = figure(Figure::VectorGflops).map(|giga| giga * 1e9 * cores);
+    let operations = measured.or(matrix).or_else(|| adds.map(|adds| adds * CPU_SHARE))?;
+    let vector = adds.unwrap_or(operations) * VECTOR_SHARE;
     let bytes = match measured {
         // Who measured products has measured memory from the processor, too.
         Some(_) => memory,
@@ -207,7 +269,8 @@ fn cpu(facts: &ChipFacts, size: usize, memory: f64) -> Option<UnitCost> {
     let [start, each, layer] = CPU_TIMES;
     let watts = figure(Figure::CpuWatts).unwrap_or(cores * WATTS[0]);
     let unit = ComputeUnit::Cpu;
-    let cost = UnitCost { unit, operations, bytes, start, each, layer, watts, widens: false };
+    let cost =
+        UnitCost { unit, operations, vector, bytes, start, each, layer, watts, widens: false };
     (operations > 0.0 && bytes > 0.0).then_some(cost)
 }
 
@@ -220,6 +283,7 @@ fn gpu(facts: &ChipFacts, size: usize, memory: f64) -> Option<UnitCost> {
     let cost = UnitCost {
         unit: ComputeUnit::Gpu,
         operations: best * 1e12 * GPU_SHARE,
+        vector: plain.unwrap_or(best) * 1e12 * VECTOR_SHARE,
         bytes: memory / GPU_BYTES,
         start: figure(Figure::GpuStartMs).map_or(GPU_START, |ms| ms / 1e3),
         each: GPU_EACH,
@@ -239,6 +303,7 @@ fn engine(facts: &ChipFacts, size: usize, memory: f64) -> Option<UnitCost> {
     let cost = UnitCost {
         unit: ComputeUnit::NeuralEngine,
         operations: tera * 1e12 * ENGINE_SHARE,
+        vector: tera * 1e12 * ENGINE_SHARE * VECTOR_SHARE,
         bytes: (memory * BYTES_SHARE[1]).min(ENGINE_BYTES),
         start,
         each: 0.0,
@@ -289,6 +354,61 @@ mod tests {
         model.correct(ComputeUnit::Cpu, "MatMul", before, 3.0 * before);
         let after = model.operator_seconds(&cpu, &work, 1.0);
         assert!((after / before - 3.0).abs() < 1e-6);
+    }
+
+    /// Seconds of a product of two square matrices of which all three together have so many elements.
+    fn product(model: &CostModel, unit: ComputeUnit, elements: f64) -> f64 {
+        let side = (elements / 3.0).sqrt();
+        let own = model.unit(unit).unwrap();
+        own.start + own.seconds(2.0 * side.powi(3), 4.0 * elements, Product::Yes)
+    }
+
+    #[test]
+    fn without_measurements_small_products_are_the_processors_and_great_ones_the_gpus() {
+        let model = CostModel::untrained().unwrap();
+        let faster = |elements: f64| {
+            let [cpu, gpu] = [ComputeUnit::Cpu, ComputeUnit::Gpu];
+            product(&model, cpu, elements) < product(&model, gpu, elements)
+        };
+        assert!([1e3, 1e5, 0.9e6].into_iter().all(faster));
+        assert!(![11e6, 1e8, 1e9].into_iter().any(faster));
+    }
+
+    #[test]
+    fn without_measurements_memory_bounds_work_for_the_processor_and_arithmetic_for_the_gpu() {
+        let model = CostModel::untrained().unwrap();
+        let [cpu, gpu] =
+            [ComputeUnit::Cpu, ComputeUnit::Gpu].map(|unit| *model.unit(unit).unwrap());
+        let seconds = |unit: &UnitCost, operations, bytes| {
+            unit.start + unit.seconds(operations, bytes, Product::Yes)
+        };
+        for bytes in [1e4, 1e6, 1e8] {
+            // One operation for a byte, and a thousand.
+            assert!(seconds(&cpu, bytes, bytes) < seconds(&gpu, bytes, bytes), "{bytes}");
+        }
+        for bytes in [1e6, 1e8] {
+            assert!(seconds(&cpu, 1e3 * bytes, bytes) > seconds(&gpu, 1e3 * bytes, bytes));
+        }
+    }
+
+    #[test]
+    fn without_measurements_encoders_and_convolutions_are_the_neural_engines() {
+        let model = CostModel::untrained().unwrap();
+        // MiniLM of 6 layers for 128 tokens, BERT base, and ResNet-50 in bytes.
+        for (operations, weights, operators) in
+            [(2.8e9, 21e6, 90), (22e9, 170e6, 180), (8.2e9, 25e6, 70)]
+        {
+            let all = OperatorWork {
+                operations,
+                weight_bytes: weights,
+                moved_bytes: weights / 4.0,
+                ..OperatorWork::default()
+            };
+            let work = GraphWork::alike(operators, &all);
+            let of = |unit| model.graph_seconds(model.unit(unit).unwrap(), &work, 1.0);
+            let engine = of(ComputeUnit::NeuralEngine);
+            assert!(engine < of(ComputeUnit::Gpu) && engine < of(ComputeUnit::Cpu), "{operations}");
+        }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //!
 //! A [`CostModel`] is a roofline for each unit ([`UnitCost`]): what takes longer of arithmetic and of bytes,
 //! beside what starts take. [`GraphWork`] and [`DecoderWork`] say what models have to do. It measures
-//! nothing and knows no clock; who measures tells it ([`CostModel::correct`]).
+//! nothing and knows no clock; who measures tells it ([`CostModel::correct`]). Providers predict what nodes take from
+//! the same facts, as long as nothing was measured.
 
 mod chip;
 mod correction;
@@ -11,6 +12,6 @@ mod correction;
 mod published;
 mod workload;
 
-pub use chip::{ComputeUnit, CostModel, UnitCost};
+pub use chip::{ComputeUnit, CostModel, Product, UnitCost};
 pub use correction::Corrections;
 pub use workload::{DecoderWork, GraphWork, OperatorWork};

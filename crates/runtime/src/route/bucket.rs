@@ -1,5 +1,7 @@
 //! Shapes that take about the same time.
 
+use std::fmt;
+
 use galatea_graph::Datum;
 
 /// Lengths up to this one are told apart.
@@ -30,6 +32,21 @@ impl Bucket {
     #[must_use]
     pub fn of_inputs(inputs: &[Datum]) -> Self {
         Self::of(inputs.iter().map(|datum| datum.as_tensor().map_or(&[][..], |one| one.shape())))
+    }
+}
+
+impl fmt::Display for Bucket {
+    /// The lengths of each shape, such as `1x256 1x256`; a scalar is `-`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shapes = self.0.split(|&length| length == END);
+        // The last end has nothing behind it.
+        let count = self.0.iter().filter(|&&length| length == END).count();
+        for (at, shape) in shapes.take(count).enumerate() {
+            let lengths: Vec<String> = shape.iter().map(usize::to_string).collect();
+            let text = if shape.is_empty() { "-".to_owned() } else { lengths.join("x") };
+            write!(f, "{}{text}", if at > 0 { " " } else { "" })?;
+        }
+        Ok(())
     }
 }
 

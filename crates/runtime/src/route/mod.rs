@@ -10,12 +10,14 @@
 
 mod bucket;
 mod goal;
+mod records;
 mod router;
 mod turn;
 mod unit;
 
 pub use bucket::Bucket;
 pub use goal::Goal;
+pub use records::{WayKey, WayRecords, WaySource, WayTime};
 pub use router::{Aim, Cost, Estimate, Router, Stop};
 pub use turn::Lanes;
 pub use unit::{Occupied, Unit, UnitReport, Units};

@@ -23,8 +23,18 @@ const CORRECTION: [f64; 2] = [1e-4, 1e4];
 pub struct Stop {
     /// The unit, by its place among the router's.
     pub unit: usize,
-    /// Predicted nanoseconds.
+    /// Predicted nanoseconds of the work, which are as far off as others of that unit.
     pub ns: f64,
+    /// Nanoseconds to begin and to end: its start and what crosses its borders, which are known better.
+    pub start_ns: f64,
+}
+
+impl Stop {
+    /// A part that begins at once.
+    #[must_use]
+    pub fn new(unit: usize, ns: f64) -> Self {
+        Self { unit, ns, start_ns: 0.0 }
+    }
 }
 
 /// What a way is predicted to take: stages that follow each other, each of one part or of several on
@@ -54,7 +64,7 @@ impl Cost {
     /// Of a way that is not to be used.
     #[must_use]
     pub fn unusable() -> Self {
-        Self::of_sequence([Stop { unit: usize::MAX, ns: f64::INFINITY }])
+        Self::of_sequence([Stop::new(usize::MAX, f64::INFINITY)])
     }
 
     /// All parts.
@@ -69,11 +79,10 @@ impl Cost {
         units.all(|unit| unit == first).then_some(first)
     }
 
-    /// Nanoseconds from now to its end, where each unit is free after its `wait` and takes `factor` times as
-    /// long as predicted.
-    fn end(&self, wait: impl Fn(usize) -> f64, factor: impl Fn(usize) -> f64) -> f64 {
+    /// Nanoseconds from now to its end, where each unit is free after its `wait` and each part takes its `time`.
+    fn end(&self, wait: impl Fn(usize) -> f64, time: impl Fn(&Stop) -> f64) -> f64 {
         self.0.iter().fold(0.0, |begin, stage| {
-            let end = |stop: &Stop| begin.max(wait(stop.unit)) + stop.ns * factor(stop.unit);
+            let end = |stop: &Stop| begin.max(wait(stop.unit)) + time(stop);
             stage.iter().map(end).fold(begin, f64::max)
         })
     }
@@ -197,12 +206,15 @@ impl Router {
         }
         let weight = 1.0 / f64::from((row.known.runs - 1).min(MEMORY));
         row.known.mean += (ns - row.known.mean) * weight;
-        let predicted: f64 = row.cost.stops().map(|stop| stop.ns).sum();
-        let Some(unit) = row.cost.only_unit().filter(|_| predicted > 0.0) else { return };
+        let work: f64 = row.cost.stops().map(|stop| stop.ns).sum();
+        let starts: f64 = row.cost.stops().map(|stop| stop.start_ns).sum();
+        let Some(unit) = row.cost.only_unit().filter(|_| work > 0.0) else { return };
+        // What it took longer is the work's; where it was faster, the starts were faster as well.
+        let worked = (ns - starts).max(ns * work / (work + starts));
         if let Some((factor, runs)) = self.corrections.get_mut(unit) {
             *runs = runs.saturating_add(1);
             let weight = 1.0 / f64::from((*runs).min(MEMORY));
-            let off = (ns / predicted).clamp(CORRECTION[0], CORRECTION[1]);
+            let off = (worked / work).clamp(CORRECTION[0], CORRECTION[1]);
             *factor = (factor.ln() + (off.ln() - factor.ln()) * weight).exp();
         }
     }
@@ -220,7 +232,7 @@ impl Router {
     pub fn part_times(&self, bucket: &Bucket, way: usize) -> Vec<(Arc<Unit>, Duration)> {
         let row = self.tables.get(bucket).and_then(|table| table.rows.get(way));
         let part = |row: &Row, stop: &Stop| {
-            let ns = stop.ns * self.factor(row, stop.unit);
+            let ns = self.stop_ns(stop) * self.scale(row);
             let time = Duration::try_from_secs_f64(ns / 1e9).unwrap_or_default();
             Some((Arc::clone(self.units.get(stop.unit)?), time))
         };
@@ -304,7 +316,8 @@ impl Router {
         let busiest = busiest.max_by(|a, b| owed(a).total_cmp(&owed(b)));
         let taken = |one: &Estimate| {
             let row = &table.rows[one.way];
-            let time = |stop: &Stop| stop.ns * self.factor(row, stop.unit);
+            let scale = self.scale(row);
+            let time = |stop: &Stop| self.stop_ns(stop) * scale;
             let own = row.cost.stops().filter(|stop| Some(stop.unit) == busiest);
             [own.map(time).sum(), row.cost.stops().map(time).sum(), one.end_ns]
         };
@@ -359,40 +372,47 @@ impl Router {
         self.units.get(unit).map_or(1.0, |unit| unit.slowness())
     }
 
-    /// By how much a row's predicted parts are longer or shorter than what a run takes, unit by unit.
-    fn factor(&self, row: &Row, unit: usize) -> f64 {
-        let predicted: f64 = row.cost.end(|_| 0.0, |_| 1.0);
-        let factor = match row.known.runs {
-            2.. if predicted > 0.0 => row.known.mean / predicted,
-            _ => self.correction(unit),
-        };
-        factor * self.slowness(unit)
+    /// What a part is expected to take, by what is known of its unit.
+    fn stop_ns(&self, stop: &Stop) -> f64 {
+        (stop.start_ns + stop.ns * self.correction(stop.unit)) * self.slowness(stop.unit)
+    }
+
+    /// How many times as long the parts of a row take together as is expected of each.
+    fn scale(&self, row: &Row) -> f64 {
+        if row.known.runs < 2 {
+            return 1.0;
+        }
+        let usual = |stop: &Stop| stop.start_ns + stop.ns * self.correction(stop.unit);
+        let expected = row.cost.end(|_| 0.0, usual);
+        if expected > 0.0 { row.known.mean / expected } else { 1.0 }
     }
 
     fn estimate(&self, way: usize, row: &Row, due: Option<Instant>) -> Estimate {
-        let factor = |unit: usize| self.factor(row, unit);
-        let end_ns = row.cost.end(|unit| self.wait_ns(unit, due), factor);
-        Estimate { way, ns: row.cost.end(|_| 0.0, factor), end_ns, measured: row.known.runs > 1 }
+        let scale = self.scale(row);
+        let time = |stop: &Stop| self.stop_ns(stop) * scale;
+        let end_ns = row.cost.end(|unit| self.wait_ns(unit, due), time);
+        Estimate { way, ns: row.cost.end(|_| 0.0, time), end_ns, measured: row.known.runs > 1 }
     }
 
     fn score(&self, goal: Goal, row: &Row, estimate: &Estimate) -> f64 {
         if goal != Goal::Throughput {
             return estimate.end_ns;
         }
-        let stops = row.cost.stops();
-        let busy = stops.map(|stop| {
-            let own: f64 =
-                row.cost.stops().filter(|one| one.unit == stop.unit).map(|one| one.ns).sum();
-            self.wait_ns(stop.unit, None) + own * self.factor(row, stop.unit)
+        let scale = self.scale(row);
+        let busy = row.cost.stops().map(|stop| {
+            let of_unit = row.cost.stops().filter(|one| one.unit == stop.unit);
+            let own: f64 = of_unit.map(|one| self.stop_ns(one)).sum();
+            self.wait_ns(stop.unit, None) + own * scale
         });
         busy.fold(0.0, f64::max)
     }
 
     /// Joules of a run, in units of a watt for a nanosecond; none where a unit's power is not known.
     fn energy(&self, row: &Row) -> Option<f64> {
+        let scale = self.scale(row);
         let of = |stop: &Stop| {
             let watts = self.units.get(stop.unit)?.watts()?;
-            Some(watts * stop.ns * self.factor(row, stop.unit))
+            Some(watts * self.stop_ns(stop) * scale)
         };
         row.cost.stops().map(of).sum()
     }

@@ -15,7 +15,7 @@ fn bucket(lengths: &[usize]) -> Bucket {
 }
 
 fn stop(unit: usize, ns: f64) -> Stop {
-    Stop { unit, ns }
+    Stop::new(unit, ns)
 }
 
 /// A router in whose one bucket each way runs on the unit of its place.
@@ -71,6 +71,26 @@ fn a_unit_that_was_slower_than_predicted_is_predicted_slower_elsewhere() {
     );
     assert_eq!(chosen(&mut router, &other), 0);
     assert!((router.correction(1) - 100.0).abs() < 1.0, "{}", router.correction(1));
+}
+
+#[test]
+fn starts_are_not_taken_to_be_as_far_off_as_work() {
+    let mut router = Router::new(units(&["cpu", "gpu"]));
+    let whole = Cost::of_sequence([Stop { unit: 1, ns: 50.0, start_ns: 10.0 }]);
+    let parts = (0..10).map(|at| Stop { unit: at % 2, ns: 1.0, start_ns: 10.0 });
+    router.predict(bucket(&[1]), vec![whole, Cost::of_sequence(parts)]);
+    // All of it took longer, so the work did.
+    learn(&mut router, &bucket(&[1]), 0, 1010);
+    assert!((router.correction(1) - 20.0).abs() < 0.1, "{}", router.correction(1));
+    let all = router.estimates(&bucket(&[1]));
+    assert!((all[0].ns - 1010.0).abs() < 1e-6, "{}", all[0].ns);
+    assert!((all[1].ns - (100.0 + 5.0 + 5.0 * 20.0)).abs() < 1.0, "{}", all[1].ns);
+    // A run that is shorter than its starts says that these are shorter as well.
+    let mut router = Router::new(units(&["gpu"]));
+    let short = Cost::of_sequence([Stop { unit: 0, ns: 10.0, start_ns: 90.0 }]);
+    router.predict(bucket(&[1]), vec![short]);
+    learn(&mut router, &bucket(&[1]), 0, 50);
+    assert!((router.correction(0) - 0.5).abs() < 1e-6, "{}", router.correction(0));
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 mod corrections;
 mod hybrid;
+mod kept;
 mod plan;
 mod split;
 mod trial;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -22,8 +23,10 @@ use crate::provider::ProfileRow;
 use crate::route::{Bucket, Cost, Occupied, Router, Unit};
 use corrections::Corrections;
 use hybrid::Hybrid;
+use kept::Kept;
 use plan::{Plan, cost};
 use split::{Rows, SplitRun, share};
+use trial::WORTHWHILE;
 pub use trial::{Tended, WayReport};
 
 /// Ways that a session remembers beside those that a provider stands for; the first is how it was planned without
@@ -65,6 +68,8 @@ pub(super) struct Routes {
     routing: Routing,
     /// The rows that may be divided.
     rows: Option<Rows>,
+    /// What ways took in sessions before this one.
+    kept: Option<Kept>,
     inner: Mutex<Inner>,
 }
 
@@ -72,6 +77,8 @@ struct Inner {
     router: Router,
     ways: Vec<Way>,
     seen: HashMap<Bucket, Seen>,
+    /// Where it was looked whether rows or products had better be divided.
+    looked: HashSet<Bucket>,
     corrections: Corrections,
 }
 
@@ -168,10 +175,12 @@ impl Routes {
             router: Router::new(units),
             ways: Vec::new(),
             seen: HashMap::new(),
+            looked: HashSet::new(),
             corrections: Corrections::default(),
         };
         let rows = Rows::of(&session.graph, &session.facts);
-        Some(Self { routing, rows, inner: Mutex::new(inner) })
+        let kept = Kept::of(session);
+        Some(Self { routing, rows, kept, inner: Mutex::new(inner) })
     }
 
     /// Forgets the ways: what providers can run is not what it was.
@@ -180,6 +189,7 @@ impl Routes {
         let units = inner.router.units().to_vec();
         inner.router = Router::new(units);
         inner.ways.clear();
+        inner.looked.clear();
     }
 
     /// Takes note of a run that went well.
@@ -201,20 +211,33 @@ impl Routes {
 }
 
 impl Inner {
-    /// Learns what the ways take in a bucket, and of ways that are new.
-    fn open(&mut self, bucket: Bucket, plan: Plan, first: Vec<Partition>) {
+    /// Learns what the ways take in a bucket, and of ways that are new: planned ones, and those `known` from before,
+    /// with what they took.
+    fn open(
+        &mut self,
+        bucket: Bucket,
+        plan: Plan,
+        first: Vec<Partition>,
+        known: Vec<(Vec<Partition>, Duration)>,
+    ) {
         if self.ways.is_empty() {
             self.ways.push(Way::new(first));
         }
         for (location, partitions) in plan.divisions {
-            let known = self.ways.iter().position(|way| way.divides(&partitions));
+            let own = self.ways.iter().position(|way| way.divides(&partitions));
             let fits = self.ways.len() < MOST_WAYS || location.is_some();
-            if known.is_none() && fits {
+            if own.is_none() && fits {
                 self.ways.push(Way::new(partitions));
             }
-            let own = known.or_else(|| self.ways.len().checked_sub(1).filter(|_| fits));
+            let own = own.or_else(|| self.ways.len().checked_sub(1).filter(|_| fits));
             if let Some(way) = own.and_then(|own| self.ways.get_mut(own)) {
                 way.locations.extend(location);
+            }
+        }
+        let best = known.iter().map(|(_, took)| *took).min().unwrap_or_default();
+        for (partitions, _) in known.iter().filter(|(_, took)| *took <= best.mul_f64(WORTHWHILE)) {
+            if self.ways.len() < MOST_WAYS && !self.ways.iter().any(|way| way.divides(partitions)) {
+                self.ways.push(Way::new(partitions.clone()));
             }
         }
         let costs = self.ways.iter().map(|way| match way.is_whole() {
@@ -223,7 +246,12 @@ impl Inner {
             true => cost(&plan.claims, &plan.live, &way.partitions),
         });
         let costs = costs.collect();
-        self.router.predict(bucket, costs);
+        self.router.predict(bucket.clone(), costs);
+        for (partitions, took) in known {
+            if let Some(way) = self.ways.iter().position(|way| way.divides(&partitions)) {
+                self.router.measured(&bucket, way, took);
+            }
+        }
     }
 
     /// Adds the division that is predicted to be the fastest by what is known now, if it is a new one.
@@ -317,8 +345,9 @@ impl Session {
             // Who asks meanwhile in another bucket need not wait.
             drop(inner);
             let plan = self.plan(inputs);
+            let known = routes.kept.as_ref().map(|kept| kept.find(&bucket)).unwrap_or_default();
             inner = lock(&routes.inner);
-            inner.open(bucket.clone(), plan, self.partitions());
+            inner.open(bucket.clone(), plan, self.partitions(), known);
         }
         inner.note(&bucket, inputs);
         let way = match location {

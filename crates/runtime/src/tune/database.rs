@@ -24,7 +24,7 @@ impl Key {
     #[must_use]
     pub fn new(family: &str, bucket: String, machine: &str, space: &Space) -> Self {
         let (family, machine) = (family.to_owned(), machine.to_owned());
-        Self { family, bucket, machine, candidates: hash(&space.names()) }
+        Self { family, bucket, machine, candidates: hash_of_names(&space.names()) }
     }
 }
 
@@ -46,10 +46,10 @@ pub fn bucket(lengths: &[(&str, usize)]) -> String {
     lengths.iter().map(part).collect::<Vec<_>>().join(" ")
 }
 
-/// FNV-1a of all names.
+/// A number for names: FNV-1a of all of them.
 ///
 /// Source: G. Fowler, L. Noll, K. Vo, "The FNV Non-Cryptographic Hash Algorithm".
-fn hash(names: &[String]) -> u64 {
+pub(crate) fn hash_of_names(names: &[String]) -> u64 {
     let bytes = names.iter().flat_map(|name| name.bytes().chain([0]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -18,6 +18,7 @@ mod tests;
 
 pub use chooser::{ChoiceSource, Chooser, Problem, Tuning};
 pub use compare::{Agreement, Comparison, Pair, Verdict};
+pub(crate) use database::hash_of_names;
 pub use database::{Database, Key, Record, bucket};
 pub use measure::{Device, Ended, Limits, Outcome, Refused, Search};
 pub use space::{Axis, Space};

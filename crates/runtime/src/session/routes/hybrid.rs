@@ -28,36 +28,54 @@ const STEP: usize = 16;
 pub(super) struct Hybrid {
     graph: Graph,
     facts: Vec<Option<Fact>>,
-    cuts: Vec<Cut>,
+    /// The provider of each node of the session's graph.
+    base: Vec<usize>,
+    divided: Vec<Divided>,
+    origins: Vec<Origin>,
     /// For each partition, whether it runs at the same time as the one before it.
     beside: Vec<bool>,
 }
 
-/// A product that is divided: its node and the other unit, with what each part is predicted to take.
-#[derive(Clone, Copy, Debug)]
+/// A product that is divided: its node, its channels, and the unit that computes the second part of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Divided {
     cut: Cut,
+    channels: usize,
     other: usize,
-    ns: [f64; 2],
+}
+
+impl Divided {
+    /// The share of the first part.
+    #[allow(clippy::cast_precision_loss, reason = "a share of channels")]
+    fn part(&self) -> f64 {
+        self.cut.first as f64 / self.channels.max(1) as f64
+    }
 }
 
 /// What the units are predicted to take for a bucket, as far as is known.
 struct Times<'p> {
     claims: &'p [Claims],
     live: &'p [f64],
-    /// For each provider the nanoseconds of each node that it claims.
+    /// For each provider the nanoseconds of each node that it claims, as far off as its predictions were.
     nodes: Vec<HashMap<usize, f64>>,
+    /// For each provider by which factor these were off.
+    off: Vec<f64>,
 }
 
 impl<'p> Times<'p> {
-    /// Times of a plan, each unit's as far off as its predictions were.
     fn of(plan: &'p Plan, inner: &Inner) -> Self {
         let mut nodes = node_times(&plan.claims);
-        for (unit, times) in nodes.iter_mut().enumerate() {
-            let factor = inner.router.correction(unit);
+        let off: Vec<f64> = (0..nodes.len()).map(|unit| inner.router.correction(unit)).collect();
+        for (times, factor) in nodes.iter_mut().zip(&off) {
             times.values_mut().for_each(|ns| *ns *= factor);
         }
-        Self { claims: &plan.claims, live: &plan.live, nodes }
+        Self { claims: &plan.claims, live: &plan.live, nodes, off }
+    }
+
+    /// A part of a way, of which the work takes `ns`.
+    fn stop(&self, unit: usize, ns: f64, start_ns: f64) -> Stop {
+        let off = self.off.get(unit).copied().unwrap_or(1.0);
+        Stop { unit, ns: ns / off, start_ns }
     }
 
     fn of_node(&self, provider: usize, node: usize) -> Option<f64> {
@@ -89,14 +107,14 @@ impl<'p> Times<'p> {
             if first >= count {
                 return None;
             }
-            #[allow(clippy::cast_precision_loss, reason = "a share of channels")]
-            let part = first as f64 / count as f64;
+            let divided = Divided { cut: Cut { node, first }, channels: count, other };
+            let part = divided.part();
             let ns = [
                 own * part + self.entry(provider, bytes),
                 whole * (1.0 - part) + self.entry(other, bytes),
             ];
             let gain = own - ns[0].max(ns[1]) - self.entry(provider, bytes) - DIVIDING_NS;
-            Some((Divided { cut: Cut { node, first }, other, ns }, gain))
+            Some((divided, gain))
         });
         others.filter(|(_, gain)| *gain > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
     }
@@ -112,21 +130,22 @@ struct Laid {
 /// Lays the nodes of a divided graph out: each part of a product is a partition, the others stay where they were.
 fn lay(times: &Times<'_>, base: &[usize], origins: &[Origin], divided: &[Divided]) -> Laid {
     let of = |node: usize| divided.iter().find(|one| one.cut.node == node);
+    let part_of = |node: usize| of(node).map_or(1.0, Divided::part);
     let mut laid = Laid { partitions: Vec::new(), beside: Vec::new(), cost: Cost::default() };
     let mut stages: Vec<Vec<Stop>> = Vec::new();
     let mut open = None;
     for (at, origin) in origins.iter().enumerate() {
-        let (node, provider, ns) = match *origin {
-            Origin::Whole(node) => {
-                let provider = base[node];
-                (node, provider, times.of_node(provider, node).unwrap_or(0.0))
-            }
+        let (node, provider, share) = match *origin {
+            Origin::Whole(node) => (node, base[node], 1.0),
             Origin::Joined(node) => (node, base[node], 0.0),
-            Origin::First(node) => (node, base[node], of(node).map_or(0.0, |one| one.ns[0])),
+            Origin::First(node) => (node, base[node], part_of(node)),
             Origin::Second(node) => {
-                let one = of(node);
-                (node, one.map_or(0, |one| one.other), one.map_or(0.0, |one| one.ns[1]))
+                (node, of(node).map_or(0, |one| one.other), 1.0 - part_of(node))
             }
+        };
+        let ns = match share > 0.0 {
+            true => times.of_node(provider, node).unwrap_or(f64::INFINITY) * share,
+            false => 0.0,
         };
         let part = matches!(origin, Origin::First(_) | Origin::Second(_));
         if let Some(last) = laid.partitions.last_mut()
@@ -135,13 +154,14 @@ fn lay(times: &Times<'_>, base: &[usize], origins: &[Origin], divided: &[Divided
         {
             last.nodes.end = at + 1;
             if let Some(stop) = stages.last_mut().and_then(|stage| stage.last_mut()) {
-                stop.ns += ns;
+                stop.ns += times.stop(provider, ns, 0.0).ns;
             }
             continue;
         }
-        let entry = if part { 0.0 } else { times.entry(provider, times.around(node, node)) };
-        let stop = Stop { unit: provider, ns: ns + entry };
         let beside = matches!(origin, Origin::Second(_));
+        let thread = if beside { DIVIDING_NS } else { 0.0 };
+        let entry = times.entry(provider, times.around(node, node)) + thread;
+        let stop = times.stop(provider, ns, entry);
         match stages.last_mut().filter(|_| beside) {
             Some(stage) => stage.push(stop),
             None => stages.push(vec![stop]),
@@ -155,10 +175,12 @@ fn lay(times: &Times<'_>, base: &[usize], origins: &[Origin], divided: &[Divided
 }
 
 impl Session {
-    /// Adds a way in which the big products of the fastest one are divided between two units, where that is expected to
-    /// be faster. Like any other it is used where it was measured to be so.
+    /// Says what ways take in which products are divided, and adds one in which the big products of the fastest way
+    /// are divided between two units, where that is expected to be faster. Like any other it is used where it was
+    /// measured to be so.
     pub(super) fn add_hybrid(&self, routes: &Routes, bucket: &Bucket, plan: &Plan) {
         let mut inner = lock(&routes.inner);
+        inner.expect_hybrids(bucket, plan);
         let whole = |one: &&Estimate| {
             let way = inner.ways.get(one.way);
             one.measured && way.is_some_and(|way| way.failed.is_none() && way.is_whole())
@@ -171,7 +193,8 @@ impl Session {
             .iter()
             .flat_map(|part| part.nodes.clone().map(|_| part.provider))
             .collect();
-        if base.len() != self.graph.nodes.len() {
+        let hybrids = inner.ways.iter().filter(|way| way.hybrid.is_some()).count();
+        if base.len() != self.graph.nodes.len() || hybrids >= MOST {
             return;
         }
         let times = Times::of(plan, &inner);
@@ -185,18 +208,17 @@ impl Session {
             return;
         }
         let divided: Vec<Divided> = found.into_iter().map(|(one, _)| one).collect();
-        let cuts: Vec<Cut> = divided.iter().map(|one| one.cut).collect();
-        let known = |way: &Way| way.hybrid.as_ref().is_some_and(|own| own.cuts == cuts);
-        let hybrids = inner.ways.iter().filter(|way| way.hybrid.is_some()).count();
-        if hybrids >= MOST || inner.ways.iter().any(known) {
+        let known = |way: &Way| way.hybrid.as_ref().is_some_and(|own| own.divided == divided);
+        if inner.ways.iter().any(known) {
             return;
         }
+        let cuts: Vec<Cut> = divided.iter().map(|one| one.cut).collect();
         let Ok((graph, origins)) = channels::divided(&self.graph, &self.facts, &cuts) else {
             return;
         };
         let Ok(facts) = infer::facts(&graph, &HashMap::new()) else { return };
         let Laid { partitions, beside, cost } = lay(&times, &base, &origins, &divided);
-        let hybrid = Hybrid { graph, facts, cuts, beside };
+        let hybrid = Hybrid { graph, facts, base, divided, origins, beside };
         let at = inner.ways.len();
         inner.ways.push(Way { hybrid: Some(hybrid.into()), ..Way::new(partitions) });
         inner.router.set_cost(bucket, at, cost);
@@ -220,5 +242,34 @@ impl Session {
             }
         }
         Ok(compiled)
+    }
+}
+
+impl Inner {
+    /// Says what the ways whose products are divided are predicted to take in a bucket where they were not measured;
+    /// those that are predicted to be slower than what was measured there are not used.
+    fn expect_hybrids(&mut self, bucket: &Bucket, plan: &Plan) {
+        let all = self.router.estimates(bucket);
+        let measured = all.iter().filter(|one| one.measured).map(|one| one.ns);
+        let best = measured.fold(f64::INFINITY, f64::min);
+        let is_new = |at: usize| all.get(at).is_none_or(|one| !one.measured);
+        let times = Times::of(plan, self);
+        let costs: Vec<(usize, Cost)> = self
+            .ways
+            .iter()
+            .enumerate()
+            .filter(|(at, way)| is_new(*at) && way.failed.is_none())
+            .filter_map(|(at, way)| {
+                let own = way.hybrid.as_ref()?;
+                Some((at, lay(&times, &own.base, &own.origins, &own.divided).cost))
+            })
+            .collect();
+        for (at, cost) in costs {
+            self.router.set_cost(bucket, at, cost);
+            let faster = self.router.estimates(bucket).get(at).is_some_and(|one| one.ns < best);
+            if !faster {
+                self.router.set_cost(bucket, at, Cost::unusable());
+            }
+        }
     }
 }

@@ -86,7 +86,8 @@ pub(super) fn cost(claims: &[Claims], live: &[f64], partitions: &[Partition]) ->
             claims.launch_ns.max(0.0) + claims.transfer_ns_per_byte.max(0.0) * around
         });
         // What nothing is predicted for can still be corrected by what is measured.
-        Stop { unit: provider, ns: nodes.map_or(f64::INFINITY, |nodes| (nodes + entry).max(1.0)) }
+        let ns = nodes.map_or(f64::INFINITY, |nodes| nodes.max(1.0));
+        Stop { unit: provider, ns, start_ns: entry }
     };
     Cost::of_sequence(partitions.iter().map(stop))
 }

@@ -21,7 +21,7 @@ const SAMPLES: usize = 5;
 const HOPELESS: f64 = 1.5;
 /// A way stays compiled where it takes at most so many times as long as the best: then it is worth something when
 /// the other's units have much to do.
-const WORTHWHILE: f64 = 3.0;
+pub(super) const WORTHWHILE: f64 = 3.0;
 
 /// Nanoseconds to begin a second thread, to cut inputs and to join outputs.
 const DIVIDING_NS: f64 = 30_000.0;
@@ -157,6 +157,7 @@ impl Session {
         let Some(routes) = &self.routes else { return Ok(Tended::Settled) };
         let mut entrants = self.entrants(routes, bucket);
         if entrants.is_empty() {
+            lock(&routes.inner).looked.insert(bucket.clone());
             return Ok(Tended::Settled);
         }
         let begin = Instant::now();
@@ -194,12 +195,17 @@ impl Session {
         }
         routes.measured(bucket, &entrants);
         self.look_closer(routes, bucket, inputs, &entrants);
+        lock(&routes.inner).looked.insert(bucket.clone());
         self.try_split(routes, bucket, inputs)?;
         routes.prune();
+        if let Some(kept) = &routes.kept {
+            let times = kept.measured(&lock(&routes.inner), bucket);
+            kept.keep(bucket, &times);
+        }
         Ok(Tended::Measured)
     }
 
-    /// Profiles ways of one provider of which nothing is known yet, and plans anew with what that tells.
+    /// Profiles ways of one provider of which nothing is known yet, and plans anew with what is known now.
     fn look_closer(
         &self,
         routes: &Routes,
@@ -216,10 +222,8 @@ impl Session {
             };
             entrants.iter().filter_map(|one| Some((own(one)?, one))).collect()
         };
-        if new.is_empty() {
-            return;
-        }
-        let plan = self.plan(inputs);
+        let mut plan = self.plan(inputs);
+        let learnt = !new.is_empty();
         for (provider, one) in new {
             let mut rows = Some(Vec::new());
             let _permit = self.options.pace.enter();
@@ -229,7 +233,9 @@ impl Session {
                 lock(&routes.inner).corrections.learn(&self.graph, named, claims, &rows);
             }
         }
-        let plan = self.plan(inputs);
+        if learnt {
+            plan = self.plan(inputs);
+        }
         lock(&routes.inner).extend(bucket, &plan);
         self.add_hybrid(routes, bucket, &plan);
     }
@@ -278,7 +284,7 @@ impl Session {
             };
             let mut ways = inner.router.worth_a_trial(bucket);
             ways.retain(|&way| usable(&inner, way));
-            if ways.is_empty() {
+            if ways.is_empty() && inner.looked.contains(bucket) {
                 return Vec::new();
             }
             let measured = inner.router.estimates(bucket);
@@ -342,7 +348,9 @@ impl Inner {
             self.ways.push(Way { split: Some(ways), ..Way::new(Vec::new()) });
             self.ways.len() - 1
         });
-        let stops = vec![Stop { unit, ns: ns[0] }, Stop { unit: other, ns: ns[1] }];
+        // Both are shares of what was measured.
+        let stop = |unit, start_ns| Stop { unit, ns: 0.0, start_ns };
+        let stops = vec![stop(unit, ns[0]), stop(other, ns[1] + DIVIDING_NS)];
         self.router.set_cost(bucket, at, Cost::of_parallel(stops));
         Some(at)
     }
@@ -356,10 +364,10 @@ impl Routes {
     fn untried(&self) -> Option<(Bucket, Shapes)> {
         let inner = lock(&self.inner);
         let usable = |way: &usize| inner.ways.get(*way).is_some_and(|own| own.failed.is_none());
-        let open = inner
-            .seen
-            .iter()
-            .filter(|(bucket, _)| inner.router.worth_a_trial(bucket).iter().any(usable));
+        let open = inner.seen.iter().filter(|(bucket, _)| {
+            let untold = !inner.looked.contains(*bucket);
+            untold || inner.router.worth_a_trial(bucket).iter().any(usable)
+        });
         let (bucket, seen) = open.max_by_key(|(_, seen)| seen.runs)?;
         Some((bucket.clone(), seen.inputs.clone()))
     }
