@@ -76,8 +76,6 @@ pub struct Allowance {
     pub units: UnitChoice,
     /// How urgent threads are that somebody waits for.
     pub threads: ThreadClass,
-    /// How urgent the others are.
-    pub side_threads: ThreadClass,
     /// What keeps it from its full pace.
     pub limit: Limit,
 }
@@ -161,10 +159,6 @@ impl Governor {
                 PowerPolicy::LowPower => UnitChoice::Frugal,
             },
             threads,
-            side_threads: match self.settings.efficiency_core_offload {
-                true => ThreadClass::Thrifty,
-                false => threads,
-            },
             limit,
         }
     }

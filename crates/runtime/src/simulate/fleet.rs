@@ -37,13 +37,23 @@ pub struct MachineKind {
     pub memory_bytes: f64,
     /// How it gets rid of heat.
     pub cooling: Cooling,
+    /// Its Neural Engines: two on Ultra chips, each of which runs programs of its own.
+    pub engines: usize,
+    /// Bytes a second that it reads from its disk.
+    pub disk_bytes: f64,
 }
+
+/// Bytes a second from the disk of a Mac of which nothing else is said: an estimate; those of the M1 read some
+/// 3 · 10⁹, later and larger ones up to twice as many.
+pub const USUAL_DISK_BYTES: f64 = 3e9;
 
 impl MachineKind {
     /// The machine as a lump of heat. Apart from watts its figures are estimates.
     #[must_use]
     pub fn thermal(&self) -> MachineModel {
-        let (idle, full) = (self.cost.idle_watts, self.cost.full_watts());
+        let engine = self.cost.unit(ComputeUnit::NeuralEngine).map_or(0.0, |unit| unit.watts);
+        let more = if self.engines > 1 { engine } else { 0.0 };
+        let (idle, full) = (self.cost.idle_watts, self.cost.full_watts() + more);
         let bears = BEARS[usize::from(self.cooling == Cooling::Fanless)];
         let [ambient, limit] = CELSIUS;
         MachineModel {
@@ -58,13 +68,44 @@ impl MachineKind {
     }
 }
 
+/// What it takes to bring a model into a machine's memory, besides reading its weights from the disk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loading {
+    /// Seconds of any load.
+    pub start_seconds: f64,
+    /// Seconds for each byte of weights until a Neural Engine can run a model that its machine never had before.
+    pub compile_seconds_per_byte: f64,
+}
+
+impl Default for Loading {
+    /// Estimates. Compiling parts of language models for Neural Engines is reported to take tens of seconds to
+    /// minutes for parts of 10⁹ bytes and more.
+    fn default() -> Self {
+        Self { start_seconds: 0.2, compile_seconds_per_byte: 20e-9 }
+    }
+}
+
+/// What lies between clients and machines. Each machine has a link of its own, which carries one request after
+/// the other, and one answer after the other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Network {
+    /// Seconds from a client to a machine, and back again.
+    pub seconds: f64,
+    /// Bytes a second of a machine's link, each way.
+    pub bytes: f64,
+}
+
 /// All machines, and what their servers were told.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fleet {
     /// The machines.
     pub kinds: Vec<MachineKind>,
     /// Power and heat, as every server holds them.
     pub power: PowerSettings,
+    /// How models get into memory; where this is absent, all are there from the start.
+    pub loading: Option<Loading>,
+    /// The way to clients; where this is absent, it takes no time.
+    pub network: Option<Network>,
 }
 
 /// What a model has to do.
@@ -87,6 +128,8 @@ pub struct SimulatedModel {
     pub max_batch: u32,
     /// The units that can run it.
     pub units: Vec<ComputeUnit>,
+    /// Bytes of a request and of its answer, for each row or token.
+    pub wire_bytes: [f64; 2],
 }
 
 impl SimulatedModel {
@@ -156,6 +199,22 @@ pub(super) fn check(
     }
     if let Some(kind) = fleet.kinds.iter().find(|kind| kind.cost.units.is_empty()) {
         return fault(format!("{}: too little is known of its units", kind.name));
+    }
+    let sane = |number: f64| number.is_finite() && number >= 0.0;
+    let positive = |number: f64| number > 0.0;
+    if let Some(loading) = fleet.loading {
+        let Loading { start_seconds: start, compile_seconds_per_byte: compile } = loading;
+        if !sane(start) || !sane(compile) {
+            return fault(format!("loading: {start} s and {compile} s a byte, expected 0 or more"));
+        }
+        if let Some(kind) = fleet.kinds.iter().find(|kind| !positive(kind.disk_bytes)) {
+            return fault(format!("{}: {} bytes/s of its disk", kind.name, kind.disk_bytes));
+        }
+    }
+    if let Some(Network { seconds, bytes }) = fleet.network
+        && !(sane(seconds) && positive(bytes))
+    {
+        return fault(format!("network: {seconds} s and {bytes} bytes/s, expected more than 0"));
     }
     if requests.len() > u32::MAX as usize {
         return fault(format!("{} requests, expected fewer than 2³²", requests.len()));

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::fleet::{MachineKind, SimulatedModel};
+use super::fleet::MachineKind;
+use super::residence::Residence;
 use super::table::Times;
 use super::unit::{Seat, Unit};
 use crate::cost::ComputeUnit;
@@ -10,8 +11,8 @@ use crate::power::{
     Allowance, Governor, Limit, MachineModel, PowerSettings, ThermalModel, ThreadClass, UnitChoice,
 };
 
-/// Units of a machine, whether or not its chip has them.
-pub(super) const UNITS: usize = ComputeUnit::ALL.len();
+/// Units of a machine, whether or not its chip has them: one of each sort, and a second Neural Engine.
+pub(super) const UNITS: usize = ComputeUnit::ALL.len() + 1;
 /// Nanoseconds between two looks at sensors.
 pub(super) const LOOK: u64 = 1_000_000_000;
 /// The share of memory that models and texts may have; a GPU recommends two thirds to three quarters.
@@ -22,6 +23,22 @@ const COOL: f64 = 0.5;
 pub(super) const COOLED: u64 = 3600 * LOOK;
 /// The least pace that is simulated, so that everything ends.
 const LEAST_PACE: f64 = 0.01;
+
+/// What sort a unit is of.
+pub(super) fn unit_of(unit: usize) -> ComputeUnit {
+    ComputeUnit::ALL.get(unit).copied().unwrap_or(ComputeUnit::NeuralEngine)
+}
+
+/// Seconds as nanoseconds.
+pub(super) fn nanos(seconds: f64) -> u64 {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "times are bounded, and casts of floats saturate"
+    )]
+    let nanos = (seconds.max(0.0) * 1e9) as u64;
+    nanos
+}
 
 /// A machine.
 #[derive(Debug)]
@@ -35,6 +52,10 @@ pub(super) struct Machine {
     pub(super) kept: f64,
     /// Bytes that models and texts may have together.
     pub(super) budget: f64,
+    /// Its models, where loading is simulated.
+    pub(super) residence: Option<Residence>,
+    /// Until when its link is busy, with requests and with answers.
+    pub(super) link: [u64; 2],
     heat: ThermalModel,
     model: MachineModel,
     governor: Governor,
@@ -50,7 +71,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn new(kind: usize, of: &MachineKind, power: PowerSettings) -> Self {
+    pub(super) fn new(kind: usize, of: &MachineKind, power: PowerSettings, loads: bool) -> Self {
         let model = of.thermal();
         let governor = Governor::new(power);
         let units = match governor.settings().policy {
@@ -59,14 +80,7 @@ impl Machine {
             crate::power::PowerPolicy::LowPower => UnitChoice::Frugal,
         };
         let threads = ThreadClass::Usual;
-        let allowance = Allowance {
-            pace: 1.0,
-            admits: true,
-            units,
-            threads,
-            side_threads: threads,
-            limit: Limit::None,
-        };
+        let allowance = Allowance { pace: 1.0, admits: true, units, threads, limit: Limit::None };
         Self {
             kind,
             units: Default::default(),
@@ -74,6 +88,8 @@ impl Machine {
             clocks: 1.0,
             kept: 0.0,
             budget: of.memory_bytes * MEMORY_SHARE,
+            residence: loads.then(Residence::default),
+            link: [0; 2],
             heat: ThermalModel::new(model),
             model,
             governor,
@@ -101,11 +117,38 @@ impl Machine {
         self.allowance.pace.clamp(LEAST_PACE, 1.0)
     }
 
+    /// Bytes that models may have beside the texts that are there.
+    pub(super) fn room(&self) -> f64 {
+        self.budget - self.kept
+    }
+
     /// Whether the first text that waits at a unit has room.
-    pub(super) fn has_room(&self, unit: usize, models: &[SimulatedModel]) -> bool {
-        let Some(text) = self.units[unit].prompts.front() else { return true };
-        let weights = models[text.model as usize].weight_bytes();
-        self.kept + text.bytes + weights <= self.budget
+    pub(super) fn has_room(&self, unit: usize, times: &Times<'_>) -> bool {
+        let text = self.units[unit].prompts.front();
+        // One that has begun has what it needs.
+        let Some(text) = text.filter(|text| text.context == 0) else { return true };
+        let weights = match &self.residence {
+            Some(residence) => residence.bytes(),
+            None => times.weights(text.model as usize),
+        };
+        weights + text.bytes <= self.room()
+    }
+
+    /// Nanoseconds until a model could begin on a unit that is free: it may have to be brought.
+    pub(super) fn wait(&self, model: usize, unit: usize, times: &Times<'_>, now: u64) -> u64 {
+        let Some(residence) = &self.residence else { return 0 };
+        let busy = self.units.iter().map(|unit| unit.free_at.saturating_sub(now)).max();
+        let engine = unit_of(unit) == ComputeUnit::NeuralEngine;
+        let of = (now, busy.unwrap_or(0), self.budget);
+        residence.wait((self.kind, model), engine, times, of)
+    }
+
+    /// Carries bytes over its link, and gives when they are there: requests one way, answers the other.
+    pub(super) fn carry(&mut self, way: usize, bytes: f64, times: &Times<'_>, now: u64) -> u64 {
+        let Some(network) = times.fleet.network else { return now };
+        let free = self.link[way].max(now).saturating_add(nanos(bytes / network.bytes));
+        self.link[way] = free;
+        free.saturating_add(nanos(network.seconds))
     }
 
     /// How many times as long a unit takes for steps while other units write texts, too: they share memory.

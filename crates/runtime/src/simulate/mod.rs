@@ -4,13 +4,18 @@
 //! [`ThermalModel`](crate::power::ThermalModel) that a [`Governor`](crate::power::Governor) watches, as on a
 //! real machine. Each unit of a machine runs one piece of work after the other: a batch of a graph, a piece
 //! of a prompt, or steps of all texts that it writes. Requests go where they are predicted to be done first,
-//! or where they need less energy, as the policy says. What comes out is a prediction and nothing that was
+//! or where they need less energy, as the policy says. Models may have to be brought into memory first, and
+//! requests and answers to cross a network. What comes out is a prediction and nothing that was
 //! measured.
 
+mod delivery;
 mod fleet;
 mod machine;
 mod placement;
+#[cfg(test)]
+mod properties;
 mod report;
+mod residence;
 mod run;
 mod table;
 #[cfg(test)]
@@ -18,7 +23,8 @@ mod tests;
 mod unit;
 
 pub use fleet::{
-    Cooling, Fleet, MachineKind, ModelWork, Request, RequestKind, SimulatedModel, SimulationFault,
+    Cooling, Fleet, Loading, MachineKind, ModelWork, Network, Request, RequestKind, SimulatedModel,
+    SimulationFault, USUAL_DISK_BYTES,
 };
 pub use report::{MachineReport, ModelReport, Quantiles, SimulationReport, UnitReport};
 pub use run::simulate;

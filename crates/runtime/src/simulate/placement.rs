@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::fleet::{ModelWork, Request, RequestKind, SimulatedModel};
+use super::fleet::{Request, RequestKind, SimulatedModel};
 use super::machine::{Machine, UNITS};
 use super::table::Times;
 use crate::power::UnitChoice;
@@ -38,20 +38,53 @@ pub(super) struct Placed {
 /// What a unit is sorted by: the texts that it has, and when it is predicted to be free.
 type Load = (u64, u64);
 
-/// The machines of each kind with each unit, least loaded first, in both orders.
+/// Units of machines of a kind, least loaded first, in both orders.
+#[derive(Clone, Debug, Default)]
+struct Sorted {
+    by_texts: BTreeSet<(u64, u64, u32)>,
+    by_time: BTreeSet<(u64, u64, u32)>,
+}
+
+impl Sorted {
+    fn insert(&mut self, (texts, time): Load, number: u32) {
+        self.by_texts.insert((texts, time, number));
+        self.by_time.insert((time, texts, number));
+    }
+
+    fn remove(&mut self, (texts, time): Load, number: u32) {
+        self.by_texts.remove(&(texts, time, number));
+        self.by_time.remove(&(time, texts, number));
+    }
+
+    /// The machines that are looked at.
+    fn first(&self) -> impl Iterator<Item = usize> {
+        let first = self.by_texts.iter().take(LOOKED_AT);
+        first.chain(self.by_time.iter().take(LOOKED_AT)).map(|&(_, _, at)| at as usize)
+    }
+}
+
+/// The machines of each kind with each unit.
 #[derive(Debug)]
 pub(super) struct Placement {
-    by_texts: Vec<BTreeSet<(u64, u64, u32)>>,
-    by_time: Vec<BTreeSet<(u64, u64, u32)>>,
+    /// By kind and unit.
+    all: Vec<Sorted>,
+    /// By kind, unit and model: those that have the model, or bring it, where loading is simulated.
+    holders: Vec<Sorted>,
+    models: usize,
+    /// The models that each machine has.
+    held: Vec<Vec<u32>>,
     /// What each unit stands under now; none while its machine takes nothing.
     standing: Vec<Option<Load>>,
 }
 
 impl Placement {
-    pub(super) fn new(machines: &[Machine], kinds: usize) -> Self {
+    pub(super) fn new(machines: &[Machine], kinds: usize, models: usize) -> Self {
+        let loads = machines.iter().any(|machine| machine.residence.is_some());
         let mut all = Self {
-            by_texts: vec![BTreeSet::new(); kinds * UNITS],
-            by_time: vec![BTreeSet::new(); kinds * UNITS],
+            all: vec![Sorted::default(); kinds * UNITS],
+            holders: vec![Sorted::default(); if loads { kinds * UNITS * models } else { 0 }],
+            models,
+            held: vec![Vec::new(); machines.len()],
             standing: vec![None; machines.len() * UNITS],
         };
         for (at, machine) in machines.iter().enumerate() {
@@ -69,15 +102,25 @@ impl Placement {
             return;
         }
         let class = machine.kind * UNITS + unit;
-        #[allow(clippy::cast_possible_truncation, reason = "machines are bounded")]
-        let number = at as u32;
-        if let Some((texts, time)) = old {
-            self.by_texts[class].remove(&(texts, time, number));
-            self.by_time[class].remove(&(time, texts, number));
+        let sorted = self.held[at].iter().map(|model| class * self.models + *model as usize);
+        for sorted in sorted {
+            change(&mut self.holders[sorted], old, new, number(at));
         }
-        if let Some((texts, time)) = new {
-            self.by_texts[class].insert((texts, time, number));
-            self.by_time[class].insert((time, texts, number));
+        change(&mut self.all[class], old, new, number(at));
+    }
+
+    /// Takes note of a model that a machine has from now on, or has not any more.
+    pub(super) fn note(&mut self, at: usize, machine: &Machine, model: u32, has: bool) {
+        self.held[at].retain(|known| *known != model);
+        if has {
+            self.held[at].push(model);
+        }
+        for unit in 0..UNITS {
+            let class = machine.kind * UNITS + unit;
+            let standing = self.standing[at * UNITS + unit];
+            let (old, new) = if has { (None, standing) } else { (standing, None) };
+            let sorted = &mut self.holders[class * self.models + model as usize];
+            change(sorted, old, new, number(at));
         }
     }
 
@@ -91,20 +134,25 @@ impl Placement {
         times: &Times<'_>,
     ) -> Option<Placed> {
         let model = request.model as usize;
-        let need = need(request, &models[model], times);
+        let need = need(request, times);
         let mut offers: Vec<Offer> = Vec::new();
-        for (class, (texts, free)) in self.by_texts.iter().zip(&self.by_time).enumerate() {
+        for (class, all) in self.all.iter().enumerate() {
             let (kind, unit) = (class / UNITS, class % UNITS);
             if !times.runs(kind, model, unit) {
                 continue;
             }
-            let first = texts.iter().take(LOOKED_AT).map(|&(_, _, at)| at as usize);
-            let soon = free.iter().take(LOOKED_AT).map(|&(_, _, at)| at as usize);
-            for at in first.chain(soon) {
-                let seen = offers.iter().any(|offer| (offer.machine, offer.unit) == (at, unit));
+            let work = Asked {
+                request,
+                model: &models[model],
+                first: first(request, (kind, unit), times),
+            };
+            let holders = self.holders.get(class * self.models + model);
+            let begin = offers.len();
+            for at in holders.into_iter().flat_map(Sorted::first).chain(all.first()) {
+                let seen = offers[begin..].iter().any(|offer| offer.machine == at);
                 let fits = need <= machines[at].budget;
                 if !seen && fits && !is_written_elsewhere(request, &machines[at], unit, times) {
-                    offers.push(offer(now, request, models, (at, &machines[at]), unit, times));
+                    offers.push(offer(now, work, (at, &machines[at]), unit, times));
                 }
             }
         }
@@ -121,14 +169,34 @@ impl Placement {
                     .unwrap_or(best)
             }
         };
-        let kind = machines[chosen.machine].kind;
-        let seconds = match request.kind {
-            RequestKind::Infer { batch } => times.graph(kind, model, chosen.unit, batch),
-            RequestKind::Generate { prompt, .. } => {
-                times.prefill((kind, model, chosen.unit), f64::from(prompt), 0.0)
-            }
-        };
+        let seconds = first(request, (machines[chosen.machine].kind, chosen.unit), times);
         Some(Placed { machine: chosen.machine, unit: chosen.unit, seconds })
+    }
+}
+
+fn number(machine: usize) -> u32 {
+    #[allow(clippy::cast_possible_truncation, reason = "machines are bounded")]
+    let number = machine as u32;
+    number
+}
+
+fn change(sorted: &mut Sorted, old: Option<Load>, new: Option<Load>, number: u32) {
+    if let Some(old) = old {
+        sorted.remove(old, number);
+    }
+    if let Some(new) = new {
+        sorted.insert(new, number);
+    }
+}
+
+/// Seconds of a request's batch, or of its prompt.
+fn first(request: &Request, (kind, unit): (usize, usize), times: &Times<'_>) -> f64 {
+    let model = request.model as usize;
+    match request.kind {
+        RequestKind::Infer { batch } => times.graph(kind, model, unit, batch),
+        RequestKind::Generate { prompt, .. } => {
+            times.prefill((kind, model, unit), f64::from(prompt), 0.0)
+        }
     }
 }
 
@@ -151,14 +219,14 @@ fn is_written_elsewhere(
 }
 
 /// Bytes of the weights, and of the keys and values of the text.
-fn need(request: &Request, model: &SimulatedModel, times: &Times<'_>) -> f64 {
+fn need(request: &Request, times: &Times<'_>) -> f64 {
     let text = match request.kind {
         RequestKind::Infer { .. } => 0.0,
         RequestKind::Generate { prompt, output } => {
             times.text_bytes(request.model as usize, prompt.saturating_add(output))
         }
     };
-    model.weight_bytes() + text
+    times.weights(request.model as usize) + text
 }
 
 fn least(offers: &[Offer], fits: impl Fn(&Offer) -> bool) -> Option<&Offer> {
@@ -168,41 +236,44 @@ fn least(offers: &[Offer], fits: impl Fn(&Offer) -> bool) -> Option<&Offer> {
     offers.iter().filter(|offer| fits(offer)).min_by(by)
 }
 
+/// What is asked for, and the seconds of its batch or prompt on a unit.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    request: &'a Request,
+    model: &'a SimulatedModel,
+    first: f64,
+}
+
 fn offer(
     now: u64,
-    request: &Request,
-    models: &[SimulatedModel],
+    asked: Asked<'_>,
     (at, machine): (usize, &Machine),
     unit: usize,
     times: &Times<'_>,
 ) -> Offer {
-    let (model, own) = (request.model as usize, &machine.units[unit]);
+    let (model, own) = (asked.request.model as usize, &machine.units[unit]);
     let place = (machine.kind, model, unit);
-    let wait = own.free_at.saturating_sub(now) as f64 / 1e9;
-    let (work, joule_seconds) = match request.kind {
-        RequestKind::Infer { batch } => {
-            let seconds = times.graph(machine.kind, model, unit, batch);
+    let free = own.free_at.saturating_sub(now);
+    let wait = free.max(machine.wait(model, unit, times, now)) as f64 / 1e9;
+    let (work, joule_seconds) = match asked.request.kind {
+        RequestKind::Infer { .. } => {
             // A unit that writes texts takes turns with them.
             let turns = own.texts.first().map_or(0.0, |text| {
                 let texts = own.texts.len() as f64;
                 let place = (machine.kind, text.model as usize, unit);
                 times.step(place, texts, texts * f64::from(text.context))
             });
-            (seconds + turns, seconds)
+            (asked.first + turns, asked.first)
         }
         RequestKind::Generate { prompt, output } => {
-            let ModelWork::Decoder(_) = models[model].work else {
-                return Offer { machine: at, unit, seconds: f64::INFINITY, joules: f64::INFINITY };
-            };
             let (before, tokens) = (own.all_texts() as f64, f64::from(output));
-            let most = f64::from(models[model].max_batch.max(1));
+            let most = f64::from(asked.model.max_batch.max(1));
             let texts = (before + 1.0).min(most);
             let each = times.step(place, texts, texts * (f64::from(prompt) + tokens / 2.0));
             let each = each * machine.contention(unit, times);
             // Texts beyond the most at once wait for others to end.
             let rounds = 1.0 + (before + 1.0 - texts) / most;
-            let first = times.prefill(place, f64::from(prompt), 0.0);
-            (first + tokens * each * rounds, first + tokens * each / texts)
+            (asked.first + tokens * each * rounds, asked.first + tokens * each / texts)
         }
     };
     let seconds = wait + work / machine.speed().max(1e-3);

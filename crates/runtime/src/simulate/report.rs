@@ -30,7 +30,9 @@ impl Quantiles {
 pub struct UnitReport {
     /// The unit.
     pub unit: ComputeUnit,
-    /// The share of the time in which it worked.
+    /// How many of them the machine has.
+    pub count: usize,
+    /// The share of the time in which they worked, on average.
     pub utilisation: f64,
 }
 
@@ -59,6 +61,8 @@ pub struct MachineReport {
     pub throttled_seconds: f64,
     /// Seconds in which its governor allowed less than the full pace.
     pub limited_seconds: f64,
+    /// Models that it brought into its memory, and that it let go; none where loading is not simulated.
+    pub loads: Option<[u64; 2]>,
 }
 
 /// A model.
@@ -120,6 +124,13 @@ impl SimulationReport {
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.models.iter().map(|model| model.tokens).sum()
+    }
+
+    /// Models that were brought into memory, and that were let go; none where loading is not simulated.
+    #[must_use]
+    pub fn loads(&self) -> Option<[u64; 2]> {
+        let all = self.machines.iter().filter_map(|machine| machine.loads);
+        all.reduce(|[a, b], [c, d]| [a + c, b + d])
     }
 
     /// Joules of all machines.

@@ -1,18 +1,16 @@
-//! The course of a simulation.
+//! The course of a simulation: requests that arrive, pieces of work that end, and looks at sensors.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::delivery::{Event, What};
 use super::fleet::{self, Fleet, Request, RequestKind, SimulatedModel, SimulationFault};
-use super::machine::{COOLED, LOOK, Machine, UNITS};
+use super::machine::{COOLED, LOOK, Machine, UNITS, nanos, unit_of};
 use super::placement::Placement;
 use super::report::{MachineReport, ModelReport, Quantiles, SimulationReport, UnitReport};
 use super::table::Times;
-use super::unit::{Piece, Text, Work};
+use super::unit::{Piece, Work};
 use crate::cost::ComputeUnit;
-
-/// The end of a piece: when, an order among those at the same time, and whose it is.
-type End = Reverse<(u64, u64, u32, u8, u32)>;
 
 /// The most looks of machines at their sensors: minutes of real time.
 const MOST_LOOKS: u64 = 1_000_000_000;
@@ -27,16 +25,21 @@ struct Answers {
     units: [u64; UNITS],
 }
 
-struct Run<'a> {
-    models: &'a [SimulatedModel],
-    requests: &'a [Request],
-    times: Times<'a>,
-    machines: Vec<Machine>,
-    placement: Placement,
-    ends: BinaryHeap<End>,
+/// A simulation under way.
+pub(super) struct Run<'a> {
+    pub(super) models: &'a [SimulatedModel],
+    pub(super) requests: &'a [Request],
+    pub(super) times: Times<'a>,
+    pub(super) machines: Vec<Machine>,
+    pub(super) placement: Placement,
+    pub(super) events: BinaryHeap<Reverse<Event>>,
     answers: Vec<Answers>,
-    now: u64,
+    pub(super) now: u64,
+    /// When the last answer reaches its client.
+    last: u64,
     pieces: u64,
+    /// Events so far, which gives those at the same time an order.
+    pub(super) number: u64,
     open: u64,
 }
 
@@ -54,19 +57,23 @@ pub fn simulate(
     let mut requests = requests.to_vec();
     requests.sort_by_key(|request| request.at);
     let kinds = fleet.kinds.iter().enumerate();
-    let machines = kinds
-        .flat_map(|(at, kind)| (0..kind.count).map(move |_| Machine::new(at, kind, fleet.power)));
+    let loads = fleet.loading.is_some();
+    let machines = kinds.flat_map(|(at, kind)| {
+        (0..kind.count).map(move |_| Machine::new(at, kind, fleet.power, loads))
+    });
     let machines: Vec<Machine> = machines.collect();
     let mut run = Run {
         models,
         requests: &requests,
         times: Times::new(fleet, models),
-        placement: Placement::new(&machines, fleet.kinds.len()),
+        placement: Placement::new(&machines, fleet.kinds.len(), models.len()),
         machines,
-        ends: BinaryHeap::new(),
+        events: BinaryHeap::new(),
         answers: models.iter().map(|_| Answers::default()).collect(),
         now: 0,
+        last: 0,
         pieces: 0,
+        number: 0,
         open: 0,
     };
     run.go()?;
@@ -79,10 +86,11 @@ impl Run<'_> {
         let each = self.machines.len() as u64;
         while looks <= MOST_LOOKS {
             let arrival = self.requests.get(next).map(|request| request.at);
-            let end = self.ends.peek().map(|Reverse((at, ..))| *at);
+            let end = self.events.peek().map(|Reverse(event)| event.at);
             let Some(soonest) = arrival.into_iter().chain(end).min() else {
                 if self.open == 0 {
-                    let now = self.now;
+                    let now = self.now.max(self.last);
+                    self.now = now;
                     self.machines.iter_mut().for_each(|one| _ = one.look(now, &self.times));
                     return Ok(());
                 }
@@ -101,7 +109,7 @@ impl Run<'_> {
             }
             self.now = soonest;
             if end.is_some_and(|end| arrival.is_none_or(|arrival| end <= arrival)) {
-                self.end();
+                self.event();
             } else {
                 self.arrive(next);
                 next += 1;
@@ -145,38 +153,19 @@ impl Run<'_> {
         };
         self.open += 1;
         self.answers[model].units[placed.unit] += 1;
-        let machine = &mut self.machines[placed.machine];
-        let wait = nanos(placed.seconds / machine.speed());
-        let unit = &mut machine.units[placed.unit];
-        unit.count(self.now);
-        unit.free_at = unit.free_at.max(self.now).saturating_add(wait);
         #[allow(clippy::cast_possible_truncation, reason = "requests are bounded")]
-        let number = number as u32;
-        match request.kind {
-            RequestKind::Infer { .. } => unit.batches.push_back(number),
-            RequestKind::Generate { prompt, output } => unit.prompts.push_back(Text {
-                request: number,
-                model: request.model,
-                context: 0,
-                prompt,
-                left: output,
-                bytes: self.times.text_bytes(model, prompt.saturating_add(output)),
-            }),
-        }
-        if unit.cut(self.now) {
-            self.announce(placed.machine, placed.unit);
-        }
-        self.start(placed.machine, placed.unit);
-        self.placement.update(placed.machine, &self.machines[placed.machine], placed.unit);
+        self.send(number as u32, placed);
     }
 
     /// Lets a unit without work begin what is next.
-    fn start(&mut self, at: usize, unit: usize) {
-        let machine = &mut self.machines[at];
-        if machine.units[unit].running.is_some() || machine.allowance.pace <= 0.0 {
+    pub(super) fn start(&mut self, at: usize, unit: usize) {
+        let machine = &self.machines[at];
+        if !machine.units[unit].waits() || machine.allowance.pace <= 0.0 {
             return;
         }
-        let (fits, seat) = (machine.has_room(unit, self.models), machine.seat(unit));
+        let fits = machine.has_room(unit, &self.times) || self.make_room(at, unit);
+        let machine = &mut self.machines[at];
+        let seat = machine.seat(unit);
         let (speed, pace) = (machine.speed(), machine.pace());
         let shared = machine.contention(unit, &self.times);
         let own = &mut machine.units[unit];
@@ -199,19 +188,27 @@ impl Run<'_> {
     }
 
     /// Puts the end of a unit's piece among the events.
-    fn announce(&mut self, at: usize, unit: usize) {
+    pub(super) fn announce(&mut self, at: usize, unit: usize) {
         let own = &self.machines[at].units[unit];
         if let Some(piece) = &own.running {
-            #[allow(clippy::cast_possible_truncation, reason = "machines and units are few")]
-            let (machine, number) = (at as u32, unit as u8);
-            self.ends.push(Reverse((piece.end, self.pieces, machine, number, own.stamp)));
+            let (end, stamp) = (piece.end, own.stamp);
+            self.push(end, at, What::End { unit, stamp });
         }
     }
 
-    /// Ends the next piece.
-    fn end(&mut self) {
-        let Some(Reverse((_, _, at, unit, stamp))) = self.ends.pop() else { return };
-        let (at, unit) = (at as usize, unit as usize);
+    /// The next event happens.
+    fn event(&mut self) {
+        let Some(Reverse(event)) = self.events.pop() else { return };
+        let at = event.machine;
+        match event.what {
+            What::End { unit, stamp } => self.end(at, unit, stamp),
+            What::Delivered { unit, request } => self.receive(at, unit, request),
+            What::Ready { model } => self.release(at, model),
+        }
+    }
+
+    /// Ends a piece, unless it was cut or is not there any more.
+    fn end(&mut self, at: usize, unit: usize, stamp: u32) {
         let own = &mut self.machines[at].units[unit];
         if own.stamp != stamp {
             return;
@@ -249,7 +246,8 @@ impl Run<'_> {
         let request = self.requests[text.request as usize];
         let (answers, written) =
             (&mut self.answers[text.model as usize], u64::from(text.left == 0));
-        answers.first.push(self.now.saturating_sub(request.at));
+        let way = self.times.fleet.network.map_or(0, |network| nanos(network.seconds));
+        answers.first.push((self.now + way).saturating_sub(request.at));
         if written == 1 {
             self.machines[at].kept -= text.bytes;
             self.answer(at, text.request, 1);
@@ -298,12 +296,17 @@ impl Run<'_> {
 
     fn answer(&mut self, at: usize, request: u32, tokens: u64) {
         let request = self.requests[request as usize];
+        let [_, bytes] = self.times.wire(request.model as usize, request.kind);
+        let there = self.machines[at].carry(1, bytes, &self.times, self.now);
+        self.last = self.last.max(there);
+        let took = there.saturating_sub(request.at);
         let answers = &mut self.answers[request.model as usize];
-        answers.latency.push(self.now.saturating_sub(request.at));
+        answers.latency.push(took);
         answers.tokens += tokens;
-        self.machines[at].latency.push(self.now.saturating_sub(request.at));
+        self.machines[at].latency.push(took);
         self.machines[at].tokens += tokens;
         self.open -= 1;
+        self.close(at, request.model);
     }
 
     fn report(self, fleet: &Fleet) -> SimulationReport {
@@ -311,9 +314,14 @@ impl Run<'_> {
         let share = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
         let machine = |(number, machine): (usize, &Machine)| {
             let kind = &fleet.kinds[machine.kind];
-            let unit = |(unit, own): (ComputeUnit, &super::unit::Unit)| {
-                kind.cost.unit(unit)?;
-                Some(UnitReport { unit, utilisation: share(own.busy_total) })
+            let unit = |sort: ComputeUnit| {
+                let own = machine.units.iter().enumerate().filter(|(unit, _)| {
+                    unit_of(*unit) == sort && self.times.unit(machine.kind, *unit).is_some()
+                });
+                let busy: Vec<f64> = own.map(|(_, own)| share(own.busy_total)).collect();
+                let count = busy.len();
+                let utilisation = busy.iter().sum::<f64>() / count as f64;
+                (count > 0).then_some(UnitReport { unit: sort, count, utilisation })
             };
             MachineReport {
                 kind: kind.name.clone(),
@@ -321,17 +329,22 @@ impl Run<'_> {
                 requests: machine.latency.len() as u64,
                 tokens: machine.tokens,
                 latency: Quantiles::of(machine.latency.clone()),
-                units: ComputeUnit::ALL.into_iter().zip(&machine.units).filter_map(unit).collect(),
+                units: ComputeUnit::ALL.into_iter().filter_map(unit).collect(),
                 watts: share(machine.joules),
                 joules: machine.joules,
                 hottest: machine.hottest,
                 throttled_seconds: machine.throttled,
                 limited_seconds: machine.limited,
+                loads: machine.residence.as_ref().map(|own| [own.loads, own.evictions]),
             }
         };
         let machines = self.machines.iter().enumerate().map(machine).collect();
         let all = self.answers.iter().flat_map(|answers| answers.latency.iter().copied());
         let latency = Quantiles::of(all.collect());
+        let placed = |sort: ComputeUnit, units: &[u64; UNITS]| {
+            let own = units.iter().enumerate().filter(|(unit, _)| unit_of(*unit) == sort);
+            own.map(|(_, count)| *count).sum()
+        };
         let model = |(model, answers): (&SimulatedModel, Answers)| ModelReport {
             name: model.name.clone(),
             requests: answers.latency.len() as u64,
@@ -339,19 +352,9 @@ impl Run<'_> {
             tokens: answers.tokens,
             latency: Quantiles::of(answers.latency),
             first_token: Quantiles::of(answers.first),
-            placements: ComputeUnit::ALL.into_iter().zip(answers.units).collect(),
+            placements: ComputeUnit::ALL.map(|sort| (sort, placed(sort, &answers.units))).to_vec(),
         };
         let models = self.models.iter().zip(self.answers).map(model).collect();
         SimulationReport { seconds, machines, models, latency, pieces: self.pieces }
     }
-}
-
-fn nanos(seconds: f64) -> u64 {
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "times are bounded, and casts of floats saturate"
-    )]
-    let nanos = (seconds.max(0.0) * 1e9) as u64;
-    nanos
 }

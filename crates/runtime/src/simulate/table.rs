@@ -1,27 +1,34 @@
 //! Predicted times, looked up.
 
-use super::fleet::{Fleet, ModelWork, SimulatedModel};
-use crate::cost::{ComputeUnit, DecoderWork};
+use super::fleet::{Fleet, MachineKind, ModelWork, RequestKind, SimulatedModel};
+use super::machine::{UNITS, nanos, unit_of};
+use crate::cost::{ComputeUnit, DecoderWork, UnitCost};
 
 /// Rows up to which times of graphs are looked up.
 const ROWS: usize = 64;
 
-/// Times of all models on all units of a kind of machine. Units are counted as [`ComputeUnit::ALL`] does.
+/// Times of all models on all units of a kind of machine. Units are counted as [`unit_of`] does.
 #[derive(Debug)]
 pub(super) struct Times<'a> {
-    fleet: &'a Fleet,
+    pub(super) fleet: &'a Fleet,
     models: &'a [SimulatedModel],
+    /// Bytes of the weights of each model.
+    weights: Vec<f64>,
+    /// What each unit costs, by kind and unit.
+    units: Vec<Option<&'a UnitCost>>,
     /// Seconds by kind, model, unit and rows; none where a model does not run on a unit.
     graphs: Vec<Option<Vec<f64>>>,
 }
 
 impl<'a> Times<'a> {
     pub(super) fn new(fleet: &'a Fleet, models: &'a [SimulatedModel]) -> Self {
-        let mut graphs = Vec::new();
+        let (mut graphs, mut units) = (Vec::new(), Vec::new());
         for kind in &fleet.kinds {
+            let own = (0..UNITS).map(|unit| Self::unit_of_kind(kind, unit));
+            let own: Vec<Option<&UnitCost>> = own.collect();
             for model in models {
-                for unit in ComputeUnit::ALL {
-                    let unit = kind.cost.unit(unit).filter(|_| model.units.contains(&unit));
+                for unit in &own {
+                    let unit = unit.filter(|unit| model.units.contains(&unit.unit));
                     graphs.push(unit.map(|unit| {
                         match &model.work {
                             ModelWork::Graph(work) => (0..=ROWS)
@@ -32,12 +39,52 @@ impl<'a> Times<'a> {
                     }));
                 }
             }
+            units.extend(own);
         }
-        Self { fleet, models, graphs }
+        let weights = models.iter().map(SimulatedModel::weight_bytes).collect();
+        Self { fleet, models, weights, units, graphs }
+    }
+
+    fn unit_of_kind(kind: &MachineKind, unit: usize) -> Option<&UnitCost> {
+        let there = unit < ComputeUnit::ALL.len() || kind.engines > 1;
+        kind.cost.unit(unit_of(unit)).filter(|_| there)
+    }
+
+    /// What a unit of a kind of machine costs; none where there is no such unit.
+    pub(super) fn unit(&self, kind: usize, unit: usize) -> Option<&'a UnitCost> {
+        self.units[kind * UNITS + unit]
+    }
+
+    /// Bytes of a model's weights.
+    pub(super) fn weights(&self, model: usize) -> f64 {
+        self.weights[model]
+    }
+
+    /// Nanoseconds that a machine needs to bring a model into its memory once its disk is free.
+    pub(super) fn load(&self, kind: usize, model: usize) -> u64 {
+        let start = self.fleet.loading.map_or(0.0, |loading| loading.start_seconds);
+        nanos(start + self.weights[model] / self.fleet.kinds[kind].disk_bytes)
+    }
+
+    /// Nanoseconds that a machine needs to compile a model for its Neural Engine, where it can run there.
+    pub(super) fn compile(&self, kind: usize, model: usize) -> Option<u64> {
+        let engine = ComputeUnit::ALL.iter().position(|unit| *unit == ComputeUnit::NeuralEngine)?;
+        let each = self.fleet.loading?.compile_seconds_per_byte;
+        self.runs(kind, model, engine).then(|| nanos(each * self.weights[model]))
+    }
+
+    /// Bytes of a request and of what its answer keeps a machine's link busy with at once: a text is sent token
+    /// by token.
+    pub(super) fn wire(&self, model: usize, kind: RequestKind) -> [f64; 2] {
+        let [request, answer] = self.models[model].wire_bytes;
+        match kind {
+            RequestKind::Infer { batch } => [request, answer].map(|each| each * f64::from(batch)),
+            RequestKind::Generate { prompt, .. } => [request * f64::from(prompt), answer],
+        }
     }
 
     fn place(&self, kind: usize, model: usize, unit: usize) -> usize {
-        (kind * self.models.len() + model) * ComputeUnit::ALL.len() + unit
+        (kind * self.models.len() + model) * UNITS + unit
     }
 
     /// Whether a model runs on a unit.
@@ -52,7 +99,7 @@ impl<'a> Times<'a> {
             return seconds;
         }
         let cost = &self.fleet.kinds[kind].cost;
-        match (&self.models[model].work, cost.unit(ComputeUnit::ALL[unit])) {
+        match (&self.models[model].work, self.unit(kind, unit)) {
             (ModelWork::Graph(work), Some(unit)) => cost.graph_seconds(unit, work, f64::from(rows)),
             _ => 0.0,
         }
@@ -73,7 +120,7 @@ impl<'a> Times<'a> {
         past: f64,
     ) -> f64 {
         let cost = &self.fleet.kinds[kind].cost;
-        let of = self.decoder(model).zip(cost.unit(ComputeUnit::ALL[unit]));
+        let of = self.decoder(model).zip(self.unit(kind, unit));
         of.map_or(0.0, |(work, unit)| cost.prefill_seconds(unit, work, tokens, past))
     }
 
@@ -85,7 +132,7 @@ impl<'a> Times<'a> {
         tokens: f64,
     ) -> f64 {
         let cost = &self.fleet.kinds[kind].cost;
-        let of = self.decoder(model).zip(cost.unit(ComputeUnit::ALL[unit]));
+        let of = self.decoder(model).zip(self.unit(kind, unit));
         of.map_or(0.0, |(work, unit)| cost.step_seconds(unit, work, texts, tokens))
     }
 
@@ -95,10 +142,10 @@ impl<'a> Times<'a> {
     }
 
     /// How many times as long a unit takes for bytes while others draw on the same memory.
-    pub(super) fn contention(&self, kind: usize, unit: usize, others: [bool; 3]) -> f64 {
+    pub(super) fn contention(&self, kind: usize, unit: usize, others: [bool; UNITS]) -> f64 {
         let cost = &self.fleet.kinds[kind].cost;
         let bytes = |unit: usize| {
-            let own = cost.unit(ComputeUnit::ALL[unit]).map_or(0.0, |unit| unit.bytes);
+            let own = self.unit(kind, unit).map_or(0.0, |unit| unit.bytes);
             // One that is faster than the memory of all has its own.
             if own > cost.bandwidth { 0.0 } else { own }
         };
@@ -112,6 +159,6 @@ impl<'a> Times<'a> {
 
     /// Watts that a unit adds at full work.
     pub(super) fn watts(&self, kind: usize, unit: usize) -> f64 {
-        self.fleet.kinds[kind].cost.unit(ComputeUnit::ALL[unit]).map_or(0.0, |unit| unit.watts)
+        self.unit(kind, unit).map_or(0.0, |unit| unit.watts)
     }
 }

@@ -3,22 +3,24 @@
 use super::*;
 use crate::chips;
 use crate::cost::{ComputeUnit, CostModel, DecoderWork, GraphWork, OperatorWork};
-use crate::power::{PowerPolicy, PowerSettings};
+use crate::power::PowerPolicy;
 
-const SECOND: u64 = 1_000_000_000;
+pub(super) const SECOND: u64 = 1_000_000_000;
 
-fn kind(chip: &str, count: usize, cooling: Cooling) -> MachineKind {
+pub(super) fn kind(chip: &str, count: usize, cooling: Cooling) -> MachineKind {
     let cost = CostModel::of(chips::find(chip).unwrap().facts, usize::MAX);
     let memory_bytes = cost.memory_bytes.unwrap();
-    MachineKind { name: chip.to_owned(), count, cost, memory_bytes, cooling }
+    let engines = if chip.ends_with("Ultra") { 2 } else { 1 };
+    let disk_bytes = USUAL_DISK_BYTES;
+    MachineKind { name: chip.to_owned(), count, cost, memory_bytes, cooling, engines, disk_bytes }
 }
 
 fn fleet(chip: &str, count: usize) -> Fleet {
-    Fleet { kinds: vec![kind(chip, count, Cooling::Fan)], power: PowerSettings::default() }
+    Fleet { kinds: vec![kind(chip, count, Cooling::Fan)], ..Fleet::default() }
 }
 
 /// A graph of 8 Gflop and 100 MB, such as a picture classifier.
-fn pictures() -> SimulatedModel {
+pub(super) fn pictures() -> SimulatedModel {
     let all = OperatorWork {
         operator: "Conv".to_owned(),
         operations: 8e9,
@@ -30,6 +32,7 @@ fn pictures() -> SimulatedModel {
         work: ModelWork::Graph(GraphWork::alike(120, &all)),
         max_batch: 8,
         units: ComputeUnit::ALL.to_vec(),
+        wire_bytes: [6e5, 4e3],
     }
 }
 
@@ -47,14 +50,15 @@ pub(super) fn llama() -> SimulatedModel {
         work: ModelWork::Decoder(work),
         max_batch: 16,
         units: ComputeUnit::ALL.to_vec(),
+        wire_bytes: [4.0, 200.0],
     }
 }
 
-fn infer(at: u64) -> Request {
+pub(super) fn infer(at: u64) -> Request {
     Request { at, model: 0, kind: RequestKind::Infer { batch: 1 } }
 }
 
-fn generate(at: u64, prompt: u32, output: u32) -> Request {
+pub(super) fn generate(at: u64, prompt: u32, output: u32) -> Request {
     Request { at, model: 0, kind: RequestKind::Generate { prompt, output } }
 }
 
@@ -131,7 +135,7 @@ fn units_that_write_at_once_share_memory() {
 fn a_thousand_machines_take_a_million_requests() {
     let chips = ["Apple M1", "Apple M2 Pro", "Apple M4", "Apple M4 Max"];
     let kinds = chips.map(|chip| kind(chip, 250, Cooling::Fan)).to_vec();
-    let fleet = Fleet { kinds, power: PowerSettings::default() };
+    let fleet = Fleet { kinds, ..Fleet::default() };
     let request = |at: u64| match at % 4 {
         0 => Request { model: 1, ..generate(at * SECOND / 1000, 256, 64) },
         _ => infer(at * SECOND / 1000),
@@ -139,7 +143,13 @@ fn a_thousand_machines_take_a_million_requests() {
     let requests: Vec<Request> = (0..1_000_000).map(request).collect();
     let start = std::time::Instant::now();
     let report = simulate(&fleet, &[pictures(), llama()], &requests).unwrap();
-    println!("{} pieces, {} s in {:?}", report.pieces, report.seconds, start.elapsed());
+    let rate = report.pieces as f64 / start.elapsed().as_secs_f64();
+    println!(
+        "{} pieces, {} s in {:?}, {rate:.0} pieces/s",
+        report.pieces,
+        report.seconds,
+        start.elapsed()
+    );
     assert_eq!(report.requests(), 1_000_000);
 }
 
@@ -192,6 +202,97 @@ fn low_power_takes_the_unit_that_needs_less() {
     assert!(low.latency.unwrap().p50 >= fast.latency.unwrap().p50);
     let on_engine = low.models[0].placements[2];
     assert_eq!(on_engine, (ComputeUnit::NeuralEngine, 100));
+}
+
+#[test]
+fn the_second_engine_of_an_ultra_runs_a_program_beside_the_first() {
+    let models = [SimulatedModel { units: vec![ComputeUnit::NeuralEngine], ..pictures() }];
+    let requests: Vec<Request> = (0..400).map(|_| infer(0)).collect();
+    let run = |engines| {
+        let mut fleet = fleet("Apple M2 Ultra", 1);
+        fleet.kinds[0].engines = engines;
+        simulate(&fleet, &models, &requests).unwrap()
+    };
+    let (one, two) = (run(1), run(2));
+    assert!((1.8..=2.1).contains(&(one.seconds / two.seconds)), "{one:?} {two:?}");
+    let engines = two.machines[0].units[2];
+    assert_eq!((engines.unit, engines.count), (ComputeUnit::NeuralEngine, 2));
+    assert!(engines.utilisation > 0.9 && engines.utilisation <= 1.0 + 1e-9, "{engines:?}");
+    assert_eq!(two.models[0].placements[2], (ComputeUnit::NeuralEngine, 400));
+    let watts = one.machines[0].watts..two.machines[0].watts;
+    assert!(watts.end > watts.start, "{watts:?}");
+}
+
+#[test]
+fn a_model_is_brought_into_memory_before_it_runs() {
+    let mut fleet = fleet("Apple M1 Max", 1);
+    let warm = simulate(&fleet, &[llama()], &[generate(0, 64, 8)]).unwrap();
+    fleet.loading = Some(Loading::default());
+    let twice = [generate(0, 64, 8), generate(60 * SECOND, 64, 8)];
+    let cold = simulate(&fleet, &[llama()], &twice).unwrap();
+    let loads = Loading::default().start_seconds + llama().weight_bytes() / USUAL_DISK_BYTES;
+    let [usual, first] = [&warm, &cold].map(|report| report.models[0].latency.unwrap().p99);
+    assert!((first - usual - loads).abs() < 1e-3, "{first} s, {usual} s and {loads} s");
+    // The second one finds it there.
+    assert!((cold.models[0].latency.unwrap().p50 / usual - 1.0).abs() < 1e-3);
+    assert_eq!((cold.loads(), warm.loads()), (Some([1, 0]), None));
+}
+
+#[test]
+fn a_model_runs_on_the_engine_once_it_is_compiled() {
+    let mut fleet = fleet("Apple M1", 1);
+    fleet.loading = Some(Loading { start_seconds: 0.0, compile_seconds_per_byte: 1e-6 });
+    let models = [SimulatedModel { units: vec![ComputeUnit::NeuralEngine], ..pictures() }];
+    let report = simulate(&fleet, &models, &[infer(0)]).unwrap();
+    let compiled = 1e-6 * models[0].weight_bytes();
+    assert!(report.latency.unwrap().p50 > compiled, "{:?}", report.latency);
+    let models = [pictures()];
+    let report = simulate(&fleet, &models, &[infer(0), infer(SECOND)]).unwrap();
+    assert!(report.latency.unwrap().p99 < compiled, "other units serve meanwhile");
+    assert_eq!(report.models[0].placements[2].1, 0);
+}
+
+#[test]
+fn models_that_nobody_asks_for_make_room_for_others() {
+    let mut fleet = fleet("Apple M1", 1);
+    fleet.loading = Some(Loading::default());
+    // Room for one of them beside its texts.
+    fleet.kinds[0].memory_bytes = 8e9;
+    let models = [llama(), SimulatedModel { name: "other".to_owned(), ..llama() }];
+    let request =
+        |at: u32| Request { model: at % 2, ..generate(u64::from(at) * 20 * SECOND, 64, 8) };
+    let apart: Vec<Request> = (0..6).map(request).collect();
+    let report = simulate(&fleet, &models, &apart).unwrap();
+    assert_eq!((report.requests(), report.loads()), (6, Some([6, 5])));
+    // All at once: those for one model are answered before the other one comes.
+    let at_once: Vec<Request> = apart.iter().map(|one| Request { at: 0, ..*one }).collect();
+    let report = simulate(&fleet, &models, &at_once).unwrap();
+    assert_eq!((report.requests(), report.loads()), (6, Some([2, 1])));
+}
+
+#[test]
+fn requests_go_where_their_model_is() {
+    let mut fleet = fleet("Apple M4 Max", 20);
+    fleet.loading = Some(Loading::default());
+    let requests: Vec<Request> = (0..40).map(|at| generate(at * 5 * SECOND, 64, 8)).collect();
+    let report = simulate(&fleet, &[llama()], &requests).unwrap();
+    assert_eq!((report.requests(), report.loads()), (40, Some([1, 0])));
+}
+
+#[test]
+fn a_network_adds_its_latency_and_the_time_of_bytes() {
+    let mut fleet = fleet("Apple M1", 1);
+    let seconds =
+        |fleet: &Fleet| simulate(fleet, &[pictures()], &[infer(0)]).unwrap().latency.unwrap().p50;
+    let near = seconds(&fleet);
+    fleet.network = Some(Network { seconds: 0.02, bytes: 1e7 });
+    let far = seconds(&fleet);
+    let way = 2.0 * 0.02 + (6e5 + 4e3) / 1e7;
+    assert!((far - near - way).abs() < 1e-6, "{far} s, {near} s and {way} s");
+    // The link is slower than the machine: requests come one after the other.
+    let requests: Vec<Request> = (0..50).map(|_| infer(0)).collect();
+    let report = simulate(&fleet, &[pictures()], &requests).unwrap();
+    assert!(report.seconds > 50.0 * 6e5 / 1e7, "{} s", report.seconds);
 }
 
 #[test]

@@ -60,6 +60,9 @@ pub(super) struct Unit {
     pub(super) prompts: VecDeque<Text>,
     /// Texts that are being written.
     pub(super) texts: Vec<Text>,
+    /// Requests that are on their way or whose models are, and how many of them ask for texts.
+    pub(super) coming: usize,
+    pub(super) coming_texts: usize,
     pub(super) running: Option<Piece>,
     /// Changes with every piece, so that events of others are known.
     pub(super) stamp: u32,
@@ -79,14 +82,21 @@ pub(super) struct Unit {
 impl Unit {
     /// Texts that it has, in whatever state.
     pub(super) fn all_texts(&self) -> usize {
-        self.prompts.len() + self.texts.len()
+        self.prompts.len() + self.texts.len() + self.coming_texts
     }
 
     pub(super) fn is_idle(&self) -> bool {
         self.running.is_none()
+            && self.coming == 0
             && self.batches.is_empty()
             && self.prompts.is_empty()
             && self.texts.is_empty()
+    }
+
+    /// Whether it does nothing although there is work.
+    pub(super) fn waits(&self) -> bool {
+        let work = !(self.batches.is_empty() && self.prompts.is_empty() && self.texts.is_empty());
+        self.running.is_none() && work
     }
 
     /// Counts work up to a time.

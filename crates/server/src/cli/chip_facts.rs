@@ -59,6 +59,12 @@ impl Asked {
         CostModel::of(&self.facts, self.size)
     }
 
+    /// How many Neural Engines it has, each of which runs programs of its own.
+    pub(super) fn engines(&self) -> usize {
+        let two = self.facts.of_size(Figure::Engines, self.size).is_some_and(|count| count >= 2.0);
+        if two { 2 } else { 1 }
+    }
+
     /// Its name, and whose facts stand for it.
     pub(super) fn label(&self) -> String {
         match self.exact {

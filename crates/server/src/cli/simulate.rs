@@ -6,20 +6,21 @@ use std::io::BufReader;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use galatea_graph::Node;
+use galatea_graph::{Dim, Graph, Node, ValueId};
 use galatea_llm::facts::{CheckpointFacts, Duty};
 use galatea_providers::coreml;
 use galatea_runtime::cost::{ComputeUnit, DecoderWork, GraphWork};
 use galatea_runtime::power::PowerSettings;
 use galatea_runtime::simulate::{
-    Cooling, Fleet, MachineKind, ModelWork, SimulatedModel, simulate as run,
+    Cooling, Fleet, Loading, MachineKind, ModelWork, Network, SimulatedModel, USUAL_DISK_BYTES,
+    simulate as run,
 };
 use galatea_runtime::{OptimiseLevel, Prepared};
 use serde_json::Value;
 
 use super::arguments::{Arguments, Choice, help};
 use super::chip_facts::Asked;
-use super::simulate_trace::{Trace, of_file};
+use super::simulate_trace::{Trace, WIRE_OF_TEXT, of_file};
 use super::{model, say, simulate_report};
 
 const CHOICES: &[Choice] = &[
@@ -46,6 +47,21 @@ const CHOICES: &[Choice] = &[
         sentence: "high_performance, balanced or low_power [balanced]",
     },
     Choice { name: "power-target-watts", value: "W", sentence: "watts of each chip at most" },
+    Choice {
+        name: "loading",
+        value: "",
+        sentence: "models are read from disks and compiled for Neural Engines before they run",
+    },
+    Choice {
+        name: "compile-seconds-per-gb",
+        value: "S",
+        sentence: "with --loading: how long a Neural Engine's compiler takes for 10⁹ bytes of weights [20]",
+    },
+    Choice {
+        name: "network",
+        value: "MS,MBIT",
+        sentence: "milliseconds between clients and machines, and Mbit/s of each machine's link",
+    },
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
     Choice { name: "help", value: "", sentence: "print this" },
 ];
@@ -58,7 +74,12 @@ pub(super) fn simulate(arguments: &[String]) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     arguments.none()?;
-    let fleet = Fleet { kinds: kinds(&arguments)?, power: power(&arguments)? };
+    let fleet = Fleet {
+        kinds: kinds(&arguments)?,
+        power: power(&arguments)?,
+        loading: loading(&arguments)?,
+        network: arguments.last("network").map(network).transpose()?,
+    };
     let path = arguments.last("trace").ok_or("--trace FILE is missing")?;
     let file = File::open(path).map_err(|error| format!("'{path}': {error}"))?;
     let trace = Trace::read(BufReader::new(file), models(&arguments)?)
@@ -85,10 +106,43 @@ fn power(arguments: &Arguments) -> Result<PowerSettings, String> {
     Ok(power)
 }
 
+fn loading(arguments: &Arguments) -> Result<Option<Loading>, String> {
+    let mut loading = Loading::default();
+    if let Some(text) = arguments.last("compile-seconds-per-gb") {
+        if !arguments.has("loading") {
+            return Err("--compile-seconds-per-gb needs --loading".to_owned());
+        }
+        let seconds = above(text, |number| number >= 0.0);
+        let seconds = seconds.ok_or_else(|| {
+            format!("--compile-seconds-per-gb expects seconds from 0 on, got '{text}'")
+        })?;
+        loading.compile_seconds_per_byte = seconds / 1e9;
+    }
+    Ok(arguments.has("loading").then_some(loading))
+}
+
+/// `MS,MBIT`: latency and bandwidth.
+fn network(text: &str) -> Result<Network, String> {
+    let read = || {
+        let (ms, mbit) = text.split_once(',')?;
+        let ms = above(ms, |number| number >= 0.0)?;
+        let mbit = above(mbit, |number| number > 0.0)?;
+        Some(Network { seconds: ms / 1e3, bytes: mbit * 1e6 / 8.0 })
+    };
+    read().ok_or_else(|| {
+        format!("--network expects milliseconds and Mbit/s, such as 5,1000, got '{text}'")
+    })
+}
+
+/// The finite number of a text, where it fits.
+fn above(text: &str, fits: impl Fn(f64) -> bool) -> Option<f64> {
+    text.trim().parse().ok().filter(|number: &f64| number.is_finite() && fits(*number))
+}
+
 fn kinds(arguments: &Arguments) -> Result<Vec<MachineKind>, String> {
     let mut kinds = Vec::new();
     for chip in arguments.all("chip") {
-        kinds.push(machine(chip, 1, None, Cooling::Fan)?);
+        kinds.push(known(chip, machine(chip)?)?);
     }
     for path in arguments.all("fleet") {
         let text = fs::read_to_string(path).map_err(|error| format!("'{path}': {error}"))?;
@@ -100,20 +154,32 @@ fn kinds(arguments: &Arguments) -> Result<Vec<MachineKind>, String> {
     Ok(kinds)
 }
 
-fn machine(
-    chip: &str,
-    count: usize,
-    memory_gb: Option<f64>,
-    cooling: Cooling,
-) -> Result<MachineKind, String> {
+/// A machine with a chip, with all the memory that there is for it.
+fn machine(chip: &str) -> Result<MachineKind, String> {
     let asked = Asked::find(chip)?;
     let cost = asked.cost();
-    let memory = memory_gb.map(|gb| gb * 1e9).or(cost.memory_bytes);
-    let memory_bytes = memory.ok_or_else(|| format!("chip '{chip}': its memory is not known"))?;
-    Ok(MachineKind { name: asked.label(), count, cost, memory_bytes, cooling })
+    Ok(MachineKind {
+        name: asked.label(),
+        count: 1,
+        // Where the facts do not say it, the file of a fleet has to.
+        memory_bytes: cost.memory_bytes.unwrap_or(0.0),
+        cost,
+        cooling: Cooling::Fan,
+        engines: asked.engines(),
+        disk_bytes: USUAL_DISK_BYTES,
+    })
 }
 
-/// Machines of a file: `{"machines": [{"chip": "m2-pro", "count": 600, "memory_gb": 32, "fan": true}]}`.
+/// A machine whose memory is known.
+fn known(chip: &str, machine: MachineKind) -> Result<MachineKind, String> {
+    match machine.memory_bytes > 0.0 {
+        true => Ok(machine),
+        false => Err(format!("chip '{chip}': its memory is not known")),
+    }
+}
+
+/// Machines of a file:
+/// `{"machines": [{"chip": "m2-pro", "count": 600, "memory_gb": 32, "fan": true, "disk_gb_per_s": 5}]}`.
 fn fleet(text: &str) -> Result<Vec<MachineKind>, String> {
     let expected = "expected {\"machines\": [{\"chip\": NAME, \"count\": N}]}";
     let all: Value = serde_json::from_str(text).map_err(|error| format!("{error}; {expected}"))?;
@@ -126,34 +192,34 @@ fn fleet(text: &str) -> Result<Vec<MachineKind>, String> {
 }
 
 fn of_fleet(one: &Value) -> Result<MachineKind, String> {
-    const KEYS: [&str; 4] = ["chip", "count", "memory_gb", "fan"];
+    const KEYS: [&str; 5] = ["chip", "count", "memory_gb", "fan", "disk_gb_per_s"];
     let one = one.as_object().ok_or("expected an object")?;
     if let Some(key) = one.keys().find(|key| !KEYS.contains(&key.as_str())) {
         return Err(format!("unknown key '{key}', expected one of {}", KEYS.join(", ")));
     }
     let chip = one.get("chip").and_then(Value::as_str).ok_or("chip: expected a name")?;
-    let count = match one.get("count") {
-        None => 1,
-        Some(found) => found
-            .as_u64()
-            .and_then(|count| usize::try_from(count).ok())
-            .ok_or_else(|| format!("count: {found} found, expected a count"))?,
+    let mut kind = machine(chip)?;
+    if let Some(found) = one.get("count") {
+        let count = found.as_u64().and_then(|count| usize::try_from(count).ok());
+        kind.count = count.ok_or_else(|| format!("count: {found} found, expected a count"))?;
+    }
+    let giga = |key: &str| match one.get(key) {
+        None => Ok(None),
+        Some(found) => {
+            let number = found.as_f64().filter(|giga| giga.is_finite() && *giga > 0.0);
+            let number =
+                number.ok_or_else(|| format!("{key}: {found} found, expected a number above 0"));
+            number.map(|giga| Some(giga * 1e9))
+        }
     };
-    let memory = match one.get("memory_gb") {
-        None => None,
-        Some(found) => Some(
-            found
-                .as_f64()
-                .filter(|gb| gb.is_finite() && *gb > 0.0)
-                .ok_or_else(|| format!("memory_gb: {found} found, expected a number above 0"))?,
-        ),
-    };
-    let cooling = match one.get("fan") {
+    kind.memory_bytes = giga("memory_gb")?.unwrap_or(kind.memory_bytes);
+    kind.disk_bytes = giga("disk_gb_per_s")?.unwrap_or(kind.disk_bytes);
+    kind.cooling = match one.get("fan") {
         None | Some(Value::Bool(true)) => Cooling::Fan,
         Some(Value::Bool(false)) => Cooling::Fanless,
         Some(found) => return Err(format!("fan: {found} found, expected true or false")),
     };
-    machine(chip, count, memory, cooling)
+    known(chip, kind)
 }
 
 fn pair<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str), String> {
@@ -174,8 +240,8 @@ fn models(arguments: &Arguments) -> Result<Vec<SimulatedModel>, String> {
     for text in arguments.all("model") {
         let (name, file) = pair("model", text)?;
         let mut units = ComputeUnit::ALL.to_vec();
-        let work = match model::checkpoint(file)? {
-            Some(checkpoint) => decoder(&checkpoint)?,
+        let (work, wire) = match model::checkpoint(file)? {
+            Some(checkpoint) => (decoder(&checkpoint)?, WIRE_OF_TEXT),
             None => {
                 let path = model::find(file)?;
                 let graph = model::load(&path, arguments)?.graph;
@@ -185,13 +251,29 @@ fn models(arguments: &Arguments) -> Result<Vec<SimulatedModel>, String> {
                 }
                 let prepared = Prepared::new(graph, OptimiseLevel::default());
                 let graph = prepared.map_err(|error| failed(error.to_string()))?.graph;
+                let wire =
+                    [&graph.inputs, &graph.outputs].map(|all| row_bytes(&graph, all, &lengths));
                 let work = GraphWork::of(&graph, &lengths);
-                ModelWork::Graph(work.map_err(|error| failed(error.to_string()))?)
+                (ModelWork::Graph(work.map_err(|error| failed(error.to_string()))?), wire)
             }
         };
-        models.push(of_file(name, work, units));
+        models.push(of_file(name, work, units, wire));
     }
     Ok(models)
+}
+
+/// Bytes of the inputs or outputs of a graph for one row, as far as their shapes are known.
+fn row_bytes(graph: &Graph, all: &[ValueId], lengths: &HashMap<String, usize>) -> f64 {
+    let bytes = |&id: &ValueId| {
+        let fact = graph.value(id).declared.as_ref()?;
+        let shape = fact.shape.as_ref()?.iter().map(|dim| match dim {
+            Dim::Known(length) => *length as f64,
+            Dim::Symbol(name) => lengths.get(&**name).map_or(1.0, |length| *length as f64),
+            Dim::Unknown => 1.0,
+        });
+        Some(shape.product::<f64>() * fact.dtype.size_bytes().unwrap_or(0) as f64)
+    };
+    all.iter().filter_map(bytes).sum()
 }
 
 /// Whether programs of Core ML have a form for a node, without which a Neural Engine cannot run it.
@@ -227,6 +309,9 @@ mod tests {
         let kinds = fleet(text).unwrap();
         assert_eq!((kinds[0].count, kinds[1].count, kinds[1].cooling), (600, 1, Cooling::Fanless));
         assert!((kinds[1].memory_bytes - 8e9).abs() < 1.0);
+        let ultra = fleet(r#"{"machines": [{"chip": "m2-ultra", "disk_gb_per_s": 7}]}"#).unwrap();
+        assert_eq!((ultra[0].engines, kinds[0].engines), (2, 1));
+        assert!((ultra[0].disk_bytes - 7e9).abs() < 1.0);
         for (text, part) in [
             ("[]", "expected {\"machines\""),
             (r#"{"machines": [{}]}"#, "machines[0]: chip: expected a name"),
@@ -249,8 +334,17 @@ mod tests {
 {"time": 0.1, "model": "a", "kind": "infer", "batch": 2}"#;
         fs::write(path("trace"), trace).unwrap();
         fs::write(path("fleet"), r#"{"machines": [{"chip": "m6-max", "count": 20}]}"#).unwrap();
-        for more in [vec!["--fleet", &path("fleet")], vec!["--chip", "m1", "--chip=m4:8", "--json"]]
-        {
+        for more in [
+            vec!["--fleet", &path("fleet")],
+            vec!["--chip", "m1", "--chip=m4:8", "--json"],
+            vec![
+                "--chip",
+                "m1-ultra",
+                "--loading",
+                "--compile-seconds-per-gb=9",
+                "--network=5,100",
+            ],
+        ] {
             let trace = path("trace");
             let own = ["--trace", &trace, "--policy", "low_power", "--power-target-watts", "9"];
             let all: Vec<String> =
@@ -270,5 +364,8 @@ mod tests {
         wrong(&["--chip", "m1"], "--trace FILE is missing");
         wrong(&["--chip", "m1", "--policy", "fast"], "expected one of high_performance");
         wrong(&["--chip", "m1", "--trace", "/nowhere"], "/nowhere");
+        wrong(&["--chip", "m1", "--network", "5"], "--network expects milliseconds and Mbit/s");
+        wrong(&["--chip", "m1", "--network", "5,0"], "got '5,0'");
+        wrong(&["--chip", "m1", "--compile-seconds-per-gb", "5"], "needs --loading");
     }
 }

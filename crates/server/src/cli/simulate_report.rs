@@ -27,6 +27,12 @@ pub(super) fn as_json(fleet: &Fleet, report: &SimulationReport, took: Duration) 
         "tokens": report.tokens(),
         "tokens_per_second": report.per_second(report.tokens()),
         "latency_seconds": quantiles_json(report.latency),
+        "loads": report.loads().map(|[loads, _]| loads),
+        "evictions": report.loads().map(|[_, evictions]| evictions),
+        "network": fleet.network.map(|network| json!({
+            "latency_seconds": network.seconds,
+            "bytes_per_second": network.bytes,
+        })),
         "joules": report.joules(),
         "tokens_per_joule": report.tokens_per_joule(),
         "models": models,
@@ -73,6 +79,8 @@ fn machine_json(machine: &MachineReport) -> Value {
         "hottest_celsius": machine.hottest,
         "throttled_seconds": machine.throttled_seconds,
         "limited_seconds": machine.limited_seconds,
+        "loads": machine.loads.map(|[loads, _]| loads),
+        "evictions": machine.loads.map(|[_, evictions]| evictions),
     })
 }
 
@@ -82,7 +90,7 @@ pub(super) fn as_text(fleet: &Fleet, report: &SimulationReport, took: Duration) 
     let (requests, tokens) = (report.requests(), report.tokens());
     let mut text = format!(
         "{SIMULATED}\n{requests} requests in {:.3} s ({:.2}/s), {} refused; {tokens} tokens ({:.1}/s)\n\
-         policy {}{}; {:.0} J{}\n",
+         policy {}{}; {:.0} J{}{}\n",
         report.seconds,
         report.per_second(requests),
         report.refused(),
@@ -91,6 +99,10 @@ pub(super) fn as_text(fleet: &Fleet, report: &SimulationReport, took: Duration) 
         target.unwrap_or_default(),
         report.joules(),
         report.tokens_per_joule().map(|rate| format!(", {rate:.2} tokens/J")).unwrap_or_default(),
+        report
+            .loads()
+            .map(|[loads, evictions]| format!("; {loads} loads of models, {evictions} evictions"))
+            .unwrap_or_default(),
     );
     let models = report.models.iter().map(|model| {
         let placed: Vec<String> = model
@@ -158,7 +170,8 @@ fn line(name: &str, all: &[&MachineReport]) -> Vec<String> {
     let units = all.first().map_or(&[][..], |one| one.units.as_slice());
     let shares = units.iter().enumerate().map(|(at, unit)| {
         let share = mean(&|one| one.units.get(at).map_or(0.0, |unit| unit.utilisation));
-        format!("{} {:.0} %", unit.unit.name(), share * 100.0)
+        let times = if unit.count > 1 { format!("{} × ", unit.count) } else { String::new() };
+        format!("{times}{} {:.0} %", unit.unit.name(), share * 100.0)
     });
     vec![
         name.to_owned(),
@@ -184,7 +197,6 @@ fn line(name: &str, all: &[&MachineReport]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use galatea_runtime::cost::ComputeUnit;
-    use galatea_runtime::power::PowerSettings;
     use galatea_runtime::simulate::UnitReport;
 
     use super::*;
@@ -197,12 +209,16 @@ mod tests {
             requests: 3,
             tokens: 40,
             latency: None,
-            units: vec![UnitReport { unit: ComputeUnit::Gpu, utilisation: 0.5 }],
+            units: vec![
+                UnitReport { unit: ComputeUnit::Gpu, count: 1, utilisation: 0.5 },
+                UnitReport { unit: ComputeUnit::NeuralEngine, count: 2, utilisation: 0.25 },
+            ],
             watts: 8.0,
             joules: 16.0,
             hottest: 50.0,
             throttled_seconds: 0.0,
             limited_seconds: 0.0,
+            loads: Some([2, 1]),
         };
         let latency = Some(Quantiles { p50: 0.1, p90: 0.2, p99: 0.3 });
         let model = ModelReport {
@@ -221,13 +237,22 @@ mod tests {
             latency,
             pieces: 7,
         };
-        let fleet = Fleet { kinds: Vec::new(), power: PowerSettings::default() };
+        let fleet = Fleet::default();
         let text = as_text(&fleet, &report, Duration::from_millis(3));
-        for part in ["SIMULATED", "2.50 tokens/J", "gpu 50 %", "100.0/200.0/300.0", "gpu 3"] {
+        for part in [
+            "SIMULATED",
+            "2.50 tokens/J",
+            "gpu 50 %",
+            "100.0/200.0/300.0",
+            "gpu 3",
+            "2 × neural_engine 25 %",
+            "2 loads of models, 1 evictions",
+        ] {
             assert!(text.contains(part), "{part} in {text}");
         }
         let json = as_json(&fleet, &report, Duration::from_millis(3));
         assert_eq!((&json["simulated"], &json["tokens_per_second"]), (&true.into(), &20.0.into()));
         assert_eq!(json["models"][0]["placements"]["gpu"], 3);
+        assert_eq!((&json["loads"], &json["network"]), (&2.into(), &Value::Null));
     }
 }

@@ -15,6 +15,8 @@ const LATEST: f64 = 1e8;
 const MOST_COUNT: u64 = 1_000_000;
 /// Rows of a batch at most, and texts at once, where nothing is said.
 const USUAL_BATCH: u32 = 16;
+/// Bytes of a token of a prompt, and of an event that tells of a token of an answer: estimates.
+pub(super) const WIRE_OF_TEXT: [f64; 2] = [4.0, 200.0];
 /// The most operators of a described graph.
 const MOST_OPERATORS: u64 = 100_000;
 
@@ -182,8 +184,14 @@ fn described(mut line: Line) -> Result<SimulatedModel, String> {
     };
     let max_batch = line.count_or("max_batch", USUAL_BATCH)?;
     let units = units(&mut line)?;
+    let [request, answer] = match &work {
+        ModelWork::Decoder(_) => WIRE_OF_TEXT,
+        ModelWork::Graph(_) => [0.0; 2],
+    };
+    let request = line.number_or("request_bytes", request)?;
+    let wire_bytes = [request, line.number_or("answer_bytes", answer)?];
     line.end()?;
-    Ok(SimulatedModel { name, work, max_batch, units })
+    Ok(SimulatedModel { name, work, max_batch, units, wire_bytes })
 }
 
 fn units(line: &mut Line) -> Result<Vec<ComputeUnit>, String> {
@@ -205,8 +213,13 @@ fn nanos(seconds: f64) -> u64 {
 }
 
 /// A model of a file, with usual limits.
-pub(super) fn of_file(name: &str, work: ModelWork, units: Vec<ComputeUnit>) -> SimulatedModel {
-    SimulatedModel { name: name.to_owned(), work, max_batch: USUAL_BATCH, units }
+pub(super) fn of_file(
+    name: &str,
+    work: ModelWork,
+    units: Vec<ComputeUnit>,
+    wire_bytes: [f64; 2],
+) -> SimulatedModel {
+    SimulatedModel { name: name.to_owned(), work, max_batch: USUAL_BATCH, units, wire_bytes }
 }
 
 #[cfg(test)]
@@ -215,7 +228,7 @@ mod tests {
 
     const MODELS: &str = r#"
 {"model": "llama", "decoder": {"parameters": 6.7e9, "weight_bytes": 3.8e9, "layers": 32}}
-{"model": "pictures", "max_batch": 4, "units": ["gpu"], "graph": {"operations": 8e9, "weight_bytes": 1e8, "operators": 120}}
+{"model": "pictures", "max_batch": 4, "request_bytes": 6e5, "units": ["gpu"], "graph": {"operations": 8e9, "weight_bytes": 1e8, "operators": 120}}
 "#;
 
     #[test]
@@ -225,6 +238,7 @@ mod tests {
         let trace = Trace::read(format!("{MODELS}{requests}").as_bytes(), Vec::new()).unwrap();
         assert_eq!((trace.models.len(), trace.requests.len()), (2, 2));
         assert_eq!(trace.models[1].units, [ComputeUnit::Gpu]);
+        assert_eq!([0, 1].map(|at| trace.models[at].wire_bytes), [WIRE_OF_TEXT, [6e5, 0.0]]);
         let first = Request { at: 500_000_000, model: 1, kind: RequestKind::Infer { batch: 2 } };
         assert_eq!(trace.requests[0], first);
     }
