@@ -47,7 +47,7 @@ pub use activation::Activation;
 pub use cell::{Reals, RealsMut};
 pub use gemm::{Epilogue, Join, PackedB, Residual, Trans};
 pub use isa::Isa;
-pub use threads::ThreadPool;
+pub use threads::{HelpAs, ThreadPool};
 
 /// Where a kernel runs: the threads that share its work and the instruction set that does it.
 #[derive(Clone, Copy, Debug)]

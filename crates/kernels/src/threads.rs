@@ -42,6 +42,24 @@ struct Crew {
     on_start: fn(),
 }
 
+/// How much a caller's work matters, as a word that [`ThreadPool::with_hooks`] gives a meaning; 0 says nothing.
+#[derive(Debug)]
+#[must_use = "the word counts until this is dropped"]
+pub struct HelpAs(u8);
+
+impl HelpAs {
+    /// Loops of the calling thread are helped with under this word until the guard is dropped.
+    pub fn word(word: u8) -> Self {
+        Self(WORD.replace(word))
+    }
+}
+
+impl Drop for HelpAs {
+    fn drop(&mut self) {
+        WORD.set(self.0);
+    }
+}
+
 struct Shared {
     /// Loops that may have unclaimed tasks.
     open: Mutex<Vec<Arc<Loop>>>,
@@ -57,6 +75,8 @@ struct Shared {
     callers: AtomicUsize,
     /// Workers that work or look for work.
     active: AtomicUsize,
+    /// Called by a worker that helps under another word than before.
+    on_word: fn(u8),
 }
 
 /// A thread's place among those that are busy.
@@ -67,6 +87,8 @@ pub struct Seat<'a>(Option<&'a ThreadPool>);
 thread_local! {
     /// Whether this thread is counted among the busy ones.
     static SEATED: Cell<bool> = const { Cell::new(false) };
+    /// The word of the loops of this thread, and of a worker that of the loop that it helped with last.
+    static WORD: Cell<u8> = const { Cell::new(0) };
 }
 
 /// One call of [`ThreadPool::run`].
@@ -79,6 +101,8 @@ struct Loop {
     /// Workers at work on it, and how many may be.
     helpers: AtomicUsize,
     most_helpers: usize,
+    /// The word of its caller.
+    word: u8,
     finished: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
@@ -115,6 +139,7 @@ impl Loop {
             spans,
             helpers: AtomicUsize::new(0),
             most_helpers: threads.saturating_sub(1),
+            word: WORD.get(),
             finished: AtomicUsize::new(0),
             panic: Mutex::new(None),
         }
@@ -220,12 +245,13 @@ impl ThreadPool {
     /// `threads - 1` workers. Where the system refuses a thread, fewer share the same tasks.
     #[must_use]
     pub fn new(threads: usize) -> Self {
-        Self::with_start(threads, || ())
+        Self::with_hooks(threads, || (), |_| ())
     }
 
-    /// The same with workers that each call `on_start` first.
+    /// The same with workers that each call `on_start` first, and `on_word` whenever the loop that they help with next
+    /// has another word ([`HelpAs`]) than the one before, unless that word is 0.
     #[must_use]
-    pub fn with_start(threads: usize, on_start: fn()) -> Self {
+    pub fn with_hooks(threads: usize, on_start: fn(), on_word: fn(u8)) -> Self {
         let shared = Arc::new(Shared {
             open: Mutex::new(Vec::new()),
             opened: AtomicU64::new(0),
@@ -235,6 +261,7 @@ impl ThreadPool {
             capacity: AtomicUsize::new(1),
             callers: AtomicUsize::new(0),
             active: AtomicUsize::new(0),
+            on_word,
         });
         let crew = Arc::new(Crew { shared, workers: Mutex::new(Vec::new()), on_start });
         crew.grow(threads);
@@ -391,6 +418,9 @@ impl Shared {
         let mut next = Some(job);
         loop {
             if let Some(job) = next.take() {
+                if job.word != 0 && WORD.replace(job.word) != job.word {
+                    (self.on_word)(job.word);
+                }
                 let left = job.work(job.span_of(number), || self.step_aside());
                 job.helpers.fetch_sub(1, Ordering::Relaxed);
                 if left {
@@ -481,6 +511,22 @@ mod tests {
             done.fetch_add(1, Ordering::Relaxed);
         });
         assert_eq!(done.load(Ordering::Relaxed), 57);
+    }
+
+    #[test]
+    fn workers_hear_the_word_of_the_caller_that_they_help_when_it_is_another() {
+        static HEARD: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+        let pool = ThreadPool::with_hooks(2, || (), |word| lock(&HEARD).push(word));
+        // Each of two tasks waits for the other, so that the worker helps every time.
+        let together = std::sync::Barrier::new(2);
+        let run = || pool.run(2, |_| _ = together.wait());
+        run();
+        for word in [3, 3, 1] {
+            let _help = HelpAs::word(word);
+            run();
+        }
+        run();
+        assert_eq!(*lock(&HEARD), [3, 1]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use galatea_apple::qos::{Qos, Raised};
 use galatea_graph::{Datum, Graph, GraphError, OpError};
-use galatea_kernels::{Exec, Isa, ThreadPool};
+use galatea_kernels::{Exec, HelpAs, Isa, ThreadPool};
 use galatea_runtime::power::ThreadClass;
 use galatea_runtime::tune::Problem;
 use galatea_runtime::{
@@ -78,6 +78,28 @@ struct Running<'a> {
     exec: Exec<'a>,
     /// Memory for what some slots will hold.
     spare: Vec<(usize, OwnedTensor)>,
+}
+
+/// The class of threads that compute.
+fn qos(class: ThreadClass) -> Qos {
+    match class {
+        ThreadClass::Urgent => Qos::Initiated,
+        ThreadClass::Usual => Qos::Default,
+        ThreadClass::Thrifty => Qos::Utility,
+    }
+}
+
+/// The word that workers of pools hear of a class.
+fn word(class: ThreadClass) -> u8 {
+    1 + class as u8
+}
+
+/// Gives the calling worker the class that a word stands for.
+pub(super) fn take_class(heard: u8) {
+    if let Some(class) = ThreadClass::ALL.into_iter().find(|class| word(*class) == heard) {
+        // Where the door is closed the system's own choice stays.
+        let _ = qos(class).set();
+    }
 }
 
 impl CpuExecutable {
@@ -222,13 +244,15 @@ impl CpuExecutable {
         self.run_wanted(inputs, &vec![true; self.graph.outputs.len()], rows)
     }
 
-    /// The class of the calling thread while it computes: where power is saved, one that macOS runs at lower clocks.
-    fn class(&self) -> Raised {
-        match self.options.pace.class() {
-            ThreadClass::Urgent => Raised::to(Qos::Initiated),
-            ThreadClass::Usual => Raised::exactly(Qos::Default),
-            ThreadClass::Thrifty => Raised::exactly(Qos::Utility),
-        }
+    /// The class of the calling thread while it computes, and of the workers that help it: where power is saved, one
+    /// that macOS runs at lower clocks.
+    fn class(&self) -> (Raised, HelpAs) {
+        let class = self.options.pace.class();
+        let own = match class {
+            ThreadClass::Urgent => Raised::to(qos(class)),
+            _ => Raised::exactly(qos(class)),
+        };
+        (own, HelpAs::word(word(class)))
     }
 
     /// Computes the outputs that are wanted.

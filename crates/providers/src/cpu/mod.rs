@@ -105,7 +105,7 @@ pub(crate) fn pool(threads: usize) -> Arc<ThreadPool> {
     }
     let pool = Arc::new(match live.first() {
         Some(other) => other.sharing(threads),
-        None => ThreadPool::with_start(threads, Cores::prefer_fast),
+        None => ThreadPool::with_hooks(threads, Cores::prefer_fast, executable::take_class),
     });
     pools.push(Arc::downgrade(&pool));
     pool
