@@ -8,8 +8,8 @@ use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul};
 use galatea_graph::{Dim, Fact, Graph, Node, infer};
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Peaks, Precision, Refusal, RuntimeError,
-    SessionOptions, sized,
+    Claim, Claims, Executable, ExecutionProvider, OptimiseLevel, Peaks, Precision, Refusal,
+    RuntimeError, SessionOptions, sized,
 };
 
 use galatea_tensor::DataType;
@@ -299,7 +299,11 @@ fn compiled(
     options: &SessionOptions,
 ) -> Result<GpuExecutable, RuntimeError> {
     let facts = infer::facts(&graph, &HashMap::new())?;
-    let graph = fused(&graph, &facts)?;
+    let graph = match options.optimise >= OptimiseLevel::O2 {
+        true => fused(&graph, &facts)?,
+        // Nodes are to stay as they are.
+        false => graph,
+    };
     let halves = options.precision == Precision::Fp16 && device.capabilities().f16;
     check_room(device, &graph, halves)?;
     let bytes = weight_bytes(&graph, halves);
