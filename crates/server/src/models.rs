@@ -4,18 +4,23 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use galatea_llm::chunked::Manifest;
 use galatea_llm::embed::{EncoderEngine, TextEncoder};
 use galatea_llm::engine::Speculation;
 use galatea_llm::model::{CacheType, LanguageModel, LoadOptions};
 use galatea_llm::weights::Quantization;
 use galatea_llm::{Error, Kind};
-use galatea_runtime::{CompileMode, Routing, SessionOptions, WatchSource};
+use galatea_runtime::{CompileMode, Routing, SessionOptions};
 use galatea_serving::Core;
 use galatea_serving::backend::builtin;
 use galatea_serving::backend::graph::GraphBackend;
-use galatea_serving::backend::llm::{EngineArguments, LlmBackend, LoadModel, Residency};
+use galatea_serving::backend::llm::{
+    CheckpointForm, EngineArguments, LlmBackend, LoadModel, Residency, metal_arguments,
+    metal_options,
+};
 use galatea_serving::backend::python::PythonBackend;
 use galatea_serving::backend::{Backend, Checkpoint};
+use galatea_serving::config::MetalConfig;
 use galatea_serving::model_cache::ModelCache;
 use galatea_serving::repository::ModelId;
 
@@ -130,33 +135,56 @@ fn checkpoints(defaults: CheckpointDefaults, profiler: Option<Arc<Profiler>>) ->
     Arc::new(move |name, path, arguments| {
         let observer = profiler.as_ref().map(|profiler| profiler.of_model(name));
         let watch = profiler.as_ref().map(|profiler| profiler.watch(name)).unwrap_or_default();
-        let arguments = &defaults.complete(arguments);
         // What is wrong with the file is said by whoever reads it next.
-        if path.is_dir() && TextEncoder::recognises(path).unwrap_or(false) {
-            let engine = encoder(path, arguments, watch)?;
+        let encodes = path.is_dir() && TextEncoder::recognises(path).unwrap_or(false);
+        let form = match (encodes, Manifest::is_in(path)) {
+            (true, _) => CheckpointForm::Encoder,
+            (false, true) => CheckpointForm::Chunks,
+            (false, false) => CheckpointForm::Engine,
+        };
+        let arguments = &defaults.complete(&metal_arguments(name, arguments, form));
+        let mut options = load_options(arguments)?;
+        options.session.watch = watch;
+        take_metal(&mut options, name, &arguments.metal, form)
+            .map_err(|text| Error::new(Kind::Parameter, "metal_config", text))?;
+        if encodes {
+            let engine = encoder(path, arguments, &options)?;
             observer.into_iter().for_each(|observer| engine.observe(observer));
             return Ok(Checkpoint::Encoder(Arc::new(engine)));
         }
-        let mut options = load_options(arguments)?;
-        options.session.watch = watch;
         let model = LanguageModel::load(path, &options)?;
         observer.into_iter().for_each(|observer| model.engine().observe(observer));
         Ok(Checkpoint::Language(Arc::new(model)))
     })
 }
 
+/// Takes the fields of `metal_config` that are no arguments of the engine.
+///
+/// # Errors
+/// Names the field, what was found and what was expected.
+fn take_metal(
+    options: &mut LoadOptions,
+    name: &str,
+    metal: &MetalConfig,
+    form: CheckpointForm,
+) -> Result<(), String> {
+    metal_options(name, metal, options, form)?;
+    if metal.power().next().is_some() {
+        options.session.pace = power::of_checkpoint(name, metal)?;
+    }
+    Ok(())
+}
+
 /// Loads an encoder's checkpoint.
 fn encoder(
     path: &Path,
     arguments: &EngineArguments,
-    watch: WatchSource,
+    options: &LoadOptions,
 ) -> Result<EncoderEngine, Error> {
     if let Some(tokenizer) = &arguments.tokenizer {
         let text = format!("{tokenizer:?} found, but an encoder has its tokenizer beside it");
         return Err(Error::new(Kind::Parameter, "tokenizer", text));
     }
-    let mut options = load_options(arguments)?;
-    options.session.watch = watch;
     let (providers, session) = (&options.providers, &options.session);
     let mut model = TextEncoder::load_as(path, providers, session, options.quantization)?;
     if let Some(most) = arguments.max_model_len {
@@ -321,6 +349,29 @@ mod tests {
         assert!(error.starts_with("--quantization: \"int3\" found, expected one of"), "{error}");
         let error = defaults(&["--kv-cache-dtype=fp8"]).unwrap_err();
         assert!(error.starts_with("--kv-cache-dtype: \"fp8\" found, which"), "{error}");
+    }
+
+    #[test]
+    fn a_checkpoint_takes_metal_config() {
+        let checkpoint = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/models/chat/1");
+        let metal = |text: &str| {
+            let place = galatea_serving::config::metal::Place::Parameter;
+            EngineArguments {
+                metal: MetalConfig::parse(text, place).unwrap(),
+                ..EngineArguments::default()
+            }
+        };
+        let load = checkpoints(CheckpointDefaults::default(), None);
+        let loaded = |name: &str, text: &str| load(name, Path::new(checkpoint), &metal(text));
+        let all = r#"{"preset": "high_throughput", "kernel_fusion": false, "minimize_launches": true,
+            "persistent_kernels": true, "power_target_watts": 5, "efficiency_core_offload": true}"#;
+        let Checkpoint::Language(_) = loaded("checkpoint-with-metal", all).unwrap() else {
+            panic!("a decoder");
+        };
+        assert!(loaded("checkpoint-with-int8", r#"{"preset": "power_efficient"}"#).is_ok());
+        let unprotected = r#"{"enable_thermal_protection": false}"#;
+        let error = loaded("unprotected-checkpoint", unprotected).unwrap_err().to_string();
+        assert!(error.contains("enable_thermal_protection false found, but"), "{error}");
     }
 
     #[test]

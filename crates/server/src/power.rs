@@ -65,7 +65,7 @@ pub(crate) struct PowerState {
     pub(crate) target_watts: Option<f64>,
 }
 
-pub(crate) use models::{ModelReport, of_model, reports};
+pub(crate) use models::{ModelReport, of_checkpoint, of_model, reports};
 
 static LAST: Mutex<Option<PowerState>> = Mutex::new(None);
 

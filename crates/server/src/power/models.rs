@@ -93,6 +93,19 @@ pub(crate) fn of_model(name: &str, metal: &MetalConfig) -> Result<ModelPower, St
     Ok(ModelPower { pace: PaceSource { own, all: Some(Arc::clone(&ALL)) }, aside })
 }
 
+/// As [`of_model`], of a checkpoint: its engine has one thread, which waits for kernels and hands over the next ones.
+///
+/// # Errors
+/// As there.
+pub(crate) fn of_checkpoint(name: &str, metal: &MetalConfig) -> Result<PaceSource, String> {
+    const OFFLOAD: &str = "efficiency_core_offload";
+    if let Some(wish) = metal.find(OFFLOAD).filter(|wish| wish.text == "true") {
+        let why = "but what an engine does between two steps everybody waits for";
+        tracing::warn!(model = %name, "metal_config: {}", wish.refused(why));
+    }
+    Ok(of_model(name, &metal.without(OFFLOAD))?.pace)
+}
+
 /// The pace of a model with these settings.
 fn pace_of(name: &str, settings: PowerSettings) -> Arc<Pace> {
     let mut models = models();

@@ -145,6 +145,12 @@ pub trait Backend: Send + Sync + Debug {
         false
     }
 
+    /// Whether the core puts requests of its models together, as `batch_size` of a [`MetalConfig`] then says; others
+    /// take that field themselves.
+    fn has_batches(&self) -> bool {
+        true
+    }
+
     /// Loads a version.
     ///
     /// # Errors

@@ -102,7 +102,7 @@ impl Core {
             config::validate_tensors(&config)?;
         }
         let files = self.files(polled, version, backend.as_ref())?;
-        let metal = &files.metal;
+        let metal = &core_fields(backend.as_ref(), &files);
         let default_max_batch_size = metal.completed_batch(max_batch_size(&files.settings)?);
         let model = backend.load(&files)?;
         if let Some(completed) = model.completed_config() {
@@ -290,4 +290,12 @@ fn placements(config: &Arc<ModelConfig>, gpus: u32) -> Vec<(Placement, Option<Mo
         }
     }
     placements
+}
+
+/// What `metal_config` says to the core: a backend whose requests it does not put together takes `batch_size` itself.
+fn core_fields(backend: &dyn Backend, files: &ModelFiles) -> MetalConfig {
+    match backend.has_batches() {
+        true => MetalConfig::clone(&files.metal),
+        false => files.metal.without("batch_size"),
+    }
 }

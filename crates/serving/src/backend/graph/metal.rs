@@ -30,21 +30,21 @@ pub(super) struct Stated {
 
 /// Fields that act and those that do not, for the log.
 #[derive(Default)]
-struct Account {
+pub(in crate::backend) struct Account {
     act: Vec<String>,
     idle: Vec<String>,
 }
 
 impl Account {
-    fn act(&mut self, setting: &Setting, how: &str) {
+    pub(in crate::backend) fn act(&mut self, setting: &Setting, how: &str) {
         self.act.push(format!("{} {} ({how})", setting.field, setting.text));
     }
 
-    fn idle(&mut self, setting: &Setting, why: &str) {
+    pub(in crate::backend) fn idle(&mut self, setting: &Setting, why: &str) {
         self.idle.push(setting.refused(why));
     }
 
-    fn log(&self, model: &str) {
+    pub(in crate::backend) fn log(&self, model: &str) {
         if !self.act.is_empty() {
             tracing::info!(%model, "metal_config: {}", self.act.join("; "));
         }
@@ -65,14 +65,56 @@ pub(super) fn session(
     stated: Stated,
 ) -> Result<(), Error> {
     let metal = &*files.metal;
-    let has = |name: &str| providers.iter().any(|provider| provider.name() == name);
     let mut account = Account::default();
     if let Some(setting) = metal.find("precision") {
-        precision(options, setting, stated, has(CORE_ML), &mut account);
+        let engine = providers.iter().any(|provider| provider.name() == CORE_ML);
+        precision(options, setting, stated, engine, &mut account);
     }
-    if let Some((setting, fuses)) = metal.switch("kernel_fusion") {
-        fusion(options, (setting, fuses), stated, &mut account);
+    match metal.switch("kernel_fusion") {
+        Some((setting, _)) if stated.level => {
+            account.idle(setting, "but the model's own optimization level holds");
+        }
+        Some(setting) => fusion(options, setting, &mut account),
+        None => {}
     }
+    if let Some(setting) = metal.find(LATENCY_GOAL) {
+        match files.parameter(LATENCY_GOAL) {
+            None => account.act(setting, "of requests that have none of their own"),
+            Some(_) => {
+                account.idle(setting, "but the model's own parameter 'latency_goal_ms' holds")
+            }
+        }
+    }
+    let taken = other_fields(options, metal, providers, &mut account);
+    taken.map_err(Error::invalid_arg)?;
+    account.log(&files.name);
+    Ok(())
+}
+
+/// Takes what is asked of the session of an engine, which has arguments of its own for what is missing here.
+///
+/// # Errors
+/// Names the field, what was found and what was expected.
+pub(in crate::backend) fn engine_fields(
+    options: &mut SessionOptions,
+    metal: &MetalConfig,
+    providers: &[Arc<dyn ExecutionProvider>],
+    account: &mut Account,
+) -> Result<(), String> {
+    if let Some(setting) = metal.switch("kernel_fusion") {
+        fusion(options, setting, account);
+    }
+    other_fields(options, metal, providers, account)
+}
+
+/// Fields that every session takes.
+fn other_fields(
+    options: &mut SessionOptions,
+    metal: &MetalConfig,
+    providers: &[Arc<dyn ExecutionProvider>],
+    account: &mut Account,
+) -> Result<(), String> {
+    let has_gpu = providers.iter().any(|provider| provider.name() == GPU);
     if let Some((setting, tunes)) = metal.switch("enable_auto_tuning") {
         if !tunes {
             options.choices = ChoiceSource::default();
@@ -105,29 +147,19 @@ pub(super) fn session(
             },
         );
     }
-    if let Some(setting) = metal.find(LATENCY_GOAL) {
-        match files.parameter(LATENCY_GOAL) {
-            None => account.act(setting, "of requests that have none of their own"),
-            Some(_) => {
-                account.idle(setting, "but the model's own parameter 'latency_goal_ms' holds")
-            }
-        }
-    }
     if let Some(setting) = metal.find("prefetch_policy") {
-        let wrong = |why: String| Error::invalid_arg(setting.refused(&why));
-        options.prefetch = setting.text.parse().map_err(wrong)?;
-        match has(GPU) {
+        options.prefetch = setting.text.parse().map_err(|why: String| setting.refused(&why))?;
+        match has_gpu {
             true => account.act(setting, "of weights that take turns on the GPU"),
             false => account.idle(setting, "expected a GPU: the model runs on none here"),
         }
     }
     for setting in metal.pools() {
-        match has(GPU) {
+        match has_gpu {
             true => account.act(setting, "of the GPU's memory"),
             false => account.idle(setting, "expected a GPU: the model runs on none here"),
         }
     }
-    account.log(&files.name);
     Ok(())
 }
 
@@ -160,20 +192,28 @@ fn precision(
 }
 
 /// Whether nodes are put together.
-fn fusion(
-    options: &mut SessionOptions,
-    (setting, fuses): (&Setting, bool),
-    stated: Stated,
-    account: &mut Account,
-) {
-    if stated.level {
-        account.idle(setting, "but the model's own optimization level holds");
-        return;
-    }
+fn fusion(options: &mut SessionOptions, (setting, fuses): (&Setting, bool), account: &mut Account) {
     if !fuses {
         options.optimise = options.optimise.min(OptimiseLevel::O1);
     }
     account.act(setting, &format!("the graph is rewritten up to {}", options.optimise));
+}
+
+/// Gives GPUs the fields on how they keep memory.
+///
+/// # Errors
+/// Names the field, what was found and what was expected.
+pub(in crate::backend) fn pools(
+    providers: &mut Providers,
+    metal: &MetalConfig,
+) -> Result<(), String> {
+    let settings = metal.pool_settings()?;
+    for provider in providers.iter_mut().filter(|one| one.name() == GPU && !settings.is_empty()) {
+        if let Some(own) = provider.configured(&settings)? {
+            *provider = own;
+        }
+    }
+    Ok(())
 }
 
 /// The providers with the fields that are theirs: how a GPU keeps memory, and what the Neural Engine computes in.

@@ -2,7 +2,7 @@
 //! the server hands over.
 
 mod location;
-mod metal;
+pub(super) mod metal;
 mod options;
 
 use std::collections::BTreeMap;

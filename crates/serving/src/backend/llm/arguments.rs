@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::backend::ModelFiles;
+use crate::config::MetalConfig;
 use crate::error::Error;
 
 /// Most bytes of a `model.json`.
@@ -70,6 +71,8 @@ pub struct EngineArguments {
     pub num_speculative_tokens: Option<usize>,
     /// The most last tokens that are looked up.
     pub ngram_prompt_lookup_max: Option<usize>,
+    /// What is asked of the units of the machine.
+    pub metal: MetalConfig,
 }
 
 /// The argument of newer versions that has what is about guesses, under names of its own there.

@@ -8,6 +8,7 @@ mod arguments;
 mod checkpoint;
 mod encoder;
 mod language;
+mod metal;
 mod reply;
 mod request;
 mod residency;
@@ -21,6 +22,7 @@ use super::{Backend, Checkpoint, Model, ModelFiles, ModelInstance, ModelIo, Payl
 use crate::error::{Code, Error};
 pub use arguments::EngineArguments;
 pub use checkpoint::{is_checkpoint, model_name, one as one_checkpoint};
+pub use metal::{CheckpointForm, metal_arguments, metal_options};
 pub use residency::{CheckpointTraits, InUse, Residency, Resident};
 
 /// Loads the checkpoint of a folder or file for the model of that name: a language model or an encoder.
@@ -82,6 +84,14 @@ impl Backend for LlmBackend {
         }
     }
 
+    fn takes_metal_config(&self) -> bool {
+        true
+    }
+
+    fn has_batches(&self) -> bool {
+        false
+    }
+
     fn recognises(&self, model_dir: &Path, version_dir: Option<&Path>) -> bool {
         let here = version_dir.is_some_and(is_checkpoint) || is_checkpoint(model_dir);
         self.found == Found::Here && here
@@ -103,6 +113,7 @@ impl Backend for LlmBackend {
             }
         };
         arguments.take_parameters(files)?;
+        arguments.metal.clone_from(&*files.metal);
         let bytes = checkpoint::file_bytes(&path);
         let load = Arc::clone(&self.load);
         let model = files.name.clone();

@@ -279,6 +279,13 @@ impl MetalConfig {
         self.find(field).map(|setting| (setting, setting.text == "true"))
     }
 
+    /// The same without a field.
+    #[must_use]
+    pub fn without(&self, field: &str) -> Self {
+        let rest = self.settings.iter().filter(|setting| setting.field != field);
+        Self { settings: rest.cloned().collect() }
+    }
+
     /// All that is said.
     #[must_use]
     pub fn settings(&self) -> &[Setting] {
