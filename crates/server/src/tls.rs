@@ -4,11 +4,12 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
 use tokio_rustls::TlsAcceptor;
 
 use crate::flags::Flags;
@@ -107,6 +108,108 @@ fn verifier(
     WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider)
         .build()
         .map_err(|error| root.unusable(&error))
+}
+
+/// TLS of a server with these files, for tests.
+#[cfg(test)]
+pub(crate) fn of_files(certificate: &str, key: &str) -> Result<Arc<ServerConfig>, String> {
+    let file = |flag, path: &str| File { flag, path: path.to_owned() };
+    let provider = Arc::new(rustls_graviola::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let certificates = file("certificate", certificate).certificates()?;
+    let config = builder
+        .with_no_client_auth()
+        .with_single_cert(certificates, file("key", key).private_key()?);
+    config.map(Arc::new).map_err(|error| error.to_string())
+}
+
+/// Whom a client of this program believes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Trust<'a> {
+    /// Servers whose certificates one of a file has signed, or is.
+    File(&'a str),
+    /// Those that the system's file is for, where it has one.
+    System,
+    /// Everybody: nothing is known of who answers.
+    Anybody,
+}
+
+/// Where systems keep certificates that everybody believes: macOS and BSD, Debian, Fedora.
+const SYSTEM: [&str; 3] =
+    ["/etc/ssl/cert.pem", "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+
+/// What a client of this program speaks TLS with.
+///
+/// # Errors
+/// A file that cannot be used, by the flag `--ca-file`, and a system without one.
+pub(crate) fn client(trust: Trust<'_>) -> Result<Arc<ClientConfig>, String> {
+    check_processor()?;
+    let provider = Arc::new(rustls_graviola::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS cannot be set up: {error}"))?;
+    let file = |path: &str| File { path: path.to_owned(), flag: "ca-file" };
+    let roots = match trust {
+        Trust::Anybody => {
+            let anybody = Arc::new(Anybody(provider));
+            let builder = builder.dangerous().with_custom_certificate_verifier(anybody);
+            return Ok(Arc::new(builder.with_no_client_auth()));
+        }
+        Trust::File(path) => file(path),
+        Trust::System => {
+            let found = SYSTEM.into_iter().find(|path| Path::new(path).is_file());
+            file(found.ok_or("this system has no file of certificates: --ca-file is missing")?)
+        }
+    };
+    let mut store = RootCertStore::empty();
+    let (added, _) = store.add_parsable_certificates(roots.certificates()?);
+    if added == 0 {
+        return Err(roots.unusable(&"none of its certificates can sign"));
+    }
+    Ok(Arc::new(builder.with_root_certificates(store).with_no_client_auth()))
+}
+
+/// Believes every certificate, but not that it is somebody else's.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _certificate: &CertificateDer<'_>,
+        _others: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
 }
 
 /// A file named by a flag.

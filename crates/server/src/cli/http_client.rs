@@ -2,16 +2,64 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 /// The most bytes of a body.
 const MOST_BYTES: usize = 256 << 20;
 
+/// Where a server listens, and what it wants of whoever asks.
+#[derive(Debug, Clone)]
+pub(super) struct Door {
+    /// Its address.
+    pub(super) address: SocketAddr,
+    /// TLS, where it is spoken there, and whose certificate is expected.
+    pub(super) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    /// Names and values of more headers.
+    pub(super) headers: Vec<(String, String)>,
+}
+
+/// What bytes go through.
+#[derive(Debug)]
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.write(buffer),
+            Self::Tls(stream) => stream.write(buffer),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.flush(),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
 /// A connection that stays open.
 #[derive(Debug)]
 pub(super) struct Client {
-    stream: BufReader<TcpStream>,
-    host: String,
+    stream: BufReader<Stream>,
+    /// Lines of every head: the host and what the door wants besides.
+    lines: String,
 }
 
 /// An answer.
@@ -33,19 +81,32 @@ impl Client {
     pub(super) fn connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream: BufReader::new(stream), host: address.to_string() })
+        let lines = format!("Host: {address}\r\n");
+        Ok(Self { stream: BufReader::new(Stream::Plain(stream)), lines })
     }
 
-    /// As [`connect`](Self::connect), of a server that may be far or gone: nothing takes longer than a time.
+    /// Connects to a server that may be far or gone: nothing takes longer than a time.
     ///
     /// # Errors
-    /// As there.
-    pub(super) fn connect_within(address: SocketAddr, time: Duration) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, time)?;
+    /// When nobody listens there. What is wrong with TLS is said by the first request.
+    pub(super) fn connect_within(door: &Door, time: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&door.address, time)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(time))?;
         stream.set_write_timeout(Some(time))?;
-        Ok(Self { stream: BufReader::new(stream), host: address.to_string() })
+        let mut lines = format!("Host: {}\r\n", door.address);
+        for (name, value) in &door.headers {
+            lines.push_str(&format!("{name}: {value}\r\n"));
+        }
+        let stream = match &door.tls {
+            None => Stream::Plain(stream),
+            Some((config, name)) => {
+                let client = ClientConnection::new(Arc::clone(config), name.clone());
+                let client = client.map_err(io::Error::other)?;
+                Stream::Tls(Box::new(StreamOwned::new(client, stream)))
+            }
+        };
+        Ok(Self { stream: BufReader::new(stream), lines })
     }
 
     /// Gets what lies at a path.
@@ -53,8 +114,9 @@ impl Client {
     /// # Errors
     /// As [`post`](Self::post).
     pub(super) fn get(&mut self, path: &str) -> io::Result<Answer> {
-        let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.host);
+        let head = format!("GET {path} HTTP/1.1\r\n{}\r\n", self.lines);
         self.stream.get_mut().write_all(head.as_bytes())?;
+        self.stream.get_mut().flush()?;
         self.read()
     }
 
@@ -68,11 +130,8 @@ impl Client {
         json_bytes: Option<usize>,
         body: &[u8],
     ) -> io::Result<Answer> {
-        let mut head = format!(
-            "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n",
-            self.host,
-            body.len()
-        );
+        let mut head =
+            format!("POST {path} HTTP/1.1\r\n{}Content-Length: {}\r\n", self.lines, body.len());
         if let Some(length) = json_bytes {
             head.push_str(&format!("Inference-Header-Content-Length: {length}\r\n"));
         }
@@ -80,6 +139,7 @@ impl Client {
         let stream = self.stream.get_mut();
         stream.write_all(head.as_bytes())?;
         stream.write_all(body)?;
+        stream.flush()?;
         self.read()
     }
 

@@ -9,22 +9,43 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use rustls::pki_types::ServerName;
 use serde_json::Value;
 
 use super::arguments::{Arguments, Choice, help};
-use super::http_client::Client;
+use super::http_client::{Client, Door};
 use super::say;
+use crate::tls::{self, Trust};
 use page::Page;
 use screen::{Key, Screen};
 use snapshot::{Indexed, Look, Snapshot};
 use view::Order;
 
 const CHOICES: &[Choice] = &[
-    Choice { name: "url", value: "HOST:PORT", sentence: "the server's HTTP door [127.0.0.1:8000]" },
+    Choice {
+        name: "url",
+        value: "HOST:PORT",
+        sentence: "the server's HTTP door, with https:// before it where that has TLS [127.0.0.1:8000]",
+    },
     Choice {
         name: "metrics-url",
         value: "HOST:PORT",
-        sentence: "its metrics door [port 8002 of the same host]",
+        sentence: "its metrics door, likewise [port 8002 of the same host]",
+    },
+    Choice {
+        name: "ca-file",
+        value: "FILE",
+        sentence: "certificates (PEM) that are believed to sign those of https:// [the system's]",
+    },
+    Choice {
+        name: "insecure",
+        value: "",
+        sentence: "believe every certificate: whoever answers may be somebody else",
+    },
+    Choice {
+        name: "header",
+        value: "NAME:VALUE",
+        sentence: "header of each request, such as for restricted endpoints; repeatable",
     },
     Choice { name: "interval", value: "S", sentence: "seconds between two looks [1]" },
     Choice { name: "sort", value: "requests|latency|name", sentence: "how models are sorted" },
@@ -132,23 +153,37 @@ fn watch(server: &Server, interval: Duration, mut order: Order) -> Result<ExitCo
 #[derive(Debug)]
 struct Server {
     name: String,
-    http: SocketAddr,
-    metrics: SocketAddr,
+    http: Door,
+    metrics: Door,
     metrics_name: String,
 }
+
+/// Host and port, and whether TLS is spoken there.
+type Named = (String, u16, bool);
 
 impl Server {
     fn of(arguments: &Arguments) -> Result<Self, String> {
         let given = arguments.last("url").unwrap_or("127.0.0.1");
-        let (host, port) = place("url", given, PORTS.0)?;
-        let name = format!("{host}:{port}");
+        let http = place("url", given, PORTS.0)?;
+        let name = format!("{}:{}", http.0, http.1);
         let metrics = match arguments.last("metrics-url") {
             Some(given) => place("metrics-url", given, PORTS.1)?,
-            None => (host.clone(), PORTS.1),
+            None => (http.0.clone(), PORTS.1, false),
         };
         let metrics_name = format!("{}:{}", metrics.0, metrics.1);
-        let (http, metrics) = (resolve(&host, port)?, resolve(&metrics.0, metrics.1)?);
-        Ok(Self { name, http, metrics, metrics_name })
+        let trust = match (arguments.last("ca-file"), arguments.has("insecure")) {
+            (Some(_), true) => return Err("--ca-file and --insecure exclude each other".to_owned()),
+            (Some(file), false) => Trust::File(file),
+            (None, true) => Trust::Anybody,
+            (None, false) => Trust::System,
+        };
+        let headers = arguments
+            .all("header")
+            .iter()
+            .map(|text| header(text))
+            .collect::<Result<Vec<_>, _>>()?;
+        let door = |named: &Named| door(named, trust, &headers);
+        Ok(Self { name, http: door(&http)?, metrics: door(&metrics)?, metrics_name })
     }
 
     /// Looks at the metrics, and at the models where the other door tells.
@@ -157,7 +192,7 @@ impl Server {
     /// When there are no metrics to be had.
     fn look(&self) -> Result<Look, String> {
         let failed = |why: &str| format!("no metrics from {}: {why}", self.metrics_name);
-        let mut client = Client::connect_within(self.metrics, PATIENCE)
+        let mut client = Client::connect_within(&self.metrics, PATIENCE)
             .map_err(|error| failed(&error.to_string()))?;
         let answer = client.get("/metrics").map_err(|error| failed(&error.to_string()))?;
         if answer.status != 200 {
@@ -166,7 +201,7 @@ impl Server {
         let page = Page::parse(&String::from_utf8_lossy(&answer.body));
         let mut look = Look { page, ..Look::default() };
         // The door may be shut, or want a header: metrics tell enough.
-        if let Ok(mut client) = Client::connect_within(self.http, PATIENCE) {
+        if let Ok(mut client) = Client::connect_within(&self.http, PATIENCE) {
             look.server = client.get("/v2").ok().and_then(|answer| named(&answer.body));
             let index = client.post("/v2/repository/index", None, b"");
             look.index = index.map(|answer| indexed(&answer.body)).unwrap_or_default();
@@ -175,13 +210,43 @@ impl Server {
     }
 }
 
+/// Name and value of a header.
+fn header(given: &str) -> Result<(String, String), String> {
+    let fits = |name: &str, value: &str| {
+        let name_fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        !name.is_empty() && name.bytes().all(name_fits) && !value.contains(char::is_control)
+    };
+    let found = given.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
+    let found = found.filter(|(name, value)| fits(name, value));
+    let wrong = || format!("--header expects NAME:VALUE, got '{given}'");
+    found.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(wrong)
+}
+
+/// The door at a place.
+fn door(
+    (host, port, secure): &Named,
+    trust: Trust<'_>,
+    headers: &[(String, String)],
+) -> Result<Door, String> {
+    let tls = match secure {
+        false => None,
+        true => {
+            let name = ServerName::try_from(host.clone());
+            let name = name.map_err(|_| format!("'{host}' is no name that certificates have"))?;
+            Some((tls::client(trust)?, name))
+        }
+    };
+    Ok(Door { address: resolve(host, *port)?, tls, headers: headers.to_vec() })
+}
+
 /// Host and port of `HOST`, `HOST:PORT`, `[HOST]:PORT` or a URL of these.
-fn place(flag: &str, given: &str, usual: u16) -> Result<(String, u16), String> {
+fn place(flag: &str, given: &str, usual: u16) -> Result<Named, String> {
     let wrong = || format!("--{flag} expects HOST:PORT, got '{given}'");
-    if given.starts_with("https://") {
-        return Err(format!("--{flag}: '{given}' has TLS, which this command does not speak"));
-    }
-    let bare = given.strip_prefix("http://").unwrap_or(given).trim_end_matches('/');
+    let (bare, secure) = match given.strip_prefix("https://") {
+        Some(bare) => (bare, true),
+        None => (given.strip_prefix("http://").unwrap_or(given), false),
+    };
+    let bare = bare.trim_end_matches('/');
     let (host, port) = match bare.rsplit_once(':') {
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
             (host, port.parse().map_err(|_| wrong())?)
@@ -192,7 +257,7 @@ fn place(flag: &str, given: &str, usual: u16) -> Result<(String, u16), String> {
     if host.is_empty() || host.contains('/') {
         return Err(wrong());
     }
-    Ok((host.to_owned(), port))
+    Ok((host.to_owned(), port, secure))
 }
 
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, String> {
@@ -222,24 +287,83 @@ fn indexed(body: &[u8]) -> Vec<Indexed> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
     fn places_have_usual_ports() {
         for (given, expected) in [
-            ("h", ("h", 8000)),
-            ("h:9", ("h", 9)),
-            ("http://h:9/", ("h", 9)),
-            ("[::1]:9", ("::1", 9)),
-            ("[::1]", ("::1", 8000)),
+            ("h", ("h", 8000, false)),
+            ("h:9", ("h", 9, false)),
+            ("http://h:9/", ("h", 9, false)),
+            ("https://h:9/", ("h", 9, true)),
+            ("[::1]:9", ("::1", 9, false)),
+            ("https://[::1]", ("::1", 8000, true)),
         ] {
-            let (host, port) = place("url", given, 8000).unwrap();
-            assert_eq!((host.as_str(), port), expected, "{given}");
+            let (host, port, secure) = place("url", given, 8000).unwrap();
+            assert_eq!((host.as_str(), port, secure), expected, "{given}");
         }
         for given in ["", "h:x", "h:99999", "http://h/path", ":9"] {
             assert!(place("url", given, 8000).unwrap_err().contains("HOST:PORT"), "{given}");
         }
-        assert!(place("url", "https://h", 8000).unwrap_err().contains("TLS"));
+    }
+
+    #[test]
+    fn headers_have_a_name_and_a_value_of_one_line() {
+        let found = header("x-key: a:b").unwrap();
+        assert_eq!((found.0.as_str(), found.1.as_str()), ("x-key", "a:b"));
+        for wrong in ["", "x", ":v", "a b:c", "a:b\r\nc: d"] {
+            assert!(header(wrong).unwrap_err().contains("NAME:VALUE"), "{wrong:?}");
+        }
+    }
+
+    /// A door with TLS that answers one request with what it was asked.
+    fn echo(config: Arc<rustls::ServerConfig>) -> (SocketAddr, std::thread::JoinHandle<String>) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let serve = move || {
+            let (stream, _) = listener.accept().unwrap();
+            let connection = rustls::ServerConnection::new(config).unwrap();
+            let mut stream = rustls::StreamOwned::new(connection, stream);
+            let (mut asked, mut byte) = (Vec::new(), [0]);
+            while !asked.ends_with(b"\r\n\r\n") {
+                match stream.read(&mut byte) {
+                    Ok(1) => asked.push(byte[0]),
+                    // A client that believes nothing goes.
+                    _ => return String::new(),
+                }
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").unwrap();
+            stream.flush().unwrap();
+            String::from_utf8(asked).unwrap()
+        };
+        (address, std::thread::spawn(serve))
+    }
+
+    #[test]
+    fn tls_is_spoken_with_whom_a_file_is_for_and_headers_are_sent() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/tls");
+        let file = |name: &str| format!("{folder}/{name}");
+        let config = tls::of_files(&file("localhost.pem"), &file("localhost.key")).unwrap();
+        let headers = [("x-key".to_owned(), "secret".to_owned())];
+        let ca = file("localhost.pem");
+        for (trust, believed) in
+            [(Trust::File(&ca), true), (Trust::Anybody, true), (Trust::System, false)]
+        {
+            let (address, asked) = echo(Arc::clone(&config));
+            let named = ("localhost".to_owned(), address.port(), true);
+            // A system may have no file of certificates.
+            let Ok(door) = door(&named, trust, &headers) else { continue };
+            let door = Door { address, ..door };
+            let mut client = Client::connect_within(&door, PATIENCE).unwrap();
+            let answer = client.get("/metrics");
+            assert_eq!(answer.as_ref().is_ok_and(|answer| answer.body == b"hi"), believed);
+            drop(client);
+            let asked = asked.join().unwrap();
+            assert_eq!(asked.contains("x-key: secret\r\n"), believed, "{asked}");
+        }
     }
 
     #[test]
