@@ -7,7 +7,7 @@ use galatea_llm::chunked::Manifest;
 use galatea_runtime::{Explanation, RuntimeError, Session, WayReport};
 
 use super::arguments::{Arguments, Choice, help};
-use super::{bench, chunk_facts, generate, model, say};
+use super::{bench, chunk_facts, explain_settings, generate, model, say};
 use crate::table::table;
 
 const CHOICES: &[Choice] = &[
@@ -42,6 +42,11 @@ const CHOICES: &[Choice] = &[
     },
     Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },
     model::GPU_MEMORY_CHOICE,
+    Choice {
+        name: "metal-config",
+        value: "FILE_OR_JSON",
+        sentence: "what the server is given for all models",
+    },
     Choice { name: "help", value: "", sentence: "print this" },
 ];
 
@@ -65,10 +70,12 @@ pub(super) fn explain(arguments: &[String]) -> Result<ExitCode, String> {
         true => Some(measure(&session, &arguments)?),
         false => None,
     };
+    let settings = explain_settings::text(given, arguments.last("metal-config").unwrap_or(""))?;
     let mut explained = session.explain();
     if !arguments.has("brief") {
         say(explained.to_string().trim_end());
         measured.iter().for_each(|measured| say(&measured.text(&explained)));
+        settings.iter().for_each(|settings| say(settings));
         return Ok(ExitCode::SUCCESS);
     }
     for index in 0..explained.partitions.len() {
@@ -76,6 +83,7 @@ pub(super) fn explain(arguments: &[String]) -> Result<ExitCode, String> {
     }
     explained.notes.drain(..).for_each(|note| say(&format!("note: {note}")));
     measured.iter().for_each(|measured| say(&measured.text(&explained)));
+    settings.iter().for_each(|settings| say(settings));
     Ok(ExitCode::SUCCESS)
 }
 

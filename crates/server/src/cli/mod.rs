@@ -10,6 +10,7 @@ mod chunk_facts;
 mod convert;
 mod core_ml_worker;
 mod explain;
+mod explain_settings;
 mod generate;
 mod http_client;
 mod hwbench;
