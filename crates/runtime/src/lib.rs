@@ -48,5 +48,5 @@ pub use roofline::{Bound, Peaks, Unit};
 pub use session::{Prepared, RunTerms, Session, Tended, WayReport};
 pub use subgraph::needed_nodes;
 pub use usual::{sized, usual_facts};
-pub use watch::{PartRun, RunObserver, RunWatch, WatchSource, watched_model};
+pub use watch::{PartRun, RunObserver, RunWatch, Unwatched, WatchSource, watched_model};
 pub use work::{Known, NodeWork, Work, product_operations};

@@ -1,6 +1,6 @@
 //! Who is told of what sessions run, while somebody wants to know.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,6 +91,26 @@ impl Eq for WatchSource {}
 thread_local! {
     /// The model whose partition is watched on this thread.
     static WATCHED: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
+    /// Whether what this thread runs is nobody's request.
+    static UNWATCHED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs of the calling thread are told nobody while this is there: they are measurements and nobody's requests.
+#[derive(Debug)]
+#[must_use = "runs are told again when this is dropped"]
+pub struct Unwatched(bool);
+
+impl Unwatched {
+    /// From now on.
+    pub fn begin() -> Self {
+        Self(UNWATCHED.replace(true))
+    }
+}
+
+impl Drop for Unwatched {
+    fn drop(&mut self) {
+        UNWATCHED.set(self.0);
+    }
 }
 
 /// The model whose partition this thread runs, where that is watched: a device that tells of its own runs on the
@@ -113,7 +133,7 @@ impl WatchSource {
     /// A partition begins; nothing where nobody wants to know.
     pub(crate) fn begin(&self, provider: &'static str) -> Option<Watched<'_>> {
         let observer = self.watch.as_ref()?.observer()?;
-        if !observer.wants(&self.model) {
+        if UNWATCHED.get() || !observer.wants(&self.model) {
             return None;
         }
         let before = WATCHED.replace(Some(Arc::clone(&self.model)));
@@ -169,6 +189,10 @@ mod tests {
         watched.end(vec![ProfileRow::default()]);
         drop(watched);
         assert_eq!(watched_model(), None);
+        let unwatched = Unwatched::begin();
+        assert!(mine.begin("cpu").is_none(), "a measurement");
+        drop(unwatched);
+        assert!(mine.begin("cpu").is_some());
         watch.stop();
         assert!(mine.begin("cpu").is_none());
         let found = kept.0.lock().unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use galatea_providers::{coreml, cpu};
 use galatea_runtime::power::Draw;
 use galatea_runtime::route::{Goal, UnitReport, Units};
-use galatea_runtime::{Routing, TurnSource};
+use galatea_runtime::{Routing, TurnSource, Unwatched};
 use galatea_serving::Core;
 
 /// The units of this process.
@@ -108,6 +108,8 @@ impl Tender {
 fn tend(core: &Weak<Core>) -> Option<bool> {
     let core = core.upgrade()?;
     let busy = UNITS.all().iter().any(|unit| unit.is_busy());
+    // A profile tells of what users asked for.
+    let _unwatched = Unwatched::begin();
     Some(!busy && core.tend(SLICE))
 }
 

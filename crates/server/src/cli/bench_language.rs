@@ -36,7 +36,7 @@ struct Times {
     /// From the first token until the last.
     rest: Duration,
     /// Tokens of the answer.
-    tokens: usize,
+    tokens: Vec<u32>,
 }
 
 /// Measures a checkpoint.
@@ -79,7 +79,15 @@ pub(super) struct Measured {
     pub(super) prefill: Vec<f64>,
     /// The same of answers.
     pub(super) decode: Vec<f64>,
+    /// The likeliest answers to some prompts, where steps were taken apart: who measures as much of another model with
+    /// as many tokens in its vocabulary has those to the same prompts.
+    pub(super) answers: Vec<Vec<u32>>,
+    /// Tokens of the vocabulary.
+    pub(super) vocabulary: usize,
 }
+
+/// Prompts whose answers are kept.
+const KEPT: usize = 4;
 
 /// Measures how fast a checkpoint reads and writes, and takes its steps apart where that is asked for.
 ///
@@ -118,7 +126,7 @@ pub(super) fn measure(path: &Path, arguments: &Arguments, apart: bool) -> Result
         figures.push(Figures {
             prefill: prompt as f64 / read.first.as_secs_f64(),
             ttft: read.first.as_secs_f64() * 1e3,
-            decode: (written.tokens - 1) as f64 / written.rest.as_secs_f64().max(1e-9),
+            decode: (written.tokens.len() - 1) as f64 / written.rest.as_secs_f64().max(1e-9),
             together,
             bandwidth: read_bandwidth(threads),
         });
@@ -128,6 +136,8 @@ pub(super) fn measure(path: &Path, arguments: &Arguments, apart: bool) -> Result
     let (text, line) = (report.text(path), report.json(path));
     let speeds = |of: fn(&Figures) -> f64| report.figures.iter().map(of).collect();
     let (prefill, decode) = (speeds(|of| of.prefill), speeds(|of| of.decode));
+    let answers = if apart { bench.answers()? } else { Vec::new() };
+    let vocabulary = model.tokenizer().vocabulary_size();
     drop(report);
     drop(model);
     let (tables, steps) = match apart {
@@ -137,7 +147,7 @@ pub(super) fn measure(path: &Path, arguments: &Arguments, apart: bool) -> Result
         }
         false => Default::default(),
     };
-    Ok(Measured { text, line, tables, steps, prefill, decode })
+    Ok(Measured { text, line, tables, steps, prefill, decode, answers, vocabulary })
 }
 
 /// How the weights and the cache are stored.
@@ -233,7 +243,8 @@ impl Bench<'_> {
             tickets.push(ticket.map_err(|error| error.to_string())?);
         }
         drop(sender);
-        let mut marks: Vec<(Option<Instant>, Instant, usize)> = vec![(None, start, 0); count];
+        let mut marks: Vec<(Option<Instant>, Instant, Vec<u32>)> =
+            vec![(None, start, Vec::new()); count];
         let mut ended = 0;
         while ended < count {
             let (at, now, event) = receiver.recv().map_err(|_| "the engine went away")?;
@@ -243,13 +254,13 @@ impl Bench<'_> {
                 GenerationEvent::Delta(delta) => {
                     mark.0 = mark.0.or(Some(now));
                     mark.1 = now;
-                    mark.2 += delta.tokens.len();
+                    mark.2.extend(delta.tokens);
                 }
                 GenerationEvent::Finished(_) => ended += 1,
                 GenerationEvent::Failed(error) => return Err(error.to_string()),
             }
         }
-        let times = |(first, last, tokens): (Option<Instant>, Instant, usize)| {
+        let times = |(first, last, tokens): (Option<Instant>, Instant, Vec<u32>)| {
             let first = first.unwrap_or(last);
             Times { first: first.duration_since(start), rest: last.duration_since(first), tokens }
         };
@@ -262,11 +273,20 @@ impl Bench<'_> {
         all.pop().ok_or_else(|| "no times".to_owned())
     }
 
+    /// The likeliest answers to some prompts, one after the other: what a sequence gives alone.
+    fn answers(&self) -> Result<Vec<Vec<u32>>, String> {
+        let answer = |seed| {
+            let mut all = self.all(vec![self.request(self.context, self.answer, seed)])?;
+            all.pop().map(|times| times.tokens).ok_or_else(|| "no answer".to_owned())
+        };
+        (0..KEPT).map(answer).collect()
+    }
+
     /// Tokens a second of so many requests at once, from the first token of the last one on.
     fn together(&self, concurrency: usize) -> Result<f64, String> {
         let requests = (0..concurrency).map(|at| self.request(self.context, self.answer, at + 1));
         let times = self.all(requests.collect())?;
-        let tokens: usize = times.iter().map(|times| times.tokens - 1).sum();
+        let tokens: usize = times.iter().map(|times| times.tokens.len() - 1).sum();
         let first = times.iter().map(|times| times.first).min().unwrap_or_default();
         let last = times.iter().map(|times| times.first + times.rest).max().unwrap_or_default();
         Ok(tokens as f64 / (last - first).as_secs_f64().max(1e-9))

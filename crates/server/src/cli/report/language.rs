@@ -125,5 +125,70 @@ pub(super) fn compare(first: &Language, second: &Language) -> Result<(Vec<String
             fields.insert(what.to_owned(), value);
         }
     }
+    let (sentence, answers) = answers(first, second);
+    sentences.push(sentence);
+    if let Some(fields) = data.as_object_mut() {
+        fields.insert("answers".to_owned(), answers);
+    }
     Ok((sentences, data))
+}
+
+/// Compares the likeliest answers of two: a sentence, and the same for programs.
+fn answers(first: &Language, second: &Language) -> (String, Value) {
+    let of = |one: &Language| one.first().map(|first| (first.vocabulary, first.answers.clone()));
+    match (of(first), of(second)) {
+        (Some((a, one)), Some((b, two))) if a == b => beside(&one, &two),
+        _ => {
+            let why = "Their vocabularies differ, so their answers are not compared.";
+            (why.to_owned(), Value::Null)
+        }
+    }
+}
+
+/// Compares answers to the same prompts.
+fn beside(one: &[Vec<u32>], two: &[Vec<u32>]) -> (String, Value) {
+    let (mut all, mut equal, mut same) = (0, 0, 0);
+    let mut firsts = Vec::new();
+    for (a, b) in one.iter().zip(two) {
+        let pairs = || a.iter().zip(b);
+        all += a.len().max(b.len());
+        equal += pairs().filter(|(a, b)| a == b).count();
+        match pairs().position(|(a, b)| a != b) {
+            Some(at) => firsts.push(at + 1),
+            None if a.len() == b.len() => same += 1,
+            None => firsts.push(a.len().min(b.len()) + 1),
+        }
+    }
+    let count = one.len().min(two.len());
+    let share = if all > 0 { equal as f64 / all as f64 } else { 0.0 };
+    let least = firsts.iter().min();
+    let sentence = match least {
+        None => format!("likeliest answers: all {count} are the same."),
+        Some(at) => format!(
+            "likeliest answers: {same} of {count} are the same; {:.1} % of tokens at the same places are, and the \
+             first that differs is token {at}.",
+            share * 100.0
+        ),
+    };
+    let data = json!({
+        "count": count, "same": same, "equal_tokens": share, "first_differences": firsts,
+    });
+    (sentence, data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_compared_token_by_token() {
+        let (sentence, data) = beside(&[vec![1, 2, 3, 4], vec![5]], &[vec![1, 2, 9, 4], vec![5]]);
+        assert!(sentence.contains("1 of 2 are the same; 80.0 %"), "{sentence}");
+        assert!(sentence.contains("differs is token 3"), "{sentence}");
+        assert_eq!(data["first_differences"], json!([3]));
+        let (sentence, _) = beside(&[vec![1]], &[vec![1]]);
+        assert!(sentence.contains("all 1 are the same"), "{sentence}");
+        let (_, shorter) = beside(&[vec![1, 2]], &[vec![1]]);
+        assert_eq!((&shorter["same"], &shorter["first_differences"]), (&json!(0), &json!([2])));
+    }
 }

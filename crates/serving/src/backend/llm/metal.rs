@@ -89,7 +89,7 @@ pub fn metal_options(
     let mut account = Account::default();
     match form {
         CheckpointForm::Chunks => {
-            let own = ["precision", "batch_size"];
+            let own = ["precision", "batch_size", "latency_goal_ms"];
             let power = |field: &str| metal.power().any(|setting| setting.field == field);
             let rest = metal.settings().iter();
             for setting in rest.filter(|one| !own.contains(&one.field) && !power(one.field)) {
