@@ -66,7 +66,7 @@ impl NodeWork {
             return work;
         }
         work.weights = held_bytes(node, known);
-        let written = work.writes.iter().sum::<u64>();
+        let written = sum(&work.writes);
         if PARTLY_READ.contains(&node.op_type.as_str())
             && let Some(first) = work.reads.first_mut()
         {
@@ -87,7 +87,7 @@ impl NodeWork {
     /// All of it.
     #[must_use]
     pub fn total(&self) -> Work {
-        let bytes = self.reads.iter().chain(&self.writes).sum::<u64>();
+        let bytes = sum(&self.reads).saturating_add(sum(&self.writes));
         Work { operations: self.operations, bytes: bytes.saturating_add(self.weights) }
     }
 
@@ -149,6 +149,11 @@ fn seen_by(length: u64, rows: u64, window: u64) -> (u64, u64) {
 
 fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
+}
+
+/// Bytes together; sizes of a damaged model may be beyond any number.
+fn sum(bytes: &[u64]) -> u64 {
+    bytes.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes))
 }
 
 fn elements(fact: &Fact) -> u64 {
