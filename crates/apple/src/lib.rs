@@ -5,11 +5,13 @@
 //! - [`bnns::Bnns`]: the same with factors of 16 bits.
 //! - [`coreml::LoadedModel`]: models on whatever units Core ML chooses, the Neural Engine among them.
 //! - [`qos::Qos`]: which cores a thread is for.
+//! - [`sensors::Counters`] and [`battery::battery`]: what the machine draws, and from what.
 //!
 //! The decisions around a foreign call (key names, parsing, argument order, length checks) are
 //! plain code that runs and is tested everywhere; only the call itself is bound to macOS.
 
 pub mod accelerate;
+pub mod battery;
 pub mod bnns;
 mod cblas;
 mod chip;

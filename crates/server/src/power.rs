@@ -11,10 +11,11 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use galatea_apple::battery::battery;
 use galatea_apple::sensors::{self, Counters, Heat};
 use galatea_runtime::power::{
-    Allowance, Draw, EnergyMeter, EnergyReport, Governor, Limit, Pace, PaceSource, PowerSettings,
-    Reading, Sensors, SystemSensors, ThermalState, ThreadClass,
+    Allowance, Battery, Draw, EnergyMeter, EnergyReport, Governor, Limit, Pace, PaceSource,
+    PowerSettings, Reading, Sensors, SystemSensors, ThermalState, ThreadClass,
 };
 use galatea_serving::Core;
 use galatea_serving::config::MetalConfig;
@@ -160,7 +161,10 @@ impl Sensors for Host {
                 .flatten()
                 .reduce(f64::max),
             low_power: sensors::low_power_mode().ok(),
-            battery: None,
+            battery: battery()
+                .ok()
+                .flatten()
+                .map(|found| Battery { charge: found.charge, discharging: found.discharging }),
         }
     }
 }
