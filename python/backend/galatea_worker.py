@@ -15,7 +15,11 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+# Before anything that may print.
+import galatea_descriptor  # noqa: E402
+
 # The files of the backend are found under any name of the folder that a model changes to.
+import galatea_calls  # noqa: E402
 import galatea_channel as wire  # noqa: E402
 import triton_python_backend_utils as utils  # noqa: E402
 from galatea_requests import REQUEST_RELEASE_RESCHEDULE, InferenceResponse  # noqa: E402
@@ -250,6 +254,8 @@ def main():
     os.close(nothing)
     link.setblocking(True)
     channel = wire.Channel(link)
+    if galatea_descriptor.CALLS is not None:
+        galatea_calls.attach(socket.socket(fileno=galatea_descriptor.CALLS))
     channel.send(bytes([wire.HELLO, wire.VERSION]))
     message = channel.receive()
     if message is None or message[0] != wire.START:

@@ -29,6 +29,7 @@
 //! Models cannot call other models, the repository or the metrics page yet; the functions for it raise.
 
 mod blocks;
+mod calls;
 mod folder;
 mod instance;
 mod request;
@@ -43,6 +44,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
+use self::calls::Callee;
 use self::folder::Folder;
 use self::instance::{FreeInstance, PlainInstance};
 use self::settings::Settings;
@@ -84,7 +86,8 @@ impl Backend for PythonBackend {
         let folder = self.folder.get().map_err(|error| {
             Error::internal(format!("the files of the Python backend cannot be written: {error}"))
         })?;
-        let made = Made { files: files.clone(), settings, path, folder };
+        let callee = Callee::new(&files.name);
+        let made = Made { files: files.clone(), settings, path, folder, callee };
         // Others are spared the process.
         let completes = String::from_utf8_lossy(&text).contains(COMPLETES);
         let completed = match files.auto_complete && completes {
@@ -102,6 +105,7 @@ struct Made {
     settings: Settings,
     path: PathBuf,
     folder: Arc<TempDir>,
+    callee: Arc<Callee>,
 }
 
 impl Made {
@@ -111,6 +115,7 @@ impl Made {
             settings: &self.settings,
             backend: self.folder.path(),
             path: &self.path,
+            callee: &self.callee,
         }
     }
 }

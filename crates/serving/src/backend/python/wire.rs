@@ -168,6 +168,10 @@ impl<'a> Fields<'a> {
     pub(super) fn len(&mut self) -> Result<usize, Malformed> {
         usize::try_from(self.u32()?).map_err(|_| Malformed("a length does not fit".to_owned()))
     }
+    /// All that is left.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
     pub(super) fn text(&mut self, len: usize) -> Result<String, Malformed> {
         Ok(String::from_utf8_lossy(self.raw(len)?).into_owned())
     }
@@ -304,6 +308,20 @@ impl Output {
             other => return Err(Malformed(format!("{other} found as the place of '{name}'"))),
         };
         Ok(Self { name, datatype, shape, place, offset, size })
+    }
+}
+
+/// The number of a code, as a model knows it.
+pub(super) fn code_number(code: Code) -> u8 {
+    match code {
+        Code::Unknown => 0,
+        Code::Internal => 1,
+        Code::NotFound => 2,
+        Code::InvalidArg => 3,
+        Code::Unavailable => 4,
+        Code::Unsupported => 5,
+        Code::AlreadyExists => 6,
+        Code::Cancelled => 7,
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use galatea_tensor::SharedBlock;
 
 use super::blocks::Flags;
+use super::calls::{self, Callee, Calls};
 use super::settings::Settings;
 use super::wire;
 use crate::error::Error;
@@ -44,6 +45,7 @@ impl From<wire::Malformed> for Lost {
 pub(super) struct Process {
     child: Mutex<Child>,
     socket: UnixStream,
+    calls: Calls,
     /// The last line that it wrote.
     last: Arc<Mutex<String>>,
     /// How long its end may take.
@@ -60,6 +62,11 @@ impl Process {
         (&self.socket).write_all(message)
     }
 
+    /// Where it calls the server.
+    pub(super) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
     fn has_ended(&self) -> bool {
         !matches!(locked(&self.child).try_wait(), Ok(None))
     }
@@ -67,6 +74,7 @@ impl Process {
     /// Ends the process without asking it.
     pub(super) fn kill(&self) {
         let _ = self.socket.shutdown(Shutdown::Both);
+        self.calls.close();
         let mut child = locked(&self.child);
         // It may have ended by itself.
         drop(child.kill());
@@ -115,6 +123,12 @@ pub(super) struct Reader {
 }
 
 impl Reader {
+    /// Reads from a socket of the process, with a buffer of so many bytes at first.
+    pub(super) fn new(socket: UnixStream, process: &Arc<Process>, room: usize) -> Self {
+        let process = Arc::clone(process);
+        Self { socket, process, bytes: vec![0; room], start: 0, end: 0 }
+    }
+
     /// The next message, which comes before the deadline if there is one.
     ///
     /// # Errors
@@ -193,6 +207,8 @@ pub(super) struct Start<'a> {
     pub(super) backend: &'a Path,
     /// The model's file.
     pub(super) path: &'a Path,
+    /// Who answers its calls.
+    pub(super) callee: &'a Arc<Callee>,
 }
 
 impl Start<'_> {
@@ -271,15 +287,16 @@ impl Start<'_> {
     fn begin(&self, start: &serde_json::Value) -> Result<(Arc<Process>, Reader), Error> {
         let failed = |error: &dyn Display| self.failed(error);
         let (ours, theirs) = UnixStream::pair().map_err(|error| failed(&error))?;
+        let (called, calling) = UnixStream::pair().map_err(|error| failed(&error))?;
         let (output, input) = io::pipe().map_err(|error| failed(&error))?;
-        let errors = input.try_clone().map_err(|error| failed(&error))?;
         let mut command = Command::new(&self.settings.interpreter);
         command
             .arg("-u")
             .arg(self.backend.join(super::folder::WORKER))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(input)
-            .stderr(errors)
+            // Its socket for calls, in whose place the worker puts its errors' way at once.
+            .stdout(Stdio::from(OwnedFd::from(calling)))
+            .stderr(input)
             // A key that stops the program lets requests end first, which need the worker.
             .process_group(0);
         if let Some(environment) = &self.settings.environment {
@@ -291,11 +308,13 @@ impl Start<'_> {
         // The command holds its ends of the pipe.
         drop(command);
         // Who is not read from has hung.
+        let calls = Calls::new(called, self.settings.timeout).map_err(|error| failed(&error))?;
         let written = ours.set_write_timeout(Some(self.settings.timeout));
         let last = Arc::default();
         let process = Process {
             child: Mutex::new(child),
             socket: ours,
+            calls,
             last: Arc::clone(&last),
             timeout: self.settings.timeout,
         };
@@ -317,11 +336,10 @@ impl Start<'_> {
         let pump = move || log(&model, output, &last);
         let pump = std::thread::Builder::new().name("worker-output".to_owned()).spawn(pump);
         pump.map_err(|error| failed(&error))?;
+        calls::start(self.callee, process).map_err(|error| failed(&error))?;
         let socket = process.socket.try_clone().map_err(|error| failed(&error))?;
         socket.set_read_timeout(Some(LOOK)).map_err(|error| failed(&error))?;
-        let process = Arc::clone(process);
-        let bytes = vec![0; 1 << 18];
-        let mut reader = Reader { socket, process, bytes, start: 0, end: 0 };
+        let mut reader = Reader::new(socket, process, 1 << 18);
         let deadline = Instant::now() + self.settings.timeout;
         let greeting = reader.next(Some(deadline)).map(<[u8]>::to_vec);
         let _ = reader.socket.set_read_timeout(Some(LOOK));
