@@ -21,6 +21,7 @@ import galatea_descriptor  # noqa: E402
 # The files of the backend are found under any name of the folder that a model changes to.
 import galatea_calls  # noqa: E402
 import galatea_channel as wire  # noqa: E402
+import galatea_watch as watch  # noqa: E402
 import triton_python_backend_utils as utils  # noqa: E402
 from galatea_requests import REQUEST_RELEASE_RESCHEDULE, InferenceResponse  # noqa: E402
 from galatea_tensors import TritonModelException  # noqa: E402
@@ -260,9 +261,15 @@ def main():
     message = channel.receive()
     if message is None or message[0] != wire.START:
         return
+    watch.begin()
     worker = Worker(channel)
-    if worker.start(message):
-        worker.run()
+    try:
+        if worker.start(message):
+            worker.run()
+    finally:
+        # Nobody else ends what the model has started.
+        if watch.is_orphan():
+            watch.end_all()
 
 
 if __name__ == "__main__":

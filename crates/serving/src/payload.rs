@@ -300,11 +300,7 @@ impl ActiveRequest {
     /// take it; otherwise it is answered with an error.
     pub fn reschedule(mut self) {
         let Some(back) = self.back.take() else {
-            let error = Error::internal(format!(
-                "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, but model '{}' has no iterative \
-                 sequences",
-                self.context.name
-            ));
+            let error = not_again(&self.context.name);
             return self.finish_with(Err(error));
         };
         self.iteration += 1;
@@ -655,6 +651,14 @@ impl Drop for Payload {
         let results = self.requests.iter().map(failed).collect();
         self.finish(results);
     }
+}
+
+/// What a request is answered that is to run once more where nobody takes it.
+pub(crate) fn not_again(model: &str) -> Error {
+    Error::internal(format!(
+        "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, but model '{model}' has no iterative \
+         sequences"
+    ))
 }
 
 pub(crate) fn now_ms() -> u64 {

@@ -432,3 +432,120 @@ fn sequences_see_their_controls() {
         [5, 10, 11, 11]
     );
 }
+
+#[test]
+fn requests_run_once_more_where_sequences_are_iterative() {
+    let config = "input { name: \"IN\" data_type: TYPE_INT32 dims: -1 } \
+        output { name: \"OUT\" data_type: TYPE_INT32 dims: -1 }";
+    let iterative = "sequence_batching { iterative_sequence: true }";
+    let class = "class TritonPythonModel:
+    def initialize(self, args):
+        self.left = None
+        self.decoupled = 'decoupled\":true' in args['model_config'].replace(' ', '')
+
+    def execute(self, requests):
+        made = []
+        for r in requests:
+            value = int(r.inputs()[0].as_numpy()[0])
+            self.left = value if self.left is None else self.left - 1
+            if self.left > 0:
+                r.set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
+                made.append(None)
+                if self.decoupled:
+                    r.get_response_sender().send(pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.array([self.left], np.int32))]))
+                continue
+            self.left = None
+            response = pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.array([100 + value], np.int32))])
+            made.append(response)
+            if self.decoupled:
+                r.get_response_sender().send(response, pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        return None if self.decoupled else made
+";
+    let plain = format!("{config} {iterative}");
+    let free = format!("{plain} {DECOUPLED}");
+    let models = [("p", plain.as_str(), class), ("d", &free, class), ("none", config, class)];
+    let Some(served) = serve(&models) else { return };
+    let run = |model| {
+        let (sequence_start, sequence_end) = (true, true);
+        let given =
+            InferenceRequest { sequence_start, sequence_end, ..request(model, &ints(&[3])) };
+        all(&send(&served.core, given))
+    };
+    for _ in 0..2 {
+        assert_eq!(run("p"), [Ok(vec![103])]);
+        assert_eq!(run("d"), [Ok(vec![3]), Ok(vec![2]), Ok(vec![1]), Ok(vec![103])]);
+    }
+    let stats = |model| served.core.model_statistics(Some(model), "").unwrap().remove(0);
+    for model in ["p", "d"] {
+        let stats = stats(model);
+        assert_eq!((stats.inference_stats.success.count, stats.execution_count), (2, 8), "{model}");
+    }
+    let refused = all(&send(&served.core, request("none", &ints(&[3]))));
+    assert!(refused[0].as_ref().unwrap_err().contains("no iterative sequences"), "{refused:?}");
+}
+
+#[test]
+fn a_worker_that_ends_while_nobody_asks_loses_nothing_and_is_followed_at_once() {
+    let class = "import time
+class TritonPythonModel:
+    def initialize(self, args):
+        self.folder = args['model_repository']
+        with open(os.path.join(self.folder, 'starts'), 'a') as file:
+            file.write(f'{os.getpid()}\\n')
+        if os.path.exists(os.path.join(self.folder, 'refuse')):
+            raise ValueError('not now')
+
+    def execute(self, requests):
+        pid = pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.array([os.getpid()], np.int32))])
+        if not os.path.exists(os.path.join(self.folder, 'decoupled')):
+            return [pid]
+        requests[0].get_response_sender().send(pid, pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+";
+    let free = format!("{ONE_IN_ONE_OUT} {DECOUPLED}");
+    let models = [("p", ONE_IN_ONE_OUT, class), ("d", &free, class)];
+    let Some(served) = serve(&models) else { return };
+    fs::write(served.folder.path().join("d/decoupled"), "").unwrap();
+    for model in ["p", "d"] {
+        let folder = served.folder.path().join(model);
+        let starts = || fs::read_to_string(folder.join("starts")).unwrap_or_default();
+        let wait_for = |count: usize| {
+            let deadline = std::time::Instant::now() + PATIENCE;
+            while starts().lines().count() < count {
+                assert!(std::time::Instant::now() < deadline, "{}", starts());
+                std::thread::yield_now();
+            }
+        };
+        let run = || infer(&served.core, request(model, &ints(&[0])));
+        let first = output(&run().unwrap())[0];
+        let kill = |pid: i32| Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+        kill(first);
+        wait_for(2);
+        let second = output(&run().unwrap())[0];
+        assert_ne!(second, first);
+        // One that does not start any more: requests hear why at once, and starts are few.
+        fs::write(folder.join("refuse"), "").unwrap();
+        kill(second);
+        wait_for(3);
+        let deadline = std::time::Instant::now() + PATIENCE;
+        let error = loop {
+            match run() {
+                Err(error) => break error.message,
+                Ok(_) => assert!(std::time::Instant::now() < deadline),
+            }
+        };
+        assert!(
+            error.contains("is not healthy. It does not start: ValueError: not now"),
+            "{error}"
+        );
+        for _ in 0..100 {
+            run().unwrap_err();
+        }
+        assert!(starts().lines().count() < 20, "{}", starts());
+        fs::remove_file(folder.join("refuse")).unwrap();
+        while run().is_err() {
+            assert!(std::time::Instant::now() < deadline, "it does not start again");
+        }
+        let stats = served.core.model_statistics(Some(model), "").unwrap().remove(0);
+        assert_eq!(stats.inference_stats.success.count, 3);
+    }
+}

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tempfile::TempDir;
+use super::leftovers::Home;
 
 /// What a worker runs.
 pub(super) const WORKER: &str = "galatea_worker.py";
@@ -25,27 +25,28 @@ const FILES: &[(&str, &str)] = &[
     file!("galatea_model_config.py"),
     file!("galatea_requests.py"),
     file!("galatea_tensors.py"),
+    file!("galatea_watch.py"),
     file!("galatea_worker.py"),
     file!("triton_python_backend_utils.py"),
 ];
 
 /// A folder of this process with the files, made when the first model is loaded. It goes with the last that has it.
 #[derive(Debug, Default)]
-pub(super) struct Folder(Mutex<Option<Arc<TempDir>>>);
+pub(super) struct Folder(Mutex<Option<Arc<Home>>>);
 
 impl Folder {
     /// The folder.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn get(&self) -> io::Result<Arc<TempDir>> {
+    pub(super) fn get(&self) -> io::Result<Arc<Home>> {
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = &*made {
             return Ok(Arc::clone(made));
         }
-        let folder = tempfile::Builder::new().prefix("galatea-python-").tempdir()?;
-        write(folder.path())?;
-        Ok(Arc::clone(made.insert(Arc::new(folder))))
+        let home = Home::make()?;
+        write(home.path())?;
+        Ok(Arc::clone(made.insert(Arc::new(home))))
     }
 }
 

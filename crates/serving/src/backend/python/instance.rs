@@ -1,10 +1,12 @@
 //! Instances: a worker each, which is started anew when it ends.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::blocks::{Flags, Given, Slot, Theirs};
+use super::keeper::Keeper;
 use super::request::{self, Sent};
 use super::response::{self, Memory};
 use super::worker::{Lost, Process, Reader, Started};
@@ -12,7 +14,7 @@ use super::{Made, wire};
 use crate::backend::ModelInstance;
 use crate::config::ModelConfig;
 use crate::error::Error;
-use crate::payload::{ActiveRequest, ModelAnswer, Payload};
+use crate::payload::{ActiveRequest, ModelAnswer, Payload, not_again};
 
 /// A place on the page of flags for a request, on which a client that leaves is marked.
 fn watched(flags: &Arc<Flags>, request: &ActiveRequest) -> Arc<Slot> {
@@ -51,7 +53,7 @@ fn failed(instance: &str, why: &str) -> Error {
 #[derive(Debug)]
 pub(super) struct PlainInstance {
     made: Arc<Made>,
-    args: serde_json::Value,
+    keeper: Keeper,
     name: String,
     worker: Option<PlainWorker>,
     next: u64,
@@ -72,24 +74,37 @@ impl PlainInstance {
         name: &str,
         args: serde_json::Value,
     ) -> Result<Self, Error> {
+        let keeper = Keeper::start(made, name, args)?;
         let (made, name) = (Arc::clone(made), name.to_owned());
-        let mut instance = Self { made, args, name, worker: None, next: 1 };
-        instance.start()?;
-        Ok(instance)
+        Ok(Self { made, keeper, name, worker: None, next: 1 })
     }
 
-    fn start(&mut self) -> Result<(), Error> {
-        let Started { process, reader, flags, prefix } = self.made.start().instance(&self.args)?;
+    fn take(&mut self) -> Result<(), Error> {
+        let Started { process, reader, flags, prefix } = self.keeper.take()?;
         let given = Given::new(&flags, &prefix, self.made.settings.least);
         let theirs = Theirs::new(&flags, &prefix);
         self.worker = Some(PlainWorker { process, reader, flags, given, theirs });
         Ok(())
     }
 
-    /// Sends the batch and reads its answers.
+    /// Sends the batch and reads its answers. A worker that had ended before it heard of the batch loses nothing.
     fn run(&mut self, payload: &mut Payload) -> Result<Vec<ModelAnswer>, Failure> {
+        match self.try_run(payload) {
+            Err(Failure::Unheard(_)) => {}
+            other => return other,
+        }
+        if let Some(worker) = self.worker.take() {
+            worker.process.kill();
+        }
+        match self.try_run(payload) {
+            Err(Failure::Unheard(why)) => Err(Failure::Worker(lost(&self.name, &why))),
+            other => other,
+        }
+    }
+
+    fn try_run(&mut self, payload: &mut Payload) -> Result<Vec<ModelAnswer>, Failure> {
         if self.worker.is_none() {
-            self.start().map_err(Failure::Batch)?;
+            self.take().map_err(Failure::Batch)?;
         }
         let Some(worker) = &mut self.worker else {
             return Err(Failure::Batch(failed(&self.name, "there is no worker")));
@@ -108,9 +123,14 @@ impl PlainInstance {
         payload.mark_inputs_ready();
         let deadline = self.made.settings.execution.map(|limit| Instant::now() + limit);
         let config = Arc::clone(&payload.context().config);
-        let sent = worker.process.send(&message).map_err(|error| Lost::Ended(error.to_string()));
-        let answers =
-            sent.and_then(|()| worker.answers(&config, &self.name, first, count, deadline));
+        if let Err(error) = worker.process.send(&message) {
+            let why = Lost::Ended(error.to_string());
+            return Err(match is_gone(&error) {
+                true => Failure::Unheard(why),
+                false => Failure::Worker(lost(&self.name, &why)),
+            });
+        }
+        let answers = worker.answers(&config, &self.name, first, count, deadline);
         answers.map_err(|why| Failure::Worker(lost(&self.name, &why)))
     }
 }
@@ -121,6 +141,13 @@ enum Failure {
     Batch(Error),
     /// The worker is lost.
     Worker(Error),
+    /// The worker had ended before it heard of the batch.
+    Unheard(Lost),
+}
+
+/// Whether nobody has the other end any more: what was sent was not received in whole.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
 impl PlainWorker {
@@ -154,6 +181,7 @@ impl PlainWorker {
                 })?;
                 *slot = Some(match answer.response {
                     Some(response) => response::decode(config, response, &mut memory),
+                    None if answer.once_more => ModelAnswer::from(Err(not_again(&config.name))),
                     None => ModelAnswer::from(Err(failed(instance, "it has no response"))),
                 });
             }
@@ -179,17 +207,16 @@ impl ModelInstance for PlainInstance {
                     worker.process.kill();
                 }
                 payload.fail(&error);
-                // The next request need not wait for it.
-                if let Err(error) = self.start() {
-                    tracing::error!(instance = %self.name, "{error}");
-                }
             }
+            // Has become one of the others.
+            Err(Failure::Unheard(why)) => payload.fail(&lost(&self.name, &why)),
         }
     }
 }
 
 impl Drop for PlainInstance {
     fn drop(&mut self) {
+        self.keeper.stop();
         if let Some(worker) = self.worker.take() {
             worker.process.stop(&self.made.files.name);
         }
@@ -201,7 +228,7 @@ impl Drop for PlainInstance {
 #[derive(Debug)]
 pub(super) struct FreeInstance {
     made: Arc<Made>,
-    args: serde_json::Value,
+    keeper: Keeper,
     name: String,
     worker: Option<FreeWorker>,
     next: u64,
@@ -228,6 +255,8 @@ struct State {
     given: Given,
     /// Requests without a last answer, with the execution that they came in.
     open: HashMap<u64, Open>,
+    /// The execution that the worker is being told of: its requests are the sender's if that fails.
+    sending: Option<u64>,
     /// The last execution whose `execute` has returned.
     done: u64,
     ended: bool,
@@ -249,12 +278,24 @@ impl Shared {
     fn end(&self, error: &Error) {
         let mut state = self.state();
         state.ended = true;
-        let open = std::mem::take(&mut state.open);
+        let sending = state.sending;
+        let over = state.open.extract_if(|_, open| Some(open.execution) != sending);
+        let over: Vec<Open> = over.map(|(_, open)| open).collect();
         drop(state);
         self.changed.notify_all();
-        for one in open.into_values() {
+        for one in over {
             one.request.finish_with(Err(error.clone()));
         }
+    }
+
+    /// The requests of an execution of which the worker has not heard, in their order.
+    fn take_back(&self, execution: u64) -> Vec<ActiveRequest> {
+        let mut state = self.state();
+        let back = state.open.extract_if(|_, open| open.execution == execution);
+        let mut back: Vec<(u64, Open)> = back.collect();
+        drop(state);
+        back.sort_unstable_by_key(|(number, _)| *number);
+        back.into_iter().map(|(_, open)| open.request).collect()
     }
 }
 
@@ -264,17 +305,16 @@ impl FreeInstance {
         name: &str,
         args: serde_json::Value,
     ) -> Result<Self, Error> {
+        let keeper = Keeper::start(made, name, args)?;
         let (made, name) = (Arc::clone(made), name.to_owned());
-        let mut instance = Self { made, args, name, worker: None, next: 1 };
-        instance.start()?;
-        Ok(instance)
+        Ok(Self { made, keeper, name, worker: None, next: 1 })
     }
 
-    fn start(&mut self) -> Result<(), Error> {
-        let Started { process, reader, flags, prefix } = self.made.start().instance(&self.args)?;
+    fn take(&mut self) -> Result<(), Error> {
+        let Started { process, reader, flags, prefix } = self.keeper.take()?;
         let given = Given::new(&flags, &prefix, self.made.settings.least);
         let theirs = Theirs::new(&flags, &prefix);
-        let state = State { given, open: HashMap::new(), done: 0, ended: false };
+        let state = State { given, open: HashMap::new(), sending: None, done: 0, ended: false };
         let shared = Shared {
             instance: self.name.clone(),
             state: Mutex::new(state),
@@ -299,7 +339,7 @@ impl FreeInstance {
             if let Some(worker) = self.worker.take() {
                 worker.process.kill();
             }
-            self.start()?;
+            self.take()?;
         }
         self.worker.as_ref().ok_or_else(|| failed(&self.name, "there is no worker"))
     }
@@ -311,14 +351,32 @@ impl ModelInstance for FreeInstance {
         if requests.is_empty() {
             return;
         }
+        // A worker that had ended before it heard of them loses none.
+        let Err((requests, _)) = self.hand_over(requests) else { return };
+        if let Err((requests, why)) = self.hand_over(requests) {
+            answer_all(requests, &lost(&self.name, &why));
+        }
+    }
+}
+
+fn answer_all(requests: Vec<ActiveRequest>, error: &Error) {
+    requests.into_iter().for_each(|one| one.finish_with(Err(error.clone())));
+}
+
+impl FreeInstance {
+    /// Lets the worker execute requests, and gives those back that it had ended before.
+    fn hand_over(
+        &mut self,
+        requests: Vec<ActiveRequest>,
+    ) -> Result<(), (Vec<ActiveRequest>, Lost)> {
         let first = self.next;
         self.next += u64::try_from(requests.len()).unwrap_or(1);
         let limit = self.made.settings.execution;
         let worker = match self.worker() {
             Ok(worker) => worker,
             Err(error) => {
-                requests.into_iter().for_each(|one| one.finish_with(Err(error.clone())));
-                return;
+                answer_all(requests, &error);
+                return Ok(());
             }
         };
         let slots: Vec<Arc<Slot>> =
@@ -333,20 +391,39 @@ impl ModelInstance for FreeInstance {
             Ok(message) => message,
             Err(error) => {
                 drop(state);
-                requests.into_iter().for_each(|one| one.finish_with(Err(error.clone())));
-                return;
+                answer_all(requests, &error);
+                return Ok(());
             }
         };
         for ((request, slot), number) in requests.into_iter().zip(slots).zip(first..) {
             state.open.insert(number, Open { execution: first, request, _slot: slot });
         }
+        state.sending = Some(first);
         drop(state);
-        if let Err(error) = worker.process.send(&message) {
-            worker.process.kill();
-            worker.shared.end(&lost(&worker.shared.instance, &Lost::Ended(error.to_string())));
-            return;
-        }
-        worker.wait(first, limit.map(|limit| Instant::now() + limit));
+        let sent = worker.process.send(&message);
+        let ended = {
+            let mut state = worker.shared.state();
+            state.sending = None;
+            state.ended
+        };
+        let why = match sent {
+            Err(error) if is_gone(&error) => {
+                let why = Lost::Ended(error.to_string());
+                let back = worker.shared.take_back(first);
+                worker.process.kill();
+                worker.shared.end(&lost(&worker.shared.instance, &why));
+                return Err((back, why));
+            }
+            Err(error) => error.to_string(),
+            Ok(()) if ended => "it ended".to_owned(),
+            Ok(()) => {
+                worker.wait(first, limit.map(|limit| Instant::now() + limit));
+                return Ok(());
+            }
+        };
+        worker.process.kill();
+        worker.shared.end(&lost(&worker.shared.instance, &Lost::Ended(why)));
+        Ok(())
     }
 }
 
@@ -374,6 +451,7 @@ impl FreeWorker {
 
 impl Drop for FreeInstance {
     fn drop(&mut self) {
+        self.keeper.stop();
         if let Some(mut worker) = self.worker.take() {
             worker.process.stop(&self.made.files.name);
             if let Some(thread) = worker.thread.take() {

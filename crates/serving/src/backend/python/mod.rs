@@ -8,7 +8,9 @@
 //! ([`worker`]); what the process prints goes to the server's log with the model's name. The process says first that it
 //! runs, is told which file to load, with what `initialize` needs, and says that the model is ready or what it raised.
 //! `auto_complete_config` runs in a process that ends right after it. A process that ends, or takes longer than an
-//! execution may, fails the requests that it had and no others; the instance starts another.
+//! execution may, fails the requests that it had and no others; a thread for each instance ([`keeper`]) waits for that
+//! and starts the next one. What the process has started ends with it ([`group`]). Where the server is killed, a thread
+//! of the worker sees it, and what is left is removed by the next server ([`leftovers`]).
 //!
 //! **Messages** ([`wire`]) are binary, one for a batch and one for its answers. The thread of an instance writes one and
 //! reads the other itself; in the worker the thread that executes reads the socket. Only models that answer freely
@@ -31,7 +33,10 @@
 mod blocks;
 mod calls;
 mod folder;
+mod group;
 mod instance;
+mod keeper;
+mod leftovers;
 mod request;
 mod response;
 mod settings;
@@ -42,11 +47,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tempfile::TempDir;
-
 use self::calls::Callee;
 use self::folder::Folder;
 use self::instance::{FreeInstance, PlainInstance};
+use self::leftovers::Home;
 use self::settings::Settings;
 use self::worker::Start;
 use super::{Backend, Model, ModelFiles, ModelInstance, ModelIo, Placement, PlacementKind};
@@ -83,11 +87,11 @@ impl Backend for PythonBackend {
             let (path, model) = (path.display(), &files.name);
             Error::unavailable(format!("unable to read '{path}' of model '{model}': {error}"))
         })?;
-        let folder = self.folder.get().map_err(|error| {
+        let home = self.folder.get().map_err(|error| {
             Error::internal(format!("the files of the Python backend cannot be written: {error}"))
         })?;
         let callee = Callee::new(&files.name);
-        let made = Made { files: files.clone(), settings, path, folder, callee };
+        let made = Made { files: files.clone(), settings, path, home, callee };
         // Others are spared the process.
         let completes = String::from_utf8_lossy(&text).contains(COMPLETES);
         let completed = match files.auto_complete && completes {
@@ -104,7 +108,7 @@ struct Made {
     files: ModelFiles,
     settings: Settings,
     path: PathBuf,
-    folder: Arc<TempDir>,
+    home: Arc<Home>,
     callee: Arc<Callee>,
 }
 
@@ -113,7 +117,7 @@ impl Made {
         Start {
             model: &self.files.name,
             settings: &self.settings,
-            backend: self.folder.path(),
+            home: &self.home,
             path: &self.path,
             callee: &self.callee,
         }

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,6 +16,8 @@ use galatea_tensor::SharedBlock;
 
 use super::blocks::Flags;
 use super::calls::{self, Callee, Calls};
+use super::group::Group;
+use super::leftovers::Home;
 use super::settings::Settings;
 use super::wire;
 use crate::error::Error;
@@ -43,7 +45,7 @@ impl From<wire::Malformed> for Lost {
 /// A process, whoever reads its messages.
 #[derive(Debug)]
 pub(super) struct Process {
-    child: Mutex<Child>,
+    group: Group,
     socket: UnixStream,
     calls: Calls,
     /// The last line that it wrote.
@@ -68,19 +70,19 @@ impl Process {
     }
 
     fn has_ended(&self) -> bool {
-        !matches!(locked(&self.child).try_wait(), Ok(None))
+        self.group.has_ended()
     }
 
-    /// Ends the process without asking it.
+    /// Waits until the process has ended, and ends those that it has left behind.
+    pub(super) fn wait(&self) {
+        self.group.wait();
+    }
+
+    /// Ends the process and those that it has started, without asking them.
     pub(super) fn kill(&self) {
         let _ = self.socket.shutdown(Shutdown::Both);
         self.calls.close();
-        let mut child = locked(&self.child);
-        // It may have ended by itself.
-        drop(child.kill());
-        if let Err(error) = child.wait() {
-            tracing::warn!("the end of a worker is not known: {error}");
-        }
+        self.group.kill();
     }
 
     /// Asks the process to end, waits, and ends it where that takes too long.
@@ -103,7 +105,7 @@ impl Process {
     fn last_words(&self) -> String {
         // What it wrote is on its way through a pipe.
         std::thread::sleep(Duration::from_millis(100));
-        let status = locked(&self.child).try_wait().ok().flatten();
+        let status = self.group.status();
         let status = status.map_or_else(String::new, |status| format!(" ({status})"));
         match locked(&self.last).as_str() {
             "" => status,
@@ -204,7 +206,7 @@ pub(super) struct Start<'a> {
     pub(super) model: &'a str,
     pub(super) settings: &'a Settings,
     /// The folder with the backend's own files.
-    pub(super) backend: &'a Path,
+    pub(super) home: &'a Home,
     /// The model's file.
     pub(super) path: &'a Path,
     /// Who answers its calls.
@@ -280,7 +282,7 @@ impl Start<'_> {
     fn prefix(&self) -> String {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        format!("{}{:x}_{number:x}", self.settings.prefix, std::process::id())
+        format!("{}{number:x}", self.home.names(&self.settings.prefix))
     }
 
     /// Starts a process, waits for its first word and says what it is for.
@@ -288,11 +290,12 @@ impl Start<'_> {
         let failed = |error: &dyn Display| self.failed(error);
         let (ours, theirs) = UnixStream::pair().map_err(|error| failed(&error))?;
         let (called, calling) = UnixStream::pair().map_err(|error| failed(&error))?;
+        let calls = Calls::new(called, self.settings.timeout).map_err(|error| failed(&error))?;
         let (output, input) = io::pipe().map_err(|error| failed(&error))?;
         let mut command = Command::new(&self.settings.interpreter);
         command
             .arg("-u")
-            .arg(self.backend.join(super::folder::WORKER))
+            .arg(self.home.path().join(super::folder::WORKER))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             // Its socket for calls, in whose place the worker puts its errors' way at once.
             .stdout(Stdio::from(OwnedFd::from(calling)))
@@ -308,11 +311,10 @@ impl Start<'_> {
         // The command holds its ends of the pipe.
         drop(command);
         // Who is not read from has hung.
-        let calls = Calls::new(called, self.settings.timeout).map_err(|error| failed(&error))?;
         let written = ours.set_write_timeout(Some(self.settings.timeout));
         let last = Arc::default();
         let process = Process {
-            child: Mutex::new(child),
+            group: Group::of(child),
             socket: ours,
             calls,
             last: Arc::clone(&last),
