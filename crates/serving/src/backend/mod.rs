@@ -244,6 +244,23 @@ pub trait ModelInstance: Send {
     /// answered INTERNAL.
     fn execute(&mut self, payload: Payload);
 
+    /// Whether it can take batches before the one that it executes has ended, to begin them without a pause.
+    fn takes_ahead(&self) -> bool {
+        false
+    }
+
+    /// As [`execute`](Self::execute), for a batch and those behind it: `next` gives the one whose turn is after all
+    /// that were taken, if it waits already. Batches are executed one at a time and in their order; the instance says
+    /// [when each starts](Payload::mark_started).
+    fn execute_in_turn(&mut self, first: Payload, next: &mut dyn FnMut() -> Option<Payload>) {
+        let mut batch = Some(first);
+        while let Some(mut payload) = batch.take() {
+            payload.mark_started();
+            self.execute(payload);
+            batch = next();
+        }
+    }
+
     /// Whether the time of an execution depends on the sizes of its inputs alone: then short ones may run on the
     /// thread that brings a request. Not so where values decide, or where the instance waits for anything.
     fn time_depends_on_sizes_only(&self) -> bool {

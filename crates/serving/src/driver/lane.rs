@@ -73,6 +73,8 @@ pub(super) struct Lane {
     closed: AtomicBool,
     /// Whether executions may leave the instances' own threads.
     movable: bool,
+    /// Whether the only instance is given batches before it has ended the last one.
+    early: bool,
     quickness: Quickness,
     admission: Admission,
     times: Times,
@@ -136,6 +138,10 @@ impl Lane {
         let Policy { scheduler, admission, ordered, sequences } = policy;
         let count = instances.len();
         let limited = !gates.is_empty();
+        let early = scheduler.decides_early()
+            && admission == Admission::All
+            && !limited
+            && matches!(instances.as_slice(), [instance] if instance.takes_ahead());
         Arc::new_cyclic(|this| Self {
             number,
             context: Arc::clone(context),
@@ -161,6 +167,7 @@ impl Lane {
             closed: AtomicBool::new(false),
             movable: !limited
                 && instances.iter().all(|instance| instance.time_depends_on_sizes_only()),
+            early,
             quickness: Quickness::default(),
             admission,
             times: Times::default(),
@@ -301,18 +308,49 @@ impl Lane {
         let Some(executor) = self.instances.get(instance) else { return };
         let mut executor = executor.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = if self.movable { payload.input_bytes() } else { 0 };
-        let items = payload.items();
+        let (mut count, mut items) = (1, payload.items());
         let start = Instant::now();
-        payload.mark_started();
+        let mut next = || {
+            let next = self.take_early(instance)?;
+            (count, items) = (count + 1, items + next.items());
+            Some(next)
+        };
         // The payload answers its requests while it unwinds; the instance goes on with the next one.
-        if catch_unwind(AssertUnwindSafe(|| executor.execute(payload))).is_err() {
+        let ended = catch_unwind(AssertUnwindSafe(|| match self.early {
+            true => executor.execute_in_turn(payload, &mut next),
+            false => {
+                payload.mark_started();
+                executor.execute(payload);
+            }
+        }));
+        if ended.is_err() {
             tracing::error!(model = %self.context.name, instance, "an execution panicked");
         }
         let took = start.elapsed();
-        self.times.ran(items, took, self.timer.now());
+        self.times.ran(items / u64::from(count), took / count, self.timer.now());
         if self.movable {
             self.quickness.ran(took, bytes);
         }
+    }
+
+    /// The next batch of an instance that still executes, if one waits.
+    fn take_early(&self, instance: usize) -> Option<Payload> {
+        let mut effects = Effects::default();
+        let mut state = self.state();
+        // Only what is decided at once may make the instance look free: a lane that drains ends when all are.
+        if state.phase == Phase::Closed || state.scheduler.pending() == 0 {
+            return None;
+        }
+        *state.free.get_mut(instance)? = true;
+        self.settle(&mut state, self.timer.now(), &mut effects);
+        let work = state.work.get_mut(instance).and_then(Option::take);
+        if let Some(free) = state.free.get_mut(instance) {
+            *free = false;
+        }
+        drop(state);
+        effects.calls.retain(|&called| called != instance);
+        self.apply(effects);
+        work
     }
 
     fn refused(&self, refusal: Refusal, request: ActiveRequest) -> Refused {

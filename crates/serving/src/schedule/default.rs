@@ -23,6 +23,10 @@ impl Scheduler for DefaultScheduler {
         self.waiting.pop_front().map_or(Decision::Idle, |id| Decision::Dispatch(Batch::of([id])))
     }
 
+    fn decides_early(&self) -> bool {
+        true
+    }
+
     fn cancel(&mut self, id: u64, _now: Nanos) -> Vec<u64> {
         let found = self.waiting.iter().position(|&waiting| waiting == id);
         found.and_then(|at| self.waiting.remove(at)).into_iter().collect()

@@ -162,6 +162,12 @@ pub trait Scheduler: Send + Debug {
         false
     }
 
+    /// Whether nothing that happens later changes what the only instance executes next, so that it may be given its next
+    /// batch before it has ended the last one.
+    fn decides_early(&self) -> bool {
+        false
+    }
+
     /// Removes a waiting request and all that cannot run without it; gives what was removed.
     fn cancel(&mut self, id: u64, now: Nanos) -> Vec<u64>;
 

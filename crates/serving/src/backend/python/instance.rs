@@ -1,4 +1,5 @@
-//! Instances: a worker each, which is started anew when it ends.
+//! Instances: a worker each, which is started anew when it ends. Here those of models that answer freely; those with
+//! one answer for each request are in [`plain`](super::plain).
 
 use std::collections::HashMap;
 use std::io;
@@ -12,12 +13,11 @@ use super::response::{self, Memory};
 use super::worker::{Lost, Process, Reader, Started};
 use super::{Made, wire};
 use crate::backend::ModelInstance;
-use crate::config::ModelConfig;
 use crate::error::Error;
-use crate::payload::{ActiveRequest, ModelAnswer, Payload, not_again};
+use crate::payload::{ActiveRequest, ModelAnswer, Payload};
 
 /// A place on the page of flags for a request, on which a client that leaves is marked.
-fn watched(flags: &Arc<Flags>, request: &ActiveRequest) -> Arc<Slot> {
+pub(super) fn watched(flags: &Arc<Flags>, request: &ActiveRequest) -> Arc<Slot> {
     let slot = flags.slot();
     // The place is somebody else's when the request is done.
     let left = Arc::downgrade(&slot);
@@ -30,7 +30,7 @@ fn watched(flags: &Arc<Flags>, request: &ActiveRequest) -> Arc<Slot> {
 }
 
 /// What the requests of an execution are told that did not come to its end.
-fn lost(instance: &str, lost: &Lost) -> Error {
+pub(super) fn lost(instance: &str, lost: &Lost) -> Error {
     let why = match lost {
         Lost::Ended(why) => {
             tracing::error!(%instance, "a worker is lost: {why}");
@@ -44,183 +44,14 @@ fn lost(instance: &str, lost: &Lost) -> Error {
     failed(instance, &why)
 }
 
-fn failed(instance: &str, why: &str) -> Error {
+pub(super) fn failed(instance: &str, why: &str) -> Error {
     let text = format!("Failed to process the request(s) for model '{instance}', message: {why}");
     Error::internal(text)
-}
-
-/// An instance of a model whose requests have one answer each: its thread sends a batch and reads what comes of it.
-#[derive(Debug)]
-pub(super) struct PlainInstance {
-    made: Arc<Made>,
-    keeper: Keeper,
-    name: String,
-    worker: Option<PlainWorker>,
-    next: u64,
-}
-
-#[derive(Debug)]
-struct PlainWorker {
-    process: Arc<Process>,
-    reader: Reader,
-    flags: Arc<Flags>,
-    given: Given,
-    theirs: Theirs,
-}
-
-impl PlainInstance {
-    pub(super) fn new(
-        made: &Arc<Made>,
-        name: &str,
-        args: serde_json::Value,
-    ) -> Result<Self, Error> {
-        let keeper = Keeper::start(made, name, args)?;
-        let (made, name) = (Arc::clone(made), name.to_owned());
-        Ok(Self { made, keeper, name, worker: None, next: 1 })
-    }
-
-    fn take(&mut self) -> Result<(), Error> {
-        let Started { process, reader, flags, prefix } = self.keeper.take()?;
-        let given = Given::new(&flags, &prefix, self.made.settings.least);
-        let theirs = Theirs::new(&flags, &prefix);
-        self.worker = Some(PlainWorker { process, reader, flags, given, theirs });
-        Ok(())
-    }
-
-    /// Sends the batch and reads its answers. A worker that had ended before it heard of the batch loses nothing.
-    fn run(&mut self, payload: &mut Payload) -> Result<Vec<ModelAnswer>, Failure> {
-        match self.try_run(payload) {
-            Err(Failure::Unheard(_)) => {}
-            other => return other,
-        }
-        if let Some(worker) = self.worker.take() {
-            worker.process.kill();
-        }
-        match self.try_run(payload) {
-            Err(Failure::Unheard(why)) => Err(Failure::Worker(lost(&self.name, &why))),
-            other => other,
-        }
-    }
-
-    fn try_run(&mut self, payload: &mut Payload) -> Result<Vec<ModelAnswer>, Failure> {
-        if self.worker.is_none() {
-            self.take().map_err(Failure::Batch)?;
-        }
-        let Some(worker) = &mut self.worker else {
-            return Err(Failure::Batch(failed(&self.name, "there is no worker")));
-        };
-        let count = payload.requests().len();
-        let first = self.next;
-        self.next += u64::try_from(count).unwrap_or(1);
-        worker.theirs.sweep();
-        let slots: Vec<Arc<Slot>> =
-            payload.requests().iter().map(|request| watched(&worker.flags, request)).collect();
-        let numbered = payload.requests().iter().zip(&slots).zip(first..);
-        let sent: Vec<Sent<'_>> = numbered
-            .map(|((request, slot), number)| Sent { number, slot: slot.number, request })
-            .collect();
-        let message = request::encode(&mut worker.given, first, &sent).map_err(Failure::Batch)?;
-        payload.mark_inputs_ready();
-        let deadline = self.made.settings.execution.map(|limit| Instant::now() + limit);
-        let config = Arc::clone(&payload.context().config);
-        if let Err(error) = worker.process.send(&message) {
-            let why = Lost::Ended(error.to_string());
-            return Err(match is_gone(&error) {
-                true => Failure::Unheard(why),
-                false => Failure::Worker(lost(&self.name, &why)),
-            });
-        }
-        let answers = worker.answers(&config, &self.name, first, count, deadline);
-        answers.map_err(|why| Failure::Worker(lost(&self.name, &why)))
-    }
-}
-
-/// Why a batch has no answers.
-enum Failure {
-    /// Something about the batch.
-    Batch(Error),
-    /// The worker is lost.
-    Worker(Error),
-    /// The worker had ended before it heard of the batch.
-    Unheard(Lost),
 }
 
 /// Whether nobody has the other end any more: what was sent was not received in whole.
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
-}
-
-impl PlainWorker {
-    /// Reads until the execution is done.
-    fn answers(
-        &mut self,
-        config: &ModelConfig,
-        instance: &str,
-        first: u64,
-        count: usize,
-        deadline: Option<Instant>,
-    ) -> Result<Vec<ModelAnswer>, Lost> {
-        let mut all: Vec<Option<ModelAnswer>> =
-            std::iter::repeat_with(|| None).take(count).collect();
-        loop {
-            let message = self.reader.next(deadline)?;
-            let kind = message.first().copied();
-            if !matches!(kind, Some(wire::DONE | wire::RESPONSE)) {
-                return Err(Lost::Ended(format!("it sends a message of kind {kind:?}")));
-            }
-            let found = wire::Answers::read(message)?;
-            let updated = self.theirs.update(&found.closed, &found.opened);
-            updated.map_err(|error| Lost::Ended(error.to_string()))?;
-            let small = found.small;
-            let mut memory = Memory { small, given: &self.given, theirs: &mut self.theirs };
-            for answer in found.answers {
-                let at = answer.request.checked_sub(first).and_then(|at| usize::try_from(at).ok());
-                let slot = at.and_then(|at| all.get_mut(at));
-                let slot = slot.ok_or_else(|| {
-                    Lost::Ended(format!("it answers request {}, which it has not", answer.request))
-                })?;
-                *slot = Some(match answer.response {
-                    Some(response) => response::decode(config, response, &mut memory),
-                    None if answer.once_more => ModelAnswer::from(Err(not_again(&config.name))),
-                    None => ModelAnswer::from(Err(failed(instance, "it has no response"))),
-                });
-            }
-            if kind == Some(wire::DONE) {
-                self.given.opened();
-                let why = found.failure.unwrap_or_else(|| "it has no response".to_owned());
-                let missing = || ModelAnswer::from(Err(failed(instance, &why)));
-                return Ok(all.into_iter().map(|one| one.unwrap_or_else(missing)).collect());
-            }
-        }
-    }
-}
-
-impl ModelInstance for PlainInstance {
-    fn execute(&mut self, mut payload: Payload) {
-        let answers = self.run(&mut payload);
-        payload.mark_model_done();
-        match answers {
-            Ok(answers) => payload.complete_with(answers),
-            Err(Failure::Batch(error)) => payload.fail(&error),
-            Err(Failure::Worker(error)) => {
-                if let Some(worker) = self.worker.take() {
-                    worker.process.kill();
-                }
-                payload.fail(&error);
-            }
-            // Has become one of the others.
-            Err(Failure::Unheard(why)) => payload.fail(&lost(&self.name, &why)),
-        }
-    }
-}
-
-impl Drop for PlainInstance {
-    fn drop(&mut self) {
-        self.keeper.stop();
-        if let Some(worker) = self.worker.take() {
-            worker.process.stop(&self.made.files.name);
-        }
-    }
 }
 
 /// An instance of a model that answers when and as often as it likes: a thread of its own reads what the worker says,
@@ -400,7 +231,7 @@ impl FreeInstance {
         }
         state.sending = Some(first);
         drop(state);
-        let sent = worker.process.send(&message);
+        let sent = worker.process.send(&message).map_err(|unsent| unsent.error);
         let ended = {
             let mut state = worker.shared.state();
             state.sending = None;

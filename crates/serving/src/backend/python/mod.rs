@@ -37,6 +37,7 @@ mod group;
 mod instance;
 mod keeper;
 mod leftovers;
+mod plain;
 mod request;
 mod response;
 mod settings;
@@ -49,8 +50,9 @@ use std::sync::Arc;
 
 use self::calls::Callee;
 use self::folder::Folder;
-use self::instance::{FreeInstance, PlainInstance};
+use self::instance::FreeInstance;
 use self::leftovers::Home;
+use self::plain::PlainInstance;
 use self::settings::Settings;
 use self::worker::Start;
 use super::{Backend, Model, ModelFiles, ModelInstance, ModelIo, Placement, PlacementKind};

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use galatea_tensor::SharedBlock;
+use socket2::SockRef;
 
 use super::blocks::Flags;
 use super::calls::{self, Callee, Calls};
@@ -24,6 +25,8 @@ use crate::error::Error;
 
 /// So often somebody looks whether a silent process still runs.
 const LOOK: Duration = Duration::from_millis(500);
+/// What has room in the socket.
+const SOCKET_BYTES: usize = 192 << 10;
 /// Longest line of output that is logged in one piece.
 const MAX_LINE_BYTES: u64 = 64 << 10;
 
@@ -34,6 +37,14 @@ pub(super) enum Lost {
     Ended(String),
     /// It took too long.
     Late,
+}
+
+/// A message that was not sent as a whole.
+#[derive(Debug)]
+pub(super) struct Unsent {
+    /// So much of it was.
+    pub(super) bytes: usize,
+    pub(super) error: io::Error,
 }
 
 impl From<wire::Malformed> for Lost {
@@ -60,8 +71,21 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Process {
     /// Sends a message.
-    pub(super) fn send(&self, message: &[u8]) -> io::Result<()> {
-        (&self.socket).write_all(message)
+    ///
+    /// # Errors
+    /// When the process has ended, or does not read.
+    pub(super) fn send(&self, message: &[u8]) -> Result<(), Unsent> {
+        let mut rest = message;
+        while !rest.is_empty() {
+            let bytes = message.len() - rest.len();
+            match (&self.socket).write(rest) {
+                Ok(0) => return Err(Unsent { bytes, error: io::ErrorKind::WriteZero.into() }),
+                Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Unsent { bytes, error }),
+            }
+        }
+        Ok(())
     }
 
     /// Where it calls the server.
@@ -291,6 +315,11 @@ impl Start<'_> {
         let (ours, theirs) = UnixStream::pair().map_err(|error| failed(&error))?;
         let (called, calling) = UnixStream::pair().map_err(|error| failed(&error))?;
         let calls = Calls::new(called, self.settings.timeout).map_err(|error| failed(&error))?;
+        for socket in [&ours, &theirs] {
+            // As on Linux, where it is no less: some systems have room for a message or two only.
+            let _ = SockRef::from(socket).set_send_buffer_size(SOCKET_BYTES);
+            let _ = SockRef::from(socket).set_recv_buffer_size(SOCKET_BYTES);
+        }
         let (output, input) = io::pipe().map_err(|error| failed(&error))?;
         let mut command = Command::new(&self.settings.interpreter);
         command
@@ -354,7 +383,8 @@ impl Start<'_> {
         }
         let mut message = wire::begin(wire::START);
         message.raw(start.to_string().as_bytes());
-        reader.process.send(&wire::end(message)).map_err(|error| failed(&error))?;
+        let sent = reader.process.send(&wire::end(message));
+        sent.map_err(|unsent| failed(&unsent.error))?;
         Ok(reader)
     }
 }

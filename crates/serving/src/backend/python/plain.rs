@@ -1,0 +1,293 @@
+//! Instances of models whose requests have one answer each: the instance's thread sends batches and reads what comes of
+//! them.
+//!
+//! A worker executes one batch at a time, but the next ones may lie in its socket already ([`AHEAD`]), so that neither
+//! side waits for the other between two executions; of small requests that is most of the time that one takes. A worker
+//! begins with a batch when it has said that the last one is done. So those behind the one that a worker is lost with
+//! have not begun, and go to the next worker.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::blocks::{Flags, Given, Slot, Theirs};
+use super::instance::{failed, lost, watched};
+use super::keeper::Keeper;
+use super::request::{self, Sent};
+use super::response::{self, Memory};
+use super::worker::{Lost, Process, Reader, Started};
+use super::{Made, wire};
+use crate::backend::ModelInstance;
+use crate::config::ModelConfig;
+use crate::error::Error;
+use crate::payload::{ModelAnswer, Payload, not_again};
+
+/// Batches that a worker has at most.
+const AHEAD: usize = 4;
+/// The same, where the inputs of the next one are more bytes than [`LARGE_BYTES`]: copying them is worth the head start,
+/// holding the memory of several is not.
+const AHEAD_LARGE: usize = 2;
+const LARGE_BYTES: u64 = 1 << 20;
+/// Bytes of the messages behind the first. They have room in the socket, so that sending them never waits for a worker
+/// that itself waits until its answer is read.
+const AHEAD_BYTES: usize = 32 << 10;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct PlainInstance {
+    made: Arc<Made>,
+    keeper: Keeper,
+    name: String,
+    worker: Option<PlainWorker>,
+    next: u64,
+    /// What the worker has, in order.
+    sent: VecDeque<Batch>,
+    /// What comes next, where the worker cannot have it yet.
+    ready: VecDeque<Batch>,
+}
+
+/// A batch, for the present worker.
+#[derive(Debug)]
+struct Batch {
+    payload: Payload,
+    /// Number of its first request; that of the execution as well.
+    first: u64,
+    /// Where it is not made yet, or was sent, there is none.
+    message: Option<Vec<u8>>,
+    /// Bytes of the message.
+    len: usize,
+    slots: Vec<Arc<Slot>>,
+}
+
+impl Batch {
+    fn new(payload: Payload) -> Self {
+        Self { payload, first: 0, message: None, len: 0, slots: Vec::new() }
+    }
+
+    /// For another worker.
+    fn anew(self) -> Self {
+        Self::new(self.payload)
+    }
+}
+
+#[derive(Debug)]
+struct PlainWorker {
+    process: Arc<Process>,
+    reader: Reader,
+    flags: Arc<Flags>,
+    given: Given,
+    theirs: Theirs,
+}
+
+impl PlainInstance {
+    pub(super) fn new(
+        made: &Arc<Made>,
+        name: &str,
+        args: serde_json::Value,
+    ) -> Result<Self, Error> {
+        let keeper = Keeper::start(made, name, args)?;
+        let (made, name) = (Arc::clone(made), name.to_owned());
+        let (sent, ready) = (VecDeque::new(), VecDeque::new());
+        Ok(Self { made, keeper, name, worker: None, next: 1, sent, ready })
+    }
+
+    /// The worker, which is the next one where the last is lost.
+    fn worker(&mut self) -> Result<&mut PlainWorker, Error> {
+        let worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => {
+                let Started { process, reader, flags, prefix } = self.keeper.take()?;
+                let given = Given::new(&flags, &prefix, self.made.settings.least);
+                let theirs = Theirs::new(&flags, &prefix);
+                PlainWorker { process, reader, flags, given, theirs }
+            }
+        };
+        Ok(self.worker.insert(worker))
+    }
+
+    /// Sends as much as the worker may have: what is ready, then what `next` gives.
+    fn send(&mut self, next: &mut dyn FnMut() -> Option<Payload>) {
+        let mut again = true;
+        while self.sent.len() < AHEAD {
+            let ready = self.ready.pop_front();
+            let Some(mut batch) = ready.or_else(|| next().map(Batch::new)) else { return };
+            if let Err(error) = self.prepare(&mut batch) {
+                batch.payload.fail(&error);
+                continue;
+            }
+            let (Some(worker), true) = (&self.worker, self.has_room(&batch)) else {
+                return self.ready.push_front(batch);
+            };
+            let message = batch.message.take().unwrap_or_default();
+            match worker.process.send(&message) {
+                Ok(()) if self.sent.is_empty() => self.begin(batch),
+                Ok(()) => self.sent.push_back(batch),
+                // Its end is found where its answers are read.
+                Err(_) if !self.sent.is_empty() => return self.ready.push_front(batch.anew()),
+                // It ended between two executions, or with this one.
+                Err(unsent) => {
+                    let error = lost(&self.name, &Lost::Ended(unsent.error.to_string()));
+                    if unsent.bytes > 0 || !again {
+                        batch.payload.fail(&error);
+                    } else {
+                        self.ready.push_front(batch.anew());
+                    }
+                    again = false;
+                    self.give_up();
+                }
+            }
+        }
+    }
+
+    /// Whether the worker may have a batch now.
+    fn has_room(&self, batch: &Batch) -> bool {
+        let large = batch.payload.input_bytes() > LARGE_BYTES;
+        let most = if large { AHEAD_LARGE } else { AHEAD };
+        let behind: usize = self.sent.iter().skip(1).map(|sent| sent.len).sum();
+        self.sent.is_empty() || (self.sent.len() < most && behind + batch.len <= AHEAD_BYTES)
+    }
+
+    /// Makes the message of a batch, and a worker where there is none.
+    fn prepare(&mut self, batch: &mut Batch) -> Result<(), Error> {
+        if batch.message.is_some() {
+            return Ok(());
+        }
+        let requests = batch.payload.requests();
+        let first = self.next;
+        self.next += u64::try_from(requests.len()).unwrap_or(1);
+        let worker = self.worker()?;
+        worker.theirs.sweep();
+        batch.slots = requests.iter().map(|request| watched(&worker.flags, request)).collect();
+        let numbered = requests.iter().zip(&batch.slots).zip(first..);
+        let sent: Vec<Sent<'_>> = numbered
+            .map(|((request, slot), number)| Sent { number, slot: slot.number, request })
+            .collect();
+        let message = request::encode(&mut worker.given, first, &sent)?;
+        (batch.first, batch.len) = (first, message.len());
+        batch.message = Some(message);
+        Ok(())
+    }
+
+    /// The worker begins with a batch.
+    fn begin(&mut self, mut batch: Batch) {
+        batch.payload.mark_started();
+        batch.payload.mark_inputs_ready();
+        self.sent.push_front(batch);
+    }
+
+    /// Reads the answers to the batch that the worker is at.
+    fn receive(&mut self) {
+        let Some(mut batch) = self.sent.pop_front() else { return };
+        let config = Arc::clone(&batch.payload.context().config);
+        let deadline = self.made.settings.execution.map(|limit| Instant::now() + limit);
+        let (count, last) = (batch.payload.requests().len(), self.sent.is_empty());
+        let answers = match &mut self.worker {
+            Some(worker) => worker.answers(&config, &self.name, batch.first, count, deadline),
+            None => Err(Lost::Ended("there is none".to_owned())),
+        };
+        batch.payload.mark_model_done();
+        match answers {
+            Ok(answers) => {
+                if let Some(worker) = self.worker.as_mut().filter(|_| last) {
+                    worker.given.opened();
+                }
+                if let Some(next) = self.sent.pop_front() {
+                    self.begin(next);
+                }
+                batch.payload.complete_with(answers);
+            }
+            Err(why) => {
+                batch.payload.fail(&lost(&self.name, &why));
+                self.give_up();
+            }
+        }
+    }
+
+    /// Ends a worker that is lost, and takes back what it has not begun with.
+    fn give_up(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            worker.process.kill();
+        }
+        let mut ready: VecDeque<Batch> = self.sent.drain(..).map(Batch::anew).collect();
+        ready.extend(self.ready.drain(..).map(Batch::anew));
+        self.ready = ready;
+    }
+}
+
+impl PlainWorker {
+    /// Reads until the execution is done.
+    fn answers(
+        &mut self,
+        config: &ModelConfig,
+        instance: &str,
+        first: u64,
+        count: usize,
+        deadline: Option<Instant>,
+    ) -> Result<Vec<ModelAnswer>, Lost> {
+        let mut all: Vec<Option<ModelAnswer>> =
+            std::iter::repeat_with(|| None).take(count).collect();
+        loop {
+            let message = self.reader.next(deadline)?;
+            let kind = message.first().copied();
+            if !matches!(kind, Some(wire::DONE | wire::RESPONSE)) {
+                return Err(Lost::Ended(format!("it sends a message of kind {kind:?}")));
+            }
+            let found = wire::Answers::read(message)?;
+            let updated = self.theirs.update(&found.closed, &found.opened);
+            updated.map_err(|error| Lost::Ended(error.to_string()))?;
+            let small = found.small;
+            let mut memory = Memory { small, given: &self.given, theirs: &mut self.theirs };
+            for answer in found.answers {
+                let at = answer.request.checked_sub(first).and_then(|at| usize::try_from(at).ok());
+                let slot = at.and_then(|at| all.get_mut(at));
+                let slot = slot.ok_or_else(|| {
+                    Lost::Ended(format!("it answers request {}, which it has not", answer.request))
+                })?;
+                *slot = Some(match answer.response {
+                    Some(response) => response::decode(config, response, &mut memory),
+                    None if answer.once_more => ModelAnswer::from(Err(not_again(&config.name))),
+                    None => ModelAnswer::from(Err(failed(instance, "it has no response"))),
+                });
+            }
+            if kind == Some(wire::DONE) {
+                if found.execution != first {
+                    let text = format!("it ends execution {}, expected {first}", found.execution);
+                    return Err(Lost::Ended(text));
+                }
+                let why = found.failure.unwrap_or_else(|| "it has no response".to_owned());
+                let missing = || ModelAnswer::from(Err(failed(instance, &why)));
+                return Ok(all.into_iter().map(|one| one.unwrap_or_else(missing)).collect());
+            }
+        }
+    }
+}
+
+impl ModelInstance for PlainInstance {
+    fn execute(&mut self, payload: Payload) {
+        self.execute_in_turn(payload, &mut || None);
+    }
+
+    fn takes_ahead(&self) -> bool {
+        true
+    }
+
+    fn execute_in_turn(&mut self, first: Payload, next: &mut dyn FnMut() -> Option<Payload>) {
+        self.ready.push_back(Batch::new(first));
+        loop {
+            self.send(next);
+            if self.sent.is_empty() {
+                return;
+            }
+            self.receive();
+        }
+    }
+}
+
+impl Drop for PlainInstance {
+    fn drop(&mut self) {
+        self.keeper.stop();
+        if let Some(worker) = self.worker.take() {
+            worker.process.stop(&self.made.files.name);
+        }
+    }
+}
