@@ -273,6 +273,67 @@ fn a_worker_that_ends_or_hangs_fails_its_own_requests_only() {
 }
 
 #[test]
+fn requests_behind_a_lost_one_go_to_the_next_worker() {
+    let class = "import time
+
+class TritonPythonModel:
+    def execute(self, requests):
+        x = requests[0].inputs()[0].as_numpy()
+        time.sleep(0.2 if x[0] == 0 else 0)
+        if x[0] == 1:
+            os.kill(os.getpid(), 9)
+        while x[0] == 2:
+            pass
+        return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.array([os.getpid(), len(x)], np.int32))])]
+";
+    let limit = "parameters { key: \"EXECUTION_TIMEOUT_SECONDS\" value { string_value: \"1\" } }";
+    let Some(served) = serve(&[("m", &format!("{ONE_IN_ONE_OUT} {limit}"), class)]) else { return };
+    // The first lets the others gather; some are larger than a message takes, or than goes ahead of others.
+    let (large, huge) = (vec![3; 5_000], vec![3; 600_000]);
+    let mut values: Vec<Vec<i32>> = vec![vec![0]];
+    for mode in [3, 1, 1, 3, 2, 3] {
+        values.extend([vec![mode], large.clone(), vec![3, 3], huge.clone(), vec![3]]);
+    }
+    let sent: Vec<_> =
+        values.iter().map(|values| send(&served.core, request("m", &ints(values)))).collect();
+    let mut workers = Vec::new();
+    for (from, values) in sent.iter().zip(&values) {
+        let found = answer(from).result;
+        match values[0] {
+            1 => assert!(found.unwrap_err().message.contains("is not healthy.")),
+            2 => assert!(found.unwrap_err().message.contains("did not answer in time")),
+            _ => {
+                let found = output(&found.unwrap().expect("a response"));
+                assert_eq!(found[1], i32::try_from(values.len()).unwrap());
+                workers.push(found[0]);
+            }
+        }
+    }
+    workers.dedup();
+    assert_eq!(workers.len(), 4, "{workers:?}");
+    let stats = served.core.model_statistics(Some("m"), "").unwrap().remove(0).inference_stats;
+    assert_eq!((stats.success.count, stats.fail.count), (28, 3));
+}
+
+#[test]
+fn a_worker_that_ends_between_requests_fails_none() {
+    let class = "class TritonPythonModel:
+    def execute(self, requests):
+        return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.array([os.getpid()], np.int32))])]
+";
+    let Some(served) = serve(&[("m", ONE_IN_ONE_OUT, class)]) else { return };
+    let run = || output(&infer(&served.core, request("m", &ints(&[1]))).unwrap())[0];
+    for _ in 0..3 {
+        let worker = run();
+        let killed = Command::new("kill").args(["-9", &worker.to_string()]).status().unwrap();
+        assert!(killed.success());
+        // Gone when the system has taken its sockets down.
+        std::thread::sleep(Duration::from_millis(300));
+        assert_ne!(run(), worker);
+    }
+}
+
+#[test]
 fn a_model_that_does_not_load_is_reported_as_triton_does() {
     let class = "class TritonPythonModel:
     def initialize(self, args):
