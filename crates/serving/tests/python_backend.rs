@@ -316,24 +316,6 @@ class TritonPythonModel:
 }
 
 #[test]
-fn a_worker_that_ends_between_requests_fails_none() {
-    let class = "class TritonPythonModel:
-    def execute(self, requests):
-        return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.array([os.getpid()], np.int32))])]
-";
-    let Some(served) = serve(&[("m", ONE_IN_ONE_OUT, class)]) else { return };
-    let run = || output(&infer(&served.core, request("m", &ints(&[1]))).unwrap())[0];
-    for _ in 0..3 {
-        let worker = run();
-        let killed = Command::new("kill").args(["-9", &worker.to_string()]).status().unwrap();
-        assert!(killed.success());
-        // Gone when the system has taken its sockets down.
-        std::thread::sleep(Duration::from_millis(300));
-        assert_ne!(run(), worker);
-    }
-}
-
-#[test]
 fn a_model_that_does_not_load_is_reported_as_triton_does() {
     let class = "class TritonPythonModel:
     def initialize(self, args):
