@@ -12,9 +12,10 @@ import numpy as np
 
 from galatea_blocks import ALIGNMENT, NO_SLOT, SLOTS, Blocks
 from galatea_requests import REQUEST_RELEASE_RESCHEDULE, InferenceRequest
-from galatea_tensors import STORAGE, Tensor
+from galatea_tensors import BYTES, STORAGE, Tensor
 
 VERSION = 1
+_new = object.__new__
 
 # What the server sends.
 START, EXECUTE, STOP = 1, 2, 3
@@ -35,6 +36,8 @@ _INPUT = struct.Struct("<HBBQQ")
 _DONE = struct.Struct("<BQBHHIII")
 _RESPONSE = struct.Struct("<QBBIIH")
 _OUTPUT = struct.Struct("<HBBBQQI")
+_LENGTH_DONE = struct.Struct("<I" + _DONE.format[1:])
+_OUTPUT_OF = tuple(struct.Struct(f"{_OUTPUT.format}{rank}q") for rank in range(128))
 _DIMS = tuple(struct.Struct(f"<{rank}q") for rank in range(128))
 
 # Number of wanted outputs that stands for all of the model's.
@@ -64,15 +67,17 @@ class Channel:
 
     def receive(self):
         """The next message; None when the server has gone."""
-        if not self._fill(4):
+        if self._end - self._start < 4 and not self._fill(4):
             return None
-        size = _LENGTH.unpack_from(self._received, self._start)[0]
-        self._start += 4
-        if not self._fill(size):
-            return None
-        message = self._received[self._start : self._start + size]
-        self._start += size
-        return message
+        start = self._start + 4
+        size = _LENGTH.unpack_from(self._received, start - 4)[0]
+        self._start = start
+        if self._end - start < size:
+            if not self._fill(size):
+                return None
+            start = self._start
+        self._start = end = start + size
+        return self._received[start:end]
 
     def _fill(self, wanted):
         while self._end - self._start < wanted:
@@ -138,7 +143,7 @@ class Channel:
             inputs,
         ) = _REQUEST.unpack_from(message, at)
         at += _REQUEST.size
-        request = InferenceRequest.__new__(InferenceRequest)
+        request = _new(InferenceRequest)
         if correlated == 2:
             correlation = message[at : at + correlation_length].decode()
             at += correlation_length
@@ -168,13 +173,10 @@ class Channel:
             at += 8 * rank
             name = message[at : at + length].decode()
             at += length
-            tensors.append(Tensor._received(name, dtype, shape, memory[offset : offset + size]))
+            tensors.append(Tensor._received(name, dtype, shape, memory, offset, size))
         request._flags = flags
         request._timeout = timeout
         request._priority = priority
-        request._release_flags = 1
-        request._sender = request._trace = request._preferred_memory = None
-        request._model_name, request._model_version = "", -1
         request._number = number
         request._slot = slot
         request._channel = self
@@ -213,6 +215,11 @@ class Channel:
         writes to what the server reads.
         """
         responses, requests = work.pop(), work.pop()
+        message = None if block else _short_message(execution, requests, responses)
+        if message is not None:
+            with self._sending:
+                self._socket.sendall(message)
+            return
         answers = []
         for request, response in zip(requests, responses):
             if request._release_flags == REQUEST_RELEASE_RESCHEDULE:
@@ -245,6 +252,44 @@ class Channel:
             if block:
                 self.blocks.release(block)
             self._socket.sendall(_LENGTH.pack(len(message)) + message)
+
+
+def _short_message(execution, requests, responses):
+    """The message, with its length, of responses that are small numbers and nothing else, which most are; None where
+    there is more to them."""
+    parts = [b""]
+    data = []
+    end = 0
+    for request, response in zip(requests, responses):
+        if response is None or response._error is not None or response._parameters:
+            return None
+        head = len(parts)
+        parts.append(b"")
+        wanted = request._requested
+        for tensor in response._output_tensors:
+            name = tensor._name
+            if name not in wanted:
+                continue
+            array, number, shape = tensor._array, tensor._number, tensor._shape
+            if number == BYTES or array.dtype is not STORAGE[number]:
+                return None
+            size = array.nbytes
+            if size > SMALL:
+                return None
+            name = name.encode()
+            parts.append(
+                _OUTPUT_OF[len(shape)].pack(len(name), number, len(shape), INLINE, end, size, 0, *shape) + name
+            )
+            data.append(array.tobytes())
+            end += size
+        count = len(parts) - head - 1
+        parts[head] = _RESPONSE.pack(request._number, FINAL | HAS_RESPONSE, 0, 0, 0, count)
+    if end > MOST_SMALL:
+        return None
+    start = _DONE.size + sum(map(len, parts))
+    parts[0] = _LENGTH_DONE.pack(start + end, DONE, execution, 0, 0, 0, start, 0, len(requests))
+    parts += data
+    return b"".join(parts)
 
 
 class Answer:

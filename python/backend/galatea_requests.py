@@ -72,7 +72,7 @@ class InferenceResponse:
     def __init__(self, output_tensors=(), error=None, parameters=None):
         tensors = list(output_tensors) if output_tensors is not None else []
         for tensor in tensors:
-            if not isinstance(tensor, Tensor):
+            if type(tensor) is not Tensor and not isinstance(tensor, Tensor):
                 raise TritonModelException(
                     f"an output of InferenceResponse is {type(tensor).__name__}, expected Tensor"
                 )
@@ -115,6 +115,14 @@ def _parameters_text(parameters):
 
 class InferenceRequest:
     """A request: one that the server hands to `execute`, or one that a model makes."""
+
+    # What one that comes from the server has until somebody sets it.
+    _model_name = ""
+    _model_version = -1
+    _preferred_memory = None
+    _trace = None
+    _release_flags = REQUEST_RELEASE_ALL
+    _sender = None
 
     def __init__(
         self,

@@ -143,8 +143,8 @@ class Tensor:
         self._raw = None
 
     @classmethod
-    def _received(cls, name, number, shape, flat):
-        """A tensor over bytes that came from the server, as an array of uint8."""
+    def _received(cls, name, number, shape, memory, offset, size):
+        """A tensor over bytes that came from the server: so many from there on, in an array of uint8."""
         self = cls.__new__(cls)
         self._name = name
         self._number = number
@@ -152,9 +152,9 @@ class Tensor:
         self._raw = None
         if number == BYTES:
             self._array = None
-            self._raw = flat
+            self._raw = memory[offset : offset + size]
         else:
-            self._array = flat.view(STORAGE[number]).reshape(shape)
+            self._array = np.ndarray(shape, STORAGE[number], memory, offset)
         return self
 
     def name(self):

@@ -5,6 +5,7 @@ executes what it is sent until it is told to stop or the server has gone.
 """
 
 import asyncio
+import gc
 import importlib
 import inspect
 import json
@@ -23,7 +24,7 @@ import galatea_calls  # noqa: E402
 import galatea_channel as wire  # noqa: E402
 import galatea_watch as watch  # noqa: E402
 import triton_python_backend_utils as utils  # noqa: E402
-from galatea_requests import REQUEST_RELEASE_RESCHEDULE, InferenceResponse  # noqa: E402
+from galatea_requests import REQUEST_RELEASE_ALL, REQUEST_RELEASE_RESCHEDULE, InferenceResponse  # noqa: E402
 from galatea_tensors import TritonModelException  # noqa: E402
 
 # Calls in these files are not the model's.
@@ -79,6 +80,9 @@ class Worker:
         except BaseException as error:
             self._channel.send(bytes([wire.FAILED]), described(error).encode("utf-8", "replace"))
             return False
+        # What is there now stays, and is not looked through again and again while requests come.
+        gc.collect()
+        gc.freeze()
         self._channel.send(bytes([wire.READY]))
         return True
 
@@ -113,7 +117,7 @@ class Worker:
     def _call(self, execution, work, block):
         """Executes the requests in `work` and sends what comes of them."""
         result = self._model.execute(work[0])
-        if inspect.iscoroutine(result):
+        if type(result) is not list and inspect.iscoroutine(result):
             if self._decoupled:
                 self._schedule(result, list(work[0]))
                 result = None
@@ -152,6 +156,8 @@ class Worker:
                 f"InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) size is:{len(result)}\n"
             )
         for request, response in zip(requests, result):
+            if type(response) is InferenceResponse and request._release_flags == REQUEST_RELEASE_ALL:
+                continue
             if request._release_flags == REQUEST_RELEASE_RESCHEDULE:
                 if response is not None:
                     raise TritonModelException(
