@@ -8,6 +8,7 @@ import json
 import os
 import struct
 import threading
+from collections import deque
 from concurrent.futures import Future
 
 from galatea_tensors import TritonModelException
@@ -43,6 +44,7 @@ class Calls:
         self._last = 0
         self._reader = None
         self._gone = None
+        self._left = deque()
         socket.sendall(PREAMBLE)
 
     def call(self, name, **fields):
@@ -71,6 +73,11 @@ class Calls:
                 self._reader.start()
             return self._last
 
+    def forget(self, number):
+        """Nobody waits for messages with that number any more."""
+        with self._lock:
+            self._open.pop(number, None)
+
     def send(self, kind, number, *parts):
         """Sends one message."""
         body = b"".join(parts)
@@ -79,6 +86,25 @@ class Calls:
                 self._socket.sendall(_HEAD.pack(9 + len(body), kind, number) + body)
         except OSError:
             self._end()
+        if self._left:
+            self._send_left()
+
+    def send_soon(self, kind, number):
+        """Sends a message without a body, now or when whoever sends has done: for finalizers, which may run on a thread
+        that is sending."""
+        self._left.append(_HEAD.pack(9, kind, number))
+        self._send_left()
+
+    def _send_left(self):
+        while self._left and self._sending.acquire(blocking=False):
+            try:
+                if self._left:
+                    self._socket.sendall(self._left.popleft())
+            except OSError:
+                # The thread that reads sees it too.
+                self._left.clear()
+            finally:
+                self._sending.release()
 
     def _read(self):
         try:
@@ -132,6 +158,9 @@ def _settle(future, message):
 
 
 _calls = None
+# The name of the instance, and whether its model is still being loaded.
+instance = ""
+loading = False
 
 
 def attach(socket):

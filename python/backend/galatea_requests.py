@@ -3,12 +3,13 @@
 import json
 import threading
 
+import galatea_bls
 from galatea_tensors import Tensor, TritonModelException
 
 RESPONSE_COMPLETE_FINAL = 1
 REQUEST_RELEASE_ALL = 1
 REQUEST_RELEASE_RESCHEDULE = 4
-NOT_SUPPORTED = "is not supported by this server: models cannot call other models, the repository or its metrics yet"
+NOT_SUPPORTED = "is not supported by this server: models have no metrics of their own yet"
 
 
 class TritonError:
@@ -34,12 +35,15 @@ class TritonError:
 
 
 class InferenceTrace:
-    """The trace of a request; this server gives models none, so its context is None."""
+    """The trace of a request: a request to another model that is given it becomes a part of it. The server hands out no
+    context, so that is None."""
 
-    __slots__ = ("_context",)
+    __slots__ = ("_context", "_number")
 
     def __init__(self, context=None):
         self._context = context
+        # The request's, for the server.
+        self._number = None
 
     def get_context(self):
         """The context of the trace as text of JSON, or None."""
@@ -123,14 +127,15 @@ class InferenceRequest:
     _trace = None
     _release_flags = REQUEST_RELEASE_ALL
     _sender = None
+    _running = None
 
     def __init__(
         self,
         request_id="",
         correlation_id=0,
-        inputs=(),
-        requested_output_names=(),
-        model_name="",
+        inputs=None,
+        requested_output_names=None,
+        model_name=None,
         model_version=-1,
         flags=0,
         timeout=0,
@@ -138,6 +143,10 @@ class InferenceRequest:
         trace=None,
         parameters=None,
     ):
+        _check_made(request_id, correlation_id, inputs, requested_output_names, model_name)
+        for name, value in (("model_version", model_version), ("flags", flags), ("timeout", timeout)):
+            if not isinstance(value, int):
+                raise _incompatible(name, value, "an int")
         self._request_id = request_id
         self._correlation_id = correlation_id
         self._inputs = list(inputs)
@@ -156,6 +165,8 @@ class InferenceRequest:
         self._number = None
         self._slot = None
         self._channel = None
+        # What executes it, once it is sent.
+        self._running = None
 
     def inputs(self):
         """Inputs in the order of arrival."""
@@ -205,6 +216,7 @@ class InferenceRequest:
         """The trace of the request."""
         if self._trace is None:
             self._trace = InferenceTrace()
+            self._trace._number = self._number
         return self._trace
 
     def is_cancelled(self):
@@ -227,12 +239,50 @@ class InferenceRequest:
         return self._sender
 
     def exec(self, decoupled=False):
-        """Not there yet: raises."""
-        raise TritonModelException(f"InferenceRequest.exec {NOT_SUPPORTED}")
+        """Has the model answer: its response, or with `decoupled` an iterator of all its responses."""
+        return galatea_bls.run(self, decoupled)
 
     def async_exec(self, decoupled=False):
-        """Not there yet: raises."""
-        raise TritonModelException(f"InferenceRequest.async_exec {NOT_SUPPORTED}")
+        """As `exec`, to be awaited."""
+        return galatea_bls.begin(self, decoupled)
+
+    def cancel(self):
+        """Gives a request up that was sent to another model; it is answered with an error, or as if nothing was."""
+        if self._running is not None:
+            self._running.cancel()
+
+
+def _incompatible(name, value, expected):
+    return TypeError(
+        "__init__(): incompatible constructor arguments. "
+        f"{name} of InferenceRequest is {type(value).__name__}, expected {expected}"
+    )
+
+
+def _check_made(request_id, correlation_id, inputs, requested_output_names, model_name):
+    """Refuses what no request to another model can be made of."""
+    if not isinstance(model_name, str):
+        raise _incompatible("model_name", model_name, "a str")
+    for name, value in (("inputs", inputs), ("requested_output_names", requested_output_names)):
+        if value is None or isinstance(value, str) or not hasattr(value, "__iter__"):
+            raise _incompatible(name, value, "a list")
+    if not isinstance(request_id, str):
+        raise _incompatible("request_id", request_id, "a str")
+    if not isinstance(correlation_id, (int, str)):
+        raise TritonModelException("Correlation ID must be integer or string")
+    if isinstance(correlation_id, int) and not 0 <= correlation_id < 1 << 64:
+        raise TritonModelException(f"Correlation ID is {correlation_id}, expected 64 bits without a sign")
+    where = f"for request with id '{request_id}' and model name '{model_name}' should not be empty."
+    for tensor in inputs:
+        if tensor is None:
+            raise TritonModelException(f"Input tensor {where}")
+        if not isinstance(tensor, Tensor):
+            raise _incompatible("an element of inputs", tensor, "a Tensor")
+    for name in requested_output_names:
+        if not isinstance(name, str):
+            raise _incompatible("an element of requested_output_names", name, "a str")
+        if not name:
+            raise TritonModelException(f"Requested output name {where}")
 
 
 class InferenceResponseSender:

@@ -20,6 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import galatea_descriptor  # noqa: E402
 
 # The files of the backend are found under any name of the folder that a model changes to.
+import galatea_bls  # noqa: E402
 import galatea_calls  # noqa: E402
 import galatea_channel as wire  # noqa: E402
 import galatea_watch as watch  # noqa: E402
@@ -68,6 +69,10 @@ class Worker:
                 self._channel.send(bytes([wire.CONFIG]), config.encode())
                 return False
             self._channel.attach(start["flags"], start["prefix"], start["least"])
+            if "calls" in start:
+                galatea_bls.attach(start["calls"]["flags"], start["calls"]["prefix"], start["least"])
+            galatea_calls.instance = start["args"]["model_instance_name"]
+            galatea_calls.loading = True
             config = json.loads(start["args"]["model_config"])
             self._channel.outputs = [output["name"] for output in config.get("output", ())]
             self._decoupled = utils.using_decoupled_model_transaction_policy(config)
@@ -80,6 +85,7 @@ class Worker:
         except BaseException as error:
             self._channel.send(bytes([wire.FAILED]), described(error).encode("utf-8", "replace"))
             return False
+        galatea_calls.loading = False
         # What is there now stays, and is not looked through again and again while requests come.
         gc.collect()
         gc.freeze()

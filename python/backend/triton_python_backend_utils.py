@@ -1,11 +1,11 @@
 """What models of Triton's Python backend import: the same names, for Galatea's workers.
 
-Calls of other models (`InferenceRequest.exec`), of the repository (`load_model`) and of the metrics page
-(`MetricFamily`) are not there yet and raise TritonModelException.
+Metrics of models (`MetricFamily`) are not there yet and raise TritonModelException.
 """
 
 import sys
 
+from galatea_control import is_model_ready, load_model, unload_model
 from galatea_model_config import (
     ModelConfig,
     get_input_config_by_name,
@@ -150,21 +150,6 @@ class Metric:
 
     def __init__(self, *arguments, **named):
         raise TritonModelException(f"Metric {NOT_SUPPORTED}")
-
-
-def load_model(model_name, files=None, config=None):
-    """Not there yet: raises."""
-    raise TritonModelException(f"load_model {NOT_SUPPORTED}")
-
-
-def unload_model(model_name, unload_dependents=False):
-    """Not there yet: raises."""
-    raise TritonModelException(f"unload_model {NOT_SUPPORTED}")
-
-
-def is_model_ready(model_name, model_version=""):
-    """Not there yet: raises."""
-    raise TritonModelException(f"is_model_ready {NOT_SUPPORTED}")
 
 
 def __getattr__(name):

@@ -158,7 +158,7 @@ def test_errors_have_the_texts_of_triton(drive):
     assert "do not match" in run(1) and "Expected a list" in run(2) and "'<class 'int'>'" in run(3)
     ((_, error, _),) = run(4)
     assert error == (2, "no")
-    assert "is not supported" in run(5)
+    assert "no server that it can call" in run(5)
     assert run(4)[0][1] == (2, "no")
 
 

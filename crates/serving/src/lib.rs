@@ -18,6 +18,7 @@
 pub mod backend;
 pub mod batch;
 pub mod cache;
+pub mod callers;
 pub mod cancel;
 pub mod config;
 pub mod core;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use galatea_tensor::{DataType, Tensor};
 
+use crate::callers::Callers;
 use crate::cancel::CancelToken;
 use crate::error::Error;
 use crate::statistics::StageTimes;
@@ -112,6 +113,8 @@ pub struct InferenceRequest {
     pub sequence_start: bool,
     /// Last request of its sequence.
     pub sequence_end: bool,
+    /// The models that wait for the answer, where a model made the request.
+    pub callers: Callers,
     /// Cancellation by the client.
     pub cancel: CancelToken,
     /// Where the stages of the request are recorded, if they are.

@@ -140,3 +140,241 @@ fn a_model_calls_from_its_beginning_to_its_end_and_from_any_thread() {
     let Some(served) = serve(&[("m", ONE_IN_ONE_OUT, class)]) else { return };
     assert_eq!(infer(&served.core, "m", &[0]).unwrap(), [3, 780]);
 }
+
+const IDENTITY: &str = "class TritonPythonModel:
+    def execute(self, requests):
+        return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', r.inputs()[0].as_numpy())]) for r in requests]
+";
+const REPEAT: &str = "class TritonPythonModel:
+    def execute(self, requests):
+        for r in requests:
+            sender = r.get_response_sender()
+            for value in r.inputs()[0].as_numpy():
+                while value == 9 and not sender.is_cancelled():
+                    pass
+                if value == 5:
+                    sender.send(pb_utils.InferenceResponse(error=pb_utils.TritonError('five', pb_utils.TritonError.NOT_FOUND)))
+                    continue
+                sender.send(pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.full(value, value, np.int32))]))
+            sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+";
+const DECOUPLED: &str = "model_transaction_policy { decoupled: true }";
+/// Helpers of models that call.
+const CALLS: &str = "def ask(model, array, outputs=('OUT',), **named):
+    inputs = [pb_utils.Tensor('IN', np.asarray(array, np.int32) if not isinstance(array, np.ndarray) else array)]
+    return pb_utils.InferenceRequest(model_name=model, inputs=inputs, requested_output_names=list(outputs), **named)
+
+
+def out(response):
+    if response.has_error():
+        raise pb_utils.TritonModelException(response.error().message())
+    return pb_utils.get_output_tensor_by_name(response, 'OUT').as_numpy()
+
+
+def answer(requests, array):
+    return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.asarray(array, np.int32))]) for r in requests]
+
+
+";
+
+fn calling(class: &str) -> String {
+    format!("{CALLS}{class}")
+}
+
+#[test]
+fn a_model_calls_others_with_tensors_of_all_sizes() {
+    let caller = calling(
+        "class TritonPythonModel:
+    def initialize(self, args):
+        self.kept = []
+
+    def execute(self, requests):
+        for size in (0, 1, 2048, 2049, 100000, 3000000):
+            array = np.arange(size, dtype=np.int32)
+            for _ in range(3):
+                found = out(ask('other', array).exec())
+                assert np.array_equal(found, array), size
+                self.kept.append(found)
+        for found in self.kept:
+            assert np.array_equal(found, np.arange(found.size, dtype=np.int32))
+        self.kept.clear()
+        sizes = [out(ask('other', np.arange(50000, dtype=np.int32)).exec()).size for _ in range(30)]
+        return answer(requests, sizes[:1])
+",
+    );
+    let models = [("m", ONE_IN_ONE_OUT, caller.as_str()), ("other", ONE_IN_ONE_OUT, IDENTITY)];
+    let Some(served) = serve(&models) else { return };
+    assert_eq!(infer(&served.core, "m", &[0]).unwrap(), [50000]);
+    let stats = served.core.model_statistics(Some("other"), "").unwrap().remove(0);
+    assert_eq!(stats.inference_stats.success.count, 48);
+}
+
+#[test]
+fn errors_are_tritons() {
+    let caller = calling(
+        "class TritonPythonModel:
+    def execute(self, requests):
+        head = 'Error when running inference: '
+        def failed(request, text, code=pb_utils.TritonError.INTERNAL):
+            response = request.exec()
+            assert response.has_error() and response.error().code() == code, response.error().message()
+            assert text in response.error().message(), response.error().message()
+        failed(ask('none', [1]), f\"Model none - {head}Failed for execute the inference request. Model 'none' is not ready.\")
+        failed(ask('other', [1], model_version=7), \"Model 'other' is not ready.\")
+        failed(ask('other', np.zeros(1)), f\"Model other - {head}[request id: <id_unknown>] inference input 'IN' data-type is 'FP64', but model 'other' expects 'INT32'\")
+        failed(ask('other', [1], ['NO']), f\"Model other - {head}unexpected inference output 'NO' for model 'other'\")
+        failed(ask('repeat', [1]), f\"Model repeat - {head}Model repeat is using the decoupled. The current BLS request call doesn't support models\")
+        failed(ask('wrong', [1]), 'no such thing', pb_utils.TritonError.NOT_FOUND)
+        for make, kind, text in [
+            (lambda: pb_utils.InferenceRequest(inputs=[], requested_output_names=[]), TypeError, 'model_name'),
+            (lambda: pb_utils.InferenceRequest(model_name='m', inputs=[]), TypeError, 'requested_output_names'),
+            (lambda: ask('m', [1], ['']), pb_utils.TritonModelException, \"Requested output name for request with id '' and model name 'm' should not be empty.\"),
+            (lambda: ask('m', [1], correlation_id=1.5), pb_utils.TritonModelException, 'Correlation ID must be integer or string'),
+        ]:
+            try:
+                make()
+            except kind as error:
+                assert text in str(error), error
+            else:
+                assert False, text
+        return answer(requests, [1])
+",
+    );
+    let wrong = "class TritonPythonModel:
+    def execute(self, requests):
+        error = pb_utils.TritonError('no such thing', pb_utils.TritonError.NOT_FOUND)
+        return [pb_utils.InferenceResponse(error=error) for r in requests]
+";
+    let decoupled = format!("{ONE_IN_ONE_OUT} {DECOUPLED}");
+    let models = [
+        ("m", ONE_IN_ONE_OUT, caller.as_str()),
+        ("other", ONE_IN_ONE_OUT, IDENTITY),
+        ("wrong", ONE_IN_ONE_OUT, wrong),
+        ("repeat", &decoupled, REPEAT),
+    ];
+    let Some(served) = serve(&models) else { return };
+    assert_eq!(infer(&served.core, "m", &[0]).unwrap(), [1]);
+}
+
+#[test]
+fn decoupled_models_and_coroutines() {
+    let caller = calling(
+        "import asyncio
+
+
+class TritonPythonModel:
+    async def execute(self, requests):
+        def all(responses):
+            return [r.error().message() if r.has_error() else [t.as_numpy().tolist() for t in r.output_tensors()] for r in responses]
+        seen = all(ask('repeat', [1, 5, 2]).exec(decoupled=True))
+        # As in Triton, the word alone that nothing more comes is a response without outputs.
+        assert seen == [[[1]], 'five', [[2, 2]], []], seen
+        assert all(ask('repeat', []).exec(decoupled=True)) == [[]]
+        assert all(ask('other', [7]).exec(decoupled=True)) == [[[7]]]
+        assert 'is not ready' in all(ask('none', [7]).exec(decoupled=True))[0]
+        big = 100000
+        sizes = [r.output_tensors()[0].as_numpy().size for r in ask('repeat', [big] * 20).exec(decoupled=True) if r.output_tensors()]
+        assert sizes == [big] * 20
+        found = await asyncio.gather(*(ask('other', [n]).async_exec() for n in range(30)))
+        assert [out(one)[0] for one in found] == list(range(30))
+        assert all(await ask('repeat', [3]).async_exec(decoupled=True)) == [[[3, 3, 3]], []]
+        seen = [r async for r in await ask('repeat', [2, 1]).async_exec(decoupled=True)]
+        assert all(seen) == [[[2, 2]], [[1]], []]
+        responses = ask('repeat', [1, 9, 1]).exec(decoupled=True)
+        next(responses)
+        responses.cancel()
+        list(responses)
+        del responses
+        dropped = ask('repeat', [1, 9, 1]).exec(decoupled=True)
+        next(dropped)
+        del dropped
+        assert all(ask('repeat', [1]).exec(decoupled=True)) == [[[1]], []]
+        return answer(requests, [1])
+",
+    );
+    let decoupled = format!("{ONE_IN_ONE_OUT} {DECOUPLED}");
+    let models = [
+        ("m", ONE_IN_ONE_OUT, caller.as_str()),
+        ("other", ONE_IN_ONE_OUT, IDENTITY),
+        ("repeat", &decoupled, REPEAT),
+    ];
+    let Some(served) = serve(&models) else { return };
+    assert_eq!(infer(&served.core, "m", &[0]).unwrap(), [1]);
+}
+
+/// Answers its input plus one after it has asked the model that the environment names as often as the input says.
+const RECURSE: &str = "class TritonPythonModel:
+    def initialize(self, args):
+        self.other = {'a': 'a', 'b': 'c', 'c': 'b', 'e': 'through'}[args['model_name']]
+
+    def execute(self, requests):
+        made = []
+        for r in requests:
+            left = int(r.inputs()[0].as_numpy()[0])
+            depth = out(ask(self.other, [left - 1]).exec())[0] + 1 if left else 0
+            made += answer([r], [depth])
+        return made
+";
+
+#[test]
+fn models_that_call_each_other_end_with_many_clients() {
+    let recurse = calling(RECURSE);
+    let ensemble = "platform: \"ensemble\" max_batch_size: 0 input { name: \"IN\" data_type: TYPE_INT32 dims: -1 } \
+        output { name: \"OUT\" data_type: TYPE_INT32 dims: -1 } ensemble_scheduling { step { model_name: \"e\" \
+        model_version: -1 input_map { key: \"IN\" value: \"IN\" } output_map { key: \"OUT\" value: \"OUT\" } } }";
+    let models = [
+        ("a", ONE_IN_ONE_OUT, recurse.as_str()),
+        ("b", ONE_IN_ONE_OUT, recurse.as_str()),
+        ("c", ONE_IN_ONE_OUT, recurse.as_str()),
+        ("e", ONE_IN_ONE_OUT, recurse.as_str()),
+        ("through", ensemble, ""),
+    ];
+    let Some(served) = serve(&models) else { return };
+    let asked: Vec<_> = (0..12)
+        .flat_map(|_| ["a", "b", "c", "e", "through"])
+        .map(|model| send(&served.core, request(model, &[3])))
+        .collect();
+    for from in asked {
+        let response = answered(&from).unwrap();
+        assert_eq!(response.outputs[0].tensor.to_vec::<i32>().unwrap(), [3]);
+    }
+    let error = infer(&served.core, "a", &[1000]).unwrap_err().message;
+    assert!(error.contains("models call each other 17 deep"), "{error}");
+    assert_eq!(infer(&served.core, "a", &[2]).unwrap(), [2]);
+}
+
+#[test]
+fn models_load_and_unload_models() {
+    let caller = calling(
+        "class TritonPythonModel:
+    def initialize(self, args):
+        try:
+            pb_utils.load_model(args['model_name'])
+            assert False
+        except pb_utils.TritonModelException as error:
+            assert \"cannot be loaded while\" in str(error), error
+
+    def execute(self, requests):
+        assert pb_utils.is_model_ready('other') and pb_utils.is_model_ready(model_name='other', model_version='1')
+        assert not pb_utils.is_model_ready('other', '9') and not pb_utils.is_model_ready('none')
+        try:
+            pb_utils.load_model('none')
+            assert False
+        except pb_utils.TritonModelException as error:
+            assert \"Failed to load model: Failed to process the request for model 'm_0', message: failed to load 'none'\" in str(error), error
+        config = '{\"backend\": \"python\", \"max_batch_size\": 0, \"input\": [{\"name\": \"IN\", \"data_type\": \"TYPE_INT32\", \"dims\": [-1]}], \"output\": [{\"name\": \"OUT\", \"data_type\": \"TYPE_INT32\", \"dims\": [-1]}]}'
+        path = os.path.join(os.path.dirname(pb_utils.get_model_dir()), '..', 'other', '1', 'model.py')
+        with open(path, 'rb') as file:
+            pb_utils.load_model('new', files={'file:1/model.py': file.read()}, config=config)
+        assert out(ask('new', [4]).exec()).tolist() == [4]
+        pb_utils.unload_model('new')
+        assert not pb_utils.is_model_ready('new')
+        pb_utils.unload_model('m', unload_dependents=True)
+        return answer(requests, [1])
+",
+    );
+    let models = [("m", ONE_IN_ONE_OUT, caller.as_str()), ("other", ONE_IN_ONE_OUT, IDENTITY)];
+    let Some(served) = serve(&models) else { return };
+    assert_eq!(infer(&served.core, "m", &[0]).unwrap(), [1]);
+    assert!(!served.core.model_ready("m", "").unwrap());
+}

@@ -5,6 +5,7 @@
 
 pub mod builtin;
 pub mod graph;
+mod host;
 pub mod llm;
 pub mod python;
 
@@ -18,6 +19,7 @@ use galatea_llm::embed::EncoderEngine;
 use galatea_llm::model::LanguageModel;
 use galatea_tensor::DataType;
 
+pub use self::host::{Host, HostLink};
 use self::llm::Resident;
 use crate::config::{MetalConfig, ModelConfig};
 use crate::error::Error;
@@ -42,6 +44,8 @@ pub struct ModelFiles {
     pub metal: Arc<MetalConfig>,
     /// Whether the configuration may be completed from the model.
     pub auto_complete: bool,
+    /// The server, for models that call others.
+    pub host: HostLink,
 }
 
 impl ModelFiles {
@@ -212,6 +216,11 @@ pub trait Model: Send + Sync {
     /// Whether a request has any number of answers, so that the model is decoupled where its configuration says
     /// nothing of it.
     fn answers_freely(&self) -> bool {
+        false
+    }
+
+    /// Whether its executions may call models and wait for them, so that it may be called by itself.
+    fn calls_others(&self) -> bool {
         false
     }
 

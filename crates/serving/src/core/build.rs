@@ -8,8 +8,9 @@ use super::arithmetic::Arithmetic;
 use super::ensembles::Steps;
 use super::load::PolledModel;
 use super::loaded::{Executor, LoadedVersion, next_load};
+use super::spares::Spares;
 use super::{Core, warmup};
-use crate::backend::{Backend, ModelFiles, Placement, PlacementKind};
+use crate::backend::{Backend, HostLink, Model, ModelFiles, Placement, PlacementKind};
 use crate::cache::ResponseCache;
 use crate::config::inference::ModelRateLimiter;
 use crate::config::inference::ModelTransactionPolicy;
@@ -82,6 +83,7 @@ impl Core {
             settings: self.settings(backend.name()),
             metal: Arc::new(metal),
             auto_complete: self.options.auto_complete,
+            host: HostLink::new(self.this.clone()),
         })
     }
 
@@ -129,16 +131,7 @@ impl Core {
         let labels = self.labels_of(polled, &config, model.labels())?;
         let goals = Goals::of_model(&config, &files.metal)?;
         let config = Arc::new(config);
-        let mut seats = Vec::new();
-        for (placement, limits) in placements(&config, self.options.gpus) {
-            let mut instance = model.instance(&placement)?;
-            warmup::run(&polled.dir, &config, sequences.as_ref(), instance.as_mut())?;
-            let device = match placement.kind {
-                PlacementKind::Gpu(number) => Device::Gpu(number),
-                PlacementKind::Cpu | PlacementKind::Model => Device::Host,
-            };
-            seats.push(Seat { name: placement.name, instance, limits, device });
-        }
+        let seats = self.seats(polled, &config, model.as_ref(), sequences.as_ref())?;
         let counters = polled.counters.get(&version).cloned().unwrap_or_default();
         let context =
             ExecutionContext::counting_on(&config.name, version, Arc::clone(&config), counters);
@@ -157,20 +150,59 @@ impl Core {
         let counter = model.operations();
         let arithmetic = counter.map(|all| Arithmetic::new(all, spent.compute_infer.ns));
         let load_duration = start.elapsed();
+        let (checkpoint, tending) = (model.checkpoint(), model.tending());
+        let spares = self.spares(model, &context);
         Ok(LoadedVersion {
             id: polled.id.clone(),
             load: next_load(),
             context,
             executor,
+            spares,
             checker: RequestChecker::new(&config).with_goals(goals),
             labels,
             load_duration,
             cache,
             policy: RwLock::default(),
             arithmetic,
-            checkpoint: model.checkpoint(),
-            tending: model.tending(),
+            checkpoint,
+            tending,
         })
+    }
+
+    /// The instances of a version, which have run their warm-up.
+    fn seats(
+        &self,
+        polled: &PolledModel,
+        config: &Arc<ModelConfig>,
+        model: &dyn Model,
+        sequences: Option<&Arc<SequencePlan>>,
+    ) -> Result<Vec<Seat>, Error> {
+        let mut seats = Vec::new();
+        for (placement, limits) in placements(config, self.options.gpus) {
+            let mut instance = model.instance(&placement)?;
+            warmup::run(&polled.dir, config, sequences, instance.as_mut())?;
+            let device = match placement.kind {
+                PlacementKind::Gpu(number) => Device::Gpu(number),
+                PlacementKind::Cpu | PlacementKind::Model => Device::Host,
+            };
+            seats.push(Seat { name: placement.name, instance, limits, device });
+        }
+        Ok(seats)
+    }
+
+    /// What makes spare instances of a model that may call others.
+    fn spares(
+        &self,
+        model: Box<dyn Model>,
+        context: &Arc<ExecutionContext>,
+    ) -> Option<Arc<Spares>> {
+        let config = &context.config;
+        let placements = placements(config, self.options.gpus);
+        let turns = placements.len();
+        let (placement, _) = placements.into_iter().next().filter(|_| model.calls_others())?;
+        let sequences =
+            matches!(config.scheduling_choice, Some(SchedulingChoice::SequenceBatching(_)));
+        Some(Spares::new(model, &self.calls, placement, context, turns, sequences))
     }
 
     /// The response cache for a model whose configuration asks for it.
@@ -221,6 +253,7 @@ impl Core {
             load: next_load(),
             context,
             executor,
+            spares: None,
             checker,
             labels,
             load_duration,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::arithmetic::Arithmetic;
 use super::describe::{ModelMetadata, TensorMetadata};
+use super::spares::Spares;
 use crate::backend::Tending;
 use crate::backend::llm::Resident;
 use crate::cache::ResponseCache;
@@ -40,6 +41,8 @@ pub(super) struct LoadedVersion {
     pub(super) load: u64,
     pub(super) context: Arc<ExecutionContext>,
     pub(super) executor: Executor,
+    /// For calls that lead back to this model, where it may call others.
+    pub(super) spares: Option<Arc<Spares>>,
     pub(super) checker: RequestChecker,
     pub(super) labels: BTreeMap<String, Arc<Vec<String>>>,
     pub(super) load_duration: Duration,
@@ -139,6 +142,12 @@ impl LoadedVersion {
                 None => return Ok(()),
             },
         };
+        if let Some(spares) = &self.spares
+            && spares.wants(&request)?
+        {
+            spares.enqueue(request, ticket.batch_size, sink);
+            return Ok(());
+        }
         match &self.executor {
             Executor::Instances(handle) => handle.enqueue(request, ticket, sink),
             Executor::Ensemble(ensemble) => {
@@ -204,6 +213,9 @@ impl LoadedVersion {
         match &self.executor {
             Executor::Instances(handle) => handle.remove(),
             Executor::Ensemble(ensemble) => ensemble.drain(),
+        }
+        if let Some(spares) = &self.spares {
+            spares.clear();
         }
     }
 

@@ -7,6 +7,7 @@ mod change;
 mod control;
 mod describe;
 mod ensembles;
+mod host;
 mod load;
 mod loaded;
 mod models;
@@ -15,12 +16,13 @@ mod overrides;
 mod poll;
 mod registered;
 mod served;
+mod spares;
 mod turns;
 mod warmup;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 pub use describe::{
@@ -32,6 +34,7 @@ pub use served::{ListedCheckpoint, OpenRequest, ServedCheckpoint};
 
 use crate::backend::Backend;
 use crate::cache::{CacheUse, ResponseCache};
+use crate::callers::CallGraph;
 use crate::config::ModelConfig;
 use crate::driver::Driver;
 use crate::error::Error;
@@ -50,6 +53,9 @@ const DRAIN_STEP: Duration = Duration::from_millis(2);
 pub struct Core {
     options: CoreOptions,
     backends: Vec<Arc<dyn Backend>>,
+    /// What models are given that call others.
+    this: Weak<Core>,
+    calls: Arc<CallGraph>,
     driver: Driver,
     models: Arc<RwLock<Models>>,
     turns: Turns,
@@ -84,7 +90,9 @@ impl Core {
         let cache = options.response_cache_bytes.map(|bytes| Arc::new(ResponseCache::new(bytes)));
         let driver = Driver::start(options.rate_limits.clone())?;
         let models = Arc::new(RwLock::new(Models::new(options.naming)));
-        let core = Arc::new(Self {
+        let core = Arc::new_cyclic(|this| Self {
+            this: Weak::clone(this),
+            calls: Arc::default(),
             cache,
             options,
             backends,

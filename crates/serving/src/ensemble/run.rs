@@ -288,6 +288,11 @@ impl Request {
         self.deliver();
         let mut places = Vec::new();
         for launch in launches {
+            // A model that waits for this request may be what holds the step's place.
+            if !self.template.callers.is_none() {
+                launch.go();
+                continue;
+            }
             let entry = lock(&self.ensemble.gate).enter(launch.step, launch);
             match entry {
                 Entry::Run(launch) => launch.go(),
@@ -433,7 +438,8 @@ impl Launch {
         let mut next = Some(self);
         while let Some(launch) = next.take() {
             let (ensemble, step) = (Arc::clone(&launch.request.ensemble), launch.step);
-            if !launch.submit() {
+            let entered = launch.request.template.callers.is_none();
+            if !launch.submit() && entered {
                 next = ensemble.leave(step);
             }
         }
@@ -471,7 +477,7 @@ impl Launch {
         let sink: ResponseSink = Box::new(move |answer: Answer| {
             let is_final = answer.is_final;
             back.answered(run, step, &tags, answer);
-            if is_final {
+            if is_final && back.template.callers.is_none() {
                 let waiting = back.ensemble.leave(step);
                 if let Some(launch) = waiting {
                     launch.go();

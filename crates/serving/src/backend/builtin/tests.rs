@@ -4,7 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::all;
 use crate::backend::{
-    ExecutionContext, ModelFiles, ModelInstance, Payload, Placement, PlacementKind,
+    ExecutionContext, HostLink, ModelFiles, ModelInstance, Payload, Placement, PlacementKind,
 };
 use crate::config::{self, ModelConfig};
 use crate::error::Error;
@@ -23,6 +23,7 @@ fn files(config: &str) -> ModelFiles {
         settings: std::collections::BTreeMap::new(),
         metal: Arc::default(),
         auto_complete: true,
+        host: HostLink::default(),
     }
 }
 

@@ -199,6 +199,16 @@ impl Given {
     }
 }
 
+impl Given {
+    /// The worker has opened so many of the blocks that were ever made.
+    pub(super) fn opened_first(&mut self, count: u64) {
+        let opened = self.made.saturating_sub(count);
+        let left = usize::try_from(opened).unwrap_or(usize::MAX).min(self.named.len());
+        let gone = self.named.len() - left;
+        self.named.drain(..gone).for_each(|name| SharedBlock::unlink(&name));
+    }
+}
+
 impl Drop for Given {
     fn drop(&mut self) {
         self.opened();

@@ -4,22 +4,32 @@
 //! The worker finds its end as its standard output, which it replaces before anything else runs. Messages are framed as
 //! on the first socket; the first of them comes behind [`PREAMBLE`], as an interpreter may have printed something before.
 //!
-//! From the worker: `CALL`: number (8), JSON of an object whose `call` names what is wanted. From the server: `REPLY`:
-//! number (8), code of an error + 1 (1, 0 for none), then JSON or the text of the error. A thread of the server reads the
+//! From the worker: `CALL`: number (8), JSON of an object whose `call` names what is wanted; `INFER`, a request to a model
+//! ([`called`](super::called)); `CANCEL`: number (8) of an `INFER` whose answers nobody wants any more. From the server:
+//! `REPLY`: number (8), code of an error + 1 (1, 0 for none), then JSON or the text of the error; `RESPONSE` to an `INFER`.
+//! Large tensors lie in blocks of shared memory that only calls use, with a page of flags of their own. A thread of the server reads the
 //! calls of a worker; it waits for nothing else, so that the worker can always send. Calls that take long have a thread
 //! of their own.
 
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 
+use super::blocks::{Given, Theirs};
+use super::called::{self, INFER};
+use super::control;
 use super::wire;
 use super::worker::{Lost, Process, Reader};
+use crate::backend::{Host, HostLink};
+use crate::callers::Callers;
+use crate::cancel::CancelToken;
 use crate::error::Error;
+use crate::trace::Trace;
 
 /// What comes before the first message.
 const PREAMBLE: &[u8] = b"\x00galatea calls 1\n";
@@ -27,6 +37,7 @@ const PREAMBLE: &[u8] = b"\x00galatea calls 1\n";
 const MAX_PRINTED_BYTES: usize = 64 << 10;
 
 const CALL: u8 = 1;
+const CANCEL: u8 = 3;
 
 const REPLY: u8 = 1;
 
@@ -35,6 +46,9 @@ const REPLY: u8 = 1;
 pub(super) struct Callee {
     /// The model's name.
     model: String,
+    host: HostLink,
+    /// What all models of the server wait for while they are loaded.
+    pub(super) loads: Arc<control::Loads>,
 }
 
 /// Something that can be called.
@@ -45,11 +59,30 @@ struct Row {
     answer: fn(&Callee, &Value) -> Result<Value, Error>,
 }
 
-const ROWS: &[Row] = &[Row { name: "echo", slow: false, answer: |_, call| Ok(call.clone()) }];
+const ROWS: &[Row] = &[
+    Row { name: "echo", slow: false, answer: |_, call| Ok(call.clone()) },
+    Row { name: "is_model_ready", slow: false, answer: control::is_ready },
+    Row { name: "load_model", slow: true, answer: control::load },
+    Row { name: "unload_model", slow: true, answer: control::unload },
+];
 
 impl Callee {
-    pub(super) fn new(model: &str) -> Arc<Self> {
-        Arc::new(Self { model: model.to_owned() })
+    pub(super) fn new(model: &str, host: &HostLink, loads: &Arc<control::Loads>) -> Arc<Self> {
+        let (host, loads) = (host.clone(), Arc::clone(loads));
+        Arc::new(Self { model: model.to_owned(), host, loads })
+    }
+
+    /// The model's name.
+    pub(super) fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// The server.
+    ///
+    /// # Errors
+    /// UNAVAILABLE when it stops.
+    pub(super) fn host(&self) -> Result<Arc<dyn Host>, Error> {
+        self.host.get()
     }
 }
 
@@ -64,7 +97,19 @@ fn row(call: &Value) -> Result<&'static Row, Error> {
 #[derive(Debug)]
 pub(super) struct Calls {
     socket: UnixStream,
-    writing: Mutex<()>,
+    /// Locked by whoever writes; the memory for outputs, of workers that may call models.
+    writer: Mutex<Option<Given>>,
+    /// Requests that models have not answered yet.
+    open: Mutex<HashMap<u64, CancelToken>>,
+    /// What is known of requests that the worker itself has.
+    held: Mutex<HashMap<u64, Known>>,
+}
+
+/// What is known of a request: who waits for it, and its trace.
+type Known = (Callers, Option<Arc<Trace>>);
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Calls {
@@ -72,9 +117,14 @@ impl Calls {
     ///
     /// # Errors
     /// When the socket cannot have a time-out.
-    pub(super) fn new(socket: UnixStream, timeout: Duration) -> io::Result<Self> {
+    pub(super) fn new(
+        socket: UnixStream,
+        timeout: Duration,
+        given: Option<Given>,
+    ) -> io::Result<Self> {
         socket.set_write_timeout(Some(timeout))?;
-        Ok(Self { socket, writing: Mutex::new(()) })
+        let writer = Mutex::new(given);
+        Ok(Self { socket, writer, open: Mutex::default(), held: Mutex::default() })
     }
 
     /// Nothing more is read or written.
@@ -82,14 +132,69 @@ impl Calls {
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 
-    /// Sends a message. What cannot be sent ends the socket, as a part of it may have gone.
-    fn send(&self, message: &[u8]) {
-        let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let sent = (&self.socket).write_all(message);
-        drop(writing);
+    /// Sends the message that `make` gives. What cannot be sent ends the socket, as a part of it may have gone.
+    pub(super) fn write(&self, make: impl FnOnce(Option<&mut Given>) -> Vec<u8>) {
+        let mut writer = locked(&self.writer);
+        let message = make(writer.as_mut());
+        let sent = (&self.socket).write_all(&message);
+        drop(writer);
         if sent.is_err() {
             self.close();
         }
+    }
+
+    /// The worker has opened so many of the blocks that it was told of.
+    pub(super) fn opened(&self, count: u64) {
+        if let Some(given) = locked(&self.writer).as_mut() {
+            given.opened_first(count);
+        }
+    }
+
+    /// A request to a model begins.
+    pub(super) fn open(&self, number: u64, cancel: &CancelToken) {
+        locked(&self.open).insert(number, cancel.clone());
+    }
+
+    /// A request to a model has ended.
+    pub(super) fn forget(&self, number: u64) {
+        locked(&self.open).remove(&number);
+    }
+
+    fn cancel(&self, number: u64) {
+        let token = locked(&self.open).get(&number).cloned();
+        if let Some(token) = token {
+            token.cancel();
+        }
+    }
+
+    /// The worker has gone: nobody waits for its requests any more.
+    fn end(&self) {
+        self.close();
+        let open = std::mem::take(&mut *locked(&self.open));
+        open.into_values().for_each(|token| token.cancel());
+        drop(locked(&self.writer).take());
+    }
+
+    /// Notes what is known of a request that the worker has.
+    pub(super) fn hold(&self, number: u64, callers: Callers, trace: Option<Arc<Trace>>) {
+        locked(&self.held).insert(number, (callers, trace));
+    }
+
+    /// The worker has answered that request.
+    pub(super) fn release(&self, number: u64) {
+        locked(&self.held).remove(&number);
+    }
+
+    /// The longest of the chains of models that wait for what the worker has.
+    pub(super) fn callers(&self) -> Callers {
+        let held = locked(&self.held);
+        let longest = held.values().max_by_key(|(callers, _)| callers.depth());
+        longest.map(|(callers, _)| callers.clone()).unwrap_or_default()
+    }
+
+    /// The trace of a request that the worker has.
+    pub(super) fn trace(&self, number: u64) -> Option<Arc<Trace>> {
+        locked(&self.held).get(&number)?.1.clone()
     }
 
     fn reply(&self, number: u64, result: Result<Value, Error>) {
@@ -105,7 +210,7 @@ impl Calls {
                 message.raw(error.message.as_bytes());
             }
         }
-        self.send(&wire::end(message));
+        self.write(|_| wire::end(message));
     }
 }
 
@@ -113,16 +218,22 @@ impl Calls {
 ///
 /// # Errors
 /// When there is no thread or no second name for the socket.
-pub(super) fn start(callee: &Arc<Callee>, process: &Arc<Process>) -> io::Result<()> {
+pub(super) fn start(
+    callee: &Arc<Callee>,
+    process: &Arc<Process>,
+    mut theirs: Option<Theirs>,
+) -> io::Result<()> {
     let socket = process.calls().socket.try_clone()?;
     let (callee, process) = (Arc::clone(callee), Arc::clone(process));
     let listen = move || {
         if begin(&callee, &socket).is_ok() {
             let mut reader = Reader::new(socket, &process, 1 << 12);
-            let Err(Lost::Ended(why)) = listen(&callee, &process, &mut reader) else { return };
-            tracing::debug!(model = %callee.model, "no more calls of a worker: {why}");
+            let ended = listen(&callee, &process, &mut reader, theirs.as_mut());
+            if let Err(Lost::Ended(why)) = ended {
+                tracing::debug!(model = %callee.model, "no more calls of a worker: {why}");
+            }
         }
-        process.calls().close();
+        process.calls().end();
     };
     std::thread::Builder::new().name("worker-calls".to_owned()).spawn(listen).map(drop)
 }
@@ -145,13 +256,24 @@ fn begin(callee: &Callee, mut socket: &UnixStream) -> io::Result<()> {
     Ok(())
 }
 
-fn listen(callee: &Arc<Callee>, process: &Arc<Process>, reader: &mut Reader) -> Result<(), Lost> {
+fn listen(
+    callee: &Arc<Callee>,
+    process: &Arc<Process>,
+    reader: &mut Reader,
+    mut theirs: Option<&mut Theirs>,
+) -> Result<(), Lost> {
     loop {
         let message = reader.next(None)?;
         let mut fields = wire::Fields::new(message);
-        match fields.u8()? {
-            CALL => call(callee, process, fields.u64()?, fields.rest()),
-            kind => return Err(Lost::Ended(format!("it calls with a message of kind {kind}"))),
+        match (fields.u8()?, theirs.as_deref_mut()) {
+            (CALL, _) => call(callee, process, fields.u64()?, fields.rest()),
+            (CANCEL, _) => process.calls().cancel(fields.u64()?),
+            (INFER, Some(theirs)) => {
+                called::infer(callee, process, theirs, fields.u64()?, fields.rest())?;
+            }
+            (kind, _) => {
+                return Err(Lost::Ended(format!("it calls with a message of kind {kind}")));
+            }
         }
     }
 }

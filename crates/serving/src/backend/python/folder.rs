@@ -19,8 +19,10 @@ macro_rules! file {
 /// Name and text.
 const FILES: &[(&str, &str)] = &[
     file!("galatea_blocks.py"),
+    file!("galatea_bls.py"),
     file!("galatea_calls.py"),
     file!("galatea_channel.py"),
+    file!("galatea_control.py"),
     file!("galatea_descriptor.py"),
     file!("galatea_model_config.py"),
     file!("galatea_requests.py"),

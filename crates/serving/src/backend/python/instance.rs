@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::blocks::{Flags, Given, Slot, Theirs};
+use super::called::Held;
 use super::keeper::Keeper;
 use super::request::{self, Sent};
 use super::response::{self, Memory};
@@ -98,6 +99,7 @@ struct Open {
     execution: u64,
     request: ActiveRequest,
     _slot: Arc<Slot>,
+    _held: Option<Held>,
 }
 
 impl Shared {
@@ -227,7 +229,9 @@ impl FreeInstance {
             }
         };
         for ((request, slot), number) in requests.into_iter().zip(slots).zip(first..) {
-            state.open.insert(number, Open { execution: first, request, _slot: slot });
+            let held = Held::new(&worker.process, number, &request);
+            let open = Open { execution: first, request, _slot: slot, _held: held };
+            state.open.insert(number, open);
         }
         state.sending = Some(first);
         drop(state);

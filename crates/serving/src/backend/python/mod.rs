@@ -28,10 +28,13 @@
 //!
 //! Strings cross with their lengths before them and become Python objects only when `as_numpy` is called.
 //!
-//! Models cannot call other models, the repository or the metrics page yet; the functions for it raise.
+//! **Calls** of models to the server and to other models go through a second socket ([`calls`], [`called`]), as they may
+//! come at any time.
 
 mod blocks;
+mod called;
 mod calls;
+mod control;
 mod folder;
 mod group;
 mod instance;
@@ -67,6 +70,7 @@ const COMPLETES: &str = "auto_complete_config";
 #[derive(Debug, Default)]
 pub struct PythonBackend {
     folder: Folder,
+    loads: Arc<control::Loads>,
 }
 
 impl Backend for PythonBackend {
@@ -92,7 +96,7 @@ impl Backend for PythonBackend {
         let home = self.folder.get().map_err(|error| {
             Error::internal(format!("the files of the Python backend cannot be written: {error}"))
         })?;
-        let callee = Callee::new(&files.name);
+        let callee = Callee::new(&files.name, &files.host, &self.loads);
         let made = Made { files: files.clone(), settings, path, home, callee };
         // Others are spared the process.
         let completes = String::from_utf8_lossy(&text).contains(COMPLETES);
@@ -148,6 +152,10 @@ struct PythonModel {
 impl Model for PythonModel {
     fn io(&self) -> Option<&ModelIo> {
         None
+    }
+
+    fn calls_others(&self) -> bool {
+        true
     }
 
     fn completed_config(&self) -> Option<&ModelConfig> {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::blocks::{Flags, Given, Slot, Theirs};
+use super::called::Held;
 use super::instance::{failed, lost, watched};
 use super::keeper::Keeper;
 use super::request::{self, Sent};
@@ -57,11 +58,13 @@ struct Batch {
     /// Bytes of the message.
     len: usize,
     slots: Vec<Arc<Slot>>,
+    /// From the sending on: the worker may begin at any time.
+    held: Vec<Held>,
 }
 
 impl Batch {
     fn new(payload: Payload) -> Self {
-        Self { payload, first: 0, message: None, len: 0, slots: Vec::new() }
+        Self { payload, first: 0, message: None, len: 0, slots: Vec::new(), held: Vec::new() }
     }
 
     /// For another worker.
@@ -163,6 +166,10 @@ impl PlainInstance {
             .map(|((request, slot), number)| Sent { number, slot: slot.number, request })
             .collect();
         let message = request::encode(&mut worker.given, first, &sent)?;
+        let held = requests.iter().zip(first..);
+        batch.held = held
+            .filter_map(|(request, number)| Held::new(&worker.process, number, request))
+            .collect();
         (batch.first, batch.len) = (first, message.len());
         batch.message = Some(message);
         Ok(())

@@ -255,7 +255,7 @@ fn write_input(message: &mut Writer, input: &Input<'_>) -> Result<usize, Error> 
 }
 
 /// Parameters as JSON; empty where there are none.
-fn parameters(parameters: &[(String, ParameterValue)]) -> String {
+pub(super) fn parameters(parameters: &[(String, ParameterValue)]) -> String {
     if parameters.is_empty() {
         return String::new();
     }

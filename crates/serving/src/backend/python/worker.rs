@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use galatea_tensor::SharedBlock;
 use socket2::SockRef;
 
-use super::blocks::Flags;
+use super::blocks::{Flags, Given, Theirs};
 use super::calls::{self, Callee, Calls};
 use super::group::Group;
 use super::leftovers::Home;
@@ -247,11 +247,18 @@ impl Start<'_> {
         let prefix = self.prefix();
         let page = format!("{prefix}f");
         let flags = Flags::create(&page).map_err(|error| failed(&error))?;
+        let (called, called_page) = (format!("{prefix}c"), format!("{prefix}cf"));
+        let memory = Flags::create(&called_page).map_err(|error| {
+            SharedBlock::unlink(&page);
+            failed(&error)
+        })?;
+        let given = Given::new(&memory, &called, self.settings.least);
+        let theirs = Theirs::new(&memory, &called);
         let start = serde_json::json!({
             "path": self.path, "complete": false, "args": args, "flags": page, "prefix": prefix,
-            "least": self.settings.least,
+            "least": self.settings.least, "calls": { "flags": called_page, "prefix": called },
         });
-        let begun = self.begin(&start);
+        let begun = self.begin(&start, Some((given, theirs)));
         let ready = begun.and_then(|(process, mut reader)| {
             let kind = match reader.next(None) {
                 Ok([wire::READY, ..]) => Ok(()),
@@ -263,6 +270,7 @@ impl Start<'_> {
             Ok((process, reader))
         });
         SharedBlock::unlink(&page);
+        SharedBlock::unlink(&called_page);
         let (process, reader) = ready?;
         Ok(Started { process, reader, flags, prefix })
     }
@@ -274,7 +282,7 @@ impl Start<'_> {
     pub(super) fn complete(&self, config: &str) -> Result<Option<serde_json::Value>, Error> {
         let start =
             serde_json::json!({ "path": self.path, "complete": true, "model_config": config });
-        let (process, mut reader) = self.begin(&start)?;
+        let (process, mut reader) = self.begin(&start, None)?;
         let completed = match reader.next(None) {
             Ok([wire::CONFIG]) => Ok(None),
             Ok([wire::CONFIG, text @ ..]) => {
@@ -310,11 +318,17 @@ impl Start<'_> {
     }
 
     /// Starts a process, waits for its first word and says what it is for.
-    fn begin(&self, start: &serde_json::Value) -> Result<(Arc<Process>, Reader), Error> {
+    fn begin(
+        &self,
+        start: &serde_json::Value,
+        memory: Option<(Given, Theirs)>,
+    ) -> Result<(Arc<Process>, Reader), Error> {
+        let (given, inputs) = memory.unzip();
         let failed = |error: &dyn Display| self.failed(error);
         let (ours, theirs) = UnixStream::pair().map_err(|error| failed(&error))?;
         let (called, calling) = UnixStream::pair().map_err(|error| failed(&error))?;
-        let calls = Calls::new(called, self.settings.timeout).map_err(|error| failed(&error))?;
+        let calls =
+            Calls::new(called, self.settings.timeout, given).map_err(|error| failed(&error))?;
         for socket in [&ours, &theirs] {
             // As on Linux, where it is no less: some systems have room for a message or two only.
             let _ = SockRef::from(socket).set_send_buffer_size(SOCKET_BYTES);
@@ -351,7 +365,7 @@ impl Start<'_> {
         };
         let process = Arc::new(process);
         let begun = written.map_err(|error| failed(&error));
-        let begun = begun.and_then(|()| self.greet(&process, output, last, start));
+        let begun = begun.and_then(|()| self.greet(&process, output, last, start, inputs));
         begun.inspect_err(|_| process.kill()).map(|reader| (process, reader))
     }
 
@@ -361,13 +375,14 @@ impl Start<'_> {
         output: PipeReader,
         last: Arc<Mutex<String>>,
         start: &serde_json::Value,
+        theirs: Option<Theirs>,
     ) -> Result<Reader, Error> {
         let failed = |error: &dyn Display| self.failed(error);
         let model = self.model.to_owned();
         let pump = move || log(&model, output, &last);
         let pump = std::thread::Builder::new().name("worker-output".to_owned()).spawn(pump);
         pump.map_err(|error| failed(&error))?;
-        calls::start(self.callee, process).map_err(|error| failed(&error))?;
+        calls::start(self.callee, process, theirs).map_err(|error| failed(&error))?;
         let socket = process.socket.try_clone().map_err(|error| failed(&error))?;
         socket.set_read_timeout(Some(LOOK)).map_err(|error| failed(&error))?;
         let mut reader = Reader::new(socket, process, 1 << 18);

@@ -1,0 +1,68 @@
+//! What a backend may ask of the server that its models run in.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use crate::core::{Dependents, LoadOverrides};
+use crate::error::Error;
+use crate::request::{InferenceRequest, ResponseSink};
+
+/// The server as a model sees it that calls others.
+pub trait Host: Send + Sync {
+    /// Checks a request and takes it for execution, as from a client. The sink must not block.
+    ///
+    /// # Errors
+    /// When the model is not ready or the request is refused; the sink is not called then.
+    fn infer(&self, request: InferenceRequest, sink: ResponseSink) -> Result<(), Error>;
+
+    /// Whether a version, or with an empty text the latest one, can be used.
+    ///
+    /// # Errors
+    /// When the text is no version.
+    fn is_ready(&self, model: &str, version: &str) -> Result<bool, Error>;
+
+    /// Whether the answers of a version may be none or many.
+    ///
+    /// # Errors
+    /// When it is not ready.
+    fn is_decoupled(&self, model: &str, version: &str) -> Result<bool, Error>;
+
+    /// Loads a model and waits for the end.
+    ///
+    /// # Errors
+    /// When the control mode does not permit it or the model cannot be loaded.
+    fn load(&self, model: &str, overrides: LoadOverrides) -> Result<(), Error>;
+
+    /// Unloads a model, without waiting for its requests.
+    ///
+    /// # Errors
+    /// When the control mode does not permit it.
+    fn unload(&self, model: &str, dependents: Dependents) -> Result<(), Error>;
+}
+
+/// A way to the server that does not keep it.
+#[derive(Clone, Default)]
+pub struct HostLink(Option<Weak<dyn Host>>);
+
+impl HostLink {
+    /// The way to a server.
+    #[must_use]
+    pub fn new(host: Weak<dyn Host>) -> Self {
+        Self(Some(host))
+    }
+
+    /// The server.
+    ///
+    /// # Errors
+    /// UNAVAILABLE when it has gone, or there is none.
+    pub fn get(&self) -> Result<Arc<dyn Host>, Error> {
+        let host = self.0.as_ref().and_then(Weak::upgrade);
+        host.ok_or_else(|| Error::unavailable("Server exiting"))
+    }
+}
+
+impl fmt::Debug for HostLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HostLink")
+    }
+}
