@@ -16,11 +16,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use galatea_serving::backend::python::PythonBackend;
 use galatea_serving::request::{InputData, InputTensor};
+use galatea_serving::trace::{Entry, Event, Trace, TraceLevel, TraceSink};
 use galatea_serving::{
     Answer, ControlMode, Core, CoreOptions, Error, InferenceRequest, InferenceResponse,
 };
@@ -377,4 +378,126 @@ fn models_load_and_unload_models() {
     let Some(served) = serve(&models) else { return };
     assert_eq!(infer(&served.core, "m", &[0]).unwrap(), [1]);
     assert!(!served.core.model_ready("m", "").unwrap());
+}
+
+/// What a trace holds: `(trace, model, parent)`.
+type Began = (u64, String, Option<u64>);
+
+#[derive(Debug, Default)]
+struct Kept(Mutex<Vec<Began>>);
+
+impl TraceSink for Kept {
+    fn finished(&self, entries: Vec<Entry>) {
+        let began = entries.into_iter().filter_map(|entry| match entry.event {
+            Event::Began { model, parent, .. } => Some((entry.trace, model, parent)),
+            _ => None,
+        });
+        self.0.lock().unwrap().extend(began);
+    }
+}
+
+#[test]
+fn a_call_is_part_of_the_trace_that_it_is_given() {
+    let caller = calling(
+        "class TritonPythonModel:
+    def execute(self, requests):
+        assert requests[0].trace().get_context() is None
+        out(ask('other', [1], trace=requests[0].trace()).exec())
+        out(ask('other', [1]).exec())
+        return answer(requests, [1])
+",
+    );
+    let models = [("m", ONE_IN_ONE_OUT, caller.as_str()), ("other", ONE_IN_ONE_OUT, IDENTITY)];
+    let Some(served) = serve(&models) else { return };
+    let kept = Arc::new(Kept::default());
+    let trace = Trace::new(TraceLevel { timestamps: true, tensors: false }, kept.clone());
+    let own = trace.id();
+    let traced = InferenceRequest { trace: Some(trace), ..request("m", &[0]) };
+    answered(&send(&served.core, traced)).unwrap();
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while kept.0.lock().unwrap().is_empty() {
+        assert!(std::time::Instant::now() < deadline, "the trace does not end");
+        std::thread::yield_now();
+    }
+    let began = kept.0.lock().unwrap();
+    assert_eq!(began[0], (own, "m".to_owned(), None));
+    assert_eq!((began[1].1.as_str(), began[1].2), ("other", Some(own)));
+    assert_eq!(began.len(), 2);
+}
+
+#[test]
+fn sequences_strings_and_parameters_reach_the_other_model() {
+    let strings = "max_batch_size: 0 input { name: \"IN\" data_type: TYPE_STRING dims: -1 } \
+        output { name: \"OUT\" data_type: TYPE_STRING dims: -1 }";
+    let echo = "import json
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        made = []
+        for r in requests:
+            said = json.dumps([r.request_id(), r.correlation_id(), r.flags(), json.loads(r.parameters())])
+            array = np.append(r.inputs()[0].as_numpy(), np.array([said], dtype=object))
+            made.append(pb_utils.InferenceResponse([pb_utils.Tensor('OUT', array)], parameters={'kept': 3}))
+        return made
+";
+    let halves = "max_batch_size: 0 input { name: \"IN\" data_type: TYPE_BF16 dims: -1 } \
+        output { name: \"OUT\" data_type: TYPE_BF16 dims: -1 }";
+    let same = "class TritonPythonModel:
+    def execute(self, requests):
+        return [pb_utils.InferenceResponse([pb_utils.Tensor.from_dlpack('OUT', r.inputs()[0].to_dlpack())]) for r in requests]
+";
+    let caller = calling(
+        "import json
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        for long in (b'x', b'y' * 20000):
+            array = np.array([b'', b'\\xff\\x00', long], dtype=object)
+            response = ask('strings', array, request_id='id', correlation_id='s', flags=3, parameters={'a': 1, 'b': 'x', 'c': True}).exec()
+            *same, said = out(response).tolist()
+            assert same == array.tolist()
+            assert json.loads(said) == ['id', 's', 3, {'a': 1, 'b': 'x', 'c': True}], said
+            assert json.loads(response.parameters()) == {'kept': 3}
+        half = pb_utils.Tensor('IN', np.array([0x3f80, 0x4000], np.uint16))
+        half._number = 12
+        request = pb_utils.InferenceRequest(model_name='halves', inputs=[half], requested_output_names=['OUT'])
+        found = request.exec()
+        assert not found.has_error(), found.error().message()
+        assert found.output_tensors()[0].triton_dtype() == half.triton_dtype()
+        assert found.output_tensors()[0]._array.tolist() == [0x3f80, 0x4000]
+        return answer(requests, [1])
+",
+    );
+    let models = [
+        ("m", ONE_IN_ONE_OUT, caller.as_str()),
+        ("strings", strings, echo),
+        ("halves", halves, same),
+    ];
+    let Some(served) = serve(&models) else { return };
+    assert_eq!(infer(&served.core, "m", &[0]).unwrap(), [1]);
+}
+
+#[test]
+fn requests_of_a_worker_that_ends_are_cancelled() {
+    let caller = calling(
+        "class TritonPythonModel:
+    def execute(self, requests):
+        if requests[0].inputs()[0].as_numpy()[0] == 0:
+            return answer(requests, [1])
+        responses = ask('repeat', [1, 9]).exec(decoupled=True)
+        next(responses)
+        os._exit(1)
+",
+    );
+    let decoupled = format!("{ONE_IN_ONE_OUT} {DECOUPLED}");
+    let models = [("m", ONE_IN_ONE_OUT, caller.as_str()), ("repeat", &decoupled, REPEAT)];
+    let Some(served) = serve(&models) else { return };
+    for _ in 0..3 {
+        assert!(infer(&served.core, "m", &[1]).unwrap_err().message.contains("is not healthy"));
+    }
+    assert_eq!(infer(&served.core, "m", &[0]).unwrap(), [1]);
+    // It has one instance, which looks for nothing but that its client has gone.
+    assert_eq!(infer(&served.core, "repeat", &[1]).unwrap(), [1]);
 }

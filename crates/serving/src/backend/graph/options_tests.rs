@@ -131,7 +131,7 @@ fn files(config: ModelConfig) -> ModelFiles {
         settings: BTreeMap::new(),
         metal: Arc::default(),
         auto_complete: true,
-        host: HostLink::default(),
+        host: crate::backend::HostLink::default(),
     }
 }
 
