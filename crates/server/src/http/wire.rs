@@ -4,12 +4,16 @@
 //! connection on a malformed head without an answer, says `405 Not Allowed`, sends no date, and a body that is read
 //! straight into one buffer can become a tensor without a copy.
 
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, timeout_at};
 
 use super::dialect;
@@ -18,8 +22,8 @@ use crate::status;
 
 /// Longest head of a request, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// Memory of a connection that waits for a request.
-const FIRST_BYTES: usize = 1024;
+/// Most bytes that come with one read at the beginning of a request: all of a small one.
+const FIRST_BYTES: usize = 16 * 1024;
 /// Memory taken for a head, and for what comes with it, when its first bytes are there.
 const HEAD_BYTES: usize = 4 * 1024;
 /// Memory for heads of answers that is kept between requests.
@@ -126,11 +130,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if self.out.capacity() > KEPT_OUT_BYTES {
             self.out = Vec::new();
         }
-        let mut first = [0; FIRST_BYTES];
-        let length = self.stream.read(&mut first).await?;
-        self.ahead.reserve(HEAD_BYTES);
-        self.ahead.extend_from_slice(first.get(..length).unwrap_or(&[]));
-        Ok(length > 0)
+        let (stream, ahead) = (&mut self.stream, &mut self.ahead);
+        let first = poll_fn(|context| {
+            // On the stack of the poll: a connection that waits has none of it.
+            let mut room = [const { MaybeUninit::uninit() }; FIRST_BYTES];
+            let mut first = ReadBuf::uninit(&mut room);
+            ready!(Pin::new(&mut *stream).poll_read(context, &mut first))?;
+            ahead.reserve(HEAD_BYTES.max(first.filled().len()));
+            ahead.extend_from_slice(first.filled());
+            Poll::Ready(Ok(!first.filled().is_empty()))
+        });
+        first.await
     }
 
     async fn rest_of_head(&mut self) -> Result<Option<Head>, ReadError> {

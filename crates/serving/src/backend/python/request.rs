@@ -18,6 +18,9 @@ const ALIGNMENT: usize = 64;
 /// Where inputs in a message begin.
 const SMALL_ALIGNMENT: usize = 16;
 
+/// About what the fields of a message, of a request and of an input take.
+const FIELDS_BYTES: usize = 96;
+
 /// A request on its way to a worker.
 #[derive(Debug)]
 pub(super) struct Sent<'a> {
@@ -92,6 +95,7 @@ fn message(
     lease: Option<&Lease>,
 ) -> Result<Vec<u8>, Error> {
     let mut message = wire::begin(wire::EXECUTE);
+    message.reserve(expected_bytes(all));
     message.u64(execution);
     message.u32(u32::try_from(requests.len()).unwrap_or(u32::MAX));
     write_blocks(&mut message, lease);
@@ -112,6 +116,14 @@ fn message(
         message.raw(input.elements.bytes()?);
     }
     Ok(wire::end(message))
+}
+
+/// About as many bytes as the message of these inputs has.
+fn expected_bytes(all: &[Vec<Input<'_>>]) -> usize {
+    let small = all.iter().flatten().filter(|input| input.place.is_none());
+    let elements: usize = small.map(|input| input.elements.bytes().map_or(0, <[u8]>::len)).sum();
+    let inputs: usize = all.iter().map(Vec::len).sum();
+    elements + FIELDS_BYTES * (1 + all.len() + inputs)
 }
 
 /// The inputs of a request as its model sees them, and those that the server makes.

@@ -71,6 +71,10 @@ pub(super) struct Writer {
 }
 
 impl Writer {
+    /// Makes room for so many bytes more, so that they are not moved while they are written.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes);
+    }
     pub(super) fn u8(&mut self, value: u8) {
         self.bytes.push(value);
     }
