@@ -234,12 +234,15 @@ def _load(start):
     """The class of the model."""
     path = start["path"]
     folder = os.path.dirname(path)
+    stem = os.path.splitext(os.path.basename(path))[0]
+    # A model that is part of the program lies beside this file and has no version.
+    if folder + os.sep == _HERE:
+        return importlib.import_module(stem).TritonPythonModel
     parent = os.path.dirname(folder)
     utils._model_dir = folder
     for one in (folder, parent):
         if one not in sys.path:
             sys.path.append(one)
-    stem = os.path.splitext(os.path.basename(path))[0]
     # As Triton does: the version's folder is the package, so that `from . import` finds its neighbours.
     module = importlib.import_module(f"{os.path.basename(folder)}.{stem}")
     return module.TritonPythonModel

@@ -18,7 +18,7 @@ use galatea_serving::backend::llm::{
     CheckpointForm, EngineArguments, LlmBackend, LoadModel, Residency, metal_arguments,
     metal_options,
 };
-use galatea_serving::backend::python::PythonBackend;
+use galatea_serving::backend::python::{PythonBackend, PytorchBackend};
 use galatea_serving::backend::{Backend, Checkpoint};
 use galatea_serving::config::MetalConfig;
 use galatea_serving::model_cache::ModelCache;
@@ -127,7 +127,8 @@ pub fn backends_with(
     let onnx: Arc<dyn Backend> = Arc::new(onnx.with_cache(cache));
     let llm = LlmBackend::within(&checkpoints(defaults, profiler), &Residency::new(limit));
     let python: Arc<dyn Backend> = Arc::new(PythonBackend::default());
-    [onnx, core_ml, python].into_iter().chain(llm).chain(builtin::all()).collect()
+    let pytorch: Arc<dyn Backend> = Arc::new(PytorchBackend::default());
+    [onnx, core_ml, python, pytorch].into_iter().chain(llm).chain(builtin::all()).collect()
 }
 
 /// What loads checkpoints of language models and encoders.

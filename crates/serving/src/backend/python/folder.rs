@@ -10,6 +10,9 @@ use super::leftovers::Home;
 /// What a worker runs.
 pub(super) const WORKER: &str = "galatea_worker.py";
 
+/// What runs files of torch, as a model in Python.
+pub(super) const TORCH_MODEL: &str = "galatea_pytorch.py";
+
 macro_rules! file {
     ($name:literal) => {
         ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/backend/", $name)))
@@ -25,8 +28,10 @@ const FILES: &[(&str, &str)] = &[
     file!("galatea_control.py"),
     file!("galatea_descriptor.py"),
     file!("galatea_model_config.py"),
+    file!("galatea_pytorch.py"),
     file!("galatea_requests.py"),
     file!("galatea_tensors.py"),
+    file!("galatea_torch_files.py"),
     file!("galatea_watch.py"),
     file!("galatea_worker.py"),
     file!("triton_python_backend_utils.py"),

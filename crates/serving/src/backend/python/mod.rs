@@ -41,6 +41,7 @@ mod instance;
 mod keeper;
 mod leftovers;
 mod plain;
+mod pytorch;
 mod request;
 mod response;
 mod settings;
@@ -56,6 +57,7 @@ use self::folder::Folder;
 use self::instance::FreeInstance;
 use self::leftovers::Home;
 use self::plain::PlainInstance;
+pub use self::pytorch::PytorchBackend;
 use self::settings::Settings;
 use self::worker::Start;
 use super::{Backend, Model, ModelFiles, ModelInstance, ModelIo, Placement, PlacementKind};
@@ -66,11 +68,25 @@ use crate::error::Error;
 /// The function of a model that completes its configuration.
 const COMPLETES: &str = "auto_complete_config";
 
+/// What all models in Python share.
+#[derive(Debug, Default)]
+struct Shared {
+    folder: Folder,
+    loads: Arc<control::Loads>,
+}
+
+impl Shared {
+    fn home(&self) -> Result<Arc<Home>, Error> {
+        self.folder.get().map_err(|error| {
+            Error::internal(format!("the files of the Python backend cannot be written: {error}"))
+        })
+    }
+}
+
 /// Loads models written in Python.
 #[derive(Debug, Default)]
 pub struct PythonBackend {
-    folder: Folder,
-    loads: Arc<control::Loads>,
+    shared: Shared,
 }
 
 impl Backend for PythonBackend {
@@ -93,11 +109,9 @@ impl Backend for PythonBackend {
             let (path, model) = (path.display(), &files.name);
             Error::unavailable(format!("unable to read '{path}' of model '{model}': {error}"))
         })?;
-        let home = self.folder.get().map_err(|error| {
-            Error::internal(format!("the files of the Python backend cannot be written: {error}"))
-        })?;
-        let callee = Callee::new(&files.name, &files.host, &self.loads);
-        let made = Made { files: files.clone(), settings, path, home, callee };
+        let home = self.shared.home()?;
+        let callee = Callee::new(&files.name, &files.host, &self.shared.loads);
+        let made = Made { files: files.clone(), settings, path, home, callee, data: None };
         // Others are spared the process.
         let completes = String::from_utf8_lossy(&text).contains(COMPLETES);
         let completed = match files.auto_complete && completes {
@@ -116,6 +130,8 @@ struct Made {
     path: PathBuf,
     home: Arc<Home>,
     callee: Arc<Callee>,
+    /// The file that the model runs, where it is part of the program.
+    data: Option<PathBuf>,
 }
 
 impl Made {
@@ -170,7 +186,7 @@ impl Model for PythonModel {
             PlacementKind::Gpu(number) => ("GPU", number),
             PlacementKind::Model => ("MODEL", 0),
         };
-        let args = serde_json::json!({
+        let mut args = serde_json::json!({
             "model_config": config::to_json(config).to_string(),
             "model_instance_kind": kind,
             "model_instance_name": name,
@@ -179,6 +195,9 @@ impl Model for PythonModel {
             "model_version": made.files.version.to_string(),
             "model_name": made.files.name,
         });
+        if let (Some(data), Some(args)) = (&made.data, args.as_object_mut()) {
+            args.insert("model_file".to_owned(), serde_json::json!(data));
+        }
         if answers_freely(config)? {
             return Ok(Box::new(FreeInstance::new(made, name, args)?));
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use galatea_tensor::{Allocation, DataType, SharedBlock, Tensor, decode_byte_strings};
 
 use super::blocks::{Given, Theirs};
+use super::pytorch::PYTORCH;
 use super::wire::{Output, Place, Response};
 use crate::batch;
 use crate::config::ModelConfig;
@@ -28,9 +29,9 @@ pub(super) fn decode(
     memory: &mut Memory<'_>,
 ) -> ModelAnswer {
     if let Some((code, text)) = response.error {
-        // As in Triton, an error that a model answers with is no failure.
-        let result = Err(Error::new(code, text));
-        return ModelAnswer { result, parameters: Vec::new(), deliberate: true };
+        // As in Triton, an error that a model in Python answers with is no failure.
+        let (result, deliberate) = (Err(Error::new(code, text)), config.backend != PYTORCH);
+        return ModelAnswer { result, parameters: Vec::new(), deliberate };
     }
     let mut outputs = Vec::with_capacity(response.outputs.len());
     for output in response.outputs {

@@ -1,0 +1,98 @@
+//! `pytorch`: files of TorchScript and of `torch.export`, run by the user's own torch in workers of the Python backend.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::calls::Callee;
+use super::folder::TORCH_MODEL;
+use super::settings::Settings;
+use super::{Made, PythonModel, Shared};
+use crate::backend::{Backend, Model, ModelFiles};
+use crate::config::ModelConfig;
+use crate::config::inference::model_config::SchedulingChoice;
+use crate::error::Error;
+
+/// Name in `backend:` of a configuration.
+pub(super) const PYTORCH: &str = "pytorch";
+
+/// TorchScript, and what stands for it where there is none.
+const SCRIPT: &str = "model.pt";
+const EXPORTED: &str = "model.pt2";
+
+/// Loads files of torch.
+#[derive(Debug, Default)]
+pub struct PytorchBackend {
+    shared: Shared,
+}
+
+impl Backend for PytorchBackend {
+    fn name(&self) -> &'static str {
+        PYTORCH
+    }
+
+    fn platform(&self) -> &'static str {
+        "pytorch_libtorch"
+    }
+
+    fn default_model_filename(&self) -> &'static str {
+        SCRIPT
+    }
+
+    fn recognises(&self, _model_dir: &Path, version_dir: Option<&Path>) -> bool {
+        version_dir.is_some_and(|folder| folder.join(EXPORTED).is_file())
+    }
+
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+        let settings = Settings::of(files)?;
+        check(&files.config)?;
+        let data = model_file(files)?;
+        let home = self.shared.home()?;
+        let callee = Callee::new(&files.name, &files.host, &self.shared.loads);
+        let path = home.path().join(TORCH_MODEL);
+        let made = Made { files: files.clone(), settings, path, home, callee, data: Some(data) };
+        Ok(Box::new(PythonModel { made: Arc::new(made), completed: None }))
+    }
+}
+
+/// Refuses what a call of `forward` cannot be.
+fn check(config: &ModelConfig) -> Result<(), Error> {
+    let policy = config.model_transaction_policy.as_ref();
+    let mut found = policy.filter(|policy| policy.decoupled).map(|_| "decoupled");
+    if let Some(SchedulingChoice::SequenceBatching(batching)) = &config.scheduling_choice {
+        if batching.iterative_sequence {
+            found = Some("an iterative sequence");
+        } else if !batching.state.is_empty() {
+            found = Some("one with states that the server keeps");
+        }
+    }
+    let Some(found) = found else { return Ok(()) };
+    Err(Error::unsupported(format!(
+        "model '{}' is configured as {found}, which backend '{PYTORCH}' does not have: forward() answers each request \
+         once and keeps its own states",
+        config.name
+    )))
+}
+
+/// The file that holds the model.
+fn model_file(files: &ModelFiles) -> Result<PathBuf, Error> {
+    let filename = match files.config.default_model_filename.as_str() {
+        "" => SCRIPT,
+        given => given,
+    };
+    let path = files.version_dir.join(filename);
+    if path.is_file() {
+        return Ok(path);
+    }
+    let (shown, model) = (path.display(), &files.name);
+    // The name may be the one that was filled in.
+    if filename != SCRIPT {
+        return Err(Error::unavailable(format!("unable to find '{shown}' for model '{model}'")));
+    }
+    let exported = files.version_dir.join(EXPORTED);
+    if exported.is_file() {
+        return Ok(exported);
+    }
+    Err(Error::unavailable(format!(
+        "unable to find '{shown}' or '{EXPORTED}' beside it for model '{model}'"
+    )))
+}
