@@ -244,6 +244,15 @@ def test_the_request_of_the_readme_is_answered_as_shown(examples, need):
         same(json.load(answer), json.loads(shown))
 
 
+def test_the_program_of_the_readme_runs(examples, need):
+    need("genre")
+    program = re.search(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[1]
+    assert "localhost:8000" in program
+    done = subprocess.run([sys.executable, "-c", program.replace("localhost:8000", examples.http)], capture_output=True,
+                          text=True, check=False)
+    assert done.stdout.startswith("[b'manual' b'drama'] [0.9"), done.stdout + done.stderr
+
+
 def test_the_flags_of_the_readme_are_known(program):
     known = set(re.findall(r"--([a-z0-9-]+) <", run_to_end(program, "serve", "--help")[1]))
     commands = re.findall(r"serve (--.*)", README)
