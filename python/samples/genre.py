@@ -16,8 +16,8 @@ from .sentence import LABELS
 from .training import seed
 
 WORDS, LONGEST, MULTIPLE, WIDTH, HEADS, LAYERS = 1600, 128, 16, 48, 4, 2
-PAD, START, UNKNOWN = "[PAD]", "[CLS]", "[UNK]"
-UNKNOWN_SHARE = 0.15
+PAD, START, HIDDEN = "[PAD]", "[CLS]", "[MASK]"
+HIDDEN_SHARE = 0.15
 EXAMPLES = ["But soft, what light through yonder window breaks?", "Return the number of items in the queue.",
             "You may not impose any further restrictions on the rights granted under this License."]
 
@@ -65,11 +65,13 @@ class Encoder(nn.Module):
 
 
 def tokenizer(texts):
-    """Pieces of words in lower case, learnt from texts."""
-    made = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
-    made.normalizer = normalizers.BertNormalizer(lowercase=True)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(vocab_size=WORDS, special_tokens=[PAD, START, UNKNOWN], show_progress=False)
+    """Pieces of words in lower case, learnt from texts; bytes where there is none."""
+    made = Tokenizer(models.BPE())
+    made.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    # Of equally frequent pieces it takes the same ones each time, unlike that of WordPiece.
+    trainer = trainers.BpeTrainer(vocab_size=WORDS, special_tokens=[PAD, START, HIDDEN], show_progress=False,
+                                  initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()))
     made.train_from_iterator(texts, trainer)
     # Each text begins with a token of its own, so that an empty one has one, too.
     made.post_processor = processors.TemplateProcessing(single=f"{START} $A", special_tokens=[(START, 1)])
@@ -94,8 +96,8 @@ def train(made, pairs, epochs=20, batch=32, rate=2e-3):
         for rows in torch.randperm(len(pairs)).split(batch):
             ids, mask = encode(made, [pairs[row][1] for row in rows])
             targets = torch.tensor([LABELS.index(pairs[row][0]) for row in rows])
-            # Some words are unknown, so that no sentence hangs on one of them.
-            ids[(torch.rand(ids.shape).numpy() < UNKNOWN_SHARE) & (ids > 1)] = 2
+            # Some pieces are hidden, so that no sentence hangs on one of them.
+            ids[(torch.rand(ids.shape).numpy() < HIDDEN_SHARE) & (ids > 1)] = 2
             logits = model(torch.from_numpy(ids), torch.from_numpy(mask))
             loss = nn.functional.cross_entropy(logits, targets, label_smoothing=0.05)
             optimiser.zero_grad()
