@@ -80,6 +80,9 @@ def _places(names, arguments=()):
 class TritonPythonModel:
     """Runs the file."""
 
+    # Whether another process is to execute what comes next.
+    must_end = False
+
     def initialize(self, args):
         """Loads the file."""
         self._name = args["model_name"]
@@ -200,7 +203,7 @@ class TritonPythonModel:
             results = [self._tried(self._run, one) for one in usable]
         results = iter(results)
         responses = [self._response(next(results) if isinstance(one, dict) else one) for one in given]
-        if self._cleans and self._torch.cuda.is_available():
+        if self._cleans and self._torch.cuda.is_initialized() and not self.must_end:
             self._torch.cuda.empty_cache()
         return responses
 
@@ -212,7 +215,18 @@ class TritonPythonModel:
             return pb_utils.TritonError(f"model '{self._name}': {error}", pb_utils.TritonError.INVALID_ARG)
         except Exception as error:
             text = f"PyTorch execute failure of model '{self._name}': {type(error).__name__}: {error}"
+            self.must_end = self.must_end or self._is_device_lost()
             return pb_utils.TritonError(text, pb_utils.TritonError.INTERNAL)
+
+    def _is_device_lost(self):
+        """Whether CUDA has met an error after which it does nothing more in this process."""
+        if not self._torch.cuda.is_initialized():
+            return False
+        try:
+            self._torch.cuda.synchronize()
+        except RuntimeError:
+            return True
+        return False
 
     def _received(self, request):
         """The inputs by name."""
@@ -303,18 +317,22 @@ class TritonPythonModel:
             raise PytorchError(f"output '{name}' is {type(result).__name__}, expected Tensor or List[str]")
         elif result.dim() == 0:
             raise PytorchError(f"output '{name}' is a scalar, expected a tensor of at least one dimension")
-        elif result.dtype == torch.bool:
-            bits = pb_utils.Tensor.from_dlpack(name, result.detach().cpu().contiguous().view(torch.uint8))
-            made = pb_utils.Tensor(name, bits.as_numpy().view(np.bool_))
         else:
-            try:
-                made = pb_utils.Tensor.from_dlpack(name, result.detach().cpu().contiguous())
-            except (pb_utils.TritonModelException, BufferError, RuntimeError, TypeError):
-                raise PytorchError(f"output '{name}' is {result.dtype}, expected {data_type}") from None
+            made = self._on_host(name, data_type, result.detach().cpu().contiguous())
         found = CONFIG_NAMES[made._number]
         if found != data_type:
             raise PytorchError(f"configuration expects datatype {data_type} for output '{name}', model provides {found}")
         return made
+
+    def _on_host(self, name, data_type, result):
+        torch = self._torch
+        if result.dtype == torch.bool:
+            bits = pb_utils.Tensor.from_dlpack(name, result.view(torch.uint8))
+            return pb_utils.Tensor(name, bits.as_numpy().view(np.bool_))
+        try:
+            return pb_utils.Tensor.from_dlpack(name, result)
+        except (pb_utils.TritonModelException, BufferError, RuntimeError, TypeError):
+            raise PytorchError(f"output '{name}' is {result.dtype}, expected {data_type}") from None
 
 
 def _is_strings(value):

@@ -58,6 +58,8 @@ class Worker:
         self._decoupled = False
         self._name = ""
         self._loop = None
+        # Whether the model is one of the program's, which may ask for another process.
+        self._ends = False
 
     def start(self, message):
         """Loads the model; whether there is something to execute from now on."""
@@ -78,6 +80,7 @@ class Worker:
             self._decoupled = utils.using_decoupled_model_transaction_policy(config)
             self._name = start["args"]["model_name"]
             self._model = kind()
+            self._ends = _is_own(start["path"])
             if not callable(getattr(self._model, "execute", None)):
                 raise TritonModelException(f"'{kind.__name__}' of model '{self._name}' has no function 'execute'")
             if hasattr(self._model, "initialize"):
@@ -101,6 +104,8 @@ class Worker:
             self._execute(message)
             del message
             self._channel.blocks.release_held()
+            if self._ends and self._model.must_end:
+                break
         if hasattr(self._model, "finalize"):
             self._model.finalize()
 
@@ -230,13 +235,17 @@ class _Loop:
         return self.begin(coroutine).result()
 
 
+def _is_own(path):
+    return os.path.dirname(path) + os.sep == _HERE
+
+
 def _load(start):
     """The class of the model."""
     path = start["path"]
     folder = os.path.dirname(path)
     stem = os.path.splitext(os.path.basename(path))[0]
     # A model that is part of the program lies beside this file and has no version.
-    if folder + os.sep == _HERE:
+    if _is_own(path):
         return importlib.import_module(stem).TritonPythonModel
     parent = os.path.dirname(folder)
     utils._model_dir = folder

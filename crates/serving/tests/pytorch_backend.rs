@@ -89,6 +89,12 @@ def export(module, file, args, kwargs=None, **shapes):
 type Made<'a> = (&'a str, &'a str, &'a str);
 
 fn serve(python: &str, models: &[Made<'_>]) -> (Arc<Core>, TempDir) {
+    let folder = make(python, models);
+    (start(python, folder.path()), folder)
+}
+
+/// A repository with these models.
+fn make(python: &str, models: &[Made<'_>]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, config, script) in models {
         let version = folder.path().join(name).join("1");
@@ -104,15 +110,20 @@ fn serve(python: &str, models: &[Made<'_>]) -> (Arc<Core>, TempDir) {
         let made = Command::new(python).arg(&file).current_dir(&version).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     }
-    (start(python, folder.path()), folder)
+    folder
 }
 
 fn start(python: &str, folder: &Path) -> Arc<Core> {
+    start_with_gpus(python, folder, 0)
+}
+
+fn start_with_gpus(python: &str, folder: &Path, gpus: u32) -> Arc<Core> {
     let settings = BTreeMap::from([("python-executable".to_owned(), python.to_owned())]);
     let options = CoreOptions {
         repositories: vec![folder.to_owned()],
         control_mode: ControlMode::Explicit { load: vec!["*".to_owned()] },
         exit_on_error: false,
+        gpus,
         backend_config: BTreeMap::from([("pytorch".to_owned(), settings)]),
         ..CoreOptions::default()
     };
@@ -699,4 +710,42 @@ script(M(), 'model.pt')
     assert_eq!(run(1, 1.0, true, false), [1.0]);
     assert_eq!(run(1, 2.0, false, true), [3.0]);
     assert_eq!(run(2, 5.0, true, true), [5.0]);
+}
+
+#[test]
+fn instances_on_a_gpu_outlive_errors_of_cuda() {
+    let Some(python) = torch() else { return };
+    let asked = "import torch; assert torch.cuda.is_available()";
+    if !Command::new(&python).args(["-c", asked]).output().unwrap().status.success() {
+        eprintln!("left out: this torch sees no CUDA");
+        return;
+    }
+    // On the processor the last row would be an ordinary error.
+    let script = "class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.Parameter(torch.ones(4, 1))
+
+    def forward(self, x):
+        found = self.rows[x.to(torch.int64)]
+        return found + float(found.is_cuda)
+
+script(M(), 'model.pt')
+if hasattr(torch.export, 'load'):
+    export(M(), 'model.pt2', (torch.zeros(2),), x={0: torch.export.Dim('n')})
+";
+    let config = tensors(&["x"], &["OUT"]) + "instance_group { kind: KIND_GPU }";
+    let exported = format!("{config} default_model_filename: \"model.pt2\"");
+    let folder = make(&python, &[("m", &config, script), ("exported", &exported, script)]);
+    let core = start_with_gpus(&python, folder.path(), 1);
+    let run = |model, row: f32| infer(&core, model, &[("x", floats(&[row, 0.0]))]);
+    assert_eq!(output(&run("m", 3.0).unwrap(), "OUT"), [2.0, 2.0]);
+    let response = run("exported", 3.0).unwrap();
+    assert_eq!(response.outputs[0].tensor.shape(), [2, 1]);
+    for _ in 0..2 {
+        assert_says(&run("m", 9.0).unwrap_err().message, &["PyTorch execute failure", "CUDA"]);
+        // The process is another one; until it is there, a request may meet the end of the last.
+        let again = run("m", 1.0).or_else(|_| run("m", 1.0)).unwrap();
+        assert_eq!(output(&again, "OUT"), [2.0, 2.0]);
+    }
 }
