@@ -53,8 +53,8 @@ def _import_torch(name):
         import torch
     except ImportError as error:
         raise PytorchError(
-            f"model '{name}' needs torch, which '{sys.executable}' cannot import ({error}): install it there, or choose "
-            "another interpreter with the parameter EXECUTION_ENV_PATH or PYTHON_EXECUTABLE, or with "
+            f"model '{name}' needs torch, which '{sys.executable}' cannot import ({error}): install it there, or "
+            "choose another interpreter with the parameter EXECUTION_ENV_PATH or PYTHON_EXECUTABLE, or with "
             "--backend-config=pytorch,python-executable=PATH"
         ) from None
     return torch
@@ -110,7 +110,9 @@ class TritonPythonModel:
     def _check_config(self, config):
         for what in ("input", "output"):
             if not config.get(what):
-                raise PytorchError(f"the configuration of model '{self._name}' must name at least one {what}")
+                raise PytorchError(
+                    f"the configuration of model '{self._name}' must name its {what}s: the file does not"
+                )
             for one in config[what]:
                 rank = len(one["reshape"].get("shape", ()) if "reshape" in one else one["dims"])
                 rank += config.get("max_batch_size", 0) > 0
@@ -164,7 +166,9 @@ class TritonPythonModel:
         if kind == "GPU" and torch.backends.mps.is_available():
             return torch.device("mps")
         if kind == "GPU":
-            pb_utils.Logger.log_warn(f"torch {torch.__version__} of '{sys.executable}' sees no GPU: the processor runs it")
+            pb_utils.Logger.log_warn(
+                f"torch {torch.__version__} of '{sys.executable}' sees no GPU: the processor runs model '{self._name}'"
+            )
         return torch.device("cpu")
 
     def _planned(self, config):
@@ -321,7 +325,9 @@ class TritonPythonModel:
             made = self._on_host(name, data_type, result.detach().cpu().contiguous())
         found = CONFIG_NAMES[made._number]
         if found != data_type:
-            raise PytorchError(f"configuration expects datatype {data_type} for output '{name}', model provides {found}")
+            raise PytorchError(
+                f"configuration expects datatype {data_type} for output '{name}', model provides {found}"
+            )
         return made
 
     def _on_host(self, name, data_type, result):

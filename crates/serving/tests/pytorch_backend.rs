@@ -206,7 +206,8 @@ fn assert_says(text: &str, parts: &[&str]) {
 
 #[test]
 fn files_that_are_missing_and_calls_that_forward_is_not_are_refused() {
-    let sequences = "sequence_batching { state { input_name: \"A__0\" output_name: \"B__0\" data_type: TYPE_FP32 dims: 1 } }";
+    let sequences = "sequence_batching { state { input_name: \"A__0\" output_name: \"B__0\" \
+        data_type: TYPE_FP32 dims: 1 } }";
     let two = tensors(&["A__0"], &["B__0"]);
     let models = [
         ("missing", two.clone()),
