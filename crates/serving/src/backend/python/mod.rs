@@ -28,13 +28,18 @@
 //!
 //! Strings cross with their lengths before them and become Python objects only when `as_numpy` is called.
 //!
+//! **Environments** ([`environment`]) that models bring are folders, or archives ([`archive`]) that are unpacked once into
+//! the backend's folder for all models that name them.
+//!
 //! **Calls** of models to the server and to other models go through a second socket ([`calls`], [`called`]), as they may
 //! come at any time.
 
+mod archive;
 mod blocks;
 mod called;
 mod calls;
 mod control;
+mod environment;
 mod folder;
 mod group;
 mod instance;
@@ -53,6 +58,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use self::calls::Callee;
+use self::environment::Environments;
 use self::folder::Folder;
 use self::instance::FreeInstance;
 use self::leftovers::Home;
@@ -72,6 +78,7 @@ const COMPLETES: &str = "auto_complete_config";
 #[derive(Debug, Default)]
 struct Shared {
     folder: Folder,
+    environments: Environments,
     loads: Arc<control::Loads>,
 }
 
@@ -99,7 +106,6 @@ impl Backend for PythonBackend {
     }
 
     fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
-        let settings = Settings::of(files)?;
         let filename = match files.config.default_model_filename.as_str() {
             "" => self.default_model_filename(),
             given => given,
@@ -110,6 +116,7 @@ impl Backend for PythonBackend {
             Error::unavailable(format!("unable to read '{path}' of model '{model}': {error}"))
         })?;
         let home = self.shared.home()?;
+        let settings = Settings::of(files, &home, &self.shared.environments)?;
         let callee = Callee::new(&files.name, &files.host, &self.shared.loads);
         let made = Made { files: files.clone(), settings, path, home, callee, data: None };
         // Others are spared the process.

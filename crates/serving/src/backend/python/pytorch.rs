@@ -43,10 +43,10 @@ impl Backend for PytorchBackend {
     }
 
     fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
-        let settings = Settings::of(files)?;
         check(&files.config)?;
         let data = model_file(files)?;
         let home = self.shared.home()?;
+        let settings = Settings::of(files, &home, &self.shared.environments)?;
         let callee = Callee::new(&files.name, &files.host, &self.shared.loads);
         let path = home.path().join(TORCH_MODEL);
         let made = Made { files: files.clone(), settings, path, home, callee, data: Some(data) };

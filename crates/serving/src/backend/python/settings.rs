@@ -1,8 +1,12 @@
 //! What the server's settings and the model's parameters say of workers.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::environment::{Environment, Environments};
+use super::leftovers::Home;
 use crate::backend::ModelFiles;
 use crate::error::Error;
 
@@ -23,11 +27,11 @@ const MODEL_FOLDER: &str = "$$TRITON_MODEL_DIRECTORY";
 const PREFIX_CHARS: usize = 8;
 
 /// How workers of a model are started.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) interpreter: PathBuf,
-    /// The folder of the virtual environment, if it is one.
-    pub(super) environment: Option<PathBuf>,
+    /// What the model brings, if it does.
+    pub(super) environment: Option<Arc<Environment>>,
     /// From the start of a process to its first word, and from the word that it is to stop to its end.
     pub(super) timeout: Duration,
     /// An execution; none where the model may take as long as it likes.
@@ -39,11 +43,15 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// What holds for a model.
+    /// What holds for a model, whose environment is unpacked into `home` where that is an archive.
     ///
     /// # Errors
-    /// INVALID_ARG with a setting that makes no sense, UNSUPPORTED for an environment that is an archive.
-    pub(super) fn of(files: &ModelFiles) -> Result<Self, Error> {
+    /// INVALID_ARG with a setting that makes no sense, and as [`Environments::of_archive`].
+    pub(super) fn of(
+        files: &ModelFiles,
+        home: &Arc<Home>,
+        environments: &Environments,
+    ) -> Result<Self, Error> {
         let setting = |name: &str| files.settings.get(name).map(String::as_str);
         let timeout = seconds(TIMEOUT, setting(TIMEOUT))?.unwrap_or(Duration::from_secs(30));
         let own = files.parameter(OWN_EXECUTION_TIMEOUT);
@@ -60,11 +68,12 @@ impl Settings {
         let prefix = setting(PREFIX).unwrap_or("gpy").trim_start_matches('/');
         let allowed = |letter: &char| letter.is_ascii_alphanumeric() || "_-.".contains(*letter);
         let prefix: String = prefix.chars().filter(allowed).take(PREFIX_CHARS).collect();
-        let environment = files.parameter(ENVIRONMENT).map(|text| environment(files, text));
+        let environment = files.parameter(ENVIRONMENT);
+        let environment = environment.map(|text| environment_at(files, text, home, environments));
         let environment = environment.transpose()?;
         let named = files.parameter(OWN_INTERPRETER).or_else(|| setting(INTERPRETER));
         let interpreter = match (named, &environment) {
-            (_, Some(folder)) => interpreter_in(folder)?,
+            (_, Some(environment)) => environment.interpreter.clone(),
             (Some(named), None) => PathBuf::from(in_model(files, named)),
             (None, None) => PathBuf::from("python3"),
         };
@@ -77,29 +86,26 @@ fn in_model(files: &ModelFiles, text: &str) -> String {
     text.replace(MODEL_FOLDER, &files.model_dir.to_string_lossy())
 }
 
-/// A folder with an environment of its own.
-fn environment(files: &ModelFiles, text: &str) -> Result<PathBuf, Error> {
+/// The environment that a model names.
+fn environment_at(
+    files: &ModelFiles,
+    text: &str,
+    home: &Arc<Home>,
+    environments: &Environments,
+) -> Result<Arc<Environment>, Error> {
     let path = PathBuf::from(in_model(files, text));
-    if path.is_dir() {
-        return Ok(path);
-    }
-    if path.is_file() {
-        return Err(Error::unsupported(format!(
-            "{ENVIRONMENT} of model '{}' is the file '{}', expected the folder of a virtual environment: unpack an \
-             archive and name its folder",
-            files.name,
+    let made = match fs::metadata(&path) {
+        Ok(found) if found.is_dir() => Environment::of_folder(&path).map(Arc::new),
+        Ok(found) if found.is_file() => environments.of_archive(home, &path),
+        Ok(_) => Err(Error::invalid_arg(format!(
+            "'{}' is neither a folder nor an archive",
             path.display()
-        )));
-    }
-    let text = format!("{ENVIRONMENT} of model '{}', '{}', does not exist", files.name, text);
-    Err(Error::invalid_arg(text))
-}
-
-fn interpreter_in(folder: &Path) -> Result<PathBuf, Error> {
-    let candidates = ["bin/python3", "bin/python"].map(|name| folder.join(name));
-    candidates.into_iter().find(|path| path.exists()).ok_or_else(|| {
-        let text = format!("the environment '{}' has no bin/python3", folder.display());
-        Error::invalid_arg(text)
+        ))),
+        Err(error) => Err(Error::invalid_arg(format!("'{text}' cannot be opened: {error}"))),
+    };
+    made.map_err(|error| {
+        let Error { code, message, .. } = error;
+        Error::new(code, format!("{ENVIRONMENT} of model '{}': {message}", files.name))
     })
 }
 

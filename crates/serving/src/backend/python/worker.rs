@@ -346,7 +346,7 @@ impl Start<'_> {
             // A key that stops the program lets requests end first, which need the worker.
             .process_group(0);
         if let Some(environment) = &self.settings.environment {
-            command.env("VIRTUAL_ENV", environment).env_remove("PYTHONHOME");
+            environment.apply(&mut command);
         }
         let child = command.spawn().map_err(|error| {
             failed(&format!("'{}': {error}", self.settings.interpreter.display()))

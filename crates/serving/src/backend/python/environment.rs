@@ -1,0 +1,254 @@
+//! Environments of models: folders as they are, and archives that are unpacked once for all models that name them.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{self, Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::archive;
+use super::leftovers::Home;
+use crate::error::Error;
+
+/// Names of interpreters, the first that there is.
+const INTERPRETERS: [&str; 2] = ["bin/python3", "bin/python"];
+/// What conda-pack leaves in an archive to write the folder's path into scripts and libraries.
+const UNPACK: &str = "bin/conda-unpack";
+/// Scripts of conda's packages that set variables.
+const ACTIVATION: &str = "etc/conda/activate.d";
+/// Runs them as conda-pack's `activate` does and prints the variables.
+const ACTIVATE: &str = r#"for script in "$CONDA_PREFIX"/etc/conda/activate.d/*.sh; do . "$script"; done >&2
+exec "$0" -S -c 'import os, sys
+sys.stdout.buffer.write(b"\0".join(name + b"=" + value for name, value in os.environb.items()))'"#;
+/// Variables that shells change for themselves.
+const SHELLS: [&str; 4] = ["_", "SHLVL", "PWD", "OLDPWD"];
+/// So many names are listed in errors.
+const LISTED: usize = 5;
+
+/// Where the interpreter of a model and its modules are.
+#[derive(Debug)]
+pub(super) struct Environment {
+    pub(super) interpreter: PathBuf,
+    /// What activation sets.
+    variables: Vec<(OsString, OsString)>,
+    /// Variables that would name another environment.
+    removed: [&'static str; 2],
+    /// Goes when the last model that has it goes.
+    _unpacked: Option<Unpacked>,
+}
+
+impl Environment {
+    /// That of a folder.
+    ///
+    /// # Errors
+    /// INVALID_ARG where there is none, INTERNAL where its scripts do not run.
+    pub(super) fn of_folder(folder: &Path) -> Result<Self, Error> {
+        let interpreter = interpreter_in(folder).ok_or_else(|| lacks(folder, "the environment"))?;
+        Self::activated(folder, interpreter, None)
+    }
+
+    fn activated(
+        folder: &Path,
+        interpreter: PathBuf,
+        unpacked: Option<Unpacked>,
+    ) -> Result<Self, Error> {
+        let folder = path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        let (own, other) = match folder.join("conda-meta").is_dir() {
+            true => ("CONDA_PREFIX", "VIRTUAL_ENV"),
+            false => ("VIRTUAL_ENV", "CONDA_PREFIX"),
+        };
+        let mut programs = folder.join("bin").into_os_string();
+        if let Some(path) = std::env::var_os("PATH") {
+            programs.push(":");
+            programs.push(path);
+        }
+        let variables = vec![("PATH".into(), programs), (own.into(), folder.clone().into())];
+        let removed = [other, "PYTHONHOME"];
+        let mut made = Self { interpreter, variables, removed, _unpacked: unpacked };
+        if own == "CONDA_PREFIX" && has_scripts(&folder.join(ACTIVATION)) {
+            made.variables = made.activate().map_err(|why| {
+                let scripts = folder.join(ACTIVATION);
+                Error::internal(format!("the scripts in '{}' failed: {why}", scripts.display()))
+            })?;
+        }
+        Ok(made)
+    }
+
+    /// Lets a process run in it.
+    pub(super) fn apply(&self, command: &mut Command) {
+        self.removed.iter().for_each(|name| {
+            command.env_remove(name);
+        });
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+    }
+
+    /// The variables after the scripts of conda's packages have run.
+    fn activate(&self) -> Result<Vec<(OsString, OsString)>, String> {
+        let mut command = Command::new("bash");
+        command.args(["-c", ACTIVATE]).arg(&self.interpreter);
+        self.apply(&mut command);
+        let printed = run(&mut command)?;
+        let pairs = printed.split(|byte| *byte == 0).filter_map(|pair| {
+            let at = pair.iter().position(|byte| *byte == b'=')?;
+            let (name, value) = (pair.get(..at)?, pair.get(at + 1..)?);
+            Some((OsString::from_vec(name.to_vec()), OsString::from_vec(value.to_vec())))
+        });
+        let differs = |name: &OsStr, value: &OsStr| {
+            !SHELLS.iter().any(|own| *own == name)
+                && std::env::var_os(name).as_deref() != Some(value)
+        };
+        Ok(pairs.filter(|(name, value)| differs(name, value)).collect())
+    }
+}
+
+/// A folder in the backend's.
+#[derive(Debug)]
+struct Unpacked {
+    folder: PathBuf,
+    _home: Arc<Home>,
+}
+
+impl Drop for Unpacked {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.folder) {
+            tracing::warn!("'{}' stays: {error}", self.folder.display());
+        }
+    }
+}
+
+/// Tells a file from one that has taken its place: bytes, seconds and nanoseconds of its last change.
+type Stamp = (u64, i64, i64);
+/// What a file was unpacked to. Whoever unpacks has it locked.
+type Slot = Mutex<Option<(Stamp, Arc<Environment>)>>;
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The archives that are unpacked.
+#[derive(Debug, Default)]
+pub(super) struct Environments {
+    archives: Mutex<HashMap<PathBuf, Arc<Slot>>>,
+    next: AtomicU64,
+}
+
+impl Environments {
+    /// The environment of an archive, unpacked now where it was not yet, or has changed since.
+    ///
+    /// # Errors
+    /// INVALID_ARG with what is wrong with the archive, INTERNAL where there is no room for it.
+    pub(super) fn of_archive(
+        &self,
+        home: &Arc<Home>,
+        archive: &Path,
+    ) -> Result<Arc<Environment>, Error> {
+        let unread = |error: io::Error| {
+            Error::invalid_arg(format!("'{}' cannot be read: {error}", archive.display()))
+        };
+        let archive = archive.canonicalize().map_err(unread)?;
+        let slot = self.slot(&archive);
+        let mut slot = locked(&slot);
+        let found = fs::metadata(&archive).map_err(unread)?;
+        let stamp = (found.len(), found.mtime(), found.mtime_nsec());
+        if let Some((unpacked, environment)) = &*slot
+            && *unpacked == stamp
+        {
+            return Ok(Arc::clone(environment));
+        }
+        let environment = Arc::new(self.unpack(home, &archive)?);
+        *slot = Some((stamp, Arc::clone(&environment)));
+        Ok(environment)
+    }
+
+    /// Where the archive is noted. Those that are gone, such as files of clients, are forgotten.
+    fn slot(&self, archive: &Path) -> Arc<Slot> {
+        let mut archives = locked(&self.archives);
+        let gone: Vec<PathBuf> =
+            archives.keys().filter(|archive| !archive.exists()).cloned().collect();
+        let gone: Vec<_> = gone.iter().map(|archive| archives.remove(archive)).collect();
+        let slot = Arc::clone(archives.entry(archive.to_owned()).or_default());
+        drop(archives);
+        // Folders are removed here, which takes its time.
+        drop(gone);
+        slot
+    }
+
+    fn unpack(&self, home: &Arc<Home>, archive: &Path) -> Result<Environment, Error> {
+        let began = Instant::now();
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let partly = home.path().join(format!("environment-{number}.part"));
+        let folder = home.path().join(format!("environment-{number}"));
+        let failed = |error: io::Error| {
+            Error::internal(format!("'{}' cannot be written: {error}", folder.display()))
+        };
+        fs::create_dir(&partly).map_err(failed)?;
+        let mut unpacked = Unpacked { folder: partly.clone(), _home: Arc::clone(home) };
+        archive::unpack(archive, &partly)?;
+        let what = format!("the archive '{}'", archive.display());
+        interpreter_in(&partly).ok_or_else(|| lacks(&partly, &what))?;
+        fs::rename(&partly, &folder).map_err(failed)?;
+        unpacked.folder.clone_from(&folder);
+        let interpreter = interpreter_in(&folder).ok_or_else(|| lacks(&folder, &what))?;
+        finish(&folder, &interpreter);
+        let took = began.elapsed();
+        tracing::info!("{what} was unpacked to '{}' in {took:.1?}", folder.display());
+        Environment::activated(&folder, interpreter, Some(unpacked))
+    }
+}
+
+/// Lets conda-pack's own script write the folder's path to where the packed one stood. Triton does without, so one that
+/// fails is no reason not to serve.
+fn finish(folder: &Path, interpreter: &Path) {
+    let script = folder.join(UNPACK);
+    if !script.is_file() {
+        return;
+    }
+    let mut command = Command::new(interpreter);
+    command.arg(&script).env_remove("PYTHONHOME");
+    if let Err(why) = run(&mut command) {
+        tracing::warn!("'{}' failed: {why}", script.display());
+    }
+}
+
+/// What a program prints.
+fn run(command: &mut Command) -> Result<Vec<u8>, String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("'{program}': {error}"))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    Err(format!("{} {last}", output.status))
+}
+
+fn has_scripts(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.path().extension() == Some(OsStr::new("sh")))
+}
+
+fn interpreter_in(folder: &Path) -> Option<PathBuf> {
+    INTERPRETERS.into_iter().map(|name| folder.join(name)).find(|path| path.is_file())
+}
+
+/// Says that there is no interpreter, and what there is.
+fn lacks(folder: &Path, what: &str) -> Error {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<String> =
+        entries.map(|entry| format!("'{}'", entry.file_name().to_string_lossy())).collect();
+    found.sort();
+    let more = if found.len() > LISTED { ", …" } else { "" };
+    found.truncate(LISTED);
+    let [first, second] = INTERPRETERS;
+    Error::invalid_arg(format!(
+        "{what} has no {first} or {second}, found at its top: {}{more}",
+        found.join(", ")
+    ))
+}
