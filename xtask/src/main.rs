@@ -18,6 +18,7 @@ mod macos;
 mod neon;
 mod process;
 mod python;
+mod pythons;
 mod sizes;
 mod steps;
 mod workspace;
@@ -47,6 +48,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
         "operators" if rest.is_empty() => steps::operators(&Workspace::find()?),
         // Called by rustc, where `link-macos` has named it as its linker.
         "zig-link" => macos::link_with_zig(rest),
+        "pythons" => pythons::test(&Workspace::find()?, rest),
         "metal" if rest.is_empty() => gpu::write_metal(&Workspace::find()?),
         "help" | "--help" | "-h" => {
             print!("{}", usage());
@@ -65,7 +67,8 @@ fn usage() -> String {
         "usage: cargo xtask test [--skip STEP]... [--keep-going] [STEP...]   every step, or those named\n       \
          cargo xtask STEP                                             one step\n       \
          cargo xtask operators                                        write docs/operators.md\n       \
-         cargo xtask metal                                            write golden/metal\n\nsteps:\n",
+         cargo xtask metal                                            write golden/metal\n       \
+         cargo xtask pythons [PYTHON]...                              tests of models in Python under each interpreter\n\nsteps:\n",
     );
     for step in steps::STEPS {
         text.push_str(&format!("  {:<12} {}\n", step.name, step.what));
