@@ -17,6 +17,7 @@ PREAMBLE = b"\0galatea calls 1\n"
 
 # What the worker sends, and the server.
 CALL = 1
+RELEASE = 4
 REPLY = 1
 
 _HEAD = struct.Struct("<IBQ")

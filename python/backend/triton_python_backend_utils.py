@@ -1,11 +1,9 @@
-"""What models of Triton's Python backend import: the same names, for Galatea's workers.
-
-Metrics of models (`MetricFamily`) are not there yet and raise TritonModelException.
-"""
+"""What models of Triton's Python backend import: the same names, for Galatea's workers."""
 
 import sys
 
 from galatea_control import is_model_ready, load_model, unload_model
+from galatea_metrics import Metric, MetricFamily
 from galatea_model_config import (
     ModelConfig,
     get_input_config_by_name,
@@ -13,7 +11,6 @@ from galatea_model_config import (
     using_decoupled_model_transaction_policy,
 )
 from galatea_requests import (
-    NOT_SUPPORTED,
     REQUEST_RELEASE_ALL as TRITONSERVER_REQUEST_RELEASE_ALL,
     REQUEST_RELEASE_RESCHEDULE as TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
     RESPONSE_COMPLETE_FINAL as TRITONSERVER_RESPONSE_COMPLETE_FINAL,
@@ -134,22 +131,6 @@ class Logger:
     def log_verbose(message):
         """Writes what the server logs only where it is asked to tell much."""
         Logger.log(message, Logger.VERBOSE)
-
-
-class MetricFamily:
-    """Not there yet: raises."""
-
-    COUNTER, GAUGE, HISTOGRAM = range(3)
-
-    def __init__(self, name="", description="", kind=COUNTER):
-        raise TritonModelException(f"MetricFamily {NOT_SUPPORTED}")
-
-
-class Metric:
-    """Made by a MetricFamily, which is not there yet."""
-
-    def __init__(self, *arguments, **named):
-        raise TritonModelException(f"Metric {NOT_SUPPORTED}")
 
 
 def __getattr__(name):

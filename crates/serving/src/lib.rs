@@ -22,6 +22,7 @@ pub mod callers;
 pub mod cancel;
 pub mod config;
 pub mod core;
+pub mod custom_metrics;
 pub mod driver;
 pub mod ensemble;
 pub mod error;

@@ -3,6 +3,7 @@
 mod ane;
 mod apple;
 mod config;
+mod custom;
 mod families;
 mod gpu;
 mod gpu_memory;
@@ -81,6 +82,7 @@ pub fn render(app: &App) -> String {
         family(reading.name, reading.help, MetricType::GAUGE, vec![metric])
     }));
     page.extend(app.gpus().map(GpuMeters::page).unwrap_or_default());
+    custom::add(&mut page, &app.core().custom_metrics());
     let mut text = Vec::new();
     if let Err(error) = TextEncoder::new().encode(&page, &mut text) {
         tracing::error!("the metrics cannot be written: {error}");

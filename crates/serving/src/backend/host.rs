@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use crate::core::{Dependents, LoadOverrides};
+use crate::custom_metrics::CustomMetrics;
 use crate::error::Error;
 use crate::request::{InferenceRequest, ResponseSink};
 
@@ -40,15 +41,24 @@ pub trait Host: Send + Sync {
     fn unload(&self, model: &str, dependents: Dependents) -> Result<(), Error>;
 }
 
-/// A way to the server that does not keep it.
+/// A way to the server that does not keep it, and to its custom metrics, which a model may still use at its end.
 #[derive(Clone, Default)]
-pub struct HostLink(Option<Weak<dyn Host>>);
+pub struct HostLink {
+    host: Option<Weak<dyn Host>>,
+    metrics: Arc<CustomMetrics>,
+}
 
 impl HostLink {
     /// The way to a server.
     #[must_use]
-    pub fn new(host: Weak<dyn Host>) -> Self {
-        Self(Some(host))
+    pub fn new(host: Weak<dyn Host>, metrics: Arc<CustomMetrics>) -> Self {
+        Self { host: Some(host), metrics }
+    }
+
+    /// Metrics that models make themselves.
+    #[must_use]
+    pub fn metrics(&self) -> &CustomMetrics {
+        &self.metrics
     }
 
     /// The server.
@@ -56,7 +66,7 @@ impl HostLink {
     /// # Errors
     /// UNAVAILABLE when it has gone, or there is none.
     pub fn get(&self) -> Result<Arc<dyn Host>, Error> {
-        let host = self.0.as_ref().and_then(Weak::upgrade);
+        let host = self.host.as_ref().and_then(Weak::upgrade);
         host.ok_or_else(|| Error::unavailable("Server exiting"))
     }
 }

@@ -83,7 +83,7 @@ impl Core {
             settings: self.settings(backend.name()),
             metal: Arc::new(metal),
             auto_complete: self.options.auto_complete,
-            host: HostLink::new(self.this.clone()),
+            host: HostLink::new(self.this.clone(), Arc::clone(&self.custom_metrics)),
         })
     }
 

@@ -36,6 +36,7 @@ use crate::backend::Backend;
 use crate::cache::{CacheUse, ResponseCache};
 use crate::callers::CallGraph;
 use crate::config::ModelConfig;
+use crate::custom_metrics::{CustomMetrics, FamilySnapshot};
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::repository::{self, Repository};
@@ -56,6 +57,7 @@ pub struct Core {
     /// What models are given that call others.
     this: Weak<Core>,
     calls: Arc<CallGraph>,
+    custom_metrics: Arc<CustomMetrics>,
     driver: Driver,
     models: Arc<RwLock<Models>>,
     turns: Turns,
@@ -93,6 +95,7 @@ impl Core {
         let core = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
             calls: Arc::default(),
+            custom_metrics: Arc::default(),
             cache,
             options,
             backends,
@@ -305,6 +308,12 @@ impl Core {
     #[must_use]
     pub fn metrics_snapshot(&self) -> Vec<ModelMetricsRow> {
         self.models().all_ready().map(|loaded| loaded.metrics()).collect()
+    }
+
+    /// The families of metrics that models have made, and those about their workers.
+    #[must_use]
+    pub fn custom_metrics(&self) -> Vec<FamilySnapshot> {
+        self.custom_metrics.snapshot()
     }
 
     /// What the response cache holds and has done, where there is one.

@@ -5,7 +5,8 @@
 //! on the first socket; the first of them comes behind [`PREAMBLE`], as an interpreter may have printed something before.
 //!
 //! From the worker: `CALL`: number (8), JSON of an object whose `call` names what is wanted; `INFER`, a request to a model
-//! ([`called`](super::called)); `CANCEL`: number (8) of an `INFER` whose answers nobody wants any more. From the server:
+//! ([`called`](super::called)); `CANCEL`: number (8) of an `INFER` whose answers nobody wants any more; `RELEASE`:
+//! number (8) of a metric or a family of these that the worker has lost. A `CALL` with the number 0 has no reply. From the server:
 //! `REPLY`: number (8), code of an error + 1 (1, 0 for none), then JSON or the text of the error; `RESPONSE` to an `INFER`.
 //! Large tensors lie in blocks of shared memory that only calls use, with a page of flags of their own. A thread of the server reads the
 //! calls of a worker; it waits for nothing else, so that the worker can always send. Calls that take long have a thread
@@ -23,11 +24,13 @@ use serde_json::Value;
 use super::blocks::{Given, Theirs};
 use super::called::{self, INFER};
 use super::control;
+use super::metrics;
 use super::wire;
 use super::worker::{Lost, Process, Reader};
 use crate::backend::{Host, HostLink};
 use crate::callers::Callers;
 use crate::cancel::CancelToken;
+use crate::custom_metrics::CustomMetrics;
 use crate::error::Error;
 use crate::trace::Trace;
 
@@ -38,6 +41,7 @@ const MAX_PRINTED_BYTES: usize = 64 << 10;
 
 const CALL: u8 = 1;
 const CANCEL: u8 = 3;
+const RELEASE: u8 = 4;
 
 const REPLY: u8 = 1;
 
@@ -56,14 +60,25 @@ struct Row {
     name: &'static str,
     /// Whether it may take long, so that it needs a thread of its own.
     slow: bool,
-    answer: fn(&Callee, &Value) -> Result<Value, Error>,
+    answer: fn(&Callee, &Calls, &Value) -> Result<Value, Error>,
 }
 
 const ROWS: &[Row] = &[
-    Row { name: "echo", slow: false, answer: |_, call| Ok(call.clone()) },
-    Row { name: "is_model_ready", slow: false, answer: control::is_ready },
-    Row { name: "load_model", slow: true, answer: control::load },
-    Row { name: "unload_model", slow: true, answer: control::unload },
+    Row { name: "echo", slow: false, answer: |_, _, call| Ok(call.clone()) },
+    Row {
+        name: "is_model_ready",
+        slow: false,
+        answer: |callee, _, call| control::is_ready(callee, call),
+    },
+    Row { name: "load_model", slow: true, answer: |callee, _, call| control::load(callee, call) },
+    Row {
+        name: "unload_model",
+        slow: true,
+        answer: |callee, _, call| control::unload(callee, call),
+    },
+    Row { name: "metric_family", slow: false, answer: metrics::family },
+    Row { name: "metric", slow: false, answer: metrics::metric },
+    Row { name: "metric_use", slow: false, answer: metrics::change },
 ];
 
 impl Callee {
@@ -75,6 +90,11 @@ impl Callee {
     /// The model's name.
     pub(super) fn model(&self) -> &str {
         &self.model
+    }
+
+    /// The metrics that models make.
+    pub(super) fn metrics(&self) -> &CustomMetrics {
+        self.host.metrics()
     }
 
     /// The server.
@@ -103,6 +123,7 @@ pub(super) struct Calls {
     open: Mutex<HashMap<u64, CancelToken>>,
     /// What is known of requests that the worker itself has.
     held: Mutex<HashMap<u64, Known>>,
+    metrics: Mutex<metrics::Held>,
 }
 
 /// What is known of a request: who waits for it, and its trace.
@@ -124,7 +145,8 @@ impl Calls {
     ) -> io::Result<Self> {
         socket.set_write_timeout(Some(timeout))?;
         let writer = Mutex::new(given);
-        Ok(Self { socket, writer, open: Mutex::default(), held: Mutex::default() })
+        let (open, held, metrics) = Default::default();
+        Ok(Self { socket, writer, open, held, metrics })
     }
 
     /// Nothing more is read or written.
@@ -173,6 +195,12 @@ impl Calls {
         let open = std::mem::take(&mut *locked(&self.open));
         open.into_values().for_each(|token| token.cancel());
         drop(locked(&self.writer).take());
+        *self.metrics() = metrics::Held::default();
+    }
+
+    /// The metrics that the worker holds.
+    pub(super) fn metrics(&self) -> MutexGuard<'_, metrics::Held> {
+        locked(&self.metrics)
     }
 
     /// Notes what is known of a request that the worker has.
@@ -198,6 +226,12 @@ impl Calls {
     }
 
     fn reply(&self, number: u64, result: Result<Value, Error>) {
+        if number == 0 {
+            if let Err(error) = result {
+                tracing::warn!("a worker's call that waits for no reply failed: {error}");
+            }
+            return;
+        }
         let mut message = wire::begin(REPLY);
         message.u64(number);
         match result {
@@ -268,6 +302,7 @@ fn listen(
         match (fields.u8()?, theirs.as_deref_mut()) {
             (CALL, _) => call(callee, process, fields.u64()?, fields.rest()),
             (CANCEL, _) => process.calls().cancel(fields.u64()?),
+            (RELEASE, _) => process.calls().metrics().release(fields.u64()?),
             (INFER, Some(theirs)) => {
                 called::infer(callee, process, theirs, fields.u64()?, fields.rest())?;
             }
@@ -289,10 +324,10 @@ fn call(callee: &Arc<Callee>, process: &Arc<Process>, number: u64, text: &[u8]) 
         Err(error) => return calls.reply(number, Err(error)),
     };
     if !row.slow {
-        return calls.reply(number, (row.answer)(callee, &call));
+        return calls.reply(number, (row.answer)(callee, calls, &call));
     }
     let (callee, kept) = (Arc::clone(callee), Arc::clone(process));
-    let run = move || kept.calls().reply(number, (row.answer)(&callee, &call));
+    let run = move || kept.calls().reply(number, (row.answer)(&callee, kept.calls(), &call));
     let thread = std::thread::Builder::new().name(row.name.to_owned()).spawn(run);
     if let Err(error) = thread {
         calls.reply(number, Err(Error::internal(format!("cannot start a thread: {error}"))));

@@ -27,6 +27,7 @@ const FILES: &[(&str, &str)] = &[
     file!("galatea_channel.py"),
     file!("galatea_control.py"),
     file!("galatea_descriptor.py"),
+    file!("galatea_metrics.py"),
     file!("galatea_model_config.py"),
     file!("galatea_pytorch.py"),
     file!("galatea_requests.py"),

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Made;
 use super::worker::{Process, Started};
+use crate::custom_metrics::{CustomMetric, Labels, MetricKind};
 use crate::error::Error;
 
 /// A worker that did not come to an execution is followed by the next after so long, and twice as long each time.
@@ -110,6 +111,8 @@ impl Shared {
     /// Waits for the end of one worker after the other, and starts the next.
     fn keep(&self, mut process: Arc<Process>) {
         let mut pause = Duration::ZERO;
+        // Held until the instance goes, and its line of the metrics page with it.
+        let mut restarts = None;
         loop {
             process.wait();
             let untaken = {
@@ -130,7 +133,29 @@ impl Shared {
             pause = if untaken { longer(pause) } else { Duration::ZERO };
             let Some(next) = self.next(&mut pause) else { return };
             process = next;
+            self.count(&mut restarts);
         }
+    }
+
+    /// Counts a worker that was started after another one ended.
+    fn count(&self, restarts: &mut Option<Arc<CustomMetric>>) {
+        if restarts.is_none() {
+            *restarts = self.restarts().inspect_err(|error| tracing::warn!("{error}")).ok();
+        }
+        if let Some(Err(error)) = restarts.as_ref().map(|metric| metric.increment(1.0)) {
+            tracing::warn!("{error}");
+        }
+    }
+
+    fn restarts(&self) -> Result<Arc<CustomMetric>, Error> {
+        let files = &self.made.files;
+        let help = "Workers of models in Python that were started after another one ended";
+        let metrics = files.host.metrics();
+        let family =
+            metrics.own_family("python_worker_restarts_total", help, MetricKind::Counter)?;
+        let labels = [("model", files.name.clone()), ("version", files.version.to_string())];
+        let labels = labels.map(|(name, value)| (name.to_owned(), value));
+        family.metric(Labels::from(labels), None)
     }
 
     /// The process of the next worker that starts; `None` once nobody wants it.

@@ -45,6 +45,7 @@ mod group;
 mod instance;
 mod keeper;
 mod leftovers;
+mod metrics;
 mod plain;
 mod pytorch;
 mod request;
