@@ -48,11 +48,11 @@ class Calls:
         self._left = deque()
         socket.sendall(PREAMBLE)
 
-    def call(self, name, **fields):
+    def call(self, name, /, **fields):
         """Calls and waits for the result."""
         return self.begin(name, **fields).result()
 
-    def begin(self, name, **fields):
+    def begin(self, name, /, **fields):
         """Calls; the future of the result. It raises CallError with what the server says."""
         future = Future()
         number = self.expect(lambda kind, message: _settle(future, message), lambda: future.set_exception(_gone()))
@@ -177,6 +177,6 @@ def calls():
     return _calls
 
 
-def call(name, **fields):
+def call(name, /, **fields):
     """Calls the server and waits for what it answers."""
     return calls().call(name, **fields)
