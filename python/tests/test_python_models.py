@@ -23,15 +23,12 @@ PYTHON = f"--backend-config=python,python-executable={sys.executable}"
 SKIP_NEEDS = "oracle_bug,cuda_text"
 
 DOUBLE = "newer versions, and this one, take parameters of type double"
-ABSENT = "the server sees that a required input is missing, not the model"
 
 # Cases that are answered otherwise although the models are the recorded ones, beside those of `test_golden`.
 KNOWN = {
     "main": {
         **dict.fromkeys(["grpc_params.uint64", "grpc_params.uint64_small", "grpc_params.empty_param"], DOUBLE),
-        **dict.fromkeys(["http_generate.gen_missing_input", "http_generate.stream_missing_input"], ABSENT),
         "http_features.cached_subset": "the recorded cache answers with outputs that were not asked for",
-        "http_generate.stream_empty_object": "a stream's error is an event, also where nothing was asked",
     },
 }
 

@@ -13,7 +13,7 @@ const OLDEST: (u32, u32) = (3, 9);
 /// What workers need, and what their own tests do.
 const PACKAGES: &[&str] = &["numpy", "pytest", "pytest-asyncio", "pytest-timeout"];
 /// Rust's tests that start workers.
-const TESTS: &[&str] = &["python_backend", "python_calls", "python_environments"];
+const TESTS: &[&str] = &["python_backend", "python_calls", "python_environments", "python_metrics"];
 /// Tests of the worker alone, without what the others of their folder need.
 const WORKER: &str = "python/tests/test_python_worker.py";
 const VERSION: &str = "import sys; print('.'.join(map(str, sys.version_info[:3])))";

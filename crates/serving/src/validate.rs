@@ -46,6 +46,8 @@ pub struct RequestChecker {
     goals: Goals,
     /// Whether a request has one answer, which a goal may be for.
     answers_once: bool,
+    /// Whether the model is to find out which required inputs a request lacks, where the number of inputs permits it.
+    leaves_missing: bool,
 }
 
 impl RequestChecker {
@@ -82,7 +84,15 @@ impl RequestChecker {
                 .model_transaction_policy
                 .as_ref()
                 .is_some_and(|policy| policy.decoupled),
+            leaves_missing: false,
         }
+    }
+
+    /// The same for a model that gets requests without some of their required inputs, as Triton's models do: the core
+    /// counts inputs only.
+    #[must_use]
+    pub fn leaving_missing(self, leaves_missing: bool) -> Self {
+        Self { leaves_missing, ..self }
     }
 
     /// The same with latency goals for requests that have none of their own.
@@ -175,7 +185,7 @@ impl RequestChecker {
                 format!("unexpected inference input '{}' for model '{}'", input.name, self.model);
             return Err(Error::invalid_arg(text));
         }
-        if self.missing(request).next().is_some() {
+        if !self.leaves_missing && self.missing(request).next().is_some() {
             return Err(Error::invalid_arg(format!("{prefix}{}", self.count_text(request))));
         }
         Ok(())

@@ -201,6 +201,11 @@ fn optional_inputs_widen_the_count_and_divide_batches() {
     let missing = "expected number of inputs between 1 and 2 but got 1 inputs for model 'm'. Got input(s) ['B'], but \
                    missing required input(s) ['A']. Please provide all required input(s).";
     assert_eq!(fault(&model, vec![b()]), missing);
+    let model = model.leaving_missing(true);
+    assert_ne!(check(&model, vec![b()]).unwrap().key, check(&model, vec![a(1), b()]).unwrap().key);
+    let none = "expected number of inputs between 1 and 2 but got 0 inputs for model 'm'. Got input(s) [], but \
+                missing required input(s) ['A']. Please provide all required input(s).";
+    assert_eq!(fault(&model, vec![]), none);
 }
 
 #[test]

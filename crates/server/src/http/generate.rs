@@ -21,7 +21,6 @@ use super::encode::{write_data, write_parameter};
 use super::message::{ContentType, Response};
 use super::rows::{Call, Reply};
 use crate::json::{self, Document, Kind, Value};
-use crate::status;
 
 /// Member whose members are taken as those of the request.
 const NESTED: &str = "parameters";
@@ -60,10 +59,8 @@ pub(super) fn generate_stream(call: &Call<'_>) -> Reply {
             let trace = started.trace.clone();
             Response { trace, ..many(started).await }
         })),
-        Err(error) => Reply::Now(Response {
-            status: status::http(error.code),
-            ..Response::ok(ContentType::EventStream, event(&failure(&error)))
-        }),
+        // There is no stream yet.
+        Err(error) => Reply::Now(Response::failure(ContentType::Json, &error)),
     }
 }
 

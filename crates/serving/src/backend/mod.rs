@@ -219,6 +219,11 @@ pub trait Model: Send + Sync {
         false
     }
 
+    /// Whether it looks itself for required inputs that a request lacks.
+    fn sees_missing_inputs(&self) -> bool {
+        false
+    }
+
     /// Whether its executions may call models and wait for them, so that it may be called by itself.
     fn calls_others(&self) -> bool {
         false

@@ -151,6 +151,8 @@ impl Core {
         let arithmetic = counter.map(|all| Arithmetic::new(all, spent.compute_infer.ns));
         let load_duration = start.elapsed();
         let (checkpoint, tending) = (model.checkpoint(), model.tending());
+        let checker = RequestChecker::new(&config).with_goals(goals);
+        let checker = checker.leaving_missing(model.sees_missing_inputs());
         let spares = self.spares(model, &context);
         Ok(LoadedVersion {
             id: polled.id.clone(),
@@ -158,7 +160,7 @@ impl Core {
             context,
             executor,
             spares,
-            checker: RequestChecker::new(&config).with_goals(goals),
+            checker,
             labels,
             load_duration,
             cache,

@@ -182,6 +182,10 @@ impl Model for PythonModel {
         true
     }
 
+    fn sees_missing_inputs(&self) -> bool {
+        true
+    }
+
     fn completed_config(&self) -> Option<&ModelConfig> {
         self.completed.as_ref()
     }
