@@ -60,6 +60,8 @@ class Channel:
         self._sending = threading.Lock()
         self.blocks = None
         self.outputs = []
+        # Outputs that are states of sequences, which the server keeps, whatever was asked for.
+        self.states = []
 
     def attach(self, flags_name, prefix, least):
         """Takes the page of flags and begins with blocks."""
@@ -215,7 +217,7 @@ class Channel:
         writes to what the server reads.
         """
         responses, requests = work.pop(), work.pop()
-        message = None if block else _short_message(execution, requests, responses)
+        message = None if block else _short_message(execution, requests, responses, self.states)
         if message is not None:
             with self._sending:
                 self._socket.sendall(message)
@@ -225,7 +227,8 @@ class Channel:
             if request._release_flags == REQUEST_RELEASE_RESCHEDULE:
                 answers.append(Answer(request._number, (), None, RESCHEDULE))
             elif response is not None:
-                answer = Answer(request._number, request._requested, response, FINAL)
+                wanted = [*request._requested, *self.states]
+                answer = Answer(request._number, wanted, response, FINAL)
                 if block:
                     answer.find_views(self.blocks.given(block))
                 answers.append(answer)
@@ -254,7 +257,7 @@ class Channel:
             self._socket.sendall(_LENGTH.pack(len(message)) + message)
 
 
-def _short_message(execution, requests, responses):
+def _short_message(execution, requests, responses, states):
     """The message, with its length, of responses that are small numbers and nothing else, which most are; None where
     there is more to them."""
     parts = [b""]
@@ -265,7 +268,7 @@ def _short_message(execution, requests, responses):
             return None
         head = len(parts)
         parts.append(b"")
-        wanted = request._requested
+        wanted = [*request._requested, *states] if states else request._requested
         for tensor in response._output_tensors:
             name = tensor._name
             if name not in wanted:

@@ -77,6 +77,8 @@ class Worker:
             galatea_calls.loading = True
             config = json.loads(start["args"]["model_config"])
             self._channel.outputs = [output["name"] for output in config.get("output", ())]
+            states = config.get("sequence_batching", {}).get("state", ())
+            self._channel.states = [state["output_name"] for state in states]
             self._decoupled = utils.using_decoupled_model_transaction_policy(config)
             self._name = start["args"]["model_name"]
             self._model = kind()

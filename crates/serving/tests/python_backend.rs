@@ -476,6 +476,69 @@ fn sequences_see_their_controls() {
     );
 }
 
+const KEEPS: &str = "max_batch_size: 4 input { name: \"IN\" data_type: TYPE_INT32 dims: 1 } \
+    output { name: \"OUT\" data_type: TYPE_INT32 dims: 1 } sequence_batching { oldest { max_candidate_sequences: 4 } \
+    state { input_name: \"BEFORE\" output_name: \"AFTER\" data_type: TYPE_INT32 dims: 1 \
+    initial_state { name: \"begin\" data_type: TYPE_INT32 dims: 1 zero_data: true } } }";
+
+#[test]
+fn the_server_keeps_states_of_sequences() {
+    let class = "class TritonPythonModel:
+    def execute(self, requests):
+        made = []
+        for r in requests:
+            of = lambda name: pb_utils.get_input_tensor_by_name(r, name).as_numpy()
+            now = of('BEFORE') + of('IN')
+            rows = 2 if of('IN')[0, 0] < 0 else 1
+            after = pb_utils.Tensor('AFTER', np.repeat(now, rows, axis=0))
+            made.append(pb_utils.InferenceResponse([pb_utils.Tensor('OUT', now), after]))
+        return made
+";
+    let Some(served) = serve(&[("m", KEEPS, class)]) else { return };
+    let run = |id, start, value: i32| {
+        let tensor = Tensor::from_slice(&[1, 1], &[value]).unwrap();
+        let correlation = CorrelationId::Uint(id);
+        let given =
+            InferenceRequest { correlation, sequence_start: start, ..request("m", &tensor) };
+        infer(&served.core, given)
+    };
+    let sum = |id, start, value| {
+        let response = run(id, start, value).unwrap();
+        assert_eq!(response.outputs.len(), 1);
+        output(&response)
+    };
+    assert_eq!(
+        [sum(1, true, 5), sum(2, true, 10), sum(1, false, 6), sum(2, false, 1)].concat(),
+        [5, 10, 11, 11]
+    );
+    let wrong = run(1, false, -1).unwrap_err().message;
+    assert!(wrong.contains("state 'AFTER' has the shape [2, 1]"), "{wrong}");
+    assert_eq!([sum(1, false, 1), sum(1, true, 1)].concat(), [12, 1]);
+    // Requests of a sequence that wait together follow each other's states.
+    let sent: Vec<_> = (0..50)
+        .map(|at| {
+            let tensor = Tensor::from_slice(&[1, 1], &[1]).unwrap();
+            let correlation = CorrelationId::Uint(7);
+            let given =
+                InferenceRequest { correlation, sequence_start: at == 0, ..request("m", &tensor) };
+            send(&served.core, given)
+        })
+        .collect();
+    for (from, expected) in sent.iter().zip(1..) {
+        let response = answer(from).result.unwrap().expect("a response");
+        assert_eq!(output(&response), [expected]);
+    }
+}
+
+#[test]
+fn states_of_decoupled_models_are_refused() {
+    let config = format!("model_transaction_policy {{ decoupled: true }} {KEEPS}");
+    let class = "class TritonPythonModel:\n    def execute(self, requests):\n        return None\n";
+    let Some(served) = serve(&[("m", &config, class)]) else { return };
+    let error = &served.core.load_failures()[0].reason;
+    assert!(error.contains("keep theirs themselves"), "{error}");
+}
+
 #[test]
 fn requests_run_once_more_where_sequences_are_iterative() {
     let config = "input { name: \"IN\" data_type: TYPE_INT32 dims: -1 } \

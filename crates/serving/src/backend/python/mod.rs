@@ -68,6 +68,7 @@ pub use self::pytorch::PytorchBackend;
 use self::settings::Settings;
 use self::worker::Start;
 use super::{Backend, Model, ModelFiles, ModelInstance, ModelIo, Placement, PlacementKind};
+use crate::config::inference::ModelSequenceBatching;
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::{self, ModelConfig};
 use crate::error::Error;
@@ -210,26 +211,35 @@ impl Model for PythonModel {
         if let (Some(data), Some(args)) = (&made.data, args.as_object_mut()) {
             args.insert("model_file".to_owned(), serde_json::json!(data));
         }
-        if answers_freely(config)? {
+        let (freely, states) = (answers_freely(config), has_states(config));
+        if states && (freely || made.data.is_some()) {
+            return Err(Error::unsupported(format!(
+                "model '{}': the server keeps states for models in Python whose requests have one answer each; decoupled \
+                 and iterative ones, and files of torch, keep theirs themselves",
+                config.name
+            )));
+        }
+        if freely {
             return Ok(Box::new(FreeInstance::new(made, name, args)?));
         }
-        Ok(Box::new(PlainInstance::new(made, name, args)?))
+        Ok(Box::new(PlainInstance::new(made, name, args, states)?))
     }
 }
 
 /// Whether requests are answered apart from their batch.
-///
-/// # Errors
-/// UNSUPPORTED for states that the server would keep.
-fn answers_freely(config: &ModelConfig) -> Result<bool, Error> {
+fn answers_freely(config: &ModelConfig) -> bool {
     let decoupled = config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled);
-    let Some(SchedulingChoice::SequenceBatching(batching)) = &config.scheduling_choice else {
-        return Ok(decoupled);
-    };
-    if !batching.state.is_empty() {
-        let text =
-            format!("model '{}': models in Python keep their states themselves", config.name);
-        return Err(Error::unsupported(text));
+    decoupled || batching(config).is_some_and(|batching| batching.iterative_sequence)
+}
+
+/// Whether the server keeps states of sequences.
+fn has_states(config: &ModelConfig) -> bool {
+    batching(config).is_some_and(|batching| !batching.state.is_empty())
+}
+
+fn batching(config: &ModelConfig) -> Option<&ModelSequenceBatching> {
+    match &config.scheduling_choice {
+        Some(SchedulingChoice::SequenceBatching(batching)) => Some(batching),
+        _ => None,
     }
-    Ok(decoupled || batching.iterative_sequence)
 }

@@ -19,9 +19,11 @@ use super::response::{self, Memory};
 use super::worker::{Lost, Process, Reader, Started};
 use super::{Made, wire};
 use crate::backend::ModelInstance;
+use crate::batch::NamedTensors;
 use crate::config::ModelConfig;
 use crate::error::Error;
-use crate::payload::{ModelAnswer, Payload, not_again};
+use crate::payload::{ActiveRequest, ModelAnswer, Payload, not_again};
+use crate::sequence;
 
 /// Batches that a worker has at most.
 const AHEAD: usize = 4;
@@ -45,6 +47,8 @@ pub(super) struct PlainInstance {
     sent: VecDeque<Batch>,
     /// What comes next, where the worker cannot have it yet.
     ready: VecDeque<Batch>,
+    /// Whether the server keeps states, so that a batch may need what the one before it gives.
+    states: bool,
 }
 
 /// A batch, for the present worker.
@@ -87,11 +91,12 @@ impl PlainInstance {
         made: &Arc<Made>,
         name: &str,
         args: serde_json::Value,
+        states: bool,
     ) -> Result<Self, Error> {
         let keeper = Keeper::start(made, name, args)?;
         let (made, name) = (Arc::clone(made), name.to_owned());
         let (sent, ready) = (VecDeque::new(), VecDeque::new());
-        Ok(Self { made, keeper, name, worker: None, next: 1, sent, ready })
+        Ok(Self { made, keeper, name, worker: None, next: 1, sent, ready, states })
     }
 
     /// The worker, which is the next one where the last is lost.
@@ -111,7 +116,8 @@ impl PlainInstance {
     /// Sends as much as the worker may have: what is ready, then what `next` gives.
     fn send(&mut self, next: &mut dyn FnMut() -> Option<Payload>) {
         let mut again = true;
-        while self.sent.len() < AHEAD {
+        let most = if self.states { 1 } else { AHEAD };
+        while self.sent.len() < most {
             let ready = self.ready.pop_front();
             let Some(mut batch) = ready.or_else(|| next().map(Batch::new)) else { return };
             if let Err(error) = self.prepare(&mut batch) {
@@ -194,7 +200,10 @@ impl PlainInstance {
         };
         batch.payload.mark_model_done();
         match answers {
-            Ok(answers) => {
+            Ok(mut answers) => {
+                if self.states {
+                    keep_states(batch.payload.requests(), &mut answers);
+                }
                 if let Some(worker) = self.worker.as_mut().filter(|_| last) {
                     worker.given.opened();
                 }
@@ -218,6 +227,24 @@ impl PlainInstance {
         let mut ready: VecDeque<Batch> = self.sent.drain(..).map(Batch::anew).collect();
         ready.extend(self.ready.drain(..).map(Batch::anew));
         self.ready = ready;
+    }
+}
+
+/// Keeps the states among the outputs, which the client does not see unless they are outputs that it wants. One that
+/// cannot be kept fails its request.
+fn keep_states(requests: &[ActiveRequest], answers: &mut [ModelAnswer]) {
+    for (request, answer) in requests.iter().zip(answers) {
+        let Ok(outputs) = &mut answer.result else { continue };
+        let named = outputs.iter().map(|output| (output.name.clone(), output.tensor.clone()));
+        let named: NamedTensors = named.collect();
+        let asked = &request.request.requested_outputs;
+        outputs.retain(|output| {
+            let known = request.config().output.iter().any(|known| known.name == output.name);
+            known && (asked.is_empty() || asked.contains(&output.name))
+        });
+        if let Err(error) = sequence::keep_states(std::slice::from_ref(request), &named) {
+            *answer = ModelAnswer::from(Err(error));
+        }
     }
 }
 
