@@ -11,12 +11,13 @@
     reason = "a test fails by panicking and says what it leaves out"
 )]
 
+mod python;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use galatea_serving::backend::python::PythonBackend;
@@ -29,27 +30,10 @@ use galatea_serving::{
 use galatea_tensor::{ByteString, DataType, Tensor, encode_byte_strings};
 use tempfile::TempDir;
 
+use self::python::python;
+
 /// Long enough for any machine; a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// An interpreter with NumPy.
-fn python() -> Option<&'static str> {
-    static FOUND: OnceLock<Option<String>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| {
-        let own = std::env::var("GALATEA_PYTHON").ok();
-        let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../venv/bin/python");
-        let built = Some(built.to_string_lossy().into_owned());
-        let candidates = [own, built, Some("python3".to_owned())];
-        candidates.into_iter().flatten().find(|python| {
-            let imported = Command::new(python).args(["-c", "import numpy"]).output();
-            imported.is_ok_and(|output| output.status.success())
-        })
-    });
-    if found.is_none() {
-        eprintln!("left out: there is no Python with NumPy; name one in GALATEA_PYTHON");
-    }
-    found.as_deref()
-}
 
 struct Served {
     core: Arc<Core>,

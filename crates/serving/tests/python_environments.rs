@@ -11,12 +11,14 @@
     reason = "a test fails by panicking and says what it leaves out"
 )]
 
+mod python;
+
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use flate2::Compression;
@@ -28,27 +30,10 @@ use galatea_serving::{ControlMode, Core, CoreOptions, InferenceRequest};
 use galatea_tensor::{ByteString, Tensor};
 use tempfile::TempDir;
 
+use self::python::python;
+
 /// Long enough for any machine; a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// An interpreter with NumPy.
-fn python() -> Option<&'static str> {
-    static FOUND: OnceLock<Option<String>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| {
-        let own = std::env::var("GALATEA_PYTHON").ok();
-        let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../venv/bin/python");
-        let built = Some(built.to_string_lossy().into_owned());
-        let candidates = [own, built, Some("python3".to_owned())];
-        candidates.into_iter().flatten().find(|python| {
-            let imported = Command::new(python).args(["-c", "import numpy"]).output();
-            imported.is_ok_and(|output| output.status.success())
-        })
-    });
-    if found.is_none() {
-        eprintln!("left out: there is no Python with NumPy; name one in GALATEA_PYTHON");
-    }
-    found.as_deref()
-}
 
 fn printed(python: &Path, code: &str) -> String {
     let output = Command::new(python).args(["-c", code]).output().unwrap();

@@ -13,9 +13,10 @@
     reason = "a test fails by panicking and says what it counts"
 )]
 
+mod python;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -28,26 +29,12 @@ use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{ControlMode, Core, CoreOptions, InferenceRequest};
 use galatea_tensor::DataType;
 
+use self::python::python;
+
 /// Long enough for any machine; a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
 const CLIENTS: u64 = 6;
 const INSTANCES: usize = 2;
-
-/// An interpreter with NumPy.
-fn python() -> Option<String> {
-    let own = std::env::var("GALATEA_PYTHON").ok();
-    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../venv/bin/python");
-    let built = Some(built.to_string_lossy().into_owned());
-    let candidates = [own, built, Some("python3".to_owned())];
-    let found = candidates.into_iter().flatten().find(|python| {
-        let imported = Command::new(python).args(["-c", "import numpy"]).output();
-        imported.is_ok_and(|output| output.status.success())
-    });
-    if found.is_none() {
-        eprintln!("left out: there is no Python with NumPy; name one in GALATEA_PYTHON");
-    }
-    found
-}
 
 /// Half of the requests are large, so that shared memory is in use. Each worker has a child of its own.
 const MODEL: &str = "import os, subprocess
@@ -238,6 +225,6 @@ fn kills_lose_only_what_their_workers_had_and_leave_nothing_behind() {
     let Some(python) = python() else { return };
     let kills =
         std::env::var("GALATEA_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
-    run(&python, "", kills / 2);
-    run(&python, "model_transaction_policy { decoupled: true }", kills - kills / 2);
+    run(python, "", kills / 2);
+    run(python, "model_transaction_policy { decoupled: true }", kills - kills / 2);
 }

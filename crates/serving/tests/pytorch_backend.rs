@@ -11,6 +11,8 @@
     reason = "a test fails by panicking and says what it leaves out"
 )]
 
+mod python;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -29,6 +31,8 @@ use galatea_serving::{
 use galatea_tensor::{ByteString, DataType, Tensor, encode_byte_strings};
 use tempfile::TempDir;
 
+use self::python::python;
+
 /// Long enough for any machine to import torch; a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -43,18 +47,7 @@ fn torch() -> Option<String> {
 
 /// An interpreter with NumPy, for tests that need no torch.
 fn numpy() -> Option<String> {
-    let own = std::env::var("GALATEA_PYTHON").ok();
-    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../venv/bin/python");
-    let built = Some(built.to_string_lossy().into_owned());
-    let candidates = [own, built, torch(), Some("python3".to_owned())];
-    let found = candidates.into_iter().flatten().find(|python| {
-        let imported = Command::new(python).args(["-c", "import numpy"]).output();
-        imported.is_ok_and(|output| output.status.success())
-    });
-    if found.is_none() {
-        eprintln!("left out: there is no Python with NumPy; name one in GALATEA_PYTHON");
-    }
-    found
+    python().map(str::to_owned).or_else(torch)
 }
 
 /// The same as [`torch`], where it has programs of `torch.export`.
