@@ -188,12 +188,6 @@ impl CustomMetrics {
 }
 
 impl CustomFamily {
-    /// What its numbers are.
-    #[must_use]
-    pub fn kind(&self) -> MetricKind {
-        self.kind
-    }
-
     /// The metric with these labels, which is made if it is not there.
     ///
     /// # Errors
