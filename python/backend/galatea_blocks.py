@@ -1,25 +1,40 @@
 """Shared memory: blocks of the server's and blocks of the worker's, and the page of flags on which both say who has
 one."""
 
+import contextlib
 import mmap
 import os
 import sys
+import threading
 
 import numpy as np
 
 try:
-    from _posixshmem import shm_open
-except ImportError:  # A Python without it has the system's call.
+    from _posixshmem import shm_open, shm_unlink
+except ImportError:  # A Python without it has the system's calls.
     import ctypes
 
-    def shm_open(name, flags, mode=0o600):
-        libc = ctypes.CDLL(None, use_errno=True)
-        fd = libc.shm_open(name.encode(), flags, mode)
-        if fd < 0:
+    _libc = ctypes.CDLL(None, use_errno=True)
+    # The types of the fixed arguments alone: what comes behind them is then passed as to a function of any number of
+    # arguments, which is another way on ARM's macOS.
+    _libc.shm_open.argtypes = (ctypes.c_char_p, ctypes.c_int)
+    _libc.shm_unlink.argtypes = (ctypes.c_char_p,)
+
+    def _checked(result, name):
+        if result < 0:
             error = ctypes.get_errno()
             raise OSError(error, os.strerror(error), name)
-        return fd
+        return result
 
+    def shm_open(name, flags, mode=0o600):
+        return _checked(_libc.shm_open(name.encode(), flags, ctypes.c_int(mode)), name)
+
+    def shm_unlink(name):
+        _checked(_libc.shm_unlink(name.encode()), name)
+
+
+# A mapping needs no descriptor of its own, of which some systems give a process few.
+_UNTRACKED = {"trackfd": False} if sys.version_info >= (3, 13) else {}
 
 # The page of flags: one byte for each of the server's blocks, for each of the worker's, and for each request that is
 # under way (1: its client has gone).
@@ -31,6 +46,9 @@ MOST_BLOCKS = 1024
 # Blocks of the worker that nobody uses are kept up to so many.
 MOST_FREE = 2
 ALIGNMENT = 64
+# Tensors of so many bytes lie in a message, and all of a message's own tensors together have so many.
+SMALL = 8192
+MOST_SMALL = 131072
 
 
 class Block:
@@ -48,7 +66,13 @@ class Block:
                 if sys.platform == "linux":
                     # What there is no room for is an error here, and not the end of the process later.
                     os.posix_fallocate(fd, 0, size)
-            self.map = mmap.mmap(fd, size)
+            self.map = mmap.mmap(fd, size, **_UNTRACKED)
+        except BaseException:
+            if create:
+                # Nobody else knows the name.
+                with contextlib.suppress(OSError):
+                    shm_unlink(name)
+            raise
         finally:
             os.close(fd)
         self.number = number
@@ -83,7 +107,8 @@ _ALONE = _alone()
 
 
 class Blocks:
-    """All blocks of a worker."""
+    """All blocks of a worker. Any thread may open, close and release blocks of the server's; those that take blocks of
+    the worker's have a lock for it, under which they also send what they say of them."""
 
     def __init__(self, flags_name, prefix, least):
         self.flags = Block(0, flags_name, FLAGS, False).map
@@ -91,6 +116,9 @@ class Blocks:
         self._least = least
         self._given = {}
         self._held = set()
+        # For `_held`, and so that a flag is cleared once: the server may give the block to somebody else right after. A
+        # finalizer that sends a response may need it again on the same thread.
+        self._lock = threading.RLock()
         self._own = {}
         self._made = 0
 
@@ -100,8 +128,9 @@ class Blocks:
 
     def close(self, number):
         """Lets a block of the server's go."""
-        self._given.pop(number, None)
-        self._held.discard(number)
+        with self._lock:
+            self._given.pop(number, None)
+            self._held.discard(number)
 
     def given(self, number):
         """A block of the server's."""
@@ -110,15 +139,20 @@ class Blocks:
     def release(self, number):
         """Gives a block back to the server, now or when the last view has gone."""
         if self._given[number].is_viewed():
-            self._held.add(number)
+            with self._lock:
+                self._held.add(number)
         else:
             self.flags[number] = 0
 
     def release_held(self):
         """Gives the blocks back whose views have gone meanwhile."""
-        for number in [number for number in self._held if not self._given[number].is_viewed()]:
-            self._held.discard(number)
-            self.flags[number] = 0
+        if not self._held:
+            return
+        with self._lock:
+            for number in tuple(self._held):
+                if number in self._held and not self._given[number].is_viewed():
+                    self._held.discard(number)
+                    self.flags[number] = 0
 
     def take(self, size):
         """A block of the worker's with room, which the server gives back; and what the server must be told: blocks

@@ -14,15 +14,11 @@ import threading
 import numpy as np
 
 import galatea_calls
-from galatea_blocks import ALIGNMENT, Blocks
-from galatea_tensors import STORAGE, Tensor, TritonModelException
+from galatea_blocks import ALIGNMENT, MOST_SMALL, SMALL, Blocks
+from galatea_tensors import Tensor, TritonModelException, elements_bytes, elements_size, store_elements
 
 INFER, CANCEL = 2, 3
 RESPONSE = 2
-
-# As in the channel of executions.
-SMALL = 8192
-MOST_SMALL = 131072
 
 _LENGTH = struct.Struct("<I")
 # Kind, number of the call and length of the head.
@@ -31,19 +27,24 @@ _UNIT = 16
 
 
 class Memory:
-    """The blocks that only calls use. What is sent stays in the order in which blocks were taken."""
+    """The blocks that only calls use."""
 
     def __init__(self, flags_name, prefix, least):
         self._blocks = Blocks(flags_name, prefix, least)
-        self._lock = threading.Lock()
-        # How many of the server's blocks were ever opened.
-        self._seen = 0
+        # What is sent stays in the order in which blocks were taken. Whoever has this lock may wait for the server, which
+        # itself waits for nobody but the thread that reads; so that thread never asks for it.
+        self._sending = threading.Lock()
+        # For the server's blocks, how many it has told of, and those of them that are not open: which of all each is,
+        # its name and its size.
+        self._reading = threading.Lock()
+        self._told = 0
+        self._unopened = {}
 
     def send(self, calls, number, head, tensors):
         """Sends a request, with its tensors as `(name, number of the type, sizes, elements)`."""
         placed, small, large = [], 0, 0
         for name, dtype, shape, elements in tensors:
-            size = len(elements) if type(elements) is bytes else elements.nbytes
+            size = elements_size(elements)
             if size > SMALL or small + size > MOST_SMALL:
                 placed.append((name, dtype, shape, elements, True, large, size))
                 large += -(-size // ALIGNMENT) * ALIGNMENT
@@ -51,64 +52,76 @@ class Memory:
                 placed.append((name, dtype, shape, elements, False, small, size))
                 small += -(-size // _UNIT) * _UNIT
         head["tensors"] = [[name, dtype, list(shape), far, at, size] for name, dtype, shape, _, far, at, size in placed]
-        with self._lock:
+        with self._reading:
             self._blocks.release_held()
+            # How many of the server's blocks were ever opened: their names may go.
+            head["seen"] = min((place for place, _, _ in self._unopened.values()), default=self._told)
+        with self._sending:
             if large:
                 block, new, gone = self._blocks.take(large)
                 for _, dtype, _, elements, far, at, size in placed:
                     if far:
-                        _store(block.root[at : at + size], dtype, elements)
+                        store_elements(block.root[at : at + size], dtype, elements)
                 head["block"] = block.number
                 head["new"] = [[one.number, one.size, one.name] for one in new]
                 head["gone"] = list(gone)
-            head["seen"] = self._seen
             text = json.dumps(head).encode()
             text += b" " * (-(_BEFORE_HEAD + len(text)) % _UNIT)
             parts = [_LENGTH.pack(len(text)), text]
             for _, dtype, _, elements, far, _, size in placed:
                 if not far:
-                    parts.append(elements if type(elements) is bytes else _bytes(dtype, elements))
+                    parts.append(elements_bytes(dtype, elements))
                     parts.append(bytes(-size % _UNIT))
             calls.send(INFER, number, *parts)
 
-    def read(self, message):
-        """The head of a response and its tensors."""
-        length = _LENGTH.unpack_from(message, 9)[0]
-        start = _BEFORE_HEAD + length
-        head = json.loads(bytes(message[_BEFORE_HEAD:start]))
-        small = np.frombuffer(message, dtype=np.uint8)
+    def read(self, head, message):
+        """The tensors of a response."""
+        small, start = np.frombuffer(message, dtype=np.uint8), _BEFORE_HEAD + _head_length(message)
         tensors = []
-        with self._lock:
+        shared = memory = None
+        number = head.get("block")
+        with self._reading:
             self._blocks.release_held()
-            for number in head.get("gone", ()):
-                self._blocks.close(number)
-            for number, size, name in head.get("new", ()):
-                self._blocks.open(number, name, size)
-                self._seen += 1
-            number = head.get("block")
-            shared = self._blocks.given(number).root if number else None
-            for name, dtype, shape, far, at, size in head["tensors"]:
-                memory, offset = (shared, at) if far else (small, start + at)
-                tensors.append(Tensor._received(name, dtype, tuple(shape), memory, offset, size))
-            shared = memory = None
-            if number:
-                self._blocks.release(number)
-        return head, tensors
+            self._update(head)
+            try:
+                shared = self._root(number) if number else None
+                for name, dtype, shape, far, at, size in head["tensors"]:
+                    memory, offset = (shared, at) if far else (small, start + at)
+                    tensors.append(Tensor._received(name, dtype, tuple(shape), memory, offset, size))
+            finally:
+                # Also of a response that cannot be read: the server has no other word that it may have the block.
+                shared = memory = None
+                if number in self._unopened:
+                    self._blocks.flags[number] = 0
+                elif number:
+                    self._blocks.release(number)
+        return tensors
+
+    def _update(self, head):
+        """Notes which blocks the server has made and which go."""
+        for number in head.get("gone", ()):
+            self._unopened.pop(number, None)
+            self._blocks.close(number)
+        for number, size, name in head.get("new", ()):
+            self._unopened[number] = (self._told, name, size)
+            self._told += 1
+
+    def _root(self, number):
+        """The bytes of a block of the server's. One that could not be opened is tried again each time."""
+        if number in self._unopened:
+            _, name, size = self._unopened[number]
+            self._blocks.open(number, name, size)
+            del self._unopened[number]
+        return self._blocks.given(number).root
 
 
-def _store(room, dtype, elements):
-    if type(elements) is bytes:
-        room[:] = np.frombuffer(elements, dtype=np.uint8)
-    elif elements.dtype == np.uint8:
-        room[:] = elements.reshape(-1)
-    else:
-        np.copyto(room.view(STORAGE[dtype]).reshape(elements.shape), elements)
+def _head_length(message):
+    return _LENGTH.unpack_from(message, 9)[0]
 
 
-def _bytes(dtype, elements):
-    if elements.dtype.byteorder == ">":
-        elements = elements.astype(STORAGE[dtype])
-    return elements.tobytes()
+def _head(message):
+    """What a response says of itself."""
+    return json.loads(bytes(message[_BEFORE_HEAD : _BEFORE_HEAD + _head_length(message)]))
 
 
 _memory = None
@@ -154,20 +167,23 @@ class Running:
             raise
 
     def _told(self, kind, message):
-        head, tensors = _memory.read(message)
-        error = None
-        if "code" in head:
-            error = _requests().TritonError(head["error"], head["code"])
+        head = _head(message)
+        tensors, error = [], None
+        try:
+            tensors = _memory.read(head, message)
+            if "code" in head:
+                error = _requests().TritonError(head["error"], head["code"])
+        except Exception as failure:
+            error = _requests().TritonError(f"a response cannot be read: {type(failure).__name__}: {failure}")
         self.ended = head["final"]
         response = _requests().InferenceResponse(tensors, error)
         response._parameters = head.get("parameters", "")
         self._on_response(response, self.ended)
         return self.ended
 
-    def _gone(self):
+    def _gone(self, why):
         self.ended = True
-        error = _requests().TritonError("the server has gone and answers no calls")
-        self._on_response(_requests().InferenceResponse([], error), True)
+        self._on_response(_requests().InferenceResponse([], _requests().TritonError(str(why))), True)
 
     def cancel(self):
         """Says that nobody wants the rest."""

@@ -6,6 +6,7 @@ the first call reads the replies; nothing that it does takes long, so the server
 
 import json
 import os
+import socket as sockets
 import struct
 import threading
 from collections import deque
@@ -55,13 +56,13 @@ class Calls:
     def begin(self, name, /, **fields):
         """Calls; the future of the result. It raises CallError with what the server says."""
         future = Future()
-        number = self.expect(lambda kind, message: _settle(future, message), lambda: future.set_exception(_gone()))
+        number = self.expect(lambda kind, message: _settle(future, message), future.set_exception)
         self.send(CALL, number, json.dumps({"call": name, **fields}).encode())
         return future
 
     def expect(self, on_message, on_end):
         """A number for a call: `on_message(kind, message)` is told of messages with it, on the reader's thread, and
-        says whether the last has come; `on_end()` is told when nothing more comes."""
+        says whether the last has come; `on_end(error)` is told when nothing more comes, and why."""
         if os.getpid() != self._process:
             raise TritonModelException("only the process that the server has started can call it, not one that it forked")
         with self._lock:
@@ -82,17 +83,24 @@ class Calls:
     def send(self, kind, number, *parts):
         """Sends one message."""
         body = b"".join(parts)
+        message = _HEAD.pack(9 + len(body), kind, number) + body
         try:
             with self._sending:
-                self._socket.sendall(_HEAD.pack(9 + len(body), kind, number) + body)
+                self._socket.sendall(message)
         except OSError:
             self._end()
+        except BaseException:
+            # A handler of a signal has raised: a part of the message may have gone.
+            self._end()
+            raise
         if self._left:
             self._send_left()
 
     def send_soon(self, kind, number):
         """Sends a message without a body, now or when whoever sends has done: for finalizers, which may run on a thread
-        that is sending."""
+        that is sending, or in a fork, whose objects are copies."""
+        if os.getpid() != self._process:
+            return
         self._left.append(_HEAD.pack(9, kind, number))
         self._send_left()
 
@@ -123,23 +131,38 @@ class Calls:
                     del message
         except OSError:
             pass
-        self._end()
+        finally:
+            # Whatever happens here, nobody waits for what nobody reads.
+            self._end()
 
     def _told(self, message):
         number = _NUMBER.unpack_from(message, 1)[0]
         with self._lock:
             known = self._open.get(number)
-        if known is not None and known[0](message[0], message):
-            with self._lock:
-                self._open.pop(number, None)
+        if known is None:
+            return
+        on_message, on_end = known
+        try:
+            over = on_message(message[0], message)
+        except Exception as error:
+            # The other calls are not to blame.
+            over = True
+            on_end(TritonModelException(f"an answer cannot be read: {type(error).__name__}: {error}"))
+        if over:
+            self.forget(number)
 
     def _end(self):
+        try:
+            # The other end, too, has nobody to talk to.
+            self._socket.shutdown(sockets.SHUT_RDWR)
+        except OSError:
+            pass
         with self._lock:
             self._gone = _gone()
             left = list(self._open.values())
             self._open.clear()
         for _, on_end in left:
-            on_end()
+            on_end(_gone())
 
 
 def _gone():

@@ -1,8 +1,8 @@
 """The worker's end of the way to the server.
 
-A message is its length in 4 bytes and then a kind and fixed fields, all little-endian; `crates/serving/src/backend/python/wire.rs`
-is the other end and says what they mean. Small tensors lie in the message itself, larger ones in blocks
-of shared memory. Whoever waits reads the socket: there is no thread for it.
+A message is its length in 4 bytes and then a kind and fixed fields, all little-endian;
+`crates/serving/src/backend/python/wire.rs` is the other end and says what they mean. Small tensors lie in the message
+itself, larger ones in blocks of shared memory. Whoever waits reads the socket: there is no thread for it.
 """
 
 import struct
@@ -10,9 +10,9 @@ import threading
 
 import numpy as np
 
-from galatea_blocks import ALIGNMENT, NO_SLOT, SLOTS, Blocks
+from galatea_blocks import ALIGNMENT, MOST_SMALL, NO_SLOT, SLOTS, SMALL, Blocks
 from galatea_requests import REQUEST_RELEASE_RESCHEDULE, InferenceRequest
-from galatea_tensors import BYTES, STORAGE, Tensor
+from galatea_tensors import BYTES, STORAGE, Tensor, elements_bytes, elements_size, store_elements
 
 VERSION = 1
 _new = object.__new__
@@ -21,11 +21,6 @@ _new = object.__new__
 START, EXECUTE, STOP = 1, 2, 3
 # What the worker sends.
 READY, FAILED, CONFIG, DONE, RESPONSE, HELLO = 1, 2, 3, 4, 5, 6
-
-# Tensors of so many bytes lie in the message.
-SMALL = 8192
-# All of a message's own tensors together.
-MOST_SMALL = 131072
 
 _LENGTH = struct.Struct("<I")
 _EXECUTE = struct.Struct("<BQIHHI")
@@ -47,18 +42,25 @@ INLINE, SERVERS, WORKERS = 0, 1, 2
 _IN_BLOCK = 0x80
 # What an answer is.
 FINAL, HAS_RESPONSE, RESCHEDULE = 1, 2, 4
+# What has become of an execution.
+FAILURE, ENDING = 1, 2
 
 
 class Channel:
-    """A socket, the blocks, and what is on the way."""
+    """A socket for each direction, the blocks, and what is on the way."""
 
-    def __init__(self, socket):
-        self._socket = socket
+    def __init__(self, messages, answers):
+        self._messages = messages
+        self._answers = answers
         self._received = bytearray(1 << 18)
         self._start = 0
         self._end = 0
         self._sending = threading.Lock()
         self.blocks = None
+        # Whether the model answers when it likes.
+        self.decoupled = False
+        # Whether the process ends behind the answers to the present execution.
+        self.ending = False
         self.outputs = []
         # Outputs that are states of sequences, which the server keeps, whatever was asked for.
         self.states = []
@@ -90,7 +92,7 @@ class Channel:
             if wanted > len(self._received):
                 self._received.extend(bytes(wanted - len(self._received)))
             with memoryview(self._received) as view:
-                count = self._socket.recv_into(view[self._end :])
+                count = self._messages.recv_into(view[self._end :])
             if count == 0:
                 return False
             self._end += count
@@ -100,7 +102,7 @@ class Channel:
         """Sends one message."""
         message = b"".join(parts)
         with self._sending:
-            self._socket.sendall(_LENGTH.pack(len(message)) + message)
+            self._answers.sendall(_LENGTH.pack(len(message)) + message)
 
     def is_cancelled(self, slot):
         """Whether the client of the request in that slot has gone."""
@@ -191,7 +193,8 @@ class Channel:
         text = text.encode("utf-8", "replace")
         if block:
             self.blocks.release(block)
-        self.send(_DONE.pack(DONE, execution, 1, 0, 0, 0, len(text), 0), text)
+        status = FAILURE | (ENDING if self.ending else 0)
+        self.send(_DONE.pack(DONE, execution, status, 0, 0, 0, len(text), 0), text)
 
     def send_done(self, execution, block):
         """Says that `execute` has returned, whose requests are answered by senders."""
@@ -217,10 +220,10 @@ class Channel:
         writes to what the server reads.
         """
         responses, requests = work.pop(), work.pop()
-        message = None if block else _short_message(execution, requests, responses, self.states)
+        message = None if block or self.ending else _short_message(execution, requests, responses, self.states)
         if message is not None:
             with self._sending:
-                self._socket.sendall(message)
+                self._answers.sendall(message)
             return
         answers = []
         for request, response in zip(requests, responses):
@@ -249,12 +252,12 @@ class Channel:
             taken, new, gone = None, (), ()
             if large:
                 taken, new, gone = self.blocks.take(large)
-            message = _message(kind, execution, answers, taken, new, gone)
+            message = _message(kind, execution, ENDING if self.ending else 0, answers, taken, new, gone)
             answers.clear()
             # Before the message, so that whoever has read it finds the block free.
             if block:
                 self.blocks.release(block)
-            self._socket.sendall(_LENGTH.pack(len(message)) + message)
+            self._answers.sendall(_LENGTH.pack(len(message)) + message)
 
 
 def _short_message(execution, requests, responses, states):
@@ -353,12 +356,12 @@ class Output:
     def __init__(self, tensor):
         self.name = tensor._name.encode()
         self.number, self.shape, self.elements = tensor._parts()
-        self.size = len(self.elements) if type(self.elements) is bytes else self.elements.nbytes
+        self.size = elements_size(self.elements)
         self.place = INLINE
         self.offset = self.block = 0
 
     def find_view(self, block):
-        if self.size > SMALL and type(self.elements) is not bytes:
+        if self.size > SMALL and type(self.elements) is not bytes and self.elements.dtype.isnative:
             offset = block.offset_of(self.elements)
             if offset is not None:
                 self.place, self.offset, self.block = SERVERS, offset, block.number
@@ -366,26 +369,14 @@ class Output:
 
     def store(self, root):
         """Copies the elements to their place in a block."""
-        room = root[self.offset : self.offset + self.size]
-        elements = self.elements
-        if type(elements) is bytes:
-            room[:] = np.frombuffer(elements, dtype=np.uint8)
-        elif elements.dtype == np.uint8:
-            room[:] = elements.reshape(-1)
-        else:
-            np.copyto(room.view(STORAGE[self.number]).reshape(elements.shape), elements)
+        store_elements(root[self.offset : self.offset + self.size], self.number, self.elements)
 
     def data(self):
         """The elements as bytes."""
-        elements = self.elements
-        if type(elements) is bytes:
-            return elements
-        if elements.dtype.byteorder == ">":
-            elements = elements.astype(STORAGE[self.number])
-        return elements.tobytes()
+        return elements_bytes(self.number, self.elements)
 
 
-def _message(kind, execution, answers, taken, new, gone):
+def _message(kind, execution, status, answers, taken, new, gone):
     parts = [b""]
     for number in gone:
         parts.append(_NUMBER.pack(number))
@@ -420,5 +411,5 @@ def _message(kind, execution, answers, taken, new, gone):
             parts.append(_DIMS[rank].pack(*shape))
             parts.append(output.name)
     start = _DONE.size + sum(map(len, parts))
-    parts[0] = _DONE.pack(kind, execution, 0, len(new), len(gone), start, 0, len(answers))
+    parts[0] = _DONE.pack(kind, execution, status, len(new), len(gone), start, 0, len(answers))
     return b"".join(parts + data)

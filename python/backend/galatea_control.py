@@ -7,9 +7,11 @@ import galatea_calls
 from galatea_tensors import TritonModelException
 
 
-def load_model(model_name, files=None, config=None):
+def load_model(model_name, config="", files=None):
     """Loads a model, or anew what has changed of it, and waits for the end. `config` is the configuration as JSON;
     `files` has the bytes of files by `file:` and the path in the model's folder, in whose place they are then."""
+    if config is not None and not isinstance(config, str):
+        raise TypeError(f"the configuration for load_model is {type(config).__name__}, expected a str of JSON")
     fields = {"model": model_name, "loading": galatea_calls.loading}
     if config:
         fields["config"] = config

@@ -3,12 +3,19 @@
 The numbers lie in the server, so that instances and models count together; what is here knows them by number.
 """
 
+import enum
 import os
 
 import galatea_calls
 from galatea_tensors import TritonModelException
 
 _KINDS = ("counter", "gauge", "histogram")
+
+
+class MetricKind(enum.IntEnum):
+    """Kinds of families."""
+
+    COUNTER, GAUGE, HISTOGRAM = range(3)
 
 
 class _Held:
@@ -56,7 +63,7 @@ class Metric(_Held):
 class MetricFamily(_Held):
     """A family of metrics; the same one as all that were made with this name."""
 
-    COUNTER, GAUGE, HISTOGRAM = range(3)
+    COUNTER, GAUGE, HISTOGRAM = MetricKind
 
     def __init__(self, name, description, kind):
         if not isinstance(name, str) or not isinstance(description, str):

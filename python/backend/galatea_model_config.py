@@ -1,8 +1,9 @@
 """What a model asks of configurations, and how it completes its own."""
 
 import copy
+import json
 
-_PROPERTIES = ("name", "data_type", "dims", "optional")
+_PROPERTIES = {"input": ("name", "data_type", "dims", "optional"), "output": ("name", "data_type", "dims")}
 _SCHEDULERS = ("dynamic_batching", "sequence_batching", "ensemble_scheduling")
 
 
@@ -30,10 +31,11 @@ def using_decoupled_model_transaction_policy(model_config):
 
 class ModelConfig:
     """A configuration that `auto_complete_config` completes. What the model's owner has written stays; what
-    contradicts it is an error."""
+    contradicts it is an error. It is made of JSON, or of what that says."""
 
     def __init__(self, model_config):
-        self._model_config = copy.deepcopy(model_config)
+        given = isinstance(model_config, (str, bytes))
+        self._model_config = json.loads(model_config) if given else copy.deepcopy(model_config)
 
     def as_dict(self):
         """The configuration, with the names of the protobuf file."""
@@ -54,7 +56,7 @@ class ModelConfig:
         for scheduler in _SCHEDULERS[1:]:
             if scheduler in self._model_config:
                 raise ValueError(
-                    f"Configuration specified scheduling_choice as '{scheduler}', but in auto-complete-config "
+                    f"Configuration specified scheduling_choice as '{scheduler}', but auto-complete-config "
                     f"function for model '{self._name()}' tries to set scheduling_choice as 'dynamic_batching'"
                 )
         self._model_config.setdefault("dynamic_batching", {})
@@ -67,14 +69,16 @@ class ModelConfig:
                     f"model transaction property in auto-complete-config function for model '{self._name()}' "
                     f"contains property other than 'decoupled'."
                 )
-        given = self._model_config.get("model_transaction_policy")
-        wanted = bool(transaction_policy_dict.get("decoupled", False))
-        if given and given.get("decoupled", False) and not wanted:
+        given = self._model_config.setdefault("model_transaction_policy", {})
+        if "decoupled" not in transaction_policy_dict:
+            return
+        wanted = transaction_policy_dict["decoupled"]
+        if given.get("decoupled", wanted) != wanted:
             raise ValueError(
                 f"trying to change decoupled property in auto-complete-config for model '{self._name()}', which is "
-                f"already set to 'True'."
+                f"already set to '{given['decoupled']}'."
             )
-        self._model_config["model_transaction_policy"] = {"decoupled": wanted}
+        given["decoupled"] = wanted
 
     def add_input(self, input):
         """Adds an input (`name`, `data_type`, `dims`, `optional`), or completes the one of this name."""
@@ -89,11 +93,13 @@ class ModelConfig:
 
     def _add(self, kind, wanted):
         where = f"in auto-complete-config function for model '{self._name()}'"
+        properties = _PROPERTIES[kind]
         for key in wanted:
-            if key not in _PROPERTIES:
+            if key not in properties:
+                known = ", ".join(f"'{one}'" for one in properties[:-1])
                 raise ValueError(
-                    f"{kind} '{wanted.get('name', '')}' {where} contains property other than 'name', 'data_type', "
-                    f"'dims' and 'optional'."
+                    f"{kind} '{wanted.get('name', '')}' {where} contains property other than {known} and "
+                    f"'{properties[-1]}'."
                 )
         if "name" not in wanted:
             raise ValueError(f"{kind} {where} is missing 'name' property.")
@@ -109,17 +115,17 @@ class ModelConfig:
         given_type = given.get("data_type", "TYPE_INVALID")
         if given_type not in ("TYPE_INVALID", wanted["data_type"]):
             raise ValueError(
-                f"unable to load model '{self._name()}', unexpected datatype {given_type} for inference {kind} "
-                f"'{name}', expecting {wanted['data_type']}"
+                f"unable to load model '{self._name()}', configuration expects datatype {given_type} for {kind} "
+                f"'{name}', model provides {wanted['data_type']}"
             )
         if given.get("dims") and list(given["dims"]) != list(wanted["dims"]):
             raise ValueError(
                 f"model '{self._name()}', tensor '{name}': the model expects dims {list(wanted['dims'])} but the "
                 f"model configuration specifies dims {list(given['dims'])}"
             )
-        if given.get("optional", False) and not wanted.get("optional", True):
+        if "optional" in given and given["optional"] != wanted.get("optional", given["optional"]):
             raise ValueError(
-                f"model '{self._name()}', tensor '{name}': the model says that it is not optional but the model "
-                f"configuration specifies that it is"
+                f"model '{self._name()}', tensor '{name}': the model expects optional {wanted['optional']} but the "
+                f"model configuration specifies optional {given['optional']}"
             )
         given.update(wanted)

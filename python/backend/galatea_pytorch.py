@@ -262,11 +262,10 @@ class TritonPythonModel:
         if len(given) < 2 or not self._joins or not _alike(given):
             return None
         counts = [len(next(iter(one.values()))) for one in given]
-        joined = {name: self._joined([one[name] for one in given]) for name in given[0]}
         try:
-            results = self._run(joined)
+            results = self._run({name: self._joined([one[name] for one in given]) for name in given[0]})
         except Exception:
-            # Alone, each finds out whether it was the one.
+            # Alone, each finds out whether it was the one, and may have the memory that all together have not.
             return None
         parts = [_split(result, counts) for result in results]
         if None in parts:

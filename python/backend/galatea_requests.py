@@ -1,5 +1,6 @@
 """Requests and responses as a Python model sees them."""
 
+import enum
 import json
 import threading
 
@@ -8,14 +9,19 @@ from galatea_tensors import Tensor, TritonModelException
 
 RESPONSE_COMPLETE_FINAL = 1
 REQUEST_RELEASE_ALL = 1
-REQUEST_RELEASE_RESCHEDULE = 4
-NOT_SUPPORTED = "is not supported by this server: models have no metrics of their own yet"
+REQUEST_RELEASE_RESCHEDULE = 2
+
+
+class ErrorCode(enum.IntEnum):
+    """Kinds of errors."""
+
+    UNKNOWN, INTERNAL, NOT_FOUND, INVALID_ARG, UNAVAILABLE, UNSUPPORTED, ALREADY_EXISTS, CANCELLED = range(8)
 
 
 class TritonError:
     """An error as the answer to a request."""
 
-    UNKNOWN, INTERNAL, NOT_FOUND, INVALID_ARG, UNAVAILABLE, UNSUPPORTED, ALREADY_EXISTS, CANCELLED = range(8)
+    UNKNOWN, INTERNAL, NOT_FOUND, INVALID_ARG, UNAVAILABLE, UNSUPPORTED, ALREADY_EXISTS, CANCELLED = ErrorCode
 
     __slots__ = ("_message", "_code")
 
@@ -31,7 +37,7 @@ class TritonError:
 
     def code(self):
         """Kind of the error, one of the constants of the class."""
-        return self._code
+        return ErrorCode(self._code)
 
 
 class InferenceTrace:
@@ -50,12 +56,11 @@ class InferenceTrace:
         return self._context
 
 
-class MemoryType:
+class MemoryType(enum.IntEnum):
     """Kinds of memory."""
 
-    TRITONSERVER_MEMORY_CPU = 0
-    TRITONSERVER_MEMORY_CPU_PINNED = 1
-    TRITONSERVER_MEMORY_GPU = 2
+    TRITONSERVER_MEMORY_GPU = 0
+    TRITONSERVER_MEMORY_CPU = 1
 
 
 class PreferredMemory:
@@ -64,6 +69,11 @@ class PreferredMemory:
     __slots__ = ("_memory_type", "_device_id")
 
     def __init__(self, preferred_memory_type, preferred_device_id=0):
+        if not isinstance(preferred_memory_type, MemoryType):
+            raise TypeError(
+                f"preferred_memory_type of PreferredMemory is {type(preferred_memory_type).__name__}, expected "
+                "TRITONSERVER_MEMORY_GPU or TRITONSERVER_MEMORY_CPU"
+            )
         self._memory_type = preferred_memory_type
         self._device_id = preferred_device_id
 
@@ -77,6 +87,8 @@ class InferenceResponse:
         tensors = list(output_tensors) if output_tensors is not None else []
         for tensor in tensors:
             if type(tensor) is not Tensor and not isinstance(tensor, Tensor):
+                if tensor is None:
+                    raise TritonModelException("Output tensor for inference response should not be empty.")
                 raise TritonModelException(
                     f"an output of InferenceResponse is {type(tensor).__name__}, expected Tensor"
                 )
@@ -100,19 +112,22 @@ class InferenceResponse:
         return self._error
 
     def parameters(self):
-        """Parameters as text of JSON; empty if there are none."""
-        return self._parameters
+        """Parameters as text of JSON."""
+        return self._parameters or "{}"
 
 
 def _parameters_text(parameters):
+    """Parameters as text of JSON; empty if there are none."""
     if not parameters:
         return ""
     if not isinstance(parameters, dict):
         raise TritonModelException(f"parameters are {type(parameters).__name__}, expected dict")
     for name, value in parameters.items():
-        if not isinstance(name, str) or not isinstance(value, (bool, int, str)):
+        if not isinstance(name, str):
+            raise TritonModelException(f"Expect parameters keys to have type str, found type {type(name)}")
+        if not isinstance(value, (bool, int, str)):
             raise TritonModelException(
-                f"parameter {name!r} is {type(value).__name__}, expected a name with a bool, int or str"
+                f"Expect parameters values to have type bool/int/str, found type {type(value)} at '{name}'"
             )
     return json.dumps(parameters)
 
@@ -181,8 +196,8 @@ class InferenceRequest:
         return self._correlation_id
 
     def requested_output_names(self):
-        """Outputs that are wanted; all of the model's where the client names none."""
-        return self._requested
+        """The set of outputs that are wanted; all of the model's where the client names none."""
+        return set(self._requested)
 
     def model_name(self):
         """Model, of a request that a model makes."""
@@ -209,8 +224,8 @@ class InferenceRequest:
         return self._priority
 
     def parameters(self):
-        """The client's parameters as text of JSON; empty if there are none."""
-        return self._parameters
+        """The client's parameters as text of JSON."""
+        return self._parameters or "{}"
 
     def trace(self):
         """The trace of the request."""
@@ -227,7 +242,9 @@ class InferenceRequest:
     def set_release_flags(self, flags):
         """Says what becomes of the request after `execute`: TRITONSERVER_REQUEST_RELEASE_RESCHEDULE runs it again."""
         if flags not in (REQUEST_RELEASE_ALL, REQUEST_RELEASE_RESCHEDULE):
-            raise TritonModelException(f"{flags} found as release flags of a request, expected RELEASE_ALL or RESCHEDULE")
+            raise TritonModelException(
+                f"{flags} found as release flags of a request, expected RELEASE_ALL or RESCHEDULE"
+            )
         self._release_flags = flags
 
     def get_response_sender(self):
@@ -288,7 +305,7 @@ def _check_made(request_id, correlation_id, inputs, requested_output_names, mode
 class InferenceResponseSender:
     """Sends responses to one request, from any thread, until one has the flag that nothing more comes."""
 
-    __slots__ = ("_number", "_slot", "_requested", "_channel", "_lock", "closed", "on_final")
+    __slots__ = ("_number", "_slot", "_requested", "_channel", "_lock", "_answered", "closed", "on_final")
 
     def __init__(self, request):
         self._number = request._number
@@ -296,6 +313,7 @@ class InferenceResponseSender:
         self._requested = request._requested
         self._channel = request._channel
         self._lock = threading.Lock()
+        self._answered = False
         self.closed = False
         # Told that the last response has gone.
         self.on_final = None
@@ -318,9 +336,23 @@ class InferenceResponseSender:
             )
         final = flags == RESPONSE_COMPLETE_FINAL
         with self._lock:
+            if not self._channel.decoupled:
+                self._check_plain(response)
             if self.closed:
                 raise TritonModelException("Unable to send response. Response sender has been closed.")
             self._channel.send_response(self._number, self._requested, response, final)
+            self._answered = True
             self.closed = final
         if final and self.on_final is not None:
             self.on_final()
+
+    def _check_plain(self, response):
+        """Holds a model that is not decoupled to one response."""
+        if response is None and not self._answered:
+            raise TritonModelException(
+                "Unable to send response. Non-decoupled model cannot send complete final before sending a response."
+            )
+        if response is not None and self._answered:
+            raise TritonModelException(
+                "Unable to send response. Non-decoupled model cannot send more than one response."
+            )

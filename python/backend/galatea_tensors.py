@@ -49,42 +49,42 @@ def number_of(dtype, name):
     return number
 
 
+# NumPy's types by their names in a configuration. As in Triton, booleans are Python's here.
+TRITON_STRING_TO_NUMPY = {row[0]: bool if row[2] is np.bool_ else row[2] for row in _TYPES if row[2] is not None}
+
+
 def triton_to_numpy_type(data_type):
-    """NumPy's type for a number of TRITONSERVER_DataType."""
+    """NumPy's type for a number of TRITONSERVER_DataType; None where there is none."""
     for row in _TYPES:
         if row[3] == data_type:
-            return _numpy_of(row)
-    raise TritonModelException(f"{data_type} is the number of no data type")
+            return row[2]
+    return None
 
 
 def numpy_to_triton_type(data_type):
-    """The number of TRITONSERVER_DataType for one of NumPy's types."""
-    return _TYPES[number_of(np.dtype(data_type), "")][3]
+    """The number of TRITONSERVER_DataType for one of NumPy's types; None where there is none."""
+    if data_type is None:
+        # To NumPy this is a type.
+        return None
+    try:
+        return _TYPES[number_of(np.dtype(data_type), "")][3]
+    except (TypeError, TritonModelException):
+        return None
 
 
 def triton_string_to_numpy(triton_type_string):
-    """NumPy's type for a name in a configuration, such as `TYPE_FP32`."""
-    for row in _TYPES:
-        if row[0] == triton_type_string:
-            return _numpy_of(row)
-    raise TritonModelException(f"'{triton_type_string}' is the name of no data type")
-
-
-def _numpy_of(row):
-    if row[2] is None:
-        raise TritonModelException(f"{row[0]} has no type in NumPy; use DLPack")
-    return row[2]
+    """NumPy's type for a name in a configuration, such as `TYPE_FP32`; KeyError where there is none."""
+    return TRITON_STRING_TO_NUMPY[triton_type_string]
 
 
 def serialize_byte_tensor(input_tensor):
-    """The strings of an array, each behind its length in 4 little-endian bytes, as an array with one object."""
-    if input_tensor.size == 0:
-        return np.empty([0], dtype=np.object_)
-    return np.asarray(encode_strings(input_tensor), dtype=np.object_)
+    """The strings of an array, each behind its length in 4 little-endian bytes, as bytes; None for an array of anything
+    else."""
+    return encode_strings(input_tensor) if input_tensor.dtype.kind in "OSU" else None
 
 
 def encode_strings(array):
-    """As `serialize_byte_tensor`, as bytes."""
+    """The strings of an array as they lie in messages and in memory."""
     parts = []
     kind = array.dtype.kind
     if kind == "S":
@@ -127,6 +127,33 @@ def deserialize_bytes_tensor(encoded_tensor):
     return array
 
 
+# What tensors have as elements on their way: an array, or bytes for strings.
+
+
+def elements_size(elements):
+    """How many bytes elements take."""
+    return len(elements) if type(elements) is bytes else elements.nbytes
+
+
+def elements_bytes(number, elements):
+    """Elements of a type as bytes."""
+    if type(elements) is bytes:
+        return elements
+    if elements.dtype.byteorder == ">":
+        elements = elements.astype(STORAGE[number])
+    return elements.tobytes()
+
+
+def store_elements(room, number, elements):
+    """Copies elements of a type to memory, an array of uint8 that is as long as they are."""
+    if type(elements) is bytes:
+        room[:] = np.frombuffer(elements, dtype=np.uint8)
+    elif elements.dtype == np.uint8:
+        room[:] = elements.reshape(-1)
+    else:
+        np.copyto(room.view(STORAGE[number]).reshape(elements.shape), elements)
+
+
 class Tensor:
     """A tensor of a request or a response, in memory of the processor."""
 
@@ -135,6 +162,8 @@ class Tensor:
     def __init__(self, name, numpy_array):
         if not isinstance(numpy_array, np.ndarray):
             raise TypeError(f"tensor '{name}' is made of {type(numpy_array).__name__}, expected numpy.ndarray")
+        if not name:
+            raise TritonModelException("Tensor name cannot be an empty string.")
         self._name = name
         self._number = number_of(numpy_array.dtype, name)
         self._array = numpy_array
@@ -196,12 +225,14 @@ class Tensor:
     def to_dlpack(self):
         """The tensor as a capsule of DLPack, without a copy."""
         if self._number == BYTES:
-            raise TritonModelException(f"tensor '{self._name}' holds strings, which DLPack does not have")
-        return _export(self._array, 4 if self._number == BF16 else None)
+            raise TritonModelException(f"DLPack does not have support for string tensors, such as '{self._name}'.")
+        return _export(self._array, self._number == BF16)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         if dl_device not in (None, (1, 0)):
             raise BufferError(f"tensor '{self._name}' lies in memory of the processor")
+        if copy and self._number != BYTES:
+            return _export(self._array.copy(), self._number == BF16)
         return self.to_dlpack()
 
     def __dlpack_device__(self):
@@ -230,6 +261,7 @@ class Tensor:
 # DLPack: the structures of version 0.x, which every library reads.
 
 _HOST_DEVICES = (1, 3)
+_BOOL_CODE, _BF16_CODE = 6, 4
 
 
 class _DLTensor(ctypes.Structure):
@@ -251,7 +283,8 @@ class _DLManagedTensor(ctypes.Structure):
     pass
 
 
-_Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(_DLManagedTensor))
+# Deleters may need the lock of the interpreter, and those that take it themselves may have it.
+_Deleter = ctypes.PYFUNCTYPE(None, ctypes.POINTER(_DLManagedTensor))
 _DLManagedTensor._fields_ = [
     ("dl_tensor", _DLTensor),
     ("manager_ctx", ctypes.c_void_p),
@@ -265,12 +298,52 @@ _api.PyCapsule_IsValid.restype = ctypes.c_int
 _api.PyCapsule_IsValid.argtypes = (ctypes.py_object, ctypes.c_char_p)
 _api.PyCapsule_GetPointer.restype = ctypes.c_void_p
 _api.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+_api.PyCapsule_SetName.restype = ctypes.c_int
+_api.PyCapsule_SetName.argtypes = (ctypes.py_object, ctypes.c_char_p)
+# Capsules keep the addresses of their names.
 _NAME = b"dltensor"
-# What consumers have not given back, by the address of its structure.
+_USED = b"used_dltensor"
+
+
+class _Memory:
+    """What NumPy makes an array over; `owner` keeps the memory."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+
+def _export(array, bfloat):
+    """A capsule of NumPy's own: what frees it is no code in Python, which could not run while an exception is on its
+    way."""
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    code = _BF16_CODE if bfloat else _BOOL_CODE if array.dtype.kind == "b" else None
+    if not hasattr(array, "__dlpack__"):
+        return _export_by_hand(array, code)
+    if code == _BOOL_CODE:
+        # Not every NumPy exports them.
+        array = array.view(np.uint8)
+    if not array.flags.writeable:
+        # Nor arrays that it will not write to.
+        memory = _Memory()
+        memory.owner = array
+        interface = array.__array_interface__
+        memory.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+        array = np.asarray(memory)
+    capsule = array.__dlpack__()
+    if code is not None:
+        _managed(capsule).contents.dl_tensor.code = code
+    return capsule
+
+
+def _managed(capsule):
+    return ctypes.cast(_api.PyCapsule_GetPointer(capsule, _NAME), ctypes.POINTER(_DLManagedTensor))
+
+
+# What consumers have not given back of that made by hand, by the address of its structure.
 _exported = {}
 
 
-@_Deleter
+@ctypes.CFUNCTYPE(None, ctypes.POINTER(_DLManagedTensor))
 def _release(managed):
     _exported.pop(ctypes.addressof(managed.contents), None)
 
@@ -287,9 +360,10 @@ def _capsule_gone(address):
         _exported.pop(_pointer_at(address, _NAME), None)
 
 
-def _export(array, code):
+def _export_by_hand(array, code):
+    """For NumPy before 1.22, which has no DLPack. An exception that is on its way when such a capsule goes is lost."""
     if code is None:
-        code = {"i": 0, "u": 1, "f": 2, "b": 6}[array.dtype.kind]
+        code = {"i": 0, "u": 1, "f": 2}[array.dtype.kind]
     rank = array.ndim
     sizes = (ctypes.c_int64 * max(rank, 1))(*array.shape)
     item = array.dtype.itemsize
@@ -302,45 +376,61 @@ def _export(array, code):
     tensor.shape = ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64))
     tensor.strides = ctypes.cast(steps, ctypes.POINTER(ctypes.c_int64))
     tensor.byte_offset = 0
-    managed.deleter = _release
+    managed.deleter = ctypes.cast(_release, _Deleter)
     address = ctypes.addressof(managed)
     _exported[address] = (managed, sizes, steps, array)
     return _api.PyCapsule_New(address, _NAME, ctypes.cast(_capsule_gone, ctypes.c_void_p))
 
 
 class _Borrowed:
-    """Memory that a capsule owns. The capsule stays unconsumed, so that it frees its memory when it goes."""
+    """What a capsule held, to be given back when it goes."""
 
-    __slots__ = ("__array_interface__", "capsule")
+    __slots__ = ("_managed",)
+
+    def __init__(self, managed):
+        self._managed = managed
+
+    def __del__(self):
+        deleter = self._managed.contents.deleter
+        if deleter:
+            deleter(self._managed)
 
 
 def _import(capsule, name):
+    """An array over what a capsule holds, which nobody else can take any more, and whether that is BF16."""
     if not _api.PyCapsule_IsValid(capsule, _NAME):
         raise TritonModelException(f"tensor '{name}' is made of something that is no unused capsule of DLPack")
-    managed = ctypes.cast(_api.PyCapsule_GetPointer(capsule, _NAME), ctypes.POINTER(_DLManagedTensor))
+    managed = _managed(capsule)
     tensor = managed.contents.dl_tensor
     if tensor.device_type not in _HOST_DEVICES:
         raise TritonModelException(
             f"tensor '{name}' lies on device type {tensor.device_type} of DLPack, expected memory of the processor"
         )
-    kinds = {0: "i", 1: "u", 2: "f", 4: "u", 6: "b"}
-    if tensor.lanes != 1 or tensor.code not in kinds or tensor.bits % 8:
+    bfloat = tensor.code == _BF16_CODE
+    kind = {0: "i", 1: "u", 2: "f", _BF16_CODE: "u", _BOOL_CODE: "b"}.get(tensor.code)
+    dtype = np.dtype(f"{kind}{tensor.bits // 8}") if (kind, tensor.bits) in _IMPORTED else None
+    if dtype is None or tensor.lanes != 1 or bfloat and tensor.bits != 16:
         raise TritonModelException(
             f"tensor '{name}' has type code {tensor.code} with {tensor.bits} bits of DLPack, which is not supported"
         )
-    item = tensor.bits // 8
     shape = tuple(tensor.shape[at] for at in range(tensor.ndim))
-    borrowed = _Borrowed()
-    borrowed.capsule = capsule
-    interface = {
+    steps = None
+    if tensor.strides:
+        steps = tuple(tensor.strides[at] * dtype.itemsize for at in range(tensor.ndim))
+    _api.PyCapsule_SetName(capsule, _USED)
+    memory = _Memory()
+    memory.owner = _Borrowed(managed)
+    if 0 in shape:
+        return np.empty(shape, dtype), bfloat
+    memory.__array_interface__ = {
         "version": 3,
         "shape": shape,
-        "typestr": f"{'|' if item == 1 else '<'}{kinds[tensor.code]}{item}",
+        "typestr": dtype.str,
         "data": ((tensor.data or 0) + tensor.byte_offset, False),
+        "strides": steps,
     }
-    if tensor.strides:
-        interface["strides"] = tuple(tensor.strides[at] * item for at in range(tensor.ndim))
-    borrowed.__array_interface__ = interface
-    if 0 in shape:
-        return np.empty(shape, dtype=interface["typestr"]), tensor.code == 4
-    return np.asarray(borrowed), tensor.code == 4
+    return np.asarray(memory), bfloat
+
+
+# Kinds and bits of the types that NumPy has.
+_IMPORTED = {(dtype.kind, 8 * dtype.itemsize) for dtype in STORAGE if dtype.kind in "iufb"}

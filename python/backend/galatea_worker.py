@@ -1,7 +1,8 @@
 """A worker: the process of one instance of a Python model.
 
-It is started with one end of a socket as its standard input. The first message says what model it is for; then it
-executes what it is sent until it is told to stop or the server has gone.
+It is started with one end of a socket as its standard input, and gets the socket for what it says through that one. The
+first message says what model it is for; then it executes what it is sent until it is told to stop or the server has
+gone.
 """
 
 import asyncio
@@ -36,7 +37,10 @@ _IMPORTS = os.path.dirname(importlib.__file__) + os.sep
 def described(error):
     """An exception as Triton writes it: its type, its text and where it was raised, innermost call first."""
     kind = type(error)
-    text = f"{kind.__name__}: {error}"
+    try:
+        text = f"{kind.__name__}: {error}"
+    except Exception:
+        text = f"{kind.__name__}: its text cannot be made"
     places = []
     trace = error.__traceback__
     while trace is not None:
@@ -80,6 +84,7 @@ class Worker:
             states = config.get("sequence_batching", {}).get("state", ())
             self._channel.states = [state["output_name"] for state in states]
             self._decoupled = utils.using_decoupled_model_transaction_policy(config)
+            self._channel.decoupled = self._decoupled
             self._name = start["args"]["model_name"]
             self._model = kind()
             self._ends = _is_own(start["path"])
@@ -106,7 +111,7 @@ class Worker:
             self._execute(message)
             del message
             self._channel.blocks.release_held()
-            if self._ends and self._model.must_end:
+            if self._channel.ending:
                 break
         if hasattr(self._model, "finalize"):
             self._model.finalize()
@@ -125,11 +130,18 @@ class Worker:
         except BaseException as error:
             failure = described(error)
         work.clear()
+        self._look_whether_it_ends()
         self._channel.send_failure(execution, failure, block)
+
+    def _look_whether_it_ends(self):
+        """Before the answers, which say so: what the server has sent meanwhile is for the next process."""
+        if self._ends and self._model.must_end:
+            self._channel.ending = True
 
     def _call(self, execution, work, block):
         """Executes the requests in `work` and sends what comes of them."""
         result = self._model.execute(work[0])
+        self._look_whether_it_ends()
         if type(result) is not list and inspect.iscoroutine(result):
             if self._decoupled:
                 self._schedule(result, list(work[0]))
@@ -280,7 +292,11 @@ def main():
     os.dup2(nothing, 0)
     os.close(nothing)
     link.setblocking(True)
-    channel = wire.Channel(link)
+    _, handed, _, _ = socket.recv_fds(link, 1, 1)
+    if not handed:
+        sys.exit("the server has handed over no socket for what the worker says")
+    os.set_inheritable(handed[0], False)
+    channel = wire.Channel(link, socket.socket(fileno=handed[0]))
     if galatea_descriptor.CALLS is not None:
         galatea_calls.attach(socket.socket(fileno=galatea_descriptor.CALLS))
     channel.send(bytes([wire.HELLO, wire.VERSION]))

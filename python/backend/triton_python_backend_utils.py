@@ -1,9 +1,12 @@
 """What models of Triton's Python backend import: the same names, for Galatea's workers."""
 
+import enum
 import sys
+import types
 
+from galatea_bls import ResponseIterator
 from galatea_control import is_model_ready, load_model, unload_model
-from galatea_metrics import Metric, MetricFamily
+from galatea_metrics import Metric, MetricFamily, MetricKind
 from galatea_model_config import (
     ModelConfig,
     get_input_config_by_name,
@@ -23,6 +26,7 @@ from galatea_requests import (
     TritonError,
 )
 from galatea_tensors import (
+    TRITON_STRING_TO_NUMPY,
     Tensor,
     TritonModelException,
     deserialize_bytes_tensor,
@@ -41,8 +45,12 @@ __all__ = [
     "MemoryType",
     "Metric",
     "MetricFamily",
+    "MetricKind",
     "ModelConfig",
     "PreferredMemory",
+    "ResponseIterator",
+    "TRITONSERVER_MEMORY_CPU",
+    "TRITONSERVER_MEMORY_GPU",
     "TRITONSERVER_REQUEST_FLAG_SEQUENCE_END",
     "TRITONSERVER_REQUEST_FLAG_SEQUENCE_START",
     "TRITONSERVER_REQUEST_RELEASE_ALL",
@@ -70,6 +78,8 @@ __all__ = [
 
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2
+TRITONSERVER_MEMORY_CPU = MemoryType.TRITONSERVER_MEMORY_CPU
+TRITONSERVER_MEMORY_GPU = MemoryType.TRITONSERVER_MEMORY_GPU
 
 _model_dir = ""
 
@@ -89,10 +99,6 @@ def get_input_tensor_by_name(inference_request, name):
 
 def get_output_tensor_by_name(inference_response, name):
     """The output of a response that has this name; None if there is none."""
-    if inference_response.has_error():
-        raise TritonModelException(
-            "This function is called on a response that has an error: " + str(inference_response.error().message())
-        )
     for tensor in inference_response._output_tensors:
         if tensor._name == name:
             return tensor
@@ -102,14 +108,19 @@ def get_output_tensor_by_name(inference_response, name):
 class Logger:
     """Writes to the server's log, with the model's name."""
 
-    INFO, WARNING, ERROR, VERBOSE = "I", "W", "E", "V"
+    class LogLevel(enum.IntEnum):
+        """Levels of messages."""
+
+        INFO, WARNING, ERROR, VERBOSE = range(4)
+
+    INFO, WARNING, ERROR, VERBOSE = LogLevel
 
     @staticmethod
     def log(message, level=INFO):
         """Writes a message of that level."""
         # One line on the way that other output takes as well; the mark before it tells them apart.
         text = str(message).replace("\\", "\\\\").replace("\n", "\\n")
-        sys.stderr.write(f"\x1e{level}{text}\n")
+        sys.stderr.write(f"\x1e{Logger.LogLevel(level).name[0]}{text}\n")
         sys.stderr.flush()
 
     @staticmethod
@@ -133,9 +144,17 @@ class Logger:
         Logger.log(message, Logger.VERBOSE)
 
 
-def __getattr__(name):
-    if name == "TRITON_STRING_TO_NUMPY":
-        names = ("BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64")
-        names += ("FP16", "FP32", "FP64", "STRING")
-        return {f"TYPE_{name}": triton_string_to_numpy(f"TYPE_{name}") for name in names}
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+def _as_of_the_stub():
+    """The module that Triton's own process has of what is not Python there, which models import as well."""
+    module = types.ModuleType("c_python_backend_utils", "As `triton_python_backend_utils`.")
+    names = ("InferenceRequest", "InferenceResponse", "InferenceResponseSender", "InferenceTrace", "Logger")
+    names += ("MemoryType", "Metric", "MetricFamily", "MetricKind", "PreferredMemory", "ResponseIterator", "Tensor")
+    names += ("TRITONSERVER_MEMORY_CPU", "TRITONSERVER_MEMORY_GPU", "TritonError", "TritonModelException")
+    names += ("is_model_ready", "load_model", "unload_model")
+    for name in names:
+        setattr(module, name, globals()[name])
+    module.COUNTER, module.GAUGE, module.HISTOGRAM = MetricKind
+    return module
+
+
+sys.modules.setdefault("c_python_backend_utils", _as_of_the_stub())

@@ -84,6 +84,29 @@ def test_many_threads_call_at_once(server):
     assert found == {value: value for value in range(50)}
 
 
+def test_what_is_wrong_with_one_answer_fails_one_call(server):
+    first, second = server.calls.begin("echo"), server.calls.begin("echo")
+    body = struct.pack("<BQB", galatea_calls.REPLY, server.next()[1], 0) + b"no JSON"
+    server.socket.sendall(struct.pack("<I", len(body)) + body)
+    server.reply(server.next()[1], 7)
+    with pytest.raises(TritonModelException, match="cannot be read: JSONDecodeError"):
+        first.result(30)
+    assert second.result(30) == 7
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_calls_end_when_nobody_reads_any_more(server):
+    future = server.calls.begin("echo")
+    server.next()
+    # Too short to have a number.
+    server.socket.sendall(struct.pack("<I", 2) + b"12")
+    with pytest.raises(TritonModelException, match="has gone"):
+        future.result(30)
+    assert server.socket.recv(1) == b""
+    with pytest.raises(TritonModelException, match="has gone"):
+        server.calls.call("echo")
+
+
 def test_calls_end_when_the_server_goes(server):
     future = server.calls.begin("echo")
     server.socket.close()

@@ -1,9 +1,20 @@
 """The worker of Python models, driven as the server drives it."""
 
+import json
+import os
+import subprocess
+import sys
+import threading
+import uuid
+import weakref
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import worker_driver
-from worker_driver import Driver, Ended, wire
+from worker_driver import Driver, Ended, blocks, wire
+
+from galatea_tensors import BF16
 
 HEAD = "import numpy as np\nimport triton_python_backend_utils as pb_utils\n\n\n"
 OUT = {"output": [{"name": "OUT"}, {"name": "SEEN"}]}
@@ -101,7 +112,6 @@ def test_a_block_is_not_used_again_while_the_model_holds_a_view(drive):
     ones = np.ones(10005, np.int64)
     places = []
     for wanted in (10000, 30000, 60000):
-        array = ones * (wanted // 10000 if wanted < 60000 else 3)
         array = ones * {10000: 1, 30000: 2, 60000: 3}[wanted]
         ((_, _, outputs),) = worker.run({"inputs": {"IN": array}})
         assert outputs["SEEN"][1].tolist() == [wanted]
@@ -117,11 +127,14 @@ def test_a_block_is_not_used_again_while_the_model_holds_a_view(drive):
 def test_requests_tell_what_the_client_said(drive):
     body = """    def execute(self, requests):
         r = requests[0]
-        seen = [r.request_id(), r.correlation_id(), r.flags(), r.timeout(), r.parameters(), sorted(r.requested_output_names())]
-        seen += [r.is_cancelled(), r.trace().get_context(), pb_utils.get_input_tensor_by_name(r, "none")]
+        seen = [r.request_id(), r.correlation_id(), r.flags(), r.timeout(), r.parameters()]
+        seen += [sorted(r.requested_output_names()), r.is_cancelled(), r.trace().get_context()]
+        seen += [pb_utils.get_input_tensor_by_name(r, "none")]
         return [pb_utils.InferenceResponse([pb_utils.Tensor("SEEN", np.array([repr(seen)], dtype=object))])]
 """
     worker = drive(model(body))
+    ((_, _, outputs),) = worker.run({"inputs": {}})
+    assert b"'{}'" in outputs["SEEN"][1]
     request = {"inputs": {}, "id": "r1", "correlation": "é", "flags": 3, "parameters": '{"a": 1}', "slot": 7}
     worker.flags.map[worker_driver.blocks.SLOTS + 7] = 1
     ((_, _, outputs),) = worker.run(request)
@@ -191,7 +204,41 @@ def test_a_configuration_is_completed(drive):
     assert config["max_batch_size"] == 8 and config["dynamic_batching"] == {}
     assert config["model_transaction_policy"] == {"decoupled": True}
     refused = drive(model(body), {"input": [{"name": "A", "data_type": "TYPE_INT8", "dims": [-1]}]}, complete=True)
-    assert b"unexpected datatype TYPE_INT8 for inference input 'A'" in refused.started
+    assert b"configuration expects datatype TYPE_INT8 for input 'A', model provides TYPE_FP32" in refused.started
+
+
+def test_what_contradicts_the_configuration_is_refused_with_the_texts_of_triton():
+    import triton_python_backend_utils as pb_utils
+
+    tensor = {"name": "A", "data_type": "TYPE_INT8", "dims": [2]}
+    written = {"name": "m", "max_batch_size": 4, "input": [{**tensor, "optional": False}], "output": [tensor]}
+    written.update(sequence_batching={}, model_transaction_policy={"decoupled": False})
+    config = pb_utils.ModelConfig(json.dumps(written))
+    where = "auto-complete-config function for model 'm'"
+    for call, given, text in (
+        ("add_input", {**tensor, "x": 1}, "other than 'name', 'data_type', 'dims' and 'optional'."),
+        ("add_output", {**tensor, "optional": True}, f"output 'A' in {where} contains property other than 'name', "
+         "'data_type' and 'dims'."),
+        ("add_input", {"name": "A"}, f"input 'A' in {where} is missing 'data_type' property."),
+        ("add_output", {**tensor, "data_type": "TYPE_FP32"}, "unable to load model 'm', configuration expects datatype "
+         "TYPE_INT8 for output 'A', model provides TYPE_FP32"),
+        ("add_input", {**tensor, "dims": [3]}, "model 'm', tensor 'A': the model expects dims [3] but the model "
+         "configuration specifies dims [2]"),
+        ("add_input", {**tensor, "optional": True}, "model 'm', tensor 'A': the model expects optional True but the "
+         "model configuration specifies optional False"),
+        ("set_max_batch_size", 2, f"configuration specified max_batch_size 4, but in {where} specified max_batch_size "
+         "2"),
+        ("set_model_transaction_policy", {"decoupled": True}, "trying to change decoupled property in "
+         "auto-complete-config for model 'm', which is already set to 'False'."),
+        ("set_dynamic_batching", None, "Configuration specified scheduling_choice as 'sequence_batching', but "
+         f"{where} tries to set scheduling_choice as 'dynamic_batching'"),
+    ):
+        with pytest.raises(ValueError) as caught:
+            getattr(config, call)(*([] if given is None else [given]))
+        assert str(caught.value).endswith(text)
+    config.add_input(tensor)
+    config.set_model_transaction_policy({})
+    assert config.as_dict() == written
 
 
 DECOUPLED = {**OUT, "model_transaction_policy": {"decoupled": True}}
@@ -266,6 +313,33 @@ def test_a_plain_model_may_use_senders_and_coroutines(drive):
     assert worker.answers() == (wire.DONE, {})
 
 
+def test_a_plain_model_says_after_its_response_that_nothing_more_comes(drive):
+    body = """    def execute(self, requests):
+        sender = requests[0].get_response_sender()
+        tensor = pb_utils.Tensor("OUT", np.array([7]))
+        refused = []
+        response = pb_utils.InferenceResponse([tensor])
+        for given in ((None, 1), (response, 0), (response, 0), (response, 1), (None, 1), (None, 1)):
+            try:
+                sender.send(*given)
+            except pb_utils.TritonModelException as error:
+                refused.append(str(error))
+        pb_utils.Logger.log_info("|".join(refused))
+"""
+    worker = drive(model(body))
+    (number,) = worker.execute([{"inputs": {}}])
+    kind, found = worker.answers()
+    flags, error, outputs = found[number]
+    assert (kind, flags, error) == (wire.RESPONSE, wire.HAS_RESPONSE, None)
+    assert outputs["OUT"][1].tolist() == [7]
+    assert worker.answers() == (wire.RESPONSE, {number: (wire.FINAL, None, {})})
+    assert worker.answers() == (wire.DONE, {})
+    many = "Unable to send response. Non-decoupled model cannot send more than one response."
+    early = "Unable to send response. Non-decoupled model cannot send complete final before sending a response."
+    closed = "Unable to send response. Response sender has been closed."
+    assert worker.stop()[1] == "\x1eI" + "|".join([early, many, many, closed]) + "\n"
+
+
 def test_a_model_that_exits_ends_the_worker(drive):
     worker = drive(model("    def execute(self, requests):\n        import os\n        os._exit(3)\n"))
     with pytest.raises(Ended):
@@ -292,7 +366,8 @@ def test_dlpack_goes_both_ways(drive):
 """
     worker = drive(model(body))
     for array in (np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(20000), np.zeros((0, 2), np.int8)):
-        for name in ("numpy", "capsule"):
+        # NumPy before 1.23 takes nothing of others.
+        for name in ("numpy", "capsule") if hasattr(np, "from_dlpack") else ("capsule",):
             ((_, _, outputs),) = worker.run({"inputs": {"IN": array}, "id": name})
             assert np.array_equal(outputs["OUT"][1], array), name
     # Nothing keeps the memory.
@@ -306,16 +381,228 @@ def test_helpers_know_types_and_strings():
     assert pb_utils.triton_to_numpy_type(13) is np.object_
     assert pb_utils.numpy_to_triton_type(np.int64) == 9
     strings = np.array([b"a", "é", 5], dtype=object)
+    assert pb_utils.triton_string_to_numpy("TYPE_BOOL") is pb_utils.TRITON_STRING_TO_NUMPY["TYPE_BOOL"] is bool
+    for number in (0, 14, 15):
+        assert pb_utils.triton_to_numpy_type(number) is None
+    for kind in (None, np.complex64, "no", 5):
+        assert pb_utils.numpy_to_triton_type(kind) is None
+    with pytest.raises(KeyError):
+        pb_utils.triton_string_to_numpy("TYPE_BF16")
     encoded = pb_utils.serialize_byte_tensor(strings)
-    assert pb_utils.deserialize_bytes_tensor(encoded.item()).tolist() == [b"a", "é".encode(), b"5"]
+    assert type(encoded) is bytes and len(encoded) == 16
+    assert pb_utils.deserialize_bytes_tensor(encoded).tolist() == [b"a", "é".encode(), b"5"]
+    assert len(pb_utils.serialize_byte_tensor(strings[:0])) == 0
+    assert pb_utils.serialize_byte_tensor(np.zeros(1)) is None
     for cut in (b"\x01", b"\x05\x00\x00\x00ab"):
         with pytest.raises(pb_utils.TritonModelException):
             pb_utils.deserialize_bytes_tensor(cut)
     with pytest.raises(pb_utils.TritonModelException):
         pb_utils.Tensor("x", np.zeros(1, np.complex64))
+    with pytest.raises(pb_utils.TritonModelException):
+        pb_utils.Tensor("", np.zeros(1))
     with pytest.raises(TypeError):
         pb_utils.Tensor("x", [1])
     config = {"input": [{"name": "a", "dims": [1]}], "model_transaction_policy": {"decoupled": True}}
     assert pb_utils.get_input_config_by_name(config, "a")["dims"] == [1]
     assert pb_utils.get_output_config_by_name(config, "a") is None
     assert pb_utils.using_decoupled_model_transaction_policy(config)
+
+
+def test_names_and_numbers_are_those_of_triton():
+    import c_python_backend_utils as stub
+    import triton_python_backend_utils as pb_utils
+
+    assert stub.InferenceRequest is pb_utils.InferenceRequest and stub.Tensor is pb_utils.Tensor
+    assert (pb_utils.TRITONSERVER_REQUEST_RELEASE_ALL, pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE) == (1, 2)
+    pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_GPU, 0)
+    assert pb_utils.TRITONSERVER_MEMORY_CPU.name == "TRITONSERVER_MEMORY_CPU"
+    assert pb_utils.MetricFamily.HISTOGRAM is pb_utils.MetricKind.HISTOGRAM
+    assert pb_utils.Logger.VERBOSE is pb_utils.Logger.LogLevel.VERBOSE
+    assert pb_utils.TritonError("x", pb_utils.TritonError.NOT_FOUND).code().name == "NOT_FOUND"
+    assert hasattr(pb_utils.ResponseIterator, "__next__")
+    failed = pb_utils.InferenceResponse([pb_utils.Tensor("A", np.zeros(1))], pb_utils.TritonError("x"))
+    assert pb_utils.get_output_tensor_by_name(failed, "B") is None
+    assert pb_utils.InferenceResponse([]).parameters() == "{}"
+
+
+def test_load_model_takes_its_arguments_in_the_order_of_triton(monkeypatch):
+    import galatea_calls
+    import triton_python_backend_utils as pb_utils
+
+    asked = []
+
+    def call(name, files, **fields):
+        read = {key: open(place).read() for key, place in files.items()}
+        asked.append((name, fields["model"], fields.get("config"), read))
+
+    monkeypatch.setattr(galatea_calls, "call", call)
+    pb_utils.load_model("m")
+    pb_utils.load_model("m", "{}", {"file:1/model.py": b"x"})
+    assert asked == [("load_model", "m", None, {}), ("load_model", "m", "{}", {"1/model.py": "x"})]
+    with pytest.raises(TypeError):
+        pb_utils.load_model("m", {"file:1/model.py": b"x"})
+
+
+class Used:
+    """A block that is looked at by one thread while another does something."""
+
+    def __init__(self, during):
+        self.during = during
+
+    def is_viewed(self):
+        during, self.during = self.during, None
+        if during is None:
+            return True
+        other = threading.Thread(target=during, daemon=True)
+        other.start()
+        # It waits for a lock, or has done all that it does.
+        other.join(0.2)
+        return False
+
+
+def test_blocks_are_given_back_once_whatever_other_threads_do():
+    class Flags(dict):
+        cleared = 0
+
+        def __setitem__(self, number, flag):
+            self.cleared += number == 1
+
+    ours = blocks.Blocks.__new__(blocks.Blocks)
+    driver = blocks.Block(0, f"/gt{uuid.uuid4().hex[:8]}f", blocks.FLAGS, True)
+    ours.__init__(driver.name, "", 0)
+    worker_driver.unlink(driver.name)
+    for during in (ours.release_held, lambda: ours.release(2), lambda: ours.close(3)):
+        ours.flags = Flags()
+        ours._given = {1: Used(None), 2: Used(None), 3: Used(None)}
+        for number in (1, 3):
+            ours.release(number)
+        ours._given[1].during = during
+        ours.release_held()
+        assert ours.flags.cleared == 1 and 1 not in ours._held
+
+
+def test_a_block_that_cannot_be_made_leaves_no_name(monkeypatch):
+    name = f"/gt{uuid.uuid4().hex[:8]}"
+
+    def refuse(*_, **__):
+        raise OSError("no room")
+
+    monkeypatch.setattr(blocks.os, "ftruncate", refuse)
+    with pytest.raises(OSError, match="no room"):
+        blocks.Block(1, name, 65536, True)
+    with pytest.raises(FileNotFoundError):
+        blocks.Block(1, name, 65536, False)
+
+
+def test_blocks_are_made_without_the_module_of_shared_memory():
+    name = f"/gt{uuid.uuid4().hex[:8]}"
+    code = f"""
+import os, sys
+sys.modules["_posixshmem"] = None
+sys.path.insert(0, {str(worker_driver.BACKEND)!r})
+import galatea_blocks as blocks
+os.umask(0)
+made = blocks.Block(1, {name!r}, 65536, True)
+made.root[:] = 7
+fd = blocks.shm_open({name!r}, os.O_RDWR)
+assert os.fstat(fd).st_mode & 0o777 == 0o600
+assert blocks.Block(1, {name!r}, 65536, False).root[-1] == 7
+blocks.shm_unlink({name!r})
+try:
+    blocks.Block(1, {name!r}, 65536, False)
+except FileNotFoundError:
+    print("gone")
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "gone\n"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="mappings keep descriptors of their own")
+def test_blocks_keep_no_descriptors():
+    before = len(os.listdir("/dev/fd"))
+    name = f"/gt{uuid.uuid4().hex[:8]}"
+    made = blocks.Block(1, name, 65536, True)
+    worker_driver.unlink(name)
+    assert len(os.listdir("/dev/fd")) == before and made.map
+
+
+HAS_DLPACK = pytest.mark.skipif(not hasattr(np.ndarray, "__dlpack__"), reason="NumPy before 1.22 has no DLPack")
+
+
+class Traced(np.ndarray):
+    """An array that can be asked whether it has gone."""
+
+
+@HAS_DLPACK
+def test_an_exception_stays_when_a_capsule_goes_with_it():
+    import triton_python_backend_utils as pb_utils
+
+    for dtype in (np.float32, np.bool_):
+        array = np.zeros(3, dtype).view(Traced)
+        gone = weakref.ref(array)
+        tensor = pb_utils.Tensor("x", array)
+        with pytest.raises(TypeError, match="PyCapsule"):
+            int(tensor.to_dlpack())
+        del array, tensor
+        assert gone() is None
+
+
+def test_a_capsule_is_taken_once_and_its_memory_given_back_once():
+    import triton_python_backend_utils as pb_utils
+
+    for array in (np.arange(6).reshape(2, 3).T, np.zeros((0, 2), np.int8)):
+        array = array.view(Traced)
+        gone = weakref.ref(array)
+        capsule = pb_utils.Tensor("x", array).to_dlpack()
+        taken = pb_utils.Tensor.from_dlpack("x", capsule)
+        assert np.array_equal(taken.as_numpy(), array) and "used_dltensor" in repr(capsule)
+        with pytest.raises(pb_utils.TritonModelException, match="no unused capsule"):
+            pb_utils.Tensor.from_dlpack("y", capsule)
+        del capsule, array
+        assert taken.shape()[0] == 0 or gone() is not None
+        del taken
+        assert gone() is None
+
+
+def test_what_a_capsule_held_may_go_while_an_exception_is_on_its_way():
+    import triton_python_backend_utils as pb_utils
+
+    array = np.zeros(3).view(Traced)
+    gone = weakref.ref(array)
+    with pytest.raises(TypeError, match="argument must be"):
+        int(pb_utils.Tensor.from_dlpack("x", pb_utils.Tensor("x", array).to_dlpack()))
+    del array
+    assert gone() is None
+
+
+def test_arrays_of_all_kinds_are_exported():
+    import triton_python_backend_utils as pb_utils
+
+    fixed = np.arange(4)
+    fixed.setflags(write=False)
+    big = np.arange(3, dtype=">i4")
+    for array in (fixed, big, np.array([True, False]), np.arange(12).reshape(3, 4)[:, ::2], np.array(5.0)):
+        found = pb_utils.Tensor.from_dlpack("y", pb_utils.Tensor("x", array).to_dlpack())
+        assert np.array_equal(found.as_numpy(), array) and found.as_numpy().dtype == array.dtype.newbyteorder("=")
+    if hasattr(np, "from_dlpack"):
+        assert np.from_dlpack(pb_utils.Tensor("x", big)).tolist() == [0, 1, 2]
+    array = np.arange(3)
+    copy = pb_utils.Tensor.from_dlpack("y", pb_utils.Tensor("x", array).__dlpack__(copy=True))
+    array[:] = 7
+    assert copy.as_numpy().tolist() == [0, 1, 2]
+    # Numbers of 16 bits that NumPy does not have.
+    tensor = pb_utils.Tensor("x", np.arange(3, dtype=np.uint16))
+    tensor._number = BF16
+    found = pb_utils.Tensor.from_dlpack("y", tensor.to_dlpack())
+    assert found.triton_dtype() == 14 and found._parts()[2].tolist() == [0, 1, 2]
+
+
+def test_requests_that_cannot_be_joined_run_alone():
+    import galatea_pytorch
+
+    def refuse(values):
+        raise RuntimeError("out of memory")
+
+    one = galatea_pytorch.TritonPythonModel()
+    one._joins, one._torch = True, SimpleNamespace(cat=refuse)
+    value = type("Value", (), {"dim": lambda self: 1, "shape": (1,), "__len__": lambda self: 1})()
+    assert one._together([{"x": value}, {"x": value}]) is None and one._joins

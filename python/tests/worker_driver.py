@@ -34,14 +34,18 @@ class Driver:
         self.flags = blocks.Block.__new__(blocks.Block)
         self.flags.__init__(0, self.prefix + "f", blocks.FLAGS, True)
         ours, theirs = socket.socketpair()
+        answers, answering = socket.socketpair()
         self.process = subprocess.Popen(
             [sys.executable, "-u", str(BACKEND / "galatea_worker.py")],
             stdin=theirs,
             stderr=subprocess.PIPE,
         )
         theirs.close()
-        self.socket = ours
+        socket.send_fds(ours, [b"\n"], [answering.fileno()])
+        answering.close()
+        self.socket, self.heard = ours, answers
         ours.settimeout(30)
+        answers.settimeout(30)
         names = {"model_name": "m", "model_version": "1", "model_instance_name": "m_0", "model_instance_kind": "CPU"}
         names.update(model_instance_device_id="0", model_repository=str(path.parents[1]))
         start = {
@@ -71,7 +75,7 @@ class Driver:
     def _exactly(self, size):
         data = b""
         while len(data) < size:
-            part = self.socket.recv(size - len(data))
+            part = self.heard.recv(size - len(data))
             if not part:
                 raise Ended()
             data += part

@@ -122,6 +122,36 @@ const IDENTITY: &str = "class TritonPythonModel:
 ";
 
 #[test]
+fn large_inputs_that_come_back_at_the_same_time_stay_apart() {
+    let Some(served) = serve(&[("m", ONE_IN_ONE_OUT, IDENTITY)]) else { return };
+    const LEN: usize = 10_000;
+    let ask = |value: i32| send(&served.core, request("m", &ints(&vec![value; LEN])));
+    for round in 0..20 {
+        let values = round * 8..round * 8 + 8;
+        let asked: Vec<_> = values.clone().map(ask).collect();
+        for (value, from) in values.zip(&asked) {
+            let response = answer(from).result.unwrap().unwrap();
+            assert!(output(&response) == vec![value; LEN], "{value}");
+        }
+    }
+}
+
+#[test]
+fn a_sender_may_say_apart_that_nothing_more_comes() {
+    const MODEL: &str = "class TritonPythonModel:
+    def execute(self, requests):
+        for r in requests:
+            sender = r.get_response_sender()
+            sender.send(pb_utils.InferenceResponse([pb_utils.Tensor('OUT', r.inputs()[0].as_numpy())]))
+            sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        return None
+";
+    let Some(served) = serve(&[("m", ONE_IN_ONE_OUT, MODEL)]) else { return };
+    let response = infer(&served.core, request("m", &ints(&[4, 5]))).unwrap();
+    assert_eq!(output(&response), [4, 5]);
+}
+
+#[test]
 fn tensors_of_all_sizes_come_back_and_are_counted() {
     let Some(served) = serve(&[("m", ONE_IN_ONE_OUT, IDENTITY)]) else { return };
     for len in [0, 1, 256, 4096, 1 << 20, 4 << 20, 100_000] {

@@ -17,9 +17,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use galatea_serving::backend::python::PythonBackend;
+use galatea_serving::backend::{Backend, builtin};
+use galatea_serving::core::Dependents;
 use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::trace::{Entry, Event, Trace, TraceLevel, TraceSink};
 use galatea_serving::{
@@ -35,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Served {
     core: Arc<Core>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 const HEAD: &str = "import os\nimport threading\nimport numpy as np\nimport galatea_calls\n\
@@ -62,8 +64,10 @@ fn serve(models: &[(&str, &str, &str)]) -> Option<Served> {
         backend_config: BTreeMap::from([("python".to_owned(), BTreeMap::from(settings))]),
         ..CoreOptions::default()
     };
-    let core = Core::start(options, vec![Arc::new(PythonBackend::default())]).unwrap();
-    Some(Served { core, _folder: folder })
+    let python: Arc<dyn Backend> = Arc::new(PythonBackend::default());
+    let backends = std::iter::once(python).chain(builtin::all()).collect();
+    let core = Core::start(options, backends).unwrap();
+    Some(Served { core, folder })
 }
 
 fn request(model: &str, values: &[i32]) -> InferenceRequest {
@@ -102,12 +106,12 @@ fn a_model_calls_from_its_beginning_to_its_end_and_from_any_thread() {
     let class = "class TritonPythonModel:
     def initialize(self, args):
         print('on the way to the log')
-        self.first = galatea_calls.call('echo', value=3)['value']
+        self.first = pb_utils.is_model_ready('none')
 
     def execute(self, requests):
         found = []
         def call(value):
-            found.append(galatea_calls.call('echo', value=value)['value'])
+            found.append((value, pb_utils.is_model_ready('m' if value % 2 else 'none')))
         threads = [threading.Thread(target=call, args=(value,)) for value in range(40)]
         [thread.start() for thread in threads]
         [thread.join() for thread in threads]
@@ -115,14 +119,24 @@ fn a_model_calls_from_its_beginning_to_its_end_and_from_any_thread() {
             galatea_calls.call('nothing')
         except pb_utils.TritonModelException as error:
             assert \"'nothing' found\" in str(error) and error.code == pb_utils.TritonError.UNSUPPORTED
-        out = np.array([self.first, sum(found)], np.int32)
+        out = np.array([self.first, sum(ready == bool(value % 2) for value, ready in found)], np.int32)
         return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', out)]) for r in requests]
 
     def finalize(self):
-        assert galatea_calls.call('echo', value=4)['value'] == 4
+        with open(os.path.join(pb_utils.get_model_dir(), 'part'), 'w') as file:
+            file.write(str(pb_utils.is_model_ready('none')))
+        os.rename(file.name, os.path.join(pb_utils.get_model_dir(), 'finalized'))
 ";
     let Some(served) = serve(&[("m", ONE_IN_ONE_OUT, class)]) else { return };
-    assert_eq!(infer(&served.core, "m", &[0]).unwrap(), [3, 780]);
+    assert_eq!(infer(&served.core, "m", &[0]).unwrap(), [0, 40]);
+    served.core.unload_model("m", Dependents::Keep).unwrap();
+    let finalized = served.folder.path().join("m/1/finalized");
+    let deadline = Instant::now() + PATIENCE;
+    while !finalized.exists() {
+        assert!(Instant::now() < deadline, "finalize does not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(fs::read_to_string(finalized).unwrap(), "False");
 }
 
 const IDENTITY: &str = "class TritonPythonModel:
@@ -286,6 +300,65 @@ class TritonPythonModel:
     assert_eq!(infer(&served.core, "m", &[0]).unwrap(), [1]);
 }
 
+#[test]
+fn hundreds_of_calls_at_once_do_not_wait_for_each_other() {
+    // As large as tensors in messages are, so that both directions of the socket are full at once. What is built in
+    // runs on the thread that reads the calls.
+    let caller = calling(
+        "import asyncio
+
+
+class TritonPythonModel:
+    async def execute(self, requests):
+        array = np.arange(2048, dtype=np.int32)
+        for model in ('other', 'inline', 'inline'):
+            found = await asyncio.gather(*(ask(model, array + n).async_exec() for n in range(500)))
+            assert all(np.array_equal(out(one), array + n) for n, one in enumerate(found))
+        return answer(requests, [1])
+",
+    );
+    let inline = format!("backend: \"identity\" {ONE_IN_ONE_OUT}");
+    let models = [
+        ("m", ONE_IN_ONE_OUT, caller.as_str()),
+        ("other", ONE_IN_ONE_OUT, IDENTITY),
+        ("inline", &inline, ""),
+    ];
+    let Some(served) = serve(&models) else { return };
+    assert_eq!(infer(&served.core, "m", &[0]).unwrap(), [1]);
+}
+
+#[test]
+fn a_response_that_cannot_be_read_fails_alone() {
+    let grow = "class TritonPythonModel:
+    def execute(self, requests):
+        return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.arange(r.inputs()[0].as_numpy()[0], dtype=np.int32))]) for r in requests]
+";
+    let caller = calling(
+        "import resource
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        assert out(ask('grow', [10]).exec()).size == 10
+        least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        for _ in range(3):
+            # A block of memory needs a descriptor for a moment.
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, most))
+            response = ask('grow', [100000]).exec()
+            small = ask('grow', [10]).exec()
+            resource.setrlimit(resource.RLIMIT_NOFILE, (least, most))
+            assert 'Too many open files' in response.error().message(), response.error().message()
+            assert out(small).size == 10
+        for _ in range(3):
+            assert np.array_equal(out(ask('grow', [100000]).exec()), np.arange(100000))
+        return answer(requests, [1])
+",
+    );
+    let models = [("m", ONE_IN_ONE_OUT, caller.as_str()), ("grow", ONE_IN_ONE_OUT, grow)];
+    let Some(served) = serve(&models) else { return };
+    assert_eq!(infer(&served.core, "m", &[0]).unwrap(), [1]);
+}
+
 /// Answers its input plus one after it has asked the model that the environment names as often as the input says.
 const RECURSE: &str = "class TritonPythonModel:
     def initialize(self, args):
@@ -397,9 +470,9 @@ fn a_call_is_part_of_the_trace_that_it_is_given() {
     let own = trace.id();
     let traced = InferenceRequest { trace: Some(trace), ..request("m", &[0]) };
     answered(&send(&served.core, traced)).unwrap();
-    let deadline = std::time::Instant::now() + PATIENCE;
+    let deadline = Instant::now() + PATIENCE;
     while kept.0.lock().unwrap().is_empty() {
-        assert!(std::time::Instant::now() < deadline, "the trace does not end");
+        assert!(Instant::now() < deadline, "the trace does not end");
         std::thread::yield_now();
     }
     let began = kept.0.lock().unwrap();

@@ -223,6 +223,31 @@ fn an_archive_is_unpacked_once_for_all_models_and_anew_when_it_changes() {
 }
 
 #[test]
+fn an_archive_is_unpacked_anew_where_somebody_has_cleaned_up() {
+    let Some(packed) = Packed::new() else { return };
+    packed.pack();
+    let served = serve(&["a", "b", "c"], &packed.archive());
+    let prefix = served.found("a")[1].clone();
+    let load = |model: &str| {
+        fs::write(served.folder.path().join(model).join("1/changed"), "").unwrap();
+        served.core.load_model(model, LoadOverrides::default()).unwrap();
+        served.found(model)[1].clone()
+    };
+    assert_eq!(load("a"), prefix);
+    // What nobody has looked at goes first.
+    fs::remove_file(Path::new(&prefix).join(".galatea-unpacked")).unwrap();
+    let next = load("b");
+    assert_ne!(next, prefix);
+    assert_eq!(served.found("a")[1], prefix);
+    assert_eq!(load("a"), next);
+    // All of it, with the backend's own files.
+    fs::remove_dir_all(Path::new(&next).parent().unwrap()).unwrap();
+    let last = load("b");
+    assert!(last != next && Path::new(&last).is_dir());
+    assert_eq!(load("c"), last);
+}
+
+#[test]
 fn environments_of_conda_are_activated_with_their_scripts() {
     let Some(packed) = Packed::new() else { return };
     fs::create_dir(packed.file("conda-meta")).unwrap();

@@ -148,10 +148,15 @@ fn kill(counts: &Counts, kills: usize) -> BTreeSet<i32> {
     killed
 }
 
+/// The beginning of the names of this process's shared memory.
+fn names() -> String {
+    format!("g{:x}_", std::process::id())
+}
+
 /// Descriptors, threads, names of shared memory and processes of this one.
 fn held() -> (usize, usize, usize, usize) {
     let count = |path: &str| fs::read_dir(path).unwrap().count();
-    let names = format!("gpk{:x}_", std::process::id());
+    let names = names();
     let shared = fs::read_dir("/dev/shm").unwrap().flatten();
     let shared = shared.filter(|one| one.file_name().to_string_lossy().starts_with(&names)).count();
     let marked = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
@@ -174,9 +179,11 @@ fn run(python: &str, more: &str, kills: usize) {
     fs::write(&marked, script).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(&marked, mode).unwrap();
-    let settings =
-        [("python-executable", marked.to_str().unwrap()), ("shm-region-prefix-name", "gpk")];
-    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let settings = [
+        ("python-executable", marked.to_str().unwrap().to_owned()),
+        ("shm-region-prefix-name", names()),
+    ];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value));
     let options = CoreOptions {
         repositories: vec![folder.path().to_owned()],
         control_mode: ControlMode::Explicit { load: vec!["*".to_owned()] },

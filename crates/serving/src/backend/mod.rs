@@ -252,6 +252,16 @@ pub trait Model: Send + Sync {
     fn instance(&self, placement: &Placement) -> Result<Box<dyn ModelInstance>, Error>;
 }
 
+/// The way to an instance from other threads than its own, which may wait for something that does not come: the end of
+/// what it belongs to.
+pub trait Leaving: Send + Sync {
+    /// No more requests come than those that were taken.
+    fn drain(&self);
+
+    /// Nobody waits for any answer.
+    fn close(&self);
+}
+
 /// An executor of a model, on its own thread.
 pub trait ModelInstance: Send {
     /// Executes a batch and answers every request of it. Requests that it leaves unanswered, also by panicking, are
@@ -279,5 +289,11 @@ pub trait ModelInstance: Send {
     /// thread that brings a request. Not so where values decide, or where the instance waits for anything.
     fn time_depends_on_sizes_only(&self) -> bool {
         false
+    }
+
+    /// Who is told that the model is being unloaded, also while this instance executes; `None` where an execution waits
+    /// for nothing that may not come.
+    fn leaving(&self) -> Option<Arc<dyn Leaving>> {
+        None
     }
 }

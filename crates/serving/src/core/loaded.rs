@@ -206,10 +206,14 @@ impl LoadedVersion {
             Executor::Instances(handle) => handle.begin_drain(),
             Executor::Ensemble(_) => {}
         }
+        if let Some(spares) = &self.spares {
+            spares.drain();
+        }
     }
 
     /// Waits until every request that was taken is answered, and ends the instances.
     pub(super) fn remove(&self) {
+        self.begin_drain();
         match &self.executor {
             Executor::Instances(handle) => handle.remove(),
             Executor::Ensemble(ensemble) => ensemble.drain(),

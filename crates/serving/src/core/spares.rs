@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::backend::{Model, ModelInstance, Placement};
+use crate::backend::{Leaving, Model, ModelInstance, Placement};
 use crate::callers::CallGraph;
 use crate::error::Error;
 use crate::payload::{ActiveRequest, ExecutionContext, Payload};
@@ -32,6 +32,9 @@ struct State {
     free: Vec<Box<dyn ModelInstance>>,
     made: usize,
     levels: BTreeMap<usize, Level>,
+    /// Those of the instances that are told of the version's end, and whether they were.
+    leaving: Vec<Arc<dyn Leaving>>,
+    draining: bool,
 }
 
 #[derive(Default)]
@@ -111,6 +114,15 @@ impl Spares {
         self.begin(active, depth);
     }
 
+    /// No more requests come than those that were taken, and those that they lead to.
+    pub(super) fn drain(&self) {
+        let mut state = self.state();
+        state.draining = true;
+        let leaving = state.leaving.clone();
+        drop(state);
+        leaving.iter().for_each(|instance| instance.drain());
+    }
+
     /// Ends the instances that are idle.
     pub(super) fn clear(&self) {
         let free = std::mem::take(&mut self.state().free);
@@ -162,7 +174,17 @@ impl Spares {
         state.made += 1;
         let name = format!("{}_spare_{}", self.placement.name, state.made);
         drop(state);
-        self.model.instance(&Placement { name, ..self.placement.clone() })
+        let made = self.model.instance(&Placement { name, ..self.placement.clone() })?;
+        if let Some(leaving) = made.leaving() {
+            let mut state = self.state();
+            state.leaving.push(Arc::clone(&leaving));
+            let draining = state.draining;
+            drop(state);
+            if draining {
+                leaving.drain();
+            }
+        }
+        Ok(made)
     }
 
     fn leave(self: &Arc<Self>, depth: usize) {

@@ -1,7 +1,7 @@
 use std::sync::mpsc::channel;
 
 use super::*;
-use crate::backend::Payload;
+use crate::backend::{Leaving, Payload};
 use crate::batch;
 use crate::config::ModelConfig;
 use crate::request::Answer;
@@ -23,14 +23,18 @@ impl ModelInstance for Quick {
 }
 
 fn handle(driver: &Driver, instances: usize) -> Arc<DriverHandle> {
+    handle_of(driver, std::iter::repeat_with(|| Box::new(Quick) as _).take(instances).collect())
+}
+
+fn handle_of(driver: &Driver, instances: Vec<Box<dyn ModelInstance>>) -> Arc<DriverHandle> {
     let context = ExecutionContext::new("m", 1, Arc::new(ModelConfig::default()));
-    let seat = |at| Seat {
+    let seat = |(at, instance)| Seat {
         name: format!("m_{at}"),
-        instance: Box::new(Quick),
+        instance,
         limits: None,
         device: Device::Host,
     };
-    let instances: Vec<Seat> = (0..instances).map(seat).collect();
+    let instances: Vec<Seat> = instances.into_iter().enumerate().map(seat).collect();
     let scheduler = Box::<DefaultScheduler>::default();
     Arc::new(driver.add(&context, scheduler, Admission::All, false, None, instances).unwrap())
 }
@@ -112,5 +116,54 @@ fn every_request_that_a_draining_version_took_is_answered_once() {
         });
         assert_eq!(answered.load(Ordering::Relaxed), taken);
         assert_eq!(handle.context.unanswered(), 0);
+    }
+}
+
+/// Waits in its execution for the end of its lane.
+struct Waits(Arc<(Mutex<Option<&'static str>>, std::sync::Condvar)>);
+
+impl ModelInstance for Waits {
+    fn execute(&mut self, payload: Payload) {
+        let (told, changed) = &*self.0;
+        drop(changed.wait_while(told.lock().unwrap(), |told| told.is_none()).unwrap());
+        batch::execute(payload, |_| Ok(Vec::new()));
+    }
+    fn leaving(&self) -> Option<Arc<dyn Leaving>> {
+        Some(Arc::new(Waits(Arc::clone(&self.0))))
+    }
+}
+
+impl Waits {
+    fn tell(&self, what: &'static str) {
+        self.0.0.lock().unwrap().get_or_insert(what);
+        self.0.1.notify_all();
+    }
+}
+
+impl Leaving for Waits {
+    fn drain(&self) {
+        self.tell("drain");
+    }
+    fn close(&self) {
+        self.tell("close");
+    }
+}
+
+#[test]
+fn an_instance_that_waits_hears_of_the_end() {
+    for expected in ["drain", "close"] {
+        let driver = Driver::start(None).unwrap();
+        let waits = Waits(Arc::default());
+        let told = Arc::clone(&waits.0);
+        let handle = handle_of(&driver, vec![Box::new(waits)]);
+        let (to, answers) = channel();
+        let sink = move |answer: Answer| to.send(answer.is_final).unwrap();
+        handle.enqueue(InferenceRequest::default(), ticket(), Box::new(sink)).unwrap();
+        match expected {
+            "drain" => handle.remove(),
+            _ => driver.stop(),
+        }
+        assert!(answers.recv_timeout(PATIENCE).unwrap());
+        assert_eq!(*told.0.lock().unwrap(), Some(expected));
     }
 }

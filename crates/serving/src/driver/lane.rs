@@ -14,7 +14,7 @@ use super::inline::{Inside, MAX_ROUNDS, Quickness};
 use super::ordered::OrderedAnswers;
 use super::timer::Timer;
 use super::times::{Prediction, Times};
-use crate::backend::ModelInstance;
+use crate::backend::{Leaving, ModelInstance};
 use crate::error::Error;
 use crate::goal::Admission;
 use crate::payload::{ActiveRequest, ExecutionContext, Payload};
@@ -67,6 +67,8 @@ pub(super) struct Lane {
     state: Mutex<State>,
     /// Each is locked by whoever was given a batch for it, so nobody waits for these locks.
     instances: Vec<Mutex<Box<dyn ModelInstance>>>,
+    /// Those of the instances that are told of the lane's end.
+    leaving: Vec<Arc<dyn Leaving>>,
     /// One for each instance, where resources limit executions.
     gates: Vec<Gate>,
     /// Whether the phase is `Closed`, for those who must not wait for the lock.
@@ -171,6 +173,7 @@ impl Lane {
             quickness: Quickness::default(),
             admission,
             times: Times::default(),
+            leaving: instances.iter().filter_map(|instance| instance.leaving()).collect(),
             instances: instances.into_iter().map(Mutex::new).collect(),
             calls: (0..count).map(|_| Condvar::new()).collect(),
             ended: Condvar::new(),
@@ -704,6 +707,7 @@ impl Lane {
         self.settle(&mut state, now, &mut effects);
         drop(state);
         self.apply(effects);
+        self.leaving.iter().for_each(|instance| instance.drain());
     }
 
     /// Takes no more requests, and waits until those that it has are answered and the instances idle.
@@ -725,6 +729,7 @@ impl Lane {
         self.ended.notify_all();
         self.gates.iter().for_each(Gate::wake);
         self.calls.iter().for_each(Condvar::notify_one);
+        self.leaving.iter().for_each(|instance| instance.close());
         for request in waiting.into_values() {
             request.fail(FailureReason::Other, stopping());
         }

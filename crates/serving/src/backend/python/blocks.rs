@@ -121,6 +121,8 @@ pub(super) struct Lease {
     pub(super) new: Option<(usize, String)>,
     /// Blocks that go.
     pub(super) closed: Vec<u32>,
+    /// The block. It stays leased as long as somebody has it, whatever the worker says.
+    pub(super) block: Arc<SharedBlock>,
 }
 
 impl Given {
@@ -147,8 +149,8 @@ impl Given {
             .collect();
         free.sort_unstable();
         if let Some(&(_, number)) = free.iter().find(|(len, _)| *len >= size) {
-            self.fill(number, fill);
-            return Ok(Lease { number, new: None, closed: Vec::new() });
+            let block = self.fill(number, fill)?;
+            return Ok(Lease { number, new: None, closed: Vec::new(), block });
         }
         // None has room, so the small ones make room for larger ones.
         free.truncate((free.len() + 1).saturating_sub(MOST_FREE));
@@ -166,16 +168,18 @@ impl Given {
         let block = SharedBlock::create(&name, len, u64::from(number))?;
         self.blocks.insert(number, Arc::new(block));
         self.named.push(name.clone());
-        self.fill(number, fill);
-        Ok(Lease { number, new: Some((len, name)), closed })
+        let block = self.fill(number, fill)?;
+        Ok(Lease { number, new: Some((len, name)), closed, block })
     }
 
-    fn fill(&mut self, number: u32, fill: impl FnOnce(&mut [u8])) {
-        self.flags.set(usize::try_from(number).unwrap_or(0), 1);
+    fn fill(&mut self, number: u32, fill: impl FnOnce(&mut [u8])) -> io::Result<Arc<SharedBlock>> {
+        let block = self.blocks.get_mut(&number);
+        let block = block.ok_or_else(|| io::Error::other("a block is not there"))?;
         // A free block has one owner.
-        if let Some(block) = self.blocks.get_mut(&number).and_then(Arc::get_mut) {
-            fill(block.as_bytes_mut());
-        }
+        let bytes = Arc::get_mut(block).ok_or_else(|| io::Error::other("a block is in use"))?;
+        fill(bytes.as_bytes_mut());
+        self.flags.set(usize::try_from(number).unwrap_or(0), 1);
+        Ok(Arc::clone(block))
     }
 
     /// Takes a block back of which the worker was not told.
@@ -259,11 +263,15 @@ impl Theirs {
         Ok(())
     }
 
-    /// The block of that number, to read an output from.
-    pub(super) fn get(&mut self, number: u32) -> Option<&Arc<SharedBlock>> {
+    /// Takes note that something lies in a block, which goes back when nobody reads it, also where nobody comes to.
+    pub(super) fn note(&mut self, number: u32) {
         if !self.read.contains(&number) {
             self.read.push(number);
         }
+    }
+
+    /// The block of that number, to read an output from.
+    pub(super) fn get(&self, number: u32) -> Option<&Arc<SharedBlock>> {
         self.blocks.get(&number)
     }
 
@@ -308,7 +316,7 @@ mod tests {
         let mut given = Given::new(&flags, &prefix, 1);
         let first = given.lease(100_000, |bytes| bytes[0] = 7).unwrap();
         assert_eq!(first.new.as_ref().map(|(len, _)| *len), Some(131_072));
-        let read = Arc::clone(given.get(first.number).unwrap());
+        let read = first.block;
         let second = given.lease(100_000, |_| ()).unwrap();
         assert_ne!(second.number, first.number);
         flags.set(usize::try_from(first.number).unwrap(), 0);

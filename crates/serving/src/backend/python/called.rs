@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 
 use super::blocks::{Given, Lease, Theirs};
 use super::calls::{Callee, Calls};
+use super::response;
 use super::wire::{self, Malformed, Opened};
 use super::worker::{Lost, Process};
 use crate::backend::Host;
 use crate::error::Error;
 use crate::payload::ActiveRequest;
 use crate::request::{
-    Answer, CorrelationId, InferenceRequest, InputData, InputTensor, OutputTensor, ParameterValue,
-    ResponseSink,
+    Answer, CorrelationId, InferenceRequest, InputData, InputTensor, OutputTensor, ResponseSink,
 };
 
 pub(super) const INFER: u8 = 2;
@@ -141,7 +141,10 @@ fn asked(
 ) -> Result<Asked, Error> {
     let block = u32::try_from(number(head, "block")).ok();
     let block = match head.get("block").is_some_and(Value::is_u64) {
-        true => block.and_then(|block| theirs.get(block)).cloned(),
+        true => block.and_then(|block| {
+            theirs.note(block);
+            theirs.get(block).cloned()
+        }),
         false => None,
     };
     let tensors = list(head, "tensors").iter();
@@ -169,7 +172,7 @@ fn asked(
         id: text(head, "id").to_owned(),
         inputs,
         requested_outputs: outputs.map(str::to_owned).collect(),
-        parameters: parameters(head.get("parameters")),
+        parameters: response::parameters(head.get("parameters").and_then(Value::as_object)),
         priority: number(head, "priority"),
         timeout_us: number(head, "timeout"),
         correlation,
@@ -206,23 +209,6 @@ fn input(tensor: &Value, small: &[u8], block: Option<&Arc<SharedBlock>>) -> Opti
         Bytes::copy_from_slice(small.get(place..place.checked_add(len)?)?)
     };
     Some(InputTensor { name, datatype, shape, data: InputData::Raw(raw) })
-}
-
-/// Parameters, as far as they have a form on the wire.
-fn parameters(given: Option<&Value>) -> Vec<(String, ParameterValue)> {
-    let Some(Value::Object(members)) = given else { return Vec::new() };
-    let value = |value: &Value| {
-        Some(match value {
-            Value::Bool(value) => ParameterValue::Bool(*value),
-            Value::String(value) => ParameterValue::String(value.clone()),
-            Value::Number(number) => match number.as_i64() {
-                Some(number) => ParameterValue::Int(number),
-                None => ParameterValue::Double(number.as_f64()?),
-            },
-            _ => return None,
-        })
-    };
-    members.iter().filter_map(|(name, given)| Some((name.clone(), value(given)?))).collect()
 }
 
 /// An output on its way to a worker.
@@ -298,7 +284,7 @@ fn respond(calls: &Calls, number: u64, answer: Answer) {
         Err(error) => Some(error),
     };
     let (small, large) = place(&mut outputs);
-    calls.write(|given| {
+    let make = |given: Option<&mut Given>| {
         let (lease, failure) = match (failure, given) {
             (None, Some(given)) if large > 0 => match fill(given, large, &outputs) {
                 Ok(lease) => (Some(lease), None),
@@ -327,7 +313,11 @@ fn respond(calls: &Calls, number: u64, answer: Answer) {
         });
         head["tensors"] = tensors.collect();
         message(number, &head, small, &outputs)
-    });
+    };
+    match large {
+        0 => calls.send(make(None)),
+        _ => calls.send_with(make),
+    }
 }
 
 fn fill(given: &mut Given, size: usize, outputs: &[Output]) -> Result<Lease, Error> {

@@ -6,17 +6,18 @@
 //!
 //! From the worker: `CALL`: number (8), JSON of an object whose `call` names what is wanted; `INFER`, a request to a model
 //! ([`called`](super::called)); `CANCEL`: number (8) of an `INFER` whose answers nobody wants any more; `RELEASE`:
-//! number (8) of a metric or a family of these that the worker has lost. A `CALL` with the number 0 has no reply. From the server:
-//! `REPLY`: number (8), code of an error + 1 (1, 0 for none), then JSON or the text of the error; `RESPONSE` to an `INFER`.
-//! Large tensors lie in blocks of shared memory that only calls use, with a page of flags of their own. A thread of the server reads the
-//! calls of a worker; it waits for nothing else, so that the worker can always send. Calls that take long have a thread
-//! of their own.
+//! number (8) of a metric or a family of these that the worker has lost. From the server: `REPLY`: number (8), code of an
+//! error + 1 (1, 0 for none), then JSON or the text of the error; `RESPONSE` to an `INFER`. Large tensors lie in blocks of
+//! shared memory that only calls use, with a page of flags of their own.
+//!
+//! A thread of the server reads the calls of a worker. It waits for no worker, also where it executes a model and sends
+//! its answer, so that the worker can always send ([`outbox`](super::outbox)). Calls that take long have a thread of
+//! their own.
 
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
-use std::net::Shutdown;
+use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -24,7 +25,9 @@ use serde_json::Value;
 use super::blocks::{Given, Theirs};
 use super::called::{self, INFER};
 use super::control;
+use super::locked;
 use super::metrics;
+use super::outbox::{self, Outbox};
 use super::wire;
 use super::worker::{Lost, Process, Reader};
 use crate::backend::{Host, HostLink};
@@ -64,7 +67,6 @@ struct Row {
 }
 
 const ROWS: &[Row] = &[
-    Row { name: "echo", slow: false, answer: |_, _, call| Ok(call.clone()) },
     Row {
         name: "is_model_ready",
         slow: false,
@@ -116,9 +118,12 @@ fn row(call: &Value) -> Result<&'static Row, Error> {
 /// The server's end of the socket, for all who write to it.
 #[derive(Debug)]
 pub(super) struct Calls {
+    /// For the thread that reads.
     socket: UnixStream,
-    /// Locked by whoever writes; the memory for outputs, of workers that may call models.
-    writer: Mutex<Option<Given>>,
+    outbox: Outbox,
+    /// The memory for outputs, of workers that may call models. Whoever writes to it has it locked until the message
+    /// about that is on its way.
+    given: Mutex<Option<Given>>,
     /// Requests that models have not answered yet.
     open: Mutex<HashMap<u64, CancelToken>>,
     /// What is known of requests that the worker itself has.
@@ -129,45 +134,47 @@ pub(super) struct Calls {
 /// What is known of a request: who waits for it, and its trace.
 type Known = (Callers, Option<Arc<Trace>>);
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Calls {
     /// Takes an end. Who does not read for as long as `timeout` has hung.
     ///
     /// # Errors
-    /// When the socket cannot have a time-out.
+    /// When the socket cannot have a time-out or a second name.
     pub(super) fn new(
         socket: UnixStream,
         timeout: Duration,
         given: Option<Given>,
     ) -> io::Result<Self> {
-        socket.set_write_timeout(Some(timeout))?;
-        let writer = Mutex::new(given);
+        let outbox = Outbox::new(socket.try_clone()?, timeout)?;
+        let given = Mutex::new(given);
         let (open, held, metrics) = Default::default();
-        Ok(Self { socket, writer, open, held, metrics })
+        Ok(Self { socket, outbox, given, open, held, metrics })
     }
 
     /// Nothing more is read or written.
     pub(super) fn close(&self) {
-        let _ = self.socket.shutdown(Shutdown::Both);
+        self.outbox.close();
     }
 
-    /// Sends the message that `make` gives. What cannot be sent ends the socket, as a part of it may have gone.
-    pub(super) fn write(&self, make: impl FnOnce(Option<&mut Given>) -> Vec<u8>) {
-        let mut writer = locked(&self.writer);
-        let message = make(writer.as_mut());
-        let sent = (&self.socket).write_all(&message);
-        drop(writer);
-        if sent.is_err() {
-            self.close();
-        }
+    /// Sends a message.
+    pub(super) fn send(&self, message: Vec<u8>) {
+        self.outbox.push(message);
+        self.outbox.wait();
     }
 
-    /// The worker has opened so many of the blocks that it was told of.
+    /// Sends the message that `make` gives, which writes to the memory for outputs.
+    pub(super) fn send_with(&self, make: impl FnOnce(Option<&mut Given>) -> Vec<u8>) {
+        let mut given = locked(&self.given);
+        self.outbox.push(make(given.as_mut()));
+        drop(given);
+        self.outbox.wait();
+    }
+
+    /// The worker has opened so many of the blocks that it was told of. While somebody writes to one nothing is done
+    /// about that: the worker's next request says it again.
     pub(super) fn opened(&self, count: u64) {
-        if let Some(given) = locked(&self.writer).as_mut() {
+        if let Ok(mut given) = self.given.try_lock()
+            && let Some(given) = given.as_mut()
+        {
             given.opened_first(count);
         }
     }
@@ -194,7 +201,7 @@ impl Calls {
         self.close();
         let open = std::mem::take(&mut *locked(&self.open));
         open.into_values().for_each(|token| token.cancel());
-        drop(locked(&self.writer).take());
+        drop(locked(&self.given).take());
         *self.metrics() = metrics::Held::default();
     }
 
@@ -226,12 +233,6 @@ impl Calls {
     }
 
     fn reply(&self, number: u64, result: Result<Value, Error>) {
-        if number == 0 {
-            if let Err(error) = result {
-                tracing::warn!("a worker's call that waits for no reply failed: {error}");
-            }
-            return;
-        }
         let mut message = wire::begin(REPLY);
         message.u64(number);
         match result {
@@ -244,7 +245,7 @@ impl Calls {
                 message.raw(error.message.as_bytes());
             }
         }
-        self.write(|_| wire::end(message));
+        self.send(wire::end(message));
     }
 }
 
@@ -260,6 +261,7 @@ pub(super) fn start(
     let socket = process.calls().socket.try_clone()?;
     let (callee, process) = (Arc::clone(callee), Arc::clone(process));
     let listen = move || {
+        outbox::never_wait();
         if begin(&callee, &socket).is_ok() {
             let mut reader = Reader::new(socket, &process, 1 << 12);
             let ended = listen(&callee, &process, &mut reader, theirs.as_mut());

@@ -1,11 +1,12 @@
 //! What models ask of the repository: `load_model`, `unload_model` and `is_model_ready`.
 
 use std::fs;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde_json::Value;
 
 use super::calls::Callee;
+use super::locked;
 use crate::core::{Dependents, LoadOverrides};
 use crate::error::Error;
 
@@ -17,7 +18,7 @@ pub(super) struct Loads(Mutex<Vec<(String, String)>>);
 impl Loads {
     /// Notes that a model that is being loaded waits for another one.
     fn begin(&self, model: &str, other: &str) -> Result<(), Error> {
-        let mut waits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waits = locked(&self.0);
         let (mut left, mut at) = (vec![other.to_owned()], 0);
         while let Some(name) = left.get(at).cloned() {
             if name == model {
@@ -36,7 +37,7 @@ impl Loads {
     }
 
     fn end(&self, model: &str, other: &str) {
-        let mut waits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waits = locked(&self.0);
         let at = waits.iter().position(|(waiting, of)| waiting == model && of == other);
         if let Some(at) = at {
             waits.swap_remove(at);

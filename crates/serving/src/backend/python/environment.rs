@@ -9,11 +9,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{self, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::archive;
 use super::leftovers::Home;
+use super::locked;
 use crate::error::Error;
 
 /// Names of interpreters, the first that there is.
@@ -26,6 +27,9 @@ const ACTIVATION: &str = "etc/conda/activate.d";
 const ACTIVATE: &str = r#"for script in "$CONDA_PREFIX"/etc/conda/activate.d/*.sh; do . "$script"; done >&2
 exec "$0" -S -c 'import os, sys
 sys.stdout.buffer.write(b"\0".join(name + b"=" + value for name, value in os.environb.items()))'"#;
+/// Stands in the folder of an archive that was unpacked and is not looked at by models. Who cleans up old files finds it
+/// as old as any other, so where it has gone, others may have, too.
+const WHOLE: &str = ".galatea-unpacked";
 /// Variables that shells change for themselves.
 const SHELLS: [&str; 4] = ["_", "SHLVL", "PWD", "OLDPWD"];
 /// So many names are listed in errors.
@@ -40,7 +44,7 @@ pub(super) struct Environment {
     /// Variables that would name another environment.
     removed: [&'static str; 2],
     /// Goes when the last model that has it goes.
-    _unpacked: Option<Unpacked>,
+    unpacked: Option<Unpacked>,
 }
 
 impl Environment {
@@ -70,7 +74,7 @@ impl Environment {
         }
         let variables = vec![("PATH".into(), programs), (own.into(), folder.clone().into())];
         let removed = [other, "PYTHONHOME"];
-        let mut made = Self { interpreter, variables, removed, _unpacked: unpacked };
+        let mut made = Self { interpreter, variables, removed, unpacked };
         if own == "CONDA_PREFIX" && has_scripts(&folder.join(ACTIVATION)) {
             made.variables = made.activate().map_err(|why| {
                 let scripts = folder.join(ACTIVATION);
@@ -78,6 +82,12 @@ impl Environment {
             })?;
         }
         Ok(made)
+    }
+
+    /// Whether all that was unpacked is still there, as far as that can be told.
+    fn is_whole(&self) -> bool {
+        let unpacked = self.unpacked.as_ref();
+        unpacked.is_none_or(|unpacked| unpacked.folder.join(WHOLE).is_file())
     }
 
     /// Lets a process run in it.
@@ -116,7 +126,9 @@ struct Unpacked {
 
 impl Drop for Unpacked {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.folder) {
+        if let Err(error) = fs::remove_dir_all(&self.folder)
+            && error.kind() != io::ErrorKind::NotFound
+        {
             tracing::warn!("'{}' stays: {error}", self.folder.display());
         }
     }
@@ -127,10 +139,6 @@ type Stamp = (u64, i64, i64);
 /// What a file was unpacked to. Whoever unpacks has it locked.
 type Slot = Mutex<Option<(Stamp, Arc<Environment>)>>;
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The archives that are unpacked.
 #[derive(Debug, Default)]
 pub(super) struct Environments {
@@ -139,7 +147,8 @@ pub(super) struct Environments {
 }
 
 impl Environments {
-    /// The environment of an archive, unpacked now where it was not yet, or has changed since.
+    /// The environment of an archive, unpacked now where it was not yet, or the archive or what was unpacked has changed
+    /// since.
     ///
     /// # Errors
     /// INVALID_ARG with what is wrong with the archive, INTERNAL where there is no room for it.
@@ -158,6 +167,7 @@ impl Environments {
         let stamp = (found.len(), found.mtime(), found.mtime_nsec());
         if let Some((unpacked, environment)) = &*slot
             && *unpacked == stamp
+            && environment.is_whole()
         {
             return Ok(Arc::clone(environment));
         }
@@ -196,6 +206,7 @@ impl Environments {
         unpacked.folder.clone_from(&folder);
         let interpreter = interpreter_in(&folder).ok_or_else(|| lacks(&folder, &what))?;
         finish(&folder, &interpreter);
+        fs::write(folder.join(WHOLE), "").map_err(failed)?;
         let took = began.elapsed();
         tracing::info!("{what} was unpacked to '{}' in {took:.1?}", folder.display());
         Environment::activated(&folder, interpreter, Some(unpacked))

@@ -1,11 +1,10 @@
 //! The backend's own Python files, which are part of the program.
 
-use std::fs;
 use std::io;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::leftovers::Home;
+use super::locked;
 
 /// What a worker runs.
 pub(super) const WORKER: &str = "galatea_worker.py";
@@ -48,16 +47,20 @@ impl Folder {
     /// # Errors
     /// When it cannot be written.
     pub(super) fn get(&self) -> io::Result<Arc<Home>> {
-        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(made) = &*made {
-            return Ok(Arc::clone(made));
-        }
-        let home = Home::make()?;
-        write(home.path())?;
-        Ok(Arc::clone(made.insert(Arc::new(home))))
+        let mut made = locked(&self.0);
+        let home = match &*made {
+            Some(home) => Arc::clone(home),
+            None => Arc::clone(made.insert(Arc::new(Home::make()?))),
+        };
+        restore(&home)?;
+        Ok(home)
     }
 }
 
-fn write(folder: &Path) -> io::Result<()> {
-    FILES.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
+/// Writes the files that are not there, or not any more.
+///
+/// # Errors
+/// When they cannot be written.
+pub(super) fn restore(home: &Home) -> io::Result<()> {
+    home.restore(FILES)
 }

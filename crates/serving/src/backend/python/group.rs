@@ -2,9 +2,11 @@
 
 use std::io;
 use std::process::{Child, ExitStatus};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+
+use super::locked;
 
 /// A process that leads a group of its own. Until somebody has taken its status no other process has its number, so
 /// signals go to its group only before that.
@@ -88,10 +90,6 @@ impl Group {
         // It is no child any more when somebody else has taken its status.
         !matches!(rustix::io::retry_on_intr(look), Ok(None))
     }
-}
-
-fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Ends a process that another server has left behind, with its group.

@@ -13,7 +13,7 @@ use super::request::{self, Sent};
 use super::response::{self, Memory};
 use super::worker::{Lost, Process, Reader, Started};
 use super::{Made, wire};
-use crate::backend::ModelInstance;
+use crate::backend::{Leaving, ModelInstance};
 use crate::error::Error;
 use crate::payload::{ActiveRequest, ModelAnswer, Payload};
 
@@ -190,6 +190,10 @@ impl ModelInstance for FreeInstance {
             answer_all(requests, &lost(&self.name, &why));
         }
     }
+
+    fn leaving(&self) -> Option<Arc<dyn Leaving>> {
+        Some(self.keeper.leaving())
+    }
 }
 
 fn answer_all(requests: Vec<ActiveRequest>, error: &Error) {
@@ -220,8 +224,9 @@ impl FreeInstance {
             .map(|((request, slot), number)| Sent { number, slot: slot.number, request })
             .collect();
         let message = request::encode(&mut state.given, first, &sent);
+        // Senders copy outputs into blocks of the worker's, so nothing is read from that of the inputs.
         let message = match message {
-            Ok(message) => message,
+            Ok(encoded) => encoded.message,
             Err(error) => {
                 drop(state);
                 answer_all(requests, &error);
@@ -323,6 +328,7 @@ fn listen_once(shared: &Shared, reader: &mut Reader, theirs: &mut Theirs) -> Res
     theirs.sweep();
     let updated = theirs.update(&found.closed, &found.opened);
     updated.map_err(|error| Lost::Ended(error.to_string()))?;
+    found.blocks().for_each(|number| theirs.note(number));
     for answer in found.answers {
         let (open, decoded) = {
             let mut state = shared.state();
@@ -330,7 +336,7 @@ fn listen_once(shared: &Shared, reader: &mut Reader, theirs: &mut Theirs) -> Res
             let Some(open) = state.open.remove(&answer.request) else { continue };
             let config = Arc::clone(open.request.config());
             let small = found.small;
-            let mut memory = Memory { small, given: &state.given, theirs: &mut *theirs };
+            let mut memory = Memory { small, given: &state.given, theirs };
             let decoded = answer.response.map(|one| response::decode(&config, one, &mut memory));
             (open, decoded)
         };

@@ -3,8 +3,9 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Made;
 use super::worker::{Process, Started};
+use super::{Made, locked};
+use crate::backend::Leaving;
 use crate::custom_metrics::{CustomMetric, Labels, MetricKind};
 use crate::error::Error;
 
@@ -21,8 +22,25 @@ struct Shared {
     made: Arc<Made>,
     args: serde_json::Value,
     instance: String,
-    state: Mutex<State>,
+    kept: Mutex<Kept>,
     changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Kept {
+    state: State,
+    /// The one that is being started. Nobody else can end it where its model never gets ready.
+    begun: Option<Arc<Process>>,
+    /// From then on nobody waits for the next one, as the model is being unloaded.
+    until: Option<Instant>,
+}
+
+impl Kept {
+    /// Whether no more are started.
+    fn is_over(&self) -> bool {
+        let late = self.until.is_some_and(|until| Instant::now() >= until);
+        late || matches!(self.state, State::Stopped)
+    }
 }
 
 #[derive(Debug)]
@@ -47,13 +65,14 @@ impl Keeper {
         instance: &str,
         args: serde_json::Value,
     ) -> Result<Self, Error> {
-        let started = made.start().instance(&args)?;
+        let started = made.start().instance(&args, &|_| ())?;
         let process = Arc::clone(&started.process);
+        let kept = Kept { state: State::Ready(Box::new(started)), begun: None, until: None };
         let shared = Arc::new(Shared {
             made: Arc::clone(made),
             args,
             instance: instance.to_owned(),
-            state: Mutex::new(State::Ready(Box::new(started))),
+            kept: Mutex::new(kept),
             changed: Condvar::new(),
         });
         let keeper = Self(Arc::clone(&shared));
@@ -71,41 +90,78 @@ impl Keeper {
     /// The worker, or the next one where that one has ended.
     ///
     /// # Errors
-    /// With what the last one said that did not start.
+    /// With what the last one said that did not start; UNAVAILABLE where the model is being unloaded and it does not
+    /// start in time.
     pub(super) fn take(&self) -> Result<Started, Error> {
-        let mut state = self.0.state();
+        let mut kept = locked(&self.0.kept);
         loop {
-            match std::mem::replace(&mut *state, State::Taken) {
+            match std::mem::replace(&mut kept.state, State::Taken) {
                 State::Ready(started) => return Ok(*started),
                 State::Starting(Some(error)) => {
-                    *state = State::Starting(Some(error.clone()));
+                    kept.state = State::Starting(Some(error.clone()));
                     return Err(error);
                 }
-                State::Stopped => {
-                    *state = State::Stopped;
-                    let instance = &self.0.instance;
-                    return Err(Error::unavailable(format!("'{instance}' is being unloaded")));
-                }
                 // The end of one that was taken is about to be seen.
-                before @ (State::Starting(None) | State::Taken) => *state = before,
+                before => kept.state = before,
             }
-            state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            if kept.is_over() {
+                let begun = kept.begun.take();
+                drop(kept);
+                begun.inspect(|process| process.kill());
+                let instance = &self.0.instance;
+                return Err(Error::unavailable(format!("'{instance}' is being unloaded")));
+            }
+            kept = self.0.wait(kept, None);
         }
     }
 
     /// Starts no more, and ends a worker that nobody has taken.
     pub(super) fn stop(&self) {
-        let before = std::mem::replace(&mut *self.0.state(), State::Stopped);
+        let mut kept = locked(&self.0.kept);
+        let before = std::mem::replace(&mut kept.state, State::Stopped);
+        let begun = kept.begun.take();
+        drop(kept);
         self.0.changed.notify_all();
+        begun.inspect(|process| process.kill());
         if let State::Ready(started) = before {
             started.process.stop(&self.0.made.files.name);
         }
     }
+
+    /// Who is told that the model is being unloaded.
+    pub(super) fn leaving(&self) -> Arc<dyn Leaving> {
+        Arc::<Shared>::clone(&self.0)
+    }
+}
+
+impl Leaving for Shared {
+    fn drain(&self) {
+        let until = Instant::now() + self.made.settings.timeout;
+        locked(&self.kept).until.get_or_insert(until);
+        self.changed.notify_all();
+    }
+
+    fn close(&self) {
+        let mut kept = locked(&self.kept);
+        kept.until = Some(Instant::now());
+        let begun = kept.begun.take();
+        drop(kept);
+        self.changed.notify_all();
+        begun.inspect(|process| process.kill());
+    }
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits for a change, until then or the end of all patience.
+    fn wait<'a>(&self, kept: MutexGuard<'a, Kept>, then: Option<Instant>) -> MutexGuard<'a, Kept> {
+        match [kept.until, then].into_iter().flatten().min() {
+            None => self.changed.wait(kept).unwrap_or_else(PoisonError::into_inner),
+            Some(until) => {
+                let left = until.saturating_duration_since(Instant::now());
+                let waited = self.changed.wait_timeout(kept, left);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        }
     }
 
     /// Waits for the end of one worker after the other, and starts the next.
@@ -116,14 +172,15 @@ impl Shared {
         loop {
             process.wait();
             let untaken = {
-                let mut state = self.state();
-                match std::mem::replace(&mut *state, State::Starting(None)) {
+                let mut kept = locked(&self.kept);
+                match std::mem::replace(&mut kept.state, State::Starting(None)) {
                     State::Stopped => {
-                        *state = State::Stopped;
+                        kept.state = State::Stopped;
                         return;
                     }
                     State::Ready(_) => {
-                        *state = State::Starting(Some(self.unhealthy("it ended before its use")));
+                        kept.state =
+                            State::Starting(Some(self.unhealthy("it ended before its use")));
                         true
                     }
                     State::Taken | State::Starting(_) => false,
@@ -162,46 +219,54 @@ impl Shared {
     fn next(&self, pause: &mut Duration) -> Option<Arc<Process>> {
         loop {
             self.rest(*pause)?;
-            match self.made.start().instance(&self.args) {
+            let started = self.made.start().instance(&self.args, &|process| self.begun(process));
+            let mut kept = locked(&self.kept);
+            kept.begun = None;
+            match started {
                 Ok(started) => {
                     let process = Arc::clone(&started.process);
-                    let mut state = self.state();
-                    if matches!(*state, State::Stopped) {
-                        drop(state);
+                    if matches!(kept.state, State::Stopped) {
+                        drop(kept);
                         process.stop(&self.made.files.name);
                         return None;
                     }
-                    *state = State::Ready(Box::new(started));
-                    drop(state);
+                    kept.state = State::Ready(Box::new(started));
+                    drop(kept);
                     self.changed.notify_all();
                     return Some(process);
                 }
+                Err(_) if kept.is_over() => return None,
                 Err(error) => {
+                    kept.state = State::Starting(Some(self.unhealthy(&error.message)));
+                    drop(kept);
+                    self.changed.notify_all();
                     *pause = longer(*pause);
                     tracing::error!(instance = %self.instance, "{error}; again in {pause:?}");
-                    let mut state = self.state();
-                    if matches!(*state, State::Stopped) {
-                        return None;
-                    }
-                    *state = State::Starting(Some(self.unhealthy(&error.message)));
-                    drop(state);
-                    self.changed.notify_all();
                 }
             }
+        }
+    }
+
+    /// A process runs, whose model is not ready.
+    fn begun(&self, process: &Arc<Process>) {
+        let mut kept = locked(&self.kept);
+        if kept.is_over() {
+            drop(kept);
+            process.kill();
+        } else {
+            kept.begun = Some(Arc::clone(process));
         }
     }
 
     /// Waits so long; `None` once nobody wants a worker.
     fn rest(&self, pause: Duration) -> Option<()> {
         let until = Instant::now() + pause;
-        let mut state = self.state();
-        while !matches!(*state, State::Stopped) {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+        let mut kept = locked(&self.kept);
+        while !kept.is_over() {
+            if Instant::now() >= until {
                 return Some(());
             }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            kept = self.wait(kept, Some(until));
         }
         None
     }

@@ -2,20 +2,24 @@
 //! are to end.
 //!
 //! Every server locks a file in its folder, so whoever gets the lock knows that its owner is dead, in whatever container
-//! it was. The file says how the names of shared memory began.
+//! it was. The file says how the names of shared memory began: with letters of the folder's own name, as servers in
+//! different containers may have one number and yet share memory.
+//!
+//! Folders of temporary files are cleaned up also while their owners run. What ages there is left alone by those who
+//! see the lock on the folder (systemd does); what is missing all the same is made anew.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, Once};
 use std::time::Duration;
 
 use galatea_tensor::SharedBlock;
 use tempfile::TempDir;
 
 use super::folder::WORKER;
-use super::group;
+use super::{group, locked};
 
 /// Beginning of the names of folders.
 const FOLDER: &str = "galatea-python-";
@@ -33,7 +37,39 @@ const TRIED: (usize, usize) = (4096, 4);
 pub(super) struct Home {
     // Goes before the lock does.
     folder: TempDir,
-    owner: Mutex<(File, Vec<String>)>,
+    owner: Mutex<Owner>,
+}
+
+#[derive(Debug)]
+struct Owner {
+    /// Both locked for as long as they are open.
+    folder: File,
+    file: File,
+    /// Beginnings of names of shared memory, which the file has.
+    names: Vec<String>,
+}
+
+impl Owner {
+    /// Marks a folder as this server's; `None` where somebody who removes what is left behind has come in between.
+    fn mark(folder: &Path, names: &[String]) -> io::Result<Option<Self>> {
+        let path = folder.join(OWNER);
+        let mut file = File::create_new(&path)?;
+        if file.try_lock().is_err() || !path.exists() {
+            return Ok(None);
+        }
+        let folder = File::open(folder)?;
+        if let Err(error) = folder.try_lock() {
+            tracing::debug!("the folder of the Python backend is not locked: {error}");
+        }
+        names.iter().try_for_each(|names| file.write_all(format!("{names}\n").as_bytes()))?;
+        Ok(Some(Self { folder, file, names: names.to_vec() }))
+    }
+
+    /// Whether that is the folder.
+    fn has(&self, path: &Path) -> io::Result<bool> {
+        let (own, found) = (self.folder.metadata()?, fs::symlink_metadata(path)?);
+        Ok((own.dev(), own.ino()) == (found.dev(), found.ino()))
+    }
 }
 
 impl Home {
@@ -52,11 +88,8 @@ impl Home {
     fn make_in(temporary: &Path) -> io::Result<Self> {
         loop {
             let folder = tempfile::Builder::new().prefix(FOLDER).tempdir_in(temporary)?;
-            let path = folder.path().join(OWNER);
-            let owner = File::create_new(&path)?;
-            // Somebody who removes what is left behind may have come in between.
-            if owner.try_lock().is_ok() && path.exists() {
-                return Ok(Self { folder, owner: Mutex::new((owner, Vec::new())) });
+            if let Some(owner) = Owner::mark(folder.path(), &[])? {
+                return Ok(Self { folder, owner: Mutex::new(owner) });
             }
         }
     }
@@ -66,15 +99,39 @@ impl Home {
         self.folder.path()
     }
 
-    /// The beginning of all names of shared memory of this process that begin with `prefix`, which is noted.
+    /// Makes what is missing of the folder and of files in it, given by name and text.
+    ///
+    /// # Errors
+    /// When it cannot be written, or somebody else has made a folder of that name.
+    pub(super) fn restore(&self, files: &[(&str, &str)]) -> io::Result<()> {
+        let mut owner = locked(&self.owner);
+        let path = self.path();
+        match owner.has(path) {
+            Ok(true) => {}
+            Ok(false) => {
+                return Err(io::Error::other(format!("'{}' is somebody else's", path.display())));
+            }
+            Err(_) => DirBuilder::new().mode(0o700).create(path)?,
+        }
+        if !path.join(OWNER).exists() {
+            tracing::warn!("somebody has removed files from '{}', which is in use", path.display());
+            let marked = Owner::mark(path, &owner.names)?;
+            *owner = marked.ok_or_else(|| io::Error::other("somebody removes it right now"))?;
+        }
+        let missing = files.iter().filter(|(name, _)| !path.join(name).exists());
+        missing.into_iter().try_for_each(|(name, text)| fs::write(path.join(name), text))
+    }
+
+    /// The beginning of all names of shared memory of this folder's workers that begin with `prefix`, which is noted.
     pub(super) fn names(&self, prefix: &str) -> String {
-        let names = format!("{prefix}{:x}_", std::process::id());
-        let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
-        if !owner.1.contains(&names) {
-            if let Err(error) = owner.0.write_all(format!("{names}\n").as_bytes()) {
+        let own = self.path().file_name().unwrap_or_default().to_string_lossy();
+        let names = format!("{prefix}{}_", own.strip_prefix(FOLDER).unwrap_or(&own));
+        let mut owner = locked(&self.owner);
+        if !owner.names.contains(&names) {
+            if let Err(error) = owner.file.write_all(format!("{names}\n").as_bytes()) {
                 tracing::warn!("the names of shared memory are not noted: {error}");
             }
-            owner.1.push(names.clone());
+            owner.names.push(names.clone());
         }
         names
     }
@@ -143,13 +200,19 @@ fn unlink_all(names: &str) {
         }
         return;
     }
-    for worker in 0..TRIED.0 {
-        SharedBlock::unlink(&format!("{names}{worker:x}f"));
-        for block in 1..=TRIED.1 {
-            SharedBlock::unlink(&format!("{names}{worker:x}i{block:x}"));
-            SharedBlock::unlink(&format!("{names}{worker:x}o{block:x}"));
-        }
-    }
+    tried(names).for_each(|name| SharedBlock::unlink(&name));
+}
+
+/// Names that begin so and may be there: of pages of flags and of blocks, those for calls too.
+fn tried(names: &str) -> impl Iterator<Item = String> {
+    let workers = (0..TRIED.0).flat_map(move |worker| {
+        ["", "c"].into_iter().map(move |calls| format!("{names}{worker:x}{calls}"))
+    });
+    workers.flat_map(|worker| {
+        let blocks = (1..=TRIED.1).flat_map(|block| [format!("i{block:x}"), format!("o{block:x}")]);
+        let ends = std::iter::once("f".to_owned()).chain(blocks);
+        ends.map(move |end| format!("{worker}{end}"))
+    })
 }
 
 /// The processes that run the worker's file of that folder.
@@ -185,7 +248,10 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         let dead = Home::make_in(temporary.path()).unwrap();
         let living = Home::make_in(temporary.path()).unwrap();
-        let name = format!("{}0i1", dead.names("/gls"));
+        let (names, living_names) = (dead.names("/glstests"), living.names("/glstests"));
+        // No server has the other's, nor names that are too long for macOS.
+        assert!(names != living_names && names.len() == 16, "{names}, {living_names}");
+        let name = format!("{names}0i1");
         let block = SharedBlock::create(&name, 100, 1).unwrap();
         let path = dead.path().to_owned();
         fs::write(path.join(WORKER), "import time; time.sleep(600)").unwrap();
@@ -203,6 +269,35 @@ mod tests {
         if let Ok(mut stray) = stray {
             assert!(!stray.wait().unwrap().success());
         }
-        assert_eq!(living.names("/a"), format!("/a{:x}_", std::process::id()));
+    }
+
+    #[test]
+    fn where_names_cannot_be_listed_those_of_calls_are_tried_too() {
+        let tried: Vec<String> = tried("/gls_").collect();
+        for name in ["/gls_0f", "/gls_0i1", "/gls_fffo4", "/gls_0cf", "/gls_1ci2", "/gls_fffco4"] {
+            assert!(tried.iter().any(|tried| tried == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_removed_of_a_folder_in_use_is_made_anew() {
+        let temporary = tempfile::tempdir().unwrap();
+        let home = Home::make_in(temporary.path()).unwrap();
+        let names = home.names("/glr");
+        let (first, second) = (home.path().join("first"), home.path().join("second"));
+        let files = [("first", "1"), ("second", "2")];
+        home.restore(&files).unwrap();
+        fs::remove_file(&first).unwrap();
+        home.restore(&files).unwrap();
+        assert_eq!(fs::read_to_string(&first).unwrap(), "1");
+        fs::remove_dir_all(home.path()).unwrap();
+        home.restore(&files).unwrap();
+        assert_eq!(fs::read_to_string(&second).unwrap(), "2");
+        assert_eq!(fs::read_to_string(home.path().join(OWNER)).unwrap(), format!("{names}\n"));
+        assert!(is_dead(home.path()).unwrap().is_none());
+        // Somebody else's is not used.
+        fs::remove_dir_all(home.path()).unwrap();
+        fs::create_dir(home.path()).unwrap();
+        assert!(home.restore(&files).unwrap_err().to_string().contains("is somebody else's"));
     }
 }

@@ -4,13 +4,14 @@
 //! `triton_python_backend_utils`, which is written anew in `python/backend`, is part of the program and lies in a
 //! folder of this process while models are loaded ([`folder`]).
 //!
-//! **Processes.** An instance starts `python3 -u galatea_worker.py` with one end of a socket as its standard input
-//! ([`worker`]); what the process prints goes to the server's log with the model's name. The process says first that it
-//! runs, is told which file to load, with what `initialize` needs, and says that the model is ready or what it raised.
-//! `auto_complete_config` runs in a process that ends right after it. A process that ends, or takes longer than an
-//! execution may, fails the requests that it had and no others; a thread for each instance ([`keeper`]) waits for that
-//! and starts the next one. What the process has started ends with it ([`group`]). Where the server is killed, a thread
-//! of the worker sees it, and what is left is removed by the next server ([`leftovers`]).
+//! **Processes.** An instance starts `python3 -u galatea_worker.py` with one end of a socket as its standard input, and
+//! hands it another one for what it says ([`worker`]); what the process prints goes to the server's log with the
+//! model's name. The process says first that it runs, is told which file to load, with what `initialize` needs, and
+//! says that the model is ready or what it raised. `auto_complete_config` runs in a process that ends right after it. A
+//! process that ends, or takes longer than an execution may, fails the requests that it had and no others; a thread for
+//! each instance ([`keeper`]) waits for that and starts the next one. What the process has started ends with it
+//! ([`group`]). Where the server is killed, a thread of the worker sees it, and what is left is removed by the next
+//! server ([`leftovers`]).
 //!
 //! **Messages** ([`wire`]) are binary, one for a batch and one for its answers. The thread of an instance writes one and
 //! reads the other itself; in the worker the thread that executes reads the socket. Only models that answer freely
@@ -31,8 +32,8 @@
 //! **Environments** ([`environment`]) that models bring are folders, or archives ([`archive`]) that are unpacked once into
 //! the backend's folder for all models that name them.
 //!
-//! **Calls** of models to the server and to other models go through a second socket ([`calls`], [`called`]), as they may
-//! come at any time.
+//! **Calls** of models to the server and to other models go through a socket of their own ([`calls`], [`called`]), as
+//! they may come at any time.
 
 mod archive;
 mod blocks;
@@ -46,6 +47,7 @@ mod instance;
 mod keeper;
 mod leftovers;
 mod metrics;
+mod outbox;
 mod plain;
 mod pytorch;
 mod request;
@@ -56,7 +58,7 @@ mod worker;
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::calls::Callee;
 use self::environment::Environments;
@@ -75,6 +77,11 @@ use crate::error::Error;
 
 /// The function of a model that completes its configuration.
 const COMPLETES: &str = "auto_complete_config";
+
+/// What a lock guards. Nobody panics in the middle of a change.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What all models in Python share.
 #[derive(Debug, Default)]

@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use galatea_tensor::SharedBlock;
+
 use super::blocks::{Flags, Given, Slot, Theirs};
 use super::called::Held;
 use super::instance::{failed, lost, watched};
@@ -18,7 +20,7 @@ use super::request::{self, Sent};
 use super::response::{self, Memory};
 use super::worker::{Lost, Process, Reader, Started};
 use super::{Made, wire};
-use crate::backend::ModelInstance;
+use crate::backend::{Leaving, ModelInstance};
 use crate::batch::NamedTensors;
 use crate::config::ModelConfig;
 use crate::error::Error;
@@ -61,6 +63,8 @@ struct Batch {
     message: Option<Vec<u8>>,
     /// Bytes of the message.
     len: usize,
+    /// Where its large inputs lie, and outputs that are views of them.
+    block: Option<Arc<SharedBlock>>,
     slots: Vec<Arc<Slot>>,
     /// From the sending on: the worker may begin at any time.
     held: Vec<Held>,
@@ -68,7 +72,8 @@ struct Batch {
 
 impl Batch {
     fn new(payload: Payload) -> Self {
-        Self { payload, first: 0, message: None, len: 0, slots: Vec::new(), held: Vec::new() }
+        let (slots, held) = (Vec::new(), Vec::new());
+        Self { payload, first: 0, message: None, len: 0, block: None, slots, held }
     }
 
     /// For another worker.
@@ -171,13 +176,13 @@ impl PlainInstance {
         let sent: Vec<Sent<'_>> = numbered
             .map(|((request, slot), number)| Sent { number, slot: slot.number, request })
             .collect();
-        let message = request::encode(&mut worker.given, first, &sent)?;
+        let encoded = request::encode(&mut worker.given, first, &sent)?;
         let held = requests.iter().zip(first..);
         batch.held = held
             .filter_map(|(request, number)| Held::new(&worker.process, number, request))
             .collect();
-        (batch.first, batch.len) = (first, message.len());
-        batch.message = Some(message);
+        (batch.first, batch.len) = (first, encoded.message.len());
+        (batch.message, batch.block) = (Some(encoded.message), encoded.block);
         Ok(())
     }
 
@@ -200,9 +205,12 @@ impl PlainInstance {
         };
         batch.payload.mark_model_done();
         match answers {
-            Ok(mut answers) => {
+            Ok(Done { mut answers, ends }) => {
                 if self.states {
                     keep_states(batch.payload.requests(), &mut answers);
+                }
+                if ends {
+                    self.give_up();
                 }
                 if let Some(worker) = self.worker.as_mut().filter(|_| last) {
                     worker.given.opened();
@@ -219,7 +227,7 @@ impl PlainInstance {
         }
     }
 
-    /// Ends a worker that is lost, and takes back what it has not begun with.
+    /// Ends a worker that is lost or done, and takes back what it has not begun with.
     fn give_up(&mut self) {
         if let Some(worker) = self.worker.take() {
             worker.process.kill();
@@ -248,6 +256,14 @@ fn keep_states(requests: &[ActiveRequest], answers: &mut [ModelAnswer]) {
     }
 }
 
+/// What has come of an execution.
+#[derive(Debug)]
+struct Done {
+    answers: Vec<ModelAnswer>,
+    /// The worker executes nothing more.
+    ends: bool,
+}
+
 impl PlainWorker {
     /// Reads until the execution is done.
     fn answers(
@@ -257,7 +273,7 @@ impl PlainWorker {
         first: u64,
         count: usize,
         deadline: Option<Instant>,
-    ) -> Result<Vec<ModelAnswer>, Lost> {
+    ) -> Result<Done, Lost> {
         let mut all: Vec<Option<ModelAnswer>> =
             std::iter::repeat_with(|| None).take(count).collect();
         loop {
@@ -269,8 +285,9 @@ impl PlainWorker {
             let found = wire::Answers::read(message)?;
             let updated = self.theirs.update(&found.closed, &found.opened);
             updated.map_err(|error| Lost::Ended(error.to_string()))?;
+            found.blocks().for_each(|number| self.theirs.note(number));
             let small = found.small;
-            let mut memory = Memory { small, given: &self.given, theirs: &mut self.theirs };
+            let mut memory = Memory { small, given: &self.given, theirs: &self.theirs };
             for answer in found.answers {
                 let at = answer.request.checked_sub(first).and_then(|at| usize::try_from(at).ok());
                 let slot = at.and_then(|at| all.get_mut(at));
@@ -279,6 +296,8 @@ impl PlainWorker {
                 })?;
                 *slot = Some(match answer.response {
                     Some(response) => response::decode(config, response, &mut memory),
+                    // The word that nothing more comes, behind a response that did not say so.
+                    None if slot.is_some() => continue,
                     None if answer.once_more => ModelAnswer::from(Err(not_again(&config.name))),
                     None => ModelAnswer::from(Err(failed(instance, "it has no response"))),
                 });
@@ -290,7 +309,8 @@ impl PlainWorker {
                 }
                 let why = found.failure.unwrap_or_else(|| "it has no response".to_owned());
                 let missing = || ModelAnswer::from(Err(failed(instance, &why)));
-                return Ok(all.into_iter().map(|one| one.unwrap_or_else(missing)).collect());
+                let answers = all.into_iter().map(|one| one.unwrap_or_else(missing)).collect();
+                return Ok(Done { answers, ends: found.ends });
             }
         }
     }
@@ -303,6 +323,10 @@ impl ModelInstance for PlainInstance {
 
     fn takes_ahead(&self) -> bool {
         true
+    }
+
+    fn leaving(&self) -> Option<Arc<dyn Leaving>> {
+        Some(self.keeper.leaving())
     }
 
     fn execute_in_turn(&mut self, first: Payload, next: &mut dyn FnMut() -> Option<Payload>) {

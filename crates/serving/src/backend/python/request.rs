@@ -1,8 +1,9 @@
 //! From a batch of requests to the message and the shared memory that a worker reads.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use galatea_tensor::{DataType, Tensor, encode_byte_strings};
+use galatea_tensor::{DataType, SharedBlock, Tensor, encode_byte_strings};
 
 use super::blocks::{Given, Lease};
 use super::wire::{self, Writer};
@@ -63,7 +64,16 @@ impl Elements<'_> {
     }
 }
 
-/// The message that has these requests executed, whose large inputs are in a block from then on.
+/// The message that has these requests executed.
+#[derive(Debug)]
+pub(super) struct Encoded {
+    pub(super) message: Vec<u8>,
+    /// The block of the large inputs, in which outputs may lie as well: nobody may write to it before these are read,
+    /// even if the worker has given it back.
+    pub(super) block: Option<Arc<SharedBlock>>,
+}
+
+/// Writes the message that has these requests executed, and their large inputs into a block.
 ///
 /// # Errors
 /// When there is no shared memory, or a tensor has too many dimensions.
@@ -71,7 +81,7 @@ pub(super) fn encode(
     given: &mut Given,
     execution: u64,
     requests: &[Sent<'_>],
-) -> Result<Vec<u8>, Error> {
+) -> Result<Encoded, Error> {
     let mut all = Vec::with_capacity(requests.len());
     for sent in requests {
         all.push(inputs(sent.request)?);
@@ -85,7 +95,7 @@ pub(super) fn encode(
     if let (Err(_), Some(lease)) = (&message, &lease) {
         given.withdraw(lease);
     }
-    message
+    message.map(|message| Encoded { message, block: lease.map(|lease| lease.block) })
 }
 
 fn message(

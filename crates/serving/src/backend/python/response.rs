@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use galatea_tensor::{Allocation, DataType, SharedBlock, Tensor, decode_byte_strings};
+use serde_json::{Map, Value};
 
 use super::blocks::{Given, Theirs};
 use super::pytorch::PYTORCH;
@@ -19,7 +20,7 @@ pub(super) struct Memory<'a> {
     /// The small ones.
     pub(super) small: &'a [u8],
     pub(super) given: &'a Given,
-    pub(super) theirs: &'a mut Theirs,
+    pub(super) theirs: &'a Theirs,
 }
 
 /// What a response says. Large outputs stay in shared memory, which goes back when nobody reads them any more.
@@ -40,7 +41,10 @@ pub(super) fn decode(
             Err(error) => return ModelAnswer::from(Err(error)),
         }
     }
-    let parameters = parameters(&response.parameters);
+    let parameters = match response.parameters.as_str() {
+        "" => Vec::new(),
+        text => parameters(serde_json::from_str(text).ok().as_ref()),
+    };
     ModelAnswer { result: Ok(outputs), parameters, deliberate: false }
 }
 
@@ -99,23 +103,19 @@ fn from_bytes(datatype: DataType, shape: &[usize], bytes: &[u8]) -> Result<Tenso
     }
 }
 
-/// Parameters of a response, as far as they have a form on the wire.
-fn parameters(text: &str) -> Vec<(String, ParameterValue)> {
-    if text.is_empty() {
-        return Vec::new();
-    }
-    let members: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_str(text).unwrap_or_default();
-    let value = |value: serde_json::Value| {
+/// Parameters, as far as they have a form on the wire.
+pub(super) fn parameters(members: Option<&Map<String, Value>>) -> Vec<(String, ParameterValue)> {
+    let value = |value: &Value| {
         Some(match value {
-            serde_json::Value::Bool(value) => ParameterValue::Bool(value),
-            serde_json::Value::String(value) => ParameterValue::String(value),
-            serde_json::Value::Number(number) => match number.as_i64() {
+            Value::Bool(value) => ParameterValue::Bool(*value),
+            Value::String(value) => ParameterValue::String(value.clone()),
+            Value::Number(number) => match number.as_i64() {
                 Some(number) => ParameterValue::Int(number),
                 None => ParameterValue::Double(number.as_f64()?),
             },
             _ => return None,
         })
     };
-    members.into_iter().filter_map(|(name, given)| Some((name, value(given)?))).collect()
+    let members = members.into_iter().flatten();
+    members.filter_map(|(name, given)| Some((name.clone(), value(given)?))).collect()
 }

@@ -17,7 +17,7 @@
 //! rank (1, with 0x80 in the block), place from the message's or the block's start (8), bytes (8), dimensions (8 each),
 //! name.
 //!
-//! `DONE`: execution (8), status (1: 1 for a failure with a text), blocks that are new (2) and that go (2), place of
+//! `DONE`: execution (8), status (1: 1 for a failure with a text, 2 where the process ends behind it), blocks that are new (2) and that go (2), place of
 //! the small outputs (4), length of the text (4), answers (4), then the text or the blocks as above and the answers:
 //! number (8), flags (1: 1 final, 2 with a response, 4 once more), code of an error + 1 (1, 0 for none), lengths of its
 //! text and of parameters (4 each), outputs (2). An output: length of its name (2), data type (1), rank (1), where it
@@ -236,6 +236,8 @@ pub(super) struct Answers<'a> {
     pub(super) execution: u64,
     /// The text of a failure that all requests of the execution have.
     pub(super) failure: Option<String>,
+    /// The process executes nothing more.
+    pub(super) ends: bool,
     pub(super) closed: Vec<u32>,
     pub(super) opened: Vec<Opened>,
     pub(super) answers: Vec<Answer>,
@@ -254,7 +256,8 @@ impl<'a> Answers<'a> {
         let small = fields.len()?;
         let text = fields.len()?;
         let count = fields.u32()?;
-        let failure = (status != 0).then(|| fields.text(text)).transpose()?;
+        let failure = (status & 1 != 0).then(|| fields.text(text)).transpose()?;
+        let ends = status & 2 != 0;
         let closed = (0..closed).map(|_| fields.u32()).collect::<Result<_, _>>()?;
         let opened = (0..opened).map(|_| Opened::read(&mut fields)).collect::<Result<_, _>>()?;
         // So many bytes at least has each; whoever says more is not believed.
@@ -263,7 +266,18 @@ impl<'a> Answers<'a> {
             answers.push(Answer::read(&mut fields)?);
         }
         let small = if failure.is_some() { &[] } else { message.get(small..).unwrap_or_default() };
-        Ok(Self { execution, failure, closed, opened, answers, small })
+        Ok(Self { execution, failure, ends, closed, opened, answers, small })
+    }
+}
+
+impl Answers<'_> {
+    /// The worker's blocks in which outputs lie.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = u32> {
+        let responses = self.answers.iter().filter_map(|answer| answer.response.as_ref());
+        responses.flat_map(|response| &response.outputs).filter_map(|output| match output.place {
+            Place::Workers(number) => Some(number),
+            Place::Message | Place::Servers(_) => None,
+        })
     }
 }
 

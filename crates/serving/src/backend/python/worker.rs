@@ -1,24 +1,28 @@
 //! A worker's process: its start, its messages, its output and its end.
 
 use std::fmt::Display;
-use std::io::{self, BufRead, BufReader, PipeReader, Read, Write};
+use std::io::{self, BufRead, BufReader, IoSlice, PipeReader, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use galatea_tensor::SharedBlock;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use socket2::SockRef;
 
 use super::blocks::{Flags, Given, Theirs};
 use super::calls::{self, Callee, Calls};
+use super::folder;
 use super::group::Group;
 use super::leftovers::Home;
+use super::locked;
 use super::settings::Settings;
 use super::wire;
 use crate::error::Error;
@@ -57,16 +61,16 @@ impl From<wire::Malformed> for Lost {
 #[derive(Debug)]
 pub(super) struct Process {
     group: Group,
+    /// What goes to it.
     socket: UnixStream,
+    /// What comes from it, on a socket of its own: on Linux whoever waits for a message on a socket also wakes up each
+    /// time that the other end has read one.
+    answers: UnixStream,
     calls: Calls,
     /// The last line that it wrote.
     last: Arc<Mutex<String>>,
     /// How long its end may take.
     timeout: Duration,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Process {
@@ -105,6 +109,7 @@ impl Process {
     /// Ends the process and those that it has started, without asking them.
     pub(super) fn kill(&self) {
         let _ = self.socket.shutdown(Shutdown::Both);
+        let _ = self.answers.shutdown(Shutdown::Both);
         self.calls.close();
         self.group.kill();
     }
@@ -238,11 +243,15 @@ pub(super) struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Starts a worker for an instance and lets it initialise its model.
+    /// Starts a worker for an instance and lets it initialise its model, for which `begun` is told of the process.
     ///
     /// # Errors
     /// INTERNAL with what the model raised, or why there is no process.
-    pub(super) fn instance(&self, args: &serde_json::Value) -> Result<Started, Error> {
+    pub(super) fn instance(
+        &self,
+        args: &serde_json::Value,
+        begun: &dyn Fn(&Arc<Process>),
+    ) -> Result<Started, Error> {
         let failed = |error: &dyn Display| self.failed(error);
         let prefix = self.prefix();
         let page = format!("{prefix}f");
@@ -258,8 +267,9 @@ impl Start<'_> {
             "path": self.path, "complete": false, "args": args, "flags": page, "prefix": prefix,
             "least": self.settings.least, "calls": { "flags": called_page, "prefix": called },
         });
-        let begun = self.begin(&start, Some((given, theirs)));
-        let ready = begun.and_then(|(process, mut reader)| {
+        let running = self.begin(&start, Some((given, theirs)));
+        let ready = running.and_then(|(process, mut reader)| {
+            begun(&process);
             let kind = match reader.next(None) {
                 Ok([wire::READY, ..]) => Ok(()),
                 Ok([wire::FAILED, text @ ..]) => Err(Error::internal(lossy(text))),
@@ -325,20 +335,22 @@ impl Start<'_> {
     ) -> Result<(Arc<Process>, Reader), Error> {
         let (given, inputs) = memory.unzip();
         let failed = |error: &dyn Display| self.failed(error);
+        folder::restore(self.home).map_err(|error| failed(&error))?;
         let (ours, theirs) = UnixStream::pair().map_err(|error| failed(&error))?;
+        let (answers, answering) = UnixStream::pair().map_err(|error| failed(&error))?;
         let (called, calling) = UnixStream::pair().map_err(|error| failed(&error))?;
-        let calls =
-            Calls::new(called, self.settings.timeout, given).map_err(|error| failed(&error))?;
-        for socket in [&ours, &theirs] {
+        for socket in [&ours, &theirs, &answers, &answering, &called, &calling] {
             // As on Linux, where it is no less: some systems have room for a message or two only.
             let _ = SockRef::from(socket).set_send_buffer_size(SOCKET_BYTES);
             let _ = SockRef::from(socket).set_recv_buffer_size(SOCKET_BYTES);
         }
+        let calls =
+            Calls::new(called, self.settings.timeout, given).map_err(|error| failed(&error))?;
         let (output, input) = io::pipe().map_err(|error| failed(&error))?;
         let mut command = Command::new(&self.settings.interpreter);
         command
             .arg("-u")
-            .arg(self.home.path().join(super::folder::WORKER))
+            .arg(self.home.path().join(folder::WORKER))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             // Its socket for calls, in whose place the worker puts its errors' way at once.
             .stdout(Stdio::from(OwnedFd::from(calling)))
@@ -355,10 +367,12 @@ impl Start<'_> {
         drop(command);
         // Who is not read from has hung.
         let written = ours.set_write_timeout(Some(self.settings.timeout));
+        let written = written.and_then(|()| hand_over(&ours, &answering));
         let last = Arc::default();
         let process = Process {
             group: Group::of(child),
             socket: ours,
+            answers,
             calls,
             last: Arc::clone(&last),
             timeout: self.settings.timeout,
@@ -383,7 +397,7 @@ impl Start<'_> {
         let pump = std::thread::Builder::new().name("worker-output".to_owned()).spawn(pump);
         pump.map_err(|error| failed(&error))?;
         calls::start(self.callee, process, theirs).map_err(|error| failed(&error))?;
-        let socket = process.socket.try_clone().map_err(|error| failed(&error))?;
+        let socket = process.answers.try_clone().map_err(|error| failed(&error))?;
         socket.set_read_timeout(Some(LOOK)).map_err(|error| failed(&error))?;
         let mut reader = Reader::new(socket, process, 1 << 18);
         let deadline = Instant::now() + self.settings.timeout;
@@ -402,6 +416,16 @@ impl Start<'_> {
         sent.map_err(|unsent| failed(&unsent.error))?;
         Ok(reader)
     }
+}
+
+/// Gives whoever reads from a socket another one, with a byte that says nothing.
+fn hand_over(to: &UnixStream, socket: &UnixStream) -> io::Result<()> {
+    let sockets = [socket.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&sockets));
+    sendmsg(to, &[IoSlice::new(b"\n")], &mut control, SendFlags::empty())?;
+    Ok(())
 }
 
 fn lossy(text: &[u8]) -> String {

@@ -1,0 +1,199 @@
+//! Models in Python whose workers end and do not start again, or not where somebody has cleaned up.
+//!
+//! They need a Python with NumPy: that of `GALATEA_PYTHON`, of the environment of `cargo xtask python`, or `python3`.
+//! Where there is none, each says so and does nothing.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking and says what it leaves out"
+)]
+
+mod python;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use galatea_serving::backend::python::PythonBackend;
+use galatea_serving::core::Dependents;
+use galatea_serving::error::Code;
+use galatea_serving::request::{InputData, InputTensor};
+use galatea_serving::{Answer, ControlMode, Core, CoreOptions, InferenceRequest};
+use galatea_tensor::Tensor;
+use tempfile::TempDir;
+
+use self::python::python;
+
+/// Long enough for any machine; a test that reaches it has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a worker may take to start, in seconds.
+const START: &str = "6";
+
+/// Its worker ends when it is asked with a number below 0, with -2 after it has removed the backend's own files, and the
+/// next one hangs and leaves its number, once there is a file `hang` beside the model.
+const MODEL: &str = "import os, shutil, time
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def initialize(self, args):
+        folder = pb_utils.get_model_dir()
+        if os.path.exists(os.path.join(folder, 'hang')):
+            with open(os.path.join(folder, 'part'), 'w') as file:
+                file.write(str(os.getpid()))
+            os.rename(file.name, os.path.join(folder, 'hangs'))
+            while True:
+                time.sleep(1)
+
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            value = request.inputs()[0].as_numpy()[0]
+            if value == -2:
+                shutil.rmtree(os.path.dirname(pb_utils.__file__))
+            if value < 0:
+                os._exit(1)
+            answers.append(pb_utils.InferenceResponse([]))
+            sender = request.get_response_sender()
+            if DECOUPLED:
+                sender.send(answers[-1], pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        return None if DECOUPLED else answers
+";
+
+struct Served {
+    core: Arc<Core>,
+    folder: TempDir,
+}
+
+fn until<T>(what: &str, found: impl Fn() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{what} does not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+impl Served {
+    fn new(decoupled: bool) -> Option<Self> {
+        let python = python()?;
+        let folder = tempfile::tempdir().unwrap();
+        let version = folder.path().join("m/1");
+        fs::create_dir_all(&version).unwrap();
+        let config = format!(
+            "backend: \"python\" input {{ name: \"IN\" data_type: TYPE_INT32 dims: 1 }} \
+             output {{ name: \"OUT\" data_type: TYPE_INT32 dims: 1 }} \
+             model_transaction_policy {{ decoupled: {decoupled} }}"
+        );
+        fs::write(folder.path().join("m/config.pbtxt"), config).unwrap();
+        let word = if decoupled { "True" } else { "False" };
+        fs::write(version.join("model.py"), format!("{MODEL}\nDECOUPLED = {word}\n")).unwrap();
+        let settings = [("python-executable", python), ("stub-timeout-seconds", START)];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let options = CoreOptions {
+            repositories: vec![folder.path().to_owned()],
+            control_mode: ControlMode::Explicit { load: vec!["*".to_owned()] },
+            backend_config: BTreeMap::from([("python".to_owned(), BTreeMap::from(settings))]),
+            ..CoreOptions::default()
+        };
+        let core = Core::start(options, vec![Arc::new(PythonBackend::default())]).unwrap();
+        Some(Self { core, folder })
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join("m/1").join(name)
+    }
+
+    fn send(&self, value: i32) -> Receiver<Answer> {
+        let tensor = Tensor::from_slice(&[1], &[value]).unwrap();
+        let request = InferenceRequest {
+            model_name: "m".to_owned(),
+            inputs: vec![InputTensor {
+                name: "IN".to_owned(),
+                datatype: tensor.dtype(),
+                shape: vec![1],
+                data: InputData::Tensor(tensor),
+            }],
+            ..InferenceRequest::default()
+        };
+        let (to, from) = channel();
+        self.core.infer(request, Box::new(move |answer| drop(to.send(answer)))).unwrap();
+        from
+    }
+
+    /// The number of the worker that hangs, once it does.
+    fn hang(&self) -> String {
+        fs::write(self.file("hang"), "").unwrap();
+        let lost = self.send(-1).recv_timeout(PATIENCE).expect("an answer");
+        assert!(lost.result.unwrap_err().message.contains("is not healthy"));
+        until("the next worker", || fs::read_to_string(self.file("hangs")).ok())
+    }
+}
+
+/// Whether there is such a process.
+fn runs(process: &str) -> bool {
+    let mut kill = Command::new("kill");
+    kill.args(["-0", process]).stderr(Stdio::null());
+    kill.status().unwrap().success()
+}
+
+fn ends(process: &str) {
+    until("the end of the worker", || (!runs(process)).then_some(()));
+}
+
+#[test]
+fn a_worker_that_does_not_start_holds_up_no_unload() {
+    for decoupled in [false, true] {
+        let Some(served) = Served::new(decoupled) else { return };
+        let hangs = served.hang();
+        let waiting = [served.send(1), served.send(2)];
+        assert!(runs(&hangs));
+        served.core.unload_model("m", Dependents::Keep).unwrap();
+        for answer in waiting {
+            let error = answer.recv_timeout(PATIENCE).expect("an answer").result.unwrap_err();
+            assert_eq!(
+                (error.code, error.message.as_str()),
+                (Code::Unavailable, "'m_0' is being unloaded")
+            );
+        }
+        ends(&hangs);
+    }
+}
+
+#[test]
+fn a_worker_that_does_not_start_ends_with_an_idle_model_and_with_the_server() {
+    for unloads in [true, false] {
+        let Some(served) = Served::new(false) else { return };
+        let hangs = served.hang();
+        if unloads {
+            served.core.unload_model("m", Dependents::Keep).unwrap();
+            ends(&hangs);
+        } else {
+            let waiting = served.send(1);
+            let report = served.core.shutdown(Duration::from_millis(100));
+            assert!(!report.complete);
+            let error = waiting.recv_timeout(PATIENCE).expect("an answer").result.unwrap_err();
+            assert!(error.message.contains("is being unloaded"), "{error}");
+            ends(&hangs);
+        }
+    }
+}
+
+#[test]
+fn a_worker_starts_again_where_somebody_has_removed_the_backends_files() {
+    let Some(served) = Served::new(false) else { return };
+    for _ in 0..2 {
+        let lost = served.send(-2).recv_timeout(PATIENCE).expect("an answer");
+        assert!(lost.result.unwrap_err().message.contains("is not healthy"));
+        served.send(1).recv_timeout(PATIENCE).expect("an answer").result.unwrap();
+    }
+}
