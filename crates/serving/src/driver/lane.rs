@@ -20,10 +20,16 @@ use crate::goal::Admission;
 use crate::payload::{ActiveRequest, ExecutionContext, Payload};
 use crate::request::request_prefix;
 use crate::schedule::{
-    Batch, Decision, Expiry, Nanos, Refusal, Scheduler, SequenceStep, Ticket, stopping,
+    Batch, Decision, Early, Expiry, Nanos, Refusal, Scheduler, SequenceStep, Ticket, stopping,
 };
 use crate::sequence::{SequenceContext, SequencePlan, SequenceState, filler};
 use crate::statistics::FailureReason;
+
+/// The next batch comes before an execution has ended only where those take less: the pause between two of them is
+/// some 0.1 ms.
+const SHORT: Duration = Duration::from_micros(500);
+/// So many come one after another, then there is a pause.
+const MOST_EARLY: u32 = 64;
 
 /// How a lane ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +82,7 @@ pub(super) struct Lane {
     /// Whether executions may leave the instances' own threads.
     movable: bool,
     /// Whether the only instance is given batches before it has ended the last one.
-    early: bool,
+    early: Early,
     quickness: Quickness,
     admission: Admission,
     times: Times,
@@ -140,10 +146,11 @@ impl Lane {
         let Policy { scheduler, admission, ordered, sequences } = policy;
         let count = instances.len();
         let limited = !gates.is_empty();
-        let early = scheduler.decides_early()
-            && admission == Admission::All
-            && !limited
-            && matches!(instances.as_slice(), [instance] if instance.takes_ahead());
+        let takes = matches!(instances.as_slice(), [instance] if instance.takes_ahead());
+        let early = match takes && admission == Admission::All && !limited {
+            true => scheduler.early(),
+            false => Early::Never,
+        };
         Arc::new_cyclic(|this| Self {
             number,
             context: Arc::clone(context),
@@ -314,17 +321,17 @@ impl Lane {
         let (mut count, mut items) = (1, payload.items());
         let start = Instant::now();
         let mut next = || {
-            let next = self.take_early(instance)?;
+            let next = self.takes_early(start, count).then(|| self.take_early(instance))??;
             (count, items) = (count + 1, items + next.items());
             Some(next)
         };
         // The payload answers its requests while it unwinds; the instance goes on with the next one.
         let ended = catch_unwind(AssertUnwindSafe(|| match self.early {
-            true => executor.execute_in_turn(payload, &mut next),
-            false => {
+            Early::Never => {
                 payload.mark_started();
                 executor.execute(payload);
             }
+            Early::WhereShort | Early::Always => executor.execute_in_turn(payload, &mut next),
         }));
         if ended.is_err() {
             tracing::error!(model = %self.context.name, instance, "an execution panicked");
@@ -333,6 +340,21 @@ impl Lane {
         self.times.ran(items / u64::from(count), took / count, self.timer.now());
         if self.movable {
             self.quickness.ran(took, bytes);
+        }
+    }
+
+    /// Whether an instance that has been given so many batches since `start` may have the next one. What these take
+    /// counts too, and after some it pauses: how long executions last is known only then.
+    fn takes_early(&self, start: Instant, count: u32) -> bool {
+        match self.early {
+            Early::Never => false,
+            Early::Always => true,
+            Early::WhereShort => {
+                let most = u64::try_from(self.context.config.max_batch_size).unwrap_or(0);
+                let known = self.times.of(most).map(Duration::from_nanos);
+                let short = known.is_some_and(|known| known < SHORT);
+                short && count < MOST_EARLY && start.elapsed() < SHORT * count
+            }
         }
     }
 

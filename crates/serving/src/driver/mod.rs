@@ -243,5 +243,8 @@ fn run_instance(lane: &Lane, number: usize) {
 }
 
 #[cfg(test)]
+mod early_tests;
+
+#[cfg(test)]
 #[path = "driver_tests.rs"]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Ahead, Batch, Decision, Nanos, Refusal, Scheduler, Ticket};
+use super::{Ahead, Batch, Decision, Early, Nanos, Refusal, Scheduler, Ticket};
 
 /// First come, first served, one at a time. Priorities and timeouts have no effect.
 #[derive(Debug, Default)]
@@ -23,8 +23,8 @@ impl Scheduler for DefaultScheduler {
         self.waiting.pop_front().map_or(Decision::Idle, |id| Decision::Dispatch(Batch::of([id])))
     }
 
-    fn decides_early(&self) -> bool {
-        true
+    fn early(&self) -> Early {
+        Early::Always
     }
 
     fn cancel(&mut self, id: u64, _now: Nanos) -> Vec<u64> {

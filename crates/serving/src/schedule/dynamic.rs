@@ -1,7 +1,7 @@
 //! The dynamic batcher: requests that wait together run together.
 
 use super::queue::{PriorityQueue, Queued};
-use super::{Ahead, Batch, Decision, Expiry, Nanos, Refusal, Scheduler, Ticket, earlier};
+use super::{Ahead, Batch, Decision, Early, Expiry, Nanos, Refusal, Scheduler, Ticket, earlier};
 use crate::config::inference::ModelDynamicBatching;
 
 /// Settings of the dynamic batcher.
@@ -147,6 +147,10 @@ impl Scheduler for DynamicScheduler {
             return Decision::Dispatch(Batch::of(self.queue.take(head.count)));
         }
         Decision::WaitUntil(head.next_deadline.map_or(due, |deadline| due.min(deadline)))
+    }
+
+    fn early(&self) -> Early {
+        if self.queue.is_plain() { Early::WhereShort } else { Early::Never }
     }
 
     fn cancel(&mut self, id: u64, _now: Nanos) -> Vec<u64> {

@@ -136,6 +136,18 @@ pub enum Decision {
     Idle,
 }
 
+/// Whether an instance may have its next batch while it executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Early {
+    /// No: what happens until then may change the batch.
+    Never,
+    /// Where executions are so short that the pause between two counts for more than the requests that might still join
+    /// the batch. Nothing else can change it.
+    WhereShort,
+    /// Yes: nothing changes the batch any more.
+    Always,
+}
+
 /// A scheduling policy of one model version.
 pub trait Scheduler: Send + Debug {
     /// Takes a request.
@@ -162,10 +174,9 @@ pub trait Scheduler: Send + Debug {
         false
     }
 
-    /// Whether nothing that happens later changes what the only instance executes next, so that it may be given its next
-    /// batch before it has ended the last one.
-    fn decides_early(&self) -> bool {
-        false
+    /// Whether the only instance may be given its next batch before it has ended the last one.
+    fn early(&self) -> Early {
+        Early::Never
     }
 
     /// Removes a waiting request and all that cannot run without it; gives what was removed.

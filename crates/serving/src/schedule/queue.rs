@@ -32,6 +32,11 @@ impl QueuePolicy {
         }
     }
 
+    /// Whether requests stay until their turn comes, however many wait.
+    fn is_plain(self) -> bool {
+        self.timeout.is_none() && self.max_size.is_none()
+    }
+
     /// When a request that comes `now` is over. A request can only shorten the policy's own limit, so that without
     /// such a limit its wish has no effect (as Triton does it).
     fn deadline(&self, ticket: &Ticket, now: Nanos) -> Option<Nanos> {
@@ -97,6 +102,11 @@ impl PriorityQueue {
                 .collect(),
             ..Self::default()
         }
+    }
+
+    /// Whether all requests wait in one line, as long as it takes and however many they are.
+    pub(super) fn is_plain(&self) -> bool {
+        self.last_level == 0 && self.policy(0).is_plain()
     }
 
     fn level_of(&self, ticket: &Ticket) -> u64 {
