@@ -52,9 +52,9 @@ def infer_http(elements):
     return text + raw, {"Inference-Header-Content-Length": str(len(text)), "Content-Type": "application/octet-stream"}
 
 
-def infer_grpc(elements):
+def infer_grpc(elements, model="identity_fp32"):
     from tritonclient.grpc import service_pb2
-    message = service_pb2.ModelInferRequest(model_name="identity_fp32")
+    message = service_pb2.ModelInferRequest(model_name=model)
     tensor = message.inputs.add()
     tensor.name, tensor.datatype = "INPUT0", "FP32"
     tensor.shape.extend([1, elements])
