@@ -13,103 +13,42 @@
 
 mod python;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::sync::mpsc::Receiver;
 
 use galatea_serving::backend::python::PythonBackend;
 use galatea_serving::core::Dependents;
-use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{
-    Answer, Code, ControlMode, Core, CoreOptions, CorrelationId, Error, InferenceRequest,
-    InferenceResponse,
+    Answer, Code, Core, CorrelationId, Error, InferenceRequest, InferenceResponse,
 };
-use galatea_tensor::{ByteString, DataType, Tensor, encode_byte_strings};
-use tempfile::TempDir;
+use galatea_tensor::{ByteString, DataType, Tensor};
 
-use self::python::python;
-
-/// Long enough for any machine; a test that reaches it has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-struct Served {
-    core: Arc<Core>,
-    folder: TempDir,
-}
+use self::python::{ONE_IN_ONE_OUT, PATIENCE, Served, answer, ints, python, send, write_model};
 
 const HEAD: &str =
     "import os\nimport numpy as np\nimport triton_python_backend_utils as pb_utils\n\n";
-const ONE_IN_ONE_OUT: &str = "max_batch_size: 0 input { name: \"IN\" data_type: TYPE_INT32 dims: -1 } \
-    output { name: \"OUT\" data_type: TYPE_INT32 dims: -1 }";
-
 /// A core with the models `(name, configuration, class)`; `None` without a Python.
 fn serve(models: &[(&str, &str, &str)]) -> Option<Served> {
     let python = python()?;
     let folder = tempfile::tempdir().unwrap();
     for (name, config, class) in models {
-        let version = folder.path().join(name).join("1");
-        fs::create_dir_all(&version).unwrap();
-        let config = format!("backend: \"python\" {config}");
-        fs::write(folder.path().join(name).join("config.pbtxt"), config).unwrap();
-        fs::write(version.join("model.py"), format!("{HEAD}{class}")).unwrap();
+        let (config, text) = (format!("backend: \"python\" {config}"), format!("{HEAD}{class}"));
+        write_model(folder.path(), name, &config, &text);
     }
     let settings = [("python-executable", python), ("shm-default-byte-size", "65536")];
-    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let options = CoreOptions {
-        repositories: vec![folder.path().to_owned()],
-        control_mode: ControlMode::Explicit { load: vec!["*".to_owned()] },
-        exit_on_error: false,
-        backend_config: BTreeMap::from([("python".to_owned(), BTreeMap::from(settings))]),
-        ..CoreOptions::default()
-    };
-    let core = Core::start(options, vec![Arc::new(PythonBackend::default())]).unwrap();
-    Some(Served { core, folder })
-}
-
-fn input(name: &str, tensor: &Tensor) -> InputTensor {
-    let raw = match tensor.dtype() {
-        DataType::Bytes => encode_byte_strings(&tensor.to_vec().unwrap()).unwrap(),
-        _ => tensor.as_bytes().unwrap().to_vec(),
-    };
-    InputTensor {
-        name: name.to_owned(),
-        datatype: tensor.dtype(),
-        shape: tensor.shape().iter().map(|&dim| i64::try_from(dim).unwrap()).collect(),
-        data: InputData::Raw(raw.into()),
-    }
+    Some(Served::start(folder, vec![Arc::new(PythonBackend::default())], &settings))
 }
 
 fn request(model: &str, tensor: &Tensor) -> InferenceRequest {
-    InferenceRequest {
-        model_name: model.to_owned(),
-        id: "r".to_owned(),
-        inputs: vec![input("IN", tensor)],
-        ..InferenceRequest::default()
-    }
-}
-
-fn send(core: &Core, request: InferenceRequest) -> Receiver<Answer> {
-    let (to, from) = channel();
-    // A test that has failed does not listen any more.
-    core.infer(request, Box::new(move |answer| drop(to.send(answer)))).unwrap();
-    from
-}
-
-fn answer(from: &Receiver<Answer>) -> Answer {
-    from.recv_timeout(PATIENCE).expect("an answer")
+    InferenceRequest { id: "r".to_owned(), ..python::request(model, &[("IN", tensor)]) }
 }
 
 fn infer(core: &Core, request: InferenceRequest) -> Result<InferenceResponse, Error> {
     let answer = answer(&send(core, request));
     assert!(answer.is_final);
     answer.result.map(|response| response.expect("a response"))
-}
-
-fn ints(values: &[i32]) -> Tensor {
-    Tensor::from_slice(&[values.len()], values).unwrap()
 }
 
 fn output(response: &InferenceResponse) -> Vec<i32> {

@@ -13,91 +13,39 @@
 
 mod python;
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use galatea_serving::backend::python::PythonBackend;
 use galatea_serving::backend::{Backend, builtin};
 use galatea_serving::core::Dependents;
-use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::trace::{Entry, Event, Trace, TraceLevel, TraceSink};
-use galatea_serving::{
-    Answer, ControlMode, Core, CoreOptions, Error, InferenceRequest, InferenceResponse,
-};
-use galatea_tensor::Tensor;
-use tempfile::TempDir;
+use galatea_serving::{Core, Error, InferenceRequest};
 
-use self::python::python;
-
-/// Long enough for any machine; a test that reaches it has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-struct Served {
-    core: Arc<Core>,
-    folder: TempDir,
-}
+use self::python::{ONE_IN_ONE_OUT, PATIENCE, Served, ints, python, response, send, write_model};
 
 const HEAD: &str = "import os\nimport threading\nimport numpy as np\nimport galatea_calls\n\
     import triton_python_backend_utils as pb_utils\n\n";
-const ONE_IN_ONE_OUT: &str = "max_batch_size: 0 input { name: \"IN\" data_type: TYPE_INT32 dims: -1 } \
-    output { name: \"OUT\" data_type: TYPE_INT32 dims: -1 }";
-
 /// A core with the models `(name, configuration, class)`; `None` without a Python.
 fn serve(models: &[(&str, &str, &str)]) -> Option<Served> {
     let python = python()?;
     let folder = tempfile::tempdir().unwrap();
     for (name, config, class) in models {
-        let version = folder.path().join(name).join("1");
-        fs::create_dir_all(&version).unwrap();
         let backend = if class.is_empty() { "" } else { "backend: \"python\" " };
-        let config = format!("{backend}{config}");
-        fs::write(folder.path().join(name).join("config.pbtxt"), config).unwrap();
-        fs::write(version.join("model.py"), format!("{HEAD}{class}")).unwrap();
+        write_model(folder.path(), name, &format!("{backend}{config}"), &format!("{HEAD}{class}"));
     }
-    let settings = [("python-executable".to_owned(), python.to_owned())];
-    let options = CoreOptions {
-        repositories: vec![folder.path().to_owned()],
-        control_mode: ControlMode::Explicit { load: vec!["*".to_owned()] },
-        backend_config: BTreeMap::from([("python".to_owned(), BTreeMap::from(settings))]),
-        ..CoreOptions::default()
-    };
-    let python: Arc<dyn Backend> = Arc::new(PythonBackend::default());
-    let backends = std::iter::once(python).chain(builtin::all()).collect();
-    let core = Core::start(options, backends).unwrap();
-    Some(Served { core, folder })
+    let python_backend: Arc<dyn Backend> = Arc::new(PythonBackend::default());
+    let backends = std::iter::once(python_backend).chain(builtin::all()).collect();
+    Some(Served::start(folder, backends, &[("python-executable", python)]))
 }
 
 fn request(model: &str, values: &[i32]) -> InferenceRequest {
-    let tensor = Tensor::from_slice(&[values.len()], values).unwrap();
-    InferenceRequest {
-        model_name: model.to_owned(),
-        inputs: vec![InputTensor {
-            name: "IN".to_owned(),
-            datatype: tensor.dtype(),
-            shape: vec![i64::try_from(values.len()).unwrap()],
-            data: InputData::Tensor(tensor),
-        }],
-        ..InferenceRequest::default()
-    }
-}
-
-fn send(core: &Core, request: InferenceRequest) -> Receiver<Answer> {
-    let (to, from) = channel();
-    // A test that has failed does not listen any more.
-    core.infer(request, Box::new(move |answer| drop(to.send(answer)))).unwrap();
-    from
-}
-
-fn answered(from: &Receiver<Answer>) -> Result<InferenceResponse, Error> {
-    let answer = from.recv_timeout(PATIENCE).expect("an answer");
-    answer.result.map(|response| response.expect("a response"))
+    python::request(model, &[("IN", &ints(values))])
 }
 
 fn infer(core: &Core, model: &str, values: &[i32]) -> Result<Vec<i32>, Error> {
-    let response = answered(&send(core, request(model, values)))?;
+    let response = response(&send(core, request(model, values)))?;
     Ok(response.outputs[0].tensor.to_vec().unwrap())
 }
 
@@ -392,7 +340,7 @@ fn models_that_call_each_other_end_with_many_clients() {
         .map(|model| send(&served.core, request(model, &[3])))
         .collect();
     for from in asked {
-        let response = answered(&from).unwrap();
+        let response = response(&from).unwrap();
         assert_eq!(response.outputs[0].tensor.to_vec::<i32>().unwrap(), [3]);
     }
     let error = infer(&served.core, "a", &[1000]).unwrap_err().message;
@@ -469,7 +417,7 @@ fn a_call_is_part_of_the_trace_that_it_is_given() {
     let trace = Trace::new(TraceLevel { timestamps: true, tensors: false }, kept.clone());
     let own = trace.id();
     let traced = InferenceRequest { trace: Some(trace), ..request("m", &[0]) };
-    answered(&send(&served.core, traced)).unwrap();
+    response(&send(&served.core, traced)).unwrap();
     let deadline = Instant::now() + PATIENCE;
     while kept.0.lock().unwrap().is_empty() {
         assert!(Instant::now() < deadline, "the trace does not end");

@@ -18,22 +18,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use galatea_serving::backend::python::PythonBackend;
 use galatea_serving::core::LoadOverrides;
-use galatea_serving::request::{InputData, InputTensor};
-use galatea_serving::{ControlMode, Core, CoreOptions, InferenceRequest};
-use galatea_tensor::{ByteString, Tensor};
+use galatea_tensor::ByteString;
 use tempfile::TempDir;
 
-use self::python::python;
-
-/// Long enough for any machine; a test that reaches it has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+use self::python::{PATIENCE, Served, ints, python, request, response, send, write_model};
 
 fn printed(python: &Path, code: &str) -> String {
     let output = Command::new(python).args(["-c", code]).output().unwrap();
@@ -113,55 +107,27 @@ class TritonPythonModel:
         return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.array(found, dtype=object))]) for _ in requests]
 ";
 
-struct Served {
-    core: Arc<Core>,
-    folder: TempDir,
-}
-
 /// A core with models of these names that all name one environment.
 fn serve(models: &[&str], environment: &Path) -> Served {
     let folder = tempfile::tempdir().unwrap();
+    let config = format!(
+        "backend: \"python\" input {{ name: \"IN\" data_type: TYPE_INT32 dims: 1 }} \
+         output {{ name: \"OUT\" data_type: TYPE_STRING dims: -1 }} \
+         instance_group {{ kind: KIND_CPU count: 2 }} \
+         parameters {{ key: \"EXECUTION_ENV_PATH\" value {{ string_value: \"{}\" }} }}",
+        environment.display()
+    );
     for name in models {
-        let version = folder.path().join(name).join("1");
-        fs::create_dir_all(&version).unwrap();
-        let config = format!(
-            "backend: \"python\" input {{ name: \"IN\" data_type: TYPE_INT32 dims: 1 }} \
-             output {{ name: \"OUT\" data_type: TYPE_STRING dims: -1 }} \
-             instance_group {{ kind: KIND_CPU count: 2 }} \
-             parameters {{ key: \"EXECUTION_ENV_PATH\" value {{ string_value: \"{}\" }} }}",
-            environment.display()
-        );
-        fs::write(folder.path().join(name).join("config.pbtxt"), config).unwrap();
-        fs::write(version.join("model.py"), CLASS).unwrap();
+        write_model(folder.path(), name, &config, CLASS);
     }
-    let options = CoreOptions {
-        repositories: vec![folder.path().to_owned()],
-        control_mode: ControlMode::Explicit { load: vec!["*".to_owned()] },
-        exit_on_error: false,
-        ..CoreOptions::default()
-    };
-    let core = Core::start(options, vec![Arc::new(PythonBackend::default())]).unwrap();
-    Served { core, folder }
+    Served::start(folder, vec![Arc::new(PythonBackend::default())], &[])
 }
 
 impl Served {
     /// What the model finds: greeting, folder, tool, and variables.
     fn found(&self, model: &str) -> [String; 7] {
-        let tensor = Tensor::from_slice(&[1], &[0]).unwrap();
-        let request = InferenceRequest {
-            model_name: model.to_owned(),
-            inputs: vec![InputTensor {
-                name: "IN".to_owned(),
-                datatype: tensor.dtype(),
-                shape: vec![1],
-                data: InputData::Tensor(tensor),
-            }],
-            ..InferenceRequest::default()
-        };
-        let (to, from) = channel();
-        self.core.infer(request, Box::new(move |answer| drop(to.send(answer)))).unwrap();
-        let answer = from.recv_timeout(PATIENCE).expect("an answer");
-        let response = answer.result.unwrap().expect("a response");
+        let from = send(&self.core, request(model, &[("IN", &ints(&[0]))]));
+        let response = response(&from).unwrap();
         let found: Vec<ByteString> = response.outputs[0].tensor.to_vec().unwrap();
         let found = found.iter().map(|text| String::from_utf8(text.as_bytes().to_vec()).unwrap());
         found.collect::<Vec<_>>().try_into().unwrap()

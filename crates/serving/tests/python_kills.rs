@@ -15,24 +15,20 @@
 
 mod python;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use galatea_serving::Core;
+use galatea_serving::backend::Backend;
 use galatea_serving::backend::python::PythonBackend;
 use galatea_serving::core::Dependents;
-use galatea_serving::request::{InputData, InputTensor};
-use galatea_serving::{ControlMode, Core, CoreOptions, InferenceRequest};
-use galatea_tensor::DataType;
 
-use self::python::python;
+use self::python::{PATIENCE, answer, ints, options, python, request, send, write_model};
 
-/// Long enough for any machine; a test that reaches it has failed.
-const PATIENCE: Duration = Duration::from_secs(120);
 const CLIENTS: u64 = 6;
 const INSTANCES: usize = 2;
 
@@ -68,17 +64,6 @@ fn config(more: &str) -> String {
     )
 }
 
-fn request(value: i32, len: usize) -> InferenceRequest {
-    let raw: Vec<u8> = std::iter::repeat_n(value.to_le_bytes(), len).flatten().collect();
-    let input = InputTensor {
-        name: "IN".to_owned(),
-        datatype: DataType::Int32,
-        shape: vec![i64::try_from(len).unwrap()],
-        data: InputData::Raw(raw.into()),
-    };
-    InferenceRequest { model_name: "m".to_owned(), inputs: vec![input], ..Default::default() }
-}
-
 #[derive(Debug, Default)]
 struct Counts {
     asked: AtomicU64,
@@ -97,10 +82,9 @@ fn ask(core: &Core, counts: &Counts, client: u64) {
         number += CLIENTS;
         let (value, len) =
             (i32::try_from(number).unwrap(), if number.is_multiple_of(2) { 3 } else { 9000 });
-        let (to, from) = channel();
         counts.asked.fetch_add(1, Ordering::Relaxed);
-        core.infer(request(value, len), Box::new(move |answer| drop(to.send(answer)))).unwrap();
-        let answer = from.recv_timeout(PATIENCE).expect("every request is answered");
+        let from = send(core, request("m", &[("IN", &ints(&vec![value; len]))]));
+        let answer = answer(&from);
         assert!(answer.is_final);
         match answer.result {
             Ok(response) => {
@@ -169,29 +153,20 @@ fn held() -> (usize, usize, usize, usize) {
 
 fn run(python: &str, more: &str, kills: usize) {
     let folder = tempfile::tempdir().unwrap();
-    let version = folder.path().join("m/1");
-    fs::create_dir_all(&version).unwrap();
-    fs::write(folder.path().join("m/config.pbtxt"), config(more)).unwrap();
-    fs::write(version.join("model.py"), MODEL).unwrap();
+    write_model(folder.path(), "m", &config(more), MODEL);
     // Marks the workers and their children.
     let marked = folder.path().join("python");
     let script = format!("#!/bin/sh\nGALATEA_MARK={} exec {python} \"$@\"\n", std::process::id());
     fs::write(&marked, script).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(&marked, mode).unwrap();
-    let settings = [
-        ("python-executable", marked.to_str().unwrap().to_owned()),
-        ("shm-region-prefix-name", names()),
-    ];
-    let settings = settings.map(|(name, value)| (name.to_owned(), value));
-    let options = CoreOptions {
-        repositories: vec![folder.path().to_owned()],
-        control_mode: ControlMode::Explicit { load: vec!["*".to_owned()] },
-        backend_config: BTreeMap::from([("python".to_owned(), BTreeMap::from(settings))]),
-        ..CoreOptions::default()
-    };
+    let names = names();
+    let settings =
+        [("python-executable", marked.to_str().unwrap()), ("shm-region-prefix-name", &names)];
+    let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(PythonBackend::default())];
+    let options = options(folder.path(), &backends, &settings);
     let before = held();
-    let core = Core::start(options, vec![Arc::new(PythonBackend::default())]).unwrap();
+    let core = Core::start(options, backends).unwrap();
     let counts = Counts::default();
     let began = Instant::now();
     let killed = std::thread::scope(|scope| {

@@ -13,74 +13,36 @@
 
 mod python;
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use galatea_serving::backend::python::PythonBackend;
 use galatea_serving::core::Dependents;
 use galatea_serving::custom_metrics::{FamilySnapshot, Labels, MetricKind, MetricValue};
-use galatea_serving::request::{InputData, InputTensor};
-use galatea_serving::{Answer, ControlMode, Core, CoreOptions, Error, InferenceRequest};
-use galatea_tensor::Tensor;
-use tempfile::TempDir;
+use galatea_serving::{Core, Error};
 
-use self::python::python;
-
-/// Long enough for any machine; a test that reaches it has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-struct Served {
-    core: Arc<Core>,
-    _folder: TempDir,
-}
+use self::python::{
+    ONE_IN_ONE_OUT, PATIENCE, Served, answer, ints, python, request, send, write_model,
+};
 
 const HEAD: &str = "import os\nimport numpy as np\nimport triton_python_backend_utils as pb_utils\n\n\
     def answers(requests):\n    \
         return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.array([1], np.int32))]) for r in requests]\n\n";
-const CONFIG: &str = "backend: \"python\" max_batch_size: 0 input { name: \"IN\" data_type: TYPE_INT32 dims: -1 } \
-    output { name: \"OUT\" data_type: TYPE_INT32 dims: -1 }";
-
 /// A core with the models `(name, class)`; `None` without a Python.
 fn serve(models: &[(&str, &str)]) -> Option<Served> {
     let python = python()?;
     let folder = tempfile::tempdir().unwrap();
+    let config = format!("backend: \"python\" {ONE_IN_ONE_OUT}");
     for (name, class) in models {
-        let version = folder.path().join(name).join("1");
-        fs::create_dir_all(&version).unwrap();
-        fs::write(folder.path().join(name).join("config.pbtxt"), CONFIG).unwrap();
-        fs::write(version.join("model.py"), format!("{HEAD}{class}")).unwrap();
+        write_model(folder.path(), name, &config, &format!("{HEAD}{class}"));
     }
-    let settings = [("python-executable".to_owned(), python.to_owned())];
-    let options = CoreOptions {
-        repositories: vec![folder.path().to_owned()],
-        control_mode: ControlMode::Explicit { load: vec!["*".to_owned()] },
-        backend_config: BTreeMap::from([("python".to_owned(), BTreeMap::from(settings))]),
-        ..CoreOptions::default()
-    };
-    let core = Core::start(options, vec![Arc::new(PythonBackend::default())]).unwrap();
-    Some(Served { core, _folder: folder })
+    let settings = [("python-executable", python)];
+    Some(Served::start(folder, vec![Arc::new(PythonBackend::default())], &settings))
 }
 
 /// Asks a model with `value` and waits for the answer.
 fn ask(core: &Core, model: &str, value: i32) -> Result<(), Error> {
-    let tensor = Tensor::from_slice(&[1], &[value]).unwrap();
-    let request = InferenceRequest {
-        model_name: model.to_owned(),
-        inputs: vec![InputTensor {
-            name: "IN".to_owned(),
-            datatype: tensor.dtype(),
-            shape: vec![1],
-            data: InputData::Tensor(tensor),
-        }],
-        ..InferenceRequest::default()
-    };
-    let (to, from) = channel::<Answer>();
-    // A test that has failed does not listen any more.
-    core.infer(request, Box::new(move |answer| drop(to.send(answer)))).unwrap();
-    from.recv_timeout(PATIENCE).expect("an answer").result.map(drop)
+    answer(&send(core, request(model, &[("IN", &ints(&[value]))]))).result.map(drop)
 }
 
 fn family(core: &Core, name: &str) -> Option<FamilySnapshot> {

@@ -13,26 +13,22 @@
 
 mod python;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use galatea_serving::Answer;
 use galatea_serving::backend::python::PythonBackend;
 use galatea_serving::core::Dependents;
 use galatea_serving::error::Code;
-use galatea_serving::request::{InputData, InputTensor};
-use galatea_serving::{Answer, ControlMode, Core, CoreOptions, InferenceRequest};
-use galatea_tensor::Tensor;
-use tempfile::TempDir;
 
-use self::python::python;
+use self::python::{
+    ONE_IN_ONE_OUT, PATIENCE, Served, answer, ints, python, request, send, write_model,
+};
 
-/// Long enough for any machine; a test that reaches it has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a worker may take to start, in seconds.
 const START: &str = "6";
 
@@ -67,11 +63,6 @@ class TritonPythonModel:
         return None if DECOUPLED else answers
 ";
 
-struct Served {
-    core: Arc<Core>,
-    folder: TempDir,
-}
-
 fn until<T>(what: &str, found: impl Fn() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
@@ -83,57 +74,35 @@ fn until<T>(what: &str, found: impl Fn() -> Option<T>) -> T {
     }
 }
 
-impl Served {
+/// The model, served.
+struct Restarted(Served);
+
+impl Restarted {
     fn new(decoupled: bool) -> Option<Self> {
         let python = python()?;
         let folder = tempfile::tempdir().unwrap();
-        let version = folder.path().join("m/1");
-        fs::create_dir_all(&version).unwrap();
         let config = format!(
-            "backend: \"python\" input {{ name: \"IN\" data_type: TYPE_INT32 dims: 1 }} \
-             output {{ name: \"OUT\" data_type: TYPE_INT32 dims: 1 }} \
-             model_transaction_policy {{ decoupled: {decoupled} }}"
+            "backend: \"python\" {ONE_IN_ONE_OUT} model_transaction_policy {{ decoupled: {decoupled} }}"
         );
-        fs::write(folder.path().join("m/config.pbtxt"), config).unwrap();
         let word = if decoupled { "True" } else { "False" };
-        fs::write(version.join("model.py"), format!("{MODEL}\nDECOUPLED = {word}\n")).unwrap();
+        write_model(folder.path(), "m", &config, &format!("{MODEL}\nDECOUPLED = {word}\n"));
         let settings = [("python-executable", python), ("stub-timeout-seconds", START)];
-        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let options = CoreOptions {
-            repositories: vec![folder.path().to_owned()],
-            control_mode: ControlMode::Explicit { load: vec!["*".to_owned()] },
-            backend_config: BTreeMap::from([("python".to_owned(), BTreeMap::from(settings))]),
-            ..CoreOptions::default()
-        };
-        let core = Core::start(options, vec![Arc::new(PythonBackend::default())]).unwrap();
-        Some(Self { core, folder })
+        let backend = Arc::new(PythonBackend::default());
+        Some(Self(Served::start(folder, vec![backend], &settings)))
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join("m/1").join(name)
+        self.0.folder.path().join("m/1").join(name)
     }
 
     fn send(&self, value: i32) -> Receiver<Answer> {
-        let tensor = Tensor::from_slice(&[1], &[value]).unwrap();
-        let request = InferenceRequest {
-            model_name: "m".to_owned(),
-            inputs: vec![InputTensor {
-                name: "IN".to_owned(),
-                datatype: tensor.dtype(),
-                shape: vec![1],
-                data: InputData::Tensor(tensor),
-            }],
-            ..InferenceRequest::default()
-        };
-        let (to, from) = channel();
-        self.core.infer(request, Box::new(move |answer| drop(to.send(answer)))).unwrap();
-        from
+        send(&self.0.core, request("m", &[("IN", &ints(&[value]))]))
     }
 
     /// The number of the worker that hangs, once it does.
     fn hang(&self) -> String {
         fs::write(self.file("hang"), "").unwrap();
-        let lost = self.send(-1).recv_timeout(PATIENCE).expect("an answer");
+        let lost = answer(&self.send(-1));
         assert!(lost.result.unwrap_err().message.contains("is not healthy"));
         until("the next worker", || fs::read_to_string(self.file("hangs")).ok())
     }
@@ -153,13 +122,13 @@ fn ends(process: &str) {
 #[test]
 fn a_worker_that_does_not_start_holds_up_no_unload() {
     for decoupled in [false, true] {
-        let Some(served) = Served::new(decoupled) else { return };
+        let Some(served) = Restarted::new(decoupled) else { return };
         let hangs = served.hang();
         let waiting = [served.send(1), served.send(2)];
         assert!(runs(&hangs));
-        served.core.unload_model("m", Dependents::Keep).unwrap();
-        for answer in waiting {
-            let error = answer.recv_timeout(PATIENCE).expect("an answer").result.unwrap_err();
+        served.0.core.unload_model("m", Dependents::Keep).unwrap();
+        for from in waiting {
+            let error = answer(&from).result.unwrap_err();
             assert_eq!(
                 (error.code, error.message.as_str()),
                 (Code::Unavailable, "'m_0' is being unloaded")
@@ -172,16 +141,16 @@ fn a_worker_that_does_not_start_holds_up_no_unload() {
 #[test]
 fn a_worker_that_does_not_start_ends_with_an_idle_model_and_with_the_server() {
     for unloads in [true, false] {
-        let Some(served) = Served::new(false) else { return };
+        let Some(served) = Restarted::new(false) else { return };
         let hangs = served.hang();
         if unloads {
-            served.core.unload_model("m", Dependents::Keep).unwrap();
+            served.0.core.unload_model("m", Dependents::Keep).unwrap();
             ends(&hangs);
         } else {
             let waiting = served.send(1);
-            let report = served.core.shutdown(Duration::from_millis(100));
+            let report = served.0.core.shutdown(Duration::from_millis(100));
             assert!(!report.complete);
-            let error = waiting.recv_timeout(PATIENCE).expect("an answer").result.unwrap_err();
+            let error = answer(&waiting).result.unwrap_err();
             assert!(error.message.contains("is being unloaded"), "{error}");
             ends(&hangs);
         }
@@ -190,10 +159,10 @@ fn a_worker_that_does_not_start_ends_with_an_idle_model_and_with_the_server() {
 
 #[test]
 fn a_worker_starts_again_where_somebody_has_removed_the_backends_files() {
-    let Some(served) = Served::new(false) else { return };
+    let Some(served) = Restarted::new(false) else { return };
     for _ in 0..2 {
-        let lost = served.send(-2).recv_timeout(PATIENCE).expect("an answer");
+        let lost = answer(&served.send(-2));
         assert!(lost.result.unwrap_err().message.contains("is not healthy"));
-        served.send(1).recv_timeout(PATIENCE).expect("an answer").result.unwrap();
+        answer(&served.send(1)).result.unwrap();
     }
 }

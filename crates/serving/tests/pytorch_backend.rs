@@ -13,28 +13,22 @@
 
 mod python;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
+use galatea_serving::backend::Backend;
 use galatea_serving::backend::python::PytorchBackend;
-use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{
-    Answer, Code, ControlMode, Core, CoreOptions, CorrelationId, Error, InferenceRequest,
-    InferenceResponse,
+    Answer, Code, Core, CoreOptions, CorrelationId, Error, InferenceRequest, InferenceResponse,
 };
-use galatea_tensor::{ByteString, DataType, Tensor, encode_byte_strings};
+use galatea_tensor::{ByteString, DataType, Tensor};
 use tempfile::TempDir;
 
-use self::python::python;
-
-/// Long enough for any machine to import torch; a test that reaches it has failed.
-const PATIENCE: Duration = Duration::from_secs(120);
+use self::python::{python, send, write_model};
 
 /// An interpreter with torch.
 fn torch() -> Option<String> {
@@ -90,10 +84,8 @@ fn serve(python: &str, models: &[Made<'_>]) -> (Arc<Core>, TempDir) {
 fn make(python: &str, models: &[Made<'_>]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, config, script) in models {
+        write_model(folder.path(), name, &format!("backend: \"pytorch\" {config}"), "");
         let version = folder.path().join(name).join("1");
-        fs::create_dir_all(&version).unwrap();
-        let config = format!("backend: \"pytorch\" {config}");
-        fs::write(folder.path().join(name).join("config.pbtxt"), config).unwrap();
         if script.is_empty() {
             continue;
         }
@@ -111,48 +103,19 @@ fn start(python: &str, folder: &Path) -> Arc<Core> {
 }
 
 fn start_with_gpus(python: &str, folder: &Path, gpus: u32) -> Arc<Core> {
-    let settings = BTreeMap::from([("python-executable".to_owned(), python.to_owned())]);
-    let options = CoreOptions {
-        repositories: vec![folder.to_owned()],
-        control_mode: ControlMode::Explicit { load: vec!["*".to_owned()] },
-        exit_on_error: false,
-        gpus,
-        backend_config: BTreeMap::from([("pytorch".to_owned(), settings)]),
-        ..CoreOptions::default()
-    };
-    Core::start(options, vec![Arc::new(PytorchBackend::default())]).unwrap()
-}
-
-fn input(name: &str, tensor: &Tensor) -> InputTensor {
-    let raw = match tensor.dtype() {
-        DataType::Bytes => encode_byte_strings(&tensor.to_vec().unwrap()).unwrap(),
-        _ => tensor.as_bytes().unwrap().to_vec(),
-    };
-    InputTensor {
-        name: name.to_owned(),
-        datatype: tensor.dtype(),
-        shape: tensor.shape().iter().map(|&dim| i64::try_from(dim).unwrap()).collect(),
-        data: InputData::Raw(raw.into()),
-    }
+    let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(PytorchBackend::default())];
+    let options = python::options(folder, &backends, &[("python-executable", python)]);
+    Core::start(CoreOptions { gpus, ..options }, backends).unwrap()
 }
 
 fn request(model: &str, inputs: &[(&str, Tensor)]) -> InferenceRequest {
-    InferenceRequest {
-        model_name: model.to_owned(),
-        inputs: inputs.iter().map(|(name, tensor)| input(name, tensor)).collect(),
-        ..InferenceRequest::default()
-    }
-}
-
-fn send(core: &Core, request: InferenceRequest) -> Receiver<Answer> {
-    let (to, from) = channel();
-    // A test that has failed does not listen any more.
-    core.infer(request, Box::new(move |answer| drop(to.send(answer)))).unwrap();
-    from
+    let inputs: Vec<(&str, &Tensor)> =
+        inputs.iter().map(|(name, tensor)| (*name, tensor)).collect();
+    python::request(model, &inputs)
 }
 
 fn answer(from: &Receiver<Answer>) -> Result<InferenceResponse, Error> {
-    let answer = from.recv_timeout(PATIENCE).expect("an answer");
+    let answer = python::answer(from);
     assert!(answer.is_final);
     answer.result.map(|response| response.expect("a response"))
 }
