@@ -5,6 +5,8 @@
 mod support;
 
 use galatea_graph::{AttributeValue, ValueId};
+use galatea_kernels::Isa;
+use galatea_kernels::isa::Bf16Isa;
 use galatea_runtime::{OptimiseLevel, Precision, Session};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 use support::{Maker, floats, values};
@@ -111,8 +113,9 @@ fn run(maker: &Maker, provider: &str, precision: Precision) -> (Vec<Tensor>, usi
     (found, session.plans().live_bytes)
 }
 
-/// Checks that a session in BF16 needs less memory than one in FP32 and stays near the reference.
-fn check(make: impl FnOnce(&mut Maker) -> Vec<Value>, roundings: f64) {
+/// Checks that a session in BF16 needs no more than so many percent of the memory of one in FP32, and stays near the
+/// reference.
+fn check(make: impl FnOnce(&mut Maker) -> Vec<Value>, roundings: f64, percent: usize) {
     let mut maker = Maker::new();
     let outputs = make(&mut maker);
     maker.graph.outputs = outputs.into_iter().flatten().collect();
@@ -123,13 +126,15 @@ fn check(make: impl FnOnce(&mut Maker) -> Vec<Value>, roundings: f64) {
         // Values of up to about 4 are rounded so many times one after the other, by 2^-9 each.
         compare(found, expected, Tolerance::Within(roundings * 4.0 / 512.0)).unwrap();
     }
-    assert!(narrow < wide * 3 / 4, "{narrow} bytes in BF16, {wide} in FP32");
+    assert!(narrow <= wide * percent / 100, "{narrow} bytes in BF16, {wide} in FP32");
 }
 
 #[test]
 fn a_transformer_keeps_its_rows_in_half_the_memory() {
     // Products, their operands and normalisations: twelve roundings in a row.
-    check(|maker| transformer(maker, 40), 12.0);
+    // Attention is in BF16 only on processors that multiply such numbers; elsewhere what it reads stays wide.
+    let percent = if Bf16Isa::of(Isa::detect()).has_products() { 75 } else { 90 };
+    check(|maker| transformer(maker, 40), 12.0, percent);
 }
 
 #[test]
@@ -144,7 +149,7 @@ fn a_few_rows_are_near_the_reference_too() {
 
 #[test]
 fn images_stay_in_half_the_memory() {
-    check(images, 10.0);
+    check(images, 10.0, 75);
 }
 
 #[test]
