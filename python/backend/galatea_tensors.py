@@ -164,12 +164,14 @@ class Tensor:
             raise TypeError(f"tensor '{name}' is made of {type(numpy_array).__name__}, expected numpy.ndarray")
         if not name:
             raise TritonModelException("Tensor name cannot be an empty string.")
+        if not numpy_array.flags.c_contiguous:
+            numpy_array = np.ascontiguousarray(numpy_array)
         self._name = name
-        self._number = number_of(numpy_array.dtype, name)
+        self._number = number = number_of(numpy_array.dtype, name)
         self._array = numpy_array
         self._shape = numpy_array.shape
-        # Strings as they came, until somebody looks at them.
-        self._raw = None
+        # Strings as they cross: those that came until somebody looks at them, a model's as they are now.
+        self._raw = encode_strings(numpy_array) if number == BYTES else None
 
     @classmethod
     def _received(cls, name, number, shape, memory, offset, size):
@@ -209,7 +211,9 @@ class Tensor:
     def as_numpy(self):
         """The tensor as an array: a view without a copy, but for strings, which become objects of type `bytes`."""
         if self._number == BF16:
-            raise TritonModelException(f"tensor '{self._name}' is BF16, which NumPy does not have; use to_dlpack()")
+            raise TritonModelException(
+                "Tensor dtype is BF16 and cannot be converted to NumPy. Use to_dlpack() and from_dlpack() instead."
+            )
         if self._array is None:
             self._array = deserialize_bytes_tensor(self._raw).reshape(self._shape)
             self._raw = None
@@ -219,7 +223,7 @@ class Tensor:
         """Number of the type, sizes, and the elements: an array, or bytes for strings."""
         if self._number != BYTES:
             return self._number, self._shape, self._array
-        elements = self._raw if self._array is None else encode_strings(self._array)
+        elements = encode_strings(self._array) if self._raw is None else self._raw
         return self._number, self._shape, elements
 
     def to_dlpack(self):

@@ -27,20 +27,25 @@ import galatea_channel as wire  # noqa: E402
 import galatea_watch as watch  # noqa: E402
 import triton_python_backend_utils as utils  # noqa: E402
 from galatea_requests import REQUEST_RELEASE_ALL, REQUEST_RELEASE_RESCHEDULE, InferenceResponse  # noqa: E402
-from galatea_tensors import TritonModelException  # noqa: E402
 
 # Calls in these files are not the model's.
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _IMPORTS = os.path.dirname(importlib.__file__) + os.sep
 
 
+class _Refused(Exception):
+    """What the worker itself finds wrong: its text is all that is told."""
+
+
 def described(error):
     """An exception as Triton writes it: its type, its text and where it was raised, innermost call first."""
-    kind = type(error)
+    if type(error) is _Refused:
+        return str(error)
     try:
-        text = f"{kind.__name__}: {error}"
+        text = str(error) or "<EMPTY MESSAGE>"
     except Exception:
-        text = f"{kind.__name__}: its text cannot be made"
+        text = "<its text cannot be made>"
+    text = f"{type(error).__name__}: {text}"
     places = []
     trace = error.__traceback__
     while trace is not None:
@@ -85,13 +90,13 @@ class Worker:
             self._channel.states = [state["output_name"] for state in states]
             self._decoupled = utils.using_decoupled_model_transaction_policy(config)
             self._channel.decoupled = self._decoupled
-            self._name = start["args"]["model_name"]
+            self._name = start["args"]["model_instance_name"]
             self._model = kind()
             self._ends = _is_own(start["path"])
-            if not callable(getattr(self._model, "execute", None)):
-                raise TritonModelException(f"'{kind.__name__}' of model '{self._name}' has no function 'execute'")
             if hasattr(self._model, "initialize"):
                 self._model.initialize(start["args"])
+            if not callable(getattr(self._model, "execute", None)):
+                raise _Refused(f"'{kind.__name__}' of model '{start['args']['model_name']}' has no function 'execute'")
         except BaseException as error:
             self._channel.send(bytes([wire.FAILED]), described(error).encode("utf-8", "replace"))
             return False
@@ -125,9 +130,8 @@ class Worker:
         try:
             self._call(execution, work, block)
             return
-        except (KeyboardInterrupt, SystemExit):
-            raise
         except BaseException as error:
+            # What would end a program ends only the execution here.
             failure = described(error)
         work.clear()
         self._look_whether_it_ends()
@@ -149,7 +153,7 @@ class Worker:
             else:
                 result = self._background().call(result)
         if self._decoupled and result is not None:
-            raise TritonModelException(
+            raise _Refused(
                 f"Python model '{self._name}' is using the decoupled mode and the execute function must return None."
             )
         if self._decoupled:
@@ -172,11 +176,11 @@ class Worker:
     def _check(self, requests, result):
         """Refuses what is no list of responses, and waits for senders whose requests have none in it."""
         if not isinstance(result, list):
-            raise TritonModelException(
+            raise _Refused(
                 f"Expected a list in the execute return, found type '{type(result)}'."
             )
         if len(result) != len(requests):
-            raise TritonModelException(
+            raise _Refused(
                 "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
                 f"InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) size is:{len(result)}\n"
             )
@@ -185,13 +189,13 @@ class Worker:
                 continue
             if request._release_flags == REQUEST_RELEASE_RESCHEDULE:
                 if response is not None:
-                    raise TritonModelException(
+                    raise _Refused(
                         "Expected a None object in the execute function return list for reschduled request."
                     )
             elif response is None:
                 _wait_for_sender(request)
             elif not isinstance(response, InferenceResponse):
-                raise TritonModelException(
+                raise _Refused(
                     "Expected an 'InferenceResponse' object in the execute function return list, found type "
                     f"'{type(response)}'."
                 )
@@ -205,7 +209,7 @@ class Worker:
         """Lets a coroutine run beside further executions."""
 
         def ended(future):
-            error = future.exception()
+            _, error = future.result()
             if error is None:
                 return
             text = described(error)
@@ -222,7 +226,7 @@ class Worker:
 def _wait_for_sender(request):
     """Until the request, which `execute` has given no response, has its last one from its sender."""
     if request._sender is None:
-        raise TritonModelException(
+        raise _Refused(
             "Expected an 'InferenceResponse' object in the execute function return list, found type "
             "'<class 'NoneType'>'."
         )
@@ -241,12 +245,23 @@ class _Loop:
         threading.Thread(target=self._loop.run_forever, name="coroutines", daemon=True).start()
 
     def begin(self, coroutine):
-        """Starts a coroutine; its future."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        """Starts a coroutine; the future of its result and of what it has raised."""
+        return asyncio.run_coroutine_threadsafe(_ended(coroutine), self._loop)
 
     def call(self, coroutine):
         """Runs a coroutine to its end; its result."""
-        return self.begin(coroutine).result()
+        result, error = self.begin(coroutine).result()
+        if error is not None:
+            raise error
+        return result
+
+
+async def _ended(coroutine):
+    """The result of a coroutine and what it has raised, which must not end the loop."""
+    try:
+        return await coroutine, None
+    except BaseException as error:
+        return None, error
 
 
 def _is_own(path):
@@ -278,15 +293,15 @@ def _completed(kind, config):
     given = utils.ModelConfig(json.loads(config))
     completed = kind.auto_complete_config(given)
     if not isinstance(completed, utils.ModelConfig):
-        raise TritonModelException(
-            "auto_complete_config function in model.py must return a 'pb.ModelConfig' object, found "
-            f"{type(completed).__name__}"
-        )
+        name = given.as_dict().get("name", "")
+        raise _Refused(f"auto_complete_config function in model '{name}' must return a valid pb.ModelConfig object.")
     return json.dumps(completed.as_dict())
 
 
 def main():
     """Takes the socket from standard input, so that nothing that the model reads or starts has it."""
+    # The worker's own arguments are nothing for models.
+    sys.argv = [""]
     link = socket.socket(fileno=os.dup(0))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -168,17 +168,63 @@ def test_errors_have_the_texts_of_triton(drive):
 
     text = run(0)
     assert text.startswith("TritonModelException: on purpose\n\nAt:\n  /") and text.endswith("model.py(9): execute\n")
-    assert "do not match" in run(1) and "Expected a list" in run(2) and "'<class 'int'>'" in run(3)
+    assert run(1).startswith("Number of InferenceResponse objects do not match")
+    assert run(2) == "Expected a list in the execute return, found type '<class 'int'>'."
+    assert run(3).startswith("Expected an 'InferenceResponse' object") and "'<class 'int'>'" in run(3)
     ((_, error, _),) = run(4)
     assert error == (2, "no")
     assert "no server that it can call" in run(5)
     assert run(4)[0][1] == (2, "no")
 
 
+@pytest.mark.parametrize("word", ["def", "async def"])
+def test_what_would_end_a_program_ends_an_execution_alone(drive, word):
+    body = f"""    {word} execute(self, requests):
+        mode = int(requests[0].inputs()[0].as_numpy()[0])
+        if mode == 0:
+            raise SystemExit(2)
+        if mode == 1:
+            raise KeyboardInterrupt
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([mode]))])]
+"""
+    worker = drive(model(body))
+
+    def run(mode):
+        return worker.run({"inputs": {"IN": np.array([mode], np.int32)}})
+
+    for _ in range(2):
+        for mode, text in ((0, "SystemExit: 2"), (1, "KeyboardInterrupt: <EMPTY MESSAGE>")):
+            found = run(mode)
+            assert found.startswith(f"{text}\n\nAt:\n") and found.count("\n  /") == 1, found
+    ((_, _, tensors),) = run(7)
+    assert tensors["OUT"][1].tolist() == [7]
+
+
+def test_strings_and_parts_of_arrays_are_as_they_were_when_their_tensor_was_made(drive):
+    body = """    def initialize(self, args):
+        self.text, self.row = np.empty(1, object), np.zeros(4, np.int32)
+
+    def execute(self, requests):
+        responses = []
+        for request in requests:
+            value = request.inputs()[0].as_numpy()[0]
+            self.text[0], self.row[:] = f"label {value}", value
+            outputs = [pb_utils.Tensor("TEXT", self.text), pb_utils.Tensor("ROW", self.row[::2])]
+            responses.append(pb_utils.InferenceResponse(outputs))
+        return responses
+"""
+    worker = drive(model(body), {"output": [{"name": "TEXT"}, {"name": "ROW"}]})
+    found = worker.run(*({"inputs": {"IN": np.array([value], np.int32)}} for value in range(3)))
+    for value, (_, _, tensors) in enumerate(found):
+        text = f"label {value}".encode()
+        assert tensors["TEXT"][1] == len(text).to_bytes(4, "little") + text
+        assert tensors["ROW"][1].tolist() == [value, value]
+
+
 def test_a_model_that_does_not_load_says_why(drive):
-    worker = drive(model("    def initialize(self, args):\n        raise ValueError('not today')\n"))
+    worker = drive(model("    pass\n"))
     assert worker.started[0] == wire.FAILED
-    assert b"has no function 'execute'" in worker.started
+    assert worker.started[1:] == b"'TritonPythonModel' of model 'm' has no function 'execute'"
     body = "    def initialize(self, args):\n        raise ValueError('not today')\n\n    def execute(self, r): ...\n"
     text = drive(model(body)).started[1:].decode()
     assert text.startswith("ValueError: not today\n\nAt:\n") and text.endswith("model.py(7): initialize\n")
@@ -549,7 +595,7 @@ def test_an_exception_stays_when_a_capsule_goes_with_it():
 def test_a_capsule_is_taken_once_and_its_memory_given_back_once():
     import triton_python_backend_utils as pb_utils
 
-    for array in (np.arange(6).reshape(2, 3).T, np.zeros((0, 2), np.int8)):
+    for array in (np.arange(6).reshape(2, 3), np.zeros((0, 2), np.int8)):
         array = array.view(Traced)
         gone = weakref.ref(array)
         capsule = pb_utils.Tensor("x", array).to_dlpack()

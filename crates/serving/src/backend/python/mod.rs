@@ -72,7 +72,7 @@ use self::worker::Start;
 use super::{Backend, Model, ModelFiles, ModelInstance, ModelIo, Placement, PlacementKind};
 use crate::config::inference::ModelSequenceBatching;
 use crate::config::inference::model_config::SchedulingChoice;
-use crate::config::{self, ModelConfig};
+use crate::config::{self, InstanceDefaults, ModelConfig};
 use crate::error::Error;
 
 /// The function of a model that completes its configuration.
@@ -162,18 +162,29 @@ impl Made {
     }
 }
 
-/// The configuration as the model completes it.
+/// The configuration as the model completes it, which sees it with the defaults that fields have. As in Triton, what
+/// else it changes stays as it was.
 fn completed(made: &Made) -> Result<Option<ModelConfig>, Error> {
-    let given = config::to_json(&made.files.config).to_string();
+    let mut config = (*made.files.config).clone();
+    let mut given = config.clone();
+    config::normalise(&mut given);
+    let defaults = InstanceDefaults { gpus: 0, cpu_count: 1, gpu_count: 1 };
+    config::normalise_instances(&mut given, defaults);
+    let given = config::to_json(&given).to_string();
     let Some(json) = made.start().complete(&given)? else { return Ok(None) };
     let completed = config::from_json(&json)?;
-    if completed.name != made.files.config.name {
+    if completed.name != config.name {
         return Err(Error::invalid_arg(format!(
             "{COMPLETES} of model '{}' gives the name '{}'",
-            made.files.config.name, completed.name
+            config.name, completed.name
         )));
     }
-    Ok(Some(completed))
+    config.max_batch_size = completed.max_batch_size;
+    config.input = completed.input;
+    config.output = completed.output;
+    config.model_transaction_policy = completed.model_transaction_policy;
+    config.scheduling_choice = config.scheduling_choice.or(completed.scheduling_choice);
+    Ok(Some(config))
 }
 
 struct PythonModel {

@@ -294,10 +294,12 @@ impl PlainWorker {
                 let slot = slot.ok_or_else(|| {
                     Lost::Ended(format!("it answers request {}, which it has not", answer.request))
                 })?;
+                if slot.is_some() {
+                    // The first response is the answer; behind it comes the word that there are no more.
+                    continue;
+                }
                 *slot = Some(match answer.response {
                     Some(response) => response::decode(config, response, &mut memory),
-                    // The word that nothing more comes, behind a response that did not say so.
-                    None if slot.is_some() => continue,
                     None if answer.once_more => ModelAnswer::from(Err(not_again(&config.name))),
                     None => ModelAnswer::from(Err(failed(instance, "it has no response"))),
                 });
