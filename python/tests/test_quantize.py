@@ -54,7 +54,10 @@ def galatea_run(program, folder, path, **inputs):
 
 
 def ort_run(path, **inputs):
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    # Without it products of bytes saturate on processors that have no instructions for them.
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, inputs)))
 
