@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use galatea_serving::Answer;
 use galatea_serving::backend::python::PythonBackend;
@@ -26,7 +26,7 @@ use galatea_serving::core::Dependents;
 use galatea_serving::error::Code;
 
 use self::python::{
-    ONE_IN_ONE_OUT, PATIENCE, Served, answer, ints, python, request, send, write_model,
+    ONE_IN_ONE_OUT, Served, answer, ints, python, request, send, until, write_model,
 };
 
 /// How long a worker may take to start, in seconds.
@@ -62,17 +62,6 @@ class TritonPythonModel:
                 sender.send(answers[-1], pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
         return None if DECOUPLED else answers
 ";
-
-fn until<T>(what: &str, found: impl Fn() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{what} does not come");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 /// The model, served.
 struct Restarted(Served);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use galatea_serving::backend::Backend;
 use galatea_serving::request::{InputData, InputTensor};
@@ -134,4 +134,16 @@ pub(crate) fn answer(from: &Receiver<Answer>) -> Answer {
 /// The response in the next answer.
 pub(crate) fn response(from: &Receiver<Answer>) -> Result<InferenceResponse, Error> {
     answer(from).result.map(|response| response.expect("a response"))
+}
+
+/// What is there some time, as things that nobody tells of are.
+pub(crate) fn until<T>(what: &str, found: impl Fn() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{what} does not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
