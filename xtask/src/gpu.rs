@@ -2,19 +2,15 @@
 //! told of one.
 
 use crate::process::{cargo, run};
+use crate::programs;
+use crate::scope::Scope;
 use crate::workspace::Workspace;
 
 /// The program that runs another one on a software Vulkan device, such as `.ci/software-vulkan` makes.
 const RUNNER: &str = "GALATEA_VULKAN_RUNNER";
 
-/// Where cargo looks for a program that runs tests.
-fn cargo_runner() -> String {
-    let target = format!("{}_UNKNOWN_LINUX_GNU", std::env::consts::ARCH.to_uppercase());
-    format!("CARGO_TARGET_{target}_RUNNER")
-}
-
 /// Runs the tests of the crate, and of models on the server's GPU provider.
-pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
+pub(crate) fn test(workspace: &Workspace, scope: &Scope) -> Result<(), String> {
     let cases = crate::steps::onnx_cases(workspace)?;
     let runner = std::env::var(RUNNER).ok();
     if runner.is_none() {
@@ -22,42 +18,13 @@ pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
             "{RUNNER} is not set: the tests run on this machine's own GPU, or say that they skip"
         );
     }
-    for arguments in [
-        &["test", "--package", "galatea-gpu", "--no-fail-fast"][..],
-        &[
-            "test",
-            "--package",
-            "galatea",
-            "--features",
-            "gpu",
-            "--test",
-            "gpu_models",
-            "--test",
-            "gpu_decoders",
-            "--test",
-            "gpu_sampling",
-            "--test",
-            "gpu_tune",
-            "--test",
-            "gpu_units",
-            "--test",
-            "gpu_claims",
-            "--test",
-            "gpu_failures",
-            "--test",
-            "gpu_memory",
-            "--test",
-            "gpu_profile",
-        ][..],
-    ] {
-        let mut command = cargo(&workspace.root);
-        command.args(arguments).env("GALATEA_ONNX_NODE_DATA", &cases);
-        if let Some(runner) = &runner {
-            command.env(cargo_runner(), runner);
-        }
-        run(&mut command)?;
-    }
-    Ok(())
+    let mut programs = programs::build(workspace)?;
+    programs.retain(|program| program.needs_gpu() && scope.has_tests(&program.folder));
+    programs::run_all(&programs, |program| {
+        let mut command = program.command(runner.as_deref());
+        command.env("GALATEA_ONNX_NODE_DATA", &cases);
+        command
+    })
 }
 
 /// Writes the Metal texts of kernels.

@@ -12,6 +12,7 @@ use std::process::Command;
 use crate::debian;
 use crate::process::{cargo, run};
 use crate::python;
+use crate::scope::Scope;
 use crate::workspace::Workspace;
 
 pub(crate) use linker::link_with_zig;
@@ -26,12 +27,13 @@ const HOW: &str = "no toolchain for aarch64-apple-darwin. Either `rustup target 
     aarch64-apple-darwin`, or on Debian `apt install rustc-web cargo-web rust-web-src \
     rust-web-clippy`";
 
-/// Checks every crate with the first toolchain found.
-pub(crate) fn check(workspace: &Workspace) -> Result<(), String> {
+/// Checks crates with the first toolchain found.
+pub(crate) fn check(workspace: &Workspace, scope: &Scope) -> Result<(), String> {
+    let Some(packages) = scope.cargo_packages() else { return Ok(()) };
     let rustup = debian::rustup_has(TARGET)?;
     let lints = rustup || Path::new(DEBIAN_CLIPPY).exists();
     let mut command = for_target(workspace, if lints { "clippy" } else { "check" })?;
-    command.args(["--workspace", "--all-targets"]);
+    command.args(packages).arg("--all-targets");
     if lints {
         command.args(["--", "-D", "warnings"]);
     } else {

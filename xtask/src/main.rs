@@ -17,14 +17,18 @@ mod gpu;
 mod macos;
 mod neon;
 mod process;
+mod programs;
 mod python;
 mod pythons;
+mod scope;
 mod sizes;
 mod steps;
+mod targets;
 mod workspace;
 
 use std::process::ExitCode;
 
+use scope::Scope;
 use workspace::Workspace;
 
 fn main() -> ExitCode {
@@ -55,7 +59,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
             Ok(())
         }
         name => match steps::STEPS.iter().find(|step| step.name == name) {
-            Some(step) if rest.is_empty() => (step.run)(&Workspace::find()?),
+            Some(step) if rest.is_empty() => (step.run)(&Workspace::find()?, &Scope::Everything),
             Some(_) => Err(format!("`{name}` takes no arguments, found: {}", rest.join(" "))),
             None => Err(format!("unknown command `{name}`; `cargo xtask help` lists them")),
         },
@@ -64,7 +68,9 @@ fn run(arguments: &[String]) -> Result<(), String> {
 
 fn usage() -> String {
     let mut text = String::from(
-        "usage: cargo xtask test [--skip STEP]... [--keep-going] [STEP...]   every step, or those named\n       \
+        "usage: cargo xtask test [--only STEP]... [--skip STEP]... [--keep-going] [--changed[=REVISION]]\n       \
+                                                                     every step, or those named; with --changed for the\n       \
+                                                                     crates that differ from a revision and their users\n       \
          cargo xtask STEP                                             one step\n       \
          cargo xtask operators                                        write docs/operators.md\n       \
          cargo xtask metal                                            write golden/metal\n       \

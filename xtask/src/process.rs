@@ -5,7 +5,7 @@ use std::process::Command;
 
 /// Runs the command; a failing exit status is an error that names the program and its arguments.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
-    let shown = shown(command);
+    let shown = show(command);
     println!("$ {shown}");
     let status = command.status().map_err(|e| format!("cannot run `{shown}`: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("`{shown}`: {status}")) }
@@ -13,7 +13,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
 
 /// Standard output of a command that must succeed.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
-    let shown = shown(command);
+    let shown = show(command);
     let result = command.output().map_err(|e| format!("cannot run `{shown}`: {e}"))?;
     if !result.status.success() {
         return Err(format!("`{shown}`: {}", result.status));
@@ -28,7 +28,8 @@ pub(crate) fn cargo(folder: &Path) -> Command {
     command
 }
 
-fn shown(command: &Command) -> String {
+/// Text of a command, its program without the folder.
+pub(crate) fn show(command: &Command) -> String {
     let program = command.get_program().to_string_lossy();
     let name = Path::new(program.as_ref()).file_name().map(|n| n.to_string_lossy().into_owned());
     let mut text = name.unwrap_or_else(|| program.into_owned());

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process::{cargo, run};
+use crate::process::run;
+use crate::programs;
 use crate::workspace::{Workspace, read};
 
 const REQUIREMENTS: &str = "python/requirements-test.txt";
@@ -12,7 +13,7 @@ const REQUIREMENTS: &str = "python/requirements-test.txt";
 /// Runs the client tests against the program built in the test profile.
 pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
     let python = environment(workspace)?;
-    run(cargo(&workspace.root).args(["build", "--package", "galatea", "--features", "gpu"]))?;
+    programs::build(workspace)?;
     let mut command = Command::new(python);
     command.current_dir(&workspace.root).args(["-m", "pytest", "-q", "python/tests"]);
     command.env("GALATEA", program(workspace));
@@ -21,16 +22,9 @@ pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
 
 /// Serves the sample repository, sends each model its sample and exits.
 pub(crate) fn quickstart(workspace: &Workspace) -> Result<(), String> {
-    run(cargo(&workspace.root).args([
-        "run",
-        "--package",
-        "galatea",
-        "--features",
-        "gpu",
-        "--",
-        "quickstart",
-        "--once",
-    ]))
+    programs::build(workspace)?;
+    let mut command = Command::new(program(workspace));
+    run(command.current_dir(&workspace.root).args(["quickstart", "--once"]))
 }
 
 /// The built program.

@@ -4,16 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process::{cargo, output, run};
-use crate::steps::GPU;
+use crate::process::{output, run};
+use crate::programs;
 use crate::workspace::Workspace;
 
 /// The oldest version that workers run on.
 const OLDEST: (u32, u32) = (3, 9);
 /// What workers need, and what their own tests do.
 const PACKAGES: &[&str] = &["numpy", "pytest", "pytest-asyncio", "pytest-timeout"];
-/// Rust's tests that start workers.
-const TESTS: &[&str] = &["python_backend", "python_calls", "python_environments", "python_metrics"];
+/// Modules of tests that start workers, as the test program filters by them.
+const TESTS: &[&str] =
+    &["python_backend::", "python_calls::", "python_environments::", "python_metrics::"];
 /// Tests of the worker alone, without what the others of their folder need.
 const WORKER: &str = "python/tests/test_python_worker.py";
 const VERSION: &str = "import sys; print('.'.join(map(str, sys.version_info[:3])))";
@@ -35,10 +36,13 @@ pub(crate) fn test(workspace: &Workspace, pythons: &[String]) -> Result<(), Stri
 
 fn test_under(workspace: &Workspace, python: &str) -> Result<(), String> {
     let python = environment(workspace, python)?;
-    let mut tests = cargo(&workspace.root);
-    tests.args(["test", "--workspace", "--features", GPU, "--no-fail-fast"]);
-    tests.args(TESTS.iter().flat_map(|test| ["--test", test])).env("GALATEA_PYTHON", &python);
-    let tests = run(&mut tests);
+    let mut programs = programs::build(workspace)?;
+    programs.retain(|program| program.name() == "serving/integration");
+    let tests = programs::run_all(&programs, |program| {
+        let mut command = program.command(None);
+        command.args(TESTS).env("GALATEA_PYTHON", &python);
+        command
+    });
     let mut worker = Command::new(&python);
     worker.current_dir(&workspace.root).args(["-m", "pytest", "-q", "--noconftest", WORKER]);
     tests.and(run(&mut worker))

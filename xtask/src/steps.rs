@@ -5,8 +5,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::process::{cargo, run};
+use crate::programs::{self, TestProgram};
+use crate::scope::Scope;
 use crate::workspace::Workspace;
-use crate::{arrows, chips, dependencies, gpu, macos, neon, python, sizes};
+use crate::{arrows, chips, dependencies, gpu, macos, neon, python, sizes, targets};
 
 /// One check that can run alone.
 pub(crate) struct Step {
@@ -14,52 +16,102 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     /// What it checks, in one line.
     pub(crate) what: &'static str,
+    /// Returns whether a change of these crates can change its result.
+    pub(crate) concerns: fn(&Scope) -> bool,
     /// Runs it; the error says what is wrong.
-    pub(crate) run: fn(&Workspace) -> Result<(), String>,
+    pub(crate) run: fn(&Workspace, &Scope) -> Result<(), String>,
+}
+
+impl Step {
+    /// Makes a step that looks at the whole tree, whatever has changed.
+    const fn of_tree(
+        name: &'static str,
+        what: &'static str,
+        run: fn(&Workspace, &Scope) -> Result<(), String>,
+    ) -> Self {
+        Self { name, what, concerns: |_| true, run }
+    }
 }
 
 /// Every step. The cheap ones come first.
 pub(crate) const STEPS: &[Step] = &[
-    Step { name: "fmt", what: "rustfmt's form of every file", run: fmt },
+    Step::of_tree("fmt", "rustfmt's form of every file", |workspace, _| fmt(workspace)),
+    Step::of_tree("arrows", "crate dependencies against the house's table", |workspace, _| {
+        arrows::check(workspace)
+    }),
+    Step::of_tree("sizes", "no source file over 800 lines", |workspace, _| sizes::check(workspace)),
+    Step::of_tree("targets", "every file of tests is part of a test program", |workspace, _| {
+        targets::check(workspace)
+    }),
+    Step::of_tree("chips", "data/chips: complete and with provenance", |workspace, _| {
+        chips::check(workspace)
+    }),
+    Step::of_tree(
+        "dependencies",
+        "docs/dependencies.md against the Cargo.toml files",
+        |workspace, _| dependencies::check(workspace),
+    ),
     Step {
-        name: "arrows",
-        what: "crate dependencies against the house's table",
-        run: arrows::check,
+        name: "clippy",
+        what: "lints of the workspace, warnings denied",
+        concerns: |scope| scope.cargo_packages().is_some(),
+        run: clippy,
     },
-    Step { name: "sizes", what: "no source file over 800 lines", run: sizes::check },
-    Step { name: "chips", what: "data/chips: complete and with provenance", run: chips::check },
-    Step {
-        name: "dependencies",
-        what: "docs/dependencies.md against the Cargo.toml files",
-        run: dependencies::check,
-    },
-    Step { name: "clippy", what: "lints of the workspace, warnings denied", run: clippy },
     Step {
         name: "unit",
-        what: "cargo test of the workspace, ONNX's own cases included",
+        what: "tests of all crates, ONNX's own cases included",
+        concerns: |scope| scope.cargo_packages().is_some() || scope.has_program(),
         run: unit,
     },
-    Step { name: "gpu", what: "the GPU provider's tests on a Vulkan device", run: gpu::test },
-    Step { name: "quickstart", what: "the README's first command, once", run: python::quickstart },
-    Step { name: "python", what: "the stock Triton client against the program", run: python::test },
-    Step { name: "neon", what: "the kernels' tests as an emulated ARM program", run: neon::test },
-    Step { name: "check-macos", what: "lints for aarch64-apple-darwin", run: macos::check },
+    Step {
+        name: "gpu",
+        what: "the GPU provider's tests on a Vulkan device",
+        concerns: |scope| scope.has("gpu") || scope.has_program(),
+        run: gpu::test,
+    },
+    Step {
+        name: "quickstart",
+        what: "the README's first command, once",
+        concerns: Scope::has_program,
+        run: |workspace, _| python::quickstart(workspace),
+    },
+    Step {
+        name: "python",
+        what: "the stock Triton client against the program",
+        concerns: Scope::has_program,
+        run: |workspace, _| python::test(workspace),
+    },
+    Step {
+        name: "neon",
+        what: "the kernels' tests as an emulated ARM program",
+        concerns: |scope| scope.has("kernels"),
+        run: |workspace, _| neon::test(workspace),
+    },
+    Step {
+        name: "check-macos",
+        what: "lints for aarch64-apple-darwin",
+        concerns: |scope| scope.cargo_packages().is_some(),
+        run: macos::check,
+    },
     Step {
         name: "link-macos",
         what: "the program for macOS, linked against what macOS has",
-        run: macos::link,
+        concerns: |scope| scope.has("server"),
+        run: |workspace, _| macos::link(workspace),
     },
 ];
 
 /// The feature that builds the program with GPUs on every system.
 pub(crate) const GPU: &str = "galatea/gpu";
 
-/// What a run of `test` was asked for.
+/// Options of `cargo xtask test`.
 #[derive(Debug, Default, PartialEq)]
 struct Plan {
     only: Vec<String>,
     skip: Vec<String>,
     keep_going: bool,
+    /// Revision whose differences decide what is checked; `None` checks everything.
+    changed_since: Option<String>,
 }
 
 impl Plan {
@@ -67,10 +119,23 @@ impl Plan {
         let mut plan = Self::default();
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
-            match argument.as_str() {
-                "--keep-going" => plan.keep_going = true,
-                "--skip" => plan.skip.push(known(rest.next().ok_or("--skip needs a step")?)?),
-                name => plan.only.push(known(name)?),
+            let (name, value) = match argument.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (argument.as_str(), None),
+            };
+            let mut step = || {
+                let found = value.or_else(|| rest.next().map(String::as_str));
+                known(found.ok_or_else(|| format!("{name} needs a step"))?)
+            };
+            match name {
+                "--only" => plan.only.push(step()?),
+                "--skip" => plan.skip.push(step()?),
+                "--keep-going" if value.is_none() => plan.keep_going = true,
+                "--changed" => plan.changed_since = Some(value.unwrap_or(NEWEST).to_owned()),
+                _ if name.starts_with('-') => {
+                    return Err(format!("unknown option `{argument}`; {OPTIONS}"));
+                }
+                _ => plan.only.push(known(argument)?),
             }
         }
         Ok(plan)
@@ -80,7 +145,21 @@ impl Plan {
         let named = |list: &[String]| list.iter().any(|name| name == step.name);
         (self.only.is_empty() || named(&self.only)) && !named(&self.skip)
     }
+
+    /// Finds the crates to check.
+    fn scope(&self, workspace: &Workspace) -> Result<Scope, String> {
+        match &self.changed_since {
+            Some(base) => Scope::changed_since(workspace, base),
+            None => Ok(Scope::Everything),
+        }
+    }
 }
+
+/// Revision with which `--changed` compares where it names none: what is not committed counts.
+const NEWEST: &str = "HEAD";
+
+/// Options that `test` takes.
+const OPTIONS: &str = "it takes --only STEP, --skip STEP, --keep-going and --changed[=REVISION]";
 
 fn known(name: &str) -> Result<String, String> {
     if STEPS.iter().any(|step| step.name == name) {
@@ -90,19 +169,31 @@ fn known(name: &str) -> Result<String, String> {
     Err(format!("unknown step `{name}`; the steps are {}", names.join(", ")))
 }
 
-/// Runs the steps that `arguments` ask for and prints a summary of times.
+/// How a step ended.
+struct StepResult {
+    name: &'static str,
+    time: Duration,
+    result: Result<(), String>,
+}
+
+/// Runs the steps that `arguments` ask for and prints a table of steps and times.
 pub(crate) fn test(workspace: &Workspace, arguments: &[String]) -> Result<(), String> {
     let plan = Plan::parse(arguments)?;
-    let mut done: Vec<(&str, Duration, Result<(), String>)> = Vec::new();
-    for step in STEPS.iter().filter(|step| plan.wants(step)) {
+    let scope = plan.scope(workspace)?;
+    if plan.changed_since.is_some() {
+        println!("checking {scope}");
+    }
+    let wanted = |step: &&Step| plan.wants(step) && (step.concerns)(&scope);
+    let mut done: Vec<StepResult> = Vec::new();
+    for step in STEPS.iter().filter(wanted) {
         println!("\n==== {}: {}", step.name, step.what);
         let start = Instant::now();
-        let result = (step.run)(workspace);
+        let result = (step.run)(workspace, &scope);
         let failed = result.is_err();
         if let Err(message) = &result {
             println!("FAILED {}: {message}", step.name);
         }
-        done.push((step.name, start.elapsed(), result));
+        done.push(StepResult { name: step.name, time: start.elapsed(), result });
         if failed && !plan.keep_going {
             break;
         }
@@ -110,16 +201,16 @@ pub(crate) fn test(workspace: &Workspace, arguments: &[String]) -> Result<(), St
     summary(&done)
 }
 
-fn summary(done: &[(&str, Duration, Result<(), String>)]) -> Result<(), String> {
+fn summary(done: &[StepResult]) -> Result<(), String> {
     println!("\n==== summary");
-    for (name, time, result) in done {
-        let verdict = if result.is_ok() { "ok" } else { "FAILED" };
-        println!("{name:<12} {:>8.1} s  {verdict}", time.as_secs_f64());
+    for step in done {
+        let verdict = if step.result.is_ok() { "ok" } else { "FAILED" };
+        println!("{:<12} {:>8.1} s  {verdict}", step.name, step.time.as_secs_f64());
     }
-    let total: Duration = done.iter().map(|(_, time, _)| *time).sum();
+    let total: Duration = done.iter().map(|step| step.time).sum();
     println!("{:<12} {:>8.1} s", "total", total.as_secs_f64());
     let failed: Vec<&str> =
-        done.iter().filter(|(_, _, result)| result.is_err()).map(|(name, _, _)| *name).collect();
+        done.iter().filter(|step| step.result.is_err()).map(|step| step.name).collect();
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
 }
 
@@ -127,9 +218,16 @@ fn fmt(workspace: &Workspace) -> Result<(), String> {
     run(cargo(&workspace.root).args(["fmt", "--all", "--check"]))
 }
 
-fn clippy(workspace: &Workspace) -> Result<(), String> {
-    let gpu = ["clippy", "--workspace", "--all-targets", "--features", GPU, "--", "-D", "warnings"];
-    run(cargo(&workspace.root).args(gpu))?;
+fn clippy(workspace: &Workspace, scope: &Scope) -> Result<(), String> {
+    let Some(packages) = scope.cargo_packages() else { return Ok(()) };
+    // The feature is the server's, which need not be among the crates.
+    let features: &[&str] = if scope.has("server") { &["--features", GPU] } else { &[] };
+    let mut all = cargo(&workspace.root);
+    all.arg("clippy").args(packages).arg("--all-targets").args(features);
+    run(all.args(["--", "-D", "warnings"]))?;
+    if !scope.has("server") {
+        return Ok(());
+    }
     let without = ["clippy", "--package", "galatea", "--", "-D", "warnings"];
     run(cargo(&workspace.root).args(without))
 }
@@ -149,16 +247,28 @@ pub(crate) fn onnx_cases(workspace: &Workspace) -> Result<PathBuf, String> {
     Ok(cases)
 }
 
-/// Every Rust test but the GPU provider's, the conformance suite on the cases of the `onnx` package among them.
-fn unit(workspace: &Workspace) -> Result<(), String> {
+/// Runs every Rust test but those on GPUs, the conformance suite on the cases of the `onnx` package among them.
+fn unit(workspace: &Workspace, scope: &Scope) -> Result<(), String> {
     let cases = onnx_cases(workspace)?;
-    let mut command = cargo(&workspace.root);
-    command.args(["test", "--workspace", "--exclude", "galatea-gpu", "--no-fail-fast"]);
-    command.args(["--features", GPU]).env("GALATEA_ONNX_NODE_DATA", &cases);
-    if let Some(library) = python::foreign_blas(&python::environment(workspace)?) {
-        command.env("GALATEA_CBLAS", library);
-    }
-    run(&mut command)
+    let blas = python::foreign_blas(&python::environment(workspace)?);
+    let mut programs = programs::build(workspace)?;
+    programs.retain(|program| !program.needs_gpu() && scope.has_tests(&program.folder));
+    let prepare = |program: &TestProgram| {
+        let mut command = program.command(None);
+        command.env("GALATEA_ONNX_NODE_DATA", &cases);
+        if let Some(library) = &blas {
+            command.env("GALATEA_CBLAS", library);
+        }
+        command
+    };
+    let programs = programs::run_all(&programs, prepare);
+    let documented = scope.has("server").then(|| document_tests(workspace));
+    programs.and(documented.unwrap_or(Ok(())))
+}
+
+/// Runs the examples in comments of every crate.
+fn document_tests(workspace: &Workspace) -> Result<(), String> {
+    run(cargo(&workspace.root).args(["test", "--workspace", "--features", GPU, "--doc"]))
 }
 
 /// Writes the page of operators.
@@ -196,5 +306,27 @@ mod tests {
     #[test]
     fn an_unknown_step_lists_the_known_ones() {
         assert!(plan(&["lint"]).unwrap_err().contains("clippy"));
+        assert!(plan(&["--only", "lint"]).unwrap_err().contains("clippy"));
+        assert!(plan(&["--only"]).unwrap_err().contains("--only needs a step"));
+    }
+
+    #[test]
+    fn an_unknown_option_lists_the_known_ones() {
+        assert!(plan(&["--quick"]).unwrap_err().contains("--changed"));
+        assert!(plan(&["--keep-going=yes"]).unwrap_err().contains("--keep-going"));
+    }
+
+    #[test]
+    fn options_take_values_behind_a_space_and_behind_an_equals_sign() {
+        assert_eq!(plan(&["--only=fmt"]), plan(&["--only", "fmt"]));
+        assert_eq!(plan(&["--changed"]).unwrap().changed_since.unwrap(), "HEAD");
+        assert_eq!(plan(&["--changed=main"]).unwrap().changed_since.unwrap(), "main");
+    }
+
+    #[test]
+    fn a_change_of_docs_leaves_out_whatever_compiles() {
+        let docs = Scope::Crates { folders: std::collections::BTreeSet::new(), data: false };
+        let names: Vec<_> = STEPS.iter().filter(|s| (s.concerns)(&docs)).map(|s| s.name).collect();
+        assert_eq!(names, ["fmt", "arrows", "sizes", "targets", "chips", "dependencies"]);
     }
 }

@@ -56,6 +56,12 @@ impl Workspace {
 }
 
 impl Package {
+    /// Folders of the workspace's crates that it names, for its tests too.
+    pub(crate) fn uses(&self) -> impl Iterator<Item = &str> {
+        let all = self.dependencies.iter().chain(&self.dev_dependencies);
+        all.filter_map(|name| name.strip_prefix("galatea-"))
+    }
+
     fn read(folder: &Path) -> Result<Self, String> {
         let path = folder.join("Cargo.toml");
         let manifest: toml::Table =

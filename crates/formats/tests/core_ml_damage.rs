@@ -1,8 +1,6 @@
 //! Damaged models of Core ML: whatever is wrong, reading ends with an error or with a model, never with a panic,
 //! and soon.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
-
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};

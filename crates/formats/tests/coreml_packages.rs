@@ -1,14 +1,6 @@
 //! Core ML packages that coremltools made, with inputs and outputs: `mlpackages` of the folder that
 //! `GALATEA_SHARED` names.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-#![allow(clippy::panic, clippy::print_stderr, reason = "a test reports so")]
-
 use std::path::{Path, PathBuf};
 
 use galatea_formats::coreml::{self, Function};

@@ -1,7 +1,5 @@
 //! GGUF: golden files of the `gguf` package, round trips, hostile files, and blocks of every type.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;

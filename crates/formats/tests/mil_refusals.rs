@@ -1,14 +1,6 @@
 //! What is wrong with a program is found when it is read, and the error names the operation: cases
 //! of `golden/mil` with one thing changed.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-#![allow(clippy::panic, reason = "a test reports so")]
-
 use galatea_formats::coreml;
 use galatea_formats::coreml::proto::mil::{
     Argument, Binding, BindingKind, Block, Dimension, DimensionKind, Elements, ImmediateKind,

@@ -1,7 +1,5 @@
 //! Checkpoints of MLX: golden layers of every width, and configurations that do not fit.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

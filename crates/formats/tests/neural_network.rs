@@ -1,14 +1,6 @@
 //! Classic Core ML neural networks: every case of `golden/neural_network` gives what NumPy and PyTorch
 //! computed (`python/neural_network_cases.py` writes them).
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking, and says what it skips"
-)]
-
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;

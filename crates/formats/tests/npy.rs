@@ -1,7 +1,5 @@
 //! NumPy files: golden bytes written by NumPy 2.4, round trips and hostile headers.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::io::Cursor;
 
 use galatea_formats::npy::{read_npy, read_npz_from, write_npy, write_npz_to};

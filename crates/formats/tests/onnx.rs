@@ -1,7 +1,5 @@
 //! ONNX files: encodings, names and functions, and everything that must be refused.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;

@@ -1,11 +1,5 @@
 //! Checkpoints of safetensors: round trips, hostile headers and indices, and recorded checkpoints.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, or says why not"
-)]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

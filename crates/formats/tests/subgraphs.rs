@@ -1,7 +1,5 @@
 //! Models with control flow: what subgraphs read from outside, rewriting, and what is refused.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::HashMap;
 
 use galatea_formats::onnx::parse;

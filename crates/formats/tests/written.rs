@@ -1,7 +1,5 @@
 //! Graphs that are written as ONNX and read again.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;

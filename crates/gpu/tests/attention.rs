@@ -1,9 +1,6 @@
 //! Attention and rotary embeddings beside their reference evaluation.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support;
 use galatea_gpu::attention::{self, PAGED_CONFIGS, PagedSizes};
 use galatea_gpu::{Shapes, Step, Trial};
 use galatea_graph::ops::fused::PagedAttention;

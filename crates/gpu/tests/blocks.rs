@@ -1,13 +1,10 @@
 //! Products with matrices of few bits, and rows of them, beside the reference.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
-
-#[path = "support/matrices.rs"]
-mod matrices;
-mod support;
-
 use std::sync::Arc;
 
+use crate::matrices::{Made, Random, Scales, formats};
+use crate::support;
+use crate::support::node::{self, Node};
 use galatea_gpu::blocks::{self, Choice, GEMV_CONFIGS, GemvConfig, TILED_CONFIGS};
 use galatea_gpu::{Device, Shapes, Step, Trial};
 use galatea_graph::blocks::{BlockWeights, CodeFormat, Meaning};
@@ -15,8 +12,6 @@ use galatea_graph::ops::fused::{BlockGather, BlockMatMul, FusedActivation};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, Operator, evaluate};
 use galatea_runtime::{Precision, SessionOptions};
 use galatea_tensor::{DataType, Tensor, f16};
-use matrices::{Made, Random, Scales, formats};
-use support::node::{self, Node};
 
 /// A graph of one node.
 fn graph(op: &str, operator: Arc<dyn Operator>, inputs: &[Tensor], outputs: usize) -> Graph {

@@ -1,11 +1,8 @@
 //! What tokens are chosen from: the largest of rows as long as vocabularies, and runs that give no more than that.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::sync::atomic::Ordering;
 
+use crate::support;
 use galatea_gpu::Device;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId};
 use galatea_runtime::{Precision, SessionOptions};

@@ -1,13 +1,11 @@
 //! Convolutions on the device, compared with their reference over windows, strides, groups and layouts, with
 //! weights that are known beforehand and such that are not, in both precisions.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::support;
+use crate::support::node::{Node, floats};
 use galatea_gpu::conv::ConvKernel;
 use galatea_gpu::{
     Capabilities, CooperativeMatrix, Device, Kernel, PoolConfig, Shapes, Step, Trial,
@@ -17,7 +15,6 @@ use galatea_graph::ops::fused::FusedActivation;
 use galatea_graph::{AttributeValue, Attributes, GALATEA_DOMAIN, Inputs, Operator};
 use galatea_runtime::Precision;
 use galatea_tensor::{DataType, Tensor, Tolerance, compare, f16};
-use support::node::{Node, floats};
 
 fn ints(values: &[i64]) -> AttributeValue {
     AttributeValue::Ints(values.to_vec())

@@ -1,13 +1,9 @@
 //! Functions of elements on the device, compared with their reference over awkward shapes and in both
 //! precisions.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::node::{Node, bytes, floats, wide};
 use galatea_graph::{AttributeValue, Attributes};
 use galatea_tensor::{Tensor, Tolerance};
-use support::node::{Node, bytes, floats, wide};
 
 const SHAPES: &[&[usize]] = &[&[], &[1], &[3], &[4], &[5, 7], &[2, 3, 8], &[0, 4], &[257, 5]];
 

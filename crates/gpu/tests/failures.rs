@@ -1,13 +1,11 @@
 //! What goes wrong on a device: it is lost, it hangs, it has no memory, a shader does not compile. The
 //! run falls back or fails with the reason, and everything else goes on.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support;
+use crate::support::node::floats;
 use galatea_gpu::{Device, GpuError, GpuProvider, PoolConfig, Shader};
 use galatea_graph::{Attributes, Datum, Dim, Fact, Graph, evaluate};
 use galatea_runtime::{
@@ -15,7 +13,6 @@ use galatea_runtime::{
     SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
-use support::node::floats;
 
 /// Runs everything on the host, at a higher price than a GPU.
 #[derive(Debug)]

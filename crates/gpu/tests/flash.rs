@@ -1,9 +1,6 @@
 //! Attention by cooperative matrices beside its reference evaluation.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support;
 use galatea_gpu::attention::{FLASH_CONFIGS, FlashConfig, Way, whole};
 use galatea_gpu::{Device, Shapes, Step, Trial};
 use galatea_graph::ops::fused::Attention;

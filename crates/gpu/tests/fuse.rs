@@ -1,22 +1,17 @@
 //! Nodes that become one dispatch: sums behind products with weights of few bits, and rotations by the same angles.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
-
-#[path = "support/matrices.rs"]
-mod matrices;
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::matrices::{Made, Scales};
+use crate::support;
+use crate::support::node::floats;
 use galatea_gpu::Device;
 use galatea_graph::blocks::{BlockWeights, CodeFormat, Meaning};
 use galatea_graph::ops::fused::BlockMatMul;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId, evaluate};
 use galatea_runtime::SessionOptions;
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
-use matrices::{Made, Scales};
-use support::node::floats;
 
 fn small() -> Graph {
     let mut graph = Graph::new("small");

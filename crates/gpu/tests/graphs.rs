@@ -1,14 +1,11 @@
 //! A small graph whose values are read again later, so that what shares memory shows, in both precisions and
 //! with lengths that only a run tells.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support;
+use crate::support::node::floats;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId, evaluate};
 use galatea_runtime::{Precision, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
-use support::node::floats;
 
 fn add<const N: usize>(
     graph: &mut Graph,

@@ -1,15 +1,6 @@
 //! Products of dense matrices: every variant on awkward lengths, and the operators in sessions.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-#![allow(clippy::cast_possible_truncation, reason = "values are rounded to FP32")]
-
-mod support;
-
+use crate::support;
 use galatea_gpu::matmul::{Turns, Variant};
 use galatea_gpu::{Shapes, Trial};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, evaluate};

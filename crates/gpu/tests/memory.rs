@@ -1,12 +1,9 @@
 //! Memory of the device: what runs reuse, and what happens at the end of it.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::support;
 use galatea_gpu::{Block, Device, PoolConfig};
 use galatea_graph::{Attributes, Dim, Fact, Graph, evaluate};
 use galatea_runtime::SessionOptions;

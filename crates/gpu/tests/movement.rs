@@ -1,12 +1,8 @@
 //! Elements at other places, compared with the reference for elements of every size, in both precisions.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::node::{Node, bytes, floats, halves, wide};
 use galatea_graph::{AttributeValue, Attributes};
 use galatea_tensor::Tensor;
-use support::node::{Node, bytes, floats, halves, wide};
 
 fn with<const N: usize>(all: [(&str, AttributeValue); N]) -> Attributes {
     all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

@@ -1,16 +1,13 @@
 //! Constants that are larger than what a device shows a kernel at once, on devices that show little.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::sync::Arc;
 
+use crate::support;
+use crate::support::node::floats;
 use galatea_gpu::{Device, GpuProvider, PoolConfig};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId, evaluate, infer};
 use galatea_runtime::{ExecutionProvider, Precision, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
-use support::node::floats;
 
 /// A device that shows a kernel so many bytes of a value.
 fn showing(bytes: u64) -> Option<Arc<Device>> {

@@ -1,11 +1,8 @@
 //! Inputs that lie on the device, and parts of them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::sync::atomic::Ordering;
 
+use crate::support;
 use galatea_graph::{Attributes, Dim, Fact, Graph};
 use galatea_runtime::{Session, SessionOptions};
 use galatea_tensor::DataType;

@@ -1,17 +1,14 @@
 //! What is told of runs: work, times, use and peaks of a device.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::support;
+use crate::support::node::floats;
 use galatea_gpu::{Observer, RunRecord};
 use galatea_graph::{Attributes, Dim, Fact, Graph};
 use galatea_runtime::{Bound, ProfileRow, SessionOptions, Unit, Work};
 use galatea_tensor::DataType;
-use support::node::floats;
 
 /// `MatMul`, then so many `Softmax`: nothing that could become one kernel.
 fn graph(layers: usize) -> Graph {

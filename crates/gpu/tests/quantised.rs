@@ -1,12 +1,8 @@
 //! Integers of 8 bits with scales and zero points on the device, compared with their reference.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::node::{Node, bytes, floats};
 use galatea_graph::{AttributeValue, Attributes};
 use galatea_tensor::{Tensor, Tolerance};
-use support::node::{Node, bytes, floats};
 
 const CONTRIB: &str = "com.microsoft";
 

@@ -1,22 +1,18 @@
 //! Models whose weights are more than the device may hold.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-#[path = "support/matrices.rs"]
-mod matrices;
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::matrices;
+use crate::matrices::Made;
+use crate::support;
+use crate::support::node::floats;
 use galatea_gpu::{Device, PoolConfig};
 use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul};
 use galatea_graph::{Attributes, Dim, Fact, GALATEA_DOMAIN, Graph};
 use galatea_runtime::{Precision, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
-use matrices::Made;
-use support::node::floats;
 
 const WIDTH: usize = 160;
 const LAYERS: usize = 12;

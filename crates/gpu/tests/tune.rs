@@ -1,15 +1,12 @@
 //! Choices of the GPU's kernels: what is asked, that all answers compute the same, and that what was measured
 //! is taken.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
-
-#[path = "support/matrices.rs"]
-mod matrices;
-mod support;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::matrices::{Made, formats};
+use crate::support;
+use crate::support::node::floats;
 use galatea_graph::ops::fused::BlockMatMul;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, evaluate};
 use galatea_runtime::tune::{
@@ -17,8 +14,6 @@ use galatea_runtime::tune::{
 };
 use galatea_runtime::{Precision, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
-use matrices::{Made, formats};
-use support::node::floats;
 
 fn empty() -> Graph {
     let mut graph = Graph::new("one");

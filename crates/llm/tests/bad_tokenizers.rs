@@ -1,16 +1,6 @@
 //! Damaged tokenizers and templates: thousands of fixed mutations of the fuzzer's seeds load or are
 //! refused, and what loads works.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::too_many_lines,
-    clippy::cast_possible_truncation,
-    reason = "tests fail by panicking, and their tables are long"
-)]
-
 use std::path::{Path, PathBuf};
 
 use galatea_llm::template::{ChatTemplate, Conversation};

@@ -1,13 +1,9 @@
 //! Trained checkpoints beside what the reference library gave for them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::print_stderr, reason = "a skipped test says so")]
-
-mod reference;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::reference::Reference;
 use galatea_formats::safetensors;
 use galatea_graph::{Graph, evaluate};
 use galatea_llm::arch::{self, ModelShape};
@@ -15,7 +11,6 @@ use galatea_llm::config::Config;
 use galatea_llm::encoder_decoder::EncoderDecoder;
 use galatea_runtime::{ExecutionProvider, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
-use reference::Reference;
 use serde_json::Value;
 
 /// Positions of a block, so that prompts lie in several.

@@ -1,12 +1,9 @@
 //! Decoders in chunks of fixed lengths beside what was recorded of them.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod reference;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::reference::Reference;
 use galatea_formats::safetensors;
 use galatea_llm::arch::{self, FixedGraph, FixedOptions};
 use galatea_llm::cache::BlockCopy;
@@ -15,7 +12,6 @@ use galatea_llm::config::Config;
 use galatea_llm::engine::{StepBatch, StepModel};
 use galatea_llm::sampling::Need;
 use galatea_runtime::{ExecutionProvider, SessionOptions};
-use reference::Reference;
 use serde_json::Value;
 
 /// Positions of a state: more than any recorded sequence has, and no multiple of the functions' rows.

@@ -1,17 +1,13 @@
 //! Texts through a tokenizer and an encoder.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod reference;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
+use crate::reference::Reference;
 use galatea_llm::embed::{Encoded, EncoderEngine, EncoderTicket, TextEncoder, TextTokens};
 use galatea_llm::tokens::Surround;
 use galatea_runtime::{ExecutionProvider, SessionOptions};
-use reference::Reference;
 use serde_json::{Map, Value, json};
 
 fn golden(name: &str) -> PathBuf {

@@ -1,20 +1,11 @@
 //! Trained checkpoints in the engine, beside what the reference library generated.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and a skipped one says so"
-)]
-
-mod reference;
-
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, OnceLock};
 
+use crate::reference::Reference;
 use galatea_formats::safetensors;
 use galatea_graph::Graph;
 use galatea_llm::arch::{self, ModelShape};
@@ -27,7 +18,6 @@ use galatea_llm::engine::{
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::tokens::{SpecialText, Tokenizer};
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
-use reference::Reference;
 use serde_json::Value;
 
 /// A model whose first step waits until something comes, so that all requests come before the second.

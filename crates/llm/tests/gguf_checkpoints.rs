@@ -1,7 +1,5 @@
 //! Checkpoints in GGUF beside the same ones as safetensors, and weights of few bits beside their floats.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,12 +1,9 @@
 //! Tiny random checkpoints of every architecture beside what the reference libraries gave for them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod reference;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::reference::Reference;
 use galatea_formats::safetensors;
 use galatea_graph::{Graph, evaluate};
 use galatea_llm::arch::{self, ModelShape};
@@ -15,7 +12,6 @@ use galatea_llm::embed::{Encoder, EncoderSettings, Pooling};
 use galatea_llm::encoder_decoder::EncoderDecoder;
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
-use reference::Reference;
 use serde_json::Value;
 
 /// Positions of a block, so that sequences lie in several.

@@ -1,15 +1,5 @@
 //! Structured output: every answer that the masks allow follows its grammar.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::too_many_lines,
-    clippy::cast_possible_truncation,
-    reason = "tests fail by panicking, and their tables are long"
-)]
-
 use std::sync::Arc;
 
 use galatea_llm::grammar::{Constraint, Grammar, GrammarCompiler};

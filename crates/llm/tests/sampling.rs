@@ -1,15 +1,5 @@
 //! Sampling: equality with a plain reference, distributions, repeatability, ranges.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::too_many_lines,
-    clippy::cast_possible_truncation,
-    reason = "tests fail by panicking, and their tables are long"
-)]
-
 use galatea_llm::sampling::{Need, Sampler, SamplingParameters, Scratch, TOP, Top};
 use proptest::prelude::*;
 

@@ -1,15 +1,5 @@
 //! Chat templates: equality with the reference implementation, and templates that mean harm.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::too_many_lines,
-    clippy::cast_possible_truncation,
-    reason = "tests fail by panicking, and their tables are long"
-)]
-
 use galatea_llm::template::{ChatTemplate, Conversation, Ending};
 use serde_json::{Map, Value, json};
 

@@ -1,15 +1,5 @@
 //! Tokenizers: equality with the reference library, streams, GGUF vocabularies, bad files.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::too_many_lines,
-    clippy::cast_possible_truncation,
-    reason = "tests fail by panicking, and their tables are long"
-)]
-
 use std::path::PathBuf;
 
 use galatea_llm::tokens::{

@@ -1,15 +1,5 @@
 //! Tools: definitions and choices of requests, and calls in what models write.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::too_many_lines,
-    clippy::cast_possible_truncation,
-    reason = "tests fail by panicking, and their tables are long"
-)]
-
 use galatea_llm::grammar::Grammar;
 use galatea_llm::tools::{
     ToolCall, ToolChoice, ToolDefinition, ToolDelta, ToolFormat, ToolParser, parse,

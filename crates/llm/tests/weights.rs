@@ -1,14 +1,11 @@
 //! Weights that MLX has quantized, that are rounded when they are loaded, and caches of every type, beside what
 //! the same checkpoint gives in FP32.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod reference;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::reference::Reference;
 use galatea_formats::safetensors::{self, SafeTensors};
 use galatea_graph::evaluate;
 use galatea_llm::arch::{self, StepOptions, Weights};
@@ -20,7 +17,6 @@ use galatea_llm::facts::{CheckpointFacts, Duty};
 use galatea_llm::weights::{FolderWeights, Quantization, Quantized};
 use galatea_runtime::{ExecutionProvider, SessionOptions};
 use galatea_tensor::{DataType, Tensor, bf16};
-use reference::Reference;
 use serde_json::{Value, json};
 
 const TOKENS: [i64; 7] = [3, 17, 5, 60, 2, 33, 8];

@@ -2,15 +2,11 @@
 //! `GALATEA_CBLAS` names, such as the OpenBLAS inside NumPy's wheels. Without it the tests say that
 //! they skipped.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::print_stderr, reason = "a test that skips says so")]
-
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::support::floats;
 use galatea_apple::accelerate::Blas;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId};
 use galatea_providers::cpu::{BlasRoute, CpuProvider, ProductCosts};
@@ -18,7 +14,6 @@ use galatea_providers::{by_name, reference};
 use galatea_runtime::tune::{Limits, Search, StrategyKind};
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
-use support::floats;
 
 fn library() -> Option<Blas> {
     let Some(path) = std::env::var_os("GALATEA_CBLAS") else {

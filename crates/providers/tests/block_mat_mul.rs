@@ -1,12 +1,9 @@
 //! Products with weights as GGUF stores them, of every type, on `cpu` and by reference evaluation.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::support::{floats, ints};
 use bytes::Bytes;
 use galatea_formats::blocks::BlockMatrix;
 use galatea_formats::gguf::{GgmlType, TensorData, Writer, parse};
@@ -16,7 +13,6 @@ use galatea_graph::ops::fused::{BlockGather, BlockMatMul, FusedActivation};
 use galatea_graph::{Dim, Fact, Graph, Operator, evaluate};
 use galatea_runtime::{Session, SessionOptions};
 use galatea_tensor::Tensor;
-use support::{floats, ints};
 
 const ROWS: usize = 24;
 const COLUMNS: usize = 512;

@@ -1,13 +1,10 @@
 //! Products of FP16 and BF16 that go to BNNS on macOS, here to functions that compute what BNNS
 //! documents from the same arguments.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::support::{Maker, floats, values};
 use galatea_apple::bnns::Bnns;
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_providers::cpu::{BlasRoute, CpuProvider, ProductCosts};
@@ -15,7 +12,6 @@ use galatea_providers::{by_name, reference};
 use galatea_runtime::tune::{Limits, Search, StrategyKind};
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, Session, SessionOptions};
 use galatea_tensor::{Tensor, Tolerance, compare};
-use support::{Maker, floats, values};
 
 /// Costs with which every product of more than a few rows goes to BNNS.
 const CHEAP: ProductCosts =

@@ -1,14 +1,11 @@
 //! Models with loops, branches and sequences: every provider gives what ONNX Runtime gives, and the
 //! kernels run inside of bodies too.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::support::{Maker, floats};
 use galatea_formats::stored::{self, Constant};
 use galatea_formats::{npy, onnx};
 use galatea_graph::{
@@ -18,7 +15,6 @@ use galatea_graph::{
 use galatea_providers::{all, by_name};
 use galatea_runtime::{IoInfo, OptimiseLevel, Prepared, Session, SessionOptions};
 use galatea_tensor::{Allocation, DataType, HostBuffer, Tensor, Tolerance, compare};
-use support::{Maker, floats};
 
 /// Written by python/export_control_flow.py.
 const MODELS: &[&str] =

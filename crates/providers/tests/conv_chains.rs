@@ -1,14 +1,11 @@
 //! Depthwise convolutions with the dense ones around them, on `cpu` beside `reference`.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support;
+use crate::support::{Maker, floats};
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_providers::by_name;
 use galatea_runtime::{OptimiseLevel, Precision, Session, SessionOptions};
 use galatea_tensor::{Tensor, Tolerance, compare};
-use support::{Maker, floats};
 
 const CHAIN: &str = "conv_chain-f32-bands";
 

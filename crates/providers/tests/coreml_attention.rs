@@ -1,17 +1,11 @@
 //! Attention, recurrent layers and quantised values as packages of Core ML, beside the graphs that they
 //! are made of.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-#[path = "support/package.rs"]
-mod package;
-mod support;
-
+use crate::agreement::{agree, agree_at, agree_fixed, refused, through_package};
+use crate::support::{Maker, floats, ints, values};
 use galatea_graph::AttributeValue;
 use galatea_providers::coreml::ConvertOptions;
 use galatea_tensor::{DataType, Tensor};
-use package::{agree, agree_at, agree_fixed, refused, through_package};
-use support::{Maker, floats, ints, values};
 
 /// FP16 has 11 bits, and sums of a few dozen products of values below 1 lose some of them.
 const HALF: f64 = 4e-3;

@@ -1,16 +1,10 @@
 //! What the provider `coreml` claims for a Neural Engine, and the partitions that follow.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
-
-#[path = "support/exported.rs"]
-mod exported;
-mod support;
-
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use exported::file;
+use crate::exported::file;
 use galatea_graph::{
     AttributeValue, Attributes, Fact, Graph, ONNX_DOMAIN, ValueId, infer, rewrite,
 };

@@ -1,17 +1,11 @@
 //! Branches and loops as operations with blocks, in packages of Core ML.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-#[path = "support/package.rs"]
-mod package;
-mod support;
-
 use std::path::{Path, PathBuf};
 
+use crate::agreement::through_package;
 use galatea_formats::{npy, onnx};
 use galatea_providers::coreml::ConvertOptions;
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
-use package::through_package;
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_flow").join(name)

@@ -1,20 +1,12 @@
 //! Small models as PyTorch's exporters write them, as packages of Core ML beside the graphs: in FP32 with
 //! lengths that are known and with those that each run brings, and in FP16.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-#[path = "support/exported.rs"]
-mod exported;
-#[path = "support/package.rs"]
-mod package;
-mod support;
-
-use exported::{file, inputs};
+use crate::agreement::through_package;
+use crate::exported::{file, inputs};
 use galatea_graph::evaluate;
 use galatea_graph::rewrite::Level;
 use galatea_providers::coreml::ConvertOptions;
 use galatea_tensor::{DataType, Tensor};
-use package::through_package;
 
 /// Models that become packages.
 const CONVERTED: &[&str] = &[

@@ -1,21 +1,16 @@
 //! Graphs in the forms that the Neural Engine favours, as packages of Core ML beside the graphs
 //! themselves, and what the programs consist of.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-#[path = "support/package.rs"]
-mod package;
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::agreement::agree_at;
+use crate::support;
+use crate::support::{Maker, floats, ints};
 use galatea_graph::rewrite::Level;
 use galatea_graph::{AttributeValue, Fact, Graph, ValueId};
 use galatea_providers::coreml::{ConvertOptions, CoreMlProvider, convert};
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
-use package::agree_at;
-use support::{Maker, floats, ints};
 
 /// FP16 has 11 bits, and sums of a few dozen products of values below 1 lose some of them.
 const HALF: f64 = 6e-3;

@@ -1,17 +1,10 @@
 //! Convolutions, pools, normalisations and products as packages of Core ML, beside the graphs that
 //! they are made of.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::cloned_ref_to_slice_refs, reason = "cases with one input look like the others")]
-
-#[path = "support/package.rs"]
-mod package;
-mod support;
-
+use crate::agreement::{agree, agree_fixed, refused};
+use crate::support::{Maker, floats, values};
 use galatea_graph::AttributeValue;
 use galatea_tensor::Tensor;
-use package::{agree, agree_fixed, refused};
-use support::{Maker, floats, values};
 
 /// FP16 has 11 bits, and sums of a few dozen products of values below 1 lose some of them.
 const HALF: f64 = 4e-3;

@@ -1,15 +1,10 @@
 //! Operators that move elements, through Core ML packages: shapes that are known and that each run
 //! brings.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod package;
-mod support;
-
+use crate::package::node;
+use crate::support::{floats, ints};
 use galatea_graph::AttributeValue;
 use galatea_tensor::Tensor;
-use package::node;
-use support::{floats, ints};
 
 fn list(all: &[i64]) -> Tensor {
     Tensor::vector(all.to_vec())

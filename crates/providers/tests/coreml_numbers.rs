@@ -1,14 +1,9 @@
 //! Operators that reduce, sort, look up and resample, through Core ML packages.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod package;
-mod support;
-
+use crate::package::node;
+use crate::support::{floats, ints, values};
 use galatea_graph::AttributeValue;
 use galatea_tensor::Tensor;
-use package::node;
-use support::{floats, ints, values};
 
 fn list(all: &[i64]) -> Tensor {
     Tensor::vector(all.to_vec())

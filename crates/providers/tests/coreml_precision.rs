@@ -1,13 +1,6 @@
 //! Packages of few bits beside the models in FP32: activations of 8 bits with scales from samples, nodes
 //! that stay FP32 as FP16 is too narrow for them, and what both cost.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

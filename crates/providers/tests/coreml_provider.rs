@@ -1,7 +1,5 @@
 //! The provider `coreml`: what it claims runs as a program of FP16, the rest elsewhere.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

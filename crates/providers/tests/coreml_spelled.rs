@@ -1,16 +1,12 @@
 //! Operators that are written as simpler ones, through Core ML packages: products of integers, weights of few
 //! bits, attention with caches.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod package;
-mod support;
-
+use crate::package;
+use crate::package::Case;
+use crate::support::floats;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, evaluate};
 use galatea_providers::coreml::{ConvertOptions, convert};
 use galatea_tensor::Tensor;
-use package::Case;
-use support::floats;
 
 /// A node of another domain as a graph of its own; what is no input is a constant.
 fn node(

@@ -1,7 +1,5 @@
 //! Functions with states, and packages of several functions: written, read again and run.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
-
 use galatea_formats::coreml::mil::Program;
 use galatea_formats::coreml::{Model, NewPackage, load, write_package};
 use galatea_graph::{AttributeValue, Attributes, Fact, Graph, ONNX_DOMAIN, ValueId, evaluate};

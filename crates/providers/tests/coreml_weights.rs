@@ -1,7 +1,5 @@
 //! Packages whose weights are stored with fewer bits: what they take, and how near results stay.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
-
 use std::path::Path;
 
 use galatea_formats::coreml::{load, write_package};

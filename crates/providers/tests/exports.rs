@@ -1,13 +1,7 @@
 //! Small models as PyTorch's exporters write them: rewriting changes how something is computed,
 //! never what, and leaves as few nodes as it should. `python/export_models.py --tiny` makes them.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-#[path = "support/exported.rs"]
-mod exported;
-mod support;
-
-use exported::{file, inputs};
+use crate::exported::{file, inputs};
 use galatea_graph::evaluate;
 use galatea_graph::rewrite::{Level, optimise};
 use galatea_providers::by_name;

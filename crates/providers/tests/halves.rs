@@ -1,15 +1,12 @@
 //! Sessions in BF16 keep values as BF16 where kernels give and take them so.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support;
+use crate::support::{Maker, floats, values};
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_kernels::Isa;
 use galatea_kernels::isa::Bf16Isa;
 use galatea_runtime::{OptimiseLevel, Precision, Session};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
-use support::{Maker, floats, values};
 
 type Value = Option<ValueId>;
 

@@ -1,12 +1,9 @@
 //! Every kernel row against the reference evaluation, node by node.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support;
+use crate::support::{Maker, check_node, check_outputs, floats, ints};
 use galatea_graph::AttributeValue;
 use galatea_tensor::Tensor;
-use support::{Maker, check_node, check_outputs, floats, ints};
 
 fn text(value: &str) -> AttributeValue {
     AttributeValue::String(value.into())

@@ -1,16 +1,12 @@
 //! The sample models on `cpu` beside `reference`, and what must hold of any model.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::path::{Path, PathBuf};
 
+use crate::support::values;
 use galatea_graph::Dim;
 use galatea_providers::{all, by_name};
 use galatea_runtime::{IoInfo, Session, SessionOptions};
 use galatea_tensor::{ByteString, DataType, Tensor, Tolerance, compare, with_number};
-use support::values;
 
 fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/models")

@@ -1,7 +1,5 @@
 //! Inputs that are made longer for providers that want few lengths.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::sync::{Arc, Mutex};
 
 use galatea_graph::{AttributeValue, Attributes, Datum, Dim, Fact, Graph, ONNX_DOMAIN};

@@ -1,13 +1,9 @@
 //! Attention over blocks of caches: the kernel against the reference, and where caches stay.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{Maker, assert_kernel, floats, ints};
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_runtime::OptimiseLevel;
 use galatea_tensor::{DataType, Tensor, Tolerance, bf16, compare, f16};
-use support::{Maker, assert_kernel, floats, ints};
 
 /// Six query heads share two key heads.
 const HEADS: usize = 6;

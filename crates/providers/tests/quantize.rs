@@ -1,11 +1,8 @@
 //! Models that are quantised on the `cpu` provider: what they become, what runs them, what they lose.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{floats, values};
 use bytes::Bytes;
 use galatea_formats::onnx;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId};
@@ -16,7 +13,6 @@ use galatea_runtime::quantize::{
 };
 use galatea_runtime::{ExecutionProvider, RuntimeError, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
-use support::{floats, values};
 
 struct Net {
     graph: Graph,

@@ -3,18 +3,9 @@
 //! Where the reference divides in `f64` and a kernel multiplies in `f32`, a tie may fall to the
 //! other side: bytes may differ by one.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    reason = "a test fails by panicking; its numbers are small"
-)]
-
-mod support;
-
+use crate::support::{Maker, assert_kernel, floats, values};
 use galatea_graph::AttributeValue;
 use galatea_tensor::{DataType, Tensor};
-use support::{Maker, assert_kernel, floats, values};
 
 /// Repeatable bytes.
 fn bytes(shape: &[usize], dtype: DataType, seed: u32) -> Tensor {

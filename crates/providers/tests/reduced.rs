@@ -1,13 +1,10 @@
 //! Sessions that compute in less than FP32, beside the reference evaluation.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support;
+use crate::support::{Maker, assert_kernel, check_node, floats};
 use galatea_graph::AttributeValue;
 use galatea_runtime::Precision;
 use galatea_tensor::Tensor;
-use support::{Maker, assert_kernel, check_node, floats};
 
 /// Runs a node in BF16 beside FP32. Each of `terms` products of values in -1..1, a quarter of one
 /// in magnitude on average, is off by less than 2^-7 of itself, and half of that on average.

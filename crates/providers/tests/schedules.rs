@@ -1,13 +1,9 @@
 //! Random small graphs on `cpu` beside `reference`: places of values, views, steps in place.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{Maker, floats, ints};
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::{Tensor, Tolerance, compare};
 use proptest::prelude::*;
-use support::{Maker, floats, ints};
 
 /// All values have 12 elements, under one of these shapes.
 const SHAPES: &[&[i64]] = &[&[2, 6], &[3, 4], &[12], &[6, 2], &[1, 12]];

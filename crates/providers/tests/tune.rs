@@ -1,12 +1,9 @@
 //! Choices of the `cpu` provider: who is asked, what is measured, what comes of it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::support::floats;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph};
 use galatea_providers::{by_name, machine};
 use galatea_runtime::tune::{
@@ -14,7 +11,6 @@ use galatea_runtime::tune::{
 };
 use galatea_runtime::{Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
-use support::floats;
 
 /// A convolution of images that are large enough for minimal filtering.
 fn graph() -> Graph {

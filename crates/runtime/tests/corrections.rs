@@ -1,7 +1,5 @@
 //! Sessions that learn from profiles which operators a unit is good at.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

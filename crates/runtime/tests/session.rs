@@ -1,7 +1,5 @@
 //! Sessions over small graphs, with providers made for the test.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

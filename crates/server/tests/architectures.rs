@@ -1,15 +1,5 @@
 //! The tiny checkpoints of `golden/llm`, and the trained ones beside the repository, as the CPU's kernels compute them.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(
-    clippy::as_conversions,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_possible_wrap,
-    reason = "tokens are small numbers"
-)]
-#![allow(clippy::print_stderr, reason = "a skipped test says so")]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};

@@ -1,9 +1,5 @@
 //! Trained decoders as chunks of Core ML's functions, run by the interpreter beside what was recorded.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(clippy::print_stderr, reason = "a skipped test says so")]
-#![allow(clippy::indexing_slicing, reason = "a test fails by panicking")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;

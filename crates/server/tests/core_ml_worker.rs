@@ -1,7 +1,5 @@
 //! The program as the worker of an engine.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::process::{Command, Stdio};
 
 use galatea_formats::coreml::write_package;

@@ -1,8 +1,5 @@
 //! Which nodes of whole models the GPU provider takes: all of them, but for a list with reasons.
 
-#![cfg(any(feature = "gpu", target_os = "macos"))]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
-
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

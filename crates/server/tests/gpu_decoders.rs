@@ -1,9 +1,6 @@
 //! Language models on the GPU: every architecture beside what the reference libraries gave, and trained
 //! checkpoints beside their recorded results.
 
-#![cfg(any(feature = "gpu", target_os = "macos"))]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
-
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

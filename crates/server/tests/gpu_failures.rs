@@ -1,8 +1,5 @@
 //! The server lives on when its GPU is lost or has no room.
 
-#![cfg(any(feature = "gpu", target_os = "macos"))]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;

@@ -1,15 +1,5 @@
 //! Models on several GPUs, and how configurations say what their memory is like.
 
-#![cfg(any(feature = "gpu", target_os = "macos"))]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stderr,
-    reason = "a test fails by panicking"
-)]
-
-mod program;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -18,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use crate::program;
 use galatea::units;
 use galatea_formats::onnx::{ModelInfo, WriteOptions, write_model};
 use galatea_gpu::{Device, GpuProvider, devices};

@@ -1,8 +1,5 @@
 //! Models on the GPU provider beside the processor.
 
-#![cfg(any(target_os = "macos", feature = "gpu"))]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
-
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

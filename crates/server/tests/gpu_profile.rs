@@ -1,7 +1,6 @@
 //! The profile of GPUs, and their metrics, from the commands that users give.
 
 #![cfg(all(unix, any(target_os = "macos", feature = "gpu")))]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

@@ -1,14 +1,5 @@
 //! Tokens chosen by the GPU, or from what it brings back, beside those chosen from all logits.
 
-#![cfg(any(feature = "gpu", target_os = "macos"))]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::cast_possible_truncation,
-    reason = "a test fails by panicking"
-)]
-
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;

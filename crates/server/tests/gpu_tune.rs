@@ -1,13 +1,11 @@
 //! `galatea tune` on a GPU, if only a software one: what it measures, keeps, reads again, and refuses.
 
 #![cfg(all(unix, any(target_os = "macos", feature = "gpu")))]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
-
-mod program;
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use crate::program;
 use galatea_formats::npy;
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 use serde_json::Value;

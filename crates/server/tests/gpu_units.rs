@@ -1,8 +1,5 @@
 //! Which unit of an imagined Mac takes a model where nobody says which: the one that is predicted to be done soonest.
 
-#![cfg(any(feature = "gpu", target_os = "macos"))]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::HashMap;
 use std::sync::Arc;
 

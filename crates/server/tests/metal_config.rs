@@ -1,9 +1,6 @@
 //! What the program's log says of `metal_config`.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod program;
-
+use crate::program;
 use std::path::Path;
 
 /// A sample model in a folder of models, with a `metal_config.json`.

@@ -1,8 +1,6 @@
 //! The cache of prepared models: what comes from it is what the model gives, whatever happened to the
 //! files in between.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};

@@ -1,15 +1,12 @@
 //! Packages of Core ML served from a repository: shapes, functions, labels and states.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
-
-mod plain;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use crate::plain::Plain;
 use galatea_formats::coreml::mil::{self, Arg, Builder, Element};
 use galatea_formats::coreml::{
     Described, Feature, FeatureType, ModelInfo, NewPackage, Shapes, write_package,
@@ -19,7 +16,6 @@ use galatea_serving::backend::graph::GraphBackend;
 use galatea_serving::request::{CorrelationId, InputData, InputTensor};
 use galatea_serving::{Core, CoreOptions, Error, InferenceRequest, InferenceResponse};
 use galatea_tensor::{DataType, Tensor};
-use plain::Plain;
 
 fn array(name: &str, shape: &[usize], shapes: Shapes) -> Feature {
     let kind =

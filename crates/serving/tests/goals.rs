@@ -1,8 +1,6 @@
 //! Latency goals of models and requests: which requests are refused, how long they wait for company, and what is
 //! counted.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};

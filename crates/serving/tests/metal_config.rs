@@ -1,18 +1,14 @@
 //! Models that say in `metal_config` how they use the machine.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod plain;
-
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::plain::Plain;
 use galatea_runtime::SessionOptions;
 use galatea_serving::backend::graph::GraphBackend;
 use galatea_serving::config::MetalConfig;
 use galatea_serving::config::inference::model_config::SchedulingChoice;
 use galatea_serving::{Core, CoreOptions};
-use plain::Plain;
 
 /// The sample model `simple` with a configuration and, if there is one, a `metal_config.json`, under `--metal-config`.
 fn serve(config: &str, file: Option<&str>, flag: &str) -> (Arc<Core>, tempfile::TempDir) {

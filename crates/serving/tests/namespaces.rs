@@ -1,12 +1,5 @@
 //! Repositories that are namespaces: models of one name side by side, and ensembles between them.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;

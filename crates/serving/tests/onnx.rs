@@ -1,26 +1,17 @@
 //! The sample repository served: each model answers its sample request with its sample response, alone and in a batch
 //! with itself.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-mod plain;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use crate::plain::Plain;
 use galatea_runtime::SessionOptions;
 use galatea_serving::backend::graph::GraphBackend;
 use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{Core, CoreOptions, Error, InferenceRequest, InferenceResponse};
 use galatea_tensor::{ByteString, DataType, Tensor, bf16, encode_byte_strings, f16};
-use plain::Plain;
 use serde_json::Value as Json;
 
 fn samples() -> PathBuf {

@@ -3,16 +3,6 @@
 //! They need a Python with NumPy: that of `GALATEA_PYTHON`, of the environment of `cargo xtask python`, or `python3`.
 //! Where there is none, each says so and does nothing.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking and says what it leaves out"
-)]
-
-mod python;
-
 use std::fs;
 use std::process::Command;
 use std::sync::Arc;
@@ -25,7 +15,8 @@ use galatea_serving::{
 };
 use galatea_tensor::{ByteString, DataType, Tensor};
 
-use self::python::{ONE_IN_ONE_OUT, PATIENCE, Served, answer, ints, python, send, write_model};
+use crate::python;
+use crate::python::{ONE_IN_ONE_OUT, PATIENCE, Served, answer, ints, python, send, write_model};
 
 const HEAD: &str =
     "import os\nimport numpy as np\nimport triton_python_backend_utils as pb_utils\n\n";

@@ -3,16 +3,6 @@
 //! They need a Python with NumPy: that of `GALATEA_PYTHON`, of the environment of `cargo xtask python`, or `python3`.
 //! Where there is none, each says so and does nothing.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking and says what it leaves out"
-)]
-
-mod python;
-
 use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -23,7 +13,8 @@ use galatea_serving::core::Dependents;
 use galatea_serving::trace::{Entry, Event, Trace, TraceLevel, TraceSink};
 use galatea_serving::{Core, Error, InferenceRequest};
 
-use self::python::{ONE_IN_ONE_OUT, PATIENCE, Served, ints, python, response, send, write_model};
+use crate::python;
+use crate::python::{ONE_IN_ONE_OUT, PATIENCE, Served, ints, python, response, send, write_model};
 
 const HEAD: &str = "import os\nimport threading\nimport numpy as np\nimport galatea_calls\n\
     import triton_python_backend_utils as pb_utils\n\n";

@@ -3,16 +3,6 @@
 //! They need a Python with NumPy: that of `GALATEA_PYTHON`, of the environment of `cargo xtask python`, or `python3`.
 //! Where there is none, each says so and does nothing.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking and says what it leaves out"
-)]
-
-mod python;
-
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -27,7 +17,7 @@ use galatea_serving::core::LoadOverrides;
 use galatea_tensor::ByteString;
 use tempfile::TempDir;
 
-use self::python::{PATIENCE, Served, ints, python, request, response, send, write_model};
+use crate::python::{PATIENCE, Served, ints, python, request, response, send, write_model};
 
 fn printed(python: &Path, code: &str) -> String {
     let output = Command::new(python).args(["-c", code]).output().unwrap();

@@ -3,16 +3,6 @@
 //! They need a Python with NumPy: that of `GALATEA_PYTHON`, of the environment of `cargo xtask python`, or `python3`.
 //! Where there is none, each says so and does nothing.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking and says what it leaves out"
-)]
-
-mod python;
-
 use std::sync::Arc;
 
 use galatea_serving::backend::python::PythonBackend;
@@ -20,7 +10,7 @@ use galatea_serving::core::Dependents;
 use galatea_serving::custom_metrics::{FamilySnapshot, Labels, MetricKind, MetricValue};
 use galatea_serving::{Core, Error};
 
-use self::python::{
+use crate::python::{
     ONE_IN_ONE_OUT, Served, answer, ints, python, request, send, until, write_model,
 };
 

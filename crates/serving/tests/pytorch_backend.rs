@@ -3,16 +3,6 @@
 //! Most need an interpreter with torch and NumPy, named by `GALATEA_TORCH_PYTHON`, which also makes their files. Where
 //! it names none, each says so and does nothing.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking and says what it leaves out"
-)]
-
-mod python;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -28,7 +18,8 @@ use galatea_serving::{
 use galatea_tensor::{ByteString, DataType, Tensor};
 use tempfile::TempDir;
 
-use self::python::{python, send, write_model};
+use crate::python;
+use crate::python::{python, send, write_model};
 
 /// An interpreter with torch.
 fn torch() -> Option<String> {

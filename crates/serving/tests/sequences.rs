@@ -1,12 +1,5 @@
 //! Models over sequences from a folder on disk to answers: slots, control tensors, implicit state and statistics.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};

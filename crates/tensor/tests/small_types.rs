@@ -1,11 +1,5 @@
 //! The small types against a table of every conversion that `ml_dtypes` makes.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    reason = "a test fails by panicking; codes and patterns are given with their widths"
-)]
-
 use galatea_tensor::{Narrowing, Overflow, SmallType};
 
 /// Written by `python/small_float_table.py`.

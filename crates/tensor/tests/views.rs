@@ -1,6 +1,5 @@
 //! Views share memory and read as NumPy's would.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use std::sync::Arc;
 
 use galatea_tensor::{

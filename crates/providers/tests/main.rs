@@ -1,0 +1,52 @@
+//! Tests of the crate from outside, in one program, because each program is linked anew after every change.
+//!
+//! `cargo test -p CRATE --test integration NAME::` runs the tests of the file `NAME.rs`.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cloned_ref_to_slice_refs,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking and says on the terminal what it skips"
+)]
+
+#[path = "support/agreement.rs"]
+mod agreement;
+mod bad_models;
+mod blas;
+mod block_mat_mul;
+mod bnns;
+mod control_flow;
+mod conv_chains;
+mod coreml_attention;
+mod coreml_claims;
+mod coreml_control;
+mod coreml_exports;
+mod coreml_favoured;
+mod coreml_layers;
+mod coreml_movement;
+mod coreml_numbers;
+mod coreml_precision;
+mod coreml_provider;
+mod coreml_spelled;
+mod coreml_states;
+mod coreml_weights;
+#[path = "support/exported.rs"]
+mod exported;
+mod exports;
+mod halves;
+mod kernels;
+mod mil_operators;
+mod models;
+mod package;
+mod padded;
+mod paged_attention;
+mod quantize;
+mod quantized;
+mod reduced;
+mod schedules;
+mod support;
+mod tune;
