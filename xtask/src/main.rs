@@ -15,6 +15,7 @@ mod debian;
 mod dependencies;
 mod gpu;
 mod macos;
+mod names;
 mod neon;
 mod process;
 mod programs;
@@ -52,6 +53,8 @@ fn run(arguments: &[String]) -> Result<(), String> {
         "operators" if rest.is_empty() => steps::operators(&Workspace::find()?),
         // Called by rustc, where `link-macos` has named it as its linker.
         "zig-link" => macos::link_with_zig(rest),
+        "measure" if rest.is_empty() => names::measure(&Workspace::find()?),
+        "names" if rest == ["--settle"] => names::settle(&Workspace::find()?),
         "pythons" => pythons::test(&Workspace::find()?, rest),
         "metal" if rest.is_empty() => gpu::write_metal(&Workspace::find()?),
         "help" | "--help" | "-h" => {
@@ -74,6 +77,8 @@ fn usage() -> String {
          cargo xtask STEP                                             one step\n       \
          cargo xtask operators                                        write docs/operators.md\n       \
          cargo xtask metal                                            write golden/metal\n       \
+         cargo xtask measure                                          how far names and texts are from the house's goals\n       \
+         cargo xtask names --settle                                   take from the list of known offences what is mended\n       \
          cargo xtask pythons [PYTHON]...                              tests of models in Python under each interpreter\n\nsteps:\n",
     );
     for step in steps::STEPS {

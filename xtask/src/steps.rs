@@ -8,7 +8,7 @@ use crate::process::{cargo, run};
 use crate::programs::{self, TestProgram};
 use crate::scope::Scope;
 use crate::workspace::Workspace;
-use crate::{arrows, chips, dependencies, gpu, macos, neon, python, sizes, targets};
+use crate::{arrows, chips, dependencies, gpu, macos, names, neon, python, sizes, targets};
 
 /// One check that can run alone.
 pub(crate) struct Step {
@@ -42,6 +42,9 @@ pub(crate) const STEPS: &[Step] = &[
     Step::of_tree("sizes", "no source file over 800 lines", |workspace, _| sizes::check(workspace)),
     Step::of_tree("targets", "every file of tests is part of a test program", |workspace, _| {
         targets::check(workspace)
+    }),
+    Step::of_tree("names", "rules for names, comments and sentences", |workspace, _| {
+        names::check(workspace)
     }),
     Step::of_tree("chips", "data/chips: complete and with provenance", |workspace, _| {
         chips::check(workspace)
@@ -327,6 +330,6 @@ mod tests {
     fn a_change_of_docs_leaves_out_whatever_compiles() {
         let docs = Scope::Crates { folders: std::collections::BTreeSet::new(), data: false };
         let names: Vec<_> = STEPS.iter().filter(|s| (s.concerns)(&docs)).map(|s| s.name).collect();
-        assert_eq!(names, ["fmt", "arrows", "sizes", "targets", "chips", "dependencies"]);
+        assert_eq!(names, ["fmt", "arrows", "sizes", "targets", "names", "chips", "dependencies"]);
     }
 }
