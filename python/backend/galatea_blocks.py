@@ -138,7 +138,9 @@ class Blocks:
 
     def release(self, number):
         """Gives a block back to the server, now or when the last view has gone."""
-        if self._given[number].is_viewed():
+        block = self._given.get(number)
+        # One that could not be opened has no views, and the server waits for its flag all the same.
+        if block is not None and block.is_viewed():
             with self._lock:
                 self._held.add(number)
         else:

@@ -110,9 +110,15 @@ class Channel:
 
     # Executions.
 
-    def read_execution(self, message):
-        """Number, requests and block of an execution."""
-        _, execution, count, opened, closed, block = _EXECUTE.unpack_from(message, 0)
+    @staticmethod
+    def execution_of(message):
+        """Number and block of an execution, by which it can be answered whatever the rest of the message is like."""
+        _, execution, _, _, _, block = _EXECUTE.unpack_from(message, 0)
+        return execution, block
+
+    def read_requests(self, message):
+        """Requests of an execution. Raises what is wrong with the message."""
+        _, _, count, opened, closed, block = _EXECUTE.unpack_from(message, 0)
         at = _EXECUTE.size
         for _ in range(closed):
             self.blocks.close(_NUMBER.unpack_from(message, at)[0])
@@ -129,7 +135,7 @@ class Channel:
         for _ in range(count):
             request, at = self._read_request(message, at, whole, shared)
             requests.append(request)
-        return execution, requests, block
+        return requests
 
     def _read_request(self, message, at, whole, shared):
         (

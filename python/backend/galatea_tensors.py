@@ -1,6 +1,7 @@
 """Tensors as a Python model sees them: types, strings, DLPack."""
 
 import ctypes
+import math
 import struct
 
 import numpy as np
@@ -154,6 +155,30 @@ def store_elements(room, number, elements):
         np.copyto(room.view(STORAGE[number]).reshape(elements.shape), elements)
 
 
+def _check_received(name, number, shape, memory, offset, size):
+    """Refuses bytes that are not those of the shape, before anything reads them."""
+    if not 0 <= number < len(STORAGE):
+        raise TritonModelException(f"tensor '{name}' has type {number} on the wire, expected 0 to {len(STORAGE) - 1}")
+    held = 0 if memory is None else memory.nbytes
+    if offset < 0 or size < 0 or offset + size > held:
+        raise TritonModelException(
+            f"tensor '{name}' lies at {offset} with {size} bytes, outside of the {held} bytes of its memory"
+        )
+    # Python's integers do not overflow, whatever the sizes are.
+    count = math.prod(shape)
+    if min(shape, default=0) < 0:
+        raise TritonModelException(f"tensor '{name}' has the shape {list(shape)}, expected no size below 0")
+    if number != BYTES and count * STORAGE[number].itemsize != size:
+        raise TritonModelException(
+            f"tensor '{name}' of shape {list(shape)} and type {_TYPES[number][1]} has {size} bytes, expected "
+            f"{count * STORAGE[number].itemsize}"
+        )
+    if number == BYTES and size < count * _LENGTH.size:
+        raise TritonModelException(
+            f"tensor '{name}' of shape {list(shape)} has {size} bytes, too few for {count} strings"
+        )
+
+
 class Tensor:
     """A tensor of a request or a response, in memory of the processor."""
 
@@ -175,7 +200,12 @@ class Tensor:
 
     @classmethod
     def _received(cls, name, number, shape, memory, offset, size):
-        """A tensor over bytes that came from the server: so many from there on, in an array of uint8."""
+        """Makes a tensor over `size` bytes that came from the server, from `offset` on in `memory`, an array of uint8.
+
+        Raises TritonModelException where shape and bytes do not agree, or bytes lie outside of the memory: what lies
+        beside them may be another client's.
+        """
+        _check_received(name, number, shape, memory, offset, size)
         self = cls.__new__(cls)
         self._name = name
         self._number = number
@@ -215,7 +245,13 @@ class Tensor:
                 "Tensor dtype is BF16 and cannot be converted to NumPy. Use to_dlpack() and from_dlpack() instead."
             )
         if self._array is None:
-            self._array = deserialize_bytes_tensor(self._raw).reshape(self._shape)
+            strings = deserialize_bytes_tensor(self._raw)
+            if len(strings) != math.prod(self._shape):
+                raise TritonModelException(
+                    f"tensor '{self._name}' of shape {list(self._shape)} has {len(strings)} strings, expected "
+                    f"{math.prod(self._shape)}"
+                )
+            self._array = strings.reshape(self._shape)
             self._raw = None
         return self._array
 

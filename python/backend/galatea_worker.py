@@ -122,18 +122,19 @@ class Worker:
             self._model.finalize()
 
     def _execute(self, message):
-        execution, requests, block = self._channel.read_execution(message)
-        del message
+        execution, block = self._channel.execution_of(message)
         failure = None
-        work = [requests]
-        del requests
+        work = []
         try:
+            work.append(self._channel.read_requests(message))
+            del message
             self._call(execution, work, block)
             return
         except BaseException as error:
             # What would end a program ends only the execution here.
             failure = described(error)
         work.clear()
+        message = None
         self._look_whether_it_ends()
         self._channel.send_failure(execution, failure, block)
 

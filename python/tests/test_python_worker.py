@@ -75,6 +75,58 @@ def test_a_batch_of_all_sizes_and_shapes_comes_back(drive):
         assert np.array_equal(outputs["OUT"][1], array) and outputs["OUT"][1].shape == array.shape
 
 
+def claimed(shape, data, dtype=np.float32):
+    """An input whose message says a shape that its bytes need not have."""
+    return SimpleNamespace(
+        dtype=np.dtype(dtype), ndim=len(shape), shape=shape, nbytes=len(data), tobytes=lambda: data
+    )
+
+
+@pytest.mark.parametrize(
+    "shape,data",
+    [
+        ((1, 2), b""),
+        ((2, 2), bytes(8)),
+        ((0, 2), bytes(8)),
+        ((-1, 2), bytes(8)),
+        ((1 << 62, 4), b""),
+        ((1 << 32, 1 << 32), bytes(8)),
+        ((3000,), bytes(9000)),
+        ((1, 2), bytes(9000)),
+    ],
+)
+def test_bytes_that_are_not_those_of_the_shape_fail_an_execution_and_nothing_else(drive, shape, data):
+    worker = drive(IDENTITY)
+    neighbour = np.full((1, 2), 7, np.float32)
+    found = worker.run({"inputs": {"IN": claimed(shape, data)}}, {"inputs": {"IN": neighbour}})
+    assert isinstance(found, str) and "tensor 'IN'" in found
+    ((_, error, outputs),) = worker.run({"inputs": {"IN": neighbour}})
+    assert error is None and np.array_equal(outputs["OUT"][1], neighbour)
+    # A block that was read in vain is free again.
+    assert not any(worker.flags.map[number] for number in worker.given)
+
+
+def test_a_message_that_ends_too_early_fails_its_execution(drive):
+    worker = drive(IDENTITY)
+    send = worker.send
+    for cut in (40, 60, 80):
+        worker.send = lambda message, cut=cut: send(message[:cut])
+        assert isinstance(worker.run({"inputs": {"IN": np.zeros(3, np.float32)}}), str)
+    worker.send = send
+    ((_, error, _),) = worker.run({"inputs": {"IN": np.zeros(3, np.float32)}})
+    assert error is None
+
+
+def test_strings_are_counted_before_they_are_handed_out():
+    from galatea_tensors import BYTES, Tensor, TritonModelException
+
+    two = np.frombuffer(worker_driver.encode_strings(np.array([b"a", b"b"], dtype=object)), dtype=np.uint8)
+    for shape in ((3,), (1,), (0,), (2, 2)):
+        with pytest.raises(TritonModelException):
+            Tensor._received("IN", BYTES, shape, two, 0, two.nbytes).as_numpy()
+    assert Tensor._received("IN", BYTES, (1, 2), two, 0, two.nbytes).as_numpy().tolist() == [[b"a", b"b"]]
+
+
 def test_strings_come_back(drive):
     worker = drive(IDENTITY)
     for strings in ([b"", b"\xff\x00a", "é".encode()], [b"x" * 9000, b"y"]):

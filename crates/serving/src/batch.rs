@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use galatea_tensor::{
-    ByteString, DataType, HostBuffer, SharedBytes, Tensor, TensorError, decode_byte_strings,
+    ByteString, DataType, HostBuffer, SharedBytes, Tensor, TensorError, TensorErrorKind,
+    decode_byte_strings,
 };
 
 use crate::config::inference::{BatchInput, BatchOutput, ModelInput, batch_input};
@@ -12,7 +13,7 @@ use crate::error::Error;
 use crate::payload::{ActiveRequest, Payload};
 use crate::request::{InputData, InputTensor, OutputTensor};
 use crate::sequence;
-use crate::validate::shape_text;
+use crate::validate::{LENGTH_BYTES, shape_text};
 
 /// Tensors by name.
 pub type NamedTensors = Vec<(String, Tensor)>;
@@ -63,6 +64,7 @@ pub fn gather(config: &ModelConfig, requests: &[ActiveRequest]) -> Result<NamedT
             // It is the same in all requests of a batch.
             parts.truncate(1);
         }
+        parts.iter().try_for_each(Part::check)?;
         let tensor = join(input, &parts)
             .map_err(|error| Error::internal(format!("input '{}': {error}", input.name)))?;
         tensors.push((input.name.clone(), tensor));
@@ -110,7 +112,49 @@ impl<'a> Part<'a> {
         self.dims.iter().fold(self.rows.unwrap_or(1), |product, &dim| product.saturating_mul(dim))
     }
 
+    /// Compares the bytes with rows and dimensions, so that no request is given what lies beside its own bytes.
+    ///
+    /// # Errors
+    /// When there are more or fewer than the shape has, which a checked request has not.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let expected = self.elements();
+        let size = self.input.datatype.size_bytes();
+        let (given, expected) = match (&self.input.data, size) {
+            (InputData::Tensor(tensor), _) => (tensor.elements(), expected),
+            (InputData::Raw(raw), Some(size)) => (raw.len(), expected.saturating_mul(size)),
+            // Strings are counted when they are decoded; each has its length before it.
+            (InputData::Raw(raw), None) if raw.len() / LENGTH_BYTES < expected => {
+                (raw.len(), expected.saturating_mul(LENGTH_BYTES))
+            }
+            (InputData::Raw(_), None) => return Ok(()),
+        };
+        if given == expected {
+            return Ok(());
+        }
+        Err(Error::internal(format!(
+            "input '{}' of shape {} has {given} elements or bytes for {:?} rows of {:?}, expected {expected}",
+            self.input.name,
+            shape_text(&self.input.shape),
+            self.rows,
+            self.dims
+        )))
+    }
+
     fn strings(&self) -> Result<Vec<ByteString>, TensorError> {
+        let strings = self.decoded()?;
+        let expected = self.elements();
+        // A string too few here would be made up for by a neighbour's.
+        if strings.len() != expected {
+            let shape = self.dims.clone();
+            let found = strings.len();
+            return Err(
+                TensorErrorKind::WrongSize { shape, expected, found, unit: "elements" }.into()
+            );
+        }
+        Ok(strings)
+    }
+
+    fn decoded(&self) -> Result<Vec<ByteString>, TensorError> {
         match &self.input.data {
             InputData::Raw(raw) => decode_byte_strings(raw),
             InputData::Tensor(tensor) => tensor.to_vec::<ByteString>(),

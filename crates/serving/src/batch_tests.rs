@@ -175,3 +175,44 @@ fn ragged_inputs_are_flat_and_their_batch_inputs_tell_them_apart() {
         assert_eq!(shares[1][0].tensor, tensor(&[1, 1], &[8]));
     }
 }
+
+/// An input of a request as a step of an ensemble hands it on.
+fn handed(name: &str, tensor: Tensor) -> InputTensor {
+    let shape = tensor.shape().iter().map(|&dim| i64::try_from(dim).unwrap()).collect();
+    let datatype = tensor.dtype();
+    InputTensor { name: name.to_owned(), datatype, shape, data: InputData::Tensor(tensor) }
+}
+
+#[test]
+fn a_request_with_fewer_elements_than_its_rows_need_gets_nothing_of_its_neighbours() {
+    let short = [
+        handed("A", tensor(&[0, 2], &[])),
+        ints("A", &[1, 2], &[]),
+        ints("A", &[1, 2], &[1]),
+        ints("A", &[1, 2], &[1, 2, 3]),
+    ];
+    for input in short {
+        let mut setup = setup(INT);
+        setup.add(1, vec![input], &[]);
+        setup.add(1, vec![ints("A", &[1, 2], &[7, 8])], &[]);
+        let error = gather(&setup.config, &setup.requests).unwrap_err();
+        assert!(error.message.contains("input 'A'"), "{}", error.message);
+    }
+}
+
+#[test]
+fn a_request_without_its_strings_does_not_take_those_of_its_neighbours() {
+    let config = "max_batch_size: 8 input { name: \"A\" data_type: TYPE_STRING dims: 1 }";
+    let two = b"\x01\0\0\0a\x01\0\0\0b".to_vec();
+    let input = |bytes: Vec<u8>| InputTensor {
+        name: "A".to_owned(),
+        datatype: DataType::Bytes,
+        shape: vec![1, 1],
+        data: InputData::Raw(Bytes::from(bytes)),
+    };
+    let mut setup = setup(config);
+    setup.add(1, vec![input(Vec::new())], &[]);
+    setup.add(1, vec![input(two)], &[]);
+    let error = gather(&setup.config, &setup.requests).unwrap_err();
+    assert!(error.message.contains("input 'A'"), "{}", error.message);
+}

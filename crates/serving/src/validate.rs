@@ -15,7 +15,7 @@ use crate::request::{InferenceRequest, InputData, InputTensor, request_prefix};
 use crate::schedule::{BatchKey, Nanos, SequenceMark, Ticket};
 
 /// Bytes of the length before each string on the wire.
-const LENGTH_BYTES: usize = 4;
+pub(crate) const LENGTH_BYTES: usize = 4;
 
 const BATCH_NOTE: &str = "NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to \
                           be prepended to each input shape. If you want to specify the full shape including the \
@@ -311,28 +311,32 @@ impl RequestChecker {
                 self.check_bytes(&input.name, elements.saturating_mul(size), given)
             }
             (InputData::Tensor(tensor), size) => {
+                let dims = tensor.shape().iter().map(|&dim| i64::try_from(dim).ok());
                 let same = tensor.dtype() == input.datatype
-                    && tensor
-                        .shape()
-                        .iter()
-                        .map(|&dim| i64::try_from(dim).ok())
-                        .eq(input.shape.iter().map(|&d| Some(d)));
+                    && dims.eq(input.shape.iter().map(|&dim| Some(dim)));
+                let given = u64::try_from(tensor.elements()).unwrap_or(u64::MAX);
+                // A tensor of no rows is refused like its bytes: a batch would give it a row of its neighbours'.
+                self.check_elements(input, size, elements, given)?;
                 if same {
                     return Ok(());
                 }
-                let size = u64::try_from(size.unwrap_or(1)).unwrap_or(u64::MAX);
-                let given = u64::try_from(tensor.elements()).unwrap_or(u64::MAX);
-                self.check_bytes(
-                    &input.name,
-                    elements.saturating_mul(size),
-                    given.saturating_mul(size),
-                )
-                .and_then(|()| {
-                    let text = format!("input '{}' has the shape {:?}", input.name, tensor.shape());
-                    Err(Fault::OfRequest(text))
-                })
+                let text = format!("input '{}' has the shape {:?}", input.name, tensor.shape());
+                Err(Fault::OfRequest(text))
             }
         }
+    }
+
+    /// Compares numbers of elements, in bytes where elements have a size.
+    fn check_elements(
+        &self,
+        input: &InputTensor,
+        size: Option<usize>,
+        expected: u64,
+        given: u64,
+    ) -> Result<(), Fault> {
+        let Some(size) = size else { return self.check_count(&input.name, expected, given) };
+        let size = u64::try_from(size).unwrap_or(u64::MAX);
+        self.check_bytes(&input.name, expected.saturating_mul(size), given.saturating_mul(size))
     }
 
     fn check_bytes(&self, name: &str, expected: u64, given: u64) -> Result<(), Fault> {
@@ -378,11 +382,15 @@ impl RequestChecker {
             rest = after;
             count += 1;
         }
-        if count == expected {
+        self.check_count(name, expected, count)
+    }
+
+    fn check_count(&self, name: &str, expected: u64, given: u64) -> Result<(), Fault> {
+        if expected == given {
             return Ok(());
         }
         Err(Fault::OfRequest(format!(
-            "expected {expected} string elements for inference input '{name}' for model '{}', got {count}",
+            "expected {expected} string elements for inference input '{name}' for model '{}', got {given}",
             self.model
         )))
     }

@@ -1,6 +1,8 @@
+use galatea_tensor::{ByteString, Tensor};
+use proptest::prelude::*;
+
 use super::*;
 use crate::config::from_text;
-use galatea_tensor::Tensor;
 
 fn checker(inputs: &str) -> RequestChecker {
     RequestChecker::new(
@@ -239,4 +241,41 @@ fn ragged_inputs_do_not_divide_batches() {
         check(&model, vec![raw("A", &[1, n], usize::try_from(n).unwrap() * 4)]).unwrap().key
     };
     assert_eq!(key(1), key(5));
+}
+
+proptest! {
+    /// Bytes and tensors of one shape are taken or refused alike, whatever the batch: steps of ensembles and calls of
+    /// models hand tensors on, and clients send bytes.
+    #[test]
+    fn tensors_are_held_to_the_same_numbers_of_elements_as_bytes(
+        batch in 0_i64..4,
+        dims in proptest::collection::vec(0_i64..3, 0..3),
+        datatype in proptest::sample::select(vec![DataType::Uint8, DataType::Fp32, DataType::Int64, DataType::Bytes]),
+        batching in any::<bool>(),
+    ) {
+        let variable = vec!["-1"; dims.len()].join(",");
+        let kind = match datatype {
+            DataType::Uint8 => "TYPE_UINT8",
+            DataType::Fp32 => "TYPE_FP32",
+            DataType::Int64 => "TYPE_INT64",
+            _ => "TYPE_STRING",
+        };
+        let most = if batching { 8 } else { 0 };
+        let config = format!("name: \"m\" max_batch_size: {most} input {{ name: \"A\" data_type: {kind} dims: [{variable}] }}");
+        let checker = RequestChecker::new(&crate::config::from_text(&config).unwrap());
+        let shape: Vec<i64> = batching.then_some(batch).into_iter().chain(dims).collect();
+        let sizes: Vec<usize> = shape.iter().map(|&dim| usize::try_from(dim).unwrap()).collect();
+        let tensor = match datatype.size_bytes() {
+            Some(_) => Tensor::zeros(datatype, &sizes).unwrap(),
+            None => Tensor::from_vec(&sizes, vec![ByteString::default(); sizes.iter().product()]).unwrap(),
+        };
+        let bytes = match datatype.size_bytes() {
+            Some(_) => tensor.as_bytes().unwrap().to_vec(),
+            None => vec![0; 4 * tensor.elements()],
+        };
+        let input = |data| vec![InputTensor { name: "A".to_owned(), datatype, shape: shape.clone(), data }];
+        let sent = check(&checker, input(InputData::Raw(bytes.into())));
+        let handed = check(&checker, input(InputData::Tensor(tensor)));
+        prop_assert_eq!(sent.map(|ticket| ticket.batch_size), handed.map(|ticket| ticket.batch_size));
+    }
 }

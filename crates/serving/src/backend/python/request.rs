@@ -145,6 +145,7 @@ fn inputs(request: &ActiveRequest) -> Result<Vec<Input<'_>>, Error> {
         let Some(part) = wanted.and_then(|wanted| Part::of(config, request, wanted)) else {
             continue;
         };
+        part.check()?;
         let elements = match &given.data {
             InputData::Raw(raw) => Elements::Raw(raw),
             InputData::Tensor(tensor) => Elements::of_tensor(tensor)?,

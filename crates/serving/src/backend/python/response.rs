@@ -89,7 +89,14 @@ fn in_block(
 ) -> Result<Tensor, Error> {
     let block = block.ok_or_else(|| Error::internal("it lies in a block that is not there"))?;
     let memory: Arc<dyn Allocation> = Arc::<SharedBlock>::clone(block);
-    if datatype != DataType::Bytes {
+    if let Some(element) = datatype.size_bytes() {
+        let elements = shape.iter().try_fold(element, |product, &dim| product.checked_mul(dim));
+        if elements != Some(size) {
+            return Err(Error::internal(format!(
+                "its shape {shape:?} of type {} does not have the {size} bytes that it comes with",
+                datatype.wire_name()
+            )));
+        }
         return Ok(Tensor::from_allocation(datatype, shape, memory, offset)?);
     }
     let raw = Tensor::from_allocation(DataType::Uint8, &[size], memory, offset)?;
