@@ -260,7 +260,7 @@ def test_a_stop_finishes_what_has_begun_on_open_connections(start):
     with contextlib.closing(busy), contextlib.closing(idle):
         # A request whose body is under way keeps the server from ending. The answer to Expect says that it has begun.
         body = b'{"inputs":[]}'
-        busy.sendall(b"POST /v2/models/simple/infer HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body))
+        busy.sendall(b"POST /v2/models/simple/infer HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body))
         assert busy.recv(100).startswith(b"HTTP/1.1 100")
         server.process.send_signal(signal.SIGTERM)
         while True:
@@ -349,7 +349,7 @@ def test_requests_that_never_end_are_given_up_after_the_exit_timeout(start):
     server = start("--model-repository", SAMPLES, "--exit-timeout-secs=1")
     host, port = server.http.split(":")
     with socket.create_connection((host, int(port)), timeout=20) as stuck:
-        stuck.sendall(b"POST /v2/models/simple/infer HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n")
+        stuck.sendall(b"POST /v2/models/simple/infer HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n")
         assert stuck.recv(100).startswith(b"HTTP/1.1 100")
         assert server.stop() == 1
     assert "Exit timeout expired" in "".join(server.log)

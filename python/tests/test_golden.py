@@ -51,6 +51,7 @@ KNOWN = {
         **dict.fromkeys(["http_health.kserve_v1", "http_server_meta.openai_models", "http_server_meta.openai_chat"], OPENAI),
         "grpc_health.reflection": NEWER_CALL,
         "http_health.live_http10_keepalive": "HTTP/1.0 with keep-alive: the answer carries its length",
+        "http_health.no_host": "HTTP/1.1 without `Host` is 400, as RFC 9112 demands",
         "http_health.version_09": "an HTTP/0.9 request is closed instead of waited on",
         "http_infer_error.body_not_utf8": "an identifier that is not UTF-8 is shown with a replacement character",
         "http_shm.infer_out_page_region": "the recorded server does not write into a region that begins at a later page",

@@ -6,10 +6,12 @@ use std::time::Duration;
 use galatea_serving::Core;
 use tokio::sync::watch;
 
+use crate::browser::BrowserRules;
 use crate::forward::Forward;
 use crate::host::Host;
 use crate::http::sagemaker::SageMaker;
 use crate::metrics::{GpuMeters, MetricsConfig};
+use crate::overrides::OverrideRules;
 use crate::profile::Profiler;
 use crate::restricted::Restrictions;
 use crate::shm::SharedMemory;
@@ -52,6 +54,8 @@ pub struct App {
     metrics: MetricsConfig,
     http_rules: DoorRules,
     grpc_rules: DoorRules,
+    browser_rules: BrowserRules,
+    override_rules: OverrideRules,
     tracer: Tracer,
     profiler: Arc<Profiler>,
     shared_memory: SharedMemory,
@@ -68,6 +72,8 @@ impl App {
             metrics: MetricsConfig::default(),
             http_rules: DoorRules::default(),
             grpc_rules: DoorRules::default(),
+            browser_rules: BrowserRules::default(),
+            override_rules: OverrideRules::default(),
             tracer: Tracer::default(),
             profiler: Arc::default(),
             shared_memory: SharedMemory::default(),
@@ -84,6 +90,30 @@ impl App {
     #[must_use]
     pub fn with_rules(self, http_rules: DoorRules, grpc_rules: DoorRules) -> Self {
         Self { http_rules, grpc_rules, ..self }
+    }
+
+    /// The same server with rules for the pages of browsers.
+    #[must_use]
+    pub fn with_browser_rules(self, browser_rules: BrowserRules) -> Self {
+        Self { browser_rules, ..self }
+    }
+
+    /// The same server with rules for what loads bring along.
+    #[must_use]
+    pub fn with_override_rules(self, override_rules: OverrideRules) -> Self {
+        Self { override_rules, ..self }
+    }
+
+    /// What loads of models may bring along.
+    #[must_use]
+    pub(crate) fn override_rules(&self) -> OverrideRules {
+        self.override_rules
+    }
+
+    /// Which pages of browsers may speak to the server.
+    #[must_use]
+    pub(crate) fn browser_rules(&self) -> &BrowserRules {
+        &self.browser_rules
     }
 
     /// The same server, in which clients may register shared memory or not.

@@ -12,9 +12,11 @@
 
 pub mod app;
 mod aside;
+pub mod browser;
 pub mod chunks;
 mod classification;
 pub mod cli;
+mod disabled;
 pub mod flags;
 pub mod forward;
 mod gpus;
@@ -28,6 +30,7 @@ mod memory_limit;
 pub mod metrics;
 pub mod models;
 mod openai;
+pub mod overrides;
 pub mod pending;
 mod power;
 pub mod profile;

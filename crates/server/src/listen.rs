@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, IoSlice};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,6 +15,8 @@ use tokio_rustls::server::TlsStream;
 
 #[cfg(unix)]
 pub use unix::SocketFile;
+
+use crate::browser::{ConnectionPath, ConnectionPeer};
 
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
@@ -38,6 +40,19 @@ impl Place {
             // Both unix:/path and unix:///path are in use.
             Some(path) => Self::Unix(path.strip_prefix("//").unwrap_or(path).into()),
             None => Self::Tcp(address.to_owned(), port),
+        }
+    }
+
+    /// Whether only this machine reaches it.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        match self {
+            Self::Tcp(host, _) => {
+                let address = without_brackets(host).parse::<IpAddr>();
+                host.eq_ignore_ascii_case("localhost")
+                    || address.is_ok_and(|address| address.to_canonical().is_loopback())
+            }
+            Self::Unix(_) => true,
         }
     }
 
@@ -135,17 +150,20 @@ impl Listener {
     /// # Errors
     /// What the system says; the listener stays usable.
     pub async fn accept(&self) -> io::Result<Knock> {
-        let stream = match &self.socket {
+        let (stream, path) = match &self.socket {
             Socket::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, peer) = listener.accept().await?;
                 // Without it small answers wait for the peer's acknowledgement; a failure costs only time.
                 stream.set_nodelay(true).ok();
-                Plain::Tcp(stream)
+                let path = path_of(peer, &stream);
+                (Plain::Tcp(stream), path)
             }
             #[cfg(unix)]
-            Socket::Unix { listener, .. } => Plain::Unix(listener.accept().await?.0),
+            Socket::Unix { listener, .. } => {
+                (Plain::Unix(listener.accept().await?.0), ConnectionPath::UnixSocket)
+            }
         };
-        Ok(Knock { stream, tls: self.tls.clone() })
+        Ok(Knock { stream, tls: self.tls.clone(), path })
     }
 }
 
@@ -153,6 +171,7 @@ impl Listener {
 pub struct Knock {
     stream: Plain,
     tls: Option<TlsAcceptor>,
+    path: ConnectionPath,
 }
 
 impl fmt::Debug for Knock {
@@ -162,6 +181,12 @@ impl fmt::Debug for Knock {
 }
 
 impl Knock {
+    /// The client's end of the connection.
+    #[must_use]
+    pub fn peer(&self) -> ConnectionPeer {
+        ConnectionPeer { path: self.path, encrypted: self.tls.is_some() }
+    }
+
     /// Shakes hands where the door has TLS, within a bounded time.
     ///
     /// # Errors
@@ -298,8 +323,22 @@ pub fn allow_connections() {
     unix::raise_descriptors();
 }
 
+/// How a connection came. One whose ends cannot be told counts as one over the loopback, whose rules are stricter.
+fn path_of(peer: SocketAddr, stream: &TcpStream) -> ConnectionPath {
+    let is_loopback = |address: SocketAddr| address.ip().to_canonical().is_loopback();
+    if is_loopback(peer) || stream.local_addr().map_or(true, is_loopback) {
+        ConnectionPath::Loopback
+    } else {
+        ConnectionPath::Network
+    }
+}
+
+fn without_brackets(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host)
+}
+
 fn open_port(host: &str, port: u16, sharing: Sharing) -> io::Result<TcpListener> {
-    let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    let host = without_brackets(host);
     let address = (host, port).to_socket_addrs()?.next().ok_or_else(|| {
         io::Error::new(io::ErrorKind::AddrNotAvailable, "the address names no host")
     })?;
@@ -403,6 +442,16 @@ mod tests {
         assert_eq!(Place::new("unix:///a/b", 1), Place::Unix("/a/b".into()));
         assert_eq!(Place::new("::1", 80).to_string(), "::1:80");
         assert_eq!(Place::new("unix:/a", 80).to_string(), "unix:/a");
+    }
+
+    #[test]
+    fn places_that_only_this_machine_reaches_are_known() {
+        for address in ["127.0.0.1", "127.1.2.3", "::1", "[::1]", "LocalHost", "unix:/a"] {
+            assert!(Place::new(address, 1).is_loopback(), "{address}");
+        }
+        for address in ["0.0.0.0", "::", "[::]", "10.0.0.7", "example.com", ""] {
+            assert!(!Place::new(address, 1).is_loopback(), "{address}");
+        }
     }
 
     #[test]

@@ -27,6 +27,25 @@ pub enum Category {
     Profile,
 }
 
+impl Category {
+    /// Whether calls of the group that do more than read change the server, its models or its settings.
+    #[must_use]
+    pub fn is_administrative(self) -> bool {
+        match self {
+            Self::SharedMemory
+            | Self::ModelRepository
+            | Self::Trace
+            | Self::Logging
+            | Self::Profile => true,
+            Self::Health
+            | Self::Metadata
+            | Self::Inference
+            | Self::ModelConfig
+            | Self::Statistics => false,
+        }
+    }
+}
+
 /// Names of the groups on the command line.
 const NAMES: [(&str, Category); 10] = [
     ("health", Category::Health),

@@ -10,12 +10,14 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use crate::app::{App, DoorRules, Limits};
+use crate::browser::BrowserRules;
 use crate::flags::{CLOUD_ADDRESS, Flags, OPENAI_ADDRESS};
 use crate::forward::Forward;
 use crate::http::sagemaker::{self, SageMaker};
 use crate::http::vertex_ai::{self, VertexAi};
 use crate::listen::{Listener, Place, Sharing};
 use crate::metrics::MetricsConfig;
+use crate::overrides::OverrideRules;
 use crate::profile::Profiler;
 use crate::restricted::{self, Restrictions, Wording};
 use crate::tls::{self, Application};
@@ -77,6 +79,8 @@ impl Server {
         let app = App::new(core, limits)
             .with_metrics(MetricsConfig::of(flags)?, host)
             .with_rules(http_rules, grpc_rules)
+            .with_browser_rules(BrowserRules::of(flags)?)
+            .with_override_rules(OverrideRules::of(flags))
             .with_shared_memory(flags.bool("allow-client-shm"))
             .with_gpu_metrics(gpus.then_some(interval))
             .with_tracer(
@@ -176,6 +180,7 @@ fn no_vertex_ai(why: &str) -> String {
 /// A sentence about the first flag that cannot be used.
 pub fn check(flags: &Flags) -> Result<(), String> {
     rules(flags)?;
+    BrowserRules::of(flags)?;
     trace::Config::of(flags)?;
     SageMaker::of(|name| flags.environment(name))?;
     if flags.bool("allow-vertex-ai") {

@@ -40,12 +40,14 @@ pub fn grpc_status(error: &Error) -> tonic::Status {
 pub fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
+        204 => "No Content",
         400 => "Bad Request",
         403 => "Forbidden",
         404 => "Not Found",
         405 => "Not Allowed",
         409 => "Conflict",
         413 => "Request Entity Too Large",
+        415 => "Unsupported Media Type",
         429 => "Too Many Requests",
         500 => "Internal Server Error",
         501 => "Not Implemented",

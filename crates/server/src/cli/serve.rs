@@ -14,6 +14,7 @@ use galatea_serving::repository::Naming;
 use galatea_serving::{ControlMode, Core, CoreOptions};
 
 use super::say;
+use crate::disabled::without_disabled;
 use crate::flags::{self, Flags, Parsed};
 use crate::gpus;
 use crate::host;
@@ -139,6 +140,7 @@ pub(super) fn start_core(flags: &Flags, profiler: Arc<Profiler>) -> Result<Arc<C
     let on = models::Machine { gpus, shared, routing };
     let defaults = CheckpointDefaults::of(flags)?;
     let backends = models::backends_with(cache, defaults, memory, on, Some(profiler));
+    let backends = without_disabled(backends, flags)?;
     let core = Core::start(options, backends.clone()).map_err(|error| {
         tracing::error!("creating server: {}", error.nested());
         format!("creating server: {}", error.nested())

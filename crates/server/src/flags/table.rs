@@ -154,6 +154,15 @@ pub const FLAGS: &[Flag] = flags![
     "http-server-cert" Text, "", "File of the server's certificate chain in PEM form.", Yes;
     "http-server-key" Text, "", "File of the server's private key in PEM form.", Yes;
     "http-root-cert" Text, "", "File of the certificates that clients' must be signed with.", Yes;
+    ["Access"]
+    "allowed-hosts" Texts, "",
+        "NAME, NAME:PORT, *.NAME or .NAME, with commas between: host names of requests that are taken besides the machine's own; * for all.", Yes;
+    "allowed-origins" Texts, "",
+        "SCHEME://HOST[:PORT], with commas between: pages that may use the server besides those of this machine; * for all, which may change nothing.", Yes;
+    "allow-model-overrides" Bool, "",
+        "Load models with a configuration and files that the client sends; true where only this machine reaches the server.", Yes;
+    "disable-backends" Texts, "",
+        "Backends that load nothing, with commas between, such as python,pytorch: those that run code of a model.", Yes;
     ["gRPC"]
     "allow-grpc" Bool, "true", "Serve gRPC.", Yes;
     "grpc-address" Text, "127.0.0.1",

@@ -80,16 +80,21 @@ impl Flags {
         self.check_doors()
     }
 
-    /// Two doors need two addresses.
-    fn check_doors(&self) -> Result<(), String> {
-        let open: Vec<(&str, Place)> = DOORS
+    /// The doors that are to be open by title, and where they are.
+    pub(crate) fn open_places(&self) -> Vec<(&'static str, Place)> {
+        DOORS
             .into_iter()
             .filter(|(_, allow, ..)| self.bool(allow) || *allow == OPENAI && self.is_set(OPENAI))
             .map(|(title, _, address, port)| {
                 let port = u16::try_from(self.number(port)).unwrap_or(0);
                 (title, Place::new(self.text(address), port))
             })
-            .collect();
+            .collect()
+    }
+
+    /// Two doors need two addresses.
+    fn check_doors(&self) -> Result<(), String> {
+        let open = self.open_places();
         for (index, (a, place)) in open.iter().enumerate() {
             for (b, other) in open.iter().skip(index + 1) {
                 if place.meets(other) {

@@ -21,6 +21,9 @@ use super::reflection::Reflection;
 use super::service::Service;
 use super::unary;
 use crate::app::App;
+use crate::browser::{
+    BrowserMarks, BrowserRequest, ConnectionPeer, ContentDemand, EndpointClass, PageRefusal,
+};
 use crate::flags::Flags;
 use crate::listen::{Knock, Listener};
 use crate::restricted::Category;
@@ -132,17 +135,55 @@ impl Doors {
     }
 
     /// Why a call is not let in.
-    fn refusal(&self, head: &Parts) -> Option<Status> {
+    fn refusal(
+        &self,
+        head: &Parts,
+        authority: Option<&Bytes>,
+        peer: ConnectionPeer,
+    ) -> Option<Status> {
         if self.app.is_stopping() {
             return Some(Status::unavailable(
                 "GRPC server is shutting down and has stopped accepting new requests.",
             ));
+        }
+        if let Err(refusal) = self.check_page(head, authority, peer) {
+            let text = refusal.message();
+            return Some(match refusal {
+                PageRefusal::MalformedHost(_) => Status::invalid_argument(text),
+                _ => Status::permission_denied(text),
+            });
         }
         let category = category(head.uri.path())?;
         let header = |name: &str| head.headers.get(name).map(http::HeaderValue::as_bytes);
         let key = self.app.grpc_rules().restrictions.missing(category, header)?;
         let text = format!("This protocol is restricted, expecting header '{key}'");
         Some(Status::unavailable(text))
+    }
+
+    /// Whether the page of a browser may make this call, and name this host.
+    fn check_page(
+        &self,
+        head: &Parts,
+        authority: Option<&Bytes>,
+        peer: ConnectionPeer,
+    ) -> Result<(), PageRefusal> {
+        // What is no text is the name of nothing.
+        let text = |bytes| std::str::from_utf8(bytes).unwrap_or("");
+        let headers = head.headers.iter();
+        let headers = headers.map(|(name, value)| (name.as_str(), text(value.as_bytes())));
+        let mut marks = BrowserMarks::of_headers(headers);
+        if let Some(authority) = authority {
+            (marks.host, marks.hosts) = (Some(text(authority)), 1);
+        }
+        let rules = self.app.browser_rules();
+        rules.check_host(&marks, peer, false)?;
+        // Browsers cannot tell calls that read apart by their method.
+        let class = match category(head.uri.path()) {
+            Some(category) if category.is_administrative() => EndpointClass::Change,
+            _ => EndpointClass::Inference,
+        };
+        let content = ContentDemand::Anything;
+        rules.check_page(&BrowserRequest { marks, class, is_get: false, content }, peer)
     }
 
     async fn call(&self, request: http::Request<Inbound>) -> http::Response<Body> {
@@ -172,6 +213,7 @@ impl Doors {
 #[derive(Clone)]
 struct Entry {
     doors: Arc<Doors>,
+    peer: ConnectionPeer,
     /// Calls of the connection.
     calls: Arc<Tally>,
 }
@@ -179,11 +221,11 @@ struct Entry {
 impl Door for Entry {
     type Visit = Visit;
 
-    fn enter(&self, head: &Parts) -> (Visit, Entrance) {
+    fn enter(&self, head: &Parts, authority: Option<&Bytes>) -> (Visit, Entrance) {
         let doors = &self.doors;
         let log = tracing::enabled!(Level::DEBUG).then(|| Log::new(head.uri.path()));
         let visit = Visit::new(log, [doors.app.count_request(), self.calls.enter()]);
-        let entrance = match doors.refusal(head) {
+        let entrance = match doors.refusal(head, authority, self.peer) {
             Some(status) => Entrance::Refused(status),
             None if unary::is_plain(head) => Entrance::Gathered,
             None => Entrance::Streamed,
@@ -228,13 +270,14 @@ pub async fn serve(app: Arc<App>, listener: Listener, settings: Settings) {
 }
 
 async fn converse(app: &Arc<App>, knock: Knock, doors: Arc<Doors>, settings: Settings) {
+    let peer = knock.peer();
     let stream = match knock.enter().await {
         Ok(stream) => stream,
         Err(error) => return tracing::debug!("a gRPC connection failed to open: {error}"),
     };
     let _connection = app.count_connection();
     let calls = Arc::new(Tally::default());
-    let entry = Entry { doors, calls: Arc::clone(&calls) };
+    let entry = Entry { doors, peer, calls: Arc::clone(&calls) };
     let (connection, remote) = Connection::new(stream, entry, settings.keeping);
     let closing = tokio::spawn(close(Arc::clone(app), calls, settings, remote));
     if let Err(error) = connection.run().await {

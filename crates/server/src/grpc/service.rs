@@ -253,10 +253,12 @@ impl GrpcInferenceService for Service {
         let RepositoryModelLoadRequest { repository_name, model_name, parameters } =
             request.into_inner();
         let core = Arc::clone(self.app.core());
-        let done = aside(&self.app, move || {
-            no_repository(&repository_name)?;
-            core.load_model(&model_name, overrides(parameters)?)
-        });
+        let given = no_repository(&repository_name).and_then(|()| overrides(parameters));
+        if let Ok(given) = &given {
+            let allowed = self.app.override_rules().check(&core, &model_name, given);
+            allowed.map_err(Status::permission_denied)?;
+        }
+        let done = aside(&self.app, move || core.load_model(&model_name, given?));
         answer(done.await.map(|()| RepositoryModelLoadResponse {}))
     }
 

@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::cors::EndpointPurpose;
 use super::message::{ContentType, Head, Method, Response};
 use super::rows::{Arrival, Reply};
-use super::serve::accept;
+use super::serve::{RouteTable, accept};
 use crate::app::App;
 use crate::listen::Listener;
 use crate::metrics;
 
 /// Serves metrics until the server stops.
 pub async fn serve_metrics(app: Arc<App>, listener: Listener) {
-    accept(app, listener, Arc::new(route)).await;
+    let purpose = |_: &Head| EndpointPurpose::page();
+    accept(app, listener, Arc::new(RouteTable { route, purpose })).await;
 }
 
 fn route(app: &Arc<App>, head: &Head, _body: Bytes, _arrival: Option<Arrival>) -> Reply {

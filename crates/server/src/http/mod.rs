@@ -5,6 +5,7 @@
 //! other paths to the same handlers.
 
 mod compression;
+mod cors;
 mod decode;
 mod dialect;
 mod encode;

@@ -16,9 +16,10 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc::channel, oneshot};
 use tokio::task::spawn_blocking;
 
+use super::cors::{EndpointPurpose, ErrorStyle};
 use super::message::{ContentType, Head, Response};
 use super::rows::{Arrival, Call, Dialect, OPENAI, Reply, find_in};
-use super::serve::{accept, answer, restricted, wrong_method};
+use super::serve::{RouteTable, accept, answer, restricted, wrong_method};
 use crate::app::App;
 use crate::listen::Listener;
 use crate::openai::chat::Chat;
@@ -45,7 +46,10 @@ pub async fn serve(app: Arc<App>, listener: Listener) {
             None => answer(app, head, body, arrival, &found, Dialect::Kserve),
         }
     };
-    accept(app, listener, Arc::new(route)).await;
+    let purpose = |head: &Head| {
+        EndpointPurpose::of(find_in(OPENAI, head.path()).as_ref(), ErrorStyle::OpenAi)
+    };
+    accept(app, listener, Arc::new(RouteTable { route, purpose })).await;
 }
 
 /// The answer that says what is wrong.

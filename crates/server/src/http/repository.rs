@@ -55,7 +55,14 @@ fn wants_ready(body: &[u8]) -> Result<bool, Error> {
 /// Loads a model, or loads it anew.
 pub(super) fn load(call: &Call<'_>) -> Reply {
     match overrides(&call.body) {
-        Ok(overrides) => change(call, move |core, model| core.load_model(model, overrides)),
+        Ok(overrides) if !call.in_repository => {
+            let rules = call.app.override_rules();
+            match rules.check(call.app.core(), call.model, &overrides) {
+                Ok(()) => change(call, move |core, model| core.load_model(model, overrides)),
+                Err(text) => Reply::Now(Response::error(403, ContentType::Json, &text)),
+            }
+        }
+        Ok(_) => change(call, |_, _| Ok(())),
         // A repository in the path is refused before the body is looked at.
         Err(error) => change(call, move |_, _| Err(error)),
     }

@@ -6,10 +6,12 @@ use std::time::Instant;
 use bytes::Bytes;
 use tracing::Level;
 
+use super::cors::{self, Admission, EndpointPurpose};
 use super::message::{ContentType, Head, Response};
 use super::rows::{self, Arrival, Call, Dialect, Found, Reply};
 use super::wire::{self, Connection, ReadError};
 use crate::app::App;
+use crate::browser::ConnectionPeer;
 use crate::listen::{Knock, Listener, Stream};
 use crate::trace;
 
@@ -20,20 +22,36 @@ const LARGE_BODY_BYTES: usize = 1 << 20;
 pub(super) trait Route: Send + Sync + 'static {
     /// The answer, or what it waits for.
     fn route(&self, app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> Reply;
+
+    /// What the request asks for, and how its errors look.
+    fn purpose(&self, head: &Head) -> EndpointPurpose;
 }
 
-impl<F> Route for F
+/// A route of two functions.
+pub(super) struct RouteTable<R, P> {
+    /// Gives the answer.
+    pub(super) route: R,
+    /// Says what a request asks for.
+    pub(super) purpose: P,
+}
+
+impl<R, P> Route for RouteTable<R, P>
 where
-    F: Fn(&Arc<App>, &Head, Bytes, Option<Arrival>) -> Reply + Send + Sync + 'static,
+    R: Fn(&Arc<App>, &Head, Bytes, Option<Arrival>) -> Reply + Send + Sync + 'static,
+    P: Fn(&Head) -> EndpointPurpose + Send + Sync + 'static,
 {
     fn route(&self, app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> Reply {
-        self(app, head, body, arrival)
+        (self.route)(app, head, body, arrival)
+    }
+
+    fn purpose(&self, head: &Head) -> EndpointPurpose {
+        (self.purpose)(head)
     }
 }
 
 /// Serves the inference protocol until the server stops; open connections live on until their requests are answered.
 pub async fn serve(app: Arc<App>, listener: Listener) {
-    accept(app, listener, Arc::new(route)).await;
+    accept(app, listener, Arc::new(RouteTable { route, purpose })).await;
 }
 
 /// Accepts connections until the server stops.
@@ -58,13 +76,16 @@ pub(super) async fn accept(app: Arc<App>, listener: Listener, route: Arc<dyn Rou
 }
 
 async fn converse(app: &Arc<App>, knock: Knock, route: &dyn Route) {
+    let peer = knock.peer();
     let stream = match knock.enter().await {
         Ok(stream) => stream,
         Err(error) => return tracing::debug!("an HTTP connection failed to open: {error}"),
     };
     let mut connection = Connection::new(stream);
-    if let Err(ReadError::Refused(response)) = requests(app, &mut connection, route).await {
-        connection.send(&response, false, true).await.ok();
+    if let Err(ReadError::Refused(response)) = requests(app, &mut connection, route, peer).await
+        && connection.send(&response, false, true).await.is_ok()
+    {
+        connection.linger().await;
     }
     connection.shutdown().await;
 }
@@ -73,12 +94,26 @@ async fn requests(
     app: &Arc<App>,
     connection: &mut Connection<Stream>,
     route: &dyn Route,
+    peer: ConnectionPeer,
 ) -> Result<(), ReadError> {
     while let Some(head) = connection.head().await? {
         let _request = app.count_request();
         let start = tracing::enabled!(Level::DEBUG).then(Instant::now);
         let received = app.tracer().is_active().then(Instant::now);
-        let body = connection.body(&head).await?;
+        let grant = match cors::admit(app, &head, peer, || route.purpose(&head)) {
+            Admission::Granted(grant) => grant,
+            Admission::Answered(response) => {
+                let goes_on = answer_at_once(app, connection, &head, &response).await?;
+                if let Some(start) = start {
+                    log(&head, &response, start);
+                }
+                if goes_on {
+                    continue;
+                }
+                break;
+            }
+        };
+        let body = connection.body(&head).await.map_err(|error| grant.apply_to_error(error))?;
         let arrival = received.map(|start| Arrival { start, end: Instant::now() });
         let mut response = match route.route(app, &head, body, arrival) {
             Reply::Now(response) => response,
@@ -90,6 +125,7 @@ async fn requests(
                 () = connection.closed() => return Err(ReadError::Closed),
             },
         };
+        grant.apply(&mut response);
         // A server that stops lets each connection have one more answer, or clients that never pause keep it up.
         let endless = response.pieces.is_some() && head.old;
         let close = wire::wants_close(&head) || response.close || endless || app.is_stopping();
@@ -113,6 +149,22 @@ async fn requests(
     Ok(())
 }
 
+/// Answers a request whose body is not read; says whether the connection goes on.
+async fn answer_at_once(
+    app: &App,
+    connection: &mut Connection<Stream>,
+    head: &Head,
+    response: &Response,
+) -> Result<bool, ReadError> {
+    let unread = wire::has_body(head)?;
+    let close = unread || wire::wants_close(head) || app.is_stopping();
+    connection.send(response, head.old, close).await?;
+    if unread {
+        connection.linger().await;
+    }
+    Ok(!close)
+}
+
 /// A line of the access log, behind the answer.
 fn log(head: &Head, response: &Response, start: Instant) {
     let seconds = start.elapsed().as_secs_f64();
@@ -129,6 +181,10 @@ fn route(app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> 
         Some(refusal) => Reply::Now(refusal),
         None => answer(app, head, body, arrival, &found, Dialect::Kserve),
     }
+}
+
+fn purpose(head: &Head) -> EndpointPurpose {
+    EndpointPurpose::of(rows::find(head.path()).as_ref(), cors::errors_at(head.path()))
 }
 
 /// The answer to a request that lacks the header of a restricted endpoint.

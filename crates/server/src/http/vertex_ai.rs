@@ -5,9 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use galatea_serving::Core;
 
+use super::cors::{EndpointPurpose, ErrorStyle};
 use super::message::{ContentType, Head, Method, Response};
 use super::rows::{self, Arrival, Category, Dialect, Found, Reply, Row};
-use super::serve::{accept, answer, restricted, wrong_method};
+use super::serve::{RouteTable, accept, answer, restricted, wrong_method};
 use crate::app::App;
 use crate::listen::Listener;
 use crate::metrics;
@@ -58,6 +59,17 @@ impl VertexAi {
         Ok(Self { predict, health, model })
     }
 
+    /// A redirection is for what the endpoint is for that it leads to.
+    fn purpose(&self, head: &Head) -> EndpointPurpose {
+        let target = head.header(REDIRECT).filter(|_| head.path() == self.predict);
+        match target.map(|path| format!("/{path}")) {
+            Some(path) if path == "/metrics" => EndpointPurpose::page(),
+            Some(path) => EndpointPurpose::of(rows::find(&path).as_ref(), ErrorStyle::Triton),
+            None if head.path() == self.health => EndpointPurpose::page(),
+            None => EndpointPurpose::of(None, ErrorStyle::Triton),
+        }
+    }
+
     fn route(&self, app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> Reply {
         let path = head.path();
         if path == self.health {
@@ -92,10 +104,12 @@ pub fn routes<'e>(
 
 /// Serves Vertex AI until the server stops.
 pub async fn serve(app: Arc<App>, listener: Listener, vertex: VertexAi) {
+    let asked = vertex.clone();
     let route = move |app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>| {
         vertex.route(app, head, body, arrival)
     };
-    accept(app, listener, Arc::new(route)).await;
+    let purpose = move |head: &Head| asked.purpose(head);
+    accept(app, listener, Arc::new(RouteTable { route, purpose })).await;
 }
 
 /// An answer without words.

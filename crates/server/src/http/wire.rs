@@ -34,6 +34,8 @@ const MAX_HEADERS: usize = 96;
 const MAX_CHUNKS: usize = 65_536;
 /// Longest line that announces a chunk, in bytes.
 const MAX_CHUNK_LINE_BYTES: usize = 256;
+/// The status of an answer that has no body and says nothing about one.
+const NO_CONTENT: u16 = 204;
 /// Bodies up to this size get their memory at once; longer ones grow with what arrives.
 const EAGER_BODY_BYTES: usize = 64 * 1024 * 1024;
 /// Bodies beyond this size get memory of their own, in which their first tensor is aligned.
@@ -45,6 +47,10 @@ const MAX_BODY_BYTES: u64 = i32::MAX as u64;
 /// Longest silence inside an answer, and longest time for the next [`LEAST_BYTES`] of a request, or for all that is
 /// missing if that is less. Between requests a connection may rest for ever.
 const STALL: Duration = Duration::from_secs(60);
+/// Most bytes of a refused request that are read and dropped.
+const MAX_DRAINED_BYTES: usize = 1024 * 1024;
+/// Longest time for that.
+const LINGER: Duration = Duration::from_secs(2);
 /// Bytes that a peer must send in [`STALL`].
 const LEAST_BYTES: usize = 16 * 1024;
 /// Answers up to this size are sent with one copy instead of a gathered write.
@@ -350,6 +356,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
+    /// Reads on behind an answer that ends the connection while the peer may still be sending: a socket that is
+    /// closed with bytes unread takes the answer away from the peer. Bounded in bytes and time.
+    pub(super) async fn linger(&mut self) {
+        self.shutdown().await;
+        let reading = async {
+            let mut left = MAX_DRAINED_BYTES;
+            while left > 0 {
+                self.ahead.clear();
+                self.ahead.reserve(4 * 1024);
+                match self.stream.read_buf(&mut self.ahead).await {
+                    Ok(0) | Err(_) => return,
+                    Ok(bytes) => left = left.saturating_sub(bytes),
+                }
+            }
+        };
+        // A peer that goes on sending has had its time.
+        tokio::time::timeout(LINGER, reading).await.ok();
+    }
+
     /// Tells the peer that nothing follows.
     pub(super) async fn shutdown(&mut self) {
         // The peer may be gone already, which is as good.
@@ -430,6 +455,14 @@ fn framing(head: &Head) -> Result<Framing, ReadError> {
     }
 }
 
+/// Whether a body follows the head of a request.
+///
+/// # Errors
+/// As reading it would give.
+pub(super) fn has_body(head: &Head) -> Result<bool, ReadError> {
+    Ok(framing(head)? != Framing::Length(0))
+}
+
 /// Where the first binary tensor begins in a body: behind the JSON part, whose length the head gives.
 fn tensor_at(head: &Head) -> usize {
     let length = head.header("inference-header-content-length").or_else(|| {
@@ -475,8 +508,11 @@ fn write_head(out: &mut Vec<u8>, response: &Response, old: bool, close: bool) {
     out.extend_from_slice(itoa::Buffer::new().format(response.status).as_bytes());
     out.push(b' ');
     out.extend_from_slice(status::reason(response.status).as_bytes());
-    out.extend_from_slice(b"\r\nContent-Type: ");
-    response.content_type.write(out);
+    let bare = response.status == NO_CONTENT;
+    if !bare {
+        out.extend_from_slice(b"\r\nContent-Type: ");
+        response.content_type.write(out);
+    }
     for (name, value) in &response.headers {
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(name.as_bytes());
@@ -488,7 +524,7 @@ fn write_head(out: &mut Vec<u8>, response: &Response, old: bool, close: bool) {
     if response.pieces.is_some() {
         // An old client reads to the end of the stream.
         out.extend_from_slice(if old { b"" } else { b"\r\nTransfer-Encoding: chunked" });
-    } else if length > 0 || !old || !close {
+    } else if (length > 0 || !old || !close) && !bare {
         out.extend_from_slice(b"\r\nContent-Length: ");
         out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
     }

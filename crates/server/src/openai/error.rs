@@ -37,6 +37,11 @@ impl ApiError {
         Self { param: Some(name), ..Self::invalid(message) }
     }
 
+    /// The request as a whole is refused with a status of its own.
+    pub(crate) fn refused(status: u16, message: impl Into<String>) -> Self {
+        Self::new(status, "invalid_request_error", message)
+    }
+
     /// There is no such thing.
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(404, "invalid_request_error", message)

@@ -10,7 +10,7 @@ use super::{SIMPLE, exchange, simple_request, start};
 
 fn with_header(method: &str, path: &str, header: &str, body: &str) -> Vec<u8> {
     format!(
-        "{method} {path} HTTP/1.1\r\nConnection: close\r\n{header}Content-Length: {}\r\n\r\n{body}",
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{header}Content-Length: {}\r\n\r\n{body}",
         body.len()
     )
     .into_bytes()

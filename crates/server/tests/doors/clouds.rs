@@ -34,7 +34,7 @@ fn flags(door: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Flags {
 fn with_headers(method: &str, path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n"
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n"
     );
     [head.as_bytes(), body].concat()
 }

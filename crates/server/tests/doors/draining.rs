@@ -10,7 +10,7 @@ use super::{SIMPLE, socket, start};
 /// A request whose body does not come.
 fn unfinished(stream: &mut TcpStream) {
     let head = format!(
-        "POST /v2/models/simple/infer HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        "POST /v2/models/simple/infer HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         SIMPLE.len()
     );
     stream.write_all(head.as_bytes()).unwrap();
@@ -20,7 +20,7 @@ fn unfinished(stream: &mut TcpStream) {
 fn connections_that_rest_do_not_hold_up_a_stop() {
     let fixture = start(&[]);
     let mut resting = socket(fixture.http());
-    resting.write_all(b"GET /v2/health/live HTTP/1.1\r\n\r\n").unwrap();
+    resting.write_all(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut answer = [0; 15];
     resting.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"HTTP/1.1 200 OK");
@@ -37,7 +37,7 @@ fn an_open_connection_has_one_more_answer_while_the_server_drains() {
     let fixture = start(&[]);
     let address = fixture.http();
     let (mut slow, mut open) = (socket(address), socket(address));
-    open.write_all(b"GET /v2/health/live HTTP/1.1\r\n\r\n").unwrap();
+    open.write_all(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut first = [0; 15];
     open.read_exact(&mut first).unwrap();
     unfinished(&mut slow);
@@ -49,7 +49,7 @@ fn an_open_connection_has_one_more_answer_while_the_server_drains() {
         while !app.is_stopping() {
             std::thread::yield_now();
         }
-        open.write_all(b"GET /v2/models/simple/ready HTTP/1.1\r\n\r\n").unwrap();
+        open.write_all(b"GET /v2/models/simple/ready HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
         let mut rest = String::new();
         open.read_to_string(&mut rest).unwrap();
         slow.write_all(SIMPLE.as_bytes()).unwrap();

@@ -91,7 +91,7 @@ fn headers_reach_the_backend_over_http() {
     ] {
         let length = body.len();
         let request = format!(
-            "POST /v2/models/witness/infer HTTP/1.1\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+            "POST /v2/models/witness/infer HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
         );
         let answer = exchange(fixture.http(), request.as_bytes());
         assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");

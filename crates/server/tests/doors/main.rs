@@ -13,6 +13,7 @@ mod encoders;
 mod forwarding;
 mod generation;
 mod openai;
+mod pages;
 mod profiling;
 mod residency;
 mod speller;
@@ -35,7 +36,7 @@ use galatea::server::Server;
 use galatea_serving::{ControlMode, Core, CoreOptions};
 use tokio::runtime::Runtime;
 
-use client::{exchange, request, socket};
+use client::{exchange, parts, request, socket};
 
 /// A server with its runtime; dropped in this order.
 struct Fixture {
@@ -187,16 +188,16 @@ fn bytes_that_are_no_http_close_the_connection_without_an_answer() {
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         "GET /v2/health/live HTTP/1.1\r\nno colon here\r\n\r\n",
         "GET /v2/health/live HTTP/1.1\nHost: x\n\n",
-        "POST /v2 HTTP/1.1\r\nContent-Length: abc\r\n\r\n",
-        "POST /v2 HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-        "POST /v2 HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "POST /v2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n",
+        "POST /v2 HTTP/1.1\r\nHost: x\r\nContent-Length: abc\r\n\r\n",
+        "POST /v2 HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        "POST /v2 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST /v2 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n",
         &long,
     ] {
         let answer = exchange(fixture.http(), bytes.as_bytes());
         assert_eq!(answer, "", "{}", bytes.chars().take(60).collect::<String>());
     }
-    let huge = "POST /v2 HTTP/1.1\r\nContent-Length: 9223372036854775807\r\n\r\n";
+    let huge = "POST /v2 HTTP/1.1\r\nHost: x\r\nContent-Length: 9223372036854775807\r\n\r\n";
     assert!(exchange(fixture.http(), huge.as_bytes()).contains("exceeds the maximum"));
     assert!(infer(fixture.http(), SIMPLE).starts_with("HTTP/1.1 200"));
     assert!(fixture.stop());
@@ -208,13 +209,13 @@ fn a_connection_serves_many_requests_in_every_framing() {
     let mut stream = socket(fixture.http());
     let (head, tail) = SIMPLE.split_at(30);
     let chunked = format!(
-        "POST /v2/models/simple/infer HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n\
+        "POST /v2/models/simple/infer HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\
          {:x}\r\n{head}\r\n{:x};ext=1\r\n{tail}\r\n0\r\nTrailer: x\r\n\r\n",
         head.len(),
         tail.len()
     );
-    let plain = "GET http://host/v2/health/live?x=1 HTTP/1.1\r\n\r\n";
-    let last = "GET /v2/health/ready HTTP/1.1\r\nConnection: close\r\n\r\n";
+    let plain = "GET http://host/v2/health/live?x=1 HTTP/1.1\r\nHost: x\r\n\r\n";
+    let last = "GET /v2/health/ready HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     stream.write_all(format!("{chunked}{plain}{chunked}{last}").as_bytes()).unwrap();
     let mut answers = String::new();
     stream.read_to_string(&mut answers).unwrap();
@@ -227,7 +228,7 @@ fn a_client_that_waits_for_leave_gets_it() {
     let fixture = start(&[]);
     let mut stream = socket(fixture.http());
     let head = format!(
-        "POST /v2/models/simple/infer HTTP/1.1\r\nExpect: 100-continue\r\nConnection: close\r\n\
+        "POST /v2/models/simple/infer HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n\
          Content-Length: {}\r\n\r\n",
         SIMPLE.len()
     );
@@ -248,7 +249,7 @@ fn binary_tensors_go_in_and_out_as_they_are() {
     let json = r#"{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,16],"parameters":{"binary_data_size":64}}],"outputs":[{"name":"OUTPUT0","parameters":{"binary_data":true}}]}"#;
     let tensor: Vec<u8> = (0..16).flat_map(|i| (i as f32 * 0.5).to_le_bytes()).collect();
     let mut bytes = format!(
-        "POST /v2/models/identity_fp32/infer HTTP/1.1\r\nConnection: close\r\n\
+        "POST /v2/models/identity_fp32/infer HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
          Inference-Header-Content-Length: {}\r\nContent-Length: {}\r\n\r\n{json}",
         json.len(),
         json.len() + 64
@@ -289,7 +290,7 @@ fn a_server_that_stops_answers_what_it_has_begun() {
     let address = fixture.http();
     let mut stream = socket(address);
     let head = format!(
-        "POST /v2/models/simple/infer HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        "POST /v2/models/simple/infer HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         SIMPLE.len()
     );
     stream.write_all(head.as_bytes()).unwrap();

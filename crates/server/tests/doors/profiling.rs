@@ -128,7 +128,7 @@ fn what_cannot_be_profiled_is_refused_and_the_doors_can_be_restricted() {
     let ask = |path: &str, header: &str, body: &str| {
         let length = body.len();
         let text = format!(
-            "POST {path} HTTP/1.1\r\nConnection: close\r\n{header}Content-Length: {length}\r\n\r\n{body}"
+            "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{header}Content-Length: {length}\r\n\r\n{body}"
         );
         parts(&exchange(address, text.as_bytes()))
     };

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode, Uri};
+use http::{HeaderMap, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::AbortHandle;
@@ -20,7 +20,8 @@ use tonic::Status;
 use super::body::{End, Feeder, body};
 use super::frame::{self, Event, MAX_WINDOW, Parser, PeerSettings, Reason, Violation, wrong};
 use super::gather::{Gather, Gathered};
-use super::hpack::{Decoder, Head, encode};
+use super::head::CallHead;
+use super::hpack::{Decoder, encode};
 use super::output::Output;
 use super::pings::Pings;
 use super::stream::{
@@ -412,17 +413,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
             frame::write_reset(self.output.frames(), id, Reason::RefusedStream);
             return Ok(());
         }
-        let too_large = head.too_large;
-        match parts(head) {
-            Some(parts) => self.begin(id, parts, end, too_large),
-            None if too_large => self.begin(id, http::Request::new(()).into_parts().0, end, true),
+        match CallHead::of(head) {
+            Some(head) => self.begin(id, head, end),
             None => frame::write_reset(self.output.frames(), id, Reason::Protocol),
         }
         Ok(())
     }
 
-    fn begin(&mut self, id: u32, parts: Parts, end: bool, too_large: bool) {
-        let (visit, entrance) = self.door.enter(&parts);
+    fn begin(&mut self, id: u32, head: CallHead, end: bool) {
+        let CallHead { parts, authority, too_large } = head;
+        let (visit, entrance) = self.door.enter(&parts, authority.as_ref());
         let entrance = if too_large {
             let text = format!("the metadata are longer than {MAX_HEAD_BYTES} bytes");
             Entrance::Refused(Status::resource_exhausted(text))
@@ -776,18 +776,6 @@ fn widened(window: i64, more: u32) -> Result<i64, Violation> {
 }
 
 /// A request's head; none where it is not one.
-fn parts(head: Head) -> Option<Parts> {
-    if head.malformed || head.scheme.is_none() {
-        return None;
-    }
-    let mut request = http::Request::new(());
-    *request.method_mut() = Method::from_bytes(&head.method?).ok()?;
-    *request.uri_mut() = Uri::from_maybe_shared(head.path?).ok()?;
-    *request.version_mut() = http::Version::HTTP_2;
-    *request.headers_mut() = head.headers;
-    Some(request.into_parts().0)
-}
-
 #[cfg(test)]
 #[path = "connection_tests.rs"]
 mod tests;

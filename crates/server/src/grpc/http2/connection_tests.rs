@@ -46,7 +46,7 @@ fn trailers() -> HeaderMap {
 impl Door for Echo {
     type Visit = ();
 
-    fn enter(&self, head: &Parts) -> ((), Entrance) {
+    fn enter(&self, head: &Parts, _: Option<&Bytes>) -> ((), Entrance) {
         (
             (),
             match head.uri.path() {

@@ -8,6 +8,7 @@ mod body;
 mod connection;
 mod frame;
 mod gather;
+mod head;
 mod hpack;
 mod huffman;
 mod output;
@@ -65,8 +66,8 @@ pub(super) trait Door: Clone + Send + Sync + 'static {
     /// Lives as long as a call.
     type Visit: Send;
 
-    /// How a call is taken.
-    fn enter(&self, head: &Parts) -> (Self::Visit, Entrance);
+    /// How a call is taken. `authority`: the host that the client names.
+    fn enter(&self, head: &Parts, authority: Option<&Bytes>) -> (Self::Visit, Entrance);
 
     /// Tells of the head or of the trailers of an answer.
     fn look(visit: &mut Self::Visit, headers: &HeaderMap);

@@ -10,9 +10,10 @@ use bytes::Bytes;
 pub(super) use models::{invoke, model, models};
 
 use self::models::Hosted;
+use super::cors::{EndpointPurpose, ErrorStyle};
 use super::message::{ContentType, Head, Response};
 use super::rows::{Arrival, Call, Dialect, Reply, SAGEMAKER, find_in};
-use super::serve::{accept, answer, restricted, wrong_method};
+use super::serve::{RouteTable, accept, answer, restricted, wrong_method};
 use super::{generate, handlers, infer};
 use crate::app::App;
 use crate::listen::Listener;
@@ -87,7 +88,10 @@ impl SageMaker {
 
 /// Serves SageMaker until the server stops.
 pub async fn serve(app: Arc<App>, listener: Listener) {
-    accept(app, listener, Arc::new(route)).await;
+    let purpose = |head: &Head| {
+        EndpointPurpose::of(find_in(SAGEMAKER, head.path()).as_ref(), ErrorStyle::Triton)
+    };
+    accept(app, listener, Arc::new(RouteTable { route, purpose })).await;
 }
 
 fn route(app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> Reply {

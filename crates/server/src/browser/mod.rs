@@ -1,0 +1,68 @@
+//! Which pages of browsers may speak to the server.
+//!
+//! A page can send requests to any address that its user's machine reaches, the loopback interface included. It sends
+//! them with the `Host` of its own choice where it makes its name resolve to that address (DNS rebinding), and with
+//! its `Origin` otherwise. [`BrowserRules`] decides by these headers alone, before a body is read. The rules are told
+//! to users in `docs/security.md`.
+
+mod allowed;
+mod authority;
+mod decision;
+mod hostname;
+mod marks;
+
+pub(crate) use allowed::{AllowedHosts, AllowedOrigins};
+pub(crate) use decision::{BrowserRequest, ContentDemand, EndpointClass, PageRefusal};
+pub(crate) use marks::BrowserMarks;
+
+use self::hostname::own_names;
+use crate::flags::Flags;
+use crate::listen::Place;
+
+/// Hosts and origins that the server takes requests from.
+#[derive(Debug, Clone, Default)]
+pub struct BrowserRules {
+    hosts: AllowedHosts,
+    origins: AllowedOrigins,
+}
+
+impl BrowserRules {
+    /// Reads `--allowed-hosts` and `--allowed-origins`. Names of addresses that the server listens at are allowed
+    /// hosts, and so are the machine's own where one of these addresses is not of the loopback interface.
+    ///
+    /// # Errors
+    /// A sentence about the first entry that cannot be used.
+    pub fn of(flags: &Flags) -> Result<Self, String> {
+        let mut hosts = AllowedHosts::parse(flags.all("allowed-hosts"))?;
+        let origins = AllowedOrigins::parse(flags.all("allowed-origins"))?;
+        for (_, place) in flags.open_places() {
+            if let Place::Tcp(host, _) = &place {
+                hosts.add_own(host);
+            }
+            if !place.is_loopback() {
+                own_names().iter().for_each(|name| hosts.add_own(name));
+            }
+        }
+        Ok(Self { hosts, origins })
+    }
+}
+
+/// How a connection came to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionPath {
+    /// Over the loopback interface.
+    Loopback,
+    /// Over another interface.
+    Network,
+    /// Over a socket in the file system, which no browser opens.
+    UnixSocket,
+}
+
+/// The client's end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionPeer {
+    /// How it came.
+    pub path: ConnectionPath,
+    /// Whether it speaks TLS.
+    pub encrypted: bool,
+}

@@ -1,0 +1,264 @@
+//! Requests of pages: who is let in, and what answers tell the browser (the Fetch standard's CORS protocol).
+
+use std::sync::Arc;
+
+use super::message::{ContentType, Head, Method, Response};
+use super::openai;
+use super::rows::{Category, Found};
+use super::wire::ReadError;
+use crate::app::App;
+use crate::browser::{
+    BrowserMarks, BrowserRequest, ConnectionPeer, ContentDemand, EndpointClass, PageRefusal,
+};
+use crate::openai::error::ApiError;
+
+/// Headers of answers that pages may read besides those that browsers always show.
+const EXPOSED: &str =
+    "Inference-Header-Content-Length, Content-Encoding, Content-Length, Retry-After";
+/// Seconds that a browser may remember what a preflight said.
+const MAX_AGE: &str = "600";
+/// Longest list of headers that a preflight gets back.
+const MAX_LISTED_BYTES: usize = 1024;
+/// What pages may send where their list is too long or no list.
+const USUAL_HEADERS: &str = "authorization, content-type, inference-header-content-length";
+
+/// What is known of an endpoint before its body is there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EndpointPurpose {
+    category: Option<Category>,
+    methods: &'static [Method],
+    errors: ErrorStyle,
+}
+
+/// The form of errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ErrorStyle {
+    /// `{"error": TEXT}`.
+    Triton,
+    /// `{"error": {"message": TEXT, …}}`.
+    OpenAi,
+}
+
+impl EndpointPurpose {
+    /// What a found endpoint is for, or that nothing is there.
+    pub(super) fn of(found: Option<&Found<'_>>, errors: ErrorStyle) -> Self {
+        match found {
+            Some(found) => {
+                Self { category: Some(found.row.category), methods: found.row.methods, errors }
+            }
+            None => Self { category: None, methods: &[Method::Get, Method::Post], errors },
+        }
+    }
+
+    /// That of a page to be read.
+    pub(super) fn page() -> Self {
+        Self {
+            category: Some(Category::Statistics),
+            methods: &[Method::Get],
+            errors: ErrorStyle::Triton,
+        }
+    }
+
+    /// Nothing but inference computes, and nothing but what GET brings only reads.
+    fn class(&self, method: &str) -> EndpointClass {
+        match method {
+            "GET" | "HEAD" | "OPTIONS" => EndpointClass::Read,
+            _ if self.category.is_some_and(Category::is_administrative) => EndpointClass::Change,
+            _ => EndpointClass::Inference,
+        }
+    }
+
+    fn refusal(&self, refusal: &PageRefusal) -> Response {
+        let (status, text) = (refusal.status(), refusal.message());
+        match self.errors {
+            ErrorStyle::OpenAi => openai::refusal(&ApiError::refused(status, text)),
+            ErrorStyle::Triton => Response::error(status, ContentType::Json, text),
+        }
+    }
+
+    /// Methods that pages may use, as a list.
+    fn methods(&self) -> String {
+        let names = self.methods.iter().filter_map(|method| match method {
+            Method::Get => Some("GET"),
+            Method::Post => Some("POST"),
+            Method::Delete => Some("DELETE"),
+            Method::Other => None,
+        });
+        names.chain(["OPTIONS"]).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The form of errors below a path of the HTTP door.
+pub(super) fn errors_at(path: &str) -> ErrorStyle {
+    if path.starts_with("/v1/") { ErrorStyle::OpenAi } else { ErrorStyle::Triton }
+}
+
+/// What becomes of a request before its body is read.
+#[derive(Debug)]
+pub(super) enum Admission {
+    /// It goes on, and its answer tells the browser what this says.
+    Granted(CorsGrant),
+    /// This is its answer.
+    Answered(Response),
+}
+
+/// What answers tell a page's browser; nothing for requests that name no origin.
+#[derive(Debug, Default)]
+pub(super) struct CorsGrant {
+    origin: Option<String>,
+}
+
+impl CorsGrant {
+    /// Adds the headers that let the page read the answer.
+    pub(super) fn apply(&self, response: &mut Response) {
+        let Some(origin) = &self.origin else { return };
+        response.headers.extend([
+            ("Access-Control-Allow-Origin", origin.clone()),
+            ("Access-Control-Expose-Headers", EXPOSED.to_owned()),
+            ("Vary", "Origin".to_owned()),
+        ]);
+    }
+
+    /// Lets the page read why its body was refused.
+    pub(super) fn apply_to_error(&self, mut error: ReadError) -> ReadError {
+        if let ReadError::Refused(response) = &mut error {
+            self.apply(response);
+        }
+        error
+    }
+}
+
+/// Decides by the head alone. `purpose` tells what the head asks for, where that matters.
+pub(super) fn admit(
+    app: &Arc<App>,
+    head: &Head,
+    peer: ConnectionPeer,
+    purpose: impl FnOnce() -> EndpointPurpose,
+) -> Admission {
+    let marks = BrowserMarks::of_headers(head.headers());
+    let rules = app.browser_rules();
+    // Clients of HTTP/1.0 need not name a host.
+    if let Err(refusal) = rules.check_host(&marks, peer, !head.old) {
+        return Admission::Answered(purpose().refusal(&refusal));
+    }
+    if !marks.is_from_browser() {
+        return Admission::Granted(CorsGrant::default());
+    }
+    let purpose = purpose();
+    let asked = preflight_method(head);
+    let content = match (asked, head.method()) {
+        (None, Method::Post) => ContentDemand::Json(head.header("content-type")),
+        // Browsers ask before they send any other method.
+        _ => ContentDemand::Anything,
+    };
+    let request = BrowserRequest {
+        marks,
+        class: purpose.class(asked.unwrap_or_else(|| head.method_name())),
+        is_get: head.method() == Method::Get,
+        content,
+    };
+    let grant = CorsGrant { origin: head.header("origin").map(str::to_owned) };
+    match rules.check_page(&request, peer) {
+        Ok(()) if asked.is_some() => Admission::Answered(preflight(head, &purpose, &grant)),
+        Ok(()) => Admission::Granted(grant),
+        Err(refusal) => {
+            let mut response = purpose.refusal(&refusal);
+            // The page is let in, and its author wants to know what is wrong.
+            if matches!(refusal, PageRefusal::ContentType(_)) {
+                grant.apply(&mut response);
+            }
+            Admission::Answered(response)
+        }
+    }
+}
+
+/// The method that a browser asks leave for.
+fn preflight_method(head: &Head) -> Option<&str> {
+    let asks = head.method_name() == "OPTIONS" && head.header("origin").is_some();
+    head.header("access-control-request-method").filter(|_| asks)
+}
+
+/// The answer to a browser that asks whether its page may send a request.
+fn preflight(head: &Head, purpose: &EndpointPurpose, grant: &CorsGrant) -> Response {
+    let wanted = head.header("access-control-request-headers").unwrap_or("");
+    let listed = if is_list(wanted) { wanted } else { USUAL_HEADERS };
+    let mut response = Response { status: 204, ..Response::empty(ContentType::Text) }
+        .with_header("Access-Control-Allow-Methods", purpose.methods())
+        .with_header("Access-Control-Allow-Headers", listed)
+        .with_header("Access-Control-Max-Age", MAX_AGE);
+    if head.header("access-control-request-private-network") == Some("true") {
+        response = response.with_header("Access-Control-Allow-Private-Network", "true");
+    }
+    grant.apply(&mut response);
+    response
+}
+
+/// Whether a text lists names of headers.
+fn is_list(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_, ".contains(&byte);
+    (1..=MAX_LISTED_BYTES).contains(&text.len()) && text.bytes().all(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::{self, OPENAI, ROWS, SAGEMAKER};
+    use super::*;
+
+    fn class(path: &str, method: &str) -> EndpointClass {
+        let found = rows::find(path).or_else(|| rows::find_in(SAGEMAKER, path));
+        EndpointPurpose::of(found.as_ref(), ErrorStyle::Triton).class(method)
+    }
+
+    #[test]
+    fn posts_change_the_server_unless_they_infer() {
+        for (path, expected) in [
+            ("/v2/models/m/infer", EndpointClass::Inference),
+            ("/v2/models/m/generate_stream", EndpointClass::Inference),
+            ("/v1/chat/completions", EndpointClass::Inference),
+            ("/tokenize", EndpointClass::Inference),
+            ("/rerank", EndpointClass::Inference),
+            ("/invocations", EndpointClass::Inference),
+            ("/models/m/invoke", EndpointClass::Inference),
+            ("/nothing/there", EndpointClass::Inference),
+            ("/v2/repository/index", EndpointClass::Change),
+            ("/v2/repository/models/m/load", EndpointClass::Change),
+            ("/v2/repository/r/models/m/unload", EndpointClass::Change),
+            ("/v2/logging", EndpointClass::Change),
+            ("/v2/trace/setting", EndpointClass::Change),
+            ("/v2/models/m/trace/setting", EndpointClass::Change),
+            ("/v2/profile/start", EndpointClass::Change),
+            ("/v2/profile/stop", EndpointClass::Change),
+            ("/v2/systemsharedmemory/region/r/register", EndpointClass::Change),
+            ("/v2/systemsharedmemory/unregister", EndpointClass::Change),
+            ("/v2/cudasharedmemory/unregister", EndpointClass::Change),
+            ("/models", EndpointClass::Change),
+            ("/models/m", EndpointClass::Change),
+        ] {
+            assert_eq!(class(path, "POST"), expected, "{path}");
+            assert_eq!(class(path, "PATCH"), expected, "{path}");
+            assert_eq!(class(path, "GET"), EndpointClass::Read, "{path}");
+        }
+        assert_eq!(class("/models/m", "DELETE"), EndpointClass::Change);
+    }
+
+    #[test]
+    fn endpoints_that_take_a_body_and_do_not_infer_count_as_changes() {
+        for row in ROWS.iter().chain(OPENAI).chain(SAGEMAKER) {
+            let found = Found { row, model: "m", version: "", in_repository: false };
+            let purpose = EndpointPurpose::of(Some(&found), ErrorStyle::Triton);
+            let infers = row.category == Category::Inference;
+            if row.methods.iter().any(|method| *method != Method::Get) && !infers {
+                assert_eq!(purpose.class("POST"), EndpointClass::Change, "{}", row.pattern);
+            }
+        }
+    }
+
+    #[test]
+    fn lists_of_headers_are_given_back_when_they_are_lists() {
+        assert!(is_list("content-type, x-api_key,Authorization"));
+        let long = "x".repeat(MAX_LISTED_BYTES + 1);
+        for text in ["", "a;b", "a\u{e9}", "a: b", &long] {
+            assert!(!is_list(text), "{text}");
+        }
+    }
+}
