@@ -9,7 +9,7 @@ use crate::flags::Flags;
 /// Parameters of a model that say which program on the machine runs it.
 const EXECUTABLES: [&str; 2] = ["EXECUTION_ENV_PATH", "PYTHON_EXECUTABLE"];
 
-/// What loads may bring along.
+/// Rules for configurations and files that come with a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverrideRules {
     allowed: bool,

@@ -8,23 +8,23 @@ use super::{BrowserMarks, BrowserRules, ConnectionPath, ConnectionPeer};
 /// Most characters of a header that an error repeats.
 const MAX_SHOWN_CHARS: usize = 100;
 
-/// What a request asks for, as far as it matters which page asks.
+/// Kinds of endpoints by what a page can do with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndpointClass {
-    /// To read what is there.
+    /// Reads what is there.
     Read,
-    /// To compute something.
+    /// Computes an answer.
     Inference,
-    /// To change the server, its models or its settings.
+    /// Changes the server, its models or its settings.
     Change,
 }
 
 /// A request as far as the decision needs it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BrowserRequest<'a> {
-    /// What browsers and clients say in its head.
+    /// Headers that tell of its page and its host.
     pub(crate) marks: BrowserMarks<'a>,
-    /// What it asks for.
+    /// Kind of the endpoint.
     pub(crate) class: EndpointClass,
     /// Whether it is a GET.
     pub(crate) is_get: bool,
@@ -32,7 +32,7 @@ pub(crate) struct BrowserRequest<'a> {
     pub(crate) content: ContentDemand<'a>,
 }
 
-/// What is known of the content type of a request.
+/// Demand on the content type of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContentDemand<'a> {
     /// It does not matter.

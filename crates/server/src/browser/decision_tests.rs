@@ -153,7 +153,7 @@ fn refusals_of_hosts_name_the_host_and_the_flag() {
     assert!(refusal(&long).chars().count() < 250);
 }
 
-/// What pages get: for reading, for inference and for changes.
+/// Statuses that a page gets for reading, for inference and for changes.
 fn page_statuses(rules: &BrowserRules, peer: ConnectionPeer, headers: &[(&str, &str)]) -> [u16; 3] {
     [EndpointClass::Read, EndpointClass::Inference, EndpointClass::Change].map(|class| {
         let request = BrowserRequest {

@@ -1,4 +1,4 @@
-//! What a head says of the page that sent the request.
+//! Headers that tell of the page that sent a request.
 
 /// Headers of a request that browsers set and pages cannot change, and its host.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,7 +45,7 @@ impl<'a> HeaderOnce<'a> {
     }
 }
 
-/// What the names of fetch metadata begin with.
+/// Beginning of the names of fetch metadata.
 const FETCH: &str = "sec-fetch-";
 
 impl<'a> BrowserMarks<'a> {

@@ -19,10 +19,10 @@ const EXPOSED: &str =
 const MAX_AGE: &str = "600";
 /// Longest list of headers that a preflight gets back.
 const MAX_LISTED_BYTES: usize = 1024;
-/// What pages may send where their list is too long or no list.
+/// Headers that pages may send where their list is too long or no list.
 const USUAL_HEADERS: &str = "authorization, content-type, inference-header-content-length";
 
-/// What is known of an endpoint before its body is there.
+/// Facts about an endpoint that are known before the body is there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EndpointPurpose {
     category: Option<Category>,
@@ -40,7 +40,7 @@ pub(super) enum ErrorStyle {
 }
 
 impl EndpointPurpose {
-    /// What a found endpoint is for, or that nothing is there.
+    /// Gives the purpose of a found endpoint, or of a path where nothing is.
     pub(super) fn of(found: Option<&Found<'_>>, errors: ErrorStyle) -> Self {
         match found {
             Some(found) => {
@@ -50,7 +50,7 @@ impl EndpointPurpose {
         }
     }
 
-    /// That of a page to be read.
+    /// Gives the purpose of a page that is only read.
     pub(super) fn page() -> Self {
         Self {
             category: Some(Category::Statistics),
@@ -93,16 +93,16 @@ pub(super) fn errors_at(path: &str) -> ErrorStyle {
     if path.starts_with("/v1/") { ErrorStyle::OpenAi } else { ErrorStyle::Triton }
 }
 
-/// What becomes of a request before its body is read.
+/// Outcome of the look at a head, before the body is read.
 #[derive(Debug)]
-pub(super) enum Admission {
-    /// It goes on, and its answer tells the browser what this says.
+pub(super) enum PageAdmission {
+    /// It goes on, and its answer gets these headers.
     Granted(CorsGrant),
     /// This is its answer.
     Answered(Response),
 }
 
-/// What answers tell a page's browser; nothing for requests that name no origin.
+/// Headers that let a page read an answer; none for requests that name no origin.
 #[derive(Debug, Default)]
 pub(super) struct CorsGrant {
     origin: Option<String>,
@@ -134,15 +134,15 @@ pub(super) fn admit(
     head: &Head,
     peer: ConnectionPeer,
     purpose: impl FnOnce() -> EndpointPurpose,
-) -> Admission {
+) -> PageAdmission {
     let marks = BrowserMarks::of_headers(head.headers());
     let rules = app.browser_rules();
     // Clients of HTTP/1.0 need not name a host.
     if let Err(refusal) = rules.check_host(&marks, peer, !head.old) {
-        return Admission::Answered(purpose().refusal(&refusal));
+        return PageAdmission::Answered(purpose().refusal(&refusal));
     }
     if !marks.is_from_browser() {
-        return Admission::Granted(CorsGrant::default());
+        return PageAdmission::Granted(CorsGrant::default());
     }
     let purpose = purpose();
     let asked = preflight_method(head);
@@ -159,15 +159,15 @@ pub(super) fn admit(
     };
     let grant = CorsGrant { origin: head.header("origin").map(str::to_owned) };
     match rules.check_page(&request, peer) {
-        Ok(()) if asked.is_some() => Admission::Answered(preflight(head, &purpose, &grant)),
-        Ok(()) => Admission::Granted(grant),
+        Ok(()) if asked.is_some() => PageAdmission::Answered(preflight(head, &purpose, &grant)),
+        Ok(()) => PageAdmission::Granted(grant),
         Err(refusal) => {
             let mut response = purpose.refusal(&refusal);
             // The page is let in, and its author wants to know what is wrong.
             if matches!(refusal, PageRefusal::ContentType(_)) {
                 grant.apply(&mut response);
             }
-            Admission::Answered(response)
+            PageAdmission::Answered(response)
         }
     }
 }

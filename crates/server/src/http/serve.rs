@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use tracing::Level;
 
-use super::cors::{self, Admission, EndpointPurpose};
+use super::cors::{self, EndpointPurpose, PageAdmission};
 use super::message::{ContentType, Head, Response};
 use super::rows::{self, Arrival, Call, Dialect, Found, Reply};
 use super::wire::{self, Connection, ReadError};
@@ -23,7 +23,7 @@ pub(super) trait Route: Send + Sync + 'static {
     /// The answer, or what it waits for.
     fn route(&self, app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> Reply;
 
-    /// What the request asks for, and how its errors look.
+    /// The purpose of the endpoint that the request is for.
     fn purpose(&self, head: &Head) -> EndpointPurpose;
 }
 
@@ -101,8 +101,8 @@ async fn requests(
         let start = tracing::enabled!(Level::DEBUG).then(Instant::now);
         let received = app.tracer().is_active().then(Instant::now);
         let grant = match cors::admit(app, &head, peer, || route.purpose(&head)) {
-            Admission::Granted(grant) => grant,
-            Admission::Answered(response) => {
+            PageAdmission::Granted(grant) => grant,
+            PageAdmission::Answered(response) => {
                 let goes_on = answer_at_once(app, connection, &head, &response).await?;
                 if let Some(start) = start {
                     log(&head, &response, start);

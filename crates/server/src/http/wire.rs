@@ -458,7 +458,7 @@ fn framing(head: &Head) -> Result<Framing, ReadError> {
 /// Whether a body follows the head of a request.
 ///
 /// # Errors
-/// As reading it would give.
+/// [`ReadError::Closed`] where the length cannot be told.
 pub(super) fn has_body(head: &Head) -> Result<bool, ReadError> {
     Ok(framing(head)? != Framing::Length(0))
 }

@@ -13,6 +13,7 @@ mod encoders;
 mod forwarding;
 mod generation;
 mod openai;
+mod overrides;
 mod pages;
 mod profiling;
 mod residency;
