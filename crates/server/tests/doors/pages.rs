@@ -9,6 +9,8 @@ use galatea::grpc::proto::inference::{
     RepositoryIndexRequest, RepositoryModelUnloadRequest, ServerLiveRequest,
 };
 use galatea::server;
+use hyper::client::conn::http2::handshake;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tonic::metadata::MetadataValue;
 
 use super::{Fixture, SIMPLE, core, exchange, parts, simple_request, socket, start};
@@ -425,6 +427,42 @@ fn calls_over_grpc_that_a_page_sends_are_refused() {
                 let expected = (!passes).then_some(tonic::Code::PermissionDenied);
                 assert_eq!(code, expected, "{name}");
             }
+        }
+    });
+    assert!(fixture.stop());
+}
+
+/// The status of a call without a message whose host is `authority`.
+async fn call_at(address: SocketAddr, authority: &str) -> String {
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let (mut sender, connection) =
+        handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = http::Request::post(format!("http://{authority}/grpc.health.v1.Health/Check"))
+        .header("content-type", "application/grpc")
+        .body(tonic::body::Body::empty())
+        .unwrap();
+    let answer = sender.send_request(request).await.unwrap();
+    let status = answer.headers().get("grpc-status").map(|value| value.to_str().unwrap());
+    status.unwrap_or("behind the body").to_owned()
+}
+
+#[test]
+fn calls_over_grpc_name_a_host_of_the_server() {
+    let fixture = start(&["--allowed-hosts=triton.lan"]);
+    let address = fixture.server.addresses().grpc.unwrap();
+    fixture.runtime.block_on(async {
+        let denied = (tonic::Code::PermissionDenied as i32).to_string();
+        for (authority, refused) in [
+            ("localhost:8001", false),
+            ("127.0.0.1", false),
+            ("triton:8001", false),
+            ("triton.lan", false),
+            ("evil.com:8001", true),
+            ("localhost.evil.com", true),
+        ] {
+            let status = call_at(address, authority).await;
+            assert_eq!(status == denied, refused, "{authority}: {status}");
         }
     });
     assert!(fixture.stop());
