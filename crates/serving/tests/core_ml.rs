@@ -60,6 +60,33 @@ fn summing() -> (mil::Function, Described) {
     (builder.finish(), described)
 }
 
+/// Fills a square as large as `x` is long, whose shape is joined from lengths without axes, and adds everything up: a
+/// result without axes.
+fn square() -> (mil::Function, Described) {
+    let mut builder = Builder::new("main", 8);
+    let x = builder.input("x", Element::Fp32, &[None]).unwrap();
+    let shape = builder.op("shape", "lengths", vec![("x", Arg::from(&x))]).unwrap();
+    let inputs = vec![("x", Arg::from(&shape)), ("indices", Arg::Int(0)), ("axis", Arg::Int(0))];
+    let length = builder.op("gather", "length", inputs).unwrap();
+    let values = Arg::Vars(vec![length.clone(), length]);
+    let inputs = vec![("values", values), ("axis", Arg::Int(0)), ("interleave", Arg::Bool(false))];
+    let sides = builder.op("concat", "sides", inputs).unwrap();
+    let value = Arg::Float(Element::Fp32, 0.5);
+    let full = vec![("shape", Arg::from(&sides)), ("value", value)];
+    let full = builder.op("fill", "full", full).unwrap();
+    let axes = Arg::Ints(vec![0, 1]);
+    let inputs = vec![("x", Arg::from(&full)), ("axes", axes), ("keep_dims", Arg::Bool(false))];
+    let y = builder.op("reduce_sum", "y", inputs).unwrap();
+    builder.output(&y);
+    let described = Described {
+        name: "main".to_owned(),
+        inputs: vec![array("x", &[2], Shapes::Range(vec![(1, None)]))],
+        outputs: vec![array("y", &[], Shapes::Fixed)],
+        states: Vec::new(),
+    };
+    (builder.finish(), described)
+}
+
 fn write(folder: &Path, functions: Vec<(mil::Function, Described)>) {
     let version = folder.join("1");
     std::fs::create_dir_all(&version).unwrap();
@@ -189,4 +216,42 @@ fn a_damaged_package_is_refused_by_name_and_place() {
     let failures = core.load_failures();
     let reason = &failures[0].reason;
     assert!(reason.contains("model.mlpackage") && reason.contains("at byte"), "{reason}");
+}
+
+#[test]
+fn a_result_without_axes_is_served_as_one_element() {
+    let repository = tempfile::tempdir().unwrap();
+    for (name, config) in [
+        ("silent", "backend: \"coreml\""),
+        ("told", "backend: \"coreml\" output { name: \"y\" data_type: TYPE_FP32 dims: [ 1 ] }"),
+    ] {
+        let folder = repository.path().join(name);
+        write(&folder, vec![square()]);
+        std::fs::write(folder.join("config.pbtxt"), config).unwrap();
+    }
+    let core = start(repository.path());
+    for model in ["silent", "told"] {
+        let found = answer(&core, request(model, &[3], &[0.0; 3])).unwrap();
+        assert_eq!(numbers(&found), [4.5]);
+        assert_eq!(found.outputs[0].tensor.shape(), [1]);
+    }
+}
+
+#[test]
+fn the_only_model_of_a_version_is_found_whatever_its_name_and_two_are_named_in_the_error() {
+    let repository = tempfile::tempdir().unwrap();
+    for name in ["one", "two"] {
+        let folder = repository.path().join(name);
+        write(&folder, vec![scaled("main", 3.0)]);
+        let version = folder.join("1");
+        std::fs::rename(version.join("model.mlpackage"), version.join("net.mlpackage")).unwrap();
+    }
+    std::fs::write(repository.path().join("two/1/other.mlmodel"), "").unwrap();
+    std::fs::write(repository.path().join("two/config.pbtxt"), "backend: \"coreml\"").unwrap();
+    let core = start(repository.path());
+    let found = answer(&core, request("one", &[1, 2], &[1.0, 2.0])).unwrap();
+    assert_eq!(numbers(&found), [3.0, 6.0]);
+    let reason = &core.load_failures()[0].reason;
+    let named = "model.mlpackage' for model 'two'; there is 'net.mlpackage' and 'other.mlmodel'";
+    assert!(reason.contains(named), "{reason}");
 }

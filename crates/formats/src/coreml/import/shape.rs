@@ -166,6 +166,7 @@ fn axis_of(low: &mut Lowering, op: &Op<'_>) -> Result<i64> {
 /// Side by side, or with `interleave` the first elements of all, then the second ones.
 fn concat(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let values = low.several(op, "values")?;
+    let values = scalars_as_vectors(low, values)?;
     let axis = axis_of(low, op)?;
     let interleave = low.flag(op, "interleave", false)?;
     let Some(&first) = values.first() else {
@@ -188,6 +189,18 @@ fn concat(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
         }
     };
     low.give(op, &[result])
+}
+
+/// Gives values without axes one of length 1. coremltools joins single lengths so for shapes, repeats and bounds of
+/// models with open lengths, although the operation's documentation asks for a rank of at least 1.
+fn scalars_as_vectors(low: &mut Lowering, values: Vec<ValueId>) -> Result<Vec<ValueId>> {
+    values
+        .into_iter()
+        .map(|value| match low.rank(value)? {
+            0 => low.unsqueeze(value, &[0]),
+            _ => Ok(value),
+        })
+        .collect()
 }
 
 /// Values along a new axis.

@@ -1,6 +1,7 @@
 //! The backends `onnxruntime` and `coreml`: models that are graphs, run by sessions on the execution providers that
 //! the server hands over.
 
+mod found;
 mod location;
 pub(super) mod metal;
 mod options;
@@ -11,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use galatea_formats::coreml::{Feature, FeatureType, Shapes};
-use galatea_graph::{Fact, Graph, ValueKind};
+use galatea_graph::{Dim, Fact, Graph, ValueKind};
 use galatea_runtime::{
     ExecutionProvider, IoInfo, PaceSource, Routing, RunTerms, Session, SessionOptions, Tended,
     WatchSource,
@@ -256,8 +257,7 @@ impl Backend for GraphBackend {
     }
 
     fn recognises(&self, _model_dir: &Path, version_dir: Option<&Path>) -> bool {
-        let single = |folder: &Path| folder.join(SINGLE_FILE).is_file();
-        self.format == Format::CoreMl && version_dir.is_some_and(single)
+        version_dir.is_some_and(|folder| found::holds_one(self.format, folder))
     }
 
     fn default_instance_count(&self, kind: PlacementKind) -> i32 {
@@ -275,24 +275,7 @@ impl Backend for GraphBackend {
 
     fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
         let config = &files.config;
-        let filename = match config.default_model_filename.as_str() {
-            "" => self.default_model_filename(),
-            given => given,
-        };
-        let mut path = files.version_dir.join(filename);
-        if self.format == Format::CoreMl
-            && !path.exists()
-            && config.default_model_filename.is_empty()
-        {
-            // An older model is one file.
-            path = Some(files.version_dir.join(SINGLE_FILE))
-                .filter(|file| file.exists())
-                .unwrap_or(path);
-        }
-        if !path.exists() {
-            let text = format!("unable to find '{}' for model '{}'", path.display(), files.name);
-            return Err(Error::unavailable(text));
-        }
+        let path = found::model_path(self.format, self.default_model_filename(), files)?;
         let failed = |error: &dyn std::fmt::Display| {
             Error::internal(format!("failed to load model '{}': {error}", files.name))
         };
@@ -347,9 +330,6 @@ fn defaults(graph: &mut Graph, config: &ModelConfig) -> Vec<(String, Tensor)> {
     found
 }
 
-/// The file in a version's folder that an older model of Core ML is.
-const SINGLE_FILE: &str = "model.mlmodel";
-
 fn state(state: &graph_model::State) -> ModelState {
     let dims = state.zeros.shape().iter().map(|&len| i64::try_from(len).unwrap_or(i64::MAX));
     ModelState {
@@ -372,15 +352,17 @@ fn is_picky(feature: &Feature) -> bool {
     }
 }
 
+/// Describes a tensor to clients. A value without axes has one element: configurations and requests know no scalars.
 fn described(info: &IoInfo) -> ModelTensor {
-    let dims = info
-        .dims
-        .iter()
-        .map(|dim| dim.known().and_then(|known| i64::try_from(known).ok()).unwrap_or(-1));
+    let known = |dim: &Dim| dim.known().and_then(|known| i64::try_from(known).ok()).unwrap_or(-1);
+    let dims = match info.ranked && info.dims.is_empty() {
+        true => vec![1],
+        false => info.dims.iter().map(known).collect(),
+    };
     ModelTensor {
         name: info.name.clone(),
         datatype: info.dtype,
-        dims: dims.collect(),
+        dims,
         ranked: info.ranked,
         optional: false,
     }
@@ -515,8 +497,8 @@ impl ModelInstance for GraphInstance {
             let named: Vec<(&str, Tensor)> = inputs
                 .iter()
                 .chain(absent)
-                .map(|(name, tensor)| (name.as_str(), tensor.clone()))
-                .collect();
+                .map(|(name, tensor)| Ok((name.as_str(), self.as_declared(name, tensor)?)))
+                .collect::<Result<_, Error>>()?;
             if let Some(interface) = &self.interface {
                 let given = named.iter().map(|(name, tensor)| (*name, tensor));
                 interface.check(given).map_err(|text| Error::new(Code::InvalidArg, text))?;
@@ -527,7 +509,27 @@ impl ModelInstance for GraphInstance {
                 Error::new(code, error.to_string())
             })?;
             let names = self.session.outputs().iter().map(|info| info.name.clone());
-            Ok(names.zip(outputs).collect())
+            names.zip(outputs).map(|(name, output)| Ok((name, with_axis(output)?))).collect()
         });
+    }
+}
+
+impl GraphInstance {
+    /// Takes the axis from a request's single element where the graph declares a value without axes.
+    fn as_declared(&self, name: &str, tensor: &Tensor) -> Result<Tensor, Error> {
+        let declared = self.session.inputs().iter().find(|info| info.name == name);
+        let scalar = declared.is_some_and(|info| info.ranked && info.dims.is_empty());
+        match scalar && tensor.elements() == 1 {
+            true => Ok(tensor.reshape(&[])?),
+            false => Ok(tensor.clone()),
+        }
+    }
+}
+
+/// Gives a value without axes one of length 1, as [`described`] says.
+fn with_axis(tensor: Tensor) -> Result<Tensor, Error> {
+    match tensor.shape().is_empty() {
+        true => Ok(tensor.reshape(&[1])?),
+        false => Ok(tensor),
     }
 }
