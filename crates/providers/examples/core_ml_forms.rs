@@ -68,7 +68,7 @@ fn apart(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f32 {
         let far = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
         far.fold(0.0_f32, |most, far| if far.is_nan() { f32::NAN } else { most.max(far) }) / largest
     });
-    each.fold(0.0, f32::max)
+    each.fold(0.0_f32, |worst, far| if far.is_nan() { f32::INFINITY } else { worst.max(far) })
 }
 
 fn main() -> Result<()> {

@@ -39,7 +39,11 @@ fn distance(found: &Tensor, expected: &Tensor) -> f32 {
     let (found, expected) = (numbers(found), numbers(expected));
     let largest = expected.iter().fold(1e-20_f32, |most, x| most.max(x.abs()));
     let apart = |(found, expected): (&f32, &f32)| (found - expected).abs() / largest;
-    found.iter().zip(&expected).map(apart).fold(0.0, f32::max)
+    found
+        .iter()
+        .zip(&expected)
+        .map(apart)
+        .fold(0.0_f32, |worst, far| if far.is_nan() { f32::INFINITY } else { worst.max(far) })
 }
 
 #[test]

@@ -31,6 +31,7 @@ mod coreml_movement;
 mod coreml_numbers;
 mod coreml_precision;
 mod coreml_provider;
+mod coreml_ranges;
 mod coreml_spelled;
 mod coreml_states;
 mod coreml_weights;

@@ -10,11 +10,12 @@ use galatea_graph::{Dim, Fact, Graph, Node, ValueId, infer};
 use galatea_tensor::DataType;
 
 use super::activations::{self, Activations};
+use super::early_scales;
 use super::emit::{Emit, MOST_AXES, form_of};
-use super::rows;
 use super::share::Shared;
 use super::states::{NewState, States};
 use super::weights::Compression;
+use super::{ranges, rows};
 
 /// What a package is to be.
 #[derive(Clone, Debug)]
@@ -157,6 +158,9 @@ pub(crate) fn prepared(
         rewrite::run_named(&mut graph, FUSIONS).map_err(failed)?;
         if options.level == Level::O3 {
             rewrite::run_named(&mut graph, &["repeated-heads", "rotary"]).map_err(failed)?;
+        }
+        if options.half {
+            early_scales::move_scales(&mut graph);
         }
         tidy_up(&mut graph).map_err(failed)?;
     }
@@ -375,8 +379,12 @@ fn written(
     (float, favoured): (Element, bool),
 ) -> Result<Written, ConvertError> {
     let opset = u32::try_from(options.specification - 1).unwrap_or(0);
+    let mut islands = options.islands.clone();
+    if float == Element::Fp16 {
+        islands.extend(ranges::proven(graph, facts));
+    }
     let mut emit = Emit::new(graph, facts, opset, float, options.compression)
-        .with_islands(options.islands.clone())
+        .with_islands(islands)
         .like_half(options.half);
     if favoured {
         emit = emit.favouring();
@@ -446,6 +454,9 @@ pub(crate) fn probe(
     let opset = u32::try_from(options.specification - 1).unwrap_or(0);
     let float = if options.half { Element::Fp16 } else { Element::Fp32 };
     let mut emit = Emit::new(graph, facts, opset, float, Compression::None).probing();
+    if options.half {
+        emit = emit.with_islands(ranges::proven(graph, facts));
+    }
     for &id in &graph.inputs {
         stand_in(&mut emit, id);
     }

@@ -118,6 +118,11 @@ impl<'g> Emit<'g> {
         Self { islands, ..self }
     }
 
+    /// Computes nodes in FP32, by their first results, in place of those of before.
+    pub(crate) fn set_islands(&mut self, islands: BTreeSet<String>) {
+        self.islands = islands;
+    }
+
     /// The same with the operations that FP16 would have.
     pub(crate) fn like_half(self, as_half: bool) -> Self {
         Self { as_half, ..self }
@@ -247,6 +252,11 @@ impl<'g> Emit<'g> {
     /// Computes this node's floats in FP32 from here on.
     pub(crate) fn widen(&mut self) {
         self.float = Element::Fp32;
+    }
+
+    /// Computes this node's floats in the usual type from here on, unless it is an island.
+    pub(crate) fn narrow_again(&mut self, node: &Node) {
+        self.float = if self.is_island(node) { Element::Fp32 } else { self.usual };
     }
 
     /// Gives a value of the graph its form in the program.

@@ -22,6 +22,7 @@ use super::accuracy::Probe;
 use super::claims::{Asked, claims, order, work_ns};
 use super::convert::{ConvertOptions, convert};
 use super::engine::{Deferred, EngineChoice, Make, Standby, records};
+use super::guard::Guarded;
 use super::judge::Judge;
 use super::neural_engine::NeuralEngine;
 use super::plans::{Measured, noted};
@@ -153,8 +154,8 @@ impl CoreMlProvider {
         Verdict::of(graph, &format!("{:?} {:?} {runner}", self.settings, self.engine), records())
     }
 
-    /// Compiles a partition. What the interpreter runs is compared with FP32 where that is asked for; a worker's
-    /// first run always is.
+    /// Compiles a partition. What the interpreter runs is compared with FP32 at once where that is asked for; first runs
+    /// always are.
     fn compiled(
         &self,
         graph: &Arc<Graph>,
@@ -200,7 +201,13 @@ impl CoreMlProvider {
             let limit = self.settings.accuracy_limit;
             Probe { graph, options, limit, verdict }.check(&made)?;
         }
-        Ok(Box::new(made))
+        // FP32 loses nothing.
+        if self.settings.float == FloatType::Fp32 {
+            return Ok(Box::new(made));
+        }
+        let limit = (self.settings.probe != Some(false)).then_some(self.settings.accuracy_limit);
+        let (name, standby) = (graph.name.clone(), Arc::clone(standby));
+        Ok(Box::new(Guarded::new(Box::new(made), name, standby, limit)))
     }
 }
 

@@ -37,6 +37,11 @@ const FAMILIES: &[Family] = &[
         help: "Partitions that Core ML's engine was given up for",
         value: |counts| counts.fallbacks,
     },
+    Family {
+        name: "ane_nonfinite_total",
+        help: "Runs of Core ML programs that gave no finite numbers where FP32 has some, answered by others",
+        value: |counts| counts.nonfinite,
+    },
 ];
 
 /// The families; none where no engine was ever asked.

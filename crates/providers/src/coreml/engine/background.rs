@@ -8,13 +8,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use galatea_graph::{Datum, converted};
+use galatea_graph::Datum;
 use galatea_runtime::tune::Problem;
 use galatea_runtime::{
     CompileMode, Executable, Fence, MemoryReport, PlacedOperator, PlanReport, RuntimeError,
 };
-use galatea_tensor::{DataType, Tensor};
 
+use super::agree::{MOST_DIFFERENCE, agree, all_finite, are_held, none_lost, tell};
 use super::counts;
 use super::standby::Standby;
 use crate::coreml::NAME;
@@ -22,13 +22,6 @@ use crate::coreml::verdicts::Verdict;
 
 /// So many runs may fail one after the other before the engine is given up.
 const MOST_FAILURES: usize = 3;
-
-/// The most that FP16 may be off: the length of the difference, of that of the whole. A model of a hundred
-/// layers loses about a hundredth; what an engine gets wrong is off by more than all of it.
-const MOST_DIFFERENCE: f64 = 0.05;
-
-/// The largest number of FP16: beyond it, results are infinite there.
-const LARGEST: f64 = 65_504.0;
 
 /// An executable that is served by another one until it is ready.
 pub(in crate::coreml) struct Deferred {
@@ -185,8 +178,9 @@ impl Shared {
         made: &Arc<dyn Executable>,
         inputs: Vec<Datum>,
     ) -> Result<Vec<Datum>, RuntimeError> {
-        let held = self.held().clone();
-        let fallback = held.map_or_else(|| self.standby.get(), Ok)?;
+        let (says, held) = (tell(&inputs), are_held(&inputs));
+        let there = self.held().clone();
+        let fallback = there.map_or_else(|| self.standby.get(), Ok)?;
         let expected = fallback.submit(inputs.clone()).wait()?;
         let found = match made.submit(inputs).wait() {
             Ok(found) => found,
@@ -201,11 +195,25 @@ impl Shared {
                 return Ok(expected);
             }
         };
-        match agree(&found, &expected) {
+        let lost = none_lost(&found, &expected);
+        if lost.is_err() {
+            counts::nonfinite();
+        }
+        match lost.and_then(|()| agree(&found, &expected, MOST_DIFFERENCE)) {
+            // A warm-up with zeros proves nothing.
+            Ok(()) if !says => {
+                *self.held() = Some(fallback);
+                Ok(found)
+            }
             Ok(()) => {
                 self.verdict.keep(&Ok(()));
                 self.switch(made);
                 Ok(found)
+            }
+            // The same of inputs that FP16 does not hold.
+            Err(_) if !held => {
+                *self.held() = Some(fallback);
+                Ok(expected)
             }
             Err(text) => {
                 *self.held() = Some(fallback);
@@ -215,6 +223,21 @@ impl Shared {
                 Ok(expected)
             }
         }
+    }
+
+    /// Results of an engine that serves, or the others' where it has lost numbers, which it is given up for.
+    fn checked(&self, found: Vec<Datum>, inputs: Vec<Datum>) -> Result<Vec<Datum>, RuntimeError> {
+        if all_finite(&found) {
+            return Ok(found);
+        }
+        let held = are_held(&inputs);
+        let expected = self.fallback()?.submit(inputs).wait()?;
+        let Err(text) = none_lost(&found, &expected) else { return Ok(found) };
+        counts::nonfinite();
+        if held {
+            self.give_up(&text);
+        }
+        Ok(expected)
     }
 
     /// Lets the engine serve, and what has served until now go.
@@ -249,65 +272,6 @@ fn blames(error: &RuntimeError) -> bool {
     !matches!(error, RuntimeError::Input(_) | RuntimeError::Lost { .. })
 }
 
-/// Whether results are what FP16 makes of the expected ones.
-fn agree(found: &[Datum], expected: &[Datum]) -> Result<(), String> {
-    if found.len() != expected.len() {
-        return Err(format!("{} outputs, expected {}", found.len(), expected.len()));
-    }
-    for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
-        let (Datum::Tensor(found), Datum::Tensor(expected)) = (found, expected) else {
-            return Err(format!("output {at} is no tensor"));
-        };
-        tensors_agree(found, expected).map_err(|text| format!("output {at}: {text}"))?;
-    }
-    Ok(())
-}
-
-fn tensors_agree(found: &Tensor, expected: &Tensor) -> Result<(), String> {
-    if (found.dtype(), found.shape()) != (expected.dtype(), expected.shape()) {
-        let shown = |tensor: &Tensor| {
-            format!("{} of shape {:?}", tensor.dtype().wire_name(), tensor.shape())
-        };
-        return Err(format!("{}, expected {}", shown(found), shown(expected)));
-    }
-    let numbers = |tensor: &Tensor| -> Result<Vec<f64>, String> {
-        let tensor = converted(tensor, DataType::Fp64).map_err(|error| error.to_string())?;
-        tensor.to_vec().map_err(|error| error.to_string())
-    };
-    let (found, wanted) = (numbers(found)?, numbers(expected)?);
-    if !expected.dtype().is_float() {
-        // Where two scores are nearly the same, FP16 may place the other one first.
-        let other = found.iter().zip(&wanted).filter(|(a, b)| a != b).count();
-        return match other <= 1 + wanted.len() / 50 {
-            true => Ok(()),
-            false => Err(format!("{other} of {} integers are others", wanted.len())),
-        };
-    }
-    let (mut distance, mut length) = (0.0, 0.0);
-    for (at, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
-        if wanted.is_nan() || wanted.abs() > LARGEST {
-            continue;
-        }
-        if !found.is_finite() {
-            return Err(format!("element {at} is {found}, expected {wanted}"));
-        }
-        distance += (found - wanted) * (found - wanted);
-        length += wanted * wanted;
-    }
-    // What is as small as FP16's steps near zero is nothing.
-    #[allow(clippy::cast_precision_loss, reason = "a count of elements")]
-    let nothing = wanted.len() as f64 * 1e-6;
-    match distance <= MOST_DIFFERENCE * MOST_DIFFERENCE * length + nothing {
-        true => Ok(()),
-        false => {
-            let share = (distance / length).sqrt();
-            Err(format!(
-                "it is off by {share:.3} of its length, at most {MOST_DIFFERENCE} is allowed"
-            ))
-        }
-    }
-}
-
 impl Executable for Deferred {
     fn submit(&self, inputs: Vec<Datum>) -> Fence {
         let made = match &*self.shared.stage() {
@@ -329,7 +293,7 @@ impl Executable for Deferred {
         Fence::pending(move || match fence.wait() {
             Ok(found) => {
                 shared.note(None);
-                Ok(found)
+                shared.checked(found, inputs)
             }
             Err(error) => {
                 if blames(&error) {

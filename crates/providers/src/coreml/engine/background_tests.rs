@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
+use galatea_tensor::Tensor;
+
+use super::super::agree::tensors_agree;
 use super::*;
 
 /// Gives a number, or fails.
@@ -144,7 +147,8 @@ fn runs_that_fail_go_to_the_fallback_and_too_many_of_them_end_it() {
 #[test]
 fn results_agree_within_what_half_precision_gives() {
     let agree = |found: &[f32], expected: &[f32]| {
-        tensors_agree(&Tensor::vector(found.to_vec()), &Tensor::vector(expected.to_vec()))
+        let (found, expected) = (Tensor::vector(found.to_vec()), Tensor::vector(expected.to_vec()));
+        tensors_agree(&found, &expected, MOST_DIFFERENCE)
     };
     assert!(agree(&[1.01, -2.02, 0.0], &[1.0, -2.0, 1e-5]).is_ok());
     assert!(agree(&[f32::INFINITY, 1.0], &[1e9, 1.0]).is_ok());
@@ -152,7 +156,8 @@ fn results_agree_within_what_half_precision_gives() {
     assert!(agree(&[0.0, 0.0], &[1.0, 1.0]).unwrap_err().contains("off by 1.000"));
     assert!(agree(&[1.0], &[1.0, 1.0]).unwrap_err().contains("shape [1]"));
     let integers = |found: i64| {
-        tensors_agree(&Tensor::vector(vec![found; 100]), &Tensor::vector(vec![1_i64; 100]))
+        let (found, expected) = (vec![found; 100], vec![1_i64; 100]);
+        tensors_agree(&Tensor::vector(found), &Tensor::vector(expected), MOST_DIFFERENCE)
     };
     assert!(integers(1).is_ok() && integers(2).unwrap_err().contains("100 of 100"));
 }
@@ -184,4 +189,57 @@ fn what_was_right_or_wrong_before_is_not_compared_again() {
         Deferred::start("test".to_owned(), make, hundred().0, wrong.clone(), mode).unwrap();
     assert_eq!(run(&deferred), 100.0);
     assert!(wrong.known().unwrap().unwrap_err().contains("the first run is wrong"));
+}
+
+/// Gives one number per run, the last one again and again.
+struct GivesInTurn(Mutex<Vec<f32>>);
+
+impl Executable for GivesInTurn {
+    fn submit(&self, _inputs: Vec<Datum>) -> Fence {
+        let mut left = self.0.lock().unwrap();
+        let value = if left.len() > 1 { left.remove(0) } else { left[0] };
+        Fence::ready(Ok(vec![Datum::Tensor(Tensor::vector(vec![value]))]))
+    }
+
+    fn memory(&self) -> MemoryReport {
+        MemoryReport::default()
+    }
+}
+
+/// An engine that gives these one after the other, over one that gives 100.
+fn in_turn(all: &[f32]) -> Deferred {
+    let gives = GivesInTurn(Mutex::new(all.to_vec()));
+    let make: Make = Box::new(move || Ok(Box::new(gives) as Box<dyn Executable>));
+    Deferred::start("test".to_owned(), make, hundred().0, verdict(), CompileMode::Wait).unwrap()
+}
+
+fn run_on(deferred: &Deferred, input: f32) -> f32 {
+    let inputs = vec![Datum::Tensor(Tensor::vector(vec![input]))];
+    deferred.submit(inputs).wait().unwrap().remove(0).into_tensor().unwrap().item().unwrap()
+}
+
+#[test]
+fn an_engine_that_loses_numbers_while_it_serves_is_given_up() {
+    for lost in [f32::NAN, f32::INFINITY] {
+        let deferred = in_turn(&[101.0, 101.0, lost, 101.0]);
+        let before = counts::counts();
+        assert_eq!([1, 2, 3, 4].map(|_| run_on(&deferred, 1.0)), [101.0, 101.0, 100.0, 100.0]);
+        assert!(matches!(*deferred.shared.stage(), Stage::GivenUp));
+        let after = counts::counts();
+        assert!(after.nonfinite > before.nonfinite && after.fallbacks > before.fallbacks);
+    }
+    // What FP16 cannot hold to begin with is others' work, but no fault of the engine.
+    let deferred = in_turn(&[101.0, f32::NAN, 101.0]);
+    assert_eq!([1.0, 1e6, 1.0].map(|input| run_on(&deferred, input)), [101.0, 100.0, 101.0]);
+    let deferred = in_turn(&[f32::NAN, 101.0]);
+    assert_eq!([1e6, 1.0].map(|input| run_on(&deferred, input)), [100.0, 101.0]);
+}
+
+#[test]
+fn zeros_prove_nothing() {
+    let deferred = in_turn(&[101.0, 140.0]);
+    assert_eq!(run_on(&deferred, 0.0), 101.0);
+    assert!(matches!(*deferred.shared.stage(), Stage::Made(_)));
+    assert_eq!(run_on(&deferred, 1.0), 100.0);
+    assert!(matches!(*deferred.shared.stage(), Stage::GivenUp));
 }

@@ -15,6 +15,8 @@ pub struct Counts {
     pub worker_restarts: u64,
     /// Partitions that an engine was given up for.
     pub fallbacks: u64,
+    /// Runs of programs that gave no finite numbers where FP32 has some; others have answered in their place.
+    pub nonfinite: u64,
 }
 
 static COMPILES: AtomicU64 = AtomicU64::new(0);
@@ -22,6 +24,7 @@ static CACHE_HITS: AtomicU64 = AtomicU64::new(0);
 static PREDICTIONS: AtomicU64 = AtomicU64::new(0);
 static WORKER_RESTARTS: AtomicU64 = AtomicU64::new(0);
 static FALLBACKS: AtomicU64 = AtomicU64::new(0);
+static NONFINITE: AtomicU64 = AtomicU64::new(0);
 
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
@@ -44,8 +47,12 @@ pub(super) fn restart() {
     count(&WORKER_RESTARTS);
 }
 
-pub(super) fn fallback() {
+pub(in crate::coreml) fn fallback() {
     count(&FALLBACKS);
+}
+
+pub(in crate::coreml) fn nonfinite() {
+    count(&NONFINITE);
 }
 
 /// What was counted so far.
@@ -58,5 +65,6 @@ pub fn counts() -> Counts {
         predictions: of(&PREDICTIONS),
         worker_restarts: of(&WORKER_RESTARTS),
         fallbacks: of(&FALLBACKS),
+        nonfinite: of(&NONFINITE),
     }
 }

@@ -11,6 +11,7 @@
 //! up to minutes, so a `Deferred` one serves by a [`Standby`], which is what the session's other providers make of
 //! the partition, until the package is loaded and its first results have proved right.
 
+pub(super) mod agree;
 mod background;
 mod blocks;
 mod cache;
@@ -18,7 +19,7 @@ mod check;
 mod child;
 mod connection;
 mod core_ml;
-mod counts;
+pub(super) mod counts;
 mod interpreter;
 mod power;
 mod records;

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use galatea_formats::coreml::mil::{Arg, Block, TensorType, Var};
+use galatea_formats::coreml::mil::{Arg, Block, Element, TensorType, Var};
 use galatea_graph::ops::control::{If, Loop};
 use galatea_graph::{Body, Fact, Node, ValueId, infer, rewrite};
 use galatea_tensor::DataType;
 
 use super::{Row, unrolled};
 use crate::coreml::emit::{Emit, Refused, Result, refuse};
+use crate::coreml::ranges;
 
 pub(super) const ROWS: &[Row] = &[Row::onnx("If", branches), Row::onnx("Loop", repeated)];
 
@@ -38,6 +39,9 @@ pub(super) fn inside<T>(
     rewrite::run_named(&mut graph, &rules).map_err(failed)?;
     let facts = infer::facts(&graph, &HashMap::new()).map_err(failed)?;
     emit.nested((&graph, &facts), vars, |inner| {
+        if inner.float_element() == Element::Fp16 {
+            inner.set_islands(ranges::proven(&graph, &facts));
+        }
         for (index, node) in graph.nodes.iter().enumerate() {
             let written = super::emit(inner, node);
             written.map_err(|refused| Refused(format!("{}: {}", graph.place(index), refused.0)))?;

@@ -286,12 +286,33 @@ fn weights(
     dequantized(parts, b, (scale, zero), -1)
 }
 
+/// Floats that codes stand for, made in FP32 by `make`: their units may be too small for FP16, their differences too
+/// large. What they are themselves FP16 holds.
+fn narrowed(
+    emit: &mut Emit<'_>,
+    node: &Node,
+    make: impl FnOnce(&mut Parts, &mut Emit<'_>) -> Result<ValueId>,
+) -> Result<(Parts, ValueId)> {
+    let shape = emit.fact(emit.input(node, 0)?)?.shape.clone();
+    emit.widen();
+    let mut parts = Parts::new();
+    let made = make(&mut parts, emit)?;
+    let made = parts.write(emit, &[made])?;
+    emit.narrow_again(node);
+    let Some(wide) = made.into_iter().next() else { return refuse("no floats of codes") };
+    let var = emit.cast(&wide, emit.float_element())?;
+    let mut parts = Parts::new();
+    let id = parts.given(var, shape);
+    Ok((parts, id))
+}
+
 /// The product of what codes stand for, whose sums are as large as those of floats.
 fn to_float(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
-    let mut parts = Parts::new();
-    let (a, scale) = (parts.input(emit, node, 0)?, parts.input(emit, node, 2)?);
-    let zero = parts.optional(emit, node, 4)?;
-    let a = dequantized(&mut parts, a, (scale, zero), -2)?;
+    let (mut parts, a) = narrowed(emit, node, |parts, emit| {
+        let (a, scale) = (parts.input(emit, node, 0)?, parts.input(emit, node, 2)?);
+        let zero = parts.optional(emit, node, 4)?;
+        dequantized(parts, a, (scale, zero), -2)
+    })?;
     let b = weights(&mut parts, emit, node, [1, 3, 5])?;
     let mut y = parts.plain("MatMul", &[a, b])?;
     if let Some(bias) = parts.optional(emit, node, 6)? {
@@ -301,11 +322,12 @@ fn to_float(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 fn dynamic(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
-    let mut parts = Parts::new();
-    let x = parts.input(emit, node, 0)?;
-    let [codes, scale, point] = coded(&mut parts, x)?;
-    let centred = parts.plain("Sub", &[codes, point])?;
-    let a = parts.plain("Mul", &[centred, scale])?;
+    let (mut parts, a) = narrowed(emit, node, |parts, emit| {
+        let x = parts.input(emit, node, 0)?;
+        let [codes, scale, point] = coded(parts, x)?;
+        let centred = parts.plain("Sub", &[codes, point])?;
+        parts.plain("Mul", &[centred, scale])
+    })?;
     let b = weights(&mut parts, emit, node, [1, 2, 3])?;
     let mut y = parts.plain("MatMul", &[a, b])?;
     if let Some(bias) = parts.optional(emit, node, 4)? {

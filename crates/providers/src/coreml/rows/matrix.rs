@@ -11,6 +11,9 @@ use super::activation::{apply, fused};
 use super::elementwise::plain_integer;
 use crate::coreml::emit::{Emit, Result, refuse, small_all};
 
+/// The smallest factor that comes before a product: smaller ones may leave too few digits of what they scale.
+const LEAST_EARLY: f32 = 1.0 / 1024.0;
+
 pub(super) const ROWS: &[Row] = &[
     Row::onnx("MatMul", mat_mul),
     Row::onnx("Gemm", gemm),
@@ -133,8 +136,17 @@ fn gemm_of(emit: &mut Emit<'_>, node: &Node, operator: &Gemm) -> Result<Var> {
         return refuse("integers times a factor");
     }
     let y = emit.value(b)?;
+    // What makes sums smaller comes first, so that FP16 holds them.
+    let early = (LEAST_EARLY..1.0).contains(&operator.alpha.abs());
+    let x = match early {
+        true => {
+            let alpha = emit.float(operator.alpha);
+            emit.pair("mul", &x, alpha)?
+        }
+        false => x,
+    };
     let mut result = product(emit, &x, &y, [operator.trans_a, operator.trans_b])?;
-    if operator.alpha != 1.0 {
+    if operator.alpha != 1.0 && !early {
         let alpha = emit.float(operator.alpha);
         result = emit.pair("mul", &result, alpha)?;
     }

@@ -64,6 +64,15 @@ impl Parts {
         Ok(own)
     }
 
+    /// Floats of the program, which lie in this shape.
+    pub(super) fn given(&mut self, var: Var, shape: Option<Vec<Dim>>) -> ValueId {
+        let own = self.graph.fresh_value("x");
+        self.graph.value_mut(own).declared = Some(Fact::shaped(DataType::Fp32, shape));
+        self.graph.inputs.push(own);
+        self.vars.insert(own, var);
+        own
+    }
+
     /// The same of an input that may be absent.
     pub(super) fn optional(
         &mut self,

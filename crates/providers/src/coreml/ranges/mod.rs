@@ -1,0 +1,335 @@
+//! Which nodes FP16 is too narrow for whatever the inputs are, by proof.
+//!
+//! Sums of products of bytes are bounded by their lengths, functions such as the sigmoid and limits by what they are.
+//! [`interval`] carries such bounds through the graph. A float whose bound exceeds what FP16 holds makes islands of FP32
+//! of the node that gives it and of those that read it, up to the one that scales it back, and of what makes the scale.
+//! Floats that nothing is known of stay FP16: a run tells (`guard.rs`).
+
+mod interval;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use galatea_graph::ops::reduce::{Reduce, ReduceKind};
+use galatea_graph::{Dim, Fact, Graph, Node, ValueId};
+use galatea_tensor::{DataType, Tensor};
+
+use interval::Interval;
+
+/// The largest number of FP16.
+const LARGEST: f64 = 65_504.0;
+
+/// Sums of this many elements or more exceed FP16 where elements are as large as those of models may be.
+const LONG: usize = 1024;
+
+/// The most operators that a scale is made by.
+const MOST_STEPS: usize = 32;
+
+/// How a float exceeds what FP16 holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Excess {
+    /// It was scaled back, and the next factor may be part of the scale.
+    Scaled,
+    /// It may, by what is computed.
+    Likely,
+    /// Its bound does.
+    Proven,
+}
+
+/// What is known of the values of a graph so far.
+pub(super) struct Ranges<'g> {
+    graph: &'g Graph,
+    facts: &'g [Option<Fact>],
+    intervals: Vec<Option<Interval>>,
+    excesses: BTreeMap<ValueId, Excess>,
+    wide: BTreeSet<usize>,
+}
+
+/// The nodes of a graph in running order that are computed in FP32 whatever the inputs of a run are, by their first
+/// results.
+pub(super) fn proven(graph: &Graph, facts: &[Option<Fact>]) -> BTreeSet<String> {
+    let intervals = vec![None; graph.values().len()];
+    let (excesses, wide) = (BTreeMap::new(), BTreeSet::new());
+    let mut ranges = Ranges { graph, facts, intervals, excesses, wide };
+    for (index, node) in graph.nodes.iter().enumerate() {
+        ranges.visit(index, node);
+    }
+    let name = |&index: &usize| {
+        let first = graph.nodes.get(index)?.output(0)?;
+        Some(graph.value(first).name.clone())
+    };
+    ranges.wide.iter().filter_map(name).collect()
+}
+
+/// Operators whose results are as small as others', however large what they read is.
+const NORMALS: &[&str] = &[
+    "LayerNormalization",
+    "BatchNormalization",
+    "InstanceNormalization",
+    "GroupNormalization",
+    "RMSNormalization",
+    "SimplifiedLayerNormalization",
+    "SkipLayerNormalization",
+    "SkipSimplifiedLayerNormalization",
+    "MeanVarianceNormalization",
+    "LpNormalization",
+    "LRN",
+    "Sqrt",
+    "Log",
+    "Reciprocal",
+    "QuantizeLinear",
+    "DynamicQuantizeLinear",
+    "Asinh",
+    "Acosh",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+];
+
+/// Operators whose results are as large as what they read.
+const KEEPERS: &[&str] = &[
+    "Add",
+    "Sub",
+    "Sum",
+    "Mean",
+    "Mul",
+    "Neg",
+    "Abs",
+    "Relu",
+    "LeakyRelu",
+    "PRelu",
+    "Elu",
+    "Selu",
+    "Celu",
+    "Gelu",
+    "Swish",
+    "Mish",
+    "HardSwish",
+    "Softplus",
+    "ThresholdedRelu",
+    "Clip",
+    "Max",
+    "Min",
+    "Where",
+    "Cast",
+    "CastLike",
+    "Concat",
+    "Pad",
+    "Pow",
+    "Floor",
+    "Ceil",
+    "Round",
+    "LogSoftmax",
+    "CumSum",
+    "TopK",
+    "Resize",
+    "Upsample",
+    "ScatterElements",
+    "ScatterND",
+    "ReverseSequence",
+];
+
+impl Ranges<'_> {
+    /// The interval of a value: as it was found, or that of its constant or its type.
+    fn interval(&self, id: ValueId) -> Option<Interval> {
+        if let Some(found) = self.intervals.get(id.index()).copied().flatten() {
+            return Some(found);
+        }
+        match self.known(id) {
+            Some(tensor) => interval::of_constant(tensor),
+            None => interval::of_type(self.dtype(id)?),
+        }
+    }
+
+    fn fact(&self, id: ValueId) -> Option<&Fact> {
+        self.facts.get(id.index())?.as_ref()
+    }
+
+    fn dtype(&self, id: ValueId) -> Option<DataType> {
+        Some(self.fact(id)?.dtype)
+    }
+
+    /// The lengths of a value, as far as they are known.
+    fn lengths(&self, id: ValueId) -> Option<Vec<Option<usize>>> {
+        Some(self.fact(id)?.shape.as_ref()?.iter().map(Dim::known).collect())
+    }
+
+    /// The lengths of a value, where all are known.
+    fn shape(&self, id: ValueId) -> Option<Vec<usize>> {
+        self.fact(id)?.known_shape()
+    }
+
+    /// A value that is known before a run.
+    fn known(&self, id: ValueId) -> Option<&Tensor> {
+        self.graph.constant(id).or_else(|| self.fact(id)?.value.as_ref())
+    }
+
+    fn is_float(&self, id: ValueId) -> bool {
+        self.dtype(id).is_some_and(DataType::is_float)
+    }
+
+    /// What is known of a node's results, and whether it is computed in FP32.
+    fn visit(&mut self, index: usize, node: &Node) {
+        let found = interval::of_node(self, node);
+        for &id in node.outputs.iter().flatten() {
+            let same = node.output(0) == Some(id) || interval::moves(node);
+            if let (true, Some(slot)) = (same, self.intervals.get_mut(id.index())) {
+                *slot = found;
+            }
+        }
+        let read = node.inputs.iter().flatten().filter_map(|id| self.excesses.get(id)).max();
+        let read = read.copied();
+        let given = node.output(0).filter(|&id| self.is_float(id));
+        let excess = match given {
+            Some(id) => self.excess(node, id, read),
+            None => None,
+        };
+        if let Some(excess) = excess {
+            let each = node.outputs.iter().flatten().copied();
+            let floats: Vec<ValueId> = each.filter(|&id| self.is_float(id)).collect();
+            self.excesses.extend(floats.into_iter().map(|id| (id, excess)));
+        }
+        if excess.is_some() || self.reads_wide(node, read) {
+            self.wide.insert(index);
+        }
+        if self.wide.contains(&index) || node.op_type == "MatMulIntegerToFloat" {
+            self.widen_scales(node);
+        }
+    }
+
+    /// Whether a node reads floats that FP16 does not hold as they are.
+    fn reads_wide(&self, node: &Node, read: Option<Excess>) -> bool {
+        match read {
+            None | Some(Excess::Scaled) => false,
+            Some(Excess::Proven) => true,
+            // What computes most of a model is left where it is while nothing is proven.
+            Some(Excess::Likely) => self.is_light(node),
+        }
+    }
+
+    fn is_light(&self, node: &Node) -> bool {
+        let name = node.op_type.as_str();
+        let bounded = node.output(0).is_some_and(|id| self.interval(id).is_some());
+        interval::moves(node)
+            || node.operator::<Reduce>().is_some()
+            || [NORMALS, KEEPERS].iter().any(|names| names.contains(&name))
+            || name == "Div"
+            || bounded && !matches!(name, "MatMul" | "Gemm" | "Conv")
+    }
+
+    /// How the first result of a node exceeds FP16, which is a float.
+    fn excess(&self, node: &Node, given: ValueId, read: Option<Excess>) -> Option<Excess> {
+        let found = self.intervals.get(given.index()).copied().flatten();
+        let bounded = found.is_some_and(|found| found.largest() <= LARGEST);
+        if found.is_some() && !bounded {
+            return Some(Excess::Proven);
+        }
+        let Some(read) = read else { return if bounded { None } else { self.grown(node) } };
+        let name = node.op_type.as_str();
+        match () {
+            () if self.scales(node).is_some() => Some(Excess::Scaled),
+            () if bounded => None,
+            () if read == Excess::Scaled => {
+                if interval::moves(node) {
+                    Some(read)
+                } else {
+                    self.grown(node)
+                }
+            }
+            () if NORMALS.contains(&name) || name == "Div" => None,
+            () if interval::moves(node) || KEEPERS.contains(&name) || self.keeps(node) => {
+                Some(read)
+            }
+            () => None,
+        }
+    }
+
+    /// Whether a reduction gives numbers as large as those that it reads.
+    fn keeps(&self, node: &Node) -> bool {
+        node.operator::<Reduce>().is_some()
+    }
+
+    /// Whether a node gives sums that are larger than what they are made of.
+    fn grown(&self, node: &Node) -> Option<Excess> {
+        let kind = node.operator::<Reduce>()?.kind;
+        let long = || interval::reduced(self, node).is_some_and(|count| count >= LONG);
+        let grows = match kind {
+            ReduceKind::SumSquare | ReduceKind::Prod => true,
+            ReduceKind::Sum | ReduceKind::L1 | ReduceKind::L2 => long(),
+            _ => false,
+        };
+        grows.then_some(Excess::Likely)
+    }
+
+    /// The factor or divisor that scales the other operand of a product or quotient; none where there is none.
+    fn scales(&self, node: &Node) -> Option<ValueId> {
+        let (a, b) = (node.input(0)?, node.input(1)?);
+        let exceeds = |id: ValueId| self.excesses.contains_key(&id);
+        let (large, scale) = match (node.op_type.as_str(), exceeds(a), exceeds(b)) {
+            ("Mul" | "Div", true, false) => (a, b),
+            ("Mul", false, true) => (b, a),
+            _ => return None,
+        };
+        if self.known(scale).is_some() {
+            let known = self.interval(scale);
+            let factor = if node.op_type == "Div" { known?.inverse() } else { known };
+            return (factor?.largest() <= 1.0).then_some(scale);
+        }
+        let axes = |id: ValueId| self.fact(id).and_then(Fact::rank);
+        let few = self.elements(scale) == Some(1)
+            || axes(scale).zip(axes(large)).is_some_and(|(few, many)| few < many)
+            || self.elements(scale).zip(self.elements(large)).is_some_and(|(few, many)| few < many);
+        (few || self.is_unit(scale)).then_some(scale)
+    }
+
+    fn elements(&self, id: ValueId) -> Option<usize> {
+        Some(self.shape(id)?.iter().product())
+    }
+
+    fn producer(&self, id: ValueId) -> Option<(usize, &Node)> {
+        self.graph.nodes.iter().enumerate().find(|(_, node)| node.outputs.contains(&Some(id)))
+    }
+
+    /// Whether a value is what a step of codes stands for: of `DynamicQuantizeLinear`, and products of such.
+    fn is_unit(&self, id: ValueId) -> bool {
+        let mut waiting = vec![id];
+        let mut steps = 0;
+        while let Some(id) = waiting.pop() {
+            steps += 1;
+            match self.producer(id) {
+                None if self.known(id).is_some() => {}
+                Some((_, node)) if node.op_type == "DynamicQuantizeLinear" => {}
+                Some((_, node)) if steps < MOST_STEPS && makes_scales(node) => {
+                    waiting.extend(node.inputs.iter().flatten().filter(|&&id| self.is_float(id)));
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Computes in FP32 what the scale of a node's result is made of: units of codes are too small for FP16.
+    fn widen_scales(&mut self, node: &Node) {
+        let exceeding = node.inputs.iter().flatten().any(|id| self.excesses.contains_key(id));
+        let mut waiting: Vec<ValueId> = match node.op_type.as_str() {
+            "Mul" | "Div" if exceeding => node.inputs.iter().flatten().copied().collect(),
+            "MatMulIntegerToFloat" => [2, 3].into_iter().filter_map(|at| node.input(at)).collect(),
+            _ => return,
+        };
+        while let Some(id) = waiting.pop() {
+            let Some((at, found)) = self.producer(id) else { continue };
+            if !makes_scales(found) {
+                continue;
+            }
+            let read: Vec<ValueId> = found.inputs.iter().flatten().copied().collect();
+            if self.wide.insert(at) {
+                waiting.extend(read.into_iter().filter(|&id| self.is_float(id)));
+            }
+        }
+    }
+}
+
+/// Whether a node may be part of what makes a scale.
+fn makes_scales(node: &Node) -> bool {
+    const MAKERS: &[&str] =
+        &["Mul", "Div", "Reciprocal", "DynamicQuantizeLinear", "Cast", "Max", "Clip"];
+    node.domain.is_empty() && (MAKERS.contains(&node.op_type.as_str()) || interval::moves(node))
+}
