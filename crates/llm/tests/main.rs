@@ -20,6 +20,7 @@ mod generation;
 mod gguf_checkpoints;
 mod golden;
 mod grammar;
+mod hostile_templates;
 mod reference;
 mod sampling;
 mod templates;

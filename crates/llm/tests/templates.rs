@@ -146,3 +146,38 @@ fn only_text_can_be_continued() {
         assert!(of(messages).unwrap_err().to_string().contains("continue_final_message"));
     }
 }
+
+/// Texts that Jinja2 3.1 gives, sandboxed and with blocks trimmed as `transformers` sets it up.
+#[test]
+fn expressions_filters_tests_and_methods_give_what_jinja2_gives() {
+    let golden: Value = serde_json::from_str(include_str!("golden/features.json")).unwrap();
+    let now = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_790_000_000);
+    for case in golden["cases"].as_array().unwrap() {
+        let source = case["template"].as_str().unwrap();
+        let conversation = Conversation {
+            messages: list(&golden["messages"]).unwrap(),
+            tools: list(&golden["tools"]),
+            variables: golden["variables"].as_object().unwrap().clone(),
+            now: Some(now),
+            ..Conversation::default()
+        };
+        let found = ChatTemplate::new(source).and_then(|template| template.render(&conversation));
+        match case["text"].as_str() {
+            Some(text) => assert_eq!(found.unwrap(), text, "{source}"),
+            None => assert!(found.is_err(), "{source}"),
+        }
+    }
+}
+
+#[test]
+fn nothing_is_an_empty_list_to_filters_that_go_through_one() {
+    let conversation = Conversation { messages: user("x"), ..Conversation::default() };
+    for filter in
+        ["select", "reject", "map('upper')", "selectattr('a')", "rejectattr('a', 'eq', 1)"]
+    {
+        let source =
+            format!("{{{{ tools|{filter}|list|length }}}}{{{{ ''|{filter}|list|length }}}}");
+        let text = ChatTemplate::new(&source).unwrap().render(&conversation).unwrap();
+        assert_eq!(text, "00", "{filter}");
+    }
+}

@@ -2,17 +2,44 @@
 //!
 //! Templates are Jinja2 as `transformers` runs it: blocks are trimmed, Python's methods exist, and
 //! so do `raise_exception`, `strftime_now`, `tojson` with its arguments, `break` and `continue`.
+//!
+//! A template comes with a checkpoint that a stranger made. Libraries bound the steps of a template
+//! at best; here everything has a bound: the tokens and the nesting of its source (`lexer`,
+//! `parser`), the steps, the memory of values and the depth of a rendering (`meter`), and the depth
+//! of values, none of which can hold itself (`value`). Chains of any length are lists, so that no
+//! recursion is deeper than these bounds.
 
+mod access;
+mod arithmetic;
+mod builder;
+mod calls;
+mod checks;
+mod compare;
+mod evaluate;
+mod filters;
+mod format;
+mod functions;
 mod json;
+mod lexer;
+mod meter;
+mod methods;
+mod parser;
+mod render;
+mod scopes;
+mod show;
 mod source;
+mod syntax;
+mod terms;
+mod value;
 
 use std::path::Path;
 use std::time::SystemTime;
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Serde, ValueKind};
-use minijinja::{Environment, ErrorKind, State, UndefinedBehavior, Value as Any};
 use serde_json::{Map, Value, json};
+
+use self::meter::RenderFault;
+use self::render::RenderVariables;
+use self::syntax::Syntax;
 
 use crate::error::{Error, Kind, Result};
 
@@ -24,12 +51,6 @@ pub const MAX_TEMPLATES: usize = 64;
 
 /// The longest text that a template may make.
 pub const MAX_TEXT_BYTES: usize = 64 << 20;
-
-/// The instructions that a template may execute: a thousand messages take about a million.
-const FUEL: u64 = 20_000_000;
-
-/// Under which name templates find the time of the conversation.
-const NOW: &str = "__now";
 
 /// What a conversation without any template is written in.
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message.role + '\n' + \
@@ -72,8 +93,9 @@ pub struct Conversation {
 /// The templates of a model, compiled.
 #[derive(Debug)]
 pub struct ChatTemplate {
-    environment: Environment<'static>,
     names: Vec<String>,
+    /// Those of the names, in their order.
+    templates: Vec<Syntax>,
     /// `bos_token` and its like, by name.
     tokens: Map<String, Value>,
     is_default: bool,
@@ -105,8 +127,13 @@ impl ChatTemplate {
             let message = format!("{} found, expected at most {MAX_TEMPLATES}", sources.len());
             return Err(Error::new(Kind::Template, "chat_template", message));
         }
-        let mut environment = environment()?;
-        let mut names = Vec::new();
+        let mut compiled = Self {
+            names: Vec::new(),
+            templates: Vec::new(),
+            tokens: Map::new(),
+            is_default: false,
+        };
+        let mut tokens_left = lexer::MAX_TOKENS;
         for (name, source) in sources {
             let place = format!("chat_template {name:?}");
             if source.len() > MAX_TEMPLATE_BYTES {
@@ -114,12 +141,18 @@ impl ChatTemplate {
                     format!("{} bytes, expected at most {MAX_TEMPLATE_BYTES}", source.len());
                 return Err(Error::new(Kind::Template, place, message));
             }
-            environment
-                .add_template_owned((*name).to_owned(), source::prepare(source))
-                .map_err(|e| failed(&place, &e))?;
-            names.push((*name).to_owned());
+            let tokens = lexer::tokens(source, tokens_left).map_err(|e| failed(&place, e))?;
+            tokens_left -= tokens.len();
+            let template = parser::parse(tokens).map_err(|e| failed(&place, e))?;
+            match compiled.names.iter().position(|known| known == name) {
+                Some(at) => compiled.templates[at] = template,
+                None => {
+                    compiled.names.push((*name).to_owned());
+                    compiled.templates.push(template);
+                }
+            }
         }
-        Ok(Self { environment, names, tokens: Map::new(), is_default: false })
+        Ok(compiled)
     }
 
     /// Reads the templates of a checkpoint: `chat_template.jinja`, or `chat_template` in
@@ -205,22 +238,45 @@ impl ChatTemplate {
     /// The text of a conversation.
     ///
     /// # Errors
-    /// What the template raises, a template that is not there, too many steps, a text that is too
-    /// long, and a final message that cannot be continued.
+    /// What the template raises, a template that is not there, too many steps, values or a text that
+    /// are too large, and a final message that cannot be continued.
     pub fn render(&self, conversation: &Conversation) -> Result<String> {
+        self.render_unless(conversation, &|| false)
+    }
+
+    /// As [`Self::render`], which ends soon after `stop` says that nobody wants the text any more.
+    ///
+    /// # Errors
+    /// As for [`Self::render`], and when it was stopped.
+    pub fn render_unless(
+        &self,
+        conversation: &Conversation,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<String> {
         let name = self.choose(conversation)?;
         let place = format!("chat_template {name:?}");
-        let template = self.environment.get_template(name).map_err(|e| failed(&place, &e))?;
+        let at = self.names.iter().position(|known| known == name);
+        let Some(template) = at.and_then(|at| self.templates.get(at)) else {
+            return Err(Error::new(Kind::Template, place, "there is no such template"));
+        };
         let mut messages = conversation.messages.clone();
         let continued = match conversation.ending {
             Ending::ContinueFinalMessage => Some(source::tag_final_message(&mut messages)?),
             _ => None,
         };
-        let context = self.context(conversation, messages);
-        let mut text = Bounded(Vec::new());
-        template.render_captured_to(context, &mut text).map_err(|e| failed(&place, &e))?;
-        let text = String::from_utf8(text.0)
-            .map_err(|e| Error::new(Kind::Template, place.as_str(), e.to_string()))?;
+        let variables = ConversationVariables {
+            tokens: &self.tokens,
+            given: &conversation.variables,
+            messages: Value::Array(messages),
+            tools: json!(conversation.tools),
+            documents: json!(conversation.documents),
+            prompt: json!(conversation.ending == Ending::GenerationPrompt),
+        };
+        let now = conversation.now.unwrap_or_else(SystemTime::now);
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        let text =
+            render::render(template, &variables, now, stop).map_err(|e| failed(&place, e))?;
         match continued {
             Some(message) => source::cut_at_tag(text, &message),
             None => Ok(text),
@@ -242,19 +298,27 @@ impl ChatTemplate {
             }),
         }
     }
+}
 
-    fn context(&self, conversation: &Conversation, messages: Vec<Value>) -> Any {
-        let mut context = self.tokens.clone();
-        context.extend(conversation.variables.clone());
-        let now = conversation.now.unwrap_or_else(SystemTime::now);
-        let seconds = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
-        context.insert(NOW.to_owned(), json!(seconds));
-        context.insert("messages".to_owned(), Value::Array(messages));
-        context.insert("tools".to_owned(), json!(conversation.tools));
-        context.insert("documents".to_owned(), json!(conversation.documents));
-        let prompt = conversation.ending == Ending::GenerationPrompt;
-        context.insert("add_generation_prompt".to_owned(), json!(prompt));
-        Any::from(Serde(context))
+/// What a template finds under names.
+struct ConversationVariables<'a> {
+    tokens: &'a Map<String, Value>,
+    given: &'a Map<String, Value>,
+    messages: Value,
+    tools: Value,
+    documents: Value,
+    prompt: Value,
+}
+
+impl RenderVariables for ConversationVariables<'_> {
+    fn variable(&self, name: &str) -> Option<&Value> {
+        match name {
+            "messages" => Some(&self.messages),
+            "tools" => Some(&self.tools),
+            "documents" => Some(&self.documents),
+            "add_generation_prompt" => Some(&self.prompt),
+            _ => self.given.get(name).or_else(|| self.tokens.get(name)),
+        }
     }
 }
 
@@ -262,80 +326,13 @@ fn named(entry: &Value) -> Option<(&str, &str)> {
     Some((entry.get("name")?.as_str()?, entry.get("template")?.as_str()?))
 }
 
-fn environment() -> Result<Environment<'static>> {
-    let mut environment = Environment::new();
-    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-    environment.set_syntax(syntax.map_err(|e| failed("syntax", &e))?);
-    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-    environment.set_undefined_behavior(UndefinedBehavior::Lenient);
-    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-    environment.set_debug(false);
-    environment.set_fuel(Some(FUEL));
-    // Nested calls take the stack of the thread; templates nest a few deep.
-    environment.set_recursion_limit(64);
-    environment.add_function(
-        "raise_exception",
-        |message: String| -> std::result::Result<Any, minijinja::Error> {
-            Err(minijinja::Error::new(ErrorKind::InvalidOperation, message))
-        },
-    );
-    environment.add_test("iterable", |value: &Any| {
-        // Nothing is no list in Python, and an undefined value an empty one.
-        !matches!(value.kind(), ValueKind::None | ValueKind::Bool | ValueKind::Number)
-    });
-    environment.add_function("strftime_now", strftime_now);
-    environment
-        .add_filter("tojson", |value: &Any, arguments: Kwargs| json::tojson(value, &arguments));
-    Ok(environment)
-}
-
-fn strftime_now(
-    state: &mut State,
-    format: String,
-) -> std::result::Result<String, minijinja::Error> {
-    let seconds = state.lookup(NOW).and_then(|now| i64::try_from(now).ok()).unwrap_or(0);
-    let invalid =
-        |e: jiff::Error| minijinja::Error::new(ErrorKind::InvalidOperation, e.to_string());
-    let now = jiff::Timestamp::from_second(seconds).map_err(invalid)?;
-    let now = now.to_zoned(jiff::tz::TimeZone::system());
-    jiff::fmt::strtime::format(&format, &now).map_err(invalid)
-}
-
-/// An error of the library with its line and its causes.
-fn failed(place: &str, error: &minijinja::Error) -> Error {
-    let place = match error.line() {
+/// An error with the place of the template and its line.
+fn failed(place: &str, fault: RenderFault) -> Error {
+    let place = match fault.line {
         Some(line) => format!("{place}, line {line}"),
         None => place.to_owned(),
     };
-    let mut message = match error.detail() {
-        Some(detail) if error.kind() == ErrorKind::InvalidOperation => detail.to_owned(),
-        Some(detail) => format!("{}: {detail}", error.kind()),
-        None => error.kind().to_string(),
-    };
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        message.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    Error::new(Kind::Template, place, message)
-}
-
-/// Text up to [`MAX_TEXT_BYTES`].
-struct Bounded(Vec<u8>);
-
-impl std::io::Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if self.0.len() + bytes.len() > MAX_TEXT_BYTES {
-            let message = format!("the text is longer than {MAX_TEXT_BYTES} bytes");
-            return Err(std::io::Error::other(message));
-        }
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
+    Error::new(Kind::Template, place, fault.message)
 }
 
 /// A file that may be missing.

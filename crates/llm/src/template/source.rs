@@ -1,4 +1,4 @@
-//! What templates need around them: blocks that Jinja2 does not know, and continued messages.
+//! Messages that a text ends within.
 
 use serde_json::{Value, json};
 
@@ -6,42 +6,6 @@ use crate::error::{Error, Kind, Result};
 
 /// Marks where a final message ends that is to be continued.
 const TAG: &str = "\u{E000}CONTINUE-FINAL-MESSAGE\u{E001} ";
-
-/// Makes `{% generation %}` blocks, which mark answers for training, blocks that always render.
-pub(super) fn prepare(source: &str) -> String {
-    let mut out = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some(at) = rest.find("{%") {
-        let (before, block) = rest.split_at(at);
-        out.push_str(before);
-        let Some(end) = block.find("%}") else {
-            rest = block;
-            break;
-        };
-        let (block, after) = block.split_at(end + 2);
-        let inner = block.trim_start_matches("{%").trim_end_matches("%}");
-        let open = inner.chars().next().filter(|c| matches!(c, '-' | '+'));
-        let close = inner.chars().next_back().filter(|c| matches!(c, '-' | '+'));
-        let replaced = match inner.trim_matches(['-', '+']).trim() {
-            "generation" => Some("if true"),
-            "endgeneration" => Some("endif"),
-            _ => None,
-        };
-        match replaced {
-            Some(statement) => {
-                out.push_str("{%");
-                out.extend(open);
-                out.push_str(&format!(" {statement} "));
-                out.extend(close);
-                out.push_str("%}");
-            }
-            None => out.push_str(block),
-        }
-        rest = after;
-    }
-    out.push_str(rest);
-    out
-}
 
 /// Puts the tag behind the text of the last message, and gives that text.
 pub(super) fn tag_final_message(messages: &mut [Value]) -> Result<String> {
@@ -76,18 +40,4 @@ pub(super) fn cut_at_tag(mut text: String, message: &str) -> Result<String> {
         text.truncate(text.trim_end().len());
     }
     Ok(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::prepare;
-
-    #[test]
-    fn generation_blocks_keep_their_whitespace_control() {
-        assert_eq!(
-            prepare("a{%- generation -%}{{ x }}{% endgeneration %}{% if y %}b{% endif %}"),
-            "a{%- if true -%}{{ x }}{% endif %}{% if y %}b{% endif %}"
-        );
-        assert_eq!(prepare("{% generation"), "{% generation");
-    }
 }

@@ -1,0 +1,293 @@
+//! The tree of a template. Chains of any length are lists, so that depth comes from brackets and
+//! blocks alone, which the parser bounds.
+
+use std::sync::Arc;
+
+/// A place in [`Syntax::names`].
+pub(super) type NameId = u32;
+
+/// Named arguments of one call.
+pub(super) const MAX_NAMED_ARGUMENTS: usize = 256;
+
+/// A parsed template.
+#[derive(Debug)]
+pub(super) struct Syntax {
+    pub(super) body: Vec<Statement>,
+    /// Each name of a variable once.
+    pub(super) names: Vec<Arc<str>>,
+    /// Macros and bodies of `call`, which values refer to.
+    pub(super) macros: Vec<MacroNode>,
+    /// Loops, which values refer to.
+    pub(super) loops: Vec<ForNode>,
+}
+
+/// A statement and the line that it begins in, from 1.
+#[derive(Debug)]
+pub(super) struct Statement {
+    pub(super) line: u32,
+    pub(super) kind: StatementKind,
+}
+
+#[derive(Debug)]
+pub(super) enum StatementKind {
+    Raw(Box<str>),
+    Print(Term),
+    Do(Term),
+    /// A place in [`Syntax::loops`].
+    For(u32),
+    If {
+        arms: Vec<Arm>,
+        otherwise: Vec<Statement>,
+    },
+    Set {
+        target: AssignTarget,
+        value: Term,
+    },
+    SetBlock {
+        target: AssignTarget,
+        filters: Vec<TermLink>,
+        body: Vec<Statement>,
+    },
+    With {
+        values: Vec<Assignment>,
+        body: Vec<Statement>,
+    },
+    /// Body in a scope of its own: blocks, `generation`, `autoescape`.
+    Scope(Vec<Statement>),
+    Filter {
+        filters: Vec<TermLink>,
+        body: Vec<Statement>,
+    },
+    /// A place in [`Syntax::macros`].
+    Macro(u32),
+    /// A call with a body, a place in [`Syntax::macros`].
+    Call {
+        call: Term,
+        body: u32,
+    },
+    Break,
+    Continue,
+    /// Use of another template, by the name of the tag: there is none to be used.
+    Other(&'static str),
+}
+
+#[derive(Debug)]
+pub(super) struct Arm {
+    pub(super) condition: Term,
+    pub(super) body: Vec<Statement>,
+}
+
+#[derive(Debug)]
+pub(super) struct Assignment {
+    pub(super) target: AssignTarget,
+    pub(super) value: Term,
+}
+
+#[derive(Debug)]
+pub(super) struct ForNode {
+    pub(super) target: AssignTarget,
+    pub(super) items: Term,
+    pub(super) condition: Option<Term>,
+    pub(super) recursive: bool,
+    pub(super) body: Vec<Statement>,
+    pub(super) otherwise: Vec<Statement>,
+}
+
+#[derive(Debug)]
+pub(super) struct MacroNode {
+    pub(super) name: Arc<str>,
+    pub(super) id: NameId,
+    pub(super) parameters: Vec<MacroParameter>,
+    pub(super) body: Vec<Statement>,
+    pub(super) caller: NameId,
+    pub(super) varargs: NameId,
+    pub(super) kwargs: NameId,
+    /// Whether the body reads `varargs`.
+    pub(super) takes_varargs: bool,
+    /// Whether the body reads `kwargs`.
+    pub(super) takes_kwargs: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct MacroParameter {
+    pub(super) name: NameId,
+    pub(super) default: Option<Term>,
+}
+
+/// What a value is assigned to.
+#[derive(Debug)]
+pub(super) enum AssignTarget {
+    Name(NameId),
+    /// An attribute of a namespace.
+    Attribute {
+        namespace: NameId,
+        name: Arc<str>,
+    },
+    Several(Vec<AssignTarget>),
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Literal {
+    None,
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Text(Arc<str>),
+}
+
+#[derive(Debug)]
+pub(super) enum Term {
+    Literal(Literal),
+    Name(NameId),
+    List(Vec<Term>),
+    Tuple(Vec<Term>),
+    Map(Vec<MapPair>),
+    /// Truth, or its opposite.
+    Truth {
+        negated: bool,
+        of: Box<Term>,
+    },
+    /// A number, or its negative.
+    Sign {
+        negative: bool,
+        of: Box<Term>,
+    },
+    /// The first that is false, or the last.
+    And(Vec<Term>),
+    /// The first that is true, or the last.
+    Or(Vec<Term>),
+    Compare {
+        first: Box<Term>,
+        rest: Vec<CompareStep>,
+    },
+    /// Operations of one rank, from the left.
+    Chain {
+        first: Box<Term>,
+        rest: Vec<ArithmeticStep>,
+    },
+    Concat(Vec<Term>),
+    /// The value of the first choice whose test is true.
+    Choice {
+        choices: Vec<IfChoice>,
+        otherwise: Option<Box<Term>>,
+    },
+    /// What is done to a value, one after the other.
+    Linked {
+        base: Box<Term>,
+        links: Vec<TermLink>,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct MapPair {
+    pub(super) key: Term,
+    pub(super) value: Term,
+}
+
+#[derive(Debug)]
+pub(super) struct IfChoice {
+    pub(super) value: Term,
+    pub(super) test: Term,
+}
+
+#[derive(Debug)]
+pub(super) struct CompareStep {
+    pub(super) by: Comparator,
+    pub(super) with: Term,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Comparator {
+    Equal,
+    Unequal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    In,
+    NotIn,
+}
+
+#[derive(Debug)]
+pub(super) struct ArithmeticStep {
+    pub(super) by: ArithmeticSign,
+    pub(super) with: Term,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ArithmeticSign {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    FloorDivide,
+    Remainder,
+    Power,
+}
+
+impl ArithmeticSign {
+    /// The operator as templates write it.
+    pub(super) fn sign(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::FloorDivide => "//",
+            Self::Remainder => "%",
+            Self::Power => "**",
+        }
+    }
+}
+
+/// One thing that is done to a value.
+#[derive(Debug)]
+pub(super) struct TermLink {
+    pub(super) line: u32,
+    pub(super) kind: LinkKind,
+}
+
+#[derive(Debug)]
+pub(super) enum LinkKind {
+    Attribute(Arc<str>),
+    Item(Term),
+    Slice(Box<SliceBounds>),
+    Call(CallArguments),
+    /// An attribute that is called at once.
+    Method {
+        name: Arc<str>,
+        arguments: CallArguments,
+    },
+    Filter {
+        name: Arc<str>,
+        arguments: CallArguments,
+    },
+    Test {
+        name: Arc<str>,
+        negated: bool,
+        arguments: CallArguments,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct SliceBounds {
+    pub(super) start: Option<Term>,
+    pub(super) stop: Option<Term>,
+    pub(super) step: Option<Term>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct CallArguments {
+    pub(super) positional: Vec<Term>,
+    pub(super) named: Vec<NamedArgument>,
+    /// What stands behind `*`.
+    pub(super) spread: Option<Box<Term>>,
+    /// What stands behind `**`.
+    pub(super) spread_named: Option<Box<Term>>,
+}
+
+#[derive(Debug)]
+pub(super) struct NamedArgument {
+    pub(super) name: Arc<str>,
+    pub(super) value: Term,
+}
