@@ -69,10 +69,10 @@ impl<'t> Renderer<'t, '_, '_> {
     }
 
     fn variable(&self, name: NameId) -> Rendered<TemplateValue> {
-        if self.loop_name == Some(name) {
-            if let Some(looping) = self.scopes.looping() {
-                return Ok(TemplateValue::Loop(Rc::clone(looping)));
-            }
+        if self.loop_name == Some(name)
+            && let Some(looping) = self.scopes.looping()
+        {
+            return Ok(TemplateValue::Loop(Rc::clone(looping)));
         }
         let found = self.scopes.get(name, self.meter)?;
         Ok(found.unwrap_or_else(|| TemplateValue::Undefined(Some(self.name(name)))))
