@@ -1,5 +1,12 @@
 //! Files that ask for more than the limits that hold for a process.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
 use galatea_formats::onnx::parse;
 use galatea_formats::onnx::proto::{GraphProto, SparseTensorProto};
 use galatea_graph::limits::{self, Limits};

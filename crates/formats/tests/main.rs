@@ -15,7 +15,6 @@
 mod core_ml_damage;
 mod coreml_packages;
 mod gguf;
-mod limits;
 mod mil_operators;
 mod mil_refusals;
 mod mlx;

@@ -2,6 +2,13 @@
 //! rewriting, planning and a run. What the fuzz targets do with any mutation, this does with fixed
 //! mutations of their corpus, so that a build without a fuzzer covers damage too.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 

@@ -15,7 +15,6 @@
 
 #[path = "support/agreement.rs"]
 mod agreement;
-mod bad_models;
 mod blas;
 mod block_mat_mul;
 mod bnns;
