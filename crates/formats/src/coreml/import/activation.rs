@@ -115,8 +115,10 @@ fn silu(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 fn softmax(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let axis = low.int(op, "axis")?.unwrap_or(-1);
+    let (x, scalar) = low.with_axis(x)?;
     low.axis(axis, low.rank(x)?)?;
     let result = low.node("Softmax", &attributes([("axis", axis.into())]), &[x])?;
+    let result = if scalar { low.reshape(result, &[])? } else { result };
     low.give(op, &[result])
 }
 

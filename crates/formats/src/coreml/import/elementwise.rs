@@ -110,11 +110,20 @@ fn floor_div(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
             let quotient = low.plain("Div", &[x, y])?;
             low.plain("Floor", &[quotient])?
         }
-        // Without its remainder, which has the divisor's sign, the dividend is a multiple.
+        // Quotients round towards zero: one less where the signs differ and something is left. The dividend without
+        // its remainder would be beyond the type near its ends.
         false => {
+            let dtype = low.dtype(x)?;
+            let zero = low.number(0.0, dtype)?;
+            let quotient = low.plain("Div", &[x, y])?;
             let rest = low.plain("Mod", &[x, y])?;
-            let multiple = low.plain("Sub", &[x, rest])?;
-            low.plain("Div", &[multiple, y])?
+            let even = low.plain("Equal", &[rest, zero])?;
+            let signs = [low.plain("Less", &[x, zero])?, low.plain("Less", &[y, zero])?];
+            let differ = low.plain("Xor", &signs)?;
+            let left = low.plain("Not", &[even])?;
+            let below = low.plain("And", &[differ, left])?;
+            let one = low.cast(below, dtype)?;
+            low.plain("Sub", &[quotient, one])?
         }
     };
     low.give(op, &[result])

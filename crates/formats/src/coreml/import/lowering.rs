@@ -364,6 +364,15 @@ impl Lowering {
         self.plain("Unsqueeze", &[id, axes])
     }
 
+    /// Gives a value without axes one of length 1, and says whether it did: exporters write such values where the
+    /// documentation of an operation asks for a rank of at least 1.
+    pub(super) fn with_axis(&mut self, id: ValueId) -> Result<(ValueId, bool)> {
+        match self.rank(id)? {
+            0 => Ok((self.unsqueeze(id, &[0])?, true)),
+            _ => Ok((id, false)),
+        }
+    }
+
     /// The elements of axes from starts (included) to ends (excluded).
     pub(super) fn slice(
         &mut self,

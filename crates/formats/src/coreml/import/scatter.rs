@@ -70,19 +70,26 @@ impl Updates {
     }
 }
 
-/// Whole rows of an axis.
+/// Whole rows of an axis: a shape of places, in whose stead the updates have the axis. Without axes it is one place.
 fn scatter(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let mut found = Updates::read(low, op)?;
     let rank = low.rank(found.data)?;
     let axis = low.int(op, "axis")?.unwrap_or(0);
     let axis = low.axis(axis, rank)?;
-    if low.rank(found.indices)? != 1 {
-        let text = format!("input 'indices' has {} axes, expected 1", low.rank(found.indices)?);
-        return Err(CoreMlError::invalid(text));
-    }
     if axis == 0 {
         found.indices = low.unsqueeze(found.indices, &[-1])?;
         return found.write(low, op, "ScatterND", Attributes::new());
+    }
+    match low.rank(found.indices)? {
+        0 => {
+            found.indices = low.unsqueeze(found.indices, &[0])?;
+            found.updates = low.unsqueeze(found.updates, &[signed(axis)])?;
+        }
+        1 => {}
+        places => {
+            let text = format!("input 'indices' has {places} axes where axis is {axis}");
+            return Err(CoreMlError::unsupported(text));
+        }
     }
     // The same place for all elements of a row.
     let mut shape = vec![1; rank];

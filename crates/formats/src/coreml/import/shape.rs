@@ -194,13 +194,7 @@ fn concat(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 /// Gives values without axes one of length 1. coremltools joins single lengths so for shapes, repeats and bounds of
 /// models with open lengths, although the operation's documentation asks for a rank of at least 1.
 fn scalars_as_vectors(low: &mut Lowering, values: Vec<ValueId>) -> Result<Vec<ValueId>> {
-    values
-        .into_iter()
-        .map(|value| match low.rank(value)? {
-            0 => low.unsqueeze(value, &[0]),
-            _ => Ok(value),
-        })
-        .collect()
+    values.into_iter().map(|value| low.with_axis(value).map(|(value, _)| value)).collect()
 }
 
 /// Values along a new axis.

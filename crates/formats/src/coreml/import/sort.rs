@@ -20,6 +20,7 @@ fn ranked(
     sorted: bool,
 ) -> Result<[ValueId; 2]> {
     let x = low.required(op, "x")?;
+    let (x, scalar) = low.with_axis(x)?;
     let axis = low.int(op, "axis")?.unwrap_or(-1);
     let axis = signed(low.axis(axis, low.rank(x)?)?);
     let ascending = low.flag(op, "ascending", false)?;
@@ -35,8 +36,9 @@ fn ranked(
         ("largest", (!ascending).into()),
         ("sorted", sorted.into()),
     ]);
-    match low.node_of((ONNX_DOMAIN, "TopK"), &named, &[Some(x), Some(count)], 2)?.as_slice() {
-        &[values, places] => Ok([values, places]),
+    match *low.node_of((ONNX_DOMAIN, "TopK"), &named, &[Some(x), Some(count)], 2)? {
+        [values, places] if scalar => Ok([low.reshape(values, &[])?, low.reshape(places, &[])?]),
+        [values, places] => Ok([values, places]),
         _ => Err(CoreMlError::invalid("a sort without results")),
     }
 }
