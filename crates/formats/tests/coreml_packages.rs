@@ -29,7 +29,11 @@ fn distance(found: &Tensor, expected: &Tensor) -> f64 {
         |tensor: &Tensor| converted(tensor, DataType::Fp64).unwrap().to_vec::<f64>().unwrap();
     let (found, expected) = (wide(found), wide(expected));
     assert_eq!(found.len(), expected.len());
-    found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    found
+        .iter()
+        .zip(&expected)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0_f64, |worst, far| if far.is_nan() { f64::INFINITY } else { worst.max(far) })
 }
 
 /// Runs the recorded cases of a package in order, states going from one to the next.

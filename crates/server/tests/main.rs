@@ -16,6 +16,7 @@
 
 mod architectures;
 mod chunks;
+mod convert_check;
 mod core_ml_worker;
 mod metal_config;
 mod model_cache;

@@ -124,11 +124,18 @@ fn compare_floats(
             8.0 * terms.sqrt() * epsilon(accumulator) * largest + epsilon(dtype) * value.abs()
         }
     };
-    let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= allowed(b);
+    // An infinity is near nothing: what is allowed beside it would be infinite too.
+    let near = |a: f64, b: f64| a.is_finite() && b.is_finite() && (a - b).abs() <= allowed(b);
+    let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || near(a, b);
     let mut wrong = found.iter().zip(expected).enumerate().filter(|(_, (a, b))| !same(**a, **b));
     let Some((index, (a, b))) = wrong.next() else { return Ok(()) };
     let more = wrong.count();
-    let worst = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    let apart = |(a, b): (&f64, &f64)| match () {
+        () if a == b || a.is_nan() && b.is_nan() => 0.0,
+        () if (a - b).is_nan() => f64::INFINITY,
+        () => (a - b).abs(),
+    };
+    let worst = found.iter().zip(expected).map(apart).fold(0.0, f64::max);
     Err(Mismatch(format!(
         "element {index}: expected {b}, found {a}, allowed {:e} ({tolerance:?}); {more} more of {} \
          differ, the largest difference is {worst:e}",
@@ -159,6 +166,20 @@ mod tests {
         let odd = floats(&[f32::NAN, f32::INFINITY]);
         assert!(compare(&odd, &odd, Tolerance::Exact).is_ok());
         assert!(compare(&odd, &floats(&[0.0, f32::INFINITY]), Tolerance::Ulp(9)).is_err());
+    }
+
+    #[test]
+    fn infinities_are_near_nothing_and_no_number_is_the_largest_difference() {
+        let sums = Tolerance::Accumulated { terms: 64, accumulator: DataType::Fp32 };
+        for tolerance in [Tolerance::Exact, Tolerance::Ulp(8), Tolerance::Within(1.0), sums] {
+            let infinite = floats(&[f32::INFINITY, 1.0]);
+            for found in [1.0, f32::MAX, f32::NEG_INFINITY, f32::NAN] {
+                let found = floats(&[found, 1.0]);
+                assert!(compare(&found, &infinite, tolerance).is_err(), "{found:?} {tolerance:?}");
+                let back = compare(&infinite, &found, tolerance).unwrap_err().to_string();
+                assert!(back.contains("largest difference is inf"), "{back}");
+            }
+        }
     }
 
     #[test]

@@ -31,7 +31,8 @@ pub struct Island {
 
 /// Half of what FP16 holds: other inputs may give more than the samples do.
 const LARGEST: f64 = 32_752.0;
-/// Magnitudes from here on are those of masks, such as -10⁹, which become what FP16 holds without harm.
+/// Magnitudes from here on are those of masks, such as -10⁹, which become what FP16 holds without harm. Masks hide by
+/// being small: what is as large and positive is a value.
 const MASK: f32 = 1e8;
 /// The most that rounding to FP16 may take of a value as a whole: 16 times what it takes of numbers that
 /// have all of their digits.
@@ -57,6 +58,7 @@ impl Reach {
         for &value in values.iter().filter(|value| value.is_finite()) {
             if value.abs() >= MASK {
                 self.hidden += 1;
+                self.largest = self.largest.max(f64::from(value));
                 continue;
             }
             self.held += 1;
@@ -274,6 +276,7 @@ mod tests {
         // Masks become what FP16 holds.
         assert_eq!(fault(&[1.0, f32::MIN, -1e9, f32::NEG_INFINITY]), None);
         assert!(fault(&[1.7e9, 1.8e9]).unwrap().contains("no value is below 1e8"));
+        assert!(fault(&[1.0, 4.8e8]).unwrap().contains("reach 4.800e8"));
         assert!(fault(&[1.0, 7e4]).unwrap().contains("reach 7.000e4"));
         assert!(fault(&[2e-7, -1e-7]).unwrap().contains("FP16 loses"));
         assert!(fault(&[3e-9]).unwrap().contains("100.0 %"));

@@ -17,12 +17,25 @@ pub struct Comparison {
     pub name: String,
     /// How like all values are.
     pub likeness: Likeness,
-    /// The greatest difference of two elements.
+    /// The greatest difference of two elements that are finite in both.
     pub largest: f64,
     /// The same, as a share of the greatest magnitude in FP32.
     pub relative: f64,
-    /// Elements that are finite in FP32 only.
+    /// Elements that are finite in FP32 only, or no numbers in the other only.
     pub broken: u64,
+    /// All elements.
+    pub elements: u64,
+}
+
+impl Comparison {
+    /// The greatest difference of two elements, absolute and as a share; infinite where one is finite in FP32 only.
+    #[must_use]
+    pub fn apart(&self) -> (f64, f64) {
+        match self.broken {
+            0 => (self.largest, self.relative),
+            _ => (f64::INFINITY, f64::INFINITY),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -31,6 +44,7 @@ struct Tally {
     largest: f64,
     magnitude: f64,
     broken: u64,
+    elements: u64,
 }
 
 impl Tally {
@@ -45,10 +59,11 @@ impl Tally {
         };
         for (a, b) in single(&first)?.into_iter().zip(single(&second)?) {
             let (a, b) = (f64::from(a), f64::from(b));
+            self.elements += 1;
             match (a.is_finite(), b.is_finite()) {
                 (true, true) => self.largest = self.largest.max((a - b).abs()),
                 (true, false) => self.broken += 1,
-                (false, _) => {}
+                (false, _) => self.broken += u64::from(b.is_nan() && !a.is_nan()),
             }
             if a.is_finite() {
                 self.magnitude = self.magnitude.max(a.abs());
@@ -61,7 +76,7 @@ impl Tally {
         let relative =
             if self.magnitude > 0.0 { self.largest / self.magnitude } else { self.largest };
         let (likeness, largest, broken) = (self.sums.likeness(), self.largest, self.broken);
-        Comparison { name, likeness, largest, relative, broken }
+        Comparison { name, likeness, largest, relative, broken, elements: self.elements }
     }
 }
 
@@ -153,8 +168,21 @@ mod tests {
         tally.add(&x(vec![1.0, 0.0, 0.0]), &x(vec![1.0, f32::INFINITY, 0.0])).unwrap();
         let found = tally.finished("y".to_owned());
         assert_eq!((found.largest, found.relative, found.broken), (0.5, 0.125, 1));
-        assert_eq!(found.likeness.rows, 2);
+        assert_eq!((found.likeness.rows, found.elements), (2, 6));
+        assert_eq!(found.apart(), (f64::INFINITY, f64::INFINITY));
         assert!(tally.add(&x(vec![1.0]), &x(vec![1.0, 2.0])).is_err());
+    }
+
+    #[test]
+    fn what_is_no_number_in_both_is_not_broken() {
+        let mut tally = Tally::default();
+        let (nan, inf) = (f32::NAN, f32::INFINITY);
+        let x = |values: Vec<f32>| Tensor::vector(values);
+        tally.add(&x(vec![nan, inf, -inf, 1.0]), &x(vec![nan, inf, -65504.0, 1.0])).unwrap();
+        let found = tally.clone().finished("y".to_owned());
+        assert_eq!((found.broken, found.apart()), (0, (0.0, 0.0)));
+        tally.add(&x(vec![-inf, 2.0]), &x(vec![nan, nan])).unwrap();
+        assert_eq!(tally.finished("y".to_owned()).broken, 2);
     }
 
     #[test]

@@ -50,6 +50,10 @@ impl Sums {
         let (a, b) = (first.to_vec::<f32>()?, second.to_vec::<f32>()?);
         for (&a, &b) in a.iter().zip(&b) {
             let (a, b) = (f64::from(a), f64::from(b));
+            // Such as the infinities of a mask, which no sum holds.
+            if !a.is_finite() && (a == b || a.is_nan() && b.is_nan()) {
+                continue;
+            }
             self.product += a * b;
             self.first += a * a;
             self.second += b * b;
@@ -57,7 +61,7 @@ impl Sums {
         }
         for (a, b) in a.chunks(width).zip(b.chunks(width)) {
             self.rows += 1;
-            self.same += u64::from(greatest(a) == greatest(b));
+            self.same += u64::from(same_best(a, b));
             self.divergence += divergence(a, b);
         }
         Ok(())
@@ -67,7 +71,9 @@ impl Sums {
     pub(super) fn likeness(&self) -> Likeness {
         let norm = (self.first * self.second).sqrt();
         let both_zero = self.first == 0.0 && self.second == 0.0;
-        let cosine = if norm > 0.0 { (self.product / norm).min(1.0) } else { 0.0 };
+        let cosine = self.product / norm;
+        // Not `f64::min` alone, which takes the other side of what is no number.
+        let cosine = if norm > 0.0 && cosine.is_finite() { cosine.min(1.0) } else { 0.0 };
         let rows = self.rows.max(1) as f64;
         Likeness {
             cosine: if both_zero { 1.0 } else { cosine },
@@ -88,6 +94,17 @@ fn decibels(signal: f64, noise: f64) -> f64 {
     }
     let found = 10.0 * (signal / noise).log10();
     if found.is_nan() { -MOST_DECIBELS } else { found.clamp(-MOST_DECIBELS, MOST_DECIBELS) }
+}
+
+/// Whether the greatest value of two rows is at the same place. A row with elements that are no numbers has none, which is
+/// the same in both only where these are.
+fn same_best(first: &[f32], second: &[f32]) -> bool {
+    let unclear = |row: &[f32]| row.iter().any(|value| value.is_nan());
+    match (unclear(first), unclear(second)) {
+        (false, false) => greatest(first) == greatest(second),
+        (true, true) => first.iter().zip(second).all(|(a, b)| a.is_nan() == b.is_nan()),
+        _ => false,
+    }
 }
 
 /// The position of the first greatest value.
@@ -120,7 +137,17 @@ fn divergence(first: &[f32], second: &[f32]) -> f64 {
     };
     let (a, b) = (shares(first), shares(second));
     let term = |(a, b): (&f64, &f64)| if *a > 0.0 { a * (a / b.max(LEAST)).ln() } else { 0.0 };
-    a.iter().zip(&b).map(term).sum::<f64>().max(0.0)
+    let sum: f64 = a.iter().zip(&b).map(term).sum();
+    let none = |shares: &[f64]| shares.iter().any(|share| share.is_nan());
+    let lost = none(&b) && !none(&a);
+    match () {
+        // A term takes `LEAST` in the place of what is no number.
+        () if lost => f64::INFINITY,
+        () if sum.is_finite() => sum.max(0.0),
+        // Not `f64::max`, which makes zero of what is no number.
+        () if same_best(first, second) && first.iter().any(|value| !value.is_finite()) => 0.0,
+        () => f64::INFINITY,
+    }
 }
 
 #[cfg(test)]
@@ -166,5 +193,15 @@ mod tests {
         sums.add(&rows(&[1, 2], &[1.0, 2.0]), &rows(&[1, 2], &[f32::NAN, 1.0])).unwrap();
         assert!(sums.likeness().sqnr_db < 0.0, "{:?}", sums.likeness());
         assert_eq!(sums.likeness().cosine, 0.0);
+        assert_eq!(sums.likeness().divergence, f64::INFINITY);
+        assert_eq!(sums.likeness().top1, 0.0);
+        for broken in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut sums = Sums::default();
+            // The first element is the greatest.
+            sums.add(&rows(&[1, 2], &[3.0, 2.0]), &rows(&[1, 2], &[broken; 2])).unwrap();
+            let found = sums.likeness();
+            let like = found.cosine > 0.0 || found.sqnr_db > 0.0 || found.divergence < 1.0;
+            assert!(!like && (found.top1 == 0.0 || !broken.is_nan()), "{broken}: {found:?}");
+        }
     }
 }

@@ -86,7 +86,7 @@ const CHOICES: &[Choice] = &[
     Choice {
         name: "check",
         value: "DATA|random",
-        sentence: "run the package on samples and compare it with the model in FP32; repeatable",
+        sentence: "run the package on samples and compare it with the model in FP32; nothing is written where FP32 has numbers that it has not; repeatable",
     },
     Choice {
         name: "context",
@@ -138,7 +138,11 @@ pub(super) fn convert(arguments: &[String]) -> Result<ExitCode, String> {
     let mut notes = Notes::default();
     match Format::of(&target) {
         Some(Format::CoreMl) if target.extension().is_some_and(|end| end == "mlpackage") => {
-            notes = write_package(&loaded.graph, &path, &target, &arguments)?;
+            let (written, lost) = write_package(&loaded.graph, &path, &target, &arguments)?;
+            notes = written;
+            if let Some(lost) = lost {
+                return refused(&arguments, notes, &lost);
+            }
         }
         Some(Format::Onnx) => {
             precision::refuse(&arguments)?;
@@ -169,6 +173,7 @@ fn checkpoint(
             "a language model becomes a folder of packages, expected a name without an extension";
         return Err(format!("{text}, found '{}'", target.display()));
     }
+    precision::refuse(arguments)?;
     let mut chunks = ChunkOptions::default();
     chunks.convert = options(arguments, chunks.convert)?;
     let number = |name: &str| {
@@ -232,12 +237,44 @@ fn bytes_of(path: &Path) -> u64 {
     }
 }
 
+/// Prints findings of a check, for which nothing is written.
+fn refused(arguments: &Arguments, notes: Notes, lost: &str) -> Result<ExitCode, String> {
+    if arguments.has("json") {
+        let mut found = json!({"file": null, "failed": lost});
+        if let Some(found) = found.as_object_mut() {
+            found.extend(notes.json);
+        }
+        say(&found.to_string());
+    } else if !notes.text.is_empty() {
+        say(notes.text.trim_end());
+    }
+    Err(format!("--check: {lost}; nothing is written"))
+}
+
+/// A package under another name beside its place, which goes when the value does.
+struct Unchecked(PathBuf);
+
+impl Unchecked {
+    fn beside(target: &Path) -> Self {
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        Self(target.with_file_name(format!(".{}.{name}", std::process::id())))
+    }
+}
+
+impl Drop for Unchecked {
+    fn drop(&mut self) {
+        // What is left over is in nobody's way.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// Writes a graph as a package, unless a check finds that it has lost numbers, and gives what was lost.
 fn write_package(
     graph: &Graph,
     source: &Path,
     target: &Path,
     arguments: &Arguments,
-) -> Result<Notes, String> {
+) -> Result<(Notes, Option<String>), String> {
     let mut options = options(arguments, ConvertOptions::default())?;
     let mut notes = Notes::default();
     precision::measure(graph, &mut options, arguments, &mut notes)?;
@@ -245,9 +282,18 @@ fn write_package(
         to_program(graph, &options).map_err(|error| format!("{}: {error}", source.display()))?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
     package.info.metadata.insert("ai.galatea.version".to_owned(), version);
-    coreml::write_package(target, &package).map_err(|error| error.to_string())?;
-    precision::check(graph, target, &options, arguments, &mut notes)?;
-    Ok(notes)
+    let write =
+        |path: &Path| coreml::write_package(path, &package).map_err(|error| error.to_string());
+    let mut lost = None;
+    if arguments.has("check") {
+        let unchecked = Unchecked::beside(target);
+        write(&unchecked.0)?;
+        lost = precision::check(graph, &unchecked.0, &options, arguments, &mut notes)?;
+    }
+    if lost.is_none() {
+        write(target)?;
+    }
+    Ok((notes, lost))
 }
 
 /// How programs are written; what arguments do not say is as `usual`.

@@ -54,7 +54,9 @@ pub(super) fn refuse(arguments: &Arguments) -> Result<(), String> {
     let found = ["activations", "islands", "check"].into_iter().find(|name| arguments.has(name));
     match found {
         None => Ok(()),
-        Some(name) => Err(format!("--{name} goes with packages of Core ML")),
+        Some(name) => {
+            Err(format!("--{name} goes with packages of Core ML that are made of ONNX models"))
+        }
     }
 }
 
@@ -276,19 +278,16 @@ fn note_islands(
     Ok(())
 }
 
-/// Runs the package as its own interpreter does, each result rounded, and compares it with the model in
-/// FP32.
+/// Runs a package as its own interpreter does, each result rounded, and compares it with the model in FP32. Gives why the
+/// package is none to be used: elements that are no finite numbers where those of the model in FP32 are.
 pub(super) fn check(
     graph: &Graph,
     target: &Path,
     options: &ConvertOptions,
     arguments: &Arguments,
     notes: &mut Notes,
-) -> Result<(), String> {
+) -> Result<Option<String>, String> {
     let names = arguments.all("check");
-    if names.is_empty() {
-        return Ok(());
-    }
     let samples = given(graph, options, names, notes)?;
     if samples.is_empty() {
         return Err("--check: there are no samples".to_owned());
@@ -306,17 +305,30 @@ pub(super) fn check(
     notes.line(&format!("compared with the model in FP32 on {} samples:", samples.len()));
     notes.text.push_str(&as_table(&found));
     notes.json.insert("check".to_owned(), found.iter().map(as_json).collect());
-    Ok(())
+    Ok(lost(&found))
+}
+
+/// Which outputs have elements that are no finite numbers where FP32 has some; none where there are none.
+fn lost(found: &[Comparison]) -> Option<String> {
+    let broken = found.iter().filter(|one| one.broken > 0);
+    let each = broken.map(|one| {
+        let (name, broken, all) = (&one.name, one.broken, one.elements);
+        format!("output '{name}' has {broken} of {all} elements that are no finite numbers")
+    });
+    let each: Vec<String> = each.collect();
+    let advice = "; --islands auto or --precision fp32 may hold them";
+    (!each.is_empty()).then(|| format!("{}, where FP32 has some{advice}", each.join(", ")))
 }
 
 fn as_table(found: &[Comparison]) -> String {
     let head =
         ["Output", "Largest difference", "Relative", "Cosine", "Top-1", "Rows", "Not finite"];
     let rows = found.iter().map(|one| {
+        let (largest, relative) = one.apart();
         vec![
             one.name.clone(),
-            format!("{:.3e}", one.largest),
-            format!("{:.3e}", one.relative),
+            format!("{largest:.3e}"),
+            format!("{relative:.3e}"),
             format!("{:.6}", one.likeness.cosine),
             format!("{:.4}", one.likeness.top1),
             one.likeness.rows.to_string(),
@@ -326,15 +338,45 @@ fn as_table(found: &[Comparison]) -> String {
     table(&head, rows)
 }
 
+/// Differences are null where they are infinite.
 fn as_json(one: &Comparison) -> Value {
+    let (largest, relative) = one.apart();
     json!({
         "output": one.name,
-        "largest_difference": one.largest,
-        "relative": one.relative,
+        "largest_difference": largest,
+        "relative": relative,
         "cosine": one.likeness.cosine,
         "sqnr_db": one.likeness.sqnr_db,
         "top1": one.likeness.top1,
         "rows": one.likeness.rows,
         "not_finite": one.broken,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_runtime::quantize::Likeness;
+
+    use super::*;
+
+    fn comparison(broken: u64) -> Comparison {
+        let likeness =
+            Likeness { cosine: 0.0, sqnr_db: -200.0, divergence: 0.0, top1: 0.0, rows: 1 };
+        let (largest, relative, elements) = (0.0, 0.0, 8);
+        Comparison { name: "y".to_owned(), likeness, largest, relative, broken, elements }
+    }
+
+    #[test]
+    fn what_has_no_numbers_is_named_and_never_differs_by_nothing() {
+        let found = [comparison(0), comparison(3)];
+        let text = lost(&found).unwrap();
+        assert!(text.starts_with("output 'y' has 3 of 8 elements that are no finite"), "{text}");
+        assert_eq!(lost(&found[..1]), None);
+        assert!(
+            as_table(&found[1..]).contains("inf") && !as_table(&found[1..]).contains("0.000e0")
+        );
+        assert!(as_table(&found[..1]).contains("0.000e0"));
+        assert_eq!(as_json(&found[1])["largest_difference"], Value::Null);
+        assert_eq!(as_json(&found[0])["largest_difference"], json!(0.0));
+    }
 }

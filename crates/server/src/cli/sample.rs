@@ -264,7 +264,9 @@ pub(super) fn difference(expected: &[SampleTensor], given: &[SampleTensor]) -> O
 }
 
 fn close(a: f64, b: f64) -> bool {
-    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= TOLERANCE * a.abs().max(1.0)
+    // An infinity is near nothing: what is allowed beside it would be infinite too.
+    let near = a.is_finite() && (a - b).abs() <= TOLERANCE * a.abs().max(1.0);
+    a == b || (a.is_nan() && b.is_nan()) || near
 }
 
 #[cfg(test)]
@@ -304,5 +306,9 @@ mod tests {
         assert_eq!(difference(&[tensor(1.0)], &[tensor(1.001)]), None);
         assert!(difference(&[tensor(1.0)], &[tensor(1.1)]).is_some());
         assert!(difference(&[tensor(1.0)], &[]).unwrap().contains("missing"));
+        for (expected, given) in [(f64::INFINITY, 1.0), (1.0, f64::NAN), (f64::NAN, 1.0)] {
+            assert!(difference(&[tensor(expected)], &[tensor(given)]).is_some(), "{expected}");
+            assert_eq!(difference(&[tensor(expected)], &[tensor(expected)]), None);
+        }
     }
 }
