@@ -1,4 +1,4 @@
-//! What every door needs: the core, the limits and the state of the process.
+//! State that every door shares: the core, the limits and the process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Default for Limits {
     }
 }
 
-/// What a door asks of requests and does with their headers.
+/// Rules of a door for requests and their headers.
 #[derive(Debug, Clone, Default)]
 pub struct DoorRules {
     /// Endpoints that need a header.
@@ -104,7 +104,7 @@ impl App {
         Self { override_rules, ..self }
     }
 
-    /// What loads of models may bring along.
+    /// Files and settings that loads of models may bring along.
     #[must_use]
     pub(crate) fn override_rules(&self) -> OverrideRules {
         self.override_rules
@@ -139,7 +139,7 @@ impl App {
         Self { profiler, ..self }
     }
 
-    /// Who makes profiles.
+    /// Maker of profiles.
     #[must_use]
     pub fn profiler(&self) -> &Arc<Profiler> {
         &self.profiler
@@ -157,7 +157,7 @@ impl App {
         Self { sagemaker, ..self }
     }
 
-    /// What the door for SageMaker goes by.
+    /// Settings of the door for SageMaker.
     #[must_use]
     pub fn sagemaker(&self) -> &SageMaker {
         &self.sagemaker

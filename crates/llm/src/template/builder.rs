@@ -10,7 +10,7 @@ pub(super) struct TextBuilder<'m, 'a> {
     written: WrittenText,
 }
 
-/// What a builder has written so far, and the memory that counts for it.
+/// Text that a builder has written so far, and the memory that counts for it.
 pub(super) struct WrittenText {
     text: String,
     held: HeldBytes,

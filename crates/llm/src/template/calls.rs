@@ -29,7 +29,7 @@ impl CallValues {
         self.positional.get(at).or_else(|| self.named(name))
     }
 
-    /// As [`Self::get`] for an argument that is needed.
+    /// Gives an argument that is needed; see [`Self::get`].
     pub(super) fn need(&self, of: &str, at: usize, name: &str) -> Rendered<&TemplateValue> {
         let missing = || RenderFault::new(format!("{of}: the argument '{name}' is missing"));
         self.get(at, name).ok_or_else(missing)

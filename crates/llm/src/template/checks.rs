@@ -1,4 +1,4 @@
-//! What `is` tests.
+//! Tests behind `is`.
 
 use super::calls::CallValues;
 use super::compare::{as_float, compare};

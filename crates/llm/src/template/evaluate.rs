@@ -150,7 +150,7 @@ impl<'t> Renderer<'t, '_, '_> {
         otherwise.map_or(Ok(TemplateValue::Undefined(None)), |term| self.term(term))
     }
 
-    /// What comes of a value by some links.
+    /// Follows some links from a value.
     pub(super) fn linked(
         &mut self,
         mut value: TemplateValue,

@@ -11,7 +11,7 @@ use super::value::{ListValue, TemplateValue};
 /// The most digits behind the point of a number.
 const MAX_PRECISION: usize = 1000;
 
-/// What is said about one place.
+/// Fields of one place.
 #[derive(Debug, Default)]
 struct PlaceStyle {
     left: bool,

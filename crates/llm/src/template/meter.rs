@@ -12,7 +12,7 @@ const MAX_HELD_BYTES: usize = 128 << 20;
 /// Bytes that are copied or compared in one step.
 const BYTES_A_STEP: u64 = 128;
 
-/// What a look at any text costs beside its bytes.
+/// Cost of a look at any text beside its bytes.
 const BYTES_A_LOOK: u64 = 16;
 
 /// How deep statements, terms, macros, loops and filters call each other. Each level takes a few
@@ -54,7 +54,7 @@ impl RenderFault {
     }
 }
 
-/// What is left of the bounds of a rendering.
+/// Steps, bytes and time that a rendering has left.
 pub(super) struct RenderMeter<'a> {
     steps: Cell<u64>,
     /// Steps until the next look at `stop`.

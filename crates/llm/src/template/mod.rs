@@ -52,7 +52,7 @@ pub const MAX_TEMPLATES: usize = 64;
 /// The longest text that a template may make.
 pub const MAX_TEXT_BYTES: usize = 64 << 20;
 
-/// What a conversation without any template is written in.
+/// Template of conversations whose model has none.
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message.role + '\n' + \
     (message.content if message.content is string else message.content \
     | selectattr('text', 'defined') | map(attribute='text') | join('')) + '<|im_end|>\n' }}{% endfor %}\
@@ -70,7 +70,7 @@ pub enum Ending {
     Complete,
 }
 
-/// What a template is rendered with.
+/// Inputs of a rendering.
 #[derive(Debug, Clone, Default)]
 pub struct Conversation {
     /// Messages with `role` and `content`, and whatever else the template knows.
@@ -94,7 +94,7 @@ pub struct Conversation {
 #[derive(Debug)]
 pub struct ChatTemplate {
     names: Vec<String>,
-    /// Those of the names, in their order.
+    /// Values of the names, in their order.
     templates: Vec<Syntax>,
     /// `bos_token` and its like, by name.
     tokens: Map<String, Value>,
@@ -121,7 +121,7 @@ impl ChatTemplate {
     /// Compiles named templates.
     ///
     /// # Errors
-    /// As for [`Self::new`], with the template's name.
+    /// Errors of [`Self::new`], with the template's name.
     pub fn with_names(sources: &[(&str, &str)]) -> Result<Self> {
         if sources.len() > MAX_TEMPLATES {
             let message = format!("{} found, expected at most {MAX_TEMPLATES}", sources.len());
@@ -173,7 +173,7 @@ impl ChatTemplate {
     /// Whether a folder has a template of its own, which [`Self::from_folder`] then takes.
     ///
     /// # Errors
-    /// As for [`Self::from_folder`].
+    /// Errors of [`Self::from_folder`].
     pub fn is_in(folder: &Path) -> Result<bool> {
         Self::from_folder(folder)?;
         if folder.join("chat_template.jinja").exists() {
@@ -185,7 +185,7 @@ impl ChatTemplate {
         Ok(config.get("chat_template").is_some_and(|template| !template.is_null()))
     }
 
-    /// As [`Self::from_folder`] from the parsed `tokenizer_config.json` and the text of
+    /// Makes what [`Self::from_folder`] does from the parsed `tokenizer_config.json` and the text of
     /// `chat_template.jinja`, which has precedence.
     ///
     /// # Errors
@@ -238,16 +238,16 @@ impl ChatTemplate {
     /// The text of a conversation.
     ///
     /// # Errors
-    /// What the template raises, a template that is not there, too many steps, values or a text that
+    /// Fails with what the template raises, a template that is not there, too many steps, values or a text that
     /// are too large, and a final message that cannot be continued.
     pub fn render(&self, conversation: &Conversation) -> Result<String> {
         self.render_unless(conversation, &|| false)
     }
 
-    /// As [`Self::render`], which ends soon after `stop` says that nobody wants the text any more.
+    /// Renders like [`Self::render`], and ends soon after `stop` says that nobody wants the text any more.
     ///
     /// # Errors
-    /// As for [`Self::render`], and when it was stopped.
+    /// Errors of [`Self::render`], and when it was stopped.
     pub fn render_unless(
         &self,
         conversation: &Conversation,
@@ -300,7 +300,7 @@ impl ChatTemplate {
     }
 }
 
-/// What a template finds under names.
+/// Values that a template finds under names.
 struct ConversationVariables<'a> {
     tokens: &'a Map<String, Value>,
     given: &'a Map<String, Value>,

@@ -16,7 +16,7 @@ const MAX_NESTING: u32 = 64;
 /// Reads one template.
 ///
 /// # Errors
-/// What was found in place of what, with its line, and nesting that is too deep.
+/// Says what was found in place of what, with its line, or that nesting is too deep.
 pub(super) fn parse(tokens: Vec<JinjaToken>) -> Rendered<Syntax> {
     let mut parser = JinjaParser {
         tokens,
@@ -222,7 +222,7 @@ impl JinjaParser {
         Ok(body.statements)
     }
 
-    /// As [`Self::block`] for a body that is no part of the loop around it.
+    /// Parses a [`Self::block`] whose body is no part of the loop around it.
     fn block_apart(&mut self, end: &str) -> Rendered<Vec<Statement>> {
         let around = std::mem::take(&mut self.loops_around);
         let body = self.block(end);

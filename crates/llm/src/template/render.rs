@@ -28,7 +28,7 @@ pub(super) trait RenderVariables {
 /// Renders a template.
 ///
 /// # Errors
-/// What the template refuses, and bounds that are reached, with the line.
+/// Fails with what the template refuses, and bounds that are reached, with the line.
 pub(super) fn render(
     syntax: &Syntax,
     variables: &dyn RenderVariables,
@@ -68,7 +68,7 @@ pub(super) struct Renderer<'t, 'm, 'a> {
     pub(super) now: i64,
     /// The name `loop`, where the template has it.
     pub(super) loop_name: Option<NameId>,
-    /// What is written, innermost last.
+    /// Texts that are being written, innermost last.
     output: Vec<WrittenText>,
 }
 
@@ -177,7 +177,7 @@ impl<'t> Renderer<'t, '_, '_> {
         written.push(text, self.meter)
     }
 
-    /// What statements write, in the place of writing it.
+    /// Catches what statements write.
     fn capture(&mut self, run: impl FnOnce(&mut Self) -> Rendered<()>) -> Rendered<TemplateValue> {
         self.output.push(WrittenText::new(self.meter)?);
         let depth = self.output.len();
@@ -191,7 +191,7 @@ impl<'t> Renderer<'t, '_, '_> {
         }
     }
 
-    /// What a body writes, after some filters.
+    /// Text that a body writes, after some filters.
     fn captured(
         &mut self,
         body: &'t [Statement],

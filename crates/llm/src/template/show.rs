@@ -4,7 +4,7 @@ use super::builder::{TextBuilder, WrittenText};
 use super::meter::{RenderMeter, Rendered};
 use super::value::TemplateValue;
 
-/// What a text that shows values is written to.
+/// Receiver of a text that shows values.
 pub(super) trait ShowSink {
     fn put(&mut self, text: &str) -> Rendered<()>;
 }

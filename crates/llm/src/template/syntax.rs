@@ -114,7 +114,7 @@ pub(super) struct MacroParameter {
     pub(super) default: Option<Term>,
 }
 
-/// What a value is assigned to.
+/// Target of an assignment.
 #[derive(Debug)]
 pub(super) enum AssignTarget {
     Name(NameId),
@@ -171,7 +171,7 @@ pub(super) enum Term {
         choices: Vec<IfChoice>,
         otherwise: Option<Box<Term>>,
     },
-    /// What is done to a value, one after the other.
+    /// Links that are followed from a value, one after the other.
     Linked {
         base: Box<Term>,
         links: Vec<TermLink>,
@@ -280,9 +280,9 @@ pub(super) struct SliceBounds {
 pub(super) struct CallArguments {
     pub(super) positional: Vec<Term>,
     pub(super) named: Vec<NamedArgument>,
-    /// What stands behind `*`.
+    /// Term behind `*`.
     pub(super) spread: Option<Box<Term>>,
-    /// What stands behind `**`.
+    /// Term behind `**`.
     pub(super) spread_named: Option<Box<Term>>,
 }
 

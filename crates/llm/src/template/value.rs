@@ -90,7 +90,7 @@ pub(super) struct LoopValue {
     pub(super) depth: u32,
     /// The place of the loop in the tree.
     pub(super) node: u32,
-    /// What `changed` was called with.
+    /// Arguments that `changed` was called with.
     pub(super) before: RefCell<Option<TemplateValue>>,
 }
 

@@ -11,15 +11,23 @@ const LEAST: f32 = 1.0 / 1024.0;
 /// Moves each number that scales a product of two variables back in front of its first operand.
 pub(super) fn move_scales(graph: &mut Graph) {
     for at in 0..graph.nodes.len() {
-        if let Some((product, slot)) = scaled_product(graph, at) {
-            move_scale(graph, (product, at), slot);
+        if let Some(found) = scaled_product(graph, at) {
+            found.move_scale(graph);
         }
     }
 }
 
-/// The product that a node scales back by a number, and the operand of the node that it is.
-fn scaled_product(graph: &Graph, at: usize) -> Option<(usize, usize)> {
-    let node = graph.nodes.get(at)?;
+/// A product and the node that scales it back by a number.
+struct ScaledProduct {
+    product: usize,
+    scale: usize,
+    /// Operand of `scale` that is the product.
+    slot: usize,
+}
+
+/// Finds the product that the node at `scale` scales back.
+fn scaled_product(graph: &Graph, scale: usize) -> Option<ScaledProduct> {
+    let node = graph.nodes.get(scale)?;
     let divides = node.op_type == "Div";
     if !node.domain.is_empty() || !(divides || node.op_type == "Mul") {
         return None;
@@ -34,12 +42,16 @@ fn scaled_product(graph: &Graph, at: usize) -> Option<(usize, usize)> {
         return None;
     }
     let id = node.input(slot)?;
-    let product = graph.nodes[..at].iter().rposition(|one| one.output(0) == Some(id))?;
+    let product = graph.nodes[..scale].iter().rposition(|one| one.output(0) == Some(id))?;
     let alone = graph.nodes.iter().filter(|one| one.inputs.contains(&Some(id))).count() == 1
         && !graph.outputs.contains(&id);
     let found = graph.nodes.get(product)?;
     let variable = |at: usize| found.input(at).is_some_and(|id| graph.constant(id).is_none());
-    (alone && is_plain(found) && variable(0) && variable(1)).then_some((product, slot))
+    (alone && is_plain(found) && variable(0) && variable(1)).then_some(ScaledProduct {
+        product,
+        scale,
+        slot,
+    })
 }
 
 /// Whether a node is a product and nothing else.
@@ -63,19 +75,22 @@ fn number(graph: &Graph, id: ValueId) -> Option<f32> {
     wide.to_vec::<f32>().ok()?.first().copied()
 }
 
-/// Lets the node that scales come first, in the place of the product, and the product in its place.
-fn move_scale(graph: &mut Graph, (product, scale): (usize, usize), slot: usize) {
-    let first = graph.nodes[product].input(0);
-    let early = graph.fresh_value("scaled");
-    let result = graph.nodes[scale].outputs.clone();
-    let mut before = graph.nodes[scale].clone();
-    let mut after = graph.nodes[product].clone();
-    before.inputs[slot] = first;
-    before.outputs = vec![Some(early)];
-    after.inputs[0] = Some(early);
-    after.outputs = result;
-    graph.nodes[product] = before;
-    graph.nodes[scale] = after;
+impl ScaledProduct {
+    /// Lets the node that scales come first, in the place of the product, and the product in its place.
+    fn move_scale(&self, graph: &mut Graph) {
+        let Self { product, scale, slot } = *self;
+        let first = graph.nodes[product].input(0);
+        let early = graph.fresh_value("scaled");
+        let result = graph.nodes[scale].outputs.clone();
+        let mut before = graph.nodes[scale].clone();
+        let mut after = graph.nodes[product].clone();
+        before.inputs[slot] = first;
+        before.outputs = vec![Some(early)];
+        after.inputs[0] = Some(early);
+        after.outputs = result;
+        graph.nodes[product] = before;
+        graph.nodes[scale] = after;
+    }
 }
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ use super::engine::{Standby, counts};
 /// The runs that are compared with FP32. Those of zeros do not count.
 const COMPARED_RUNS: usize = 2;
 
-/// What is known of a program.
-enum Trust {
-    /// So many runs are still to be compared.
+/// Results of a program's checks so far.
+enum ProgramTrust {
+    /// Number of runs that are still to be compared.
     Compared(usize),
     /// It was right so far.
     Serving,
@@ -25,18 +25,18 @@ enum Trust {
     GivenUp(Arc<dyn Executable>),
 }
 
-struct Watch {
+struct ProgramWatch {
     name: String,
     standby: Arc<Standby>,
     /// The largest relative error of what is compared.
     limit: f64,
-    trust: Mutex<Trust>,
+    trust: Mutex<ProgramTrust>,
 }
 
 /// An executable of FP16 whose results are watched.
 pub(super) struct Guarded {
     inner: Box<dyn Executable>,
-    watch: Arc<Watch>,
+    watch: Arc<ProgramWatch>,
 }
 
 impl Guarded {
@@ -48,28 +48,31 @@ impl Guarded {
         standby: Arc<Standby>,
         limit: Option<f64>,
     ) -> Self {
-        let trust = limit.map_or(Trust::Serving, |_| Trust::Compared(COMPARED_RUNS));
+        let trust = limit.map_or(ProgramTrust::Serving, |_| ProgramTrust::Compared(COMPARED_RUNS));
         let limit = limit.unwrap_or(f64::INFINITY);
-        Self { inner, watch: Arc::new(Watch { name, standby, limit, trust: Mutex::new(trust) }) }
+        Self {
+            inner,
+            watch: Arc::new(ProgramWatch { name, standby, limit, trust: Mutex::new(trust) }),
+        }
     }
 }
 
-impl Watch {
-    fn trust(&self) -> MutexGuard<'_, Trust> {
+impl ProgramWatch {
+    fn trust(&self) -> MutexGuard<'_, ProgramTrust> {
         self.trust.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The one that serves for good, where the program was given up.
     fn other(&self) -> Option<Arc<dyn Executable>> {
         match &*self.trust() {
-            Trust::GivenUp(other) => Some(Arc::clone(other)),
-            Trust::Compared(_) | Trust::Serving => None,
+            ProgramTrust::GivenUp(other) => Some(Arc::clone(other)),
+            ProgramTrust::Compared(_) | ProgramTrust::Serving => None,
         }
     }
 
     /// Results of the program, or those of FP32 where it is wrong.
     fn judged(&self, found: Vec<Datum>, inputs: Vec<Datum>) -> Result<Vec<Datum>, RuntimeError> {
-        let comparing = matches!(*self.trust(), Trust::Compared(_));
+        let comparing = matches!(*self.trust(), ProgramTrust::Compared(_));
         if !comparing && all_finite(&found) {
             return Ok(found);
         }
@@ -111,17 +114,17 @@ impl Watch {
     /// Counts a run that was compared and right.
     fn note(&self) {
         let mut trust = self.trust();
-        if let Trust::Compared(left) = &mut *trust {
+        if let ProgramTrust::Compared(left) = &mut *trust {
             *left = left.saturating_sub(1);
             if *left == 0 {
-                *trust = Trust::Serving;
+                *trust = ProgramTrust::Serving;
             }
         }
     }
 
     fn give_up(&self, why: &str, other: Arc<dyn Executable>) {
-        let before = std::mem::replace(&mut *self.trust(), Trust::GivenUp(other));
-        if !matches!(before, Trust::GivenUp(_)) {
+        let before = std::mem::replace(&mut *self.trust(), ProgramTrust::GivenUp(other));
+        if !matches!(before, ProgramTrust::GivenUp(_)) {
             counts::fallback();
             tracing::warn!(partition = %self.name, "the program of FP16 is given up, others serve: {why}");
         }

@@ -8,7 +8,7 @@ use super::calls::CallValues;
 use super::meter::{RenderFault, RenderMeter, Rendered};
 use super::value::TemplateValue;
 
-/// What a filter gets.
+/// Arguments of a filter.
 pub(super) struct FilterCall<'c, 'm, 'a> {
     /// The filter's name, for errors.
     pub(super) name: &'c str,

@@ -136,7 +136,7 @@ fn join(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     out.into_value()
 }
 
-/// What is left of a call when its first argument is a name.
+/// Remains of a call whose first argument is a name.
 fn behind_name(arguments: &CallValues, skipped: usize) -> CallValues {
     let named = arguments.named.iter();
     CallValues {
@@ -203,7 +203,7 @@ fn select(call: &FilterCall<'_, '_, '_>, by_path: bool, kept: bool) -> Rendered<
     out.into_list()
 }
 
-/// What a value is sorted by: itself or an attribute, without its case.
+/// Key that a value is sorted by: itself or an attribute, without its case.
 fn sort_key(
     call: &FilterCall<'_, '_, '_>,
     value: &TemplateValue,

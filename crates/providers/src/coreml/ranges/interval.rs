@@ -69,7 +69,7 @@ impl Interval {
         Self::new(size.low * size.low, size.high * size.high)
     }
 
-    /// What a function that rises makes of it.
+    /// Range that a function that rises makes of it.
     fn rising(self, function: impl Fn(f64) -> f64) -> Option<Self> {
         Self::new(function(self.low), function(self.high))
     }
@@ -193,7 +193,7 @@ pub(super) fn of_node(ranges: &Ranges<'_>, node: &Node) -> Option<Interval> {
     }
 }
 
-/// What a length counts as that is known in a run only, where integers are summed.
+/// Count that stands for a length known in a run only, where integers are summed.
 const UNKNOWN_LENGTH: usize = 1 << 16;
 
 /// How many products the sums of a matrix product have.
