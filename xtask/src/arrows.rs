@@ -1,9 +1,9 @@
 //! Which crate may depend on which: the house's table, compared with each `Cargo.toml`.
 
-use crate::workspace::{Package, Workspace};
+use crate::workspace::{WorkspaceFolders, WorkspacePackage};
 
 /// One crate's row.
-struct Arrow {
+struct CrateArrow {
     folder: &'static str,
     /// Folders it may depend on; `None` means any.
     may_use: Option<&'static [&'static str]>,
@@ -11,16 +11,16 @@ struct Arrow {
     unsafe_code: bool,
 }
 
-const fn safe(folder: &'static str, may_use: &'static [&'static str]) -> Arrow {
-    Arrow { folder, may_use: Some(may_use), unsafe_code: false }
+const fn safe(folder: &'static str, may_use: &'static [&'static str]) -> CrateArrow {
+    CrateArrow { folder, may_use: Some(may_use), unsafe_code: false }
 }
 
-const fn with_unsafe(folder: &'static str, may_use: &'static [&'static str]) -> Arrow {
-    Arrow { folder, may_use: Some(may_use), unsafe_code: true }
+const fn with_unsafe(folder: &'static str, may_use: &'static [&'static str]) -> CrateArrow {
+    CrateArrow { folder, may_use: Some(may_use), unsafe_code: true }
 }
 
 /// The table, in ARCHITECTURE.md's order.
-const ARROWS: &[Arrow] = &[
+const ARROWS: &[CrateArrow] = &[
     with_unsafe("tensor", &[]),
     with_unsafe("kernels", &["tensor"]),
     with_unsafe("apple", &["tensor"]),
@@ -31,7 +31,7 @@ const ARROWS: &[Arrow] = &[
     safe("providers", &["runtime", "graph", "formats", "kernels", "apple", "tensor"]),
     safe("llm", &["runtime", "graph", "formats", "tensor"]),
     safe("serving", &["llm", "runtime", "formats", "graph", "tensor"]),
-    Arrow { folder: "server", may_use: None, unsafe_code: false },
+    CrateArrow { folder: "server", may_use: None, unsafe_code: false },
     safe("testkit", &["runtime", "graph", "formats", "tensor"]),
 ];
 
@@ -48,7 +48,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
 const TEST_ONLY: &str = "testkit";
 
 /// Compares every package with the table.
-pub(crate) fn check(workspace: &Workspace) -> Result<(), String> {
+pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
     let packages = workspace.packages()?;
     let problems: Vec<String> = packages.iter().flat_map(problems).collect();
     if problems.is_empty() {
@@ -61,7 +61,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<(), String> {
     Err(format!("{} arrows point the wrong way", problems.len()))
 }
 
-fn problems(package: &Package) -> Vec<String> {
+fn problems(package: &WorkspacePackage) -> Vec<String> {
     let folder = package.folder.as_str();
     let Some(arrow) = ARROWS.iter().find(|arrow| arrow.folder == folder) else {
         return vec![format!("crates/{folder}: no row in xtask/src/arrows.rs")];
@@ -95,9 +95,9 @@ fn problems(package: &Package) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn package(folder: &str, dependencies: &[&str], dev_dependencies: &[&str]) -> Package {
+    fn package(folder: &str, dependencies: &[&str], dev_dependencies: &[&str]) -> WorkspacePackage {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        Package {
+        WorkspacePackage {
             folder: folder.to_owned(),
             dependencies: owned(dependencies),
             dev_dependencies: owned(dev_dependencies),

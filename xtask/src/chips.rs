@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::workspace::{Workspace, read};
+use crate::workspace::{WorkspaceFolders, read};
 
 /// What each file must hold.
 const REQUIRED: &[(&str, &[&str])] = &[
@@ -14,7 +14,7 @@ const REQUIRED: &[(&str, &[&str])] = &[
 ];
 
 /// Lists what is wrong with the chip files.
-pub(crate) fn check(workspace: &Workspace) -> Result<(), String> {
+pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
     let folder = workspace.root.join("data/chips");
     let entries = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let (mut files, mut problems) = (0, Vec::new());

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::workspace::{Workspace, read};
+use crate::workspace::{WorkspaceFolders, read};
 
 const PAGE: &str = "docs/dependencies.md";
 
 /// Compares the page's table with the `Cargo.toml` files.
-pub(crate) fn check(workspace: &Workspace) -> Result<(), String> {
+pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
     let mut used = BTreeSet::new();
     for package in workspace.packages()?.into_iter().chain([workspace.own_package()?]) {
         used.extend(package.dependencies);

@@ -3,14 +3,14 @@
 
 use crate::process::{cargo, run};
 use crate::programs;
-use crate::scope::Scope;
-use crate::workspace::Workspace;
+use crate::scope::CheckScope;
+use crate::workspace::WorkspaceFolders;
 
 /// The program that runs another one on a software Vulkan device, such as `.ci/software-vulkan` makes.
 const RUNNER: &str = "GALATEA_VULKAN_RUNNER";
 
 /// Runs the tests of the crate, and of models on the server's GPU provider.
-pub(crate) fn test(workspace: &Workspace, scope: &Scope) -> Result<(), String> {
+pub(crate) fn test(workspace: &WorkspaceFolders, scope: &CheckScope) -> Result<(), String> {
     let cases = crate::steps::onnx_cases(workspace)?;
     let runner = std::env::var(RUNNER).ok();
     if runner.is_none() {
@@ -28,7 +28,7 @@ pub(crate) fn test(workspace: &Workspace, scope: &Scope) -> Result<(), String> {
 }
 
 /// Writes the Metal texts of kernels.
-pub(crate) fn write_metal(workspace: &Workspace) -> Result<(), String> {
+pub(crate) fn write_metal(workspace: &WorkspaceFolders) -> Result<(), String> {
     let test = ["test", "--package", "galatea-gpu", "--test", "metal"];
     run(cargo(&workspace.root).args(test).env("GALATEA_WRITE_METAL", "1"))
 }

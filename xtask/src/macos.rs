@@ -12,8 +12,8 @@ use std::process::Command;
 use crate::debian;
 use crate::process::{cargo, run};
 use crate::python;
-use crate::scope::Scope;
-use crate::workspace::Workspace;
+use crate::scope::CheckScope;
+use crate::workspace::WorkspaceFolders;
 
 pub(crate) use linker::link_with_zig;
 
@@ -28,7 +28,7 @@ const HOW: &str = "no toolchain for aarch64-apple-darwin. Either `rustup target 
     rust-web-clippy`";
 
 /// Checks crates with the first toolchain found.
-pub(crate) fn check(workspace: &Workspace, scope: &Scope) -> Result<(), String> {
+pub(crate) fn check(workspace: &WorkspaceFolders, scope: &CheckScope) -> Result<(), String> {
     let Some(packages) = scope.cargo_packages() else { return Ok(()) };
     let rustup = debian::rustup_has(TARGET)?;
     let lints = rustup || Path::new(DEBIAN_CLIPPY).exists();
@@ -43,7 +43,7 @@ pub(crate) fn check(workspace: &Workspace, scope: &Scope) -> Result<(), String> 
 }
 
 /// Links the program against stand-ins for macOS's libraries, which know what it uses and no more.
-pub(crate) fn link(workspace: &Workspace) -> Result<(), String> {
+pub(crate) fn link(workspace: &WorkspaceFolders) -> Result<(), String> {
     let python = python::environment(workspace)?;
     let root = system_root(workspace);
     stubs::write(&root)?;
@@ -57,17 +57,17 @@ pub(crate) fn link(workspace: &Workspace) -> Result<(), String> {
 }
 
 /// The folder that stands for a Mac's root.
-fn system_root(workspace: &Workspace) -> PathBuf {
+fn system_root(workspace: &WorkspaceFolders) -> PathBuf {
     workspace.target.join("macos-root")
 }
 
 /// The program that rustc calls to link.
-fn linker_path(workspace: &Workspace) -> PathBuf {
+fn linker_path(workspace: &WorkspaceFolders) -> PathBuf {
     workspace.target.join("macos-linker")
 }
 
 /// A command of cargo's for the target.
-fn for_target(workspace: &Workspace, name: &str) -> Result<Command, String> {
+fn for_target(workspace: &WorkspaceFolders, name: &str) -> Result<Command, String> {
     let rustup = debian::rustup_has(TARGET)?;
     let mut command = if rustup {
         cargo(&workspace.root)

@@ -29,8 +29,8 @@ mod workspace;
 
 use std::process::ExitCode;
 
-use scope::Scope;
-use workspace::Workspace;
+use scope::CheckScope;
+use workspace::WorkspaceFolders;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -49,20 +49,22 @@ fn run(arguments: &[String]) -> Result<(), String> {
         return Err("no command given".to_owned());
     };
     match command.as_str() {
-        "test" => steps::test(&Workspace::find()?, rest),
-        "operators" if rest.is_empty() => steps::operators(&Workspace::find()?),
+        "test" => steps::test(&WorkspaceFolders::find()?, rest),
+        "operators" if rest.is_empty() => steps::operators(&WorkspaceFolders::find()?),
         // Called by rustc, where `link-macos` has named it as its linker.
         "zig-link" => macos::link_with_zig(rest),
-        "measure" if rest.is_empty() => names::measure(&Workspace::find()?),
-        "names" if rest == ["--settle"] => names::settle(&Workspace::find()?),
-        "pythons" => pythons::test(&Workspace::find()?, rest),
-        "metal" if rest.is_empty() => gpu::write_metal(&Workspace::find()?),
+        "measure" if rest.is_empty() => names::measure(&WorkspaceFolders::find()?),
+        "names" if rest == ["--settle"] => names::settle(&WorkspaceFolders::find()?),
+        "pythons" => pythons::test(&WorkspaceFolders::find()?, rest),
+        "metal" if rest.is_empty() => gpu::write_metal(&WorkspaceFolders::find()?),
         "help" | "--help" | "-h" => {
             print!("{}", usage());
             Ok(())
         }
         name => match steps::STEPS.iter().find(|step| step.name == name) {
-            Some(step) if rest.is_empty() => (step.run)(&Workspace::find()?, &Scope::Everything),
+            Some(step) if rest.is_empty() => {
+                (step.run)(&WorkspaceFolders::find()?, &CheckScope::Everything)
+            }
             Some(_) => Err(format!("`{name}` takes no arguments, found: {}", rest.join(" "))),
             None => Err(format!("unknown command `{name}`; `cargo xtask help` lists them")),
         },

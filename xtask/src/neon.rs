@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::debian;
 use crate::process::{cargo, run};
-use crate::workspace::Workspace;
+use crate::workspace::WorkspaceFolders;
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 
@@ -22,7 +22,7 @@ const HOW: &str = "the tests of the NEON kernels need an emulator, a linker and 
     rustc-web cargo-web rust-web-src`";
 
 /// Builds the tests of `galatea-kernels` for ARM and runs them.
-pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
+pub(crate) fn test(workspace: &WorkspaceFolders) -> Result<(), String> {
     let emulator = EMULATORS.into_iter().find(|path| Path::new(path).exists()).ok_or(HOW)?;
     if !Path::new(LINKER).exists() {
         return Err(HOW.to_owned());

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::process::{cargo, run, show};
 use crate::steps::GPU;
-use crate::workspace::Workspace;
+use crate::workspace::WorkspaceFolders;
 
 /// One program with tests.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,7 +60,7 @@ impl TestProgram {
 ///
 /// # Errors
 /// When they do not compile.
-pub(crate) fn build(workspace: &Workspace) -> Result<Vec<TestProgram>, String> {
+pub(crate) fn build(workspace: &WorkspaceFolders) -> Result<Vec<TestProgram>, String> {
     let mut command = cargo(&workspace.root);
     command.args(["test", "--workspace", "--features", GPU, "--no-run"]);
     command.args(["--message-format", "json-render-diagnostics"]);

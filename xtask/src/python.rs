@@ -6,12 +6,12 @@ use std::process::Command;
 
 use crate::process::run;
 use crate::programs;
-use crate::workspace::{Workspace, read};
+use crate::workspace::{WorkspaceFolders, read};
 
 const REQUIREMENTS: &str = "python/requirements-test.txt";
 
 /// Runs the client tests against the program built in the test profile.
-pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
+pub(crate) fn test(workspace: &WorkspaceFolders) -> Result<(), String> {
     let python = environment(workspace)?;
     programs::build(workspace)?;
     let mut command = Command::new(python);
@@ -21,14 +21,14 @@ pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
 }
 
 /// Serves the sample repository, sends each model its sample and exits.
-pub(crate) fn quickstart(workspace: &Workspace) -> Result<(), String> {
+pub(crate) fn quickstart(workspace: &WorkspaceFolders) -> Result<(), String> {
     programs::build(workspace)?;
     let mut command = Command::new(program(workspace));
     run(command.current_dir(&workspace.root).args(["quickstart", "--once"]))
 }
 
 /// The built program.
-fn program(workspace: &Workspace) -> PathBuf {
+fn program(workspace: &WorkspaceFolders) -> PathBuf {
     workspace.target.join("debug").join(format!("galatea{}", std::env::consts::EXE_SUFFIX))
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn foreign_blas(python: &Path) -> Option<PathBuf> {
 }
 
 /// The environment's interpreter; makes the environment when its list of packages has changed.
-pub(crate) fn environment(workspace: &Workspace) -> Result<PathBuf, String> {
+pub(crate) fn environment(workspace: &WorkspaceFolders) -> Result<PathBuf, String> {
     let folder = workspace.target.join("venv");
     let python = folder.join("bin/python");
     let wanted = read(&workspace.root.join(REQUIREMENTS))?;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::process::{output, run};
 use crate::programs;
-use crate::workspace::Workspace;
+use crate::workspace::WorkspaceFolders;
 
 /// The oldest version that workers run on.
 const OLDEST: (u32, u32) = (3, 9);
@@ -14,13 +14,13 @@ const OLDEST: (u32, u32) = (3, 9);
 const PACKAGES: &[&str] = &["numpy", "pytest", "pytest-asyncio", "pytest-timeout"];
 /// Modules of tests that start workers, as the test program filters by them.
 const TESTS: &[&str] =
-    &["python_backend::", "python_calls::", "python_environments::", "python_metrics::"];
+    &["python_backend::", "python_bls::", "python_environments::", "python_metrics::"];
 /// Tests of the worker alone, without what the others of their folder need.
 const WORKER: &str = "python/tests/test_python_worker.py";
 const VERSION: &str = "import sys; print('.'.join(map(str, sys.version_info[:3])))";
 
 /// Runs the tests under each interpreter, `python3` where none is named, and says which have failed.
-pub(crate) fn test(workspace: &Workspace, pythons: &[String]) -> Result<(), String> {
+pub(crate) fn test(workspace: &WorkspaceFolders, pythons: &[String]) -> Result<(), String> {
     let usual = ["python3".to_owned()];
     let pythons = if pythons.is_empty() { &usual[..] } else { pythons };
     let mut failed = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn test(workspace: &Workspace, pythons: &[String]) -> Result<(), Stri
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
 }
 
-fn test_under(workspace: &Workspace, python: &str) -> Result<(), String> {
+fn test_under(workspace: &WorkspaceFolders, python: &str) -> Result<(), String> {
     let python = environment(workspace, python)?;
     let mut programs = programs::build(workspace)?;
     programs.retain(|program| program.name() == "serving/integration");
@@ -49,7 +49,7 @@ fn test_under(workspace: &Workspace, python: &str) -> Result<(), String> {
 }
 
 /// The interpreter of an environment with what is needed, which is made where it is not there.
-fn environment(workspace: &Workspace, python: &str) -> Result<PathBuf, String> {
+fn environment(workspace: &WorkspaceFolders, python: &str) -> Result<PathBuf, String> {
     let printed = output(Command::new(python).args(["-c", VERSION]))?;
     let version = printed.trim();
     if !is_supported(version) {

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::process::output;
-use crate::workspace::{Package, Workspace};
+use crate::workspace::{WorkspaceFolders, WorkspacePackage};
 
 /// Crates that are checked.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) enum Scope {
+pub(crate) enum CheckScope {
     /// Every crate and everything beside them.
     #[default]
     Everything,
@@ -27,12 +27,12 @@ const COMMON: &[&str] = &["Cargo.toml", "Cargo.lock", ".cargo/", "rustfmt.toml",
 /// Folders whose files tests of the whole program read.
 const DATA: &[&str] = &["python/", "examples/", "golden/", "data/", "fuzz/"];
 
-impl Scope {
+impl CheckScope {
     /// Finds what differs from `base`: committed since then, not committed yet, or not known to git.
     ///
     /// # Errors
     /// When git fails, such as for an unknown revision.
-    pub(crate) fn changed_since(workspace: &Workspace, base: &str) -> Result<Self, String> {
+    pub(crate) fn changed_since(workspace: &WorkspaceFolders, base: &str) -> Result<Self, String> {
         let git = |arguments: &[&str]| {
             output(Command::new("git").current_dir(&workspace.root).args(arguments))
         };
@@ -43,7 +43,7 @@ impl Scope {
     }
 
     /// Finds the crates that files belong to and those that use them, however far up.
-    fn of_files(files: &[&str], packages: &[Package]) -> Self {
+    fn of_files(files: &[&str], packages: &[WorkspacePackage]) -> Self {
         let starts = |prefixes: &[&str], file: &str| prefixes.iter().any(|p| file.starts_with(p));
         if files.iter().any(|file| starts(COMMON, file)) {
             return Self::Everything;
@@ -108,7 +108,7 @@ impl Scope {
     }
 }
 
-impl std::fmt::Display for Scope {
+impl std::fmt::Display for CheckScope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Everything => f.write_str("every crate"),
@@ -127,8 +127,8 @@ impl std::fmt::Display for Scope {
 mod tests {
     use super::*;
 
-    fn scope(files: &[&str]) -> Scope {
-        Scope::of_files(files, &Workspace::find().unwrap().packages().unwrap())
+    fn scope(files: &[&str]) -> CheckScope {
+        CheckScope::of_files(files, &WorkspaceFolders::find().unwrap().packages().unwrap())
     }
 
     #[test]
@@ -141,13 +141,13 @@ mod tests {
     #[test]
     fn a_change_at_the_bottom_reaches_every_crate() {
         let scope = scope(&["crates/tensor/src/lib.rs"]);
-        let packages = Workspace::find().unwrap().packages().unwrap();
+        let packages = WorkspaceFolders::find().unwrap().packages().unwrap();
         assert!(packages.iter().all(|package| scope.has(&package.folder)));
     }
 
     #[test]
     fn the_manifest_of_the_workspace_concerns_everything() {
-        assert_eq!(scope(&["docs/gpu.md", "Cargo.lock"]), Scope::Everything);
+        assert_eq!(scope(&["docs/gpu.md", "Cargo.lock"]), CheckScope::Everything);
     }
 
     #[test]

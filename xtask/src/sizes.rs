@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::workspace::{Workspace, read};
+use crate::workspace::{WorkspaceFolders, read};
 
 /// Lines a source file may have, tests included.
 const MAX_LINES: usize = 800;
@@ -21,7 +21,7 @@ const GENERATED: &str = "@generated";
 const TABLES: &[(&str, &str)] = &[];
 
 /// Lists the files that are too long.
-pub(crate) fn check(workspace: &Workspace) -> Result<(), String> {
+pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
     let mut files = Vec::new();
     for folder in FOLDERS {
         collect(&workspace.root.join(folder), &mut files)?;

@@ -6,97 +6,101 @@ use std::time::{Duration, Instant};
 
 use crate::process::{cargo, run};
 use crate::programs::{self, TestProgram};
-use crate::scope::Scope;
-use crate::workspace::Workspace;
+use crate::scope::CheckScope;
+use crate::workspace::WorkspaceFolders;
 use crate::{arrows, chips, dependencies, gpu, macos, names, neon, python, sizes, targets};
 
 /// One check that can run alone.
-pub(crate) struct Step {
+pub(crate) struct CheckStep {
     /// The command's name.
     pub(crate) name: &'static str,
     /// What it checks, in one line.
     pub(crate) what: &'static str,
     /// Returns whether a change of these crates can change its result.
-    pub(crate) concerns: fn(&Scope) -> bool,
+    pub(crate) concerns: fn(&CheckScope) -> bool,
     /// Runs it; the error says what is wrong.
-    pub(crate) run: fn(&Workspace, &Scope) -> Result<(), String>,
+    pub(crate) run: fn(&WorkspaceFolders, &CheckScope) -> Result<(), String>,
 }
 
-impl Step {
+impl CheckStep {
     /// Makes a step that looks at the whole tree, whatever has changed.
     const fn of_tree(
         name: &'static str,
         what: &'static str,
-        run: fn(&Workspace, &Scope) -> Result<(), String>,
+        run: fn(&WorkspaceFolders, &CheckScope) -> Result<(), String>,
     ) -> Self {
         Self { name, what, concerns: |_| true, run }
     }
 }
 
 /// Every step. The cheap ones come first.
-pub(crate) const STEPS: &[Step] = &[
-    Step::of_tree("fmt", "rustfmt's form of every file", |workspace, _| fmt(workspace)),
-    Step::of_tree("arrows", "crate dependencies against the house's table", |workspace, _| {
+pub(crate) const STEPS: &[CheckStep] = &[
+    CheckStep::of_tree("fmt", "rustfmt's form of every file", |workspace, _| fmt(workspace)),
+    CheckStep::of_tree("arrows", "crate dependencies against the house's table", |workspace, _| {
         arrows::check(workspace)
     }),
-    Step::of_tree("sizes", "no source file over 800 lines", |workspace, _| sizes::check(workspace)),
-    Step::of_tree("targets", "every file of tests is part of a test program", |workspace, _| {
-        targets::check(workspace)
+    CheckStep::of_tree("sizes", "no source file over 800 lines", |workspace, _| {
+        sizes::check(workspace)
     }),
-    Step::of_tree("names", "rules for names, comments and sentences", |workspace, _| {
+    CheckStep::of_tree(
+        "targets",
+        "every file of tests is part of a test program",
+        |workspace, _| targets::check(workspace),
+    ),
+    CheckStep::of_tree("names", "rules for names, comments and sentences", |workspace, _| {
         names::check(workspace)
     }),
-    Step::of_tree("chips", "data/chips: complete and with provenance", |workspace, _| {
+    CheckStep::of_tree("chips", "data/chips: complete and with provenance", |workspace, _| {
         chips::check(workspace)
     }),
-    Step::of_tree(
+    CheckStep::of_tree(
         "dependencies",
         "docs/dependencies.md against the Cargo.toml files",
         |workspace, _| dependencies::check(workspace),
     ),
-    Step {
+    CheckStep {
         name: "clippy",
         what: "lints of the workspace, warnings denied",
         concerns: |scope| scope.cargo_packages().is_some(),
         run: clippy,
     },
-    Step {
+    CheckStep {
         name: "unit",
         what: "tests of all crates, ONNX's own cases included",
         concerns: |scope| scope.cargo_packages().is_some() || scope.has_program(),
         run: unit,
     },
-    Step {
+    CheckStep {
         name: "gpu",
         what: "the GPU provider's tests on a Vulkan device",
         concerns: |scope| scope.has("gpu") || scope.has_program(),
         run: gpu::test,
     },
-    Step {
+    CheckStep {
         name: "quickstart",
         what: "the README's first command, once",
-        concerns: Scope::has_program,
+        concerns: CheckScope::has_program,
         run: |workspace, _| python::quickstart(workspace),
     },
-    Step {
+    CheckStep {
         name: "python",
         what: "the stock Triton client against the program",
-        concerns: Scope::has_program,
+        concerns: CheckScope::has_program,
         run: |workspace, _| python::test(workspace),
     },
-    Step {
+    CheckStep {
         name: "neon",
         what: "the kernels' tests as an emulated ARM program",
         concerns: |scope| scope.has("kernels"),
         run: |workspace, _| neon::test(workspace),
     },
-    Step {
+    CheckStep {
         name: "check-macos",
         what: "lints for aarch64-apple-darwin",
         concerns: |scope| scope.cargo_packages().is_some(),
         run: macos::check,
     },
-    Step {
+    CheckStep {
         name: "link-macos",
         what: "the program for macOS, linked against what macOS has",
         concerns: |scope| scope.has("server"),
@@ -109,7 +113,7 @@ pub(crate) const GPU: &str = "galatea/gpu";
 
 /// Options of `cargo xtask test`.
 #[derive(Debug, Default, PartialEq)]
-struct Plan {
+struct TestPlan {
     only: Vec<String>,
     skip: Vec<String>,
     keep_going: bool,
@@ -117,7 +121,7 @@ struct Plan {
     changed_since: Option<String>,
 }
 
-impl Plan {
+impl TestPlan {
     fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut plan = Self::default();
         let mut rest = arguments.iter();
@@ -144,16 +148,16 @@ impl Plan {
         Ok(plan)
     }
 
-    fn wants(&self, step: &Step) -> bool {
+    fn wants(&self, step: &CheckStep) -> bool {
         let named = |list: &[String]| list.iter().any(|name| name == step.name);
         (self.only.is_empty() || named(&self.only)) && !named(&self.skip)
     }
 
     /// Finds the crates to check.
-    fn scope(&self, workspace: &Workspace) -> Result<Scope, String> {
+    fn scope(&self, workspace: &WorkspaceFolders) -> Result<CheckScope, String> {
         match &self.changed_since {
-            Some(base) => Scope::changed_since(workspace, base),
-            None => Ok(Scope::Everything),
+            Some(base) => CheckScope::changed_since(workspace, base),
+            None => Ok(CheckScope::Everything),
         }
     }
 }
@@ -180,13 +184,13 @@ struct StepResult {
 }
 
 /// Runs the steps that `arguments` ask for and prints a table of steps and times.
-pub(crate) fn test(workspace: &Workspace, arguments: &[String]) -> Result<(), String> {
-    let plan = Plan::parse(arguments)?;
+pub(crate) fn test(workspace: &WorkspaceFolders, arguments: &[String]) -> Result<(), String> {
+    let plan = TestPlan::parse(arguments)?;
     let scope = plan.scope(workspace)?;
     if plan.changed_since.is_some() {
         println!("checking {scope}");
     }
-    let wanted = |step: &&Step| plan.wants(step) && (step.concerns)(&scope);
+    let wanted = |step: &&CheckStep| plan.wants(step) && (step.concerns)(&scope);
     let mut done: Vec<StepResult> = Vec::new();
     for step in STEPS.iter().filter(wanted) {
         println!("\n==== {}: {}", step.name, step.what);
@@ -217,11 +221,11 @@ fn summary(done: &[StepResult]) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
 }
 
-fn fmt(workspace: &Workspace) -> Result<(), String> {
+fn fmt(workspace: &WorkspaceFolders) -> Result<(), String> {
     run(cargo(&workspace.root).args(["fmt", "--all", "--check"]))
 }
 
-fn clippy(workspace: &Workspace, scope: &Scope) -> Result<(), String> {
+fn clippy(workspace: &WorkspaceFolders, scope: &CheckScope) -> Result<(), String> {
     let Some(packages) = scope.cargo_packages() else { return Ok(()) };
     // The feature is the server's, which need not be among the crates.
     let features: &[&str] = if scope.has("server") { &["--features", GPU] } else { &[] };
@@ -236,7 +240,7 @@ fn clippy(workspace: &Workspace, scope: &Scope) -> Result<(), String> {
 }
 
 /// The folder of the cases of the `onnx` package, which is filled where it is not.
-pub(crate) fn onnx_cases(workspace: &Workspace) -> Result<PathBuf, String> {
+pub(crate) fn onnx_cases(workspace: &WorkspaceFolders) -> Result<PathBuf, String> {
     let python = python::environment(workspace)?;
     let cases = workspace.target.join("onnx-node");
     // The second script ends with this file.
@@ -251,7 +255,7 @@ pub(crate) fn onnx_cases(workspace: &Workspace) -> Result<PathBuf, String> {
 }
 
 /// Runs every Rust test but those on GPUs, the conformance suite on the cases of the `onnx` package among them.
-fn unit(workspace: &Workspace, scope: &Scope) -> Result<(), String> {
+fn unit(workspace: &WorkspaceFolders, scope: &CheckScope) -> Result<(), String> {
     let cases = onnx_cases(workspace)?;
     let blas = python::foreign_blas(&python::environment(workspace)?);
     let mut programs = programs::build(workspace)?;
@@ -270,12 +274,12 @@ fn unit(workspace: &Workspace, scope: &Scope) -> Result<(), String> {
 }
 
 /// Runs the examples in comments of every crate.
-fn document_tests(workspace: &Workspace) -> Result<(), String> {
+fn document_tests(workspace: &WorkspaceFolders) -> Result<(), String> {
     run(cargo(&workspace.root).args(["test", "--workspace", "--features", GPU, "--doc"]))
 }
 
 /// Writes the page of operators.
-pub(crate) fn operators(workspace: &Workspace) -> Result<(), String> {
+pub(crate) fn operators(workspace: &WorkspaceFolders) -> Result<(), String> {
     let cases = onnx_cases(workspace)?;
     let test = ["test", "-p", "galatea-providers", "--test", "onnx_nodes", "docs/operators.md"];
     run(cargo(&workspace.root)
@@ -288,9 +292,9 @@ pub(crate) fn operators(workspace: &Workspace) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn plan(arguments: &[&str]) -> Result<Plan, String> {
+    fn plan(arguments: &[&str]) -> Result<TestPlan, String> {
         let owned: Vec<String> = arguments.iter().map(|&a| a.to_owned()).collect();
-        Plan::parse(&owned)
+        TestPlan::parse(&owned)
     }
 
     #[test]
@@ -328,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_change_of_docs_leaves_out_whatever_compiles() {
-        let docs = Scope::Crates { folders: std::collections::BTreeSet::new(), data: false };
+        let docs = CheckScope::Crates { folders: std::collections::BTreeSet::new(), data: false };
         let names: Vec<_> = STEPS.iter().filter(|s| (s.concerns)(&docs)).map(|s| s.name).collect();
         assert_eq!(names, ["fmt", "arrows", "sizes", "targets", "names", "chips", "dependencies"]);
     }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::workspace::{Workspace, read};
+use crate::workspace::{WorkspaceFolders, read};
 
 /// Lists the files under `tests` that are no part of a test program.
-pub(crate) fn check(workspace: &Workspace) -> Result<(), String> {
+pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
     let mut lost = Vec::new();
     for package in workspace.packages()? {
         let folder = workspace.root.join("crates").join(&package.folder);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The workspace's folders.
 #[derive(Debug)]
-pub(crate) struct Workspace {
+pub(crate) struct WorkspaceFolders {
     /// The folder of the root `Cargo.toml`.
     pub(crate) root: PathBuf,
     /// Where cargo puts build products (`CARGO_TARGET_DIR`, else `target`).
@@ -14,7 +14,7 @@ pub(crate) struct Workspace {
 
 /// One member package, as far as the checks read it.
 #[derive(Debug)]
-pub(crate) struct Package {
+pub(crate) struct WorkspacePackage {
     /// The folder's name: the house's word for the crate.
     pub(crate) folder: String,
     /// Names under `[dependencies]`, `[build-dependencies]` and their target tables.
@@ -25,7 +25,7 @@ pub(crate) struct Package {
     pub(crate) root_source: String,
 }
 
-impl Workspace {
+impl WorkspaceFolders {
     /// Finds the workspace from xtask's own manifest folder.
     pub(crate) fn find() -> Result<Self, String> {
         let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
@@ -38,12 +38,12 @@ impl Workspace {
     }
 
     /// xtask itself.
-    pub(crate) fn own_package(&self) -> Result<Package, String> {
-        Package::read(&self.root.join("xtask"))
+    pub(crate) fn own_package(&self) -> Result<WorkspacePackage, String> {
+        WorkspacePackage::read(&self.root.join("xtask"))
     }
 
     /// All packages under `crates/`, by folder name.
-    pub(crate) fn packages(&self) -> Result<Vec<Package>, String> {
+    pub(crate) fn packages(&self) -> Result<Vec<WorkspacePackage>, String> {
         let crates = self.root.join("crates");
         let mut folders: Vec<PathBuf> = fs::read_dir(&crates)
             .map_err(|e| format!("{}: {e}", crates.display()))?
@@ -51,11 +51,11 @@ impl Workspace {
             .filter(|path| path.join("Cargo.toml").is_file())
             .collect();
         folders.sort();
-        folders.iter().map(|folder| Package::read(folder)).collect()
+        folders.iter().map(|folder| WorkspacePackage::read(folder)).collect()
     }
 }
 
-impl Package {
+impl WorkspacePackage {
     /// Folders of the workspace's crates that it names, for its tests too.
     pub(crate) fn uses(&self) -> impl Iterator<Item = &str> {
         let all = self.dependencies.iter().chain(&self.dev_dependencies);

@@ -12,8 +12,8 @@ use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use galatea_apple::coreml::{
-    self, Array, ArrayDataType, ArrayFeature, ComputeUnits, CoreMlFault, FeatureKind, LoadOptions,
-    LoadedModel, Output, Prediction, Submission,
+    self, ArrayDataType, ArrayFeature, ComputeUnits, CoreMlFault, CoreMlLoadOptions, FeatureKind,
+    LoadedModel, MultiArray, Prediction, PredictionOutput, PredictionSubmission,
 };
 use galatea_tensor::HostBuffer;
 
@@ -56,7 +56,7 @@ fn attempt(package: &Path) -> Result<(), CoreMlFault> {
     }
     for units in UNITS {
         println!("\n{units:?}");
-        let options = LoadOptions { units, ..LoadOptions::default() };
+        let options = CoreMlLoadOptions { units, ..CoreMlLoadOptions::default() };
         match placed(&compiled, &options).and_then(|()| timed(&compiled, &options)) {
             Ok(()) => {}
             Err(fault) => println!("  {fault}"),
@@ -66,7 +66,7 @@ fn attempt(package: &Path) -> Result<(), CoreMlFault> {
 }
 
 /// Counts operators by the device that they would run on.
-fn placed(compiled: &Path, options: &LoadOptions) -> Result<(), CoreMlFault> {
+fn placed(compiled: &Path, options: &CoreMlLoadOptions) -> Result<(), CoreMlFault> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for operator in coreml::plan(compiled, options)? {
         let place = operator.preferred.map_or("none".to_owned(), |device| device.to_string());
@@ -78,7 +78,7 @@ fn placed(compiled: &Path, options: &LoadOptions) -> Result<(), CoreMlFault> {
     Ok(())
 }
 
-fn timed(compiled: &Path, options: &LoadOptions) -> Result<(), CoreMlFault> {
+fn timed(compiled: &Path, options: &CoreMlLoadOptions) -> Result<(), CoreMlFault> {
     let start = Instant::now();
     let model = LoadedModel::load(compiled, options)?;
     println!("  loaded in {:.0?}", start.elapsed());
@@ -97,7 +97,7 @@ fn timed(compiled: &Path, options: &LoadOptions) -> Result<(), CoreMlFault> {
         if let FeatureKind::Array(array) = &feature.kind
             && !array.shape.is_empty()
         {
-            let array = Array::zeroed(array.data_type, &array.shape)?;
+            let array = MultiArray::zeroed(array.data_type, &array.shape)?;
             backings.push((feature.name.clone(), array));
         }
     }
@@ -105,8 +105,8 @@ fn timed(compiled: &Path, options: &LoadOptions) -> Result<(), CoreMlFault> {
     let mut state = if has_states { Some(model.new_state()?) } else { None };
     let start = Instant::now();
     for run in 0..RUNS {
-        let given: Vec<(&str, &Array)> = inputs.iter().map(|(n, a)| (n.as_str(), a)).collect();
-        let mut taken: Vec<(&str, &mut Array)> =
+        let given: Vec<(&str, &MultiArray)> = inputs.iter().map(|(n, a)| (n.as_str(), a)).collect();
+        let mut taken: Vec<(&str, &mut MultiArray)> =
             backings.iter_mut().map(|(n, a)| (n.as_str(), a)).collect();
         let outputs = model.predict(Prediction {
             inputs: &given,
@@ -118,11 +118,11 @@ fn timed(compiled: &Path, options: &LoadOptions) -> Result<(), CoreMlFault> {
         }
     }
     println!("  a prediction takes {:.0?}", start.elapsed() / RUNS);
-    submitted(&model, Submission { inputs, backings, state })
+    submitted(&model, PredictionSubmission { inputs, backings, state })
 }
 
 /// The same once more, without waiting.
-fn submitted(model: &LoadedModel, submission: Submission) -> Result<(), CoreMlFault> {
+fn submitted(model: &LoadedModel, submission: PredictionSubmission) -> Result<(), CoreMlFault> {
     let (sender, receiver) = mpsc::channel();
     let start = Instant::now();
     model.submit(submission, Box::new(move |completed| drop(sender.send(completed))));
@@ -137,20 +137,20 @@ fn submitted(model: &LoadedModel, submission: Submission) -> Result<(), CoreMlFa
 }
 
 /// An input of zeros: FP16 in a surface, other types in memory that is not copied.
-fn zeros(of: &ArrayFeature) -> Result<Array, CoreMlFault> {
+fn zeros(of: &ArrayFeature) -> Result<MultiArray, CoreMlFault> {
     if of.data_type == ArrayDataType::Float16 {
-        let mut array = Array::on_surface(of.data_type, &of.shape)?;
+        let mut array = MultiArray::on_surface(of.data_type, &of.shape)?;
         array.copy_from(&vec![0; array.len_bytes()])?;
         return Ok(array);
     }
     let bytes = of.shape.iter().product::<usize>() * of.data_type.size_bytes();
     let memory = Arc::new(HostBuffer::zeroed(bytes));
-    Array::from_memory(memory, 0, of.data_type, &of.shape, None)
+    MultiArray::from_memory(memory, 0, of.data_type, &of.shape, None)
 }
 
-fn shown(name: &str, output: &Output) {
+fn shown(name: &str, output: &PredictionOutput) {
     match output {
-        Output::Array(array) => {
+        PredictionOutput::Array(array) => {
             let mut bytes = vec![0; array.len_bytes()];
             let read = array.copy_to(&mut bytes);
             println!("  {name}: {} of shape {:?}: {read:?}", array.data_type(), array.shape());

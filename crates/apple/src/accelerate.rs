@@ -2,10 +2,10 @@
 
 use crate::{Unavailable, cblas};
 
-/// How an operand lies in memory. Rows follow each other at `stride` elements.
+/// Storage order of an operand. Rows are `stride` elements apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Orientation {
-    /// As the product reads it.
+pub enum OperandOrientation {
+    /// Stored as the multiplication reads it.
     Plain,
     /// Transposed: its columns are stored as rows.
     Transposed,
@@ -13,18 +13,18 @@ pub enum Orientation {
 
 /// One factor of a product.
 #[derive(Debug, Clone, Copy)]
-pub struct Operand<'a> {
+pub struct BlasOperand<'a> {
     /// The elements.
     pub data: &'a [f32],
     /// Elements from one stored row to the next.
     pub stride: usize,
-    /// Whether the stored matrix is the transposed one.
-    pub orientation: Orientation,
+    /// Orientation of the stored matrix: plain or transposed.
+    pub orientation: OperandOrientation,
 }
 
 /// The sizes of `C = alpha * A * B + beta * C`: `A` is `m` by `k`, `B` is `k` by `n`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
+pub struct BlasSizes {
     /// Rows of the result.
     pub m: usize,
     /// Columns of the result.
@@ -33,7 +33,7 @@ pub struct Sizes {
     pub k: usize,
 }
 
-/// Why a product was not computed.
+/// Reason why a matrix multiplication was not computed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SgemmError {
@@ -70,18 +70,18 @@ pub enum SgemmError {
 
 /// A library of matrix products with CBLAS's interface.
 #[derive(Clone, Copy)]
-pub struct Blas {
+pub struct BlasLibrary {
     sgemm: cblas::CblasSgemm,
     name: &'static str,
 }
 
-impl std::fmt::Debug for Blas {
+impl std::fmt::Debug for BlasLibrary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Blas").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl Blas {
+impl BlasLibrary {
     /// The system's: Accelerate, which reaches the chip's matrix unit.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl Blas {
         Ok(Self { sgemm: cblas::library::sgemm(path)?, name: "library" })
     }
 
-    /// What it is called in records of measurements.
+    /// Returns the name in records of measurements.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.name
@@ -117,10 +117,10 @@ impl Blas {
     /// [`SgemmError`] when a slice or a stride does not fit the sizes. `C` is then untouched.
     pub fn sgemm(
         self,
-        sizes: Sizes,
+        sizes: BlasSizes,
         (alpha, beta): (f32, f32),
-        a: Operand<'_>,
-        b: Operand<'_>,
+        a: BlasOperand<'_>,
+        b: BlasOperand<'_>,
         c: &mut [f32],
         c_stride: usize,
     ) -> Result<(), SgemmError> {
@@ -128,20 +128,20 @@ impl Blas {
     }
 }
 
-/// As [`Blas::sgemm`] of the system's library.
+/// Works like [`BlasLibrary::sgemm`] of the system's library.
 ///
 /// # Errors
-/// As [`Blas::system`] and [`Blas::sgemm`].
+/// Returns the same errors as [`BlasLibrary::system`] and [`BlasLibrary::sgemm`].
 pub fn sgemm(
-    sizes: Sizes,
+    sizes: BlasSizes,
     alpha: f32,
-    a: Operand<'_>,
-    b: Operand<'_>,
+    a: BlasOperand<'_>,
+    b: BlasOperand<'_>,
     beta: f32,
     c: &mut [f32],
     c_stride: usize,
 ) -> Result<(), SgemmError> {
-    Blas::system()?.sgemm(sizes, (alpha, beta), a, b, c, c_stride)
+    BlasLibrary::system()?.sgemm(sizes, (alpha, beta), a, b, c, c_stride)
 }
 
 #[cfg(test)]
@@ -149,10 +149,10 @@ mod tests {
     use super::*;
 
     const IDENTITY: [f32; 4] = [1.0, 0.0, 0.0, 1.0];
-    const SIZES: Sizes = Sizes { m: 2, n: 2, k: 2 };
+    const SIZES: BlasSizes = BlasSizes { m: 2, n: 2, k: 2 };
 
-    fn plain(data: &[f32]) -> Operand<'_> {
-        Operand { data, stride: 2, orientation: Orientation::Plain }
+    fn plain(data: &[f32]) -> BlasOperand<'_> {
+        BlasOperand { data, stride: 2, orientation: OperandOrientation::Plain }
     }
 
     #[cfg(not(target_os = "macos"))]

@@ -4,12 +4,12 @@
 
 use crate::Unavailable;
 
-/// What a machine runs from when it is not plugged in.
+/// Battery of a machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Battery {
-    /// How full it is, 0 to 1.
+pub struct MachineBattery {
+    /// Charge, 0 to 1.
     pub charge: f64,
-    /// Whether the machine runs from it.
+    /// True if the machine runs from the battery.
     pub discharging: bool,
 }
 
@@ -17,42 +17,42 @@ pub struct Battery {
 ///
 /// # Errors
 /// [`Unavailable`] off macOS, and where the system tells of no sources of power.
-pub fn battery() -> Result<Option<Battery>, Unavailable> {
-    system::sources().map(|sources| sources.iter().find_map(Source::battery))
+pub fn battery() -> Result<Option<MachineBattery>, Unavailable> {
+    system::sources().map(|sources| sources.iter().find_map(PowerSource::battery))
 }
 
 /// A source of power, as the system describes it; what it does not say is absent.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Source {
+struct PowerSource {
     /// `InternalBattery` or `UPS`.
     kind: Option<String>,
-    /// `AC Power`, `Battery Power` or `Off Line`.
+    /// `AC Power`, `MachineBattery Power` or `Off Line`.
     state: Option<String>,
-    /// How much it holds, in the unit of `most`.
+    /// Present charge, in the unit of `most`.
     now: Option<i64>,
-    /// How much it holds when it is full.
+    /// Charge when full.
     most: Option<i64>,
 }
 
-impl Source {
-    /// What it says of a battery inside the machine.
-    fn battery(&self) -> Option<Battery> {
+impl PowerSource {
+    /// Returns the battery that the source describes, if it is inside the machine.
+    fn battery(&self) -> Option<MachineBattery> {
         if self.kind.as_deref() != Some("InternalBattery") {
             return None;
         }
         let (now, most) = (self.now?, self.most.filter(|most| *most > 0)?);
         #[allow(clippy::cast_precision_loss, reason = "a share")]
         let charge = (now as f64 / most as f64).clamp(0.0, 1.0);
-        Some(Battery { charge, discharging: self.state.as_deref() == Some("Battery Power") })
+        Some(MachineBattery { charge, discharging: self.state.as_deref() == Some("Battery Power") })
     }
 }
 
 #[cfg(not(target_os = "macos"))]
 mod system {
-    use super::Source;
+    use super::PowerSource;
     use crate::Unavailable;
 
-    pub(super) fn sources() -> Result<Vec<Source>, Unavailable> {
+    pub(super) fn sources() -> Result<Vec<PowerSource>, Unavailable> {
         Err(Unavailable::off_macos("battery"))
     }
 }
@@ -64,10 +64,10 @@ mod system {
         IOPSCopyPowerSourcesInfo, IOPSCopyPowerSourcesList, IOPSGetPowerSourceDescription,
     };
 
-    use super::Source;
+    use super::PowerSource;
     use crate::Unavailable;
 
-    /// What a description says under a key.
+    /// Returns the value of a description under a key.
     fn value(of: &CFDictionary<CFString, CFType>, key: &'static str) -> Option<CFRetained<CFType>> {
         of.get(&CFString::from_static_str(key))
     }
@@ -80,7 +80,7 @@ mod system {
         value(of, key)?.downcast_ref::<CFNumber>()?.as_i64()
     }
 
-    pub(super) fn sources() -> Result<Vec<Source>, Unavailable> {
+    pub(super) fn sources() -> Result<Vec<PowerSource>, Unavailable> {
         let missing = || Unavailable::new("battery", "no sources of power".to_owned());
         let info = IOPSCopyPowerSourcesInfo().ok_or_else(missing)?;
         // SAFETY: `info` is what IOPSCopyPowerSourcesInfo gave.
@@ -92,7 +92,7 @@ mod system {
             let of = unsafe { IOPSGetPowerSourceDescription(Some(&info), Some(&source)) }?;
             // SAFETY: IOPSKeys.h says that keys are CFStrings; values are looked at before they are used.
             let of = unsafe { CFRetained::cast_unchecked::<CFDictionary<CFString, CFType>>(of) };
-            Some(Source {
+            Some(PowerSource {
                 kind: text(&of, "Type"),
                 state: text(&of, "Power Source State"),
                 now: number(&of, "Current Capacity"),
@@ -107,8 +107,8 @@ mod system {
 mod tests {
     use super::*;
 
-    fn source(kind: &str, state: &str, now: i64, most: i64) -> Source {
-        Source {
+    fn source(kind: &str, state: &str, now: i64, most: i64) -> PowerSource {
+        PowerSource {
             kind: Some(kind.to_owned()),
             state: Some(state.to_owned()),
             now: Some(now),
@@ -119,16 +119,16 @@ mod tests {
     #[test]
     fn a_battery_says_how_full_it_is_and_whether_it_is_used() {
         let used = source("InternalBattery", "Battery Power", 15, 100).battery();
-        assert_eq!(used, Some(Battery { charge: 0.15, discharging: true }));
+        assert_eq!(used, Some(MachineBattery { charge: 0.15, discharging: true }));
         let plugged = source("InternalBattery", "AC Power", 4000, 4000).battery();
-        assert_eq!(plugged, Some(Battery { charge: 1.0, discharging: false }));
+        assert_eq!(plugged, Some(MachineBattery { charge: 1.0, discharging: false }));
     }
 
     #[test]
     fn what_is_no_battery_of_the_machine_or_says_too_little_is_left_out() {
         assert_eq!(source("UPS", "Battery Power", 15, 100).battery(), None);
         assert_eq!(source("InternalBattery", "Battery Power", 15, 0).battery(), None);
-        assert_eq!(Source::default().battery(), None);
+        assert_eq!(PowerSource::default().battery(), None);
     }
 
     #[cfg(not(target_os = "macos"))]

@@ -9,7 +9,7 @@
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 
-use crate::accelerate::{Orientation, SgemmError, Sizes};
+use crate::accelerate::{BlasSizes, OperandOrientation, SgemmError};
 use crate::{Unavailable, cblas};
 
 #[cfg(any(test, feature = "library"))]
@@ -17,7 +17,7 @@ mod plain;
 
 /// Elements of a factor.
 #[derive(Debug, Clone, Copy)]
-pub enum Elements<'a> {
+pub enum BnnsElements<'a> {
     /// Single precision.
     Fp32(&'a [f32]),
     /// IEEE half precision, as bits.
@@ -26,7 +26,7 @@ pub enum Elements<'a> {
     Bf16(&'a [u16]),
 }
 
-impl Elements<'_> {
+impl BnnsElements<'_> {
     fn len(&self) -> usize {
         match self {
             Self::Fp32(data) => data.len(),
@@ -34,7 +34,7 @@ impl Elements<'_> {
         }
     }
 
-    /// Where they are and `BNNSDataType` of them.
+    /// Returns the address of the elements and their `BNNSDataType`.
     fn parts(&self) -> (*const c_void, u32) {
         match self {
             Self::Fp32(data) => (data.as_ptr().cast(), FLOAT_32),
@@ -46,16 +46,16 @@ impl Elements<'_> {
 
 /// One factor of a product.
 #[derive(Debug, Clone, Copy)]
-pub struct Factor<'a> {
+pub struct BnnsFactor<'a> {
     /// The elements.
-    pub data: Elements<'a>,
+    pub data: BnnsElements<'a>,
     /// Elements from one stored row to the next.
     pub stride: usize,
-    /// Whether the stored matrix is the transposed one.
-    pub orientation: Orientation,
+    /// Orientation of the stored matrix: plain or transposed.
+    pub orientation: OperandOrientation,
 }
 
-/// Why a product was not computed.
+/// Reason why a matrix multiplication was not computed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MatMulError {
@@ -68,19 +68,19 @@ pub enum MatMulError {
     /// BNNS took the factors and failed; what it left in the result is unknown.
     #[error("BNNSMatMul failed with {status}")]
     Failed {
-        /// What it returned.
+        /// Status that it returned.
         status: c_int,
     },
 }
 
 /// `BNNSMatMul`.
-type MatMul = unsafe extern "C" fn(
+type BnnsMatMul = unsafe extern "C" fn(
     bool,
     bool,
     f32,
-    *const Descriptor,
-    *const Descriptor,
-    *const Descriptor,
+    *const BnnsDescriptor,
+    *const BnnsDescriptor,
+    *const BnnsDescriptor,
     *mut c_void,
     *const c_void,
 ) -> c_int;
@@ -90,9 +90,9 @@ type WorkspaceSize = unsafe extern "C" fn(
     bool,
     bool,
     f32,
-    *const Descriptor,
-    *const Descriptor,
-    *const Descriptor,
+    *const BnnsDescriptor,
+    *const BnnsDescriptor,
+    *const BnnsDescriptor,
     *const c_void,
 ) -> isize;
 
@@ -108,7 +108,7 @@ const ROW_MAJOR_MATRIX: u32 = 0x2_0000;
 /// `BNNSNDArrayDescriptor`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-struct Descriptor {
+struct BnnsDescriptor {
     flags: u32,
     layout: u32,
     size: [usize; 8],
@@ -123,19 +123,19 @@ struct Descriptor {
 
 // What C makes of the structure's declaration on a 64-bit system.
 const _: () = assert!(
-    std::mem::offset_of!(Descriptor, size) == 8
-        && std::mem::offset_of!(Descriptor, stride) == 72
-        && std::mem::offset_of!(Descriptor, data) == 136
-        && std::mem::offset_of!(Descriptor, data_type) == 144
-        && std::mem::offset_of!(Descriptor, table_data) == 152
-        && std::mem::offset_of!(Descriptor, table_data_type) == 160
-        && std::mem::offset_of!(Descriptor, data_scale) == 164
-        && std::mem::offset_of!(Descriptor, data_bias) == 168
-        && size_of::<Descriptor>() == 176
+    std::mem::offset_of!(BnnsDescriptor, size) == 8
+        && std::mem::offset_of!(BnnsDescriptor, stride) == 72
+        && std::mem::offset_of!(BnnsDescriptor, data) == 136
+        && std::mem::offset_of!(BnnsDescriptor, data_type) == 144
+        && std::mem::offset_of!(BnnsDescriptor, table_data) == 152
+        && std::mem::offset_of!(BnnsDescriptor, table_data_type) == 160
+        && std::mem::offset_of!(BnnsDescriptor, data_scale) == 164
+        && std::mem::offset_of!(BnnsDescriptor, data_bias) == 168
+        && size_of::<BnnsDescriptor>() == 176
 );
 
-impl Descriptor {
-    /// Of a stored matrix.
+impl BnnsDescriptor {
+    /// Creates the descriptor of a stored matrix.
     fn of(
         (data, data_type): (*const c_void, u32),
         rows: usize,
@@ -160,12 +160,12 @@ impl Descriptor {
 
 /// BNNS's matrix products.
 #[derive(Clone, Copy)]
-pub struct Bnns {
-    mat_mul: MatMul,
+pub struct BnnsLibrary {
+    mat_mul: BnnsMatMul,
     workspace_size: WorkspaceSize,
 }
 
-impl std::fmt::Debug for Bnns {
+impl std::fmt::Debug for BnnsLibrary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Bnns").finish_non_exhaustive()
     }
@@ -176,8 +176,8 @@ thread_local! {
     static WORKSPACE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Bnns {
-    /// What it is called in records of measurements.
+impl BnnsLibrary {
+    /// Name in records of measurements.
     pub const NAME: &str = "bnns";
 
     /// The system's.
@@ -199,7 +199,7 @@ impl Bnns {
         Self { mat_mul: plain::mat_mul, workspace_size: plain::workspace_size }
     }
 
-    /// As [`Bnns::plain`], but refusing every product.
+    /// Works like [`BnnsLibrary::plain`], but refuses every multiplication.
     #[cfg(any(test, feature = "library"))]
     #[must_use]
     pub fn refusing() -> Self {
@@ -213,13 +213,13 @@ impl Bnns {
     /// [`MatMulError`]. Unless BNNS itself failed, `C` is then untouched.
     pub fn multiply(
         self,
-        sizes: Sizes,
+        sizes: BlasSizes,
         alpha: f32,
-        (a, b): (Factor<'_>, Factor<'_>),
+        (a, b): (BnnsFactor<'_>, BnnsFactor<'_>),
         c: &mut [f32],
         c_stride: usize,
     ) -> Result<(), MatMulError> {
-        let Sizes { m, n, k } = sizes;
+        let BlasSizes { m, n, k } = sizes;
         if m == 0 || n == 0 {
             return Ok(());
         }
@@ -229,8 +229,8 @@ impl Bnns {
             c.chunks_mut(c_stride).take(m).for_each(|row| row[..n].fill(0.0));
             return Ok(());
         }
-        let of_c = Descriptor::of((c.as_mut_ptr().cast(), FLOAT_32), m, n, c_stride);
-        let [trans_a, trans_b] = [a, b].map(|x| x.orientation == Orientation::Transposed);
+        let of_c = BnnsDescriptor::of((c.as_mut_ptr().cast(), FLOAT_32), m, n, c_stride);
+        let [trans_a, trans_b] = [a, b].map(|x| x.orientation == OperandOrientation::Transposed);
         // SAFETY: the descriptors are whole and outlive the call, which looks at sizes and types;
         // without parameters BNNS takes its defaults.
         let bytes = unsafe {
@@ -253,20 +253,20 @@ impl Bnns {
     }
 }
 
-impl Factor<'_> {
+impl BnnsFactor<'_> {
     /// The descriptor of a factor that the product reads as `rows` by `columns`.
     fn described(
         &self,
         matrix: char,
         rows: usize,
         columns: usize,
-    ) -> Result<Descriptor, SgemmError> {
+    ) -> Result<BnnsDescriptor, SgemmError> {
         let (rows, columns) = match self.orientation {
-            Orientation::Plain => (rows, columns),
-            Orientation::Transposed => (columns, rows),
+            OperandOrientation::Plain => (rows, columns),
+            OperandOrientation::Transposed => (columns, rows),
         };
         cblas::leading(matrix, self.data.len(), self.stride, rows, columns)?;
-        Ok(Descriptor::of(self.data.parts(), rows, columns, self.stride))
+        Ok(BnnsDescriptor::of(self.data.parts(), rows, columns, self.stride))
     }
 }
 
@@ -286,16 +286,16 @@ mod system {
     }
 
     /// Both functions, looked up once.
-    pub(super) fn find() -> Result<Bnns, Unavailable> {
-        static FOUND: OnceLock<Option<Bnns>> = OnceLock::new();
+    pub(super) fn find() -> Result<BnnsLibrary, Unavailable> {
+        static FOUND: OnceLock<Option<BnnsLibrary>> = OnceLock::new();
         let look_up = || {
             let (mat_mul, size) = (symbol(c"BNNSMatMul")?, symbol(c"BNNSMatMulWorkspaceSize")?);
             // SAFETY: Accelerate declares the function of this name with this type.
-            let mat_mul = unsafe { std::mem::transmute::<NonNull<c_void>, MatMul>(mat_mul) };
+            let mat_mul = unsafe { std::mem::transmute::<NonNull<c_void>, BnnsMatMul>(mat_mul) };
             // SAFETY: as above.
             let workspace_size =
                 unsafe { std::mem::transmute::<NonNull<c_void>, WorkspaceSize>(size) };
-            Some(Bnns { mat_mul, workspace_size })
+            Some(BnnsLibrary { mat_mul, workspace_size })
         };
         let found = *FOUND.get_or_init(look_up);
         found.ok_or_else(|| Unavailable::new("BNNS", "this macOS has no BNNSMatMul"))
@@ -344,18 +344,18 @@ mod tests {
             Self { wide, half, data_type }
         }
 
-        fn elements(&self) -> Elements<'_> {
+        fn elements(&self) -> BnnsElements<'_> {
             match self.data_type {
-                FLOAT_16 => Elements::Fp16(&self.half),
-                BFLOAT_16 => Elements::Bf16(&self.half),
-                _ => Elements::Fp32(&self.wide),
+                FLOAT_16 => BnnsElements::Fp16(&self.half),
+                BFLOAT_16 => BnnsElements::Bf16(&self.half),
+                _ => BnnsElements::Fp32(&self.wide),
             }
         }
     }
 
     #[test]
     fn sizes_strides_transposes_and_types_reach_the_call() {
-        let orientations = [Orientation::Plain, Orientation::Transposed];
+        let orientations = [OperandOrientation::Plain, OperandOrientation::Transposed];
         let mut cases = 0;
         for (m, n, k) in [(1, 1, 1), (2, 3, 4), (7, 1, 5), (1, 9, 33), (17, 40, 23)] {
             for (of_a, of_b) in orientations.into_iter().flat_map(|a| orientations.map(|b| (a, b)))
@@ -373,26 +373,28 @@ mod tests {
 
     fn check(
         (m, n, k): (usize, usize, usize),
-        (of_a, of_b): (Orientation, Orientation),
+        (of_a, of_b): (OperandOrientation, OperandOrientation),
         (type_a, type_b): (u32, u32),
         extra: usize,
     ) {
         let stored = |orientation, rows: usize, columns: usize| match orientation {
-            Orientation::Plain => (rows, columns + extra),
-            Orientation::Transposed => (columns, rows + extra),
+            OperandOrientation::Plain => (rows, columns + extra),
+            OperandOrientation::Transposed => (columns, rows + extra),
         };
         let ((a_rows, a_stride), (b_rows, b_stride)) = (stored(of_a, m, k), stored(of_b, k, n));
         let a = Stored::new(values(a_rows * a_stride, m), type_a);
         let b = Stored::new(values(b_rows * b_stride, n), type_b);
         let stride = n + extra;
         let mut c = vec![f32::NAN; m * stride];
-        let left = Factor { data: a.elements(), stride: a_stride, orientation: of_a };
-        let right = Factor { data: b.elements(), stride: b_stride, orientation: of_b };
-        Bnns::plain().multiply(Sizes { m, n, k }, 2.0, (left, right), &mut c, stride).unwrap();
+        let left = BnnsFactor { data: a.elements(), stride: a_stride, orientation: of_a };
+        let right = BnnsFactor { data: b.elements(), stride: b_stride, orientation: of_b };
+        BnnsLibrary::plain()
+            .multiply(BlasSizes { m, n, k }, 2.0, (left, right), &mut c, stride)
+            .unwrap();
         let at =
             |x: &Stored, orientation, stride: usize, row: usize, column: usize| match orientation {
-                Orientation::Plain => x.wide[row * stride + column],
-                Orientation::Transposed => x.wide[column * stride + row],
+                OperandOrientation::Plain => x.wide[row * stride + column],
+                OperandOrientation::Transposed => x.wide[column * stride + row],
             };
         for (i, found) in c.iter().enumerate() {
             let (row, column) = (i / stride, i % stride);
@@ -406,30 +408,35 @@ mod tests {
         }
     }
 
-    fn ones(data: &[f32], stride: usize) -> Factor<'_> {
-        Factor { data: Elements::Fp32(data), stride, orientation: Orientation::Plain }
+    fn ones(data: &[f32], stride: usize) -> BnnsFactor<'_> {
+        BnnsFactor {
+            data: BnnsElements::Fp32(data),
+            stride,
+            orientation: OperandOrientation::Plain,
+        }
     }
 
     #[test]
     fn short_slices_and_strides_are_refused_before_the_call() {
-        let (sizes, data) = (Sizes { m: 2, n: 4, k: 3 }, [1.0; 12]);
+        let (sizes, data) = (BlasSizes { m: 2, n: 4, k: 3 }, [1.0; 12]);
         let mut c = [7.0; 8];
-        let mut call = |a, b| Bnns::plain().multiply(sizes, 1.0, (a, b), &mut c, 4);
+        let mut call = |a, b| BnnsLibrary::plain().multiply(sizes, 1.0, (a, b), &mut c, 4);
         let short = call(ones(&data[..5], 3), ones(&data, 4)).unwrap_err();
         assert_eq!(short, SgemmError::Short { matrix: 'A', found: 5, needed: 6 }.into());
         let stride = call(ones(&data, 3), ones(&data, 3)).unwrap_err();
         assert_eq!(stride, SgemmError::Stride { matrix: 'B', stride: 3, columns: 4 }.into());
         let factors = (ones(&data, 3), ones(&data, 4));
-        let result = Bnns::plain().multiply(sizes, 1.0, factors, &mut c[..7], 4).unwrap_err();
+        let result =
+            BnnsLibrary::plain().multiply(sizes, 1.0, factors, &mut c[..7], 4).unwrap_err();
         assert_eq!(result, SgemmError::Short { matrix: 'C', found: 7, needed: 8 }.into());
         assert_eq!(c, [7.0; 8]);
     }
 
     #[test]
     fn what_bnns_refuses_leaves_the_result_untouched() {
-        let (sizes, data, mut c) = (Sizes { m: 2, n: 2, k: 2 }, [1.0; 4], [7.0; 4]);
+        let (sizes, data, mut c) = (BlasSizes { m: 2, n: 2, k: 2 }, [1.0; 4], [7.0; 4]);
         let factors = (ones(&data, 2), ones(&data, 2));
-        let error = Bnns::refusing().multiply(sizes, 1.0, factors, &mut c, 2).unwrap_err();
+        let error = BnnsLibrary::refusing().multiply(sizes, 1.0, factors, &mut c, 2).unwrap_err();
         assert_eq!((error, c), (MatMulError::Refused, [7.0; 4]));
     }
 
@@ -437,26 +444,32 @@ mod tests {
     fn no_terms_leave_zeros() {
         let mut c = [3.0; 8];
         let factors = (ones(&[], 0), ones(&[], 4));
-        Bnns::plain().multiply(Sizes { m: 2, n: 4, k: 0 }, 1.0, factors, &mut c, 4).unwrap();
+        BnnsLibrary::plain()
+            .multiply(BlasSizes { m: 2, n: 4, k: 0 }, 1.0, factors, &mut c, 4)
+            .unwrap();
         assert_eq!(c, [0.0; 8]);
     }
 
     #[cfg(not(target_os = "macos"))]
     #[test]
     fn off_macos_the_door_says_unavailable() {
-        assert_eq!(Bnns::system().unwrap_err().door, "BNNS");
+        assert_eq!(BnnsLibrary::system().unwrap_err().door, "BNNS");
     }
 
     #[cfg(target_os = "macos")]
     #[test]
     fn bnns_computes_the_product_where_it_takes_the_types() {
-        let Ok(bnns) = Bnns::system() else { return };
+        let Ok(bnns) = BnnsLibrary::system() else { return };
         let (identity, b) = ([1.0, 0.0, 0.0, 1.0], [1.0, 2.0, 3.0, 4.0]);
         for data_type in TYPES {
             let b = Stored::new(b.to_vec(), data_type);
             let mut c = [7.0; 4];
-            let b = Factor { data: b.elements(), stride: 2, orientation: Orientation::Plain };
-            let sizes = Sizes { m: 2, n: 2, k: 2 };
+            let b = BnnsFactor {
+                data: b.elements(),
+                stride: 2,
+                orientation: OperandOrientation::Plain,
+            };
+            let sizes = BlasSizes { m: 2, n: 2, k: 2 };
             match bnns.multiply(sizes, 2.0, (ones(&identity, 2), b), &mut c, 2) {
                 Ok(()) => assert_eq!(c, [2.0, 4.0, 6.0, 8.0], "{data_type:x}"),
                 Err(error) => assert_eq!(error, MatMulError::Refused),

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_long};
 
-use crate::accelerate::{Operand, Orientation, SgemmError, Sizes};
+use crate::accelerate::{BlasOperand, BlasSizes, OperandOrientation, SgemmError};
 
 /// `cblas_sgemm` with 64-bit integers.
 pub(crate) type CblasSgemm = unsafe extern "C" fn(
@@ -54,13 +54,13 @@ unsafe extern "C" {
 /// Checks every length, then calls `function`.
 pub(crate) fn checked(
     function: CblasSgemm,
-    sizes: Sizes,
+    sizes: BlasSizes,
     (alpha, beta): (f32, f32),
-    (a, b): (Operand<'_>, Operand<'_>),
+    (a, b): (BlasOperand<'_>, BlasOperand<'_>),
     c: &mut [f32],
     c_stride: usize,
 ) -> Result<(), SgemmError> {
-    let Sizes { m, n, k } = sizes;
+    let BlasSizes { m, n, k } = sizes;
     if m == 0 || n == 0 {
         return Ok(());
     }
@@ -94,7 +94,7 @@ pub(crate) fn checked(
     Ok(())
 }
 
-impl Orientation {
+impl OperandOrientation {
     fn code(self) -> c_int {
         match self {
             Self::Plain => NO_TRANSPOSE,
@@ -103,12 +103,12 @@ impl Orientation {
     }
 }
 
-impl Operand<'_> {
+impl BlasOperand<'_> {
     /// The leading dimension of a factor that the product reads as `rows` by `columns`.
     fn leading(&self, matrix: char, rows: usize, columns: usize) -> Result<c_long, SgemmError> {
         let (rows, columns) = match self.orientation {
-            Orientation::Plain => (rows, columns),
-            Orientation::Transposed => (columns, rows),
+            OperandOrientation::Plain => (rows, columns),
+            OperandOrientation::Transposed => (columns, rows),
         };
         leading(matrix, self.data.len(), self.stride, rows, columns)
     }
@@ -187,17 +187,17 @@ mod tests {
         }
     }
 
-    fn plain(data: &[f32], stride: usize) -> Operand<'_> {
-        Operand { data, stride, orientation: Orientation::Plain }
+    fn plain(data: &[f32], stride: usize) -> BlasOperand<'_> {
+        BlasOperand { data, stride, orientation: OperandOrientation::Plain }
     }
 
-    fn transposed(data: &[f32], stride: usize) -> Operand<'_> {
-        Operand { data, stride, orientation: Orientation::Transposed }
+    fn transposed(data: &[f32], stride: usize) -> BlasOperand<'_> {
+        BlasOperand { data, stride, orientation: OperandOrientation::Transposed }
     }
 
     const A: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
     const B: [f32; 12] = [1.0, 0.0, 2.0, 1.0, 0.0, 1.0, 1.0, 3.0, 1.0, 1.0, 0.0, 2.0];
-    const SIZES: Sizes = Sizes { m: 2, n: 4, k: 3 };
+    const SIZES: BlasSizes = BlasSizes { m: 2, n: 4, k: 3 };
     /// A (2x3) times B (3x4), by hand.
     const AB: [f32; 8] = [4.0, 5.0, 4.0, 13.0, 10.0, 11.0, 13.0, 31.0];
 
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn no_terms_leave_beta_times_c() {
         let mut c = [3.0; 8];
-        let sizes = Sizes { k: 0, ..SIZES };
+        let sizes = BlasSizes { k: 0, ..SIZES };
         checked(plain_sgemm, sizes, (1.0, 2.0), (plain(&[], 0), plain(&[], 4)), &mut c, 4).unwrap();
         assert_eq!(c, [6.0; 8]);
     }
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn sizes_that_overflow_are_refused() {
         let mut c = [0.0; 8];
-        let sizes = Sizes { m: usize::MAX, n: 4, k: 3 };
+        let sizes = BlasSizes { m: usize::MAX, n: 4, k: 3 };
         let result =
             checked(plain_sgemm, sizes, (1.0, 0.0), (plain(&A, 3), plain(&B, 4)), &mut c, 4);
         assert_eq!(result.unwrap_err(), SgemmError::TooLarge { matrix: 'A' });

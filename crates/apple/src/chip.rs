@@ -1,13 +1,13 @@
-//! What chip this is and what it can do.
+//! Identity and features of the chip.
 
 use std::collections::BTreeSet;
 
-use crate::{Live, SysctlSource, Unavailable};
+use crate::{LiveSysctl, SysctlSource, Unavailable};
 
 /// An optional part of the Arm instruction set that kernels ask about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Feature {
+pub enum CpuFeature {
     /// Half-precision arithmetic.
     Fp16,
     /// Half-precision products added to single precision (`FMLAL`).
@@ -40,31 +40,31 @@ pub enum Feature {
 #[derive(Debug, Clone, Copy)]
 pub struct FeatureKey {
     /// The feature.
-    pub feature: Feature,
+    pub feature: CpuFeature,
     /// The sysctl key; 1 where the feature is there, absent on systems older than the feature.
     pub key: &'static str,
 }
 
-const fn row(feature: Feature, key: &'static str) -> FeatureKey {
+const fn row(feature: CpuFeature, key: &'static str) -> FeatureKey {
     FeatureKey { feature, key }
 }
 
 /// Every feature with its key. Source: the `hw.optional.arm` names that macOS documents under
 /// "Determining Instruction Set Characteristics".
 pub const FEATURES: &[FeatureKey] = &[
-    row(Feature::Fp16, "hw.optional.arm.FEAT_FP16"),
-    row(Feature::Fp16MultiplyAdd, "hw.optional.arm.FEAT_FHM"),
-    row(Feature::DotProduct, "hw.optional.arm.FEAT_DotProd"),
-    row(Feature::Bf16, "hw.optional.arm.FEAT_BF16"),
-    row(Feature::Int8Matrix, "hw.optional.arm.FEAT_I8MM"),
-    row(Feature::Sme, "hw.optional.arm.FEAT_SME"),
-    row(Feature::Sme2, "hw.optional.arm.FEAT_SME2"),
-    row(Feature::SmeF32, "hw.optional.arm.SME_F32F32"),
-    row(Feature::SmeF16F32, "hw.optional.arm.SME_F16F32"),
-    row(Feature::SmeI8I32, "hw.optional.arm.SME_I8I32"),
-    row(Feature::SmeBI32, "hw.optional.arm.SME_BI32I32"),
-    row(Feature::SmeI16I64, "hw.optional.arm.FEAT_SME_I16I64"),
-    row(Feature::SmeF64, "hw.optional.arm.FEAT_SME_F64F64"),
+    row(CpuFeature::Fp16, "hw.optional.arm.FEAT_FP16"),
+    row(CpuFeature::Fp16MultiplyAdd, "hw.optional.arm.FEAT_FHM"),
+    row(CpuFeature::DotProduct, "hw.optional.arm.FEAT_DotProd"),
+    row(CpuFeature::Bf16, "hw.optional.arm.FEAT_BF16"),
+    row(CpuFeature::Int8Matrix, "hw.optional.arm.FEAT_I8MM"),
+    row(CpuFeature::Sme, "hw.optional.arm.FEAT_SME"),
+    row(CpuFeature::Sme2, "hw.optional.arm.FEAT_SME2"),
+    row(CpuFeature::SmeF32, "hw.optional.arm.SME_F32F32"),
+    row(CpuFeature::SmeF16F32, "hw.optional.arm.SME_F16F32"),
+    row(CpuFeature::SmeI8I32, "hw.optional.arm.SME_I8I32"),
+    row(CpuFeature::SmeBI32, "hw.optional.arm.SME_BI32I32"),
+    row(CpuFeature::SmeI16I64, "hw.optional.arm.FEAT_SME_I16I64"),
+    row(CpuFeature::SmeF64, "hw.optional.arm.FEAT_SME_F64F64"),
 ];
 
 const STREAMING_VECTOR_KEY: &str = "hw.optional.arm.sme_max_svl_b";
@@ -74,7 +74,7 @@ const MAX_CLUSTER_KINDS: u64 = 8;
 
 /// One kind of core. A figure that the kernel does not give is `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cluster {
+pub struct CoreCluster {
     /// The kernel's word for the kind, such as `Performance`.
     pub name: Option<String>,
     /// Cores of this kind.
@@ -87,22 +87,22 @@ pub struct Cluster {
     pub l1_data_bytes: Option<u64>,
     /// Second-level cache, bytes, shared by [`Self::cores_per_l2`] cores.
     pub l2_bytes: Option<u64>,
-    /// How many cores share one second-level cache.
+    /// Number of cores that share one second-level cache.
     pub cores_per_l2: Option<u64>,
 }
 
 /// The running system's version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatingSystem {
-    /// Such as `15.3.1` (`kern.osproductversion`).
+    /// Version such as `15.3.1` (`kern.osproductversion`).
     pub version: Option<String>,
-    /// Such as `24D70` (`kern.osversion`); tuning records are kept per build.
+    /// Build such as `24D70` (`kern.osversion`); tuning records are kept per build.
     pub build: Option<String>,
 }
 
 /// The chip's identity and abilities.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chip {
+pub struct ChipIdentity {
     /// The maker's name, such as `Apple M2 Pro`. For people and records: code asks
     /// [`Self::has`].
     pub name: String,
@@ -111,22 +111,22 @@ pub struct Chip {
     /// Page size, bytes.
     pub page_bytes: u64,
     /// Kinds of core, fastest first.
-    pub clusters: Vec<Cluster>,
+    pub clusters: Vec<CoreCluster>,
     /// The features that are there.
-    pub features: BTreeSet<Feature>,
+    pub features: BTreeSet<CpuFeature>,
     /// Width of a streaming-mode vector, bytes; `None` without SME.
     pub streaming_vector_bytes: Option<u64>,
     /// The system.
     pub system: OperatingSystem,
 }
 
-impl Chip {
+impl ChipIdentity {
     /// Asks the running kernel.
     ///
     /// # Errors
     /// [`Unavailable`] off macOS, or when the kernel does not answer a key that every Mac has.
     pub fn detect() -> Result<Self, Unavailable> {
-        Self::from_source(&Live::open()?)
+        Self::from_source(&LiveSysctl::open()?)
     }
 
     /// Asks any source of sysctl values.
@@ -152,8 +152,8 @@ impl Chip {
         })
     }
 
-    /// Whether the chip has the feature.
-    pub fn has(&self, feature: Feature) -> bool {
+    /// Returns whether the chip has the feature.
+    pub fn has(&self, feature: CpuFeature) -> bool {
         self.features.contains(&feature)
     }
 
@@ -169,7 +169,7 @@ impl Chip {
 }
 
 /// Reads the kinds of core. Before macOS 12, and on Intel, there is one kind under plain names.
-fn clusters(source: &impl SysctlSource) -> Result<Vec<Cluster>, Unavailable> {
+fn clusters(source: &impl SysctlSource) -> Result<Vec<CoreCluster>, Unavailable> {
     let kinds = source.integer("hw.nperflevels").unwrap_or(0).min(MAX_CLUSTER_KINDS);
     if kinds == 0 {
         return Ok(vec![cluster(source, "hw.", None)?]);
@@ -186,10 +186,10 @@ fn cluster(
     source: &impl SysctlSource,
     prefix: &str,
     name: Option<String>,
-) -> Result<Cluster, Unavailable> {
+) -> Result<CoreCluster, Unavailable> {
     let optional = |key: &str| source.integer(&format!("{prefix}{key}"));
     let needed = |key: &str| optional(key).ok_or_else(|| missing(&format!("{prefix}{key}")));
-    Ok(Cluster {
+    Ok(CoreCluster {
         name,
         physical_cores: needed("physicalcpu")?,
         logical_cores: needed("logicalcpu")?,
@@ -207,14 +207,14 @@ fn missing(key: &str) -> Unavailable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Recorded;
+    use crate::RecordedSysctl;
 
     const TWO_KINDS: &str = include_str!("../tests/data/two_kinds.sysctl");
     const MATRIX_UNIT: &str = include_str!("../tests/data/matrix_unit.sysctl");
     const ONE_KIND: &str = include_str!("../tests/data/one_kind.sysctl");
 
-    fn chip(text: &str) -> Result<Chip, Unavailable> {
-        Chip::from_source(&Recorded::parse(text).unwrap())
+    fn chip(text: &str) -> Result<ChipIdentity, Unavailable> {
+        ChipIdentity::from_source(&RecordedSysctl::parse(text).unwrap())
     }
 
     #[test]
@@ -230,15 +230,17 @@ mod tests {
     #[test]
     fn a_missing_or_zero_key_is_an_absent_feature() {
         let chip = chip(TWO_KINDS).unwrap();
-        assert!(chip.has(Feature::DotProduct) && chip.has(Feature::Fp16));
-        assert!(!chip.has(Feature::Bf16) && !chip.has(Feature::Sme));
+        assert!(chip.has(CpuFeature::DotProduct) && chip.has(CpuFeature::Fp16));
+        assert!(!chip.has(CpuFeature::Bf16) && !chip.has(CpuFeature::Sme));
         assert_eq!(chip.streaming_vector_bytes, None);
     }
 
     #[test]
     fn the_matrix_extension_comes_with_its_vector_width() {
         let chip = chip(MATRIX_UNIT).unwrap();
-        assert!(chip.has(Feature::Sme) && chip.has(Feature::Sme2) && chip.has(Feature::SmeF32));
+        assert!(
+            chip.has(CpuFeature::Sme) && chip.has(CpuFeature::Sme2) && chip.has(CpuFeature::SmeF32)
+        );
         assert_eq!(chip.streaming_vector_bytes, Some(64));
     }
 
@@ -270,13 +272,13 @@ mod tests {
     #[cfg(not(target_os = "macos"))]
     #[test]
     fn off_macos_detection_says_so() {
-        assert!(Chip::detect().unwrap_err().reason.contains("needs macOS"));
+        assert!(ChipIdentity::detect().unwrap_err().reason.contains("needs macOS"));
     }
 
     #[cfg(target_os = "macos")]
     #[test]
     fn this_mac_is_detected() {
-        let chip = Chip::detect().unwrap();
+        let chip = ChipIdentity::detect().unwrap();
         assert!(chip.memory_bytes > 0 && chip.physical_cores() > 0 && !chip.name.is_empty());
     }
 }

@@ -3,7 +3,7 @@
 //! - [`compile`]: a package to the folder that this system loads.
 //! - [`LoadedModel`]: a model in memory; [`LoadedModel::describe`], [`LoadedModel::predict`] and
 //!   [`LoadedModel::submit`].
-//! - [`Array`]: what goes in and comes out, without a copy where its memory is fit for that.
+//! - [`MultiArray`]: what goes in and comes out, without a copy where its memory is fit for that.
 //! - [`devices`] and [`plan`]: what there is, and which operator Core ML means to give to what.
 //!
 //! Core ML raises Objective-C exceptions where it is misused, and an exception ends the process. So
@@ -31,15 +31,18 @@ mod system;
 #[path = "coreml/absent.rs"]
 mod system;
 
-pub use array::Array;
+pub use array::MultiArray;
 pub use compile::compile;
 pub use data_type::ArrayDataType;
-pub use device::{ComputeDevice, devices};
+pub use device::{CoreMlDevice, devices};
 pub use fault::{CoreMlFault, CoreMlFaultKind};
 pub use interface::{
-    ArrayFeature, DimensionRange, Feature, FeatureKind, ModelInterface, ModelMetadata, PixelFormat,
-    ShapeConstraint,
+    ArrayFeature, DimensionRange, FeatureKind, InterfaceFeature, ModelInterface, ModelMetadata,
+    PixelFormat, ShapeConstraint,
 };
-pub use model::{ComputeUnits, LoadOptions, LoadedModel, State};
-pub use plan::{EnclosingBlock, PlannedOperator, plan};
-pub use request::{Completed, Done, Key, Output, Prediction, Submission};
+pub use model::{ComputeUnits, CoreMlLoadOptions, LoadedModel, PredictionState};
+pub use plan::{CoreMlPlannedOperator, EnclosingBlock, plan};
+pub use request::{
+    CompletedPrediction, LabelKeyKind, Prediction, PredictionOutput, PredictionSubmission,
+    SubmissionCallback,
+};

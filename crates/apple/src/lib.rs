@@ -1,6 +1,6 @@
 //! Thin safe doors to macOS; each has a body off macOS that says [`Unavailable`].
 //!
-//! - [`Chip::detect`]: what chip this is and what it can do, by sysctl.
+//! - [`ChipIdentity::detect`]: what chip this is and what it can do, by sysctl.
 //! - [`accelerate::sgemm`]: Accelerate's single-precision matrix product.
 //! - [`bnns::Bnns`]: the same with factors of 16 bits.
 //! - [`coreml::LoadedModel`]: models on whatever units Core ML chooses, the Neural Engine among them.
@@ -21,6 +21,6 @@ pub mod sensors;
 mod sysctl;
 mod unavailable;
 
-pub use chip::{Chip, Cluster, FEATURES, Feature, FeatureKey, OperatingSystem};
-pub use sysctl::{Live, Recorded, SysctlSource};
+pub use chip::{ChipIdentity, CoreCluster, CpuFeature, FEATURES, FeatureKey, OperatingSystem};
+pub use sysctl::{LiveSysctl, RecordedSysctl, SysctlSource};
 pub use unavailable::Unavailable;

@@ -5,9 +5,9 @@
 
 use crate::Unavailable;
 
-/// How soon somebody waits for a thread's work, the least urgent first.
+/// Urgency of a thread's work, the least urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Qos {
+pub enum ThreadQos {
     /// Nobody waits. Runs on efficiency cores only.
     Background,
     /// Takes its time; efficiency cores first.
@@ -22,15 +22,15 @@ pub enum Qos {
 
 /// The classes and their numbers in `sys/qos.h`.
 #[cfg(any(target_os = "macos", test))]
-const CLASSES: [(Qos, u32); 5] = [
-    (Qos::Background, 0x09),
-    (Qos::Utility, 0x11),
-    (Qos::Default, 0x15),
-    (Qos::Initiated, 0x19),
-    (Qos::Interactive, 0x21),
+const CLASSES: [(ThreadQos, u32); 5] = [
+    (ThreadQos::Background, 0x09),
+    (ThreadQos::Utility, 0x11),
+    (ThreadQos::Default, 0x15),
+    (ThreadQos::Initiated, 0x19),
+    (ThreadQos::Interactive, 0x21),
 ];
 
-impl Qos {
+impl ThreadQos {
     /// The class of the calling thread.
     ///
     /// # Errors
@@ -66,23 +66,23 @@ impl Qos {
     }
 }
 
-/// What becomes of a thread of class `now` that is to have `wanted` at least: the class that it gets,
-/// and the one that it gets back afterwards. A thread that nothing was said of stays as it is made.
-fn raised(now: Qos, wanted: Qos) -> (Option<Qos>, Option<Qos>) {
+/// Returns the class to which a thread of class `now` is raised to have at least `wanted`, and the class that
+/// it gets back afterwards. `None` leaves the thread as it is.
+fn raised(now: ThreadQos, wanted: ThreadQos) -> (Option<ThreadQos>, Option<ThreadQos>) {
     let raise = now < wanted;
-    (raise.then_some(wanted), (raise && now < Qos::Default).then_some(now))
+    (raise.then_some(wanted), (raise && now < ThreadQos::Default).then_some(now))
 }
 
 /// A thread's class while it does more urgent work than it is there for.
 #[derive(Debug)]
 #[must_use = "the class is given back when this is dropped"]
-pub struct Raised(Option<Qos>);
+pub struct RaisedQos(Option<ThreadQos>);
 
-impl Raised {
+impl RaisedQos {
     /// Gives the calling thread this class at least. One whose work is less urgent otherwise has its
     /// own again afterwards. Nothing happens off macOS.
-    pub fn to(wanted: Qos) -> Self {
-        let Ok(now) = Qos::current() else { return Self(None) };
+    pub fn to(wanted: ThreadQos) -> Self {
+        let Ok(now) = ThreadQos::current() else { return Self(None) };
         let (set, back) = raised(now, wanted);
         let done = set.is_some_and(|class| class.set().is_ok());
         Self(back.filter(|_| done))
@@ -90,13 +90,13 @@ impl Raised {
 
     /// Gives the calling thread just this class, and the one that it had back afterwards: for work that may take its
     /// time on a thread that is urgent otherwise. Nothing happens off macOS.
-    pub fn exactly(wanted: Qos) -> Self {
-        let Ok(now) = Qos::current() else { return Self(None) };
+    pub fn exactly(wanted: ThreadQos) -> Self {
+        let Ok(now) = ThreadQos::current() else { return Self(None) };
         Self(Some(now).filter(|_| now != wanted && wanted.set().is_ok()))
     }
 }
 
-impl Drop for Raised {
+impl Drop for RaisedQos {
     fn drop(&mut self) {
         if let Some(class) = self.0 {
             // A refusal leaves a thread that is more urgent than it needs to be.
@@ -110,25 +110,25 @@ mod system {
     use super::Qos;
     use crate::Unavailable;
 
-    pub(super) fn current() -> Result<Qos, Unavailable> {
+    pub(super) fn current() -> Result<ThreadQos, Unavailable> {
         let (mut class, mut relative) = (libc::qos_class_t::QOS_CLASS_UNSPECIFIED, 0);
         // SAFETY: the thread is the calling one, and both results are there to be written.
         let status = unsafe {
             libc::pthread_get_qos_class_np(libc::pthread_self(), &raw mut class, &raw mut relative)
         };
         match status {
-            0 => Ok(Qos::of(class as u32)),
+            0 => Ok(ThreadQos::of(class as u32)),
             code => Err(Unavailable::new("QoS", format!("pthread_get_qos_class_np: {code}"))),
         }
     }
 
-    pub(super) fn set(class: Qos) -> Result<(), Unavailable> {
+    pub(super) fn set(class: ThreadQos) -> Result<(), Unavailable> {
         let native = match class {
-            Qos::Background => libc::qos_class_t::QOS_CLASS_BACKGROUND,
-            Qos::Utility => libc::qos_class_t::QOS_CLASS_UTILITY,
-            Qos::Default => libc::qos_class_t::QOS_CLASS_DEFAULT,
-            Qos::Initiated => libc::qos_class_t::QOS_CLASS_USER_INITIATED,
-            Qos::Interactive => libc::qos_class_t::QOS_CLASS_USER_INTERACTIVE,
+            ThreadQos::Background => libc::qos_class_t::QOS_CLASS_BACKGROUND,
+            ThreadQos::Utility => libc::qos_class_t::QOS_CLASS_UTILITY,
+            ThreadQos::Default => libc::qos_class_t::QOS_CLASS_DEFAULT,
+            ThreadQos::Initiated => libc::qos_class_t::QOS_CLASS_USER_INITIATED,
+            ThreadQos::Interactive => libc::qos_class_t::QOS_CLASS_USER_INTERACTIVE,
         };
         debug_assert_eq!(native as u32, class.number());
         // SAFETY: only the calling thread's class changes.
@@ -146,40 +146,40 @@ mod tests {
     #[test]
     fn numbers_read_back_as_their_classes() {
         for (class, number) in CLASSES {
-            assert_eq!((class.number(), Qos::of(number)), (number, class));
+            assert_eq!((class.number(), ThreadQos::of(number)), (number, class));
         }
-        assert_eq!(Qos::of(0), Qos::Default);
+        assert_eq!(ThreadQos::of(0), ThreadQos::Default);
         assert!(CLASSES.windows(2).all(|pair| pair[0] < pair[1]));
     }
 
     #[test]
     fn only_a_less_urgent_thread_is_raised_and_only_a_modest_one_gets_its_class_back() {
-        let wanted = Qos::Initiated;
-        assert_eq!(raised(Qos::Utility, wanted), (Some(wanted), Some(Qos::Utility)));
-        assert_eq!(raised(Qos::Default, wanted), (Some(wanted), None));
-        assert_eq!(raised(Qos::Initiated, wanted), (None, None));
-        assert_eq!(raised(Qos::Interactive, wanted), (None, None));
+        let wanted = ThreadQos::Initiated;
+        assert_eq!(raised(ThreadQos::Utility, wanted), (Some(wanted), Some(ThreadQos::Utility)));
+        assert_eq!(raised(ThreadQos::Default, wanted), (Some(wanted), None));
+        assert_eq!(raised(ThreadQos::Initiated, wanted), (None, None));
+        assert_eq!(raised(ThreadQos::Interactive, wanted), (None, None));
     }
 
     #[cfg(not(target_os = "macos"))]
     #[test]
     fn off_macos_the_door_says_unavailable() {
-        assert_eq!(Qos::current().unwrap_err().door, "QoS");
-        assert_eq!(Qos::Utility.set().unwrap_err().door, "QoS");
-        drop(Raised::to(Qos::Initiated));
-        drop(Raised::exactly(Qos::Utility));
+        assert_eq!(ThreadQos::current().unwrap_err().door, "QoS");
+        assert_eq!(ThreadQos::Utility.set().unwrap_err().door, "QoS");
+        drop(RaisedQos::to(ThreadQos::Initiated));
+        drop(RaisedQos::exactly(ThreadQos::Utility));
     }
 
     #[cfg(target_os = "macos")]
     #[test]
     fn a_modest_thread_has_its_class_again() {
-        Qos::Utility.set().unwrap();
+        ThreadQos::Utility.set().unwrap();
         {
-            let _raised = Raised::to(Qos::Initiated);
+            let _raised = RaisedQos::to(ThreadQos::Initiated);
             assert_eq!(Qos::current(), Ok(Qos::Initiated));
         }
         assert_eq!(Qos::current(), Ok(Qos::Utility));
-        drop(Raised::exactly(Qos::Background));
+        drop(RaisedQos::exactly(ThreadQos::Background));
         assert_eq!(Qos::current(), Ok(Qos::Utility));
     }
 }

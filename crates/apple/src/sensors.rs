@@ -1,8 +1,8 @@
-//! What a Mac draws, how warm it is and whether its user saves power.
+//! Sensors of a Mac: its power draw, its thermal state and its low power mode.
 //!
-//! Watts come from counters that macOS has no public interface for (IOReport, SMC); a virtual machine has
-//! none of them, and a later system may not have them any more. So whatever is missing is absent, and
-//! nobody may depend on it.
+//! Watts come from counters that macOS has no public interface for (IOReport, SMC). A virtual machine has none
+//! of them, and a later system may drop them. Missing readings are therefore absent, and no code may depend on
+//! them.
 //!
 //! Source: Apple, `NSProcessInfo`; the crate `macmon`.
 
@@ -12,7 +12,7 @@ use crate::Unavailable;
 
 /// Watts and degrees of a Mac; what its counters do not say is absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Sample {
+pub struct SensorSample {
     /// Watts of all cores of the processor.
     pub cpu_watts: Option<f64>,
     /// Watts of the GPU, its memory included.
@@ -29,10 +29,10 @@ pub struct Sample {
     pub gpu_celsius: Option<f64>,
 }
 
-/// How hot a Mac says it is. Source: Apple, `NSProcessInfo.ThermalState`.
+/// Thermal state that a Mac reports. Source: Apple, `NSProcessInfo.ThermalState`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Heat {
-    /// As it should be.
+pub enum HeatLevel {
+    /// Normal temperature.
     Nominal,
     /// Slightly too warm.
     Fair,
@@ -42,7 +42,7 @@ pub enum Heat {
     Critical,
 }
 
-impl Heat {
+impl HeatLevel {
     /// The state with this number; a number that there is not yet counts as the hottest.
     #[cfg(any(target_os = "macos", test))]
     fn of(number: isize) -> Self {
@@ -72,23 +72,23 @@ impl Counters {
     ///
     /// # Errors
     /// [`Unavailable`] when the counters cannot be read any more.
-    pub fn sample(&mut self, over: Duration) -> Result<Sample, Unavailable> {
+    pub fn sample(&mut self, over: Duration) -> Result<SensorSample, Unavailable> {
         self.0.sample(over)
     }
 }
 
-/// How hot the machine says it is.
+/// Returns the thermal state that the machine reports.
 ///
 /// # Errors
-/// [`Unavailable`] off macOS.
-pub fn heat() -> Result<Heat, Unavailable> {
+/// Returns [`Unavailable`] off macOS.
+pub fn heat() -> Result<HeatLevel, Unavailable> {
     system::heat()
 }
 
-/// Whether the user asked the system to save power.
+/// Returns whether the user asked the system to save power.
 ///
 /// # Errors
-/// [`Unavailable`] off macOS.
+/// Returns [`Unavailable`] off macOS.
 pub fn low_power_mode() -> Result<bool, Unavailable> {
     system::low_power_mode()
 }
@@ -98,7 +98,7 @@ mod system {
     use std::convert::Infallible;
     use std::time::Duration;
 
-    use super::{Heat, Sample};
+    use super::{HeatLevel, SensorSample};
     use crate::Unavailable;
 
     #[derive(Debug)]
@@ -109,12 +109,12 @@ mod system {
             Err(Unavailable::off_macos("sensors"))
         }
 
-        pub(super) fn sample(&mut self, _over: Duration) -> Result<Sample, Unavailable> {
+        pub(super) fn sample(&mut self, _over: Duration) -> Result<SensorSample, Unavailable> {
             match self.0 {}
         }
     }
 
-    pub(super) fn heat() -> Result<Heat, Unavailable> {
+    pub(super) fn heat() -> Result<HeatLevel, Unavailable> {
         Err(Unavailable::off_macos("thermal state"))
     }
 
@@ -132,7 +132,7 @@ mod system {
     use objc2::rc::autoreleasepool;
     use objc2_foundation::NSProcessInfo;
 
-    use super::{Heat, Sample};
+    use super::{HeatLevel, SensorSample};
     use crate::Unavailable;
 
     pub(super) struct Counters(Sampler);
@@ -157,7 +157,7 @@ mod system {
             Sampler::new().map(Self).map_err(|error| unavailable(&error))
         }
 
-        pub(super) fn sample(&mut self, over: Duration) -> Result<Sample, Unavailable> {
+        pub(super) fn sample(&mut self, over: Duration) -> Result<SensorSample, Unavailable> {
             let ms = u32::try_from(over.as_millis()).unwrap_or(u32::MAX);
             let found = autoreleasepool(|_| self.0.get_metrics(ms));
             let found = found.map_err(|error| unavailable(&error))?;
@@ -167,7 +167,7 @@ mod system {
                 Some(_) if watts.is_finite() => Some(f64::from(watts)),
                 _ => drawn(watts),
             };
-            Ok(Sample {
+            Ok(SensorSample {
                 cpu_watts: cpu,
                 gpu_watts: counted(found.gpu_power + found.gpu_ram_power),
                 engine_watts: counted(found.ane_power),
@@ -179,8 +179,8 @@ mod system {
         }
     }
 
-    pub(super) fn heat() -> Result<Heat, Unavailable> {
-        Ok(autoreleasepool(|_| Heat::of(NSProcessInfo::processInfo().thermalState().0)))
+    pub(super) fn heat() -> Result<HeatLevel, Unavailable> {
+        Ok(autoreleasepool(|_| HeatLevel::of(NSProcessInfo::processInfo().thermalState().0)))
     }
 
     pub(super) fn low_power_mode() -> Result<bool, Unavailable> {
@@ -194,8 +194,8 @@ mod tests {
 
     #[test]
     fn states_have_apples_numbers() {
-        let all = [-1, 0, 1, 2, 3, 4].map(Heat::of);
-        use Heat::{Critical, Fair, Nominal, Serious};
+        let all = [-1, 0, 1, 2, 3, 4].map(HeatLevel::of);
+        use HeatLevel::{Critical, Fair, Nominal, Serious};
         assert_eq!(all, [Nominal, Nominal, Fair, Serious, Critical, Critical]);
     }
 

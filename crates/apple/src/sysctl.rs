@@ -15,11 +15,11 @@ pub trait SysctlSource {
 /// Values written down earlier, in the form that `sysctl hw machdep.cpu kern` prints: one
 /// `key: value` a line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedSysctl {
     values: BTreeMap<String, String>,
 }
 
-impl Recorded {
+impl RecordedSysctl {
     /// Reads a recording. Blank lines and lines that start with `#` are skipped.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl Recorded {
     }
 }
 
-impl SysctlSource for Recorded {
+impl SysctlSource for RecordedSysctl {
     fn integer(&self, key: &str) -> Option<u64> {
         self.values.get(key)?.parse().ok()
     }
@@ -51,11 +51,11 @@ impl SysctlSource for Recorded {
 
 /// The running kernel.
 #[derive(Debug)]
-pub struct Live {
+pub struct LiveSysctl {
     _opened: (),
 }
 
-impl Live {
+impl LiveSysctl {
     /// Opens the running kernel's values.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Live {
     }
 }
 
-impl SysctlSource for Live {
+impl SysctlSource for LiveSysctl {
     fn integer(&self, key: &str) -> Option<u64> {
         #[cfg(target_os = "macos")]
         return macos::integer(key);
@@ -84,7 +84,7 @@ impl SysctlSource for Live {
     }
 }
 
-/// `Live` cannot be made off macOS, so no key is ever asked for.
+/// `LiveSysctl` cannot be made off macOS, so no key is ever asked for.
 #[cfg(not(target_os = "macos"))]
 fn unreachable_off_macos<T>(_key: &str) -> Option<T> {
     None
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_recording_yields_integers_and_text() {
         let recorded =
-            Recorded::parse("# note\n\nhw.memsize: 17179869184\nkern.osversion: 24A335\n");
+            RecordedSysctl::parse("# note\n\nhw.memsize: 17179869184\nkern.osversion: 24A335\n");
         let recorded = recorded.unwrap();
         assert_eq!(recorded.integer("hw.memsize"), Some(17_179_869_184));
         assert_eq!(recorded.text("kern.osversion").as_deref(), Some("24A335"));
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_line_without_a_colon_is_named() {
-        let error = Recorded::parse("hw.ncpu: 8\nnonsense\n").unwrap_err();
+        let error = RecordedSysctl::parse("hw.ncpu: 8\nnonsense\n").unwrap_err();
         assert_eq!(error, "line 2: expected `key: value`, found `nonsense`");
     }
 
@@ -185,6 +185,6 @@ mod tests {
     #[cfg(not(target_os = "macos"))]
     #[test]
     fn off_macos_there_is_no_live_source() {
-        assert_eq!(Live::open().unwrap_err().door, "sysctl");
+        assert_eq!(LiveSysctl::open().unwrap_err().door, "sysctl");
     }
 }

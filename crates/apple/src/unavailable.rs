@@ -1,12 +1,12 @@
 //! The answer of a door that this machine does not have.
 
-/// A door is closed here: not macOS, or a macOS without what the door needs.
+/// Error for a system interface that is not available: not macOS, or a macOS without what the interface needs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{door} is unavailable: {reason}")]
 pub struct Unavailable {
-    /// Which door, as a reader of the documentation would look it up.
+    /// Name of the interface, as a reader of the documentation would look it up.
     pub door: &'static str,
-    /// Why it is closed.
+    /// Reason why it is not available.
     pub reason: String,
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use galatea_tensor::{Allocation, MappedFile, SharedBytes};
 
-use crate::onnx::ModelFile;
+use crate::onnx::OnnxFile;
 
 /// What kind of thing was wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,23 +102,23 @@ impl std::error::Error for CheckpointError {}
 
 /// The bytes of a file, as a slice to read from and as memory for tensors.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct FileSource {
     pub(crate) bytes: Bytes,
     pub(crate) memory: Arc<dyn Allocation>,
     /// Absent for bytes in memory.
-    pub(crate) file: Option<ModelFile>,
+    pub(crate) file: Option<OnnxFile>,
 }
 
 /// A mapped file, for what wants to own bytes.
-struct Shared(Arc<MappedFile>);
+struct SharedMapping(Arc<MappedFile>);
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for SharedMapping {
     fn as_ref(&self) -> &[u8] {
         (*self.0).as_ref()
     }
 }
 
-impl Source {
+impl FileSource {
     /// Maps a plain file, or what a link to one leads to.
     pub(crate) fn open(path: &Path) -> Result<Self, CheckpointError> {
         let failed = |text: String| CheckpointError::new(CheckpointErrorKind::File, text);
@@ -128,8 +128,8 @@ impl Source {
             Ok(_) => MappedFile::open(path).map_err(|error| failed(error.to_string())),
         };
         let memory = Arc::new(mapped.map_err(|error| error.in_file(path))?);
-        let bytes = Bytes::from_owner(Shared(Arc::clone(&memory)));
-        let file = ModelFile { path: path.to_owned(), memory: Arc::clone(&memory) };
+        let bytes = Bytes::from_owner(SharedMapping(Arc::clone(&memory)));
+        let file = OnnxFile { path: path.to_owned(), memory: Arc::clone(&memory) };
         Ok(Self { bytes, memory, file: Some(file) })
     }
 

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use galatea_formats::coreml::proto::mil::{BindingKind, Program, TypeKind, ValueKind};
-use galatea_formats::coreml::proto::{Model, ModelKind};
+use galatea_formats::coreml::proto::mil::{
+    BindingKind, MilProgramProto, MilValueKindProto, TypeKind,
+};
+use galatea_formats::coreml::proto::{CoreMlModelProto, ModelKind};
 use galatea_formats::coreml::read_model;
-use galatea_testkit::noise::Noise;
+use galatea_testkit::noise::NoiseGenerator;
 use prost::Message;
 
 /// The small programs among the golden cases, with their weights.
@@ -60,14 +62,14 @@ fn read(folder: &Path, model: Vec<u8>, weights: &[u8]) -> bool {
     read.is_ok()
 }
 
-fn pick(noise: &mut Noise, count: usize) -> usize {
+fn pick(noise: &mut NoiseGenerator, count: usize) -> usize {
     noise.below(count.max(1))
 }
 
 #[test]
 fn bytes_that_are_cut_or_changed_are_refused_or_read() {
     let folder = tempfile::tempdir().unwrap();
-    let mut noise = Noise::new(11);
+    let mut noise = NoiseGenerator::new(11);
     let (mut refused, mut taken) = (0, 0);
     for (_, model, weights) in cases() {
         for round in 0..4 {
@@ -88,7 +90,7 @@ fn bytes_that_are_cut_or_changed_are_refused_or_read() {
 }
 
 /// Changes one thing of a program as a message, so that what is wrong lies deeper than the encoding.
-fn change(program: &mut Program, noise: &mut Noise) {
+fn change(program: &mut MilProgramProto, noise: &mut NoiseGenerator) {
     let Some(function) = program.functions.values_mut().next() else { return };
     let opset = function.opset.clone();
     let Some(block) = function.block_specializations.get_mut(&opset) else { return };
@@ -125,7 +127,7 @@ fn change(program: &mut Program, noise: &mut Noise) {
         }
         6 => {
             for value in block.operations[at].attributes.values_mut() {
-                if let Some(ValueKind::BlobFile(blob)) = &mut value.value {
+                if let Some(MilValueKindProto::BlobFile(blob)) = &mut value.value {
                     blob.offset = u64::try_from(noise.below(4096)).unwrap();
                 }
             }
@@ -137,11 +139,11 @@ fn change(program: &mut Program, noise: &mut Noise) {
 #[test]
 fn programs_that_say_what_is_not_so_are_refused_or_read() {
     let folder = tempfile::tempdir().unwrap();
-    let mut noise = Noise::new(12);
+    let mut noise = NoiseGenerator::new(12);
     let (mut refused, mut taken) = (0, 0);
     for (_, bytes, weights) in cases() {
         for _ in 0..6 {
-            let mut model = Model::decode(bytes.as_slice()).unwrap();
+            let mut model = CoreMlModelProto::decode(bytes.as_slice()).unwrap();
             let Some(ModelKind::MlProgram(program)) = &mut model.kind else { continue };
             change(program, &mut noise);
             match read(folder.path(), model.encode_to_vec(), &weights) {

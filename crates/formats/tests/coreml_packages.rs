@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use galatea_formats::coreml::{self, Function};
+use galatea_formats::coreml::{self, CoreMlFunction};
 use galatea_formats::npy;
 use galatea_graph::{converted, evaluate};
 use galatea_tensor::{ByteString, DataType, Tensor};
@@ -73,7 +73,7 @@ fn check(folder: &Path, name: &str, entry: &Value) {
     }
 }
 
-fn zeros(function: &Function) -> Vec<Tensor> {
+fn zeros(function: &CoreMlFunction) -> Vec<Tensor> {
     let of = |id: &galatea_graph::ValueId| {
         let fact = function.graph.value(*id).declared.clone().unwrap();
         Tensor::zeros(fact.dtype, &fact.known_shape().unwrap()).unwrap()
@@ -81,7 +81,12 @@ fn zeros(function: &Function) -> Vec<Tensor> {
     function.graph.inputs[function.inputs.len()..].iter().map(of).collect()
 }
 
-fn inputs(folder: &Path, function: &Function, case: &Value, states: &[Tensor]) -> Vec<Tensor> {
+fn inputs(
+    folder: &Path,
+    function: &CoreMlFunction,
+    case: &Value,
+    states: &[Tensor],
+) -> Vec<Tensor> {
     let given = function.inputs.iter().zip(&function.graph.inputs).map(|(feature, &id)| {
         let file = case["inputs"][&feature.name]["file"].as_str().unwrap();
         let dtype = function.graph.value(id).declared.as_ref().unwrap().dtype;

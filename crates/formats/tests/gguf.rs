@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use galatea_formats::blocks::{BlockMatrix, Meaning};
+use galatea_formats::blocks::{BlockMatrix, CodeMeaning};
 use galatea_formats::checkpoint::{CheckpointError, CheckpointErrorKind};
 use galatea_formats::gguf::{
-    Array, GgmlType, Gguf, TensorData, Value, ValueType, Writer, open, parse,
+    GgmlType, GgufArray, GgufFile, GgufValue, GgufValueType, GgufWriter, TensorData, open, parse,
 };
 use galatea_formats::safetensors;
 use galatea_graph::blocks::{BlockWeights, SuperScales};
@@ -25,17 +25,17 @@ fn bits(floats: &[f32]) -> Vec<u32> {
 fn by_codes(matrix: &BlockMatrix, row: usize) -> Vec<f32> {
     let format = matrix.format();
     let (mut codes, mut scales) = (vec![0; matrix.columns()], vec![0.0; matrix.blocks()]);
-    let offsets = if format.meaning() == Meaning::Offset { matrix.blocks() } else { 0 };
+    let offsets = if format.meaning() == CodeMeaning::Offset { matrix.blocks() } else { 0 };
     let mut offsets = vec![0.0; offsets];
     matrix.unpack_row(row, &mut codes, &mut scales, &mut offsets).unwrap();
     assert!(codes.iter().all(|&code| u32::from(code) >> format.bits() == 0));
     let number = |(at, &code): (usize, &u8)| {
         let (block, code) = (at / format.block(), f32::from(code));
         match format.meaning() {
-            Meaning::Zero(zero) => scales[block] * (code - zero),
-            Meaning::Offset => scales[block] * code + offsets[block],
-            Meaning::Table(table) => scales[block] * table[usize::from(codes[at])],
-            Meaning::Float(dtype) => unreachable!("codes of {dtype}"),
+            CodeMeaning::Zero(zero) => scales[block] * (code - zero),
+            CodeMeaning::Offset => scales[block] * code + offsets[block],
+            CodeMeaning::Table(table) => scales[block] * table[usize::from(codes[at])],
+            CodeMeaning::Float(dtype) => unreachable!("codes of {dtype}"),
         }
     };
     codes.iter().enumerate().map(number).collect()
@@ -72,7 +72,7 @@ fn blocks_of_every_type_are_the_floats_that_ggml_computes() {
         assert_eq!(blocks.shape()[1], kind.block_bytes(), "{kind}");
         assert_eq!(floats.shape()[1], kind.block(), "{kind}");
         let data = Bytes::copy_from_slice(blocks.as_bytes().unwrap());
-        let mut writer = Writer::new();
+        let mut writer = GgufWriter::new();
         writer.tensor("x", kind, floats.shape(), TensorData::Bytes(data)).unwrap();
         let file = parse(written(writer)).unwrap();
         let entry = file.tensor("x").unwrap();
@@ -179,7 +179,7 @@ fn parts_that_do_not_fit_together_are_refused() {
     assert_eq!(error.kind(), CheckpointErrorKind::Unsupported);
 }
 
-fn written(writer: Writer<'_>) -> Bytes {
+fn written(writer: GgufWriter<'_>) -> Bytes {
     let mut bytes = Vec::new();
     writer.write(&mut bytes).unwrap();
     bytes.into()
@@ -187,7 +187,7 @@ fn written(writer: Writer<'_>) -> Bytes {
 
 #[test]
 fn typed_getters_name_key_and_types() {
-    let mut writer = Writer::new();
+    let mut writer = GgufWriter::new();
     writer.set("a", "text").unwrap().set("b", -1_i32).unwrap();
     writer.set("c", &[1_u32, 2][..]).unwrap();
     let file = parse(written(writer)).unwrap();
@@ -302,7 +302,7 @@ fn hostile_directories_are_refused_by_tensor() {
 
 #[test]
 fn what_cannot_be_written_is_refused() {
-    let mut writer = Writer::new();
+    let mut writer = GgufWriter::new();
     let data = |len: usize| TensorData::Bytes(vec![0; len].into());
     assert!(writer.set("general.alignment", 32_u32).is_err());
     assert!(writer.set("k", 1_u8).is_ok() && writer.set("k", 1_u8).is_err());
@@ -318,45 +318,45 @@ fn what_cannot_be_written_is_refused() {
     assert!(text.contains("tensor 'made': 3 bytes were made, expected 4"), "{text}");
 }
 
-fn value() -> impl Strategy<Value = Value> {
+fn value() -> impl Strategy<Value = GgufValue> {
     let array = prop_oneof![
-        prop::collection::vec(any::<i64>(), 0..5).prop_map(|all| Value::from(&all[..])),
-        prop::collection::vec(any::<bool>(), 0..5).prop_map(|all| Value::from(&all[..])),
+        prop::collection::vec(any::<i64>(), 0..5).prop_map(|all| GgufValue::from(&all[..])),
+        prop::collection::vec(any::<bool>(), 0..5).prop_map(|all| GgufValue::from(&all[..])),
         prop::collection::vec(".{0,6}", 0..5).prop_map(|all| {
             let all: Vec<&str> = all.iter().map(String::as_str).collect();
-            Value::from(&all[..])
+            GgufValue::from(&all[..])
         }),
     ];
     let nested = prop::collection::vec(array.clone(), 0..3).prop_map(|all| {
-        let arrays: Vec<Array> = all
+        let arrays: Vec<GgufArray> = all
             .into_iter()
             .filter_map(|value| match value {
-                Value::Array(array) => Some(array),
+                GgufValue::Array(array) => Some(array),
                 _ => None,
             })
             .collect();
-        Value::from(&arrays[..])
+        GgufValue::from(&arrays[..])
     });
     prop_oneof![
-        any::<u8>().prop_map(Value::from),
-        any::<i16>().prop_map(Value::from),
-        any::<u64>().prop_map(Value::from),
-        (-1e30_f32..1e30).prop_map(Value::from),
-        any::<bool>().prop_map(Value::from),
-        ".{0,9}".prop_map(|text| Value::from(text.as_str())),
+        any::<u8>().prop_map(GgufValue::from),
+        any::<i16>().prop_map(GgufValue::from),
+        any::<u64>().prop_map(GgufValue::from),
+        (-1e30_f32..1e30).prop_map(GgufValue::from),
+        any::<bool>().prop_map(GgufValue::from),
+        ".{0,9}".prop_map(|text| GgufValue::from(text.as_str())),
         array,
         nested,
     ]
 }
 
-fn same(file: &Gguf, entries: &[(String, Value)]) {
+fn same(file: &GgufFile, entries: &[(String, GgufValue)]) {
     let found = file.metadata().entries();
     let own: Vec<_> = found.iter().filter(|entry| entry.0 != "general.alignment").collect();
     assert_eq!(own, entries.iter().collect::<Vec<_>>());
     for (_, value) in own {
-        if let Value::Array(array) = value {
+        if let GgufValue::Array(array) = value {
             assert_eq!(array.iter().count(), array.len());
-            let strings = if array.value_type() == ValueType::String { array.len() } else { 0 };
+            let strings = if array.value_type() == GgufValueType::String { array.len() } else { 0 };
             assert_eq!(array.strings().count(), strings);
         }
     }
@@ -373,8 +373,8 @@ proptest! {
         ),
         alignment in 0_u32..8,
     ) {
-        let entries: Vec<(String, Value)> = entries.into_iter().collect();
-        let mut writer = Writer::new();
+        let entries: Vec<(String, GgufValue)> = entries.into_iter().collect();
+        let mut writer = GgufWriter::new();
         writer.align(1 << alignment).unwrap();
         for (key, value) in &entries {
             writer.set(key, value.clone()).unwrap();
@@ -431,7 +431,7 @@ fn a_tensor_goes_through_a_file_on_disk_without_copies() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.gguf");
     let tensor = Tensor::from_vec(&[2, 3], vec![1_f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
-    let mut writer = Writer::new();
+    let mut writer = GgufWriter::new();
     writer.plain("x", &tensor).unwrap();
     writer.write(std::fs::File::create(&path).unwrap()).unwrap();
     let found = open(&path).unwrap();

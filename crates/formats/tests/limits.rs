@@ -9,12 +9,12 @@
 
 use galatea_formats::onnx::parse;
 use galatea_formats::onnx::proto::{GraphProto, SparseTensorProto};
-use galatea_graph::limits::{self, Limits};
+use galatea_graph::limits::{self, GraphLimits};
 use galatea_testkit::model::{self, FLOAT, encode, floats, int64s, node, value};
 
 #[test]
 fn sparse_constants_share_one_limit() {
-    limits::set(Limits { value_bytes: 1 << 20, iterations: 16 }).unwrap();
+    limits::set(GraphLimits { value_bytes: 1 << 20, iterations: 16 }).unwrap();
     let sparse = |at: usize, len: i64| SparseTensorProto {
         values: Some(floats(&format!("b{at}"), &[1], &[5.0])),
         indices: Some(int64s("", &[1], &[0])),

@@ -3,38 +3,39 @@
 
 use galatea_formats::coreml;
 use galatea_formats::coreml::proto::mil::{
-    Argument, Binding, BindingKind, Block, Dimension, DimensionKind, Elements, ImmediateKind,
-    NamedValueType, Operation, TensorType, TypeKind, UnknownDimension, Value, ValueKind,
+    BindingKind, DimensionKind, ImmediateKind, MilArgumentProto, MilBindingProto, MilBlockProto,
+    MilDimensionProto, MilElementsProto, MilOperationProto, MilTensorTypeProto, MilValueKindProto,
+    MilValueProto, NamedValueType, TypeKind, UnknownDimension,
 };
-use galatea_formats::coreml::proto::{Model, ModelKind};
+use galatea_formats::coreml::proto::{CoreMlModelProto, ModelKind};
 use galatea_testkit::mil;
 use prost::Message;
 
 /// The model of a case.
-fn model(name: &str) -> Model {
+fn model(name: &str) -> CoreMlModelProto {
     let (bytes, _) = mil::case(name).model();
-    Model::decode(bytes.as_slice()).unwrap()
+    CoreMlModelProto::decode(bytes.as_slice()).unwrap()
 }
 
 /// The block of the only function.
-fn block(model: &mut Model) -> &mut Block {
+fn block(model: &mut CoreMlModelProto) -> &mut MilBlockProto {
     let Some(ModelKind::MlProgram(program)) = &mut model.kind else { panic!("no program") };
     let function = program.functions.values_mut().next().unwrap();
     function.block_specializations.values_mut().next().unwrap()
 }
 
 /// The first operation of an operator.
-fn operation<'b>(block: &'b mut Block, operator: &str) -> &'b mut Operation {
+fn operation<'b>(block: &'b mut MilBlockProto, operator: &str) -> &'b mut MilOperationProto {
     block.operations.iter_mut().find(|operation| operation.r#type == operator).unwrap()
 }
 
-fn reading(model: &Model) -> Result<coreml::Model, String> {
+fn reading(model: &CoreMlModelProto) -> Result<coreml::LoadedCoreMl, String> {
     let bytes = model.encode_to_vec().into();
     coreml::read_model(bytes, None).map_err(|error| error.to_string())
 }
 
 /// What is said of a case where `change` was made to it.
-fn refusal(case: &str, change: impl FnOnce(&mut Block)) -> String {
+fn refusal(case: &str, change: impl FnOnce(&mut MilBlockProto)) -> String {
     let mut model = model(case);
     reading(&model).unwrap();
     change(block(&mut model));
@@ -48,13 +49,17 @@ fn says(found: &str, parts: &[&str]) {
     }
 }
 
-fn named(name: &str) -> Argument {
+fn named(name: &str) -> MilArgumentProto {
     let binding = Some(BindingKind::Name(name.to_owned()));
-    Argument { arguments: vec![Binding { binding }] }
+    MilArgumentProto { arguments: vec![MilBindingProto { binding }] }
 }
 
 /// The constant that an input's name stands for.
-fn constant<'b>(block: &'b mut Block, operator: &str, input: &str) -> &'b mut Value {
+fn constant<'b>(
+    block: &'b mut MilBlockProto,
+    operator: &str,
+    input: &str,
+) -> &'b mut MilValueProto {
     let argument = &operation(block, operator).inputs[input].arguments[0];
     let Some(BindingKind::Name(name)) = &argument.binding else { panic!("not by name") };
     let name = name.clone();
@@ -63,14 +68,16 @@ fn constant<'b>(block: &'b mut Block, operator: &str, input: &str) -> &'b mut Va
 }
 
 /// Makes a constant of integers another.
-fn set_integer(value: &mut Value, integer: i32) {
-    let Some(ValueKind::Immediate(immediate)) = &mut value.value else { panic!("in a file") };
+fn set_integer(value: &mut MilValueProto, integer: i32) {
+    let Some(MilValueKindProto::Immediate(immediate)) = &mut value.value else {
+        panic!("in a file")
+    };
     let Some(ImmediateKind::Tensor(tensor)) = &mut immediate.kind else { panic!("no tensor") };
-    let Some(Elements::Ints(ints)) = &mut tensor.value else { panic!("no integers") };
+    let Some(MilElementsProto::Ints(ints)) = &mut tensor.value else { panic!("no integers") };
     ints.values = vec![integer];
 }
 
-fn tensor_type(stated: &mut NamedValueType) -> &mut TensorType {
+fn tensor_type(stated: &mut NamedValueType) -> &mut MilTensorTypeProto {
     match &mut stated.r#type.as_mut().unwrap().kind {
         Some(TypeKind::Tensor(found)) => found,
         _ => panic!("no tensor"),
@@ -146,8 +153,8 @@ fn parameters_of_other_types_and_axes_outside_are_refused() {
         operation(block, "softmax").inputs.insert("axis".to_owned(), named("x"));
     });
     says(&found, &["(softmax)", "input 'axis'", "takes a constant"]);
-    let text = Value {
-        value: Some(ValueKind::BlobFile(coreml::proto::mil::BlobFileValue {
+    let text = MilValueProto {
+        value: Some(MilValueKindProto::BlobFile(coreml::proto::mil::BlobFileValue {
             file_name: "@model_path/weights/weight.bin".to_owned(),
             offset: 64,
         })),
@@ -182,7 +189,7 @@ fn what_a_program_says_of_its_values_must_be_so() {
         let stated = tensor_type(&mut operation(block, "softmax").outputs[0]);
         stated.rank += 1;
         let unknown = DimensionKind::Unknown(UnknownDimension { variadic: false });
-        stated.dimensions.push(Dimension { kind: Some(unknown) });
+        stated.dimensions.push(MilDimensionProto { kind: Some(unknown) });
     });
     says(&found, &["(softmax)", "is said to be"]);
     let found = refusal(SOFTMAX, |block| {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use galatea_formats::blocks::Meaning;
+use galatea_formats::blocks::CodeMeaning;
 use galatea_formats::checkpoint::CheckpointErrorKind;
-use galatea_formats::mlx::{LayerFormat, Quantization};
+use galatea_formats::mlx::{LayerFormat, MlxQuantization};
 use galatea_formats::safetensors::{self, SafeTensors};
 use galatea_tensor::{Tensor, bf16};
 use proptest::prelude::*;
@@ -15,8 +15,8 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/mlx").join(name)
 }
 
-fn quantization(entry: Value) -> Quantization {
-    Quantization::from_config(&json!({ "quantization": entry })).unwrap().unwrap()
+fn quantization(entry: Value) -> MlxQuantization {
+    MlxQuantization::from_config(&json!({ "quantization": entry })).unwrap().unwrap()
 }
 
 fn checkpoint(tensors: &[(&str, Tensor)]) -> SafeTensors {
@@ -31,7 +31,7 @@ fn layers_of_every_width_are_the_floats_that_mlx_computes() {
     let all = safetensors::open(&golden("model.safetensors")).unwrap();
     let text = std::fs::read_to_string(golden("config.json")).unwrap();
     let config: Value = serde_json::from_str(&text).unwrap();
-    let quantization = Quantization::from_config(&config).unwrap().unwrap();
+    let quantization = MlxQuantization::from_config(&config).unwrap().unwrap();
     for bits in [2, 3, 4, 5, 6, 8] {
         for group_size in [32, 64, 128] {
             let layer = format!("bits{bits}.group{group_size}");
@@ -41,7 +41,7 @@ fn layers_of_every_width_are_the_floats_that_mlx_computes() {
             let floats = all.tensor(&format!("{layer}.floats")).unwrap();
             assert_eq!(matrix.shape(), floats.shape());
             assert_eq!((matrix.format().bits(), matrix.format().block()), (bits, group_size));
-            assert_eq!(matrix.format().meaning(), Meaning::Offset);
+            assert_eq!(matrix.format().meaning(), CodeMeaning::Offset);
             let found = matrix.dequantize().unwrap();
             let found = found.as_slice::<f32>().unwrap();
             // MLX may round the product before it adds the bias, or not.
@@ -120,8 +120,8 @@ fn tensors_that_do_not_fit_are_refused_by_name() {
 
 #[test]
 fn configurations_that_say_something_else_are_refused() {
-    let read = |entry: Value| Quantization::from_config(&json!({ "quantization": entry }));
-    assert_eq!(Quantization::from_config(&json!({})).unwrap(), None);
+    let read = |entry: Value| MlxQuantization::from_config(&json!({ "quantization": entry }));
+    assert_eq!(MlxQuantization::from_config(&json!({})).unwrap(), None);
     assert_eq!(read(Value::Null).unwrap(), None);
     for (entry, part) in [
         (json!(4), "found 4"),

@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use galatea_formats::coreml::proto::network::layers::{Branch, Convolution};
-use galatea_formats::coreml::proto::network::{Layer, Network};
+use galatea_formats::coreml::proto::network::layers::{BranchLayerProto, ConvolutionLayerProto};
+use galatea_formats::coreml::proto::network::{NetworkLayerProto, NetworkProto};
 use galatea_formats::coreml::proto::{self, ModelKind};
-use galatea_formats::coreml::{self, Function};
+use galatea_formats::coreml::{self, CoreMlFunction};
 use galatea_formats::npy::read_npy;
 use galatea_graph::{Datum, evaluate, infer};
 use galatea_tensor::{DataType, Tensor};
@@ -46,7 +46,7 @@ fn array(files: &Files, folder: &str, name: &str) -> Option<Tensor> {
     Some(read_npy(bytes).unwrap())
 }
 
-fn run(function: &Function, input: impl Fn(&str) -> Tensor) -> Result<Vec<Tensor>, String> {
+fn run(function: &CoreMlFunction, input: impl Fn(&str) -> Tensor) -> Result<Vec<Tensor>, String> {
     let graph = &function.graph;
     infer::facts(graph, &HashMap::new()).map_err(|error| error.to_string())?;
     let inputs = graph.inputs.iter().map(|&id| Datum::Tensor(input(&graph.value(id).name)));
@@ -155,27 +155,30 @@ fn a_converted_network_gives_what_its_source_gives() {
 }
 
 /// A network of a case, and the model around it.
-fn opened(files: &Files) -> (proto::Model, Network) {
-    let model = proto::Model::decode(&files["model.mlmodel"][..]).unwrap();
+fn opened(files: &Files) -> (proto::CoreMlModelProto, NetworkProto) {
+    let model = proto::CoreMlModelProto::decode(&files["model.mlmodel"][..]).unwrap();
     let Some(ModelKind::NeuralNetwork(bytes)) = &model.kind else { panic!("another kind") };
-    let network = Network::decode(bytes.clone()).unwrap();
+    let network = NetworkProto::decode(bytes.clone()).unwrap();
     (model, network)
 }
 
-fn read_again(mut model: proto::Model, network: &Network) -> Result<coreml::Model, String> {
+fn read_again(
+    mut model: proto::CoreMlModelProto,
+    network: &NetworkProto,
+) -> Result<coreml::LoadedCoreMl, String> {
     model.kind = Some(ModelKind::NeuralNetwork(network.encode_to_vec().into()));
     coreml::read_model(model.encode_to_vec().into(), None).map_err(|error| error.to_string())
 }
 
 /// Changes the message of the first layer, which is a convolution.
-fn changed(network: &mut Network, change: impl FnOnce(&mut Convolution)) {
+fn changed(network: &mut NetworkProto, change: impl FnOnce(&mut ConvolutionLayerProto)) {
     let Some((tag, bytes)) = network.layers[0].kind.clone() else { panic!("no kind") };
-    let mut message = Convolution::decode(bytes).unwrap();
+    let mut message = ConvolutionLayerProto::decode(bytes).unwrap();
     change(&mut message);
     network.layers[0].kind = Some((tag, message.encode_to_vec().into()));
 }
 
-type Damage = (&'static str, fn(&mut Network));
+type Damage = (&'static str, fn(&mut NetworkProto));
 
 const DAMAGES: &[Damage] = &[
     ("layer 'conv_valid' (convolution): it reads 'nobody'", |n| {
@@ -263,10 +266,14 @@ fn networks_nested_without_end_are_refused() {
     let (model, mut network) = opened(files);
     let inner = network.layers[0].clone();
     for _ in 0..40 {
-        let nested = Network { layers: network.layers.clone(), ..Network::default() };
-        let branch = Branch { if_branch: Some(nested), else_branch: None };
+        let nested = NetworkProto { layers: network.layers.clone(), ..NetworkProto::default() };
+        let branch = BranchLayerProto { if_branch: Some(nested), else_branch: None };
         let kind = Some((605, branch.encode_to_vec().into()));
-        network.layers = vec![Layer { input: vec!["flag".to_owned()], kind, ..Layer::default() }];
+        network.layers = vec![NetworkLayerProto {
+            input: vec!["flag".to_owned()],
+            kind,
+            ..NetworkLayerProto::default()
+        }];
     }
     network.layers.push(inner);
     let error = read_again(model, &network).unwrap_err();

@@ -7,8 +7,8 @@ use galatea_formats::onnx::proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
     TensorProto, TypeProto, ValueInfoProto, type_proto,
 };
-use galatea_graph::rewrite::{Level, optimise};
-use galatea_graph::{Datum, Graph, Sequence, evaluate, infer};
+use galatea_graph::rewrite::{RewriteLevel, optimise};
+use galatea_graph::{Datum, Graph, TensorSequence, evaluate, infer};
 use galatea_tensor::{DataType, Tensor};
 use galatea_testkit::model::{self, FLOAT, INT64, encode, floats, int, int64s, node, value};
 
@@ -73,7 +73,7 @@ fn run(model: &ModelProto, inputs: &[Datum]) -> (Vec<Datum>, Graph) {
     let plain = read(model);
     let expected = evaluate::run_values(&plain, inputs.to_vec()).unwrap();
     let mut rewritten = plain.clone();
-    optimise(&mut rewritten, Level::default()).unwrap();
+    optimise(&mut rewritten, RewriteLevel::default()).unwrap();
     rewritten.sort().unwrap();
     assert_eq!(evaluate::run_values(&rewritten, inputs.to_vec()).unwrap(), expected);
     for graph in [&plain, &rewritten] {
@@ -263,7 +263,7 @@ fn a_loop_builds_a_sequence() {
     );
     let (outputs, _) = run(&model, &[number(3), vector(&[7.0])]);
     let item = Tensor::vector(vec![7_f32]);
-    assert_eq!(outputs[0], Sequence::new(DataType::Fp32, vec![item; 3]).unwrap().into());
+    assert_eq!(outputs[0], TensorSequence::new(DataType::Fp32, vec![item; 3]).unwrap().into());
 }
 
 /// `out = Loop(times, a → LeakyRelu(a + c, slope))`, where `times` may be absent.
@@ -409,7 +409,7 @@ fn a_loop_that_cannot_end_is_an_error() {
         evaluate::run_values(graph, vec![number(1), vector(&[1.0, 2.0])]).unwrap_err().to_string()
     };
     let mut rewritten = graph.clone();
-    optimise(&mut rewritten, Level::default()).unwrap();
+    optimise(&mut rewritten, RewriteLevel::default()).unwrap();
     for graph in [graph, rewritten] {
         let text = run(&graph);
         assert!(text.contains("would not end"), "{text}");
@@ -441,7 +441,7 @@ fn damage_in_subgraphs_is_an_error_or_another_model_never_a_panic() {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
         if let Ok(mut graph) = parse(bytes.into(), None) {
-            let _ = optimise(&mut graph, Level::default());
+            let _ = optimise(&mut graph, RewriteLevel::default());
         }
     }
 }

@@ -82,7 +82,7 @@ fn large_constants_go_into_a_file_beside_the_model() {
     let weights = (0..1024_u16).map(f32::from).collect();
     let graph = product(Tensor::from_vec(&[32, 32], weights).unwrap());
     let options = WriteOptions { inline_bytes: 1000 };
-    onnx::write_model(&graph, &onnx::ModelInfo::default(), &path, options).unwrap();
+    onnx::write_model(&graph, &onnx::OnnxModelInfo::default(), &path, options).unwrap();
     assert!(path.metadata().unwrap().len() < 1000);
     assert_eq!(folder.path().join("model.onnx.data").metadata().unwrap().len(), 4096);
     let again = onnx::load_model(&path).unwrap();
@@ -109,7 +109,7 @@ fn numbers_of_few_bits_are_packed() {
     let inputs = vec![Some(q), Some(scale)];
     graph.add_node(("", "DequantizeLinear"), "w", &axis, inputs, vec![Some(w)]).unwrap();
     graph.sort().unwrap();
-    let bytes = onnx::to_bytes(&graph, &onnx::ModelInfo::default()).unwrap();
+    let bytes = onnx::to_bytes(&graph, &onnx::OnnxModelInfo::default()).unwrap();
     let again = onnx::parse(Bytes::from(bytes), None).unwrap();
     assert_eq!(again.constant(again.find_value("q").unwrap()), Some(&quantised));
 }
@@ -118,8 +118,8 @@ fn numbers_of_few_bits_are_packed() {
 fn what_has_no_form_in_onnx_is_refused_by_name() {
     let path = samples().into_iter().find(|path| path.to_string_lossy().contains("digits"));
     let mut graph = onnx::load(&path.unwrap()).unwrap();
-    galatea_graph::rewrite::optimise(&mut graph, galatea_graph::rewrite::Level::O3).unwrap();
+    galatea_graph::rewrite::optimise(&mut graph, galatea_graph::rewrite::RewriteLevel::O3).unwrap();
     graph.sort().unwrap();
-    let error = onnx::to_bytes(&graph, &onnx::ModelInfo::default()).unwrap_err().to_string();
+    let error = onnx::to_bytes(&graph, &onnx::OnnxModelInfo::default()).unwrap_err().to_string();
     assert!(error.contains("graph.node[") && error.contains("ai.galatea"), "{error}");
 }

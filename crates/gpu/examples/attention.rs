@@ -9,9 +9,9 @@
 
 mod measuring;
 
-use galatea_gpu::attention::{FLASH_CONFIGS, TILES_CONFIGS, Way, whole};
-use galatea_gpu::{Shapes, Step, Trial};
-use galatea_graph::ops::fused::Attention;
+use galatea_gpu::attention::{DenseAttentionMethod, FLASH_CONFIGS, TILES_CONFIGS, whole};
+use galatea_gpu::{DispatchStep, GpuShapes, StepTrial};
+use galatea_graph::ops::fused::FusedAttention;
 use galatea_tensor::DataType;
 use measuring::{Arguments, best, device, random};
 
@@ -28,7 +28,7 @@ fn main() {
     let device = device();
 
     let order = [0, 2, 1, 3];
-    let op = Attention {
+    let op = FusedAttention {
         scale: 1.0 / (width as f32).sqrt(),
         q_perm: order,
         k_perm: order,
@@ -39,7 +39,7 @@ fn main() {
     };
     let of = |positions: usize| vec![batch, positions, heads, width];
     let typed = |positions: usize| Some((dtype, of(positions)));
-    let shapes = Shapes {
+    let shapes = GpuShapes {
         inputs: vec![typed(queries), typed(keys), typed(keys)],
         outputs: vec![typed(queries)],
         constants: vec![None; 3],
@@ -48,18 +48,18 @@ fn main() {
     let inputs = bytes.each_ref().map(|bytes| Some(bytes.as_slice()));
     let capabilities = device.capabilities();
     let flash = FLASH_CONFIGS.iter().filter(|config| config.fits(capabilities, [width; 2]));
-    let ways = flash.map(|&config| Way::Flash(config));
+    let ways = flash.map(|&config| DenseAttentionMethod::Flash(config));
     let work = 4.0 * (batch * heads * queries * width) as f64 * keys as f64;
-    for way in ways.chain(TILES_CONFIGS.iter().map(|&config| Way::Tiles(config))) {
+    for way in ways.chain(TILES_CONFIGS.iter().map(|&config| DenseAttentionMethod::Tiles(config))) {
         let name = format!("{way:?}");
         if !name.contains(filter) {
             continue;
         }
         let measured = || -> Result<(f64, f64), String> {
-            let mut step = Step::default();
+            let mut step = DispatchStep::default();
             whole(&device, op.clone(), way).bind(&shapes, &mut step)?;
             let start = std::time::Instant::now();
-            let trial = Trial::new(&device, &step, &inputs, &[bytes[0].len() as u64], 1);
+            let trial = StepTrial::new(&device, &step, &inputs, &[bytes[0].len() as u64], 1);
             let trial = trial.map_err(|error| error.to_string())?;
             let compiled = start.elapsed().as_secs_f64();
             Ok((best(&trial).map_err(|error| error.to_string())?, compiled))

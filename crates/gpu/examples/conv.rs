@@ -12,10 +12,10 @@
 
 use std::sync::Arc;
 
-use galatea_gpu::conv::{Algorithm, ConvKernel};
-use galatea_gpu::matmul::Variant;
-use galatea_gpu::{Device, Kernel, Shapes, Step, Trial};
-use galatea_graph::ops::convolution::{Conv, ConvTranspose, FusedConv, Padding};
+use galatea_gpu::conv::{ConvAlgorithm, GpuConvKernel};
+use galatea_gpu::matmul::MatMulVariant;
+use galatea_gpu::{DispatchStep, GpuDevice, GpuKernel, GpuShapes, StepTrial};
+use galatea_graph::ops::convolution::{Conv, ConvTranspose, FusedConv, WindowPadding};
 use galatea_graph::ops::fused::FusedActivation;
 use galatea_runtime::Precision;
 use galatea_tensor::{DataType, Tensor, f16};
@@ -39,11 +39,11 @@ fn random(count: usize, dtype: DataType) -> Vec<u8> {
 
 /// A convolution and an image.
 struct Subject {
-    device: Arc<Device>,
+    device: Arc<GpuDevice>,
     conv: FusedConv,
     back: Option<ConvTranspose>,
     weights: Tensor,
-    shapes: Shapes,
+    shapes: GpuShapes,
     precision: Precision,
 }
 
@@ -63,7 +63,7 @@ impl Subject {
             group,
             strides: vec![stride; 2],
             dilations: vec![1; 2],
-            pads: Padding::Explicit(vec![r / 2; 4]),
+            pads: WindowPadding::Explicit(vec![r / 2; 4]),
             kernel_shape: None,
             channels_last,
         };
@@ -73,7 +73,7 @@ impl Subject {
             kernel_shape: None,
             strides: vec![stride; 2],
             dilations: vec![1; 2],
-            pads: Padding::Explicit(vec![r / 2; 4]),
+            pads: WindowPadding::Explicit(vec![r / 2; 4]),
             output_padding: Vec::new(),
             output_shape: None,
             group,
@@ -86,37 +86,46 @@ impl Subject {
         let windows = if grows { vec![c, m / group, r, r] } else { vec![m, c / group, r, r] };
         let bytes = random(windows.iter().product(), dtype);
         let weights = Tensor::from_bytes(dtype, &windows, &bytes).unwrap();
-        let shapes = Shapes {
+        let shapes = GpuShapes {
             inputs: vec![Some((dtype, image(c, h, w))), Some((dtype, windows))],
             outputs: vec![Some((dtype, image(m, oh, ow)))],
             constants: vec![None, Some(weights.clone())],
         };
         let index = std::env::var("GALATEA_GPU_DEVICE").map_or(0, |text| text.parse().unwrap());
-        Self { device: Device::open(index).unwrap(), conv, back, weights, shapes, precision }
+        Self { device: GpuDevice::open(index).unwrap(), conv, back, weights, shapes, precision }
     }
 
-    /// How the plain products of a way are computed: as is chosen, and in every way if that is asked for.
-    fn tiles(&self, way: Algorithm, every: bool) -> Vec<Option<Variant>> {
-        let plain = matches!(way, Algorithm::Product | Algorithm::Windows | Algorithm::Columns);
-        let all =
-            if every && plain { Variant::all(self.device.capabilities()) } else { Vec::new() };
-        let shared = |one: Variant| [1, 2, 4, 8].map(|shares| Some(one.shared(shares)));
+    /// Returns the kernels for the plain matrix multiplications of an algorithm: the chosen one, and all if
+    /// `every` is set.
+    fn tiles(&self, way: ConvAlgorithm, every: bool) -> Vec<Option<MatMulVariant>> {
+        let plain =
+            matches!(way, ConvAlgorithm::Product | ConvAlgorithm::Windows | ConvAlgorithm::Columns);
+        let all = if every && plain {
+            MatMulVariant::all(self.device.capabilities())
+        } else {
+            Vec::new()
+        };
+        let shared = |one: MatMulVariant| [1, 2, 4, 8].map(|shares| Some(one.shared(shares)));
         std::iter::once(None).chain(all.into_iter().flat_map(shared)).collect()
     }
 
-    fn kernel(&self) -> ConvKernel {
+    fn kernel(&self) -> GpuConvKernel {
         let (weights, device) = (&self.weights, &self.device);
         match &self.back {
-            Some(back) => ConvKernel::transposed(back, weights, device, self.precision),
-            None => ConvKernel::new(&self.conv, weights, device, self.precision),
+            Some(back) => GpuConvKernel::transposed(back, weights, device, self.precision),
+            None => GpuConvKernel::new(&self.conv, weights, device, self.precision),
         }
     }
 
     /// Nanoseconds, and seconds until shaders were compiled.
-    fn measured(&self, way: Algorithm, by: Option<Variant>) -> Result<(f64, f64), String> {
-        let mut step = Step::default();
+    fn measured(
+        &self,
+        way: ConvAlgorithm,
+        by: Option<MatMulVariant>,
+    ) -> Result<(f64, f64), String> {
+        let mut step = DispatchStep::default();
         let kernel = self.kernel().forcing(way);
-        let kernel = by.into_iter().fold(kernel, ConvKernel::by);
+        let kernel = by.into_iter().fold(kernel, GpuConvKernel::by);
         kernel.bind(&self.shapes, &mut step)?;
         let bytes = |slot: &Option<(DataType, Vec<usize>)>| {
             let (dtype, shape) = slot.as_ref().unwrap();
@@ -129,7 +138,7 @@ impl Subject {
         let outputs = [bytes(&self.shapes.outputs[0]) as u64];
         let copies = (ROTATED / x.len().max(1)).clamp(1, 8);
         let start = std::time::Instant::now();
-        let trial = Trial::new(&self.device, &step, &inputs, &outputs, copies);
+        let trial = StepTrial::new(&self.device, &step, &inputs, &outputs, copies);
         let trial = trial.map_err(|error| error.to_string())?;
         let compiled = start.elapsed().as_secs_f64();
         let once = trial.run(1).map_err(|error| error.to_string())?;

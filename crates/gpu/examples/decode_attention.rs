@@ -1,7 +1,8 @@
-//! How fast a GPU attends over long caches: a line of JSON for each configuration.
+//! Measures the speed at which a GPU attends over long caches. Prints a line of JSON for each configuration.
 //!
-//! `decode_attention SEQUENCES CONTEXT [HEADS KV_HEADS WIDTH]`, on the device that `GALATEA_GPU_DEVICE` numbers:
-//! one row of each sequence, caches of FP16 in blocks of 16 positions. Take so many that the caches are larger than those of the device.
+//! `decode_attention SEQUENCES CONTEXT [HEADS KV_HEADS WIDTH]`, on the device that `GALATEA_GPU_DEVICE`
+//! numbers: one row of each sequence, caches of FP16 in blocks of 16 positions. Take enough sequences that the
+//! KV caches exceed the device's hardware caches.
 
 #![allow(
     clippy::print_stdout,
@@ -14,7 +15,7 @@
 mod measuring;
 
 use galatea_gpu::attention::{PAGED_CONFIGS, PagedSizes, paged};
-use galatea_gpu::{Shapes, Step, Trial};
+use galatea_gpu::{DispatchStep, GpuShapes, StepTrial};
 use galatea_graph::ops::fused::PagedAttention;
 use galatea_tensor::DataType::{Fp16, Fp32, Int64};
 use measuring::{Arguments, device, middle};
@@ -43,7 +44,7 @@ fn main() {
     let (q, kv) = (vec![sequences, heads * width], vec![sequences, kv_heads * width]);
     let keys = vec![count, kv_heads, width, BLOCK];
     let values = vec![count, kv_heads, BLOCK, width];
-    let shapes = Shapes {
+    let shapes = GpuShapes {
         inputs: vec![
             Some((Fp32, q.clone())),
             Some((Fp32, kv.clone())),
@@ -69,9 +70,9 @@ fn main() {
     let outputs = [(sequences * heads * width * 4) as u64, cache_bytes, cache_bytes];
     let sizes = PagedSizes { shared_heads: heads / kv_heads, key_width: width, value_width: width };
     for config in PAGED_CONFIGS.iter().filter(|c| c.fits(device.capabilities(), &sizes)) {
-        let mut step = Step::default();
+        let mut step = DispatchStep::default();
         paged(&device, op, *config).bind(&shapes, &mut step).expect("a bound kernel");
-        let trial = Trial::new(&device, &step, &inputs, &outputs, 1);
+        let trial = StepTrial::new(&device, &step, &inputs, &outputs, 1);
         match trial.and_then(|trial| middle(&trial, 4)) {
             Ok(ns) => println!(
                 "{{\"sequences\":{sequences},\"context\":{context},\"us\":{:.1},\"gb_s\":{:.0},\"config\":\"{config:?}\"}}",

@@ -1,8 +1,9 @@
-//! How fast a GPU multiplies rows with matrices of few bits: a line of JSON for each configuration.
+//! Measures the speed at which a GPU multiplies rows with quantized matrices. Prints a line of JSON for each
+//! configuration.
 //!
-//! `gemv FORMAT OUTPUTS INPUTS ROWS [gated]`, on the device that `GALATEA_GPU_DEVICE` numbers. The format is a name
-//! such as `q4_0`, `q4_k`, `mlx4` or `f16`. Copies of the matrix that together are larger than caches are multiplied
-//! one after the other.
+//! `gemv FORMAT OUTPUTS INPUTS ROWS [gated]`, on the device that `GALATEA_GPU_DEVICE` numbers. The format is a
+//! name such as `q4_0`, `q4_k`, `mlx4` or `f16`. Copies of the matrix that together are larger than caches are
+//! multiplied one after the other.
 
 #![allow(
     clippy::print_stdout,
@@ -19,8 +20,8 @@ mod measuring;
 
 use std::sync::Arc;
 
-use galatea_gpu::blocks::{self, BlockProducts, Choice, GEMV_CONFIGS, TILED_CONFIGS};
-use galatea_gpu::{Device, Kernel, Shapes, Step, Trial};
+use galatea_gpu::blocks::{self, BlockKernelChoice, BlockProducts, GEMV_CONFIGS, TILED_CONFIGS};
+use galatea_gpu::{DispatchStep, GpuDevice, GpuKernel, GpuShapes, StepTrial};
 use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{BlockMatMul, FusedActivation};
 use galatea_runtime::Precision;
@@ -32,10 +33,10 @@ use measuring::{Arguments, device, middle};
 const ALL_BYTES: u64 = 384 << 20;
 
 fn kernels(
-    device: &Arc<Device>,
+    device: &Arc<GpuDevice>,
     op: &dyn Fn(u64) -> BlockMatMul,
     copies: u64,
-    choice: Choice,
+    choice: BlockKernelChoice,
 ) -> Vec<BlockProducts> {
     // Kernels share a matrix that is the same.
     let one = |seed| blocks::kernel(device, &op(seed), Precision::Fp16, choice);
@@ -62,41 +63,41 @@ fn main() {
         op.with_rounded_rows(true)
     };
     let capabilities = device.capabilities();
-    let first = kernels(&device, &op, 1, Choice::default());
+    let first = kernels(&device, &op, 1, BlockKernelChoice::default());
     let bytes = first[0].weight_bytes();
     let copies = ALL_BYTES.div_ceil(bytes).clamp(2, 64);
     // Kernels of all configurations have the same weights: only the choice differs.
-    let all = kernels(&device, &op, copies, Choice::default());
+    let all = kernels(&device, &op, copies, BlockKernelChoice::default());
     let x = vec![0_u8; m * k * 4];
-    let shapes = Shapes {
+    let shapes = GpuShapes {
         inputs: vec![Some((DataType::Fp32, vec![m, k]))],
         outputs: vec![Some((DataType::Fp32, vec![m, n]))],
         constants: vec![None],
     };
-    let mut choices = vec![Choice::default()];
+    let mut choices = vec![BlockKernelChoice::default()];
     // Few rows never need workgroups that take more, and many take long.
     let valid = GEMV_CONFIGS
         .iter()
         .filter(|config| m <= 64 && (config.most == 8 || m >= 4) && config.is_valid(capabilities));
-    choices.extend(valid.map(|&config| Choice {
+    choices.extend(valid.map(|&config| BlockKernelChoice {
         gemv: Some(config),
         many: Some(usize::MAX),
-        ..Choice::default()
+        ..BlockKernelChoice::default()
     }));
     let valid = TILED_CONFIGS.iter().filter(|config| m > 4 && config.is_valid(capabilities));
-    choices.extend(valid.map(|&config| Choice {
+    choices.extend(valid.map(|&config| BlockKernelChoice {
         tiled: Some(config),
         many: Some(0),
-        ..Choice::default()
+        ..BlockKernelChoice::default()
     }));
     for choice in choices {
         let bound = all.iter().map(|kernel| {
-            let mut step = Step::default();
+            let mut step = DispatchStep::default();
             kernel.bind_as(&shapes, &mut step, choice).map(|()| step)
         });
-        let steps = bound.collect::<Result<Vec<Step>, String>>().expect("bound kernels");
-        let steps: Vec<&Step> = steps.iter().collect();
-        let trial = Trial::of_steps(&device, &steps, &[Some(&x)], &[(m * n * 4) as u64]);
+        let steps = bound.collect::<Result<Vec<DispatchStep>, String>>().expect("bound kernels");
+        let steps: Vec<&DispatchStep> = steps.iter().collect();
+        let trial = StepTrial::of_steps(&device, &steps, &[Some(&x)], &[(m * n * 4) as u64]);
         let found = trial.and_then(|trial| middle(&trial, all.len()));
         let config = format!("{choice:?}");
         match found {

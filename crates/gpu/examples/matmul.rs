@@ -13,8 +13,8 @@
 
 mod measuring;
 
-use galatea_gpu::matmul::{Turns, Variant};
-use galatea_gpu::{Shapes, Trial};
+use galatea_gpu::matmul::{MatMulVariant, TransposedOperands};
+use galatea_gpu::{GpuShapes, StepTrial};
 use galatea_tensor::DataType;
 use measuring::{Arguments, best, device, random};
 
@@ -30,7 +30,8 @@ fn main() {
         _ => DataType::Fp32,
     };
     let order = args.word(4, "nn");
-    let turns = Turns { a: order.starts_with('t'), b: order.ends_with('t'), halves: false };
+    let turns =
+        TransposedOperands { a: order.starts_with('t'), b: order.ends_with('t'), halves: false };
     let filter = args.word(5, "");
     let stack = number(6, 1);
     let device = device();
@@ -39,7 +40,7 @@ fn main() {
         true => vec![stack, columns, rows],
         false => vec![stack, rows, columns],
     };
-    let shapes = Shapes {
+    let shapes = GpuShapes {
         inputs: vec![Some((dtype, of(m, k, turns.a))), Some((dtype, of(k, n, turns.b)))],
         outputs: vec![Some((dtype, vec![stack, m, n]))],
         constants: vec![None, None],
@@ -48,10 +49,10 @@ fn main() {
     let inputs = [Some(a.as_slice()), Some(b.as_slice())];
     let output_bytes = (stack * m * n * dtype.size_bytes().unwrap()) as u64;
     let copies = (ROTATED / (a.len() + b.len())).clamp(1, 8);
-    let chosen = Variant::chosen(&shapes, turns, device.capabilities()).unwrap();
+    let chosen = MatMulVariant::chosen(&shapes, turns, device.capabilities()).unwrap();
     let mut variants = vec![chosen];
-    variants.extend(Variant::few(&shapes, turns, device.capabilities()).unwrap());
-    let all = Variant::all(device.capabilities());
+    variants.extend(MatMulVariant::few(&shapes, turns, device.capabilities()).unwrap());
+    let all = MatMulVariant::all(device.capabilities());
     variants.extend(all.into_iter().map(|variant| variant.shared(number(7, 1))));
     for (at, variant) in variants.into_iter().enumerate() {
         let name = format!("{variant:?}");
@@ -61,7 +62,7 @@ fn main() {
         let measured = || -> Result<(f64, f64), String> {
             let step = variant.step(&shapes, turns, device.capabilities())?;
             let start = std::time::Instant::now();
-            let trial = Trial::new(&device, &step, &inputs, &[output_bytes], copies);
+            let trial = StepTrial::new(&device, &step, &inputs, &[output_bytes], copies);
             let trial = trial.map_err(|error| error.to_string())?;
             let compiled = start.elapsed().as_secs_f64();
             Ok((best(&trial).map_err(|error| error.to_string())?, compiled))

@@ -1,8 +1,8 @@
-//! How long models take that are read from a file: the first run with nothing in memory, and runs whose weights
-//! are more than the device may hold. A line of JSON for each, with and without reading ahead.
+//! Measures the time of models that are read from a file: the first run with nothing in memory, and runs whose
+//! weights exceed the device's limit. Prints a line of JSON for each, with and without reading ahead.
 //!
-//! `streaming FILE [LAYERS] [WIDTH] [PERCENT] [DEVICE]`: the file is made, has `LAYERS` matrices of
-//! `WIDTH` × `WIDTH` FP32, and is removed; the device may hold `PERCENT` of them.
+//! `streaming FILE [LAYERS] [WIDTH] [PERCENT] [DEVICE]`: the file is created, has `LAYERS` matrices of `WIDTH`
+//! × `WIDTH` FP32, and is removed; the device may hold `PERCENT` of them.
 
 #![allow(
     clippy::print_stdout,
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use galatea_gpu::{Device, GpuProvider, PoolConfig};
+use galatea_gpu::{GpuDevice, GpuProvider, PoolConfig};
 use galatea_graph::{Attributes, Dim, Fact, Graph};
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::{DataType, MappedFile, Tensor};
@@ -88,7 +88,7 @@ impl Model {
         graph
     }
 
-    fn session(&self, device: &Arc<Device>, layers: usize) -> Session {
+    fn session(&self, device: &Arc<GpuDevice>, layers: usize) -> Session {
         let provider: Arc<dyn ExecutionProvider> = Arc::new(GpuProvider::on(Arc::clone(device)));
         Session::new(self.graph(layers), &[provider], &SessionOptions::default()).unwrap()
     }
@@ -101,7 +101,7 @@ impl Model {
     }
 
     /// The first run with nothing in memory; kernels are compiled before.
-    fn cold(&self, device: &Arc<Device>) -> f64 {
+    fn cold(&self, device: &Arc<GpuDevice>) -> f64 {
         self.run(&self.session(device, 1));
         self.forget();
         let start = Instant::now();
@@ -109,7 +109,7 @@ impl Model {
         start.elapsed().as_secs_f64() * 1e3
     }
 
-    fn repeated(&self, device: &Arc<Device>) -> f64 {
+    fn repeated(&self, device: &Arc<GpuDevice>) -> f64 {
         let session = self.session(device, self.layers);
         self.run(&session);
         self.run(&session);
@@ -132,7 +132,7 @@ fn main() {
     model.write();
     let bytes = model.layers * model.layer_bytes();
     let budget = (bytes / 100 * percent) as u64;
-    let open = |config: PoolConfig| Device::open_with(device, &config).expect("a device");
+    let open = |config: PoolConfig| GpuDevice::open_with(device, &config).expect("a device");
     let whole = open(PoolConfig::default());
     println!(
         "{{\"device\":\"{}\",\"weights_bytes\":{bytes},\"budget_bytes\":{budget}}}",
@@ -153,7 +153,7 @@ fn main() {
         without_ms / with_ms
     );
     // The same with nothing of the file in memory before each run.
-    let each = |device: &Arc<Device>| {
+    let each = |device: &Arc<GpuDevice>| {
         let session = model.session(device, model.layers);
         model.run(&session);
         let runs = (0..RUNS).map(|_| {

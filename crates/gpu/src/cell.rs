@@ -5,11 +5,11 @@
 use galatea_tensor::DataType;
 
 use crate::element;
-use crate::kernel::NodeView;
+use crate::kernel::GpuNodeView;
 
-/// How an element lies and travels.
+/// Storage form of an element that is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Cell {
+pub(crate) enum ElementCell {
     /// FP32, as `f32`.
     Float,
     /// FP16, as `f32`.
@@ -24,11 +24,11 @@ pub(crate) enum Cell {
     Pair,
 }
 
-impl Cell {
-    /// Of a type, in a kernel that moves elements from one type to another.
+impl ElementCell {
+    /// Returns the cell of a type, in a kernel that moves elements from one type to another.
     ///
     /// # Errors
-    /// When shaders cannot move them.
+    /// Fails when shaders cannot move them.
     pub(crate) fn of(own: DataType, other: DataType) -> Result<Self, String> {
         let float = |dtype: DataType| matches!(dtype, DataType::Fp32 | DataType::Fp16);
         match own {
@@ -50,16 +50,16 @@ impl Cell {
     /// The pair for elements that move from one type to another.
     ///
     /// # Errors
-    /// As [`Cell::of`].
+    /// Returns the same errors as [`ElementCell::of`].
     pub(crate) fn both(from: DataType, to: DataType) -> Result<(Self, Self), String> {
         Ok((Self::of(from, to)?, Self::of(to, from)?))
     }
 
-    /// Whether nodes on such elements can be taken.
+    /// Checks that nodes on such elements can be taken.
     ///
     /// # Errors
-    /// When they cannot.
-    pub(crate) fn supports(view: &NodeView<'_>, dtype: DataType) -> Result<(), String> {
+    /// Fails when they cannot.
+    pub(crate) fn supports(view: &GpuNodeView<'_>, dtype: DataType) -> Result<(), String> {
         if dtype == DataType::Fp16 && !view.device.capabilities().f16 {
             return Err("this device has no FP16".into());
         }
@@ -75,7 +75,7 @@ impl Cell {
         }
     }
 
-    /// What the array is of.
+    /// Returns the element type of the array.
     fn array(self) -> &'static str {
         match self {
             Self::Float => "vec4<f32>",
@@ -127,7 +127,7 @@ impl Cell {
         }
     }
 
-    /// Whether an element can be written without its neighbours.
+    /// Returns whether an element can be written without its neighbours.
     pub(crate) fn is_whole(self) -> bool {
         !matches!(self, Self::Byte | Self::Short)
     }

@@ -5,13 +5,13 @@
 
 use galatea_tensor::DataType;
 
-use crate::device::Shader;
+use crate::device::KernelShader;
 use crate::elementwise::functions::with_functions;
-use crate::kernel::{NodeView, param};
+use crate::kernel::{GpuNodeView, param};
 
-/// What shaders compute with, in vectors of four.
+/// Kind of number that shaders compute with, in vectors of four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum ShaderKind {
     /// FP32 and FP16, as `f32`.
     Float,
     /// INT32 and INT8, as `i32`.
@@ -24,12 +24,12 @@ pub(crate) enum Kind {
     Wide,
 }
 
-impl Kind {
+impl ShaderKind {
     /// The kind of a type's elements, where the device computes with such.
     ///
     /// # Errors
-    /// When it does not.
-    pub(crate) fn of(view: &NodeView<'_>, dtype: DataType) -> Result<Self, String> {
+    /// Fails when it does not.
+    pub(crate) fn of(view: &GpuNodeView<'_>, dtype: DataType) -> Result<Self, String> {
         match dtype {
             DataType::Fp32 => Ok(Self::Float),
             DataType::Fp16 if view.device.capabilities().f16 => Ok(Self::Float),
@@ -66,7 +66,7 @@ impl Kind {
 /// The declaration of a binding whose elements are of this type.
 ///
 /// # Errors
-/// When shaders have no such elements.
+/// Fails when shaders have no such elements.
 pub(crate) fn declare(binding: usize, name: &str, dtype: DataType) -> Result<String, String> {
     let array = match dtype {
         DataType::Fp32 => "vec4<f32>",
@@ -80,7 +80,7 @@ pub(crate) fn declare(binding: usize, name: &str, dtype: DataType) -> Result<Str
     Ok(format!("@group(0) @binding({binding}) var<storage, read_write> {name}: array<{array}>;\n"))
 }
 
-/// The expression of the quad with number `at`, computed as `Kind`.
+/// The expression of the quad with number `at`, computed as `ShaderKind`.
 pub(crate) fn load_quad(name: &str, dtype: DataType, at: &str) -> String {
     match dtype {
         DataType::Fp32 | DataType::Int32 | DataType::Uint32 => format!("{name}[{at}]"),
@@ -95,7 +95,7 @@ pub(crate) fn load_quad(name: &str, dtype: DataType, at: &str) -> String {
     }
 }
 
-/// The expression of the element with number `at`, computed as `Kind`.
+/// The expression of the element with number `at`, computed as `ShaderKind`.
 pub(crate) fn load(name: &str, dtype: DataType, at: &str) -> String {
     match dtype {
         DataType::Fp32 | DataType::Int32 | DataType::Uint32 => {
@@ -139,13 +139,13 @@ pub(crate) fn store_quad(
 /// The parameters of a dispatch, collected while the text is written that reads them: the text names
 /// places, the values come with the dispatch.
 #[derive(Debug, Default)]
-pub(crate) struct Words(Vec<u32>);
+pub(crate) struct DispatchParams(Vec<u32>);
 
-impl Words {
+impl DispatchParams {
     /// Adds a length and gives the expression that reads it.
     ///
     /// # Errors
-    /// When it is beyond 32 bits.
+    /// Fails when it is beyond 32 bits.
     pub(crate) fn length(&mut self, length: usize) -> Result<String, String> {
         Ok(self.word(param(length)?))
     }
@@ -166,7 +166,7 @@ impl Words {
     /// goes round where it is negative.
     ///
     /// # Errors
-    /// When it is beyond 32 bits.
+    /// Fails when it is beyond 32 bits.
     pub(crate) fn step(&mut self, step: isize) -> Result<String, String> {
         let step =
             i32::try_from(step).map_err(|_| format!("a step of {step} is beyond 32 bits"))?;
@@ -190,10 +190,10 @@ impl Words {
 }
 
 /// A kernel of this text, with the functions that it calls and the extension that it needs.
-pub(crate) fn shader(name: &str, text: &str) -> Shader {
+pub(crate) fn shader(name: &str, text: &str) -> KernelShader {
     let text = with_functions(text);
     let extension = if text.contains("f16") { "enable f16;\n" } else { "" };
-    Shader::new(name, format!("{extension}{text}"))
+    KernelShader::new(name, format!("{extension}{text}"))
 }
 
 /// Threads of a workgroup of kernels whose threads do not work together.

@@ -1,4 +1,4 @@
-//! What can go wrong on a GPU.
+//! Errors of the GPU provider.
 
 use galatea_runtime::RuntimeError;
 
@@ -11,7 +11,7 @@ pub enum GpuError {
     NoDevice {
         /// The number asked for.
         index: usize,
-        /// What is there.
+        /// Devices that were found.
         found: String,
     },
     /// The system refused the device.
@@ -33,9 +33,9 @@ pub enum GpuError {
     /// The device has no memory left.
     #[error("no GPU memory for {bytes} bytes: {reason}")]
     Memory {
-        /// How many bytes were asked for.
+        /// Number of bytes requested.
         bytes: u64,
-        /// Why not.
+        /// Reason of the failure.
         reason: String,
     },
     /// Weights that lie outside the device cannot be written or read.

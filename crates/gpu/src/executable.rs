@@ -5,32 +5,34 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use galatea_graph::{Datum, Graph, ValueId};
-use galatea_runtime::tune::Problem;
+use galatea_runtime::tune::TuningProblem;
 use galatea_runtime::{
-    Executable, Fence, MemoryReport, PlanReport, Precision, ProfileRow, RuntimeError,
-    SessionOptions, Work,
+    ArithmeticWork, Executable, MemoryReport, PlanReport, Precision, ProfileRow, RunFence,
+    RuntimeError, SessionOptions,
 };
 use galatea_tensor::{Allocation, DataType, HostBuffer, Tensor};
 
-use crate::device::{Counters, Device, Submission};
+use crate::device::{DeviceCounters, GpuDevice, QueuedSubmission};
 use crate::error::GpuError;
-use crate::kernel::Kernel;
-use crate::memory::{Block, DeviceMemory, is_elsewhere, not_stranded, resident};
+use crate::kernel::GpuKernel;
+use crate::memory::{DeviceBlock, DeviceMemory, is_elsewhere, not_stranded, resident};
 use crate::plan::{
-    Action, Given, Handed, InputPlace, OutputPlace, Plan, Recording, Target, build, facts_of,
-    lying, record,
+    DeviceAction, GpuPlan, HandedRun, InputPlace, OutputPlace, PlanInputs, PlanRecording,
+    PlanTarget, build, device_facts, facts_of, record,
 };
-use crate::room::{Needs, Room};
-use crate::stream::Streamer;
-use crate::timing::{Both, HostTimes, KernelLabel, KernelRun, RunRecord, Stamps, Watch};
-use crate::tune::{Choices, Part};
+use crate::stream::WeightStreamer;
+use crate::timing::{
+    ClockPair, HostTimes, KernelLabel, KernelRun, RunRecord, RunStamps, TimingLevel,
+};
+use crate::tune::{TunablePartition, TuningChoices};
+use crate::workspace::{RunWorkspace, WorkspaceBytes};
 
 /// A node's kernel and the name of its row.
-pub(crate) type Built = (Option<Box<dyn Kernel>>, &'static str);
+pub(crate) type BuiltKernel = (Option<Box<dyn GpuKernel>>, &'static str);
 
-/// What a plan is for.
+/// Key of a plan.
 #[derive(PartialEq, Eq)]
-struct Key {
+struct PlanKey {
     /// Shapes of all inputs, and whether they lie on the device.
     inputs: Vec<(Vec<usize>, bool)>,
     /// The outputs that are asked for.
@@ -38,40 +40,40 @@ struct Key {
 }
 
 /// A plan with what recordings of it are free.
-struct Planned {
-    plan: Plan,
-    recordings: Mutex<Vec<Recording>>,
-    /// What its dispatches are, for who is told of runs.
+struct PlannedRun {
+    plan: GpuPlan,
+    recordings: Mutex<Vec<PlanRecording>>,
+    /// Labels of its dispatches, for observers of runs.
     labels: OnceLock<Arc<Vec<KernelLabel>>>,
 }
 
 #[derive(Default)]
-struct Plans {
+struct PlanCache {
     /// The latest used last.
-    kept: Vec<(Key, Arc<Planned>)>,
+    kept: Vec<(PlanKey, Arc<PlannedRun>)>,
     made: usize,
     time: Duration,
 }
 
 /// A partition on a device.
 pub(crate) struct GpuExecutable {
-    shared: Arc<Shared>,
+    shared: Arc<GpuPartition>,
 }
 
-struct Shared {
-    device: Arc<Device>,
+struct GpuPartition {
+    device: Arc<GpuDevice>,
     graph: Arc<Graph>,
-    kernels: Vec<Option<Box<dyn Kernel>>>,
+    kernels: Vec<Option<Box<dyn GpuKernel>>>,
     names: Vec<&'static str>,
     options: SessionOptions,
-    choices: Choices,
+    choices: TuningChoices,
     halves: bool,
-    plans: Mutex<Plans>,
-    constants: Mutex<HashMap<(ValueId, DataType), Arc<Block>>>,
-    /// Those in which no run goes on.
-    rooms: Mutex<Vec<Room>>,
-    stream: Arc<Streamer>,
-    /// Whether the model's weights are more than the device had room for.
+    plans: Mutex<PlanCache>,
+    constants: Mutex<HashMap<(ValueId, DataType), Arc<DeviceBlock>>>,
+    /// Rooms that no run uses at present.
+    rooms: Mutex<Vec<RunWorkspace>>,
+    stream: Arc<WeightStreamer>,
+    /// True if the model's weights exceed the room that the device had.
     beyond: bool,
 }
 
@@ -84,22 +86,22 @@ fn failed(text: impl std::fmt::Display) -> RuntimeError {
 }
 
 /// Recordings of a plan that wait for their next run.
-const MOST_RECORDINGS: usize = 8;
+const MAX_RECORDINGS: usize = 8;
 
 /// Work that was handed over. What it uses is not used by anybody else before it is done, even where nobody asks
 /// for its end.
-struct Submitted {
-    device: Arc<Device>,
-    work: Option<Submission>,
+struct SubmittedRun {
+    device: Arc<GpuDevice>,
+    work: Option<QueuedSubmission>,
 }
 
-impl Submitted {
+impl SubmittedRun {
     fn wait(&mut self) -> Result<(), GpuError> {
         self.work.take().map_or(Ok(()), |work| self.device.wait(&work))
     }
 }
 
-impl Drop for Submitted {
+impl Drop for SubmittedRun {
     fn drop(&mut self) {
         if let Err(error) = self.wait() {
             tracing::warn!(%error, "a run that nobody waited for failed");
@@ -108,21 +110,21 @@ impl Drop for Submitted {
 }
 
 /// A run that was handed over.
-struct Running {
+struct RunningPlan {
     /// Dropped before what the run uses.
-    submitted: Submitted,
-    planned: Arc<Planned>,
-    recording: Recording,
-    room: Room,
-    slots: Vec<Arc<Block>>,
-    /// What must live until the device is done.
+    submitted: SubmittedRun,
+    planned: Arc<PlannedRun>,
+    recording: PlanRecording,
+    room: RunWorkspace,
+    slots: Vec<Arc<DeviceBlock>>,
+    /// Inputs that must live until the device is done.
     inputs: Vec<Datum>,
     begin: Instant,
-    handed: Handed,
+    handed: HandedRun,
 }
 
-impl Running {
-    /// How long it took the host to encode the commands and to hand them over.
+impl RunningPlan {
+    /// Returns the time that the host took to encode the commands and to submit them.
     fn handing(&self) -> Duration {
         self.handed.submitted - self.handed.encode
     }
@@ -130,41 +132,41 @@ impl Running {
 
 impl GpuExecutable {
     pub(crate) fn new(
-        device: &Arc<Device>,
+        device: &Arc<GpuDevice>,
         graph: Arc<Graph>,
-        built: Vec<Built>,
+        built: Vec<BuiltKernel>,
         options: &SessionOptions,
     ) -> Self {
         let (kernels, names) = built.into_iter().unzip();
         let halves = options.precision == Precision::Fp16 && device.capabilities().f16;
-        let shared = Shared {
+        let shared = GpuPartition {
             device: Arc::clone(device),
             graph,
             kernels,
             names,
             options: options.clone(),
-            choices: Choices::known(&options.choices, device.capabilities()),
+            choices: TuningChoices::known(&options.choices, device.capabilities()),
             halves,
             plans: Mutex::default(),
             constants: Mutex::default(),
             rooms: Mutex::default(),
-            stream: Streamer::new(device, options.prefetch),
+            stream: WeightStreamer::new(device, options.prefetch),
             beyond: device.shelves.is_beyond(),
         };
         Self { shared: Arc::new(shared) }
     }
 }
 
-impl Shared {
+impl GpuPartition {
     /// The plan for such inputs and these outputs, made if there is none.
-    fn plan(&self, inputs: &[Datum], wanted: &[bool]) -> Result<Arc<Planned>, RuntimeError> {
+    fn plan(&self, inputs: &[Datum], wanted: &[bool]) -> Result<Arc<PlannedRun>, RuntimeError> {
         let shapes = inputs.iter().map(|input| {
             let tensor = input.as_tensor();
             let tensor = tensor.ok_or_else(|| failed("an input is no tensor"))?;
             Ok((tensor.shape().to_vec(), resident(&self.device, tensor).is_some()))
         });
         let shapes = shapes.collect::<Result<_, RuntimeError>>()?;
-        let key = Key { inputs: shapes, wanted: wanted.to_vec() };
+        let key = PlanKey { inputs: shapes, wanted: wanted.to_vec() };
         let mut plans = lock(&self.plans);
         if let Some(found) = plans.kept.iter().rposition(|(known, _)| *known == key) {
             plans.kept[found..].rotate_left(1);
@@ -179,7 +181,7 @@ impl Shared {
         let _beyond = self.beyond.then(|| self.device.shelves.begin());
         let residency: Vec<bool> = key.inputs.iter().map(|(_, resident)| *resident).collect();
         let plan = build(
-            Given {
+            PlanInputs {
                 graph: &self.graph,
                 kernels: &self.kernels,
                 facts: facts_of(&self.graph, inputs)?,
@@ -188,7 +190,7 @@ impl Shared {
                 halves: self.halves,
                 choices: &self.choices,
             },
-            Target { device: &self.device, constants: &mut lock(&self.constants) },
+            PlanTarget { device: &self.device, constants: &mut lock(&self.constants) },
         )?;
         self.check_limit(&plan)?;
         tracing::debug!(
@@ -201,7 +203,7 @@ impl Shared {
             start.elapsed().as_secs_f64() * 1e3
         );
         let planned =
-            Arc::new(Planned { plan, recordings: Mutex::default(), labels: OnceLock::new() });
+            Arc::new(PlannedRun { plan, recordings: Mutex::default(), labels: OnceLock::new() });
         let mut plans = lock(&self.plans);
         plans.made += 1;
         plans.time += start.elapsed();
@@ -212,7 +214,7 @@ impl Shared {
         Ok(planned)
     }
 
-    fn check_limit(&self, plan: &Plan) -> Result<(), RuntimeError> {
+    fn check_limit(&self, plan: &GpuPlan) -> Result<(), RuntimeError> {
         let needed_bytes = usize::try_from(plan.arena_bytes).unwrap_or(usize::MAX);
         match self.options.memory_limit_bytes {
             Some(limit_bytes) if needed_bytes > limit_bytes => {
@@ -223,7 +225,7 @@ impl Shared {
     }
 
     /// The free room with the smallest arena that is large enough, or a new one in place of that with the largest.
-    fn take_room(&self, needs: Needs) -> Result<Room, GpuError> {
+    fn take_room(&self, needs: WorkspaceBytes) -> Result<RunWorkspace, GpuError> {
         let mut rooms = lock(&self.rooms);
         let fitting = (0..rooms.len()).filter(|&at| rooms[at].arena_bytes() >= needs.arena);
         let found = fitting.min_by_key(|&at| rooms[at].arena_bytes());
@@ -233,12 +235,12 @@ impl Shared {
         let mut room = match (taken, found) {
             (Some(room), Some(_)) => room,
             (small, _) => {
-                small.iter().flat_map(Room::all).for_each(|block| self.forget(block));
+                small.iter().flat_map(RunWorkspace::all).for_each(|block| self.forget(block));
                 drop(small);
-                match Room::new(&self.device, needs) {
+                match RunWorkspace::new(&self.device, needs) {
                     // Slots for weights may be in the way.
                     Err(GpuError::Memory { .. }) if self.stream.clear() => {
-                        Room::new(&self.device, needs)?
+                        RunWorkspace::new(&self.device, needs)?
                     }
                     made => made?,
                 }
@@ -253,10 +255,10 @@ impl Shared {
     /// Hands the commands of a recording over.
     fn hand_over(
         &self,
-        recording: &mut Recording,
-        plan: &Plan,
-        watch: Watch,
-    ) -> Result<Handed, GpuError> {
+        recording: &mut PlanRecording,
+        plan: &GpuPlan,
+        watch: TimingLevel,
+    ) -> Result<HandedRun, GpuError> {
         if plan.streamed.is_empty() {
             return recording.submit(&self.device, plan, watch, None);
         }
@@ -269,8 +271,8 @@ impl Shared {
     }
 
     /// Drops what is bound to a block, which would keep it alive.
-    fn forget(&self, block: &Arc<Block>) {
-        let plans: Vec<Arc<Planned>> =
+    fn forget(&self, block: &Arc<DeviceBlock>) {
+        let plans: Vec<Arc<PlannedRun>> =
             lock(&self.plans).kept.iter().map(|(_, planned)| Arc::clone(planned)).collect();
         for planned in plans {
             lock(&planned.recordings).retain(|recording| !recording.uses(block));
@@ -281,10 +283,10 @@ impl Shared {
     /// what somebody else still reads while the run changes it.
     fn take_slots(
         &self,
-        plan: &Plan,
+        plan: &GpuPlan,
         inputs: &mut [Datum],
-    ) -> Result<Vec<Arc<Block>>, RuntimeError> {
-        let mut slots: Vec<Option<Arc<Block>>> = vec![None; plan.slots];
+    ) -> Result<Vec<Arc<DeviceBlock>>, RuntimeError> {
+        let mut slots: Vec<Option<Arc<DeviceBlock>>> = vec![None; plan.slots];
         for (input, place) in inputs.iter_mut().zip(&plan.inputs) {
             let InputPlace::Slot { slot, changed } = place else { continue };
             let Some(tensor) = input.as_tensor() else { continue };
@@ -294,24 +296,24 @@ impl Shared {
                 None => {
                     self.count_peer(tensor);
                     let tensor = tensor.contiguous().map_err(failed)?;
-                    Block::with(&self.device, tensor.as_bytes().map_err(failed)?)?
+                    DeviceBlock::with(&self.device, tensor.as_bytes().map_err(failed)?)?
                 }
             });
         }
         slots.into_iter().map(|slot| slot.ok_or_else(|| failed("a slot is empty"))).collect()
     }
 
-    fn copied(&self, block: &Block) -> Result<Arc<Block>, GpuError> {
+    fn copied(&self, block: &DeviceBlock) -> Result<Arc<DeviceBlock>, GpuError> {
         // Nobody waits for this copy by itself: it goes to no pool.
-        let copy = Block::lasting(&self.device, block.bytes())?;
+        let copy = DeviceBlock::lasting(&self.device, block.bytes())?;
         let mut encoder = self.device.device.create_command_encoder(&Default::default());
         encoder.copy_buffer_to_buffer(&block.buffer, 0, &copy.buffer, 0, block.bytes());
-        Counters::add(&self.device.counters.copies, 1);
+        DeviceCounters::add(&self.device.counters.copies, 1);
         self.device.submit(encoder.finish());
         Ok(Arc::new(copy))
     }
 
-    /// Why something failed: whatever fails on a device that is gone fails for that reason.
+    /// Returns the cause of an error: on a device that is gone, every error is caused by the loss.
     fn cause(&self, error: RuntimeError) -> RuntimeError {
         match (self.device.alive(), error) {
             (Ok(()), error) | (Err(_), error @ RuntimeError::Lost { .. }) => error,
@@ -329,8 +331,8 @@ impl Shared {
         &self,
         mut inputs: Vec<Datum>,
         wanted: &[bool],
-        watch: Watch,
-    ) -> Result<Running, RuntimeError> {
+        watch: TimingLevel,
+    ) -> Result<RunningPlan, RuntimeError> {
         let begin = Instant::now();
         self.device.alive()?;
         inputs.iter().filter_map(Datum::as_tensor).try_for_each(not_stranded)?;
@@ -351,17 +353,17 @@ impl Shared {
         let handed = self.hand_over(&mut recording, plan, watch);
         let handed = handed.inspect_err(|_| self.device.settle())?;
         let work = Some(handed.submission.clone());
-        let submitted = Submitted { device: Arc::clone(&self.device), work };
-        Ok(Running { submitted, planned, recording, room, slots, inputs, begin, handed })
+        let submitted = SubmittedRun { device: Arc::clone(&self.device), work };
+        Ok(RunningPlan { submitted, planned, recording, room, slots, inputs, begin, handed })
     }
 
     /// A recording of a plan in a room.
     fn take_recording(
         &self,
-        planned: &Planned,
-        room: &Room,
-        slots: &[Arc<Block>],
-    ) -> Result<Recording, GpuError> {
+        planned: &PlannedRun,
+        room: &RunWorkspace,
+        slots: &[Arc<DeviceBlock>],
+    ) -> Result<PlanRecording, GpuError> {
         let blocks = room.blocks(planned.plan.needs());
         let mut recordings = lock(&planned.recordings);
         let found = recordings.iter().position(|recording| recording.is_of(&blocks, slots));
@@ -375,39 +377,39 @@ impl Shared {
     }
 
     /// Puts a recording and its room aside for the next run.
-    fn put_aside(&self, planned: &Planned, recording: Recording, room: Room) {
+    fn put_aside(&self, planned: &PlannedRun, recording: PlanRecording, room: RunWorkspace) {
         lock(&self.rooms).push(room);
         let mut recordings = lock(&planned.recordings);
-        if recordings.len() >= MOST_RECORDINGS {
+        if recordings.len() >= MAX_RECORDINGS {
             recordings.remove(0);
         }
         recordings.push(recording);
     }
 
-    /// What is noted of every run.
-    fn watch(&self) -> Watch {
+    /// Returns what is timed of every run.
+    fn watch(&self) -> TimingLevel {
         match (self.device.observers.get(), self.device.meter.is_on()) {
-            (Some(_), _) => Watch::Kernels,
-            (None, true) => Watch::Whole,
-            (None, false) => Watch::Off,
+            (Some(_), _) => TimingLevel::Kernels,
+            (None, true) => TimingLevel::Whole,
+            (None, false) => TimingLevel::Off,
         }
     }
 
     fn count_peer(&self, tensor: &Tensor) {
         if is_elsewhere(&self.device, tensor) {
             let counters = &self.device.counters;
-            Counters::add(&counters.peer_copies, 1);
-            Counters::add(&counters.peer_copy_bytes, tensor.size_bytes() as u64);
+            DeviceCounters::add(&counters.peer_copies, 1);
+            DeviceCounters::add(&counters.peer_copy_bytes, tensor.size_bytes() as u64);
         }
     }
 
     /// Waits for a run and takes its outputs.
     fn finish(
         &self,
-        running: Running,
+        running: RunningPlan,
         rows: Option<&mut Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
-        let Running {
+        let RunningPlan {
             mut submitted,
             planned,
             mut recording,
@@ -426,7 +428,7 @@ impl Shared {
         let read = unsafe { recording.outputs(&self.device, &planned.plan, held.as_ref()) }?;
         drop(held);
         if let Some(stamps) = handed.stamps {
-            let Handed { encode, submit, submitted, .. } = handed;
+            let HandedRun { encode, submit, submitted, .. } = handed;
             let end = Instant::now();
             let host = HostTimes { begin, encode, submit, submitted, wait, done, end };
             self.note(&planned, &inputs, stamps, host, rows)?;
@@ -442,7 +444,7 @@ impl Shared {
         &self,
         output: &OutputPlace,
         bytes: Option<Arc<dyn Allocation>>,
-        slots: &[Arc<Block>],
+        slots: &[Arc<DeviceBlock>],
     ) -> Result<Datum, RuntimeError> {
         let tensor = match output {
             OutputPlace::Unwanted => return Err(failed("an output that nobody asked for")),
@@ -463,9 +465,9 @@ impl Shared {
     /// Reads the stamps of a run, and tells everybody who wants to know.
     fn note(
         &self,
-        planned: &Planned,
+        planned: &PlannedRun,
         inputs: &[Datum],
-        stamps: Stamps,
+        stamps: RunStamps,
         host: HostTimes,
         rows: Option<&mut Vec<ProfileRow>>,
     ) -> Result<(), RuntimeError> {
@@ -477,12 +479,15 @@ impl Shared {
             .collect();
         let first = times.iter().map(|(begin, _)| *begin).min().unwrap_or(0);
         let last = times.iter().map(|(_, end)| *end).max().unwrap_or(first);
-        if of == Watch::Whole {
+        if of == TimingLevel::Whole {
             device.meter.add(last - first, plan.work.total(&self.graph, &plan.actions, inputs));
             return Ok(());
         }
         let works = plan.work.of_run(&self.graph, &plan.actions, inputs);
-        device.meter.add(last - first, works.iter().copied().fold(Work::default(), Work::plus));
+        device.meter.add(
+            last - first,
+            works.iter().copied().fold(ArithmeticWork::default(), ArithmeticWork::plus),
+        );
         if rows.is_none() && device.observers.get().is_none() {
             return Ok(());
         }
@@ -500,7 +505,7 @@ impl Shared {
             }));
         }
         if let Some(observer) = device.observers.get() {
-            let both = Both { handed: host.submit, over: host.done, device: (first, last) };
+            let both = ClockPair { handed: host.submit, over: host.done, device: (first, last) };
             let ahead = device.clock.ahead(&both);
             let kernels = times.iter().zip(works).map(|(&(begin, end), work)| KernelRun {
                 begin: device.clock.moment(begin, ahead),
@@ -520,10 +525,13 @@ impl Shared {
         Ok(())
     }
 
-    /// What the dispatches of a plan are, for people.
-    fn labels(&self, plan: &Plan, inputs: &[Datum]) -> Vec<KernelLabel> {
-        let facts =
-            lying(&self.graph, facts_of(&self.graph, inputs).unwrap_or_default(), self.halves);
+    /// Returns descriptions of a plan's dispatches, for people.
+    fn labels(&self, plan: &GpuPlan, inputs: &[Datum]) -> Vec<KernelLabel> {
+        let facts = device_facts(
+            &self.graph,
+            facts_of(&self.graph, inputs).unwrap_or_default(),
+            self.halves,
+        );
         let operands = |ids: &[Option<ValueId>]| {
             let text = |id: &ValueId| {
                 let fact = facts.get(id.index()).and_then(Option::as_ref)?;
@@ -532,8 +540,8 @@ impl Shared {
             };
             ids.iter().flatten().filter_map(text).collect::<Vec<_>>().join(" ")
         };
-        let label = |action: &Action| {
-            let Action::Dispatch { node, name, share, .. } = action else { return None };
+        let label = |action: &DeviceAction| {
+            let DeviceAction::Dispatch { node, name, share, .. } = action else { return None };
             let node = &self.graph.nodes[*node];
             let output = node.outputs.iter().flatten().next();
             Some(KernelLabel {
@@ -551,23 +559,23 @@ impl Shared {
     }
 }
 
-/// What the host does around the dispatches.
+/// Returns the profile row of host work around the dispatches.
 fn host_row(what: &str, time: Duration) -> ProfileRow {
     let (op, kernel) = ("host".to_owned(), what.to_owned());
     ProfileRow { op, kernel, provider: crate::NAME, time, ..ProfileRow::default() }
 }
 
 impl Executable for GpuExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
         self.submit_wanted(inputs, &self.shared.all())
     }
 
-    fn submit_wanted(&self, inputs: Vec<Datum>, wanted: &[bool]) -> Fence {
+    fn submit_wanted(&self, inputs: Vec<Datum>, wanted: &[bool]) -> RunFence {
         match self.shared.start(inputs, wanted, self.shared.watch()) {
-            Err(error) => Fence::ready(Err(self.shared.cause(error))),
+            Err(error) => RunFence::ready(Err(self.shared.cause(error))),
             Ok(running) => {
                 let shared = Arc::clone(&self.shared);
-                Fence::pending(move || {
+                RunFence::pending(move || {
                     shared.finish(running, None).map_err(|error| shared.cause(error))
                 })
             }
@@ -584,16 +592,16 @@ impl Executable for GpuExecutable {
         wanted: &[bool],
     ) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
         // Timestamps cost the host time too: its own is that of a run without them.
-        let running = self.shared.start(inputs.clone(), wanted, Watch::Off)?;
+        let running = self.shared.start(inputs.clone(), wanted, TimingLevel::Off)?;
         let (handing, waiting) = (running.handing(), Instant::now());
         self.shared.finish(running, None)?;
         let mut rows = vec![host_row("submit", handing), host_row("wait", waiting.elapsed())];
-        let running = self.shared.start(inputs, wanted, Watch::Kernels)?;
+        let running = self.shared.start(inputs, wanted, TimingLevel::Kernels)?;
         let outputs = self.shared.finish(running, Some(&mut rows))?;
         Ok((outputs, rows))
     }
 
-    fn place(
+    fn allocate_input(
         &self,
         _input: usize,
         dtype: DataType,
@@ -603,7 +611,7 @@ impl Executable for GpuExecutable {
         let element = dtype.size_bytes().ok_or_else(|| failed(format!("an input of {dtype}")))?;
         let bytes = shape.iter().try_fold(element, |bytes, &len| bytes.checked_mul(len));
         let bytes = bytes.ok_or_else(|| failed("an input larger than any memory"))?;
-        let block = Block::lasting(&self.shared.device, bytes as u64)?;
+        let block = DeviceBlock::lasting(&self.shared.device, bytes as u64)?;
         let memory = DeviceMemory::new(&self.shared.device, Arc::new(block), bytes);
         Ok(Some(Tensor::from_remote(dtype, shape, Arc::new(memory)).map_err(failed)?))
     }
@@ -612,7 +620,7 @@ impl Executable for GpuExecutable {
         let narrow = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let packed: u64 = self.shared.kernels.iter().flatten().map(|k| k.weight_bytes()).sum();
         let plain: u64 = lock(&self.shared.constants).values().map(|block| block.bytes()).sum();
-        let arenas: u64 = lock(&self.shared.rooms).iter().map(Room::bytes).sum();
+        let arenas: u64 = lock(&self.shared.rooms).iter().map(RunWorkspace::bytes).sum();
         let stream = self.shared.stream.statistics();
         let own = (packed + plain).saturating_sub(stream.streamed_bytes) + stream.slot_bytes;
         MemoryReport {
@@ -622,12 +630,12 @@ impl Executable for GpuExecutable {
         }
     }
 
-    fn problems(&self, inputs: &[Datum]) -> Result<Vec<Problem>, RuntimeError> {
+    fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
         let shared = &self.shared;
         shared.device.alive()?;
-        let facts = lying(&shared.graph, facts_of(&shared.graph, inputs)?, shared.halves);
+        let facts = device_facts(&shared.graph, facts_of(&shared.graph, inputs)?, shared.halves);
         let own = Arc::clone(shared);
-        let part = Part {
+        let part = TunablePartition {
             device: &shared.device,
             graph: &shared.graph,
             kernels: &shared.kernels,

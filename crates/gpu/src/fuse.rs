@@ -10,7 +10,7 @@ use galatea_graph::{Dim, Fact, GALATEA_DOMAIN, Graph, GraphError, Node, ValueId}
 /// The graph with nodes put together, or as it is where there are none to.
 ///
 /// # Errors
-/// When the graph has no order.
+/// Fails when the graph has no order.
 pub(crate) fn fused(graph: &Arc<Graph>, facts: &[Option<Fact>]) -> Result<Arc<Graph>, GraphError> {
     let mut own = Graph::clone(graph);
     let sums = add_to_products(&mut own, facts);
@@ -113,7 +113,8 @@ fn turn_together(graph: &mut Graph) -> bool {
     found
 }
 
-/// Whether two rotations read the same tables and positions, and turn as many elements the same way.
+/// Returns whether two rotations read the same tables and positions, and rotate as many elements in the same
+/// way.
 fn same_angles(one: &Node, two: &Node) -> bool {
     let angles = |node: &Node| (1..4).map(|at| node.input(at)).collect::<Vec<_>>();
     let way =
@@ -121,7 +122,7 @@ fn same_angles(one: &Node, two: &Node) -> bool {
     angles(one) == angles(two) && way(one) == way(two)
 }
 
-/// Whether a node needs what an earlier one gives.
+/// Returns whether a node depends on an output of an earlier one.
 fn depends(nodes: &[Node], first: usize, second: usize) -> bool {
     let mut known: Vec<ValueId> = nodes[first].outputs.iter().flatten().copied().collect();
     for node in &nodes[first + 1..=second] {

@@ -1,4 +1,4 @@
-//! What a kernel row is: from a node to the dispatches that compute it.
+//! Interface of kernels: from a node to the dispatches that compute it.
 
 use std::sync::Arc;
 
@@ -6,26 +6,26 @@ use galatea_graph::{Dim, Fact, Graph, Node, Operator};
 use galatea_runtime::Precision;
 use galatea_tensor::{DataType, Tensor};
 
-use crate::device::{Device, Shader};
-use crate::memory::Block;
-use crate::tune::{Asked, Choices, Family, Question};
+use crate::device::{GpuDevice, KernelShader};
+use crate::memory::DeviceBlock;
+use crate::tune::{AskedQuestion, KernelFamily, KernelQuestion, TuningChoices};
 
 /// One kernel for some operators.
 #[derive(Clone, Copy)]
-pub struct KernelRow {
+pub struct GpuKernelRow {
     /// The name in profiles and reports: `{op}-{dtypes}-{variant}`.
     pub name: &'static str,
     /// The operators' domain.
     pub domain: &'static str,
     /// The operators it is for.
     pub ops: &'static [&'static str],
-    /// Whether it can run a node, whatever lengths a run has. What it takes it must bind later.
-    pub supports: fn(&NodeView<'_>) -> Result<(), String>,
+    /// Checks that it can run a node, whatever lengths a run has. A node that it accepts it must bind later.
+    pub supports: fn(&GpuNodeView<'_>) -> Result<(), String>,
     /// Prepares a node: packs and uploads weights. Called for supported nodes only.
-    pub build: fn(&NodeView<'_>) -> Result<Box<dyn Kernel>, String>,
+    pub build: fn(&GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String>,
 }
 
-impl std::fmt::Debug for KernelRow {
+impl std::fmt::Debug for GpuKernelRow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
     }
@@ -33,7 +33,7 @@ impl std::fmt::Debug for KernelRow {
 
 /// A node with what is known about its values.
 #[derive(Clone, Copy, Debug)]
-pub struct NodeView<'a> {
+pub struct GpuNodeView<'a> {
     /// The graph.
     pub graph: &'a Graph,
     /// The node.
@@ -41,12 +41,12 @@ pub struct NodeView<'a> {
     /// Facts by [`galatea_graph::ValueId::index`].
     pub facts: &'a [Option<Fact>],
     /// The device.
-    pub device: &'a Arc<Device>,
-    /// What products and convolutions compute in.
+    pub device: &'a Arc<GpuDevice>,
+    /// Number format of matrix multiplications and convolutions.
     pub precision: Precision,
 }
 
-impl<'a> NodeView<'a> {
+impl<'a> GpuNodeView<'a> {
     /// The fact of an input, if the input is present and anything is known.
     #[must_use]
     pub fn input(&self, index: usize) -> Option<&'a Fact> {
@@ -65,7 +65,7 @@ impl<'a> NodeView<'a> {
         self.input(index).and_then(|fact| fact.value.as_ref())
     }
 
-    /// Whether the input is present.
+    /// Returns whether the input is present.
     #[must_use]
     pub fn has(&self, index: usize) -> bool {
         self.node.input(index).is_some()
@@ -74,7 +74,7 @@ impl<'a> NodeView<'a> {
     /// The number of axes of an input.
     ///
     /// # Errors
-    /// When it is absent or not known.
+    /// Fails when it is absent or not known.
     pub fn rank(&self, index: usize) -> Result<usize, String> {
         let rank = self.input(index).and_then(|fact| fact.shape.as_ref()).map(Vec::len);
         rank.ok_or_else(|| format!("the rank of input {index} is not known"))
@@ -83,7 +83,7 @@ impl<'a> NodeView<'a> {
     /// The node's operator as the type `T`.
     ///
     /// # Errors
-    /// When it is another one.
+    /// Fails when it has another type.
     pub fn operator<T: Operator>(&self) -> Result<&'a T, String> {
         self.node.operator::<T>().ok_or_else(|| {
             format!("{} is not {}", self.node.operator_name(), std::any::type_name::<T>())
@@ -110,7 +110,7 @@ impl<'a> NodeView<'a> {
         Ok(())
     }
 
-    /// Whether the elements of an input are known as soon as the lengths of a run are: it is absent, a
+    /// Returns whether the elements of an input are known as soon as the lengths of a run are: it is absent, a
     /// constant, or computed from lengths. Such an input need not be on the device.
     #[must_use]
     pub fn is_known(&self, index: usize) -> bool {
@@ -121,7 +121,7 @@ impl<'a> NodeView<'a> {
         self.input(index).is_some_and(|fact| fact.value.is_some() || dims(fact))
     }
 
-    /// Whether the device computes with this type of floats.
+    /// Returns whether the device computes with this type of floats.
     #[must_use]
     pub fn is_float(&self, dtype: DataType) -> bool {
         dtype == DataType::Fp32 || dtype == DataType::Fp16 && self.device.capabilities().f16
@@ -131,20 +131,20 @@ impl<'a> NodeView<'a> {
 /// Types and shapes of one node in a run, as values lie on the device. Absent inputs and unwanted
 /// outputs are `None`.
 #[derive(Clone, Debug)]
-pub struct Shapes {
-    /// Of the inputs.
+pub struct GpuShapes {
+    /// Types and shapes of the inputs.
     pub inputs: Vec<Option<(DataType, Vec<usize>)>>,
-    /// Of the outputs.
+    /// Types and shapes of the outputs.
     pub outputs: Vec<Option<(DataType, Vec<usize>)>>,
     /// Values of the inputs that are known before the run.
     pub constants: Vec<Option<Tensor>>,
 }
 
-impl Shapes {
+impl GpuShapes {
     /// The shape of an input.
     ///
     /// # Errors
-    /// When it is absent.
+    /// Fails when it is absent.
     pub fn input(&self, index: usize) -> Result<&[usize], String> {
         match self.inputs.get(index) {
             Some(Some((_, shape))) => Ok(shape),
@@ -155,7 +155,7 @@ impl Shapes {
     /// The type of an input.
     ///
     /// # Errors
-    /// When it is absent.
+    /// Fails when it is absent.
     pub fn dtype(&self, index: usize) -> Result<DataType, String> {
         match self.inputs.get(index) {
             Some(Some((dtype, _))) => Ok(*dtype),
@@ -166,7 +166,7 @@ impl Shapes {
     /// The type of an output.
     ///
     /// # Errors
-    /// When nobody wants it.
+    /// Fails when the output is not wanted.
     pub fn output_dtype(&self, index: usize) -> Result<DataType, String> {
         match self.outputs.get(index) {
             Some(Some((dtype, _))) => Ok(*dtype),
@@ -177,7 +177,7 @@ impl Shapes {
     /// The shape of an output.
     ///
     /// # Errors
-    /// When nobody wants it.
+    /// Fails when the output is not wanted.
     pub fn output(&self, index: usize) -> Result<&[usize], String> {
         match self.outputs.get(index) {
             Some(Some((_, shape))) => Ok(shape),
@@ -185,13 +185,13 @@ impl Shapes {
         }
     }
 
-    /// Whether an input is present.
+    /// Returns whether an input is present.
     #[must_use]
     pub fn has(&self, index: usize) -> bool {
         matches!(self.inputs.get(index), Some(Some(_)))
     }
 
-    /// Whether an output is wanted.
+    /// Returns whether an output is wanted.
     #[must_use]
     pub fn wants(&self, index: usize) -> bool {
         matches!(self.outputs.get(index), Some(Some(_)))
@@ -205,16 +205,16 @@ impl Shapes {
 }
 
 /// A node prepared for any lengths.
-pub trait Kernel: Send + Sync {
+pub trait GpuKernel: Send + Sync {
     /// Says which dispatches compute the node for the shapes of a run. Everything that depends on shapes
     /// only is decided here, once for each set of shapes.
     ///
     /// # Errors
-    /// When the shapes are beyond the device.
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String>;
+    /// Fails when the shapes are beyond the device.
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String>;
 
-    /// What an input of integers holds in a run like others, for those who measure; floats need nothing.
-    fn typical(&self, _input: usize, _shapes: &Shapes) -> Option<Tensor> {
+    /// Returns typical contents of an integer input, for measurements; floats need none.
+    fn typical(&self, _input: usize, _shapes: &GpuShapes) -> Option<Tensor> {
         None
     }
 
@@ -224,35 +224,35 @@ pub trait Kernel: Send + Sync {
     }
 }
 
-/// What a kernel's binding shows a shader. Bindings are numbered in their order; the parameters, where
-/// there are any, follow them as a uniform.
+/// Source of a binding that a kernel passes to a shader. Bindings are numbered in their order; the parameters,
+/// if any, follow them as a uniform.
 ///
-/// Values of a run share buffers, so a shader declares inputs, outputs and scratch `read_write`
-/// and may be given the same bytes as an input and an output that was declared
-/// [`in_place`](Step::in_place). Weights are `read`.
+/// Values of a run share buffers. A shader therefore declares inputs, outputs and scratch `read_write`, and may
+/// be given the same bytes as an input and an output that was declared [`in_place`](Step::in_place). Weights
+/// are `read`.
 #[derive(Clone, Debug)]
-pub enum Binding {
+pub enum ShaderBinding {
     /// An input of the node.
     Input(usize),
     /// A part of an input that is a constant: start and length in bytes; the start is a multiple of 256.
     InputPart(usize, u64, u64),
     /// An output of the node.
     Output(usize),
-    /// Memory of the step's own, by the number that [`Step::scratch`] gave.
+    /// Memory of the step's own, by the number that [`DispatchStep::scratch`] gave.
     Scratch(usize),
-    /// What the kernel keeps on the device.
-    Weights(Arc<Block>),
+    /// Weights that the kernel keeps on the device.
+    Weights(Arc<DeviceBlock>),
     /// A part of it: start and length in bytes; the start is a multiple of 256.
-    Part(Arc<Block>, u64, u64),
+    Part(Arc<DeviceBlock>, u64, u64),
 }
 
 /// One start of a shader.
 #[derive(Clone, Debug)]
-pub struct Dispatch {
+pub struct ShaderDispatch {
     /// The shader.
-    pub shader: Shader,
-    /// What it sees.
-    pub bindings: Vec<Binding>,
+    pub shader: KernelShader,
+    /// Bindings of the shader.
+    pub bindings: Vec<ShaderBinding>,
     /// Its parameters: 32 bits each, in the layout of a uniform.
     pub params: Vec<u32>,
     /// Workgroups along each axis.
@@ -261,46 +261,50 @@ pub struct Dispatch {
 
 /// The dispatches of one node for one set of shapes, in order; each sees what those before it wrote.
 #[derive(Clone, Debug, Default)]
-pub struct Step {
-    pub(crate) dispatches: Vec<Dispatch>,
+pub struct DispatchStep {
+    pub(crate) dispatches: Vec<ShaderDispatch>,
     pub(crate) scratch: Vec<u64>,
     pub(crate) in_place: Vec<(usize, usize)>,
     pub(crate) over: Vec<(usize, usize)>,
-    choices: Choices,
+    choices: TuningChoices,
 }
 
-impl Step {
+impl DispatchStep {
     /// A step whose kernel asks these which way to take.
-    pub(crate) fn asking(choices: Choices) -> Self {
+    pub(crate) fn asking(choices: TuningChoices) -> Self {
         Self { choices, ..Self::default() }
     }
 
     /// The candidate that a kernel is to take: number 0, what it takes unasked, where nothing is known.
     /// Measures nothing.
-    pub(crate) fn choose(&mut self, family: &Family, question: impl FnOnce() -> Question) -> usize {
+    pub(crate) fn choose(
+        &mut self,
+        family: &KernelFamily,
+        question: impl FnOnce() -> KernelQuestion,
+    ) -> usize {
         self.choices.choose(family, question)
     }
 
-    /// Whether the step is for somebody who looks for choices or compares them, and for no run.
+    /// Returns whether the step belongs to a tuner or a comparison rather than to a run.
     pub(crate) fn is_measured(&self) -> bool {
         self.choices.is_measured()
     }
 
-    /// What the kernel asked, where that was to be noted.
-    pub(crate) fn asked(&mut self) -> Vec<Asked> {
+    /// Takes the questions that the kernel asked, where they were to be recorded.
+    pub(crate) fn asked(&mut self) -> Vec<AskedQuestion> {
         self.choices.take_asked()
     }
 
     /// Adds a dispatch. One without workgroups does nothing.
     pub fn dispatch(
         &mut self,
-        shader: Shader,
-        bindings: Vec<Binding>,
+        shader: KernelShader,
+        bindings: Vec<ShaderBinding>,
         params: Vec<u32>,
         groups: [u32; 3],
     ) {
         if !groups.contains(&0) {
-            self.dispatches.push(Dispatch { shader, bindings, params, groups });
+            self.dispatches.push(ShaderDispatch { shader, bindings, params, groups });
         }
     }
 
@@ -327,9 +331,9 @@ impl Step {
 /// shader's number is `group.x + group.y * groups.x`, and it ignores numbers beyond.
 ///
 /// # Errors
-/// When there are more than the device can start.
+/// Fails when there are more than the device can start.
 pub fn fold(groups: usize) -> Result<[u32; 3], String> {
-    /// What every device has.
+    /// Number of workgroups along an axis that every device supports.
     const MOST: usize = 65_535;
     let rows = groups.div_ceil(MOST).max(1);
     let columns = groups.div_ceil(rows);
@@ -342,7 +346,7 @@ pub fn fold(groups: usize) -> Result<[u32; 3], String> {
 /// A length as a parameter.
 ///
 /// # Errors
-/// When it is beyond 32 bits.
+/// Fails when it is beyond 32 bits.
 pub fn param(length: usize) -> Result<u32, String> {
     u32::try_from(length).map_err(|_| format!("a length of {length} is beyond 32 bits"))
 }
@@ -350,7 +354,7 @@ pub fn param(length: usize) -> Result<u32, String> {
 /// The name of a float type in WGSL.
 ///
 /// # Errors
-/// When WGSL has no such float.
+/// Fails when WGSL has no such float.
 pub fn wgsl_float(dtype: DataType) -> Result<&'static str, String> {
     match dtype {
         DataType::Fp32 => Ok("f32"),

@@ -20,7 +20,6 @@ pub mod matmul;
 mod memory;
 mod movement;
 mod normalize;
-mod pace;
 mod parts;
 mod plan;
 mod pooling;
@@ -28,32 +27,37 @@ mod provider;
 mod quantise;
 mod reduce;
 mod resize;
-mod room;
 mod rotary;
 mod rows;
 mod softmax;
 mod stream;
 pub mod template;
+mod throughput;
 mod timing;
 mod trial;
 mod tune;
+mod workspace;
 
-pub use device::{Capabilities, CooperativeMatrix, Counters, Device, Shader, devices};
+pub use device::{
+    CooperativeMatrix, DeviceCounters, GpuCapabilities, GpuDevice, KernelShader, devices,
+};
 pub use error::GpuError;
-pub use kernel::{Binding, Dispatch, Kernel, KernelRow, NodeView, Shapes, Step};
+pub use kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, ShaderDispatch,
+};
 pub use memory::{
-    Block, ClassStatistics, MemoryLimit, MemoryStatistics, PoolClass, PoolConfig, Reach,
+    BufferReach, ClassStatistics, DeviceBlock, MemoryLimit, MemoryStatistics, PoolClass, PoolConfig,
 };
 pub use provider::{GpuProvider, find_row, rows};
 pub use stream::StreamStatistics;
-pub use timing::{HostTimes, KernelLabel, KernelRun, Observer, RunRecord, Usage};
-pub use trial::Trial;
+pub use timing::{DeviceUsage, HostTimes, KernelLabel, KernelRun, RunRecord, TimingObserver};
+pub use trial::StepTrial;
 
 /// The provider's name.
 pub const NAME: &str = "gpu";
 
 /// Every family's table; within an operator the first row that supports a node runs it.
-pub const FAMILIES: &[&[KernelRow]] = &[
+pub const FAMILIES: &[&[GpuKernelRow]] = &[
     attention::ROWS,
     blocks::ROWS,
     conv::ROWS,

@@ -3,17 +3,17 @@
 use galatea_graph::ops::contrib::MatMulNBits;
 use galatea_graph::ops::index::Gather;
 
-use crate::kernel::NodeView;
+use crate::kernel::GpuNodeView;
 use crate::{matmul, movement};
 
 /// Rows in a part are a multiple of this: a part starts where bindings may start, and with a whole vector, whatever
 /// the elements are.
 const ROWS: usize = 128;
 
-/// Where each part of a matrix with rows of so many bytes starts, and how many rows it has.
+/// Returns the first row and the number of rows of each part of a matrix with rows of so many bytes.
 ///
 /// # Errors
-/// When a device shows a kernel too few rows.
+/// Fails when a device shows a kernel too few rows.
 pub(crate) fn cut(
     rows: usize,
     row_bytes: usize,
@@ -27,11 +27,11 @@ pub(crate) fn cut(
     Ok((0..rows).step_by(each).map(|first| (first, each.min(rows - first))).collect())
 }
 
-/// Whether the kernels of a node read this input, a constant, in parts.
+/// Checks that the kernels of a node read this input, a constant, in parts.
 ///
 /// # Errors
-/// When they do not.
-pub(crate) fn supports(view: &NodeView<'_>, input: usize) -> Result<(), String> {
+/// Fails when they do not.
+pub(crate) fn supports(view: &GpuNodeView<'_>, input: usize) -> Result<(), String> {
     if view.node.operator::<MatMulNBits>().is_some() && (1..=3).contains(&input) {
         // It packs its weights into pieces of its own.
         return Ok(());
@@ -48,8 +48,8 @@ pub(crate) fn supports(view: &NodeView<'_>, input: usize) -> Result<(), String> 
 /// The rows of a constant and the bytes of each.
 ///
 /// # Errors
-/// When it is none, or no matrix.
-pub(crate) fn rows(view: &NodeView<'_>, input: usize) -> Result<(usize, usize), String> {
+/// Fails when it is not a constant, or not a matrix.
+pub(crate) fn rows(view: &GpuNodeView<'_>, input: usize) -> Result<(usize, usize), String> {
     let value = view.constant(input).ok_or("it is no constant")?;
     let (&rows, rest) = value.shape().split_first().ok_or("it is a scalar")?;
     let dtype = view.input(input).map_or(value.dtype(), |fact| fact.dtype);

@@ -8,25 +8,25 @@ use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul};
 use galatea_graph::{Dim, Fact, Graph, Node, infer};
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, OptimiseLevel, Peaks, Precision, Refusal,
-    RuntimeError, SessionOptions, sized,
+    ClaimRefusal, DevicePeaks, Executable, ExecutionProvider, NodeClaim, OptimiseLevel, Precision,
+    ProviderClaims, RuntimeError, SessionOptions, sized,
 };
 
 use galatea_tensor::DataType;
 
-use crate::device::Device;
+use crate::device::GpuDevice;
 use crate::error::GpuError;
-use crate::executable::{Built, GpuExecutable};
+use crate::executable::{BuiltKernel, GpuExecutable};
 use crate::fuse::fused;
-use crate::kernel::{KernelRow, NodeView};
+use crate::kernel::{GpuKernelRow, GpuNodeView};
 use crate::memory::PoolConfig;
-use crate::pace::Pace;
-use crate::stream::Pages;
+use crate::stream::ConstantPages;
+use crate::throughput::ThroughputModel;
 
 /// Operators that never move elements.
 const VIEWS: &[&str] = &["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"];
 
-/// Whether the node's output has the elements of its first input under another shape.
+/// Returns whether the node's output has the elements of its first input under another shape.
 pub(crate) fn is_view(node: &Node) -> bool {
     node.domain.is_empty() && VIEWS.contains(&node.op_type.as_str())
 }
@@ -34,10 +34,10 @@ pub(crate) fn is_view(node: &Node) -> bool {
 /// A GPU as a provider.
 #[derive(Debug)]
 pub struct GpuProvider {
-    device: Arc<Device>,
-    /// What the device reaches at most, as far as it is known from elsewhere.
-    stated: Peaks,
-    /// Whether it takes what it can, whatever that costs.
+    device: Arc<GpuDevice>,
+    /// Peaks of the device, as far as they are known from elsewhere.
+    stated: DevicePeaks,
+    /// True if it claims every node that it can run, whatever the cost.
     insists: bool,
 }
 
@@ -45,28 +45,28 @@ impl GpuProvider {
     /// The provider on the device with this number among [`crate::devices`].
     ///
     /// # Errors
-    /// As [`Device::open`].
+    /// Returns the same errors as [`GpuDevice::open`].
     pub fn open(index: usize) -> Result<Self, GpuError> {
-        Ok(Self::on(Device::open(index)?))
+        Ok(Self::on(GpuDevice::open(index)?))
     }
 
     /// The provider on a device that is open.
     #[must_use]
-    pub fn on(device: Arc<Device>) -> Self {
-        Self { device, stated: Peaks::default(), insists: false }
+    pub fn on(device: Arc<GpuDevice>) -> Self {
+        Self { device, stated: DevicePeaks::default(), insists: false }
     }
 
     /// The same with what is known of what the device reaches at most. Predicted times come from what was measured
     /// here, where something was, then from this, and else from what any device of its kind reaches.
     #[must_use]
-    pub fn with_stated(self, stated: Peaks) -> Self {
+    pub fn with_stated(self, stated: DevicePeaks) -> Self {
         Self { stated, ..self }
     }
 
     /// The device that it was given. Where that one is lost, partitions are compiled on the one that is opened in
     /// its place.
     #[must_use]
-    pub fn device(&self) -> &Arc<Device> {
+    pub fn device(&self) -> &Arc<GpuDevice> {
         &self.device
     }
 
@@ -76,20 +76,20 @@ impl GpuProvider {
         node: &'a Node,
         facts: &'a [Option<Fact>],
         precision: Precision,
-    ) -> NodeView<'a> {
-        NodeView { graph, node, facts, device: &self.device, precision }
+    ) -> GpuNodeView<'a> {
+        GpuNodeView { graph, node, facts, device: &self.device, precision }
     }
 }
 
-/// Whether weights of so many bytes leave too little of a device's memory for runs.
-fn is_beyond(device: &Device, bytes: u64) -> bool {
+/// Returns whether weights of so many bytes leave too little of a device's memory for runs.
+fn is_beyond(device: &GpuDevice, bytes: u64) -> bool {
     let memory = device.memory();
     let left = memory.budget_bytes.map(|budget| budget.saturating_sub(memory.used_bytes));
     left.is_some_and(|left| bytes > left - left / 8)
 }
 
 /// Refuses a graph of whose constants not even the largest has room, which is on the device whole while it is used.
-fn check_room(device: &Device, graph: &Graph, halves: bool) -> Result<(), GpuError> {
+fn check_room(device: &GpuDevice, graph: &Graph, halves: bool) -> Result<(), GpuError> {
     let bytes = constant_bytes(graph, halves).max().unwrap_or(0);
     match device.memory().budget_bytes {
         Some(budget) if bytes > budget => Err(GpuError::Memory {
@@ -126,15 +126,15 @@ fn weight_bytes(graph: &Graph, halves: bool) -> u64 {
 }
 
 /// All kernel rows, in the order in which they are tried.
-pub fn rows() -> impl Iterator<Item = &'static KernelRow> {
+pub fn rows() -> impl Iterator<Item = &'static GpuKernelRow> {
     crate::FAMILIES.iter().flat_map(|family| family.iter())
 }
 
 /// The first row that takes the node.
 ///
 /// # Errors
-/// What the rows for this operator said, or that there is none.
-pub fn find_row(view: &NodeView<'_>) -> Result<&'static KernelRow, String> {
+/// Returns the reasons of the rows for this operator, or says that there is no row.
+pub fn find_row(view: &GpuNodeView<'_>) -> Result<&'static GpuKernelRow, String> {
     let Node { domain, op_type, .. } = view.node;
     let mut reasons = Vec::new();
     for row in rows().filter(|r| r.domain == domain && r.ops.contains(&op_type.as_str())) {
@@ -149,9 +149,9 @@ pub fn find_row(view: &NodeView<'_>) -> Result<&'static KernelRow, String> {
     Err(reasons.join("; "))
 }
 
-/// What must hold of every node: all its values are tensors whose number of axes is known, and whose
+/// Checks the conditions on every node: all its values are tensors whose number of axes is known, and whose
 /// lengths depend on those of the inputs alone.
-fn shaped(view: &NodeView<'_>) -> Result<(), String> {
+fn shaped(view: &GpuNodeView<'_>) -> Result<(), String> {
     let inputs = view.node.inputs.iter().enumerate().map(|(at, id)| (id, Some(at)));
     let outputs = view.node.outputs.iter().map(|id| (id, None));
     for (id, input) in inputs.chain(outputs) {
@@ -199,7 +199,7 @@ impl ExecutionProvider for GpuProvider {
         self.device.configure(&pool).map_err(|error| error.to_string())
     }
 
-    fn insisting(&self) -> Option<Arc<dyn ExecutionProvider>> {
+    fn forced(&self) -> Option<Arc<dyn ExecutionProvider>> {
         let (device, stated) = (Arc::clone(&self.device), self.stated);
         Some(Arc::new(Self { device, stated, insists: true }))
     }
@@ -208,32 +208,41 @@ impl ExecutionProvider for GpuProvider {
         true
     }
 
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
         self.claim_usual(graph, facts, &sized(facts))
     }
 
-    fn claim_usual(&self, graph: &Graph, facts: &[Option<Fact>], usual: &[Option<Fact>]) -> Claims {
-        let pace = (!self.insists).then(|| Pace::of(&self.device, &self.stated));
+    fn claim_usual(
+        &self,
+        graph: &Graph,
+        facts: &[Option<Fact>],
+        usual: &[Option<Fact>],
+    ) -> ProviderClaims {
+        let pace = (!self.insists).then(|| ThroughputModel::of(&self.device, &self.stated));
         let cost_ns = |node: &Node| pace.map_or(0.0, |pace| pace.node_ns(node, usual));
         // Bytes that live at a border are mostly caches and weights, which do not cross it.
         let launch_ns = pace.map_or(0.0, |pace| pace.launch_ns);
-        let mut claims = Claims { launch_ns, ..Claims::default() };
+        let mut claims = ProviderClaims { launch_ns, ..ProviderClaims::default() };
         for (index, node) in graph.nodes.iter().enumerate() {
             let view = self.view(graph, node, facts, Precision::default());
             let mut claim = |cost_ns: f64, kernel: &str| {
-                claims.claims.push(Claim { nodes: vec![index], cost_ns, kernel: kernel.into() });
+                claims.claims.push(NodeClaim {
+                    nodes: vec![index],
+                    cost_ns,
+                    kernel: kernel.into(),
+                });
             };
             match shaped(&view) {
                 Ok(()) if is_view(node) && view.is_known(1) => claim(0.0, "view"),
                 Ok(()) if is_view(node) => {
                     let reason = "its shape is known only in a run".to_owned();
-                    claims.refusals.push(Refusal { node: index, reason });
+                    claims.refusals.push(ClaimRefusal { node: index, reason });
                 }
                 Ok(()) => match find_row(&view) {
                     Ok(row) => claim(cost_ns(node), row.name),
-                    Err(reason) => claims.refusals.push(Refusal { node: index, reason }),
+                    Err(reason) => claims.refusals.push(ClaimRefusal { node: index, reason }),
                 },
-                Err(reason) => claims.refusals.push(Refusal { node: index, reason }),
+                Err(reason) => claims.refusals.push(ClaimRefusal { node: index, reason }),
             }
         }
         claims
@@ -260,12 +269,13 @@ const FEW_BYTES: u64 = 1 << 20;
 /// All nodes of a graph prepared by `build`, which some threads call in about the order of the nodes.
 fn all_built(
     graph: &Graph,
-    device: &Device,
+    device: &GpuDevice,
     threads: usize,
-    build: impl Fn(&Node) -> Result<Built, RuntimeError> + Sync,
-) -> Result<Vec<Built>, RuntimeError> {
-    let pages = Mutex::new(Pages::new(graph, device));
-    let slots: Vec<Mutex<Option<Built>>> = graph.nodes.iter().map(|_| Mutex::default()).collect();
+    build: impl Fn(&Node) -> Result<BuiltKernel, RuntimeError> + Sync,
+) -> Result<Vec<BuiltKernel>, RuntimeError> {
+    let pages = Mutex::new(ConstantPages::new(graph, device));
+    let slots: Vec<Mutex<Option<BuiltKernel>>> =
+        graph.nodes.iter().map(|_| Mutex::default()).collect();
     let next = AtomicUsize::new(0);
     let work = || -> Result<(), RuntimeError> {
         loop {
@@ -294,7 +304,7 @@ fn all_built(
 }
 
 fn compiled(
-    device: &Arc<Device>,
+    device: &Arc<GpuDevice>,
     graph: Arc<Graph>,
     options: &SessionOptions,
 ) -> Result<GpuExecutable, RuntimeError> {
@@ -310,11 +320,11 @@ fn compiled(
     let beyond = is_beyond(device, bytes);
     let _beyond = beyond.then(|| device.shelves.begin());
     let (facts, precision) = (&facts, options.precision);
-    let build = |node: &Node| -> Result<Built, RuntimeError> {
+    let build = |node: &Node| -> Result<BuiltKernel, RuntimeError> {
         if is_view(node) {
             return Ok((None, "view"));
         }
-        let view = NodeView { graph: &graph, node, facts, device, precision };
+        let view = GpuNodeView { graph: &graph, node, facts, device, precision };
         let refused = |reason: String| {
             RuntimeError::provider(crate::NAME, format!("{}: {reason}", node.operator_name()))
         };

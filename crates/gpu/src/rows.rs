@@ -1,11 +1,11 @@
 //! Threads that work on a row together: how many, which ones, and how they bring their shares together.
 
-use galatea_runtime::tune::Space;
+use galatea_runtime::tune::ConfigSpace;
 
-use crate::device::Capabilities;
-use crate::element::Words;
-use crate::kernel::{Step, fold};
-use crate::tune::{Family, Question, near, ways};
+use crate::device::GpuCapabilities;
+use crate::element::DispatchParams;
+use crate::kernel::{DispatchStep, fold};
+use crate::tune::{KernelFamily, KernelQuestion, near, ways};
 
 /// This file, for versions of kernels that it writes parts of.
 pub(crate) const TEXT: &str = include_str!("rows.rs");
@@ -13,23 +13,23 @@ pub(crate) const TEXT: &str = include_str!("rows.rs");
 /// Threads of a workgroup.
 pub(crate) const GROUP: usize = 256;
 
-/// How a workgroup's threads share rows. `t` is a thread's number within its row, `row` the row's.
+/// Division of rows among a workgroup's threads. `t` is a thread's number within its row, `row` the row's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Team {
+pub(crate) struct RowTeam {
     /// Threads of a row: a power of 2.
     pub(crate) threads: usize,
-    /// Whether neighbours in a workgroup work on neighbouring rows, because these lie side by side.
+    /// True if neighbours in a workgroup work on neighbouring rows, because these lie side by side.
     pub(crate) side_by_side: bool,
-    /// Whether threads of a row meet by subgroup operations.
+    /// True if threads of a row exchange values by subgroup operations.
     pub(crate) subgroups: bool,
 }
 
 /// Threads of a row, to choose from; the first is for any shape.
 pub(crate) const CONFIGS: &[usize] = &[256, 64, 32, 8, 1];
 
-impl Team {
+impl RowTeam {
     /// For rows of so many units.
-    pub(crate) fn of(units: usize, rows: usize, capabilities: &Capabilities) -> Self {
+    pub(crate) fn of(units: usize, rows: usize, capabilities: &GpuCapabilities) -> Self {
         // Few rows leave a device idle unless many threads work on each.
         let most = if rows >= 2048 { 64 } else { GROUP };
         let fits = |threads: &&usize| **threads <= most && **threads <= units.max(1);
@@ -48,8 +48,8 @@ impl Team {
         Self { threads, side_by_side: true, subgroups: false }
     }
 
-    /// So many threads of a row.
-    pub(crate) fn with(threads: usize, capabilities: &Capabilities) -> Self {
+    /// Creates a team of so many threads for each row.
+    pub(crate) fn with(threads: usize, capabilities: &GpuCapabilities) -> Self {
         let subgroups = threads == GROUP && capabilities.subgroup.is_some();
         Self { threads, side_by_side: false, subgroups }
     }
@@ -57,17 +57,20 @@ impl Team {
     /// The team that was measured the fastest for such rows, or this one.
     pub(crate) fn tuned(
         self,
-        (family, variant): (&Family, String),
+        (family, variant): (&KernelFamily, String),
         (rows, len): (usize, usize),
-        capabilities: &Capabilities,
-        step: &mut Step,
+        capabilities: &GpuCapabilities,
+        step: &mut DispatchStep,
     ) -> Self {
         let found = step.choose(family, || {
             let beside = if self.side_by_side { " side by side" } else { "" };
-            Question {
+            KernelQuestion {
                 variant: format!("{variant}{beside}"),
                 lengths: vec![("rows", rows), ("len", len)],
-                space: Space::new(vec![ways("threads", CONFIGS.iter().map(usize::to_string))]),
+                space: ConfigSpace::new(vec![ways(
+                    "threads",
+                    CONFIGS.iter().map(usize::to_string),
+                )]),
                 tolerance: near::HALVES,
             }
         });
@@ -86,7 +89,7 @@ impl Team {
     /// Workgroups for so many rows.
     ///
     /// # Errors
-    /// When there are more than a device starts.
+    /// Fails when there are more than a device starts.
     pub(crate) fn groups(self, rows: usize) -> Result<[u32; 3], String> {
         fold(rows.div_ceil(self.rows()))
     }
@@ -157,11 +160,11 @@ impl Team {
 /// A function from a number to a place, along axes of these lengths and steps.
 ///
 /// # Errors
-/// When a length is beyond 32 bits.
+/// Fails when a length is beyond 32 bits.
 pub(crate) fn place(
     name: &str,
     axes: &[(usize, usize)],
-    words: &mut Words,
+    words: &mut DispatchParams,
 ) -> Result<String, String> {
     let mut text = format!("fn {name}(number: u32) -> u32 {{\nvar r = number;\nvar at = 0u;\n");
     for (index, &(len, step)) in axes.iter().enumerate().rev() {

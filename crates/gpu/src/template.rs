@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value};
 
-/// What WGSL asks a shader to say first, by a word that such a shader contains.
+/// Extensions that WGSL requires a shader to declare first, by a word that such a shader contains.
 const EXTENSIONS: &[(&str, &str)] = &[("f16", "f16"), ("coop_mat", "wgpu_cooperative_matrix")];
 
 /// Parts that several kernels include: `{% include "NAME" %}`.
@@ -57,7 +57,7 @@ fn environment() -> &'static Environment<'static> {
 /// The WGSL of a template.
 ///
 /// # Errors
-/// When the template is wrong or asks for a value that `context` lacks.
+/// Fails when the template is wrong or asks for a value that `context` lacks.
 pub fn render(template: &str, context: Value) -> Result<String, String> {
     let body = environment().render_str(template, context);
     let body = body.map_err(|error| format!("{error:#}"))?;

@@ -4,62 +4,64 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::device::{Device, Pipeline};
+use crate::device::{GpuDevice, KernelPipeline};
 use crate::error::GpuError;
-use crate::kernel::{Binding, Step};
-use crate::memory::Block;
+use crate::kernel::{DispatchStep, ShaderBinding};
+use crate::memory::DeviceBlock;
 
 /// A step with buffers of its own.
 #[derive(Debug)]
-pub struct Trial {
-    device: Arc<Device>,
-    outputs: Vec<Arc<Block>>,
+pub struct StepTrial {
+    device: Arc<GpuDevice>,
+    outputs: Vec<Arc<DeviceBlock>>,
     /// The dispatches with each copy of the inputs.
-    copies: Vec<Vec<Bound>>,
+    copies: Vec<Vec<BoundDispatch>>,
 }
 
 /// A dispatch that is ready to be started.
 #[derive(Debug)]
-pub(crate) struct Bound {
-    pipeline: Arc<Pipeline>,
+pub(crate) struct BoundDispatch {
+    pipeline: Arc<KernelPipeline>,
     group: wgpu::BindGroup,
     groups: [u32; 3],
-    /// What it uses, which nobody else may have before the last run is over.
-    _held: Vec<Arc<Block>>,
+    /// Blocks in use, which must not be reused before the last run is over.
+    _held: Vec<Arc<DeviceBlock>>,
 }
 
-/// What the bindings of a trial name.
-pub(crate) struct Buffers<'a> {
-    pub(crate) inputs: &'a [Option<Arc<Block>>],
-    pub(crate) outputs: &'a [Arc<Block>],
-    pub(crate) scratch: &'a [Arc<Block>],
+/// Buffers that the bindings of a trial name.
+pub(crate) struct TrialBuffers<'a> {
+    pub(crate) inputs: &'a [Option<Arc<DeviceBlock>>],
+    pub(crate) outputs: &'a [Arc<DeviceBlock>],
+    pub(crate) scratch: &'a [Arc<DeviceBlock>],
     /// Copies of what a kernel keeps, by the address of the original: it is bound itself where it has none.
-    pub(crate) weights: &'a HashMap<usize, Arc<Block>>,
+    pub(crate) weights: &'a HashMap<usize, Arc<DeviceBlock>>,
 }
 
-impl Buffers<'_> {
-    fn weight<'b>(&'b self, block: &'b Arc<Block>) -> &'b Arc<Block> {
+impl TrialBuffers<'_> {
+    fn weight<'b>(&'b self, block: &'b Arc<DeviceBlock>) -> &'b Arc<DeviceBlock> {
         self.weights.get(&Arc::as_ptr(block).addr()).unwrap_or(block)
     }
 
-    fn find(&self, binding: &Binding) -> Result<(Arc<Block>, u64, u64), GpuError> {
+    fn find(&self, binding: &ShaderBinding) -> Result<(Arc<DeviceBlock>, u64, u64), GpuError> {
         let missing = || GpuError::Refusal(format!("a trial lacks {binding:?}"));
-        let whole = |block: &Arc<Block>| (Arc::clone(block), 0, block.bytes());
+        let whole = |block: &Arc<DeviceBlock>| (Arc::clone(block), 0, block.bytes());
         match binding {
-            Binding::Input(at) => {
+            ShaderBinding::Input(at) => {
                 self.inputs.get(*at).and_then(Option::as_ref).map(whole).ok_or_else(missing)
             }
-            Binding::InputPart(at, start, bytes) => {
+            ShaderBinding::InputPart(at, start, bytes) => {
                 let block = self.inputs.get(*at).and_then(Option::as_ref);
                 block.map(|block| (Arc::clone(block), *start, *bytes)).ok_or_else(missing)
             }
-            Binding::Output(at) => self.outputs.get(*at).map(whole).ok_or_else(missing),
-            Binding::Scratch(at) => self.scratch.get(*at).map(whole).ok_or_else(missing),
-            Binding::Weights(block) | Binding::Part(block, ..) if block.is_outside() => {
+            ShaderBinding::Output(at) => self.outputs.get(*at).map(whole).ok_or_else(missing),
+            ShaderBinding::Scratch(at) => self.scratch.get(*at).map(whole).ok_or_else(missing),
+            ShaderBinding::Weights(block) | ShaderBinding::Part(block, ..)
+                if block.is_outside() =>
+            {
                 Err(GpuError::Refusal("weights outside the GPU cannot be tried".into()))
             }
-            Binding::Weights(block) => Ok(whole(self.weight(block))),
-            Binding::Part(block, start, bytes) => {
+            ShaderBinding::Weights(block) => Ok(whole(self.weight(block))),
+            ShaderBinding::Part(block, start, bytes) => {
                 Ok((Arc::clone(self.weight(block)), *start, *bytes))
             }
         }
@@ -69,12 +71,12 @@ impl Buffers<'_> {
 /// Gives the dispatches of a step their buffers.
 ///
 /// # Errors
-/// When a shader does not compile, or something is bound that is not there.
+/// Fails when a shader does not compile, or something is bound that is not there.
 pub(crate) fn bound(
-    device: &Device,
-    step: &Step,
-    buffers: &Buffers<'_>,
-) -> Result<Vec<Bound>, GpuError> {
+    device: &GpuDevice,
+    step: &DispatchStep,
+    buffers: &TrialBuffers<'_>,
+) -> Result<Vec<BoundDispatch>, GpuError> {
     let mut all = Vec::new();
     for dispatch in &step.dispatches {
         let pipeline = device.pipeline(&dispatch.shader)?;
@@ -84,7 +86,7 @@ pub(crate) fn bound(
             let mut bytes: Vec<u8> =
                 dispatch.params.iter().flat_map(|word| word.to_le_bytes()).collect();
             bytes.resize(bytes.len().next_multiple_of(16), 0);
-            let block = Arc::new(Block::params(device, &bytes)?);
+            let block = Arc::new(DeviceBlock::params(device, &bytes)?);
             found.push((block, 0, bytes.len() as u64));
         }
         let entries: Vec<wgpu::BindGroupEntry<'_>> = (0_u32..)
@@ -106,20 +108,20 @@ pub(crate) fn bound(
             })
         })?;
         let held = found.into_iter().map(|(block, ..)| block).collect();
-        all.push(Bound { pipeline, group, groups: dispatch.groups, _held: held });
+        all.push(BoundDispatch { pipeline, group, groups: dispatch.groups, _held: held });
     }
     Ok(all)
 }
 
-impl Trial {
+impl StepTrial {
     /// Gives a step the bytes of its inputs, in so many copies that a repetition does not find them in a
     /// cache, and outputs of these sizes.
     ///
     /// # Errors
-    /// When a shader does not compile or the device has no memory.
+    /// Fails when a shader does not compile or the device has no memory.
     pub fn new(
-        device: &Arc<Device>,
-        step: &Step,
+        device: &Arc<GpuDevice>,
+        step: &DispatchStep,
         inputs: &[Option<&[u8]>],
         output_bytes: &[u64],
         copies: usize,
@@ -132,24 +134,24 @@ impl Trial {
     /// a repetition runs the next step.
     ///
     /// # Errors
-    /// As [`Trial::new`].
+    /// Returns the same errors as [`StepTrial::new`].
     pub fn of_steps(
-        device: &Arc<Device>,
-        steps: &[&Step],
+        device: &Arc<GpuDevice>,
+        steps: &[&DispatchStep],
         inputs: &[Option<&[u8]>],
         output_bytes: &[u64],
     ) -> Result<Self, GpuError> {
-        let blocks = |sizes: &[u64]| -> Result<Vec<Arc<Block>>, GpuError> {
-            sizes.iter().map(|&bytes| Ok(Arc::new(Block::new(device, bytes)?))).collect()
+        let blocks = |sizes: &[u64]| -> Result<Vec<Arc<DeviceBlock>>, GpuError> {
+            sizes.iter().map(|&bytes| Ok(Arc::new(DeviceBlock::new(device, bytes)?))).collect()
         };
         let outputs = blocks(output_bytes)?;
         let mut trial = Self { device: Arc::clone(device), outputs, copies: Vec::new() };
         for step in steps {
             let scratch = blocks(&step.scratch)?;
-            let inputs = inputs.iter().map(|bytes| bytes.map(|b| Block::with(device, b)));
+            let inputs = inputs.iter().map(|bytes| bytes.map(|b| DeviceBlock::with(device, b)));
             let inputs = inputs.map(Option::transpose).collect::<Result<Vec<_>, _>>()?;
             let (outputs, scratch, weights) = (&trial.outputs[..], &scratch[..], &HashMap::new());
-            let buffers = Buffers { inputs: &inputs, outputs, scratch, weights };
+            let buffers = TrialBuffers { inputs: &inputs, outputs, scratch, weights };
             let bound = bound(device, step, &buffers)?;
             trial.copies.push(bound);
         }
@@ -157,7 +159,7 @@ impl Trial {
     }
 
     /// A trial of dispatches that were bound before: for each copy of the inputs.
-    pub(crate) fn of_bound(device: &Arc<Device>, copies: Vec<Vec<Bound>>) -> Self {
+    pub(crate) fn of_bound(device: &Arc<GpuDevice>, copies: Vec<Vec<BoundDispatch>>) -> Self {
         Self { device: Arc::clone(device), outputs: Vec::new(), copies }
     }
 
@@ -165,7 +167,7 @@ impl Trial {
     /// clock where it has one, otherwise with what submitting costs.
     ///
     /// # Errors
-    /// When the device is lost or hangs.
+    /// Fails when the device is lost or hangs.
     pub fn run(&self, times: usize) -> Result<f64, GpuError> {
         self.run_from(0, times)
     }
@@ -173,7 +175,7 @@ impl Trial {
     /// The same, beginning with the copy of this number.
     ///
     /// # Errors
-    /// As [`Trial::run`].
+    /// Returns the same errors as [`StepTrial::run`].
     pub(crate) fn run_from(&self, first: usize, times: usize) -> Result<f64, GpuError> {
         let device = &self.device.device;
         let stamped = self.device.capabilities().pass_timestamps;
@@ -242,7 +244,7 @@ impl Trial {
     /// Hands the first dispatches over without stamps and waits: what that takes on the host's clock.
     ///
     /// # Errors
-    /// When the device is lost or hangs.
+    /// Fails when the device is lost or hangs.
     pub fn alone(&self) -> Result<Duration, GpuError> {
         let start = Instant::now();
         let mut encoder = self.device.device.create_command_encoder(&Default::default());
@@ -262,7 +264,7 @@ impl Trial {
     /// The bytes of an output.
     ///
     /// # Errors
-    /// When the device is lost, or there is no such output.
+    /// Fails when the device is lost, or there is no such output.
     pub fn output(&self, index: usize, bytes: usize) -> Result<Vec<u8>, GpuError> {
         let block = self.outputs.get(index);
         let block = block.ok_or_else(|| GpuError::Refusal(format!("no output {index}")))?;

@@ -2,7 +2,7 @@
 
 use crate::support;
 use galatea_gpu::attention::{self, PAGED_CONFIGS, PagedSizes};
-use galatea_gpu::{Shapes, Step, Trial};
+use galatea_gpu::{DispatchStep, GpuShapes, StepTrial};
 use galatea_graph::ops::fused::PagedAttention;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, evaluate};
 use galatea_runtime::{OptimiseLevel, SessionOptions};
@@ -80,7 +80,7 @@ fn floats(tensor: &Tensor) -> Vec<f32> {
     }
 }
 
-/// That two tensors are alike, up to a distance relative to the larger of 1 and the number.
+/// Checks that two tensors are alike, up to a distance relative to the larger of 1 and the number.
 fn near(found: &Tensor, expected: &Tensor, distance: f32, what: &str) {
     assert_eq!((found.dtype(), found.shape()), (expected.dtype(), expected.shape()), "{what}");
     for (at, (a, b)) in floats(found).into_iter().zip(floats(expected)).enumerate() {
@@ -551,7 +551,7 @@ fn every_configuration_of_rows_gives_the_same() {
     let paged = Paged { heads: 8, ..Paged::plain([32, 64], 16, &[(1, 700), (2, 250), (1, 0)]) };
     let inputs: Vec<Tensor> = paged.inputs().into_iter().flatten().collect();
     let typed = |tensor: &Tensor| Some((tensor.dtype(), tensor.shape().to_vec()));
-    let shapes = Shapes {
+    let shapes = GpuShapes {
         inputs: inputs.iter().map(typed).collect(),
         outputs: vec![
             Some((DataType::Fp32, vec![4, 8 * 64])),
@@ -566,11 +566,11 @@ fn every_configuration_of_rows_gives_the_same() {
     let caches = [3, 4].map(|at| inputs[at].size_bytes() as u64);
     let mut first: Option<Vec<u8>> = None;
     for config in PAGED_CONFIGS.iter().filter(|c| c.fits(device.capabilities(), &sizes)) {
-        let mut step = Step::default();
+        let mut step = DispatchStep::default();
         attention::paged(&device, op, *config).bind(&shapes, &mut step).unwrap();
         // Caches begin as zeros: what is old weighs by its number alone.
         let sizes = [4 * 8 * 64 * 4, caches[0], caches[1]];
-        let trial = Trial::new(&device, &step, &bytes, &sizes, 1).unwrap();
+        let trial = StepTrial::new(&device, &step, &bytes, &sizes, 1).unwrap();
         trial.run(1).unwrap();
         let found = trial.output(0, 4 * 8 * 64 * 4).unwrap();
         let tensor = |bytes: &[u8]| Tensor::from_bytes(DataType::Fp32, &[4, 512], bytes).unwrap();

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::matrices::{Made, Random, Scales, formats};
 use crate::support;
 use crate::support::node::{self, Node};
-use galatea_gpu::blocks::{self, Choice, GEMV_CONFIGS, GemvConfig, TILED_CONFIGS};
-use galatea_gpu::{Device, Shapes, Step, Trial};
-use galatea_graph::blocks::{BlockWeights, CodeFormat, Meaning};
+use galatea_gpu::blocks::{self, BlockKernelChoice, GEMV_CONFIGS, GemvConfig, TILED_CONFIGS};
+use galatea_gpu::{DispatchStep, GpuDevice, GpuShapes, StepTrial};
+use galatea_graph::blocks::{BlockWeights, CodeFormat, CodeMeaning};
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul, FusedActivation};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, Operator, evaluate};
 use galatea_runtime::{Precision, SessionOptions};
@@ -41,7 +41,7 @@ fn made(rows: usize, columns: usize, (format, scales): (CodeFormat, Scales), see
     Made { rows, columns, format, scales, seed, at: None }
 }
 
-/// How far each product may be off: rounding to FP32 of terms as large as the largest number of a row.
+/// Returns the error allowed in each result: rounding to FP32 of terms as large as the largest number of a row.
 fn slack(x: &Tensor, weights: &dyn BlockWeights) -> Vec<f32> {
     let columns = weights.columns();
     let mut row = vec![0.0; columns];
@@ -65,7 +65,7 @@ fn compare(what: &str, found: &Tensor, expected: &Tensor, slack: &[f32]) {
     }
 }
 
-fn on_gpu(device: &Arc<Device>, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
+fn on_gpu(device: &Arc<GpuDevice>, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
     let session = support::session(device, graph, &SessionOptions::default()).unwrap();
     session.run_owned(inputs.to_vec()).unwrap()
 }
@@ -95,21 +95,21 @@ fn products_with_every_format_are_those_of_its_numbers() {
 
 /// The first output of an operator with chosen kernels, X and the output being of given types.
 fn chosen(
-    device: &Arc<Device>,
+    device: &Arc<GpuDevice>,
     op: &BlockMatMul,
     x: &Tensor,
     halves: [bool; 2],
-    choice: Choice,
+    choice: BlockKernelChoice,
 ) -> Tensor {
     let kernel = blocks::kernel(device, op, Precision::Fp16, choice).unwrap();
     let dtype = |half: bool| if half { DataType::Fp16 } else { DataType::Fp32 };
     let shape = [x.shape()[0], op.weights()[0].rows()];
-    let shapes = Shapes {
+    let shapes = GpuShapes {
         inputs: vec![Some((dtype(halves[0]), x.shape().to_vec()))],
         outputs: vec![Some((dtype(halves[1]), shape.to_vec()))],
         constants: vec![None],
     };
-    let mut step = Step::default();
+    let mut step = DispatchStep::default();
     kernel.bind_as(&shapes, &mut step, choice).unwrap();
     let values = x.to_vec::<f32>().unwrap();
     let bytes: Vec<u8> = match halves[0] {
@@ -118,7 +118,7 @@ fn chosen(
     };
     let count = shape[0] * shape[1];
     let width = if halves[1] { 2 } else { 4 };
-    let trial = Trial::new(device, &step, &[Some(&bytes)], &[count as u64 * 4], 1).unwrap();
+    let trial = StepTrial::new(device, &step, &[Some(&bytes)], &[count as u64 * 4], 1).unwrap();
     trial.run(1).unwrap();
     let found = trial.output(0, count * width).unwrap();
     let values: Vec<f32> = match halves[1] {
@@ -161,7 +161,11 @@ fn every_way_to_multiply_few_rows_is_right() {
         let weights: Arc<dyn BlockWeights> = Arc::new(made(21, columns, named(name), 11));
         let op = BlockMatMul::new(vec![Arc::clone(&weights)]).unwrap();
         let x = random(&[3, columns], 12);
-        let choice = Choice { gemv: Some(*config), many: Some(usize::MAX), ..Choice::default() };
+        let choice = BlockKernelChoice {
+            gemv: Some(*config),
+            many: Some(usize::MAX),
+            ..BlockKernelChoice::default()
+        };
         let found = chosen(&device, &op, &x, [false, false], choice);
         let what = format!("{name}, {config:?}");
         compare(&what, &found, &reference(&op, &x), &slack(&x, &*weights));
@@ -182,7 +186,11 @@ fn every_way_to_multiply_many_rows_is_right() {
         let columns = if name == "bf16" { 275 } else { 512 };
         let weights: Arc<dyn BlockWeights> = Arc::new(made(70, columns, named(name), 21));
         let x = random(&[37, columns], 22);
-        let choice = Choice { tiled: Some(*config), many: Some(0), ..Choice::default() };
+        let choice = BlockKernelChoice {
+            tiled: Some(*config),
+            many: Some(0),
+            ..BlockKernelChoice::default()
+        };
         let op = BlockMatMul::new(vec![Arc::clone(&weights)]).unwrap();
         let found = chosen(&device, &op, &x, [false, false], choice);
         let slack = slack(&x, &*weights);
@@ -252,7 +260,7 @@ fn halves_come_and_go_with_every_kernel() {
         let x = random(&[m, 320], 52);
         let slack = rounded(slack(&x, &*weights));
         for halves in [[false, true], [true, false], [true, true]] {
-            let found = chosen(&device, &op, &x, halves, Choice::default());
+            let found = chosen(&device, &op, &x, halves, BlockKernelChoice::default());
             compare(&format!("{m}, {halves:?}"), &found, &reference(&op, &x), &slack);
         }
     }
@@ -271,7 +279,7 @@ fn no_rows_and_no_columns_are_no_work() {
     }
 }
 
-/// What three steps of X make in each product at most.
+/// Returns the largest change of each result if X changes by three quantization steps.
 fn flips(weights: &dyn BlockWeights) -> Vec<f32> {
     let mut row = vec![0.0; weights.columns()];
     let most = |at: usize| {
@@ -299,7 +307,7 @@ fn in_bytes(x: &Tensor) -> (Tensor, f32) {
 fn rows_may_be_rounded_to_bytes() {
     let Some(device) = support::device() else { return };
     for (at, (name, format, scales)) in formats().into_iter().enumerate() {
-        let integers = !matches!(format.meaning(), Meaning::Table(_) | Meaning::Float(_));
+        let integers = !matches!(format.meaning(), CodeMeaning::Table(_) | CodeMeaning::Float(_));
         if !integers || !device.capabilities().packed_dot {
             continue;
         }
@@ -309,7 +317,10 @@ fn rows_may_be_rounded_to_bytes() {
         let op = BlockMatMul::new(vec![Arc::clone(&weights)]).unwrap().with_rounded_rows(true);
         let x = random(&[m, columns], 72);
         let ahead = GEMV_CONFIGS.iter().find(|config| config.ahead).copied();
-        let choices = [Choice::default(), Choice { gemv: ahead, ..Choice::default() }];
+        let choices = [
+            BlockKernelChoice::default(),
+            BlockKernelChoice { gemv: ahead, ..BlockKernelChoice::default() },
+        ];
         let found = choices.map(|choice| chosen(&device, &op, &x, [false, false], choice));
         let (near, step) = in_bytes(&x);
         // Two or three numbers may lie between two bytes and be rounded to the other one.
@@ -354,7 +365,11 @@ fn parts_of_long_rows_add_up() {
             let all = slack.iter().enumerate();
             all.map(|(i, slack)| slack + flips[i % flips.len()] * step).collect()
         };
-        let choice = Choice { gemv: Some(config), many: Some(usize::MAX), ..Choice::default() };
+        let choice = BlockKernelChoice {
+            gemv: Some(config),
+            many: Some(usize::MAX),
+            ..BlockKernelChoice::default()
+        };
         let both = [of(21, 112), of(21, 113)];
         let products = both.clone().map(|weights| {
             let op = BlockMatMul::new(vec![Arc::clone(&weights)]).unwrap().with_rounded_rows(true);
@@ -387,25 +402,29 @@ fn parts_of_several_matrices_add_up_with_their_biases() {
     of.nodes[0].inputs.insert(1, None);
     let expected = evaluate::run(&of, &[x.clone(), bias.clone()]).unwrap();
     let (_, _, config) = split_rows()[0];
-    let choice = Choice { gemv: Some(config), many: Some(usize::MAX), ..Choice::default() };
+    let choice = BlockKernelChoice {
+        gemv: Some(config),
+        many: Some(usize::MAX),
+        ..BlockKernelChoice::default()
+    };
     // Pieces cut the first matrix, and the second one with the rest of it.
     for binding_bytes in [None, Some(20 * 72 * 16)] {
-        let choice = Choice { binding_bytes, ..choice };
+        let choice = BlockKernelChoice { binding_bytes, ..choice };
         let kernel = blocks::kernel(&device, &op, Precision::Fp32, choice).unwrap();
         let fact = |shape: &[usize]| Some((DataType::Fp32, shape.to_vec()));
-        let shapes = Shapes {
+        let shapes = GpuShapes {
             inputs: vec![fact(&[2, 2304]), None, fact(&[18])],
             outputs: vec![fact(&[2, 37]), fact(&[2, 18])],
             constants: vec![None, None, None],
         };
-        let mut step = Step::default();
+        let mut step = DispatchStep::default();
         kernel.bind_as(&shapes, &mut step, choice).unwrap();
         let bytes = |of: &Tensor| -> Vec<u8> {
             of.to_vec::<f32>().unwrap().iter().flat_map(|x| x.to_le_bytes()).collect()
         };
         let (x_bytes, bias_bytes) = (bytes(&x), bytes(&bias));
         let inputs = [Some(&x_bytes[..]), None, Some(&bias_bytes[..])];
-        let trial = Trial::new(&device, &step, &inputs, &[2 * 37 * 4, 2 * 18 * 4], 1).unwrap();
+        let trial = StepTrial::new(&device, &step, &inputs, &[2 * 37 * 4, 2 * 18 * 4], 1).unwrap();
         trial.run(1).unwrap();
         for (at, (expected, weights)) in expected.iter().zip(&two).enumerate() {
             let found = trial.output(at, 2 * weights.rows() * 4).unwrap();
@@ -468,9 +487,12 @@ fn matrices_larger_than_a_binding_lie_in_pieces() {
     for op in [BlockMatMul::new(both.to_vec()).unwrap(), gated] {
         for m in [1, 20] {
             let x = random(&[m, 512], 95);
-            let whole = chosen(&device, &op, &x, [false, false], Choice::default());
+            let whole = chosen(&device, &op, &x, [false, false], BlockKernelChoice::default());
             // Eleven rows of 16 units of 16 bytes, or ten where they come in pairs.
-            let choice = Choice { binding_bytes: Some(11 * 16 * 16), ..Choice::default() };
+            let choice = BlockKernelChoice {
+                binding_bytes: Some(11 * 16 * 16),
+                ..BlockKernelChoice::default()
+            };
             let found = chosen(&device, &op, &x, [false, false], choice);
             assert_eq!(found.to_vec::<f32>().unwrap(), whole.to_vec::<f32>().unwrap());
         }
@@ -489,7 +511,7 @@ fn a_table_and_the_matrix_of_logits_are_the_same_memory() {
     let uploaded = || device.counters.upload_bytes.load(std::sync::atomic::Ordering::Relaxed);
     let kernel = |weights: &Arc<dyn BlockWeights>| {
         let op = BlockMatMul::new(vec![Arc::clone(weights)]).unwrap();
-        blocks::kernel(&device, &op, Precision::Fp32, Choice::default()).unwrap()
+        blocks::kernel(&device, &op, Precision::Fp32, BlockKernelChoice::default()).unwrap()
     };
     // Tests that run beside this one upload too: only what must differ is compared.
     let first = kernel(&weights);

@@ -1,9 +1,10 @@
-//! What tokens are chosen from: the largest of rows as long as vocabularies, and runs that give no more than that.
+//! Tests of choosing tokens: the largest of rows as long as vocabularies, and runs that return no more than
+//! that.
 
 use std::sync::atomic::Ordering;
 
 use crate::support;
-use galatea_gpu::Device;
+use galatea_gpu::GpuDevice;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId};
 use galatea_runtime::{Precision, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
@@ -87,7 +88,7 @@ fn negated(all: &[f32], shape: &[usize]) -> Tensor {
 }
 
 /// Bytes brought back and shaders started so far.
-fn done(device: &Device) -> [u64; 2] {
+fn done(device: &GpuDevice) -> [u64; 2] {
     let counters = &device.counters;
     [&counters.download_bytes, &counters.dispatches].map(|count| count.load(Ordering::Relaxed))
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use crate::support;
 use crate::support::node::{Node, floats};
-use galatea_gpu::conv::ConvKernel;
+use galatea_gpu::conv::GpuConvKernel;
 use galatea_gpu::{
-    Capabilities, CooperativeMatrix, Device, Kernel, PoolConfig, Shapes, Step, Trial,
+    CooperativeMatrix, DispatchStep, GpuCapabilities, GpuDevice, GpuKernel, GpuShapes, PoolConfig,
+    StepTrial,
 };
-use galatea_graph::ops::convolution::{Conv, ConvTranspose, FusedConv, Padding};
+use galatea_graph::ops::convolution::{Conv, ConvTranspose, FusedConv, WindowPadding};
 use galatea_graph::ops::fused::FusedActivation;
-use galatea_graph::{AttributeValue, Attributes, GALATEA_DOMAIN, Inputs, Operator};
+use galatea_graph::{AttributeValue, Attributes, GALATEA_DOMAIN, Operator, OperatorInputs};
 use galatea_runtime::Precision;
 use galatea_tensor::{DataType, Tensor, Tolerance, compare, f16};
 
@@ -169,7 +170,7 @@ fn widened(tensor: &Tensor) -> Tensor {
 
 /// A convolution with bias, residual and activation in every way.
 fn every_way(
-    device: &Arc<Device>,
+    device: &Arc<GpuDevice>,
     dtype: DataType,
     fused: &FusedConv,
     (x, w): (&[usize], &[usize]),
@@ -178,26 +179,26 @@ fn every_way(
     let [x, w] = [floats(x, 1.0), floats(w, 0.2)].map(|tensor| lying(&tensor, dtype));
     let bias = lying(&floats(&w.shape()[..1], 1.0), dtype);
     let plain = [&x, &w].map(Some);
-    let shape = fused.conv.reference(Inputs::new(&plain)).unwrap()[0].shape().to_vec();
+    let shape = fused.conv.reference(OperatorInputs::new(&plain)).unwrap()[0].shape().to_vec();
     let residual = lying(&floats(&shape, 1.0), dtype);
-    let kernel = |precision| ConvKernel::new(fused, &w, device, precision);
+    let kernel = |precision| GpuConvKernel::new(fused, &w, device, precision);
     compared((device, dtype), &kernel, fused, &[&x, &w, &bias, &residual], noted);
 }
 
 /// All ways of a kernel, whatever is chosen unasked, that were not seen yet; their kinds are noted.
 fn compared(
-    (device, dtype): (&Arc<Device>, DataType),
-    kernel: &dyn Fn(Precision) -> ConvKernel,
+    (device, dtype): (&Arc<GpuDevice>, DataType),
+    kernel: &dyn Fn(Precision) -> GpuConvKernel,
     operator: &dyn Operator,
     inputs: &[&Tensor],
     (seen, kinds): (&mut HashSet<String>, &mut Vec<String>),
 ) {
     let wide: Vec<Tensor> = inputs.iter().map(|tensor| widened(tensor)).collect();
     let wide: Vec<Option<&Tensor>> = wide.iter().map(Some).collect();
-    let expected = operator.reference(Inputs::new(&wide)).unwrap().remove(0);
+    let expected = operator.reference(OperatorInputs::new(&wide)).unwrap().remove(0);
     let shape = expected.shape().to_vec();
     let slot = |tensor: &Tensor| Some((tensor.dtype(), tensor.shape().to_vec()));
-    let shapes = Shapes {
+    let shapes = GpuShapes {
         inputs: inputs.iter().map(|tensor| slot(tensor)).collect(),
         outputs: vec![Some((dtype, shape.clone()))],
         constants: vec![None, Some(inputs[1].clone()), None, None],
@@ -221,9 +222,9 @@ fn compared(
         if enough || !named && !seen.insert(format!("{name} {dtype}")) {
             continue;
         }
-        let mut step = Step::default();
+        let mut step = DispatchStep::default();
         kernel(precision).forcing(way).bind(&shapes, &mut step).unwrap();
-        let trial = Trial::new(device, &step, &bytes, &[size as u64 + 16], 1).unwrap();
+        let trial = StepTrial::new(device, &step, &bytes, &[size as u64 + 16], 1).unwrap();
         trial.run(1).unwrap();
         let found = Tensor::from_bytes(dtype, &shape, &trial.output(0, size).unwrap()).unwrap();
         compare(&widened(&found), &expected, Tolerance::Within(near))
@@ -252,7 +253,7 @@ fn every_way_to_grow_computes_the_same() {
                 kernel_shape: None,
                 strides: strides.to_vec(),
                 dilations: Vec::new(),
-                pads: Padding::Explicit(pads.to_vec()),
+                pads: WindowPadding::Explicit(pads.to_vec()),
                 output_padding: Vec::new(),
                 output_shape: None,
                 group,
@@ -260,7 +261,7 @@ fn every_way_to_grow_computes_the_same() {
             let channels = w[1] * group;
             let [x, w] = [floats(x, 1.0), floats(w, 0.2)].map(|tensor| lying(&tensor, dtype));
             let bias = lying(&floats(&[channels], 1.0), dtype);
-            let kernel = |precision| ConvKernel::transposed(&back, &w, &device, precision);
+            let kernel = |precision| GpuConvKernel::transposed(&back, &w, &device, precision);
             let noted = (&mut seen, &mut kinds);
             compared((&device, dtype), &kernel, &back, &[&x, &w, &bias], noted);
         }
@@ -278,7 +279,7 @@ fn every_way_computes_the_same() {
             kernel_shape: None,
             strides: vec![stride; 2],
             dilations: vec![1; 2],
-            pads: Padding::Explicit(vec![1; 4]),
+            pads: WindowPadding::Explicit(vec![1; 4]),
             group,
             channels_last,
         },
@@ -286,7 +287,10 @@ fn every_way_computes_the_same() {
     };
     let bare = |stride, channels_last| {
         let fused = conv(stride, 1, channels_last);
-        FusedConv { conv: Conv { pads: Padding::Explicit(vec![0; 4]), ..fused.conv }, ..fused }
+        FusedConv {
+            conv: Conv { pads: WindowPadding::Explicit(vec![0; 4]), ..fused.conv },
+            ..fused
+        }
     };
     let cases: [(FusedConv, &[usize], &[usize]); 10] = [
         (bare(1, false), &[3, 36, 5, 8], &[40, 36, 1, 1]),
@@ -320,9 +324,9 @@ fn every_way_computes_the_same() {
 }
 
 /// A large GPU with cooperative matrices.
-fn large() -> Capabilities {
+fn large() -> GpuCapabilities {
     let matrices = vec![CooperativeMatrix { size: 16, wide_sums: true }];
-    Capabilities {
+    GpuCapabilities {
         name: "some GPU".into(),
         f16: true,
         subgroup: Some((32, 32)),
@@ -334,13 +338,13 @@ fn large() -> Capabilities {
         workgroup_threads: 1024,
         workgroups: 65_535,
         alignment: 256,
-        ..Capabilities::default()
+        ..GpuCapabilities::default()
     }
 }
 
 /// Names of the way that is taken unasked, with pads that keep lengths.
 fn usual(
-    device: &Arc<Device>,
+    device: &Arc<GpuDevice>,
     dtype: DataType,
     [n, c, side, m, r, stride, group]: [usize; 7],
 ) -> String {
@@ -348,27 +352,27 @@ fn usual(
         kernel_shape: None,
         strides: vec![stride; 2],
         dilations: vec![1; 2],
-        pads: Padding::Explicit(vec![r / 2; 4]),
+        pads: WindowPadding::Explicit(vec![r / 2; 4]),
         group,
         channels_last: false,
     };
     let fused = FusedConv { conv, activation: FusedActivation::None };
     let w = lying(&floats(&[m, c / group, r, r], 0.1), dtype);
     let out = (side + r / 2 * 2 - r) / stride + 1;
-    let shapes = Shapes {
+    let shapes = GpuShapes {
         inputs: vec![Some((dtype, vec![n, c, side, side])), Some((dtype, w.shape().to_vec()))],
         outputs: vec![Some((dtype, vec![n, m, out, out]))],
         constants: vec![None, Some(w.clone())],
     };
     let precision = if dtype == DataType::Fp16 { Precision::Fp16 } else { Precision::Fp32 };
-    let way = ConvKernel::new(&fused, &w, device, precision).ways(&shapes).unwrap()[0].0;
+    let way = GpuConvKernel::new(&fused, &w, device, precision).ways(&shapes).unwrap()[0].0;
     format!("{way:?}")
 }
 
-/// What was measured to be the fastest on such a device.
+/// Checks that the usual algorithm is the one that was measured to be the fastest on such a device.
 #[test]
 fn the_usual_way_goes_by_lengths_and_device() {
-    let device = Device::imagined(large(), &PoolConfig::default()).unwrap();
+    let device = GpuDevice::imagined(large(), &PoolConfig::default()).unwrap();
     let (wide, half) = (DataType::Fp32, DataType::Fp16);
     let (large, small) =
         ("Winograd(WinogradConfig { tile: 4 })", "Winograd(WinogradConfig { tile: 2 })");

@@ -1,16 +1,16 @@
-//! What goes wrong on a device: it is lost, it hangs, it has no memory, a shader does not compile. The
-//! run falls back or fails with the reason, and everything else goes on.
+//! Tests of failing devices: a device is lost, it hangs, it has no memory, a shader does not compile. The run
+//! falls back or fails with the reason, and everything else goes on.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support;
 use crate::support::node::floats;
-use galatea_gpu::{Device, GpuError, GpuProvider, PoolConfig, Shader};
+use galatea_gpu::{GpuDevice, GpuError, GpuProvider, KernelShader, PoolConfig};
 use galatea_graph::{Attributes, Datum, Dim, Fact, Graph, evaluate};
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, RuntimeError, Session,
-    SessionOptions,
+    Executable, ExecutionProvider, MemoryReport, NodeClaim, ProviderClaims, RunFence, RuntimeError,
+    Session, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -25,9 +25,12 @@ impl ExecutionProvider for Host {
         "host"
     }
 
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> Claims {
-        let claim = |node| Claim { nodes: vec![node], cost_ns: 1e12, kernel: "host".into() };
-        Claims { claims: (0..graph.nodes.len()).map(claim).collect(), ..Claims::default() }
+    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> ProviderClaims {
+        let claim = |node| NodeClaim { nodes: vec![node], cost_ns: 1e12, kernel: "host".into() };
+        ProviderClaims {
+            claims: (0..graph.nodes.len()).map(claim).collect(),
+            ..ProviderClaims::default()
+        }
     }
 
     fn compile(
@@ -40,11 +43,11 @@ impl ExecutionProvider for Host {
 }
 
 impl Executable for Evaluated {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
         let inputs: Vec<Tensor> =
             inputs.into_iter().map(|input| input.into_tensor().unwrap()).collect();
         let outputs = evaluate::run(&self.0, &inputs).unwrap();
-        Fence::ready(Ok(outputs.into_iter().map(Datum::Tensor).collect()))
+        RunFence::ready(Ok(outputs.into_iter().map(Datum::Tensor).collect()))
     }
 
     fn memory(&self) -> MemoryReport {
@@ -68,7 +71,7 @@ fn product(width: usize) -> Graph {
 }
 
 /// A session on the device, with the host behind it where that is wanted.
-fn session(device: &Arc<Device>, width: usize, behind: bool) -> Result<Session, String> {
+fn session(device: &Arc<GpuDevice>, width: usize, behind: bool) -> Result<Session, String> {
     let gpu: Arc<dyn ExecutionProvider> = Arc::new(GpuProvider::on(Arc::clone(device)));
     let mut providers = vec![gpu];
     if behind {
@@ -93,7 +96,7 @@ fn what_was_on_a_lost_device_runs_on_the_one_opened_in_its_place() {
     let (one, other) = (session(&device, 20, false).unwrap(), session(&device, 24, false).unwrap());
     run(&one, 3, 20).unwrap();
     run(&other, 3, 24).unwrap();
-    let placed = one.place(0, &[2, 20]).unwrap().unwrap();
+    let placed = one.allocate_input(0, &[2, 20]).unwrap().unwrap();
     device.give_up("pulled out");
     assert!(device.alive().unwrap_err().to_string().contains("pulled out"));
     run(&one, 3, 20).unwrap();
@@ -112,7 +115,7 @@ fn what_was_on_a_lost_device_runs_on_the_one_opened_in_its_place() {
     one.run_owned(vec![floats(&[3, 20], 1.0)]).unwrap();
     // Memory of runs is placed anew too.
     device.living().unwrap().give_up("pulled out for good");
-    assert!(one.place(0, &[2, 20]).unwrap().is_some());
+    assert!(one.allocate_input(0, &[2, 20]).unwrap().is_some());
 }
 
 #[test]
@@ -158,7 +161,7 @@ fn a_model_without_room_goes_to_the_host_or_is_refused_with_the_numbers() {
         return;
     }
     let budget = PoolConfig::default().within(100_000);
-    let device = Device::open_with(support::index(), &budget).unwrap();
+    let device = GpuDevice::open_with(support::index(), &budget).unwrap();
     let error = session(&device, 200, false).and_then(|one| run(&one, 3, 200)).unwrap_err();
     assert!(error.contains("160000") && error.contains("100000"), "{error}");
     let behind = session(&device, 200, true).unwrap();
@@ -189,7 +192,7 @@ fn a_shader_that_does_not_compile_is_named_and_harms_no_other() {
     let Some(device) = support::own_device() else { return };
     let texts = ["nonsense", "@compute @workgroup_size(4096) fn main() {}", "fn other() {}"];
     for text in texts {
-        let found = device.pipeline(&Shader::new("wrong", text)).unwrap_err();
+        let found = device.pipeline(&KernelShader::new("wrong", text)).unwrap_err();
         assert!(matches!(&found, GpuError::Shader { kernel, .. } if kernel == "wrong"), "{found}");
     }
     run(&session(&device, 20, false).unwrap(), 3, 20).unwrap();

@@ -1,9 +1,9 @@
 //! Attention by cooperative matrices beside its reference evaluation.
 
 use crate::support;
-use galatea_gpu::attention::{FLASH_CONFIGS, FlashConfig, Way, whole};
-use galatea_gpu::{Device, Shapes, Step, Trial};
-use galatea_graph::ops::fused::Attention;
+use galatea_gpu::attention::{DenseAttentionMethod, FLASH_CONFIGS, FlashConfig, whole};
+use galatea_gpu::{DispatchStep, GpuDevice, GpuShapes, StepTrial};
+use galatea_graph::ops::fused::FusedAttention;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, evaluate};
 use galatea_runtime::{OptimiseLevel, Precision, SessionOptions};
 use galatea_tensor::{DataType, Tensor, f16};
@@ -73,7 +73,7 @@ fn named(all: &[(&str, AttributeValue)]) -> Attributes {
 }
 
 /// The device, where it has matrices with which attention is computed.
-fn device() -> Option<std::sync::Arc<Device>> {
+fn device() -> Option<std::sync::Arc<GpuDevice>> {
     let device = support::device()?;
     let able = FLASH_CONFIGS.iter().any(|config| config.fits(device.capabilities(), [16, 16]));
     if !able {
@@ -97,33 +97,35 @@ fn check(node: (&str, &str), attributes: &Attributes, inputs: &[Tensor], what: &
     near(&found[0], &expected[0], what);
 }
 
-fn plain(scale: f32) -> Attention {
-    Attention {
+fn plain(scale: f32) -> FusedAttention {
+    FusedAttention {
         scale,
-        q_perm: Attention::IN_ORDER,
-        k_perm: Attention::IN_ORDER,
-        v_perm: Attention::IN_ORDER,
-        out_perm: Attention::IN_ORDER,
+        q_perm: FusedAttention::IN_ORDER,
+        k_perm: FusedAttention::IN_ORDER,
+        v_perm: FusedAttention::IN_ORDER,
+        out_perm: FusedAttention::IN_ORDER,
         masked_to_zero: false,
         causal: false,
     }
 }
 
-fn check_config(device: &std::sync::Arc<Device>, config: FlashConfig, lens: [usize; 4]) {
+fn check_config(device: &std::sync::Arc<GpuDevice>, config: FlashConfig, lens: [usize; 4]) {
     let [s, t, d, e] = lens;
     let (h, kv) = (2, 1);
     let inputs = [random(&[1, h, s, d], 1), growing([1, kv, t, d], 2), random(&[1, kv, t, e], 3)];
     let shape = [1, h, s, e];
-    let shapes = Shapes {
+    let shapes = GpuShapes {
         inputs: inputs.iter().map(|x| Some((x.dtype(), x.shape().to_vec()))).collect(),
         outputs: vec![Some((DataType::Fp16, shape.to_vec()))],
         constants: vec![None; 3],
     };
-    let mut step = Step::default();
-    whole(device, plain(1.5), Way::Flash(config)).bind(&shapes, &mut step).unwrap();
+    let mut step = DispatchStep::default();
+    whole(device, plain(1.5), DenseAttentionMethod::Flash(config))
+        .bind(&shapes, &mut step)
+        .unwrap();
     let bytes: Vec<Option<&[u8]>> = inputs.iter().map(|x| Some(x.as_bytes().unwrap())).collect();
     let size = shape.iter().product::<usize>() * 2;
-    let trial = Trial::new(device, &step, &bytes, &[size as u64 + 16], 1).unwrap();
+    let trial = StepTrial::new(device, &step, &bytes, &[size as u64 + 16], 1).unwrap();
     trial.run(1).unwrap();
     let found = Tensor::from_bytes(DataType::Fp16, &shape, &trial.output(0, size).unwrap());
     let scale = named(&[("scale", AttributeValue::Float(1.5))]);

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use crate::matrices::{Made, Scales};
 use crate::support;
 use crate::support::node::floats;
-use galatea_gpu::Device;
-use galatea_graph::blocks::{BlockWeights, CodeFormat, Meaning};
+use galatea_gpu::GpuDevice;
+use galatea_graph::blocks::{BlockWeights, CodeFormat, CodeMeaning};
 use galatea_graph::ops::fused::BlockMatMul;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId, evaluate};
 use galatea_runtime::SessionOptions;
@@ -36,7 +36,7 @@ fn node(graph: &mut Graph, op: &str, heads: Option<i64>, inputs: &[ValueId]) -> 
 }
 
 /// The outputs on the device, compared with the reference, and the dispatches of a run.
-fn dispatches(device: &Arc<Device>, graph: &Graph, inputs: &[Tensor], tolerance: f64) -> u64 {
+fn dispatches(device: &Arc<GpuDevice>, graph: &Graph, inputs: &[Tensor], tolerance: f64) -> u64 {
     let session = support::session(device, graph, &SessionOptions::default()).unwrap();
     let expected = evaluate::run(graph, inputs).unwrap();
     let before = device.counters.dispatches.load(Ordering::Relaxed);
@@ -54,7 +54,7 @@ fn product(rows: usize, added: bool, kept: bool, bias: bool) -> (Graph, Vec<Tens
     let (n, k) = (36, 96);
     let lead = Dim::symbol("rows");
     let x = input(&mut graph, "x", DataType::Fp32, vec![lead.clone(), Dim::Known(k)]);
-    let format = (CodeFormat::new(4, 32, Meaning::Zero(8.)), Scales::Floats(DataType::Fp16));
+    let format = (CodeFormat::new(4, 32, CodeMeaning::Zero(8.)), Scales::Floats(DataType::Fp16));
     let weights =
         Made { rows: n, columns: k, format: format.0, scales: format.1, seed: 3, at: None };
     let weights: Arc<dyn BlockWeights> = Arc::new(weights);

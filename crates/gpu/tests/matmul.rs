@@ -1,8 +1,8 @@
 //! Products of dense matrices: every variant on awkward lengths, and the operators in sessions.
 
 use crate::support;
-use galatea_gpu::matmul::{Turns, Variant};
-use galatea_gpu::{Shapes, Trial};
+use galatea_gpu::matmul::{MatMulVariant, TransposedOperands};
+use galatea_gpu::{GpuShapes, StepTrial};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, evaluate};
 use galatea_runtime::{OptimiseLevel, Precision, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare, f16};
@@ -33,7 +33,8 @@ fn bytes(tensor: &Tensor) -> &[u8] {
     tensor.as_bytes().unwrap()
 }
 
-/// What lies behind an operand: a product that reads it by mistake is no number.
+/// Returns the bytes of an operand with a poisoned tail: a matrix multiplication that reads it by mistake gives
+/// NaN.
 fn poisoned(tensor: &Tensor) -> Vec<u8> {
     let mut all = bytes(tensor).to_vec();
     let end = all.len().next_multiple_of(256);
@@ -51,7 +52,7 @@ fn wide(tensor: &Tensor) -> Vec<f64> {
 }
 
 /// `a · b`, rows times columns, in f64.
-fn product(a: &Tensor, b: &Tensor, [m, n, k]: [usize; 3], turns: Turns) -> Vec<f32> {
+fn product(a: &Tensor, b: &Tensor, [m, n, k]: [usize; 3], turns: TransposedOperands) -> Vec<f32> {
     let (a, b) = (wide(a), wide(b));
     let at_a = |row: usize, deep: usize| if turns.a { deep * m + row } else { row * k + deep };
     let at_b = |deep: usize, col: usize| if turns.b { col * k + deep } else { deep * n + col };
@@ -66,7 +67,12 @@ fn product(a: &Tensor, b: &Tensor, [m, n, k]: [usize; 3], turns: Turns) -> Vec<f
 }
 
 /// Runs a variant on one product and compares it.
-fn check(variant: Variant, lens: [usize; 3], turns: Turns, types: [DataType; 3]) {
+fn check(
+    variant: MatMulVariant,
+    lens: [usize; 3],
+    turns: TransposedOperands,
+    types: [DataType; 3],
+) {
     let Some(device) = support::device() else { return };
     let [m, n, k] = lens;
     let shape = |rows: usize, columns: usize, turned: bool| match turned {
@@ -75,7 +81,7 @@ fn check(variant: Variant, lens: [usize; 3], turns: Turns, types: [DataType; 3])
     };
     let a = floats(&shape(m, k, turns.a), types[0], 1);
     let b = floats(&shape(k, n, turns.b), types[1], 2);
-    let shapes = Shapes {
+    let shapes = GpuShapes {
         inputs: vec![Some((types[0], a.shape().to_vec())), Some((types[1], b.shape().to_vec()))],
         outputs: vec![Some((types[2], vec![m, n]))],
         constants: vec![None, None],
@@ -84,7 +90,7 @@ fn check(variant: Variant, lens: [usize; 3], turns: Turns, types: [DataType; 3])
     let size = m * n * types[2].size_bytes().unwrap();
     let (a_bytes, b_bytes) = (poisoned(&a), poisoned(&b));
     let inputs = [Some(a_bytes.as_slice()), Some(b_bytes.as_slice())];
-    let trial = Trial::new(&device, &step, &inputs, &[size as u64], 1).unwrap();
+    let trial = StepTrial::new(&device, &step, &inputs, &[size as u64], 1).unwrap();
     trial.run(1).unwrap();
     let found = trial.output(0, size).unwrap();
     let found: Vec<f32> = match types[2] {
@@ -112,42 +118,40 @@ fn check(variant: Variant, lens: [usize; 3], turns: Turns, types: [DataType; 3])
 
 const F32: [DataType; 3] = [DataType::Fp32; 3];
 
-fn variants() -> Vec<Variant> {
+fn variants() -> Vec<MatMulVariant> {
     match support::device() {
-        Some(device) => Variant::all(device.capabilities()),
+        Some(device) => MatMulVariant::all(device.capabilities()),
         None => Vec::new(),
     }
 }
 
-fn orders() -> impl Iterator<Item = Turns> {
-    [(false, false), (false, true), (true, false), (true, true)].into_iter().map(|(a, b)| Turns {
-        a,
-        b,
-        halves: false,
-    })
+fn orders() -> impl Iterator<Item = TransposedOperands> {
+    [(false, false), (false, true), (true, false), (true, true)]
+        .into_iter()
+        .map(|(a, b)| TransposedOperands { a, b, halves: false })
 }
 
 #[test]
 fn every_variant_computes_aligned_and_ragged_products() {
     for variant in variants() {
-        check(variant, [36, 96, 64], Turns::default(), F32);
-        check(variant, [37, 75, 35], Turns { a: true, b: true, halves: false }, F32);
+        check(variant, [36, 96, 64], TransposedOperands::default(), F32);
+        check(variant, [37, 75, 35], TransposedOperands { a: true, b: true, halves: false }, F32);
     }
 }
 
 #[test]
 fn few_rows_or_columns_are_computed_by_every_variant_for_them() {
     let Some(device) = support::device() else { return };
-    let at = |turns: Turns, [m, n, k]: [usize; 3]| {
+    let at = |turns: TransposedOperands, [m, n, k]: [usize; 3]| {
         let shape =
             |rows, columns, turned| if turned { vec![columns, rows] } else { vec![rows, columns] };
         let of = |shape| Some((DataType::Fp32, shape));
-        let shapes = Shapes {
+        let shapes = GpuShapes {
             inputs: vec![of(shape(m, k, turns.a)), of(shape(k, n, turns.b))],
             outputs: vec![of(vec![m, n])],
             constants: vec![None, None],
         };
-        let all = Variant::few(&shapes, turns, device.capabilities()).unwrap();
+        let all = MatMulVariant::few(&shapes, turns, device.capabilities()).unwrap();
         for (number, variant) in all.into_iter().enumerate() {
             // Those that differ in their shares only differ in lengths, not in their shaders.
             if number < 7 || number % 5 == 0 {
@@ -155,13 +159,13 @@ fn few_rows_or_columns_are_computed_by_every_variant_for_them() {
             }
         }
     };
-    at(Turns::default(), [1, 140, 200]);
-    at(Turns { b: true, ..Turns::default() }, [3, 37, 130]);
-    at(Turns { b: true, ..Turns::default() }, [8, 40, 256]);
-    at(Turns { a: true, ..Turns::default() }, [5, 18, 65]);
-    at(Turns::default(), [50, 1, 131]);
-    at(Turns { b: true, ..Turns::default() }, [41, 6, 128]);
-    at(Turns::default(), [1, 1, 1]);
+    at(TransposedOperands::default(), [1, 140, 200]);
+    at(TransposedOperands { b: true, ..TransposedOperands::default() }, [3, 37, 130]);
+    at(TransposedOperands { b: true, ..TransposedOperands::default() }, [8, 40, 256]);
+    at(TransposedOperands { a: true, ..TransposedOperands::default() }, [5, 18, 65]);
+    at(TransposedOperands::default(), [50, 1, 131]);
+    at(TransposedOperands { b: true, ..TransposedOperands::default() }, [41, 6, 128]);
+    at(TransposedOperands::default(), [1, 1, 1]);
 }
 
 #[test]
@@ -172,7 +176,7 @@ fn a_usual_variant_computes_every_mix_of_lengths() {
             check(variant, lens, turns, F32);
         }
     }
-    check(variant, [4, 8, 0], Turns::default(), F32);
+    check(variant, [4, 8, 0], TransposedOperands::default(), F32);
 }
 
 #[test]
@@ -185,14 +189,19 @@ fn types_of_operands_and_result_mix() {
     let Some(variant) = variants().into_iter().next() else { return };
     let (half, full) = (DataType::Fp16, DataType::Fp32);
     for types in [[half; 3], [half, full, half], [full, half, full], [half, half, full]] {
-        check(variant, [20, 36, 24], Turns::default(), types);
-        check(variant, [19, 35, 23], Turns { b: true, ..Turns::default() }, types);
+        check(variant, [20, 36, 24], TransposedOperands::default(), types);
+        check(
+            variant,
+            [19, 35, 23],
+            TransposedOperands { b: true, ..TransposedOperands::default() },
+            types,
+        );
     }
 }
 
 #[test]
 fn operands_of_halves_are_loaded_by_eight_by_four_and_by_one() {
-    let cooperative = |one: &Variant| matches!(one, Variant::Cooperative(..));
+    let cooperative = |one: &MatMulVariant| matches!(one, MatMulVariant::Cooperative(..));
     let half = [DataType::Fp16; 3];
     for (at, variant) in variants().into_iter().filter(cooperative).enumerate() {
         let turns = orders().nth(at % 4).unwrap_or_default();
@@ -209,10 +218,20 @@ fn operands_of_halves_are_loaded_by_eight_by_four_and_by_one() {
 
 #[test]
 fn workgroups_share_the_sums_of_a_tile() {
-    if let Some(&Variant::Tiled(config, _)) = variants().first() {
+    if let Some(&MatMulVariant::Tiled(config, _)) = variants().first() {
         for shares in [2, 3, 7] {
-            check(Variant::Tiled(config, shares), [33, 40, 200], Turns::default(), F32);
-            check(Variant::Tiled(config, shares), [7, 9, 65], Turns::default(), F32);
+            check(
+                MatMulVariant::Tiled(config, shares),
+                [33, 40, 200],
+                TransposedOperands::default(),
+                F32,
+            );
+            check(
+                MatMulVariant::Tiled(config, shares),
+                [7, 9, 65],
+                TransposedOperands::default(),
+                F32,
+            );
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::support;
-use galatea_gpu::{Block, Device, PoolConfig};
+use galatea_gpu::{DeviceBlock, GpuDevice, PoolConfig};
 use galatea_graph::{Attributes, Dim, Fact, Graph, evaluate};
 use galatea_runtime::SessionOptions;
 use galatea_tensor::{Allocation, DataType, MappedFile, MemoryKind, Tensor, Tolerance, compare};
@@ -22,8 +22,8 @@ fn relu() -> Graph {
     graph
 }
 
-fn with_pool(config: &PoolConfig) -> Option<Arc<Device>> {
-    support::device().map(|_| Device::open_with(support::index(), config).unwrap())
+fn with_pool(config: &PoolConfig) -> Option<Arc<GpuDevice>> {
+    support::device().map(|_| GpuDevice::open_with(support::index(), config).unwrap())
 }
 
 #[test]
@@ -69,20 +69,20 @@ fn buffers_wanted_from_the_start_are_there() {
     let config = PoolConfig::new(&[1 << 16, 1 << 20], &[2, 1], &[4, 1]).unwrap();
     let Some(device) = with_pool(&config) else { return };
     assert_eq!(device.memory().free_bytes, (2 << 16) + (1 << 20));
-    let block = Block::new(&device, 100_000).unwrap();
+    let block = DeviceBlock::new(&device, 100_000).unwrap();
     let memory = device.memory();
     assert_eq!((block.bytes(), memory.made, memory.reused), (1 << 20, 0, 1));
 }
 
 /// Copy commands, copies by the processor, and outputs in place so far.
-fn moved(device: &Device) -> [u64; 3] {
+fn moved(device: &GpuDevice) -> [u64; 3] {
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let counters = &device.counters;
     [&counters.copies, &counters.host_copies, &counters.outputs_in_place].map(read)
 }
 
-/// What of it was done since.
-fn since(device: &Device, before: [u64; 3]) -> [u64; 3] {
+/// Returns the counts since then.
+fn since(device: &GpuDevice, before: [u64; 3]) -> [u64; 3] {
     let now = moved(device);
     std::array::from_fn(|at| now[at] - before[at])
 }
@@ -116,7 +116,7 @@ fn a_run_on_shared_memory_needs_no_copy_command() {
     session.run(&[("x", ramp(50_000))]).unwrap();
     assert_eq!(since(&device, before), [0, 1, 1]);
     // Of an input that lies there already nothing is copied at all.
-    let mut placed = session.place(0, &[50_000]).unwrap().unwrap();
+    let mut placed = session.allocate_input(0, &[50_000]).unwrap().unwrap();
     let bytes = x.as_bytes().unwrap();
     placed.parts_mut().unwrap().write_parts(&[0], bytes.len(), bytes).unwrap();
     session.run_owned(vec![placed.clone()]).unwrap();
@@ -199,7 +199,7 @@ fn a_tensor_of_another_device_comes_through_the_host() {
         let sessions = [&near, &far]
             .map(|device| support::session(device, &relu(), &SessionOptions::default()).unwrap());
         let x = ramp(20_000);
-        let mut placed = sessions[1].place(0, &[20_000]).unwrap().unwrap();
+        let mut placed = sessions[1].allocate_input(0, &[20_000]).unwrap().unwrap();
         let bytes = x.as_bytes().unwrap();
         placed.parts_mut().unwrap().write_parts(&[0], bytes.len(), bytes).unwrap();
         for (device, session, peers) in [(&near, &sessions[0], 1), (&far, &sessions[1], 0)] {

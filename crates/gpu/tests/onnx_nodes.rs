@@ -7,7 +7,7 @@ mod support;
 
 use galatea_graph::{Datum, Graph};
 use galatea_runtime::SessionOptions;
-use galatea_testkit::conformance::{Provider, run};
+use galatea_testkit::conformance::{TestedProvider, run};
 use galatea_testkit::expectations::GPU;
 use libtest_mimic::{Arguments, Trial};
 
@@ -25,7 +25,7 @@ fn main() {
             Trial::test("onnx nodes (skipped: no GPU)", || Ok(())).with_ignored_flag(true);
         libtest_mimic::run(&Arguments::from_args(), vec![skipped]).exit();
     }
-    let provider = Provider {
+    let provider = TestedProvider {
         name: galatea_gpu::NAME,
         expectations: GPU,
         run: Box::new(run_session),

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use crate::support;
 use crate::support::node::floats;
-use galatea_gpu::{Device, GpuProvider, PoolConfig};
+use galatea_gpu::{GpuDevice, GpuProvider, PoolConfig};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId, evaluate, infer};
 use galatea_runtime::{ExecutionProvider, Precision, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 
 /// A device that shows a kernel so many bytes of a value.
-fn showing(bytes: u64) -> Option<Arc<Device>> {
+fn showing(bytes: u64) -> Option<Arc<GpuDevice>> {
     let config = PoolConfig::default().showing(bytes);
-    support::device().map(|_| Device::open_with(support::index(), &config).unwrap())
+    support::device().map(|_| GpuDevice::open_with(support::index(), &config).unwrap())
 }
 
 fn add(
@@ -45,8 +45,8 @@ fn rows(width: usize) -> (Graph, ValueId) {
     begun(DataType::Fp32, vec![Dim::symbol("rows"), Dim::Known(width)])
 }
 
-/// Whether the device computes the graph, all of it, as the reference does.
-fn agrees(device: &Arc<Device>, graph: &Graph, x: &Tensor, within: [f64; 2]) {
+/// Checks that the device computes all of the graph as the reference does.
+fn agrees(device: &Arc<GpuDevice>, graph: &Graph, x: &Tensor, within: [f64; 2]) {
     let expected = evaluate::run(graph, std::slice::from_ref(x)).unwrap();
     for (precision, within) in [Precision::Fp32, Precision::Fp16].into_iter().zip(within) {
         let options = SessionOptions { precision, ..SessionOptions::default() };

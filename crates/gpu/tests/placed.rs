@@ -8,7 +8,7 @@ use galatea_runtime::{Session, SessionOptions};
 use galatea_tensor::DataType;
 
 /// A session that takes bytes' worth of floats.
-fn session() -> Option<(std::sync::Arc<galatea_gpu::Device>, Session)> {
+fn session() -> Option<(std::sync::Arc<galatea_gpu::GpuDevice>, Session)> {
     let device = support::own_device()?;
     let mut graph = Graph::new("placed");
     graph.opsets.insert(String::new(), 20);
@@ -24,7 +24,7 @@ fn session() -> Option<(std::sync::Arc<galatea_gpu::Device>, Session)> {
 #[test]
 fn parts_of_an_input_on_the_device_move_alone() {
     let Some((device, session)) = session() else { return };
-    let mut placed = session.place(0, &[1000]).unwrap().unwrap();
+    let mut placed = session.allocate_input(0, &[1000]).unwrap().unwrap();
     assert_eq!((placed.shape(), placed.dtype()), (&[1000][..], DataType::Fp32));
     let before = device.counters.download_bytes.load(Ordering::Relaxed);
     let bytes: Vec<u8> = [1.0_f32, 2.0, 3.0, 4.0].iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -53,7 +53,7 @@ fn parts_of_an_input_on_the_device_move_alone() {
 #[test]
 fn parts_need_not_begin_and_end_at_words() {
     let Some((_, session)) = session() else { return };
-    let mut placed = session.place(0, &[4]).unwrap().unwrap();
+    let mut placed = session.allocate_input(0, &[4]).unwrap().unwrap();
     let parts = placed.parts_mut().unwrap();
     let bytes: Vec<u8> = (1..=15).collect();
     parts.write_parts(&[1], 15, &bytes).unwrap();
@@ -67,6 +67,6 @@ fn parts_need_not_begin_and_end_at_words() {
 #[test]
 fn what_does_not_fit_the_device_is_told() {
     let Some((_, session)) = session() else { return };
-    assert!(session.place(0, &[usize::MAX / 8]).is_err());
-    assert!(session.place(1, &[1]).unwrap().is_none());
+    assert!(session.allocate_input(0, &[usize::MAX / 8]).is_err());
+    assert!(session.allocate_input(1, &[1]).unwrap().is_none());
 }

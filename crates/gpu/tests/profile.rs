@@ -1,13 +1,13 @@
-//! What is told of runs: work, times, use and peaks of a device.
+//! Tests of what observers learn of runs: work, times, use and peaks of a device.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::support;
 use crate::support::node::floats;
-use galatea_gpu::{Observer, RunRecord};
+use galatea_gpu::{RunRecord, TimingObserver};
 use galatea_graph::{Attributes, Dim, Fact, Graph};
-use galatea_runtime::{Bound, ProfileRow, SessionOptions, Unit, Work};
+use galatea_runtime::{ArithmeticUnit, ArithmeticWork, ProfileRow, RooflineBound, SessionOptions};
 use galatea_tensor::DataType;
 
 /// `MatMul`, then so many `Softmax`: nothing that could become one kernel.
@@ -36,14 +36,14 @@ fn graph(layers: usize) -> Graph {
 #[derive(Default)]
 struct Kept(Mutex<Vec<RunRecord>>);
 
-impl Observer for Kept {
+impl TimingObserver for Kept {
     fn ran(&self, run: RunRecord) {
         self.0.lock().unwrap().push(run);
     }
 }
 
-fn sum(rows: &[ProfileRow]) -> Work {
-    rows.iter().map(|row| row.work).fold(Work::default(), Work::plus)
+fn sum(rows: &[ProfileRow]) -> ArithmeticWork {
+    rows.iter().map(|row| row.work).fold(ArithmeticWork::default(), ArithmeticWork::plus)
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn peaks_are_measured_once_and_bound_kernels() {
     let second = Duration::from_secs(1);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate")]
     let operations = of(peaks.vector_f32) as u64;
-    let work = Work { operations, bytes: 1 };
-    assert_eq!(peaks.bound(work, Unit::Vector, 1, second), Some(Bound::Compute));
-    assert_eq!(peaks.bound(work, Unit::Vector, 1, dispatch), Some(Bound::Launch));
+    let work = ArithmeticWork { operations, bytes: 1 };
+    assert_eq!(peaks.bound(work, ArithmeticUnit::Vector, 1, second), Some(RooflineBound::Compute));
+    assert_eq!(peaks.bound(work, ArithmeticUnit::Vector, 1, dispatch), Some(RooflineBound::Launch));
 }

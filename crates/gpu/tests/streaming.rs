@@ -7,7 +7,7 @@ use crate::matrices;
 use crate::matrices::Made;
 use crate::support;
 use crate::support::node::floats;
-use galatea_gpu::{Device, PoolConfig};
+use galatea_gpu::{GpuDevice, PoolConfig};
 use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul};
 use galatea_graph::{Attributes, Dim, Fact, GALATEA_DOMAIN, Graph};
@@ -19,8 +19,8 @@ const LAYERS: usize = 12;
 /// A third of the weights.
 const BUDGET: u64 = (WIDTH * WIDTH * 4 * LAYERS / 3) as u64;
 
-fn limited(config: PoolConfig) -> Option<Arc<Device>> {
-    support::device().map(|_| Device::open_with(support::index(), &config).unwrap())
+fn limited(config: PoolConfig) -> Option<Arc<GpuDevice>> {
+    support::device().map(|_| GpuDevice::open_with(support::index(), &config).unwrap())
 }
 
 /// Layers of a matrix and a sum each.

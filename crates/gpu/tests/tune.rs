@@ -10,7 +10,8 @@ use crate::support::node::floats;
 use galatea_graph::ops::fused::BlockMatMul;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, evaluate};
 use galatea_runtime::tune::{
-    ChoiceSource, Chooser, Limits, Outcome, Problem, Record, Search, StrategyKind, Tuning,
+    ChoiceSource, MachineTuning, SearchLimits, StrategyKind, TuningCache, TuningOutcome,
+    TuningProblem, TuningRecord, TuningSearch,
 };
 use galatea_runtime::{Precision, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
@@ -88,7 +89,11 @@ fn paged() -> (Graph, Vec<Tensor>) {
     one(("ai.galatea", "PagedAttention"), &attributes, &inputs, 3)
 }
 
-fn session(device: &Arc<galatea_gpu::Device>, graph: &Graph, options: SessionOptions) -> Session {
+fn session(
+    device: &Arc<galatea_gpu::GpuDevice>,
+    graph: &Graph,
+    options: SessionOptions,
+) -> Session {
     support::session(device, graph, &options).unwrap()
 }
 
@@ -96,19 +101,24 @@ fn named(fed: &[Tensor]) -> Vec<(String, Tensor)> {
     fed.iter().enumerate().map(|(at, tensor)| (format!("x{at}"), tensor.clone())).collect()
 }
 
-fn problems(session: &Session, fed: &[Tensor]) -> Vec<Problem> {
+fn problems(session: &Session, fed: &[Tensor]) -> Vec<TuningProblem> {
     let named = named(fed);
     let named: Vec<(&str, Tensor)> =
         named.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
     session.problems(&named).unwrap()
 }
 
-fn search(problem: &mut Problem, trials: usize) -> Outcome {
+fn search(problem: &mut TuningProblem, trials: usize) -> TuningOutcome {
     let start = Instant::now();
-    let search = Search {
+    let search = TuningSearch {
         space: &problem.space,
         device: &mut *problem.device,
-        limits: Limits { trials, samples: 1, time: Duration::from_secs(60), ..Limits::default() },
+        limits: SearchLimits {
+            trials,
+            samples: 1,
+            time: Duration::from_secs(60),
+            ..SearchLimits::default()
+        },
         clock: &mut || start.elapsed(),
         progress: &mut |_, _| {},
     };
@@ -136,10 +146,10 @@ fn check(
     assert_eq!(outcome.trials.len(), problem.space.len().min(trials));
     // Whatever is measured last is taken for the best, so that something else than usual is chosen.
     let last = outcome.trials.last().unwrap().candidate;
-    let outcome = Outcome { best: last, ..outcome };
-    let mut tuning = Tuning { machine: "here".to_owned(), ..Tuning::default() };
+    let outcome = TuningOutcome { best: last, ..outcome };
+    let mut tuning = MachineTuning { machine: "here".to_owned(), ..MachineTuning::default() };
     let key = problem.key("here");
-    tuning.database.insert(key.clone(), Record::new(&problem.space, &outcome));
+    tuning.database.insert(key.clone(), TuningRecord::new(&problem.space, &outcome));
     let unit = problem.unit.as_deref().unwrap();
     let choose = |space| tuning.choose_on(unit, &problem.family, &problem.bucket, space);
     assert_eq!(choose(&problem.space), Some(last));
@@ -234,9 +244,9 @@ fn records_of_another_device_are_not_taken() {
     let name = &device.capabilities().name;
     assert!(problem.unit.as_ref().unwrap().contains(name.as_str()), "{:?}", problem.unit);
     let outcome = search(&mut problem, 3);
-    let mut tuning = Tuning { machine: "here".to_owned(), ..Tuning::default() };
-    tuning.database.insert(problem.key("here"), Record::new(&problem.space, &outcome));
-    let ask = |tuning: &Tuning, unit: &str| {
+    let mut tuning = MachineTuning { machine: "here".to_owned(), ..MachineTuning::default() };
+    tuning.database.insert(problem.key("here"), TuningRecord::new(&problem.space, &outcome));
+    let ask = |tuning: &MachineTuning, unit: &str| {
         tuning.choose_on(unit, &problem.family, &problem.bucket, &problem.space)
     };
     assert_eq!(ask(&tuning, problem.unit.as_deref().unwrap()), Some(outcome.best));

@@ -10,7 +10,7 @@ use crate::graph::Graph;
 
 /// A subgraph as an attribute gives it.
 #[derive(Clone, Debug)]
-pub struct Subgraph {
+pub struct SubgraphAttribute {
     /// The nodes. The inputs are the subgraph's own, followed by the values of the graphs around
     /// it that it reads, under the names that these have there.
     pub graph: Graph,
@@ -31,7 +31,7 @@ pub enum AttributeValue {
     /// A tensor.
     Tensor(Tensor),
     /// A subgraph.
-    Graph(Box<Subgraph>),
+    Graph(Box<SubgraphAttribute>),
     /// The type of a value.
     Type(Fact),
     /// Floats.
@@ -148,7 +148,7 @@ impl<'a> AttributeReader<'a> {
         /// A tensor, if present.
         tensor: Tensor -> Tensor;
         /// A subgraph, if present.
-        graph: Graph -> Box<Subgraph>;
+        graph: Graph -> Box<SubgraphAttribute>;
         /// A type, if present.
         value_type: Type -> Fact;
     }

@@ -12,7 +12,7 @@ use crate::error::OpError;
 
 /// What a code stands for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Meaning {
+pub enum CodeMeaning {
     /// `scale * (code - zero)`, with one zero for all.
     Zero(f32),
     /// `scale * code + offset`, with an offset for each block.
@@ -28,13 +28,13 @@ pub enum Meaning {
 pub struct CodeFormat {
     bits: u32,
     block: usize,
-    meaning: Meaning,
+    meaning: CodeMeaning,
 }
 
 impl CodeFormat {
     /// Codes of so many bits, `block` of which share a scale.
     #[must_use]
-    pub const fn new(bits: u32, block: usize, meaning: Meaning) -> Self {
+    pub const fn new(bits: u32, block: usize, meaning: CodeMeaning) -> Self {
         Self { bits, block, meaning }
     }
 
@@ -43,14 +43,14 @@ impl CodeFormat {
     pub fn floats(dtype: DataType) -> Self {
         let bytes = dtype.size_bytes().unwrap_or(1);
         let bits = u32::try_from(8 * bytes).unwrap_or(u32::MAX);
-        Self { bits, block: 0, meaning: Meaning::Float(dtype) }
+        Self { bits, block: 0, meaning: CodeMeaning::Float(dtype) }
     }
 
     /// Bytes of a code where a row is taken apart.
     #[must_use]
     pub fn code_bytes(self) -> usize {
         match self.meaning {
-            Meaning::Float(dtype) => dtype.size_bytes().unwrap_or(1),
+            CodeMeaning::Float(dtype) => dtype.size_bytes().unwrap_or(1),
             _ => 1,
         }
     }
@@ -69,7 +69,7 @@ impl CodeFormat {
 
     /// What a code stands for.
     #[must_use]
-    pub fn meaning(self) -> Meaning {
+    pub fn meaning(self) -> CodeMeaning {
         self.meaning
     }
 
@@ -83,7 +83,7 @@ impl CodeFormat {
     #[must_use]
     pub fn offsets(self, columns: usize) -> usize {
         match self.meaning {
-            Meaning::Offset => self.blocks(columns),
+            CodeMeaning::Offset => self.blocks(columns),
             _ => 0,
         }
     }
@@ -96,7 +96,7 @@ pub struct BlockRow<'a> {
     pub codes: &'a mut [u8],
     /// A scale for each block.
     pub scales: &'a mut [f32],
-    /// An offset for each block where the meaning is [`Meaning::Offset`], else empty.
+    /// An offset for each block where the meaning is [`CodeMeaning::Offset`], else empty.
     pub offsets: &'a mut [f32],
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use galatea_tensor::Tensor;
 
-use crate::attribute::Subgraph;
+use crate::attribute::SubgraphAttribute;
 use crate::datum::Datum;
 use crate::error::{GraphError, OpError};
 use crate::evaluate;
@@ -14,9 +14,9 @@ use crate::fact::{Dim, Fact};
 use crate::graph::Graph;
 use crate::infer;
 use crate::length;
-use crate::operator::Inputs;
+use crate::operator::OperatorInputs;
 
-impl fmt::Debug for Body {
+impl fmt::Debug for OperatorBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} nodes", self.graph.nodes.len())
     }
@@ -37,7 +37,7 @@ pub trait BodyRunner: fmt::Debug + Send + Sync {
 
 /// A subgraph of an operator. What it reads of the graphs around it are inputs of the node.
 #[derive(Clone)]
-pub struct Body {
+pub struct OperatorBody {
     name: &'static str,
     graph: Arc<Graph>,
     captures: Vec<usize>,
@@ -45,20 +45,20 @@ pub struct Body {
     height: usize,
     /// What inference found lately: rewriting infers a graph after every rule, mostly with the same
     /// facts for its bodies.
-    inferred: Arc<Mutex<VecDeque<Inferred>>>,
+    inferred: Arc<Mutex<VecDeque<InferredBody>>>,
 }
 
 /// Facts of all inputs of a body, and those of its outputs that follow from them.
-type Inferred = (Vec<Option<Fact>>, Vec<Fact>);
+type InferredBody = (Vec<Option<Fact>>, Vec<Fact>);
 
 /// How many results of inference a body keeps: a loop takes up to three to settle.
 const KEPT: usize = 4;
 
-impl Body {
+impl OperatorBody {
     /// The body that an attribute gives to a node which reads the captured values from input
     /// `first` on.
-    pub(crate) fn new(name: &'static str, subgraph: Subgraph, first: usize) -> Self {
-        let Subgraph { graph, captured } = subgraph;
+    pub(crate) fn new(name: &'static str, subgraph: SubgraphAttribute, first: usize) -> Self {
+        let SubgraphAttribute { graph, captured } = subgraph;
         let captures = (first..first + captured).collect();
         Self::of(name, Arc::new(graph), captures)
     }
@@ -164,7 +164,7 @@ impl Body {
     pub(crate) fn input_facts(
         &self,
         own: &[Option<Fact>],
-        inputs: Inputs<'_, Fact>,
+        inputs: OperatorInputs<'_, Fact>,
     ) -> Vec<Option<Fact>> {
         let captured = self.captures.iter().map(|&at| inputs.optional(at).cloned());
         let name = |fact: Fact, at: usize| {
@@ -182,7 +182,7 @@ impl Body {
     pub(crate) fn infer(
         &self,
         own: &[Option<Fact>],
-        inputs: Inputs<'_, Fact>,
+        inputs: OperatorInputs<'_, Fact>,
     ) -> Result<Vec<Fact>, OpError> {
         let given = self.input_facts(own, inputs);
         let lock = || self.inferred.lock().unwrap_or_else(PoisonError::into_inner);

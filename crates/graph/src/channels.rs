@@ -8,7 +8,7 @@ use crate::{AttributeValue, Attributes, Fact, Graph, GraphError, Node, ONNX_DOMA
 
 /// A node whose output channels are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct DividedNode {
     /// Its place in [`Graph::nodes`].
     pub node: usize,
     /// How many channels the first of its two parts computes.
@@ -17,7 +17,7 @@ pub struct Cut {
 
 /// What a node of a divided graph comes of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum NodeOrigin {
     /// The node of this place, as it was.
     Whole(usize),
     /// The part that computes its first channels.
@@ -30,7 +30,7 @@ pub enum Origin {
 
 /// The output channels of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Channels {
+struct OutputChannels {
     count: usize,
     /// Their axis in the output, which may count from the end.
     axis: i64,
@@ -51,7 +51,7 @@ fn constant(graph: &Graph, node: &Node, input: usize) -> Option<Vec<usize>> {
     graph.constant(node.input(input)?).map(|tensor| tensor.shape().to_vec())
 }
 
-fn channels(graph: &Graph, node: &Node) -> Option<Channels> {
+fn channels(graph: &Graph, node: &Node) -> Option<OutputChannels> {
     let (mut found, bias) = main_weights(graph, node)?;
     let more = node.inputs.iter().enumerate().skip(2).filter(|(_, id)| id.is_some());
     for (input, _) in more {
@@ -69,13 +69,13 @@ fn channels(graph: &Graph, node: &Node) -> Option<Channels> {
 }
 
 /// The channels by the weights, and the input that is added to each channel.
-fn main_weights(graph: &Graph, node: &Node) -> Option<(Channels, Option<usize>)> {
+fn main_weights(graph: &Graph, node: &Node) -> Option<(OutputChannels, Option<usize>)> {
     let shape = constant(graph, node, 1)?;
     let conv = node.operator::<Conv>().or_else(|| Some(&node.operator::<FusedConv>()?.conv));
     if let Some(conv) = conv {
         let axis = if conv.channels_last { -1 } else { 1 };
         let count = *shape.first().filter(|_| conv.group == 1)?;
-        return Some((Channels { count, axis, weights: vec![(1, 0)] }, Some(2)));
+        return Some((OutputChannels { count, axis, weights: vec![(1, 0)] }, Some(2)));
     }
     let swapped = match (node.operator::<Gemm>(), node.operator::<FusedMatMul>()) {
         (Some(gemm), _) => gemm.trans_b,
@@ -85,7 +85,7 @@ fn main_weights(graph: &Graph, node: &Node) -> Option<(Channels, Option<usize>)>
     };
     let [rows, columns] = *shape.as_slice() else { return None };
     let (axis, count) = if swapped { (0, rows) } else { (1, columns) };
-    Some((Channels { count, axis: -1, weights: vec![(1, axis)] }, Some(2)))
+    Some((OutputChannels { count, axis: -1, weights: vec![(1, axis)] }, Some(2)))
 }
 
 /// A graph in whose place of each cut node two stand that compute some of its channels each, and one that joins
@@ -96,15 +96,15 @@ fn main_weights(graph: &Graph, node: &Node) -> Option<(Channels, Option<usize>)>
 pub fn divided(
     graph: &Graph,
     facts: &[Option<Fact>],
-    cuts: &[Cut],
-) -> Result<(Graph, Vec<Origin>), GraphError> {
+    cuts: &[DividedNode],
+) -> Result<(Graph, Vec<NodeOrigin>), GraphError> {
     let mut whole = graph.clone();
     let nodes = std::mem::take(&mut whole.nodes);
     let mut origins = Vec::with_capacity(nodes.len() + 2 * cuts.len());
     for (at, node) in nodes.into_iter().enumerate() {
         let Some(cut) = cuts.iter().find(|cut| cut.node == at) else {
             whole.nodes.push(node);
-            origins.push(Origin::Whole(at));
+            origins.push(NodeOrigin::Whole(at));
             continue;
         };
         let refused = |why: &str| {
@@ -126,7 +126,7 @@ pub fn divided(
             parts.push(part(&mut whole, &node, &found, range)?);
         }
         join(&mut whole, &node, (found.axis, rank), (&parts, output))?;
-        origins.extend([Origin::First(at), Origin::Second(at), Origin::Joined(at)]);
+        origins.extend([NodeOrigin::First(at), NodeOrigin::Second(at), NodeOrigin::Joined(at)]);
     }
     Ok((whole, origins))
 }
@@ -135,7 +135,7 @@ pub fn divided(
 fn part(
     graph: &mut Graph,
     node: &Node,
-    channels: &Channels,
+    channels: &OutputChannels,
     (first, count): (usize, usize),
 ) -> Result<ValueId, GraphError> {
     let mut own = node.clone();

@@ -65,13 +65,16 @@ fn divided_channels_are_those_of_the_whole() {
         let shape = facts[whole.inputs[0].index()].as_ref().unwrap().known_shape().unwrap();
         let x = weights(&shape);
         for first in [1, 2, 4] {
-            let cut = Cut { node: 0, first };
+            let cut = DividedNode { node: 0, first };
             let (both, origins) = divided(&whole, &facts, &[cut]).unwrap();
-            assert_eq!(origins, [Origin::First(0), Origin::Second(0), Origin::Joined(0)]);
+            assert_eq!(
+                origins,
+                [NodeOrigin::First(0), NodeOrigin::Second(0), NodeOrigin::Joined(0)]
+            );
             assert_eq!(computed(&both, &x), computed(&whole, &x), "{name} after {first}");
         }
         for first in [0, 5] {
-            let error = divided(&whole, &facts, &[Cut { node: 0, first }]).unwrap_err();
+            let error = divided(&whole, &facts, &[DividedNode { node: 0, first }]).unwrap_err();
             assert!(error.to_string().contains("of 5 found"), "{error}");
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
-use crate::fact::{Fact, ValueKind};
-use crate::map::Map;
+use crate::fact::{Fact, FactKind};
+use crate::map::KeyedMap;
 
 /// No sequence grows longer: a loop that appends for ever must end before memory does.
 const MAX_ITEMS: usize = 1 << 24;
@@ -15,12 +15,12 @@ const MAX_ITEMS: usize = 1 << 24;
 /// with one owner is changed in place, so that a loop that appends to a sequence does not copy it
 /// in each iteration.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sequence {
+pub struct TensorSequence {
     dtype: DataType,
     items: Arc<Vec<Tensor>>,
 }
 
-impl Sequence {
+impl TensorSequence {
     /// A sequence without items.
     #[must_use]
     pub fn empty(dtype: DataType) -> Self {
@@ -99,13 +99,13 @@ pub enum Datum {
     /// A tensor.
     Tensor(Tensor),
     /// A sequence of tensors.
-    Sequence(Sequence),
+    Sequence(TensorSequence),
     /// An optional value: a tensor or a sequence, or nothing.
     Optional(Option<Box<Datum>>),
     /// A map from labels to numbers.
-    Map(Map),
+    Map(KeyedMap),
     /// A sequence of maps, one for each example.
-    Maps(Vec<Map>),
+    Maps(Vec<KeyedMap>),
 }
 
 impl Datum {
@@ -146,7 +146,7 @@ impl Datum {
     ///
     /// # Errors
     /// When it is something else.
-    pub fn into_sequence(self) -> Result<Sequence, OpError> {
+    pub fn into_sequence(self) -> Result<TensorSequence, OpError> {
         match self {
             Self::Sequence(sequence) => Ok(sequence),
             other => Err(OpError::new(format!("expected a sequence, found {}", other.describe()))),
@@ -157,7 +157,7 @@ impl Datum {
     ///
     /// # Errors
     /// When it is something else.
-    pub fn into_map(self) -> Result<Map, OpError> {
+    pub fn into_map(self) -> Result<KeyedMap, OpError> {
         match self {
             Self::Map(map) => Ok(map),
             other => Err(OpError::new(format!("expected a map, found {}", other.describe()))),
@@ -180,17 +180,17 @@ impl Datum {
     /// Whether a value of this fact may be this one: its kind and its element type.
     #[must_use]
     pub fn fits(&self, fact: &Fact) -> bool {
-        let alike = |map: &Map, key| map.kind() == key && map.values().dtype() == fact.dtype;
+        let alike = |map: &KeyedMap, key| map.kind() == key && map.values().dtype() == fact.dtype;
         match (self, fact.kind) {
-            (Self::Tensor(tensor), ValueKind::Tensor) => tensor.dtype() == fact.dtype,
-            (Self::Sequence(sequence), ValueKind::Sequence) => sequence.dtype == fact.dtype,
-            (Self::Optional(None), ValueKind::OptionalTensor | ValueKind::OptionalSequence) => true,
+            (Self::Tensor(tensor), FactKind::Tensor) => tensor.dtype() == fact.dtype,
+            (Self::Sequence(sequence), FactKind::Sequence) => sequence.dtype == fact.dtype,
+            (Self::Optional(None), FactKind::OptionalTensor | FactKind::OptionalSequence) => true,
             (
                 Self::Optional(Some(inner)),
-                ValueKind::OptionalTensor | ValueKind::OptionalSequence,
+                FactKind::OptionalTensor | FactKind::OptionalSequence,
             ) => inner.fits(&fact.within(fact.kind.element())),
-            (Self::Map(map), ValueKind::Map(key)) => alike(map, key),
-            (Self::Maps(maps), ValueKind::Maps(key)) => maps.iter().all(|map| alike(map, key)),
+            (Self::Map(map), FactKind::Map(key)) => alike(map, key),
+            (Self::Maps(maps), FactKind::Maps(key)) => maps.iter().all(|map| alike(map, key)),
             _ => false,
         }
     }
@@ -202,8 +202,8 @@ impl From<Tensor> for Datum {
     }
 }
 
-impl From<Sequence> for Datum {
-    fn from(sequence: Sequence) -> Self {
+impl From<TensorSequence> for Datum {
+    fn from(sequence: TensorSequence) -> Self {
         Self::Sequence(sequence)
     }
 }
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_sequence_with_one_owner_keeps_its_list() {
-        let mut sequence = Sequence::empty(DataType::Int64);
+        let mut sequence = TensorSequence::empty(DataType::Int64);
         sequence.insert(0, Tensor::scalar(1_i64)).unwrap();
         Arc::get_mut(&mut sequence.items).unwrap().reserve(8);
         let before = sequence.items.as_ptr();
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn wrong_types_and_positions_are_named() {
-        let mut sequence = Sequence::empty(DataType::Int64);
+        let mut sequence = TensorSequence::empty(DataType::Int64);
         let mixed = sequence.insert(0, Tensor::scalar(1_f32)).unwrap_err().to_string();
         assert!(mixed.contains("INT64") && mixed.contains("FP32"), "{mixed}");
         assert!(sequence.remove(0).unwrap_err().to_string().contains("of 0 tensors"));

@@ -30,7 +30,7 @@ pub fn run(graph: &Graph, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> 
 /// # Errors
 /// When the number of inputs is wrong or an operator refuses its inputs; the error names the node.
 pub fn run_values(graph: &Graph, inputs: Vec<Datum>) -> Result<Vec<Datum>, GraphError> {
-    let mut run = Run::new(graph, inputs)?;
+    let mut run = ReferenceRun::new(graph, inputs)?;
     for index in 0..graph.nodes.len() {
         run.step(index)?;
     }
@@ -39,13 +39,13 @@ pub fn run_values(graph: &Graph, inputs: Vec<Datum>) -> Result<Vec<Datum>, Graph
 
 /// A run that goes node by node.
 #[derive(Debug)]
-pub struct Run<'g> {
+pub struct ReferenceRun<'g> {
     graph: &'g Graph,
     values: Vec<Option<Datum>>,
     last_use: Vec<usize>,
 }
 
-impl<'g> Run<'g> {
+impl<'g> ReferenceRun<'g> {
     /// A run that has computed nothing yet.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl<'g> Run<'g> {
                 inputs.len()
             )));
         }
-        let initializer = |value: &crate::Value| value.initializer.clone().map(Datum::Tensor);
+        let initializer = |value: &crate::GraphValue| value.initializer.clone().map(Datum::Tensor);
         let mut values: Vec<Option<Datum>> = graph.values().iter().map(initializer).collect();
         for (id, datum) in graph.inputs.iter().zip(inputs) {
             values[id.index()] = Some(datum);

@@ -75,7 +75,7 @@ impl fmt::Display for Dim {
 
 /// What a value is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ValueKind {
+pub enum FactKind {
     /// One tensor.
     #[default]
     Tensor,
@@ -91,7 +91,7 @@ pub enum ValueKind {
     Maps(MapKey),
 }
 
-impl ValueKind {
+impl FactKind {
     /// The kind of an optional value that holds this kind; `None` where it is optional already, or
     /// made of maps.
     #[must_use]
@@ -114,7 +114,7 @@ impl ValueKind {
     }
 }
 
-impl fmt::Display for ValueKind {
+impl fmt::Display for FactKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tensor => "a tensor",
@@ -132,7 +132,7 @@ impl fmt::Display for ValueKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
     /// What the value is made of.
-    pub kind: ValueKind,
+    pub kind: FactKind,
     /// The element type.
     pub dtype: DataType,
     /// The axes; `None` when even their number is unknown.
@@ -166,19 +166,19 @@ impl Fact {
     /// A tensor of this type and, where known, shape.
     #[must_use]
     pub fn shaped(dtype: DataType, shape: Option<Vec<Dim>>) -> Self {
-        Self { kind: ValueKind::Tensor, dtype, shape, value: None, elements: None }
+        Self { kind: FactKind::Tensor, dtype, shape, value: None, elements: None }
     }
 
     /// Tensors of this fact's type and shape in a value of another kind.
     #[must_use]
-    pub fn within(&self, kind: ValueKind) -> Self {
+    pub fn within(&self, kind: FactKind) -> Self {
         Self { kind, ..Self::shaped(self.dtype, self.shape.clone()) }
     }
 
     /// Whether the value is one tensor.
     #[must_use]
     pub fn is_tensor(&self) -> bool {
-        self.kind == ValueKind::Tensor
+        self.kind == FactKind::Tensor
     }
 
     /// What holds of a value that is this one or the other. A value that is optional in one case is
@@ -320,12 +320,12 @@ fn broadcast_dim(a: &Dim, b: &Dim) -> Result<Dim, OpError> {
 impl fmt::Display for Fact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            ValueKind::Tensor => {}
-            ValueKind::Sequence => f.write_str("sequence of ")?,
-            ValueKind::OptionalTensor => f.write_str("optional ")?,
-            ValueKind::OptionalSequence => f.write_str("optional sequence of ")?,
-            ValueKind::Map(key) => return write!(f, "map from {key} to {}", self.dtype),
-            ValueKind::Maps(key) => {
+            FactKind::Tensor => {}
+            FactKind::Sequence => f.write_str("sequence of ")?,
+            FactKind::OptionalTensor => f.write_str("optional ")?,
+            FactKind::OptionalSequence => f.write_str("optional sequence of ")?,
+            FactKind::Map(key) => return write!(f, "map from {key} to {}", self.dtype),
+            FactKind::Maps(key) => {
                 return write!(f, "sequence of maps from {key} to {}", self.dtype);
             }
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use galatea_tensor::Tensor;
 
 use crate::attribute::{AttributeValue, Attributes};
-use crate::body::Body;
+use crate::body::OperatorBody;
 use crate::error::{GraphError, NodePlace};
 use crate::fact::Fact;
 use crate::operator::Operator;
@@ -26,7 +26,7 @@ impl ValueId {
 
 /// What a graph says about a value.
 #[derive(Clone, Debug)]
-pub struct Value {
+pub struct GraphValue {
     /// The name in the model; unique in the graph.
     pub name: String,
     /// Type and shape as the model declares them.
@@ -51,12 +51,12 @@ pub struct Node {
     /// The parsed operator.
     pub operator: Arc<dyn Operator>,
     /// What the operator was parsed from; `None` for one that was made otherwise.
-    pub parsed: Option<Parsed>,
+    pub parsed: Option<ParsedOperator>,
 }
 
 /// What an operator was parsed from.
 #[derive(Clone, Debug)]
-pub struct Parsed {
+pub struct ParsedOperator {
     /// That operator: a node whose operator is another one by now was not parsed from this.
     pub(crate) operator: Arc<dyn Operator>,
     pub(crate) opset: Option<i64>,
@@ -80,7 +80,7 @@ impl Node {
     }
 
     /// Gives the operator other subgraphs; false where it has none.
-    pub fn replace_bodies(&mut self, bodies: Vec<Body>) -> bool {
+    pub fn replace_bodies(&mut self, bodies: Vec<OperatorBody>) -> bool {
         let Some(operator) = self.operator.with_bodies(bodies) else { return false };
         self.replace_operator(operator, |_| {});
         true
@@ -98,7 +98,7 @@ impl Node {
         self.parsed = attributes.map(|(opset, mut attributes)| {
             change(&mut attributes);
             let attributes = Arc::new(attributes);
-            Parsed { operator: Arc::clone(&self.operator), opset, attributes }
+            ParsedOperator { operator: Arc::clone(&self.operator), opset, attributes }
         });
     }
 
@@ -145,7 +145,7 @@ pub struct Graph {
     pub outputs: Vec<ValueId>,
     /// The nodes; every value is written before it is read.
     pub nodes: Vec<Node>,
-    values: Vec<Value>,
+    values: Vec<GraphValue>,
     by_name: HashMap<String, ValueId>,
 }
 
@@ -162,7 +162,7 @@ impl Graph {
             return id;
         }
         let id = ValueId(u32::try_from(self.values.len()).unwrap_or(u32::MAX));
-        self.values.push(Value { name: name.to_owned(), declared: None, initializer: None });
+        self.values.push(GraphValue { name: name.to_owned(), declared: None, initializer: None });
         self.by_name.insert(name.to_owned(), id);
         id
     }
@@ -191,18 +191,18 @@ impl Graph {
 
     /// All values, by [`ValueId::index`].
     #[must_use]
-    pub fn values(&self) -> &[Value] {
+    pub fn values(&self) -> &[GraphValue] {
         &self.values
     }
 
     /// What is said about a value.
     #[must_use]
-    pub fn value(&self, id: ValueId) -> &Value {
+    pub fn value(&self, id: ValueId) -> &GraphValue {
         &self.values[id.index()]
     }
 
     /// What is said about a value, writable. Names stay as they are.
-    pub fn value_mut(&mut self, id: ValueId) -> &mut Value {
+    pub fn value_mut(&mut self, id: ValueId) -> &mut GraphValue {
         &mut self.values[id.index()]
     }
 
@@ -255,7 +255,7 @@ impl Graph {
         let plain =
             attributes.iter().filter(plain).map(|(name, value)| (name.clone(), value.clone()));
         let attributes = Arc::new(plain.collect());
-        let parsed = Some(Parsed { operator: Arc::clone(&operator), opset, attributes });
+        let parsed = Some(ParsedOperator { operator: Arc::clone(&operator), opset, attributes });
         self.nodes.push(Node {
             name: name.to_owned(),
             domain: domain.to_owned(),

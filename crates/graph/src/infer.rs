@@ -7,7 +7,7 @@ use galatea_tensor::{MAX_RANK, Tensor, checked_elements};
 use crate::error::GraphError;
 use crate::fact::{Dim, Fact};
 use crate::graph::{Graph, Node, ValueId};
-use crate::operator::{Inputs, expect_tensors};
+use crate::operator::{OperatorInputs, expect_tensors};
 
 /// Values up to this many elements are computed during inference when all their inputs are known:
 /// enough for every shape computation, too few to cost time.
@@ -76,9 +76,9 @@ fn infer_node(node: &Node, facts: &[Option<Fact>]) -> Result<Vec<Fact>, crate::O
     let inputs: Vec<Option<&Fact>> =
         node.inputs.iter().map(|slot| slot.and_then(|id| facts[id.index()].as_ref())).collect();
     if !node.operator.takes_any_kind() {
-        expect_tensors(Inputs::new(&inputs))?;
+        expect_tensors(OperatorInputs::new(&inputs))?;
     }
-    let mut outputs = node.operator.infer(Inputs::new(&inputs))?;
+    let mut outputs = node.operator.infer(OperatorInputs::new(&inputs))?;
     if let Some(rank) = outputs.iter().filter_map(Fact::rank).find(|&rank| rank > MAX_RANK) {
         let text = format!("a result of {rank} axes, at most {MAX_RANK} are possible");
         return Err(crate::OpError::new(text));
@@ -96,7 +96,7 @@ fn infer_node(node: &Node, facts: &[Option<Fact>]) -> Result<Vec<Fact>, crate::O
     if foldable {
         let values: Vec<Option<&Tensor>> =
             inputs.iter().map(|fact| fact.and_then(|fact| fact.value.as_ref())).collect();
-        let results = node.operator.reference(Inputs::new(&values))?;
+        let results = node.operator.reference(OperatorInputs::new(&values))?;
         outputs = results.into_iter().map(Fact::constant).collect();
     }
     Ok(outputs)

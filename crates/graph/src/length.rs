@@ -15,11 +15,11 @@ use crate::fact::Dim;
 const MAX_TERMS: usize = 8;
 
 /// The names that a term multiplies, sorted.
-type Names = Vec<String>;
+type TermNames = Vec<String>;
 
 /// A polynomial of names with integer factors. Terms whose factor is 0 do not occur.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Length(BTreeMap<Names, i64>);
+struct Length(BTreeMap<TermNames, i64>);
 
 impl Length {
     fn number(value: i64) -> Self {
@@ -32,7 +32,7 @@ impl Length {
         Self(BTreeMap::from([(vec![name.to_owned()], 1)]))
     }
 
-    fn put(&mut self, names: Names, factor: i64) {
+    fn put(&mut self, names: TermNames, factor: i64) {
         if factor != 0 {
             self.0.insert(names, factor);
         }
@@ -47,7 +47,7 @@ impl Length {
     }
 
     fn of_name(name: &str) -> Self {
-        Parser::parse(name).unwrap_or_else(|| Self::atom(name))
+        LengthParser::parse(name).unwrap_or_else(|| Self::atom(name))
     }
 
     fn plus(&self, other: &Self, sign: i64) -> Option<Self> {
@@ -102,7 +102,7 @@ impl Length {
         }
     }
 
-    /// The text that [`Parser`] reads back.
+    /// The text that [`LengthParser`] reads back.
     fn text(&self) -> String {
         let mut text = String::new();
         for (names, &factor) in &self.0 {
@@ -130,7 +130,7 @@ impl Length {
 }
 
 /// The quotient of two terms, where it is exact.
-fn term_over(above: (&Names, i64), below: (&Names, i64)) -> Option<(Names, i64)> {
+fn term_over(above: (&TermNames, i64), below: (&TermNames, i64)) -> Option<(TermNames, i64)> {
     let mut rest = above.0.clone();
     for name in below.0 {
         let at = rest.iter().position(|one| one == name)?;
@@ -148,12 +148,12 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// Reads `2*a+b*(c-1)`; nesting is bounded by the length of the text, which is bounded too.
-struct Parser<'a> {
+struct LengthParser<'a> {
     rest: &'a str,
     depth: usize,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> LengthParser<'a> {
     const MAX_TEXT: usize = 256;
     const MAX_DEPTH: usize = 8;
 
@@ -310,7 +310,7 @@ pub(crate) fn canonical(name: &str) -> Dim {
     if is_plain(name) {
         return Dim::Symbol(name.into());
     }
-    match Parser::parse(name).map(Length::into_dim) {
+    match LengthParser::parse(name).map(Length::into_dim) {
         Some(dim @ (Dim::Symbol(_) | Dim::Known(_))) => unless_negative(dim),
         _ => Dim::Symbol(name.into()),
     }
@@ -324,7 +324,7 @@ pub(crate) fn rename(dim: &Dim, other: impl Fn(&str) -> Option<String>) -> Dim {
     let Some(length) = Length::of(dim) else { return Dim::Unknown };
     let mut renamed = Length::default();
     for (names, factor) in length.0 {
-        let names: Option<Names> = names.iter().map(|name| other(name)).collect();
+        let names: Option<TermNames> = names.iter().map(|name| other(name)).collect();
         let Some(mut names) = names else { return Dim::Unknown };
         names.sort_unstable();
         renamed.put(names, factor);

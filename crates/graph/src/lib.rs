@@ -30,15 +30,15 @@ pub mod print;
 pub mod rewrite;
 pub mod rows;
 
-pub use attribute::{AttributeReader, AttributeValue, Attributes, Subgraph};
-pub use body::{Body, BodyRunner};
-pub use datum::{Datum, Sequence};
+pub use attribute::{AttributeReader, AttributeValue, Attributes, SubgraphAttribute};
+pub use body::{BodyRunner, OperatorBody};
+pub use datum::{Datum, TensorSequence};
 pub use error::{GraphError, GraphErrorKind, NodePlace, OpError};
-pub use fact::{Dim, Fact, ValueKind};
-pub use graph::{Graph, Node, Parsed, Value, ValueId};
-pub use map::{Map, MapKey};
+pub use fact::{Dim, Fact, FactKind};
+pub use graph::{Graph, GraphValue, Node, ParsedOperator, ValueId};
+pub use map::{KeyedMap, MapKey};
 pub use operator::{
-    Arity, Inputs, OpDef, Operator, ParseContext, onnx_data_type, onnx_number, tensors_only,
+    Arity, OpDef, Operator, OperatorInputs, ParseContext, onnx_data_type, onnx_number, tensors_only,
 };
 pub use ops::cast::converted;
 

@@ -7,34 +7,34 @@ use crate::error::OpError;
 
 /// Limits that hold for every model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct GraphLimits {
     /// The most bytes of one value that an operator makes.
     pub value_bytes: usize,
     /// The most iterations of one loop.
     pub iterations: usize,
 }
 
-impl Default for Limits {
+impl Default for GraphLimits {
     /// More than a model needs: 16 GiB, and 16 million iterations.
     fn default() -> Self {
         Self { value_bytes: 1 << 34, iterations: 1 << 24 }
     }
 }
 
-static LIMITS: OnceLock<Limits> = OnceLock::new();
+static LIMITS: OnceLock<GraphLimits> = OnceLock::new();
 
 /// Sets the limits, once and before the first use.
 ///
 /// # Errors
 /// The limits that hold already.
-pub fn set(limits: Limits) -> Result<(), Limits> {
+pub fn set(limits: GraphLimits) -> Result<(), GraphLimits> {
     LIMITS.set(limits).map_err(|_| get())
 }
 
 /// The limits that hold.
 #[must_use]
-pub fn get() -> Limits {
-    *LIMITS.get_or_init(Limits::default)
+pub fn get() -> GraphLimits {
+    *LIMITS.get_or_init(GraphLimits::default)
 }
 
 /// Refuses another iteration of a loop that had as many as it may.
@@ -42,7 +42,7 @@ pub fn get() -> Limits {
 /// # Errors
 /// When `done` is the limit.
 pub(crate) fn iterate(done: usize) -> Result<(), OpError> {
-    let Limits { iterations, .. } = get();
+    let GraphLimits { iterations, .. } = get();
     if done < iterations {
         return Ok(());
     }
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn limits_are_set_once_and_before_their_use() {
         let before = get();
-        assert_eq!(set(Limits { value_bytes: 1, iterations: 1 }), Err(before));
+        assert_eq!(set(GraphLimits { value_bytes: 1, iterations: 1 }), Err(before));
         assert_eq!(get(), before);
     }
 

@@ -44,13 +44,13 @@ impl fmt::Display for MapKey {
 
 /// Keys and a value for each. Maps with the same keys share them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Map {
+pub struct KeyedMap {
     kind: MapKey,
     keys: Tensor,
     values: Tensor,
 }
 
-impl Map {
+impl KeyedMap {
     /// A map of these keys and values: two vectors of one length. Of equal keys the last counts.
     ///
     /// # Errors
@@ -95,10 +95,10 @@ mod tests {
     #[test]
     fn keys_and_values_go_together() {
         let (keys, values) = (Tensor::vector(vec![1_i64, 2]), Tensor::vector(vec![0.5_f32, 1.0]));
-        let map = Map::new(keys.clone(), values.clone()).unwrap();
+        let map = KeyedMap::new(keys.clone(), values.clone()).unwrap();
         assert_eq!((map.kind(), map.keys(), map.values()), (MapKey::Integer, &keys, &values));
-        assert!(Map::new(values, keys.clone()).unwrap_err().to_string().contains("FP32"));
-        let short = Map::new(keys, Tensor::vector(vec![0.5_f32])).unwrap_err().to_string();
+        assert!(KeyedMap::new(values, keys.clone()).unwrap_err().to_string().contains("FP32"));
+        let short = KeyedMap::new(keys, Tensor::vector(vec![0.5_f32])).unwrap_err().to_string();
         assert!(short.contains("[2]") && short.contains("[1]"), "{short}");
     }
 }

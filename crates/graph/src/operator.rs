@@ -7,26 +7,26 @@ use std::sync::Arc;
 use galatea_tensor::{DataType, SmallType, Tensor};
 
 use crate::attribute::{AttributeReader, AttributeValue, Attributes};
-use crate::body::Body;
+use crate::body::OperatorBody;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::Fact;
 
 /// Inputs of an operator by position, where an optional one may be absent.
 #[derive(Debug)]
-pub struct Inputs<'a, T> {
+pub struct OperatorInputs<'a, T> {
     all: &'a [Option<&'a T>],
 }
 
-impl<T> Clone for Inputs<'_, T> {
+impl<T> Clone for OperatorInputs<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Inputs<'_, T> {}
+impl<T> Copy for OperatorInputs<'_, T> {}
 
-impl<'a, T> Inputs<'a, T> {
+impl<'a, T> OperatorInputs<'a, T> {
     /// Wraps inputs in the operator's order.
     #[must_use]
     pub fn new(all: &'a [Option<&'a T>]) -> Self {
@@ -76,14 +76,14 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// When the inputs cannot be right: a wrong type, rank or length.
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError>;
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError>;
 
     /// Computes every output: plain loops, wide accumulators, no cleverness. Inputs may be any
     /// views; outputs are in the order of the operator's definition.
     ///
     /// # Errors
     /// When the inputs do not fit the operator; never a panic.
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError>;
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError>;
 
     /// Computes every output from values of any kind. They are owned, so that a sequence which
     /// nobody else reads can be changed in place.
@@ -99,7 +99,7 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
         };
         let inputs = inputs.iter().enumerate().map(tensor).collect::<Result<Vec<_>, _>>()?;
         let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
-        let outputs = self.reference(Inputs::new(&inputs))?;
+        let outputs = self.reference(OperatorInputs::new(&inputs))?;
         Ok(outputs.into_iter().map(Datum::Tensor).collect())
     }
 
@@ -116,7 +116,7 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
     }
 
     /// The subgraphs that the operator runs.
-    fn bodies(&self) -> &[Body] {
+    fn bodies(&self) -> &[OperatorBody] {
         &[]
     }
 
@@ -127,7 +127,7 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
     fn body_facts(
         &self,
         _body: usize,
-        _inputs: Inputs<'_, Fact>,
+        _inputs: OperatorInputs<'_, Fact>,
     ) -> Result<Vec<Option<Fact>>, OpError> {
         Ok(Vec::new())
     }
@@ -141,7 +141,7 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
 
     /// The same operator with other subgraphs in the place of its own, as many and with the same
     /// outputs; `None` for an operator without any.
-    fn with_bodies(&self, _bodies: Vec<Body>) -> Option<Arc<dyn Operator>> {
+    fn with_bodies(&self, _bodies: Vec<OperatorBody>) -> Option<Arc<dyn Operator>> {
         None
     }
 }
@@ -154,7 +154,7 @@ fn no_tensor(at: usize, found: impl fmt::Display) -> OpError {
 ///
 /// # Errors
 /// The first input that is a sequence or an optional value.
-pub(crate) fn expect_tensors(inputs: Inputs<'_, Fact>) -> Result<(), OpError> {
+pub(crate) fn expect_tensors(inputs: OperatorInputs<'_, Fact>) -> Result<(), OpError> {
     for at in 0..inputs.len() {
         if let Some(fact) = inputs.optional(at).filter(|fact| !fact.is_tensor()) {
             return Err(no_tensor(at, fact.kind));
@@ -170,7 +170,7 @@ pub(crate) fn expect_tensors(inputs: Inputs<'_, Fact>) -> Result<(), OpError> {
 /// As [`Operator::evaluate`], and when an output is no tensor.
 pub fn tensors_only(
     operator: &(impl Operator + ?Sized),
-    inputs: Inputs<'_, Tensor>,
+    inputs: OperatorInputs<'_, Tensor>,
 ) -> Result<Vec<Tensor>, OpError> {
     let datum = |at| inputs.optional(at).cloned().map(Datum::Tensor);
     let outputs = operator.evaluate((0..inputs.len()).map(datum).collect())?;
@@ -237,7 +237,7 @@ impl<'a> ParseContext<'a> {
     ///
     /// # Errors
     /// When it is missing, or the attribute has another kind.
-    pub fn body(&mut self, name: &'static str) -> Result<Body, OpError> {
+    pub fn body(&mut self, name: &'static str) -> Result<OperatorBody, OpError> {
         let Some(subgraph) = self.attributes.graph(name)? else {
             return Err(OpError::new(format!("there is no subgraph '{name}'")));
         };
@@ -248,7 +248,7 @@ impl<'a> ParseContext<'a> {
             _ => 0,
         });
         let first = self.inputs + captured.sum::<usize>();
-        Ok(Body::new(name, *subgraph, first))
+        Ok(OperatorBody::new(name, *subgraph, first))
     }
 
     /// The data type that an attribute names by its ONNX number.

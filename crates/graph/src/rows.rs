@@ -127,7 +127,7 @@ const ON_LENGTHS: &[&str] = &[
 
 /// How a value depends on a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum LengthDependence {
     /// Not at all.
     Free,
     /// The length is that of its first axis, and each row is made of the same row of what it comes from.
@@ -152,7 +152,7 @@ pub fn independent(graph: &Graph, facts: &[Option<Fact>]) -> BTreeSet<String> {
 }
 
 fn is_independent(graph: &Graph, facts: &[Option<Fact>], name: &str) -> bool {
-    let mut kinds: HashMap<ValueId, Kind> = HashMap::new();
+    let mut kinds: HashMap<ValueId, LengthDependence> = HashMap::new();
     let fact = |id: ValueId| facts.get(id.index()).and_then(Option::as_ref);
     for &id in &graph.inputs {
         match fact(id).and_then(|fact| place(fact, name)) {
@@ -164,7 +164,7 @@ fn is_independent(graph: &Graph, facts: &[Option<Fact>], name: &str) -> bool {
         for &id in node.outputs.iter().flatten() {
             let Some(known) = fact(id) else { return false };
             let kind = match known.value.is_some() {
-                true => Some(Kind::Free),
+                true => Some(LengthDependence::Free),
                 false => given(graph, facts, node, &kinds, known, name),
             };
             match kind {
@@ -173,12 +173,12 @@ fn is_independent(graph: &Graph, facts: &[Option<Fact>], name: &str) -> bool {
             };
         }
     }
-    let of = |id: &ValueId| kinds.get(id).copied().unwrap_or(Kind::Free);
-    graph.outputs.iter().all(|id| of(id) != Kind::Lengths)
+    let of = |id: &ValueId| kinds.get(id).copied().unwrap_or(LengthDependence::Free);
+    graph.outputs.iter().all(|id| of(id) != LengthDependence::Lengths)
 }
 
 /// Whether a length is that of the first axis alone, or of none; neither where it stands elsewhere.
-fn place(fact: &Fact, name: &str) -> Option<Kind> {
+fn place(fact: &Fact, name: &str) -> Option<LengthDependence> {
     let shape = fact.shape.as_ref().filter(|_| fact.is_tensor())?;
     let speaks = |dim: &Dim| *dim == Dim::Unknown || dim.names().iter().any(|one| one == name);
     let (first, rest) = match shape.split_first() {
@@ -189,9 +189,9 @@ fn place(fact: &Fact, name: &str) -> Option<Kind> {
         return None;
     }
     match first {
-        Some(Dim::Symbol(own)) if **own == *name => Some(Kind::Rows),
+        Some(Dim::Symbol(own)) if **own == *name => Some(LengthDependence::Rows),
         Some(other) if speaks(other) => None,
-        _ => Some(Kind::Free),
+        _ => Some(LengthDependence::Free),
     }
 }
 
@@ -200,51 +200,68 @@ fn given(
     graph: &Graph,
     facts: &[Option<Fact>],
     node: &Node,
-    kinds: &HashMap<ValueId, Kind>,
+    kinds: &HashMap<ValueId, LengthDependence>,
     fact: &Fact,
     name: &str,
-) -> Option<Kind> {
+) -> Option<LengthDependence> {
     let of = |id: ValueId| match graph.constant(id) {
-        Some(_) => Some(Kind::Free),
+        Some(_) => Some(LengthDependence::Free),
         None => kinds.get(&id).copied(),
     };
-    let inputs: Vec<Kind> =
-        node.inputs.iter().map(|id| id.map_or(Some(Kind::Free), of)).collect::<Option<_>>()?;
+    let inputs: Vec<LengthDependence> = node
+        .inputs
+        .iter()
+        .map(|id| id.map_or(Some(LengthDependence::Free), of))
+        .collect::<Option<_>>()?;
     let op = node.op_type.as_str();
-    let has = |kind: Kind| inputs.contains(&kind);
+    let has = |kind: LengthDependence| inputs.contains(&kind);
     let fused = node.domain == GALATEA_DOMAIN && FUSED.contains(&op);
     if !node.domain.is_empty() && !fused {
         return None;
     }
     if op == "Shape" {
-        return if has(Kind::Rows) { Some(Kind::Lengths) } else { inputs.first().copied() };
+        return if has(LengthDependence::Rows) {
+            Some(LengthDependence::Lengths)
+        } else {
+            inputs.first().copied()
+        };
     }
-    if has(Kind::Lengths) && !has(Kind::Rows) && ON_LENGTHS.contains(&op) {
-        return Some(Kind::Lengths);
+    if has(LengthDependence::Lengths) && !has(LengthDependence::Rows) && ON_LENGTHS.contains(&op) {
+        return Some(LengthDependence::Lengths);
     }
     // Lengths say what shape something gets, and nothing else.
-    let shapes =
-        |at: usize| inputs.iter().enumerate().all(|(i, kind)| *kind != Kind::Lengths || i == at);
+    let shapes = |at: usize| {
+        inputs.iter().enumerate().all(|(i, kind)| *kind != LengthDependence::Lengths || i == at)
+    };
     let fits = match op {
         "Reshape" | "Expand" => shapes(1),
         "ConstantOfShape" => shapes(0),
-        _ => !has(Kind::Lengths),
+        _ => !has(LengthDependence::Lengths),
     };
     let here = place(fact, name)?;
     if !fits {
         return None;
     }
-    match (here, has(Kind::Rows)) {
+    match (here, has(LengthDependence::Rows)) {
         // The same for each row, or for all.
         (_, false) if op == "Expand" || op == "ConstantOfShape" => Some(here),
-        (Kind::Free, false) if !has(Kind::Lengths) => Some(Kind::Free),
-        (Kind::Rows, true) if keeps_apart(graph, facts, node, &inputs) => Some(Kind::Rows),
+        (LengthDependence::Free, false) if !has(LengthDependence::Lengths) => {
+            Some(LengthDependence::Free)
+        }
+        (LengthDependence::Rows, true) if keeps_apart(graph, facts, node, &inputs) => {
+            Some(LengthDependence::Rows)
+        }
         _ => None,
     }
 }
 
 /// Whether a node keeps rows apart whose first axis its result has again.
-fn keeps_apart(graph: &Graph, facts: &[Option<Fact>], node: &Node, inputs: &[Kind]) -> bool {
+fn keeps_apart(
+    graph: &Graph,
+    facts: &[Option<Fact>],
+    node: &Node,
+    inputs: &[LengthDependence],
+) -> bool {
     let value = |at: usize| {
         let id = node.input(at)?;
         let known = facts.get(id.index())?.as_ref()?.value.as_ref();
@@ -256,8 +273,8 @@ fn keeps_apart(graph: &Graph, facts: &[Option<Fact>], node: &Node, inputs: &[Kin
         (Err(_), Some(rank)) => axis + i64::try_from(rank).unwrap_or(0) > 0,
         (Err(_), None) => false,
     };
-    let rows = |at: usize| inputs.get(at) == Some(&Kind::Rows);
-    let only_first = inputs.iter().skip(1).all(|kind| *kind == Kind::Free);
+    let rows = |at: usize| inputs.get(at) == Some(&LengthDependence::Rows);
+    let only_first = inputs.iter().skip(1).all(|kind| *kind == LengthDependence::Free);
     match node.op_type.as_str() {
         "Softmax" => node.operator::<Softmax>().is_some_and(|op| elsewhere(op.axis)),
         "LogSoftmax" => node.operator::<LogSoftmax>().is_some_and(|op| elsewhere(op.axis)),
@@ -286,7 +303,7 @@ fn keeps_apart(graph: &Graph, facts: &[Option<Fact>], node: &Node, inputs: &[Kin
         }
         op if ON_FIRST.contains(&op) => only_first,
         // Weights are those of all rows; what is added has rows too.
-        "FusedConv" | "QLinearConvAdd" => inputs.get(1) == Some(&Kind::Free),
+        "FusedConv" | "QLinearConvAdd" => inputs.get(1) == Some(&LengthDependence::Free),
         op if node.domain == GALATEA_DOMAIN => FUSED.contains(&op),
         op => APART.contains(&op),
     }

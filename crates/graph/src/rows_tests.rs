@@ -137,7 +137,7 @@ fn what_rewrites_make_of_independent_rows_keeps_them_apart() {
         ("Add", &[], &["d", "x"], "e"),
     ];
     let mut graph = graph(X, steps);
-    rewrite::optimise(&mut graph, rewrite::Level::O3).unwrap();
+    rewrite::optimise(&mut graph, rewrite::RewriteLevel::O3).unwrap();
     graph.sort().unwrap();
     assert!(graph.nodes.iter().any(|node| node.domain == GALATEA_DOMAIN), "nothing is fused");
     assert_eq!(lengths_of(&graph), ["batch"]);

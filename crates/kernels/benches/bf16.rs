@@ -9,9 +9,9 @@ mod timing;
 use half::bf16;
 
 use galatea_kernels::bf16::{PackedBf16, gemm_bf16, gemm_reals};
-use galatea_kernels::gemm::{Epilogue, Trans};
+use galatea_kernels::gemm::{GemmEpilogue, Transposition};
 use galatea_kernels::isa::Bf16Isa;
-use galatea_kernels::{Exec, Isa, ThreadPool};
+use galatea_kernels::{Isa, KernelContext, ThreadPool};
 
 fn main() {
     let threads = timing::threads();
@@ -34,7 +34,7 @@ fn main() {
         (1, 768, 3072),
         (8, 768, 3072),
     ];
-    let exec = Exec { pool: &pool, isa: Isa::detect() };
+    let exec = KernelContext { pool: &pool, isa: Isa::detect() };
     let isa = Bf16Isa::of(exec.isa);
     let tiles = isa.name() == "amx-bf16";
     let one = if tiles { timing::tiles_bf16_gflops() } else { timing::peak_gflops(exec.isa) };
@@ -42,11 +42,11 @@ fn main() {
     println!("{} x {threads}, peak {peak:.0} GFLOP/s", isa.name());
     for (m, k, n) in shapes {
         let a = timing::Floats::new(m * k, 0.5);
-        let b = PackedBf16::pack(k, n, &timing::Floats::new(k * n, 0.25), n, Trans::No);
+        let b = PackedBf16::pack(k, n, &timing::Floats::new(k * n, 0.25), n, Transposition::No);
         let bias = timing::Floats::new(n, 0.0);
         let mut c = timing::Floats::new(m * n, 0.0);
         let seconds = timing::best(|| {
-            gemm_bf16(exec, m, &a, k, &b, &mut c, n, &Epilogue::bias(&bias));
+            gemm_bf16(exec, m, &a, k, &b, &mut c, n, &GemmEpilogue::bias(&bias));
         });
         let flops = 2.0 * (m * k * n) as f64;
         timing::report(&format!("gemm {m}x{k}x{n}"), flops, seconds, peak);
@@ -54,7 +54,7 @@ fn main() {
         let mut c = vec![bf16::ZERO; m * n];
         let seconds = timing::best(|| {
             let (a, c) = ((half[..].into(), k), ((&mut c[..]).into(), n));
-            gemm_reals(exec, m, a, &b, c, &Epilogue::bias(&bias), None);
+            gemm_reals(exec, m, a, &b, c, &GemmEpilogue::bias(&bias), None);
         });
         timing::report(&format!("gemm {m}x{k}x{n} of BF16"), flops, seconds, peak);
     }

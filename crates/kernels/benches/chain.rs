@@ -7,8 +7,10 @@
 
 mod timing;
 
-use galatea_kernels::conv::{Algorithm, ConvChain, ConvParams, Link, PackedConv, conv, conv_chain};
-use galatea_kernels::{Activation, Epilogue, Exec, Isa, ThreadPool};
+use galatea_kernels::conv::{
+    ChainLink, ConvChainSpec, ConvParams, CpuConvAlgorithm, PackedConv, conv, conv_chain,
+};
+use galatea_kernels::{ActivationFunction, GemmEpilogue, Isa, KernelContext, ThreadPool};
 
 /// Name, channels of image, wide image and result, stride, image size. A block of 3 channels begins
 /// with the model's first convolution, one of 0 with the depthwise one.
@@ -34,26 +36,26 @@ const BLOCKS: &[Block] = &[
 struct Part {
     packed: PackedConv,
     bias: timing::Floats,
-    activation: Activation,
+    activation: ActivationFunction,
 }
 
 impl Part {
-    fn new(isa: Isa, params: ConvParams, activation: Activation) -> Self {
+    fn new(isa: Isa, params: ConvParams, activation: ActivationFunction) -> Self {
         let cin = params.in_channels / params.groups;
         let count = params.out_channels * cin * params.kernel.iter().product::<usize>();
         let weights: Vec<f32> = (0..count).map(|i| (i % 17) as f32 * 0.01 - 0.08).collect();
         let algorithm = if params.kernel == [1; 3] {
-            Algorithm::Packed
+            CpuConvAlgorithm::Packed
         } else {
-            Algorithm::for_any_size(&params)
+            CpuConvAlgorithm::for_any_size(&params)
         };
         let packed = PackedConv::pack_with(isa, params, &weights, algorithm);
         Self { packed, bias: timing::Floats::new(params.out_channels, 0.1), activation }
     }
 
-    fn link(&self) -> Link<'_> {
-        let epilogue = Epilogue::bias(&self.bias).with_activation(self.activation);
-        Link { packed: &self.packed, epilogue }
+    fn link(&self) -> ChainLink<'_> {
+        let epilogue = GemmEpilogue::bias(&self.bias).with_activation(self.activation);
+        ChainLink { packed: &self.packed, epilogue }
     }
 }
 
@@ -67,7 +69,7 @@ fn main() {
     let wanted: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
     let pool = ThreadPool::new(threads);
     let isa = Isa::detect();
-    let exec = Exec { pool: &pool, isa };
+    let exec = KernelContext { pool: &pool, isa };
     let peak = timing::peak_gflops(isa) * threads as f64;
     println!("{} x {threads}: multiply-add peak {peak:.0} GFLOP/s", isa.name());
     for block in BLOCKS {
@@ -77,8 +79,13 @@ fn main() {
     }
 }
 
-fn time(exec: Exec<'_>, &(name, cin, wide, cout, stride, size): &Block, batch: usize, peak: f64) {
-    let clip = Activation::Clip { min: 0.0, max: 6.0 };
+fn time(
+    exec: KernelContext<'_>,
+    &(name, cin, wide, cout, stride, size): &Block,
+    batch: usize,
+    peak: f64,
+) {
+    let clip = ActivationFunction::Clip { min: 0.0, max: 6.0 };
     let padded = |params: ConvParams, stride| ConvParams {
         stride: [1, stride, stride],
         pads_begin: [0, 1, 1],
@@ -94,7 +101,7 @@ fn time(exec: Exec<'_>, &(name, cin, wide, cout, stride, size): &Block, batch: u
     let filter = ConvParams { groups: wide, ..ConvParams::new_2d(wide, wide, [3, 3]) };
     let first = first.map(|params| Part::new(exec.isa, params, clip));
     let filter = Part::new(exec.isa, padded(filter, stride), clip);
-    let last = Part::new(exec.isa, dense(wide, cout), Activation::None);
+    let last = Part::new(exec.isa, dense(wide, cout), ActivationFunction::None);
     let size = [1, size, size];
     let parts: Vec<&Part> = first.iter().chain([&filter, &last]).collect();
     let channels = parts[0].packed.params().in_channels;
@@ -110,7 +117,7 @@ fn time(exec: Exec<'_>, &(name, cin, wide, cout, stride, size): &Block, batch: u
     }
     let mut each = vec![f64::INFINITY; parts.len()];
     let mut together = f64::INFINITY;
-    let chain = ConvChain {
+    let chain = ConvChainSpec {
         first: first.as_ref().map(Part::link),
         depthwise: filter.link(),
         last: Some(last.link()),

@@ -10,8 +10,8 @@ mod timing;
 
 use std::cell::Cell;
 
-use galatea_kernels::conv::{Algorithm, ConvParams, PackedConv, candidates, choose, conv};
-use galatea_kernels::{Activation, Epilogue, Exec, Isa, ThreadPool};
+use galatea_kernels::conv::{ConvParams, CpuConvAlgorithm, PackedConv, candidates, choose, conv};
+use galatea_kernels::{ActivationFunction, GemmEpilogue, Isa, KernelContext, ThreadPool};
 
 /// Name, in and out channels, kernel, stride, groups, image size.
 type Layer = (&'static str, usize, usize, usize, usize, usize, usize);
@@ -65,7 +65,7 @@ fn main() {
     let wanted: Vec<&String> = words.iter().filter(is_name).collect();
     let pool = ThreadPool::new(threads);
     let isa = Isa::detect();
-    let exec = Exec { pool: &pool, isa };
+    let exec = KernelContext { pool: &pool, isa };
     let peak = timing::peak_gflops(isa) * threads as f64;
     println!("{} x {threads}: multiply-add peak {peak:.0} GFLOP/s", isa.name());
     for &(name, cin, cout, kernel, stride, groups, size) in LAYERS {
@@ -83,7 +83,7 @@ fn main() {
         let x = random(batch * size * size * cin, 0.5);
         let bias = timing::Floats::new(cout, 0.0);
         let mut y = timing::Floats::new(batch * out[1] * out[2] * cout, 0.0);
-        let epilogue = Epilogue::bias(&bias).with_activation(Activation::Relu);
+        let epilogue = GemmEpilogue::bias(&bias).with_activation(ActivationFunction::Relu);
         let chosen = choose(isa, &params, batch, image);
         for algorithm in candidates(isa, &params, batch, image) {
             let title = format!("{name} {}", algorithm.name());
@@ -104,7 +104,12 @@ fn main() {
 }
 
 /// As many copies of the packed weights as do not fit the caches near a core.
-fn copies(isa: Isa, p: ConvParams, weights: &[f32], algorithm: Algorithm) -> Vec<PackedConv> {
+fn copies(
+    isa: Isa,
+    p: ConvParams,
+    weights: &[f32],
+    algorithm: CpuConvAlgorithm,
+) -> Vec<PackedConv> {
     let pack = || PackedConv::pack_with(isa, p, weights, algorithm);
     let first = pack();
     let count = (16 << 20) / first.size_bytes().max(1);

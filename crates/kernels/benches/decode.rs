@@ -7,23 +7,24 @@
 
 use galatea_kernels::bf16::{PackedBf16, gemm_bf16};
 use galatea_kernels::blocks::{
-    Accuracy, BlockFormat, BlockStorage, FactorForm, Half, PackedBlocks, Shift, gemm_blocks,
+    BlockAccuracy, BlockFormat, BlockStorage, FactorForm, HalfKind, PackedBlocks, StoredShift,
+    gemm_blocks,
 };
-use galatea_kernels::gemm::Trans;
+use galatea_kernels::gemm::Transposition;
 use galatea_kernels::isa::Isa;
-use galatea_kernels::{Epilogue, Exec, ThreadPool};
+use galatea_kernels::{GemmEpilogue, KernelContext, ThreadPool};
 
 mod timing;
 
 /// What one of ggml's types is when packed.
-const TYPES: &[(&str, u32, usize, FactorForm, Shift)] = &[
-    ("Q4_0", 4, 32, FactorForm::Fp16, Shift::Zero(8.0)),
-    ("Q8_0", 8, 32, FactorForm::Fp16, Shift::Zero(128.0)),
-    ("Q4_K", 4, 32, FactorForm::Nested(256), Shift::Offsets),
-    ("Q5_K", 5, 32, FactorForm::Nested(256), Shift::Offsets),
-    ("Q6_K", 6, 16, FactorForm::Nested(256), Shift::Zero(32.0)),
-    ("Q3_K", 3, 16, FactorForm::Nested(256), Shift::Zero(4.0)),
-    ("Q2_K", 2, 16, FactorForm::Nested(256), Shift::Offsets),
+const TYPES: &[(&str, u32, usize, FactorForm, StoredShift)] = &[
+    ("Q4_0", 4, 32, FactorForm::Fp16, StoredShift::Zero(8.0)),
+    ("Q8_0", 8, 32, FactorForm::Fp16, StoredShift::Zero(128.0)),
+    ("Q4_K", 4, 32, FactorForm::Nested(256), StoredShift::Offsets),
+    ("Q5_K", 5, 32, FactorForm::Nested(256), StoredShift::Offsets),
+    ("Q6_K", 6, 16, FactorForm::Nested(256), StoredShift::Zero(32.0)),
+    ("Q3_K", 3, 16, FactorForm::Nested(256), StoredShift::Zero(4.0)),
+    ("Q2_K", 2, 16, FactorForm::Nested(256), StoredShift::Offsets),
 ];
 
 /// The products of a layer as Qwen2.5 of 1.5 billion weights has them, with repeats: rows, columns.
@@ -65,19 +66,19 @@ fn packed(pool: &ThreadPool, storage: BlockStorage, (k, n): (usize, usize)) -> P
 }
 
 /// A row times a matrix that stays in the caches: what memory must not bring faster.
-fn near(exec: Exec<'_>, name: &str, storage: BlockStorage) {
+fn near(exec: KernelContext<'_>, name: &str, storage: BlockStorage) {
     let (k, n) = (1536, 512);
     let b = packed(exec.pool, storage, (k, n));
     let (a, mut c) = (timing::Floats::new(k, 0.5), vec![0.0; n]);
     let seconds = timing::best(|| {
-        let (epilogue, to) = (Epilogue::default(), (&mut c[..], n));
-        gemm_blocks(exec, 1, (&a, k), &b, to, &epilogue, Accuracy::Reduced);
+        let (epilogue, to) = (GemmEpilogue::default(), (&mut c[..], n));
+        gemm_blocks(exec, 1, (&a, k), &b, to, &epilogue, BlockAccuracy::Reduced);
     });
     timing::report_bytes(&format!("{name}, in the caches"), b.size_bytes() as f64, seconds);
 }
 
 /// A step's products one after the other, in turns with reading as many bytes: the medians.
-fn step(exec: Exec<'_>, name: &str, storage: BlockStorage) {
+fn step(exec: KernelContext<'_>, name: &str, storage: BlockStorage) {
     let matrices: Vec<PackedBlocks> =
         (0..LAYERS).flat_map(|_| LAYER).map(|&sizes| packed(exec.pool, storage, sizes)).collect();
     let bytes: usize = matrices.iter().map(PackedBlocks::size_bytes).sum();
@@ -91,8 +92,8 @@ fn step(exec: Exec<'_>, name: &str, storage: BlockStorage) {
         let start = std::time::Instant::now();
         for b in &matrices {
             let (k, n) = (b.k(), b.n());
-            let (epilogue, to) = (Epilogue::default(), (&mut c[..n], n));
-            gemm_blocks(exec, 1, (&a[..k], k), b, to, &epilogue, Accuracy::Reduced);
+            let (epilogue, to) = (GemmEpilogue::default(), (&mut c[..n], n));
+            gemm_blocks(exec, 1, (&a[..k], k), b, to, &epilogue, BlockAccuracy::Reduced);
         }
         multiplying.push(start.elapsed().as_secs_f64());
     }
@@ -106,7 +107,7 @@ fn step(exec: Exec<'_>, name: &str, storage: BlockStorage) {
 
 fn main() {
     let pool = ThreadPool::new(timing::threads());
-    let exec = Exec { pool: &pool, isa: Isa::detect() };
+    let exec = KernelContext { pool: &pool, isa: Isa::detect() };
     let only = std::env::args().skip(1).find(|a| a.starts_with('Q'));
     if only.is_none() {
         floats(exec);
@@ -124,8 +125,8 @@ fn main() {
         for m in [1, 8, 16, 64, 512] {
             let (a, mut c) = (timing::Floats::new(m * k, 0.5), vec![0.0; m * n]);
             let seconds = timing::best(|| {
-                let (epilogue, to) = (Epilogue::default(), (&mut c[..], n));
-                gemm_blocks(exec, m, (&a, k), &b, to, &epilogue, Accuracy::Reduced);
+                let (epilogue, to) = (GemmEpilogue::default(), (&mut c[..], n));
+                gemm_blocks(exec, m, (&a, k), &b, to, &epilogue, BlockAccuracy::Reduced);
             });
             let gflops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
             let name = format!("{name}, {m} rows, {gflops:.0} GFLOP/s");
@@ -141,26 +142,26 @@ fn main() {
 const SIZES: (usize, usize) = (3584, 18_944 * 2);
 
 /// Reading alone, and products with floats of 16 bits.
-fn floats(exec: Exec<'_>) {
+fn floats(exec: KernelContext<'_>) {
     let (k, n) = SIZES;
     let pool = exec.pool;
     let data = vec![1_u8; 512 << 20];
     let seconds = timing::best(|| read(pool, &data));
     timing::report_bytes("reading", data.len() as f64, seconds);
-    let whole = PackedBf16::pack(k, n, &timing::Floats::new(k * n, 0.01), n, Trans::No);
+    let whole = PackedBf16::pack(k, n, &timing::Floats::new(k * n, 0.01), n, Transposition::No);
     for m in [1, 16, 64, 512] {
         let (a, mut c) = (timing::Floats::new(m * k, 0.5), vec![0.0; m * n]);
         let seconds = timing::best(|| {
-            gemm_bf16(exec, m, &a, k, &whole, &mut c, n, &Epilogue::default());
+            gemm_bf16(exec, m, &a, k, &whole, &mut c, n, &GemmEpilogue::default());
         });
         let gflops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
         let name = format!("BF16, {m} rows, {gflops:.0} GFLOP/s");
         timing::report_bytes(&name, (2 * k * n) as f64, seconds);
     }
     let storage = BlockStorage {
-        format: BlockFormat::halves(Half::Bf16),
+        format: BlockFormat::halves(HalfKind::Bf16),
         factors: FactorForm::Fp32,
-        shift: Shift::Zero(0.0),
+        shift: StoredShift::Zero(0.0),
     };
     let packed: Result<PackedBlocks, ()> =
         PackedBlocks::pack_columns(pool, storage, (k, n), |_, to| {
@@ -173,8 +174,8 @@ fn floats(exec: Exec<'_>) {
             break;
         };
         let seconds = timing::best(|| {
-            let (epilogue, to) = (Epilogue::default(), (&mut c[..], n));
-            gemm_blocks(exec, m, (&a, k), b, to, &epilogue, Accuracy::Full);
+            let (epilogue, to) = (GemmEpilogue::default(), (&mut c[..], n));
+            gemm_blocks(exec, m, (&a, k), b, to, &epilogue, BlockAccuracy::Full);
         });
         let gflops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
         let name = format!("exact BF16, {m} rows, {gflops:.0} GFLOP/s");

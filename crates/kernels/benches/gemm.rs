@@ -6,8 +6,8 @@
 
 mod timing;
 
-use galatea_kernels::gemm::{Epilogue, PackedB, Trans, gemm};
-use galatea_kernels::{Exec, Isa, ThreadPool};
+use galatea_kernels::gemm::{GemmEpilogue, PackedB, Transposition, gemm};
+use galatea_kernels::{Isa, KernelContext, ThreadPool};
 
 fn main() {
     let threads = timing::threads();
@@ -29,16 +29,17 @@ fn main() {
     ];
     let shapes = shapes_of_arguments().unwrap_or_else(|| usual.to_vec());
     for isa in Isa::available().into_iter().filter(|isa| isa.name() != "portable") {
-        let exec = Exec { pool: &pool, isa };
+        let exec = KernelContext { pool: &pool, isa };
         let peak = timing::peak_gflops(isa) * threads as f64;
         println!("{} x {threads}: multiply-add peak {peak:.0} GFLOP/s", isa.name());
         for &(m, k, n) in &shapes {
             let a = timing::Floats::new(m * k, 0.5);
-            let b = PackedB::pack(isa, k, n, &timing::Floats::new(k * n, 0.25), n, Trans::No);
+            let b =
+                PackedB::pack(isa, k, n, &timing::Floats::new(k * n, 0.25), n, Transposition::No);
             let bias = timing::Floats::new(n, 0.0);
             let mut c = timing::Floats::new(m * n, 0.0);
             let seconds = timing::best(|| {
-                gemm(exec, m, &a, k, &b, &mut c, n, &Epilogue::bias(&bias));
+                gemm(exec, m, &a, k, &b, &mut c, n, &GemmEpilogue::bias(&bias));
             });
             let name = format!("gemm {m}x{k}x{n}");
             timing::report(&name, 2.0 * (m * k * n) as f64, seconds, peak);

@@ -7,16 +7,17 @@
 
 mod timing;
 
-use galatea_kernels::blocks::{Accuracy, BlockFormat, PackedBlocks, Zeros, gemm_blocks};
+use galatea_kernels::blocks::{BlockAccuracy, BlockFormat, PackedBlocks, StoredZeros, gemm_blocks};
 use galatea_kernels::conv::ConvParams;
 use galatea_kernels::int8::{
-    Beside, Bytes, Columns, Int8Conv, Int8Weights, PackedInt8, Target, conv_int8, gemm_int8,
+    ColumnScales, Int8Conv, Int8ConvWeights, Int8Summand, Int8Target, PackedInt8, QuantizedBytes,
+    conv_int8, gemm_int8,
 };
 use galatea_kernels::isa::DotIsa;
-use galatea_kernels::{Epilogue, Exec, Isa, ThreadPool};
+use galatea_kernels::{GemmEpilogue, Isa, KernelContext, ThreadPool};
 
 /// Products of whole matrices with every set of integer instructions.
-fn products(exec: Exec<'_>) {
+fn products(exec: KernelContext<'_>) {
     let shapes = [
         (128, 768, 768),
         (128, 768, 3072),
@@ -34,11 +35,11 @@ fn products(exec: Exec<'_>) {
                 let a = vec![3_u8; m * k];
                 let b =
                     PackedInt8::pack(dot, (k, n), true, |row, column| ((row ^ column) & 63) as u8);
-                let columns = Columns::new(&b, (signed, 128), &zeros).with_scales(|_| 0.5);
+                let columns = ColumnScales::new(&b, (signed, 128), &zeros).with_scales(|_| 0.5);
                 let mut c = vec![0.0; m * n];
                 let seconds = timing::best(|| {
-                    let a = Bytes { data: &a, signed, zero: 128 };
-                    gemm_int8(exec, m, a, &b, &columns, Target::Floats(&mut c));
+                    let a = QuantizedBytes { data: &a, signed, zero: 128 };
+                    gemm_int8(exec, m, a, &b, &columns, Int8Target::Floats(&mut c));
                 });
                 let form = match (signed, zeros.len()) {
                     (true, _) => "s8",
@@ -53,7 +54,7 @@ fn products(exec: Exec<'_>) {
 }
 
 /// Convolutions of images with the channels last, alone and with a sum behind them.
-fn convolutions(exec: Exec<'_>) {
+fn convolutions(exec: KernelContext<'_>) {
     // Channels, kernel, stride, size of the image.
     let kinds = [
         ((3, 64), 7, 2, 224),
@@ -80,7 +81,7 @@ fn convolutions(exec: Exec<'_>) {
                 ..ConvParams::new_2d(cin, cout, [kernel, kernel])
             };
             let data: Vec<u8> = (0..cout * cin * kernel * kernel).map(|i| (i % 61) as u8).collect();
-            let weights = Int8Weights { data: &data, signed: true, zeros: &[0] };
+            let weights = Int8ConvWeights { data: &data, signed: true, zeros: &[0] };
             let packed = Int8Conv::pack(dot, p, weights, true);
             let columns = packed.columns((false, 120), &[0], None, |_| 0.001);
             let x = vec![100_u8; batch * size * size * cin];
@@ -89,12 +90,12 @@ fn convolutions(exec: Exec<'_>) {
             let (zero, low, high) = (3, 0, 255);
             let mut run = |sum: bool| {
                 timing::best(|| {
-                    let x = Bytes { data: &x, signed: false, zero: 120 };
+                    let x = QuantizedBytes { data: &x, signed: false, zero: 120 };
                     let (form, scales, result) = ((false, 7), [0.3, 0.4, 0.5], (false, 9));
-                    let beside = Beside { data: None, form, scales, result };
+                    let beside = Int8Summand { data: None, form, scales, result };
                     let target = match sum {
-                        true => Target::Sum { out: &mut y, zero, low, high, beside },
-                        false => Target::Bytes { out: &mut y, zero, low, high },
+                        true => Int8Target::Sum { out: &mut y, zero, low, high, beside },
+                        false => Int8Target::Bytes { out: &mut y, zero, low, high },
                     };
                     conv_int8(exec, &packed, x, (batch, [1, size, size]), &columns, target);
                 })
@@ -111,18 +112,19 @@ fn convolutions(exec: Exec<'_>) {
 }
 
 /// One row and some rows times weights of few bits.
-fn blocks(exec: Exec<'_>) {
+fn blocks(exec: KernelContext<'_>) {
     let (k, n) = (4096, 11_008);
     for (bits, block) in [(2, 32), (3, 32), (4, 32), (4, 128), (5, 32), (6, 32), (8, 32)] {
         let Some(format) = BlockFormat::new(bits, block) else { continue };
         let scales = vec![0.01; n * k / block];
         let number = |row: usize, column: usize| ((row ^ column) & 3) as u8;
-        let b = PackedBlocks::pack(exec.pool, format, (k, n), number, (&scales, Zeros::One(1.0)));
-        for accuracy in [Accuracy::Full, Accuracy::Reduced] {
+        let b =
+            PackedBlocks::pack(exec.pool, format, (k, n), number, (&scales, StoredZeros::One(1.0)));
+        for accuracy in [BlockAccuracy::Full, BlockAccuracy::Reduced] {
             for m in [1, 4, 128] {
                 let (a, mut c) = (timing::Floats::new(m * k, 0.5), vec![0.0; m * n]);
                 let seconds = timing::best(|| {
-                    let epilogue = Epilogue::default();
+                    let epilogue = GemmEpilogue::default();
                     gemm_blocks(exec, m, (&a, k), &b, (&mut c, n), &epilogue, accuracy);
                 });
                 let gflops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
@@ -136,7 +138,7 @@ fn blocks(exec: Exec<'_>) {
 
 fn main() {
     let pool = ThreadPool::new(timing::threads());
-    let exec = Exec { pool: &pool, isa: Isa::detect() };
+    let exec = KernelContext { pool: &pool, isa: Isa::detect() };
     convolutions(exec);
     products(exec);
     blocks(exec);

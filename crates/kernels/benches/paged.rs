@@ -7,8 +7,8 @@
 
 mod timing;
 
-use galatea_kernels::paged_attention::{PagedAttention, PagedCaches, paged_attention};
-use galatea_kernels::{Exec, Isa, ThreadPool};
+use galatea_kernels::paged_attention::{PagedAttentionStep, PagedCaches, paged_attention};
+use galatea_kernels::{Isa, KernelContext, ThreadPool};
 use galatea_tensor::{Element, OwnedTensor, bf16, f16};
 
 /// Positions of a block.
@@ -21,7 +21,7 @@ fn main() {
     let threads = timing::threads();
     let pool = ThreadPool::new(threads);
     let isa = Isa::detect();
-    let exec = Exec { pool: &pool, isa };
+    let exec = KernelContext { pool: &pool, isa };
     let peak = timing::peak_gflops(isa) * threads as f64;
     println!("{} x {threads}: multiply-add peak {peak:.0} GFLOP/s", isa.name());
     for shape in [(14, 2, 64), (28, 4, 128), (16, 16, 64)] {
@@ -48,7 +48,7 @@ fn filled<T: Element>(elements: usize, value: T) -> OwnedTensor {
 
 /// Runs a step of sequences that each have `rows` new rows and so many positions; gives seconds.
 fn run(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     (heads, kv_heads, size): Shape,
     (sequences, rows, length): (usize, usize, usize),
     kind: &str,
@@ -59,7 +59,7 @@ fn run(
     let blocks: Vec<i64> = (0..count).map(|i| (i * 7919 % count) as i64).collect();
     let starts: Vec<usize> = (0..=sequences).map(|i| i * rows).collect();
     let lengths = vec![length; sequences];
-    let a = PagedAttention {
+    let a = PagedAttentionStep {
         heads,
         kv_heads,
         head_size: size,
@@ -108,7 +108,7 @@ fn run(
     }
 }
 
-fn decode(exec: Exec<'_>, shape: Shape, (sequences, length): (usize, usize), kind: &str) {
+fn decode(exec: KernelContext<'_>, shape: Shape, (sequences, length): (usize, usize), kind: &str) {
     let (heads, kv_heads, size) = shape;
     let seconds = run(exec, shape, (sequences, 1, length), kind);
     let vector = match kind {
@@ -121,7 +121,7 @@ fn decode(exec: Exec<'_>, shape: Shape, (sequences, length): (usize, usize), kin
     timing::report_bytes(&name, bytes as f64, seconds);
 }
 
-fn prompt(exec: Exec<'_>, shape: Shape, (rows, before): (usize, usize), peak: f64) {
+fn prompt(exec: KernelContext<'_>, shape: Shape, (rows, before): (usize, usize), peak: f64) {
     let (heads, kv_heads, size) = shape;
     let seconds = run(exec, shape, (1, rows, before + rows), "fp32");
     let seen = rows * before + rows * (rows + 1) / 2;

@@ -1,12 +1,12 @@
 //! Activations, alone or fused behind a matrix product or a convolution.
 
-use crate::isa::{Isa, Kernel, Simd};
+use crate::isa::{Isa, IsaKernel, Simd};
 use crate::math;
 
 /// A function applied to each output element.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub enum Activation {
+pub enum ActivationFunction {
     /// `x`.
     #[default]
     None,
@@ -45,7 +45,7 @@ pub enum Activation {
     },
 }
 
-impl Activation {
+impl ActivationFunction {
     /// The limits of a plain clamp, which a matrix product applies in registers; `None` for an
     /// activation that needs more.
     pub(crate) fn as_clamp(self) -> Option<(f32, f32)> {
@@ -59,55 +59,55 @@ impl Activation {
 }
 
 /// A function of one value, for a loop over slices.
-pub(crate) trait Map: Copy {
+pub(crate) trait VectorMap: Copy {
     fn map<S: Simd>(self, s: S, x: S::F) -> S::F;
 }
 
-/// Calls `$go!(map)` with the `Map` of an activation.
+/// Calls `$go!(map)` with the `VectorMap` of an activation.
 macro_rules! with_map {
     ($activation:expr, $f:ident => $body:expr) => {
         match $activation {
-            Activation::None => {
-                let $f = Clamp(f32::NEG_INFINITY, f32::INFINITY);
+            ActivationFunction::None => {
+                let $f = ClampMap(f32::NEG_INFINITY, f32::INFINITY);
                 $body
             }
-            Activation::Relu => {
-                let $f = Clamp(0.0, f32::INFINITY);
+            ActivationFunction::Relu => {
+                let $f = ClampMap(0.0, f32::INFINITY);
                 $body
             }
-            Activation::Clip { min, max } => {
-                let $f = Clamp(min, max);
+            ActivationFunction::Clip { min, max } => {
+                let $f = ClampMap(min, max);
                 $body
             }
-            Activation::Gelu => {
+            ActivationFunction::Gelu => {
                 let $f = Gelu;
                 $body
             }
-            Activation::GeluTanh => {
+            ActivationFunction::GeluTanh => {
                 let $f = GeluTanh;
                 $body
             }
-            Activation::Sigmoid => {
+            ActivationFunction::Sigmoid => {
                 let $f = Sigmoid;
                 $body
             }
-            Activation::Tanh => {
+            ActivationFunction::Tanh => {
                 let $f = Tanh;
                 $body
             }
-            Activation::Silu => {
+            ActivationFunction::Silu => {
                 let $f = Silu;
                 $body
             }
-            Activation::HardSwish => {
+            ActivationFunction::HardSwish => {
                 let $f = HardSwish;
                 $body
             }
-            Activation::HardSigmoid { alpha, beta } => {
+            ActivationFunction::HardSigmoid { alpha, beta } => {
                 let $f = HardSigmoid(alpha, beta);
                 $body
             }
-            Activation::LeakyRelu { alpha } => {
+            ActivationFunction::LeakyRelu { alpha } => {
                 let $f = LeakyRelu(alpha);
                 $body
             }
@@ -119,7 +119,7 @@ macro_rules! maps {
     ($($name:ident = $function:path),*) => {$(
         #[derive(Clone, Copy)]
         pub(crate) struct $name;
-        impl Map for $name {
+        impl VectorMap for $name {
             #[inline(always)]
             fn map<S: Simd>(self, s: S, x: S::F) -> S::F {
                 $function(s, x)
@@ -148,8 +148,8 @@ fn hard_swish<S: Simd>(s: S, x: S::F) -> S::F {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Clamp(pub(crate) f32, pub(crate) f32);
-impl Map for Clamp {
+pub(crate) struct ClampMap(pub(crate) f32, pub(crate) f32);
+impl VectorMap for ClampMap {
     #[inline(always)]
     fn map<S: Simd>(self, s: S, x: S::F) -> S::F {
         math::clamp(s, x, s.splat(self.0), s.splat(self.1))
@@ -158,7 +158,7 @@ impl Map for Clamp {
 
 #[derive(Clone, Copy)]
 pub(crate) struct HardSigmoid(f32, f32);
-impl Map for HardSigmoid {
+impl VectorMap for HardSigmoid {
     #[inline(always)]
     fn map<S: Simd>(self, s: S, x: S::F) -> S::F {
         let gate = s.fma(x, s.splat(self.0), s.splat(self.1));
@@ -168,7 +168,7 @@ impl Map for HardSigmoid {
 
 #[derive(Clone, Copy)]
 pub(crate) struct LeakyRelu(f32);
-impl Map for LeakyRelu {
+impl VectorMap for LeakyRelu {
     #[inline(always)]
     fn map<S: Simd>(self, s: S, x: S::F) -> S::F {
         s.select(s.lt(x, s.splat(0.0)), s.mul(x, s.splat(self.0)), x)
@@ -180,7 +180,7 @@ impl Map for LeakyRelu {
 /// # Safety
 /// `src` and `dst` are valid for `n` values and are equal or do not overlap.
 #[inline(always)]
-pub(crate) unsafe fn map_run<S: Simd, F: Map>(
+pub(crate) unsafe fn map_run<S: Simd, F: VectorMap>(
     s: S,
     f: F,
     src: *const f32,
@@ -202,7 +202,7 @@ pub(crate) unsafe fn map_run<S: Simd, F: Map>(
 
 /// Applies an activation in place to `rows` runs of `columns` values, `stride` apart.
 pub(crate) struct ActivateRows {
-    pub(crate) activation: Activation,
+    pub(crate) activation: ActivationFunction,
     pub(crate) data: *mut f32,
     pub(crate) rows: usize,
     pub(crate) columns: usize,
@@ -214,7 +214,7 @@ struct MapRows<'a, F> {
     on: &'a ActivateRows,
 }
 
-impl<F: Map> Kernel for MapRows<'_, F> {
+impl<F: VectorMap> IsaKernel for MapRows<'_, F> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -243,21 +243,21 @@ impl ActivateRows {
     #[inline(always)]
     pub(crate) unsafe fn run_short<S: Simd>(&self, s: S) {
         match self.activation {
-            Activation::Gelu => s.enter(MapRows { f: GeluShort, on: self }),
+            ActivationFunction::Gelu => s.enter(MapRows { f: GeluShort, on: self }),
             // SAFETY: as for this function.
             _ => unsafe { self.run(s) },
         }
     }
 }
 
-struct Apply<F> {
+struct ActivationLoop<F> {
     f: F,
     src: *const f32,
     dst: *mut f32,
     n: usize,
 }
 
-impl<F: Map> Kernel for Apply<F> {
+impl<F: VectorMap> IsaKernel for ActivationLoop<F> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -270,8 +270,8 @@ impl<F: Map> Kernel for Apply<F> {
 ///
 /// # Safety
 /// As for [`map_run`].
-pub(crate) unsafe fn apply<F: Map>(isa: Isa, f: F, src: *const f32, dst: *mut f32, n: usize) {
-    isa.run(Apply { f, src, dst, n });
+pub(crate) unsafe fn apply<F: VectorMap>(isa: Isa, f: F, src: *const f32, dst: *mut f32, n: usize) {
+    isa.run(ActivationLoop { f, src, dst, n });
 }
 
 /// Applies an activation to `n` values; see [`map_run`].
@@ -280,7 +280,7 @@ pub(crate) unsafe fn apply<F: Map>(isa: Isa, f: F, src: *const f32, dst: *mut f3
 /// As for [`map_run`].
 pub(crate) unsafe fn apply_activation(
     isa: Isa,
-    activation: Activation,
+    activation: ActivationFunction,
     src: *const f32,
     dst: *mut f32,
     n: usize,

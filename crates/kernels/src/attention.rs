@@ -5,12 +5,13 @@
 //! are written in the form that the matrix product's register tile reads, so the product with V
 //! needs no copy of them.
 
-use crate::Exec;
+use crate::KernelContext;
 use crate::gemm::{
-    A_STRIDE, Ahead, DenseRows, K_BLOCK, RowSource, Step, Trans, block, depth_blocks, pack_panel,
+    A_STRIDE, DenseRows, GemmStep, K_BLOCK, PrefetchStretch, RowSource, Transposition, block,
+    depth_blocks, pack_panel,
 };
-use crate::isa::{Kernel, Simd};
-use crate::memory::{Shared, with_scratch};
+use crate::isa::{IsaKernel, Simd};
+use crate::memory::{DisjointSlice, with_scratch};
 use crate::softmax::{exp_shifted, max};
 
 /// Most query rows of a task: their scores over a block of keys fit the second-level cache.
@@ -21,7 +22,7 @@ const FEW_ROWS: usize = 4;
 
 /// The sizes and constants of an attention.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Attention {
+pub struct AttentionSizes {
     /// Independent sequences.
     pub batch: usize,
     /// Query heads.
@@ -39,12 +40,12 @@ pub struct Attention {
     /// Factor on scores, usually `1 / sqrt(head_size)`.
     pub scale: f32,
     /// Which keys a query sees.
-    pub sight: Sight,
+    pub sight: VisibleKeys,
 }
 
 /// Which keys a query sees, apart from the mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum VisibleKeys {
     /// All.
     All,
     /// Query `i` sees keys up to `i + keys - queries`: those before it and itself, when the
@@ -54,7 +55,7 @@ pub enum Sight {
 
 /// Rows of heads in a slice, by strides in elements; a row itself is dense.
 #[derive(Clone, Copy, Debug)]
-pub struct Heads<'a> {
+pub struct HeadRows<'a> {
     /// The elements.
     pub data: &'a [f32],
     /// Where the rows lie.
@@ -100,15 +101,15 @@ impl HeadStrides {
 
 /// Values added to scores, by strides in elements; 0 repeats (broadcasts). Keys are adjacent.
 #[derive(Clone, Copy, Debug)]
-pub struct Mask<'a> {
+pub struct ScoreMask<'a> {
     /// The elements.
     pub data: &'a [f32],
     /// Batch, head and row stride; the row is the query.
     pub strides: HeadStrides,
 }
 
-impl Attention {
-    fn check(&self, [q, k, v]: [&Heads<'_>; 3], mask: Option<&Mask<'_>>) {
+impl AttentionSizes {
+    fn check(&self, [q, k, v]: [&HeadRows<'_>; 3], mask: Option<&ScoreMask<'_>>) {
         let a = self;
         assert!(
             a.kv_heads > 0 && a.heads.is_multiple_of(a.kv_heads) || a.heads == 0,
@@ -136,10 +137,10 @@ impl Attention {
 /// When a slice is shorter than its shape and strides say, `kv_heads` does not divide `heads`,
 /// or two rows of Y would overlap.
 pub fn attention(
-    exec: Exec<'_>,
-    a: &Attention,
-    [q, k, v]: [Heads<'_>; 3],
-    mask: Option<Mask<'_>>,
+    exec: KernelContext<'_>,
+    a: &AttentionSizes,
+    [q, k, v]: [HeadRows<'_>; 3],
+    mask: Option<ScoreMask<'_>>,
     y: &mut [f32],
     y_strides: HeadStrides,
 ) {
@@ -154,7 +155,7 @@ pub fn attention(
     // Enough tasks for all threads, but none of only a few rows.
     let wanted = exec.pool.threads().div_ceil(per_batch);
     blocks = blocks.max(wanted.min(a.queries / 16));
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     let width = exec.isa.tile_columns();
     exec.pool.run(per_batch * blocks, |task| {
         let (head, part) = (task / blocks, task % blocks);
@@ -168,7 +169,7 @@ pub fn attention(
                 batch * s.batch + head * s.head + row * s.row
             };
             let kv = head / (a.heads / a.kv_heads);
-            let task = Task {
+            let task = AttentionTask {
                 a,
                 row,
                 rows,
@@ -191,7 +192,7 @@ pub fn attention(
 }
 
 /// Whether strides, sorted, each step over all that lies within.
-pub(crate) fn disjoint(a: &Attention, s: HeadStrides) -> bool {
+pub(crate) fn disjoint(a: &AttentionSizes, s: HeadStrides) -> bool {
     let mut steps = [(s.batch, a.batch), (s.head, a.heads), (s.row, a.queries)];
     steps.sort_unstable();
     let mut extent = a.value_size;
@@ -203,8 +204,8 @@ pub(crate) fn disjoint(a: &Attention, s: HeadStrides) -> bool {
 }
 
 /// Some query rows of one head.
-struct Task<'a> {
-    a: &'a Attention,
+struct AttentionTask<'a> {
+    a: &'a AttentionSizes,
     /// Number of the first query row.
     row: usize,
     rows: usize,
@@ -221,7 +222,7 @@ struct Task<'a> {
 }
 
 /// The parts of a task's scratch.
-struct Scratch<'a> {
+struct AttentionScratch<'a> {
     /// Scaled queries in blocks.
     queries: &'a mut [f32],
     /// Scores of one block of keys, rows [`A_STRIDE`] apart.
@@ -234,7 +235,7 @@ struct Scratch<'a> {
     total: &'a mut [f32],
 }
 
-impl Kernel for Task<'_> {
+impl IsaKernel for AttentionTask<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
@@ -245,7 +246,7 @@ impl Kernel for Task<'_> {
         let (scores, rest) = rest.split_at_mut(self.rows * A_STRIDE);
         let (panel, rest) = rest.split_at_mut(K_BLOCK * width);
         let (highest, total) = rest.split_at_mut(self.rows);
-        let mut scratch = Scratch { queries, scores, panel, highest, total };
+        let mut scratch = AttentionScratch { queries, scores, panel, highest, total };
         scratch.highest.fill(f32::NEG_INFINITY);
         scratch.total.fill(0.0);
         for r in 0..self.rows {
@@ -290,7 +291,7 @@ impl Kernel for Task<'_> {
     }
 }
 
-impl Task<'_> {
+impl AttentionTask<'_> {
     #[inline(always)]
     fn y_row(&mut self, r: usize) -> &mut [f32] {
         // SAFETY: the task alone writes its rows of Y, which the caller has checked.
@@ -301,8 +302,8 @@ impl Task<'_> {
     #[inline(always)]
     fn visible(&self, r: usize) -> usize {
         match self.a.sight {
-            Sight::All => self.a.keys,
-            Sight::Causal => {
+            VisibleKeys::All => self.a.keys,
+            VisibleKeys::Causal => {
                 (self.row + r + 1 + self.a.keys).saturating_sub(self.a.queries).min(self.a.keys)
             }
         }
@@ -337,7 +338,7 @@ impl Task<'_> {
 
     /// Scores of keys `first..first + keys` (at most [`K_BLOCK`]).
     #[inline(always)]
-    fn scores<S: Simd>(&self, s: S, first: usize, keys: usize, scratch: &mut Scratch<'_>) {
+    fn scores<S: Simd>(&self, s: S, first: usize, keys: usize, scratch: &mut AttentionScratch<'_>) {
         let width = S::LANES * S::TILE_VECTORS;
         let mut column = 0;
         while column < keys {
@@ -348,8 +349,9 @@ impl Task<'_> {
                 unsafe {
                     let b = self.k.add((first + column) * self.k_row + k0);
                     let panel = scratch.panel.as_mut_ptr();
-                    let b_stride = pack_panel(s, b, self.k_row, Trans::Yes, k, columns, panel);
-                    let step = Step {
+                    let b_stride =
+                        pack_panel(s, b, self.k_row, Transposition::Yes, k, columns, panel);
+                    let step = GemmStep {
                         k,
                         a: scratch.queries.as_ptr().add(i * self.rows * A_STRIDE),
                         a_stride: A_STRIDE,
@@ -360,7 +362,7 @@ impl Task<'_> {
                         columns,
                         accumulate: !is_first,
                         finish: None,
-                        ahead: Ahead::NOTHING,
+                        ahead: PrefetchStretch::NOTHING,
                     };
                     block(s, &step, self.rows);
                 }
@@ -378,7 +380,7 @@ impl Task<'_> {
         r: usize,
         (first, keys): (usize, usize),
         started: bool,
-        scratch: &mut Scratch<'_>,
+        scratch: &mut AttentionScratch<'_>,
     ) {
         let row = &mut scratch.scores[r * A_STRIDE..r * A_STRIDE + keys];
         let seen = self.visible(r).saturating_sub(first).min(keys);
@@ -415,7 +417,7 @@ impl Task<'_> {
         s: S,
         (first, keys): (usize, usize),
         started: bool,
-        scratch: &mut Scratch<'_>,
+        scratch: &mut AttentionScratch<'_>,
     ) {
         let width = S::LANES * S::TILE_VECTORS;
         let mut column = 0;
@@ -425,8 +427,9 @@ impl Task<'_> {
             unsafe {
                 let b = self.v.add(first * self.v_row + column);
                 let panel = scratch.panel.as_mut_ptr();
-                let b_stride = pack_panel(s, b, self.v_row, Trans::No, keys, columns, panel);
-                let step = Step {
+                let b_stride =
+                    pack_panel(s, b, self.v_row, Transposition::No, keys, columns, panel);
+                let step = GemmStep {
                     k: keys,
                     a: scratch.scores.as_ptr(),
                     a_stride: A_STRIDE,
@@ -437,7 +440,7 @@ impl Task<'_> {
                     columns,
                     accumulate: started,
                     finish: None,
-                    ahead: Ahead::NOTHING,
+                    ahead: PrefetchStretch::NOTHING,
                 };
                 block(s, &step, self.rows);
             }
@@ -445,9 +448,15 @@ impl Task<'_> {
         }
     }
 
-    /// As [`Task::scores`], key by key from memory.
+    /// As [`AttentionTask::scores`], key by key from memory.
     #[inline(always)]
-    fn few_scores<S: Simd>(&self, s: S, first: usize, keys: usize, scratch: &mut Scratch<'_>) {
+    fn few_scores<S: Simd>(
+        &self,
+        s: S,
+        first: usize,
+        keys: usize,
+        scratch: &mut AttentionScratch<'_>,
+    ) {
         for r in 0..self.rows {
             for i in 0..keys {
                 // SAFETY: the caller has checked Q and K.
@@ -460,9 +469,9 @@ impl Task<'_> {
         }
     }
 
-    /// As [`Task::values`], key by key from memory.
+    /// As [`AttentionTask::values`], key by key from memory.
     #[inline(always)]
-    fn few_values<S: Simd>(&self, s: S, first: usize, keys: usize, scratch: &Scratch<'_>) {
+    fn few_values<S: Simd>(&self, s: S, first: usize, keys: usize, scratch: &AttentionScratch<'_>) {
         let n = self.a.value_size;
         for r in 0..self.rows {
             let weights = &scratch.scores[r * A_STRIDE..r * A_STRIDE + keys];
@@ -518,13 +527,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn reference(
-        a: &Attention,
-        q: &Heads<'_>,
-        k: &Heads<'_>,
-        v: &Heads<'_>,
-        mask: Option<Mask<'_>>,
+        a: &AttentionSizes,
+        q: &HeadRows<'_>,
+        k: &HeadRows<'_>,
+        v: &HeadRows<'_>,
+        mask: Option<ScoreMask<'_>>,
     ) -> Vec<f64> {
-        let at = |h: &Heads<'_>, b: usize, head: usize, row: usize, i: usize| {
+        let at = |h: &HeadRows<'_>, b: usize, head: usize, row: usize, i: usize| {
             let s = h.strides;
             f64::from(h.data[b * s.batch + head * s.head + row * s.row + i])
         };
@@ -534,8 +543,8 @@ mod tests {
                 let kv = head * a.kv_heads / a.heads;
                 for row in 0..a.queries {
                     let seen = match a.sight {
-                        Sight::All => a.keys,
-                        Sight::Causal => (row + 1 + a.keys).saturating_sub(a.queries),
+                        VisibleKeys::All => a.keys,
+                        VisibleKeys::Causal => (row + 1 + a.keys).saturating_sub(a.queries),
                     };
                     let scores: Vec<f64> = (0..seen)
                         .map(|key| {
@@ -564,7 +573,7 @@ mod tests {
         y
     }
 
-    fn check(a: &Attention, rows_first: bool, masked: bool) {
+    fn check(a: &AttentionSizes, rows_first: bool, masked: bool) {
         let pool = ThreadPool::new(2);
         let strides = |heads, rows, size| {
             if rows_first {
@@ -579,18 +588,20 @@ mod tests {
         let q = make(a.heads, a.queries, a.head_size, 1);
         let k = make(a.kv_heads, a.keys, a.head_size, 2);
         let v = make(a.kv_heads, a.keys, a.value_size, 3);
-        let heads = [&q, &k, &v].map(|(data, strides)| Heads { data, strides: *strides });
+        let heads = [&q, &k, &v].map(|(data, strides)| HeadRows { data, strides: *strides });
         let mut m = values(a.batch * a.keys, 4);
         for x in m.iter_mut().step_by(5) {
             *x = f32::NEG_INFINITY;
         }
-        let mask = masked
-            .then_some(Mask { data: &m, strides: HeadStrides { batch: a.keys, head: 0, row: 0 } });
+        let mask = masked.then_some(ScoreMask {
+            data: &m,
+            strides: HeadStrides { batch: a.keys, head: 0, row: 0 },
+        });
         let want = reference(a, &heads[0], &heads[1], &heads[2], mask);
         let out = HeadStrides::rows_first(a.heads, a.queries, a.value_size);
         for isa in Isa::available() {
             let mut y = vec![f32::NAN; want.len()];
-            attention(Exec { pool: &pool, isa }, a, heads, mask, &mut y, out);
+            attention(KernelContext { pool: &pool, isa }, a, heads, mask, &mut y, out);
             let mut want = want.iter();
             for b in 0..a.batch {
                 for head in 0..a.heads {
@@ -607,8 +618,8 @@ mod tests {
         }
     }
 
-    fn shape(queries: usize, keys: usize, head_size: usize) -> Attention {
-        Attention {
+    fn shape(queries: usize, keys: usize, head_size: usize) -> AttentionSizes {
+        AttentionSizes {
             batch: 1,
             heads: 2,
             kv_heads: 2,
@@ -617,7 +628,7 @@ mod tests {
             head_size,
             value_size: head_size,
             scale: 1.0 / (head_size as f32).sqrt(),
-            sight: Sight::All,
+            sight: VisibleKeys::All,
         }
     }
 
@@ -627,10 +638,18 @@ mod tests {
         check(&shape(12, 12, 32), true, true);
         check(&shape(150, 600, 40), false, true);
         check(&shape(1, 700, 64), false, false);
-        check(&Attention { heads: 4, sight: Sight::Causal, ..shape(300, 300, 32) }, false, false);
-        check(&Attention { heads: 4, sight: Sight::Causal, ..shape(7, 300, 300) }, true, false);
+        check(
+            &AttentionSizes { heads: 4, sight: VisibleKeys::Causal, ..shape(300, 300, 32) },
+            false,
+            false,
+        );
+        check(
+            &AttentionSizes { heads: 4, sight: VisibleKeys::Causal, ..shape(7, 300, 300) },
+            true,
+            false,
+        );
         // The first queries see no key at all.
-        check(&Attention { sight: Sight::Causal, ..shape(20, 10, 16) }, true, false);
+        check(&AttentionSizes { sight: VisibleKeys::Causal, ..shape(20, 10, 16) }, true, false);
     }
 
     #[test]
@@ -641,18 +660,18 @@ mod tests {
                 let strides = HeadStrides::heads_first(2, rows, 16);
                 (values(2 * rows * 16, seed), strides)
             });
-            let heads = [&q, &k, &v].map(|(data, strides)| Heads { data, strides: *strides });
+            let heads = [&q, &k, &v].map(|(data, strides)| HeadRows { data, strides: *strides });
             // Row i sees keys 300 to 300 + i; the first of several blocks is hidden from all.
             let mask: Vec<f32> = (0..a.queries * a.keys)
                 .map(|at| (at / a.keys, at % a.keys))
                 .map(|(i, j)| if (300..=300 + i).contains(&j) { 0.5 } else { f32::NEG_INFINITY })
                 .collect();
             let strides = HeadStrides { batch: 0, head: 0, row: a.keys };
-            let mask = Some(Mask { data: &mask, strides });
+            let mask = Some(ScoreMask { data: &mask, strides });
             let want = reference(&a, &heads[0], &heads[1], &heads[2], mask);
             for isa in Isa::available() {
                 let mut y = vec![f32::NAN; want.len()];
-                attention(Exec { pool: &pool, isa }, &a, heads, mask, &mut y, q.1);
+                attention(KernelContext { pool: &pool, isa }, &a, heads, mask, &mut y, q.1);
                 for (got, want) in y.iter().zip(&want) {
                     assert!((f64::from(*got) - want).abs() < 3e-6, "{} {got} {want}", isa.name());
                 }
@@ -666,12 +685,12 @@ mod tests {
         let a = shape(2, 3, 4);
         let data = values(24, 1);
         let strides = HeadStrides::heads_first(2, 3, 4);
-        let x = Heads { data: &data, strides };
-        let q = Heads { data: &data, strides: HeadStrides::heads_first(2, 2, 4) };
+        let x = HeadRows { data: &data, strides };
+        let q = HeadRows { data: &data, strides: HeadStrides::heads_first(2, 2, 4) };
         let all = [f32::NEG_INFINITY; 3];
-        let mask = Mask { data: &all, strides: HeadStrides { batch: 0, head: 0, row: 0 } };
+        let mask = ScoreMask { data: &all, strides: HeadStrides { batch: 0, head: 0, row: 0 } };
         let mut y = [f32::NAN; 16];
-        attention(Exec::new(&pool), &a, [q, x, x], Some(mask), &mut y, q.strides);
+        attention(KernelContext::new(&pool), &a, [q, x, x], Some(mask), &mut y, q.strides);
         assert_eq!(y, [0.0; 16]);
     }
 
@@ -681,10 +700,10 @@ mod tests {
         let pool = ThreadPool::new(1);
         let data = values(64, 1);
         let strides = HeadStrides::heads_first(2, 3, 4);
-        let x = Heads { data: &data, strides };
+        let x = HeadRows { data: &data, strides };
         let mut y = [0.0; 64];
         let bad = HeadStrides { batch: 24, head: 4, row: 4 };
-        attention(Exec::new(&pool), &shape(3, 3, 4), [x; 3], None, &mut y, bad);
+        attention(KernelContext::new(&pool), &shape(3, 3, 4), [x; 3], None, &mut y, bad);
     }
 
     proptest! {
@@ -697,11 +716,11 @@ mod tests {
             causal in proptest::bool::ANY, rows_first in proptest::bool::ANY,
             masked in proptest::bool::ANY,
         ) {
-            let sight = if causal { Sight::Causal } else { Sight::All };
+            let sight = if causal { VisibleKeys::Causal } else { VisibleKeys::All };
             let heads = kv_heads * shared;
             let scale = 0.5;
             check(
-                &Attention {
+                &AttentionSizes {
                     batch, heads, kv_heads, queries, keys, head_size, value_size, scale, sight,
                 },
                 rows_first,

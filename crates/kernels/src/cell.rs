@@ -3,12 +3,12 @@
 
 use half::bf16;
 
-use crate::activation::{ActivateRows, Activation};
+use crate::activation::{ActivateRows, ActivationFunction};
 use crate::isa::Simd;
 
 /// Elements of an operand.
 #[derive(Clone, Copy, Debug)]
-pub enum Reals<'a> {
+pub enum RealSlice<'a> {
     /// Single precision.
     Fp32(&'a [f32]),
     /// The upper half of single precision.
@@ -24,7 +24,7 @@ pub enum RealsMut<'a> {
     Bf16(&'a mut [bf16]),
 }
 
-impl Reals<'_> {
+impl RealSlice<'_> {
     /// Number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -58,13 +58,13 @@ impl RealsMut<'_> {
     }
 }
 
-impl<'a> From<&'a [f32]> for Reals<'a> {
+impl<'a> From<&'a [f32]> for RealSlice<'a> {
     fn from(x: &'a [f32]) -> Self {
         Self::Fp32(x)
     }
 }
 
-impl<'a> From<&'a [bf16]> for Reals<'a> {
+impl<'a> From<&'a [bf16]> for RealSlice<'a> {
     fn from(x: &'a [bf16]) -> Self {
         Self::Bf16(x)
     }
@@ -83,7 +83,7 @@ impl<'a> From<&'a mut [bf16]> for RealsMut<'a> {
 }
 
 /// One of the types of elements, which vectors of FP32 are loaded from and stored to.
-pub(crate) trait Cell: Copy + Send + Sync + 'static {
+pub(crate) trait RealCell: Copy + Send + Sync + 'static {
     /// Loads a vector, or what a mask chooses of it.
     ///
     /// # Safety
@@ -100,10 +100,10 @@ pub(crate) trait Cell: Copy + Send + Sync + 'static {
     ///
     /// # Safety
     /// `p` is valid for them.
-    unsafe fn activate<S: Simd>(s: S, activation: Activation, p: *mut Self, n: usize);
+    unsafe fn activate<S: Simd>(s: S, activation: ActivationFunction, p: *mut Self, n: usize);
 }
 
-impl Cell for f32 {
+impl RealCell for f32 {
     #[inline(always)]
     unsafe fn load<S: Simd>(s: S, p: *const Self, mask: Option<S::M>) -> S::F {
         // SAFETY: the caller vouches for the memory.
@@ -127,7 +127,7 @@ impl Cell for f32 {
     }
 
     #[inline(always)]
-    unsafe fn activate<S: Simd>(s: S, activation: Activation, data: *mut Self, n: usize) {
+    unsafe fn activate<S: Simd>(s: S, activation: ActivationFunction, data: *mut Self, n: usize) {
         // SAFETY: the caller vouches for the memory.
         unsafe { ActivateRows { activation, data, rows: 1, columns: n, stride: n }.run(s) };
     }
@@ -136,7 +136,7 @@ impl Cell for f32 {
 /// Values that are widened at once.
 const WIDENED: usize = 512;
 
-impl Cell for bf16 {
+impl RealCell for bf16 {
     #[inline(always)]
     unsafe fn load<S: Simd>(s: S, p: *const Self, mask: Option<S::M>) -> S::F {
         // SAFETY: the caller vouches for the memory.
@@ -160,7 +160,7 @@ impl Cell for bf16 {
     }
 
     #[inline(always)]
-    unsafe fn activate<S: Simd>(s: S, activation: Activation, p: *mut Self, n: usize) {
+    unsafe fn activate<S: Simd>(s: S, activation: ActivationFunction, p: *mut Self, n: usize) {
         let mut wide = [0.0_f32; WIDENED];
         for start in (0..n).step_by(WIDENED) {
             let here = WIDENED.min(n - start);
@@ -179,7 +179,12 @@ impl Cell for bf16 {
 /// # Safety
 /// Both are valid for them.
 #[inline(always)]
-pub(crate) unsafe fn copy_cells<S: Simd, X: Cell, Y: Cell>(s: S, x: *const X, y: *mut Y, n: usize) {
+pub(crate) unsafe fn copy_cells<S: Simd, X: RealCell, Y: RealCell>(
+    s: S,
+    x: *const X,
+    y: *mut Y,
+    n: usize,
+) {
     for at in (0..n).step_by(S::LANES) {
         let mask = (n - at < S::LANES).then(|| s.tail(n - at));
         // SAFETY: whole vectors, or what the mask chooses.
@@ -190,12 +195,12 @@ pub(crate) unsafe fn copy_cells<S: Simd, X: Cell, Y: Cell>(s: S, x: *const X, y:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isa::{Kernel, nearest};
+    use crate::isa::{IsaKernel, nearest};
     use crate::{Isa, gemm::test_values};
 
     struct Copy<'a>(&'a [f32], &'a mut [bf16], &'a mut [f32]);
 
-    impl Kernel for Copy<'_> {
+    impl IsaKernel for Copy<'_> {
         type Output = ();
         fn run<S: Simd>(self, s: S) {
             for at in (0..self.0.len()).step_by(S::LANES) {

@@ -3,8 +3,8 @@
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-use crate::Exec;
-use crate::memory::Shared;
+use crate::KernelContext;
+use crate::memory::DisjointSlice;
 
 /// Elements per task.
 const GRAIN: usize = 32_768;
@@ -15,9 +15,9 @@ macro_rules! conversions {
         ///
         /// # Panics
         /// When the lengths differ.
-        pub fn $widen(exec: Exec<'_>, x: &[$half], y: &mut [f32]) {
+        pub fn $widen(exec: KernelContext<'_>, x: &[$half], y: &mut [f32]) {
             assert!(x.len() == y.len(), "convert: {} elements into {}", x.len(), y.len());
-            let y = Shared::new(y);
+            let y = DisjointSlice::new(y);
             exec.pool.run_ranges(x.len(), GRAIN, |range| {
                 // SAFETY: ranges are disjoint.
                 let y = unsafe { y.range(range.clone()) };
@@ -29,9 +29,9 @@ macro_rules! conversions {
         ///
         /// # Panics
         /// When the lengths differ.
-        pub fn $narrow(exec: Exec<'_>, x: &[f32], y: &mut [$half]) {
+        pub fn $narrow(exec: KernelContext<'_>, x: &[f32], y: &mut [$half]) {
             assert!(x.len() == y.len(), "convert: {} elements into {}", x.len(), y.len());
-            let y = Shared::new(y);
+            let y = DisjointSlice::new(y);
             exec.pool.run_ranges(x.len(), GRAIN, |range| {
                 // SAFETY: ranges are disjoint.
                 let y = unsafe { y.range(range.clone()) };
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn every_half_value_survives_the_round_trip() {
         let pool = ThreadPool::new(2);
-        let exec = Exec::new(&pool);
+        let exec = KernelContext::new(&pool);
         let mut wide = vec![0.0; 65_536];
         let halves: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).collect();
         let mut back = vec![f16::ZERO; 65_536];

@@ -1,7 +1,7 @@
 //! Rows chosen by number: embeddings.
 
-use crate::Exec;
-use crate::memory::Shared;
+use crate::KernelContext;
+use crate::memory::DisjointSlice;
 
 /// `y[i] = table[indices[i]]` for rows of `row_len` elements of any plain type.
 ///
@@ -9,7 +9,7 @@ use crate::memory::Shared;
 /// When an index is not below the number of rows of `table`, `table` is not whole rows, or `y`
 /// has not one row per index.
 pub fn gather_rows<T: Copy + Send + Sync>(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     table: &[T],
     row_len: usize,
     indices: &[usize],
@@ -26,7 +26,7 @@ pub fn gather_rows<T: Copy + Send + Sync>(
     if row_len == 0 {
         return;
     }
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     exec.pool.run_ranges(indices.len(), 32_768usize.div_ceil(row_len), |range| {
         // SAFETY: ranges are disjoint.
         let y = unsafe { y.range(range.start * row_len..range.end * row_len) };
@@ -47,7 +47,7 @@ mod tests {
         let pool = ThreadPool::new(2);
         let table: Vec<u16> = (0..40).collect();
         let mut y = [0; 12];
-        gather_rows(Exec::new(&pool), &table, 4, &[9, 0, 9], &mut y);
+        gather_rows(KernelContext::new(&pool), &table, 4, &[9, 0, 9], &mut y);
         assert_eq!(y, [36, 37, 38, 39, 0, 1, 2, 3, 36, 37, 38, 39]);
     }
 
@@ -55,6 +55,6 @@ mod tests {
     #[should_panic(expected = "gather: row 10 of 10")]
     fn a_row_beyond_the_table_is_refused() {
         let pool = ThreadPool::new(1);
-        gather_rows(Exec::new(&pool), &[0u8; 10], 1, &[10], &mut [0]);
+        gather_rows(KernelContext::new(&pool), &[0u8; 10], 1, &[10], &mut [0]);
     }
 }

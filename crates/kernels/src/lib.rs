@@ -1,7 +1,7 @@
 //! CPU compute for slices: matrix products, convolution, attention, reductions, with instruction
 //! sets proved by type.
 //!
-//! The crate knows slices, shapes and strides, never graphs. Every function takes an [`Exec`]
+//! The crate knows slices, shapes and strides, never graphs. Every function takes an [`KernelContext`]
 //! first: the thread pool that shares the work and the instruction set that does it. Weights are
 //! packed once ([`gemm::PackedB`], [`conv::PackedConv`]) and used many times.
 //!
@@ -43,22 +43,22 @@ mod memory;
 mod pieces;
 mod tiles;
 
-pub use activation::Activation;
-pub use cell::{Reals, RealsMut};
-pub use gemm::{Epilogue, Join, PackedB, Residual, Trans};
+pub use activation::ActivationFunction;
+pub use cell::{RealSlice, RealsMut};
+pub use gemm::{GemmEpilogue, MatrixJoin, PackedB, ResidualMatrix, Transposition};
 pub use isa::Isa;
-pub use threads::{HelpAs, ThreadPool};
+pub use threads::{TaskPriority, ThreadPool};
 
 /// Where a kernel runs: the threads that share its work and the instruction set that does it.
 #[derive(Clone, Copy, Debug)]
-pub struct Exec<'a> {
+pub struct KernelContext<'a> {
     /// The threads.
     pub pool: &'a ThreadPool,
     /// The instruction set. Packed weights must have been packed for the same one.
     pub isa: Isa,
 }
 
-impl<'a> Exec<'a> {
+impl<'a> KernelContext<'a> {
     /// Runs on `pool` with the best instruction set of this processor.
     #[must_use]
     pub fn new(pool: &'a ThreadPool) -> Self {

@@ -2,12 +2,12 @@
 //! pixels of a line, so nothing is gathered. An image with padding is copied once, a band of lines at
 //! a time, with the padding around it.
 
-use crate::Exec;
-use crate::conv::{ConvParams, Window};
+use crate::KernelContext;
+use crate::conv::{ConvParams, ConvWindow};
 use crate::isa::AMX_ROWS;
-use crate::memory::Shared;
-use crate::pieces::Pieces;
-use crate::tiles::{COLUMNS, Tile};
+use crate::memory::DisjointSlice;
+use crate::pieces::WorkPieces;
+use crate::tiles::{COLUMNS, RowTile};
 use std::ops::Range;
 
 /// Bytes of a step: what a tile holds of a row.
@@ -17,10 +17,10 @@ const STEP: usize = 64;
 const BAND_BYTES: usize = 384 * 1024;
 
 /// Most tiles of a block.
-const MOST_TILES: usize = 128;
+const MAX_TILES: usize = 128;
 
 /// Fewest tiles of a piece that is worth its own start.
-const FEWEST_TILES: usize = 4;
+const MIN_TILES: usize = 4;
 
 /// Below this many tiles threads share columns, not tiles.
 const FEW_TILES: usize = 16;
@@ -46,7 +46,7 @@ pub(crate) fn whole_rows_first(steps: usize, panels_bytes: usize) -> bool {
 /// How the terms of a window fall into runs of adjacent bytes of an image, each padded to whole
 /// steps: a row of the window where its taps are adjacent, else a tap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Runs {
+pub(crate) struct WindowRuns {
     /// Bytes of a run.
     len: usize,
     /// The same with padding.
@@ -58,7 +58,7 @@ pub(crate) struct Runs {
     element: usize,
 }
 
-impl Runs {
+impl WindowRuns {
     /// For a convolution that can be read so, of elements of so many bytes: one group, and no depth
     /// but that of a batch. `None` too where padding the runs costs more than gathering rows.
     pub(crate) fn of(p: &ConvParams, element: usize) -> Option<Self> {
@@ -109,7 +109,7 @@ impl Runs {
 
 /// An image as bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Picture {
+pub(crate) struct ByteImage {
     pub(crate) data: *const u8,
     /// How many bytes it has.
     pub(crate) len: usize,
@@ -120,11 +120,11 @@ pub(crate) struct Picture {
 
 /// A convolution over an image that is read where it lies.
 #[derive(Clone, Copy)]
-pub(crate) struct Lines<'a> {
-    image: Shared<u8>,
+pub(crate) struct LineConv<'a> {
+    image: DisjointSlice<u8>,
     /// Bytes of the image.
     len: usize,
-    runs: Runs,
+    runs: WindowRuns,
     params: &'a ConvParams,
     /// Height and width of the image and of the result.
     size: [usize; 2],
@@ -140,13 +140,13 @@ pub(crate) struct Lines<'a> {
     tiles_per_line: usize,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineConv<'a> {
     /// `None` where rows are better gathered: where many tiles would be partly filled, or there are
     /// fewer rows than `least_rows`.
     pub(crate) fn of(
-        window: &'a Window,
-        runs: Runs,
-        Picture { data, len, flip, fill }: Picture,
+        window: &'a ConvWindow,
+        runs: WindowRuns,
+        ByteImage { data, len, flip, fill }: ByteImage,
         batch: usize,
         least_rows: usize,
     ) -> Option<Self> {
@@ -169,7 +169,7 @@ impl<'a> Lines<'a> {
         if runs.is_natural() && (2 * tiles > 3 * least || window.pixels(batch) < least_rows) {
             return None;
         }
-        let image = Shared::from_ptr(data.cast_mut());
+        let image = DisjointSlice::from_ptr(data.cast_mut());
         let params = &window.params;
         Some(Self {
             image,
@@ -237,10 +237,10 @@ impl<'a> Lines<'a> {
     /// Tiles of a block.
     fn most_tiles(&self) -> usize {
         if self.out[0] == 1 && self.in_place {
-            return (BAND_BYTES / (self.tile_rows * self.stride())).clamp(2, MOST_TILES);
+            return (BAND_BYTES / (self.tile_rows * self.stride())).clamp(2, MAX_TILES);
         }
         let lines = BAND_BYTES / (self.params.stride[1] * self.pitch()).max(1);
-        (lines.max(1) * self.tiles_per_line).clamp(2, MOST_TILES)
+        (lines.max(1) * self.tiles_per_line).clamp(2, MAX_TILES)
     }
 
     /// The line of the result that a tile is in, and its first column.
@@ -296,13 +296,13 @@ impl<'a> Lines<'a> {
     /// Some tiles, and copies of what they need in `room`.
     ///
     /// # Safety
-    /// The image is there, and the room has [`Lines::copied`] bytes.
+    /// The image is there, and the room has [`LineConv::copied`] bytes.
     pub(crate) unsafe fn list(
         &self,
         tiles: Range<usize>,
         last_step: usize,
         room: *mut u8,
-    ) -> Vec<Tile> {
+    ) -> Vec<RowTile> {
         // SAFETY: as for this function.
         unsafe {
             match self.in_place {
@@ -315,7 +315,7 @@ impl<'a> Lines<'a> {
     /// Shares tiles and panels of `columns` columns among threads: `part` is called with each.
     pub(crate) fn share(
         &self,
-        exec: Exec<'_>,
+        exec: KernelContext<'_>,
         serial: bool,
         columns: usize,
         part: impl Fn(Range<usize>, Range<usize>) + Sync,
@@ -330,8 +330,8 @@ impl<'a> Lines<'a> {
             exec.pool.run(groups, |group| part(0..tiles, start(group)..start(group + 1)));
             return;
         }
-        let fewest = FEWEST_TILES.min(most);
-        let pieces = Pieces { len: tiles, threads, most, fewest, unit: 2 };
+        let fewest = MIN_TILES.min(most);
+        let pieces = WorkPieces { len: tiles, threads, most, fewest, unit: 2 };
         let body = |tiles: Range<usize>| part(tiles, 0..columns);
         if serial {
             let all = (0..pieces.count()).map(|i| pieces.get(i));
@@ -344,13 +344,13 @@ impl<'a> Lines<'a> {
     /// The tiles in the image itself; those that would be read beyond it are copied to `room`.
     ///
     /// # Safety
-    /// The image is there, and the room has [`Lines::copied`] bytes.
+    /// The image is there, and the room has [`LineConv::copied`] bytes.
     unsafe fn tiles_in_place(
         &self,
         tiles: Range<usize>,
         last_step: usize,
         room: *mut u8,
-    ) -> Vec<Tile> {
+    ) -> Vec<RowTile> {
         let (beyond, reach) = (self.first_beyond(&tiles, last_step), self.reach(last_step));
         let at = |tile: usize| {
             let (start, (line, column)) = (self.start(tile), self.place(tile));
@@ -368,7 +368,7 @@ impl<'a> Lines<'a> {
                     to.cast_const()
                 }
             };
-            Tile { a, row: line * self.out[1] + column, rows: self.rows(column) }
+            RowTile { a, row: line * self.out[1] + column, rows: self.rows(column) }
         };
         tiles.map(at).collect()
     }
@@ -376,8 +376,8 @@ impl<'a> Lines<'a> {
     /// Copies the lines that the tiles see, and gives the tiles there.
     ///
     /// # Safety
-    /// The image is there, and the room has [`Lines::copied`] bytes.
-    unsafe fn tiles_of_copy(&self, tiles: Range<usize>, room: *mut u8) -> Vec<Tile> {
+    /// The image is there, and the room has [`LineConv::copied`] bytes.
+    unsafe fn tiles_of_copy(&self, tiles: Range<usize>, room: *mut u8) -> Vec<RowTile> {
         let (pitch, p) = (self.pitch(), self.params);
         let mut list = Vec::with_capacity(tiles.len());
         let mut to = room;
@@ -390,7 +390,7 @@ impl<'a> Lines<'a> {
                         let column = self.place(tile).1;
                         let a = band.wrapping_add(column * self.stride()).cast_const();
                         let row = number * self.out[1] + column;
-                        list.push(Tile { a, row, rows: self.rows(column) });
+                        list.push(RowTile { a, row, rows: self.rows(column) });
                     }
                 }
             }

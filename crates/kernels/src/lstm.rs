@@ -9,12 +9,13 @@
 //! of gates is ONNX's: input, output, forget, cell.
 
 use crate::gemm::{
-    DenseRows, Finish, PackedB, Product, check_matrix, gemm, multiply_panels, panels_scratch,
+    DenseRows, GemmProduct, PackedB, TileFinish, check_matrix, gemm, multiply_panels,
+    panels_scratch,
 };
-use crate::isa::{Isa, Kernel, Simd};
-use crate::memory::{Shared, with_scratch};
-use crate::pieces::Pieces;
-use crate::{Epilogue, Exec, math};
+use crate::isa::{Isa, IsaKernel, Simd};
+use crate::memory::{DisjointSlice, with_scratch};
+use crate::pieces::WorkPieces;
+use crate::{GemmEpilogue, KernelContext, math};
 
 /// Gates of a cell.
 const GATES: usize = 4;
@@ -51,7 +52,7 @@ pub fn interleave_gates(isa: Isa, hidden: usize, k: usize, weights: &[f32]) -> V
 
 /// One direction.
 #[derive(Clone, Copy, Debug)]
-pub struct Pass<'a> {
+pub struct LstmPass<'a> {
     /// Weights of the input, of [`interleave_gates`], transposed: `[input, gate_columns]`.
     pub input: &'a PackedB,
     /// Weights of the state: `[hidden, gate_columns]`.
@@ -64,7 +65,7 @@ pub struct Pass<'a> {
 
 /// The sizes and weights of a layer.
 #[derive(Clone, Copy, Debug)]
-pub struct Lstm<'a> {
+pub struct LstmLayer<'a> {
     /// Steps of the sequence.
     pub steps: usize,
     /// Sequences side by side.
@@ -72,7 +73,7 @@ pub struct Lstm<'a> {
     /// Cells.
     pub hidden: usize,
     /// Directions.
-    pub passes: &'a [Pass<'a>],
+    pub passes: &'a [LstmPass<'a>],
 }
 
 /// States before the first step, zero where absent: `[directions, batch, hidden]`.
@@ -86,7 +87,7 @@ pub struct InitialStates<'a> {
 
 /// What is wanted of a run.
 #[derive(Debug, Default)]
-pub struct Outputs<'a> {
+pub struct LstmOutputs<'a> {
     /// `[steps, directions, batch, hidden]`.
     pub y: Option<&'a mut [f32]>,
     /// The last output, `[directions, batch, hidden]`.
@@ -95,7 +96,7 @@ pub struct Outputs<'a> {
     pub c: Option<&'a mut [f32]>,
 }
 
-impl Lstm<'_> {
+impl LstmLayer<'_> {
     /// Values of a state of one direction.
     fn state(&self) -> usize {
         self.batch * self.hidden
@@ -108,7 +109,7 @@ impl Lstm<'_> {
         self.passes.len() * (gates * (self.steps + 1) + 3 * self.state())
     }
 
-    fn check(&self, isa: Isa, x: &[f32], initial: &InitialStates<'_>, outputs: &Outputs<'_>) {
+    fn check(&self, isa: Isa, x: &[f32], initial: &InitialStates<'_>, outputs: &LstmOutputs<'_>) {
         let columns = gate_columns(isa, self.hidden);
         for pass in self.passes {
             assert!(pass.input.isa() == isa && pass.state.isa() == isa, "packed for another set");
@@ -132,16 +133,16 @@ impl Lstm<'_> {
 
 /// Runs a layer.
 ///
-/// Shapes: `x` is `[steps, batch, input]`; `scratch` has [`Lstm::scratch_len`] values.
+/// Shapes: `x` is `[steps, batch, input]`; `scratch` has [`LstmLayer::scratch_len`] values.
 ///
 /// # Panics
 /// When a slice is shorter than its shape, or weights are packed for another instruction set.
 pub fn lstm(
-    exec: Exec<'_>,
-    layer: &Lstm<'_>,
+    exec: KernelContext<'_>,
+    layer: &LstmLayer<'_>,
     x: &[f32],
     initial: InitialStates<'_>,
-    outputs: Outputs<'_>,
+    outputs: LstmOutputs<'_>,
     scratch: &mut [f32],
 ) {
     layer.check(exec.isa, x, &initial, &outputs);
@@ -155,23 +156,23 @@ pub fn lstm(
     for (pass, room) in layer.passes.iter().zip(scratch.chunks_exact_mut(each)) {
         let (projected, rest) = room.split_at_mut(layer.steps * layer.batch * columns);
         let rows = layer.steps * layer.batch;
-        let bias = Epilogue::bias(pass.bias);
+        let bias = GemmEpilogue::bias(pass.bias);
         gemm(exec, rows, x, pass.input.k(), pass.input, projected, columns, &bias);
         let (gates, states) = rest.split_at_mut(layer.batch * columns);
-        rooms.push(Room {
+        rooms.push(LstmWorkspace {
             projected: projected.as_ptr(),
-            gates: Shared::new(gates),
-            states: Shared::new(states),
+            gates: DisjointSlice::new(gates),
+            states: DisjointSlice::new(states),
         });
     }
-    let shared = |slice: Option<&mut [f32]>| slice.map(Shared::new);
+    let shared = |slice: Option<&mut [f32]>| slice.map(DisjointSlice::new);
     let results = [shared(outputs.y), shared(outputs.h), shared(outputs.c)];
     let products = layer.batch * GATES * layer.hidden * layer.hidden;
     let beside = layer.passes.len() > 1 && exec.pool.threads() > 1;
     let alone = products < SHARED_PRODUCTS || (beside && exec.pool.threads() == 2);
     let rooms = &rooms;
     let run = |number: usize| {
-        let run = Run { exec, layer, number, room: &rooms[number], results, alone };
+        let run = LstmRun { exec, layer, number, room: &rooms[number], results, alone };
         run.all(initial);
     };
     if beside {
@@ -182,38 +183,38 @@ pub fn lstm(
 }
 
 /// Memory of one direction.
-struct Room {
+struct LstmWorkspace {
     /// The input's part of the gates of all steps.
     projected: *const f32,
     /// The gates of a step.
-    gates: Shared<f32>,
+    gates: DisjointSlice<f32>,
     /// Two outputs and the cell state.
-    states: Shared<f32>,
+    states: DisjointSlice<f32>,
 }
 
 // SAFETY: the run of the direction alone uses it, while `lstm` holds the borrow.
-unsafe impl Send for Room {}
+unsafe impl Send for LstmWorkspace {}
 // SAFETY: as for Send.
-unsafe impl Sync for Room {}
+unsafe impl Sync for LstmWorkspace {}
 
 /// The steps of one direction.
-struct Run<'a> {
-    exec: Exec<'a>,
-    layer: &'a Lstm<'a>,
+struct LstmRun<'a> {
+    exec: KernelContext<'a>,
+    layer: &'a LstmLayer<'a>,
     number: usize,
-    room: &'a Room,
+    room: &'a LstmWorkspace,
     /// Y, the last output, the last cell state.
-    results: [Option<Shared<f32>>; 3],
+    results: [Option<DisjointSlice<f32>>; 3],
     /// Whether one thread runs each step.
     alone: bool,
 }
 
-impl Run<'_> {
+impl LstmRun<'_> {
     fn all(&self, initial: InitialStates<'_>) {
         let (state, layer) = (self.layer.state(), self.layer);
         let buffer = |i: usize| self.room.states.at(i * state);
         let own = self.number * state..(self.number + 1) * state;
-        let start = |to: Shared<f32>, from: Option<&[f32]>| {
+        let start = |to: DisjointSlice<f32>, from: Option<&[f32]>| {
             // SAFETY: a state in this direction's own memory.
             let to = unsafe { to.range(0..state) };
             match from {
@@ -243,12 +244,18 @@ impl Run<'_> {
     }
 
     /// One step: new cell states in place, new outputs to `next`.
-    fn step(&self, at: usize, h: Shared<f32>, c: Shared<f32>, next: Shared<f32>) {
+    fn step(
+        &self,
+        at: usize,
+        h: DisjointSlice<f32>,
+        c: DisjointSlice<f32>,
+        next: DisjointSlice<f32>,
+    ) {
         let (isa, layer) = (self.exec.isa, self.layer);
         let pass = &layer.passes[self.number];
         let columns = gate_columns(isa, layer.hidden);
         let projected = self.room.projected.wrapping_add(at * layer.batch * columns);
-        let product = Product {
+        let product = GemmProduct {
             m: layer.batch,
             n: columns,
             k: layer.hidden,
@@ -256,15 +263,15 @@ impl Run<'_> {
             b: pass.state.as_source(),
             c: self.room.gates,
             c_stride: columns,
-            finish: Finish::plus(projected, columns),
+            finish: TileFinish::plus(projected, columns),
         };
         let groups = layer.hidden.div_ceil(isa.lanes());
         let threads = self.exec.pool.threads();
-        let pieces = Pieces { len: groups, threads, most: groups, fewest: 1, unit: 1 };
+        let pieces = WorkPieces { len: groups, threads, most: groups, fewest: 1, unit: 1 };
         let task = |groups: std::ops::Range<usize>| {
             with_scratch(panels_scratch(isa, layer.batch, layer.hidden), |scratch| {
                 let scratch = scratch.as_mut_ptr();
-                isa.run(Cells {
+                isa.run(LstmCells {
                     product: &product,
                     groups,
                     hidden: layer.hidden,
@@ -279,16 +286,16 @@ impl Run<'_> {
 }
 
 /// The gates and the new states of some groups of cells, a vector each.
-struct Cells<'a> {
-    product: &'a Product<DenseRows>,
+struct LstmCells<'a> {
+    product: &'a GemmProduct<DenseRows>,
     groups: std::ops::Range<usize>,
     hidden: usize,
-    c: Shared<f32>,
-    next: Shared<f32>,
+    c: DisjointSlice<f32>,
+    next: DisjointSlice<f32>,
     scratch: *mut f32,
 }
 
-impl Kernel for Cells<'_> {
+impl IsaKernel for LstmCells<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -326,7 +333,7 @@ impl Kernel for Cells<'_> {
 mod tests {
     use super::*;
     use crate::gemm::test_values;
-    use crate::{ThreadPool, Trans};
+    use crate::{ThreadPool, Transposition};
 
     /// One direction, value by value, in f64.
     fn plain(
@@ -365,7 +372,7 @@ mod tests {
         (all, c)
     }
 
-    fn check(exec: Exec<'_>, sizes: [usize; 4], directions: usize, with_states: bool) {
+    fn check(exec: KernelContext<'_>, sizes: [usize; 4], directions: usize, with_states: bool) {
         let [steps, batch, input, hidden] = sizes;
         let (isa, state) = (exec.isa, batch * hidden);
         let x = test_values(steps * batch * input, 1);
@@ -385,17 +392,17 @@ mod tests {
             .map(|[w, r, bias]| {
                 let pack = |k: usize, rows: &[f32]| {
                     let rows = interleave_gates(isa, hidden, k, rows);
-                    PackedB::pack(isa, k, columns, &rows, k, Trans::Yes)
+                    PackedB::pack(isa, k, columns, &rows, k, Transposition::Yes)
                 };
                 (pack(input, w), pack(hidden, r), interleave_gates(isa, hidden, 1, bias))
             })
             .collect();
-        let passes: Vec<Pass<'_>> = packed
+        let passes: Vec<LstmPass<'_>> = packed
             .iter()
             .enumerate()
-            .map(|(d, (input, state, bias))| Pass { input, state, bias, reversed: d == 1 })
+            .map(|(d, (input, state, bias))| LstmPass { input, state, bias, reversed: d == 1 })
             .collect();
-        let layer = Lstm { steps, batch, hidden, passes: &passes };
+        let layer = LstmLayer { steps, batch, hidden, passes: &passes };
         let initial = if with_states {
             InitialStates { h: Some(h0), c: Some(c0) }
         } else {
@@ -404,10 +411,10 @@ mod tests {
         let mut y = vec![9.0; steps * directions * state];
         let (mut h, mut c) = (vec![9.0; directions * state], vec![9.0; directions * state]);
         let mut scratch = vec![9.0; layer.scratch_len(isa)];
-        let outputs = Outputs { y: Some(&mut y), h: Some(&mut h), c: Some(&mut c) };
+        let outputs = LstmOutputs { y: Some(&mut y), h: Some(&mut h), c: Some(&mut c) };
         lstm(exec, &layer, &x, initial, outputs, &mut scratch);
         let mut only_h = vec![9.0; directions * state];
-        let outputs = Outputs { h: Some(&mut only_h), ..Outputs::default() };
+        let outputs = LstmOutputs { h: Some(&mut only_h), ..LstmOutputs::default() };
         lstm(exec, &layer, &x, initial, outputs, &mut scratch);
         assert_eq!(h, only_h, "{sizes:?}: with and without Y");
         for (d, [w, r, bias]) in parts.iter().enumerate() {
@@ -435,7 +442,7 @@ mod tests {
         for isa in Isa::available() {
             for threads in [1, 2, 3] {
                 let pool = ThreadPool::new(threads);
-                let exec = Exec { pool: &pool, isa };
+                let exec = KernelContext { pool: &pool, isa };
                 for directions in [1, 2] {
                     check(exec, [5, 1, 3, 7], directions, true);
                     check(exec, [4, 3, 20, 33], directions, false);
@@ -444,7 +451,7 @@ mod tests {
             }
             let pool = ThreadPool::new(3);
             // Large enough to share steps.
-            check(Exec { pool: &pool, isa }, [2, 5, 8, 200], 1, true);
+            check(KernelContext { pool: &pool, isa }, [2, 5, 8, 200], 1, true);
         }
     }
 }

@@ -9,7 +9,7 @@ use galatea_tensor::{ALIGNMENT, Tensor};
 
 /// One cache line of floats.
 #[repr(C, align(64))]
-struct Line(#[allow(dead_code, reason = "only its size and alignment matter")] [f32; 16]);
+struct CacheLine(#[allow(dead_code, reason = "only its size and alignment matter")] [f32; 16]);
 
 /// Bytes of a large page. Buffers of several are aligned to them, so that the system can map
 /// them with few entries: weights that stream past once per inference otherwise miss one entry for
@@ -24,36 +24,36 @@ const SLAB: usize = 16 * LARGE_PAGE;
 const IN_SLAB: std::ops::Range<usize> = 16 * 1024..2 * LARGE_PAGE;
 
 /// The slab that buffers are taken from, with the number of lines taken already.
-static OPEN_SLAB: Mutex<Option<(Arc<Aligned>, usize)>> = Mutex::new(None);
+static OPEN_SLAB: Mutex<Option<(Arc<AlignedFloats>, usize)>> = Mutex::new(None);
 
 /// A buffer of `f32` that starts on a cache line.
-pub(crate) struct Aligned {
-    lines: NonNull<Line>,
+pub(crate) struct AlignedFloats {
+    lines: NonNull<CacheLine>,
     count: usize,
-    home: Home,
+    home: LineStorage,
 }
 
 /// Where the lines of a buffer are.
-enum Home {
+enum LineStorage {
     Nowhere,
     /// In a block of their own that starts here.
     Block(NonNull<u8>),
     /// In a buffer that others share.
-    Slab(#[allow(dead_code, reason = "it only has to live")] Arc<Aligned>),
+    Slab(#[allow(dead_code, reason = "it only has to live")] Arc<AlignedFloats>),
 }
 
 // SAFETY: the buffer owns its memory, as a Vec does.
-unsafe impl Send for Aligned {}
+unsafe impl Send for AlignedFloats {}
 // SAFETY: as for Send; shared access only reads.
-unsafe impl Sync for Aligned {}
+unsafe impl Sync for AlignedFloats {}
 
-impl Default for Aligned {
+impl Default for AlignedFloats {
     fn default() -> Self {
-        Self { lines: NonNull::dangling(), count: 0, home: Home::Nowhere }
+        Self { lines: NonNull::dangling(), count: 0, home: LineStorage::Nowhere }
     }
 }
 
-impl Aligned {
+impl AlignedFloats {
     /// A buffer of `len` zeros (rounded up to whole cache lines).
     pub(crate) fn zeroed(len: usize) -> Self {
         let count = len.div_ceil(16);
@@ -61,7 +61,7 @@ impl Aligned {
         // SAFETY: the layout has bytes.
         let block = NonNull::new(unsafe { alloc::alloc_zeroed(layout) });
         let Some(block) = block else { alloc::handle_alloc_error(layout) };
-        let bytes = count * size_of::<Line>();
+        let bytes = count * size_of::<CacheLine>();
         let mut lines = block.cast();
         if layout.size() > bytes {
             let behind = block.as_ptr().align_offset(LARGE_PAGE);
@@ -69,14 +69,14 @@ impl Aligned {
             lines = unsafe { block.add(behind) }.cast();
             prefer_large_pages(lines.cast(), bytes);
         }
-        Self { lines, count, home: Home::Block(block) }
+        Self { lines, count, home: LineStorage::Block(block) }
     }
 
-    /// As [`Aligned::zeroed`], for what is kept long: small buffers share large pages with others,
+    /// As [`AlignedFloats::zeroed`], for what is kept long: small buffers share large pages with others,
     /// and those pages are free again when all of them are.
     pub(crate) fn lasting(len: usize) -> Self {
         let count = len.div_ceil(16);
-        if !IN_SLAB.contains(&count.saturating_mul(size_of::<Line>())) {
+        if !IN_SLAB.contains(&count.saturating_mul(size_of::<CacheLine>())) {
             return Self::zeroed(len);
         }
         let mut open = OPEN_SLAB.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,16 +89,16 @@ impl Aligned {
         let lines = unsafe { slab.lines.add(taken) };
         *open = Some((Arc::clone(&slab), taken + count));
         // Nobody else ever uses these lines, and the slab lives as long as the buffer.
-        Self { lines, count, home: Home::Slab(slab) }
+        Self { lines, count, home: LineStorage::Slab(slab) }
     }
 
     /// The layout of the block for some lines; `None` for no lines. A large block has room to align
     /// by hand: asked for the alignment of a large page, the allocator cannot hand out pages that
     /// the system has cleared already, and touches them all.
     fn layout(count: usize) -> Option<Layout> {
-        let bytes = count.saturating_mul(size_of::<Line>());
+        let bytes = count.saturating_mul(size_of::<CacheLine>());
         let layout = if bytes < IN_SLAB.end {
-            Layout::from_size_align(bytes, align_of::<Line>())
+            Layout::from_size_align(bytes, align_of::<CacheLine>())
         } else {
             Layout::from_size_align(bytes.saturating_add(LARGE_PAGE), 16)
         };
@@ -119,7 +119,7 @@ impl Aligned {
 
     /// The memory as bytes.
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
-        let len = self.count * size_of::<Line>();
+        let len = self.count * size_of::<CacheLine>();
         // SAFETY: a Line is plain floats without gaps, so the lines are one run of bytes.
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_ptr().cast(), len) }
     }
@@ -132,7 +132,7 @@ impl Aligned {
     }
 }
 
-impl Clone for Aligned {
+impl Clone for AlignedFloats {
     fn clone(&self) -> Self {
         let mut copy = Self::zeroed(self.count * 16);
         copy.as_mut_slice().copy_from_slice(self.as_slice());
@@ -140,9 +140,9 @@ impl Clone for Aligned {
     }
 }
 
-impl Drop for Aligned {
+impl Drop for AlignedFloats {
     fn drop(&mut self) {
-        if let (Home::Block(block), Some(layout)) = (&self.home, Self::layout(self.count)) {
+        if let (LineStorage::Block(block), Some(layout)) = (&self.home, Self::layout(self.count)) {
             // SAFETY: the block was allotted with this layout.
             unsafe { alloc::dealloc(block.as_ptr(), layout) };
         }
@@ -164,13 +164,13 @@ fn prefer_large_pages(_start: NonNull<u8>, _bytes: usize) {}
 /// Packed weights: made here, or from elsewhere, such as a file that several processes map. Clones
 /// share them.
 #[derive(Clone)]
-pub(crate) enum Packed {
-    Own(Arc<Aligned>),
+pub(crate) enum PackedStorage {
+    Own(Arc<AlignedFloats>),
     Given(Tensor),
 }
 
-impl Packed {
-    pub(crate) fn own(data: Aligned) -> Self {
+impl PackedStorage {
+    pub(crate) fn own(data: AlignedFloats) -> Self {
         Self::Own(Arc::new(data))
     }
 
@@ -197,7 +197,7 @@ impl Packed {
 }
 
 thread_local! {
-    static SCRATCH: RefCell<Vec<Aligned>> = const { RefCell::new(Vec::new()) };
+    static SCRATCH: RefCell<Vec<AlignedFloats>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Lends this thread's scratch of at least `len` floats, on a cache line, contents arbitrary.
@@ -211,21 +211,21 @@ pub(crate) fn with_scratch<R>(len: usize, body: impl FnOnce(&mut [f32]) -> R) ->
 }
 
 /// A shared pointer into a slice that tasks write disjoint parts of.
-pub(crate) struct Shared<T>(*mut T);
+pub(crate) struct DisjointSlice<T>(*mut T);
 
-impl<T> Clone for Shared<T> {
+impl<T> Clone for DisjointSlice<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T> Copy for Shared<T> {}
+impl<T> Copy for DisjointSlice<T> {}
 
 // SAFETY: only a pointer; whoever dereferences it vouches that tasks write disjoint elements.
-unsafe impl<T: Send> Send for Shared<T> {}
+unsafe impl<T: Send> Send for DisjointSlice<T> {}
 // SAFETY: as for Send.
-unsafe impl<T: Send> Sync for Shared<T> {}
+unsafe impl<T: Send> Sync for DisjointSlice<T> {}
 
-impl<T> Shared<T> {
+impl<T> DisjointSlice<T> {
     pub(crate) fn new(slice: &mut [T]) -> Self {
         Self(slice.as_mut_ptr())
     }
@@ -262,10 +262,10 @@ mod tests {
     #[test]
     fn buffers_in_a_slab_are_apart_zero_and_outlive_each_other() {
         let lens = [1, 5_000, 16, 100_000, 70_000, 2 << 20, 300_000, 900_000];
-        let mut buffers: Vec<Aligned> = Vec::new();
+        let mut buffers: Vec<AlignedFloats> = Vec::new();
         for round in 0..40 {
             let len = lens[round % lens.len()] + round;
-            let mut buffer = Aligned::lasting(len);
+            let mut buffer = AlignedFloats::lasting(len);
             assert!(buffer.as_slice().len() >= len);
             assert_eq!(buffer.as_slice().as_ptr().align_offset(64), 0);
             assert!(buffer.as_slice().iter().all(|&x| x == 0.0), "{round}");

@@ -1,14 +1,14 @@
 //! Layer and root-mean-square normalisation over the last axis.
 
-use crate::Exec;
-use crate::cell::{Cell, Reals, RealsMut, copy_cells};
-use crate::isa::{Kernel, Simd};
-use crate::memory::{Shared, with_scratch};
+use crate::KernelContext;
+use crate::cell::{RealCell, RealSlice, RealsMut, copy_cells};
+use crate::isa::{IsaKernel, Simd};
+use crate::memory::{DisjointSlice, with_scratch};
 use crate::reduce::{sum, sum_squared_differences, sum_squares};
 
 /// Which normalisation, and its constants.
 #[derive(Clone, Copy, Debug)]
-pub struct Norm<'a> {
+pub struct RowNormalization<'a> {
     /// Layer or root mean square.
     pub kind: NormKind,
     /// One factor per column.
@@ -30,7 +30,7 @@ pub enum NormKind {
 
 /// What else a normalisation does and yields.
 #[derive(Debug, Default)]
-pub struct Skip<'a> {
+pub struct SkipConnection<'a> {
     /// Added to `x` first, of its shape (a residual connection).
     pub residual: Option<&'a [f32]>,
     /// One value per column, added to `x` first.
@@ -44,11 +44,11 @@ pub struct Skip<'a> {
 /// # Panics
 /// When `x` is not whole rows, or another slice has not the length that it should.
 pub fn normalize(
-    exec: Exec<'_>,
-    norm: Norm<'_>,
+    exec: KernelContext<'_>,
+    norm: RowNormalization<'_>,
     x: &[f32],
     columns: usize,
-    skip: Skip<'_>,
+    skip: SkipConnection<'_>,
     y: &mut [f32],
 ) {
     let len = x.len();
@@ -67,8 +67,8 @@ pub fn normalize(
     for other in like_x.into_iter().flatten() {
         assert!(other == len, "norm: {other} elements beside {len}");
     }
-    let y = Shared::new(y);
-    let total = skip.sum.map(Shared::new);
+    let y = DisjointSlice::new(y);
+    let total = skip.sum.map(DisjointSlice::new);
     let (residual, input_bias) = (skip.residual, skip.input_bias);
     exec.pool.run_ranges(len / columns, 8192usize.div_ceil(columns), |rows| {
         let range = rows.start * columns..rows.end * columns;
@@ -78,7 +78,7 @@ pub fn normalize(
         let total = total.map(|t| unsafe { t.range(range.clone()) });
         let residual = residual.map(|r| &r[range.clone()]);
         let x = &x[range];
-        exec.isa.run(Rows { norm, x, residual, input_bias, total, y, columns });
+        exec.isa.run(NormRows { norm, x, residual, input_bias, total, y, columns });
     });
 }
 
@@ -87,25 +87,25 @@ pub fn normalize(
 /// # Panics
 /// As there.
 pub fn normalize_reals(
-    exec: Exec<'_>,
-    norm: Norm<'_>,
-    x: Reals<'_>,
+    exec: KernelContext<'_>,
+    norm: RowNormalization<'_>,
+    x: RealSlice<'_>,
     columns: usize,
     y: RealsMut<'_>,
 ) {
     match (x, y) {
-        (Reals::Fp32(x), RealsMut::Fp32(y)) => {
-            normalize(exec, norm, x, columns, Skip::default(), y);
+        (RealSlice::Fp32(x), RealsMut::Fp32(y)) => {
+            normalize(exec, norm, x, columns, SkipConnection::default(), y);
         }
-        (Reals::Fp32(x), RealsMut::Bf16(y)) => normalize_cells(exec, norm, x, columns, y),
-        (Reals::Bf16(x), RealsMut::Fp32(y)) => normalize_cells(exec, norm, x, columns, y),
-        (Reals::Bf16(x), RealsMut::Bf16(y)) => normalize_cells(exec, norm, x, columns, y),
+        (RealSlice::Fp32(x), RealsMut::Bf16(y)) => normalize_cells(exec, norm, x, columns, y),
+        (RealSlice::Bf16(x), RealsMut::Fp32(y)) => normalize_cells(exec, norm, x, columns, y),
+        (RealSlice::Bf16(x), RealsMut::Bf16(y)) => normalize_cells(exec, norm, x, columns, y),
     }
 }
 
-fn normalize_cells<X: Cell, Y: Cell>(
-    exec: Exec<'_>,
-    norm: Norm<'_>,
+fn normalize_cells<X: RealCell, Y: RealCell>(
+    exec: KernelContext<'_>,
+    norm: RowNormalization<'_>,
     x: &[X],
     columns: usize,
     y: &mut [Y],
@@ -119,7 +119,7 @@ fn normalize_cells<X: Cell, Y: Cell>(
     for per_column in [norm.scale, norm.bias].into_iter().flatten() {
         assert!(per_column.len() == columns, "norm: {} values a row", per_column.len());
     }
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     exec.pool.run_ranges(len / columns, 8192usize.div_ceil(columns), |rows| {
         with_scratch(columns, |wide| {
             let range = rows.start * columns..rows.end * columns;
@@ -132,14 +132,14 @@ fn normalize_cells<X: Cell, Y: Cell>(
 
 /// Rows that become FP32 one after the other.
 struct WideRows<'a, X, Y> {
-    norm: Norm<'a>,
+    norm: RowNormalization<'a>,
     x: &'a [X],
     y: &'a mut [Y],
     /// A row.
     wide: &'a mut [f32],
 }
 
-impl<X: Cell, Y: Cell> Kernel for WideRows<'_, X, Y> {
+impl<X: RealCell, Y: RealCell> IsaKernel for WideRows<'_, X, Y> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -155,7 +155,7 @@ impl<X: Cell, Y: Cell> Kernel for WideRows<'_, X, Y> {
     }
 }
 
-impl Norm<'_> {
+impl RowNormalization<'_> {
     /// Normalises a row in place.
     ///
     /// # Safety
@@ -176,8 +176,8 @@ impl Norm<'_> {
     }
 }
 
-struct Rows<'a> {
-    norm: Norm<'a>,
+struct NormRows<'a> {
+    norm: RowNormalization<'a>,
     x: &'a [f32],
     residual: Option<&'a [f32]>,
     input_bias: Option<&'a [f32]>,
@@ -186,7 +186,7 @@ struct Rows<'a> {
     columns: usize,
 }
 
-impl Kernel for Rows<'_> {
+impl IsaKernel for NormRows<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
@@ -302,23 +302,30 @@ mod tests {
         use half::bf16;
         let pool = ThreadPool::new(2);
         for isa in Isa::available() {
-            let exec = Exec { pool: &pool, isa };
+            let exec = KernelContext { pool: &pool, isa };
             for (rows, n) in [(1, 1), (3, 5), (5, 100), (64, 384)] {
                 let half: Vec<bf16> = values(rows * n, 1).into_iter().map(bf16::from_f32).collect();
                 let x: Vec<f32> = half.iter().map(|x| x.to_f32()).collect();
                 let (g, b) = (values(n, 3), values(n, 4));
                 for kind in [NormKind::Layer, NormKind::RootMeanSquare] {
-                    let norm = Norm { kind, scale: Some(&g), bias: Some(&b), epsilon: 1e-5 };
+                    let norm =
+                        RowNormalization { kind, scale: Some(&g), bias: Some(&b), epsilon: 1e-5 };
                     let mut want = vec![0.0; rows * n];
-                    normalize(exec, norm, &x, n, Skip::default(), &mut want);
+                    normalize(exec, norm, &x, n, SkipConnection::default(), &mut want);
                     let mut y = vec![bf16::ZERO; rows * n];
                     let mut wide = vec![0.0; rows * n];
-                    normalize_reals(exec, norm, Reals::Bf16(&half), n, RealsMut::Bf16(&mut y));
-                    normalize_reals(exec, norm, Reals::Bf16(&half), n, RealsMut::Fp32(&mut wide));
+                    normalize_reals(exec, norm, RealSlice::Bf16(&half), n, RealsMut::Bf16(&mut y));
+                    normalize_reals(
+                        exec,
+                        norm,
+                        RealSlice::Bf16(&half),
+                        n,
+                        RealsMut::Fp32(&mut wide),
+                    );
                     assert_eq!(wide, want, "{}", isa.name());
                     let rounded: Vec<bf16> = want.iter().map(|&x| bf16::from_f32(x)).collect();
                     assert_eq!(y, rounded, "{}", isa.name());
-                    normalize_reals(exec, norm, Reals::Fp32(&x), n, RealsMut::Bf16(&mut y));
+                    normalize_reals(exec, norm, RealSlice::Fp32(&x), n, RealsMut::Bf16(&mut y));
                     assert_eq!(y, rounded, "{}", isa.name());
                 }
             }
@@ -329,15 +336,19 @@ mod tests {
     fn rows_equal_the_reference_on_every_isa() {
         let pool = ThreadPool::new(2);
         for isa in Isa::available() {
-            let exec = Exec { pool: &pool, isa };
+            let exec = KernelContext { pool: &pool, isa };
             for (rows, n) in [(1, 1), (3, 5), (2, 16), (5, 100), (64, 384)] {
                 let (x, r) = (values(rows * n, 1), values(rows * n, 2));
                 let (g, b, ib) = (values(n, 3), values(n, 4), values(n, 5));
                 for kind in [NormKind::Layer, NormKind::RootMeanSquare] {
-                    let norm = Norm { kind, scale: Some(&g), bias: Some(&b), epsilon: 1e-5 };
+                    let norm =
+                        RowNormalization { kind, scale: Some(&g), bias: Some(&b), epsilon: 1e-5 };
                     let (mut y, mut total) = (vec![0.0; rows * n], vec![0.0; rows * n]);
-                    let skip =
-                        Skip { residual: Some(&r), input_bias: Some(&ib), sum: Some(&mut total) };
+                    let skip = SkipConnection {
+                        residual: Some(&r),
+                        input_bias: Some(&ib),
+                        sum: Some(&mut total),
+                    };
                     normalize(exec, norm, &x, n, skip, &mut y);
                     for row in 0..rows {
                         let t: Vec<f64> = (0..n)

@@ -1,8 +1,8 @@
 //! Normalisation of channels that come first: group, instance and batch normalisation.
 
-use crate::Exec;
-use crate::isa::{Kernel, Simd};
-use crate::memory::Shared;
+use crate::KernelContext;
+use crate::isa::{IsaKernel, Simd};
+use crate::memory::DisjointSlice;
 use crate::reduce::{sum, sum_squared_differences};
 
 /// Sums are taken over this many elements at a time and added in f64.
@@ -10,7 +10,7 @@ const RUN: usize = 4096;
 
 /// What the statistics of a normalisation are taken of: each group of each item.
 #[derive(Clone, Copy, Debug)]
-pub struct Groups<'a> {
+pub struct ChannelGroups<'a> {
     /// Channels of an item.
     pub channels: usize,
     /// Groups of an item, each of neighbouring channels; as many as channels for instance
@@ -33,7 +33,7 @@ pub struct Groups<'a> {
 ///
 /// # Panics
 /// When the groups are not equal, or a slice has not the length that it should.
-pub fn normalize_groups(exec: Exec<'_>, g: &Groups<'_>, x: &[f32], y: &mut [f32]) {
+pub fn normalize_groups(exec: KernelContext<'_>, g: &ChannelGroups<'_>, x: &[f32], y: &mut [f32]) {
     let equal = g.groups > 0 && g.channels.is_multiple_of(g.groups);
     assert!(equal, "group norm: {} channels in {} groups", g.channels, g.groups);
     check("group norm", x, y, [g.channels, g.columns], &[g.scale, g.bias]);
@@ -42,7 +42,7 @@ pub fn normalize_groups(exec: Exec<'_>, g: &Groups<'_>, x: &[f32], y: &mut [f32]
     }
     let in_group = g.channels / g.groups;
     let slab = in_group * g.columns;
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     exec.pool.run_ranges(x.len() / slab, 8192_usize.div_ceil(slab), |range| {
         for at in range {
             let channel = at % g.groups * in_group;
@@ -51,14 +51,21 @@ pub fn normalize_groups(exec: Exec<'_>, g: &Groups<'_>, x: &[f32], y: &mut [f32]
             let y = unsafe { y.range(at * slab..(at + 1) * slab) };
             let (scale, bias) = (&g.scale[own.clone()], &g.bias[own]);
             let x = &x[at * slab..(at + 1) * slab];
-            exec.isa.run(Group { x, y, scale, bias, columns: g.columns, epsilon: g.epsilon });
+            exec.isa.run(ChannelGroup {
+                x,
+                y,
+                scale,
+                bias,
+                columns: g.columns,
+                epsilon: g.epsilon,
+            });
         }
     });
 }
 
 /// The parameters of a batch normalisation: one of each per channel.
 #[derive(Clone, Copy, Debug)]
-pub struct Statistics<'a> {
+pub struct BatchNormParameters<'a> {
     /// Factors.
     pub scale: &'a [f32],
     /// Summands.
@@ -78,8 +85,8 @@ pub struct Statistics<'a> {
 /// # Panics
 /// When a slice has not the length that it should.
 pub fn normalize_batch(
-    exec: Exec<'_>,
-    p: &Statistics<'_>,
+    exec: KernelContext<'_>,
+    p: &BatchNormParameters<'_>,
     columns: usize,
     x: &[f32],
     y: &mut [f32],
@@ -89,7 +96,7 @@ pub fn normalize_batch(
     if x.is_empty() {
         return;
     }
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     exec.pool.run_ranges(x.len() / columns, 16_384_usize.div_ceil(columns), |range| {
         for at in range {
             let channel = at % channels;
@@ -97,7 +104,13 @@ pub fn normalize_batch(
             let y = unsafe { y.range(at * columns..(at + 1) * columns) };
             let factor = p.scale[channel] / (p.variance[channel] + p.epsilon).sqrt();
             let (mean, bias) = (p.mean[channel], p.bias[channel]);
-            exec.isa.run(Row { x: &x[at * columns..(at + 1) * columns], y, mean, factor, bias });
+            exec.isa.run(AffineRow {
+                x: &x[at * columns..(at + 1) * columns],
+                y,
+                mean,
+                factor,
+                bias,
+            });
         }
     });
 }
@@ -112,7 +125,7 @@ fn check(what: &str, x: &[f32], y: &[f32], [channels, columns]: [usize; 2], own:
     assert!(fits, "{what}: a parameter has not {channels} elements");
 }
 
-struct Group<'a> {
+struct ChannelGroup<'a> {
     x: &'a [f32],
     y: &'a mut [f32],
     scale: &'a [f32],
@@ -121,7 +134,7 @@ struct Group<'a> {
     epsilon: f32,
 }
 
-impl Kernel for Group<'_> {
+impl IsaKernel for ChannelGroup<'_> {
     type Output = ();
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation, reason = "means of FP32 values are FP32 values")]
@@ -135,13 +148,13 @@ impl Kernel for Group<'_> {
         let root = 1.0 / (variance + self.epsilon).sqrt();
         let rows = self.x.chunks_exact(self.columns).zip(self.y.chunks_exact_mut(self.columns));
         for ((x, y), (scale, &bias)) in rows.zip(self.scale.iter().zip(self.bias)) {
-            Row { x, y, mean, factor: root * scale, bias }.run(s);
+            AffineRow { x, y, mean, factor: root * scale, bias }.run(s);
         }
     }
 }
 
 /// `y = (x - mean) · factor + bias`.
-struct Row<'a> {
+struct AffineRow<'a> {
     x: &'a [f32],
     y: &'a mut [f32],
     mean: f32,
@@ -149,7 +162,7 @@ struct Row<'a> {
     bias: f32,
 }
 
-impl Kernel for Row<'_> {
+impl IsaKernel for AffineRow<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -203,11 +216,18 @@ mod tests {
             let x: Vec<f32> =
                 values(items * channels * columns, 1).iter().map(|v| v + 30.0).collect();
             let (scale, bias) = (values(channels, 2), values(channels, 3));
-            let g = Groups { channels, groups, columns, scale: &scale, bias: &bias, epsilon: 1e-5 };
+            let g = ChannelGroups {
+                channels,
+                groups,
+                columns,
+                scale: &scale,
+                bias: &bias,
+                epsilon: 1e-5,
+            };
             let want = expected(&x, channels / groups * columns, columns, &scale, &bias);
             for isa in Isa::available() {
                 let mut y = vec![f32::NAN; x.len()];
-                normalize_groups(Exec { pool: &pool, isa }, &g, &x, &mut y);
+                normalize_groups(KernelContext { pool: &pool, isa }, &g, &x, &mut y);
                 for (got, want) in y.iter().zip(&want) {
                     assert!((f64::from(*got) - want).abs() < 2e-5, "{} {got} {want}", isa.name());
                 }
@@ -222,7 +242,7 @@ mod tests {
         let x = values(3 * channels * columns, 1);
         let [scale, bias, mean] = [2, 3, 4].map(|seed| values(channels, seed));
         let variance: Vec<f32> = values(channels, 5).iter().map(|v| v.abs() + 0.1).collect();
-        let p = Statistics {
+        let p = BatchNormParameters {
             scale: &scale,
             bias: &bias,
             mean: &mean,
@@ -231,7 +251,7 @@ mod tests {
         };
         for isa in Isa::available() {
             let mut y = vec![f32::NAN; x.len()];
-            normalize_batch(Exec { pool: &pool, isa }, &p, columns, &x, &mut y);
+            normalize_batch(KernelContext { pool: &pool, isa }, &p, columns, &x, &mut y);
             for (at, got) in y.iter().enumerate() {
                 let c = at / columns % channels;
                 let want = (x[at] - mean[c]) / (variance[c] + 1e-3).sqrt() * scale[c] + bias[c];
@@ -245,8 +265,14 @@ mod tests {
     fn unequal_groups_are_refused() {
         let pool = ThreadPool::new(1);
         let (scale, bias) = ([1.0; 5], [0.0; 5]);
-        let g =
-            Groups { channels: 5, groups: 2, columns: 1, scale: &scale, bias: &bias, epsilon: 0.0 };
-        normalize_groups(Exec::new(&pool), &g, &[0.0; 5], &mut [0.0; 5]);
+        let g = ChannelGroups {
+            channels: 5,
+            groups: 2,
+            columns: 1,
+            scale: &scale,
+            bias: &bias,
+            epsilon: 0.0,
+        };
+        normalize_groups(KernelContext::new(&pool), &g, &[0.0; 5], &mut [0.0; 5]);
     }
 }

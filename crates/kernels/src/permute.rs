@@ -1,8 +1,8 @@
 //! Copies with reordered axes: transposes and general permutations.
 
-use crate::Exec;
-use crate::isa::{Kernel, Simd};
-use crate::memory::Shared;
+use crate::KernelContext;
+use crate::isa::{IsaKernel, Simd};
+use crate::memory::DisjointSlice;
 
 /// Transposes `batch` matrices of `rows` x `columns`: `y[b, c, r] = x[b, r, c]`. NCHW to NHWC is
 /// rows = C, columns = H W; the way back is rows = H W, columns = C.
@@ -10,7 +10,7 @@ use crate::memory::Shared;
 /// # Panics
 /// When `x` or `y` has another length than the matrices.
 pub fn transpose(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     x: &[f32],
     batch: usize,
     rows: usize,
@@ -27,7 +27,7 @@ pub fn transpose(
     if x.is_empty() {
         return;
     }
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     // Strips of columns, so that even one matrix is shared.
     const STRIP: usize = 64;
     let strips = columns.div_ceil(STRIP);
@@ -38,13 +38,13 @@ pub fn transpose(
             let end = columns.min(first + STRIP);
             let x = &x[matrix * rows * columns..(matrix + 1) * rows * columns];
             let y = y.at(matrix * rows * columns).ptr();
-            exec.isa.run(Strip { x, rows, columns, first, end, y });
+            exec.isa.run(ColumnStrip { x, rows, columns, first, end, y });
         }
     });
 }
 
 /// Columns `first..end` of one matrix.
-struct Strip<'a> {
+struct ColumnStrip<'a> {
     x: &'a [f32],
     rows: usize,
     columns: usize,
@@ -53,7 +53,7 @@ struct Strip<'a> {
     y: *mut f32,
 }
 
-impl Kernel for Strip<'_> {
+impl IsaKernel for ColumnStrip<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -95,7 +95,7 @@ pub const MAX_RANK: usize = 16;
 /// When `order` is not a permutation of the axes of `shape`, there are more than [`MAX_RANK`], or
 /// `x` or `y` has another length than `shape` says.
 pub fn permute<T: Copy + Send + Sync>(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     x: &[T],
     shape: &[usize],
     order: &[usize],
@@ -119,7 +119,7 @@ pub fn permute<T: Copy + Send + Sync>(
             _ => axes.push((size, stride)),
         }
     }
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     if let [rows, columns @ (_, 1), outer @ ..] = &axes[..] {
         interchange(exec, x, (*rows, columns.0), outer, y);
         return;
@@ -170,11 +170,11 @@ const FEW_LINES: (usize, usize) = (4, 2048);
 /// `x`, and those of the next one, `columns`, are adjacent there. `outer` are the other axes of `y`,
 /// from the last to the first.
 fn interchange<T: Copy + Send + Sync>(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     x: &[T],
     (rows, columns): ((usize, usize), usize),
     outer: &[(usize, usize)],
-    y: Shared<T>,
+    y: DisjointSlice<T>,
 ) {
     let block = if rows.0 <= FEW_LINES.0 { FEW_LINES.1 } else { BLOCK };
     let strips = columns.div_ceil(block);
@@ -251,7 +251,7 @@ mod tests {
     fn a_transpose_moves_every_element() {
         let pool = ThreadPool::new(2);
         for isa in Isa::available() {
-            let exec = Exec { pool: &pool, isa };
+            let exec = KernelContext { pool: &pool, isa };
             for (b, r, c) in [(1, 1, 1), (2, 3, 5), (1, 16, 16), (1, 33, 130), (3, 64, 49)] {
                 let x: Vec<f32> = (0..b * r * c).map(|v| v as f32).collect();
                 let mut y = vec![-1.0; x.len()];
@@ -279,7 +279,7 @@ mod tests {
             let len: usize = shape.iter().product();
             let x: Vec<u16> = (0..u16::MAX).take(len).collect();
             let mut y = vec![u16::MAX; len];
-            permute(Exec::new(&pool), &x, &shape, &order, &mut y);
+            permute(KernelContext::new(&pool), &x, &shape, &order, &mut y);
             for (i, &got) in y.iter().enumerate() {
                 let mut rest = i;
                 let mut place = vec![0; shape.len()];

@@ -12,7 +12,7 @@ use crate::ThreadPool;
 /// *Guided Self-Scheduling* (1987); Markatos and LeBlanc, *Using Processor Affinity in Loop
 /// Scheduling* (1994).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pieces {
+pub(crate) struct WorkPieces {
     pub(crate) len: usize,
     pub(crate) threads: usize,
     /// Most in a piece.
@@ -23,7 +23,7 @@ pub(crate) struct Pieces {
     pub(crate) unit: usize,
 }
 
-impl Pieces {
+impl WorkPieces {
     /// Length of all shares but the last.
     fn share(&self) -> usize {
         let shares = self.threads.min(self.len / self.fewest.max(1)).max(1);
@@ -100,7 +100,7 @@ mod tests {
                 for (most, fewest, unit) in
                     [(222, 54, 6), (48, 24, 6), (1000, 1, 1), (1, 1, 1), (100, 28, 14)]
                 {
-                    let pieces = Pieces { len, threads, most, fewest, unit };
+                    let pieces = WorkPieces { len, threads, most, fewest, unit };
                     let all: Vec<_> = (0..pieces.count()).map(|i| pieces.get(i)).collect();
                     let mut end = 0;
                     for piece in &all {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn shares_are_equal_and_their_pieces_shrink() {
-        let pieces = Pieces { len: 1024, threads: 2, most: 222, fewest: 54, unit: 6 };
+        let pieces = WorkPieces { len: 1024, threads: 2, most: 222, fewest: 54, unit: 6 };
         let all: Vec<_> = (0..pieces.count()).map(|i| pieces.get(i)).collect();
         let half = all.len() / 2;
         assert!(all[half].start.abs_diff(512) <= 6, "{all:?}");

@@ -2,16 +2,16 @@
 
 use half::bf16;
 
-use crate::Exec;
-use crate::cell::Cell;
+use crate::KernelContext;
+use crate::cell::RealCell;
 use crate::gemm::check_matrix;
-use crate::isa::{Kernel, Simd};
+use crate::isa::{IsaKernel, Simd};
 use crate::math;
-use crate::memory::Shared;
+use crate::memory::DisjointSlice;
 
 /// What a window becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pool {
+pub enum WindowPool {
     /// The greatest value that is not padding, NaN if one is; -infinity where there is none.
     Max,
     /// The sum over the number of values that are not padding.
@@ -24,7 +24,7 @@ pub enum Pool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolParams {
     /// What a window becomes.
-    pub pool: Pool,
+    pub pool: WindowPool,
     /// Size of the window.
     pub kernel: [usize; 2],
     /// Step of the window.
@@ -36,12 +36,12 @@ pub struct PoolParams {
     /// Padding after the image.
     pub pads_end: [usize; 2],
     /// Whether the last window may reach beyond the padding.
-    pub rounding: Rounding,
+    pub rounding: WindowRounding,
 }
 
 /// How the number of windows is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rounding {
+pub enum WindowRounding {
     /// Only whole windows.
     Floor,
     /// A last window may be cut off, as long as it starts inside the image or the padding before.
@@ -61,8 +61,8 @@ impl PoolParams {
             let stride = self.stride[d].max(1);
             let Some(room) = padded.checked_sub(window) else { return 0 };
             match self.rounding {
-                Rounding::Floor => room / stride + 1,
-                Rounding::Ceil => {
+                WindowRounding::Floor => room / stride + 1,
+                WindowRounding::Ceil => {
                     let n = room.div_ceil(stride) + 1;
                     if (n - 1) * stride >= size[d] + self.pads_begin[d] { n - 1 } else { n }
                 }
@@ -76,7 +76,7 @@ impl PoolParams {
 /// # Panics
 /// As there.
 pub fn pool_bf16(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     p: &PoolParams,
     x: &[bf16],
     (batch, size): (usize, [usize; 2]),
@@ -91,7 +91,7 @@ pub fn pool_bf16(
 /// # Panics
 /// When a slice is shorter than its shape says, or a size of the window is 0.
 pub fn pool(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     p: &PoolParams,
     x: &[f32],
     batch: usize,
@@ -102,8 +102,8 @@ pub fn pool(
     pool_cells(exec, p, x, (batch, size), channels, y);
 }
 
-fn pool_cells<T: Cell>(
-    exec: Exec<'_>,
+fn pool_cells<T: RealCell>(
+    exec: KernelContext<'_>,
     p: &PoolParams,
     x: &[T],
     (batch, size): (usize, [usize; 2]),
@@ -122,7 +122,7 @@ fn pool_cells<T: Cell>(
     if rows * out[1] * channels == 0 {
         return;
     }
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     let work = (out[1] * channels).saturating_mul(p.kernel[0] * p.kernel[1]);
     exec.pool.run_ranges(rows, 65_536usize.div_ceil(work), |range| {
         for row in range {
@@ -146,7 +146,7 @@ fn pool_cells<T: Cell>(
 
 /// The taps of a window along one dimension.
 #[derive(Clone, Copy)]
-struct Taps {
+struct WindowTaps {
     /// Image coordinate of the first tap inside the image.
     first: usize,
     step: usize,
@@ -156,12 +156,12 @@ struct Taps {
     padded: usize,
 }
 
-fn taps(p: &PoolParams, d: usize, size: usize, o: usize) -> Taps {
+fn taps(p: &PoolParams, d: usize, size: usize, o: usize) -> WindowTaps {
     let (start, step, pad) = (o * p.stride[d], p.dilation[d], p.pads_begin[d]);
     // Number of taps below a limit, counted from the start of the padding.
     let below = |limit: usize| limit.saturating_sub(start).div_ceil(step).min(p.kernel[d]);
     let skipped = below(pad);
-    Taps {
+    WindowTaps {
         first: (start + skipped * step).saturating_sub(pad),
         step,
         count: below(pad + size) - skipped,
@@ -173,21 +173,21 @@ struct WindowOf<'a, T> {
     x: &'a [T],
     width: usize,
     channels: usize,
-    rows: Taps,
-    columns: Taps,
-    pool: Pool,
+    rows: WindowTaps,
+    columns: WindowTaps,
+    pool: WindowPool,
     y: &'a mut [T],
 }
 
-impl<T: Cell> Kernel for WindowOf<'_, T> {
+impl<T: RealCell> IsaKernel for WindowOf<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let (rows, columns, n) = (self.rows, self.columns, self.channels);
-        let is_max = self.pool == Pool::Max;
+        let is_max = self.pool == WindowPool::Max;
         let start = s.splat(if is_max { f32::NEG_INFINITY } else { 0.0 });
         let count = match self.pool {
-            Pool::AverageWithPadding => rows.padded * columns.padded,
+            WindowPool::AverageWithPadding => rows.padded * columns.padded,
             _ => rows.count * columns.count,
         };
         let factor = s.splat(if is_max { 1.0 } else { 1.0 / count as f32 });
@@ -221,7 +221,7 @@ impl<T: Cell> Kernel for WindowOf<'_, T> {
 /// # Panics
 /// When a slice is shorter than its shape says.
 pub fn global_average(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     x: &[f32],
     batch: usize,
     pixels: usize,
@@ -233,7 +233,7 @@ pub fn global_average(
     if batch * channels == 0 {
         return;
     }
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     // Blocks of channels: whole cache lines for every vector width.
     let blocks = channels.div_ceil(64);
     exec.pool.run_ranges(batch * blocks, 131_072usize.div_ceil(64 * pixels.max(1)), |range| {
@@ -261,7 +261,7 @@ struct MeanOf<'a> {
     y: &'a mut [f32],
 }
 
-impl Kernel for MeanOf<'_> {
+impl IsaKernel for MeanOf<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -299,11 +299,11 @@ mod tests {
         let out = p.output_size(size);
         for isa in Isa::available() {
             let mut y = vec![f32::NAN; batch * out[0] * out[1] * channels];
-            pool(Exec { pool: &pool_threads, isa }, p, &x, batch, size, channels, &mut y);
+            pool(KernelContext { pool: &pool_threads, isa }, p, &x, batch, size, channels, &mut y);
             let half: Vec<bf16> = x.iter().map(|&x| bf16::from_f32(x)).collect();
             let wide: Vec<f32> = half.iter().map(|x| x.to_f32()).collect();
             let (mut from_wide, mut from_half) = (y.clone(), vec![bf16::NAN; y.len()]);
-            let exec = Exec { pool: &pool_threads, isa };
+            let exec = KernelContext { pool: &pool_threads, isa };
             pool(exec, p, &wide, batch, size, channels, &mut from_wide);
             pool_bf16(exec, p, &half, (batch, size), channels, &mut from_half);
             for (got, want) in from_half.iter().zip(&from_wide) {
@@ -335,9 +335,9 @@ mod tests {
                     }
                 }
                 let want = match p.pool {
-                    Pool::Max => top,
-                    Pool::Average => sum / f64::from(inside),
-                    Pool::AverageWithPadding => sum / f64::from(padded),
+                    WindowPool::Max => top,
+                    WindowPool::Average => sum / f64::from(inside),
+                    WindowPool::AverageWithPadding => sum / f64::from(padded),
                 };
                 let got = f64::from(got);
                 let equal = got == want || got.is_nan() && want.is_nan();
@@ -350,8 +350,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(60))]
         #[test]
         fn any_pooling_equals_the_reference(
-            pool in prop_oneof![Just(Pool::Max), Just(Pool::Average), Just(Pool::AverageWithPadding)],
-            rounding in prop_oneof![Just(Rounding::Floor), Just(Rounding::Ceil)],
+            pool in prop_oneof![Just(WindowPool::Max), Just(WindowPool::Average), Just(WindowPool::AverageWithPadding)],
+            rounding in prop_oneof![Just(WindowRounding::Floor), Just(WindowRounding::Ceil)],
             kernel in proptest::array::uniform2(1usize..4),
             stride in proptest::array::uniform2(1usize..4),
             dilation in proptest::array::uniform2(1usize..3),
@@ -369,13 +369,13 @@ mod tests {
     fn a_nan_anywhere_in_the_window_wins() {
         let threads = ThreadPool::new(1);
         let p = PoolParams {
-            pool: Pool::Max,
+            pool: WindowPool::Max,
             kernel: [2, 2],
             stride: [1, 1],
             dilation: [1, 1],
             pads_begin: [0, 0],
             pads_end: [0, 0],
-            rounding: Rounding::Floor,
+            rounding: WindowRounding::Floor,
         };
         for isa in Isa::available() {
             for others in [1.0, f32::INFINITY, f32::NEG_INFINITY] {
@@ -383,10 +383,10 @@ mod tests {
                 for at in 0..4 {
                     let mut x = [others; 4];
                     x[at] = f32::NAN;
-                    pool(Exec { pool: &threads, isa }, &p, &x, 1, [2, 2], 1, &mut y);
+                    pool(KernelContext { pool: &threads, isa }, &p, &x, 1, [2, 2], 1, &mut y);
                     assert!(y[0].is_nan(), "{} {others} {at}", isa.name());
                 }
-                pool(Exec { pool: &threads, isa }, &p, &[others; 4], 1, [2, 2], 1, &mut y);
+                pool(KernelContext { pool: &threads, isa }, &p, &[others; 4], 1, [2, 2], 1, &mut y);
                 assert_eq!(y[0], others, "{}", isa.name());
             }
         }
@@ -399,7 +399,14 @@ mod tests {
             for (batch, pixels, channels) in [(1, 49, 130), (2, 1, 3), (3, 7, 64)] {
                 let x = values(batch * pixels * channels, 1);
                 let mut y = vec![f32::NAN; batch * channels];
-                global_average(Exec { pool: &threads, isa }, &x, batch, pixels, channels, &mut y);
+                global_average(
+                    KernelContext { pool: &threads, isa },
+                    &x,
+                    batch,
+                    pixels,
+                    channels,
+                    &mut y,
+                );
                 for (i, &got) in y.iter().enumerate() {
                     let (b, c) = (i / channels, i % channels);
                     let want = (0..pixels)

@@ -1,13 +1,13 @@
 //! Reductions over the last axis.
 
-use crate::Exec;
-use crate::isa::{Kernel, Simd};
-use crate::memory::Shared;
+use crate::KernelContext;
+use crate::isa::{IsaKernel, Simd};
+use crate::memory::DisjointSlice;
 
 /// What a row becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Reduce {
+pub enum RowReduce {
     /// The sum; 0 for an empty row.
     Sum,
     /// The mean; NaN for an empty row.
@@ -24,41 +24,47 @@ pub enum Reduce {
 ///
 /// # Panics
 /// When `x` has not exactly `y.len()` rows of `columns`.
-pub fn reduce_last(exec: Exec<'_>, f: Reduce, x: &[f32], columns: usize, y: &mut [f32]) {
+pub fn reduce_last(
+    exec: KernelContext<'_>,
+    f: RowReduce,
+    x: &[f32],
+    columns: usize,
+    y: &mut [f32],
+) {
     let rows = y.len();
     assert!(
         rows.checked_mul(columns) == Some(x.len()),
         "reduce: {} elements for {rows} rows of {columns}",
         x.len()
     );
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     exec.pool.run_ranges(rows, 16_384usize.div_ceil(columns.max(1)), |range| {
         // SAFETY: ranges are disjoint.
         let y = unsafe { y.range(range.clone()) };
         let x = &x[range.start * columns..range.end * columns];
-        exec.isa.run(Rows { f, x, columns, y });
+        exec.isa.run(ReduceRows { f, x, columns, y });
     });
 }
 
-struct Rows<'a> {
-    f: Reduce,
+struct ReduceRows<'a> {
+    f: RowReduce,
     x: &'a [f32],
     columns: usize,
     y: &'a mut [f32],
 }
 
-impl Kernel for Rows<'_> {
+impl IsaKernel for ReduceRows<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         for (r, y) in self.y.iter_mut().enumerate() {
             let row = &self.x[r * self.columns..(r + 1) * self.columns];
             *y = match self.f {
-                Reduce::Sum => sum(s, row),
-                Reduce::Mean => sum(s, row) / row.len() as f32,
-                Reduce::SumSquares => sum_squares(s, row),
-                Reduce::Max => extreme(row, f32::NEG_INFINITY, |a, b| a > b),
-                Reduce::Min => extreme(row, f32::INFINITY, |a, b| a < b),
+                RowReduce::Sum => sum(s, row),
+                RowReduce::Mean => sum(s, row) / row.len() as f32,
+                RowReduce::SumSquares => sum_squares(s, row),
+                RowReduce::Max => extreme(row, f32::NEG_INFINITY, |a, b| a > b),
+                RowReduce::Min => extreme(row, f32::INFINITY, |a, b| a < b),
             };
         }
     }
@@ -134,20 +140,26 @@ mod tests {
     fn reductions_equal_the_reference_on_every_isa() {
         let pool = ThreadPool::new(2);
         for isa in Isa::available() {
-            let exec = Exec { pool: &pool, isa };
+            let exec = KernelContext { pool: &pool, isa };
             for (rows, columns) in [(1, 1), (3, 7), (5, 64), (9, 131), (300, 384)] {
                 let x = values(rows * columns, 7);
-                for f in [Reduce::Sum, Reduce::Mean, Reduce::SumSquares, Reduce::Max, Reduce::Min] {
+                for f in [
+                    RowReduce::Sum,
+                    RowReduce::Mean,
+                    RowReduce::SumSquares,
+                    RowReduce::Max,
+                    RowReduce::Min,
+                ] {
                     let mut y = vec![0.0; rows];
                     reduce_last(exec, f, &x, columns, &mut y);
                     for (row, &y) in x.chunks(columns).zip(&y) {
                         let wide = row.iter().map(|&v| f64::from(v));
                         let want = match f {
-                            Reduce::Sum => wide.sum::<f64>(),
-                            Reduce::Mean => wide.sum::<f64>() / columns as f64,
-                            Reduce::SumSquares => wide.map(|v| v * v).sum(),
-                            Reduce::Max => wide.fold(f64::NEG_INFINITY, f64::max),
-                            Reduce::Min => wide.fold(f64::INFINITY, f64::min),
+                            RowReduce::Sum => wide.sum::<f64>(),
+                            RowReduce::Mean => wide.sum::<f64>() / columns as f64,
+                            RowReduce::SumSquares => wide.map(|v| v * v).sum(),
+                            RowReduce::Max => wide.fold(f64::NEG_INFINITY, f64::max),
+                            RowReduce::Min => wide.fold(f64::INFINITY, f64::min),
                         };
                         let error = (f64::from(y) - want).abs();
                         assert!(error < 1e-7 * columns as f64 + 1e-7, "{f:?} {}", isa.name());
@@ -162,7 +174,7 @@ mod tests {
         let pool = ThreadPool::new(1);
         let mut y = [0.0; 2];
         let x = [1.0, f32::NAN, 0.0, 5.0, 2.0, -1.0];
-        reduce_last(Exec::new(&pool), Reduce::Max, &x, 3, &mut y);
+        reduce_last(KernelContext::new(&pool), RowReduce::Max, &x, 3, &mut y);
         assert!(y[0].is_nan() && y[1] == 5.0);
     }
 }

@@ -1,13 +1,13 @@
 //! Images of another size: every place of an axis becomes a weighted sum of some places.
 
-use crate::Exec;
+use crate::KernelContext;
 use crate::gemm::{copy_run, zero_run};
-use crate::isa::{Kernel, Simd};
-use crate::memory::Shared;
+use crate::isa::{IsaKernel, Simd};
+use crate::memory::DisjointSlice;
 
 /// What the places of a resized axis are made of.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Samples {
+pub struct ResizeSamples {
     /// Where the terms of each place end.
     ends: Vec<usize>,
     /// Input places with their weights.
@@ -16,7 +16,7 @@ pub struct Samples {
     input: usize,
 }
 
-impl Samples {
+impl ResizeSamples {
     /// Adds a place behind those that there are.
     pub fn push(&mut self, terms: impl IntoIterator<Item = (usize, f32)>) {
         self.terms.extend(terms);
@@ -48,8 +48,8 @@ impl Samples {
 /// # Panics
 /// When a slice has not the length that it should, or a sample reads beyond the axis.
 pub fn resize_axis(
-    exec: Exec<'_>,
-    samples: &Samples,
+    exec: KernelContext<'_>,
+    samples: &ResizeSamples,
     x: &[f32],
     [outer, length, inner]: [usize; 3],
     y: &mut [f32],
@@ -61,20 +61,20 @@ pub fn resize_axis(
     if y.is_empty() {
         return;
     }
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     // Long runs are split over threads row by row, short ones by what lies around them.
     let rows = if inner >= exec.isa.lanes() { samples.len() } else { 1 };
     let grain = 16_384usize.div_ceil(samples.len() / rows * inner);
     exec.pool.run_ranges(outer * rows, grain, |range| {
-        exec.isa.run(Rows { samples, x, y, length, inner, rows, range });
+        exec.isa.run(ResizeRows { samples, x, y, length, inner, rows, range });
     });
 }
 
 /// Some rows of the result.
-struct Rows<'a> {
-    samples: &'a Samples,
+struct ResizeRows<'a> {
+    samples: &'a ResizeSamples,
     x: &'a [f32],
-    y: Shared<f32>,
+    y: DisjointSlice<f32>,
     length: usize,
     inner: usize,
     /// Rows of an outer place: all places, or 1 where a row is the whole axis.
@@ -82,7 +82,7 @@ struct Rows<'a> {
     range: std::ops::Range<usize>,
 }
 
-impl Kernel for Rows<'_> {
+impl IsaKernel for ResizeRows<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -105,7 +105,7 @@ impl Kernel for Rows<'_> {
     }
 }
 
-impl Rows<'_> {
+impl ResizeRows<'_> {
     /// One place, vectors over what is inside.
     #[inline(always)]
     fn long<S: Simd>(&self, s: S, x: &[f32], place: usize, y: &mut [f32]) {
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn every_place_is_the_sum_of_its_terms() {
         let pool = ThreadPool::new(2);
-        let mut samples = Samples::default();
+        let mut samples = ResizeSamples::default();
         let terms =
             [vec![(0, 1.0)], vec![(1, 0.25), (2, 0.75)], vec![], vec![(4, 1.0)], vec![(3, 2.0)]];
         terms.iter().for_each(|place| samples.push(place.iter().copied()));
@@ -167,7 +167,7 @@ mod tests {
             let x = values(outer * 5 * inner, 1);
             for isa in Isa::available() {
                 let mut y = vec![f32::NAN; outer * 5 * inner];
-                let exec = Exec { pool: &pool, isa };
+                let exec = KernelContext { pool: &pool, isa };
                 resize_axis(exec, &samples, &x, [outer, 5, inner], &mut y);
                 for (at, got) in y.iter().enumerate() {
                     let (o, place, i) = (at / inner / 5, at / inner % 5, at % inner);
@@ -183,8 +183,8 @@ mod tests {
     #[should_panic(expected = "place 3 of 2")]
     fn a_sample_beyond_the_axis_is_refused() {
         let pool = ThreadPool::new(1);
-        let mut samples = Samples::default();
+        let mut samples = ResizeSamples::default();
         samples.push([(2, 1.0)]);
-        resize_axis(Exec::new(&pool), &samples, &[0.0; 2], [1, 2, 1], &mut [0.0]);
+        resize_axis(KernelContext::new(&pool), &samples, &[0.0; 2], [1, 2, 1], &mut [0.0]);
     }
 }

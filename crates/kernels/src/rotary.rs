@@ -1,16 +1,16 @@
 //! Rotary position embeddings: heads turned by tabled angles.
 
-use crate::Exec;
-use crate::attention::{HeadStrides, Heads};
-use crate::isa::{Kernel, Simd};
-use crate::memory::Shared;
+use crate::KernelContext;
+use crate::attention::{HeadRows, HeadStrides};
+use crate::isa::{IsaKernel, Simd};
+use crate::memory::DisjointSlice;
 
 /// Vectors per task.
 const GRAIN: usize = 64;
 
 /// The sizes of a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rotary {
+pub struct RotarySizes {
     /// Independent sequences.
     pub batch: usize,
     /// Heads.
@@ -23,7 +23,7 @@ pub struct Rotary {
 
 /// A table of cosines or sines, by strides in elements; 0 repeats. Elements of a row are adjacent.
 #[derive(Clone, Copy, Debug)]
-pub struct Table<'a> {
+pub struct RotaryAngles<'a> {
     /// The elements.
     pub data: &'a [f32],
     /// Batch, head and row stride.
@@ -32,8 +32,8 @@ pub struct Table<'a> {
     pub half: bool,
 }
 
-impl Table<'_> {
-    fn check(&self, name: &str, r: &Rotary) {
+impl RotaryAngles<'_> {
+    fn check(&self, name: &str, r: &RotarySizes) {
         let columns = if self.half { r.width / 2 } else { r.width };
         self.strides.check(name, self.data.len(), [r.batch, r.heads, r.rows, columns]);
     }
@@ -50,29 +50,35 @@ impl Table<'_> {
 ///
 /// # Panics
 /// When `width` is odd, or a slice is shorter than its shape and strides say.
-pub fn rotary(exec: Exec<'_>, r: &Rotary, x: Heads<'_>, tables: [Table<'_>; 2], y: &mut [f32]) {
+pub fn rotary(
+    exec: KernelContext<'_>,
+    r: &RotarySizes,
+    x: HeadRows<'_>,
+    tables: [RotaryAngles<'_>; 2],
+    y: &mut [f32],
+) {
     assert!(r.width.is_multiple_of(2), "rotary: vectors of {} elements have no halves", r.width);
     x.strides.check("X", x.data.len(), [r.batch, r.heads, r.rows, r.width]);
     tables[0].check("cos", r);
     tables[1].check("sin", r);
     let vectors = r.batch * r.heads * r.rows;
     assert!(y.len() == vectors * r.width, "rotary: {} elements of Y for {r:?}", y.len());
-    let (y, half) = (Shared::new(y), r.width / 2);
+    let (y, half) = (DisjointSlice::new(y), r.width / 2);
     exec.pool.run_ranges(vectors, GRAIN, |range| {
-        exec.isa.run(Task { r, x, tables, y, range, half });
+        exec.isa.run(RotaryTask { r, x, tables, y, range, half });
     });
 }
 
-struct Task<'a> {
-    r: &'a Rotary,
-    x: Heads<'a>,
-    tables: [Table<'a>; 2],
-    y: Shared<f32>,
+struct RotaryTask<'a> {
+    r: &'a RotarySizes,
+    x: HeadRows<'a>,
+    tables: [RotaryAngles<'a>; 2],
+    y: DisjointSlice<f32>,
     range: std::ops::Range<usize>,
     half: usize,
 }
 
-impl Kernel for Task<'_> {
+impl IsaKernel for RotaryTask<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -91,9 +97,9 @@ impl Kernel for Task<'_> {
 
 /// Heads whose pairs of elements turn by rows of tables.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn<'a> {
+pub struct HeadRotation<'a> {
     /// The vectors.
-    pub sizes: Rotary,
+    pub sizes: RotarySizes,
     /// How many pairs of a vector turn; the elements behind them stay.
     pub pairs: usize,
     /// Whether the elements of a pair are neighbours; otherwise they are `pairs` apart.
@@ -110,8 +116,8 @@ pub struct Turn<'a> {
 ///
 /// # Panics
 /// When a slice is shorter than shapes and strides say, or a row is not in the tables.
-pub fn turn_rows(exec: Exec<'_>, t: &Turn<'_>, x: Heads<'_>, y: &mut [f32]) {
-    let Rotary { batch, heads, rows, width } = t.sizes;
+pub fn turn_rows(exec: KernelContext<'_>, t: &HeadRotation<'_>, x: HeadRows<'_>, y: &mut [f32]) {
+    let RotarySizes { batch, heads, rows, width } = t.sizes;
     assert!(2 * t.pairs <= width, "rotary: {} pairs of vectors of {width}", t.pairs);
     assert!(t.rows.len() == batch * rows, "rotary: {} rows of {batch} x {rows}", t.rows.len());
     let greatest = t.rows.iter().max().map_or(0, |row| (row + 1) * t.pairs);
@@ -119,24 +125,24 @@ pub fn turn_rows(exec: Exec<'_>, t: &Turn<'_>, x: Heads<'_>, y: &mut [f32]) {
     assert!(greatest <= least, "rotary: tables of {least} elements, {greatest} are named");
     x.strides.check("X", x.data.len(), [batch, heads, rows, width]);
     t.y.check("Y", y.len(), [batch, heads, rows, width]);
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     exec.pool.run_ranges(batch * rows, GRAIN.div_ceil(heads.max(1)), |range| {
         exec.isa.run(TurnTask { t, x, y, range });
     });
 }
 
 struct TurnTask<'a> {
-    t: &'a Turn<'a>,
-    x: Heads<'a>,
-    y: Shared<f32>,
+    t: &'a HeadRotation<'a>,
+    x: HeadRows<'a>,
+    y: DisjointSlice<f32>,
     range: std::ops::Range<usize>,
 }
 
-impl Kernel for TurnTask<'_> {
+impl IsaKernel for TurnTask<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Turn { sizes, pairs, interleaved, .. } = *self.t;
+        let HeadRotation { sizes, pairs, interleaved, .. } = *self.t;
         let turned = 2 * pairs;
         for at in self.range.clone() {
             let (batch, row) = (at / sizes.rows, at % sizes.rows);
@@ -208,7 +214,7 @@ mod tests {
     use crate::gemm::test_values as values;
     use crate::{Isa, ThreadPool};
 
-    fn check(r: Rotary, rows_first: bool, half: bool) {
+    fn check(r: RotarySizes, rows_first: bool, half: bool) {
         let pool = ThreadPool::new(2);
         let len = r.batch * r.heads * r.rows * r.width;
         let x = values(len, 1);
@@ -220,11 +226,11 @@ mod tests {
         let columns = if half { r.width / 2 } else { r.width };
         let (cos, sin) = (values(r.rows * columns, 2), values(r.rows * columns, 3));
         let shared = HeadStrides { batch: 0, head: 0, row: columns };
-        let table = |data| Table { data, strides: shared, half };
+        let table = |data| RotaryAngles { data, strides: shared, half };
         for isa in Isa::available() {
-            let exec = Exec { pool: &pool, isa };
+            let exec = KernelContext { pool: &pool, isa };
             let mut y = vec![f32::NAN; len];
-            rotary(exec, &r, Heads { data: &x, strides }, [table(&cos), table(&sin)], &mut y);
+            rotary(exec, &r, HeadRows { data: &x, strides }, [table(&cos), table(&sin)], &mut y);
             for (at, &got) in y.iter().enumerate() {
                 let (column, vector) = (at % r.width, at / r.width);
                 let (row, head) = (vector % r.rows, vector / r.rows % r.heads);
@@ -246,16 +252,16 @@ mod tests {
     fn any_width_order_and_table_equals_the_formula() {
         for width in [2, 6, 32, 64, 80, 130] {
             for (rows_first, half) in [(false, false), (true, false), (false, true), (true, true)] {
-                check(Rotary { batch: 2, heads: 3, rows: 5, width }, rows_first, half);
+                check(RotarySizes { batch: 2, heads: 3, rows: 5, width }, rows_first, half);
             }
         }
-        check(Rotary { batch: 1, heads: 4, rows: 150, width: 64 }, true, true);
+        check(RotarySizes { batch: 1, heads: 4, rows: 150, width: 64 }, true, true);
     }
 
     /// Vectors turned by the formula, from a layout to another.
-    fn check_rows(sizes: Rotary, pairs: usize, interleaved: bool) {
+    fn check_rows(sizes: RotarySizes, pairs: usize, interleaved: bool) {
         let pool = ThreadPool::new(2);
-        let Rotary { batch, heads, rows, width } = sizes;
+        let RotarySizes { batch, heads, rows, width } = sizes;
         let len = batch * heads * rows * width;
         let x = values(len, 1);
         let (from, to) = (
@@ -265,10 +271,15 @@ mod tests {
         let (cos, sin) = (values(7 * pairs, 2), values(7 * pairs, 3));
         let named: Vec<usize> = (0..batch * rows).map(|at| at * 5 % 7).collect();
         let tables = [cos.as_slice(), sin.as_slice()];
-        let t = Turn { sizes, pairs, interleaved, rows: &named, tables, y: to };
+        let t = HeadRotation { sizes, pairs, interleaved, rows: &named, tables, y: to };
         for isa in Isa::available() {
             let mut y = vec![f32::NAN; len];
-            turn_rows(Exec { pool: &pool, isa }, &t, Heads { data: &x, strides: from }, &mut y);
+            turn_rows(
+                KernelContext { pool: &pool, isa },
+                &t,
+                HeadRows { data: &x, strides: from },
+                &mut y,
+            );
             for (at, &got) in y.iter().enumerate() {
                 let (column, row) = (at % width, at / width % rows);
                 let (head, batch) = (at / width / rows % heads, at / width / rows / heads);
@@ -300,32 +311,39 @@ mod tests {
     fn rows_of_tables_turn_pairs_of_either_kind() {
         for (width, pairs) in [(2, 1), (6, 2), (64, 32), (80, 40), (130, 33)] {
             for interleaved in [false, true] {
-                check_rows(Rotary { batch: 2, heads: 3, rows: 5, width }, pairs, interleaved);
+                check_rows(RotarySizes { batch: 2, heads: 3, rows: 5, width }, pairs, interleaved);
             }
         }
-        check_rows(Rotary { batch: 1, heads: 2, rows: 150, width: 64 }, 32, false);
+        check_rows(RotarySizes { batch: 1, heads: 2, rows: 150, width: 64 }, 32, false);
     }
 
     #[test]
     #[should_panic(expected = "are named")]
     fn rows_beyond_the_tables_are_refused() {
         let pool = ThreadPool::new(1);
-        let sizes = Rotary { batch: 1, heads: 1, rows: 1, width: 2 };
+        let sizes = RotarySizes { batch: 1, heads: 1, rows: 1, width: 2 };
         let strides = HeadStrides::heads_first(1, 1, 2);
         let data = [0.0; 2];
         let tables = [&data[..]; 2];
-        let t = Turn { sizes, pairs: 1, interleaved: false, rows: &[2], tables, y: strides };
-        turn_rows(Exec::new(&pool), &t, Heads { data: &data, strides }, &mut [0.0; 2]);
+        let t =
+            HeadRotation { sizes, pairs: 1, interleaved: false, rows: &[2], tables, y: strides };
+        turn_rows(KernelContext::new(&pool), &t, HeadRows { data: &data, strides }, &mut [0.0; 2]);
     }
 
     #[test]
     #[should_panic(expected = "no halves")]
     fn odd_vectors_are_refused() {
         let pool = ThreadPool::new(1);
-        let r = Rotary { batch: 1, heads: 1, rows: 1, width: 3 };
+        let r = RotarySizes { batch: 1, heads: 1, rows: 1, width: 3 };
         let strides = HeadStrides::heads_first(1, 1, 3);
         let data = [0.0; 3];
-        let table = Table { data: &data, strides, half: false };
-        rotary(Exec::new(&pool), &r, Heads { data: &data, strides }, [table; 2], &mut [0.0; 3]);
+        let table = RotaryAngles { data: &data, strides, half: false };
+        rotary(
+            KernelContext::new(&pool),
+            &r,
+            HeadRows { data: &data, strides },
+            [table; 2],
+            &mut [0.0; 3],
+        );
     }
 }

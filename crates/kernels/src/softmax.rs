@@ -1,13 +1,13 @@
 //! Softmax and log-softmax over the last axis.
 
-use crate::Exec;
-use crate::isa::{Kernel, Simd};
+use crate::KernelContext;
+use crate::isa::{IsaKernel, Simd};
 use crate::math;
-use crate::memory::Shared;
+use crate::memory::DisjointSlice;
 
 /// A softmax or its logarithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum SoftmaxForm {
     /// `e^x / sum e^x`.
     Softmax,
     /// `x - ln sum e^x`.
@@ -30,8 +30,8 @@ pub struct RowMask<'a> {
 /// # Panics
 /// When `x` is not whole rows, or the mask is not whole rows or empty.
 pub fn softmax_inplace(
-    exec: Exec<'_>,
-    form: Form,
+    exec: KernelContext<'_>,
+    form: SoftmaxForm,
     x: &mut [f32],
     columns: usize,
     mask: Option<RowMask<'_>>,
@@ -49,11 +49,11 @@ pub fn softmax_inplace(
         assert!(whole, "softmax: a mask of {} for rows of {columns}", mask.data.len());
     }
     let rows = x.len() / columns;
-    let x = Shared::new(x);
+    let x = DisjointSlice::new(x);
     exec.pool.run_ranges(rows, 4096usize.div_ceil(columns), |range| {
         // SAFETY: ranges are disjoint.
         let x = unsafe { x.range(range.start * columns..range.end * columns) };
-        exec.isa.run(Rows { form, x, columns, first: range.start, mask });
+        exec.isa.run(SoftmaxTask { form, x, columns, first: range.start, mask });
     });
 }
 
@@ -61,14 +61,20 @@ pub fn softmax_inplace(
 ///
 /// # Panics
 /// When the lengths differ, or as [`softmax_inplace`].
-pub fn softmax(exec: Exec<'_>, form: Form, x: &[f32], columns: usize, y: &mut [f32]) {
+pub fn softmax(
+    exec: KernelContext<'_>,
+    form: SoftmaxForm,
+    x: &[f32],
+    columns: usize,
+    y: &mut [f32],
+) {
     assert!(x.len() == y.len(), "softmax: {} elements into {}", x.len(), y.len());
     y.copy_from_slice(x);
     softmax_inplace(exec, form, y, columns, None);
 }
 
-struct Rows<'a> {
-    form: Form,
+struct SoftmaxTask<'a> {
+    form: SoftmaxForm,
     x: &'a mut [f32],
     columns: usize,
     /// Number of the first row.
@@ -76,7 +82,7 @@ struct Rows<'a> {
     mask: Option<RowMask<'a>>,
 }
 
-impl Kernel for Rows<'_> {
+impl IsaKernel for SoftmaxTask<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -94,16 +100,16 @@ impl Kernel for Rows<'_> {
 }
 
 #[inline(always)]
-fn one_row<S: Simd>(s: S, form: Form, row: &mut [f32]) {
+fn one_row<S: Simd>(s: S, form: SoftmaxForm, row: &mut [f32]) {
     let highest = max(s, row);
     // Nothing to take off a row of -infinity: its exponentials are all zero.
     let shift = if highest == f32::NEG_INFINITY { 0.0 } else { highest };
     match form {
-        Form::Softmax => {
+        SoftmaxForm::Softmax => {
             let total = exp_shifted(s, row, shift);
             scale(s, row, if total == 0.0 { 0.0 } else { 1.0 / total });
         }
-        Form::LogSoftmax => {
+        SoftmaxForm::LogSoftmax => {
             let off = sum_exp(s, row, shift).ln();
             for x in row {
                 // Two steps lose nothing when the shift is large.
@@ -218,11 +224,11 @@ mod tests {
     fn rows_equal_the_reference_on_every_isa() {
         let pool = ThreadPool::new(2);
         for isa in Isa::available() {
-            let exec = Exec { pool: &pool, isa };
+            let exec = KernelContext { pool: &pool, isa };
             for (rows, columns) in [(1, 1), (4, 3), (3, 16), (7, 33), (200, 128), (2, 1000)] {
                 let x: Vec<f32> = values(rows * columns, 3).iter().map(|v| v * 20.0).collect();
                 let mask = values(2 * columns, 4);
-                for form in [Form::Softmax, Form::LogSoftmax] {
+                for form in [SoftmaxForm::Softmax, SoftmaxForm::LogSoftmax] {
                     let mut y = x.clone();
                     let used = RowMask { data: &mask, repeat: 3 };
                     softmax_inplace(exec, form, &mut y, columns, Some(used));
@@ -234,14 +240,14 @@ mod tests {
                         let total: f64 = sum.iter().map(|v| (v - top).exp()).sum();
                         for (c, v) in sum.iter().enumerate() {
                             let want = match form {
-                                Form::Softmax => (v - top).exp() / total,
-                                Form::LogSoftmax => v - top - total.ln(),
+                                SoftmaxForm::Softmax => (v - top).exp() / total,
+                                SoftmaxForm::LogSoftmax => v - top - total.ln(),
                             };
                             let got = f64::from(y[r * columns + c]);
                             let error = (got - want).abs();
                             let what = isa.name();
                             // A logarithm near zero is the small difference of larger numbers.
-                            let small = if form == Form::Softmax { 1e-9 } else { 3e-7 };
+                            let small = if form == SoftmaxForm::Softmax { 1e-9 } else { 3e-7 };
                             assert!(error <= 4e-6 * want.abs() + small, "{what} {got} {want}");
                         }
                     }
@@ -254,16 +260,16 @@ mod tests {
     fn minus_infinity_is_zero_and_nan_stays() {
         let pool = ThreadPool::new(1);
         for isa in Isa::available() {
-            let exec = Exec { pool: &pool, isa };
+            let exec = KernelContext { pool: &pool, isa };
             let mut x = vec![f32::NEG_INFINITY; 5];
-            softmax_inplace(exec, Form::Softmax, &mut x, 5, None);
+            softmax_inplace(exec, SoftmaxForm::Softmax, &mut x, 5, None);
             assert_eq!(x, [0.0; 5]);
             let mut x = vec![f32::NEG_INFINITY, 1.0, 1.0];
-            softmax_inplace(exec, Form::Softmax, &mut x, 3, None);
+            softmax_inplace(exec, SoftmaxForm::Softmax, &mut x, 3, None);
             assert_eq!(x, [0.0, 0.5, 0.5]);
             let mut x = vec![0.0; 40];
             x[3] = f32::NAN;
-            softmax_inplace(exec, Form::Softmax, &mut x, 40, None);
+            softmax_inplace(exec, SoftmaxForm::Softmax, &mut x, 40, None);
             assert!(x.iter().all(|v| v.is_nan()), "{}", isa.name());
         }
     }

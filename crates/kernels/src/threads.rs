@@ -12,7 +12,7 @@
 //! that are busy are together no more than the threads of the largest pool, or than the callers
 //! where these are more. A worker steps aside for a caller between two tasks.
 
-use crate::pieces::Pieces;
+use crate::pieces::WorkPieces;
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
@@ -27,17 +27,17 @@ use std::time::{Duration, Instant};
 const SPIN: Duration = Duration::from_micros(150);
 
 /// Most spans of a loop; more threads share them.
-const MOST_SPANS: usize = 16;
+const MAX_SPANS: usize = 16;
 
 /// A pool of threads for the loops inside operators.
 pub struct ThreadPool {
-    crew: Arc<Crew>,
+    crew: Arc<WorkerPool>,
     threads: usize,
 }
 
 /// The workers of one or several pools.
-struct Crew {
-    shared: Arc<Shared>,
+struct WorkerPool {
+    shared: Arc<PoolShared>,
     workers: Mutex<Vec<JoinHandle<()>>>,
     on_start: fn(),
 }
@@ -45,24 +45,24 @@ struct Crew {
 /// How much a caller's work matters, as a word that [`ThreadPool::with_hooks`] gives a meaning; 0 says nothing.
 #[derive(Debug)]
 #[must_use = "the word counts until this is dropped"]
-pub struct HelpAs(u8);
+pub struct TaskPriority(u8);
 
-impl HelpAs {
+impl TaskPriority {
     /// Loops of the calling thread are helped with under this word until the guard is dropped.
     pub fn word(word: u8) -> Self {
         Self(WORD.replace(word))
     }
 }
 
-impl Drop for HelpAs {
+impl Drop for TaskPriority {
     fn drop(&mut self) {
         WORD.set(self.0);
     }
 }
 
-struct Shared {
+struct PoolShared {
     /// Loops that may have unclaimed tasks.
-    open: Mutex<Vec<Arc<Loop>>>,
+    open: Mutex<Vec<Arc<ParallelLoop>>>,
     /// Counts openings, so that a spinning worker need not take the lock.
     opened: AtomicU64,
     /// Workers asleep on `wake`, counted under the `open` lock.
@@ -71,7 +71,7 @@ struct Shared {
     stop: AtomicBool,
     /// Threads of the largest pool: as many as may be busy.
     capacity: AtomicUsize,
-    /// Callers with a [`Seat`].
+    /// Callers with a [`CallerSlot`].
     callers: AtomicUsize,
     /// Workers that work or look for work.
     active: AtomicUsize,
@@ -82,7 +82,7 @@ struct Shared {
 /// A thread's place among those that are busy.
 #[derive(Debug)]
 #[must_use = "the place is given up when this is dropped"]
-pub struct Seat<'a>(Option<&'a ThreadPool>);
+pub struct CallerSlot<'a>(Option<&'a ThreadPool>);
 
 thread_local! {
     /// Whether this thread is counted among the busy ones.
@@ -92,10 +92,10 @@ thread_local! {
 }
 
 /// One call of [`ThreadPool::run`].
-struct Loop {
+struct ParallelLoop {
     body: *const (dyn Fn(usize) + Sync),
     /// Unclaimed tasks of each span, as [`join`] writes them.
-    unclaimed: [AtomicU64; MOST_SPANS],
+    unclaimed: [AtomicU64; MAX_SPANS],
     /// How many spans there are.
     spans: usize,
     /// Workers at work on it, and how many may be.
@@ -109,9 +109,9 @@ struct Loop {
 
 // SAFETY: `body` is Sync, and it is only called for a claimed task; `run` does not return before
 // every claimed task has finished, so the borrow behind the pointer is live at every call.
-unsafe impl Send for Loop {}
+unsafe impl Send for ParallelLoop {}
 // SAFETY: as for Send; all other fields are Sync by themselves.
-unsafe impl Sync for Loop {}
+unsafe impl Sync for ParallelLoop {}
 
 /// A range of tasks in one word, so that either end moves in one step.
 fn join(first: u64, end: u64) -> u64 {
@@ -129,9 +129,9 @@ fn index(task: u64) -> usize {
     task as usize
 }
 
-impl Loop {
+impl ParallelLoop {
     fn new(body: *const (dyn Fn(usize) + Sync), tasks: usize, threads: usize) -> Self {
-        let spans = threads.clamp(1, MOST_SPANS);
+        let spans = threads.clamp(1, MAX_SPANS);
         let bound = |i: usize| (tasks as u64 * i.min(spans) as u64) / spans as u64;
         Self {
             body,
@@ -206,7 +206,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Crew {
+impl WorkerPool {
     /// Has workers for pools of so many threads. Where the system refuses one, there are fewer.
     fn grow(&self, threads: usize) {
         let mut workers = lock(&self.workers);
@@ -226,7 +226,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         {
             let _open = lock(&self.shared.open);
@@ -249,10 +249,10 @@ impl ThreadPool {
     }
 
     /// The same with workers that each call `on_start` first, and `on_word` whenever the loop that they help with next
-    /// has another word ([`HelpAs`]) than the one before, unless that word is 0.
+    /// has another word ([`TaskPriority`]) than the one before, unless that word is 0.
     #[must_use]
     pub fn with_hooks(threads: usize, on_start: fn(), on_word: fn(u8)) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(PoolShared {
             open: Mutex::new(Vec::new()),
             opened: AtomicU64::new(0),
             asleep: AtomicUsize::new(0),
@@ -263,7 +263,7 @@ impl ThreadPool {
             active: AtomicUsize::new(0),
             on_word,
         });
-        let crew = Arc::new(Crew { shared, workers: Mutex::new(Vec::new()), on_start });
+        let crew = Arc::new(WorkerPool { shared, workers: Mutex::new(Vec::new()), on_start });
         crew.grow(threads);
         Self { crew, threads: threads.max(1) }
     }
@@ -284,12 +284,12 @@ impl ThreadPool {
 
     /// Counts the calling thread among the busy ones until the seat is dropped, so that workers leave
     /// it a processor. A loop has a seat of its own where its caller has none.
-    pub fn seat(&self) -> Seat<'_> {
+    pub fn seat(&self) -> CallerSlot<'_> {
         if SEATED.replace(true) {
-            return Seat(None);
+            return CallerSlot(None);
         }
         self.crew.shared.callers.fetch_add(1, Ordering::Relaxed);
-        Seat(Some(self))
+        CallerSlot(Some(self))
     }
 
     /// Calls `body(0)`, …, `body(tasks - 1)`, each once, on the threads of the pool, and returns
@@ -313,7 +313,7 @@ impl ThreadPool {
                 *const (dyn Fn(usize) + Sync + 'static),
             >(body)
         };
-        let job = Arc::new(Loop::new(body, tasks, self.threads));
+        let job = Arc::new(ParallelLoop::new(body, tasks, self.threads));
         shared.publish(&job, (tasks - 1).min(self.threads - 1));
         job.work(0, || false);
         lock(&shared.open).retain(|other| !Arc::ptr_eq(other, &job));
@@ -344,12 +344,12 @@ impl ThreadPool {
         let threads = self.threads();
         // The last range is an eighth of a thread's share.
         let fewest = grain.max(len / (8 * threads)).max(1);
-        Pieces { len, threads, most: len, fewest, unit: 1 }.run(self, body);
+        WorkPieces { len, threads, most: len, fewest, unit: 1 }.run(self, body);
     }
 }
 
-impl Shared {
-    fn publish(&self, job: &Arc<Loop>, helpers: usize) {
+impl PoolShared {
+    fn publish(&self, job: &Arc<ParallelLoop>, helpers: usize) {
         let mut open = lock(&self.open);
         open.push(Arc::clone(job));
         self.opened.fetch_add(1, Ordering::Release);
@@ -367,7 +367,7 @@ impl Shared {
     }
 
     /// A loop that a worker may help with.
-    fn find(open: &[Arc<Loop>]) -> Option<Arc<Loop>> {
+    fn find(open: &[Arc<ParallelLoop>]) -> Option<Arc<ParallelLoop>> {
         open.iter().find(|job| job.admit()).cloned()
     }
 
@@ -414,7 +414,7 @@ impl Shared {
     }
 
     /// Helps with loop after loop while the worker is active.
-    fn help(&self, job: Arc<Loop>, number: usize) {
+    fn help(&self, job: Arc<ParallelLoop>, number: usize) {
         let mut next = Some(job);
         loop {
             if let Some(job) = next.take() {
@@ -457,7 +457,7 @@ impl Shared {
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for CallerSlot<'_> {
     fn drop(&mut self) {
         let Some(pool) = self.0 else { return };
         SEATED.set(false);
@@ -522,7 +522,7 @@ mod tests {
         let run = || pool.run(2, |_| _ = together.wait());
         run();
         for word in [3, 3, 1] {
-            let _help = HelpAs::word(word);
+            let _help = TaskPriority::word(word);
             run();
         }
         run();

@@ -1,7 +1,7 @@
 //! Products of tiles of AMX: blocks of 2 x 2 tiles, whose operands stay near. While tiles are
 //! multiplied, the vectors write the results of the block before.
 
-use crate::isa::{Amx, Extent, TILE_BYTES, Terms, TileBlock};
+use crate::isa::{Amx, TILE_BYTES, TileBlock, TileExtent, TileTerms};
 
 /// Steps of a panel that stay in the first-level cache while rows of A pass.
 const NEAR_STEPS: usize = 24;
@@ -23,7 +23,7 @@ pub(crate) const COLUMNS: usize = 16;
 const SUMS: usize = TILE_BYTES / size_of::<f32>();
 
 /// Where sums become results: a part of C of at most 32 columns. `X` is what writes.
-pub(crate) trait Results<X>: Copy {
+pub(crate) trait TileResults<X>: Copy {
     /// The same from a row on.
     fn below(&self, rows: usize) -> Self;
 
@@ -43,7 +43,7 @@ pub(crate) trait Results<X>: Copy {
 
 /// A tile of A.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tile {
+pub(crate) struct RowTile {
     /// Its first row at the first step.
     pub(crate) a: *const u8,
     /// The row of C that its first row makes.
@@ -54,9 +54,9 @@ pub(crate) struct Tile {
 
 /// Rows of A in tiles.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tiles<'a> {
+pub(crate) struct RowTiles<'a> {
     /// Two after each other are multiplied together.
-    pub(crate) list: &'a [Tile],
+    pub(crate) list: &'a [RowTile],
     /// Bytes from the first step of a tile to each step.
     pub(crate) steps: &'a [usize],
     /// Bytes between the rows of a tile.
@@ -69,8 +69,8 @@ pub(crate) fn tiles_of_block(
     block: *const u8,
     (rows, tile_rows): (usize, usize),
     steps: usize,
-) -> (Vec<Tile>, Vec<usize>) {
-    let tile = |at: usize| Tile {
+) -> (Vec<RowTile>, Vec<usize>) {
+    let tile = |at: usize| RowTile {
         a: block.wrapping_add(at / 2 * steps * 2 * TILE_BYTES + at % 2 * TILE_BYTES),
         row: at * tile_rows,
         rows: (rows - at * tile_rows).min(tile_rows),
@@ -83,8 +83,8 @@ pub(crate) fn tiles_of_block(
 #[derive(Clone, Copy)]
 pub(crate) struct TilesTimesPanel<'a, P> {
     pub(crate) amx: Amx,
-    pub(crate) terms: Terms,
-    pub(crate) a: Tiles<'a>,
+    pub(crate) terms: TileTerms,
+    pub(crate) a: RowTiles<'a>,
     pub(crate) b: *const u8,
     /// Whether the panel may be far, so that it is asked for ahead.
     pub(crate) far: bool,
@@ -95,7 +95,7 @@ pub(crate) struct TilesTimesPanel<'a, P> {
 
 /// Sums that are not written yet.
 #[derive(Clone, Copy)]
-pub(crate) struct Pending<P> {
+pub(crate) struct PendingSums<P> {
     place: P,
     sums: *const f32,
     /// The first row and the number of rows of each tile.
@@ -103,7 +103,7 @@ pub(crate) struct Pending<P> {
     done: usize,
 }
 
-impl<P> Pending<P> {
+impl<P> PendingSums<P> {
     /// Writes some more rows.
     ///
     /// # Safety
@@ -111,7 +111,7 @@ impl<P> Pending<P> {
     #[inline(always)]
     pub(crate) unsafe fn advance<X: Copy>(&mut self, x: X, rows: usize)
     where
-        P: Results<X>,
+        P: TileResults<X>,
     {
         let [(_, first), (_, second)] = self.tiles;
         let end = (first + second).min(self.done.saturating_add(rows));
@@ -145,7 +145,7 @@ impl<P> TilesTimesPanel<'_, P> {
     #[inline(always)]
     fn fetch_rows<X>(&self, tiles: [(usize, usize); 2], rows: std::ops::Range<usize>)
     where
-        P: Results<X>,
+        P: TileResults<X>,
     {
         let [(first, count), (second, _)] = tiles;
         for at in rows {
@@ -161,9 +161,9 @@ impl<P> TilesTimesPanel<'_, P> {
     /// pointers are valid for rows and steps; `pending` is of an earlier panel with the same room for
     /// sums.
     #[inline(always)]
-    pub(crate) unsafe fn run<X: Copy>(&self, x: X, pending: &mut Option<Pending<P>>)
+    pub(crate) unsafe fn run<X: Copy>(&self, x: X, pending: &mut Option<PendingSums<P>>)
     where
-        P: Results<X>,
+        P: TileResults<X>,
     {
         let all = self.a.steps.len();
         let pieces = all.div_ceil(NEAR_STEPS).max(1);
@@ -177,7 +177,7 @@ impl<P> TilesTimesPanel<'_, P> {
                 let places =
                     [(one.row, one.rows), (two.row, if tiles.len() > 1 { two.rows } else { 0 })];
                 let rows = places[0].1 + places[1].1;
-                let extent = Extent::of(tiles.len() > 1, two_columns);
+                let extent = TileExtent::of(tiles.len() > 1, two_columns);
                 let block = TileBlock { amx: self.amx, terms: self.terms, extent };
                 // One piece needs the sums of one pair at a time.
                 let at = if pieces == 1 { 0 } else { pair * SUMS_BYTES };
@@ -212,7 +212,7 @@ impl<P> TilesTimesPanel<'_, P> {
                 }
                 if last {
                     let (place, sums) = (self.place, sums.cast_const().cast());
-                    *pending = Some(Pending { place, sums, tiles: places, done: 0 });
+                    *pending = Some(PendingSums { place, sums, tiles: places, done: 0 });
                 }
             }
         }

@@ -14,7 +14,8 @@ use std::time::Instant;
 use galatea_llm::arch::ModelShape;
 use galatea_llm::cache::BlockCopy;
 use galatea_llm::engine::{
-    Engine, EngineOptions, GenerationEvent, GenerationRequest, Logits, StepBatch, StepModel,
+    EngineOptions, GenerationEngine, GenerationEvent, GenerationRequest, LogitRows, StepBatch,
+    StepModel,
 };
 use galatea_llm::error::Result;
 use galatea_llm::sampling::SamplingParameters;
@@ -47,20 +48,20 @@ impl StepModel for Copies {
         Ok(())
     }
 
-    fn step(&mut self, batch: &StepBatch) -> Result<Logits> {
+    fn step(&mut self, batch: &StepBatch) -> Result<LogitRows> {
         let start = Instant::now();
         let mut values = std::mem::take(&mut self.values);
         values.clear();
         for _ in &batch.wanted {
             values.extend_from_slice(&self.row);
         }
-        let logits = Logits::new(values, self.row.len());
+        let logits = LogitRows::new(values, self.row.len());
         let time = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.inside.fetch_add(time, Ordering::Relaxed);
         logits
     }
 
-    fn take_back(&mut self, logits: Logits) {
+    fn take_back(&mut self, logits: LogitRows) {
         self.values = logits.into_values().unwrap_or_default();
     }
 }
@@ -89,7 +90,7 @@ fn measure(tokenizer: &Arc<Tokenizer>, row: &[f32], sequences: u32, tokens: u32)
     let model =
         Copies { shape, row: row.to_vec(), values: Vec::new(), inside: Arc::clone(&inside) };
     let options = EngineOptions { max_batched_tokens: 65_536, ..EngineOptions::default() };
-    let engine = Engine::start(Box::new(model), Arc::clone(tokenizer), options)?;
+    let engine = GenerationEngine::start(Box::new(model), Arc::clone(tokenizer), options)?;
     let sampling = SamplingParameters {
         temperature: 0.0,
         max_tokens: Some(tokens),

@@ -8,7 +8,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use galatea_llm::sampling::{Sampler, SamplingParameters, Scratch};
+use galatea_llm::sampling::{SamplerScratch, SamplingParameters, TokenSampler};
 
 const VOCABULARY: usize = 151_936;
 
@@ -46,9 +46,11 @@ fn main() {
     ];
     let row = logits();
     let prompt: Vec<u32> = (0..1000).map(|i| i * 97).collect();
-    let mut scratch = Scratch::new(VOCABULARY);
+    let mut scratch = SamplerScratch::new(VOCABULARY);
     for (name, parameters) in settings {
-        let Ok(sampler) = Sampler::new(&parameters, VOCABULARY, &prompt, &[], 0) else { continue };
+        let Ok(sampler) = TokenSampler::new(&parameters, VOCABULARY, &prompt, &[], 0) else {
+            continue;
+        };
         let mut best = f64::INFINITY;
         for _ in 0..300 {
             let mut logits = row.clone();

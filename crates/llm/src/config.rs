@@ -4,30 +4,31 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// Most bytes of a `config.json`.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// A JSON object whose getters name the key, what it holds and what was expected.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct JsonConfig {
     place: String,
     all: Map<String, Value>,
 }
 
-impl Config {
+impl JsonConfig {
     /// Reads a file.
     ///
     /// # Errors
     /// When it cannot be read, is too large or holds no JSON object.
     pub fn read(path: &Path) -> Result<Self> {
         let place = path.display().to_string();
-        let failed = |error: std::io::Error| Error::new(Kind::Read, &place, error.to_string());
+        let failed =
+            |error: std::io::Error| LlmError::new(LlmErrorKind::Read, &place, error.to_string());
         let size = std::fs::metadata(path).map_err(failed)?.len();
-        if size > MOST_BYTES {
-            let text = format!("{size} bytes, expected at most {MOST_BYTES}");
-            return Err(Error::new(Kind::Config, place, text));
+        if size > MAX_BYTES {
+            let text = format!("{size} bytes, expected at most {MAX_BYTES}");
+            return Err(LlmError::new(LlmErrorKind::Config, place, text));
         }
         Self::parse(&place, &std::fs::read(path).map_err(failed)?)
     }
@@ -37,7 +38,7 @@ impl Config {
     /// # Errors
     /// When they are no JSON object.
     pub fn parse(place: &str, bytes: &[u8]) -> Result<Self> {
-        let wrong = |text: String| Error::new(Kind::Config, place, text);
+        let wrong = |text: String| LlmError::new(LlmErrorKind::Config, place, text);
         match serde_json::from_slice(bytes) {
             Ok(Value::Object(all)) => Ok(Self { place: place.to_owned(), all }),
             Ok(other) => Err(wrong(format!("{}, expected an object", sort(&other)))),
@@ -81,8 +82,8 @@ impl Config {
         all.map(Some).ok_or_else(|| self.wrong(key, format!("{value}, expected numbers")))
     }
 
-    fn wrong(&self, key: &str, text: impl Into<String>) -> Error {
-        Error::new(Kind::Config, format!("{}: {key}", self.place), text)
+    fn wrong(&self, key: &str, text: impl Into<String>) -> LlmError {
+        LlmError::new(LlmErrorKind::Config, format!("{}: {key}", self.place), text)
     }
 
     /// The value of a key that is there and not null.
@@ -90,13 +91,13 @@ impl Config {
         self.all.get(key).filter(|value| !value.is_null())
     }
 
-    fn missing(&self, key: &str) -> Error {
+    fn missing(&self, key: &str) -> LlmError {
         self.wrong(key, "missing")
     }
 
     /// The error that a key's value is not one of those known.
     #[must_use]
-    pub fn unknown(&self, key: &str, expected: &[&str]) -> Error {
+    pub fn unknown(&self, key: &str, expected: &[&str]) -> LlmError {
         let found = self.get(key).map_or_else(|| "nothing".to_owned(), Value::to_string);
         self.wrong(key, format!("{found}, expected one of {expected:?}"))
     }
@@ -216,7 +217,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let text = br#"{"a": 3, "b": "x", "c": -1, "d": null, "e": {"f": [1, "y"]}, "g": 0.5}"#;
-        let config = Config::parse("config.json", text).unwrap();
+        let config = JsonConfig::parse("config.json", text).unwrap();
         assert_eq!(config.length("a").unwrap(), 3);
         assert_eq!(config.optional_length("d").unwrap(), None);
         assert_eq!(config.text("b").unwrap(), Some("x"));
@@ -230,6 +231,8 @@ mod tests {
         assert!(config.object("a").unwrap_err().to_string().contains("a number"));
         assert!(config.unknown("b", &["y"]).to_string().contains("\"x\", expected one of [\"y\"]"));
         assert!(config.positive_or("c", 1.0).is_err() && config.flag("a", true).is_err());
-        assert!(Config::parse("config.json", b"[1]").unwrap_err().to_string().contains("a list"));
+        assert!(
+            JsonConfig::parse("config.json", b"[1]").unwrap_err().to_string().contains("a list")
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 /// The kinds of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum LlmErrorKind {
     /// A file could not be read.
     Read,
     /// A `config.json` is malformed, lacks something or contradicts itself.
@@ -32,20 +32,20 @@ pub enum Kind {
 
 /// An error of this crate: its kind, the place, and what was found and expected there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Error {
-    kind: Kind,
+pub struct LlmError {
+    kind: LlmErrorKind,
     place: String,
     message: String,
 }
 
-impl Error {
+impl LlmError {
     /// An error of `kind` at `place` (a field path, a file, a token).
-    pub fn new(kind: Kind, place: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn new(kind: LlmErrorKind, place: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind, place: place.into(), message: message.into() }
     }
 
     /// The kind.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> LlmErrorKind {
         self.kind
     }
 
@@ -67,13 +67,13 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for LlmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.message)
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for LlmError {}
 
 /// The result of this crate's functions.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T> = std::result::Result<T, LlmError>;

@@ -5,18 +5,18 @@ use std::path::Path;
 
 use galatea_tensor::DataType;
 
-use crate::arch::{self, ModelShape, T5, T5_TYPES, Weights};
-use crate::config::Config;
-use crate::error::{Error, Kind, Result};
+use crate::arch::{self, CheckpointWeights, ModelShape, T5_TYPES, T5Architecture};
+use crate::config::JsonConfig;
+use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::gguf::GgufCheckpoint;
 use crate::model::position_bytes;
 use crate::template::ChatTemplate;
 use crate::tokens::Tokenizer;
-use crate::weights::{FolderWeights, Stored};
+use crate::weights::{FolderWeights, StoredWeight};
 
 /// What a model is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duty {
+pub enum ModelDuty {
     /// It continues a text.
     Decoder,
     /// It makes vectors of texts.
@@ -27,7 +27,7 @@ pub enum Duty {
     EncoderDecoder,
 }
 
-impl Duty {
+impl ModelDuty {
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -79,7 +79,7 @@ pub struct CheckpointFacts {
     /// What `model_type` says.
     pub architecture: String,
     /// What it is for.
-    pub duty: Duty,
+    pub duty: ModelDuty,
     /// Layers, of a model that reads and writes those that write.
     pub layers: usize,
     /// Layers that read, where others write.
@@ -101,11 +101,11 @@ pub struct CheckpointFacts {
     /// What keys and values may be stored as; nothing where none are kept.
     pub cache: Vec<CacheBytes>,
     /// The tokenizer, or why there is none.
-    pub tokenizer: std::result::Result<TokenizerFacts, Error>,
+    pub tokenizer: std::result::Result<TokenizerFacts, LlmError>,
     /// Whether it has a chat template of its own.
     pub chat_template: bool,
     /// Why no model can be made of the weights, where that is so.
-    pub problem: Option<Error>,
+    pub problem: Option<LlmError>,
 }
 
 /// The types that keys and values may have.
@@ -126,10 +126,10 @@ impl CheckpointFacts {
     }
 
     fn of_folder(folder: &Path) -> Result<Self> {
-        let config = Config::read(&folder.join("config.json"))?;
-        let duty = Sizes::sort(&config)?;
+        let config = JsonConfig::read(&folder.join("config.json"))?;
+        let duty = ModelSizes::sort(&config)?;
         let weights = FolderWeights::open(folder, &config)?;
-        let sizes = Sizes::of(duty, &config, &weights)?;
+        let sizes = ModelSizes::of(duty, &config, &weights)?;
         let format = if weights.is_coded() { "MLX" } else { "safetensors" };
         let tokenizer = Tokenizer::from_folder(folder);
         let own = ChatTemplate::is_in(folder)?;
@@ -138,7 +138,7 @@ impl CheckpointFacts {
 
     fn of_gguf(path: &Path) -> Result<Self> {
         let file = GgufCheckpoint::open(path)?;
-        let sizes = Sizes::of(Sort::Decoder, file.config(), &file)?;
+        let sizes = ModelSizes::of(ArchitectureTable::Decoder, file.config(), &file)?;
         let own = file.template_source()?.is_some();
         Ok(sizes.facts("GGUF", file.config(), file.stored(), file.tokenizer(), own))
     }
@@ -158,15 +158,15 @@ impl CheckpointFacts {
 
 /// Which table an architecture stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sort {
+enum ArchitectureTable {
     Decoder,
     Encoder,
     Both,
 }
 
 /// What a configuration says.
-struct Sizes {
-    duty: Duty,
+struct ModelSizes {
+    duty: ModelDuty,
     layers: usize,
     encoder_layers: Option<usize>,
     kv_heads: Option<usize>,
@@ -177,11 +177,11 @@ struct Sizes {
     cached: Option<ModelShape>,
     /// Types that caches may have.
     cache_types: &'static [(&'static str, DataType)],
-    problem: Option<Error>,
+    problem: Option<LlmError>,
 }
 
 /// The first of some keys that says a length.
-fn length(config: &Config, keys: &[&str]) -> Result<Option<usize>> {
+fn length(config: &JsonConfig, keys: &[&str]) -> Result<Option<usize>> {
     for key in keys {
         if let Some(found) = config.optional_length(key)? {
             return Ok(Some(found));
@@ -190,18 +190,18 @@ fn length(config: &Config, keys: &[&str]) -> Result<Option<usize>> {
     Ok(None)
 }
 
-impl Sizes {
+impl ModelSizes {
     /// Where the architecture of a configuration stands.
-    fn sort(config: &Config) -> Result<Sort> {
+    fn sort(config: &JsonConfig) -> Result<ArchitectureTable> {
         let name = config.text("model_type")?;
         if name.is_some_and(|name| T5_TYPES.contains(&name)) {
-            return Ok(Sort::Both);
+            return Ok(ArchitectureTable::Both);
         }
         if arch::encoder(config)?.is_some() {
-            return Ok(Sort::Encoder);
+            return Ok(ArchitectureTable::Encoder);
         }
         if arch::architecture(config).is_ok() {
-            return Ok(Sort::Decoder);
+            return Ok(ArchitectureTable::Decoder);
         }
         let known: Vec<&str> = arch::ARCHITECTURES
             .iter()
@@ -214,19 +214,23 @@ impl Sizes {
         Err(config.unknown("model_type", &known))
     }
 
-    fn of(sort: Sort, config: &Config, weights: &dyn Weights) -> Result<Self> {
+    fn of(
+        sort: ArchitectureTable,
+        config: &JsonConfig,
+        weights: &dyn CheckpointWeights,
+    ) -> Result<Self> {
         match sort {
-            Sort::Decoder => Self::of_decoder(config, weights),
-            Sort::Encoder => Self::of_encoder(config, weights),
-            Sort::Both => Self::of_both(config, weights),
+            ArchitectureTable::Decoder => Self::of_decoder(config, weights),
+            ArchitectureTable::Encoder => Self::of_encoder(config, weights),
+            ArchitectureTable::Both => Self::of_both(config, weights),
         }
     }
 
-    fn of_decoder(config: &Config, weights: &dyn Weights) -> Result<Self> {
+    fn of_decoder(config: &JsonConfig, weights: &dyn CheckpointWeights) -> Result<Self> {
         let row = arch::architecture(config)?;
         let shape = row.shape(config)?;
         Ok(Self {
-            duty: Duty::Decoder,
+            duty: ModelDuty::Decoder,
             layers: shape.layers,
             encoder_layers: None,
             kv_heads: Some(shape.kv_heads),
@@ -239,13 +243,13 @@ impl Sizes {
         })
     }
 
-    fn of_encoder(config: &Config, weights: &dyn Weights) -> Result<Self> {
+    fn of_encoder(config: &JsonConfig, weights: &dyn CheckpointWeights) -> Result<Self> {
         let Some(row) = arch::encoder(config)? else {
-            return Err(Error::new(Kind::Config, config.place(), "no encoder"));
+            return Err(LlmError::new(LlmErrorKind::Config, config.place(), "no encoder"));
         };
         let shape = row.shape(config, weights)?;
         Ok(Self {
-            duty: if shape.labels.is_some() { Duty::Classifier } else { Duty::Encoder },
+            duty: if shape.labels.is_some() { ModelDuty::Classifier } else { ModelDuty::Encoder },
             layers: length(config, &["num_hidden_layers", "n_layers"])?.unwrap_or(0),
             encoder_layers: None,
             kv_heads: None,
@@ -258,11 +262,11 @@ impl Sizes {
         })
     }
 
-    fn of_both(config: &Config, weights: &dyn Weights) -> Result<Self> {
-        let model = T5::new(config)?;
+    fn of_both(config: &JsonConfig, weights: &dyn CheckpointWeights) -> Result<Self> {
+        let model = T5Architecture::new(config)?;
         let shape = model.shape();
         Ok(Self {
-            duty: Duty::EncoderDecoder,
+            duty: ModelDuty::EncoderDecoder,
             layers: shape.layers,
             encoder_layers: config.optional_length("num_layers")?,
             kv_heads: Some(shape.heads),
@@ -285,8 +289,8 @@ impl Sizes {
     fn facts(
         self,
         format: &'static str,
-        config: &Config,
-        stored: Vec<Stored>,
+        config: &JsonConfig,
+        stored: Vec<StoredWeight>,
         tokenizer: Result<Tokenizer>,
         chat_template: bool,
     ) -> CheckpointFacts {
@@ -321,9 +325,9 @@ impl Sizes {
 }
 
 /// Weights by how they are stored, most bytes first.
-fn by_type(all: Vec<Stored>) -> Vec<WeightType> {
+fn by_type(all: Vec<StoredWeight>) -> Vec<WeightType> {
     let mut types: BTreeMap<String, WeightType> = BTreeMap::new();
-    for Stored { kind, numbers, bytes } in all {
+    for StoredWeight { kind, numbers, bytes } in all {
         let found = types.entry(kind).or_default();
         found.tensors += 1;
         found.numbers = found.numbers.saturating_add(numbers);

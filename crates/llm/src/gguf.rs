@@ -4,28 +4,28 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use galatea_formats::gguf::{self, Gguf, Metadata};
+use galatea_formats::gguf::{self, GgufFile, GgufMetadata};
 use galatea_graph::OpError;
-use galatea_graph::blocks::{BlockRow, BlockWeights, CodeFormat, Meaning, SuperScales};
+use galatea_graph::blocks::{BlockRow, BlockWeights, CodeFormat, CodeMeaning, SuperScales};
 use galatea_tensor::{DataType, Tensor};
 use serde_json::{Map, Value, json};
 
-use crate::arch::Weights;
-use crate::config::Config;
-use crate::error::{Error, Kind, Result};
+use crate::arch::CheckpointWeights;
+use crate::config::JsonConfig;
+use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::template::ChatTemplate;
 use crate::tokens::{GgufVocabulary, Tokenizer};
-use crate::weights::{FloatMatrix, Stored};
+use crate::weights::{FloatMatrix, StoredWeight};
 
 /// Names of tensors: in the file, and as architectures call them.
-type Names = &'static [(&'static str, &'static str)];
+type TensorNames = &'static [(&'static str, &'static str)];
 
 /// Tensors outside of layers.
-const OUTSIDE: Names =
+const OUTSIDE: TensorNames =
     &[("token_embd", "model.embed_tokens"), ("output_norm", "model.norm"), ("output", "lm_head")];
 
 /// Tensors of a layer.
-const INSIDE: Names = &[
+const INSIDE: TensorNames = &[
     ("attn_norm", "input_layernorm"),
     ("ffn_norm", "post_attention_layernorm"),
     ("attn_q", "self_attn.q_proj"),
@@ -40,14 +40,14 @@ const INSIDE: Names = &[
 ];
 
 /// What Gemma's layers have besides, or call otherwise.
-const INSIDE_GEMMA: Names = &[
+const INSIDE_GEMMA: TensorNames = &[
     ("post_attention_norm", "post_attention_layernorm"),
     ("ffn_norm", "pre_feedforward_layernorm"),
     ("post_ffw_norm", "post_feedforward_layernorm"),
 ];
 
 /// Architectures: their names in files, what `config.json` calls them, and names of tensors of their own.
-const ARCHITECTURES: &[(&str, &str, Names)] = &[
+const ARCHITECTURES: &[(&str, &str, TensorNames)] = &[
     ("llama", "llama", &[]),
     ("qwen2", "qwen2", &[]),
     ("qwen3", "qwen3", &[]),
@@ -58,7 +58,7 @@ const ARCHITECTURES: &[(&str, &str, Names)] = &[
 const GEMMA: &str = "gemma3_text";
 
 /// Layers of the one Gemma 3 whose scores have a factor of another length than that of its keys.
-const LARGEST_GEMMA: u64 = 62;
+const MAX_GEMMA: u64 = 62;
 
 /// The tensor of factors of rotations, which LLaMA 3.1 and newer have.
 const ROPE_FACTORS: &str = "rope_freqs.weight";
@@ -66,8 +66,8 @@ const ROPE_FACTORS: &str = "rope_freqs.weight";
 /// A checkpoint of one file, or several.
 #[derive(Debug)]
 pub struct GgufCheckpoint {
-    file: Gguf,
-    config: Config,
+    file: GgufFile,
+    config: JsonConfig,
     /// Names in the file, by those that architectures use.
     names: BTreeMap<String, String>,
     /// Tensors whose rows lie in another order, with their heads.
@@ -83,10 +83,11 @@ impl GgufCheckpoint {
     /// When it is damaged, or of an architecture that is not known.
     pub fn open(path: &Path) -> Result<Self> {
         let place = path.display().to_string();
-        let file = gguf::open(path)
-            .map_err(|error| Error::new(Kind::Weights, place.clone(), error.to_string()))?;
+        let file = gguf::open(path).map_err(|error| {
+            LlmError::new(LlmErrorKind::Weights, place.clone(), error.to_string())
+        })?;
         let config = configuration(&file).map_err(|error| error.within(&place))?;
-        let config = Config::of(place, config);
+        let config = JsonConfig::of(place, config);
         let heads = paired_heads(&config)?;
         let model_type = config.text("model_type")?.unwrap_or_default().to_owned();
         let own = ARCHITECTURES.iter().find(|(_, known, _)| *known == model_type);
@@ -112,7 +113,7 @@ impl GgufCheckpoint {
 
     /// The configuration, with the keys of `config.json`.
     #[must_use]
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &JsonConfig {
         &self.config
     }
 
@@ -123,8 +124,8 @@ impl GgufCheckpoint {
     }
 
     /// How each tensor is stored.
-    pub(crate) fn stored(&self) -> Vec<Stored> {
-        let of = |entry: &gguf::TensorEntry| Stored {
+    pub(crate) fn stored(&self) -> Vec<StoredWeight> {
+        let of = |entry: &gguf::TensorEntry| StoredWeight {
             kind: entry.ggml_type().name().to_owned(),
             numbers: entry.shape().iter().product(),
             bytes: entry.bytes().len(),
@@ -147,7 +148,7 @@ impl GgufCheckpoint {
     pub fn template(&self) -> Result<Option<ChatTemplate>> {
         let metadata = self.file.metadata();
         let Some(source) = self.template_source()? else { return Ok(None) };
-        let tokens = find::<&gguf::Array>(metadata, "tokenizer.ggml.tokens")?;
+        let tokens = find::<&gguf::GgufArray>(metadata, "tokenizer.ggml.tokens")?;
         let named = |key: &str| -> Result<Option<String>> {
             let id = find::<u32>(metadata, &format!("tokenizer.ggml.{key}_token_id"))?;
             let bytes = tokens.zip(id).and_then(|(all, id)| all.strings().nth(id as usize));
@@ -178,7 +179,9 @@ impl GgufCheckpoint {
         };
         let Some(matrix): Option<Arc<dyn BlockWeights>> = matrix else { return Ok(None) };
         Ok(Some(match self.paired.get(name) {
-            Some(&heads) => Arc::new(Unpaired { order: unpaired(matrix.rows(), heads), matrix }),
+            Some(&heads) => {
+                Arc::new(UnpairedMatrix { order: unpaired(matrix.rows(), heads), matrix })
+            }
             None => matrix,
         }))
     }
@@ -189,11 +192,11 @@ impl GgufCheckpoint {
     }
 }
 
-fn failed(name: &str, error: &dyn std::fmt::Display) -> Error {
-    Error::new(Kind::Weights, format!("tensor '{name}'"), error.to_string())
+fn failed(name: &str, error: &dyn std::fmt::Display) -> LlmError {
+    LlmError::new(LlmErrorKind::Weights, format!("tensor '{name}'"), error.to_string())
 }
 
-impl Weights for GgufCheckpoint {
+impl CheckpointWeights for GgufCheckpoint {
     fn tensor(&self, name: &str) -> Result<Tensor> {
         let entry = self.entry(name)?;
         let wrong = |error: &dyn std::fmt::Display| failed(entry.name(), error);
@@ -213,7 +216,7 @@ impl Weights for GgufCheckpoint {
 
     fn blocks(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
         let blocks = self.matrix(name)?;
-        Ok(blocks.filter(|matrix| matrix.format().meaning() != Meaning::Float(DataType::Fp32)))
+        Ok(blocks.filter(|matrix| matrix.format().meaning() != CodeMeaning::Float(DataType::Fp32)))
     }
 
     fn table(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
@@ -261,25 +264,25 @@ fn apart(
 }
 
 /// A matrix whose rows lie in another order.
-struct Unpaired {
+struct UnpairedMatrix {
     matrix: Arc<dyn BlockWeights>,
     order: Vec<usize>,
 }
 
-impl std::fmt::Debug for Unpaired {
+impl std::fmt::Debug for UnpairedMatrix {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Unpaired {{ {:?}, {} rows }}", self.matrix, self.order.len())
     }
 }
 
-impl Unpaired {
+impl UnpairedMatrix {
     fn row(&self, row: usize) -> std::result::Result<usize, OpError> {
         let found = self.order.get(row).copied();
         found.ok_or_else(|| OpError::new(format!("row {row} of {}", self.order.len())))
     }
 }
 
-impl BlockWeights for Unpaired {
+impl BlockWeights for UnpairedMatrix {
     fn rows(&self) -> usize {
         self.matrix.rows()
     }
@@ -329,18 +332,18 @@ fn known_name(inside: &[(&str, &str)], name: &str) -> Option<String> {
 }
 
 /// A value of the metadata, if the key is there.
-fn find<'a, T: gguf::FromValue<'a>>(metadata: &'a Metadata, key: &str) -> Result<Option<T>> {
-    metadata.find(key).map_err(|error| Error::new(Kind::Config, key, error.to_string()))
+fn find<'a, T: gguf::FromValue<'a>>(metadata: &'a GgufMetadata, key: &str) -> Result<Option<T>> {
+    metadata.find(key).map_err(|error| LlmError::new(LlmErrorKind::Config, key, error.to_string()))
 }
 
 /// The keys of `config.json`.
-fn configuration(file: &Gguf) -> Result<Map<String, Value>> {
+fn configuration(file: &GgufFile) -> Result<Map<String, Value>> {
     let metadata = file.metadata();
     let name = find::<&str>(metadata, "general.architecture")?.unwrap_or_default();
     let Some((_, model_type, _)) = ARCHITECTURES.iter().find(|(own, ..)| *own == name) else {
         let known: Vec<&str> = ARCHITECTURES.iter().map(|(own, ..)| *own).collect();
         let text = format!("'{name}', expected one of {known:?}");
-        return Err(Error::new(Kind::Config, "general.architecture", text));
+        return Err(LlmError::new(LlmErrorKind::Config, "general.architecture", text));
     };
     let mut all = Map::new();
     all.insert("model_type".to_owned(), (*model_type).into());
@@ -362,7 +365,7 @@ fn configuration(file: &Gguf) -> Result<Map<String, Value>> {
     if *model_type == GEMMA {
         // Files do not say it: llama.cpp knows the model by its layers.
         let [layers, heads, width] = ["block_count", "attention.head_count", "embedding_length"];
-        let largest = length(layers)? == Some(LARGEST_GEMMA);
+        let largest = length(layers)? == Some(MAX_GEMMA);
         let key = match (length(width)?, length(heads)?) {
             (Some(width), Some(heads)) if largest && heads > 0 => Some(width / heads),
             _ => length("attention.key_length")?,
@@ -388,7 +391,7 @@ fn configuration(file: &Gguf) -> Result<Map<String, Value>> {
 }
 
 /// The heads of queries and keys where their rows lie in pairs.
-fn paired_heads(config: &Config) -> Result<Option<[usize; 2]>> {
+fn paired_heads(config: &JsonConfig) -> Result<Option<[usize; 2]>> {
     if config.text("model_type")? != Some("llama") {
         return Ok(None);
     }
@@ -397,7 +400,7 @@ fn paired_heads(config: &Config) -> Result<Option<[usize; 2]>> {
 }
 
 /// How rotations are stretched.
-fn scaling(file: &Gguf, name: &str) -> Result<Option<Value>> {
+fn scaling(file: &GgufFile, name: &str) -> Result<Option<Value>> {
     let metadata = file.metadata();
     if let Some(entry) = file.find(ROPE_FACTORS) {
         let mut factors = vec![0.0; entry.shape().iter().product()];
@@ -417,10 +420,12 @@ fn scaling(file: &Gguf, name: &str) -> Result<Option<Value>> {
 }
 
 /// The vocabulary of the metadata.
-fn vocabulary(metadata: &Metadata) -> Result<GgufVocabulary> {
+fn vocabulary(metadata: &GgufMetadata) -> Result<GgufVocabulary> {
     let key = |key: &str| format!("tokenizer.ggml.{key}");
     let texts = |name: &str| -> Result<Vec<String>> {
-        let Some(all) = find::<&gguf::Array>(metadata, &key(name))? else { return Ok(Vec::new()) };
+        let Some(all) = find::<&gguf::GgufArray>(metadata, &key(name))? else {
+            return Ok(Vec::new());
+        };
         Ok(all.strings().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect())
     };
     let text = |name: &str| -> Result<String> {

@@ -13,8 +13,8 @@ use llguidance::toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, Tok
 use llguidance::{Matcher, ParserFactory, panic_utils};
 use serde_json::{Value, json};
 
-use crate::error::{Error, Kind, Result};
-use crate::tokens::{Surround, Tokenizer};
+use crate::error::{LlmError, LlmErrorKind, Result};
+use crate::tokens::{SpecialTokens, Tokenizer};
 
 /// The longest text of a grammar.
 pub const MAX_GRAMMAR_BYTES: usize = 1 << 20;
@@ -126,23 +126,23 @@ fn escape(text: &str) -> String {
     pattern
 }
 
-fn refused(message: impl Into<String>) -> Error {
-    Error::new(Kind::Grammar, "grammar", message)
+fn refused(message: impl Into<String>) -> LlmError {
+    LlmError::new(LlmErrorKind::Grammar, "grammar", message)
 }
 
-fn failed(error: impl std::fmt::Display) -> Error {
+fn failed(error: impl std::fmt::Display) -> LlmError {
     // The library appends its state; the first line says what is wrong.
     let text = error.to_string();
     refused(text.lines().next().unwrap_or_default())
 }
 
 /// The library's view of a tokenizer.
-struct Vocabulary {
+struct GrammarVocabulary {
     tokenizer: Arc<Tokenizer>,
     trie: TokTrie,
 }
 
-impl Vocabulary {
+impl GrammarVocabulary {
     fn new(tokenizer: Arc<Tokenizer>) -> Result<Self> {
         let size = u32::try_from(tokenizer.vocabulary_size()).map_err(failed)?;
         let ends: Vec<u32> = tokenizer.eos().iter().copied().filter(|end| *end < size).collect();
@@ -168,7 +168,7 @@ fn word(tokenizer: &Tokenizer, id: u32) -> Vec<u8> {
     }
 }
 
-impl TokenizerEnv for Vocabulary {
+impl TokenizerEnv for GrammarVocabulary {
     fn tok_trie(&self) -> &TokTrie {
         &self.trie
     }
@@ -178,7 +178,7 @@ impl TokenizerEnv for Vocabulary {
             return self.trie.greedy_tokenize(bytes);
         }
         let encode = |text: &str| {
-            let ids = self.tokenizer.encode(text, Surround::Omit);
+            let ids = self.tokenizer.encode(text, SpecialTokens::Omit);
             ids.unwrap_or_else(|_| self.trie.greedy_tokenize(text.as_bytes()))
         };
         self.trie.tokenize_with_greedy_fallback(bytes, encode)
@@ -211,7 +211,7 @@ impl GrammarCompiler {
     /// A tokenizer without end token.
     pub fn new(tokenizer: Arc<Tokenizer>) -> Result<Self> {
         let vocabulary_size = tokenizer.vocabulary_size();
-        let env: TokEnv = Arc::new(Vocabulary::new(tokenizer)?);
+        let env: TokEnv = Arc::new(GrammarVocabulary::new(tokenizer)?);
         let slices = SlicedBiasComputer::general_slices();
         let mut factory =
             ParserFactory::new(&env, InferenceCapabilities::default(), &slices).map_err(failed)?;
@@ -230,7 +230,7 @@ impl GrammarCompiler {
     ///
     /// # Errors
     /// A malformed or oversized grammar, and one that no answer follows.
-    pub fn compile(&self, grammar: &Grammar) -> Result<Constraint> {
+    pub fn compile(&self, grammar: &Grammar) -> Result<GrammarConstraint> {
         let compiled = grammar.compile()?;
         let parser = panic_utils::catch_unwind(std::panic::AssertUnwindSafe(|| {
             self.factory.create_parser(compiled)
@@ -240,29 +240,29 @@ impl GrammarCompiler {
         if mask.is_zero() {
             return Err(refused("no token can begin an answer that follows the grammar"));
         }
-        Ok(Constraint { matcher, vocabulary_size: self.vocabulary_size })
+        Ok(GrammarConstraint { matcher, vocabulary_size: self.vocabulary_size })
     }
 }
 
 /// Where one answer stands in its grammar.
-pub struct Constraint {
+pub struct GrammarConstraint {
     matcher: Matcher,
     vocabulary_size: usize,
 }
 
-impl Clone for Constraint {
+impl Clone for GrammarConstraint {
     fn clone(&self) -> Self {
         Self { matcher: self.matcher.deep_clone(), vocabulary_size: self.vocabulary_size }
     }
 }
 
-impl std::fmt::Debug for Constraint {
+impl std::fmt::Debug for GrammarConstraint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Constraint").field("finished", &self.is_finished()).finish_non_exhaustive()
     }
 }
 
-impl Constraint {
+impl GrammarConstraint {
     /// Sets the logits of all tokens that must not come next to -∞. When the grammar is finished,
     /// only end tokens remain.
     ///
@@ -309,7 +309,7 @@ impl Constraint {
         }
         self.matcher.consume_token(token).map_err(|error| {
             let place = format!("token {token}");
-            Error::new(Kind::Grammar, place, failed(error).message())
+            LlmError::new(LlmErrorKind::Grammar, place, failed(error).message())
         })
     }
 

@@ -3,12 +3,12 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// What a model's work gives; a panic is an error.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|panic| Err(Error::new(Kind::Model, "model", panicked(&*panic))))
+        .unwrap_or_else(|panic| Err(LlmError::new(LlmErrorKind::Model, "model", panicked(&*panic))))
 }
 
 /// The text of a panic.

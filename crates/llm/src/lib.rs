@@ -25,4 +25,4 @@ pub mod tokens;
 pub mod tools;
 pub mod weights;
 
-pub use error::{Error, Kind};
+pub use error::{LlmError, LlmErrorKind};

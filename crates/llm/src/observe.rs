@@ -19,7 +19,7 @@ pub struct StepRecord {
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum EngineOutcome {
     /// It was answered.
     Finished,
     /// It was taken back.
@@ -28,7 +28,7 @@ pub enum Outcome {
     Failed,
 }
 
-impl Outcome {
+impl EngineOutcome {
     /// One word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -62,11 +62,11 @@ pub struct RequestRecord {
     /// Tokens of its answers.
     pub completion_tokens: usize,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: EngineOutcome,
 }
 
 /// Takes what an engine did. It is called on the engine's thread, and must not block.
-pub trait Observer: Send + Sync {
+pub trait EngineObserver: Send + Sync {
     /// Whether anybody wants to know at present.
     fn wants(&self) -> bool {
         true
@@ -81,21 +81,21 @@ pub trait Observer: Send + Sync {
 
 /// The observer of an engine, where there is one that wants to know.
 #[derive(Default)]
-pub(crate) struct Observed(OnceLock<Arc<dyn Observer>>);
+pub(crate) struct ObserverHandle(OnceLock<Arc<dyn EngineObserver>>);
 
-impl fmt::Debug for Observed {
+impl fmt::Debug for ObserverHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Observed").field(&self.0.get().is_some()).finish()
     }
 }
 
-impl Observed {
+impl ObserverHandle {
     /// Sets the observer; the first one stays.
-    pub(crate) fn set(&self, observer: Arc<dyn Observer>) {
+    pub(crate) fn set(&self, observer: Arc<dyn EngineObserver>) {
         drop(self.0.set(observer));
     }
 
-    pub(crate) fn get(&self) -> Option<&Arc<dyn Observer>> {
+    pub(crate) fn get(&self) -> Option<&Arc<dyn EngineObserver>> {
         self.0.get().filter(|observer| observer.wants())
     }
 

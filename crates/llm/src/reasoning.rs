@@ -2,7 +2,7 @@
 
 /// What a piece of text adds to a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Parts {
+pub struct MessageParts {
     /// Reasoning.
     pub reasoning: String,
     /// The answer itself.
@@ -11,7 +11,7 @@ pub struct Parts {
 
 /// Whether a prompt has already opened the reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opening {
+pub enum ReasoningOpening {
     /// The answer opens it, if it reasons at all.
     ByAnswer,
     /// The chat template has opened it.
@@ -19,7 +19,7 @@ pub enum Opening {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ReasoningState {
     /// White space in front of the opening tag.
     Before,
     /// Inside; line breaks behind the opening tag are left out.
@@ -34,7 +34,7 @@ enum State {
 pub struct ReasoningParser {
     open: String,
     close: String,
-    state: State,
+    state: ReasoningState,
     held: String,
     /// Whether the reasoning has any text yet.
     begun: bool,
@@ -42,22 +42,22 @@ pub struct ReasoningParser {
 
 impl ReasoningParser {
     /// A parser for `<think>` and `</think>`.
-    pub fn new(opening: Opening) -> Self {
+    pub fn new(opening: ReasoningOpening) -> Self {
         Self::with_tags("<think>", "</think>", opening)
     }
 
     /// A parser for other tags, which must not be empty.
-    pub fn with_tags(open: &str, close: &str, opening: Opening) -> Self {
+    pub fn with_tags(open: &str, close: &str, opening: ReasoningOpening) -> Self {
         let state = match opening {
-            Opening::ByAnswer => State::Before,
-            Opening::ByPrompt => State::Reasoning,
+            ReasoningOpening::ByAnswer => ReasoningState::Before,
+            ReasoningOpening::ByPrompt => ReasoningState::Reasoning,
         };
         let (open, close) = (open.to_owned(), close.to_owned());
         Self { open, close, state, held: String::new(), begun: false }
     }
 
     /// Splits a whole text.
-    pub fn parse(mut self, text: &str) -> Parts {
+    pub fn parse(mut self, text: &str) -> MessageParts {
         let mut parts = self.push(text);
         let rest = self.finish();
         parts.reasoning.push_str(&rest.reasoning);
@@ -66,57 +66,59 @@ impl ReasoningParser {
     }
 
     /// Takes the next piece of text and gives what is certain.
-    pub fn push(&mut self, text: &str) -> Parts {
+    pub fn push(&mut self, text: &str) -> MessageParts {
         self.held.push_str(text);
-        let mut parts = Parts::default();
+        let mut parts = MessageParts::default();
         while self.step(&mut parts) {}
         parts
     }
 
     /// Gives what was held back, as the answer has ended.
-    pub fn finish(&mut self) -> Parts {
+    pub fn finish(&mut self) -> MessageParts {
         let held = std::mem::take(&mut self.held);
         match self.state {
-            State::Reasoning => Parts { reasoning: held, content: String::new() },
-            State::Between => Parts::default(),
-            State::Before | State::Content => Parts { reasoning: String::new(), content: held },
+            ReasoningState::Reasoning => MessageParts { reasoning: held, content: String::new() },
+            ReasoningState::Between => MessageParts::default(),
+            ReasoningState::Before | ReasoningState::Content => {
+                MessageParts { reasoning: String::new(), content: held }
+            }
         }
     }
 
     /// Takes one step; `false` where more text is needed.
-    fn step(&mut self, parts: &mut Parts) -> bool {
+    fn step(&mut self, parts: &mut MessageParts) -> bool {
         match self.state {
-            State::Before => {
+            ReasoningState::Before => {
                 let text = self.held.trim_start();
                 if let Some(rest) = text.strip_prefix(self.open.as_str()) {
                     self.held = rest.to_owned();
-                    self.state = State::Reasoning;
+                    self.state = ReasoningState::Reasoning;
                     return true;
                 }
                 let waits = self.open.starts_with(text);
                 if !waits {
-                    self.state = State::Content;
+                    self.state = ReasoningState::Content;
                 }
                 !waits
             }
-            State::Reasoning => self.reason(parts),
-            State::Between => {
+            ReasoningState::Reasoning => self.reason(parts),
+            ReasoningState::Between => {
                 let rest = self.held.trim_start_matches('\n');
                 let skipped = self.held.len() - rest.len();
                 self.held.drain(..skipped);
                 if !self.held.is_empty() {
-                    self.state = State::Content;
+                    self.state = ReasoningState::Content;
                 }
                 !self.held.is_empty()
             }
-            State::Content => {
+            ReasoningState::Content => {
                 parts.content.push_str(&std::mem::take(&mut self.held));
                 false
             }
         }
     }
 
-    fn reason(&mut self, parts: &mut Parts) -> bool {
+    fn reason(&mut self, parts: &mut MessageParts) -> bool {
         if !self.begun {
             let skipped = self.held.len() - self.held.trim_start_matches('\n').len();
             self.held.drain(..skipped);
@@ -125,7 +127,7 @@ impl ReasoningParser {
         if let Some((reasoning, rest)) = self.held.split_once(self.close.as_str()) {
             parts.reasoning.push_str(reasoning);
             self.held = rest.to_owned();
-            self.state = State::Between;
+            self.state = ReasoningState::Between;
             return true;
         }
         let certain = self.held.len() - beginning_at_end(&self.held, &self.close);
@@ -148,14 +150,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parts(reasoning: &str, content: &str) -> Parts {
-        Parts { reasoning: reasoning.to_owned(), content: content.to_owned() }
+    fn parts(reasoning: &str, content: &str) -> MessageParts {
+        MessageParts { reasoning: reasoning.to_owned(), content: content.to_owned() }
     }
 
     #[test]
     fn reasoning_and_answer_are_told_apart() {
-        let by_answer = || ReasoningParser::new(Opening::ByAnswer);
-        let by_prompt = || ReasoningParser::new(Opening::ByPrompt);
+        let by_answer = || ReasoningParser::new(ReasoningOpening::ByAnswer);
+        let by_prompt = || ReasoningParser::new(ReasoningOpening::ByPrompt);
         assert_eq!(by_answer().parse("<think>\nhm\n</think>\n\nyes\n"), parts("hm\n", "yes\n"));
         assert_eq!(by_answer().parse("\n<think>\n\n</think>\n\nyes"), parts("", "yes"));
         assert_eq!(by_answer().parse("no <think>x</think>"), parts("", "no <think>x</think>"));
@@ -171,10 +173,10 @@ mod tests {
             pieces in prop::collection::vec("(<think>|</think>|<|/|t|>|\n|é| ){0,3}", 0..12),
             prompted: bool,
         ) {
-            let opening = if prompted { Opening::ByPrompt } else { Opening::ByAnswer };
+            let opening = if prompted { ReasoningOpening::ByPrompt } else { ReasoningOpening::ByAnswer };
             let whole = ReasoningParser::new(opening).parse(&pieces.concat());
             let mut parser = ReasoningParser::new(opening);
-            let mut found = Parts::default();
+            let mut found = MessageParts::default();
             for piece in pieces.iter().map(|p| parser.push(p)).collect::<Vec<_>>() {
                 found.reasoning.push_str(&piece.reasoning);
                 found.content.push_str(&piece.content);

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use galatea_llm::template::{ChatTemplate, Conversation};
-use galatea_llm::tokens::{SpecialText, Surround, Tokenizer};
+use galatea_llm::tokens::{SpecialText, SpecialTokens, Tokenizer};
 use serde_json::{Value, json};
 
 /// xorshift: the same numbers on every run.
@@ -112,7 +112,7 @@ fn damage(value: &mut Value, others: &[Value], noise: &mut Noise) {
 
 fn use_tokenizer(tokenizer: &Tokenizer) {
     for text in ["", " ab a1 <s> \u{4E2D}\u{1F600}aab\n", "aaaabbbb"] {
-        if let Ok(ids) = tokenizer.encode(text, Surround::Add) {
+        if let Ok(ids) = tokenizer.encode(text, SpecialTokens::Add) {
             let _ = tokenizer.decode(&ids, SpecialText::Keep);
         }
     }

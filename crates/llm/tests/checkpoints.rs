@@ -7,7 +7,7 @@ use crate::reference::Reference;
 use galatea_formats::safetensors;
 use galatea_graph::{Graph, evaluate};
 use galatea_llm::arch::{self, ModelShape};
-use galatea_llm::config::Config;
+use galatea_llm::config::JsonConfig;
 use galatea_llm::encoder_decoder::EncoderDecoder;
 use galatea_runtime::{ExecutionProvider, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
@@ -38,7 +38,7 @@ fn recorded(name: &str) -> Option<(PathBuf, Value)> {
 
 fn model(name: &str) -> Option<Model> {
     let (folder, golden) = recorded(name)?;
-    let config = Config::read(&folder.join("config.json")).unwrap();
+    let config = JsonConfig::read(&folder.join("config.json")).unwrap();
     let weights = safetensors::open(&folder).unwrap();
     let row = arch::architecture(&config).unwrap();
     let (graph, shape) = (row.graph(&config, &weights).unwrap(), row.shape(&config).unwrap());

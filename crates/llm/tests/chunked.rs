@@ -8,9 +8,9 @@ use galatea_formats::safetensors;
 use galatea_llm::arch::{self, FixedGraph, FixedOptions};
 use galatea_llm::cache::BlockCopy;
 use galatea_llm::chunked::{ChunkFunction, ChunkModel, ChunkSizes, SessionChunks};
-use galatea_llm::config::Config;
+use galatea_llm::config::JsonConfig;
 use galatea_llm::engine::{StepBatch, StepModel};
-use galatea_llm::sampling::Need;
+use galatea_llm::sampling::LogitNeed;
 use galatea_runtime::{ExecutionProvider, SessionOptions};
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn graph(name: &str, rows: usize) -> FixedGraph {
-    let config = Config::read(&folder(name).join("config.json")).unwrap();
+    let config = JsonConfig::read(&folder(name).join("config.json")).unwrap();
     let weights = safetensors::open(&folder(name)).unwrap();
     let row = arch::architecture(&config).unwrap();
     row.fixed_graph(&config, &weights, &FixedOptions { rows, context: CONTEXT, exported: false })
@@ -76,7 +76,7 @@ fn batch(pieces: &[Piece<'_>]) -> StepBatch {
         batch.blocks.push(block as i64);
     }
     batch.wanted = (0..batch.tokens.len() as i64).collect();
-    batch.need = Need::Logits;
+    batch.need = LogitNeed::Logits;
     batch
 }
 
@@ -170,7 +170,7 @@ fn rows_beyond_the_last_position_are_refused() {
 
 #[test]
 fn lengths_that_cannot_be_are_refused() {
-    let config = Config::read(&folder("qwen2").join("config.json")).unwrap();
+    let config = JsonConfig::read(&folder("qwen2").join("config.json")).unwrap();
     let weights = safetensors::open(&folder("qwen2")).unwrap();
     let row = arch::architecture(&config).unwrap();
     for (rows, context) in [(0, 8), (9, 8), (1, 1 << 20)] {

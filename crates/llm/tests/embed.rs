@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use crate::reference::Reference;
-use galatea_llm::embed::{Encoded, EncoderEngine, EncoderTicket, TextEncoder, TextTokens};
-use galatea_llm::tokens::Surround;
+use galatea_llm::embed::{EncodedTexts, EncoderEngine, EncoderTicket, TextEncoder, TextTokens};
+use galatea_llm::tokens::SpecialTokens;
 use galatea_runtime::{ExecutionProvider, SessionOptions};
 use serde_json::{Map, Value, json};
 
@@ -134,7 +134,7 @@ fn ask(engine: &EncoderEngine, texts: Vec<TextTokens>) -> (EncoderTicket, Receiv
     (ticket.unwrap(), results)
 }
 
-type Outcome = galatea_llm::error::Result<Encoded>;
+type Outcome = galatea_llm::error::Result<EncodedTexts>;
 
 #[test]
 fn texts_of_many_requests_give_what_each_gives_alone() {
@@ -194,7 +194,7 @@ fn wrong_texts_and_too_many_requests_are_refused_and_those_taken_back_end() {
 #[test]
 fn texts_that_are_too_long_are_cut_at_their_end() {
     let model = load(checkpoint("bert-mean").path()).unwrap();
-    let cut = |most| model.text("a5 a6 a7", None, Surround::Add, Some(most));
+    let cut = |most| model.text("a5 a6 a7", None, SpecialTokens::Add, Some(most));
     assert_eq!(cut(4).unwrap().tokens, [2, 5, 6, 3]);
     assert_eq!(cut(9).unwrap().tokens, [2, 5, 6, 7, 3]);
     assert!(cut(2).unwrap_err().to_string().contains("truncate_prompt_tokens: 2 tokens found"));

@@ -9,11 +9,11 @@ use crate::reference::Reference;
 use galatea_formats::safetensors;
 use galatea_graph::Graph;
 use galatea_llm::arch::{self, ModelShape};
-use galatea_llm::cache::{BlockCopy, Swap};
-use galatea_llm::config::Config;
+use galatea_llm::cache::{BlockCopy, BlockSwap};
+use galatea_llm::config::JsonConfig;
 use galatea_llm::engine::{
-    Engine, EngineOptions, EngineStatistics, GenerationEvent, GenerationRequest, Logits,
-    SessionModel, Speculation, StepBatch, StepModel,
+    EngineOptions, EngineStatistics, GenerationEngine, GenerationEvent, GenerationRequest,
+    LogitRows, SessionModel, SpeculationMethod, StepBatch, StepModel,
 };
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::tokens::{SpecialText, Tokenizer};
@@ -44,15 +44,15 @@ impl StepModel for Held {
         self.0.swap_blocks()
     }
 
-    fn swap(&mut self, swaps: &[Swap]) -> galatea_llm::error::Result<()> {
+    fn swap(&mut self, swaps: &[BlockSwap]) -> galatea_llm::error::Result<()> {
         self.0.swap(swaps)
     }
 
-    fn take_back(&mut self, logits: Logits) {
+    fn take_back(&mut self, logits: LogitRows) {
         self.0.take_back(logits);
     }
 
-    fn step(&mut self, batch: &StepBatch) -> galatea_llm::error::Result<Logits> {
+    fn step(&mut self, batch: &StepBatch) -> galatea_llm::error::Result<LogitRows> {
         if let Some(going) = self.1.take() {
             going.recv().unwrap();
         }
@@ -89,7 +89,7 @@ fn load() -> Option<Checkpoint> {
     let golden = std::fs::read(models.join("golden.json")).unwrap();
     let golden: Value = serde_json::from_slice(&golden).unwrap();
     let folder = models.join(NAME);
-    let config = Config::read(&folder.join("config.json")).unwrap();
+    let config = JsonConfig::read(&folder.join("config.json")).unwrap();
     let weights = safetensors::open(&folder).unwrap();
     let row = arch::architecture(&config).unwrap();
     let ids = |case: &Value, key: &str| -> Vec<u32> {
@@ -126,15 +126,16 @@ impl Checkpoint {
         SessionModel::new(session, self.shape.clone(), size, blocks).unwrap()
     }
 
-    fn engine(&self, blocks: usize, options: EngineOptions) -> Engine {
-        Engine::start(Box::new(self.model(blocks)), Arc::clone(&self.tokenizer), options).unwrap()
+    fn engine(&self, blocks: usize, options: EngineOptions) -> GenerationEngine {
+        GenerationEngine::start(Box::new(self.model(blocks)), Arc::clone(&self.tokenizer), options)
+            .unwrap()
     }
 
     /// An engine that waits until something comes.
-    fn held(&self, blocks: usize, options: EngineOptions) -> (Engine, Sender<()>) {
+    fn held(&self, blocks: usize, options: EngineOptions) -> (GenerationEngine, Sender<()>) {
         let (go, going) = mpsc::channel();
         let model = Box::new(Held(self.model(blocks), Some(going)));
-        (Engine::start(model, Arc::clone(&self.tokenizer), options).unwrap(), go)
+        (GenerationEngine::start(model, Arc::clone(&self.tokenizer), options).unwrap(), go)
     }
 }
 
@@ -147,7 +148,7 @@ fn greedy(tokens: u32) -> SamplingParameters {
 }
 
 fn submit(
-    engine: &Engine,
+    engine: &GenerationEngine,
     prompt: &[u32],
     sampling: SamplingParameters,
 ) -> Receiver<GenerationEvent> {
@@ -182,7 +183,7 @@ fn answers(events: &Receiver<GenerationEvent>, n: usize) -> (Vec<(Vec<u32>, Stri
 /// Generates what was recorded, all at once, and compares.
 fn check(
     checkpoint: &Checkpoint,
-    (engine, go): (Engine, Sender<()>),
+    (engine, go): (GenerationEngine, Sender<()>),
     tokens: u32,
 ) -> EngineStatistics {
     let ask = |case: &Case| submit(&engine, &case.prompt, greedy(tokens));
@@ -224,7 +225,8 @@ fn requests_that_are_preempted_say_what_they_say_alone() {
         let model = checkpoint.model(blocks).with_swap_space(swap_bytes);
         let options = EngineOptions { prefix_caching: false, ..options(3, 128) };
         let model = Box::new(Held(model, Some(going)));
-        let engine = Engine::start(model, Arc::clone(&checkpoint.tokenizer), options).unwrap();
+        let engine =
+            GenerationEngine::start(model, Arc::clone(&checkpoint.tokenizer), options).unwrap();
         let asked = prompts.each_ref().map(|prompt| submit(&engine, prompt, greedy(10)));
         go.send(()).unwrap();
         let said = asked.map(|events| answers(&events, 1).0.remove(0).0);
@@ -256,7 +258,7 @@ fn a_run_that_fails_takes_its_request_and_leaves_the_next_ones_right() {
     let Some(checkpoint) = checkpoint() else { return };
     let model = Box::new(checkpoint.failing_model(64, Some(2)));
     let tokenizer = Arc::clone(&checkpoint.tokenizer);
-    let engine = Engine::start(model, tokenizer, options(4, 64)).unwrap();
+    let engine = GenerationEngine::start(model, tokenizer, options(4, 64)).unwrap();
     let case = &checkpoint.cases[3];
     let last = submit(&engine, &case.prompt, greedy(6)).iter().last();
     let Some(GenerationEvent::Failed(error)) = last else { panic!("{last:?}") };
@@ -269,7 +271,7 @@ fn a_run_that_fails_takes_its_request_and_leaves_the_next_ones_right() {
 #[test]
 fn guessed_tokens_change_nothing() {
     let Some(checkpoint) = checkpoint() else { return };
-    let speculative = Some(Speculation::PromptLookup { max_tokens: 4, ngram: 2 });
+    let speculative = Some(SpeculationMethod::PromptLookup { max_tokens: 4, ngram: 2 });
     let looking_up = EngineOptions { speculative, ..options(4, 32) };
     check(checkpoint, checkpoint.held(32, looking_up), 10);
     // The model itself guesses, so it is right but for rounding.
@@ -277,7 +279,7 @@ fn guessed_tokens_change_nothing() {
     let model = Box::new(Held(checkpoint.model(32), Some(going)));
     let draft = Box::new(checkpoint.model(32));
     let (tokenizer, options) = (Arc::clone(&checkpoint.tokenizer), options(4, 32));
-    let engine = Engine::start_with_draft(model, draft, 3, tokenizer, options).unwrap();
+    let engine = GenerationEngine::start_with_draft(model, draft, 3, tokenizer, options).unwrap();
     let statistics = check(checkpoint, (engine, go), 5);
     assert!(statistics.accepted_tokens > 10, "{statistics:?}");
 }

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use galatea_formats::gguf::{GgmlType, TensorData, Value, Writer};
+use galatea_formats::gguf::{GgmlType, GgufValue, GgufWriter, TensorData};
 use galatea_formats::safetensors;
 use galatea_graph::blocks::BlockWeights;
 use galatea_graph::{Graph, evaluate};
-use galatea_llm::arch::{self, ModelShape, Weights};
-use galatea_llm::config::Config;
+use galatea_llm::arch::{self, CheckpointWeights, ModelShape};
+use galatea_llm::config::JsonConfig;
 use galatea_llm::error::Result;
 use galatea_llm::facts::CheckpointFacts;
 use galatea_llm::gguf::GgufCheckpoint;
@@ -50,10 +50,12 @@ fn gguf_name(kind: &str, name: &str) -> String {
 }
 
 /// Sizes of a checkpoint, as `config.json` has them.
-fn metadata(writer: &mut Writer<'_>, config: &Config) {
+fn metadata(writer: &mut GgufWriter<'_>, config: &JsonConfig) {
     let kind = config.text("model_type").unwrap().unwrap();
     let kind = kind.strip_suffix("_text").unwrap_or(kind).to_owned();
-    writer.set("general.architecture", Value::String(kind.clone().into_bytes().into())).unwrap();
+    writer
+        .set("general.architecture", GgufValue::String(kind.clone().into_bytes().into()))
+        .unwrap();
     for (key, from) in [
         ("embedding_length", "hidden_size"),
         ("block_count", "num_hidden_layers"),
@@ -63,21 +65,21 @@ fn metadata(writer: &mut Writer<'_>, config: &Config) {
         ("context_length", "max_position_embeddings"),
     ] {
         let length = u32::try_from(config.length(from).unwrap()).unwrap();
-        writer.set(&format!("{kind}.{key}"), Value::U32(length)).unwrap();
+        writer.set(&format!("{kind}.{key}"), GgufValue::U32(length)).unwrap();
     }
     if let Some(width) = config.optional_length("head_dim").unwrap() {
-        let width = Value::U32(u32::try_from(width).unwrap());
+        let width = GgufValue::U32(u32::try_from(width).unwrap());
         writer.set(&format!("{kind}.attention.key_length"), width).unwrap();
     }
     let epsilon = config.number("rms_norm_eps").unwrap().unwrap();
     let key = format!("{kind}.attention.layer_norm_rms_epsilon");
     #[allow(clippy::cast_possible_truncation, reason = "GGUF has FP32")]
     let epsilon = epsilon as f32;
-    writer.set(&key, Value::F32(epsilon)).unwrap();
+    writer.set(&key, GgufValue::F32(epsilon)).unwrap();
     let base = if kind == "gemma3" { 1_000_000.0 } else { 10_000.0 };
-    writer.set(&format!("{kind}.rope.freq_base"), Value::F32(base)).unwrap();
+    writer.set(&format!("{kind}.rope.freq_base"), GgufValue::F32(base)).unwrap();
     if let Some(window) = config.optional_length("sliding_window").unwrap() {
-        let window = Value::U32(u32::try_from(window).unwrap());
+        let window = GgufValue::U32(u32::try_from(window).unwrap());
         writer.set(&format!("{kind}.attention.sliding_window"), window).unwrap();
     }
 }
@@ -93,9 +95,9 @@ fn in_pairs(tensor: &Tensor, heads: usize) -> Tensor {
 
 /// Writes a checkpoint of safetensors as GGUF.
 fn converted(name: &str) -> (tempfile::TempDir, PathBuf) {
-    let config = Config::read(&folder(name).join("config.json")).unwrap();
+    let config = JsonConfig::read(&folder(name).join("config.json")).unwrap();
     let weights = safetensors::open(&folder(name)).unwrap();
-    let mut writer = Writer::new();
+    let mut writer = GgufWriter::new();
     metadata(&mut writer, &config);
     let llama = config.text("model_type").unwrap() == Some("llama");
     let kind = if name == "gemma3" { name } else { "" };
@@ -119,7 +121,7 @@ fn converted(name: &str) -> (tempfile::TempDir, PathBuf) {
     write(writer)
 }
 
-fn write(writer: Writer<'_>) -> (tempfile::TempDir, PathBuf) {
+fn write(writer: GgufWriter<'_>) -> (tempfile::TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("model.gguf");
     writer.write(std::fs::File::create(&path).unwrap()).unwrap();
@@ -146,7 +148,7 @@ fn logits(graph: &Graph, shape: &ModelShape, tokens: &[i64]) -> Vec<f32> {
 
 const TOKENS: [i64; 7] = [3, 17, 5, 60, 2, 33, 8];
 
-fn built(config: &Config, weights: &dyn Weights) -> (Graph, ModelShape) {
+fn built(config: &JsonConfig, weights: &dyn CheckpointWeights) -> (Graph, ModelShape) {
     let row = arch::architecture(config).unwrap();
     (row.graph(config, weights).unwrap(), row.shape(config).unwrap())
 }
@@ -164,7 +166,7 @@ fn a_checkpoint_of_floats_is_that_of_its_safetensors() {
             continue;
         }
         let (graph, shape) = built(checkpoint.config(), &checkpoint);
-        let config = Config::read(&folder(name).join("config.json")).unwrap();
+        let config = JsonConfig::read(&folder(name).join("config.json")).unwrap();
         let (own, own_shape) = built(&config, &safetensors::open(&folder(name)).unwrap());
         assert_eq!(shape, own_shape, "{name}");
         assert_eq!(logits(&graph, &shape, &TOKENS), logits(&own, &own_shape, &TOKENS), "{name}");
@@ -175,7 +177,7 @@ fn a_checkpoint_of_floats_is_that_of_its_safetensors() {
 fn gemma_is_that_of_its_safetensors_without_what_converters_add_to_norms() {
     let (_place, path) = converted("gemma3");
     let checkpoint = GgufCheckpoint::open(&path).unwrap();
-    let config = Config::read(&folder("gemma3").join("config.json")).unwrap();
+    let config = JsonConfig::read(&folder("gemma3").join("config.json")).unwrap();
     // The tiny checkpoint's pattern of windows is its own; files have that of the released ones.
     let (graph, shape) = built(checkpoint.config(), &checkpoint);
     let read = std::fs::read_to_string(folder("gemma3").join("config.json")).unwrap();
@@ -190,7 +192,7 @@ fn gemma_is_that_of_its_safetensors_without_what_converters_add_to_norms() {
     }
     own.insert("query_pre_attn_scalar".to_owned(), config.length("head_dim").unwrap().into());
     let text = serde_json::to_string(own).unwrap();
-    let config = Config::parse("config.json", text.as_bytes()).unwrap();
+    let config = JsonConfig::parse("config.json", text.as_bytes()).unwrap();
     let (plain, plain_shape) = built(&config, &safetensors::open(&folder("gemma3")).unwrap());
     assert_eq!(shape, plain_shape);
     let (found, expected) =
@@ -204,7 +206,7 @@ fn gemma_is_that_of_its_safetensors_without_what_converters_add_to_norms() {
 /// A checkpoint whose matrices are no longer of few bits.
 struct Widened(GgufCheckpoint);
 
-impl Weights for Widened {
+impl CheckpointWeights for Widened {
     fn tensor(&self, name: &str) -> Result<Tensor> {
         self.0.tensor(name)
     }
@@ -221,11 +223,11 @@ fn of_blocks(kind: &str, ggml: GgmlType) -> (tempfile::TempDir, PathBuf) {
             "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2,
             "max_position_embeddings": 32, "rms_norm_eps": 1e-6}}"#
     );
-    let config = Config::parse("config.json", text.as_bytes()).unwrap();
-    let mut writer = Writer::new();
+    let config = JsonConfig::parse("config.json", text.as_bytes()).unwrap();
+    let mut writer = GgufWriter::new();
     metadata(&mut writer, &config);
     let mut state = 7_u32;
-    let mut matrix = |writer: &mut Writer<'_>, name: &str, rows: usize, columns: usize| {
+    let mut matrix = |writer: &mut GgufWriter<'_>, name: &str, rows: usize, columns: usize| {
         let blocks = rows * columns / ggml.block();
         let mut bytes = Vec::new();
         for _ in 0..blocks {
@@ -294,13 +296,13 @@ fn weights_of_few_bits_give_what_their_floats_give() {
 
 #[test]
 fn what_a_file_lacks_is_named() {
-    let mut writer = Writer::new();
-    writer.set("general.architecture", Value::String(b"nonesuch".to_vec().into())).unwrap();
+    let mut writer = GgufWriter::new();
+    writer.set("general.architecture", GgufValue::String(b"nonesuch".to_vec().into())).unwrap();
     let (_place, path) = write(writer);
     let error = GgufCheckpoint::open(&path).unwrap_err().to_string();
     assert!(error.contains("general.architecture: 'nonesuch', expected one of"), "{error}");
-    let mut writer = Writer::new();
-    writer.set("general.architecture", Value::String(b"llama".to_vec().into())).unwrap();
+    let mut writer = GgufWriter::new();
+    writer.set("general.architecture", GgufValue::String(b"llama".to_vec().into())).unwrap();
     let (_place, path) = write(writer);
     let error = GgufCheckpoint::open(&path).unwrap_err().to_string();
     assert!(error.contains("token_embd.weight"), "{error}");

@@ -7,8 +7,8 @@ use crate::reference::Reference;
 use galatea_formats::safetensors;
 use galatea_graph::{Graph, evaluate};
 use galatea_llm::arch::{self, ModelShape};
-use galatea_llm::config::Config;
-use galatea_llm::embed::{Encoder, EncoderSettings, Pooling};
+use galatea_llm::config::JsonConfig;
+use galatea_llm::embed::{EncoderModel, EncoderSettings, TextPooling};
 use galatea_llm::encoder_decoder::EncoderDecoder;
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
@@ -59,7 +59,7 @@ struct Piece {
 
 impl Decoder {
     fn open(name: &str, sequences: usize) -> Self {
-        let config = Config::read(&folder(name).join("config.json")).unwrap();
+        let config = JsonConfig::read(&folder(name).join("config.json")).unwrap();
         let weights = safetensors::open(&folder(name)).unwrap();
         let row = arch::architecture(&config).unwrap();
         let (graph, shape) = (row.graph(&config, &weights).unwrap(), row.shape(&config).unwrap());
@@ -154,8 +154,8 @@ fn gpt2_gives_the_recorded_logits() {
 }
 
 /// An encoder with settings that are changed.
-fn encoder(name: &str, change: impl Fn(&mut EncoderSettings)) -> Encoder {
-    let config = Config::read(&folder(name).join("config.json")).unwrap();
+fn encoder(name: &str, change: impl Fn(&mut EncoderSettings)) -> EncoderModel {
+    let config = JsonConfig::read(&folder(name).join("config.json")).unwrap();
     let weights = safetensors::open(&folder(name)).unwrap();
     let row = arch::encoder(&config).unwrap().unwrap();
     let graph = row.graph(&config, &weights).unwrap();
@@ -163,7 +163,7 @@ fn encoder(name: &str, change: impl Fn(&mut EncoderSettings)) -> Encoder {
     let session = Session::new(graph, &providers, &SessionOptions::default()).unwrap();
     let mut settings = EncoderSettings::read(&folder(name), &config).unwrap();
     change(&mut settings);
-    Encoder::new(session, row.shape(&config, &weights).unwrap(), settings)
+    EncoderModel::new(session, row.shape(&config, &weights).unwrap(), settings)
 }
 
 fn ids(value: &Value) -> Vec<u32> {
@@ -175,7 +175,7 @@ fn check_encoder(name: &str) {
     let golden = golden(name);
     let cases = golden["cases"].as_array().unwrap();
     let texts: Vec<Vec<u32>> = cases.iter().map(|case| ids(&case["ids"])).collect();
-    let check = |encoder: &Encoder, key: &str| {
+    let check = |encoder: &EncoderModel, key: &str| {
         let together = encoder.embed(&texts).unwrap();
         for ((case, text), vector) in cases.iter().zip(&texts).zip(&together) {
             assert_near(vector, &case[key], &format!("{name}, {} tokens, {key}", text.len()));
@@ -190,7 +190,7 @@ fn check_encoder(name: &str) {
     check(&encoder(name, |settings| settings.normalise = false), "embedding");
     let last = |settings: &mut EncoderSettings| {
         settings.normalise = false;
-        settings.pooling = vec![Pooling::LastToken];
+        settings.pooling = vec![TextPooling::LastToken];
     };
     check(&encoder(name, last), "last_row");
 }
@@ -303,7 +303,7 @@ fn configurations_that_ask_for_too_much_are_refused_before_any_work() {
         let read = std::fs::read(folder(name).join("config.json")).unwrap();
         let mut config: Value = serde_json::from_slice(&read).unwrap();
         config[key] = (1_u64 << 31).into();
-        let config = Config::parse("config.json", config.to_string().as_bytes()).unwrap();
+        let config = JsonConfig::parse("config.json", config.to_string().as_bytes()).unwrap();
         let weights = safetensors::open(&folder(name)).unwrap();
         let row = arch::architecture(&config).unwrap();
         let error = row.graph(&config, &weights).unwrap_err().to_string();

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use galatea_llm::grammar::{Constraint, Grammar, GrammarCompiler};
-use galatea_llm::sampling::{Sampler, SamplingParameters, Scratch};
-use galatea_llm::tokens::{GgufVocabulary, SpecialText, Surround, Tokenizer};
+use galatea_llm::grammar::{Grammar, GrammarCompiler, GrammarConstraint};
+use galatea_llm::sampling::{SamplerScratch, SamplingParameters, TokenSampler};
+use galatea_llm::tokens::{GgufVocabulary, SpecialText, SpecialTokens, Tokenizer};
 use serde_json::{Value, json};
 
 /// A byte-level vocabulary (`gpt2`) or one of SentencePiece (`llama`): an end token, all bytes, and
@@ -38,12 +38,12 @@ fn tokenizer(model: &str) -> Arc<Tokenizer> {
 }
 
 /// An answer of random tokens among those that are allowed.
-fn answer(tokenizer: &Tokenizer, constraint: &mut Constraint, seed: u64) -> String {
+fn answer(tokenizer: &Tokenizer, constraint: &mut GrammarConstraint, seed: u64) -> String {
     let size = tokenizer.vocabulary_size();
     let parameters =
         SamplingParameters { seed: Some(seed), max_tokens: None, ..SamplingParameters::default() };
-    let mut sampler = Sampler::new(&parameters, size, &[], &[], 0).unwrap();
-    let mut scratch = Scratch::new(size + 7);
+    let mut sampler = TokenSampler::new(&parameters, size, &[], &[], 0).unwrap();
+    let mut scratch = SamplerScratch::new(size + 7);
     let mut ids = Vec::new();
     for step in 0..400 {
         // Rows may be padded. Ends and what closes become more probable, so that answers end.
@@ -213,7 +213,7 @@ fn json_cannot_be_spaces_for_ever() {
     let compiler = GrammarCompiler::new(Arc::clone(&tokenizer)).unwrap();
     let mut constraint = compiler.compile(&Grammar::JsonObject).unwrap();
     let mut accept = |text: &str| {
-        let tokens = tokenizer.encode(text, Surround::Omit).unwrap();
+        let tokens = tokenizer.encode(text, SpecialTokens::Omit).unwrap();
         tokens.into_iter().all(|token| constraint.accept(token).is_ok())
     };
     assert!(accept("{\n        \"a\":"));

@@ -1,20 +1,22 @@
 //! Sampling: equality with a plain reference, distributions, repeatability, ranges.
 
-use galatea_llm::sampling::{Need, Sampler, SamplingParameters, Scratch, TOP, Top};
+use galatea_llm::sampling::{
+    LogitNeed, SamplerScratch, SamplingParameters, TOP, TokenSampler, TopTokens,
+};
 use proptest::prelude::*;
 
 fn parameters() -> SamplingParameters {
     SamplingParameters { seed: Some(7), max_tokens: None, ..SamplingParameters::default() }
 }
 
-fn sampler(parameters: &SamplingParameters, size: usize) -> Sampler {
-    Sampler::new(parameters, size, &[], &[], 0).unwrap()
+fn sampler(parameters: &SamplingParameters, size: usize) -> TokenSampler {
+    TokenSampler::new(parameters, size, &[], &[], 0).unwrap()
 }
 
 /// How often each token comes in `draws` positions of one answer.
 fn counts(parameters: &SamplingParameters, logits: &[f32], draws: u32) -> Vec<u32> {
     let mut sampler = sampler(parameters, logits.len());
-    let mut scratch = Scratch::new(logits.len());
+    let mut scratch = SamplerScratch::new(logits.len());
     let mut counts = vec![0; logits.len()];
     for _ in 0..draws {
         let token = sampler.sample(&mut logits.to_vec(), &mut scratch).unwrap();
@@ -148,18 +150,18 @@ proptest! {
         let need = sampler.need(logits.len());
         let top_k = usize::try_from(sampler.parameters().top_k).unwrap();
         let few = (1..=TOP.min(logits.len() - 1)).contains(&top_k);
-        let expected = if greedy { Need::Best } else if few { Need::Top } else { Need::Logits };
+        let expected = if greedy { LogitNeed::Best } else if few { LogitNeed::Top } else { LogitNeed::Logits };
         prop_assert_eq!(need, expected);
         (0..observed).for_each(|_| sampler.observe(0));
-        let mut scratch = Scratch::new(logits.len());
+        let mut scratch = SamplerScratch::new(logits.len());
         let expected = sampler.sample(&mut logits.clone(), &mut scratch);
         let (values, tokens) = most_probable(&logits);
         let count = match need {
-            Need::Best => values.len().min(1),
-            Need::Top => values.len(),
-            Need::Logits => return Ok(()),
+            LogitNeed::Best => values.len().min(1),
+            LogitNeed::Top => values.len(),
+            LogitNeed::Logits => return Ok(()),
         };
-        let top = Top::new(&values[..count], &tokens[..count]);
+        let top = TopTokens::new(&values[..count], &tokens[..count]);
         prop_assert_eq!(sampler.sample_top(top, &mut scratch), expected);
     }
 }
@@ -169,7 +171,7 @@ fn what_changes_or_tells_logits_needs_them_all() {
     let greedy = SamplingParameters { temperature: 0.0, ..parameters() };
     let likely = SamplingParameters { top_k: 20, ..parameters() };
     for p in [greedy, likely] {
-        assert!(sampler(&p, 100).need(100) < Need::Logits);
+        assert!(sampler(&p, 100).need(100) < LogitNeed::Logits);
         for p in [
             SamplingParameters { repetition_penalty: 1.1, ..p.clone() },
             SamplingParameters { presence_penalty: 0.5, ..p.clone() },
@@ -178,12 +180,12 @@ fn what_changes_or_tells_logits_needs_them_all() {
             SamplingParameters { logprobs: Some(0), ..p.clone() },
             SamplingParameters { min_tokens: 2, max_tokens: None, ..p.clone() },
         ] {
-            assert_eq!(sampler(&p, 100).need(100), Need::Logits, "{p:?}");
+            assert_eq!(sampler(&p, 100).need(100), LogitNeed::Logits, "{p:?}");
         }
         let mut sampler = sampler(&SamplingParameters { min_tokens: 1, ..p.clone() }, 100);
-        assert_eq!(sampler.need(100), Need::Logits);
+        assert_eq!(sampler.need(100), LogitNeed::Logits);
         sampler.observe(5);
-        assert!(sampler.need(100) < Need::Logits);
+        assert!(sampler.need(100) < LogitNeed::Logits);
     }
 }
 
@@ -194,7 +196,7 @@ proptest! {
     ) {
         let probabilities = reference(&p, &logits);
         let sampler = sampler(&p, logits.len());
-        let mut scratch = Scratch::new(logits.len());
+        let mut scratch = SamplerScratch::new(logits.len());
         let token = sampler.sample(&mut logits.clone(), &mut scratch).unwrap() as usize;
         // A token at the very edge of a share may fall on either side in f32.
         let slack = |x: f32| if x < 1.0 { x + 1e-4 } else { x };
@@ -212,7 +214,7 @@ proptest! {
         // With top-k, candidates lie in their order, so the random number decides alone: the one of
         // a flat row of as many tokens tells it.
         let p = SamplingParameters { seed: Some(seed), top_k, ..parameters() };
-        let mut scratch = Scratch::new(1 << 16);
+        let mut scratch = SamplerScratch::new(1 << 16);
         let flat = SamplingParameters { top_k: 0, ..p.clone() };
         let fine = 1usize << 16;
         let at = sampler(&flat, fine).sample(&mut vec![0.0; fine], &mut scratch).unwrap();
@@ -238,9 +240,9 @@ proptest! {
 fn the_same_seed_gives_the_same_tokens_whatever_came_between() {
     let p = SamplingParameters { temperature: 2.0, ..parameters() };
     let logits: Vec<f32> = (0..1000).map(|i| (i % 13) as f32 * 0.2).collect();
-    let mut scratch = Scratch::new(1000);
+    let mut scratch = SamplerScratch::new(1000);
     let mut run = |index: u32, disturbed: bool| {
-        let mut sampler = Sampler::new(&p, 1000, &[], &[], index).unwrap();
+        let mut sampler = TokenSampler::new(&p, 1000, &[], &[], index).unwrap();
         let mut tokens = Vec::new();
         for _ in 0..32 {
             if disturbed {
@@ -265,9 +267,10 @@ fn the_same_seed_gives_the_same_tokens_whatever_came_between() {
 #[test]
 fn greedy_takes_the_first_of_the_largest() {
     let p = SamplingParameters { temperature: 0.0, ..parameters() };
-    let mut scratch = Scratch::new(4);
-    let of =
-        |mut logits: Vec<f32>, scratch: &mut Scratch| sampler(&p, 4).sample(&mut logits, scratch);
+    let mut scratch = SamplerScratch::new(4);
+    let of = |mut logits: Vec<f32>, scratch: &mut SamplerScratch| {
+        sampler(&p, 4).sample(&mut logits, scratch)
+    };
     assert_eq!(of(vec![1.0, 2.0, 2.0, 0.0], &mut scratch).unwrap(), 1);
     let impossible = of(vec![f32::NEG_INFINITY; 4], &mut scratch).unwrap_err().to_string();
     assert!(impossible.contains("no token is possible"));
@@ -282,9 +285,9 @@ fn greedy_takes_the_first_of_the_largest() {
 #[test]
 fn penalties_biases_and_early_ends() {
     let greedy = SamplingParameters { temperature: 0.0, ..parameters() };
-    let mut scratch = Scratch::new(4);
+    let mut scratch = SamplerScratch::new(4);
     let mut first = |p: &SamplingParameters, logits: [f32; 4], observed: &[u32]| {
-        let mut sampler = Sampler::new(p, 4, &[0], &[3], 0).unwrap();
+        let mut sampler = TokenSampler::new(p, 4, &[0], &[3], 0).unwrap();
         observed.iter().for_each(|token| sampler.observe(*token));
         let mut logits = logits;
         (sampler.sample(&mut logits, &mut scratch).unwrap(), logits)
@@ -308,7 +311,7 @@ fn penalties_biases_and_early_ends() {
 fn logprobs_are_those_of_the_row_as_it_came() {
     let p =
         SamplingParameters { logprobs: Some(2), logit_bias: [(0, 50.0)].into(), ..parameters() };
-    let mut scratch = Scratch::new(3);
+    let mut scratch = SamplerScratch::new(3);
     let (token, told) =
         sampler(&p, 3).sample_with_logprobs(&mut [0.0, 1.0, 2.0], &mut scratch).unwrap();
     let told = told.unwrap();

@@ -1,6 +1,6 @@
 //! Chat templates: equality with the reference implementation, and templates that mean harm.
 
-use galatea_llm::template::{ChatTemplate, Conversation, Ending};
+use galatea_llm::template::{ChatTemplate, Conversation, GenerationPrompt};
 use serde_json::{Map, Value, json};
 
 fn list(value: &Value) -> Option<Vec<Value>> {
@@ -20,11 +20,11 @@ fn conversations_are_written_as_the_reference_writes_them() {
             tools: list(&case["tools"]),
             documents: list(&case["documents"]),
             ending: if case["continue_final_message"] == true {
-                Ending::ContinueFinalMessage
+                GenerationPrompt::ContinueFinalMessage
             } else if case["add_generation_prompt"] == true {
-                Ending::GenerationPrompt
+                GenerationPrompt::GenerationPrompt
             } else {
-                Ending::Complete
+                GenerationPrompt::Complete
             },
             variables: case["variables"].as_object().unwrap().clone(),
             ..Conversation::default()
@@ -136,7 +136,7 @@ fn only_text_can_be_continued() {
     let of = |messages: Vec<Value>| {
         template.render(&Conversation {
             messages,
-            ending: Ending::ContinueFinalMessage,
+            ending: GenerationPrompt::ContinueFinalMessage,
             variables: Map::new(),
             ..Conversation::default()
         })

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use galatea_llm::tokens::{
-    Beginning, GgufVocabulary, SpecialText, Surround, TextStream, Tokenizer,
+    GgufVocabulary, SpecialText, SpecialTokens, StreamStart, TextStream, Tokenizer,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn ids(value: &Value) -> Vec<u32> {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-fn streamed(tokenizer: &Tokenizer, ids: &[u32], beginning: Beginning) -> String {
+fn streamed(tokenizer: &Tokenizer, ids: &[u32], beginning: StreamStart) -> String {
     let mut stream = TextStream::new(beginning, SpecialText::Skip);
     let mut text = String::new();
     for &id in ids {
@@ -46,14 +46,14 @@ fn prompts_and_answers_of_trained_models_are_those_of_the_reference() {
         for case in model["cases"].as_array().unwrap() {
             let prompt = case["prompt"].as_str().unwrap();
             let expected = ids(&case["ids"]);
-            let found = tokenizer.encode(prompt, Surround::Add).unwrap();
+            let found = tokenizer.encode(prompt, SpecialTokens::Add).unwrap();
             // T5's own examples end with EOS, which its tokenizer does not add.
             assert_eq!(found, expected[..found.len()], "{name}: {prompt}");
             assert!(expected.len() - found.len() <= 1);
             let answer = ids(&case["greedy_ids"]);
             let text = tokenizer.decode(&answer, SpecialText::Skip);
             assert_eq!(text, case["greedy_text"].as_str().unwrap(), "{name}");
-            assert_eq!(streamed(&tokenizer, &answer, Beginning::AfterPrompt), text);
+            assert_eq!(streamed(&tokenizer, &answer, StreamStart::AfterPrompt), text);
             compared += 1;
         }
     }
@@ -93,14 +93,14 @@ fn a_byte_level_vocabulary_of_gguf_encodes_as_its_tokenizer_json() {
     let text = std::fs::read_to_string(models.join("val.txt")).unwrap();
     for line in text.lines().take(300) {
         let line = format!("{line}<|endoftext|>\u{1F600}");
-        let found = tokenizer.encode(&line, Surround::Add).unwrap();
-        assert_eq!(found, reference.encode(&line, Surround::Add).unwrap(), "{line}");
+        let found = tokenizer.encode(&line, SpecialTokens::Add).unwrap();
+        assert_eq!(found, reference.encode(&line, SpecialTokens::Add).unwrap(), "{line}");
         assert_eq!(tokenizer.decode(&found, SpecialText::Keep), line);
     }
     let with_bos = GgufVocabulary { add_bos: Some(true), ..vocabulary.clone() };
     let tokenizer = Tokenizer::from_gguf(&with_bos).unwrap();
-    assert_eq!(tokenizer.encode("a", Surround::Add).unwrap()[0], 0);
-    assert_eq!(tokenizer.encode("a", Surround::Omit).unwrap().len(), 1);
+    assert_eq!(tokenizer.encode("a", SpecialTokens::Add).unwrap()[0], 0);
+    assert_eq!(tokenizer.encode("a", SpecialTokens::Omit).unwrap().len(), 1);
     let unknown = GgufVocabulary { pre: "nonesuch".to_owned(), ..vocabulary };
     let error = Tokenizer::from_gguf(&unknown).unwrap_err().to_string();
     assert!(error.contains("tokenizer.ggml.pre") && error.contains("qwen2"), "{error}");
@@ -164,7 +164,7 @@ proptest! {
     fn pieces_are_joined_by_score(text in "[abc é\u{4E2D}]{1,24}") {
         let vocabulary = sentence_piece();
         let tokenizer = Tokenizer::from_gguf(&vocabulary).unwrap();
-        let found = tokenizer.encode(&text, Surround::Omit).unwrap();
+        let found = tokenizer.encode(&text, SpecialTokens::Omit).unwrap();
         prop_assert_eq!(&found, &joined_by_score(&vocabulary, &text));
         prop_assert_eq!(tokenizer.decode(&found, SpecialText::Skip), text);
     }
@@ -179,10 +179,10 @@ proptest! {
             .flatten()
             .copied()
             .collect();
-        let whole = streamed(&tokenizer, &ids, Beginning::AfterPrompt);
+        let whole = streamed(&tokenizer, &ids, StreamStart::AfterPrompt);
         prop_assert_eq!(&whole, &String::from_utf8_lossy(&bytes));
         // Text that was given out is never taken back: each prefix of ids gives a prefix of it.
-        let mut stream = TextStream::new(Beginning::AfterPrompt, SpecialText::Skip);
+        let mut stream = TextStream::new(StreamStart::AfterPrompt, SpecialText::Skip);
         let mut text = String::new();
         for id in ids {
             stream.push(&tokenizer, id, &mut text);
@@ -194,13 +194,13 @@ proptest! {
 #[test]
 fn the_first_space_belongs_to_sentence_piece() {
     let tokenizer = Tokenizer::from_gguf(&sentence_piece()).unwrap();
-    let ids = tokenizer.encode("ab c", Surround::Add).unwrap();
+    let ids = tokenizer.encode("ab c", SpecialTokens::Add).unwrap();
     assert_eq!(ids[0], 1);
     assert_eq!(tokenizer.decode(&ids, SpecialText::Skip), "ab c");
     assert_eq!(tokenizer.decode(&ids, SpecialText::Keep), "<s> ab c");
-    assert_eq!(streamed(&tokenizer, &ids, Beginning::AfterPrompt), " ab c");
+    assert_eq!(streamed(&tokenizer, &ids, StreamStart::AfterPrompt), " ab c");
     let text = "ab</s>c";
-    let ids = tokenizer.encode(text, Surround::Omit).unwrap();
+    let ids = tokenizer.encode(text, SpecialTokens::Omit).unwrap();
     assert!(ids.contains(&2), "the text of a special token is that token: {ids:?}");
 }
 
@@ -208,7 +208,7 @@ fn the_first_space_belongs_to_sentence_piece() {
 fn characters_wait_for_their_last_byte() {
     let tokenizer = Tokenizer::from_gguf(&sentence_piece()).unwrap();
     let byte = |b: u8| 3 + u32::from(b);
-    let mut stream = TextStream::new(Beginning::OfText, SpecialText::Skip);
+    let mut stream = TextStream::new(StreamStart::OfText, SpecialText::Skip);
     let mut text = String::new();
     for (b, expected) in [(0xE4, ""), (0xB8, ""), (0xAD, "中"), (0xF0, "中"), (0x9F, "中")] {
         stream.push(&tokenizer, byte(b), &mut text);
@@ -246,7 +246,7 @@ fn load(value: &Value) -> Result<Tokenizer, String> {
 #[test]
 fn word_pieces_pairs_and_added_ids() {
     let tokenizer = load(&word_piece()).unwrap();
-    let ids = tokenizer.encode("Hello world. [MASK]", Surround::Add).unwrap();
+    let ids = tokenizer.encode("Hello world. [MASK]", SpecialTokens::Add).unwrap();
     assert_eq!(ids, [1, 3, 4, 5, 6, 9, 2], "the mask keeps the id of the file");
     assert_eq!(tokenizer.vocabulary_size(), 10);
     assert_eq!(tokenizer.token_bytes(7), None);
@@ -254,7 +254,7 @@ fn word_pieces_pairs_and_added_ids() {
     assert_eq!(text, "hello world.");
     let long: Vec<u32> = [3, 4, 5, 6].repeat(20);
     assert_eq!(tokenizer.decode(&long, SpecialText::Skip), vec![text; 20].join(" "));
-    assert_eq!(streamed(&tokenizer, &[3, 4], Beginning::AfterPrompt), " hello");
+    assert_eq!(streamed(&tokenizer, &[3, 4], StreamStart::AfterPrompt), " hello");
     let (ids, segments) = tokenizer.encode_pair("hello", "world").unwrap();
     assert_eq!(ids, [1, 3, 4, 2, 5, 2]);
     assert_eq!(segments, [0, 0, 0, 0, 1, 1]);

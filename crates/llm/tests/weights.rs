@@ -8,13 +8,13 @@ use std::sync::Arc;
 use crate::reference::Reference;
 use galatea_formats::safetensors::{self, SafeTensors};
 use galatea_graph::evaluate;
-use galatea_llm::arch::{self, StepOptions, Weights};
-use galatea_llm::config::Config;
-use galatea_llm::embed::Encoder;
+use galatea_llm::arch::{self, CheckpointWeights, StepOptions};
+use galatea_llm::config::JsonConfig;
+use galatea_llm::embed::EncoderModel;
 use galatea_llm::encoder_decoder::EncoderDecoder;
 use galatea_llm::error::Result;
-use galatea_llm::facts::{CheckpointFacts, Duty};
-use galatea_llm::weights::{FolderWeights, Quantization, Quantized};
+use galatea_llm::facts::{CheckpointFacts, ModelDuty};
+use galatea_llm::weights::{FolderWeights, GgmlQuantization, RoundedCheckpoint};
 use galatea_runtime::{ExecutionProvider, SessionOptions};
 use galatea_tensor::{DataType, Tensor, bf16};
 use serde_json::{Value, json};
@@ -25,12 +25,12 @@ fn folder(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/llm").join(name)
 }
 
-fn config(folder: &Path) -> Config {
-    Config::read(&folder.join("config.json")).unwrap()
+fn config(folder: &Path) -> JsonConfig {
+    JsonConfig::read(&folder.join("config.json")).unwrap()
 }
 
 /// The logits of all of some tokens.
-fn logits(config: &Config, weights: &dyn Weights, cache: DataType) -> Vec<f32> {
+fn logits(config: &JsonConfig, weights: &dyn CheckpointWeights, cache: DataType) -> Vec<f32> {
     let row = arch::architecture(config).unwrap();
     let options = StepOptions { cache, positions: Some(16) };
     let graph = row.graph_for(config, weights, &options).unwrap();
@@ -132,9 +132,9 @@ fn write_decoded(from: &Path, to: &Path) {
 }
 
 /// Weights of which nothing is of few bits.
-struct Widened<'a>(&'a dyn Weights);
+struct Widened<'a>(&'a dyn CheckpointWeights);
 
-impl Weights for Widened<'_> {
+impl CheckpointWeights for Widened<'_> {
     fn tensor(&self, name: &str) -> Result<Tensor> {
         self.0.tensor(name)
     }
@@ -169,7 +169,7 @@ fn rows(folder: &Path, to: Option<&str>) -> Vec<f32> {
     let providers: [Arc<dyn ExecutionProvider>; 1] = [Arc::new(Reference { failing: None })];
     let options = SessionOptions::default();
     let to = to.map(|name| name.parse().unwrap());
-    let encoder = Encoder::load_as(folder, &providers, &options, to).unwrap();
+    let encoder = EncoderModel::load_as(folder, &providers, &options, to).unwrap();
     encoder.embed(&TEXTS.map(<[u32]>::to_vec)).unwrap().concat()
 }
 
@@ -231,7 +231,10 @@ fn a_checkpoint_tells_how_its_weights_are_stored_and_what_is_wrong() {
     let (finer, plain) = ("model.layers.0.mlp.gate_proj", "model.layers.1.self_attn.v_proj");
     write_coded("qwen3", place.path(), finer, plain);
     let facts = CheckpointFacts::read(place.path()).unwrap();
-    assert_eq!((facts.format, facts.duty, facts.problem.clone()), ("MLX", Duty::Decoder, None));
+    assert_eq!(
+        (facts.format, facts.duty, facts.problem.clone()),
+        ("MLX", ModelDuty::Decoder, None)
+    );
     let source = safetensors::open(&folder("qwen3")).unwrap();
     let numbers: usize = source.tensors().values().map(Tensor::elements).sum();
     assert_eq!(facts.parameters(), numbers);
@@ -283,8 +286,8 @@ fn rounded_weights_are_near_the_floats_and_the_nearer_the_more_bits_they_have() 
         let expected = logits(&config, &source, DataType::Fp32);
         let mut before = 0.0;
         for (to, most) in [("q8_0", 0.03), ("q5_1", 0.25), ("q4_0", 0.6)] {
-            let to: Quantization = to.parse().unwrap();
-            let weights = Quantized::new(source.clone(), to);
+            let to: GgmlQuantization = to.parse().unwrap();
+            let weights = RoundedCheckpoint::new(source.clone(), to);
             let missed = missed(&logits(&config, &weights, DataType::Fp32), &expected);
             assert!(missed > before && missed < most, "{name} {to}: {missed} after {before}");
             before = missed;

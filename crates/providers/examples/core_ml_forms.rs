@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use galatea_formats::coreml::{interpret, write_package};
-use galatea_graph::rewrite::Level;
+use galatea_graph::rewrite::RewriteLevel;
 use galatea_graph::{Dim, Fact, Graph};
 use galatea_providers::coreml::{ConvertOptions, CoreMlProvider, convert};
 use galatea_providers::cpu::CpuProvider;
@@ -102,9 +102,12 @@ fn main() -> Result<()> {
     let (expected, seconds) =
         run(graph.clone(), (&[Arc::clone(&cpu)], OptimiseLevel::O2), &inputs)?;
     println!("{path}: {:.0} ms as it is", seconds * 1e3);
-    for (level, half) in
-        [(Level::O2, false), (Level::O2, true), (Level::O3, false), (Level::O3, true)]
-    {
+    for (level, half) in [
+        (RewriteLevel::O2, false),
+        (RewriteLevel::O2, true),
+        (RewriteLevel::O3, false),
+        (RewriteLevel::O3, true),
+    ] {
         let options =
             ConvertOptions { half, level, shapes: shapes.clone(), ..ConvertOptions::default() };
         let package = convert(&graph, &options)?;
@@ -133,7 +136,7 @@ fn main() -> Result<()> {
         let (found, seconds) = run(program, (&[Arc::clone(&cpu)], OptimiseLevel::O1), &fed)?;
         println!("  {:.1e} apart, {:.0} ms", apart(&found, &expected), seconds * 1e3);
     }
-    let first = CoreMlProvider::new().insisting().ok_or("a provider that does not insist")?;
+    let first = CoreMlProvider::new().forced().ok_or("a provider that does not insist")?;
     let (found, seconds) = run(graph, (&[first, cpu], OptimiseLevel::O2), &inputs)?;
     println!("provider, FP16: {:.1e} apart, {:.0} ms", apart(&found, &expected), seconds * 1e3);
     Ok(())

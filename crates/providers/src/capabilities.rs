@@ -1,9 +1,9 @@
 //! What this machine can do, for whoever asks: the program's command, metrics, cost models.
 
-use galatea_apple::{Chip, Feature};
+use galatea_apple::{ChipIdentity, CpuFeature};
 use galatea_kernels::Isa;
 use galatea_kernels::isa::{Bf16Isa, DotIsa};
-use galatea_runtime::chips::{self, Figure, MatrixUnit};
+use galatea_runtime::chips::{self, ChipFigure, MatrixUnit};
 
 use crate::coreml::NeuralEngine;
 use crate::machine::linux_chip;
@@ -23,7 +23,7 @@ pub struct CoreKind {
 
 /// An estimate of the most that a unit computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Peak {
+pub struct PeakEstimate {
     /// The unit and the type of its numbers, such as `vector-f32`.
     pub unit: &'static str,
     /// Gflop/s of all fast cores together.
@@ -32,13 +32,13 @@ pub struct Peak {
 
 /// What this machine can do. What nobody knows is absent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Capabilities {
+pub struct HostCapabilities {
     /// The chip.
     pub chip: Option<String>,
     /// The instruction sets of the kernels that run here: of FP32, of BF16, of INT8.
     pub kernels: [&'static str; 3],
     /// Optional features of the instruction set that the system tells of.
-    pub features: Vec<Feature>,
+    pub features: Vec<CpuFeature>,
     /// Kinds of core, the fastest first.
     pub cores: Vec<CoreKind>,
     /// Bytes of memory.
@@ -46,7 +46,7 @@ pub struct Capabilities {
     /// The matrix unit of the processor that Accelerate uses.
     pub matrix_unit: Option<MatrixUnit>,
     /// Estimates of peaks.
-    pub peaks: Vec<Peak>,
+    pub peaks: Vec<PeakEstimate>,
     /// An estimate of what memory gives, 10⁹ bytes a second.
     pub bandwidth_gb_per_s: Option<f64>,
     /// The Neural Engine, as far as its chip's figures are known.
@@ -55,11 +55,11 @@ pub struct Capabilities {
     pub figures_of: Option<String>,
 }
 
-impl Capabilities {
+impl HostCapabilities {
     /// Of this machine.
     #[must_use]
     pub fn detect() -> Self {
-        match Chip::detect() {
+        match ChipIdentity::detect() {
             Ok(chip) => Self::of(&chip, Isa::detect()),
             Err(_) => {
                 let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -87,8 +87,8 @@ impl Capabilities {
 
     /// Of a chip that tells of itself, with kernels of this instruction set.
     #[must_use]
-    pub fn of(chip: &Chip, isa: Isa) -> Self {
-        let kind = |cluster: &galatea_apple::Cluster| CoreKind {
+    pub fn of(chip: &ChipIdentity, isa: Isa) -> Self {
+        let kind = |cluster: &galatea_apple::CoreCluster| CoreKind {
             name: cluster.name.clone(),
             cores: cluster.physical_cores,
             l1_data_bytes: cluster.l1_data_bytes,
@@ -97,16 +97,16 @@ impl Capabilities {
         let known = chips::find(&chip.name);
         let figure = |figure| chips::figure(&chip.name, figure);
         // What the chip says of itself goes before what a file says of its relatives.
-        let told = chip.has(Feature::Sme).then_some(MatrixUnit::Sme);
+        let told = chip.has(CpuFeature::Sme).then_some(MatrixUnit::Sme);
         let matrix_unit = told.or_else(|| known?.facts.matrix_unit);
         #[allow(clippy::cast_precision_loss, reason = "a number of cores")]
         let fast = chip.fastest_cores() as f64;
-        let vector = figure(Figure::VectorGflops);
-        let vector = vector.map(|core| Peak { unit: "vector-f32", gflops: core * fast });
+        let vector = figure(ChipFigure::VectorGflops);
+        let vector = vector.map(|core| PeakEstimate { unit: "vector-f32", gflops: core * fast });
         let matrix = known
             .and_then(|known| chips::matrix_gflops(known.facts, 0))
             .filter(|_| matrix_unit.is_some());
-        let matrix = matrix.map(|gflops| Peak { unit: "matrix-f32", gflops });
+        let matrix = matrix.map(|gflops| PeakEstimate { unit: "matrix-f32", gflops });
         Self {
             chip: Some(chip.name.clone()),
             features: chip.features.iter().copied().collect(),
@@ -114,7 +114,7 @@ impl Capabilities {
             memory_bytes: Some(chip.memory_bytes),
             matrix_unit,
             peaks: vector.into_iter().chain(matrix).collect(),
-            bandwidth_gb_per_s: figure(Figure::Bandwidth),
+            bandwidth_gb_per_s: figure(ChipFigure::Bandwidth),
             neural_engine: NeuralEngine::of(&chip.name),
             figures_of: known.map(|known| known.facts.name.clone()),
             ..Self::unknown(isa)
@@ -130,23 +130,23 @@ impl Capabilities {
 
 #[cfg(test)]
 mod tests {
-    use galatea_apple::Recorded;
+    use galatea_apple::RecordedSysctl;
 
     use super::*;
 
-    fn chip(name: &str, more: &str) -> Chip {
+    fn chip(name: &str, more: &str) -> ChipIdentity {
         let text = format!(
             "machdep.cpu.brand_string: {name}\nhw.memsize: 17179869184\nhw.pagesize: 16384\n\
              hw.nperflevels: 2\nhw.perflevel0.name: Performance\nhw.perflevel0.physicalcpu: 4\n\
              hw.perflevel0.logicalcpu: 4\nhw.perflevel1.name: Efficiency\n\
              hw.perflevel1.physicalcpu: 4\nhw.perflevel1.logicalcpu: 4\n{more}"
         );
-        Chip::from_source(&Recorded::parse(&text).unwrap()).unwrap()
+        ChipIdentity::from_source(&RecordedSysctl::parse(&text).unwrap()).unwrap()
     }
 
     #[test]
     fn a_known_chip_has_its_peaks() {
-        let found = Capabilities::of(&chip("Apple M1", ""), Isa::detect());
+        let found = HostCapabilities::of(&chip("Apple M1", ""), Isa::detect());
         assert_eq!(
             (found.matrix_unit, found.peak("matrix-f32")),
             (Some(MatrixUnit::Amx), Some(1200.0))
@@ -160,14 +160,14 @@ mod tests {
     #[test]
     fn a_newer_chip_is_judged_by_what_it_says_and_by_its_nearest_relative() {
         let sme = "hw.optional.arm.FEAT_SME: 1\n";
-        let found = Capabilities::of(&chip("Apple M6 Pro", sme), Isa::detect());
+        let found = HostCapabilities::of(&chip("Apple M6 Pro", sme), Isa::detect());
         assert_eq!(found.matrix_unit, Some(MatrixUnit::Sme));
         assert_eq!(found.figures_of.as_deref(), Some("Apple M5 Pro"));
     }
 
     #[test]
     fn a_chip_of_no_family_has_no_estimates() {
-        let found = Capabilities::of(&chip("Some Other", ""), Isa::detect());
+        let found = HostCapabilities::of(&chip("Some Other", ""), Isa::detect());
         assert_eq!((found.matrix_unit, found.figures_of), (None, None));
         assert!(found.peaks.is_empty() && found.bandwidth_gb_per_s.is_none());
         assert_eq!(found.neural_engine, None);
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_cores_and_kernels() {
-        let found = Capabilities::detect();
+        let found = HostCapabilities::detect();
         assert!(found.cores.iter().map(|kind| kind.cores).sum::<u64>() >= 1);
         assert!(found.kernels.iter().all(|name| !name.is_empty()));
     }

@@ -9,16 +9,16 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use galatea_apple::Chip;
-use galatea_apple::qos::Qos;
-use galatea_runtime::route::Lanes;
+use galatea_apple::ChipIdentity;
+use galatea_apple::qos::ThreadQos;
+use galatea_runtime::device_selector::DeviceLanes;
 
 /// Runs shorter than this wait for nobody: that would take them as long as it takes to wake a thread.
 const SHORT: Duration = Duration::from_micros(200);
 
 /// The cores of this machine that the process may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cores {
+pub struct HostCores {
     /// How many threads of kernels have a fast core each.
     pub fast: usize,
     /// Whether there are slower ones beside them.
@@ -27,13 +27,13 @@ pub struct Cores {
     numbers: BTreeSet<usize>,
 }
 
-impl Cores {
+impl HostCores {
     /// This machine's.
     pub fn detect() -> &'static Self {
-        static FOUND: OnceLock<Cores> = OnceLock::new();
+        static FOUND: OnceLock<HostCores> = OnceLock::new();
         FOUND.get_or_init(|| {
             let all = std::thread::available_parallelism().map_or(1, usize::from);
-            match Chip::detect() {
+            match ChipIdentity::detect() {
                 Ok(chip) => Self::of_chip(&chip, all),
                 Err(_) => Self::of_system(all),
             }
@@ -42,12 +42,12 @@ impl Cores {
 
     /// How many runs are under way at a time: each is computed by the thread that brings it, and helped by those of
     /// the pool as far as cores are left.
-    pub(crate) fn lanes() -> Lanes {
-        Lanes { runs: Self::detect().fast.max(1), short: SHORT }
+    pub(crate) fn lanes() -> DeviceLanes {
+        DeviceLanes { runs: Self::detect().fast.max(1), short: SHORT }
     }
 
     /// Of a chip that tells of itself.
-    fn of_chip(chip: &Chip, all: usize) -> Self {
+    fn of_chip(chip: &ChipIdentity, all: usize) -> Self {
         let fast = usize::try_from(chip.fastest_cores()).unwrap_or(all).clamp(1, all.max(1));
         Self { fast, mixed: chip.clusters.len() > 1 && fast < all, numbers: BTreeSet::new() }
     }
@@ -83,7 +83,7 @@ impl Cores {
     /// Keeps the calling thread on the fast cores, as far as the system can be told.
     pub(crate) fn prefer_fast() {
         // Where the door is closed the system's own choice stays.
-        let _ = Qos::Initiated.set();
+        let _ = ThreadQos::Initiated.set();
         #[cfg(target_os = "linux")]
         linux::keep_on(&Self::detect().numbers);
     }
@@ -159,7 +159,7 @@ mod linux {
 
 #[cfg(test)]
 mod tests {
-    use galatea_apple::Recorded;
+    use galatea_apple::RecordedSysctl;
 
     use super::*;
 
@@ -178,8 +178,8 @@ mod tests {
                 }
                 text += &format!("hw.perflevel{level}.name: {name}\n");
             }
-            let chip = Chip::from_source(&Recorded::parse(&text).unwrap()).unwrap();
-            let Cores { fast, mixed, .. } = Cores::of_chip(&chip, all);
+            let chip = ChipIdentity::from_source(&RecordedSysctl::parse(&text).unwrap()).unwrap();
+            let HostCores { fast, mixed, .. } = HostCores::of_chip(&chip, all);
             (fast, mixed)
         };
         assert_eq!(of(&[(4, "Performance"), (6, "Efficiency")], 10), (4, true));
@@ -244,8 +244,8 @@ mod tests {
         fn only_processors_that_the_process_may_use_count() {
             let of = |fast: &[usize], allowed: &[usize], all| {
                 let fast = (!fast.is_empty()).then(|| fast.iter().copied().collect());
-                let Cores { fast, mixed, numbers } =
-                    Cores::of_numbers(fast, allowed.iter().copied().collect(), all);
+                let HostCores { fast, mixed, numbers } =
+                    HostCores::of_numbers(fast, allowed.iter().copied().collect(), all);
                 (fast, mixed, numbers.into_iter().collect::<Vec<_>>())
             };
             assert_eq!(of(&[0, 1], &[0, 1, 2, 3], 4), (2, true, vec![0, 1]));
@@ -257,7 +257,7 @@ mod tests {
 
         #[test]
         fn this_machine_has_cores() {
-            assert!(Cores::detect().fast >= 1);
+            assert!(HostCores::detect().fast >= 1);
             super::super::linux::keep_on(&BTreeSet::new());
         }
     }

@@ -1,12 +1,12 @@
 //! Predicted times of nodes, from sizes alone.
 
-use galatea_apple::Chip;
+use galatea_apple::ChipIdentity;
 use galatea_graph::{Dim, Fact, Node, ValueId};
 use galatea_kernels::Isa;
-use galatea_runtime::cost::{ComputeUnit, CostModel, Product, UnitCost};
+use galatea_runtime::cost::{ArithmeticClass, ComputeUnit, CostModel, UnitCost};
 use galatea_runtime::{NodeWork, chips};
 
-use crate::cores::Cores;
+use crate::cores::HostCores;
 
 /// Operations a second that products reach on a core with these instructions: estimates, which runs correct.
 fn core_operations(isa: Isa) -> f64 {
@@ -20,11 +20,11 @@ fn core_operations(isa: Isa) -> f64 {
 
 /// What this host's processor is taken to reach: what is known of its chip, else what its cores may.
 pub(crate) fn of_host(isa: Isa) -> UnitCost {
-    let chip = Chip::detect().ok();
+    let chip = ChipIdentity::detect().ok();
     let known = chip.and_then(|chip| chips::find(&chip.name));
     let model = known.map(|known| CostModel::of(known.facts, 0));
     let own = model.and_then(|model| model.unit(ComputeUnit::Cpu).copied());
-    own.unwrap_or_else(|| UnitCost::of_cores(Cores::detect().fast, core_operations(isa)))
+    own.unwrap_or_else(|| UnitCost::of_cores(HostCores::detect().fast, core_operations(isa)))
 }
 
 /// Elements of a fact; lengths that are not known count as 1.
@@ -35,29 +35,29 @@ fn elements(fact: &Fact) -> f64 {
 
 /// What a node asks of a processor.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Demand {
+pub(crate) struct ProcessorDemand {
     /// Operations, roughly: two per element of the output and element of the second operand's column for products,
     /// ten per element for everything else, and no fewer than it cannot do without.
     pub(crate) operations: f64,
     /// Bytes that it reads and writes.
     pub(crate) bytes: f64,
-    pub(crate) product: Product,
+    pub(crate) product: ArithmeticClass,
 }
 
 /// Operators that multiply matrices.
 const PRODUCTS: [&str; 6] = ["MatMul", "Gemm", "Conv", "LSTM", "GRU", "RNN"];
 
 /// What a node asks for when the lengths are these.
-pub(crate) fn demand(node: &Node, facts: &[Option<Fact>]) -> Demand {
+pub(crate) fn demand(node: &Node, facts: &[Option<Fact>]) -> ProcessorDemand {
     let fact = |id: ValueId| facts.get(id.index()).and_then(Option::as_ref);
     let work = NodeWork::of(node, &fact).total();
     let multiplies = PRODUCTS.iter().any(|name| node.op_type.contains(name));
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     let (least, bytes) = (work.operations as f64, work.bytes as f64);
-    Demand {
+    ProcessorDemand {
         operations: least.max(usual_operations(node, facts, multiplies)),
         bytes,
-        product: if multiplies { Product::Yes } else { Product::No },
+        product: if multiplies { ArithmeticClass::Yes } else { ArithmeticClass::No },
     }
 }
 

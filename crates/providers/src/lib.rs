@@ -13,8 +13,8 @@ pub mod reference;
 
 use std::sync::Arc;
 
-pub use capabilities::{Capabilities, CoreKind, Peak};
-pub use cores::Cores;
+pub use capabilities::{CoreKind, HostCapabilities, PeakEstimate};
+pub use cores::HostCores;
 use galatea_runtime::ExecutionProvider;
 use galatea_runtime::cost::UnitCost;
 pub use machine::machine;

@@ -1,13 +1,13 @@
 //! What this machine is called in records of measurements.
 
-use galatea_apple::Chip;
+use galatea_apple::ChipIdentity;
 use galatea_kernels::Isa;
 
 /// The chip, its instruction set and cores, and the build of the operating system: times of another
 /// one say nothing here.
 #[must_use]
 pub fn machine() -> String {
-    let (chip, system) = match Chip::detect() {
+    let (chip, system) = match ChipIdentity::detect() {
         Ok(chip) => (Some(chip.name), chip.system.build),
         Err(_) => (linux_chip(), read("/proc/sys/kernel/osrelease")),
     };

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use galatea_graph::{Datum, Fact, Graph, evaluate};
-use galatea_runtime::route::Lanes;
+use galatea_runtime::device_selector::DeviceLanes;
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, ProfileRow, RuntimeError,
-    SessionOptions, sized,
+    Executable, ExecutionProvider, MemoryReport, NodeClaim, ProfileRow, ProviderClaims, RunFence,
+    RuntimeError, SessionOptions, sized,
 };
 use galatea_tensor::Tensor;
 
-use crate::cores::Cores;
+use crate::cores::HostCores;
 use crate::cost;
 
 /// The provider's name.
@@ -31,15 +31,15 @@ impl ExecutionProvider for ReferenceProvider {
         NAME
     }
 
-    fn stands_in(&self) -> bool {
+    fn is_fallback(&self) -> bool {
         true
     }
 
-    fn lanes(&self) -> Lanes {
-        Cores::lanes()
+    fn lanes(&self) -> DeviceLanes {
+        HostCores::lanes()
     }
 
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
         self.claim_usual(graph, facts, &sized(facts))
     }
 
@@ -48,13 +48,16 @@ impl ExecutionProvider for ReferenceProvider {
         graph: &Graph,
         _facts: &[Option<Fact>],
         usual: &[Option<Fact>],
-    ) -> Claims {
-        let claim = |(index, node)| Claim {
+    ) -> ProviderClaims {
+        let claim = |(index, node)| NodeClaim {
             nodes: vec![index],
             cost_ns: cost::demand(node, usual).operations * OPERATION_NS + NODE_NS,
             kernel: NAME.into(),
         };
-        Claims { claims: graph.nodes.iter().enumerate().map(claim).collect(), ..Claims::default() }
+        ProviderClaims {
+            claims: graph.nodes.iter().enumerate().map(claim).collect(),
+            ..ProviderClaims::default()
+        }
     }
 
     fn compile(
@@ -71,13 +74,13 @@ struct ReferenceExecutable {
 }
 
 impl Executable for ReferenceExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
         let outputs = evaluate::run_values(&self.graph, inputs).map_err(RuntimeError::from);
-        Fence::ready(outputs.and_then(adjacent))
+        RunFence::ready(outputs.and_then(adjacent))
     }
 
     fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
-        let mut run = evaluate::Run::new(&self.graph, inputs)?;
+        let mut run = evaluate::ReferenceRun::new(&self.graph, inputs)?;
         let mut rows = Vec::with_capacity(self.graph.nodes.len());
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let start = Instant::now();

@@ -15,17 +15,17 @@ use std::sync::{Arc, LazyLock};
 use bytes::Bytes;
 use galatea_formats::onnx::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use galatea_graph::Graph;
-use galatea_graph::limits::{self, Limits};
+use galatea_graph::limits::{self, GraphLimits};
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 use galatea_testkit::model::{self, FLOAT};
-use galatea_testkit::noise::Noise;
+use galatea_testkit::noise::NoiseGenerator;
 use galatea_testkit::{exercise, model_mutation};
 use prost::Message;
 
 /// Small limits: a mutation that asks for more than this is an error, soon.
 static PROVIDERS: LazyLock<Vec<Arc<dyn ExecutionProvider>>> = LazyLock::new(|| {
-    limits::set(Limits { value_bytes: 1 << 20, iterations: 16 }).unwrap();
+    limits::set(GraphLimits { value_bytes: 1 << 20, iterations: 16 }).unwrap();
     galatea_providers::all()
 });
 
@@ -51,11 +51,11 @@ fn survives(bytes: &[u8], seed: u64) -> (bool, bool) {
     let providers = &*PROVIDERS;
     let Some(graph) = import(bytes) else { return (false, false) };
     exercise::rewrite(&graph);
-    (true, exercise::run(&graph, providers, &mut Noise::new(seed)))
+    (true, exercise::run(&graph, providers, &mut NoiseGenerator::new(seed)))
 }
 
 /// Changes of a model's bytes, which mostly do not decode.
-fn damaged(bytes: &[u8], noise: &mut Noise) -> Vec<u8> {
+fn damaged(bytes: &[u8], noise: &mut NoiseGenerator) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..=noise.below(4) {
         if bytes.is_empty() {
@@ -76,7 +76,7 @@ fn damaged(bytes: &[u8], noise: &mut Noise) -> Vec<u8> {
 /// variable `GALATEA_MUTATIONS` asks for another number, and so for others.
 const MUTATIONS: usize = 8000;
 /// Larger models are left out: they take longer and break no differently.
-const MOST_BYTES: usize = 4096;
+const MAX_BYTES: usize = 4096;
 
 #[test]
 fn every_seed_of_the_fuzzers_is_read_rewritten_and_run() {
@@ -88,10 +88,10 @@ fn every_seed_of_the_fuzzers_is_read_rewritten_and_run() {
 #[test]
 fn damage_is_an_error_or_another_model_never_a_panic() {
     let mut seeds = corpus();
-    seeds.retain(|bytes| bytes.len() <= MOST_BYTES);
+    seeds.retain(|bytes| bytes.len() <= MAX_BYTES);
     let asked = std::env::var("GALATEA_MUTATIONS").ok();
     let count = asked.map_or(MUTATIONS, |count| count.parse().unwrap());
-    let mut noise = Noise::new(count as u64);
+    let mut noise = NoiseGenerator::new(count as u64);
     let (mut graphs, mut runs) = (0, 0);
     for round in 0..count {
         let Some(seed) = noise.pick(&seeds) else { return };

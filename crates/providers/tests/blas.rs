@@ -7,27 +7,27 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::support::floats;
-use galatea_apple::accelerate::Blas;
+use galatea_apple::accelerate::BlasLibrary;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId};
 use galatea_providers::cpu::{BlasRoute, CpuProvider, ProductCosts};
 use galatea_providers::{by_name, reference};
-use galatea_runtime::tune::{Limits, Search, StrategyKind};
+use galatea_runtime::tune::{SearchLimits, StrategyKind, TuningSearch};
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
-fn library() -> Option<Blas> {
+fn library() -> Option<BlasLibrary> {
     let Some(path) = std::env::var_os("GALATEA_CBLAS") else {
         eprintln!("skipped: GALATEA_CBLAS names no library");
         return None;
     };
-    Some(Blas::open(Path::new(&path)).unwrap())
+    Some(BlasLibrary::open(Path::new(&path)).unwrap())
 }
 
 /// Costs with which every product of more than a few rows goes to the library.
 const CHEAP: ProductCosts =
     ProductCosts { kernel_gflops: 1e-3, blas_gflops: 1e3, bandwidth_gb_per_s: 1e3 };
 
-fn providers(blas: Blas, costs: Option<ProductCosts>) -> Vec<Arc<dyn ExecutionProvider>> {
+fn providers(blas: BlasLibrary, costs: Option<ProductCosts>) -> Vec<Arc<dyn ExecutionProvider>> {
     let cpu = CpuProvider::new().with_blas(Some(BlasRoute { blas: Some(blas), costs, bnns: None }));
     vec![Arc::new(cpu), by_name(reference::NAME).unwrap()]
 }
@@ -118,10 +118,14 @@ fn costs_choose_the_library_and_measurements_compare_it() {
             assert_eq!(problem.space.name(0), name);
             assert!(problem.space.names().contains(&"way=library".to_owned()));
             let start = Instant::now();
-            let search = Search {
+            let search = TuningSearch {
                 space: &problem.space,
                 device: &mut *problem.device,
-                limits: Limits { samples: 1, time: Duration::from_secs(20), ..Limits::default() },
+                limits: SearchLimits {
+                    samples: 1,
+                    time: Duration::from_secs(20),
+                    ..SearchLimits::default()
+                },
                 clock: &mut || start.elapsed(),
                 progress: &mut |_, _| {},
             };

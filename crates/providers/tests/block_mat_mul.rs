@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::support::{floats, ints};
 use bytes::Bytes;
 use galatea_formats::blocks::BlockMatrix;
-use galatea_formats::gguf::{GgmlType, TensorData, Writer, parse};
+use galatea_formats::gguf::{GgmlType, GgufWriter, TensorData, parse};
 use galatea_formats::safetensors;
 use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul, FusedActivation};
@@ -27,7 +27,7 @@ fn matrix(kind: GgmlType, first: usize) -> BlockMatrix {
     let count = ROWS * COLUMNS / kind.block();
     let data: Vec<u8> =
         (0..count).flat_map(|at| each[(at * 7 + first) % each.len()].to_vec()).collect();
-    let mut writer = Writer::new();
+    let mut writer = GgufWriter::new();
     let data = TensorData::Bytes(Bytes::from(data));
     writer.tensor("x", kind, &[ROWS, COLUMNS], data).unwrap();
     let mut file = Vec::new();

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::support::{Maker, floats, values};
-use galatea_apple::bnns::Bnns;
+use galatea_apple::bnns::BnnsLibrary;
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_providers::cpu::{BlasRoute, CpuProvider, ProductCosts};
 use galatea_providers::{by_name, reference};
-use galatea_runtime::tune::{Limits, Search, StrategyKind};
+use galatea_runtime::tune::{SearchLimits, StrategyKind, TuningSearch};
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, Session, SessionOptions};
 use galatea_tensor::{Tensor, Tolerance, compare};
 
@@ -51,7 +51,7 @@ fn net(rows: usize) -> Maker {
 fn session(
     net: &Maker,
     precision: Precision,
-    bnns: Option<Bnns>,
+    bnns: Option<BnnsLibrary>,
     costs: Option<ProductCosts>,
 ) -> Session {
     let route = bnns.map(|bnns| BlasRoute { blas: None, costs, bnns: Some(bnns) });
@@ -85,7 +85,7 @@ fn products_of_bnns_give_what_the_reference_gives() {
         );
         let wanted = plain.unwrap().run(&inputs(&net)).unwrap();
         for (precision, _, tolerance) in PRECISIONS {
-            let routed = session(&net, precision, Some(Bnns::plain()), Some(CHEAP));
+            let routed = session(&net, precision, Some(BnnsLibrary::plain()), Some(CHEAP));
             // The second run finds the weights made.
             for _ in 0..2 {
                 let found = routed.run(&inputs(&net)).unwrap();
@@ -100,7 +100,7 @@ fn what_bnns_refuses_the_kernels_compute() {
     let net = net(17);
     for (precision, ..) in PRECISIONS {
         let alone = session(&net, precision, None, None).run(&inputs(&net)).unwrap();
-        let refused = session(&net, precision, Some(Bnns::refusing()), Some(CHEAP));
+        let refused = session(&net, precision, Some(BnnsLibrary::refusing()), Some(CHEAP));
         let found = refused.run(&inputs(&net)).unwrap();
         compare(&found[0], &alone[0], Tolerance::Exact).unwrap();
     }
@@ -112,7 +112,7 @@ fn costs_choose_bnns_and_measurements_compare_it() {
     for ((precision, family, _), costs) in
         PRECISIONS.into_iter().flat_map(|of| [(of, Some(CHEAP)), (of, None)])
     {
-        let session = session(&net, precision, Some(Bnns::plain()), costs);
+        let session = session(&net, precision, Some(BnnsLibrary::plain()), costs);
         let problems = session.problems(&inputs(&net)).unwrap();
         let products = problems.into_iter().filter(|problem| problem.family.starts_with(family));
         let mut count = 0;
@@ -122,10 +122,14 @@ fn costs_choose_bnns_and_measurements_compare_it() {
             assert_eq!(problem.space.name(0), first);
             assert_eq!(problem.space.len(), 2);
             let start = Instant::now();
-            let search = Search {
+            let search = TuningSearch {
                 space: &problem.space,
                 device: &mut *problem.device,
-                limits: Limits { samples: 1, time: Duration::from_secs(20), ..Limits::default() },
+                limits: SearchLimits {
+                    samples: 1,
+                    time: Duration::from_secs(20),
+                    ..SearchLimits::default()
+                },
                 clock: &mut || start.elapsed(),
                 progress: &mut |_, _| {},
             };

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::{Maker, floats};
-use galatea_formats::stored::{self, Constant};
+use galatea_formats::stored::{self, LargeConstant};
 use galatea_formats::{npy, onnx};
 use galatea_graph::{
-    AttributeValue, Datum, Dim, Fact, Graph, Inputs, Node, OpError, Operator, Sequence, Subgraph,
-    ValueId, tensors_only,
+    AttributeValue, Datum, Dim, Fact, Graph, Node, OpError, Operator, OperatorInputs,
+    SubgraphAttribute, TensorSequence, ValueId, tensors_only,
 };
 use galatea_providers::{all, by_name};
-use galatea_runtime::{IoInfo, OptimiseLevel, Prepared, Session, SessionOptions};
+use galatea_runtime::{IoInfo, OptimiseLevel, PreparedGraph, Session, SessionOptions};
 use galatea_tensor::{Allocation, DataType, HostBuffer, Tensor, Tolerance, compare};
 
 /// Written by python/export_control_flow.py.
@@ -33,13 +33,13 @@ fn options(optimise: OptimiseLevel) -> SessionOptions {
 }
 
 /// The same, read from bytes.
-fn through_bytes(prepared: &Prepared) -> Prepared {
+fn through_bytes(prepared: &PreparedGraph) -> PreparedGraph {
     let mut file: Vec<u8> = Vec::new();
     let mut place = |tensor: &Tensor| {
         let offset = file.len().next_multiple_of(64);
         file.resize(offset, 0);
         file.extend(tensor.unaligned_bytes().unwrap());
-        Ok(Constant { file: 0, offset: offset as u64 })
+        Ok(LargeConstant { file: 0, offset: offset as u64 })
     };
     let ports = |all: &[IoInfo]| -> Vec<(String, Fact)> {
         all.iter().map(|io| (io.name.clone(), io.fact())).collect()
@@ -51,8 +51,11 @@ fn through_bytes(prepared: &Prepared) -> Prepared {
     let ports = |all: Vec<(String, Fact)>| -> Vec<IoInfo> {
         all.into_iter().map(|(name, fact)| IoInfo::new(name, &fact)).collect()
     };
-    let again =
-        Prepared { graph: again.graph, inputs: ports(again.inputs), outputs: ports(again.outputs) };
+    let again = PreparedGraph {
+        graph: again.graph,
+        inputs: ports(again.inputs),
+        outputs: ports(again.outputs),
+    };
     assert_eq!((&again.inputs, &again.outputs), (&prepared.inputs, &prepared.outputs));
     again
 }
@@ -65,7 +68,7 @@ fn rewritten_graphs_with_bodies_run_after_they_were_stored() {
             given.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
         for level in [OptimiseLevel::O0, OptimiseLevel::O2, OptimiseLevel::O3] {
             let graph = onnx::load(&data(&format!("{name}.onnx"))).unwrap();
-            let prepared = Prepared::new(graph, level).unwrap();
+            let prepared = PreparedGraph::new(graph, level).unwrap();
             let again = through_bytes(&prepared);
             let provider = by_name("cpu").unwrap();
             let run = |prepared| {
@@ -124,7 +127,7 @@ fn body(nodes: impl FnOnce(&mut Maker)) -> Graph {
 }
 
 fn attribute(graph: Graph, captured: usize) -> AttributeValue {
-    AttributeValue::Graph(Box::new(Subgraph { graph, captured }))
+    AttributeValue::Graph(Box::new(SubgraphAttribute { graph, captured }))
 }
 
 #[test]
@@ -167,7 +170,7 @@ fn a_session_takes_and_gives_sequences_and_optional_values() {
     let mut maker = Maker::new();
     let list = maker.graph.value_named("list");
     let fact = Fact::new(DataType::Fp32, vec![Dim::Unknown]);
-    maker.graph.value_mut(list).declared = Some(fact.within(galatea_graph::ValueKind::Sequence));
+    maker.graph.value_mut(list).declared = Some(fact.within(galatea_graph::FactKind::Sequence));
     maker.graph.inputs.push(list);
     let x = maker.input("x", floats(&[2], 1));
     let longer = maker.node("SequenceInsert", &[], &[Some(list), x], 1);
@@ -175,7 +178,7 @@ fn a_session_takes_and_gives_sequences_and_optional_values() {
     let count = maker.node("SequenceLength", &[], &longer, 1);
     maker.graph.outputs = [longer[0], kept[0], count[0]].into_iter().flatten().collect();
     let (one, two) = (floats(&[3], 2), floats(&[2], 1));
-    let sequence = |items| Datum::Sequence(Sequence::new(DataType::Fp32, items).unwrap());
+    let sequence = |items| Datum::Sequence(TensorSequence::new(DataType::Fp32, items).unwrap());
     for provider in all() {
         let session =
             Session::new(maker.graph.clone(), &[provider], &SessionOptions::default()).unwrap();
@@ -205,11 +208,11 @@ struct Probe {
 struct Probed(Arc<Probe>);
 
 impl Operator for Probed {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         Ok(vec![inputs.required(0)?.clone()])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
@@ -245,7 +248,7 @@ fn a_loop_that_appends_to_a_sequence_does_not_copy_it_each_time() {
     let inner = body(|maker| {
         let list = maker.graph.value_named("list");
         let item = maker.graph.value_named("item");
-        let fact = Fact::unranked(DataType::Fp32).within(galatea_graph::ValueKind::Sequence);
+        let fact = Fact::unranked(DataType::Fp32).within(galatea_graph::FactKind::Sequence);
         maker.graph.value_mut(list).declared = Some(fact);
         let two = maker.constant(Tensor::scalar(2_i64));
         let i = maker.graph.find_value("i");

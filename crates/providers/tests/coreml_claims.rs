@@ -11,7 +11,7 @@ use galatea_graph::{
 use galatea_providers::coreml::{CoreMlProvider, NeuralEngine};
 use galatea_providers::cpu::CpuProvider;
 use galatea_runtime::partition::{live_bytes, partition};
-use galatea_runtime::{Claims, ExecutionProvider, OptimiseLevel};
+use galatea_runtime::{ExecutionProvider, OptimiseLevel, ProviderClaims};
 use galatea_tensor::{DataType, Tensor};
 
 /// A graph in the making, whose nodes follow each other.
@@ -65,7 +65,10 @@ fn zeros(shape: &[usize]) -> Tensor {
 }
 
 /// What an engine's provider and the processor behind it say, and who runs which nodes.
-fn planned(graph: &Graph, provider: &dyn ExecutionProvider) -> (Claims, Vec<(usize, usize)>) {
+fn planned(
+    graph: &Graph,
+    provider: &dyn ExecutionProvider,
+) -> (ProviderClaims, Vec<(usize, usize)>) {
     let facts = infer::facts(graph, &HashMap::new()).unwrap();
     let mut graph = graph.clone();
     if let Some(order) = provider.order(&graph, &facts) {
@@ -89,7 +92,7 @@ fn on(chip: &str) -> CoreMlProvider {
 }
 
 /// The reason why a node is left to others.
-fn reason(claims: &Claims, node: usize) -> String {
+fn reason(claims: &ProviderClaims, node: usize) -> String {
     let found = claims.refusals.iter().find(|refusal| refusal.node == node);
     found.map_or_else(String::new, |refusal| refusal.reason.clone())
 }
@@ -117,7 +120,7 @@ fn without_an_engine_only_who_insists_claims() {
     let (claims, parts) = planned(&graph, &CoreMlProvider::new());
     assert_eq!(parts, [(1, 4)]);
     assert_eq!(reason(&claims, 0), "this machine has no Neural Engine");
-    let insisting = CoreMlProvider::new().insisting().unwrap();
+    let insisting = CoreMlProvider::new().forced().unwrap();
     assert_eq!(planned(&graph, &*insisting).1, [(0, 4)]);
 }
 
@@ -131,7 +134,7 @@ fn little_work_is_left_to_others_unless_somebody_insists() {
         text.ends_with("work in this stretch of 2 nodes, a start is worth 0.8 ms at least"),
         "{text}"
     );
-    let insisting = on("M4").insisting().unwrap();
+    let insisting = on("M4").forced().unwrap();
     assert_eq!(planned(&graph, &*insisting).1, [(0, 2)]);
 }
 
@@ -171,7 +174,7 @@ fn what_others_must_do_goes_before_the_engine() {
 #[test]
 fn rules_look_at_types_axes_and_parameters() {
     let refused = |graph: Graph| {
-        let insisting = on("M4").insisting().unwrap();
+        let insisting = on("M4").forced().unwrap();
         let (claims, _) = planned(&graph, &*insisting);
         claims.refusals.iter().map(|refusal| refusal.reason.clone()).collect::<Vec<_>>().join("; ")
     };
@@ -228,7 +231,7 @@ fn exports_have_few_partitions() {
         ("llama", 3),
         ("llama.dynamo", 3),
     ] {
-        let provider = on("M4").insisting().unwrap();
+        let provider = on("M4").forced().unwrap();
         let (found, text) = of_engine(name, &loaded(&file(name)).unwrap(), &*provider);
         println!("{text}");
         wrong.extend((!(1..=most).contains(&found)).then_some(text));

@@ -4,7 +4,7 @@
 use crate::agreement::through_package;
 use crate::exported::{file, inputs};
 use galatea_graph::evaluate;
-use galatea_graph::rewrite::Level;
+use galatea_graph::rewrite::RewriteLevel;
 use galatea_providers::coreml::ConvertOptions;
 use galatea_tensor::{DataType, Tensor};
 
@@ -60,11 +60,11 @@ fn exports_compute_the_same_as_packages() {
         let shapes: std::collections::BTreeMap<_, _> = shapes.collect();
         // Products of two layers in FP16 lose about three of its eleven bits.
         for (half, flexible, level, most) in [
-            (false, false, Level::O2, 2e-5),
-            (false, true, Level::O2, 2e-5),
-            (true, false, Level::O2, 2e-2),
-            (false, false, Level::O3, 2e-5),
-            (true, false, Level::O3, 2e-2),
+            (false, false, RewriteLevel::O2, 2e-5),
+            (false, true, RewriteLevel::O2, 2e-5),
+            (true, false, RewriteLevel::O2, 2e-2),
+            (false, false, RewriteLevel::O3, 2e-5),
+            (true, false, RewriteLevel::O3, 2e-2),
         ] {
             if flexible && FIXED.contains(&name) {
                 continue;

@@ -5,18 +5,22 @@
 
 mod package;
 
-use galatea_graph::rewrite::Level;
+use galatea_graph::rewrite::RewriteLevel;
 use galatea_graph::{Datum, Graph};
 use galatea_providers::coreml::ConvertOptions;
 use galatea_tensor::Tensor;
-use galatea_testkit::conformance::{Provider, run};
+use galatea_testkit::conformance::{TestedProvider, run};
 use galatea_testkit::expectations::COREML;
 use package::Failure;
 
 /// The most elements of an input that is a constant where a run cannot bring it.
 const FEW: usize = 16;
 
-fn run_package(graph: &Graph, inputs: Vec<Datum>, level: Level) -> Result<Vec<Datum>, String> {
+fn run_package(
+    graph: &Graph,
+    inputs: Vec<Datum>,
+    level: RewriteLevel,
+) -> Result<Vec<Datum>, String> {
     let mut tensors = Vec::with_capacity(inputs.len());
     for datum in inputs {
         let Datum::Tensor(tensor) = datum else {
@@ -42,7 +46,11 @@ fn run_package(graph: &Graph, inputs: Vec<Datum>, level: Level) -> Result<Vec<Da
 }
 
 /// In a package for the shapes of the inputs.
-fn run_shaped(graph: &Graph, tensors: &[Tensor], level: Level) -> Result<Vec<Tensor>, Failure> {
+fn run_shaped(
+    graph: &Graph,
+    tensors: &[Tensor],
+    level: RewriteLevel,
+) -> Result<Vec<Tensor>, Failure> {
     let mut options = ConvertOptions { half: false, level, ..ConvertOptions::default() };
     for (tensor, &id) in tensors.iter().zip(&graph.inputs) {
         options.shapes.insert(graph.value(id).name.clone(), tensor.shape().to_vec());
@@ -77,9 +85,9 @@ fn main() {
             Box::leak(others.collect::<Vec<&str>>().join("\n").into_boxed_str())
         }
     };
-    let at = |name: &'static str, level: Level| {
+    let at = |name: &'static str, level: RewriteLevel| {
         let run = move |graph: &Graph, inputs: Vec<Datum>| run_package(graph, inputs, level);
-        Provider { name, expectations, run: Box::new(run), claims: None }
+        TestedProvider { name, expectations, run: Box::new(run), claims: None }
     };
-    run(vec![at("coreml", Level::O2), at("coreml-favoured", Level::O3)]).exit();
+    run(vec![at("coreml", RewriteLevel::O2), at("coreml-favoured", RewriteLevel::O3)]).exit();
 }

@@ -4,14 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use galatea_formats::coreml::mil::{Argument, Element, Operation};
+use galatea_formats::coreml::mil::{MilArgument, MilElement, MilOperation};
 use galatea_formats::coreml::{load, write_package};
 use galatea_formats::npy::read_npz;
 use galatea_graph::{Attributes, Fact, Graph, ONNX_DOMAIN, converted};
 use galatea_providers::coreml::{
-    Compression, ConvertOptions, calibrate, convert, islands, named_islands,
+    ConvertOptions, WeightCompression, calibrate, convert, islands, named_islands,
 };
-use galatea_runtime::quantize::{Comparison, Method, QuantizeContext, Sample, compare};
+use galatea_runtime::quantize::{
+    NamedInputs, OutputComparison, QuantizeContext, RangeMethod, compare,
+};
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
@@ -24,7 +26,7 @@ fn providers() -> Vec<Arc<dyn ExecutionProvider>> {
 }
 
 /// Runs `body` with everything that measuring on samples needs.
-fn with_samples<T>(samples: &[Sample], body: impl FnOnce(&QuantizeContext<'_>) -> T) -> T {
+fn with_samples<T>(samples: &[NamedInputs], body: impl FnOnce(&QuantizeContext<'_>) -> T) -> T {
     let (providers, session) = (providers(), SessionOptions::default());
     body(&QuantizeContext {
         providers: &providers,
@@ -36,7 +38,7 @@ fn with_samples<T>(samples: &[Sample], body: impl FnOnce(&QuantizeContext<'_>) -
 
 /// Writes the package, reads it, runs it operation by operation, and compares it with the model in FP32:
 /// the first output.
-fn compared(graph: &Graph, options: &ConvertOptions, samples: &[Sample]) -> Comparison {
+fn compared(graph: &Graph, options: &ConvertOptions, samples: &[NamedInputs]) -> OutputComparison {
     let package = convert(graph, options).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.mlpackage");
@@ -62,7 +64,7 @@ fn digits() -> Graph {
     galatea_formats::onnx::load(&path).unwrap()
 }
 
-fn sample(name: &str, tensor: Tensor) -> Sample {
+fn sample(name: &str, tensor: Tensor) -> NamedInputs {
     vec![(name.to_owned(), tensor)]
 }
 
@@ -73,17 +75,17 @@ fn digits_are_read_alike_with_few_bits() {
     let train = [sample("IMAGE", images("train").0)];
     let half = ConvertOptions::default();
     let activations = with_samples(&train, |context| {
-        calibrate(&graph, &half, context, (Method::MinMax, &[])).unwrap()
+        calibrate(&graph, &half, context, (RangeMethod::MinMax, &[])).unwrap()
     });
     let weights = |compression| ConvertOptions { compression, ..ConvertOptions::default() };
-    let int8 = weights(Compression::Int8);
+    let int8 = weights(WeightCompression::Int8);
     let whole = ConvertOptions { activations, ..int8.clone() };
     for (name, options, least) in [
         ("FP16", half, 0.9975),
         ("INT8 weights", int8, 0.992),
         ("INT8 weights and activations", whole, 0.992),
-        ("INT4 weights", weights(Compression::Int4 { block: 32 }), 0.98),
-        ("palettes of 4 bits", weights(Compression::Palette { bits: 4, group: 0 }), 0.98),
+        ("INT4 weights", weights(WeightCompression::Int4 { block: 32 }), 0.98),
+        ("palettes of 4 bits", weights(WeightCompression::Palette { bits: 4, group: 0 }), 0.98),
     ] {
         let found = compared(&graph, &options, &test);
         println!("{name}: {found:?}");
@@ -93,7 +95,7 @@ fn digits_are_read_alike_with_few_bits() {
 }
 
 /// The operations of a package.
-fn operations(graph: &Graph, options: &ConvertOptions) -> Vec<Operation> {
+fn operations(graph: &Graph, options: &ConvertOptions) -> Vec<MilOperation> {
     convert(graph, options).unwrap().program.functions["main"].block.operations.clone()
 }
 
@@ -103,13 +105,16 @@ fn layers_and_pools_read_integers() {
     let train = [sample("IMAGE", images("train").0)];
     let half = ConvertOptions::default();
     let found = |exclude: &[String]| {
-        with_samples(&train, |context| calibrate(&graph, &half, context, (Method::MinMax, exclude)))
+        with_samples(&train, |context| {
+            calibrate(&graph, &half, context, (RangeMethod::MinMax, exclude))
+        })
     };
     let activations = found(&[]).unwrap();
     // Three convolutions, two pools and a product; pixels and what limits at zero give are never negative.
     assert_eq!(activations.scales.len(), 6, "{activations:?}");
     assert!(activations.scales.values().all(|affine| !affine.signed && affine.zero == 0));
-    let options = ConvertOptions { activations, compression: Compression::Int8, ..half.clone() };
+    let options =
+        ConvertOptions { activations, compression: WeightCompression::Int8, ..half.clone() };
     let all = operations(&graph, &options);
     let count = |name: &str| all.iter().filter(|one| one.operator == name).count();
     assert_eq!((count("quantize"), count("dequantize")), (6, 6));
@@ -119,7 +124,7 @@ fn layers_and_pools_read_integers() {
         .flat_map(|one| one.outputs.iter().map(|(name, _)| name.as_str()))
         .collect();
     for operation in all.iter().filter(|one| matches!(&*one.operator, "conv" | "max_pool")) {
-        let Some([Argument::Name(read)]) = operation.inputs.get("x").map(Vec::as_slice) else {
+        let Some([MilArgument::Name(read)]) = operation.inputs.get("x").map(Vec::as_slice) else {
             panic!("{operation:?}")
         };
         assert!(made.contains(&read.as_str()), "{} reads {read}", operation.place());
@@ -134,12 +139,12 @@ fn layers_and_pools_read_integers() {
     assert_eq!(found(&[weights]).unwrap().scales.len(), 5);
     let old = ConvertOptions { specification: 7, ..half };
     let error = with_samples(&train, |context| {
-        calibrate(&graph, &old, context, (Method::MinMax, &[])).unwrap_err().to_string()
+        calibrate(&graph, &old, context, (RangeMethod::MinMax, &[])).unwrap_err().to_string()
     });
     assert!(error.contains("came with specification 8"), "{error}");
     let error = with_samples(&[], |context| {
         let usual = ConvertOptions::default();
-        calibrate(&graph, &usual, context, (Method::MinMax, &[])).unwrap_err().to_string()
+        calibrate(&graph, &usual, context, (RangeMethod::MinMax, &[])).unwrap_err().to_string()
     });
     assert!(error.contains("need samples"), "{error}");
 }
@@ -180,7 +185,7 @@ fn ramp(shape: &[usize], from: f32, step: f32) -> Tensor {
 }
 
 /// The results of the nodes that are to be FP32.
-fn found(graph: &Graph, options: &ConvertOptions, samples: &[Sample]) -> Vec<String> {
+fn found(graph: &Graph, options: &ConvertOptions, samples: &[NamedInputs]) -> Vec<String> {
     let all = with_samples(samples, |context| islands(graph, options, context).unwrap());
     all.into_iter().map(|island| island.result).collect()
 }
@@ -212,9 +217,9 @@ fn nodes_whose_values_fp16_does_not_hold_stay_fp32() {
     // Between nodes of FP32 there is no cast: one before the first, for the input, which the last one
     // reads as FP16, and one behind them.
     let all = operations(&graph, &wide(&["square", "mean", "root"]));
-    let halves = |one: &&Operation| {
+    let halves = |one: &&MilOperation| {
         let given = one.outputs.iter().filter_map(|(_, found)| found.as_tensor());
-        one.operator == "cast" && given.into_iter().any(|found| found.element == Element::Fp16)
+        one.operator == "cast" && given.into_iter().any(|found| found.element == MilElement::Fp16)
     };
     assert_eq!(all.iter().filter(halves).count(), 2);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ONNX_DOMAIN, ValueId};
-use galatea_providers::coreml::{CoreMlProvider, FloatType, NeuralEngine, Settings};
+use galatea_providers::coreml::{CoreMlProvider, CoreMlSettings, FloatType, NeuralEngine};
 use galatea_providers::reference::ReferenceProvider;
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, f16};
@@ -31,7 +31,7 @@ fn graph(dtype: DataType, operators: &[&str]) -> Graph {
 }
 
 fn session(graph: Graph, provider: CoreMlProvider) -> Session {
-    let first = provider.insisting().unwrap();
+    let first = provider.forced().unwrap();
     let providers: Vec<Arc<dyn ExecutionProvider>> = vec![first, Arc::new(ReferenceProvider)];
     let options = SessionOptions { optimise: OptimiseLevel::O1, ..SessionOptions::default() };
     Session::new(graph, &providers, &options).unwrap()
@@ -53,7 +53,7 @@ fn each_operation_rounds_to_halves_unless_told_otherwise() {
     let values = x.to_vec::<f32>().unwrap();
     let rounded: Vec<f32> = values.iter().copied().map(halves).collect();
     assert_eq!(run(CoreMlProvider::new()), rounded);
-    let settings = Settings { float: FloatType::Fp32, ..Settings::default() };
+    let settings = CoreMlSettings { float: FloatType::Fp32, ..CoreMlSettings::default() };
     let single = CoreMlProvider::new().with_settings(settings);
     for (found, value) in run(single).into_iter().zip(values) {
         assert!((found - (2.0 * value).exp()).abs() < 1e-4 * found, "{found} of {value}");
@@ -92,7 +92,7 @@ fn a_models_settings_are_its_own() {
     let single = set("precision", "fp32").unwrap().unwrap();
     let settings = |provider: &dyn std::fmt::Debug| format!("{provider:?}");
     assert!(settings(&single).contains("float: Fp32"));
-    assert!(settings(&single.insisting().unwrap()).contains("float: Fp32"));
+    assert!(settings(&single.forced().unwrap()).contains("float: Fp32"));
     assert!(settings(&provider).contains("float: Fp16"));
     assert!(set("speed", "high").unwrap_err().contains("'speed' found, expected one of"));
 }
@@ -132,7 +132,7 @@ fn weights_of_8_bits_are_near_those_of_floats_and_others() {
     let run = |precision: &str| {
         let settings = BTreeMap::from([("precision".to_owned(), precision.to_owned())]);
         let provider = CoreMlProvider::new().configured(&settings).unwrap().unwrap();
-        let provider = provider.insisting().unwrap();
+        let provider = provider.forced().unwrap();
         let mut graph = open(("MatMul", noise(&[64, 64])), ("Relu", Attributes::new()));
         let x = graph.inputs[0];
         graph.value_mut(x).declared = Some(Fact::fixed(DataType::Fp32, &[2, 64]));
@@ -156,7 +156,7 @@ fn batches_of_any_size_give_what_each_row_gives() {
         // Along the first axis rows are padded where that changes nothing.
         for along in [1, 0] {
             let graph = open(("MatMul", noise(&[3, 3])), ("Softmax", axis(along)));
-            let settings = Settings { buckets: buckets.clone(), ..Settings::default() };
+            let settings = CoreMlSettings { buckets: buckets.clone(), ..CoreMlSettings::default() };
             let engine = NeuralEngine::of("M4").unwrap();
             let provider = CoreMlProvider::new().with_engine(engine).with_settings(settings);
             let plain = Session::new(
@@ -193,7 +193,7 @@ fn a_partition_that_halves_cannot_hold_goes_to_others() {
         let add = (ONNX_DOMAIN, "Add");
         graph.add_node(add, "", &none, vec![Some(b), Some(b)], vec![Some(twice)]).unwrap();
         graph.outputs = vec![twice];
-        let settings = Settings { probe, ..Settings::default() };
+        let settings = CoreMlSettings { probe, ..CoreMlSettings::default() };
         session(graph, CoreMlProvider::new().with_settings(settings))
     };
     assert_eq!(run(None).partition_providers(), ["coreml"]);

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use galatea_formats::coreml::mil::Element;
+use galatea_formats::coreml::mil::MilElement;
 use galatea_formats::coreml::{load, write_package};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId};
 use galatea_providers::coreml::engine::counts;
-use galatea_providers::coreml::{ConvertOptions, CoreMlProvider, Settings, convert};
+use galatea_providers::coreml::{ConvertOptions, CoreMlProvider, CoreMlSettings, convert};
 use galatea_providers::cpu::CpuProvider;
-use galatea_runtime::quantize::{Comparison, compare};
+use galatea_runtime::quantize::{OutputComparison, compare};
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
@@ -112,7 +112,7 @@ fn cpu() -> Vec<Arc<dyn ExecutionProvider>> {
 
 /// Writes the package, reads it, runs it operation by operation, and compares it with the model in FP32: the first
 /// output.
-fn compared(graph: &Graph, x: &Tensor, level: OptimiseLevel) -> Comparison {
+fn compared(graph: &Graph, x: &Tensor, level: OptimiseLevel) -> OutputComparison {
     let options = ConvertOptions { level, ..ConvertOptions::default() };
     let package = convert(graph, &options).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -126,15 +126,15 @@ fn compared(graph: &Graph, x: &Tensor, level: OptimiseLevel) -> Comparison {
 }
 
 /// A session of which the provider takes all that it can.
-fn served(graph: &Graph, settings: Settings) -> Session {
-    let provider = CoreMlProvider::new().with_settings(settings).insisting().unwrap();
+fn served(graph: &Graph, settings: CoreMlSettings) -> Session {
+    let provider = CoreMlProvider::new().with_settings(settings).forced().unwrap();
     let providers = [provider, Arc::new(CpuProvider::new()) as Arc<dyn ExecutionProvider>];
     let options = SessionOptions { optimise: OptimiseLevel::O1, ..SessionOptions::default() };
     Session::new(graph.clone(), &providers, &options).unwrap()
 }
 
-fn unprobed() -> Settings {
-    Settings { probe: Some(false), ..Settings::default() }
+fn unprobed() -> CoreMlSettings {
+    CoreMlSettings { probe: Some(false), ..CoreMlSettings::default() }
 }
 
 /// How the units of codes come to the sums.
@@ -204,7 +204,7 @@ fn products_of_dynamic_codes_are_finite_and_near_those_in_fp32() {
             let found = compared(&graph, &x, level);
             let what = format!("{length} {kinds:?} {units:?} {level:?} {reach}: {found:?}");
             assert!(found.broken == 0 && found.relative < 0.02, "{what}");
-            let session = served(&graph, Settings::default());
+            let session = served(&graph, CoreMlSettings::default());
             assert_eq!(session.partition_providers(), ["coreml"], "{what}");
             let y = session.run(&[("x", x)]).unwrap()[0].to_vec::<f32>().unwrap();
             assert!(y.iter().all(|value| value.is_finite()), "{what}");
@@ -436,7 +436,7 @@ fn wide(graph: &Graph) -> usize {
     let inner = block.operations.iter().flat_map(|operation| &operation.outputs);
     let inner = inner.filter(|(name, _)| !block.outputs.contains(name));
     inner
-        .filter(|(_, found)| found.as_tensor().is_some_and(|one| one.element == Element::Fp32))
+        .filter(|(_, found)| found.as_tensor().is_some_and(|one| one.element == MilElement::Fp32))
         .count()
 }
 
@@ -480,7 +480,7 @@ fn what_a_run_brings_beyond_fp16_is_answered_by_others() {
     let run = |session: &Session, value: f32| {
         session.run(&[("x", of(value))]).unwrap()[0].to_vec::<f32>().unwrap()[0]
     };
-    for settings in [Settings::default(), unprobed()] {
+    for settings in [CoreMlSettings::default(), unprobed()] {
         // At once, and behind runs that were right.
         for before in [0, 3] {
             let session = served(&graph, settings.clone());
@@ -514,7 +514,7 @@ fn first_results_that_are_finite_and_wrong_are_not_served() {
     let y = build.op("Mul", &[inverse, large]);
     let graph = build.done(&[y]);
     let x = Tensor::from_vec(&[2, 3], vec![300.0_f32; 6]).unwrap();
-    let session = served(&graph, Settings::default());
+    let session = served(&graph, CoreMlSettings::default());
     let found = session.run(&[("x", x)]).unwrap()[0].to_vec::<f32>().unwrap()[0];
     assert!((found / (1000.0 / 90_000.0) - 1.0).abs() < 1e-5, "{found}");
 }
@@ -579,7 +579,7 @@ fn no_random_graph_loses_numbers_that_fp32_has() {
         }
         let graph = build.done(&[*all.last().unwrap()]);
         let exact = Session::new(graph.clone(), &cpu(), &SessionOptions::default()).unwrap();
-        let settings = if seed % 2 == 0 { Settings::default() } else { unprobed() };
+        let settings = if seed % 2 == 0 { CoreMlSettings::default() } else { unprobed() };
         let half = served(&graph, settings);
         for reach in [1.0, 10.0, 1000.0] {
             let x = noise.floats(&[4, 32], -reach, reach);

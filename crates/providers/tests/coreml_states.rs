@@ -1,7 +1,7 @@
 //! Functions with states, and packages of several functions: written, read again and run.
 
-use galatea_formats::coreml::mil::Program;
-use galatea_formats::coreml::{Model, NewPackage, load, write_package};
+use galatea_formats::coreml::mil::MilProgram;
+use galatea_formats::coreml::{LoadedCoreMl, NewPackage, load, write_package};
 use galatea_graph::{AttributeValue, Attributes, Fact, Graph, ONNX_DOMAIN, ValueId, evaluate};
 use galatea_providers::coreml::{
     ConvertOptions, NewFunction, NewState, convert, convert_functions,
@@ -79,7 +79,7 @@ fn states() -> [NewState; 2] {
     ]
 }
 
-fn written(package: &NewPackage) -> (Model, u64) {
+fn written(package: &NewPackage) -> (LoadedCoreMl, u64) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("step.mlpackage");
     write_package(&path, package).unwrap();
@@ -88,7 +88,7 @@ fn written(package: &NewPackage) -> (Model, u64) {
 }
 
 /// Operators of a function that are about states, in their order.
-fn about_states(program: &Program, function: &str) -> Vec<String> {
+fn about_states(program: &MilProgram, function: &str) -> Vec<String> {
     let all = program.functions[function].block.operations.iter().map(|one| one.operator.clone());
     all.filter(|name| ["read_state", "write_state", "slice_update"].contains(&name.as_str()))
         .collect()

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use galatea_formats::coreml::{load, write_package};
 use galatea_graph::{AttributeValue, Attributes, Fact, Graph, ONNX_DOMAIN, evaluate};
-use galatea_providers::coreml::{Compression, ConvertOptions, convert};
+use galatea_providers::coreml::{ConvertOptions, WeightCompression, convert};
 use galatea_tensor::{DataType, Tensor};
 
 /// Numbers that look like weights: a bell around zero.
@@ -57,7 +57,7 @@ fn bytes(folder: &Path) -> u64 {
 }
 
 /// Writes the layers and runs what was written: bytes of the package, and the largest difference.
-fn written(compression: Compression, specification: i32, half: bool) -> (u64, f32) {
+fn written(compression: WeightCompression, specification: i32, half: bool) -> (u64, f32) {
     let graph = layers();
     let options = ConvertOptions { compression, specification, half, ..ConvertOptions::default() };
     let package = convert(&graph, &options).unwrap();
@@ -79,16 +79,16 @@ fn written(compression: Compression, specification: i32, half: bool) -> (u64, f3
 
 #[test]
 fn fewer_bits_take_less_room_and_stay_near() {
-    let (whole, exact) = written(Compression::None, 9, false);
+    let (whole, exact) = written(WeightCompression::None, 9, false);
     assert!(exact < 1e-5, "{exact}");
-    let (half, near) = written(Compression::None, 9, true);
+    let (half, near) = written(WeightCompression::None, 9, true);
     assert!(near < 4e-3 && half < whole * 6 / 10, "{near}, {half} of {whole} bytes");
-    let palette = |bits, group| Compression::Palette { bits, group };
+    let palette = |bits, group| WeightCompression::Palette { bits, group };
     for (compression, specification, largest, distance) in [
-        (Compression::Int8, 7, 0.65, 0.02),
-        (Compression::Int8, 9, 0.65, 0.02),
-        (Compression::Int4 { block: 32 }, 9, 0.45, 0.2),
-        (Compression::Int4 { block: 7 }, 9, 0.45, 0.3),
+        (WeightCompression::Int8, 7, 0.65, 0.02),
+        (WeightCompression::Int8, 9, 0.65, 0.02),
+        (WeightCompression::Int4 { block: 32 }, 9, 0.45, 0.2),
+        (WeightCompression::Int4 { block: 7 }, 9, 0.45, 0.3),
         (palette(8, 0), 7, 0.7, 0.02),
         (palette(6, 0), 7, 0.55, 0.06),
         (palette(4, 0), 9, 0.45, 0.2),
@@ -96,8 +96,8 @@ fn fewer_bits_take_less_room_and_stay_near() {
         (palette(3, 0), 9, 0.4, 0.4),
         (palette(2, 0), 7, 0.35, 0.8),
         (palette(1, 0), 9, 0.3, 1.2),
-        (Compression::Sparse { share: 0.5 }, 7, 0.75, 0.6),
-        (Compression::Sparse { share: 0.1 }, 9, 1.05, 0.1),
+        (WeightCompression::Sparse { share: 0.5 }, 7, 0.75, 0.6),
+        (WeightCompression::Sparse { share: 0.1 }, 9, 1.05, 0.1),
     ] {
         let (bytes, worst) = written(compression, specification, true);
         let room = bytes as f64 / half as f64;
@@ -112,8 +112,8 @@ fn a_form_that_the_format_lacks_is_refused_by_version() {
         let options = ConvertOptions { compression, specification, ..ConvertOptions::default() };
         convert(&layers(), &options).unwrap_err().to_string()
     };
-    let error = refused(Compression::Int4 { block: 32 }, 8);
+    let error = refused(WeightCompression::Int4 { block: 32 }, 8);
     assert!(error.contains("came with CoreML8, the package is CoreML7"), "{error}");
-    let error = refused(Compression::Int8, 6);
+    let error = refused(WeightCompression::Int8, 6);
     assert!(error.contains("came with CoreML6, the package is CoreML5"), "{error}");
 }

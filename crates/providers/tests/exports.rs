@@ -3,7 +3,7 @@
 
 use crate::exported::{file, inputs};
 use galatea_graph::evaluate;
-use galatea_graph::rewrite::{Level, optimise};
+use galatea_graph::rewrite::{RewriteLevel, optimise};
 use galatea_providers::by_name;
 use galatea_runtime::{Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
@@ -149,13 +149,13 @@ fn exports_are_rewritten_and_compute_the_same() {
         graph.sort().unwrap();
         let inputs = inputs(&graph);
         let expected = evaluate::run(&graph, &inputs).unwrap();
-        for level in [Level::O1, Level::O2, Level::O3] {
+        for level in [RewriteLevel::O1, RewriteLevel::O2, RewriteLevel::O3] {
             let mut rewritten = graph.clone();
             optimise(&mut rewritten, level).unwrap();
             rewritten.sort().unwrap();
             let found = evaluate::run(&rewritten, &inputs).unwrap();
             assert_close(&found, &expected, &format!("{} at {level}", export.name));
-            if level == Level::O3 {
+            if level == RewriteLevel::O3 {
                 let count = |op: &str| rewritten.nodes.iter().filter(|n| n.op_type == op).count();
                 let operators: Vec<_> =
                     export.operators.iter().map(|&(op, _)| (op, count(op))).collect();

@@ -6,7 +6,7 @@ use std::path::Path;
 use galatea_graph::{Datum, Graph, ONNX_DOMAIN};
 use galatea_providers::{by_name, cpu};
 use galatea_runtime::{Session, SessionOptions};
-use galatea_testkit::conformance::{Provider, run_with};
+use galatea_testkit::conformance::{TestedProvider, run_with};
 use galatea_testkit::expectations::CPU;
 use galatea_testkit::page::{KernelName, operators_page};
 use libtest_mimic::Trial;
@@ -56,8 +56,12 @@ fn run_session(graph: &Graph, inputs: Vec<Datum>) -> Result<Vec<Datum>, String> 
 }
 
 fn main() {
-    let provider =
-        Provider { name: cpu::NAME, expectations: CPU, run: Box::new(run_session), claims: None };
+    let provider = TestedProvider {
+        name: cpu::NAME,
+        expectations: CPU,
+        run: Box::new(run_session),
+        claims: None,
+    };
     run_with(vec![provider], |root| {
         let root = root.to_owned();
         vec![Trial::test("docs/operators.md", move || page(&root).map_err(Into::into))]

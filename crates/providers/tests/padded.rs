@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use galatea_graph::{AttributeValue, Attributes, Datum, Dim, Fact, Graph, ONNX_DOMAIN};
-use galatea_providers::coreml::{CoreMlProvider, FloatType, Settings};
+use galatea_providers::coreml::{CoreMlProvider, CoreMlSettings, FloatType};
 use galatea_providers::reference::ReferenceProvider;
 use galatea_runtime::{
-    Claims, Executable, ExecutionProvider, Fence, MemoryReport, RuntimeError, Session,
+    Executable, ExecutionProvider, MemoryReport, ProviderClaims, RunFence, RuntimeError, Session,
     SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
@@ -29,7 +29,7 @@ impl ExecutionProvider for Recorder {
         vec![8, 4]
     }
 
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
         ReferenceProvider.claim(graph, facts)
     }
 
@@ -44,7 +44,7 @@ impl ExecutionProvider for Recorder {
 }
 
 impl Executable for Recorded {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
         let first = inputs.first().and_then(Datum::as_tensor).unwrap();
         self.shapes.lock().unwrap().push(first.shape().to_vec());
         self.inner.submit(inputs)
@@ -136,13 +136,16 @@ fn a_provider_sees_few_lengths_and_a_user_what_was_asked_for() {
 
 #[test]
 fn programs_of_core_ml_are_padded_as_their_setting_says() {
-    let settings =
-        Settings { float: FloatType::Fp32, sequence_buckets: Some(vec![6]), ..Settings::default() };
+    let settings = CoreMlSettings {
+        float: FloatType::Fp32,
+        sequence_buckets: Some(vec![6]),
+        ..CoreMlSettings::default()
+    };
     let provider = CoreMlProvider::new().with_settings(settings);
     assert_eq!(provider.padded_lengths(), [6]);
     assert!(CoreMlProvider::new().padded_lengths().is_empty());
     let (padded, plain) =
-        (session(provider.insisting().unwrap()), session(Arc::new(ReferenceProvider)));
+        (session(provider.forced().unwrap()), session(Arc::new(ReferenceProvider)));
     let inputs = inputs(&[&[3, 1, 4, 1], &[5, 2, 6, 0]], &[&[1, 1, 1, 1], &[1, 1, 1, 0]]);
     let (found, expected) = (padded.run(&inputs).unwrap(), plain.run(&inputs).unwrap());
     assert_eq!(found[0].shape(), expected[0].shape());

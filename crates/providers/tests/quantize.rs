@@ -8,8 +8,8 @@ use galatea_formats::onnx;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId};
 use galatea_providers::{all, by_name};
 use galatea_runtime::quantize::{
-    Agreement, Algorithm, Method, Mode, QuantizeContext, QuantizeOptions, Quantized, Sample,
-    quantize,
+    AccuracyBound, NamedInputs, QuantizeContext, QuantizeMode, QuantizeOptions, QuantizedModel,
+    RangeMethod, RoundingAlgorithm, quantize,
 };
 use galatea_runtime::{ExecutionProvider, RuntimeError, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
@@ -98,15 +98,15 @@ fn text_net(outlier: f32) -> Graph {
     net.graph
 }
 
-fn samples(shape: &[usize], count: u32) -> Vec<Sample> {
+fn samples(shape: &[usize], count: u32) -> Vec<NamedInputs> {
     (0..count).map(|seed| vec![("x".to_owned(), floats(shape, 100 + seed))]).collect()
 }
 
 fn quantised(
     graph: &Graph,
-    samples: &[Sample],
+    samples: &[NamedInputs],
     options: &QuantizeOptions,
-) -> Result<Quantized, RuntimeError> {
+) -> Result<QuantizedModel, RuntimeError> {
     let providers = all();
     let session = SessionOptions { threads: 1, ..SessionOptions::default() };
     let context = QuantizeContext {
@@ -120,12 +120,12 @@ fn quantised(
 
 /// The graph after a way through a file.
 fn stored(graph: &Graph) -> Graph {
-    let bytes = onnx::to_bytes(graph, &onnx::ModelInfo::default()).unwrap();
+    let bytes = onnx::to_bytes(graph, &onnx::OnnxModelInfo::default()).unwrap();
     onnx::parse(Bytes::from(bytes), None).unwrap()
 }
 
 /// Kernels that run the nodes of a graph, and its outputs.
-fn ran(graph: &Graph, provider: &str, sample: &Sample) -> (Vec<String>, Vec<Tensor>) {
+fn ran(graph: &Graph, provider: &str, sample: &NamedInputs) -> (Vec<String>, Vec<Tensor>) {
     let providers: [Arc<dyn ExecutionProvider>; 1] = [by_name(provider).unwrap()];
     let options = SessionOptions { threads: 1, ..SessionOptions::default() };
     let session = Session::new(graph.clone(), &providers, &options).unwrap();
@@ -138,13 +138,13 @@ fn ran(graph: &Graph, provider: &str, sample: &Sample) -> (Vec<String>, Vec<Tens
 #[test]
 fn a_static_model_runs_on_integers_from_its_first_layer_to_its_last() {
     let (graph, samples) = (picture_net(), samples(&[4, 3, 8, 8], 16));
-    for method in [Method::MinMax, Method::Entropy, Method::Percentile(99.9)] {
+    for method in [RangeMethod::MinMax, RangeMethod::Entropy, RangeMethod::Percentile(99.9)] {
         for (symmetric, per_channel) in [(false, true), (true, true), (false, false)] {
-            let mut options = QuantizeOptions::new(Mode::Static);
+            let mut options = QuantizeOptions::new(QuantizeMode::Static);
             (options.method, options.symmetric, options.per_channel) =
                 (method, symmetric, per_channel);
             // Classes of random weights are near each other.
-            options.agreement = Agreement::Cosine;
+            options.agreement = AccuracyBound::Cosine;
             let done = quantised(&graph, &samples, &options).unwrap();
             let report = &done.report;
             assert_eq!((report.measure, report.layers.len()), ("cosine", 3));
@@ -171,7 +171,7 @@ fn a_static_model_runs_on_integers_from_its_first_layer_to_its_last() {
 #[test]
 fn a_dynamic_model_multiplies_integers_and_needs_no_data() {
     let graph = text_net(0.3);
-    let options = QuantizeOptions::new(Mode::Dynamic);
+    let options = QuantizeOptions::new(QuantizeMode::Dynamic);
     let done = quantised(&graph, &[], &options).unwrap();
     assert_eq!((done.report.agreement, done.report.holds()), (None, true));
     assert!(done.report.layers.iter().all(|layer| layer.form == "dynamic INT8"));
@@ -186,14 +186,15 @@ fn a_dynamic_model_multiplies_integers_and_needs_no_data() {
     let report = quantised(&graph, &samples, &options).unwrap().report;
     assert_eq!(report.measure, "cosine");
     assert!(report.agreement.unwrap() > 0.999, "{report:?}");
-    let error = quantised(&picture_net(), &[], &QuantizeOptions::new(Mode::Static)).unwrap_err();
+    let error =
+        quantised(&picture_net(), &[], &QuantizeOptions::new(QuantizeMode::Static)).unwrap_err();
     assert!(error.to_string().contains("needs samples"), "{error}");
 }
 
 #[test]
 fn the_worst_layer_returns_to_single_precision_until_the_bound_holds() {
     let (graph, samples) = (text_net(400.0), samples(&[2, 5, 48], 4));
-    let mut options = QuantizeOptions::new(Mode::Int4);
+    let mut options = QuantizeOptions::new(QuantizeMode::Int4);
     (options.block, options.bound) = (64, 0.99);
     let report = quantised(&graph, &samples, &options).unwrap().report;
     assert!(report.holds(), "{report:?}");
@@ -235,8 +236,8 @@ fn two_paths_net() -> Graph {
 #[test]
 fn the_layer_that_matters_to_the_whole_returns_not_the_noisiest() {
     let (graph, samples) = (two_paths_net(), samples(&[64, 48], 4));
-    let mut options = QuantizeOptions::new(Mode::Int4);
-    (options.block, options.agreement) = (64, Agreement::Cosine);
+    let mut options = QuantizeOptions::new(QuantizeMode::Int4);
+    (options.block, options.agreement) = (64, AccuracyBound::Cosine);
     options.bound = 0.0;
     let all = quantised(&graph, &samples, &options).unwrap().report;
     let noise = |at: usize| all.layers[at].likeness.unwrap().sqnr_db;
@@ -265,9 +266,9 @@ fn calibrated_rounding_loses_less_than_the_nearest_numbers() {
         }
         vec![("x".to_owned(), Tensor::from_vec(&[4, 16, 48], x).unwrap())]
     };
-    let samples: Vec<Sample> = (0..4).map(sample).collect();
-    let noise = |algorithm: Algorithm, symmetric: bool| {
-        let mut options = QuantizeOptions::new(Mode::Int4);
+    let samples: Vec<NamedInputs> = (0..4).map(sample).collect();
+    let noise = |algorithm: RoundingAlgorithm, symmetric: bool| {
+        let mut options = QuantizeOptions::new(QuantizeMode::Int4);
         (options.algorithm, options.symmetric, options.bound) = (algorithm, symmetric, 0.0);
         let done = quantised(&graph, &samples, &options).unwrap();
         // What is stored computes what was measured.
@@ -277,8 +278,8 @@ fn calibrated_rounding_loses_less_than_the_nearest_numbers() {
     };
     let (_, exact) = ran(&graph, "cpu", &samples[0]);
     for symmetric in [false, true] {
-        let (nearest, stored) = noise(Algorithm::RoundToNearest, symmetric);
-        let (calibrated, _) = noise(Algorithm::Gptq, symmetric);
+        let (nearest, stored) = noise(RoundingAlgorithm::RoundToNearest, symmetric);
+        let (calibrated, _) = noise(RoundingAlgorithm::Gptq, symmetric);
         assert!(calibrated.sqnr_db > nearest.sqnr_db + 1.0, "{calibrated:?} {nearest:?}");
         let (a, b) = (stored[0].to_vec::<f32>().unwrap(), exact[0].to_vec::<f32>().unwrap());
         let sums = a.iter().zip(&b).fold((0.0, 0.0), |(noise, signal), (a, b)| {
@@ -292,10 +293,10 @@ fn calibrated_rounding_loses_less_than_the_nearest_numbers() {
 #[test]
 fn weights_of_16_bits_halve_the_model_and_change_little() {
     let (graph, samples) = (picture_net(), samples(&[4, 3, 8, 8], 4));
-    for (mode, decibels) in [(Mode::Fp16, 60.0), (Mode::Bf16, 40.0)] {
+    for (mode, decibels) in [(QuantizeMode::Fp16, 60.0), (QuantizeMode::Bf16, 40.0)] {
         for half_arithmetic in [false, true] {
             let mut options = QuantizeOptions::new(mode);
-            (options.half_arithmetic, options.agreement) = (half_arithmetic, Agreement::Cosine);
+            (options.half_arithmetic, options.agreement) = (half_arithmetic, AccuracyBound::Cosine);
             let done = quantised(&graph, &samples, &options).unwrap();
             let report = &done.report;
             let least = if half_arithmetic { decibels - 20.0 } else { decibels };
@@ -312,8 +313,8 @@ fn weights_of_16_bits_halve_the_model_and_change_little() {
 fn mixed_models_have_integers_in_layers_and_16_bits_elsewhere() {
     let (graph, samples) = (picture_net(), samples(&[4, 3, 8, 8], 8));
     for half_arithmetic in [false, true] {
-        let mut options = QuantizeOptions::new(Mode::Mixed);
-        (options.agreement, options.half_arithmetic) = (Agreement::Cosine, half_arithmetic);
+        let mut options = QuantizeOptions::new(QuantizeMode::Mixed);
+        (options.agreement, options.half_arithmetic) = (AccuracyBound::Cosine, half_arithmetic);
         options.exclude = vec!["0/Conv".to_owned()];
         let done = quantised(&graph, &samples, &options).unwrap();
         let forms: Vec<&str> = done.report.layers.iter().map(|layer| layer.form).collect();
@@ -329,7 +330,7 @@ fn mixed_models_have_integers_in_layers_and_16_bits_elsewhere() {
 fn mistakes_are_named() {
     let samples = samples(&[4, 3, 8, 8], 1);
     let error = |change: &dyn Fn(&mut QuantizeOptions), graph: &Graph| {
-        let mut options = QuantizeOptions::new(Mode::Static);
+        let mut options = QuantizeOptions::new(QuantizeMode::Static);
         change(&mut options);
         quantised(graph, &samples, &options).unwrap_err().to_string()
     };
@@ -338,9 +339,9 @@ fn mistakes_are_named() {
     assert!(text.contains("no layer 'nobody'") && text.contains("0/Conv"), "{text}");
     let text = error(&|options| options.block = 24, &graph);
     assert!(text.contains("blocks of 24"), "{text}");
-    let text = error(&|options| options.method = Method::Percentile(3.0), &graph);
+    let text = error(&|options| options.method = RangeMethod::Percentile(3.0), &graph);
     assert!(text.contains("percentile of 3"), "{text}");
-    let text = error(&|options| options.agreement = Agreement::Top1, &text_net(1.0));
+    let text = error(&|options| options.agreement = AccuracyBound::Top1, &text_net(1.0));
     assert!(text.contains("sample 1") && text.contains("shape [4, 3, 8, 8]"), "{text}");
     let mut old = picture_net();
     old.opsets.insert(String::new(), 11);

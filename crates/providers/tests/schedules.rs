@@ -145,9 +145,9 @@ fn an_output_that_is_given_back_is_written_again() {
     let run = |rows: usize, seed: u32| session.run(&[("x", floats(&[rows, 3], seed))]).unwrap();
     let [first, kept]: [Tensor; 2] = run(4, 1).try_into().unwrap();
     let place = at(&first);
-    session.recycle(0, first);
+    session.return_buffer(0, first);
     // Fewer rows have room, more than there ever were have not; what others read stays theirs.
-    session.recycle(1, kept.clone());
+    session.return_buffer(1, kept.clone());
     let mut last = kept.clone();
     for (rows, same) in [(2, true), (4, true), (1, true), (5, false)] {
         let seed = u32::try_from(rows).unwrap();
@@ -160,10 +160,10 @@ fn an_output_that_is_given_back_is_written_again() {
         assert!(at(&found[1]) != at(&kept));
         last = found[0].clone();
         drop(found);
-        session.recycle(0, std::mem::replace(&mut last, kept.clone()));
+        session.return_buffer(0, std::mem::replace(&mut last, kept.clone()));
     }
     // Nothing happens for an output that there is not.
-    session.recycle(2, last);
+    session.return_buffer(2, last);
 }
 
 #[test]

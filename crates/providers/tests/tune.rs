@@ -7,7 +7,8 @@ use crate::support::floats;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph};
 use galatea_providers::{by_name, machine};
 use galatea_runtime::tune::{
-    ChoiceSource, Chooser, Ended, Key, Limits, Record, Search, Space, StrategyKind, Tuning,
+    ChoiceSource, ConfigSpace, MachineTuning, SearchEnd, SearchLimits, StrategyKind, TuningCache,
+    TuningKey, TuningRecord, TuningSearch,
 };
 use galatea_runtime::{Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
@@ -28,7 +29,7 @@ fn graph() -> Graph {
     graph
 }
 
-fn session(choices: Option<Arc<dyn Chooser>>) -> Session {
+fn session(choices: Option<Arc<dyn TuningCache>>) -> Session {
     let choices = ChoiceSource(choices);
     let options = SessionOptions { threads: 2, choices, ..SessionOptions::default() };
     Session::new(graph(), &[by_name("cpu").unwrap()], &options).unwrap()
@@ -42,8 +43,8 @@ fn run(session: &Session) -> Tensor {
 #[derive(Debug, Default)]
 struct Last(Mutex<Vec<String>>);
 
-impl Chooser for Last {
-    fn choose(&self, family: &str, bucket: &str, space: &Space) -> Option<usize> {
+impl TuningCache for Last {
+    fn choose(&self, family: &str, bucket: &str, space: &ConfigSpace) -> Option<usize> {
         let last = space.len() - 1;
         let mut asked = self.0.lock().unwrap();
         asked.push(format!("{family} | {bucket} | {}", space.name(last)));
@@ -54,7 +55,7 @@ impl Chooser for Last {
 #[test]
 fn kernels_ask_and_every_answer_computes_the_same() {
     let last = Arc::new(Last::default());
-    let chosen = session(Some(Arc::clone(&last) as Arc<dyn Chooser>));
+    let chosen = session(Some(Arc::clone(&last) as Arc<dyn TuningCache>));
     let tolerance = Tolerance::Within(1e-4);
     compare(&run(&chosen), &run(&session(None)), tolerance).unwrap();
     let asked = last.0.lock().unwrap();
@@ -71,21 +72,25 @@ fn what_is_measured_is_chosen() {
     let problems = plain.problems(&[("x", floats(&[1, 16, 14, 14], 1))]).unwrap();
     let families: Vec<&str> = problems.iter().map(|problem| problem.family.as_str()).collect();
     assert!(families.iter().any(|family| family.starts_with("conv-f32")), "{families:?}");
-    let mut tuning = Tuning { machine: machine(), ..Tuning::default() };
+    let mut tuning = MachineTuning { machine: machine(), ..MachineTuning::default() };
     for mut problem in problems {
         let start = Instant::now();
-        let outcome = Search {
+        let outcome = TuningSearch {
             space: &problem.space,
             device: &mut *problem.device,
-            limits: Limits { samples: 2, time: Duration::from_secs(5), ..Limits::default() },
+            limits: SearchLimits {
+                samples: 2,
+                time: Duration::from_secs(5),
+                ..SearchLimits::default()
+            },
             clock: &mut || start.elapsed(),
             progress: &mut |_, _| {},
         };
         let outcome = outcome.run(&mut *StrategyKind::Exhaustive.start(1)).unwrap();
-        assert_eq!((outcome.ended, outcome.refused.len()), (Ended::Searched, 0));
+        assert_eq!((outcome.ended, outcome.refused.len()), (SearchEnd::Searched, 0));
         assert_eq!(outcome.trials.len(), problem.space.len());
-        let key = Key::new(&problem.family, problem.bucket, &tuning.machine, &problem.space);
-        let record = Record::new(&problem.space, &outcome);
+        let key = TuningKey::new(&problem.family, problem.bucket, &tuning.machine, &problem.space);
+        let record = TuningRecord::new(&problem.space, &outcome);
         tuning.database.insert(key.clone(), record);
         assert_eq!(tuning.database.choose(&key, &problem.space), Some(outcome.best));
     }

@@ -1,6 +1,6 @@
-//! What the choice of a way and the turn on a unit cost a run where nobody waits: runs that compute nothing, of a
-//! session with one unit, whose runs are not divided, of the same with turns, and of sessions with two and four units,
-//! in turns.
+//! Benchmarks the cost that choosing a placement and taking a turn on a device add to an uncontended run. The
+//! runs compute nothing. Compared are a session with one device and undivided runs, the same with turns, and
+//! sessions with two and with four devices, also with turns.
 //!
 //! `cargo bench --bench route`
 
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use galatea_graph::{Attributes, Datum, Dim, Fact, Graph, ONNX_DOMAIN};
-use galatea_runtime::route::{Goal, Units};
+use galatea_runtime::device_selector::{ComputeDevices, ExecutionGoal};
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, OptimiseLevel, Routing,
-    RuntimeError, Session, SessionOptions, TurnSource,
+    Executable, ExecutionProvider, MemoryReport, NodeClaim, OptimiseLevel, PlacementOptions,
+    ProviderClaims, RunFence, RuntimeError, Session, SessionOptions, TurnSource,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -33,10 +33,10 @@ impl ExecutionProvider for Idle {
         self.0
     }
 
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> Claims {
-        let claim = |node| Claim { nodes: vec![node], cost_ns: 1e3, kernel: String::new() };
+    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> ProviderClaims {
+        let claim = |node| NodeClaim { nodes: vec![node], cost_ns: 1e3, kernel: String::new() };
         let claims = (0..graph.nodes.len()).map(claim).collect();
-        Claims { claims, launch_ns: 1e3, ..Claims::default() }
+        ProviderClaims { claims, launch_ns: 1e3, ..ProviderClaims::default() }
     }
 
     fn compile(
@@ -49,8 +49,8 @@ impl ExecutionProvider for Idle {
 }
 
 impl Executable for IdleExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
-        Fence::ready(Ok(inputs))
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+        RunFence::ready(Ok(inputs))
     }
 
     fn memory(&self) -> MemoryReport {
@@ -69,7 +69,8 @@ fn session(units: &[&'static str], divided: bool, turns: bool) -> Session {
     (graph.inputs, graph.outputs) = (vec![x], vec![y]);
     let providers: Vec<Arc<dyn ExecutionProvider>> =
         units.iter().map(|&name| Arc::new(Idle(name)) as Arc<dyn ExecutionProvider>).collect();
-    let routing = Routing { units: Arc::new(Units::new()), goal: Goal::Latency };
+    let routing =
+        PlacementOptions { units: Arc::new(ComputeDevices::new()), goal: ExecutionGoal::Latency };
     let turns = TurnSource(turns.then(Arc::default));
     let options = SessionOptions {
         turns,

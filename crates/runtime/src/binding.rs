@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use galatea_graph::{Datum, Dim, Fact, Graph, ValueId, ValueKind};
+use galatea_graph::{Datum, Dim, Fact, FactKind, Graph, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
 use crate::error::RuntimeError;
@@ -12,13 +12,13 @@ use crate::error::RuntimeError;
 pub struct IoInfo {
     /// The name.
     pub name: String,
-    /// What the value is made of.
-    pub kind: ValueKind,
+    /// Kind of the value: tensor, sequence and so on.
+    pub kind: FactKind,
     /// The element type.
     pub dtype: DataType,
     /// The axes; empty when `ranked` is false.
     pub dims: Vec<Dim>,
-    /// Whether the number of axes is known; if not, any shape is accepted.
+    /// True if the number of axes is known; if not, any shape is accepted.
     pub ranked: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn bind<T: Clone + Into<Datum>>(
         };
         let value: Datum = value.clone().into();
         match &value {
-            Datum::Tensor(tensor) if info.kind == ValueKind::Tensor => {
+            Datum::Tensor(tensor) if info.kind == FactKind::Tensor => {
                 check_tensor(info, tensor, &mut symbols)?;
             }
             other => check_kind(info, other)?,
@@ -91,7 +91,7 @@ pub(crate) fn check_ordered(inputs: &[IoInfo], given: &[Tensor]) -> Result<(), R
     let mut symbols = HashMap::new();
     for (info, tensor) in inputs.iter().zip(given) {
         match info.kind {
-            ValueKind::Tensor => check_tensor(info, tensor, &mut symbols)?,
+            FactKind::Tensor => check_tensor(info, tensor, &mut symbols)?,
             _ => check_kind(info, &Datum::Tensor(tensor.clone()))?,
         }
     }
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     fn info(name: &str, dims: &[Dim]) -> IoInfo {
-        let (kind, dtype) = (ValueKind::Tensor, DataType::Fp32);
+        let (kind, dtype) = (FactKind::Tensor, DataType::Fp32);
         IoInfo { name: name.into(), kind, dtype, dims: dims.to_vec(), ranked: true }
     }
 

@@ -1,4 +1,4 @@
-//! What can go wrong between a graph and its results.
+//! Errors that can occur between a graph and its results.
 
 use galatea_graph::GraphError;
 use galatea_tensor::TensorError;
@@ -18,7 +18,7 @@ pub enum RuntimeError {
     Unclaimed {
         /// The node.
         node: String,
-        /// What each provider said.
+        /// Reason that each provider gave.
         reasons: String,
     },
     /// A provider failed.
@@ -26,7 +26,7 @@ pub enum RuntimeError {
     Provider {
         /// Its name.
         provider: String,
-        /// What happened.
+        /// Description of the failure.
         message: String,
     },
     /// A provider's device is gone, and what was compiled for it with it. Compiled anew it may run again.
@@ -34,15 +34,15 @@ pub enum RuntimeError {
     Lost {
         /// Its name.
         provider: String,
-        /// What happened.
+        /// Description of the failure.
         message: String,
-        /// Whether it was this run that did not end: it is not tried there again.
+        /// True if this very run did not end; it is not tried there again.
         hung: bool,
     },
     /// A run needs more memory than the options allow.
     #[error("a run needs {needed_bytes} bytes for intermediate values, {limit_bytes} are allowed")]
     MemoryLimit {
-        /// What the plan needs.
+        /// Bytes that the plan needs.
         needed_bytes: usize,
         /// [`crate::SessionOptions::memory_limit_bytes`].
         limit_bytes: usize,
@@ -61,7 +61,7 @@ impl RuntimeError {
         Self::Provider { provider: provider.to_owned(), message: message.to_string() }
     }
 
-    /// Whether the caller gave wrong inputs, as opposed to a failure inside.
+    /// Returns whether the caller gave wrong inputs, as opposed to a failure inside.
     #[must_use]
     pub fn is_input(&self) -> bool {
         matches!(self, Self::Input(_))

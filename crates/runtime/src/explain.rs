@@ -1,8 +1,8 @@
-//! Who runs what, and why not somebody else.
+//! Explanation of which provider runs each node, and why the others do not.
 
 use std::fmt;
 
-use crate::provider::Refusal;
+use crate::provider::ClaimRefusal;
 
 /// One node's place.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub struct NodeExplanation {
     pub op: String,
     /// The provider that runs it.
     pub provider: String,
-    /// What runs it there, such as the kernel's name.
+    /// Name of the code that runs the node there, such as the kernel's name.
     pub kernel: String,
     /// Predicted time in nanoseconds.
     pub cost_ns: f64,
@@ -36,9 +36,9 @@ pub struct PlacedOperator {
     pub weight: Option<f64>,
 }
 
-/// How a session runs its graph; `Display` prints a report.
+/// Explanation of how a session runs its graph; `Display` prints a report.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Explanation {
+pub struct SessionExplanation {
     /// The partitions in running order, each with its nodes.
     pub partitions: Vec<Vec<NodeExplanation>>,
     /// For each partition, the predicted times in nanoseconds, with a start, of every provider that takes all of its
@@ -51,7 +51,7 @@ pub struct Explanation {
     pub notes: Vec<String>,
 }
 
-impl Explanation {
+impl SessionExplanation {
     /// A line about a partition: its provider, its nodes, its predicted time, and that of the others.
     #[must_use]
     pub fn heading(&self, partition: usize) -> String {
@@ -70,7 +70,7 @@ impl Explanation {
     }
 }
 
-impl fmt::Display for Explanation {
+impl fmt::Display for SessionExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, nodes) in self.partitions.iter().enumerate() {
             writeln!(f, "{}", self.heading(index))?;
@@ -104,7 +104,7 @@ impl fmt::Display for Explanation {
 /// The reasons that each provider gave about a node.
 pub(crate) fn reasons(
     names: &[String],
-    refusals: &[Vec<Refusal>],
+    refusals: &[Vec<ClaimRefusal>],
     node: usize,
 ) -> Vec<(String, String)> {
     let mut found = Vec::new();
@@ -141,7 +141,8 @@ mod tests {
         let placed = vec![vec![placed]];
         let time = |name: &str, time| (name.to_owned(), time);
         let times = vec![vec![time("coreml", 1.5e6), time("gpu", 4e6), time("cpu", 2e7)]];
-        let report = Explanation { partitions, times, placed, notes: Vec::new() }.to_string();
+        let report =
+            SessionExplanation { partitions, times, placed, notes: Vec::new() }.to_string();
         let first = report.lines().next();
         let expected =
             "partition 0 on coreml: 1 nodes, predicted 1.500 ms (gpu 4.000 ms, cpu 20.000 ms)";

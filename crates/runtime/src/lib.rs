@@ -12,10 +12,11 @@
 mod binding;
 pub mod chips;
 pub mod cost;
+pub mod device_selector;
 mod error;
 mod explain;
+mod fallback_providers;
 mod options;
-mod others;
 pub mod partition;
 pub mod plan;
 pub mod power;
@@ -23,30 +24,29 @@ pub mod prefetch;
 mod provider;
 pub mod quantize;
 mod roofline;
-pub mod route;
 mod session;
 pub mod simulate;
 mod subgraph;
 pub mod tune;
-mod usual;
+mod typical_shapes;
 mod watch;
 mod work;
 
 pub use binding::IoInfo;
 pub use error::RuntimeError;
-pub use explain::{Explanation, NodeExplanation, PlacedOperator};
+pub use explain::{NodeExplanation, PlacedOperator, SessionExplanation};
+pub use fallback_providers::FallbackProviders;
 pub use options::{
-    CompileMode, OptimiseLevel, PaceSource, PackedSource, PackedWeights, Precision, Routing,
-    SessionOptions, TurnSource,
+    CompileMode, OptimiseLevel, PaceSource, PackedSource, PackedWeights, PlacementOptions,
+    Precision, SessionOptions, TurnSource,
 };
-pub use others::Others;
 pub use provider::{
-    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, PlanReport, ProfileRow,
-    Refusal,
+    ClaimRefusal, Executable, ExecutionProvider, MemoryReport, NodeClaim, PlanReport, ProfileRow,
+    ProviderClaims, RunFence,
 };
-pub use roofline::{Bound, Peaks, Unit};
-pub use session::{Prepared, RunTerms, Session, Tended, WayReport};
+pub use roofline::{ArithmeticUnit, DevicePeaks, RooflineBound};
+pub use session::{PlacementReport, PreparedGraph, RunOptions, Session, TuningStep};
 pub use subgraph::needed_nodes;
-pub use usual::{sized, usual_facts};
-pub use watch::{PartRun, RunObserver, RunWatch, Unwatched, WatchSource, watched_model};
-pub use work::{Known, NodeWork, Work, product_operations};
+pub use typical_shapes::{sized, typical_shapes};
+pub use watch::{PartRun, RunObserver, RunWatch, UnwatchedScope, WatchSource, watched_model};
+pub use work::{ArithmeticWork, KnownFacts, NodeWork, product_operations};

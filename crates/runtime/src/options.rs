@@ -1,24 +1,24 @@
-//! How a session is to be made.
+//! Options of a session.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-pub use galatea_graph::rewrite::Level as OptimiseLevel;
+pub use galatea_graph::rewrite::RewriteLevel as OptimiseLevel;
 use galatea_tensor::Tensor;
 
+use crate::device_selector::{ComputeDevices, ExecutionGoal, PlacementHistorySource};
 pub use crate::power::PaceSource;
 use crate::prefetch::PrefetchPolicy;
-use crate::route::{Goal, Units, WaySource};
 use crate::tune::ChoiceSource;
 use crate::watch::WatchSource;
 
-/// What products of matrices and convolutions compute in. Sums, and all other operators, are FP32
-/// in any case.
+/// Number format in which matrix multiplications and convolutions compute. Sums, and all other operators, are
+/// FP32 in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Precision {
-    /// As the model says.
+    /// The format that the model states.
     #[default]
     Fp32,
     /// FP32 weights and the values that they meet are rounded to BF16; what lies between two such
@@ -56,10 +56,11 @@ impl FromStr for Precision {
     }
 }
 
-/// When a session is there whose partitions take long to compile, such as those for a Neural Engine.
+/// Time at which a session becomes available if its partitions take long to compile, such as those for a Neural
+/// Engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CompileMode {
-    /// When all are compiled.
+    /// After all partitions are compiled.
     #[default]
     Wait,
     /// At once: other providers run them meanwhile.
@@ -99,7 +100,7 @@ pub trait PackedWeights: fmt::Debug + Send + Sync {
     fn keep(&self, weights: &Tensor, form: &str, parts: &[&[f32]]);
 }
 
-/// Where a session finds packed weights, if anywhere.
+/// Place where a session finds packed weights, if any.
 #[derive(Clone, Debug, Default)]
 pub struct PackedSource(pub Option<Arc<dyn PackedWeights>>);
 
@@ -115,27 +116,27 @@ impl PartialEq for PackedSource {
 
 impl Eq for PackedSource {}
 
-/// How runs of a session are divided between units: who knows what each of them has to do, and what a way is
-/// chosen by.
+/// Division of a session's runs among devices: the load of each device, and the goal by which a placement is
+/// chosen.
 #[derive(Clone, Debug)]
-pub struct Routing {
+pub struct PlacementOptions {
     /// The units, with what all sessions have handed to them.
-    pub units: Arc<Units>,
-    /// What a way is chosen by.
-    pub goal: Goal,
+    pub units: Arc<ComputeDevices>,
+    /// Goal by which a placement is chosen.
+    pub goal: ExecutionGoal,
 }
 
-impl PartialEq for Routing {
+impl PartialEq for PlacementOptions {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.units, &other.units) && self.goal == other.goal
     }
 }
 
-impl Eq for Routing {}
+impl Eq for PlacementOptions {}
 
-/// The units at which runs of a session wait for their turns, if they do: those of its [`Routing`] where it has one.
+/// The units at which runs of a session wait for their turns, if they do: those of its [`PlacementOptions`] where it has one.
 #[derive(Clone, Debug, Default)]
-pub struct TurnSource(pub Option<Arc<Units>>);
+pub struct TurnSource(pub Option<Arc<ComputeDevices>>);
 
 impl PartialEq for TurnSource {
     fn eq(&self, other: &Self) -> bool {
@@ -149,7 +150,7 @@ impl PartialEq for TurnSource {
 
 impl Eq for TurnSource {}
 
-/// How a session is to be made. [`Default`] uses all fast cores, all rewrites and any amount of memory.
+/// Options of a session. [`Default`] uses all fast cores, all rewrites and any amount of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
     /// Threads that share the work inside an operator; 0 means as many as there are fast cores.
@@ -157,33 +158,33 @@ pub struct SessionOptions {
     /// Names of the providers to use, in order of preference where predicted times are equal;
     /// empty means all that are given, in their order.
     pub providers: Vec<String>,
-    /// Which rewrites run before the graph is partitioned; providers change layouts at `O3` only.
+    /// Level of rewrites that run before the graph is partitioned; providers change layouts at `O3` only.
     pub optimise: OptimiseLevel,
     /// The most bytes of intermediate values that one run may hold; `None` means no limit.
     pub memory_limit_bytes: Option<usize>,
     /// The most partitions to split the graph into, where fewer are possible.
     pub max_partitions: usize,
-    /// How many sets of concrete input shapes a provider keeps plans for.
+    /// Number of sets of concrete input shapes for which a provider keeps plans.
     pub plan_cache: usize,
-    /// Where packed weights come from and go to.
+    /// Store that packed weights are read from and written to.
     pub packed: PackedSource,
-    /// What products and convolutions compute in, where a provider can choose.
+    /// Number format of matrix multiplications and convolutions, where a provider can choose.
     pub precision: Precision,
-    /// Who knows what is fast here; defaults are taken where nobody does.
+    /// Source of tuned choices for this machine; without one, defaults are taken.
     pub choices: ChoiceSource,
-    /// How eagerly weights are brought to a unit that has no room for all of them.
+    /// Eagerness of bringing weights to a device that has no room for all of them.
     pub prefetch: PrefetchPolicy,
-    /// What keeps runs to a pace.
+    /// Limiter that keeps runs to a pace.
     pub pace: PaceSource,
-    /// Whether what takes long to compile is waited for.
+    /// Policy on whether to wait for partitions that take long to compile.
     pub compile: CompileMode,
-    /// How runs are divided between units; without it all runs take the way that was planned first.
-    pub routing: Option<Routing>,
-    /// Where runs that are not divided wait for their turns.
+    /// Division of runs among devices; without it all runs take the placement that was planned first.
+    pub routing: Option<PlacementOptions>,
+    /// Queue in which runs that are not divided wait for their turns.
     pub turns: TurnSource,
-    /// Who remembers what ways took, where runs are divided.
-    pub ways: WaySource,
-    /// Who is told of what is run.
+    /// Store that remembers the times of placements, where runs are divided.
+    pub ways: PlacementHistorySource,
+    /// Observer that is told of runs.
     pub watch: WatchSource,
 }
 
@@ -204,7 +205,7 @@ impl Default for SessionOptions {
             compile: CompileMode::default(),
             routing: None,
             turns: TurnSource::default(),
-            ways: WaySource::default(),
+            ways: PlacementHistorySource::default(),
             watch: WatchSource::default(),
         }
     }

@@ -1,10 +1,10 @@
-//! Which provider runs which node.
+//! Assignment of nodes to providers.
 
 use std::ops::Range;
 
 use galatea_graph::{Dim, Fact, Graph};
 
-use crate::provider::Claims;
+use crate::provider::ProviderClaims;
 
 /// A run of neighbouring nodes, in topological order, on one provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ fn size_bytes(fact: &Fact) -> f64 {
 }
 
 /// Predicted nanoseconds of each node on each provider; infinite where it is not claimed.
-pub(crate) fn costs(nodes: usize, offers: &[Claims]) -> Vec<Vec<f64>> {
+pub(crate) fn costs(nodes: usize, offers: &[ProviderClaims]) -> Vec<Vec<f64>> {
     let mut costs = vec![vec![f64::INFINITY; offers.len()]; nodes];
     for (provider, offer) in offers.iter().enumerate() {
         for claim in &offer.claims {
@@ -82,23 +82,23 @@ pub(crate) fn costs(nodes: usize, offers: &[Claims]) -> Vec<Vec<f64>> {
 
 /// The cheapest way to reach a state, and the provider of the node before.
 #[derive(Clone, Copy)]
-struct Best {
+struct CheapestPath {
     cost: f64,
     previous: usize,
 }
 
-const UNREACHED: Best = Best { cost: f64::INFINITY, previous: usize::MAX };
+const UNREACHED: CheapestPath = CheapestPath { cost: f64::INFINITY, previous: usize::MAX };
 
 /// Predicted time of entering provider `to` (from `from`, or from the host) at a place where
 /// `bytes` are live: its start, and the transfers on both sides.
-fn entry_ns(offers: &[Claims], from: Option<usize>, to: usize, bytes: f64) -> f64 {
+fn entry_ns(offers: &[ProviderClaims], from: Option<usize>, to: usize, bytes: f64) -> f64 {
     let transfer = |provider: usize| offers[provider].transfer_ns_per_byte.max(0.0) * bytes;
     offers[to].launch_ns.max(0.0) + from.map_or(0.0, transfer) + transfer(to)
 }
 
 /// Predicted nanoseconds of partitions that cover a graph, with their starts and the transfers at their borders.
 #[must_use]
-pub fn predicted_ns(partitions: &[Partition], offers: &[Claims], live: &[f64]) -> f64 {
+pub fn predicted_ns(partitions: &[Partition], offers: &[ProviderClaims], live: &[f64]) -> f64 {
     let nodes = partitions.last().map_or(0, |last| last.nodes.end);
     let costs = costs(nodes, offers);
     let bytes = |place: usize| live.get(place).copied().unwrap_or(0.0);
@@ -123,7 +123,7 @@ pub fn predicted_ns(partitions: &[Partition], offers: &[Claims], live: &[f64]) -
 /// The first node that no provider claims.
 pub fn partition(
     nodes: usize,
-    offers: &[Claims],
+    offers: &[ProviderClaims],
     live: &[f64],
     limit: usize,
 ) -> Result<Vec<Partition>, usize> {
@@ -141,26 +141,31 @@ pub fn partition(
 }
 
 /// Dynamic programming over (node, partitions so far, provider).
-fn choose(costs: &[Vec<f64>], offers: &[Claims], live: &[f64], limit: usize) -> Option<Vec<usize>> {
+fn choose(
+    costs: &[Vec<f64>],
+    offers: &[ProviderClaims],
+    live: &[f64],
+    limit: usize,
+) -> Option<Vec<usize>> {
     let width = offers.len();
     let bytes = |place: usize| live.get(place).copied().unwrap_or(0.0);
-    let mut table: Vec<Vec<Best>> = Vec::with_capacity(costs.len());
+    let mut table: Vec<Vec<CheapestPath>> = Vec::with_capacity(costs.len());
     for (node, cost) in costs.iter().enumerate() {
         let mut row = vec![UNREACHED; limit * width];
         for (to, &here) in cost.iter().enumerate().filter(|(_, here)| here.is_finite()) {
             let Some(before) = table.last() else {
                 let entry = entry_ns(offers, None, to, bytes(node));
-                row[to] = Best { cost: here + entry, previous: to };
+                row[to] = CheapestPath { cost: here + entry, previous: to };
                 continue;
             };
             for used in 0..limit {
                 let slot = used * width;
-                let mut best = Best { cost: before[slot + to].cost + here, previous: to };
+                let mut best = CheapestPath { cost: before[slot + to].cost + here, previous: to };
                 for from in (0..width).filter(|&from| from != to && used > 0) {
                     let entry = entry_ns(offers, Some(from), to, bytes(node));
                     let total = before[slot - width + from].cost + entry + here;
                     if total < best.cost {
-                        best = Best { cost: total, previous: from };
+                        best = CheapestPath { cost: total, previous: from };
                     }
                 }
                 row[slot + to] = best;
@@ -203,14 +208,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::provider::Claim;
+    use crate::provider::NodeClaim;
 
-    fn offer(costs: &[Option<u32>], launch: u32, transfer: u32) -> Claims {
+    fn offer(costs: &[Option<u32>], launch: u32, transfer: u32) -> ProviderClaims {
         let claims = costs.iter().enumerate().filter_map(|(node, cost)| {
             let cost_ns = f64::from((*cost)?);
-            Some(Claim { nodes: vec![node], cost_ns, kernel: String::new() })
+            Some(NodeClaim { nodes: vec![node], cost_ns, kernel: String::new() })
         });
-        Claims {
+        ProviderClaims {
             claims: claims.collect(),
             refusals: Vec::new(),
             launch_ns: f64::from(launch),
@@ -219,7 +224,7 @@ mod tests {
     }
 
     /// The predicted time of an assignment, from the definition.
-    fn price(chosen: &[usize], offers: &[Claims], live: &[f64]) -> f64 {
+    fn price(chosen: &[usize], offers: &[ProviderClaims], live: &[f64]) -> f64 {
         let table = costs(chosen.len(), offers);
         let mut total = 0.0;
         for (node, &provider) in chosen.iter().enumerate() {
@@ -240,7 +245,7 @@ mod tests {
         partitions.iter().flat_map(|p| p.nodes.clone().map(|_| p.provider)).collect()
     }
 
-    fn case() -> impl Strategy<Value = (Vec<Claims>, Vec<f64>, usize)> {
+    fn case() -> impl Strategy<Value = (Vec<ProviderClaims>, Vec<f64>, usize)> {
         (1_usize..7).prop_flat_map(|nodes| {
             let costs = prop::collection::vec(prop::option::weighted(0.8, 0_u32..50), nodes);
             let offers = prop::collection::vec((costs, 0_u32..30, 0_u32..4), 1..4);

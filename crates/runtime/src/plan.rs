@@ -1,8 +1,7 @@
-//! Where intermediate values lie in an arena.
+//! Placement of intermediate values in an arena.
 //!
-//! The plan knows sizes and the order of steps only. Values whose lives do not meet share bytes;
-//! a value may take over the bytes of one that dies in the step that writes it; views of a value
-//! keep it alive.
+//! The plan knows sizes and the order of steps only. Values whose lives do not overlap share bytes. A value may
+//! take over the bytes of one that dies in the step that writes it; views of a value keep it alive.
 
 use galatea_tensor::ALIGNMENT;
 
@@ -18,9 +17,9 @@ pub struct PlanValue {
 /// One step of a run. Values are positions in the list of [`PlanValue`]s.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanStep {
-    /// What it reads.
+    /// Values that the step reads.
     pub reads: Vec<usize>,
-    /// What it writes; a view is not written.
+    /// Values that the step writes; a view is not written.
     pub writes: Vec<usize>,
     /// `(read, written)`: the step can write the one over the other. The first pair that is
     /// possible is taken.
@@ -43,7 +42,7 @@ pub struct MemoryPlan {
 
 /// Values that share one place: a value, its views, and those written over it.
 #[derive(Clone, Copy, Debug)]
-struct Group {
+struct SharedSlot {
     bytes: usize,
     /// The step that writes it.
     first: usize,
@@ -51,13 +50,13 @@ struct Group {
     last: usize,
 }
 
-impl Group {
-    /// Whether a step touches it, and there is something to place.
+impl SharedSlot {
+    /// Returns whether a step touches the value and there is something to place.
     fn is_used(&self) -> bool {
         self.bytes > 0 && self.first <= self.last
     }
 
-    /// Whether both live at some step.
+    /// Returns whether both are alive at some step.
     fn meets(&self, other: &Self) -> bool {
         self.first <= other.last && other.first <= self.last
     }
@@ -96,9 +95,9 @@ fn roots(values: &[PlanValue]) -> Vec<usize> {
 }
 
 /// From when to when each root lives, its views included.
-fn lives(values: &[PlanValue], steps: &[PlanStep], roots: &[usize]) -> Vec<Group> {
-    let mut groups: Vec<Group> =
-        values.iter().map(|v| Group { bytes: v.bytes, first: usize::MAX, last: 0 }).collect();
+fn lives(values: &[PlanValue], steps: &[PlanStep], roots: &[usize]) -> Vec<SharedSlot> {
+    let mut groups: Vec<SharedSlot> =
+        values.iter().map(|v| SharedSlot { bytes: v.bytes, first: usize::MAX, last: 0 }).collect();
     for (index, step) in steps.iter().enumerate() {
         for &value in step.writes.iter().chain(&step.reads) {
             let group = &mut groups[roots[value]];
@@ -121,7 +120,7 @@ fn take_over(
     values: &[PlanValue],
     steps: &[PlanStep],
     roots: &[usize],
-    groups: &mut [Group],
+    groups: &mut [SharedSlot],
 ) -> (Vec<usize>, Vec<Option<(usize, usize)>>) {
     let mut group_of: Vec<usize> = (0..values.len()).collect();
     let mut reused = Vec::with_capacity(steps.len());
@@ -149,7 +148,7 @@ fn take_over(
 }
 
 /// For each step, how many bytes live there; `size` says how many a group counts for.
-fn live_at(groups: &[Group], steps: usize, size: impl Fn(usize) -> usize) -> Vec<usize> {
+fn live_at(groups: &[SharedSlot], steps: usize, size: impl Fn(usize) -> usize) -> Vec<usize> {
     let mut change = vec![(0_usize, 0_usize); steps + 1];
     for group in groups.iter().filter(|group| group.is_used()) {
         change[group.first].0 += size(group.bytes);
@@ -163,12 +162,12 @@ fn live_at(groups: &[Group], steps: usize, size: impl Fn(usize) -> usize) -> Vec
     change[..steps].iter().map(step).collect()
 }
 
-/// How a group is compared with others when the order of placing is made; the greatest is first.
-type Rank = fn(&Group, &[usize]) -> (usize, usize);
+/// Ranking of groups that decides the order of placing; the greatest comes first.
+type PlacingRank = fn(&SharedSlot, &[usize]) -> (usize, usize);
 
 /// The orders that are tried: large first; where most is alive first, and there large first; long
 /// and large first; long-lived first; in the order of the steps.
-const ORDERS: &[Rank] = &[
+const ORDERS: &[PlacingRank] = &[
     |group, _| (group.bytes, usize::MAX - group.first),
     |group, live| {
         let peak = live[group.first..=group.last].iter().max().copied().unwrap_or(0);
@@ -183,7 +182,7 @@ const ORDERS: &[Rank] = &[
 const MANY_GROUPS: usize = 2000;
 
 /// An offset for each group that has bytes, and the end of the last one.
-fn place(groups: &[Group], group_of: &[usize], steps: usize) -> (Vec<usize>, usize) {
+fn place(groups: &[SharedSlot], group_of: &[usize], steps: usize) -> (Vec<usize>, usize) {
     let rounded = live_at(groups, steps, |bytes| bytes.next_multiple_of(ALIGNMENT));
     let least = rounded.iter().max().copied().unwrap_or(0);
     let own: Vec<usize> =
@@ -193,7 +192,7 @@ fn place(groups: &[Group], group_of: &[usize], steps: usize) -> (Vec<usize>, usi
     for rank in orders {
         let mut order = own.clone();
         order.sort_by_cached_key(|&g| (std::cmp::Reverse(rank(&groups[g], &rounded)), g));
-        for fit in [Fit::Tightest, Fit::Lowest] {
+        for fit in [GapChoice::Tightest, GapChoice::Lowest] {
             let found = place_in(&order, groups, fit);
             let enough = found.1 <= least;
             if best.as_ref().is_none_or(|(_, len)| found.1 < *len) {
@@ -207,9 +206,9 @@ fn place(groups: &[Group], group_of: &[usize], steps: usize) -> (Vec<usize>, usi
     best.unwrap_or_default()
 }
 
-/// Which of several gaps a group gets.
+/// Rule that selects one of several gaps for a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fit {
+enum GapChoice {
     /// The smallest that holds it.
     Tightest,
     /// The first that holds it.
@@ -218,7 +217,7 @@ enum Fit {
 
 /// Places groups one after the other, each in a gap between those that live at the same time, else
 /// after them.
-fn place_in(order: &[usize], groups: &[Group], fit: Fit) -> (Vec<usize>, usize) {
+fn place_in(order: &[usize], groups: &[SharedSlot], fit: GapChoice) -> (Vec<usize>, usize) {
     let mut offsets = vec![0; groups.len()];
     // Placed groups by where they lie: `(start, end, group)`.
     let mut placed: Vec<(usize, usize, usize)> = Vec::with_capacity(order.len());
@@ -241,14 +240,14 @@ fn place_in(order: &[usize], groups: &[Group], fit: Fit) -> (Vec<usize>, usize) 
 
 /// The start of a gap between ranges, which come in the order of their starts, that holds `bytes`;
 /// else their end.
-fn gap(taken: impl Iterator<Item = (usize, usize)>, bytes: usize, fit: Fit) -> usize {
+fn gap(taken: impl Iterator<Item = (usize, usize)>, bytes: usize, fit: GapChoice) -> usize {
     let mut best: Option<(usize, usize)> = None;
     let mut end = 0_usize;
     for (from, to) in taken {
         let gap = from.saturating_sub(end);
         if gap >= bytes && best.is_none_or(|(size, _)| gap < size) {
             best = Some((gap, end));
-            if fit == Fit::Lowest {
+            if fit == GapChoice::Lowest {
                 break;
             }
         }

@@ -1,4 +1,4 @@
-//! What an execution provider is.
+//! Interface of execution providers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,29 +9,29 @@ use std::time::Duration;
 use galatea_graph::{Datum, Fact, Graph};
 use galatea_tensor::{DataType, Tensor};
 
+use crate::device_selector::DeviceLanes;
 use crate::error::RuntimeError;
 use crate::explain::PlacedOperator;
+use crate::fallback_providers::FallbackProviders;
 use crate::options::{OptimiseLevel, SessionOptions};
-use crate::others::Others;
-use crate::roofline::Unit;
-use crate::route::Lanes;
-use crate::tune::Problem;
-use crate::work::Work;
+use crate::roofline::ArithmeticUnit;
+use crate::tune::TuningProblem;
+use crate::work::ArithmeticWork;
 
 /// Nodes that a provider can run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Claim {
+pub struct NodeClaim {
     /// Positions in [`Graph::nodes`].
     pub nodes: Vec<usize>,
     /// Predicted time for all of them, in nanoseconds, for the shapes that are known.
     pub cost_ns: f64,
-    /// What runs them, such as the kernel's name; for people.
+    /// Name of the code that runs them, such as the kernel's name; for people.
     pub kernel: String,
 }
 
-/// Why a provider leaves a node to others, or runs it without a kernel of its own.
+/// Reason why a provider leaves a node to others, or runs it without a kernel of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ClaimRefusal {
     /// Position in [`Graph::nodes`].
     pub node: usize,
     /// The reason, for people.
@@ -40,18 +40,18 @@ pub struct Refusal {
 
 /// A provider's answer about a graph.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Claims {
-    /// What it can run. A node in several claims counts with the first.
-    pub claims: Vec<Claim>,
-    /// What it cannot run, and why.
-    pub refusals: Vec<Refusal>,
+pub struct ProviderClaims {
+    /// Nodes that the provider can run. A node in several claims counts with the first.
+    pub claims: Vec<NodeClaim>,
+    /// Nodes that the provider cannot run, with reasons.
+    pub refusals: Vec<ClaimRefusal>,
     /// Time to start one partition, in nanoseconds.
     pub launch_ns: f64,
     /// Time to bring one byte to or from this provider, in nanoseconds; 0 where memory is shared.
     pub transfer_ns_per_byte: f64,
 }
 
-impl Claims {
+impl ProviderClaims {
     /// Takes claims on some nodes back.
     pub fn withdraw(&mut self, nodes: &Range<usize>) {
         for claim in &mut self.claims {
@@ -71,7 +71,7 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
     /// The name that options and messages use, such as `cpu`.
     fn name(&self) -> &'static str;
 
-    /// What the packed form of weights depends on here besides the weights and the names of forms, such
+    /// Returns what the packed form of weights depends on here besides the weights and the names of forms, such
     /// as the instruction set.
     fn packing(&self) -> String {
         String::new()
@@ -92,7 +92,7 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
     /// are those of a device that models share: [`ExecutionProvider::configure`] has taken them.
     ///
     /// # Errors
-    /// As [`ExecutionProvider::configure`].
+    /// Returns the same errors as [`ExecutionProvider::configure`].
     fn configured(
         &self,
         settings: &BTreeMap<String, String>,
@@ -100,26 +100,26 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
         self.configure(settings).map(|()| None)
     }
 
-    /// How far graphs are rewritten for a model that prefers this provider, where nobody says how far.
+    /// Returns the default level of graph rewriting for a model that prefers this provider.
     fn usual_level(&self) -> OptimiseLevel {
         OptimiseLevel::default()
     }
 
     /// The provider for somebody who asked for it by name: it claims whatever it can run, however soon another one
     /// would be done. None where it cannot be preferred so.
-    fn insisting(&self) -> Option<Arc<dyn ExecutionProvider>> {
+    fn forced(&self) -> Option<Arc<dyn ExecutionProvider>> {
         None
     }
 
-    /// Whether it only stands in where no other provider can run something: then no runs are sent to it for its own
-    /// sake.
-    fn stands_in(&self) -> bool {
+    /// Returns whether the provider is only a fallback for nodes that no other provider can run. No runs are
+    /// sent to such a provider for its own sake.
+    fn is_fallback(&self) -> bool {
         false
     }
 
-    /// How many runs it is good for at a time, of all sessions together.
-    fn lanes(&self) -> Lanes {
-        Lanes::default()
+    /// Returns the number of runs that it can usefully execute at a time, of all sessions together.
+    fn lanes(&self) -> DeviceLanes {
+        DeviceLanes::default()
     }
 
     /// Lengths that inputs had best be padded up to, as each new length is compiled anew; none where any will do. Only
@@ -128,8 +128,8 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
-    /// Whether what it computes lies on a device and must be brought back before the host reads it: then a model
-    /// does well to make small what it gives.
+    /// Returns whether its results lie on a device and must be copied back before the host reads them. A model
+    /// then gains from keeping its outputs small.
     fn reads_back(&self) -> bool {
         false
     }
@@ -140,41 +140,41 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Which nodes this provider can run and at what cost. `facts` is indexed by
+    /// Returns the nodes that this provider can run, with their costs. `facts` is indexed by
     /// [`galatea_graph::ValueId::index`].
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims;
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims;
 
-    /// As [`ExecutionProvider::claim`], with the cost of runs of usual lengths: `usual` is as `facts`, with a number for
-    /// every length where numbers were found that fit.
+    /// Works like [`ExecutionProvider::claim`], with the cost of runs of usual lengths. `usual` equals `facts`,
+    /// with a number for every length for which fitting numbers were found.
     fn claim_usual(
         &self,
         graph: &Graph,
         facts: &[Option<Fact>],
         _usual: &[Option<Fact>],
-    ) -> Claims {
+    ) -> ProviderClaims {
         self.claim(graph, facts)
     }
 
     /// Prepares a partition: a graph of claimed nodes only.
     ///
     /// # Errors
-    /// When it cannot be run after all; its nodes then go to another provider.
+    /// Fails when it cannot be run after all; its nodes then go to another provider.
     fn compile(
         &self,
         graph: Arc<Graph>,
         options: &SessionOptions,
     ) -> Result<Box<dyn Executable>, RuntimeError>;
 
-    /// As [`ExecutionProvider::compile`], of a provider that may take long: the `others` of the session can run the
-    /// partition meanwhile.
+    /// Works like [`ExecutionProvider::compile`], for a provider that may take long to compile. The `others` of
+    /// the session can run the partition meanwhile.
     ///
     /// # Errors
-    /// As [`ExecutionProvider::compile`].
+    /// Returns the same errors as [`ExecutionProvider::compile`].
     fn compile_ahead(
         &self,
         graph: Arc<Graph>,
         options: &SessionOptions,
-        _others: &Others,
+        _others: &FallbackProviders,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
         self.compile(graph, options)
     }
@@ -192,12 +192,12 @@ pub struct MemoryReport {
     pub arena_bytes: usize,
 }
 
-/// How runs are planned.
+/// Statistics of run plans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlanReport {
-    /// How many sets of input shapes are planned for now.
+    /// Number of sets of input shapes with a plan at present.
     pub plans: usize,
-    /// How many plans were made since the start, those that had to make room included.
+    /// Number of plans that were made since the start, including those that were evicted.
     pub made: usize,
     /// Time that making them took.
     pub time: Duration,
@@ -231,42 +231,43 @@ pub struct ProfileRow {
     pub node: String,
     /// The operator.
     pub op: String,
-    /// What ran it, such as the kernel's name.
+    /// Name of the code that ran it, such as the kernel's name.
     pub kernel: String,
     /// The provider.
     pub provider: &'static str,
     /// The time.
     pub time: Duration,
-    /// What it had to do at least.
-    pub work: Work,
-    /// What multiplied and added.
-    pub unit: Unit,
+    /// Least work that it had to do.
+    pub work: ArithmeticWork,
+    /// Kind of instructions that multiplied and added.
+    pub unit: ArithmeticUnit,
 }
 
 /// A compiled partition. Several threads may submit at the same time.
 pub trait Executable: Send + Sync {
     /// Starts a run with the partition's inputs, in the order of its graph.
-    fn submit(&self, inputs: Vec<Datum>) -> Fence;
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence;
 
-    /// As [`Executable::submit`], and gives only the outputs that are wanted, in their order: `wanted` has a place
-    /// for each. What nobody needs for them need not be computed, and what is not wanted not be brought back.
-    fn submit_wanted(&self, inputs: Vec<Datum>, wanted: &[bool]) -> Fence {
+    /// Works like [`Executable::submit`], and returns only the outputs that are wanted, in their order:
+    /// `wanted` has an entry for each output. Values that they do not depend on need not be computed, and
+    /// unwanted outputs need not be copied back.
+    fn submit_wanted(&self, inputs: Vec<Datum>, wanted: &[bool]) -> RunFence {
         let (fence, wanted) = (self.submit(inputs), wanted.to_vec());
-        Fence::pending(move || Ok(picked(fence.wait()?, &wanted)))
+        RunFence::pending(move || Ok(picked(fence.wait()?, &wanted)))
     }
 
     /// Runs to the end and says what took how long; without rows where the provider cannot tell.
     ///
     /// # Errors
-    /// As [`Fence::wait`].
+    /// Returns the same errors as [`RunFence::wait`].
     fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
         Ok((self.submit(inputs).wait()?, Vec::new()))
     }
 
-    /// As [`Executable::profile`], of a run that gives only the outputs that are wanted.
+    /// Works like [`Executable::profile`], for a run that returns only the outputs that are wanted.
     ///
     /// # Errors
-    /// As [`Fence::wait`].
+    /// Returns the same errors as [`RunFence::wait`].
     fn profile_wanted(
         &self,
         inputs: Vec<Datum>,
@@ -276,23 +277,23 @@ pub trait Executable: Send + Sync {
         Ok((picked(outputs, wanted), rows))
     }
 
-    /// Whether [`Executable::profile`] runs once and costs little more than [`Executable::submit`], so that it can
-    /// stand for it while somebody watches.
+    /// Returns whether [`Executable::profile`] runs once and costs little more than [`Executable::submit`],
+    /// which allows it to replace a plain run while someone watches.
     fn times_steps(&self) -> bool {
         false
     }
 
     /// Takes an output back that nobody reads any more, so that a later run may write that output into
     /// its memory. `output` is its place among those of the partition's graph.
-    fn recycle(&self, _output: usize, _tensor: Tensor) {}
+    fn return_buffer(&self, _output: usize, _tensor: Tensor) {}
 
     /// A tensor of zeros in memory where runs find and keep this input without a copy, such as a
     /// device's; `None` where that is the host's memory. `input` is its place among those of the
     /// partition's graph.
     ///
     /// # Errors
-    /// When there is no memory for it.
-    fn place(
+    /// Fails when there is no memory for it.
+    fn allocate_input(
         &self,
         _input: usize,
         _dtype: DataType,
@@ -304,20 +305,21 @@ pub trait Executable: Send + Sync {
     /// Memory held now.
     fn memory(&self) -> MemoryReport;
 
-    /// What could be computed in several ways for inputs of these shapes, to be measured.
+    /// Returns the problems with several possible kernels for inputs of these shapes, to be measured.
     ///
     /// # Errors
-    /// When the shapes are refused.
-    fn problems(&self, _inputs: &[Datum]) -> Result<Vec<Problem>, RuntimeError> {
+    /// Fails when the shapes are refused.
+    fn problems(&self, _inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
         Ok(Vec::new())
     }
 
-    /// Where a framework that it is given to means to run which operator; nothing where it does not say so.
+    /// Returns the device that an underlying framework means to use for each operator; empty if it does not
+    /// report this.
     fn placed(&self) -> Vec<PlacedOperator> {
         Vec::new()
     }
 
-    /// How its runs are planned; nothing where the provider makes no plans.
+    /// Returns statistics of its run plans; all zero if the provider makes no plans.
     fn plans(&self) -> PlanReport {
         PlanReport::default()
     }
@@ -330,9 +332,9 @@ fn picked(outputs: Vec<Datum>, wanted: &[bool]) -> Vec<Datum> {
 }
 
 /// The end of a run, to be waited for.
-pub struct Fence(Box<dyn FnOnce() -> Result<Vec<Datum>, RuntimeError> + Send>);
+pub struct RunFence(Box<dyn FnOnce() -> Result<Vec<Datum>, RuntimeError> + Send>);
 
-impl Fence {
+impl RunFence {
     /// A run that is over.
     #[must_use]
     pub fn ready(result: Result<Vec<Datum>, RuntimeError>) -> Self {
@@ -350,13 +352,13 @@ impl Fence {
     /// Waits for the outputs, in the order of the partition's graph.
     ///
     /// # Errors
-    /// When the run failed.
+    /// Fails when the run failed.
     pub fn wait(self) -> Result<Vec<Datum>, RuntimeError> {
         (self.0)()
     }
 }
 
-impl fmt::Debug for Fence {
+impl fmt::Debug for RunFence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Fence")
     }

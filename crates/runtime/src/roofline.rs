@@ -1,13 +1,13 @@
-//! What bounds a kernel: the arithmetic of its device, the memory, or the start of kernels.
+//! Roofline of a kernel: its bound is the arithmetic of its device, the memory, or the start of kernels.
 
 use std::time::Duration;
 
 use crate::provider::ProfileRow;
-use crate::work::Work;
+use crate::work::ArithmeticWork;
 
-/// What multiplies and adds in a kernel.
+/// Kind of instructions that multiply and add in a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Unit {
+pub enum ArithmeticUnit {
     /// Ordinary instructions, one element of a vector or thread at a time.
     #[default]
     Vector,
@@ -15,9 +15,9 @@ pub enum Unit {
     Matrix,
 }
 
-/// What a device reaches at most, as far as it was measured or is known.
+/// Peak rates of a device, as far as they were measured or are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Peaks {
+pub struct DevicePeaks {
     /// Multiplications and additions of FP32 a second by ordinary instructions.
     pub vector_f32: Option<f64>,
     /// The same of FP16.
@@ -32,9 +32,9 @@ pub struct Peaks {
     pub submit: Option<Duration>,
 }
 
-/// What bounds a kernel or a model.
+/// Limit on the speed of a kernel or a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Bound {
+pub enum RooflineBound {
     /// Arithmetic.
     Compute,
     /// Bytes to and from memory.
@@ -43,7 +43,7 @@ pub enum Bound {
     Launch,
 }
 
-impl Bound {
+impl RooflineBound {
     /// The word in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -58,21 +58,26 @@ impl Bound {
 /// A kernel that takes no longer than so many empty ones is bound by its start.
 const NEAR_EMPTY: u32 = 2;
 
-impl Peaks {
+impl DevicePeaks {
     /// The most multiplications and additions a second of a unit. Kernels on ordinary instructions sum in
     /// FP32.
     #[must_use]
-    pub fn operations(&self, unit: Unit) -> Option<f64> {
+    pub fn operations(&self, unit: ArithmeticUnit) -> Option<f64> {
         match unit {
-            Unit::Vector => self.vector_f32,
-            Unit::Matrix => self.matrix_f16,
+            ArithmeticUnit::Vector => self.vector_f32,
+            ArithmeticUnit::Matrix => self.matrix_f16,
         }
     }
 
     /// The share of the most arithmetic that work reached in a time, and the share of the most bytes;
     /// absent where the device's peak is. Bytes that come from a cache may be more than the most of memory.
     #[must_use]
-    pub fn shares(&self, work: Work, unit: Unit, time: Duration) -> [Option<f64>; 2] {
+    pub fn shares(
+        &self,
+        work: ArithmeticWork,
+        unit: ArithmeticUnit,
+        time: Duration,
+    ) -> [Option<f64>; 2] {
         let share = |amount: u64, peak: Option<f64>| {
             #[allow(clippy::cast_precision_loss, reason = "a share")]
             let least = amount as f64 / peak.filter(|peak| *peak > 0.0)?;
@@ -81,36 +86,42 @@ impl Peaks {
         [share(work.operations, self.operations(unit)), share(work.bytes, self.bytes)]
     }
 
-    /// What bounds a kernel that was started so many times and took this time in all; `None` where the
-    /// peaks that it takes to say so are not known.
+    /// Returns the limit on a kernel that was started so many times and took this time in all. Returns `None`
+    /// if the peaks required for this are not known.
     #[must_use]
-    pub fn bound(&self, work: Work, unit: Unit, starts: usize, time: Duration) -> Option<Bound> {
+    pub fn bound(
+        &self,
+        work: ArithmeticWork,
+        unit: ArithmeticUnit,
+        starts: usize,
+        time: Duration,
+    ) -> Option<RooflineBound> {
         let starts = u32::try_from(starts).unwrap_or(u32::MAX);
         if self.dispatch.is_some_and(|empty| time <= empty * NEAR_EMPTY.saturating_mul(starts)) {
-            return Some(Bound::Launch);
+            return Some(RooflineBound::Launch);
         }
         match self.shares(work, unit, time) {
-            [Some(compute), Some(memory)] if compute > memory => Some(Bound::Compute),
-            [Some(_), Some(_)] => Some(Bound::Memory),
-            [None, Some(_)] if work.operations == 0 => Some(Bound::Memory),
+            [Some(compute), Some(memory)] if compute > memory => Some(RooflineBound::Compute),
+            [Some(_), Some(_)] => Some(RooflineBound::Memory),
+            [None, Some(_)] if work.operations == 0 => Some(RooflineBound::Memory),
             _ => None,
         }
     }
 
-    /// What bounds a whole run of these kernels that took `whole` for whoever asked for it: the start where
-    /// the host and the way to the device take longer than all kernels, otherwise what most of their time
-    /// is bound by.
+    /// Returns the limit on a whole run of these kernels that took `whole` for the caller. It is the start if
+    /// the host and the way to the device take longer than all kernels, otherwise the limit on most of their
+    /// time.
     #[must_use]
-    pub fn run_bound(&self, kernels: &[ProfileRow], whole: Duration) -> Option<Bound> {
+    pub fn run_bound(&self, kernels: &[ProfileRow], whole: Duration) -> Option<RooflineBound> {
         let device: Duration = kernels.iter().map(|row| row.time).sum();
         if device.is_zero() {
             return None;
         }
         if whole > device * 2 {
-            return Some(Bound::Launch);
+            return Some(RooflineBound::Launch);
         }
-        let mut times =
-            [Bound::Compute, Bound::Memory, Bound::Launch].map(|of| (of, Duration::ZERO));
+        let mut times = [RooflineBound::Compute, RooflineBound::Memory, RooflineBound::Launch]
+            .map(|of| (of, Duration::ZERO));
         for row in kernels {
             let bound = self.bound(row.work, row.unit, 1, row.time)?;
             for (_, time) in times.iter_mut().filter(|(of, _)| *of == bound) {
@@ -125,7 +136,7 @@ impl Peaks {
 mod tests {
     use super::*;
 
-    const PEAKS: Peaks = Peaks {
+    const PEAKS: DevicePeaks = DevicePeaks {
         vector_f32: Some(1e12),
         vector_f16: None,
         matrix_f16: Some(1e13),
@@ -136,7 +147,7 @@ mod tests {
 
     fn row(operations: u64, bytes: u64, us: u64) -> ProfileRow {
         ProfileRow {
-            work: Work { operations, bytes },
+            work: ArithmeticWork { operations, bytes },
             time: Duration::from_micros(us),
             ..ProfileRow::default()
         }
@@ -145,33 +156,39 @@ mod tests {
     #[test]
     fn the_nearer_peak_bounds_a_kernel() {
         let bound = |operations, bytes, unit, us| {
-            PEAKS.bound(Work { operations, bytes }, unit, 1, Duration::from_micros(us))
+            PEAKS.bound(ArithmeticWork { operations, bytes }, unit, 1, Duration::from_micros(us))
         };
         // Half of the arithmetic against a tenth of the bytes.
-        assert_eq!(bound(50_000_000, 1_000_000, Unit::Vector, 100), Some(Bound::Compute));
-        assert_eq!(bound(50_000_000, 1_000_000, Unit::Matrix, 100), Some(Bound::Memory));
-        assert_eq!(bound(0, 1_000_000, Unit::Vector, 100), Some(Bound::Memory));
-        assert_eq!(bound(50_000_000, 1, Unit::Vector, 2), Some(Bound::Launch));
+        assert_eq!(
+            bound(50_000_000, 1_000_000, ArithmeticUnit::Vector, 100),
+            Some(RooflineBound::Compute)
+        );
+        assert_eq!(
+            bound(50_000_000, 1_000_000, ArithmeticUnit::Matrix, 100),
+            Some(RooflineBound::Memory)
+        );
+        assert_eq!(bound(0, 1_000_000, ArithmeticUnit::Vector, 100), Some(RooflineBound::Memory));
+        assert_eq!(bound(50_000_000, 1, ArithmeticUnit::Vector, 2), Some(RooflineBound::Launch));
     }
 
     #[test]
     fn without_a_peak_nothing_is_said() {
-        let work = Work { operations: 10, bytes: 10 };
+        let work = ArithmeticWork { operations: 10, bytes: 10 };
         let time = Duration::from_micros(10);
-        let unknown = Peaks::default();
-        assert_eq!(unknown.shares(work, Unit::Vector, time), [None, None]);
-        assert_eq!(unknown.bound(work, Unit::Vector, 1, time), None);
-        let no_matrices = Peaks { matrix_f16: None, ..PEAKS };
-        assert_eq!(no_matrices.bound(work, Unit::Matrix, 1, time), None);
+        let unknown = DevicePeaks::default();
+        assert_eq!(unknown.shares(work, ArithmeticUnit::Vector, time), [None, None]);
+        assert_eq!(unknown.bound(work, ArithmeticUnit::Vector, 1, time), None);
+        let no_matrices = DevicePeaks { matrix_f16: None, ..PEAKS };
+        assert_eq!(no_matrices.bound(work, ArithmeticUnit::Matrix, 1, time), None);
     }
 
     #[test]
     fn a_run_is_bound_by_what_most_of_its_time_is() {
         let rows = [row(50_000_000, 1, 100), row(0, 10_000_000, 300), row(1, 1, 1)];
         let us = Duration::from_micros;
-        assert_eq!(PEAKS.run_bound(&rows, us(410)), Some(Bound::Memory));
-        assert_eq!(PEAKS.run_bound(&rows[..1], us(110)), Some(Bound::Compute));
-        assert_eq!(PEAKS.run_bound(&rows, us(900)), Some(Bound::Launch));
+        assert_eq!(PEAKS.run_bound(&rows, us(410)), Some(RooflineBound::Memory));
+        assert_eq!(PEAKS.run_bound(&rows[..1], us(110)), Some(RooflineBound::Compute));
+        assert_eq!(PEAKS.run_bound(&rows, us(900)), Some(RooflineBound::Launch));
         assert_eq!(PEAKS.run_bound(&[], us(900)), None);
     }
 }

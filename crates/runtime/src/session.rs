@@ -2,13 +2,13 @@
 
 mod inner;
 mod located;
+mod output_mask;
 mod padded;
+mod placements;
 mod recover;
-mod routes;
+mod run_options;
 mod running;
 mod tell;
-mod turns;
-mod wanted;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -19,26 +19,27 @@ use galatea_graph::{Datum, Dim, Fact, Graph, GraphError, Node, ValueId, infer, r
 use galatea_tensor::Tensor;
 
 use crate::binding::{IoInfo, bind, check_ordered};
+use crate::device_selector::{ComputeDevice, OccupiedDevice};
 use crate::error::RuntimeError;
-use crate::explain::{Explanation, NodeExplanation, reasons};
+use crate::explain::{NodeExplanation, SessionExplanation, reasons};
+use crate::fallback_providers::FallbackProviders;
 use crate::options::{OptimiseLevel, SessionOptions};
-use crate::others::Others;
 use crate::partition::{Partition, costs, live_bytes, partition};
-use crate::power::Spent;
+use crate::power::BusyTime;
 use crate::provider::{
-    Claims, Executable, ExecutionProvider, MemoryReport, PlanReport, ProfileRow, Refusal,
+    ClaimRefusal, Executable, ExecutionProvider, MemoryReport, PlanReport, ProfileRow,
+    ProviderClaims,
 };
-use crate::route::{Occupied, Unit};
 use crate::subgraph;
-use crate::tune::Problem;
-use crate::usual::{sized, usual_facts};
+use crate::tune::TuningProblem;
+use crate::typical_shapes::{sized, typical_shapes};
 use crate::watch::WatchSource;
-use padded::Longer;
-use routes::Routes;
-pub use routes::{Tended, WayReport};
-pub use turns::RunTerms;
-use turns::{Usual, units};
-use wanted::Wanted;
+use output_mask::OutputMask;
+use padded::PaddedAxes;
+use placements::PlacementSet;
+pub use placements::{PlacementReport, TuningStep};
+pub use run_options::RunOptions;
+use run_options::{MovingAverage, units};
 
 /// A graph split between providers, compiled, and ready to run from any number of threads.
 pub struct Session {
@@ -49,22 +50,22 @@ pub struct Session {
     outputs: Vec<IoInfo>,
     providers: Vec<Arc<dyn ExecutionProvider>>,
     options: SessionOptions,
-    /// What the providers offer, less what failed.
-    offers: Mutex<Offers>,
-    compiled: RwLock<Arc<Compiled>>,
+    /// Claims of the providers, less those that failed.
+    offers: Mutex<ClaimSet>,
+    compiled: RwLock<Arc<CompiledPartitions>>,
     /// Held by who compiles anew what was lost with a device.
     mending: Mutex<()>,
     /// Other ways of running the graph, where runs are divided between units.
-    routes: Option<Routes>,
+    routes: Option<PlacementSet>,
     /// The unit of each provider, where runs wait for their turns.
-    units: Option<Vec<Arc<Unit>>>,
+    units: Option<Vec<Arc<ComputeDevice>>>,
     /// For each provider, the axes that are made longer for it, where it wants few lengths.
-    longer: Vec<Option<Arc<Longer>>>,
+    longer: Vec<Option<Arc<PaddedAxes>>>,
 }
 
 #[derive(Clone)]
-struct Offers {
-    claims: Vec<Claims>,
+struct ClaimSet {
+    claims: Vec<ProviderClaims>,
     notes: Vec<String>,
     /// The nodes that providers failed on.
     failed: Vec<(usize, Range<usize>)>,
@@ -72,20 +73,20 @@ struct Offers {
 
 /// A graph that is rewritten, and what a run of it takes and gives.
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct PreparedGraph {
     /// The graph, in running order.
     pub graph: Graph,
-    /// What a run must be given.
+    /// Inputs that a run must be given.
     pub inputs: Vec<IoInfo>,
-    /// What a run gives.
+    /// Outputs that a run returns.
     pub outputs: Vec<IoInfo>,
 }
 
-impl Prepared {
+impl PreparedGraph {
     /// Rewrites a graph as far as a level says.
     ///
     /// # Errors
-    /// When the graph is wrong.
+    /// Fails when the graph is wrong.
     pub fn new(mut graph: Graph, level: OptimiseLevel) -> Result<Self, RuntimeError> {
         graph.sort()?;
         let facts = infer::facts(&graph, &HashMap::new())?;
@@ -101,26 +102,26 @@ impl Prepared {
 }
 
 /// The partitions of one way to run the graph.
-struct Compiled {
-    parts: Vec<Part>,
+struct CompiledPartitions {
+    parts: Vec<CompiledPart>,
     /// Values that cross partitions, each with a slot; the model's inputs come first.
     slots: usize,
     /// The last partition that takes each of them; none for what the model gives.
     last_use: Vec<usize>,
     /// Outputs of the model: a slot, or a constant.
-    outputs: Vec<Output>,
+    outputs: Vec<SlotOutput>,
     /// The axes that are made longer, where a part's provider wants few lengths.
-    longer: Option<Arc<Longer>>,
-    /// Who is told of its runs.
+    longer: Option<Arc<PaddedAxes>>,
+    /// Observer that is told of its runs.
     watch: WatchSource,
 }
 
-enum Output {
+enum SlotOutput {
     Slot(usize),
     Constant(Tensor),
 }
 
-struct Part {
+struct CompiledPart {
     provider: usize,
     /// The provider's name.
     name: &'static str,
@@ -128,21 +129,21 @@ struct Part {
     executable: Box<dyn Executable>,
     inputs: Vec<usize>,
     outputs: Vec<usize>,
-    /// Whether a run has succeeded.
+    /// True once a run has succeeded.
     proven: AtomicBool,
-    /// Whether it runs at the same time as the one before it.
+    /// True if it runs at the same time as the one before it.
     beside: bool,
-    /// Where the time of its runs is counted.
-    spent: Spent,
-    /// How long they take, of whatever shapes.
-    usual: Usual,
+    /// Counter of the time of its runs.
+    spent: BusyTime,
+    /// Usual time of its runs, of whatever shapes.
+    usual: MovingAverage,
 }
 
 /// A graph, and what is known of its values.
-type Known<'g> = (&'g Graph, &'g [Option<Fact>]);
+type AnalysedGraph<'g> = (&'g Graph, &'g [Option<Fact>]);
 
 /// A failed partition of a run.
-struct Failure {
+struct PartFailure {
     part: usize,
     error: RuntimeError,
 }
@@ -155,27 +156,27 @@ impl Session {
     /// Prepares a graph: rewrites it, splits it between the providers, compiles the partitions.
     ///
     /// # Errors
-    /// When the graph is wrong, a provider named in the options is not given, or a node is run by
+    /// Fails when the graph is wrong, a provider named in the options is not given, or a node is run by
     /// no provider.
     pub fn new(
         graph: Graph,
         providers: &[Arc<dyn ExecutionProvider>],
         options: &SessionOptions,
     ) -> Result<Self, RuntimeError> {
-        Self::of_prepared(Prepared::new(graph, options.optimise)?, providers, options)
+        Self::of_prepared(PreparedGraph::new(graph, options.optimise)?, providers, options)
     }
 
-    /// As [`Session::new`], of a graph that was rewritten before.
+    /// Works like [`Session::new`], with a graph that was rewritten before.
     ///
     /// # Errors
-    /// As [`Session::new`].
+    /// Returns the same errors as [`Session::new`].
     pub fn of_prepared(
-        prepared: Prepared,
+        prepared: PreparedGraph,
         providers: &[Arc<dyn ExecutionProvider>],
         options: &SessionOptions,
     ) -> Result<Self, RuntimeError> {
         let providers = select(providers, &options.providers)?;
-        let Prepared { mut graph, inputs, outputs } = prepared;
+        let PreparedGraph { mut graph, inputs, outputs } = prepared;
         let facts = infer::facts(&graph, &HashMap::new())?;
         if let Some(order) = providers.first().and_then(|first| first.order(&graph, &facts)) {
             let mut old: Vec<Option<Node>> = graph.nodes.drain(..).map(Some).collect();
@@ -185,7 +186,7 @@ impl Session {
         // Where there is no choice nothing is compared.
         let usual = match providers.len() {
             1 => None,
-            _ => usual_facts(&graph, &facts, &[]),
+            _ => typical_shapes(&graph, &facts, &[]),
         };
         let usual = usual.unwrap_or_else(|| sized(&facts));
         let claim =
@@ -200,8 +201,8 @@ impl Session {
             outputs,
             providers,
             options: options.clone(),
-            offers: Mutex::new(Offers { claims, notes: Vec::new(), failed: Vec::new() }),
-            compiled: RwLock::new(Arc::new(Compiled {
+            offers: Mutex::new(ClaimSet { claims, notes: Vec::new(), failed: Vec::new() }),
+            compiled: RwLock::new(Arc::new(CompiledPartitions {
                 parts: Vec::new(),
                 slots: 0,
                 last_use: Vec::new(),
@@ -219,19 +220,19 @@ impl Session {
         session.tell_parts(&compiled);
         session.offers = Mutex::new(offers);
         session.compiled = RwLock::new(Arc::new(compiled));
-        session.routes = Routes::new(&session);
+        session.routes = PlacementSet::new(&session);
         Ok(session)
     }
 
     /// The axes that are made longer for each provider that wants few lengths.
-    fn lengthened(&self) -> Vec<Option<Arc<Longer>>> {
+    fn lengthened(&self) -> Vec<Option<Arc<PaddedAxes>>> {
         let of = |provider: &Arc<dyn ExecutionProvider>| {
             let lengths = provider.padded_lengths();
             if lengths.is_empty() {
                 return None;
             }
             let (model, provider) = (&self.graph.name, provider.name());
-            match Longer::of(&self.graph, &self.facts, &lengths) {
+            match PaddedAxes::of(&self.graph, &self.facts, &lengths) {
                 Ok(longer) => {
                     let name = longer.name();
                     tracing::debug!(%model, provider, length = name, ?lengths, "inputs are padded");
@@ -246,19 +247,19 @@ impl Session {
         self.providers.iter().map(of).collect()
     }
 
-    /// What a run must be given.
+    /// Returns the inputs that a run must be given.
     #[must_use]
     pub fn inputs(&self) -> &[IoInfo] {
         &self.inputs
     }
 
-    /// What a run gives, in this order.
+    /// Returns the outputs of a run, in this order.
     #[must_use]
     pub fn outputs(&self) -> &[IoInfo] {
         &self.outputs
     }
 
-    /// How far the graph was rewritten.
+    /// Returns the level to which the graph was rewritten.
     #[must_use]
     pub fn optimise_level(&self) -> OptimiseLevel {
         self.options.optimise
@@ -270,8 +271,8 @@ impl Session {
         &self.graph
     }
 
-    /// Whether the time of a run depends on the shapes of its inputs alone: every length in the graph is one of theirs
-    /// or fixed, and nothing is repeated as often as a value says.
+    /// Returns whether the time of a run depends on the shapes of its inputs alone. Then every length in the
+    /// graph is fixed or one of theirs, and no operator runs a graph of its own, such as a loop.
     #[must_use]
     pub fn time_follows_shapes(&self) -> bool {
         let named: HashSet<String> =
@@ -288,7 +289,7 @@ impl Session {
             && !self.graph.nodes.iter().any(repeats)
     }
 
-    /// Whether runs are divided between units.
+    /// Returns whether runs are divided between devices.
     #[must_use]
     pub fn divides(&self) -> bool {
         self.routes.is_some()
@@ -308,22 +309,26 @@ impl Session {
     /// lengths under one symbol differ; else what failed inside.
     pub fn run(&self, inputs: &[(&str, Tensor)]) -> Result<Vec<Tensor>, RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
-        let outputs = self.run_or_demote(&inputs, Wanted::All, &mut None)?;
-        self.tensors(outputs, Wanted::All)
+        let outputs = self.run_or_demote(&inputs, OutputMask::All, &mut None)?;
+        self.tensors(outputs, OutputMask::All)
     }
 
-    /// As [`Session::run`], with the inputs in the order of [`Session::inputs`]. What nobody else shares
-    /// may be written over: a cache that a step takes and gives stays where it is. A failed run
-    /// takes such inputs with it.
+    /// Works like [`Session::run`], with the inputs in the order of [`Session::inputs`]. Inputs that are not
+    /// shared may be overwritten: a cache that a step takes and returns stays in place. A failed run loses such
+    /// inputs.
     ///
     /// # Errors
-    /// As [`Session::run`].
+    /// Returns the same errors as [`Session::run`].
     pub fn run_owned(&self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, RuntimeError> {
-        let outputs = self.owned(inputs, Wanted::All)?;
-        self.tensors(outputs, Wanted::All)
+        let outputs = self.owned(inputs, OutputMask::All)?;
+        self.tensors(outputs, OutputMask::All)
     }
 
-    fn owned(&self, inputs: Vec<Tensor>, wanted: Wanted<'_>) -> Result<Vec<Datum>, RuntimeError> {
+    fn owned(
+        &self,
+        inputs: Vec<Tensor>,
+        wanted: OutputMask<'_>,
+    ) -> Result<Vec<Datum>, RuntimeError> {
         check_ordered(&self.inputs, &inputs)?;
         self.owned_values(inputs.into_iter().map(Datum::Tensor).collect(), wanted)
     }
@@ -332,7 +337,7 @@ impl Session {
     fn owned_values(
         &self,
         inputs: Vec<Datum>,
-        wanted: Wanted<'_>,
+        wanted: OutputMask<'_>,
     ) -> Result<Vec<Datum>, RuntimeError> {
         let _permit = self.options.pace.enter();
         let compiled = self.current();
@@ -344,7 +349,7 @@ impl Session {
                 self.run_elsewhere(compiled, failure, &inputs, wanted, &mut None)
             }
             (Err(failure), None) => {
-                self.leave(&compiled, &failure);
+                self.fall_back(&compiled, &failure);
                 Err(failure.error)
             }
         }
@@ -353,12 +358,12 @@ impl Session {
     /// Takes an output back that nobody reads any more: a later run may write the same output into its
     /// memory, which large outputs are spared to ask the system for. `output` is its place in
     /// [`Session::outputs`].
-    pub fn recycle(&self, output: usize, tensor: Tensor) {
+    pub fn return_buffer(&self, output: usize, tensor: Tensor) {
         let compiled = self.current();
-        let Some(Output::Slot(slot)) = compiled.outputs.get(output) else { return };
+        let Some(SlotOutput::Slot(slot)) = compiled.outputs.get(output) else { return };
         for part in &compiled.parts {
             if let Some(at) = part.outputs.iter().position(|own| own == slot) {
-                part.executable.recycle(at, tensor);
+                part.executable.return_buffer(at, tensor);
                 return;
             }
         }
@@ -369,46 +374,50 @@ impl Session {
     /// [`Session::inputs`].
     ///
     /// # Errors
-    /// When there is no memory for it.
-    pub fn place(&self, input: usize, shape: &[usize]) -> Result<Option<Tensor>, RuntimeError> {
+    /// Fails when there is no memory for it.
+    pub fn allocate_input(
+        &self,
+        input: usize,
+        shape: &[usize],
+    ) -> Result<Option<Tensor>, RuntimeError> {
         let Some(info) = self.inputs.get(input) else { return Ok(None) };
         // The first slots are those of the inputs.
-        let own = |part: &Part| part.inputs.iter().position(|&slot| slot == input);
-        let place = |compiled: &Compiled| {
+        let own = |part: &CompiledPart| part.inputs.iter().position(|&slot| slot == input);
+        let place = |compiled: &CompiledPartitions| {
             let users = compiled.parts.iter().enumerate();
             let mut users = users.filter_map(|(index, part)| Some((index, part, own(part)?)));
             match (users.next(), users.next()) {
                 (Some((index, part, at)), None) => part
                     .executable
-                    .place(at, info.dtype, shape)
-                    .map_err(|error| Failure { part: index, error }),
+                    .allocate_input(at, info.dtype, shape)
+                    .map_err(|error| PartFailure { part: index, error }),
                 _ => Ok(None),
             }
         };
         let compiled = self.current();
         match place(&compiled) {
             Ok(placed) => Ok(placed),
-            Err(failure) => match self.mend(&compiled, &failure) {
+            Err(failure) => match self.recompile(&compiled, &failure) {
                 Some(mended) => place(&mended).map_err(|failure| failure.error),
                 None => Err(failure.error),
             },
         }
     }
 
-    /// As [`Session::run`], for models whose inputs or outputs are sequences or optional values.
+    /// Works like [`Session::run`], for models whose inputs or outputs are sequences or optional values.
     ///
     /// # Errors
-    /// As [`Session::run`].
+    /// Returns the same errors as [`Session::run`].
     pub fn run_values(&self, inputs: &[(&str, Datum)]) -> Result<Vec<Datum>, RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
-        self.run_or_demote(&inputs, Wanted::All, &mut None)
+        self.run_or_demote(&inputs, OutputMask::All, &mut None)
     }
 
     /// The outputs of a run as tensors.
     fn tensors(
         &self,
         outputs: Vec<Datum>,
-        wanted: Wanted<'_>,
+        wanted: OutputMask<'_>,
     ) -> Result<Vec<Tensor>, RuntimeError> {
         let tensor = |(info, datum): (&IoInfo, Datum)| {
             datum.into_tensor().map_err(|error| {
@@ -418,33 +427,36 @@ impl Session {
         wanted.of(&self.outputs).zip(outputs).map(tensor).collect()
     }
 
-    /// As [`Session::run`], and says what took how long.
+    /// Works like [`Session::run`], and also returns the time of each step.
     ///
     /// # Errors
-    /// As [`Session::run`].
+    /// Returns the same errors as [`Session::run`].
     pub fn profile(
         &self,
         inputs: &[(&str, Tensor)],
     ) -> Result<(Vec<Tensor>, Vec<ProfileRow>), RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
         let mut rows = Some(Vec::new());
-        let outputs = self.run_or_demote(&inputs, Wanted::All, &mut rows)?;
-        Ok((self.tensors(outputs, Wanted::All)?, rows.unwrap_or_default()))
+        let outputs = self.run_or_demote(&inputs, OutputMask::All, &mut rows)?;
+        Ok((self.tensors(outputs, OutputMask::All)?, rows.unwrap_or_default()))
     }
 
-    /// What could be computed in several ways for inputs of these shapes, each family of kernels and
-    /// bucket of lengths once.
+    /// Returns the problems with several possible kernels for inputs of these shapes, each family of kernels
+    /// and bucket of lengths once.
     ///
     /// # Errors
-    /// As [`Session::run`], which it does on the way.
-    pub fn problems(&self, inputs: &[(&str, Tensor)]) -> Result<Vec<Problem>, RuntimeError> {
+    /// Returns the same errors as [`Session::run`], which it calls first.
+    pub fn problems(&self, inputs: &[(&str, Tensor)]) -> Result<Vec<TuningProblem>, RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
-        self.run_or_demote(&inputs, Wanted::All, &mut None)?;
+        self.run_or_demote(&inputs, OutputMask::All, &mut None)?;
         self.problems_inner(&inputs)
     }
 
-    /// As [`Session::problems`], after a run with these inputs.
-    pub(crate) fn problems_inner(&self, inputs: &[Datum]) -> Result<Vec<Problem>, RuntimeError> {
+    /// Works like [`Session::problems`], after a run with these inputs.
+    pub(crate) fn problems_inner(
+        &self,
+        inputs: &[Datum],
+    ) -> Result<Vec<TuningProblem>, RuntimeError> {
         let mut problems = Vec::new();
         self.current().walk(inputs, &mut |executable, given| {
             problems.extend(executable.problems(given)?);
@@ -468,19 +480,19 @@ impl Session {
         sum
     }
 
-    /// How runs are planned.
+    /// Returns statistics of the run plans.
     #[must_use]
     pub fn plans(&self) -> PlanReport {
         let none = PlanReport::default();
         self.current().parts.iter().fold(none, |sum, part| sum.plus(part.executable.plans()))
     }
 
-    /// Who runs what and why not somebody else.
+    /// Explains which provider runs each node, and why the others do not.
     #[must_use]
-    pub fn explain(&self) -> Explanation {
+    pub fn explain(&self) -> SessionExplanation {
         let offers = lock(&self.offers).clone();
         let names: Vec<String> = self.providers.iter().map(|p| p.name().to_owned()).collect();
-        let refusals: Vec<Vec<Refusal>> =
+        let refusals: Vec<Vec<ClaimRefusal>> =
             offers.claims.iter().map(|claims| claims.refusals.clone()).collect();
         let explain = |provider: usize, node: usize| {
             let claim = offers.claims[provider].claims.iter().find(|c| c.nodes.contains(&node));
@@ -497,8 +509,9 @@ impl Session {
         };
         let current = self.current();
         let parts = &current.parts;
-        let nodes = |part: &Part| part.nodes.clone().map(|n| explain(part.provider, n)).collect();
-        Explanation {
+        let nodes =
+            |part: &CompiledPart| part.nodes.clone().map(|n| explain(part.provider, n)).collect();
+        SessionExplanation {
             partitions: parts.iter().map(nodes).collect(),
             times: parts.iter().map(|part| self.times(&offers, part)).collect(),
             placed: parts.iter().map(|part| part.executable.placed()).collect(),
@@ -506,8 +519,8 @@ impl Session {
         }
     }
 
-    /// What each provider that takes all of a part is predicted to need for it, its own one first.
-    fn times(&self, offers: &Offers, part: &Part) -> Vec<(String, f64)> {
+    /// Returns the predicted time of each provider that claims all of a part, its own provider first.
+    fn times(&self, offers: &ClaimSet, part: &CompiledPart) -> Vec<(String, f64)> {
         let table = costs(self.graph.nodes.len(), &offers.claims);
         let time = |provider: usize| {
             let all = table.get(part.nodes.clone()).into_iter().flatten();
@@ -519,12 +532,12 @@ impl Session {
         std::iter::once(part.provider).chain(others).filter_map(time).collect()
     }
 
-    fn current(&self) -> Arc<Compiled> {
+    fn current(&self) -> Arc<CompiledPartitions> {
         Arc::clone(&self.compiled.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Compiles the cheapest partitions, without the claims that turn out not to compile.
-    fn compile(&self, offers: &mut Offers) -> Result<Compiled, RuntimeError> {
+    fn compile(&self, offers: &mut ClaimSet) -> Result<CompiledPartitions, RuntimeError> {
         loop {
             let nodes = self.graph.nodes.len();
             let partitions =
@@ -542,47 +555,47 @@ impl Session {
     fn compile_partitions(
         &self,
         partitions: &[Partition],
-    ) -> Result<Compiled, (Partition, RuntimeError)> {
+    ) -> Result<CompiledPartitions, (Partition, RuntimeError)> {
         self.compile_of((&self.graph, &self.facts), partitions)
     }
 
-    /// As [`Session::compile_partitions`], of a graph that computes the same.
+    /// Works like [`Session::compile_partitions`], for a graph that computes the same.
     fn compile_of(
         &self,
-        (graph, facts): Known<'_>,
+        (graph, facts): AnalysedGraph<'_>,
         partitions: &[Partition],
-    ) -> Result<Compiled, (Partition, RuntimeError)> {
+    ) -> Result<CompiledPartitions, (Partition, RuntimeError)> {
         let mut parts = Vec::with_capacity(partitions.len());
-        let mut slots = Slots::new(&graph.inputs);
+        let mut slots = ValueSlots::new(&graph.inputs);
         for chosen in partitions {
             let part = self.compile_part((graph, facts), chosen, &mut slots);
             parts.push(part.map_err(|error| (chosen.clone(), error))?);
         }
         let outputs = graph.outputs.iter().map(|&id| match graph.constant(id) {
-            Some(tensor) => Output::Constant(tensor.clone()),
-            None => Output::Slot(slots.of(id)),
+            Some(tensor) => SlotOutput::Constant(tensor.clone()),
+            None => SlotOutput::Slot(slots.of(id)),
         });
-        let outputs: Vec<Output> = outputs.collect();
+        let outputs: Vec<SlotOutput> = outputs.collect();
         let last_use = last_use(&parts, &outputs, slots.count());
-        let wish = |part: &Part| self.longer.get(part.provider)?.clone();
+        let wish = |part: &CompiledPart| self.longer.get(part.provider)?.clone();
         let longer = parts.iter().find_map(wish);
         let watch = self.options.watch.clone();
-        Ok(Compiled { parts, slots: slots.count(), last_use, outputs, longer, watch })
+        Ok(CompiledPartitions { parts, slots: slots.count(), last_use, outputs, longer, watch })
     }
 
     fn compile_part(
         &self,
-        (graph, facts): Known<'_>,
+        (graph, facts): AnalysedGraph<'_>,
         chosen: &Partition,
-        slots: &mut Slots,
-    ) -> Result<Part, RuntimeError> {
+        slots: &mut ValueSlots,
+    ) -> Result<CompiledPart, RuntimeError> {
         let Partition { provider, nodes } = chosen.clone();
         let sub = subgraph::extract(graph, facts, nodes.clone());
         let (before, behind) = self.providers.split_at(provider);
-        let others = Others::new(behind.iter().skip(1).chain(before).cloned().collect());
+        let others = FallbackProviders::new(behind.iter().skip(1).chain(before).cloned().collect());
         let graph = Arc::new(sub.graph);
         let executable = self.providers[provider].compile_ahead(graph, &self.options, &others)?;
-        Ok(Part {
+        Ok(CompiledPart {
             provider,
             name: self.providers[provider].name(),
             nodes,
@@ -592,12 +605,12 @@ impl Session {
             proven: AtomicBool::new(false),
             beside: false,
             spent: self.options.pace.counting(self.providers[provider].name()),
-            usual: Usual::default(),
+            usual: MovingAverage::default(),
         })
     }
 
     /// Takes a failed provider's claims on some nodes away, and notes it.
-    fn withdraw(&self, offers: &mut Offers, provider: usize, nodes: Range<usize>, error: &str) {
+    fn withdraw(&self, offers: &mut ClaimSet, provider: usize, nodes: Range<usize>, error: &str) {
         let name = self.providers[provider].name();
         let note = format!(
             "provider '{name}' failed on nodes {}..{} and leaves them to others: {error}",
@@ -609,12 +622,12 @@ impl Session {
         let claims = &mut offers.claims[provider];
         claims.withdraw(&nodes);
         let reason = format!("failed: {error}");
-        claims.refusals.extend(nodes.map(|node| Refusal { node, reason: reason.clone() }));
+        claims.refusals.extend(nodes.map(|node| ClaimRefusal { node, reason: reason.clone() }));
     }
 
-    fn unclaimed(&self, offers: &Offers, node: usize) -> RuntimeError {
+    fn unclaimed(&self, offers: &ClaimSet, node: usize) -> RuntimeError {
         let names: Vec<String> = self.providers.iter().map(|p| p.name().to_owned()).collect();
-        let refusals: Vec<Vec<Refusal>> =
+        let refusals: Vec<Vec<ClaimRefusal>> =
             offers.claims.iter().map(|claims| claims.refusals.clone()).collect();
         let all = reasons(&names, &refusals, node);
         let texts: Vec<String> = all.iter().map(|(name, why)| format!("{name}: {why}")).collect();
@@ -630,7 +643,7 @@ impl Session {
 }
 
 /// Hands a part of a way to its unit while it runs, when its turn has come.
-type Occupy<'o> = dyn Fn(usize) -> Option<Occupied> + Sync + 'o;
+type DeviceHandover<'o> = dyn Fn(usize) -> Option<OccupiedDevice> + Sync + 'o;
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -643,7 +656,7 @@ impl std::fmt::Debug for Session {
 }
 
 /// The last part that takes the value of each slot, where the model does not give it.
-fn last_use(parts: &[Part], outputs: &[Output], slots: usize) -> Vec<usize> {
+fn last_use(parts: &[CompiledPart], outputs: &[SlotOutput], slots: usize) -> Vec<usize> {
     let mut last_use = vec![usize::MAX; slots];
     for (index, part) in parts.iter().enumerate() {
         for &slot in &part.inputs {
@@ -651,7 +664,7 @@ fn last_use(parts: &[Part], outputs: &[Output], slots: usize) -> Vec<usize> {
         }
     }
     for output in outputs {
-        if let Output::Slot(slot) = output {
+        if let SlotOutput::Slot(slot) = output {
             last_use[*slot] = usize::MAX;
         }
     }
@@ -659,9 +672,9 @@ fn last_use(parts: &[Part], outputs: &[Output], slots: usize) -> Vec<usize> {
 }
 
 /// Slots of the values that cross partitions.
-struct Slots(HashMap<ValueId, usize>);
+struct ValueSlots(HashMap<ValueId, usize>);
 
-impl Slots {
+impl ValueSlots {
     fn new(inputs: &[ValueId]) -> Self {
         Self(inputs.iter().enumerate().map(|(slot, &id)| (id, slot)).collect())
     }

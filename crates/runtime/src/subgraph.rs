@@ -7,14 +7,18 @@ use galatea_graph::{Fact, Graph, Node, ValueId};
 
 /// A partition's graph, and the values of the whole graph that are its inputs and outputs.
 #[derive(Debug)]
-pub(crate) struct Subgraph {
+pub(crate) struct PartitionGraph {
     pub(crate) graph: Graph,
     pub(crate) inputs: Vec<ValueId>,
     pub(crate) outputs: Vec<ValueId>,
 }
 
 /// Cuts out neighbouring nodes. Initializers are shared, not copied.
-pub(crate) fn extract(graph: &Graph, facts: &[Option<Fact>], nodes: Range<usize>) -> Subgraph {
+pub(crate) fn extract(
+    graph: &Graph,
+    facts: &[Option<Fact>],
+    nodes: Range<usize>,
+) -> PartitionGraph {
     let inside = &graph.nodes[nodes.clone()];
     let written: HashSet<ValueId> =
         inside.iter().flat_map(|node| node.outputs.iter().flatten().copied()).collect();
@@ -63,10 +67,11 @@ pub(crate) fn extract(graph: &Graph, facts: &[Option<Fact>], nodes: Range<usize>
     sub.inputs = new_inputs;
     sub.outputs = new_outputs;
     sub.nodes = new_nodes;
-    Subgraph { graph: sub, inputs, outputs }
+    PartitionGraph { graph: sub, inputs, outputs }
 }
 
-/// Which nodes of a graph in running order the wanted outputs need; `wanted` has a place for each output.
+/// Returns the nodes of a graph, in running order, that the wanted outputs need; `wanted` has an entry for each
+/// output.
 #[must_use]
 pub fn needed_nodes(graph: &Graph, wanted: &[bool]) -> Vec<bool> {
     let outputs = graph.outputs.iter().zip(wanted);

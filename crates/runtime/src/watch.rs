@@ -1,4 +1,4 @@
-//! Who is told of what sessions run, while somebody wants to know.
+//! Observers that are told of what sessions run, while someone watches.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -17,7 +17,7 @@ pub struct PartRun {
     pub provider: &'static str,
     /// It began.
     pub begin: Instant,
-    /// How long whoever asked for it waited.
+    /// Time that the caller waited.
     pub time: Duration,
     /// Its steps one behind the other, where its provider times them as it goes; nothing elsewhere.
     pub rows: Vec<ProfileRow>,
@@ -25,7 +25,7 @@ pub struct PartRun {
 
 /// Takes what was run. It is called on the thread that ran it, and must not block.
 pub trait RunObserver: Send + Sync {
-    /// Whether runs of a model are of interest.
+    /// Returns whether runs of a model are of interest.
     fn wants(&self, model: &str) -> bool;
 
     /// A partition was run without an error.
@@ -66,10 +66,10 @@ impl RunWatch {
     }
 }
 
-/// Who is told of the runs of a session, if anybody, and under which name.
+/// Observer of a session's runs, if any, and the name of the model.
 #[derive(Clone, Debug, Default)]
 pub struct WatchSource {
-    /// Who knows whether somebody wants to know.
+    /// Observer, which knows whether someone watches.
     pub watch: Option<Arc<RunWatch>>,
     /// The model.
     pub model: Arc<str>,
@@ -91,23 +91,23 @@ impl Eq for WatchSource {}
 thread_local! {
     /// The model whose partition is watched on this thread.
     static WATCHED: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
-    /// Whether what this thread runs is nobody's request.
+    /// True while this thread's runs belong to no request.
     static UNWATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs of the calling thread are told nobody while this is there: they are measurements and nobody's requests.
 #[derive(Debug)]
 #[must_use = "runs are told again when this is dropped"]
-pub struct Unwatched(bool);
+pub struct UnwatchedScope(bool);
 
-impl Unwatched {
+impl UnwatchedScope {
     /// From now on.
     pub fn begin() -> Self {
         Self(UNWATCHED.replace(true))
     }
 }
 
-impl Drop for Unwatched {
+impl Drop for UnwatchedScope {
     fn drop(&mut self) {
         UNWATCHED.set(self.0);
     }
@@ -121,7 +121,7 @@ pub fn watched_model() -> Option<Arc<str>> {
 }
 
 /// A partition that is run and watched.
-pub(crate) struct Watched<'s> {
+pub(crate) struct WatchedPartition<'s> {
     observer: Arc<dyn RunObserver>,
     source: &'s WatchSource,
     provider: &'static str,
@@ -131,17 +131,17 @@ pub(crate) struct Watched<'s> {
 
 impl WatchSource {
     /// A partition begins; nothing where nobody wants to know.
-    pub(crate) fn begin(&self, provider: &'static str) -> Option<Watched<'_>> {
+    pub(crate) fn begin(&self, provider: &'static str) -> Option<WatchedPartition<'_>> {
         let observer = self.watch.as_ref()?.observer()?;
         if UNWATCHED.get() || !observer.wants(&self.model) {
             return None;
         }
         let before = WATCHED.replace(Some(Arc::clone(&self.model)));
-        Some(Watched { observer, source: self, provider, begin: Instant::now(), before })
+        Some(WatchedPartition { observer, source: self, provider, begin: Instant::now(), before })
     }
 }
 
-impl Watched<'_> {
+impl WatchedPartition<'_> {
     /// It was run.
     pub(crate) fn end(&self, rows: Vec<ProfileRow>) {
         let model = Arc::clone(&self.source.model);
@@ -150,7 +150,7 @@ impl Watched<'_> {
     }
 }
 
-impl Drop for Watched<'_> {
+impl Drop for WatchedPartition<'_> {
     fn drop(&mut self) {
         WATCHED.set(self.before.take());
     }
@@ -162,9 +162,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Kept(Mutex<Vec<PartRun>>);
+    struct WatchRecord(Mutex<Vec<PartRun>>);
 
-    impl RunObserver for Kept {
+    impl RunObserver for WatchRecord {
         fn wants(&self, model: &str) -> bool {
             model != "other"
         }
@@ -182,14 +182,14 @@ mod tests {
             |model: &str| WatchSource { watch: Some(Arc::clone(&watch)), model: model.into() };
         let (mine, other) = (named("mine"), named("other"));
         assert!(mine.begin("cpu").is_none(), "nobody wants to know yet");
-        let kept = Arc::new(Kept::default());
+        let kept = Arc::new(WatchRecord::default());
         watch.start(Arc::clone(&kept) as Arc<dyn RunObserver>);
         assert!(other.begin("cpu").is_none());
         let watched = mine.begin("cpu").unwrap();
         watched.end(vec![ProfileRow::default()]);
         drop(watched);
         assert_eq!(watched_model(), None);
-        let unwatched = Unwatched::begin();
+        let unwatched = UnwatchedScope::begin();
         assert!(mine.begin("cpu").is_none(), "a measurement");
         drop(unwatched);
         assert!(mine.begin("cpu").is_some());

@@ -1,20 +1,20 @@
-//! What a node has to do at least: arithmetic, and bytes that it reads and writes.
+//! Least work of a node: arithmetic, and bytes that it reads and writes.
 
 use galatea_graph::ops::convolution::{ConvChain, FusedConv};
-use galatea_graph::ops::fused::{Attention, BlockGather, BlockMatMul, PagedAttention};
+use galatea_graph::ops::fused::{BlockGather, BlockMatMul, FusedAttention, PagedAttention};
 use galatea_graph::ops::transformer;
 use galatea_graph::{Fact, Node, ValueId};
 
 /// Arithmetic of a computation, and bytes that it cannot do without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct ArithmeticWork {
     /// Multiplications and additions.
     pub operations: u64,
     /// Bytes that are read and written, each once.
     pub bytes: u64,
 }
 
-impl Work {
+impl ArithmeticWork {
     /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -38,18 +38,17 @@ pub struct NodeWork {
     pub writes: Vec<u64>,
     /// Bytes of weights that the operator itself holds, as they are stored.
     pub weights: u64,
-    /// Whether some of this is known only with the elements of inputs, and they are not known: it is
-    /// left out.
+    /// True if part of the work depends on elements of inputs that are not known; that part is left out.
     pub open: bool,
 }
 
-/// What is known about values.
-pub type Known<'a> = dyn Fn(ValueId) -> Option<&'a Fact> + 'a;
+/// Lookup of what is known about values.
+pub type KnownFacts<'a> = dyn Fn(ValueId) -> Option<&'a Fact> + 'a;
 
 impl NodeWork {
     /// The work of a node with all shapes known.
     #[must_use]
-    pub fn of<'a>(node: &Node, known: &Known<'a>) -> Self {
+    pub fn of<'a>(node: &Node, known: &KnownFacts<'a>) -> Self {
         let bytes = |slot: &Option<ValueId>| slot.and_then(known).map_or(0, size_bytes);
         let mut work = Self {
             reads: node.inputs.iter().map(bytes).collect(),
@@ -73,10 +72,10 @@ impl NodeWork {
             *first = written.min(*first);
         }
         work.operations = match product_terms(node, known) {
-            Counted::Terms(terms) => terms.saturating_mul(2),
-            Counted::Unknown => 0,
-            Counted::NoProduct if MOVES.contains(&node.op_type.as_str()) => 0,
-            Counted::NoProduct => {
+            ProductTerms::Terms(terms) => terms.saturating_mul(2),
+            ProductTerms::Unknown => 0,
+            ProductTerms::NoProduct if MOVES.contains(&node.op_type.as_str()) => 0,
+            ProductTerms::NoProduct => {
                 let all = node.inputs.iter().chain(&node.outputs).flatten();
                 all.filter_map(|&id| known(id)).map(elements).max().unwrap_or(0)
             }
@@ -86,13 +85,14 @@ impl NodeWork {
 
     /// All of it.
     #[must_use]
-    pub fn total(&self) -> Work {
+    pub fn total(&self) -> ArithmeticWork {
         let bytes = sum(&self.reads).saturating_add(sum(&self.writes));
-        Work { operations: self.operations, bytes: bytes.saturating_add(self.weights) }
+        ArithmeticWork { operations: self.operations, bytes: bytes.saturating_add(self.weights) }
     }
 
-    /// Of caches only those positions count that rows see, and those that are written.
-    fn paged<'a>(&mut self, node: &Node, paged: &PagedAttention, known: &Known<'a>) {
+    /// Adds the work of paged attention. Of the caches, only positions that rows see and those that are written
+    /// count.
+    fn paged<'a>(&mut self, node: &Node, paged: &PagedAttention, known: &KnownFacts<'a>) {
         let fact = |slot: usize| node.input(slot).and_then(known);
         let numbers = |slot: usize| fact(slot)?.value.as_ref()?.to_i64_vec().ok();
         let width = |slot: usize, axis: usize| -> u64 {
@@ -138,8 +138,8 @@ impl NodeWork {
     }
 }
 
-/// Of the last `rows` of `length` positions: how many positions all rows see together, and how many of
-/// them somebody sees. A window of 0 is all.
+/// Returns the number of positions that the last `rows` of `length` positions see in total, and the number that
+/// at least one of them sees. A window of 0 is all.
 fn seen_by(length: u64, rows: u64, window: u64) -> (u64, u64) {
     let window = if window == 0 { length } else { window };
     let before = length.saturating_sub(rows);
@@ -199,7 +199,7 @@ const MOVES: &[&str] = &[
 const PARTLY_READ: &[&str] = &["Gather", "GatherElements", "GatherND", "Slice"];
 
 /// Bytes of weights that a node's operator holds and reads.
-fn held_bytes<'a>(node: &Node, known: &Known<'a>) -> u64 {
+fn held_bytes<'a>(node: &Node, known: &KnownFacts<'a>) -> u64 {
     if let Some(product) = node.operator::<BlockMatMul>() {
         return product.weights().iter().map(|matrix| matrix.size_bytes() as u64).sum();
     }
@@ -210,41 +210,42 @@ fn held_bytes<'a>(node: &Node, known: &Known<'a>) -> u64 {
 }
 
 /// The shape of an operand, where it is known.
-type Shape = Option<Vec<usize>>;
+type OperandShape = Option<Vec<usize>>;
 
 /// Multiplications and additions of products, convolutions, attention and recurrent layers with all
 /// shapes known, two for each term; 0 for what is none of these.
 #[must_use]
 pub fn product_operations(node: &Node, facts: &[Option<Fact>]) -> u64 {
     match product_terms(node, &|id| facts.get(id.index())?.as_ref()) {
-        Counted::Terms(terms) => terms.saturating_mul(2),
-        Counted::Unknown | Counted::NoProduct => 0,
+        ProductTerms::Terms(terms) => terms.saturating_mul(2),
+        ProductTerms::Unknown | ProductTerms::NoProduct => 0,
     }
 }
 
 /// Terms of a product.
-enum Counted {
+enum ProductTerms {
     Terms(u64),
     /// It is one, but its terms cannot be told.
     Unknown,
     NoProduct,
 }
 
-fn product_terms<'a>(node: &Node, known: &Known<'a>) -> Counted {
+fn product_terms<'a>(node: &Node, known: &KnownFacts<'a>) -> ProductTerms {
     let row = PRODUCTS.iter().find(|(names, _)| names.contains(&node.op_type.as_str()));
-    let Some((_, terms)) = row else { return Counted::NoProduct };
-    let shapes = |slots: &[Option<ValueId>]| -> Vec<Shape> {
+    let Some((_, terms)) = row else { return ProductTerms::NoProduct };
+    let shapes = |slots: &[Option<ValueId>]| -> Vec<OperandShape> {
         slots.iter().map(|slot| slot.and_then(known).and_then(Fact::known_shape)).collect()
     };
     let (inputs, outputs) = (shapes(&node.inputs), shapes(&node.outputs));
-    terms(node, &inputs, &outputs).map_or(Counted::Unknown, |terms| Counted::Terms(terms as u64))
+    terms(node, &inputs, &outputs)
+        .map_or(ProductTerms::Unknown, |terms| ProductTerms::Terms(terms as u64))
 }
 
 /// Terms of a node from the shapes of its inputs and of its outputs.
-type Terms = fn(&Node, &[Shape], &[Shape]) -> Option<usize>;
+type NodeTerms = fn(&Node, &[OperandShape], &[OperandShape]) -> Option<usize>;
 
-/// How the terms of operators are counted.
-const PRODUCTS: &[(&[&str], Terms)] = &[
+/// Counting rules of operators' terms.
+const PRODUCTS: &[(&[&str], NodeTerms)] = &[
     (
         &[
             "MatMul",
@@ -292,7 +293,7 @@ const PRODUCTS: &[(&[&str], Terms)] = &[
     }),
     (&["Attention"], |node, inputs, outputs| {
         let [Some(q), Some(k)] = inputs.get(..2)? else { return None };
-        let Some(attention) = node.operator::<Attention>() else {
+        let Some(attention) = node.operator::<FusedAttention>() else {
             // ONNX's own has keys behind the past ones, heads apart or side by side.
             node.operator::<transformer::Attention>()?;
             let past = inputs.get(4).and_then(Option::as_ref).and_then(|past| past.get(2));
@@ -314,7 +315,7 @@ const PRODUCTS: &[(&[&str], Terms)] = &[
     }),
 ];
 
-fn first(shapes: &[Shape]) -> Option<&[usize]> {
+fn first(shapes: &[OperandShape]) -> Option<&[usize]> {
     shapes.first()?.as_deref()
 }
 
@@ -334,7 +335,7 @@ fn turned(a: &[usize], out: &[usize]) -> Option<usize> {
 }
 
 /// Terms of a convolution: each element of the result is a sum over a window.
-fn window(weights: &Shape, output: &[usize]) -> Option<usize> {
+fn window(weights: &OperandShape, output: &[usize]) -> Option<usize> {
     Some(size(output) * size(weights.as_ref()?.get(1..)?))
 }
 
@@ -392,9 +393,9 @@ mod tests {
     #[test]
     fn other_operators_compute_an_element_or_move_it() {
         let relu = work("Relu", &[&[5, 6]], &[5, 6]);
-        assert_eq!(relu.total(), Work { operations: 30, bytes: 240 });
+        assert_eq!(relu.total(), ArithmeticWork { operations: 30, bytes: 240 });
         let moved = work("Transpose", &[&[5, 6]], &[6, 5]);
-        assert_eq!(moved.total(), Work { operations: 0, bytes: 240 });
+        assert_eq!(moved.total(), ArithmeticWork { operations: 0, bytes: 240 });
     }
 
     #[test]

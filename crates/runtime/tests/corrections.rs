@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use galatea_graph::{Datum, Dim, Fact, Graph, Inputs, Node, OpError, Operator};
-use galatea_runtime::route::{Goal, Units};
+use galatea_graph::{Datum, Dim, Fact, Graph, Node, OpError, Operator, OperatorInputs};
+use galatea_runtime::device_selector::{ComputeDevices, ExecutionGoal};
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, ProfileRow, Routing,
-    RuntimeError, Session, SessionOptions,
+    Executable, ExecutionProvider, MemoryReport, NodeClaim, PlacementOptions, ProfileRow,
+    ProviderClaims, RunFence, RuntimeError, Session, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -16,11 +16,11 @@ use galatea_tensor::{DataType, Tensor};
 struct Copy;
 
 impl Operator for Copy {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         Ok(vec![Fact { value: None, ..inputs.required(0)?.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         Ok(vec![inputs.required(0)?.clone()])
     }
 }
@@ -60,10 +60,10 @@ impl ExecutionProvider for Uneven {
         self.name
     }
 
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> Claims {
-        let claim = |node| Claim { nodes: vec![node], cost_ns: 25e6, kernel: "copy".into() };
+    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> ProviderClaims {
+        let claim = |node| NodeClaim { nodes: vec![node], cost_ns: 25e6, kernel: "copy".into() };
         let claims = (0..graph.nodes.len()).map(claim).collect();
-        Claims { claims, launch_ns: 1000.0, ..Claims::default() }
+        ProviderClaims { claims, launch_ns: 1000.0, ..ProviderClaims::default() }
     }
 
     fn compile(
@@ -92,8 +92,8 @@ impl UnevenExecutable {
                 kernel: "copy".into(),
                 provider: self.unit.name,
                 time,
-                work: galatea_runtime::Work::default(),
-                unit: galatea_runtime::Unit::Vector,
+                work: galatea_runtime::ArithmeticWork::default(),
+                unit: galatea_runtime::ArithmeticUnit::Vector,
             }
         };
         self.graph.nodes.iter().map(row).collect()
@@ -101,9 +101,9 @@ impl UnevenExecutable {
 }
 
 impl Executable for UnevenExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
         self.rows();
-        Fence::ready(Ok(inputs))
+        RunFence::ready(Ok(inputs))
     }
 
     fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
@@ -120,7 +120,8 @@ fn parts_go_to_the_unit_that_is_good_at_their_operators() {
     let one = Uneven { name: "one", ms: &[("Near", 5), ("Far", 45)] };
     let two = Uneven { name: "two", ms: &[("Near", 45), ("Far", 5)] };
     let providers: Vec<Arc<dyn ExecutionProvider>> = vec![Arc::new(one), Arc::new(two)];
-    let routing = Routing { units: Arc::new(Units::new()), goal: Goal::Latency };
+    let routing =
+        PlacementOptions { units: Arc::new(ComputeDevices::new()), goal: ExecutionGoal::Latency };
     let options = SessionOptions { routing: Some(routing), ..SessionOptions::default() };
     let session = Session::new(graph(&["Near", "Far"]), &providers, &options).unwrap();
     let input = Tensor::from_vec(&[2], vec![1.5_f32, 2.5]).unwrap();

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use galatea_graph::{Attributes, Datum, Dim, Fact, Graph, Node, ONNX_DOMAIN, channels, evaluate};
-use galatea_runtime::route::{Goal, Units};
+use galatea_runtime::device_selector::{ComputeDevices, ExecutionGoal};
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, OptimiseLevel, Routing,
-    RuntimeError, Session, SessionOptions, WayReport,
+    Executable, ExecutionProvider, MemoryReport, NodeClaim, OptimiseLevel, PlacementOptions,
+    PlacementReport, ProviderClaims, RunFence, RuntimeError, Session, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -64,15 +64,15 @@ impl ExecutionProvider for Steady {
         self.name
     }
 
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> Claims {
+    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> ProviderClaims {
         let cost = |node: &Node| if node.op_type == "MatMul" { self.ms * 1_000_000 } else { 1000 };
-        let claim = |(at, node): (usize, &Node)| Claim {
+        let claim = |(at, node): (usize, &Node)| NodeClaim {
             nodes: vec![at],
             cost_ns: f64::from(u32::try_from(cost(node)).unwrap()),
             kernel: String::new(),
         };
         let claims = graph.nodes.iter().enumerate().map(claim).collect();
-        Claims { claims, launch_ns: self.launch_ns, ..Claims::default() }
+        ProviderClaims { claims, launch_ns: self.launch_ns, ..ProviderClaims::default() }
     }
 
     fn compile(
@@ -90,8 +90,8 @@ struct SteadyExecutable {
 }
 
 impl Executable for SteadyExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
-        Fence::ready(Ok(self.unit.compute(&self.graph, inputs)))
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+        RunFence::ready(Ok(self.unit.compute(&self.graph, inputs)))
     }
 
     fn memory(&self) -> MemoryReport {
@@ -104,10 +104,11 @@ fn input() -> [(&'static str, Tensor); 1] {
     [("x", Tensor::from_vec(&[1, 8], values).unwrap())]
 }
 
-fn settled(units: &[&Steady]) -> (Session, Vec<WayReport>) {
+fn settled(units: &[&Steady]) -> (Session, Vec<PlacementReport>) {
     let providers: Vec<Arc<dyn ExecutionProvider>> =
         units.iter().map(|unit| Arc::new((*unit).clone()) as Arc<dyn ExecutionProvider>).collect();
-    let routing = Routing { units: Arc::new(Units::new()), goal: Goal::Latency };
+    let routing =
+        PlacementOptions { units: Arc::new(ComputeDevices::new()), goal: ExecutionGoal::Latency };
     let optimise = OptimiseLevel::O0;
     let options = SessionOptions { routing: Some(routing), optimise, ..SessionOptions::default() };
     let session = Session::new(graph(), &providers, &options).unwrap();

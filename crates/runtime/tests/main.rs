@@ -9,8 +9,8 @@
 )]
 
 mod corrections;
+mod device_queues;
 mod hybrid;
+mod placements;
 mod power;
-mod routes;
 mod session;
-mod turns;

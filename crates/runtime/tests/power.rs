@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use galatea_runtime::power::{
-    Bucket, Governor, Limit, MachineModel, ModelGovernor, PowerSettings, Reading, ThermalModel,
-    attributed,
+    MachineModel, ModelGovernor, PowerGovernor, PowerLimit, PowerSettings, SensorReading,
+    ThermalModel, WorkBudget, attributed,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ const FANLESS: MachineModel = MachineModel {
 };
 
 /// A sensor's error: up to 4 % of what is drawn, another one each second.
-fn noisy(reading: Reading, second: u64) -> Reading {
+fn noisy(reading: SensorReading, second: u64) -> SensorReading {
     let mut reading = reading;
     let bits = second.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
     #[allow(clippy::cast_precision_loss, reason = "ten bits")]
@@ -30,13 +30,13 @@ fn noisy(reading: Reading, second: u64) -> Reading {
     reading
 }
 
-/// What a run of so many seconds shows.
+/// Course of a simulated run, second by second.
 struct Run {
     watts: Vec<f64>,
     work: Vec<f64>,
     celsius: Vec<f64>,
     clocks_lowered: Vec<bool>,
-    limits: Vec<Limit>,
+    limits: Vec<PowerLimit>,
 }
 
 impl Run {
@@ -53,7 +53,7 @@ fn run(
     seconds: u64,
     load: impl Fn(u64) -> f64,
 ) -> Run {
-    let (mut governor, mut model) = (Governor::new(settings), ThermalModel::new(machine));
+    let (mut governor, mut model) = (PowerGovernor::new(settings), ThermalModel::new(machine));
     let mut pace: f64 = 1.0;
     let mut run = Run {
         watts: Vec::new(),
@@ -89,7 +89,7 @@ fn a_target_of_ten_watts_is_held_within_five_percent() {
     }
     let single = run.watts[30..].iter().map(|watts| (watts - 10.0).abs()).fold(0.0, f64::max);
     assert!(single < 1.0, "a second was {single} W off");
-    assert_eq!(run.limits.last(), Some(&Limit::Target));
+    assert_eq!(run.limits.last(), Some(&PowerLimit::Target));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_guarded_machine_stays_below_its_limit_and_does_nearly_as_much() {
     assert!(hot < 0.1, "at its limit {hot} of the time, {} without a guard", too_hot(&free));
     let hottest = guarded.celsius[60..].iter().copied().fold(0.0, f64::max);
     assert!(hottest < HOT.limit + 1.0, "{hottest}");
-    assert!(guarded.limits[1200..].iter().all(|limit| *limit == Limit::Heat));
+    assert!(guarded.limits[1200..].iter().all(|limit| *limit == PowerLimit::Heat));
     let [with, without] = [&guarded, &free].map(|run| Run::mean(&run.work, 1200..2400));
     // Pauses cost more work than lower clocks, which need less energy for it: that is the price of a
     // machine that is not hot.
@@ -140,7 +140,7 @@ fn a_guarded_machine_stays_below_its_limit_and_does_nearly_as_much() {
 
 #[test]
 fn a_machine_that_throttled_gets_back_to_its_full_pace() {
-    let mut governor = Governor::new(PowerSettings::default());
+    let mut governor = PowerGovernor::new(PowerSettings::default());
     let mut model = ThermalModel::new(HOT);
     let mut pace = 1.0;
     for _ in 0..600 {
@@ -166,7 +166,7 @@ struct Sharer {
     target: Option<f64>,
 }
 
-/// What a machine draws that models share, second by second, and what each of them is charged with.
+/// Draw of a machine that models share, second by second, and the part that is charged to each model.
 struct Shared {
     chip: Vec<f64>,
     charged: Vec<Vec<f64>>,
@@ -183,8 +183,8 @@ fn share(models: &[Sharer], machine: MachineModel, server: PowerSettings, second
     };
     let mut own: Vec<ModelGovernor> =
         models.iter().map(|one| ModelGovernor::new(settings(one))).collect();
-    let mut gates: Vec<Bucket> = models.iter().map(|_| Bucket::new(1)).collect();
-    let (mut governor, mut model) = (Governor::new(server), ThermalModel::new(machine));
+    let mut gates: Vec<WorkBudget> = models.iter().map(|_| WorkBudget::new(1)).collect();
+    let (mut governor, mut model) = (PowerGovernor::new(server), ThermalModel::new(machine));
     let (mut pace, each) = (1.0_f64, 20);
     let mut shown = Shared {
         chip: Vec::new(),
@@ -219,7 +219,7 @@ fn share(models: &[Sharer], machine: MachineModel, server: PowerSettings, second
         let time = |ms: &u64| vec![("cpu".to_owned(), Duration::from_millis(*ms))];
         let everybody = time(&busy.iter().sum());
         for at in 0..models.len() {
-            let drawn = |reading: &Reading| {
+            let drawn = |reading: &SensorReading| {
                 attributed(&time(&busy[at]), &everybody, &reading.draw, |_, draw| draw.cpu)
             };
             let used = gates[at].used(Duration::from_secs(second + 1));

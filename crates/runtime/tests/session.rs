@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use galatea_graph::{Datum, Dim, Fact, Graph, Inputs, Node, OpError, Operator, ValueId, evaluate};
+use galatea_graph::{
+    Datum, Dim, Fact, Graph, Node, OpError, Operator, OperatorInputs, ValueId, evaluate,
+};
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, Others, Refusal,
-    RuntimeError, Session, SessionOptions,
+    ClaimRefusal, Executable, ExecutionProvider, FallbackProviders, MemoryReport, NodeClaim,
+    ProviderClaims, RunFence, RuntimeError, Session, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -15,12 +17,12 @@ use galatea_tensor::{DataType, Tensor};
 struct Scale(f32);
 
 impl Operator for Scale {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let fact = inputs.required(0)?;
         Ok(vec![Fact { value: None, ..fact.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let mut out = x.to_vec::<f32>()?;
         out.iter_mut().for_each(|v| *v *= self.0);
@@ -97,14 +99,14 @@ impl ExecutionProvider for TestProvider {
         self.name
     }
 
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> Claims {
-        let mut claims = Claims::default();
+    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> ProviderClaims {
+        let mut claims = ProviderClaims::default();
         for (index, node) in graph.nodes.iter().enumerate() {
             if self.nodes.contains(&node.name.as_str()) {
                 let nodes = vec![index];
-                claims.claims.push(Claim { nodes, cost_ns: self.cost_ns, kernel: "k".into() });
+                claims.claims.push(NodeClaim { nodes, cost_ns: self.cost_ns, kernel: "k".into() });
             } else {
-                claims.refusals.push(Refusal { node: index, reason: "not mine".into() });
+                claims.refusals.push(ClaimRefusal { node: index, reason: "not mine".into() });
             }
         }
         claims
@@ -124,12 +126,12 @@ impl ExecutionProvider for TestProvider {
 }
 
 impl Executable for TestExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
         if self.fault == Fault::Run {
-            return Fence::ready(Err(RuntimeError::provider("test", "cannot run")));
+            return RunFence::ready(Err(RuntimeError::provider("test", "cannot run")));
         }
         let graph = Arc::clone(&self.graph);
-        Fence::pending(move || Ok(evaluate::run_values(&graph, inputs)?))
+        RunFence::pending(move || Ok(evaluate::run_values(&graph, inputs)?))
     }
 
     fn memory(&self) -> MemoryReport {
@@ -289,12 +291,12 @@ fn threads_share_a_session() {
 struct Stretch;
 
 impl Operator for Stretch {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let fact = inputs.required(0)?;
         Ok(vec![Fact::new(fact.dtype, vec![Dim::Unknown])])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         Ok(vec![inputs.required(0)?.clone()])
     }
 }
@@ -322,7 +324,7 @@ impl ExecutionProvider for Late {
         "late"
     }
 
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
         self.0.claim(graph, facts)
     }
 
@@ -338,7 +340,7 @@ impl ExecutionProvider for Late {
         &self,
         graph: Arc<Graph>,
         options: &SessionOptions,
-        others: &Others,
+        others: &FallbackProviders,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
         others.compile(&graph, options)
     }

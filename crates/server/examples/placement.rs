@@ -14,14 +14,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use galatea::units;
-use galatea_graph::rewrite::Level;
+use galatea::devices;
+use galatea_graph::rewrite::RewriteLevel;
 use galatea_graph::{Dim, Fact, Graph, converted, infer};
+use galatea_runtime::device_selector::{ComputeDevices, ExecutionGoal};
 use galatea_runtime::partition::live_bytes;
-use galatea_runtime::route::{Goal, Units};
 use galatea_runtime::{
-    Claims, Executable, ExecutionProvider, OptimiseLevel, Others, Prepared, Routing, RuntimeError,
-    Session, SessionOptions,
+    Executable, ExecutionProvider, FallbackProviders, OptimiseLevel, PlacementOptions,
+    PreparedGraph, ProviderClaims, RuntimeError, Session, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
 use serde_json::json;
@@ -53,16 +53,21 @@ impl ExecutionProvider for Within {
         self.inner.reads_back()
     }
 
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
         self.claim_usual(graph, facts, facts)
     }
 
-    fn claim_usual(&self, graph: &Graph, facts: &[Option<Fact>], usual: &[Option<Fact>]) -> Claims {
+    fn claim_usual(
+        &self,
+        graph: &Graph,
+        facts: &[Option<Fact>],
+        usual: &[Option<Fact>],
+    ) -> ProviderClaims {
         let mut claims = self.inner.claim_usual(graph, facts, usual);
         claims.withdraw(&(0..self.nodes.start));
         claims.withdraw(&(self.nodes.end..graph.nodes.len()));
         claims.claims.iter_mut().for_each(|claim| claim.cost_ns = 0.0);
-        Claims { launch_ns: 0.0, transfer_ns_per_byte: 0.0, ..claims }
+        ProviderClaims { launch_ns: 0.0, transfer_ns_per_byte: 0.0, ..claims }
     }
 
     fn compile(
@@ -77,7 +82,7 @@ impl ExecutionProvider for Within {
         &self,
         graph: Arc<Graph>,
         options: &SessionOptions,
-        others: &Others,
+        others: &FallbackProviders,
     ) -> std::result::Result<Box<dyn Executable>, RuntimeError> {
         self.inner.compile_ahead(graph, options, others)
     }
@@ -126,7 +131,7 @@ impl Model {
     fn session(
         &self,
         providers: &[Arc<dyn ExecutionProvider>],
-        routing: Option<Routing>,
+        routing: Option<PlacementOptions>,
     ) -> Result<Session> {
         let options = SessionOptions { routing, ..SessionOptions::default() };
         Ok(Session::new(self.graph.clone(), providers, &options)?)
@@ -141,8 +146,8 @@ impl Model {
 
     /// Places where the graph, rewritten, is cut: near equal shares, where the fewest bytes live.
     fn cuts(&self, count: usize) -> Result<(Vec<usize>, usize)> {
-        let level: OptimiseLevel = Level::default();
-        let graph = Prepared::new(self.graph.clone(), level)?.graph;
+        let level: OptimiseLevel = RewriteLevel::default();
+        let graph = PreparedGraph::new(self.graph.clone(), level)?.graph;
         let given = graph.inputs.iter().zip(&self.fed);
         let given: HashMap<_, _> = given
             .map(|(&id, (_, tensor))| (id, Fact::fixed(tensor.dtype(), tensor.shape())))
@@ -245,11 +250,12 @@ fn main() -> Result<()> {
     let count = after("--cuts").last().map_or(Ok(3), |text| text.parse::<usize>())?;
     let seconds = after("--seconds").last().map_or(Ok(5.0), |text| text.parse::<f64>())?;
     let model = Model::load(path, &lengths)?;
-    let providers = units::named(Some(list))?;
+    let providers = devices::named(Some(list))?;
     let providers: Vec<_> = providers.into_iter().filter(|one| one.name() != "reference").collect();
 
     let (best, tried) = search(&model, &providers, count)?;
-    let routing = Routing { units: Arc::new(Units::new()), goal: Goal::Latency };
+    let routing =
+        PlacementOptions { units: Arc::new(ComputeDevices::new()), goal: ExecutionGoal::Latency };
     let auto = model.session(&providers, Some(routing))?;
     auto.settle(&model.fed(), Duration::from_secs(60))?;
     let cpu = model.session(&providers[providers.len() - 1..], None)?;

@@ -7,25 +7,25 @@ use galatea_serving::Core;
 use tokio::sync::watch;
 
 use crate::browser::BrowserRules;
-use crate::forward::Forward;
-use crate::host::Host;
+use crate::forward::HeaderForwarding;
+use crate::host::HostMonitor;
 use crate::http::sagemaker::SageMaker;
+use crate::in_flight::{InFlightCounter, InFlightEntry};
 use crate::metrics::{GpuMeters, MetricsConfig};
 use crate::overrides::OverrideRules;
 use crate::profile::Profiler;
-use crate::restricted::Restrictions;
+use crate::restricted::EndpointRestrictions;
 use crate::shm::SharedMemory;
-use crate::tally::{Entry, Tally};
-use crate::trace::Tracer;
+use crate::trace::RequestTracer;
 
 /// Limits on what clients may send.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ClientLimits {
     /// Longest JSON part of a request, and longest tensor in it, in bytes.
     pub max_input_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for ClientLimits {
     /// Triton's 64 MiB.
     fn default() -> Self {
         Self { max_input_bytes: 64 << 20 }
@@ -34,47 +34,47 @@ impl Default for Limits {
 
 /// Rules of a door for requests and their headers.
 #[derive(Debug, Clone, Default)]
-pub struct DoorRules {
+pub struct FrontEndRules {
     /// Endpoints that need a header.
-    pub restrictions: Restrictions,
+    pub restrictions: EndpointRestrictions,
     /// Headers that become parameters.
-    pub forward: Forward,
+    pub forward: HeaderForwarding,
 }
 
 /// The server behind the doors.
 #[derive(Debug)]
-pub struct App {
+pub struct ServerState {
     core: Arc<Core>,
-    limits: Limits,
+    limits: ClientLimits,
     stop: watch::Sender<bool>,
-    requests: Arc<Tally>,
-    connections: Arc<Tally>,
-    host: Option<Host>,
+    requests: Arc<InFlightCounter>,
+    connections: Arc<InFlightCounter>,
+    host: Option<HostMonitor>,
     gpus: Option<GpuMeters>,
     metrics: MetricsConfig,
-    http_rules: DoorRules,
-    grpc_rules: DoorRules,
+    http_rules: FrontEndRules,
+    grpc_rules: FrontEndRules,
     browser_rules: BrowserRules,
     override_rules: OverrideRules,
-    tracer: Tracer,
+    tracer: RequestTracer,
     profiler: Arc<Profiler>,
     shared_memory: SharedMemory,
     sagemaker: SageMaker,
 }
 
-impl App {
+impl ServerState {
     /// A server that runs.
     #[must_use]
-    pub fn new(core: Arc<Core>, limits: Limits) -> Self {
+    pub fn new(core: Arc<Core>, limits: ClientLimits) -> Self {
         Self {
             host: None,
             gpus: None,
             metrics: MetricsConfig::default(),
-            http_rules: DoorRules::default(),
-            grpc_rules: DoorRules::default(),
+            http_rules: FrontEndRules::default(),
+            grpc_rules: FrontEndRules::default(),
             browser_rules: BrowserRules::default(),
             override_rules: OverrideRules::default(),
-            tracer: Tracer::default(),
+            tracer: RequestTracer::default(),
             profiler: Arc::default(),
             shared_memory: SharedMemory::default(),
             sagemaker: SageMaker::default(),
@@ -88,7 +88,7 @@ impl App {
 
     /// The same server with rules for its doors.
     #[must_use]
-    pub fn with_rules(self, http_rules: DoorRules, grpc_rules: DoorRules) -> Self {
+    pub fn with_rules(self, http_rules: FrontEndRules, grpc_rules: FrontEndRules) -> Self {
         Self { http_rules, grpc_rules, ..self }
     }
 
@@ -129,7 +129,7 @@ impl App {
 
     /// The same server with traces of requests.
     #[must_use]
-    pub fn with_tracer(self, tracer: Tracer) -> Self {
+    pub fn with_tracer(self, tracer: RequestTracer) -> Self {
         Self { tracer, ..self }
     }
 
@@ -147,7 +147,7 @@ impl App {
 
     /// Traces of requests.
     #[must_use]
-    pub fn tracer(&self) -> &Tracer {
+    pub fn tracer(&self) -> &RequestTracer {
         &self.tracer
     }
 
@@ -165,13 +165,13 @@ impl App {
 
     /// Rules of the HTTP door.
     #[must_use]
-    pub fn http_rules(&self) -> &DoorRules {
+    pub fn http_rules(&self) -> &FrontEndRules {
         &self.http_rules
     }
 
     /// Rules of the gRPC door.
     #[must_use]
-    pub fn grpc_rules(&self) -> &DoorRules {
+    pub fn grpc_rules(&self) -> &FrontEndRules {
         &self.grpc_rules
     }
 
@@ -183,7 +183,7 @@ impl App {
 
     /// Limits on requests.
     #[must_use]
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> ClientLimits {
         self.limits
     }
 
@@ -191,7 +191,7 @@ impl App {
     /// than every interval, if there is one.
     #[must_use]
     pub fn with_metrics(self, metrics: MetricsConfig, host: Option<Duration>) -> Self {
-        Self { metrics, host: host.map(Host::new), ..self }
+        Self { metrics, host: host.map(HostMonitor::new), ..self }
     }
 
     /// The same server, whose metrics tell how busy GPUs are, looked at no more often than every interval.
@@ -214,7 +214,7 @@ impl App {
 
     /// The machine, where the metrics page tells about it.
     #[must_use]
-    pub(crate) fn host(&self) -> Option<&Host> {
+    pub(crate) fn host(&self) -> Option<&HostMonitor> {
         self.host.as_ref()
     }
 
@@ -237,12 +237,12 @@ impl App {
     }
 
     /// Counts a request until the entry is dropped.
-    pub fn count_request(&self) -> Entry {
+    pub fn count_request(&self) -> InFlightEntry {
         self.requests.enter()
     }
 
     /// Counts a connection that says goodbye to its peer when the server stops, until the entry is dropped.
-    pub fn count_connection(&self) -> Entry {
+    pub fn count_connection(&self) -> InFlightEntry {
         self.connections.enter()
     }
 

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use galatea_formats::coreml::{self, NewPackage};
 use galatea_graph::Graph;
-use galatea_graph::rewrite::Level;
-use galatea_llm::arch::{self, Architecture, FixedGraph, FixedOptions, Weights};
-use galatea_llm::chunked::{self, Manifest};
-use galatea_llm::config::Config;
+use galatea_graph::rewrite::RewriteLevel;
+use galatea_llm::arch::{self, CheckpointWeights, FixedGraph, FixedOptions, ModelArchitecture};
+use galatea_llm::chunked::{self, ChunkManifest};
+use galatea_llm::config::JsonConfig;
 use galatea_llm::gguf::GgufCheckpoint;
 use galatea_llm::weights::FolderWeights;
 use galatea_providers::coreml::{
-    Compression, ConvertOptions, NewFunction, NewState, convert_functions,
+    ConvertOptions, NewFunction, NewState, WeightCompression, convert_functions,
 };
 
 pub use engine::ChunkRunner;
@@ -59,16 +59,16 @@ impl Default for ChunkOptions {
     fn default() -> Self {
         // Rows are handed from chunk to chunk as they are computed, in the forms of the Neural Engine.
         let usual = ConvertOptions::default();
-        let convert = ConvertOptions { half_border: true, level: Level::O3, ..usual };
+        let convert = ConvertOptions { half_border: true, level: RewriteLevel::O3, ..usual };
         Self { context: None, prefill: None, chunk_bytes: CHUNK_BYTES, tokenizer: None, convert }
     }
 }
 
 /// A checkpoint that is being cut.
-struct Cutter<'c> {
-    architecture: &'static Architecture,
-    config: Config,
-    weights: Box<dyn Weights>,
+struct CheckpointCutter<'c> {
+    architecture: &'static ModelArchitecture,
+    config: JsonConfig,
+    weights: Box<dyn CheckpointWeights>,
     options: &'c ChunkOptions,
     context: usize,
     rows: Vec<usize>,
@@ -83,8 +83,8 @@ pub fn write_chunks(
     source: &Path,
     target: &Path,
     options: &ChunkOptions,
-) -> Result<Manifest, String> {
-    let cutter = Cutter::open(source, options)?;
+) -> Result<ChunkManifest, String> {
+    let cutter = CheckpointCutter::open(source, options)?;
     prepare(target)?;
     let manifest = cutter.write(target)?;
     let folder = match &options.tokenizer {
@@ -113,7 +113,7 @@ fn text_of(error: impl std::fmt::Display) -> String {
 /// Makes the folder, which holds chunks or nothing so far.
 fn prepare(target: &Path) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("'{}': {error}", target.display());
-    if target.exists() && !Manifest::is_in(target) {
+    if target.exists() && !ChunkManifest::is_in(target) {
         let mut entries = std::fs::read_dir(target).map_err(failed)?;
         if entries.next().is_some() {
             let text = "it is not empty and holds no chunks, so it is not written over";
@@ -128,10 +128,10 @@ fn prepare(target: &Path) -> Result<(), String> {
     }
 }
 
-impl<'c> Cutter<'c> {
+impl<'c> CheckpointCutter<'c> {
     fn open(source: &Path, options: &'c ChunkOptions) -> Result<Self, String> {
-        let (config, weights): (Config, Box<dyn Weights>) = if source.is_dir() {
-            let config = Config::read(&source.join("config.json")).map_err(text_of)?;
+        let (config, weights): (JsonConfig, Box<dyn CheckpointWeights>) = if source.is_dir() {
+            let config = JsonConfig::read(&source.join("config.json")).map_err(text_of)?;
             let weights = FolderWeights::open(source, &config).map_err(text_of)?;
             (config, Box::new(weights))
         } else {
@@ -150,18 +150,18 @@ impl<'c> Cutter<'c> {
     }
 
     fn graph(&self, rows: usize) -> Result<FixedGraph, String> {
-        let exported = self.options.convert.level == Level::O3;
+        let exported = self.options.convert.level == RewriteLevel::O3;
         let options = FixedOptions { rows, context: self.context, exported };
         let graph = self.architecture.fixed_graph(&self.config, &*self.weights, &options);
         graph.map_err(text_of)
     }
 
-    fn write(&self, target: &Path) -> Result<Manifest, String> {
+    fn write(&self, target: &Path) -> Result<ChunkManifest, String> {
         let graphs = self.rows.iter().map(|&rows| self.graph(rows));
         let graphs = graphs.collect::<Result<Vec<_>, _>>()?;
         let one = graphs.first().ok_or("there are no functions")?;
         let name = self.config.text("model_type").map_err(text_of)?.unwrap_or_default();
-        let mut manifest = Manifest::new(name, one.shape(), self.context);
+        let mut manifest = ChunkManifest::new(name, one.shape(), self.context);
         manifest.rows.clone_from(&self.rows);
         manifest.windows = one.windows();
         for (chunk, layers) in self.cuts(one).into_iter().enumerate() {
@@ -224,9 +224,9 @@ impl<'c> Cutter<'c> {
 /// Bits of a weight.
 fn bits(options: &ConvertOptions) -> u32 {
     match options.compression {
-        Compression::Int8 => 8,
-        Compression::Int4 { .. } => 4,
-        Compression::Palette { bits, .. } => bits,
+        WeightCompression::Int8 => 8,
+        WeightCompression::Int4 { .. } => 4,
+        WeightCompression::Palette { bits, .. } => bits,
         _ if options.half => 16,
         _ => 32,
     }

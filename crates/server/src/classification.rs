@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use galatea_serving::{Core, Error, InferenceResponse, OutputTensor};
+use galatea_serving::{Core, InferenceResponse, OutputTensor, ServingError};
 use galatea_tensor::{ByteString, DataType, Tensor};
 
 /// Most classes that an output may have.
@@ -14,7 +14,7 @@ pub(crate) fn output(
     response: &InferenceResponse,
     output: &OutputTensor,
     classes: u64,
-) -> Result<Tensor, Error> {
+) -> Result<Tensor, ServingError> {
     let (model, version) = (&response.model_name, &response.model_version);
     let batching = core.model_config(model, version)?.max_batch_size > 0;
     let labels = core.labels(model, version, &output.name);
@@ -34,12 +34,12 @@ pub(crate) fn classify(
     classes: u64,
     batching: bool,
     labels: &[String],
-) -> Result<Tensor, Error> {
+) -> Result<Tensor, ServingError> {
     let tensor = tensor.contiguous()?;
     let batch = if batching { tensor.shape().first().copied().unwrap_or(1) } else { 1 };
     let items = tensor.elements().checked_div(batch).unwrap_or(0);
     if items > MAX_CLASSES {
-        return Err(Error::invalid_arg("classification output tensor too large"));
+        return Err(ServingError::invalid_arg("classification output tensor too large"));
     }
     let count = usize::try_from(classes).map_or(items, |classes| classes.min(items));
     let texts = match tensor.dtype() {
@@ -58,7 +58,7 @@ pub(crate) fn classify(
         | DataType::Bf16
         | DataType::Bytes
         | DataType::Small(_)) => {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "class result not available for output due to unsupported type '{datatype}'"
             )));
         }
@@ -80,7 +80,7 @@ fn best<T: galatea_tensor::Element + PartialOrd>(
     count: usize,
     labels: &[String],
     print: impl Fn(&T) -> String,
-) -> Result<Vec<ByteString>, Error> {
+) -> Result<Vec<ByteString>, ServingError> {
     let mut texts = Vec::new();
     if items == 0 {
         return Ok(texts);

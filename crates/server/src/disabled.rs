@@ -3,18 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use galatea_serving::Error;
-use galatea_serving::backend::{Backend, Model, ModelFiles, PlacementKind};
+use galatea_serving::ServingError;
+use galatea_serving::backend::{BackendModel, ModelBackend, ModelFiles, PlacementKind};
 
-use crate::flags::Flags;
+use crate::flags::ServerFlags;
 
 /// A backend that recognises its models and loads none of them.
 #[derive(Debug)]
 struct DisabledBackend {
-    inner: Arc<dyn Backend>,
+    inner: Arc<dyn ModelBackend>,
 }
 
-impl Backend for DisabledBackend {
+impl ModelBackend for DisabledBackend {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -43,8 +43,8 @@ impl Backend for DisabledBackend {
         self.inner.has_batches()
     }
 
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
-        Err(Error::unavailable(format!(
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
+        Err(ServingError::unavailable(format!(
             "model '{}' needs the backend '{}', which --disable-backends switches off",
             files.name,
             self.name()
@@ -57,12 +57,12 @@ impl Backend for DisabledBackend {
 /// # Errors
 /// A sentence about the first name that is none of a backend.
 pub(crate) fn without_disabled(
-    backends: Vec<Arc<dyn Backend>>,
-    flags: &Flags,
-) -> Result<Vec<Arc<dyn Backend>>, String> {
+    backends: Vec<Arc<dyn ModelBackend>>,
+    flags: &ServerFlags,
+) -> Result<Vec<Arc<dyn ModelBackend>>, String> {
     let lists = flags.all("disable-backends").iter().flat_map(|list| list.split(','));
     let disabled: Vec<&str> = lists.map(str::trim).filter(|name| !name.is_empty()).collect();
-    let is = |backend: &Arc<dyn Backend>, name: &str| backend.name() == name;
+    let is = |backend: &Arc<dyn ModelBackend>, name: &str| backend.name() == name;
     if let Some(unknown) = disabled.iter().find(|&&name| !backends.iter().any(|one| is(one, name)))
     {
         let known: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
@@ -71,7 +71,7 @@ pub(crate) fn without_disabled(
             known.join(", ")
         ));
     }
-    let switched = backends.into_iter().map(|backend| -> Arc<dyn Backend> {
+    let switched = backends.into_iter().map(|backend| -> Arc<dyn ModelBackend> {
         match disabled.iter().any(|name| is(&backend, name)) {
             true => Arc::new(DisabledBackend { inner: backend }),
             false => backend,
@@ -85,13 +85,13 @@ mod tests {
     use galatea_serving::{ControlMode, Core, CoreOptions};
 
     use super::*;
-    use crate::flags::Parsed;
+    use crate::flags::ParsedCommand;
     use crate::models;
 
-    fn backends(argument: &str) -> Result<Vec<Arc<dyn Backend>>, String> {
-        match Flags::parse(&[argument.to_owned()], false).unwrap() {
-            Parsed::Serve(flags) => without_disabled(models::backends(None), &flags),
-            Parsed::Help => panic!("no flags"),
+    fn backends(argument: &str) -> Result<Vec<Arc<dyn ModelBackend>>, String> {
+        match ServerFlags::parse(&[argument.to_owned()], false).unwrap() {
+            ParsedCommand::Serve(flags) => without_disabled(models::backends(None), &flags),
+            ParsedCommand::Help => panic!("no flags"),
         }
     }
 

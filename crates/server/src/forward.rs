@@ -1,6 +1,6 @@
 //! Headers of a request that become parameters of its inference.
 
-use galatea_serving::Error;
+use galatea_serving::ServingError;
 use galatea_serving::request::ParameterValue;
 use regex::{Regex, RegexBuilder};
 
@@ -20,11 +20,11 @@ const PATTERN_BYTES: usize = 1 << 20;
 
 /// Which headers are forwarded.
 #[derive(Debug, Clone, Default)]
-pub struct Forward {
+pub struct HeaderForwarding {
     pattern: Option<Regex>,
 }
 
-impl Forward {
+impl HeaderForwarding {
     /// Headers whose name has a match of the pattern, in any case unless it says `(?-i)`. An empty pattern forwards
     /// nothing.
     ///
@@ -50,11 +50,11 @@ impl Forward {
         &self,
         headers: impl Iterator<Item = (&'a str, &'a str)>,
         parameters: &mut Vec<(String, ParameterValue)>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ServingError> {
         let Some(pattern) = &self.pattern else { return Ok(()) };
         for (name, value) in headers.filter(|(name, _)| pattern.is_match(name)) {
             if RESERVED.contains(&name) || name.starts_with("triton_") {
-                return Err(Error::invalid_arg(format!(
+                return Err(ServingError::invalid_arg(format!(
                     "Header '{name}' is reserved for Triton usage and cannot be forwarded."
                 )));
             }
@@ -69,9 +69,12 @@ impl Forward {
 mod tests {
     use super::*;
 
-    fn forwarded(pattern: &str, headers: &[(&str, &str)]) -> Result<Vec<(String, String)>, Error> {
+    fn forwarded(
+        pattern: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<Vec<(String, String)>, ServingError> {
         let mut parameters = vec![("a".to_owned(), ParameterValue::String("body".to_owned()))];
-        let forward = Forward::parse("flag", pattern).unwrap();
+        let forward = HeaderForwarding::parse("flag", pattern).unwrap();
         forward.add(headers.iter().copied(), &mut parameters)?;
         Ok(parameters
             .into_iter()
@@ -104,6 +107,6 @@ mod tests {
             );
         }
         assert!(forwarded(".*", &[("timeout_x", "1")]).is_ok());
-        assert!(Forward::parse("flag", "(").unwrap_err().contains("--flag expects"));
+        assert!(HeaderForwarding::parse("flag", "(").unwrap_err().contains("--flag expects"));
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// A number about the machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Gauge {
+pub(crate) struct HostGauge {
     /// Name of the metric.
     pub(crate) name: &'static str,
     /// Sentence about it.
@@ -16,27 +16,27 @@ pub(crate) struct Gauge {
 
 /// Busy and total time of all processors so far, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Ticks {
+struct ProcessorTicks {
     busy: u64,
     total: u64,
 }
 
 /// The machine, looked at no more often than every interval, so that several readers see the same numbers.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub(crate) struct HostMonitor {
     interval: Duration,
-    last: Mutex<Option<Reading>>,
+    last: Mutex<Option<HostReading>>,
 }
 
 /// One look at the machine.
 #[derive(Debug)]
-struct Reading {
+struct HostReading {
     at: Instant,
-    ticks: Option<Ticks>,
-    gauges: Vec<Gauge>,
+    ticks: Option<ProcessorTicks>,
+    gauges: Vec<HostGauge>,
 }
 
-impl Host {
+impl HostMonitor {
     /// A machine that was not looked at yet.
     #[must_use]
     pub(crate) fn new(interval: Duration) -> Self {
@@ -45,7 +45,7 @@ impl Host {
 
     /// The gauges that this system has: processor use since the look before, memory in all and in use.
     #[must_use]
-    pub(crate) fn gauges(&self) -> Vec<Gauge> {
+    pub(crate) fn gauges(&self) -> Vec<HostGauge> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reading) = last.as_ref().filter(|last| last.at.elapsed() < self.interval) {
             return reading.gauges.clone();
@@ -53,27 +53,27 @@ impl Host {
         let now = read("/proc/stat").as_deref().and_then(ticks);
         let before = last.as_ref().and_then(|last| last.ticks);
         let gauges = gauges(before, now);
-        *last = Some(Reading { at: Instant::now(), ticks: now, gauges: gauges.clone() });
+        *last = Some(HostReading { at: Instant::now(), ticks: now, gauges: gauges.clone() });
         gauges
     }
 }
 
-fn gauges(last: Option<Ticks>, now: Option<Ticks>) -> Vec<Gauge> {
+fn gauges(last: Option<ProcessorTicks>, now: Option<ProcessorTicks>) -> Vec<HostGauge> {
     let mut gauges = Vec::new();
     if let Some(now) = now {
-        gauges.push(Gauge {
+        gauges.push(HostGauge {
             name: "nv_cpu_utilization",
             help: "CPU utilization rate [0.0 - 1.0]",
             value: utilization(last, now),
         });
     }
     if let Some((total, used)) = read("/proc/meminfo").as_deref().and_then(memory_bytes) {
-        gauges.push(Gauge {
+        gauges.push(HostGauge {
             name: "nv_cpu_memory_total_bytes",
             help: "CPU total memory (RAM), in bytes",
             value: total,
         });
-        gauges.push(Gauge {
+        gauges.push(HostGauge {
             name: "nv_cpu_memory_used_bytes",
             help: "CPU used memory (RAM), in bytes",
             value: used,
@@ -94,7 +94,7 @@ fn total_memory_bytes() -> Option<u64> {
 
 /// The machine's memory, where it is known.
 pub(crate) fn machine_memory_bytes() -> Option<u64> {
-    let chip = galatea_apple::Chip::detect().map(|chip| chip.memory_bytes);
+    let chip = galatea_apple::ChipIdentity::detect().map(|chip| chip.memory_bytes);
     chip.ok().or_else(total_memory_bytes)
 }
 
@@ -104,17 +104,17 @@ fn read(path: &str) -> Option<String> {
 }
 
 /// The sum line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
-fn ticks(stat: &str) -> Option<Ticks> {
+fn ticks(stat: &str) -> Option<ProcessorTicks> {
     let line = stat.lines().find(|line| line.starts_with("cpu "))?;
     let fields: Vec<u64> =
         line.split_whitespace().skip(1).take(8).map_while(|field| field.parse().ok()).collect();
     let idle = fields.get(3)? + fields.get(4)?;
     let total: u64 = fields.iter().sum();
-    Some(Ticks { busy: total.saturating_sub(idle), total })
+    Some(ProcessorTicks { busy: total.saturating_sub(idle), total })
 }
 
-fn utilization(last: Option<Ticks>, now: Ticks) -> f64 {
-    let last = last.unwrap_or(Ticks { busy: 0, total: 0 });
+fn utilization(last: Option<ProcessorTicks>, now: ProcessorTicks) -> f64 {
+    let last = last.unwrap_or(ProcessorTicks { busy: 0, total: 0 });
     let total = now.total.saturating_sub(last.total);
     if total == 0 {
         return 0.0;
@@ -139,8 +139,8 @@ mod tests {
     #[test]
     fn utilization_is_the_busy_share_since_the_last_look() {
         let first = ticks("cpu  10 0 10 70 10 0 0 0 0 0\ncpu0 1 1 1 1\n").unwrap();
-        assert_eq!(first, Ticks { busy: 20, total: 100 });
-        let second = Ticks { busy: 70, total: 200 };
+        assert_eq!(first, ProcessorTicks { busy: 20, total: 100 });
+        let second = ProcessorTicks { busy: 70, total: 200 };
         assert!((utilization(Some(first), second) - 0.5).abs() < 1e-9);
         assert!((utilization(None, first) - 0.2).abs() < 1e-9);
     }

@@ -25,14 +25,14 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Where a door is to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ListenPlace {
     /// A port of a host's address.
     Tcp(String, u16),
     /// A socket in the file system.
     Unix(PathBuf),
 }
 
-impl Place {
+impl ListenPlace {
     /// `unix:PATH`, or the host of the port.
     #[must_use]
     pub fn new(address: &str, port: u16) -> Self {
@@ -72,7 +72,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ListenPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(host, port) => write!(f, "{host}:{port}"),
@@ -83,7 +83,7 @@ impl fmt::Display for Place {
 
 /// Whether other processes may listen at the same port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sharing {
+pub enum PortSharing {
     /// The port is this process's.
     Alone,
     /// The system spreads connections over the processes that listen.
@@ -92,7 +92,7 @@ pub enum Sharing {
 
 /// An open socket that clients connect to.
 #[derive(Debug)]
-enum Socket {
+enum OpenSocket {
     Tcp(TcpListener),
     #[cfg(unix)]
     Unix {
@@ -102,12 +102,12 @@ enum Socket {
 }
 
 /// A door that clients can knock at.
-pub struct Listener {
-    socket: Socket,
+pub struct FrontEndListener {
+    socket: OpenSocket,
     tls: Option<TlsAcceptor>,
 }
 
-impl fmt::Debug for Listener {
+impl fmt::Debug for FrontEndListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Listener")
             .field("socket", &self.socket)
@@ -116,21 +116,25 @@ impl fmt::Debug for Listener {
     }
 }
 
-impl Listener {
+impl FrontEndListener {
     /// Listens, on the current runtime.
     ///
     /// # Errors
     /// What the system says; [`io::ErrorKind::AddrInUse`] when somebody listens there.
-    pub fn open(place: &Place, sharing: Sharing, tls: Option<TlsAcceptor>) -> io::Result<Self> {
+    pub fn open(
+        place: &ListenPlace,
+        sharing: PortSharing,
+        tls: Option<TlsAcceptor>,
+    ) -> io::Result<Self> {
         let socket = match place {
-            Place::Tcp(host, port) => Socket::Tcp(open_port(host, *port, sharing)?),
+            ListenPlace::Tcp(host, port) => OpenSocket::Tcp(open_port(host, *port, sharing)?),
             #[cfg(unix)]
-            Place::Unix(path) => {
+            ListenPlace::Unix(path) => {
                 let (listener, _file) = unix::open(path)?;
-                Socket::Unix { listener, _file }
+                OpenSocket::Unix { listener, _file }
             }
             #[cfg(not(unix))]
-            Place::Unix(_) => return Err(io::ErrorKind::Unsupported.into()),
+            ListenPlace::Unix(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
         Ok(Self { socket, tls })
     }
@@ -139,9 +143,9 @@ impl Listener {
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.socket {
-            Socket::Tcp(listener) => listener.local_addr().ok(),
+            OpenSocket::Tcp(listener) => listener.local_addr().ok(),
             #[cfg(unix)]
-            Socket::Unix { .. } => None,
+            OpenSocket::Unix { .. } => None,
         }
     }
 
@@ -149,38 +153,38 @@ impl Listener {
     ///
     /// # Errors
     /// What the system says; the listener stays usable.
-    pub async fn accept(&self) -> io::Result<Knock> {
+    pub async fn accept(&self) -> io::Result<PendingConnection> {
         let (stream, path) = match &self.socket {
-            Socket::Tcp(listener) => {
+            OpenSocket::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
                 // Without it small answers wait for the peer's acknowledgement; a failure costs only time.
                 stream.set_nodelay(true).ok();
                 let path = path_of(peer, &stream);
-                (Plain::Tcp(stream), path)
+                (PlainStream::Tcp(stream), path)
             }
             #[cfg(unix)]
-            Socket::Unix { listener, .. } => {
-                (Plain::Unix(listener.accept().await?.0), ConnectionPath::UnixSocket)
+            OpenSocket::Unix { listener, .. } => {
+                (PlainStream::Unix(listener.accept().await?.0), ConnectionPath::UnixSocket)
             }
         };
-        Ok(Knock { stream, tls: self.tls.clone(), path })
+        Ok(PendingConnection { stream, tls: self.tls.clone(), path })
     }
 }
 
 /// A client that has not shaken hands yet.
-pub struct Knock {
-    stream: Plain,
+pub struct PendingConnection {
+    stream: PlainStream,
     tls: Option<TlsAcceptor>,
     path: ConnectionPath,
 }
 
-impl fmt::Debug for Knock {
+impl fmt::Debug for PendingConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Knock").field("stream", &self.stream).finish_non_exhaustive()
     }
 }
 
-impl Knock {
+impl PendingConnection {
     /// The client's end of the connection.
     #[must_use]
     pub fn peer(&self) -> ConnectionPeer {
@@ -191,10 +195,10 @@ impl Knock {
     ///
     /// # Errors
     /// When the client speaks no TLS, is not trusted or takes too long.
-    pub async fn enter(self) -> io::Result<Stream> {
-        let Some(tls) = self.tls else { return Ok(Stream::Plain(self.stream)) };
+    pub async fn enter(self) -> io::Result<ClientConnection> {
+        let Some(tls) = self.tls else { return Ok(ClientConnection::Plain(self.stream)) };
         match tokio::time::timeout(HANDSHAKE, tls.accept(self.stream)).await {
-            Ok(stream) => Ok(Stream::Tls(Box::new(stream?))),
+            Ok(stream) => Ok(ClientConnection::Tls(Box::new(stream?))),
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         }
     }
@@ -202,7 +206,7 @@ impl Knock {
 
 /// A connection's bytes as they travel.
 #[derive(Debug)]
-pub enum Plain {
+pub enum PlainStream {
     /// Over TCP.
     Tcp(TcpStream),
     /// Inside the host.
@@ -212,31 +216,31 @@ pub enum Plain {
 
 /// A connection's bytes as they are meant.
 #[derive(Debug)]
-pub enum Stream {
+pub enum ClientConnection {
     /// They travel as they are.
-    Plain(Plain),
+    Plain(PlainStream),
     /// They travel encrypted.
-    Tls(Box<TlsStream<Plain>>),
+    Tls(Box<TlsStream<PlainStream>>),
 }
 
 /// Calls a method of whatever an enum of streams holds.
 macro_rules! forward {
     ($self:expr, $method:ident, $context:expr $(, $argument:expr)*) => {
         match $self.get_mut() {
-            Plain::Tcp(stream) => Pin::new(stream).$method($context $(, $argument)*),
+            PlainStream::Tcp(stream) => Pin::new(stream).$method($context $(, $argument)*),
             #[cfg(unix)]
-            Plain::Unix(stream) => Pin::new(stream).$method($context $(, $argument)*),
+            PlainStream::Unix(stream) => Pin::new(stream).$method($context $(, $argument)*),
         }
     };
     (stream $self:expr, $method:ident, $context:expr $(, $argument:expr)*) => {
         match $self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).$method($context $(, $argument)*),
-            Stream::Tls(stream) => Pin::new(stream).$method($context $(, $argument)*),
+            ClientConnection::Plain(stream) => Pin::new(stream).$method($context $(, $argument)*),
+            ClientConnection::Tls(stream) => Pin::new(stream).$method($context $(, $argument)*),
         }
     };
 }
 
-impl AsyncRead for Plain {
+impl AsyncRead for PlainStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -246,7 +250,7 @@ impl AsyncRead for Plain {
     }
 }
 
-impl AsyncWrite for Plain {
+impl AsyncWrite for PlainStream {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -276,7 +280,7 @@ impl AsyncWrite for Plain {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for ClientConnection {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -286,7 +290,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for ClientConnection {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -337,7 +341,7 @@ fn without_brackets(host: &str) -> &str {
     host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host)
 }
 
-fn open_port(host: &str, port: u16, sharing: Sharing) -> io::Result<TcpListener> {
+fn open_port(host: &str, port: u16, sharing: PortSharing) -> io::Result<TcpListener> {
     let host = without_brackets(host);
     let address = (host, port).to_socket_addrs()?.next().ok_or_else(|| {
         io::Error::new(io::ErrorKind::AddrNotAvailable, "the address names no host")
@@ -346,11 +350,11 @@ fn open_port(host: &str, port: u16, sharing: Sharing) -> io::Result<TcpListener>
     // A port whose last owner has just ended is free.
     socket.set_reuseaddr(true)?;
     #[cfg(unix)]
-    if sharing == Sharing::WithOthers {
+    if sharing == PortSharing::WithOthers {
         socket.set_reuseport(true)?;
     }
     #[cfg(not(unix))]
-    if sharing == Sharing::WithOthers {
+    if sharing == PortSharing::WithOthers {
         return Err(io::ErrorKind::Unsupported.into());
     }
     socket.bind(address)?;
@@ -438,19 +442,19 @@ mod tests {
 
     #[test]
     fn places_are_read_from_addresses() {
-        assert_eq!(Place::new("unix:/a/b", 1), Place::Unix("/a/b".into()));
-        assert_eq!(Place::new("unix:///a/b", 1), Place::Unix("/a/b".into()));
-        assert_eq!(Place::new("::1", 80).to_string(), "::1:80");
-        assert_eq!(Place::new("unix:/a", 80).to_string(), "unix:/a");
+        assert_eq!(ListenPlace::new("unix:/a/b", 1), ListenPlace::Unix("/a/b".into()));
+        assert_eq!(ListenPlace::new("unix:///a/b", 1), ListenPlace::Unix("/a/b".into()));
+        assert_eq!(ListenPlace::new("::1", 80).to_string(), "::1:80");
+        assert_eq!(ListenPlace::new("unix:/a", 80).to_string(), "unix:/a");
     }
 
     #[test]
     fn places_that_only_this_machine_reaches_are_known() {
         for address in ["127.0.0.1", "127.1.2.3", "::1", "[::1]", "LocalHost", "unix:/a"] {
-            assert!(Place::new(address, 1).is_loopback(), "{address}");
+            assert!(ListenPlace::new(address, 1).is_loopback(), "{address}");
         }
         for address in ["0.0.0.0", "::", "[::]", "10.0.0.7", "example.com", ""] {
-            assert!(!Place::new(address, 1).is_loopback(), "{address}");
+            assert!(!ListenPlace::new(address, 1).is_loopback(), "{address}");
         }
     }
 
@@ -465,7 +469,11 @@ mod tests {
             (("unix:/a", 1), ("unix:/a", 2), true),
             (("unix:/a", 1), ("127.0.0.1", 1), false),
         ] {
-            assert_eq!(Place::new(a.0, a.1).meets(&Place::new(b.0, b.1)), meet, "{a:?} {b:?}");
+            assert_eq!(
+                ListenPlace::new(a.0, a.1).meets(&ListenPlace::new(b.0, b.1)),
+                meet,
+                "{a:?} {b:?}"
+            );
         }
     }
 }

@@ -14,7 +14,7 @@ const UNITS: [(&str, u64); 8] = [
 
 /// A limit of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Limit {
+pub(crate) enum MemoryBound {
     /// So many bytes.
     Bytes(u64),
     /// So many hundredths of all there is.
@@ -26,7 +26,7 @@ pub(crate) enum Limit {
 ///
 /// # Errors
 /// Another text, and 0.
-pub(crate) fn of(flag: &str, whole: &str, text: &str) -> Result<Option<Limit>, String> {
+pub(crate) fn of(flag: &str, whole: &str, text: &str) -> Result<Option<MemoryBound>, String> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(None);
@@ -40,7 +40,7 @@ pub(crate) fn of(flag: &str, whole: &str, text: &str) -> Result<Option<Limit>, S
     let number = |digits: &str| digits.trim().parse::<u64>().ok().filter(|number| *number > 0);
     if let Some(percent) = text.strip_suffix('%') {
         let percent = number(percent).filter(|percent| *percent <= 100);
-        return percent.map(|percent| Some(Limit::Percent(percent))).ok_or_else(expected);
+        return percent.map(|percent| Some(MemoryBound::Percent(percent))).ok_or_else(expected);
     }
     let of_unit = |(name, bytes): &(&str, u64)| {
         let (at, end) = text.split_at_checked(text.len().checked_sub(name.len())?)?;
@@ -48,7 +48,7 @@ pub(crate) fn of(flag: &str, whole: &str, text: &str) -> Result<Option<Limit>, S
     };
     let (digits, unit) = UNITS.iter().find_map(of_unit).unwrap_or((text, 1));
     let bytes = number(digits).and_then(|number| number.checked_mul(unit));
-    bytes.map(|bytes| Some(Limit::Bytes(bytes))).ok_or_else(expected)
+    bytes.map(|bytes| Some(MemoryBound::Bytes(bytes))).ok_or_else(expected)
 }
 
 /// Bytes that `--model-memory-limit` means, where `machine` is the machine's memory.
@@ -58,8 +58,8 @@ pub(crate) fn of(flag: &str, whole: &str, text: &str) -> Result<Option<Limit>, S
 pub(crate) fn of_models(text: &str, machine: Option<u64>) -> Result<Option<u64>, String> {
     match of("model-memory-limit", "the machine's memory", text)? {
         None => Ok(None),
-        Some(Limit::Bytes(bytes)) => Ok(Some(bytes)),
-        Some(Limit::Percent(percent)) => {
+        Some(MemoryBound::Bytes(bytes)) => Ok(Some(bytes)),
+        Some(MemoryBound::Percent(percent)) => {
             let unknown = || {
                 format!(
                     "--model-memory-limit is {percent}%, but this machine's memory is not known"
@@ -74,7 +74,7 @@ pub(crate) fn of_models(text: &str, machine: Option<u64>) -> Result<Option<u64>,
 ///
 /// # Errors
 /// As [`of`].
-pub(crate) fn of_gpus(text: &str) -> Result<Option<Limit>, String> {
+pub(crate) fn of_gpus(text: &str) -> Result<Option<MemoryBound>, String> {
     of("gpu-memory-limit", "the GPU's memory", text)
 }
 
@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn a_limit_of_gpus_is_told_with_its_own_flag() {
-        assert_eq!(of_gpus(" 60 %"), Ok(Some(Limit::Percent(60))));
-        assert_eq!(of_gpus("4GiB"), Ok(Some(Limit::Bytes(4 << 30))));
+        assert_eq!(of_gpus(" 60 %"), Ok(Some(MemoryBound::Percent(60))));
+        assert_eq!(of_gpus("4GiB"), Ok(Some(MemoryBound::Bytes(4 << 30))));
         assert_eq!(of_gpus(""), Ok(None));
         let error = of_gpus("much").unwrap_err();
         assert!(error.starts_with("--gpu-memory-limit expects bytes"), "{error}");

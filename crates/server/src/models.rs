@@ -4,34 +4,34 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use galatea_llm::chunked::Manifest;
+use galatea_llm::chunked::ChunkManifest;
 use galatea_llm::embed::{EncoderEngine, TextEncoder};
-use galatea_llm::engine::Speculation;
-use galatea_llm::model::{CacheType, LanguageModel, LoadOptions};
-use galatea_llm::weights::Quantization;
-use galatea_llm::{Error, Kind};
-use galatea_runtime::{CompileMode, Routing, SessionOptions};
+use galatea_llm::engine::SpeculationMethod;
+use galatea_llm::model::{CacheType, CheckpointOptions, LanguageModel};
+use galatea_llm::weights::GgmlQuantization;
+use galatea_llm::{LlmError, LlmErrorKind};
+use galatea_runtime::{CompileMode, PlacementOptions, SessionOptions};
 use galatea_serving::Core;
 use galatea_serving::backend::builtin;
 use galatea_serving::backend::graph::GraphBackend;
 use galatea_serving::backend::llm::{
-    CheckpointForm, EngineArguments, LlmBackend, LoadModel, Residency, metal_arguments,
+    CheckpointForm, EngineArguments, LlmBackend, LoadModel, ModelMemory, metal_arguments,
     metal_options,
 };
 use galatea_serving::backend::python::{PythonBackend, PytorchBackend};
-use galatea_serving::backend::{Backend, Checkpoint};
+use galatea_serving::backend::{CheckpointHandle, ModelBackend};
 use galatea_serving::config::MetalConfig;
 use galatea_serving::model_cache::ModelCache;
 use galatea_serving::repository::ModelId;
 
+use crate::background_tuning;
 use crate::chunks::ChunkRunner;
-use crate::flags::Flags;
+use crate::flags::ServerFlags;
 use crate::power;
 use crate::profile::Profiler;
-use crate::routing;
 use crate::table::table;
 use crate::tuning;
-use crate::{units, ways};
+use crate::{devices, placement_file};
 
 /// Tokens of a guess, and last tokens that are looked up, where nothing is said.
 const GUESSED: usize = 5;
@@ -52,7 +52,7 @@ impl CheckpointDefaults {
     ///
     /// # Errors
     /// A name that is none.
-    pub fn of(flags: &Flags) -> Result<Self, String> {
+    pub fn of(flags: &ServerFlags) -> Result<Self, String> {
         let given = |name: &str| Some(flags.text(name)).filter(|text| !text.is_empty());
         let defaults = Self {
             quantization: given("quantization").map(str::to_owned),
@@ -78,20 +78,20 @@ impl CheckpointDefaults {
 
 /// The backends of this program on the processor, with prepared models in a cache.
 #[must_use]
-pub fn backends(cache: Option<ModelCache>) -> Vec<Arc<dyn Backend>> {
-    let machine = Machine { shared: units::processor(), ..Machine::default() };
+pub fn backends(cache: Option<ModelCache>) -> Vec<Arc<dyn ModelBackend>> {
+    let machine = ModelMachine { shared: devices::processor(), ..ModelMachine::default() };
     backends_with(cache, CheckpointDefaults::default(), None, machine, None)
 }
 
 /// The units that models run on.
 #[derive(Debug, Default)]
-pub struct Machine {
+pub struct ModelMachine {
     /// GPUs that instances of models may be placed on, in the order of their numbers.
-    pub gpus: units::Providers,
+    pub gpus: devices::ProviderList,
     /// The units of a model that asks for none, preferred ones first.
-    pub shared: units::Providers,
+    pub shared: devices::ProviderList,
     /// How runs are divided between these, if they are.
-    pub routing: Option<Routing>,
+    pub routing: Option<PlacementOptions>,
 }
 
 /// The backends, with what the server says of checkpoints, so many bytes of memory for all of them,
@@ -101,33 +101,33 @@ pub fn backends_with(
     cache: Option<ModelCache>,
     defaults: CheckpointDefaults,
     limit: Option<u64>,
-    machine: Machine,
+    machine: ModelMachine,
     profiler: Option<Arc<Profiler>>,
-) -> Vec<Arc<dyn Backend>> {
+) -> Vec<Arc<dyn ModelBackend>> {
     let options = SessionOptions {
         choices: tuning::choices(),
         // Who wants no files of models wants none of what they took.
-        ways: cache.is_some().then(ways::records).unwrap_or_default(),
+        ways: cache.is_some().then(placement_file::records).unwrap_or_default(),
         pace: power::pace(),
-        turns: routing::turns(),
+        turns: background_tuning::turns(),
         // Requests are answered from the start.
         compile: CompileMode::Background,
         watch: profiler.as_ref().map(|profiler| profiler.watch("")).unwrap_or_default(),
         ..SessionOptions::default()
     };
-    let core_ml = GraphBackend::core_ml(units::processor(), options.clone());
-    let Machine { gpus, shared, routing } = machine;
-    let core_ml = core_ml.with_gpus(gpus.clone()).with_optional(units::optional());
+    let core_ml = GraphBackend::core_ml(devices::processor(), options.clone());
+    let ModelMachine { gpus, shared, routing } = machine;
+    let core_ml = core_ml.with_gpus(gpus.clone()).with_optional(devices::optional());
     let core_ml = core_ml.with_shared(shared.clone(), routing.clone());
     let core_ml = core_ml.with_power(Arc::new(power::of_model));
-    let core_ml: Arc<dyn Backend> = Arc::new(core_ml);
-    let onnx = GraphBackend::onnx(units::processor(), options).with_gpus(gpus);
-    let onnx = onnx.with_optional(units::optional()).with_shared(shared, routing);
+    let core_ml: Arc<dyn ModelBackend> = Arc::new(core_ml);
+    let onnx = GraphBackend::onnx(devices::processor(), options).with_gpus(gpus);
+    let onnx = onnx.with_optional(devices::optional()).with_shared(shared, routing);
     let onnx = onnx.with_power(Arc::new(power::of_model));
-    let onnx: Arc<dyn Backend> = Arc::new(onnx.with_cache(cache));
-    let llm = LlmBackend::within(&checkpoints(defaults, profiler), &Residency::new(limit));
-    let python: Arc<dyn Backend> = Arc::new(PythonBackend::default());
-    let pytorch: Arc<dyn Backend> = Arc::new(PytorchBackend::default());
+    let onnx: Arc<dyn ModelBackend> = Arc::new(onnx.with_cache(cache));
+    let llm = LlmBackend::within(&checkpoints(defaults, profiler), &ModelMemory::new(limit));
+    let python: Arc<dyn ModelBackend> = Arc::new(PythonBackend::default());
+    let pytorch: Arc<dyn ModelBackend> = Arc::new(PytorchBackend::default());
     [onnx, core_ml, python, pytorch].into_iter().chain(llm).chain(builtin::all()).collect()
 }
 
@@ -138,7 +138,7 @@ fn checkpoints(defaults: CheckpointDefaults, profiler: Option<Arc<Profiler>>) ->
         let watch = profiler.as_ref().map(|profiler| profiler.watch(name)).unwrap_or_default();
         // What is wrong with the file is said by whoever reads it next.
         let encodes = path.is_dir() && TextEncoder::recognises(path).unwrap_or(false);
-        let form = match (encodes, Manifest::is_in(path)) {
+        let form = match (encodes, ChunkManifest::is_in(path)) {
             (true, _) => CheckpointForm::Encoder,
             (false, true) => CheckpointForm::Chunks,
             (false, false) => CheckpointForm::Engine,
@@ -147,15 +147,15 @@ fn checkpoints(defaults: CheckpointDefaults, profiler: Option<Arc<Profiler>>) ->
         let mut options = load_options(arguments)?;
         options.session.watch = watch;
         take_metal(&mut options, name, &arguments.metal, form)
-            .map_err(|text| Error::new(Kind::Parameter, "metal_config", text))?;
+            .map_err(|text| LlmError::new(LlmErrorKind::Parameter, "metal_config", text))?;
         if encodes {
             let engine = encoder(path, arguments, &options)?;
             observer.into_iter().for_each(|observer| engine.observe(observer));
-            return Ok(Checkpoint::Encoder(Arc::new(engine)));
+            return Ok(CheckpointHandle::Encoder(Arc::new(engine)));
         }
         let model = LanguageModel::load(path, &options)?;
         observer.into_iter().for_each(|observer| model.engine().observe(observer));
-        Ok(Checkpoint::Language(Arc::new(model)))
+        Ok(CheckpointHandle::Language(Arc::new(model)))
     })
 }
 
@@ -164,7 +164,7 @@ fn checkpoints(defaults: CheckpointDefaults, profiler: Option<Arc<Profiler>>) ->
 /// # Errors
 /// Names the field, what was found and what was expected.
 fn take_metal(
-    options: &mut LoadOptions,
+    options: &mut CheckpointOptions,
     name: &str,
     metal: &MetalConfig,
     form: CheckpointForm,
@@ -180,11 +180,11 @@ fn take_metal(
 fn encoder(
     path: &Path,
     arguments: &EngineArguments,
-    options: &LoadOptions,
-) -> Result<EncoderEngine, Error> {
+    options: &CheckpointOptions,
+) -> Result<EncoderEngine, LlmError> {
     if let Some(tokenizer) = &arguments.tokenizer {
         let text = format!("{tokenizer:?} found, but an encoder has its tokenizer beside it");
-        return Err(Error::new(Kind::Parameter, "tokenizer", text));
+        return Err(LlmError::new(LlmErrorKind::Parameter, "tokenizer", text));
     }
     let (providers, session) = (&options.providers, &options.session);
     let mut model = TextEncoder::load_as(path, providers, session, options.quantization)?;
@@ -198,11 +198,13 @@ fn encoder(
 ///
 /// # Errors
 /// An argument that asks for what is not there.
-pub fn load_options(arguments: &EngineArguments) -> Result<LoadOptions, galatea_llm::Error> {
-    let refused = |field: &str, text: String| Error::new(Kind::Parameter, field, text);
+pub fn load_options(
+    arguments: &EngineArguments,
+) -> Result<CheckpointOptions, galatea_llm::LlmError> {
+    let refused = |field: &str, text: String| LlmError::new(LlmErrorKind::Parameter, field, text);
     let unit = unit(arguments);
-    let providers = units::named(unit).map_err(|error| refused("device", error))?;
-    let mut options = LoadOptions::new(providers);
+    let providers = devices::named(unit).map_err(|error| refused("device", error))?;
+    let mut options = CheckpointOptions::new(providers);
     let (worker, power) = (arguments.worker.clone(), arguments.power_mode.clone());
     let settings = [("worker", worker), ("power_mode", power)].into_iter();
     let settings = settings.filter_map(|(name, value)| Some((name.to_owned(), value?)));
@@ -228,7 +230,8 @@ pub fn load_options(arguments: &EngineArguments) -> Result<LoadOptions, galatea_
         None => {}
         Some("[ngram]" | "ngram") => {
             let ngram = arguments.ngram_prompt_lookup_max.unwrap_or(LOOKED_UP);
-            options.engine.speculative = Some(Speculation::PromptLookup { max_tokens, ngram });
+            options.engine.speculative =
+                Some(SpeculationMethod::PromptLookup { max_tokens, ngram });
         }
         Some(path) => options.draft = Some((PathBuf::from(path), max_tokens)),
     }
@@ -256,12 +259,12 @@ fn unit(arguments: &EngineArguments) -> Option<&str> {
     }
 }
 
-fn quantization(arguments: &EngineArguments) -> Result<Option<Quantization>, Error> {
+fn quantization(arguments: &EngineArguments) -> Result<Option<GgmlQuantization>, LlmError> {
     let told = arguments.quantization.as_deref().filter(|name| *name != AS_STORED);
     told.map(str::parse).transpose()
 }
 
-fn cache_type(arguments: &EngineArguments) -> Result<CacheType, Error> {
+fn cache_type(arguments: &EngineArguments) -> Result<CacheType, LlmError> {
     arguments.kv_cache_dtype.as_deref().map_or(Ok(CacheType::default()), str::parse)
 }
 
@@ -316,13 +319,13 @@ pub fn summary(core: &Core) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Parsed;
+    use crate::flags::ParsedCommand;
 
     fn defaults(arguments: &[&str]) -> Result<CheckpointDefaults, String> {
         let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        match Flags::parse(&arguments, false)? {
-            Parsed::Serve(flags) => CheckpointDefaults::of(&flags),
-            Parsed::Help => Err("help".to_owned()),
+        match ServerFlags::parse(&arguments, false)? {
+            ParsedCommand::Serve(flags) => CheckpointDefaults::of(&flags),
+            ParsedCommand::Help => Err("help".to_owned()),
         }
     }
 
@@ -356,7 +359,7 @@ mod tests {
     fn a_checkpoint_takes_metal_config() {
         let checkpoint = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/models/chat/1");
         let metal = |text: &str| {
-            let place = galatea_serving::config::metal::Place::Parameter;
+            let place = galatea_serving::config::metal::MetalSource::Parameter;
             EngineArguments {
                 metal: MetalConfig::parse(text, place).unwrap(),
                 ..EngineArguments::default()
@@ -366,7 +369,7 @@ mod tests {
         let loaded = |name: &str, text: &str| load(name, Path::new(checkpoint), &metal(text));
         let all = r#"{"preset": "high_throughput", "kernel_fusion": false, "minimize_launches": true,
             "persistent_kernels": true, "power_target_watts": 5, "efficiency_core_offload": true}"#;
-        let Checkpoint::Language(_) = loaded("checkpoint-with-metal", all).unwrap() else {
+        let CheckpointHandle::Language(_) = loaded("checkpoint-with-metal", all).unwrap() else {
             panic!("a decoder");
         };
         assert!(loaded("checkpoint-with-int8", r#"{"preset": "power_efficient"}"#).is_ok());

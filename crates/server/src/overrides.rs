@@ -4,7 +4,7 @@ use galatea_serving::Core;
 use galatea_serving::config::{self, ModelConfig};
 use galatea_serving::core::LoadOverrides;
 
-use crate::flags::Flags;
+use crate::flags::ServerFlags;
 
 /// Parameters of a model that say which program on the machine runs it.
 const EXECUTABLES: [&str; 2] = ["EXECUTION_ENV_PATH", "PYTHON_EXECUTABLE"];
@@ -25,7 +25,7 @@ impl OverrideRules {
     /// Reads `--allow-model-overrides`. Where it is not given, overrides are allowed if only this machine reaches the
     /// server.
     #[must_use]
-    pub fn of(flags: &Flags) -> Self {
+    pub fn of(flags: &ServerFlags) -> Self {
         let name = "allow-model-overrides";
         let allowed = match flags.is_set(name) {
             true => flags.bool(name),
@@ -83,15 +83,15 @@ fn parse(text: &str) -> Option<ModelConfig> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Parsed;
+    use crate::flags::ParsedCommand;
 
     #[test]
     fn overrides_are_allowed_by_default_where_only_this_machine_asks() {
         let rules = |arguments: &[&str], bind_all| {
             let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-            match Flags::parse(&arguments, bind_all).unwrap() {
-                Parsed::Serve(flags) => OverrideRules::of(&flags).allowed,
-                Parsed::Help => panic!("no flags"),
+            match ServerFlags::parse(&arguments, bind_all).unwrap() {
+                ParsedCommand::Serve(flags) => OverrideRules::of(&flags).allowed,
+                ParsedCommand::Help => panic!("no flags"),
             }
         };
         assert!(rules(&[], false));

@@ -5,13 +5,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use galatea_serving::{CancelToken, Core, Error, InferenceRequest, InferenceResponse};
+use galatea_serving::{CancelToken, Core, InferenceRequest, InferenceResponse, ServingError};
 use tokio::sync::oneshot;
 
 /// An inference under way.
 #[derive(Debug)]
-pub struct Pending {
-    answer: oneshot::Receiver<Result<InferenceResponse, Error>>,
+pub struct PendingInference {
+    answer: oneshot::Receiver<Result<InferenceResponse, ServingError>>,
     cancel: CancelToken,
     done: bool,
 }
@@ -20,7 +20,10 @@ pub struct Pending {
 ///
 /// # Errors
 /// When the core refuses it: it does not fit the model, or the model does not serve.
-pub fn submit(core: &Arc<Core>, request: InferenceRequest) -> Result<Pending, Error> {
+pub fn submit(
+    core: &Arc<Core>,
+    request: InferenceRequest,
+) -> Result<PendingInference, ServingError> {
     let cancel = request.cancel.clone();
     let (sender, answer) = oneshot::channel();
     let mut sender = Some(sender);
@@ -28,28 +31,28 @@ pub fn submit(core: &Arc<Core>, request: InferenceRequest) -> Result<Pending, Er
         request,
         Box::new(move |answer| {
             if let Some(sender) = sender.take() {
-                let missing = || Error::internal("the model gave no response");
+                let missing = || ServingError::internal("the model gave no response");
                 let result = answer.result.and_then(|response| response.ok_or_else(missing));
                 // Nobody waits any more when the client went away.
                 drop(sender.send(result));
             }
         }),
     )?;
-    Ok(Pending { answer, cancel, done: false })
+    Ok(PendingInference { answer, cancel, done: false })
 }
 
-impl Future for Pending {
-    type Output = Result<InferenceResponse, Error>;
+impl Future for PendingInference {
+    type Output = Result<InferenceResponse, ServingError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.answer).poll(context).map(|answer| {
             self.done = true;
-            answer.unwrap_or_else(|_| Err(Error::internal("the model gave no answer")))
+            answer.unwrap_or_else(|_| Err(ServingError::internal("the model gave no answer")))
         })
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingInference {
     fn drop(&mut self) {
         if !self.done {
             self.cancel.cancel();

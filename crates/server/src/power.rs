@@ -1,6 +1,6 @@
 //! Keeps the server to the power and heat that its machine may have, and says what it draws.
 //!
-//! A thread reads sensors once a second and asks a [`Governor`]; every session passes the [`Gate`] of the
+//! A thread reads sensors once a second and asks a [`PowerGovernor`]; every session passes the [`Gate`] of the
 //! process, which keeps runs to the pace that the governor allows. Where a machine has no sensors, nothing
 //! is limited and nothing is said.
 
@@ -12,16 +12,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use galatea_apple::battery::battery;
-use galatea_apple::sensors::{self, Counters, Heat};
+use galatea_apple::sensors::{self, Counters, HeatLevel};
 use galatea_runtime::power::{
-    Allowance, Battery, Draw, EnergyMeter, EnergyReport, Governor, Limit, Pace, PaceSource,
-    PowerSettings, Reading, Sensors, SystemSensors, ThermalState, ThreadClass,
+    Battery, EnergyMeter, EnergyReport, PaceSource, PowerAllowance, PowerDraw, PowerGovernor,
+    PowerLimit, PowerSettings, SensorReading, SensorSource, SystemSensors, ThermalState,
+    ThreadClass, Throttle,
 };
 use galatea_serving::Core;
 use galatea_serving::config::MetalConfig;
 
-use crate::flags::Flags;
-use crate::routing;
+use crate::background_tuning;
+use crate::flags::ServerFlags;
 
 /// How often sensors are read.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -29,7 +30,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const SAMPLE: Duration = Duration::from_millis(500);
 
 /// What all sessions of this process pass.
-static ALL: LazyLock<Arc<Pace>> = LazyLock::new(Arc::default);
+static ALL: LazyLock<Arc<Throttle>> = LazyLock::new(Arc::default);
 
 /// What the server was asked for, before its models are loaded.
 static ASKED: Mutex<Option<PowerSettings>> = Mutex::new(None);
@@ -57,16 +58,16 @@ pub(crate) fn offloads() -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PowerState {
     /// What sensors said.
-    pub(crate) reading: Reading,
+    pub(crate) reading: SensorReading,
     /// What is allowed.
-    pub(crate) allowed: Allowance,
+    pub(crate) allowed: PowerAllowance,
     /// What was drawn since the start.
     pub(crate) energy: EnergyReport,
     /// The target, where there is one.
     pub(crate) target_watts: Option<f64>,
 }
 
-pub(crate) use models::{ModelReport, of_checkpoint, of_model, reports};
+pub(crate) use models::{ModelPowerReport, of_checkpoint, of_model, reports};
 
 static LAST: Mutex<Option<PowerState>> = Mutex::new(None);
 
@@ -79,7 +80,7 @@ pub(crate) fn state() -> Option<PowerState> {
 ///
 /// # Errors
 /// Names the flag, what was found and what was expected.
-pub(crate) fn settings(flags: &Flags, metal: &MetalConfig) -> Result<PowerSettings, String> {
+pub(crate) fn settings(flags: &ServerFlags, metal: &MetalConfig) -> Result<PowerSettings, String> {
     let mut settings = PowerSettings::default();
     for wish in metal.power() {
         let place = wish.place;
@@ -107,12 +108,12 @@ fn dashed(error: &str) -> String {
 
 /// The sensors of a Mac, or of another host as its system shows them.
 #[derive(Debug)]
-enum Host {
+enum HostSensors {
     Mac(Option<Box<Counters>>),
     System(SystemSensors),
 }
 
-impl Host {
+impl HostSensors {
     /// The sensors; none where the host has none.
     fn open() -> Option<Self> {
         match sensors::heat() {
@@ -126,8 +127,8 @@ impl Host {
     }
 }
 
-impl Sensors for Host {
-    fn read(&mut self) -> Reading {
+impl SensorSource for HostSensors {
+    fn read(&mut self) -> SensorReading {
         let counters = match self {
             Self::System(sensors) => return sensors.read(),
             Self::Mac(counters) => counters,
@@ -138,11 +139,11 @@ impl Sensors for Host {
             Err(error) => {
                 tracing::warn!("what the chip draws is not known any more: {error}");
                 *counters = None;
-                sensors::Sample::default()
+                sensors::SensorSample::default()
             }
         };
-        Reading {
-            draw: Draw {
+        SensorReading {
+            draw: PowerDraw {
                 cpu: sample.cpu_watts,
                 gpu: sample.gpu_watts,
                 engine: sample.engine_watts,
@@ -151,10 +152,10 @@ impl Sensors for Host {
                 system: sample.system_watts,
             },
             thermal: sensors::heat().ok().map(|heat| match heat {
-                Heat::Nominal => ThermalState::Nominal,
-                Heat::Fair => ThermalState::Fair,
-                Heat::Serious => ThermalState::Serious,
-                Heat::Critical => ThermalState::Critical,
+                HeatLevel::Nominal => ThermalState::Nominal,
+                HeatLevel::Fair => ThermalState::Fair,
+                HeatLevel::Serious => ThermalState::Serious,
+                HeatLevel::Critical => ThermalState::Critical,
             }),
             celsius: [sample.cpu_celsius, sample.gpu_celsius]
                 .into_iter()
@@ -170,22 +171,22 @@ impl Sensors for Host {
 }
 
 /// Keeps the server to its power until it is dropped.
-pub(crate) struct Watch {
+pub(crate) struct PowerWatch {
     thread: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-impl Watch {
+impl PowerWatch {
     /// Starts to read sensors. Where there are none, a target that was asked for is said to have no effect.
     pub(crate) fn start(settings: PowerSettings, core: &Arc<Core>) -> Self {
         let core = Arc::downgrade(core);
         // The counters of a Mac stay with the thread that opened them.
-        Self::with(settings, Host::open, move |allowed| apply(allowed, &core))
+        Self::with(settings, HostSensors::open, move |allowed| apply(allowed, &core))
     }
 
-    fn with<S: Sensors>(
+    fn with<S: SensorSource>(
         settings: PowerSettings,
         open: impl FnOnce() -> Option<S> + Send + 'static,
-        mut apply: impl FnMut(&Allowance) + Send + 'static,
+        mut apply: impl FnMut(&PowerAllowance) + Send + 'static,
     ) -> Self {
         let (stop, stopped) = mpsc::channel::<()>();
         let watch = move || {
@@ -198,18 +199,18 @@ impl Watch {
                 models::tell_without_sensors();
                 return;
             };
-            let (mut governor, mut energy) = (Governor::new(settings), EnergyMeter::new());
-            let mut meter = routing::Wattmeter::default();
-            let mut of_models = models::Meter::default();
+            let (mut governor, mut energy) = (PowerGovernor::new(settings), EnergyMeter::new());
+            let mut meter = background_tuning::DeviceWattmeter::default();
+            let mut of_models = models::PowerMeter::default();
             let mut last = Instant::now();
-            let mut limit = Limit::None;
+            let mut limit = PowerLimit::None;
             loop {
                 let reading = sensors.read();
                 let now = Instant::now();
                 let elapsed = now.saturating_duration_since(last);
                 last = now;
                 energy.add(elapsed, &reading.draw);
-                meter.note(routing::units(), elapsed, &reading.draw);
+                meter.note(background_tuning::units(), elapsed, &reading.draw);
                 let allowed = governor.step(elapsed, &reading, ALL.gate().used());
                 of_models.note(elapsed, &reading);
                 if allowed.limit != limit {
@@ -235,7 +236,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for PowerWatch {
     fn drop(&mut self) {
         let Some((stop, thread)) = self.thread.take() else { return };
         drop(stop);
@@ -247,31 +248,31 @@ impl Drop for Watch {
     }
 }
 
-fn apply(allowed: &Allowance, core: &Weak<Core>) {
+fn apply(allowed: &PowerAllowance, core: &Weak<Core>) {
     ALL.gate().set_pace(allowed.pace);
     // Threads that somebody waits for are urgent, unless power is to be saved.
     ALL.set_class(match allowed.threads {
         ThreadClass::Thrifty => ThreadClass::Thrifty,
         _ => ThreadClass::Urgent,
     });
-    routing::units().prefer(allowed.units);
+    background_tuning::units().prefer(allowed.units);
     if let Some(core) = core.upgrade() {
         core.admit(allowed.admits);
     }
 }
 
-fn report(allowed: &Allowance, reading: &Reading, settings: &PowerSettings) {
+fn report(allowed: &PowerAllowance, reading: &SensorReading, settings: &PowerSettings) {
     let watts = reading.draw.chip().unwrap_or_default();
     let target = settings.target_watts.unwrap_or_default();
     match allowed.limit {
-        Limit::None => tracing::info!("The server runs at its full pace."),
-        Limit::Target => tracing::info!("The server is slowed down to hold {target} W."),
-        Limit::UnreachableTarget => {
+        PowerLimit::None => tracing::info!("The server runs at its full pace."),
+        PowerLimit::Target => tracing::info!("The server is slowed down to hold {target} W."),
+        PowerLimit::UnreachableTarget => {
             tracing::warn!(
                 "{target} W cannot be held: the machine draws {watts:.1} W without work"
             );
         }
-        Limit::Heat => {
+        PowerLimit::Heat => {
             let state = reading.thermal.map_or("", ThermalState::name);
             tracing::warn!("The server is slowed down: the machine's thermal state is {state}.");
         }
@@ -284,24 +285,24 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Hot;
+    struct HotState;
 
-    impl Sensors for Hot {
-        fn read(&mut self) -> Reading {
-            Reading { thermal: Some(ThermalState::Critical), ..Reading::default() }
+    impl SensorSource for HotState {
+        fn read(&mut self) -> SensorReading {
+            SensorReading { thermal: Some(ThermalState::Critical), ..SensorReading::default() }
         }
     }
 
     #[test]
     fn a_critical_machine_is_told_of_at_once_and_in_the_metrics() {
         let (sender, told) = mpsc::channel();
-        let watch = Watch::with(
+        let watch = PowerWatch::with(
             PowerSettings::default(),
-            || Some(Hot),
+            || Some(HotState),
             move |allowed| sender.send(*allowed).unwrap_or_default(),
         );
         let allowed = told.recv_timeout(Duration::from_secs(60)).unwrap();
-        assert!(!allowed.admits && allowed.limit == Limit::Heat);
+        assert!(!allowed.admits && allowed.limit == PowerLimit::Heat);
         drop(watch);
         assert_eq!(state().unwrap().reading.thermal, Some(ThermalState::Critical));
     }

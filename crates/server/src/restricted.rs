@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Groups of endpoints that can be restricted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Category {
+pub enum EndpointCategory {
     /// Liveness and readiness.
     Health,
     /// Names, types and shapes.
@@ -27,7 +27,7 @@ pub enum Category {
     Profile,
 }
 
-impl Category {
+impl EndpointCategory {
     /// Whether calls of the group that do more than read change the server, its models or its settings.
     #[must_use]
     pub fn is_administrative(self) -> bool {
@@ -47,36 +47,36 @@ impl Category {
 }
 
 /// Names of the groups on the command line.
-const NAMES: [(&str, Category); 10] = [
-    ("health", Category::Health),
-    ("metadata", Category::Metadata),
-    ("inference", Category::Inference),
-    ("shared-memory", Category::SharedMemory),
-    ("model-config", Category::ModelConfig),
-    ("model-repository", Category::ModelRepository),
-    ("statistics", Category::Statistics),
-    ("trace", Category::Trace),
-    ("logging", Category::Logging),
-    ("profile", Category::Profile),
+const NAMES: [(&str, EndpointCategory); 10] = [
+    ("health", EndpointCategory::Health),
+    ("metadata", EndpointCategory::Metadata),
+    ("inference", EndpointCategory::Inference),
+    ("shared-memory", EndpointCategory::SharedMemory),
+    ("model-config", EndpointCategory::ModelConfig),
+    ("model-repository", EndpointCategory::ModelRepository),
+    ("statistics", EndpointCategory::Statistics),
+    ("trace", EndpointCategory::Trace),
+    ("logging", EndpointCategory::Logging),
+    ("profile", EndpointCategory::Profile),
 ];
 
 /// Groups, and the header that opens them.
 #[derive(Clone, PartialEq, Eq)]
-struct Group {
-    categories: Vec<Category>,
+struct RestrictedGroup {
+    categories: Vec<EndpointCategory>,
     header: String,
     value: String,
 }
 
 /// What a door asks of requests before it lets them in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Restrictions {
-    groups: Vec<Group>,
+pub struct EndpointRestrictions {
+    groups: Vec<RestrictedGroup>,
 }
 
 /// How the words of a flag differ between the protocols.
 #[derive(Debug, Clone, Copy)]
-pub struct Wording {
+pub struct FlagWording {
     /// The flag.
     pub flag: &'static str,
     /// What the flag calls its groups' members.
@@ -86,17 +86,20 @@ pub struct Wording {
 }
 
 /// `--http-restricted-api`
-pub const HTTP: Wording = Wording { flag: "http-restricted-api", noun: "api", prefix: "" };
+pub const HTTP: FlagWording = FlagWording { flag: "http-restricted-api", noun: "api", prefix: "" };
 /// `--grpc-restricted-protocol`
-pub const GRPC: Wording =
-    Wording { flag: "grpc-restricted-protocol", noun: "protocol", prefix: "triton-grpc-protocol-" };
+pub const GRPC: FlagWording = FlagWording {
+    flag: "grpc-restricted-protocol",
+    noun: "protocol",
+    prefix: "triton-grpc-protocol-",
+};
 
-impl Restrictions {
+impl EndpointRestrictions {
     /// Reads the values of the flag, each `group,group:header=value`.
     ///
     /// # Errors
     /// A sentence about the first value that has another form, names an unknown group or one that was named before.
-    pub fn parse(values: &[String], wording: Wording) -> Result<Self, String> {
+    pub fn parse(values: &[String], wording: FlagWording) -> Result<Self, String> {
         let mut restrictions = Self::default();
         for value in values {
             let group = parse_group(value, wording)?;
@@ -113,7 +116,7 @@ impl Restrictions {
     /// The header that a request lacks, or has with another value. `header` finds the value of one of its headers.
     pub fn missing<'a>(
         &self,
-        category: Category,
+        category: EndpointCategory,
         header: impl Fn(&str) -> Option<&'a [u8]>,
     ) -> Option<&str> {
         let group = self.groups.iter().find(|group| group.categories.contains(&category))?;
@@ -127,8 +130,8 @@ fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
 
-fn parse_group(text: &str, wording: Wording) -> Result<Group, String> {
-    let Wording { flag, noun, prefix } = wording;
+fn parse_group(text: &str, wording: FlagWording) -> Result<RestrictedGroup, String> {
+    let FlagWording { flag, noun, prefix } = wording;
     let parts = text
         .split_once(':')
         .and_then(|(names, pair)| Some((names, pair.split_once('=')?)))
@@ -153,17 +156,17 @@ fn parse_group(text: &str, wording: Wording) -> Result<Group, String> {
         }
         categories.push(*category);
     }
-    Ok(Group { categories, header: format!("{prefix}{key}"), value: value.to_owned() })
+    Ok(RestrictedGroup { categories, header: format!("{prefix}{key}"), value: value.to_owned() })
 }
 
-fn twice(category: Category, wording: Wording) -> String {
+fn twice(category: EndpointCategory, wording: FlagWording) -> String {
     format!(
         "restricted {} '{category}' can not be specified in multiple config groups",
         wording.noun
     )
 }
 
-impl fmt::Display for Category {
+impl fmt::Display for EndpointCategory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = NAMES.iter().find(|(_, category)| category == self).map_or("", |(name, _)| name);
         f.write_str(name)
@@ -171,7 +174,7 @@ impl fmt::Display for Category {
 }
 
 /// Leaves out the value, which is a secret.
-impl fmt::Debug for Group {
+impl fmt::Debug for RestrictedGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Group")
             .field("categories", &self.categories)
@@ -184,9 +187,9 @@ impl fmt::Debug for Group {
 mod tests {
     use super::*;
 
-    fn parse(values: &[&str], wording: Wording) -> Result<Restrictions, String> {
+    fn parse(values: &[&str], wording: FlagWording) -> Result<EndpointRestrictions, String> {
         let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
-        Restrictions::parse(&values, wording)
+        EndpointRestrictions::parse(&values, wording)
     }
 
     #[test]
@@ -199,14 +202,14 @@ mod tests {
                 headers.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_bytes())
             })
         };
-        assert_eq!(missing(Category::Metadata, &[]), None);
-        assert_eq!(missing(Category::SharedMemory, &[]), Some("admin"));
-        assert_eq!(missing(Category::SharedMemory, &[("admin", "secre")]), Some("admin"));
-        assert_eq!(missing(Category::SharedMemory, &[("admin", "Secret")]), Some("admin"));
-        assert_eq!(missing(Category::ModelRepository, &[("admin", "secret")]), None);
-        assert_eq!(missing(Category::Health, &[("h", "a=b:c")]), None);
+        assert_eq!(missing(EndpointCategory::Metadata, &[]), None);
+        assert_eq!(missing(EndpointCategory::SharedMemory, &[]), Some("admin"));
+        assert_eq!(missing(EndpointCategory::SharedMemory, &[("admin", "secre")]), Some("admin"));
+        assert_eq!(missing(EndpointCategory::SharedMemory, &[("admin", "Secret")]), Some("admin"));
+        assert_eq!(missing(EndpointCategory::ModelRepository, &[("admin", "secret")]), None);
+        assert_eq!(missing(EndpointCategory::Health, &[("h", "a=b:c")]), None);
         let grpc = parse(&values, GRPC).unwrap();
-        let header = grpc.missing(Category::Health, |_| None);
+        let header = grpc.missing(EndpointCategory::Health, |_| None);
         assert_eq!(header, Some("triton-grpc-protocol-h"));
         assert!(!format!("{http:?}").contains("secret"));
     }

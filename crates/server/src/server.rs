@@ -9,19 +9,19 @@ use galatea_serving::{Core, ShutdownReport};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::app::{App, DoorRules, Limits};
+use crate::app::{ClientLimits, FrontEndRules, ServerState};
 use crate::browser::BrowserRules;
-use crate::flags::{CLOUD_ADDRESS, Flags, OPENAI_ADDRESS};
-use crate::forward::Forward;
+use crate::flags::{CLOUD_ADDRESS, OPENAI_ADDRESS, ServerFlags};
+use crate::forward::HeaderForwarding;
 use crate::http::sagemaker::{self, SageMaker};
 use crate::http::vertex_ai::{self, VertexAi};
-use crate::listen::{Listener, Place, Sharing};
+use crate::listen::{FrontEndListener, ListenPlace, PortSharing};
 use crate::metrics::MetricsConfig;
 use crate::overrides::OverrideRules;
 use crate::profile::Profiler;
-use crate::restricted::{self, Restrictions, Wording};
-use crate::tls::{self, Application};
-use crate::trace::{self, Tracer};
+use crate::restricted::{self, EndpointRestrictions, FlagWording};
+use crate::tls::{self, TlsApplication};
+use crate::trace::{self, RequestTracer};
 use crate::{grpc, http};
 
 /// Longest wait for peers to take leave after the last answer.
@@ -29,7 +29,7 @@ const PARTING: Duration = Duration::from_secs(2);
 
 /// Where the doors are that have a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Addresses {
+pub struct FrontEndAddresses {
     /// HTTP.
     pub http: Option<SocketAddr>,
     /// gRPC.
@@ -46,18 +46,18 @@ pub struct Addresses {
 
 /// A server with open doors.
 #[derive(Debug)]
-pub struct Server {
-    app: Arc<App>,
-    addresses: Addresses,
+pub struct RunningServer {
+    app: Arc<ServerState>,
+    addresses: FrontEndAddresses,
     doors: JoinSet<()>,
 }
 
-impl Server {
+impl RunningServer {
     /// Opens the doors that the flags ask for, on the current runtime.
     ///
     /// # Errors
     /// Triton's sentence about the first door that cannot be opened.
-    pub fn start(core: Arc<Core>, flags: &Flags) -> Result<Self, String> {
+    pub fn start(core: Arc<Core>, flags: &ServerFlags) -> Result<Self, String> {
         Self::start_with(core, flags, Arc::default())
     }
 
@@ -67,16 +67,16 @@ impl Server {
     /// As there.
     pub fn start_with(
         core: Arc<Core>,
-        flags: &Flags,
+        flags: &ServerFlags,
         profiler: Arc<Profiler>,
     ) -> Result<Self, String> {
         let max_input_bytes = usize::try_from(flags.number("http-max-input-size"));
-        let limits = Limits { max_input_bytes: max_input_bytes.unwrap_or(usize::MAX) };
+        let limits = ClientLimits { max_input_bytes: max_input_bytes.unwrap_or(usize::MAX) };
         let (http_rules, grpc_rules) = rules(flags)?;
         let interval = Duration::from_millis(flags.number("metrics-interval-ms"));
         let host = flags.bool("allow-cpu-metrics").then_some(interval);
         let gpus = flags.bool("allow-metrics") && flags.bool("allow-gpu-metrics");
-        let app = App::new(core, limits)
+        let app = ServerState::new(core, limits)
             .with_metrics(MetricsConfig::of(flags)?, host)
             .with_rules(http_rules, grpc_rules)
             .with_browser_rules(BrowserRules::of(flags)?)
@@ -84,17 +84,18 @@ impl Server {
             .with_shared_memory(flags.bool("allow-client-shm"))
             .with_gpu_metrics(gpus.then_some(interval))
             .with_tracer(
-                Tracer::new(trace::Config::of(flags)?)?.with_profiler(Arc::clone(&profiler)),
+                RequestTracer::new(trace::TraceConfig::of(flags)?)?
+                    .with_profiler(Arc::clone(&profiler)),
             )
             .with_profiler(profiler);
         let sagemaker = SageMaker::of(|name| flags.environment(name))?;
         let app = Arc::new(app.with_sagemaker(sagemaker));
-        let mut addresses = Addresses::default();
+        let mut addresses = FrontEndAddresses::default();
         let mut doors = JoinSet::new();
         if flags.bool("allow-grpc") {
             let listener = listen(flags, &GRPC)?;
             addresses.grpc = listener.address();
-            doors.spawn(grpc::serve(Arc::clone(&app), listener, grpc::Settings::of(flags)));
+            doors.spawn(grpc::serve(Arc::clone(&app), listener, grpc::GrpcSettings::of(flags)));
         }
         if flags.bool("allow-http") {
             let listener = listen(flags, &HTTP)?;
@@ -129,13 +130,13 @@ impl Server {
 
     /// Where the doors are.
     #[must_use]
-    pub fn addresses(&self) -> Addresses {
+    pub fn addresses(&self) -> FrontEndAddresses {
         self.addresses
     }
 
     /// The server behind the doors.
     #[must_use]
-    pub fn app(&self) -> &Arc<App> {
+    pub fn app(&self) -> &Arc<ServerState> {
         &self.app
     }
 
@@ -178,10 +179,10 @@ fn no_vertex_ai(why: &str) -> String {
 ///
 /// # Errors
 /// A sentence about the first flag that cannot be used.
-pub fn check(flags: &Flags) -> Result<(), String> {
+pub fn check(flags: &ServerFlags) -> Result<(), String> {
     rules(flags)?;
     BrowserRules::of(flags)?;
-    trace::Config::of(flags)?;
+    trace::TraceConfig::of(flags)?;
     SageMaker::of(|name| flags.environment(name))?;
     if flags.bool("allow-vertex-ai") {
         vertex_ai::routes(|name| flags.environment(name)).map_err(|why| no_vertex_ai(&why))?;
@@ -196,11 +197,11 @@ pub fn check(flags: &Flags) -> Result<(), String> {
 ///
 /// # Errors
 /// A sentence about the first flag that cannot be used.
-fn rules(flags: &Flags) -> Result<(DoorRules, DoorRules), String> {
-    let door = |wording: Wording, pattern: &'static str| {
-        Ok::<_, String>(DoorRules {
-            restrictions: Restrictions::parse(flags.all(wording.flag), wording)?,
-            forward: Forward::parse(pattern, flags.text(pattern))?,
+fn rules(flags: &ServerFlags) -> Result<(FrontEndRules, FrontEndRules), String> {
+    let door = |wording: FlagWording, pattern: &'static str| {
+        Ok::<_, String>(FrontEndRules {
+            restrictions: EndpointRestrictions::parse(flags.all(wording.flag), wording)?,
+            forward: HeaderForwarding::parse(pattern, flags.text(pattern))?,
         })
     };
     Ok((
@@ -210,89 +211,89 @@ fn rules(flags: &Flags) -> Result<(DoorRules, DoorRules), String> {
 }
 
 /// A door and how messages and flags name it.
-struct Door {
+struct FrontEnd {
     title: &'static str,
     service: &'static str,
     address: &'static str,
     port: &'static str,
     reuse: Option<&'static str>,
-    tls: Option<&'static tls::Names>,
-    application: Application,
+    tls: Option<&'static tls::TlsFlagNames>,
+    application: TlsApplication,
 }
 
-const GRPC: Door = Door {
+const GRPC: FrontEnd = FrontEnd {
     title: "GRPC",
     service: "GRPCInferenceService",
     address: "grpc-address",
     port: "grpc-port",
     reuse: Some("reuse-grpc-port"),
     tls: Some(&tls::GRPC),
-    application: Application::Grpc,
+    application: TlsApplication::Grpc,
 };
-const HTTP: Door = Door {
+const HTTP: FrontEnd = FrontEnd {
     title: "HTTP",
     service: "HTTPService",
     address: "http-address",
     port: "http-port",
     reuse: Some("reuse-http-port"),
     tls: Some(&tls::HTTP),
-    application: Application::Http,
+    application: TlsApplication::Http,
 };
-const OPENAI: Door = Door {
+const OPENAI: FrontEnd = FrontEnd {
     title: "OpenAI",
     service: "OpenAI HTTPService",
     address: OPENAI_ADDRESS,
     port: "openai-port",
     reuse: None,
     tls: Some(&tls::HTTP),
-    application: Application::Http,
+    application: TlsApplication::Http,
 };
-const METRICS: Door = Door {
+const METRICS: FrontEnd = FrontEnd {
     title: "Metrics",
     service: "Metrics Service",
     address: "metrics-address",
     port: "metrics-port",
     reuse: None,
     tls: Some(&tls::METRICS),
-    application: Application::Http,
+    application: TlsApplication::Http,
 };
 
-const SAGEMAKER: Door = Door {
+const SAGEMAKER: FrontEnd = FrontEnd {
     title: "Sagemaker",
     service: "Sagemaker HTTPService",
     address: CLOUD_ADDRESS,
     port: "sagemaker-port",
     reuse: None,
     tls: None,
-    application: Application::Http,
+    application: TlsApplication::Http,
 };
-const VERTEX_AI: Door = Door {
+const VERTEX_AI: FrontEnd = FrontEnd {
     title: "Vertex AI",
     service: "Vertex AI HTTPService",
     address: CLOUD_ADDRESS,
     port: "vertex-ai-port",
     reuse: None,
     tls: None,
-    application: Application::Http,
+    application: TlsApplication::Http,
 };
 
 /// What shakes hands at a door that may have TLS.
-fn acceptor(flags: &Flags, door: &Door) -> Result<Option<TlsAcceptor>, String> {
+fn acceptor(flags: &ServerFlags, door: &FrontEnd) -> Result<Option<TlsAcceptor>, String> {
     door.tls.map_or(Ok(None), |names| tls::acceptor(flags, names, door.application))
 }
 
 /// Opens a door and says where it is.
-fn listen(flags: &Flags, door: &Door) -> Result<Listener, String> {
+fn listen(flags: &ServerFlags, door: &FrontEnd) -> Result<FrontEndListener, String> {
     let tls = acceptor(flags, door)?;
     let port = u16::try_from(flags.number(door.port)).unwrap_or(0);
-    let place = Place::new(flags.text(door.address), port);
+    let place = ListenPlace::new(flags.text(door.address), port);
     let sharing = if door.reuse.is_some_and(|name| flags.bool(name)) {
-        Sharing::WithOthers
+        PortSharing::WithOthers
     } else {
-        Sharing::Alone
+        PortSharing::Alone
     };
     let encrypted = if tls.is_some() { " with TLS" } else { "" };
-    let listener = Listener::open(&place, sharing, tls).map_err(|error| {
+    let listener = FrontEndListener::open(&place, sharing, tls).map_err(|error| {
         let title = door.title;
         match error.kind() {
             io::ErrorKind::AddrInUse => format!(

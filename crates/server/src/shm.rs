@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use galatea_serving::{Code, Error};
+use galatea_serving::{ErrorCode, ServingError};
 use galatea_tensor::{SharedRegion, SharedRegionError};
 
 /// Names that Triton keeps for itself.
@@ -11,7 +11,7 @@ const RESERVED_PREFIX: &str = "triton_python_backend_shm_region_";
 
 /// A registered region.
 #[derive(Debug)]
-pub(crate) struct Region {
+pub(crate) struct RegisteredRegion {
     pub(crate) name: String,
     pub(crate) key: String,
     pub(crate) offset: u64,
@@ -21,22 +21,22 @@ pub(crate) struct Region {
 
 /// The place of one tensor. It stays usable when the region is unregistered meanwhile.
 #[derive(Debug, Clone)]
-pub(crate) struct Window {
-    region: Arc<Region>,
+pub(crate) struct RegionWindow {
+    region: Arc<RegisteredRegion>,
     offset: usize,
     len: usize,
 }
 
-impl Window {
+impl RegionWindow {
     /// A copy of the bytes.
-    pub(crate) fn read(&self) -> Result<Vec<u8>, Error> {
+    pub(crate) fn read(&self) -> Result<Vec<u8>, ServingError> {
         Ok(self.region.memory.read(self.offset, self.len)?)
     }
 
     /// Puts an output's bytes into the region.
-    pub(crate) fn write(&self, output: &str, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn write(&self, output: &str, bytes: &[u8]) -> Result<(), ServingError> {
         if bytes.len() > self.len {
-            return Err(Error::internal(format!(
+            return Err(ServingError::internal(format!(
                 "shared memory size specified with the request for output '{output}' ({} bytes) should be at least {} \
                  bytes to hold the results",
                 self.len,
@@ -51,7 +51,7 @@ impl Window {
 #[derive(Debug, Default)]
 pub(crate) struct SharedMemory {
     allowed: bool,
-    regions: Mutex<BTreeMap<String, Arc<Region>>>,
+    regions: Mutex<BTreeMap<String, Arc<RegisteredRegion>>>,
 }
 
 impl SharedMemory {
@@ -60,11 +60,11 @@ impl SharedMemory {
         Self { allowed, regions: Mutex::default() }
     }
 
-    fn check_allowed(&self) -> Result<(), Error> {
+    fn check_allowed(&self) -> Result<(), ServingError> {
         if self.allowed {
             return Ok(());
         }
-        Err(Error::unsupported(
+        Err(ServingError::unsupported(
             "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.",
         ))
     }
@@ -75,16 +75,16 @@ impl SharedMemory {
         key: &str,
         offset: u64,
         byte_size: u64,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ServingError> {
         self.check_allowed()?;
         let bare = key.trim_start_matches('/');
         if bare.is_empty() {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "cannot register shared memory region '{name}' - invalid shm key '{key}'"
             )));
         }
         if bare.starts_with(RESERVED_PREFIX) {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "cannot register shared memory region '{name}' with key '{key}' as the key contains the reserved \
                  prefix '{RESERVED_PREFIX}'"
             )));
@@ -92,38 +92,46 @@ impl SharedMemory {
         let mut regions = self.regions();
         if regions.contains_key(name) {
             let text = format!("shared memory region '{name}' already in manager");
-            return Err(Error::new(Code::AlreadyExists, text));
+            return Err(ServingError::new(ErrorCode::AlreadyExists, text));
         }
         let memory = SharedRegion::open(key, offset, byte_size).map_err(|error| match error {
             SharedRegionError::NotFound => {
-                Error::internal(format!("Unable to open shared memory region: '{key}'"))
+                ServingError::internal(format!("Unable to open shared memory region: '{key}'"))
             }
-            SharedRegionError::Outside => Error::invalid_arg(format!(
+            SharedRegionError::Outside => ServingError::invalid_arg(format!(
                 "failed to register shared memory region '{name}': invalid args"
             )),
             // The missing space is Triton's.
-            SharedRegionError::NotMappable => Error::invalid_arg(format!(
+            SharedRegionError::NotMappable => ServingError::invalid_arg(format!(
                 "failed to register shared memory region '{name}': unable to process address spaceInvalid argument"
             )),
         })?;
-        let region =
-            Region { name: name.to_owned(), key: key.to_owned(), offset, byte_size, memory };
+        let region = RegisteredRegion {
+            name: name.to_owned(),
+            key: key.to_owned(),
+            offset,
+            byte_size,
+            memory,
+        };
         regions.insert(name.to_owned(), Arc::new(region));
         Ok(())
     }
 
     /// One region, or all by name.
-    pub(crate) fn status(&self, name: Option<&str>) -> Result<Vec<Arc<Region>>, Error> {
+    pub(crate) fn status(
+        &self,
+        name: Option<&str>,
+    ) -> Result<Vec<Arc<RegisteredRegion>>, ServingError> {
         let regions = self.regions();
         let Some(name) = name else { return Ok(regions.values().cloned().collect()) };
         let found = regions.get(name).cloned().map(|region| vec![region]);
         found.ok_or_else(|| {
-            Error::not_found(format!("Unable to find system shared memory region: '{name}'"))
+            ServingError::not_found(format!("Unable to find system shared memory region: '{name}'"))
         })
     }
 
     /// Forgets one region or all; one that is not there is no error.
-    pub(crate) fn unregister(&self, name: Option<&str>) -> Result<(), Error> {
+    pub(crate) fn unregister(&self, name: Option<&str>) -> Result<(), ServingError> {
         self.check_allowed()?;
         let mut regions = self.regions();
         match name {
@@ -139,17 +147,17 @@ impl SharedMemory {
         name: &str,
         offset: u64,
         byte_size: Option<u64>,
-    ) -> Result<Window, Error> {
+    ) -> Result<RegionWindow, ServingError> {
         let region = self.regions().get(name).cloned().ok_or_else(|| {
-            Error::not_found(format!("Unable to find shared memory region: '{name}'"))
+            ServingError::not_found(format!("Unable to find shared memory region: '{name}'"))
         })?;
         if offset >= region.byte_size {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "Invalid offset for shared memory region: '{name}'"
             )));
         }
         if byte_size.is_some_and(|size| size.checked_add(offset).is_none()) {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "Integer overflow detected: byte_size ({}) + offset ({offset}) of shared memory region '{name}'",
                 byte_size.unwrap_or_default()
             )));
@@ -158,28 +166,28 @@ impl SharedMemory {
         let sizes = inside
             .and_then(|size| Some((usize::try_from(offset).ok()?, usize::try_from(size).ok()?)));
         let Some((offset, len)) = sizes else {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "Invalid offset + byte size for shared memory region: '{name}'"
             )));
         };
-        Ok(Window { region, offset, len })
+        Ok(RegionWindow { region, offset, len })
     }
 
-    fn regions(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Region>>> {
+    fn regions(&self) -> MutexGuard<'_, BTreeMap<String, Arc<RegisteredRegion>>> {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What a server without CUDA says to a registration of its memory.
-pub(crate) fn no_cuda(name: &str) -> Error {
-    Error::invalid_arg(format!(
+pub(crate) fn no_cuda(name: &str) -> ServingError {
+    ServingError::invalid_arg(format!(
         "failed to register CUDA shared memory region: '{name}', GPUs not supported"
     ))
 }
 
 /// What a server without CUDA says of a region by name.
-pub(crate) fn no_cuda_region(name: &str) -> Error {
-    Error::not_found(format!("Unable to find cuda shared memory region: '{name}'"))
+pub(crate) fn no_cuda_region(name: &str) -> ServingError {
+    ServingError::not_found(format!("Unable to find cuda shared memory region: '{name}'"))
 }
 
 #[cfg(test)]
@@ -189,16 +197,16 @@ mod tests {
     #[test]
     fn refusals_have_their_texts() {
         let off = SharedMemory::new(false);
-        assert_eq!(off.register("a", "/k", 0, 1).unwrap_err().code, Code::Unsupported);
-        assert_eq!(off.unregister(None).unwrap_err().code, Code::Unsupported);
+        assert_eq!(off.register("a", "/k", 0, 1).unwrap_err().code, ErrorCode::Unsupported);
+        assert_eq!(off.unregister(None).unwrap_err().code, ErrorCode::Unsupported);
         assert!(off.status(None).unwrap().is_empty());
         let on = SharedMemory::new(true);
         let message = |key: &str| on.register("a", key, 0, 1).unwrap_err().message;
         assert!(message("//").ends_with("- invalid shm key '//'"));
         assert!(message("/triton_python_backend_shm_region_1").contains("reserved prefix"));
         assert!(message("/no_such_object_here").starts_with("Unable to open shared memory region"));
-        assert_eq!(on.status(Some("a")).unwrap_err().code, Code::NotFound);
-        assert_eq!(on.window("a", 0, Some(1)).unwrap_err().code, Code::NotFound);
+        assert_eq!(on.status(Some("a")).unwrap_err().code, ErrorCode::NotFound);
+        assert_eq!(on.window("a", 0, Some(1)).unwrap_err().code, ErrorCode::NotFound);
         on.unregister(Some("a")).unwrap();
     }
 }

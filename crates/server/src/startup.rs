@@ -1,15 +1,15 @@
 //! The tables that the log shows at the start.
 
 use galatea_serving::Core;
-use galatea_serving::backend::Backend;
+use galatea_serving::backend::ModelBackend;
 use std::sync::Arc;
 
-use crate::flags::Flags;
+use crate::flags::ServerFlags;
 use crate::table::table;
 
 /// The backends with their settings.
 #[must_use]
-pub fn backends(backends: &[Arc<dyn Backend>], core: &Core) -> String {
+pub fn backends(backends: &[Arc<dyn ModelBackend>], core: &Core) -> String {
     let settings = &core.options().backend_config;
     let rows = backends.iter().map(|backend| {
         let name = backend.name();
@@ -24,7 +24,7 @@ pub fn backends(backends: &[Arc<dyn Backend>], core: &Core) -> String {
 
 /// The settings in force.
 #[must_use]
-pub fn options(core: &Core, flags: &Flags) -> String {
+pub fn options(core: &Core, flags: &ServerFlags) -> String {
     let (metadata, options) = (core.metadata(), core.options());
     let bit = |on: bool| u8::from(on).to_string();
     let mode = flags.text("model-control-mode").to_ascii_uppercase();

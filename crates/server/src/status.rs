@@ -1,37 +1,40 @@
 //! The one place where codes of the core become statuses of the wire.
 
-use galatea_serving::{Code, Error};
+use galatea_serving::{ErrorCode, ServingError};
 
 /// HTTP status of a code.
 #[must_use]
-pub fn http(code: Code) -> u16 {
+pub fn http(code: ErrorCode) -> u16 {
     match code {
-        Code::Unknown | Code::InvalidArg | Code::AlreadyExists | Code::Cancelled => 400,
-        Code::Internal => 500,
-        Code::NotFound => 404,
-        Code::Unavailable => 503,
-        Code::Unsupported => 501,
+        ErrorCode::Unknown
+        | ErrorCode::InvalidArg
+        | ErrorCode::AlreadyExists
+        | ErrorCode::Cancelled => 400,
+        ErrorCode::Internal => 500,
+        ErrorCode::NotFound => 404,
+        ErrorCode::Unavailable => 503,
+        ErrorCode::Unsupported => 501,
     }
 }
 
 /// gRPC code of a code.
 #[must_use]
-pub fn grpc(code: Code) -> tonic::Code {
+pub fn grpc(code: ErrorCode) -> tonic::Code {
     match code {
-        Code::Unknown => tonic::Code::Unknown,
-        Code::Internal => tonic::Code::Internal,
-        Code::NotFound => tonic::Code::NotFound,
-        Code::InvalidArg => tonic::Code::InvalidArgument,
-        Code::Unavailable => tonic::Code::Unavailable,
-        Code::Unsupported => tonic::Code::Unimplemented,
-        Code::AlreadyExists => tonic::Code::AlreadyExists,
-        Code::Cancelled => tonic::Code::Cancelled,
+        ErrorCode::Unknown => tonic::Code::Unknown,
+        ErrorCode::Internal => tonic::Code::Internal,
+        ErrorCode::NotFound => tonic::Code::NotFound,
+        ErrorCode::InvalidArg => tonic::Code::InvalidArgument,
+        ErrorCode::Unavailable => tonic::Code::Unavailable,
+        ErrorCode::Unsupported => tonic::Code::Unimplemented,
+        ErrorCode::AlreadyExists => tonic::Code::AlreadyExists,
+        ErrorCode::Cancelled => tonic::Code::Cancelled,
     }
 }
 
 /// gRPC status of an error.
 #[must_use]
-pub fn grpc_status(error: &Error) -> tonic::Status {
+pub fn grpc_status(error: &ServingError) -> tonic::Status {
     tonic::Status::new(grpc(error.code), error.message.clone())
 }
 
@@ -64,14 +67,14 @@ mod tests {
     #[test]
     fn codes_map_as_tritons_clients_expect() {
         for (code, status, name) in [
-            (Code::Unknown, 400, tonic::Code::Unknown),
-            (Code::Internal, 500, tonic::Code::Internal),
-            (Code::NotFound, 404, tonic::Code::NotFound),
-            (Code::InvalidArg, 400, tonic::Code::InvalidArgument),
-            (Code::Unavailable, 503, tonic::Code::Unavailable),
-            (Code::Unsupported, 501, tonic::Code::Unimplemented),
-            (Code::AlreadyExists, 400, tonic::Code::AlreadyExists),
-            (Code::Cancelled, 400, tonic::Code::Cancelled),
+            (ErrorCode::Unknown, 400, tonic::Code::Unknown),
+            (ErrorCode::Internal, 500, tonic::Code::Internal),
+            (ErrorCode::NotFound, 404, tonic::Code::NotFound),
+            (ErrorCode::InvalidArg, 400, tonic::Code::InvalidArgument),
+            (ErrorCode::Unavailable, 503, tonic::Code::Unavailable),
+            (ErrorCode::Unsupported, 501, tonic::Code::Unimplemented),
+            (ErrorCode::AlreadyExists, 400, tonic::Code::AlreadyExists),
+            (ErrorCode::Cancelled, 400, tonic::Code::Cancelled),
         ] {
             assert_eq!((http(code), grpc(code)), (status, name));
         }

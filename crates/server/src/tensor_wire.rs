@@ -1,13 +1,13 @@
 //! Tensors as bytes of the wire, shared and not copied where their elements lie together.
 
 use bytes::Bytes;
-use galatea_serving::Error;
+use galatea_serving::ServingError;
 use galatea_tensor::{ByteString, DataType, Tensor, encode_byte_strings};
 
 /// Keeps a tensor alive for the bytes that the socket reads.
-struct Owner(Tensor);
+struct TensorOwner(Tensor);
 
-impl AsRef<[u8]> for Owner {
+impl AsRef<[u8]> for TensorOwner {
     fn as_ref(&self) -> &[u8] {
         // Checked when the owner is made.
         self.0.as_bytes().unwrap_or(&[])
@@ -18,14 +18,14 @@ impl AsRef<[u8]> for Owner {
 ///
 /// # Errors
 /// When memory for a copy cannot be had or a string is too long for its length.
-pub fn wire_bytes(tensor: &Tensor) -> Result<Bytes, Error> {
+pub fn wire_bytes(tensor: &Tensor) -> Result<Bytes, ServingError> {
     if tensor.dtype() == DataType::Bytes {
         let strings = tensor.contiguous()?;
         return Ok(encode_byte_strings(strings.as_slice::<ByteString>()?)?.into());
     }
     let tensor = tensor.contiguous()?;
     tensor.as_bytes()?;
-    Ok(Bytes::from_owner(Owner(tensor)))
+    Ok(Bytes::from_owner(TensorOwner(tensor)))
 }
 
 /// Number of elements of a shape from the wire; none where a dimension is negative or the product too big.

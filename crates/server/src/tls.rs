@@ -12,18 +12,18 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
 use tokio_rustls::TlsAcceptor;
 
-use crate::flags::Flags;
+use crate::flags::ServerFlags;
 
 /// What a client speaks inside TLS, as its hello names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Application {
+pub enum TlsApplication {
     /// HTTP/1.1
     Http,
     /// HTTP/2
     Grpc,
 }
 
-impl Application {
+impl TlsApplication {
     fn protocols(self) -> Vec<Vec<u8>> {
         match self {
             Self::Http => vec![b"http/1.1".to_vec()],
@@ -34,7 +34,7 @@ impl Application {
 
 /// Names of the flags of a door.
 #[derive(Debug)]
-pub struct Names {
+pub struct TlsFlagNames {
     on: &'static [&'static str],
     mutual: &'static str,
     certificate: &'static str,
@@ -43,7 +43,7 @@ pub struct Names {
 }
 
 /// Flags of the HTTP door.
-pub const HTTP: Names = Names {
+pub const HTTP: TlsFlagNames = TlsFlagNames {
     on: &["http-use-ssl", "http-use-ssl-mutual"],
     mutual: "http-use-ssl-mutual",
     certificate: "http-server-cert",
@@ -51,7 +51,7 @@ pub const HTTP: Names = Names {
     root: "http-root-cert",
 };
 /// Flags of the gRPC door.
-pub const GRPC: Names = Names {
+pub const GRPC: TlsFlagNames = TlsFlagNames {
     on: &["grpc-use-ssl", "grpc-use-ssl-mutual"],
     mutual: "grpc-use-ssl-mutual",
     certificate: "grpc-server-cert",
@@ -59,16 +59,16 @@ pub const GRPC: Names = Names {
     root: "grpc-root-cert",
 };
 /// Flags of the metrics door, which has the certificates of the HTTP door.
-pub const METRICS: Names = Names { on: &["metrics-use-ssl"], ..HTTP };
+pub const METRICS: TlsFlagNames = TlsFlagNames { on: &["metrics-use-ssl"], ..HTTP };
 
 /// TLS of a door; none when its flags do not ask for it.
 ///
 /// # Errors
 /// A sentence that names the flag and its file: missing, unreadable, without what is needed, or not fitting the others.
 pub fn acceptor(
-    flags: &Flags,
-    names: &Names,
-    application: Application,
+    flags: &ServerFlags,
+    names: &TlsFlagNames,
+    application: TlsApplication,
 ) -> Result<Option<TlsAcceptor>, String> {
     let Some(on) = names.on.iter().find(|name| flags.bool(name)) else { return Ok(None) };
     check_processor()?;
@@ -77,7 +77,7 @@ pub fn acceptor(
         if path.is_empty() {
             return Err(format!("--{flag} must be given with --{on}"));
         }
-        Ok(File { path: path.to_owned(), flag })
+        Ok(FlagFile { path: path.to_owned(), flag })
     };
     let (certificate, key) = (file(names.certificate)?, file(names.key)?);
     let provider = Arc::new(rustls_graviola::default_provider());
@@ -98,7 +98,7 @@ pub fn acceptor(
 }
 
 fn verifier(
-    root: &File,
+    root: &FlagFile,
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>, String> {
     let mut store = RootCertStore::empty();
@@ -113,7 +113,7 @@ fn verifier(
 /// TLS of a server with these files, for tests.
 #[cfg(test)]
 pub(crate) fn of_files(certificate: &str, key: &str) -> Result<Arc<ServerConfig>, String> {
-    let file = |flag, path: &str| File { flag, path: path.to_owned() };
+    let file = |flag, path: &str| FlagFile { flag, path: path.to_owned() };
     let provider = Arc::new(rustls_graviola::default_provider());
     let builder = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -127,7 +127,7 @@ pub(crate) fn of_files(certificate: &str, key: &str) -> Result<Arc<ServerConfig>
 
 /// Whom a client of this program believes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Trust<'a> {
+pub(crate) enum ClientTrust<'a> {
     /// Servers whose certificates one of a file has signed, or is.
     File(&'a str),
     /// Those that the system's file is for, where it has one.
@@ -144,21 +144,21 @@ const SYSTEM: [&str; 3] =
 ///
 /// # Errors
 /// A file that cannot be used, by the flag `--ca-file`, and a system without one.
-pub(crate) fn client(trust: Trust<'_>) -> Result<Arc<ClientConfig>, String> {
+pub(crate) fn client(trust: ClientTrust<'_>) -> Result<Arc<ClientConfig>, String> {
     check_processor()?;
     let provider = Arc::new(rustls_graviola::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be set up: {error}"))?;
-    let file = |path: &str| File { path: path.to_owned(), flag: "ca-file" };
+    let file = |path: &str| FlagFile { path: path.to_owned(), flag: "ca-file" };
     let roots = match trust {
-        Trust::Anybody => {
-            let anybody = Arc::new(Anybody(provider));
+        ClientTrust::Anybody => {
+            let anybody = Arc::new(AnyCertificate(provider));
             let builder = builder.dangerous().with_custom_certificate_verifier(anybody);
             return Ok(Arc::new(builder.with_no_client_auth()));
         }
-        Trust::File(path) => file(path),
-        Trust::System => {
+        ClientTrust::File(path) => file(path),
+        ClientTrust::System => {
             let found = SYSTEM.into_iter().find(|path| Path::new(path).is_file());
             file(found.ok_or("this system has no file of certificates: --ca-file is missing")?)
         }
@@ -173,9 +173,9 @@ pub(crate) fn client(trust: Trust<'_>) -> Result<Arc<ClientConfig>, String> {
 
 /// Believes every certificate, but not that it is somebody else's.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _certificate: &CertificateDer<'_>,
@@ -213,12 +213,12 @@ impl ServerCertVerifier for Anybody {
 }
 
 /// A file named by a flag.
-struct File {
+struct FlagFile {
     flag: &'static str,
     path: String,
 }
 
-impl File {
+impl FlagFile {
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, String> {
         let certificates = CertificateDer::pem_file_iter(Path::new(&self.path))
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -238,7 +238,7 @@ impl File {
     }
 }
 
-impl fmt::Display for File {
+impl fmt::Display for FlagFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "--{}={}", self.flag, self.path)
     }

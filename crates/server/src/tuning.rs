@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use galatea_runtime::tune::{ChoiceSource, Database, Key, Record, Tuning};
+use galatea_runtime::tune::{ChoiceSource, MachineTuning, TuningDatabase, TuningKey, TuningRecord};
 use galatea_serving::model_cache::ModelCache;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ const FORMAT: &str = "galatea tuning";
 /// The version of the format.
 const VERSION: u64 = 1;
 /// The most bytes of a file that is read.
-const MOST_BYTES: u64 = 1 << 26;
+const MAX_BYTES: u64 = 1 << 26;
 
 /// The file that sessions look at, beside the cache of prepared models; `None` where the system has no
 /// such folder.
@@ -32,7 +32,7 @@ pub(crate) fn choices() -> ChoiceSource {
     match load(&path) {
         Ok(database) => {
             let machine = galatea_providers::machine();
-            ChoiceSource(Some(Arc::new(Tuning { database, machine })))
+            ChoiceSource(Some(Arc::new(MachineTuning { database, machine })))
         }
         Err(error) => {
             tracing::warn!("the tuning database is left out: {error}");
@@ -45,11 +45,11 @@ pub(crate) fn choices() -> ChoiceSource {
 ///
 /// # Errors
 /// When it cannot be read, is of another format or version, or has a broken line.
-pub(crate) fn load(path: &Path) -> Result<Database, String> {
+pub(crate) fn load(path: &Path) -> Result<TuningDatabase, String> {
     let failed = |what: String| format!("'{}' {what}", path.display());
     let found = fs::metadata(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-    if found.len() > MOST_BYTES {
-        return Err(failed(format!("has {} bytes, the most is {MOST_BYTES}", found.len())));
+    if found.len() > MAX_BYTES {
+        return Err(failed(format!("has {} bytes, the most is {MAX_BYTES}", found.len())));
     }
     let text = fs::read_to_string(path);
     let text = text.map_err(|error| failed(format!("cannot be read: {error}")))?;
@@ -57,7 +57,7 @@ pub(crate) fn load(path: &Path) -> Result<Database, String> {
 }
 
 /// Reads the text of a file.
-fn parse(text: &str) -> Result<Database, String> {
+fn parse(text: &str) -> Result<TuningDatabase, String> {
     let wrong = |line: usize, what: String| format!("line {}: {what}", line + 1);
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let json = |(at, line): (usize, &str)| {
@@ -75,7 +75,7 @@ fn parse(text: &str) -> Result<Database, String> {
         );
         return Err(wrong(at, text));
     }
-    let mut database = Database::default();
+    let mut database = TuningDatabase::default();
     for line in lines {
         let (at, value) = json(line)?;
         let (key, record) = read_record(&value).map_err(|what| wrong(at, what))?;
@@ -85,7 +85,7 @@ fn parse(text: &str) -> Result<Database, String> {
 }
 
 /// The text of a file: a head, and a line for each record.
-fn text(database: &Database) -> String {
+fn text(database: &TuningDatabase) -> String {
     let mut text = format!("{}\n", json!({"format": FORMAT, "version": VERSION}));
     for (key, record) in database.iter() {
         let line = json!({
@@ -109,7 +109,7 @@ fn text(database: &Database) -> String {
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) fn save(database: &Database, path: &Path) -> Result<(), String> {
+pub(crate) fn save(database: &TuningDatabase, path: &Path) -> Result<(), String> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.part", std::process::id()));
     let part = path.with_file_name(name);
@@ -128,7 +128,7 @@ pub(crate) fn save(database: &Database, path: &Path) -> Result<(), String> {
     })
 }
 
-fn read_record(value: &Value) -> Result<(Key, Record), String> {
+fn read_record(value: &Value) -> Result<(TuningKey, TuningRecord), String> {
     let text = |name: &str| {
         let found = value[name].as_str().map(str::to_owned);
         found.ok_or_else(|| format!("'{name}' is {}, expected a text", value[name]))
@@ -140,7 +140,7 @@ fn read_record(value: &Value) -> Result<(Key, Record), String> {
     let candidates = text("candidates")?;
     let candidates = u64::from_str_radix(&candidates, 16)
         .map_err(|_| format!("'candidates' is '{candidates}', expected 16 hexadecimal digits"))?;
-    let key = Key {
+    let key = TuningKey {
         family: text("family")?,
         bucket: text("bucket")?,
         machine: text("machine")?,
@@ -152,7 +152,7 @@ fn read_record(value: &Value) -> Result<(Key, Record), String> {
             .filter_map(|pair| Some((pair[0].as_str()?.to_owned(), pair[1].clone())))
             .collect::<Vec<(String, Value)>>()
     };
-    let record = Record {
+    let record = TuningRecord {
         choice: text("choice")?,
         time_ns: time("time_ns")?,
         default_ns: time("default_ns")?,
@@ -168,15 +168,15 @@ fn read_record(value: &Value) -> Result<(Key, Record), String> {
 
 #[cfg(test)]
 mod tests {
-    use galatea_runtime::tune::{Axis, Space};
+    use galatea_runtime::tune::{ConfigAxis, ConfigSpace};
 
     use super::*;
 
     #[test]
     fn a_file_is_read_as_it_was_written() {
-        let space = Space::new(vec![Axis::numbers("threads", &[2, 1])]);
-        let key = Key::new("gemm-f32", "m64".to_owned(), "chip, build 1", &space);
-        let record = Record {
+        let space = ConfigSpace::new(vec![ConfigAxis::numbers("threads", &[2, 1])]);
+        let key = TuningKey::new("gemm-f32", "m64".to_owned(), "chip, build 1", &space);
+        let record = TuningRecord {
             choice: "threads=1".to_owned(),
             time_ns: 4.25,
             default_ns: 9.0,
@@ -184,7 +184,7 @@ mod tests {
             others: vec![("threads=2".to_owned(), Some(5.5)), ("threads=4".to_owned(), None)],
             refused: vec![("threads=4".to_owned(), "result 3 is 1".to_owned())],
         };
-        let mut database = Database::default();
+        let mut database = TuningDatabase::default();
         database.insert(key.clone(), record);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deeper/tuning.jsonl");

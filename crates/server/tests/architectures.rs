@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
 
 use galatea_formats::safetensors::{self, SafeTensors};
-use galatea_llm::arch::{self, Weights};
-use galatea_llm::config::Config;
-use galatea_llm::embed::{Encoder, EncoderSettings};
+use galatea_llm::arch::{self, CheckpointWeights};
+use galatea_llm::config::JsonConfig;
+use galatea_llm::embed::{EncoderModel, EncoderSettings};
 use galatea_llm::encoder_decoder::EncoderDecoder;
-use galatea_llm::engine::{GenerationEvent, GenerationRequest, Ticket};
-use galatea_llm::model::{LanguageModel, LoadOptions};
+use galatea_llm::engine::{GenerationEvent, GenerationRequest, RequestTicket};
+use galatea_llm::model::{CheckpointOptions, LanguageModel};
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::tokens::SpecialText;
 use galatea_runtime::{Session, SessionOptions};
@@ -48,7 +48,7 @@ fn assert_near(found: &[f32], expected: &[f64], what: &str) {
 fn encoders_give_the_recorded_vectors_and_scores_in_a_batch() {
     let names = ["bert-mean", "bert-cls", "roberta-max", "distilbert-mean"];
     for name in names.into_iter().chain(["bert-rank", "xlm-roberta-rank", "distilbert-rank"]) {
-        let config = Config::read(&folder(name).join("config.json")).unwrap();
+        let config = JsonConfig::read(&folder(name).join("config.json")).unwrap();
         let weights = safetensors::open(&folder(name)).unwrap();
         let row = arch::encoder(&config).unwrap().unwrap();
         let graph = row.graph(&config, &weights).unwrap();
@@ -56,7 +56,7 @@ fn encoders_give_the_recorded_vectors_and_scores_in_a_batch() {
         let providers = galatea_providers::all();
         let session = Session::new(graph, &providers, &SessionOptions::default()).unwrap();
         let settings = EncoderSettings::read(&folder(name), &config).unwrap();
-        let encoder = Encoder::new(session, shape, settings);
+        let encoder = EncoderModel::new(session, shape, settings);
         let (cases, key) =
             (cases(name), if name.ends_with("rank") { "score" } else { "normalised" });
         let found: Vec<Vec<f32>> = if key == "score" {
@@ -78,8 +78,8 @@ const DECODERS: &[&str] =
     &["llama", "llama-biases", "mistral-window", "qwen2", "qwen3", "gemma3", "gpt2"];
 
 /// The logits behind the last of some tokens.
-fn logits(name: &str, weights: &dyn Weights, tokens: &[u32]) -> Vec<f32> {
-    let config = Config::read(&folder(name).join("config.json")).unwrap();
+fn logits(name: &str, weights: &dyn CheckpointWeights, tokens: &[u32]) -> Vec<f32> {
+    let config = JsonConfig::read(&folder(name).join("config.json")).unwrap();
     let row = arch::architecture(&config).unwrap();
     let graph = row.graph(&config, weights).unwrap();
     let shape = row.shape(&config).unwrap();
@@ -196,7 +196,7 @@ fn trained(name: &str) -> Option<(PathBuf, Vec<Value>)> {
 }
 
 /// An answer that is under way.
-type Asked = (Ticket, Receiver<GenerationEvent>);
+type Asked = (RequestTicket, Receiver<GenerationEvent>);
 
 /// Asks for so many of the likeliest tokens behind a prompt.
 fn ask(model: &LanguageModel, prompt: Vec<u32>, tokens: usize) -> Asked {
@@ -232,7 +232,8 @@ fn answer((_ticket, events): Asked) -> (Vec<u32>, String) {
 /// That answers are those that the reference library gave, token for token: one alone, and all at once.
 fn check_text(name: &str) {
     let Some((folder, cases)) = trained(name) else { return };
-    let model = LanguageModel::load(&folder, &LoadOptions::new(galatea_providers::all())).unwrap();
+    let model =
+        LanguageModel::load(&folder, &CheckpointOptions::new(galatea_providers::all())).unwrap();
     let expected = |case: &Value| {
         let (prompt, mut greedy) = (ids(case, "ids"), ids(case, "greedy_ids"));
         // Answers of T5 begin with a token of their own, others with their prompt.
@@ -276,7 +277,7 @@ fn encoders_and_t5_are_near_the_recorded_results_with_rounded_weights() {
     let (providers, options) = (galatea_providers::all(), SessionOptions::default());
     let to = "q8_0".parse().unwrap();
     for name in ["bert-mean", "roberta-max", "distilbert-mean"] {
-        let encoder = Encoder::load_as(&folder(name), &providers, &options, Some(to)).unwrap();
+        let encoder = EncoderModel::load_as(&folder(name), &providers, &options, Some(to)).unwrap();
         for case in cases(name) {
             let found = encoder.embed(&[ids(&case, "ids")]).unwrap().remove(0);
             let expected = numbers(&case, "normalised");
@@ -308,9 +309,9 @@ fn encoders_and_t5_are_near_the_recorded_results_with_rounded_weights() {
 #[test]
 fn a_draft_model_counts_in_the_memory_of_its_model() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/models/chat/1");
-    let options = LoadOptions::new(galatea_providers::all());
+    let options = CheckpointOptions::new(galatea_providers::all());
     let alone = LanguageModel::load(&sample, &options).unwrap();
-    let with_draft = LoadOptions { draft: Some((sample.clone(), 3)), ..options };
+    let with_draft = CheckpointOptions { draft: Some((sample.clone(), 3)), ..options };
     let both = LanguageModel::load(&sample, &with_draft).unwrap();
     assert!(both.memory_bytes() > alone.memory_bytes() + alone.weight_bytes());
 }

@@ -7,17 +7,19 @@ use std::sync::mpsc::{self, Receiver};
 
 use galatea::chunks::{ChunkOptions, ChunkRunner, write_chunks};
 use galatea_formats::coreml;
-use galatea_graph::rewrite::Level;
+use galatea_graph::rewrite::RewriteLevel;
 use galatea_llm::chunked::ChunkModel;
 use galatea_llm::engine::{
-    EngineOptions, GenerationEvent, GenerationRequest, StepBatch, StepModel, Ticket, Usage,
+    EngineOptions, GenerationEvent, GenerationRequest, RequestTicket, StepBatch, StepModel,
+    TokenUsage,
 };
-use galatea_llm::model::{LanguageModel, LoadOptions};
-use galatea_llm::sampling::{Need, SamplingParameters};
-use galatea_llm::tokens::Surround;
+use galatea_llm::model::{CheckpointOptions, LanguageModel};
+use galatea_llm::sampling::{LogitNeed, SamplingParameters};
+use galatea_llm::tokens::SpecialTokens;
 use galatea_providers::coreml::ConvertOptions;
 use galatea_providers::coreml::engine::{
-    self, CompiledCache, Engine, Interpreter, Limits, WorkerCommand, WorkerEngine,
+    self, CompiledCache, CoreMlEngine, ProgramInterpreter, WorkerCommand, WorkerEngine,
+    WorkerLimits,
 };
 use serde_json::Value;
 
@@ -49,12 +51,12 @@ fn chunks(source: &Path, target: &Path, context: usize, half: bool) -> LanguageM
     LanguageModel::load(target, &load_options()).unwrap()
 }
 
-fn load_options() -> LoadOptions {
+fn load_options() -> CheckpointOptions {
     let engine = EngineOptions { max_sequences: 3, ..EngineOptions::default() };
-    LoadOptions { engine, ..LoadOptions::new(galatea_providers::all()) }
+    CheckpointOptions { engine, ..CheckpointOptions::new(galatea_providers::all()) }
 }
 
-type Asked = (Ticket, Receiver<GenerationEvent>);
+type Asked = (RequestTicket, Receiver<GenerationEvent>);
 
 fn ask(model: &LanguageModel, prompt: Vec<u32>, tokens: u32) -> Asked {
     let (to, events) = mpsc::channel();
@@ -76,7 +78,7 @@ fn ask(model: &LanguageModel, prompt: Vec<u32>, tokens: u32) -> Asked {
     (model.engine().submit(request, sink).unwrap(), events)
 }
 
-fn answer((_ticket, events): Asked) -> (Vec<u32>, Usage) {
+fn answer((_ticket, events): Asked) -> (Vec<u32>, TokenUsage) {
     let mut tokens = Vec::new();
     for event in events {
         match event {
@@ -116,7 +118,7 @@ fn check(name: &str, half: bool) {
     }
     let text = std::fs::read_to_string(models.join("val.txt")).unwrap();
     let text: String = text.chars().take(2000).collect();
-    let mut prompt = model.tokenizer().encode(&text, Surround::Omit).unwrap();
+    let mut prompt = model.tokenizer().encode(&text, SpecialTokens::Omit).unwrap();
     prompt.truncate(75);
     assert_eq!(prompt.len(), 75);
     let whole = LanguageModel::load(&models.join(name), &load_options()).unwrap();
@@ -170,14 +172,14 @@ fn worker() -> Arc<WorkerEngine> {
         program: env!("CARGO_BIN_EXE_galatea").into(),
         arguments: vec!["core-ml-worker".to_owned()],
     };
-    Arc::new(WorkerEngine::new(command, Limits::default()))
+    Arc::new(WorkerEngine::new(command, WorkerLimits::default()))
 }
 
 /// Chunks in an engine instead of sessions.
-fn in_engine(folder: &Path, cache: &Path, engine: Arc<dyn Engine>) -> LanguageModel {
+fn in_engine(folder: &Path, cache: &Path, engine: Arc<dyn CoreMlEngine>) -> LanguageModel {
     let cache = CompiledCache::new(cache.to_owned(), 1 << 30);
-    let runner = ChunkRunner::new(engine, cache, engine::LoadOptions::default());
-    let options = LoadOptions { chunk_engine: Some(Arc::new(runner)), ..load_options() };
+    let runner = ChunkRunner::new(engine, cache, engine::EngineLoadOptions::default());
+    let options = CheckpointOptions { chunk_engine: Some(Arc::new(runner)), ..load_options() };
     LanguageModel::load(folder, &options).unwrap()
 }
 
@@ -188,16 +190,17 @@ fn engines_write_what_sessions_write_and_go_on_when_their_worker_ends() {
     let cache = tempfile::tempdir().unwrap();
     let sessions = chunks(&models.join("books-qwen2-draft-2m"), folder.path(), 96, true);
     let prompts = ["It was a dark and stormy night", "The", "Of all the things that she had said,"];
-    let encode = |text: &str| sessions.tokenizer().encode(text, Surround::Omit).unwrap();
+    let encode = |text: &str| sessions.tokenizer().encode(text, SpecialTokens::Omit).unwrap();
     let all = |model: &LanguageModel| {
         let asked = prompts.map(|text| ask(model, encode(text), 12));
         asked.map(|asked| answer(asked).0)
     };
     let expected = all(&sessions);
-    let here = in_engine(folder.path(), cache.path(), Arc::new(Interpreter));
+    let here = in_engine(folder.path(), cache.path(), Arc::new(ProgramInterpreter));
     assert_eq!(all(&here), expected);
     let worker = worker();
-    let there = in_engine(folder.path(), cache.path(), Arc::clone(&worker) as Arc<dyn Engine>);
+    let there =
+        in_engine(folder.path(), cache.path(), Arc::clone(&worker) as Arc<dyn CoreMlEngine>);
     assert_eq!(all(&there), expected);
     // In the middle of an answer: what the worker had is computed anew.
     let (long, _) = answer(ask(&sessions, encode(prompts[0]), 40));
@@ -227,7 +230,7 @@ fn sessions_run_chunks_that_an_engine_refuses() {
     let cache = tempfile::tempdir().unwrap();
     let sessions = chunks(&models.join("books-qwen2-draft-2m"), folder.path(), 40, true);
     let nowhere = WorkerCommand { program: "/nowhere/galatea".into(), arguments: Vec::new() };
-    let engine = Arc::new(WorkerEngine::new(nowhere, Limits::default()));
+    let engine = Arc::new(WorkerEngine::new(nowhere, WorkerLimits::default()));
     let other = in_engine(folder.path(), cache.path(), engine);
     let prompt = vec![5; 20];
     let expected = answer(ask(&sessions, prompt.clone(), 4)).0;
@@ -244,7 +247,7 @@ fn folders_with_something_else_are_not_written_over() {
 }
 
 /// Chunks of a small recorded checkpoint, in FP32, and the logits of a prompt and of four tokens behind it.
-fn logits(name: &str, level: Level) -> Vec<f32> {
+fn logits(name: &str, level: RewriteLevel) -> Vec<f32> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/llm").join(name);
     let folder = tempfile::tempdir().unwrap();
     let options = ChunkOptions {
@@ -278,7 +281,7 @@ fn logits(name: &str, level: Level) -> Vec<f32> {
             blocks: vec![0],
             most_blocks: 1,
             wanted: vec![i64::try_from(count).unwrap() - 1],
-            need: Need::Logits,
+            need: LogitNeed::Logits,
         };
         let mut logits = model.step(&batch).unwrap();
         all.extend_from_slice(logits.row(0).unwrap());
@@ -289,7 +292,7 @@ fn logits(name: &str, level: Level) -> Vec<f32> {
 #[test]
 fn chunks_in_the_favoured_forms_give_the_same_logits() {
     for name in ["llama", "qwen2", "qwen3", "gpt2", "gemma3"] {
-        let (plain, favoured) = (logits(name, Level::O2), logits(name, Level::O3));
+        let (plain, favoured) = (logits(name, RewriteLevel::O2), logits(name, RewriteLevel::O3));
         assert_eq!(plain.len(), favoured.len());
         let largest = plain.iter().fold(0.0_f32, |most, one| most.max(one.abs()));
         let far = plain.iter().zip(&favoured).fold(0.0_f32, |most, (a, b)| {

@@ -21,7 +21,7 @@ impl Place {
     }
 
     fn model(&self, name: &str, graph: &Graph) -> PathBuf {
-        let info = onnx::ModelInfo { ir_version: 9, ..Default::default() };
+        let info = onnx::OnnxModelInfo { ir_version: 9, ..Default::default() };
         let path = self.path(name);
         onnx::write_model(graph, &info, &path, onnx::WriteOptions::default()).unwrap();
         path

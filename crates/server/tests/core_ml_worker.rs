@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use galatea_formats::coreml::write_package;
 use galatea_graph::{Attributes, Fact, Graph, ONNX_DOMAIN};
 use galatea_providers::coreml::engine::{
-    Engine, Limits, LoadOptions, WorkerCommand, WorkerEngine, predict,
+    CoreMlEngine, EngineLoadOptions, WorkerCommand, WorkerEngine, WorkerLimits, predict,
 };
 use galatea_providers::coreml::{ConvertOptions, convert};
 use galatea_tensor::{DataType, Tensor};
@@ -32,10 +32,10 @@ fn the_program_runs_packages_for_another_process() {
         program: env!("CARGO_BIN_EXE_galatea").into(),
         arguments: vec!["core-ml-worker".to_owned()],
     };
-    let engine = WorkerEngine::new(command, Limits::default());
+    let engine = WorkerEngine::new(command, WorkerLimits::default());
     let compiled = folder.path().join("doubles.mlmodelc");
     engine.compile(&package, &compiled).unwrap();
-    let model = engine.load(&compiled, &LoadOptions::default()).unwrap();
+    let model = engine.load(&compiled, &EngineLoadOptions::default()).unwrap();
     let x = Tensor::from_vec(&[2, 3], vec![1.5_f32; 6]).unwrap();
     let given = predict(&*model, vec![("x".to_owned(), x)], None).unwrap();
     assert_eq!(given[0].1.to_vec::<f32>().unwrap(), [3.0; 6]);

@@ -12,11 +12,11 @@
 
 mod gpu_claims;
 mod gpu_decoders;
+mod gpu_devices;
 mod gpu_failures;
 mod gpu_memory;
 mod gpu_models;
 mod gpu_profile;
 mod gpu_sampling;
 mod gpu_tune;
-mod gpu_units;
 mod program;

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use galatea_formats::{onnx, safetensors};
-use galatea_gpu::{Device, GpuProvider, devices};
+use galatea_gpu::{GpuDevice, GpuProvider, devices};
 use galatea_graph::{Graph, infer};
-use galatea_llm::arch::{self, T5};
-use galatea_llm::config::Config;
-use galatea_runtime::{ExecutionProvider, Prepared, SessionOptions};
+use galatea_llm::arch::{self, T5Architecture};
+use galatea_llm::config::JsonConfig;
+use galatea_runtime::{ExecutionProvider, PreparedGraph, SessionOptions};
 
 /// With this variable set to a folder, ONNX files in it are looked at too.
 const FOLDER: &str = "GALATEA_GPU_MODELS";
@@ -20,12 +20,12 @@ const ENCODERS: &[&str] =
 const WRITERS: &[&str] = &["t5", "flan-t5"];
 
 /// The device under test. None where the host has none, which is said.
-fn device() -> Option<Arc<Device>> {
+fn device() -> Option<Arc<GpuDevice>> {
     if devices().is_empty() {
         eprintln!("skipped: this host has no GPU and no software one");
         return None;
     }
-    Some(Device::open(0).unwrap())
+    Some(GpuDevice::open(0).unwrap())
 }
 
 fn root() -> PathBuf {
@@ -33,8 +33,8 @@ fn root() -> PathBuf {
 }
 
 /// Operators that the GPU does not take, with the reasons.
-fn unclaimed(device: &Arc<Device>, graph: Graph) -> BTreeSet<(String, String)> {
-    let prepared = Prepared::new(graph, SessionOptions::default().optimise).unwrap();
+fn unclaimed(device: &Arc<GpuDevice>, graph: Graph) -> BTreeSet<(String, String)> {
+    let prepared = PreparedGraph::new(graph, SessionOptions::default().optimise).unwrap();
     let facts = infer::facts(&prepared.graph, &HashMap::new()).unwrap();
     let claims = GpuProvider::on(Arc::clone(device)).claim(&prepared.graph, &facts);
     let taken: HashSet<usize> = claims.claims.iter().flat_map(|c| c.nodes.clone()).collect();
@@ -51,15 +51,15 @@ fn texts() -> BTreeMap<String, Graph> {
     let golden = root().join("golden/llm");
     let mut all = BTreeMap::new();
     for name in ENCODERS {
-        let config = Config::read(&golden.join(name).join("config.json")).unwrap();
+        let config = JsonConfig::read(&golden.join(name).join("config.json")).unwrap();
         let weights = safetensors::open(&golden.join(name)).unwrap();
         let row = arch::encoder(&config).unwrap().unwrap();
         all.insert((*name).to_owned(), row.graph(&config, &weights).unwrap());
     }
     for name in WRITERS {
-        let config = Config::read(&golden.join(name).join("config.json")).unwrap();
+        let config = JsonConfig::read(&golden.join(name).join("config.json")).unwrap();
         let weights = safetensors::open(&golden.join(name)).unwrap();
-        let model = T5::new(&config).unwrap();
+        let model = T5Architecture::new(&config).unwrap();
         all.insert(format!("{name} encoder"), model.encoder(&weights).unwrap());
         all.insert(format!("{name} decoder"), model.decoder(&weights).unwrap());
     }

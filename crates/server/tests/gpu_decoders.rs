@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use galatea_formats::safetensors;
-use galatea_gpu::{Device, GpuProvider, PoolConfig, devices};
+use galatea_gpu::{GpuDevice, GpuProvider, PoolConfig, devices};
 use galatea_graph::{Graph, infer};
-use galatea_llm::arch::{self, ModelShape, StepOptions, Weights};
-use galatea_llm::cache::{BlockCopy, Swap};
-use galatea_llm::config::Config;
+use galatea_llm::arch::{self, CheckpointWeights, ModelShape, StepOptions};
+use galatea_llm::cache::{BlockCopy, BlockSwap};
+use galatea_llm::config::JsonConfig;
 use galatea_llm::engine::{SessionModel, StepBatch, StepModel};
-use galatea_llm::sampling::Need;
+use galatea_llm::sampling::LogitNeed;
 use galatea_providers::cpu::CpuProvider;
-use galatea_runtime::{ExecutionProvider, Precision, Prepared, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, Precision, PreparedGraph, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 use serde_json::Value;
 
@@ -42,12 +42,12 @@ const BLOCKS: usize = 24;
 
 /// The device under test, opened for one test alone: its counters are looked at. None where the host has
 /// none, which is said.
-fn device() -> Option<Arc<Device>> {
+fn device() -> Option<Arc<GpuDevice>> {
     if devices().is_empty() {
         eprintln!("skipped: this host has no GPU and no software one");
         return None;
     }
-    Some(Device::open(0).unwrap())
+    Some(GpuDevice::open(0).unwrap())
 }
 
 fn golden(name: &str) -> PathBuf {
@@ -66,7 +66,7 @@ fn trained() -> Option<(PathBuf, Value)> {
 }
 
 fn decoder(folder: &Path, cache: DataType) -> (Graph, ModelShape) {
-    let config = Config::read(&folder.join("config.json")).unwrap();
+    let config = JsonConfig::read(&folder.join("config.json")).unwrap();
     let weights = safetensors::open(folder).unwrap();
     let row = arch::architecture(&config).unwrap();
     let options = StepOptions { cache, ..StepOptions::default() };
@@ -87,7 +87,7 @@ fn model_on(
 
 /// A decoder on the GPU alone.
 fn model(
-    device: &Arc<Device>,
+    device: &Arc<GpuDevice>,
     folder: &Path,
     cache: DataType,
     options: &SessionOptions,
@@ -96,10 +96,10 @@ fn model(
 }
 
 /// Operators of a decoder that the GPU does not take, with the reasons.
-fn unclaimed(device: &Arc<Device>, folder: &Path, cache: DataType) -> BTreeMap<String, String> {
+fn unclaimed(device: &Arc<GpuDevice>, folder: &Path, cache: DataType) -> BTreeMap<String, String> {
     let (graph, _) = decoder(folder, cache);
     let options = SessionOptions::default();
-    let prepared = Prepared::new(graph, options.optimise).unwrap();
+    let prepared = PreparedGraph::new(graph, options.optimise).unwrap();
     let facts = infer::facts(&prepared.graph, &HashMap::new()).unwrap();
     let claims = GpuProvider::on(Arc::clone(device)).claim(&prepared.graph, &facts);
     let taken: HashSet<usize> = claims.claims.iter().flat_map(|c| c.nodes.clone()).collect();
@@ -200,7 +200,7 @@ fn narrow_caches_and_narrow_sums_give_what_the_processor_gives() {
 
 /// Weights whose layers are repeated: layer 5 of two is the second one.
 struct Repeated<'w> {
-    own: &'w dyn Weights,
+    own: &'w dyn CheckpointWeights,
     layers: usize,
 }
 
@@ -221,7 +221,7 @@ impl Repeated<'_> {
     }
 }
 
-impl Weights for Repeated<'_> {
+impl CheckpointWeights for Repeated<'_> {
     fn tensor(&self, name: &str) -> galatea_llm::error::Result<Tensor> {
         self.own.tensor(&self.of(name))
     }
@@ -247,7 +247,7 @@ fn a_step_of_24_layers_starts_at_most_400_shaders() {
         let mut config: Value = serde_json::from_slice(&text).unwrap();
         let layers = usize::try_from(config[key].as_u64().unwrap()).unwrap();
         config[key] = Repeated::LAYERS.into();
-        let config = Config::parse(name, config.to_string().as_bytes()).unwrap();
+        let config = JsonConfig::parse(name, config.to_string().as_bytes()).unwrap();
         let own = safetensors::open(&folder).unwrap();
         let weights = Repeated { own: &own, layers };
         let row = arch::architecture(&config).unwrap();
@@ -259,7 +259,7 @@ fn a_step_of_24_layers_starts_at_most_400_shaders() {
         let session = Session::new(graph, &[gpu], &SessionOptions::default()).unwrap();
         let block = NonZeroUsize::new(BLOCK).unwrap();
         let mut model = SessionModel::new(session, shape, block, BLOCKS).unwrap();
-        for need in [Need::Best, Need::Top, Need::Logits] {
+        for need in [LogitNeed::Best, LogitNeed::Top, LogitNeed::Logits] {
             let batch = StepBatch {
                 tokens: vec![1],
                 positions: vec![0],
@@ -310,11 +310,13 @@ fn copied_and_swapped_blocks_keep_what_they_hold() {
         let after = device.counters.download_bytes.load(Ordering::Relaxed);
         assert_eq!(before, after, "blocks are copied on the device");
         assert_eq!(step(&[3], 9, &[10, 11, 12], &mut model), expected);
-        let out: Vec<Swap> = (0..3).map(|at| Swap::Out { block: at + 10, slot: at }).collect();
+        let out: Vec<BlockSwap> =
+            (0..3).map(|at| BlockSwap::Out { block: at + 10, slot: at }).collect();
         model.swap(&out).unwrap();
         // Others use the blocks meanwhile.
         step(&[9, 8, 7, 6, 5, 4, 3, 2, 1], 0, &[10, 11, 12], &mut model);
-        let back: Vec<Swap> = (0..3).map(|at| Swap::In { slot: at, block: 20 + at }).collect();
+        let back: Vec<BlockSwap> =
+            (0..3).map(|at| BlockSwap::In { slot: at, block: 20 + at }).collect();
         model.swap(&back).unwrap();
         assert_eq!(step(&[3], 9, &[20, 21, 22], &mut model), expected);
     }
@@ -348,7 +350,7 @@ fn checkpoints_whose_vocabulary_is_beyond_a_binding_give_their_recorded_logits()
     let (Some(_), Some((folder, recorded))) = (device(), trained()) else { return };
     // Matrices of the vocabulary have 4 MiB and more.
     let little = PoolConfig::default().showing(600 << 10);
-    let device = Device::open_with(0, &little).unwrap();
+    let device = GpuDevice::open_with(0, &little).unwrap();
     for name in ["books-gpt2-5m", "books-qwen2-13m"] {
         let options = SessionOptions::default();
         let mut model = model(&device, &folder.join(name), DataType::Fp32, &options);

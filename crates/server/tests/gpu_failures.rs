@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use galatea::units;
-use galatea_gpu::{Device, GpuProvider, PoolConfig, devices};
+use galatea::devices;
+use galatea_gpu::{GpuDevice, GpuProvider, PoolConfig, devices};
 use galatea_runtime::SessionOptions;
 use galatea_serving::backend::graph::GraphBackend;
 use galatea_serving::request::{InputData, InputTensor};
@@ -33,7 +33,7 @@ fn repository(kinds: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-fn start(folder: &Path, device: &Arc<Device>) -> Arc<Core> {
+fn start(folder: &Path, device: &Arc<GpuDevice>) -> Arc<Core> {
     let options = CoreOptions {
         repositories: vec![folder.to_owned()],
         exit_on_error: false,
@@ -41,7 +41,7 @@ fn start(folder: &Path, device: &Arc<Device>) -> Arc<Core> {
         ..CoreOptions::default()
     };
     let gpu = Arc::new(GpuProvider::on(Arc::clone(device)));
-    let backend = GraphBackend::onnx(units::processor(), SessionOptions::default());
+    let backend = GraphBackend::onnx(devices::processor(), SessionOptions::default());
     Core::start(options, vec![Arc::new(backend.with_gpus(vec![gpu]))]).unwrap()
 }
 
@@ -59,7 +59,7 @@ fn infer(core: &Core, model: &str) -> Result<Tensor, String> {
         ..InferenceRequest::default()
     };
     let (to, from) = channel();
-    let answered = move |answer: galatea_serving::Answer| to.send(answer.result).unwrap();
+    let answered = move |answer: galatea_serving::SinkAnswer| to.send(answer.result).unwrap();
     core.infer(request, Box::new(answered)).map_err(|error| error.to_string())?;
     let answer = from.recv_timeout(Duration::from_secs(100)).unwrap();
     let response = answer.map_err(|error| error.to_string())?.unwrap();
@@ -72,12 +72,12 @@ fn same(found: &Tensor, expected: &Tensor) {
 }
 
 /// A device of its own for each test; none where the host has none, which is said.
-fn device(pool: &PoolConfig) -> Option<Arc<Device>> {
+fn device(pool: &PoolConfig) -> Option<Arc<GpuDevice>> {
     if devices().is_empty() {
         eprintln!("skipped: this host has no GPU and no software one");
         return None;
     }
-    Some(Device::open_with(0, pool).unwrap())
+    Some(GpuDevice::open_with(0, pool).unwrap())
 }
 
 #[test]

@@ -9,9 +9,9 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use crate::program;
-use galatea::units;
-use galatea_formats::onnx::{ModelInfo, WriteOptions, write_model};
-use galatea_gpu::{Device, GpuProvider, devices};
+use galatea::devices;
+use galatea_formats::onnx::{OnnxModelInfo, WriteOptions, write_model};
+use galatea_gpu::{GpuDevice, GpuProvider, devices};
 use galatea_graph::{Attributes, Dim, Fact, Graph};
 use galatea_runtime::{ExecutionProvider, SessionOptions};
 use galatea_serving::backend::graph::GraphBackend;
@@ -20,12 +20,12 @@ use galatea_serving::{Core, CoreOptions, InferenceRequest};
 use galatea_tensor::{DataType, Tensor};
 
 /// The first device opened so many times; none where the host has none, which is said.
-fn opened(times: usize) -> Option<Vec<Arc<Device>>> {
+fn opened(times: usize) -> Option<Vec<Arc<GpuDevice>>> {
     if devices().is_empty() {
         eprintln!("skipped: this host has no GPU and no software one");
         return None;
     }
-    Some((0..times).map(|_| Device::open(0).unwrap()).collect())
+    Some((0..times).map(|_| GpuDevice::open(0).unwrap()).collect())
 }
 
 /// A sample model with a configuration in a folder of models.
@@ -38,7 +38,7 @@ fn sample(root: &Path, name: &str, config: &str) {
 }
 
 /// A server of the sample model `simple` with a configuration, on these GPUs.
-fn serve(config: &str, gpus: &[Arc<Device>]) -> (Arc<Core>, tempfile::TempDir) {
+fn serve(config: &str, gpus: &[Arc<GpuDevice>]) -> (Arc<Core>, tempfile::TempDir) {
     let root = tempfile::tempdir().unwrap();
     sample(root.path(), "simple", config);
     let core = start(root.path(), gpus);
@@ -46,12 +46,12 @@ fn serve(config: &str, gpus: &[Arc<Device>]) -> (Arc<Core>, tempfile::TempDir) {
 }
 
 /// A server of the models in a folder, on these GPUs.
-fn start(root: &Path, gpus: &[Arc<Device>]) -> Arc<Core> {
-    let provider = |device: &Arc<Device>| -> Arc<dyn ExecutionProvider> {
+fn start(root: &Path, gpus: &[Arc<GpuDevice>]) -> Arc<Core> {
+    let provider = |device: &Arc<GpuDevice>| -> Arc<dyn ExecutionProvider> {
         Arc::new(GpuProvider::on(Arc::clone(device)))
     };
     let options = SessionOptions { providers: vec!["gpu".into()], ..SessionOptions::default() };
-    let backend = GraphBackend::onnx(units::processor(), options)
+    let backend = GraphBackend::onnx(devices::processor(), options)
         .with_gpus(gpus.iter().map(provider).collect());
     let options = CoreOptions {
         repositories: vec![root.to_owned()],
@@ -85,7 +85,7 @@ fn answer(core: &Core, request: InferenceRequest) -> Tensor {
     let (to, from) = channel();
     core.infer(
         request,
-        Box::new(move |answer: galatea_serving::Answer| {
+        Box::new(move |answer: galatea_serving::SinkAnswer| {
             to.send(answer.result).unwrap();
         }),
     )
@@ -100,7 +100,7 @@ fn instances_on_several_gpus_share_the_load() {
     let config = "max_batch_size: 1 instance_group { kind: KIND_GPU gpus: [0, 1] count: 1 }";
     let (core, _root) = serve(config, &gpus);
     assert_eq!(core.load_failures(), []);
-    let busy = |gpu: &Arc<Device>| gpu.counters.dispatches.load(Ordering::Relaxed) > 0;
+    let busy = |gpu: &Arc<GpuDevice>| gpu.counters.dispatches.load(Ordering::Relaxed) > 0;
     for _ in 0..20 {
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -139,7 +139,7 @@ fn layers(root: &Path, config: &str) {
     graph.outputs.push(x);
     let model = root.join("layers");
     std::fs::create_dir_all(model.join("1")).unwrap();
-    let (info, options) = (ModelInfo::default(), WriteOptions::default());
+    let (info, options) = (OnnxModelInfo::default(), WriteOptions::default());
     write_model(&graph, &info, &model.join("1/model.onnx"), options).unwrap();
     std::fs::write(model.join("config.pbtxt"), config).unwrap();
 }

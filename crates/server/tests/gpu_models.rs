@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use galatea::units;
+use galatea::devices;
 use galatea_graph::{Dim, Fact, Graph};
 use galatea_runtime::{
-    Claims, Executable, ExecutionProvider, IoInfo, RuntimeError, Session, SessionOptions,
+    Executable, ExecutionProvider, IoInfo, ProviderClaims, RuntimeError, Session, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 
@@ -16,8 +16,8 @@ fn samples() -> PathBuf {
 }
 
 /// The providers with a GPU first; none where the host has not even a software one, which is said.
-fn with_gpu() -> Option<units::Providers> {
-    let providers = units::named(Some("gpu"));
+fn with_gpu() -> Option<devices::ProviderList> {
+    let providers = devices::named(Some("gpu"));
     if let Err(error) = &providers {
         eprintln!("skipped: {error}");
     }
@@ -59,7 +59,7 @@ fn sample_models_give_on_the_gpu_what_they_give_on_the_processor() {
         let graph = galatea_formats::onnx::load(&path).unwrap();
         let options = SessionOptions { threads: 2, ..SessionOptions::default() };
         let on_gpu = Session::new(graph.clone(), &gpu, &options).unwrap();
-        let processor = Session::new(graph, &units::processor(), &options).unwrap();
+        let processor = Session::new(graph, &devices::processor(), &options).unwrap();
         on_it += usize::from(on_gpu.partition_providers().contains(&"gpu"));
         for batch in [1, 3] {
             let made = processor.inputs().iter().map(|info| made_up(info, batch));
@@ -86,12 +86,12 @@ impl ExecutionProvider for Within {
         self.0.name()
     }
 
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
         let mut claims = self.0.claim(graph, facts);
         claims.withdraw(&(0..self.1.start));
         claims.withdraw(&(self.1.end..graph.nodes.len()));
         claims.claims.iter_mut().for_each(|claim| claim.cost_ns = 0.0);
-        Claims { launch_ns: 0.0, transfer_ns_per_byte: 0.0, ..claims }
+        ProviderClaims { launch_ns: 0.0, transfer_ns_per_byte: 0.0, ..claims }
     }
 
     fn compile(
@@ -108,7 +108,7 @@ fn a_model_on_three_units_gives_what_it_gives_on_one() {
     if with_gpu().is_none() {
         return;
     }
-    let units = units::named(Some("gpu,coreml,cpu")).unwrap();
+    let units = devices::named(Some("gpu,coreml,cpu")).unwrap();
     let graph = galatea_formats::onnx::load(&samples().join("digits/1/model.onnx")).unwrap();
     let options = SessionOptions { threads: 2, ..SessionOptions::default() };
     let processor = Session::new(graph.clone(), &units[2..], &options).unwrap();

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use galatea::profile::{Profile, Profiler, Wish};
+use galatea::profile::{ProfileRequest, Profiler, RunningProfile};
 use galatea_runtime::{Session, SessionOptions};
 use galatea_tensor::Tensor;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn sample(name: &str) -> PathBuf {
 fn gpu() -> Option<MutexGuard<'static, ()>> {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = galatea::units::named(Some("gpu"));
+    let found = galatea::devices::named(Some("gpu"));
     if let Err(error) = &found {
         eprintln!("skipped: {error}");
     }
@@ -134,14 +134,14 @@ fn a_bench_writes_what_happened_when() {
 
 #[test]
 fn a_file_that_cannot_be_written_is_an_error_at_the_start() {
-    let error = Profile::start(Path::new("/nowhere/at/all/profile.json")).unwrap_err();
+    let error = RunningProfile::start(Path::new("/nowhere/at/all/profile.json")).unwrap_err();
     assert!(error.contains("--metal-profile-output '/nowhere/at/all/profile.json'"), "{error}");
 }
 
 #[test]
 fn a_profile_is_started_on_a_gpu_that_is_open_and_taken_off_it_again() {
     let Some(_alone) = gpu() else { return };
-    let providers = galatea::units::named(Some("gpu")).unwrap();
+    let providers = galatea::devices::named(Some("gpu")).unwrap();
     let profiler: Arc<Profiler> = Arc::default();
     let options = SessionOptions { watch: profiler.watch("served"), ..SessionOptions::default() };
     let model = galatea_formats::onnx::load_model(&sample("digits").join("1/model.onnx")).unwrap();
@@ -150,7 +150,7 @@ fn a_profile_is_started_on_a_gpu_that_is_open_and_taken_off_it_again() {
     let run = || session.run(&[("IMAGE", input.clone())]).unwrap();
     run();
     for _ in 0..2 {
-        profiler.start(&Wish { peaks: true, ..Wish::default() }).unwrap();
+        profiler.start(&ProfileRequest { peaks: true, ..ProfileRequest::default() }).unwrap();
         (0..3).for_each(|_| drop(run()));
         let found = profiler.stop().unwrap();
         // Nobody is told of this one.

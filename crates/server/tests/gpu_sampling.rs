@@ -7,17 +7,17 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 
 use galatea_formats::safetensors;
-use galatea_gpu::{Device, GpuProvider, devices};
+use galatea_gpu::{GpuDevice, GpuProvider, devices};
 use galatea_graph::Graph;
-use galatea_llm::arch::{self, ModelShape, StepOptions, Weights};
+use galatea_llm::arch::{self, CheckpointWeights, ModelShape, StepOptions};
 use galatea_llm::cache::BlockCopy;
-use galatea_llm::config::Config;
+use galatea_llm::config::JsonConfig;
 use galatea_llm::engine::{
-    Engine, EngineOptions, GenerationEvent, GenerationRequest, Logits, SessionModel, StepBatch,
-    StepModel, Ticket,
+    EngineOptions, GenerationEngine, GenerationEvent, GenerationRequest, LogitRows, RequestTicket,
+    SessionModel, StepBatch, StepModel,
 };
 use galatea_llm::error::Result;
-use galatea_llm::sampling::{Need, Row, SamplingParameters, TOP};
+use galatea_llm::sampling::{LogitNeed, LogitRow, SamplingParameters, TOP};
 use galatea_llm::tokens::Tokenizer;
 use galatea_providers::cpu::CpuProvider;
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
@@ -30,12 +30,12 @@ const BLOCKS: usize = 96;
 
 /// The device under test, opened for one test alone: its counters are looked at. None where the host has
 /// none, which is said.
-fn device() -> Option<Arc<Device>> {
+fn device() -> Option<Arc<GpuDevice>> {
     if devices().is_empty() {
         eprintln!("skipped: this host has no GPU and no software one");
         return None;
     }
-    Some(Device::open(0).unwrap())
+    Some(GpuDevice::open(0).unwrap())
 }
 
 /// The folder of a checkpoint that was trained on books, and its recorded cases.
@@ -60,7 +60,7 @@ fn ids(case: &Value, key: &str) -> Vec<u32> {
 }
 
 /// The graph of a checkpoint, with outputs to choose from.
-fn graph(config: &Config, weights: &dyn Weights) -> (Graph, ModelShape) {
+fn graph(config: &JsonConfig, weights: &dyn CheckpointWeights) -> (Graph, ModelShape) {
     let row = arch::architecture(config).unwrap();
     let shape = row.shape(config).unwrap();
     let mut graph = row.graph_for(config, weights, &StepOptions::default()).unwrap();
@@ -74,16 +74,16 @@ fn on(provider: Arc<dyn ExecutionProvider>, (graph, shape): (Graph, ModelShape))
 }
 
 fn model(provider: Arc<dyn ExecutionProvider>, folder: &Path) -> SessionModel {
-    let config = Config::read(&folder.join("config.json")).unwrap();
+    let config = JsonConfig::read(&folder.join("config.json")).unwrap();
     on(provider, graph(&config, &safetensors::open(folder).unwrap()))
 }
 
-fn gpu(device: &Arc<Device>) -> Arc<dyn ExecutionProvider> {
+fn gpu(device: &Arc<GpuDevice>) -> Arc<dyn ExecutionProvider> {
     Arc::new(GpuProvider::on(Arc::clone(device)))
 }
 
 /// A first step of sequences that begin with these tokens.
-fn first_step(prompts: &[&[u32]], need: Need) -> StepBatch {
+fn first_step(prompts: &[&[u32]], need: LogitNeed) -> StepBatch {
     let mut batch = StepBatch { starts: vec![0], most_blocks: 8, need, ..StepBatch::default() };
     for (at, prompt) in prompts.iter().enumerate() {
         batch.tokens.extend(prompt.iter().copied().map(i64::from));
@@ -111,19 +111,19 @@ fn a_step_brings_back_what_its_choices_need() {
     let prompts: Vec<&[u32]> =
         prompts.iter().map(|prompt| &prompt[..prompt.len().min(20)]).collect();
     let mut model = model(gpu(&device), &folder);
-    let mut step = |need: Need| {
+    let mut step = |need: LogitNeed| {
         let read = || device.counters.download_bytes.load(Ordering::Relaxed);
         let before = read();
         let logits = model.step(&first_step(&prompts, need)).unwrap();
         (logits, read() - before)
     };
-    let (mut all, bytes) = step(Need::Logits);
+    let (mut all, bytes) = step(LogitNeed::Logits);
     // Where memory is shared, large outputs are read where they are.
     assert!(bytes == 3 * 8192 * 4 || device.capabilities().unified, "{bytes}");
-    let (mut best, bytes) = step(Need::Best);
+    let (mut best, bytes) = step(LogitNeed::Best);
     // A token of 8 bytes and its logit.
     assert_eq!(bytes, 3 * 12);
-    let (mut top, bytes) = step(Need::Top);
+    let (mut top, bytes) = step(LogitNeed::Top);
     assert_eq!(bytes, (3 * 12 * TOP) as u64);
     assert_eq!((best.rows(), best.width(), top.rows(), top.width()), (3, 8192, 3, 8192));
     for row in 0..3 {
@@ -133,8 +133,8 @@ fn a_step_brings_back_what_its_choices_need() {
         order.sort_by(|a, b| logits[*b].total_cmp(&logits[*a]).then(a.cmp(b)));
         let values: Vec<f32> = order.iter().take(TOP).map(|at| logits[*at]).collect();
         let tokens: Vec<u32> = order.iter().take(TOP).map(|at| *at as u32).collect();
-        let Some(Row::Top(found)) = top.choices(row) else { panic!("all logits came") };
-        assert_eq!(found, galatea_llm::sampling::Top::new(&values, &tokens));
+        let Some(LogitRow::Top(found)) = top.choices(row) else { panic!("all logits came") };
+        assert_eq!(found, galatea_llm::sampling::TopTokens::new(&values, &tokens));
     }
 }
 
@@ -142,7 +142,7 @@ fn a_step_brings_back_what_its_choices_need() {
 fn the_processor_gives_all_logits_whatever_is_needed() {
     let cpu = Arc::new(CpuProvider::new());
     let mut model = model(cpu, &golden("llama"));
-    for need in [Need::Best, Need::Top, Need::Logits] {
+    for need in [LogitNeed::Best, LogitNeed::Top, LogitNeed::Logits] {
         let mut logits = model.step(&first_step(&[&[1, 2, 3]], need)).unwrap();
         assert!(logits.row(0).is_some(), "{need:?}");
     }
@@ -154,7 +154,7 @@ struct Poisoned<W>(W);
 /// That token.
 const POISONED: usize = 5;
 
-impl<W: Weights> Weights for Poisoned<W> {
+impl<W: CheckpointWeights> CheckpointWeights for Poisoned<W> {
     fn tensor(&self, name: &str) -> Result<Tensor> {
         let tensor = self.0.tensor(name)?;
         if name != "lm_head.weight" && name != "model.embed_tokens.weight" {
@@ -175,10 +175,10 @@ impl<W: Weights> Weights for Poisoned<W> {
 fn a_logit_that_is_no_number_is_never_chosen() {
     let Some(device) = device() else { return };
     let folder = golden("llama");
-    let config = Config::read(&folder.join("config.json")).unwrap();
+    let config = JsonConfig::read(&folder.join("config.json")).unwrap();
     let weights = Poisoned(safetensors::open(&folder).unwrap());
     let mut model = on(gpu(&device), graph(&config, &weights));
-    for need in [Need::Best, Need::Top] {
+    for need in [LogitNeed::Best, LogitNeed::Top] {
         let mut logits = model.step(&first_step(&[&[1, 2, 3]], need)).unwrap();
         let row = logits.row(0).unwrap().to_vec();
         assert!(row[POISONED].is_nan());
@@ -189,8 +189,8 @@ fn a_logit_that_is_no_number_is_never_chosen() {
 /// A model that is always asked for all logits, or is watched.
 struct Watched {
     own: SessionModel,
-    always: Option<Need>,
-    needs: Arc<Mutex<Vec<Need>>>,
+    always: Option<LogitNeed>,
+    needs: Arc<Mutex<Vec<LogitNeed>>>,
 }
 
 impl StepModel for Watched {
@@ -210,16 +210,16 @@ impl StepModel for Watched {
         self.own.copy(copies)
     }
 
-    fn step(&mut self, batch: &StepBatch) -> Result<Logits> {
+    fn step(&mut self, batch: &StepBatch) -> Result<LogitRows> {
         self.needs.lock().unwrap().push(batch.need);
         let need = self.always.unwrap_or(batch.need);
         self.own.step(&StepBatch { need, ..batch.clone() })
     }
 }
 
-type Asked = (Ticket, Receiver<GenerationEvent>);
+type Asked = (RequestTicket, Receiver<GenerationEvent>);
 
-fn ask(engine: &Engine, prompt: &[u32], sampling: &SamplingParameters) -> Asked {
+fn ask(engine: &GenerationEngine, prompt: &[u32], sampling: &SamplingParameters) -> Asked {
     let (prompt, sampling) = (prompt.to_vec(), sampling.clone());
     let (priority, client, salt, constraint, id) = (0, 0, 0, None, String::new());
     let request = GenerationRequest { id, prompt, sampling, constraint, priority, client, salt };
@@ -272,16 +272,20 @@ fn tokens_are_those_that_are_chosen_from_all_logits() {
     let tokenizer = Arc::new(Tokenizer::from_folder(&folder).unwrap());
     let prompts: Vec<Vec<u32>> = (0..2).map(|at| ids(&cases[at], "ids")).collect();
     let mut found: Vec<Vec<Vec<Vec<u32>>>> = Vec::new();
-    for always in [None, Some(Need::Logits)] {
+    for always in [None, Some(LogitNeed::Logits)] {
         let needs = Arc::new(Mutex::new(Vec::new()));
         let own = model(gpu(&device), &folder);
         let watched = Box::new(Watched { own, always, needs: Arc::clone(&needs) });
         let options = EngineOptions { prefix_caching: false, ..EngineOptions::default() };
-        let engine = Engine::start(watched, Arc::clone(&tokenizer), options).unwrap();
+        let engine = GenerationEngine::start(watched, Arc::clone(&tokenizer), options).unwrap();
         let mut told = Vec::new();
-        for (way, most) in
-            ways().iter().zip([Need::Best, Need::Top, Need::Top, Need::Logits, Need::Logits])
-        {
+        for (way, most) in ways().iter().zip([
+            LogitNeed::Best,
+            LogitNeed::Top,
+            LogitNeed::Top,
+            LogitNeed::Logits,
+            LogitNeed::Logits,
+        ]) {
             needs.lock().unwrap().clear();
             told.push(answers(ask(&engine, &prompts[0], way)));
             assert_eq!(needs.lock().unwrap().iter().max(), Some(&most), "{way:?}");
@@ -303,7 +307,7 @@ fn a_greedy_answer_brings_back_a_token_a_step() {
     };
     let tokenizer = Arc::new(Tokenizer::from_folder(&folder).unwrap());
     let own = Box::new(model(gpu(&device), &folder));
-    let engine = Engine::start(own, tokenizer, EngineOptions::default()).unwrap();
+    let engine = GenerationEngine::start(own, tokenizer, EngineOptions::default()).unwrap();
     let prompt = ids(&cases[0], "ids");
     let before = device.counters.download_bytes.load(Ordering::Relaxed);
     let answer = answers(ask(&engine, &prompt, &ways()[0])).swap_remove(0);

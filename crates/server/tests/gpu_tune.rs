@@ -16,7 +16,7 @@ struct Home(tempfile::TempDir);
 impl Home {
     /// None where the host has no GPU, which is said.
     fn new() -> Option<Self> {
-        if let Err(error) = galatea::units::named(Some("gpu")) {
+        if let Err(error) = galatea::devices::named(Some("gpu")) {
             eprintln!("skipped: {error}");
             return None;
         }

@@ -16,7 +16,7 @@ use galatea_formats::onnx::proto::{
 };
 use galatea_providers::by_name;
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
-use galatea_serving::model_cache::{ModelCache, Source, session};
+use galatea_serving::model_cache::{ModelCache, SessionOrigin, session};
 use galatea_tensor::Tensor;
 use prost::Message;
 
@@ -135,7 +135,7 @@ impl Fixture {
     }
 }
 
-fn load(cache: Option<&ModelCache>, model: &Path) -> (Session, Source) {
+fn load(cache: Option<&ModelCache>, model: &Path) -> (Session, SessionOrigin) {
     let providers: [Arc<dyn ExecutionProvider>; 1] = [by_name("cpu").unwrap()];
     let options = SessionOptions { threads: 2, ..SessionOptions::default() };
     session(cache, model, &providers, &options).unwrap()
@@ -159,7 +159,7 @@ fn the_second_load_gives_the_same_bits_and_shares_the_weights() {
     let fixture = Fixture::new();
     let expected = plain(&fixture.model);
     let cache = fixture.cache();
-    for source in [Source::Added, Source::Cache, Source::Cache] {
+    for source in [SessionOrigin::Added, SessionOrigin::Cache, SessionOrigin::Cache] {
         let (session, found) = load(Some(&cache), &fixture.model);
         assert_eq!(found, source);
         assert_eq!(run(&session), expected);
@@ -170,7 +170,7 @@ fn the_second_load_gives_the_same_bits_and_shares_the_weights() {
     assert_eq!((fixture.files("model").len(), fixture.files("tmp").len()), (1, 0));
     // Without the note the content is read again, and the same entry found.
     fixture.files("note").iter().for_each(|note| fs::remove_file(note).unwrap());
-    assert_eq!(load(Some(&cache), &fixture.model).1, Source::Cache);
+    assert_eq!(load(Some(&cache), &fixture.model).1, SessionOrigin::Cache);
     assert_eq!(fixture.files("note").len(), 1);
 }
 
@@ -196,7 +196,7 @@ fn damaged_entries_and_notes_are_made_anew() {
         fs::write(&path, damaged).unwrap();
         let (session, source) = load(Some(&cache), &fixture.model);
         assert_eq!(run(&session), expected);
-        found += usize::from(source == Source::Added);
+        found += usize::from(source == SessionOrigin::Added);
         all += 1;
     }
     // The rest hit the space between two parts.
@@ -204,7 +204,7 @@ fn damaged_entries_and_notes_are_made_anew() {
     for text in ["", "00000000\n{}", "nonsense", "ffffffff\n{\"content\":\"x\",\"files\":[]}"] {
         fs::write(&fixture.files("note")[0], text).unwrap();
         let (session, source) = load(Some(&cache), &fixture.model);
-        assert_eq!((run(&session), source), (expected.clone(), Source::Cache));
+        assert_eq!((run(&session), source), (expected.clone(), SessionOrigin::Cache));
     }
 }
 
@@ -214,7 +214,7 @@ fn a_model_that_changed_is_found_whatever_its_times_say() {
     let cache = fixture.cache();
     let first = plain(&fixture.model);
     load(Some(&cache), &fixture.model);
-    assert_eq!(load(Some(&cache), &fixture.model).1, Source::Cache);
+    assert_eq!(load(Some(&cache), &fixture.model).1, SessionOrigin::Cache);
     for name in ["model.onnx", "c.bin"] {
         let file = fixture.model.with_file_name(name);
         let before = file.metadata().unwrap();
@@ -233,7 +233,7 @@ fn a_model_that_changed_is_found_whatever_its_times_say() {
         let after = file.metadata().unwrap();
         assert_eq!((after.len(), after.mtime_nsec()), (before.len(), before.mtime_nsec()));
         let (session, source) = load(Some(&cache), &fixture.model);
-        assert_eq!(source, Source::Added, "{name}");
+        assert_eq!(source, SessionOrigin::Added, "{name}");
         assert_eq!(run(&session), plain(&fixture.model));
         assert_ne!(run(&session), first);
     }
@@ -249,11 +249,11 @@ fn a_link_that_leads_elsewhere_is_another_model() {
     symlink("1.bin", &weights).unwrap();
     let cache = fixture.cache();
     load(Some(&cache), &fixture.model);
-    assert_eq!(load(Some(&cache), &fixture.model).1, Source::Cache);
+    assert_eq!(load(Some(&cache), &fixture.model).1, SessionOrigin::Cache);
     fs::remove_file(&weights).unwrap();
     symlink("2.bin", &weights).unwrap();
     let (session, source) = load(Some(&cache), &fixture.model);
-    assert_eq!((run(&session), source), (plain(&fixture.model), Source::Added));
+    assert_eq!((run(&session), source), (plain(&fixture.model), SessionOrigin::Added));
 }
 
 #[test]
@@ -296,12 +296,12 @@ fn without_room_or_folder_models_load_all_the_same() {
     let small = ModelCache::new(fixture.cache_folder(), 1 << 19);
     for cache in [blocked, small] {
         let (session, source) = load(Some(&cache), &fixture.model);
-        assert_eq!((run(&session), source), (expected.clone(), Source::Model));
+        assert_eq!((run(&session), source), (expected.clone(), SessionOrigin::Model));
     }
     assert_eq!((fixture.files("model").len(), fixture.files("tmp").len()), (0, 0));
     // A young file may change again at the same time.
     let careful = ModelCache::new(fixture.cache_folder(), 1 << 30);
-    assert_eq!(load(Some(&careful), &fixture.model).1, Source::Added);
+    assert_eq!(load(Some(&careful), &fixture.model).1, SessionOrigin::Added);
     assert_eq!(fixture.files("note").len(), 0);
 }
 

@@ -9,8 +9,8 @@ use galatea_tensor::{
 
 use crate::config::inference::{BatchInput, BatchOutput, ModelInput, batch_input};
 use crate::config::{ModelConfig, datatype};
-use crate::error::Error;
-use crate::payload::{ActiveRequest, Payload};
+use crate::error::ServingError;
+use crate::payload::{ActiveRequest, BatchPayload};
 use crate::request::{InputData, InputTensor, OutputTensor};
 use crate::sequence;
 use crate::validate::{LENGTH_BYTES, shape_text};
@@ -21,8 +21,8 @@ pub type NamedTensors = Vec<(String, Tensor)>;
 /// Runs a batch through `run`, which takes the model's inputs and gives its outputs, and answers every request. An
 /// error of `run` is the answer to all.
 pub fn execute(
-    mut payload: Payload,
-    run: impl FnOnce(NamedTensors) -> Result<NamedTensors, Error>,
+    mut payload: BatchPayload,
+    run: impl FnOnce(NamedTensors) -> Result<NamedTensors, ServingError>,
 ) {
     let config = Arc::clone(&payload.context().config);
     let gathered = gather(&config, payload.requests());
@@ -46,16 +46,19 @@ pub fn execute(
 ///
 /// # Errors
 /// When there is no memory, or a request does not fit its neighbours.
-pub fn gather(config: &ModelConfig, requests: &[ActiveRequest]) -> Result<NamedTensors, Error> {
+pub fn gather(
+    config: &ModelConfig,
+    requests: &[ActiveRequest],
+) -> Result<NamedTensors, ServingError> {
     let mut tensors = Vec::with_capacity(config.input.len() + config.batch_input.len());
     for input in &config.input {
-        let mut parts: Vec<Part<'_>> =
-            requests.iter().filter_map(|request| Part::of(config, request, input)).collect();
+        let mut parts: Vec<InputShare<'_>> =
+            requests.iter().filter_map(|request| InputShare::of(config, request, input)).collect();
         if parts.is_empty() {
             continue;
         }
         if parts.len() != requests.len() {
-            return Err(Error::internal(format!(
+            return Err(ServingError::internal(format!(
                 "input '{}' is absent in a part of the batch",
                 input.name
             )));
@@ -64,9 +67,9 @@ pub fn gather(config: &ModelConfig, requests: &[ActiveRequest]) -> Result<NamedT
             // It is the same in all requests of a batch.
             parts.truncate(1);
         }
-        parts.iter().try_for_each(Part::check)?;
+        parts.iter().try_for_each(InputShare::check)?;
         let tensor = join(input, &parts)
-            .map_err(|error| Error::internal(format!("input '{}': {error}", input.name)))?;
+            .map_err(|error| ServingError::internal(format!("input '{}': {error}", input.name)))?;
         tensors.push((input.name.clone(), tensor));
     }
     for made in &config.batch_input {
@@ -78,7 +81,7 @@ pub fn gather(config: &ModelConfig, requests: &[ActiveRequest]) -> Result<NamedT
 }
 
 /// One request's share of an input.
-pub(crate) struct Part<'a> {
+pub(crate) struct InputShare<'a> {
     pub(crate) input: &'a InputTensor,
     /// Batch items; `None` for models that do not batch.
     pub(crate) rows: Option<usize>,
@@ -86,7 +89,7 @@ pub(crate) struct Part<'a> {
     pub(crate) dims: Vec<usize>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> InputShare<'a> {
     pub(crate) fn of(
         config: &ModelConfig,
         request: &'a ActiveRequest,
@@ -116,7 +119,7 @@ impl<'a> Part<'a> {
     ///
     /// # Errors
     /// When there are more or fewer than the shape has, which a checked request has not.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), ServingError> {
         let expected = self.elements();
         let size = self.input.datatype.size_bytes();
         let (given, expected) = match (&self.input.data, size) {
@@ -131,7 +134,7 @@ impl<'a> Part<'a> {
         if given == expected {
             return Ok(());
         }
-        Err(Error::internal(format!(
+        Err(ServingError::internal(format!(
             "input '{}' of shape {} has {given} elements or bytes for {:?} rows of {:?}, expected {expected}",
             self.input.name,
             shape_text(&self.input.shape),
@@ -178,10 +181,10 @@ impl<'a> Part<'a> {
     }
 }
 
-fn join(input: &ModelInput, parts: &[Part<'_>]) -> Result<Tensor, TensorError> {
+fn join(input: &ModelInput, parts: &[InputShare<'_>]) -> Result<Tensor, TensorError> {
     let mut shape = Vec::new();
     if input.allow_ragged_batch {
-        shape.push(parts.iter().map(Part::elements).sum());
+        shape.push(parts.iter().map(InputShare::elements).sum());
     } else {
         let rows: Option<usize> = parts.iter().map(|part| part.rows).sum();
         shape.extend(rows);
@@ -192,7 +195,7 @@ fn join(input: &ModelInput, parts: &[Part<'_>]) -> Result<Tensor, TensorError> {
     }
     let datatype = parts.first().map_or(DataType::Bytes, |part| part.input.datatype);
     let Some(element) = datatype.size_bytes() else {
-        let strings: Result<Vec<_>, _> = parts.iter().map(Part::strings).collect();
+        let strings: Result<Vec<_>, _> = parts.iter().map(InputShare::strings).collect();
         return Tensor::from_vec(&shape, strings?.concat());
     };
     let total = parts.iter().fold(0_usize, |sum, part| sum.saturating_add(part.elements()));
@@ -243,12 +246,12 @@ fn batch_tensor(
     config: &ModelConfig,
     made: &BatchInput,
     requests: &[ActiveRequest],
-) -> Result<Tensor, Error> {
+) -> Result<Tensor, ServingError> {
     let source = made.source_input.first().map_or("", String::as_str);
     let wanted = config.input.iter().find(|input| input.name == source);
-    let parts: Vec<Part<'_>> =
-        requests.iter().filter_map(|request| Part::of(config, request, wanted?)).collect();
-    let counts: Vec<usize> = parts.iter().map(Part::elements).collect();
+    let parts: Vec<InputShare<'_>> =
+        requests.iter().filter_map(|request| InputShare::of(config, request, wanted?)).collect();
+    let counts: Vec<usize> = parts.iter().map(InputShare::elements).collect();
     let sums = counts.iter().scan(0_usize, |sum, &count| {
         *sum = sum.saturating_add(count);
         Some(*sum)
@@ -299,13 +302,13 @@ pub fn scatter(
     config: &ModelConfig,
     requests: &[ActiveRequest],
     outputs: &NamedTensors,
-) -> Vec<Result<Vec<OutputTensor>, Error>> {
+) -> Vec<Result<Vec<OutputTensor>, ServingError>> {
     let items: usize = requests.iter().map(rows).sum();
     let mut from = 0;
     let mut from_flat = vec![0_usize; config.output.len()];
     let mut results = Vec::with_capacity(requests.len());
     for request in requests {
-        let share = Share { config, request, outputs, from, items };
+        let share = OutputShare { config, request, outputs, from, items };
         results.push(share.outputs(&mut from_flat));
         from += rows(request);
     }
@@ -317,7 +320,7 @@ fn rows(request: &ActiveRequest) -> usize {
 }
 
 /// What one request gets of a batch's outputs.
-struct Share<'a> {
+struct OutputShare<'a> {
     config: &'a ModelConfig,
     request: &'a ActiveRequest,
     outputs: &'a NamedTensors,
@@ -325,9 +328,9 @@ struct Share<'a> {
     items: usize,
 }
 
-impl Share<'_> {
+impl OutputShare<'_> {
     /// `from_flat` holds, for each output, how many elements of a flat one earlier requests have taken.
-    fn outputs(&self, from_flat: &mut [usize]) -> Result<Vec<OutputTensor>, Error> {
+    fn outputs(&self, from_flat: &mut [usize]) -> Result<Vec<OutputTensor>, ServingError> {
         let asked = &self.request.request.requested_outputs;
         let mut shares = Vec::new();
         for (output, from_flat) in self.config.output.iter().zip(from_flat) {
@@ -356,12 +359,12 @@ impl Share<'_> {
         Ok(shares)
     }
 
-    fn rows_of(&self, name: &str, tensor: &Tensor) -> Result<Tensor, Error> {
+    fn rows_of(&self, name: &str, tensor: &Tensor) -> Result<Tensor, ServingError> {
         if self.config.max_batch_size <= 0 {
             return Ok(tensor.clone());
         }
         if tensor.shape().first() != Some(&self.items) {
-            return Err(Error::internal(format!(
+            return Err(ServingError::internal(format!(
                 "output '{name}' of model '{}' has the shape {:?}, but the batch has {} items",
                 self.config.name,
                 tensor.shape(),
@@ -372,12 +375,17 @@ impl Share<'_> {
     }
 
     /// Splits a flat output by the sizes of an input.
-    fn flat(&self, made: &BatchOutput, tensor: &Tensor, from: &mut usize) -> Result<Tensor, Error> {
+    fn flat(
+        &self,
+        made: &BatchOutput,
+        tensor: &Tensor,
+        from: &mut usize,
+    ) -> Result<Tensor, ServingError> {
         let source = made.source_input.first().map_or("", String::as_str);
         let wanted = self.config.input.iter().find(|input| input.name == source);
-        let part = wanted.and_then(|wanted| Part::of(self.config, self.request, wanted));
+        let part = wanted.and_then(|wanted| InputShare::of(self.config, self.request, wanted));
         let Some(part) = part else {
-            return Err(Error::internal(format!(
+            return Err(ServingError::internal(format!(
                 "the batch has no input '{source}' to split its outputs by"
             )));
         };
@@ -398,13 +406,16 @@ pub(crate) fn reshaped(
     share: &Tensor,
     from: &[i64],
     to: &[i64],
-) -> Result<Tensor, Error> {
+) -> Result<Tensor, ServingError> {
     let batch = usize::from(config.max_batch_size > 0);
     let given = share.shape().get(batch..).unwrap_or_default();
     let dims = substitute(from, given, to);
     let shape: Vec<usize> = share.shape().iter().take(batch).copied().chain(dims).collect();
     share.reshape(&shape).map_err(|error| {
-        Error::internal(format!("an output cannot be given the shape {}: {error}", shape_text(to)))
+        ServingError::internal(format!(
+            "an output cannot be given the shape {}: {error}",
+            shape_text(to)
+        ))
     })
 }
 

@@ -8,7 +8,7 @@ use galatea_tensor::{ByteString, DataType, Tensor};
 use lru::LruCache;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::request::{InferenceRequest, InputData, OutputTensor, ParameterValue};
 
 /// Bytes that an entry takes beside its tensors' elements and names: key, links and the tensors themselves.
@@ -17,15 +17,15 @@ const ENTRY_BYTES: usize = 256;
 /// What tells requests apart: a keyed 128-bit digest of the loaded version and everything of the request that
 /// its answer may depend on. Triton's own key leaves out shapes, types and the wanted outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key(u64, u64);
+pub(crate) struct RequestDigest(u64, u64);
 
-struct Entry {
+struct CachedResponse {
     outputs: Arc<Vec<OutputTensor>>,
     bytes: usize,
 }
 
-struct State {
-    entries: LruCache<Key, Entry>,
+struct ResponseCacheState {
+    entries: LruCache<RequestDigest, CachedResponse>,
     bytes: usize,
     hits: u64,
     misses: u64,
@@ -59,7 +59,7 @@ pub struct CacheUse {
 pub struct ResponseCache {
     capacity: usize,
     secret: (u64, u64),
-    state: Mutex<State>,
+    state: Mutex<ResponseCacheState>,
 }
 
 impl std::fmt::Debug for ResponseCache {
@@ -77,7 +77,7 @@ impl ResponseCache {
         Self {
             capacity,
             secret: (random(), random()),
-            state: Mutex::new(State {
+            state: Mutex::new(ResponseCacheState {
                 entries: LruCache::unbounded(),
                 bytes: 0,
                 hits: 0,
@@ -91,8 +91,8 @@ impl ResponseCache {
 
     /// The key of a checked request to a model version, which stands for the loads that its answers come from: what
     /// was answered before a model was loaded anew is never found again.
-    pub(crate) fn key(&self, loads: &[u64], request: &InferenceRequest) -> Key {
-        let mut digest = Digest(SipHasher13::new_with_keys(self.secret.0, self.secret.1));
+    pub(crate) fn key(&self, loads: &[u64], request: &InferenceRequest) -> RequestDigest {
+        let mut digest = ResponseDigest(SipHasher13::new_with_keys(self.secret.0, self.secret.1));
         digest.number(loads.len());
         loads.iter().for_each(|&load| digest.0.write_u64(load));
         let mut inputs: Vec<_> = request.inputs.iter().collect();
@@ -117,11 +117,11 @@ impl ResponseCache {
             digest.parameter(value);
         }
         let digest = digest.0.finish128();
-        Key(digest.h1, digest.h2)
+        RequestDigest(digest.h1, digest.h2)
     }
 
     /// The outputs that were answered to an equal request.
-    pub(crate) fn get(&self, key: Key) -> Option<Arc<Vec<OutputTensor>>> {
+    pub(crate) fn get(&self, key: RequestDigest) -> Option<Arc<Vec<OutputTensor>>> {
         let start = Instant::now();
         let mut state = self.state();
         let found = state.entries.get(&key).map(|entry| Arc::clone(&entry.outputs));
@@ -151,18 +151,22 @@ impl ResponseCache {
     ///
     /// # Errors
     /// When they are larger than the whole cache.
-    pub(crate) fn insert(&self, key: Key, outputs: &[OutputTensor]) -> Result<(), Error> {
+    pub(crate) fn insert(
+        &self,
+        key: RequestDigest,
+        outputs: &[OutputTensor],
+    ) -> Result<(), ServingError> {
         let start = Instant::now();
         let bytes = outputs.iter().map(size).sum::<usize>() + ENTRY_BYTES;
         if bytes > self.capacity {
-            return Err(Error::internal(format!(
+            return Err(ServingError::internal(format!(
                 "Failed to insert key into response cache: the entry has {bytes} bytes, the cache {}",
                 self.capacity
             )));
         }
         // Outputs may be windows on those of a whole batch, which an entry must not keep.
-        let outputs: Result<Vec<OutputTensor>, Error> = outputs.iter().map(copied).collect();
-        let entry = Entry { outputs: Arc::new(outputs?), bytes };
+        let outputs: Result<Vec<OutputTensor>, ServingError> = outputs.iter().map(copied).collect();
+        let entry = CachedResponse { outputs: Arc::new(outputs?), bytes };
         let mut state = self.state();
         if let Some(before) = state.entries.put(key, entry) {
             state.bytes -= before.bytes;
@@ -177,14 +181,14 @@ impl ResponseCache {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ResponseCacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Digest(SipHasher13);
+struct ResponseDigest(SipHasher13);
 
-impl Digest {
+impl ResponseDigest {
     fn number(&mut self, number: usize) {
         self.0.write_u64(number as u64);
     }
@@ -242,7 +246,7 @@ fn size(output: &OutputTensor) -> usize {
     elements.saturating_add(output.name.len()).saturating_add(ENTRY_BYTES)
 }
 
-fn copied(output: &OutputTensor) -> Result<OutputTensor, Error> {
+fn copied(output: &OutputTensor) -> Result<OutputTensor, ServingError> {
     let (tensor, name) = (&output.tensor, output.name.clone());
     let tensor = if tensor.dtype() == DataType::Bytes {
         Tensor::from_vec(tensor.shape(), tensor.to_vec::<ByteString>()?)?
@@ -277,7 +281,7 @@ mod tests {
     fn look_ups_and_evictions_are_counted() {
         let entry = ENTRY_BYTES + output(10).iter().map(size).sum::<usize>();
         let cache = ResponseCache::new(2 * entry);
-        let keys = [1, 2, 3].map(|number| Key(number, 0));
+        let keys = [1, 2, 3].map(|number| RequestDigest(number, 0));
         for key in keys {
             assert!(cache.get(key).is_none());
             cache.insert(key, &output(10)).unwrap();
@@ -328,7 +332,7 @@ mod tests {
     fn the_least_recently_used_leaves_when_the_bytes_are_used_up() {
         let one = output(1000).iter().map(size).sum::<usize>() + ENTRY_BYTES;
         let cache = ResponseCache::new(2 * one);
-        let keys: Vec<Key> = (0..3).map(|n| Key(n, 0)).collect();
+        let keys: Vec<RequestDigest> = (0..3).map(|n| RequestDigest(n, 0)).collect();
         cache.insert(keys[0], &output(1000)).unwrap();
         cache.insert(keys[1], &output(1000)).unwrap();
         assert!(cache.get(keys[0]).is_some());

@@ -4,18 +4,18 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-type Callback = Box<dyn FnOnce() + Send>;
+type CancelCallback = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
-struct Shared {
+struct CancelShared {
     cancelled: AtomicBool,
-    callbacks: Mutex<Vec<Callback>>,
+    callbacks: Mutex<Vec<CancelCallback>>,
 }
 
 /// Cancellation of one request; clones share the flag.
 #[derive(Clone, Default)]
 pub struct CancelToken {
-    shared: Arc<Shared>,
+    shared: Arc<CancelShared>,
 }
 
 impl CancelToken {
@@ -53,7 +53,7 @@ impl CancelToken {
         callback();
     }
 
-    fn callbacks(&self) -> std::sync::MutexGuard<'_, Vec<Callback>> {
+    fn callbacks(&self) -> std::sync::MutexGuard<'_, Vec<CancelCallback>> {
         self.shared.callbacks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::error::{Code, Error};
+use crate::error::{ErrorCode, ServingError};
 
 /// Beginnings of names that the server keeps for families of its own.
 const OWN: &[&str] = &[
@@ -49,7 +49,7 @@ impl fmt::Display for MetricKind {
 }
 
 /// Labels by name.
-pub type Labels = BTreeMap<String, String>;
+pub type MetricLabels = BTreeMap<String, String>;
 
 /// The families that models have made.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ pub struct CustomFamily {
     name: String,
     help: String,
     kind: MetricKind,
-    metrics: Mutex<BTreeMap<Labels, Weak<CustomMetric>>>,
+    metrics: Mutex<BTreeMap<MetricLabels, Weak<CustomMetric>>>,
 }
 
 /// A metric of a family.
@@ -108,7 +108,7 @@ pub struct FamilySnapshot {
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricSnapshot {
     /// Labels.
-    pub labels: Labels,
+    pub labels: MetricLabels,
     /// Upper bounds of buckets.
     pub bounds: Vec<f64>,
     /// What it has come to.
@@ -130,14 +130,14 @@ impl CustomMetrics {
         name: &str,
         help: &str,
         kind: MetricKind,
-    ) -> Result<Arc<CustomFamily>, Error> {
+    ) -> Result<Arc<CustomFamily>, ServingError> {
         if !is_name(name, true) {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "'{name}' is no name of a metric: it has letters, digits, '_' and ':', and begins with no digit"
             )));
         }
         if OWN.iter().any(|own| name.starts_with(own)) {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "the metric family '{name}' would have a name that the server keeps for its own"
             )));
         }
@@ -153,7 +153,7 @@ impl CustomMetrics {
         name: &str,
         help: &str,
         kind: MetricKind,
-    ) -> Result<Arc<CustomFamily>, Error> {
+    ) -> Result<Arc<CustomFamily>, ServingError> {
         let mut families = locked(&self.families);
         if let Some(known) = families.get(name).and_then(Weak::upgrade) {
             let what = match (known.kind == kind, known.help == help) {
@@ -161,8 +161,8 @@ impl CustomMetrics {
                 (false, _) => format!("kind {}, not {kind}", known.kind),
                 (true, false) => format!("the description '{}', not '{help}'", known.help),
             };
-            return Err(Error::new(
-                Code::AlreadyExists,
+            return Err(ServingError::new(
+                ErrorCode::AlreadyExists,
                 format!("the metric family '{name}' exists and has {what}"),
             ));
         }
@@ -194,9 +194,9 @@ impl CustomFamily {
     /// INVALID_ARG for labels or buckets that cannot be; ALREADY_EXISTS when it is there with other buckets.
     pub fn metric(
         self: &Arc<Self>,
-        labels: Labels,
+        labels: MetricLabels,
         buckets: Option<Vec<f64>>,
-    ) -> Result<Arc<CustomMetric>, Error> {
+    ) -> Result<Arc<CustomMetric>, ServingError> {
         labels.keys().try_for_each(|name| self.check_label(name))?;
         let bounds = self.bounds(buckets)?;
         let mut metrics = locked(&self.metrics);
@@ -204,8 +204,8 @@ impl CustomFamily {
             if known.bounds == bounds {
                 return Ok(known);
             }
-            return Err(Error::new(
-                Code::AlreadyExists,
+            return Err(ServingError::new(
+                ErrorCode::AlreadyExists,
                 format!(
                     "the histogram with these labels in the metric family '{}' exists and has the buckets {:?}",
                     self.name, known.bounds
@@ -226,13 +226,13 @@ impl CustomFamily {
         Ok(metric)
     }
 
-    fn check_label(&self, name: &str) -> Result<(), Error> {
+    fn check_label(&self, name: &str) -> Result<(), ServingError> {
         let reserved =
             name.starts_with("__") || (self.kind == MetricKind::Histogram && name == "le");
         if is_name(name, false) && !reserved {
             return Ok(());
         }
-        Err(Error::invalid_arg(format!(
+        Err(ServingError::invalid_arg(format!(
             "'{name}' is no name of a label in the {} family '{}': it has letters, digits and '_', begins with no digit \
              and not with '__', and is not 'le' in histograms",
             self.kind, self.name
@@ -240,9 +240,12 @@ impl CustomFamily {
     }
 
     /// The buckets' bounds. One that has no end is always there.
-    fn bounds(&self, buckets: Option<Vec<f64>>) -> Result<Vec<f64>, Error> {
+    fn bounds(&self, buckets: Option<Vec<f64>>) -> Result<Vec<f64>, ServingError> {
         let refused = |why: &str| {
-            Err(Error::invalid_arg(format!("the {} family '{}' {why}", self.kind, self.name)))
+            Err(ServingError::invalid_arg(format!(
+                "the {} family '{}' {why}",
+                self.kind, self.name
+            )))
         };
         let mut bounds = match (self.kind, buckets) {
             (MetricKind::Histogram, Some(bounds)) => bounds,
@@ -283,10 +286,10 @@ impl CustomMetric {
     ///
     /// # Errors
     /// For histograms, and for what a counter cannot grow by.
-    pub fn increment(&self, by: f64) -> Result<(), Error> {
+    pub fn increment(&self, by: f64) -> Result<(), ServingError> {
         let counter = self.family.kind == MetricKind::Counter;
         if counter && (by.is_nan() || by < 0.0) {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "the counter '{}' cannot be incremented by {by}: counters never get less",
                 self.family.name
             )));
@@ -302,7 +305,7 @@ impl CustomMetric {
     ///
     /// # Errors
     /// For other kinds.
-    pub fn set(&self, to: f64) -> Result<(), Error> {
+    pub fn set(&self, to: f64) -> Result<(), ServingError> {
         if self.family.kind != MetricKind::Gauge {
             return Err(self.unsupported("set"));
         }
@@ -314,14 +317,16 @@ impl CustomMetric {
     ///
     /// # Errors
     /// For other kinds, and for what is no number.
-    pub fn observe(&self, value: f64) -> Result<(), Error> {
+    pub fn observe(&self, value: f64) -> Result<(), ServingError> {
         let mut kept = locked(&self.value);
         let MetricValue::Distribution { counts, count, sum } = &mut *kept else {
             return Err(self.unsupported("observe"));
         };
         if value.is_nan() {
             let name = &self.family.name;
-            return Err(Error::invalid_arg(format!("the histogram '{name}' cannot observe NaN")));
+            return Err(ServingError::invalid_arg(format!(
+                "the histogram '{name}' cannot observe NaN"
+            )));
         }
         let at = self.bounds.partition_point(|bound| *bound < value);
         if let Some(bucket) = counts.get_mut(at) {
@@ -336,16 +341,16 @@ impl CustomMetric {
     ///
     /// # Errors
     /// For histograms.
-    pub fn value(&self) -> Result<f64, Error> {
+    pub fn value(&self) -> Result<f64, ServingError> {
         match &*locked(&self.value) {
             MetricValue::Number(value) => Ok(*value),
             MetricValue::Distribution { .. } => Err(self.unsupported("value")),
         }
     }
 
-    fn unsupported(&self, what: &str) -> Error {
+    fn unsupported(&self, what: &str) -> ServingError {
         let CustomFamily { name, kind, .. } = &*self.family;
-        Error::unsupported(format!("the {kind} '{name}' does not support '{what}'"))
+        ServingError::unsupported(format!("the {kind} '{name}' does not support '{what}'"))
     }
 }
 
@@ -373,8 +378,8 @@ mod tests {
         );
         assert!(metrics.family("a", "c", MetricKind::Counter).is_err());
         let again = metrics.family("a", "b", MetricKind::Counter).unwrap();
-        let one = family.metric(Labels::new(), None).unwrap();
-        again.metric(Labels::new(), None).unwrap().increment(2.0).unwrap();
+        let one = family.metric(MetricLabels::new(), None).unwrap();
+        again.metric(MetricLabels::new(), None).unwrap().increment(2.0).unwrap();
         assert_eq!(one.value().unwrap(), 2.0);
         drop((family, again));
         assert_eq!(metrics.snapshot().len(), 1);
@@ -388,9 +393,9 @@ mod tests {
         let metrics = CustomMetrics::default();
         let family = metrics.family("h", "", MetricKind::Histogram).unwrap();
         for wrong in [None, Some(vec![]), Some(vec![1.0, 1.0]), Some(vec![f64::NAN])] {
-            assert!(family.metric(Labels::new(), wrong).is_err());
+            assert!(family.metric(MetricLabels::new(), wrong).is_err());
         }
-        let one = family.metric(Labels::new(), Some(vec![1.0, 2.0, f64::INFINITY])).unwrap();
+        let one = family.metric(MetricLabels::new(), Some(vec![1.0, 2.0, f64::INFINITY])).unwrap();
         [0.5, 1.0, 1.5, 7.0].iter().for_each(|value| one.observe(*value).unwrap());
         assert!(one.observe(f64::NAN).is_err() && one.set(1.0).is_err());
         assert!(one.increment(1.0).is_err() && one.value().is_err());
@@ -406,7 +411,7 @@ mod tests {
         }
         let family = metrics.family("vllm:a_1", "", MetricKind::Gauge).unwrap();
         for wrong in ["", "__a", "a:b", "1"] {
-            let labels = Labels::from([(wrong.to_owned(), String::new())]);
+            let labels = MetricLabels::from([(wrong.to_owned(), String::new())]);
             assert!(family.metric(labels, None).is_err(), "{wrong}");
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Kind of an error; front ends map it to HTTP and gRPC statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Code {
+pub enum ErrorCode {
     /// Nothing more is known.
     Unknown,
     /// A fault of the server or of the model.
@@ -23,7 +23,7 @@ pub enum Code {
     Cancelled,
 }
 
-impl Code {
+impl ErrorCode {
     /// The name that Triton puts before a nested text, as in `Invalid argument: …`.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -43,47 +43,47 @@ impl Code {
 
 /// An error with the text that the user sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct ServingError {
     /// Kind.
-    pub code: Code,
+    pub code: ErrorCode,
     /// Text, without the code's name.
     pub message: String,
 }
 
-impl Error {
+impl ServingError {
     /// An error of any kind.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 
     /// The request is wrong.
     pub fn invalid_arg(message: impl Into<String>) -> Self {
-        Self::new(Code::InvalidArg, message)
+        Self::new(ErrorCode::InvalidArg, message)
     }
 
     /// A fault of the server or of the model.
     pub fn internal(message: impl Into<String>) -> Self {
-        Self::new(Code::Internal, message)
+        Self::new(ErrorCode::Internal, message)
     }
 
     /// The thing asked for does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
-        Self::new(Code::NotFound, message)
+        Self::new(ErrorCode::NotFound, message)
     }
 
     /// Not now.
     pub fn unavailable(message: impl Into<String>) -> Self {
-        Self::new(Code::Unavailable, message)
+        Self::new(ErrorCode::Unavailable, message)
     }
 
     /// The server cannot do this.
     pub fn unsupported(message: impl Into<String>) -> Self {
-        Self::new(Code::Unsupported, message)
+        Self::new(ErrorCode::Unsupported, message)
     }
 
     /// The request was cancelled.
     pub fn cancelled(message: impl Into<String>) -> Self {
-        Self::new(Code::Cancelled, message)
+        Self::new(ErrorCode::Cancelled, message)
     }
 
     /// The text with the code's name before it, as it stands inside other texts.
@@ -93,15 +93,15 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for ServingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for ServingError {}
 
-impl From<galatea_tensor::TensorError> for Error {
+impl From<galatea_tensor::TensorError> for ServingError {
     fn from(error: galatea_tensor::TensorError) -> Self {
         Self::internal(error.to_string())
     }

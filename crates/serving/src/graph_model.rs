@@ -2,21 +2,21 @@
 
 use std::path::Path;
 
-use galatea_formats::coreml::{self, Feature, Labels};
+use galatea_formats::coreml::{self, ClassifierClasses, ModelFeature};
 use galatea_formats::onnx;
 use galatea_graph::Graph;
 use galatea_tensor::Tensor;
 
 /// The format of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ModelFormat {
     /// A file of ONNX.
     Onnx,
     /// A package or a file of Core ML.
     CoreMl,
 }
 
-impl Format {
+impl ModelFormat {
     /// The format that a path names, by its ending.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
@@ -34,23 +34,23 @@ pub struct CoreMlModel {
     /// The computation: inputs and outputs, and behind them the states.
     pub graph: Graph,
     /// What it takes and keeps.
-    pub interface: Interface,
+    pub interface: FunctionInterface,
 }
 
 /// What a function of a model of Core ML takes and keeps.
 #[derive(Clone, Debug)]
-pub struct Interface {
+pub struct FunctionInterface {
     /// What a run is given.
-    pub inputs: Vec<Feature>,
+    pub inputs: Vec<ModelFeature>,
     /// What a run finds and leaves.
-    pub states: Vec<State>,
+    pub states: Vec<RunState>,
     /// What a classifier tells apart.
-    pub labels: Option<Labels>,
+    pub labels: Option<ClassifierClasses>,
 }
 
 /// What a run finds and leaves.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct RunState {
     /// The input that it is.
     pub input: String,
     /// The output that it is afterwards.
@@ -59,7 +59,7 @@ pub struct State {
     pub zeros: Tensor,
 }
 
-impl Interface {
+impl FunctionInterface {
     /// Checks the shapes of a run's inputs against those that the model allows.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ pub fn read_core_ml(path: &Path, function: Option<&str>) -> Result<CoreMlModel, 
             value.declared.as_ref().and_then(|fact| Some((fact.dtype, fact.known_shape()?)));
         let (dtype, shape) = shape.ok_or_else(|| failed(&"a state of unknown shape"))?;
         let zeros = Tensor::zeros(dtype, &shape).map_err(|error| failed(&error))?;
-        Ok(State {
+        Ok(RunState {
             input: value.name.clone(),
             output: found.graph.value(output).name.clone(),
             zeros,
@@ -110,6 +110,6 @@ pub fn read_core_ml(path: &Path, function: Option<&str>) -> Result<CoreMlModel, 
     });
     let states = states.collect::<Result<_, String>>()?;
     let (inputs, labels) = (found.inputs.clone(), found.labels.clone());
-    let interface = Interface { inputs, states, labels };
+    let interface = FunctionInterface { inputs, states, labels };
     Ok(CoreMlModel { graph: found.graph.clone(), interface })
 }

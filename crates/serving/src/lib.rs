@@ -18,7 +18,6 @@
 pub mod backend;
 pub mod batch;
 pub mod cache;
-pub mod callers;
 pub mod cancel;
 pub mod config;
 pub mod core;
@@ -26,9 +25,9 @@ pub mod custom_metrics;
 pub mod driver;
 pub mod ensemble;
 pub mod error;
-pub mod goal;
 pub mod graph_model;
 pub mod latency;
+pub mod latency_target;
 mod md5;
 pub mod model_cache;
 mod payload;
@@ -40,14 +39,15 @@ pub mod sequence;
 pub mod statistics;
 pub mod trace;
 pub mod validate;
+pub mod waiting_models;
 
 pub use crate::cancel::CancelToken;
 pub use crate::config::ModelConfig;
 pub use crate::core::{
     ControlMode, Core, CoreOptions, ListedCheckpoint, OpenRequest, ServedCheckpoint, ShutdownReport,
 };
-pub use crate::error::{Code, Error};
+pub use crate::error::{ErrorCode, ServingError};
 pub use crate::request::{
-    Answer, CorrelationId, InferenceRequest, InferenceResponse, InputData, InputTensor,
-    OutputTensor, ParameterValue, ResponseSink,
+    CorrelationId, InferenceRequest, InferenceResponse, InputData, InputTensor, OutputTensor,
+    ParameterValue, ResponseSink, SinkAnswer,
 };

@@ -10,7 +10,7 @@ const SHIFTS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23],
 
 /// A digest under way.
 #[derive(Clone, Debug)]
-pub(crate) struct Md5 {
+pub(crate) struct Md5Digest {
     state: [u32; 4],
     rest: Vec<u8>,
     bytes: u64,
@@ -18,7 +18,7 @@ pub(crate) struct Md5 {
     sines: [u32; BLOCK],
 }
 
-impl Default for Md5 {
+impl Default for Md5Digest {
     fn default() -> Self {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^32")]
         let sine = |step: u32| (f64::from(step + 1).sin().abs() * 4_294_967_296.0) as u32;
@@ -29,7 +29,7 @@ impl Default for Md5 {
     }
 }
 
-impl Md5 {
+impl Md5Digest {
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.bytes = self.bytes.wrapping_add(bytes.len() as u64);
         let (begin, bytes) = match self.rest.len() {
@@ -102,7 +102,7 @@ mod tests {
             (&digits, "57edf4a22be3c955ac49da2e2107b67a"),
         ] {
             for piece in [1, 3, 55, 64, 100] {
-                let mut md5 = Md5::default();
+                let mut md5 = Md5Digest::default();
                 text.as_bytes().chunks(piece).for_each(|bytes| md5.update(bytes));
                 assert_eq!(md5.finish(), digest, "{text} by {piece}");
             }

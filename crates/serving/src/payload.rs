@@ -9,9 +9,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use galatea_tensor::Tensor;
 
 use crate::config::ModelConfig;
-use crate::error::{Code, Error};
+use crate::error::{ErrorCode, ServingError};
 use crate::request::{
-    Answer, InferenceRequest, InferenceResponse, OutputTensor, ParameterValue, ResponseSink,
+    InferenceRequest, InferenceResponse, OutputTensor, ParameterValue, ResponseSink, SinkAnswer,
 };
 use crate::sequence::SequenceContext;
 use crate::statistics::{
@@ -109,7 +109,7 @@ pub struct ActiveRequest {
     /// Its place in a sequence, in models over sequences.
     pub sequence: Option<Box<SequenceContext>>,
     sink: Option<ResponseSink>,
-    execution: Option<Arc<Execution>>,
+    execution: Option<Arc<DetachedExecution>>,
     back: Option<WayBack>,
     responses: usize,
     iteration: u64,
@@ -118,15 +118,15 @@ pub struct ActiveRequest {
 /// Takes a request that has to run once more.
 pub(crate) type WayBack = Box<dyn FnOnce(ActiveRequest) + Send>;
 
-/// An execution whose requests are answered one by one, see [`Payload::detach`].
-struct Execution {
+/// An execution whose requests are answered one by one, see [`BatchPayload::detach`].
+struct DetachedExecution {
     context: Arc<ExecutionContext>,
     started: Instant,
     batch_size: u64,
     left: AtomicUsize,
 }
 
-impl Execution {
+impl DetachedExecution {
     fn times(&self, end: Instant) -> ComputeTimes {
         let infer = end.saturating_duration_since(self.started);
         ComputeTimes { infer, ..ComputeTimes::default() }
@@ -189,7 +189,7 @@ impl ActiveRequest {
     }
 
     /// Answers with outputs or an error, and consumes the request.
-    pub(crate) fn answer(mut self, result: Result<Vec<OutputTensor>, Error>) {
+    pub(crate) fn answer(mut self, result: Result<Vec<OutputTensor>, ServingError>) {
         let result = result.map(|outputs| Some(self.response(outputs)));
         self.send_final(result);
     }
@@ -222,19 +222,22 @@ impl ActiveRequest {
     ///
     /// # Errors
     /// When an output is none of the model's, or has another type than the configuration says.
-    pub fn wanted(&self, outputs: Vec<(String, Tensor)>) -> Result<Vec<OutputTensor>, Error> {
+    pub fn wanted(
+        &self,
+        outputs: Vec<(String, Tensor)>,
+    ) -> Result<Vec<OutputTensor>, ServingError> {
         let asked = &self.request.requested_outputs;
         let mut wanted = Vec::with_capacity(outputs.len());
         for (name, tensor) in outputs {
             let model = &self.context.name;
             let known = self.context.config.output.iter().find(|output| output.name == name);
             let Some(known) = known else {
-                return Err(Error::internal(format!(
+                return Err(ServingError::internal(format!(
                     "unexpected inference output '{name}' for model '{model}'"
                 )));
             };
             if crate::config::datatype(known.data_type) != Some(tensor.dtype()) {
-                return Err(Error::internal(format!(
+                return Err(ServingError::internal(format!(
                     "output '{name}' of model '{model}' has the type {}, which is not that of the configuration",
                     tensor.dtype().wire_name()
                 )));
@@ -247,14 +250,14 @@ impl ActiveRequest {
     }
 
     /// Gives one of several responses of a decoupled model; one of the `finish` calls must follow.
-    pub fn respond(&mut self, result: Result<Vec<OutputTensor>, Error>) {
+    pub fn respond(&mut self, result: Result<Vec<OutputTensor>, ServingError>) {
         self.respond_with(result, Vec::new());
     }
 
     /// As [`respond`](Self::respond), with parameters of the response.
     pub fn respond_with(
         &mut self,
-        result: Result<Vec<OutputTensor>, Error>,
+        result: Result<Vec<OutputTensor>, ServingError>,
         parameters: Vec<(String, ParameterValue)>,
     ) {
         self.observe_first_response();
@@ -263,7 +266,7 @@ impl ActiveRequest {
         let result = result.map(|outputs| Some(response(outputs)));
         self.trace_response(&result);
         if let Some(sink) = &mut self.sink {
-            call(sink, Answer { result, is_final: false }, &self.context);
+            call(sink, SinkAnswer { result, is_final: false }, &self.context);
         }
     }
 
@@ -273,7 +276,7 @@ impl ActiveRequest {
     }
 
     /// Gives the last response of a decoupled model.
-    pub fn finish_with(self, result: Result<Vec<OutputTensor>, Error>) {
+    pub fn finish_with(self, result: Result<Vec<OutputTensor>, ServingError>) {
         self.answer(result);
     }
 
@@ -326,7 +329,7 @@ impl ActiveRequest {
     }
 
     /// Answers a request that never ran, and counts it.
-    pub(crate) fn fail(self, reason: FailureReason, error: Error) {
+    pub(crate) fn fail(self, reason: FailureReason, error: ServingError) {
         self.context.statistics.failure(reason, self.arrived.elapsed());
         if self.goal.is_some() && reason == FailureReason::Rejected {
             self.context.statistics.missed_goal();
@@ -359,7 +362,7 @@ impl ActiveRequest {
     }
 
     /// Counts the end of a request that was answered apart from its batch.
-    fn count_end(&mut self, error: Option<&Error>) {
+    fn count_end(&mut self, error: Option<&ServingError>) {
         let Some(execution) = self.execution.take() else { return };
         let end = Instant::now();
         if let Some(trace) = &self.request.trace {
@@ -389,7 +392,7 @@ impl ActiveRequest {
         }
     }
 
-    fn trace_response(&self, result: &Result<Option<InferenceResponse>, Error>) {
+    fn trace_response(&self, result: &Result<Option<InferenceResponse>, ServingError>) {
         let Some(trace) = &self.request.trace else { return };
         match result {
             Ok(None) => {}
@@ -398,15 +401,15 @@ impl ActiveRequest {
         }
     }
 
-    fn failure_of(&self, error: &Error) -> FailureReason {
-        if error.code == Code::Cancelled || self.is_cancelled() {
+    fn failure_of(&self, error: &ServingError) -> FailureReason {
+        if error.code == ErrorCode::Cancelled || self.is_cancelled() {
             FailureReason::Canceled
         } else {
             FailureReason::Backend
         }
     }
 
-    fn send_final(&mut self, result: Result<Option<InferenceResponse>, Error>) {
+    fn send_final(&mut self, result: Result<Option<InferenceResponse>, ServingError>) {
         let Some(mut sink) = self.sink.take() else { return };
         // Counted first, so that a client that asks right after its answer finds it counted.
         self.count_end(result.as_ref().err());
@@ -414,7 +417,7 @@ impl ActiveRequest {
             self.observe_first_response();
         }
         self.trace_response(&result);
-        call(&mut sink, Answer { result, is_final: true }, &self.context);
+        call(&mut sink, SinkAnswer { result, is_final: true }, &self.context);
         if let Some(trace) = self.request.trace.take() {
             trace.stamp(trace::REQUEST_END);
         }
@@ -422,7 +425,7 @@ impl ActiveRequest {
     }
 }
 
-fn call(sink: &mut ResponseSink, answer: Answer, context: &ExecutionContext) {
+fn call(sink: &mut ResponseSink, answer: SinkAnswer, context: &ExecutionContext) {
     if catch_unwind(AssertUnwindSafe(|| sink(answer))).is_err() {
         tracing::error!(model = %context.name, "a receiver of responses panicked");
     }
@@ -430,8 +433,10 @@ fn call(sink: &mut ResponseSink, answer: Answer, context: &ExecutionContext) {
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        let error =
-            Error::internal(format!("model '{}' did not answer the request", self.context.name));
+        let error = ServingError::internal(format!(
+            "model '{}' did not answer the request",
+            self.context.name
+        ));
         self.send_final(Err(error));
     }
 }
@@ -446,7 +451,7 @@ impl fmt::Debug for ActiveRequest {
 #[derive(Debug)]
 pub struct ModelAnswer {
     /// Outputs or an error.
-    pub result: Result<Vec<OutputTensor>, Error>,
+    pub result: Result<Vec<OutputTensor>, ServingError>,
     /// Parameters of the response, where it has outputs.
     pub parameters: Vec<(String, ParameterValue)>,
     /// Whether an error is what the model had to say, so that the request counts as one that succeeded.
@@ -454,20 +459,20 @@ pub struct ModelAnswer {
 }
 
 impl ModelAnswer {
-    fn failure(&self) -> Option<&Error> {
+    fn failure(&self) -> Option<&ServingError> {
         self.result.as_ref().err().filter(|_| !self.deliberate)
     }
 }
 
-impl From<Result<Vec<OutputTensor>, Error>> for ModelAnswer {
-    fn from(result: Result<Vec<OutputTensor>, Error>) -> Self {
+impl From<Result<Vec<OutputTensor>, ServingError>> for ModelAnswer {
+    fn from(result: Result<Vec<OutputTensor>, ServingError>) -> Self {
         Self { result, parameters: Vec::new(), deliberate: false }
     }
 }
 
 /// A batch to execute. Dropping it without [`complete`](Self::complete) answers INTERNAL to all its requests.
 #[derive(Debug)]
-pub struct Payload {
+pub struct BatchPayload {
     requests: Vec<ActiveRequest>,
     context: Arc<ExecutionContext>,
     started: Instant,
@@ -475,7 +480,7 @@ pub struct Payload {
     output_start: Option<Instant>,
 }
 
-impl Payload {
+impl BatchPayload {
     pub(crate) fn new(requests: Vec<ActiveRequest>, context: Arc<ExecutionContext>) -> Self {
         Self { requests, context, started: Instant::now(), input_end: None, output_start: None }
     }
@@ -548,7 +553,7 @@ impl Payload {
 
     /// Answers every request with the result at its position and counts the execution. Requests beyond the results
     /// are answered INTERNAL.
-    pub fn complete(self, results: Vec<Result<Vec<OutputTensor>, Error>>) {
+    pub fn complete(self, results: Vec<Result<Vec<OutputTensor>, ServingError>>) {
         self.complete_with(results.into_iter().map(ModelAnswer::from).collect());
     }
 
@@ -558,7 +563,7 @@ impl Payload {
     }
 
     /// Answers every request with the same error.
-    pub fn fail(self, error: &Error) {
+    pub fn fail(self, error: &ServingError) {
         let results = self.requests.iter().map(|_| Err(error.clone())).collect();
         self.complete(results);
     }
@@ -571,7 +576,7 @@ impl Payload {
         let mut requests = std::mem::take(&mut self.requests);
         let batch_size = requests.iter().map(|request| request.batch_size).sum();
         requests.retain(|request| !request.is_filler());
-        let execution = Arc::new(Execution {
+        let execution = Arc::new(DetachedExecution {
             context: Arc::clone(&self.context),
             started: self.started,
             batch_size,
@@ -608,7 +613,7 @@ impl Payload {
             .map(|request| {
                 let missing = || {
                     let text = format!("model '{}' gave no result", self.context.name);
-                    ModelAnswer::from(Err(Error::internal(text)))
+                    ModelAnswer::from(Err(ServingError::internal(text)))
                 };
                 let answer = results.next().unwrap_or_else(missing);
                 (request, answer)
@@ -640,22 +645,22 @@ impl Payload {
     }
 }
 
-impl Drop for Payload {
+impl Drop for BatchPayload {
     fn drop(&mut self) {
         if self.requests.is_empty() {
             return;
         }
         let why = if std::thread::panicking() { "panicked" } else { "ended without an answer" };
         let text = format!("the execution of model '{}' {why}", self.context.name);
-        let failed = |_| ModelAnswer::from(Err(Error::internal(text.clone())));
+        let failed = |_| ModelAnswer::from(Err(ServingError::internal(text.clone())));
         let results = self.requests.iter().map(failed).collect();
         self.finish(results);
     }
 }
 
 /// What a request is answered that is to run once more where nobody takes it.
-pub(crate) fn not_again(model: &str) -> Error {
-    Error::internal(format!(
+pub(crate) fn not_again(model: &str) -> ServingError {
+    ServingError::internal(format!(
         "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, but model '{model}' has no iterative \
          sequences"
     ))

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::config::inference::ModelRateLimiter;
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// Where a resource is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Device {
+pub enum ResourceDevice {
     /// Once in the whole server.
     Global,
     /// The processor.
@@ -37,24 +37,24 @@ pub struct ResourceLimit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceId(u64);
 
-type Resource = (Device, String);
+type ResourceKey = (ResourceDevice, String);
 
 #[derive(Debug)]
-struct Instance {
-    needs: BTreeMap<Resource, u64>,
+struct LimitedInstance {
+    needs: BTreeMap<ResourceKey, u64>,
     priority: u64,
     executions: u64,
-    state: State,
+    state: InstanceTurn,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum InstanceTurn {
     Idle,
     Waiting,
     Running,
 }
 
-impl Instance {
+impl LimitedInstance {
     fn rank(&self) -> u64 {
         self.executions.saturating_mul(self.priority)
     }
@@ -64,8 +64,8 @@ impl Instance {
 #[derive(Debug, Default)]
 pub struct RateLimiter {
     explicit: Vec<ResourceLimit>,
-    instances: BTreeMap<InstanceId, Instance>,
-    in_use: BTreeMap<Resource, u64>,
+    instances: BTreeMap<InstanceId, LimitedInstance>,
+    in_use: BTreeMap<ResourceKey, u64>,
     next: u64,
 }
 
@@ -84,18 +84,18 @@ impl RateLimiter {
     pub fn register(
         &mut self,
         wishes: Option<&ModelRateLimiter>,
-        device: Device,
-    ) -> Result<InstanceId, Error> {
+        device: ResourceDevice,
+    ) -> Result<InstanceId, ServingError> {
         let mut needs = BTreeMap::new();
         for resource in wishes.map_or(&[][..], |wishes| &wishes.resources) {
-            let place = if resource.global { Device::Global } else { device };
+            let place = if resource.global { ResourceDevice::Global } else { device };
             self.check_place(&resource.name, resource.global, &needs)?;
             let need = needs.entry((place, resource.name.clone())).or_insert(0_u64);
             *need = (*need).max(u64::from(resource.count));
         }
         for ((place, name), &count) in &needs {
             if let Some(limit) = self.explicit_limit(*place, name).filter(|&limit| limit < count) {
-                return Err(Error::invalid_arg(format!(
+                return Err(ServingError::invalid_arg(format!(
                     "Resource count for \"{name}\" is limited to {limit} which will prevent scheduling of one or more \
                      model instances, the minimum required count is {count}"
                 )));
@@ -105,8 +105,9 @@ impl RateLimiter {
         self.next += 1;
         let priority = wishes.map_or(1, |wishes| u64::from(wishes.priority.max(1)));
         // One that joins late does not get all the turns that the others have had already.
-        let executions = self.instances.values().map(Instance::rank).min().unwrap_or(0) / priority;
-        let instance = Instance { needs, priority, executions, state: State::Idle };
+        let executions =
+            self.instances.values().map(LimitedInstance::rank).min().unwrap_or(0) / priority;
+        let instance = LimitedInstance { needs, priority, executions, state: InstanceTurn::Idle };
         self.instances.insert(id, instance);
         Ok(id)
     }
@@ -115,14 +116,14 @@ impl RateLimiter {
         &self,
         name: &str,
         global: bool,
-        needs: &BTreeMap<Resource, u64>,
-    ) -> Result<(), Error> {
+        needs: &BTreeMap<ResourceKey, u64>,
+    ) -> Result<(), ServingError> {
         let known = self.instances.values().flat_map(|instance| instance.needs.keys());
         let clash = known
             .chain(needs.keys())
-            .any(|(place, other)| other == name && (*place == Device::Global) != global);
+            .any(|(place, other)| other == name && (*place == ResourceDevice::Global) != global);
         if clash {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "Resource \"{name}\" is present as both global and device-specific resource in the model configuration."
             )));
         }
@@ -139,9 +140,9 @@ impl RateLimiter {
     /// An instance has work. Tells who may run now; the instance itself may be among them, or come later.
     pub fn request(&mut self, id: InstanceId) -> Vec<InstanceId> {
         if let Some(instance) = self.instances.get_mut(&id)
-            && instance.state == State::Idle
+            && instance.state == InstanceTurn::Idle
         {
-            instance.state = State::Waiting;
+            instance.state = InstanceTurn::Waiting;
         }
         self.grant()
     }
@@ -162,7 +163,7 @@ impl RateLimiter {
     /// An instance that waits or may run does not need to; its turn does not count. Tells who may run now.
     pub fn cancel(&mut self, id: InstanceId) -> Vec<InstanceId> {
         if let Some(instance) = self.instances.get_mut(&id)
-            && instance.state == State::Running
+            && instance.state == InstanceTurn::Running
         {
             instance.executions = instance.executions.saturating_sub(1);
         }
@@ -172,7 +173,7 @@ impl RateLimiter {
 
     fn give_back(&mut self, id: InstanceId) {
         let Some(instance) = self.instances.get_mut(&id) else { return };
-        if std::mem::replace(&mut instance.state, State::Idle) != State::Running {
+        if std::mem::replace(&mut instance.state, InstanceTurn::Idle) != InstanceTurn::Running {
             return;
         }
         for (resource, count) in &instance.needs {
@@ -183,7 +184,7 @@ impl RateLimiter {
     }
 
     fn grant(&mut self) -> Vec<InstanceId> {
-        let waiting = self.instances.iter().filter(|(_, one)| one.state == State::Waiting);
+        let waiting = self.instances.iter().filter(|(_, one)| one.state == InstanceTurn::Waiting);
         let queue: BTreeSet<(u64, InstanceId)> =
             waiting.map(|(&id, instance)| (instance.rank(), id)).collect();
         let mut granted = Vec::new();
@@ -202,7 +203,7 @@ impl RateLimiter {
                 *self.in_use.entry(resource.clone()).or_default() += count;
             }
             if let Some(instance) = self.instances.get_mut(&id) {
-                instance.state = State::Running;
+                instance.state = InstanceTurn::Running;
                 instance.executions += 1;
             }
             granted.push(id);
@@ -210,18 +211,18 @@ impl RateLimiter {
         granted
     }
 
-    fn limit(&self, resource: &Resource) -> u64 {
+    fn limit(&self, resource: &ResourceKey) -> u64 {
         self.explicit_limit(resource.0, &resource.1).unwrap_or_else(|| {
             let needs = self.instances.values().filter_map(|instance| instance.needs.get(resource));
             needs.copied().max().unwrap_or(0)
         })
     }
 
-    fn explicit_limit(&self, place: Device, name: &str) -> Option<u64> {
+    fn explicit_limit(&self, place: ResourceDevice, name: &str) -> Option<u64> {
         let number = match place {
-            Device::Global => None,
-            Device::Host => Some(0),
-            Device::Gpu(number) => Some(number),
+            ResourceDevice::Global => None,
+            ResourceDevice::Host => Some(0),
+            ResourceDevice::Gpu(number) => Some(number),
         };
         let named = || self.explicit.iter().filter(|limit| limit.name == name);
         let exact = named().find(|limit| limit.device.is_some() && limit.device == number);

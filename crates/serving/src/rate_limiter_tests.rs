@@ -17,8 +17,8 @@ fn limit(name: &str, count: u64, device: Option<u32>) -> ResourceLimit {
 fn one_resource_is_used_by_one_at_a_time() {
     let mut limiter = RateLimiter::default();
     let needs = wishes(1, &[("R", true, 1)]);
-    let a = limiter.register(Some(&needs), Device::Host).unwrap();
-    let b = limiter.register(Some(&needs), Device::Gpu(0)).unwrap();
+    let a = limiter.register(Some(&needs), ResourceDevice::Host).unwrap();
+    let b = limiter.register(Some(&needs), ResourceDevice::Gpu(0)).unwrap();
     assert_eq!(limiter.request(a), [a]);
     assert_eq!(limiter.request(b), []);
     assert_eq!(limiter.request(a), []);
@@ -31,8 +31,8 @@ fn one_resource_is_used_by_one_at_a_time() {
 fn resources_of_devices_do_not_meet() {
     let mut limiter = RateLimiter::default();
     let needs = wishes(1, &[("R", false, 2)]);
-    let a = limiter.register(Some(&needs), Device::Gpu(0)).unwrap();
-    let b = limiter.register(Some(&needs), Device::Gpu(1)).unwrap();
+    let a = limiter.register(Some(&needs), ResourceDevice::Gpu(0)).unwrap();
+    let b = limiter.register(Some(&needs), ResourceDevice::Gpu(1)).unwrap();
     assert_eq!((limiter.request(a), limiter.request(b)), (vec![a], vec![b]));
 }
 
@@ -40,7 +40,7 @@ fn resources_of_devices_do_not_meet() {
 fn priority_two_has_half_the_turns() {
     let mut limiter = RateLimiter::default();
     let ids = [1, 2].map(|priority| {
-        limiter.register(Some(&wishes(priority, &[("R", true, 1)])), Device::Host).unwrap()
+        limiter.register(Some(&wishes(priority, &[("R", true, 1)])), ResourceDevice::Host).unwrap()
     });
     let mut turns = BTreeMap::new();
     let mut running = limiter.request(ids[0]);
@@ -56,15 +56,15 @@ fn priority_two_has_half_the_turns() {
 #[test]
 fn impossible_needs_are_refused() {
     let mut limiter = RateLimiter::new(vec![limit("R", 3, None), limit("R", 5, Some(1))]);
-    let message = |result: Result<_, Error>| result.unwrap_err().message;
+    let message = |result: Result<_, ServingError>| result.unwrap_err().message;
     assert_eq!(
-        message(limiter.register(Some(&wishes(1, &[("R", false, 4)])), Device::Host)),
+        message(limiter.register(Some(&wishes(1, &[("R", false, 4)])), ResourceDevice::Host)),
         "Resource count for \"R\" is limited to 3 which will prevent scheduling of one or more model instances, the \
          minimum required count is 4"
     );
-    limiter.register(Some(&wishes(1, &[("R", false, 4)])), Device::Gpu(1)).unwrap();
+    limiter.register(Some(&wishes(1, &[("R", false, 4)])), ResourceDevice::Gpu(1)).unwrap();
     assert_eq!(
-        message(limiter.register(Some(&wishes(1, &[("R", true, 1)])), Device::Host)),
+        message(limiter.register(Some(&wishes(1, &[("R", true, 1)])), ResourceDevice::Host)),
         "Resource \"R\" is present as both global and device-specific resource in the model configuration."
     );
 }
@@ -83,7 +83,7 @@ proptest! {
             .iter()
             .map(|&(priority, r, s)| {
                 let needs = wishes(priority, &[("R", true, r), ("S", false, s)]);
-                limiter.register(Some(&needs), Device::Host).unwrap()
+                limiter.register(Some(&needs), ResourceDevice::Host).unwrap()
             })
             .collect();
         let mut running = BTreeSet::new();

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use crate::backend::llm::{is_checkpoint, model_name};
 use crate::config::ModelConfig;
 use crate::config::inference::model_version_policy::PolicyChoice;
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// Which model: its name and, where each repository is a namespace, the repository that it lies in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,7 +40,7 @@ impl fmt::Display for ModelId {
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Naming {
+pub enum NameMeaning {
     /// For one model over all repositories.
     #[default]
     Unique,
@@ -48,7 +48,7 @@ pub enum Naming {
     Namespaced,
 }
 
-impl Naming {
+impl NameMeaning {
     fn id(self, repository: &Path, name: &str) -> ModelId {
         let path = repository.to_string_lossy();
         let namespace = match self {
@@ -64,14 +64,14 @@ impl Naming {
 
 /// A folder of models.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Repository {
+pub struct ModelRepository {
     /// The folder.
     pub path: PathBuf,
     /// Names of models that are not called as their folders, by folder.
     pub names: BTreeMap<String, String>,
 }
 
-impl Repository {
+impl ModelRepository {
     /// The folder of a model, where it is here.
     fn folder_of(&self, name: &str) -> Option<PathBuf> {
         let mut renamed = self.names.iter();
@@ -98,7 +98,7 @@ impl Repository {
     }
 }
 
-impl From<&Path> for Repository {
+impl From<&Path> for ModelRepository {
     fn from(path: &Path) -> Self {
         Self { path: path.to_owned(), names: BTreeMap::new() }
     }
@@ -120,11 +120,14 @@ pub struct FoundModel {
 ///
 /// # Errors
 /// When a repository cannot be read.
-pub fn scan(repositories: &[Repository], naming: Naming) -> Result<Vec<FoundModel>, Error> {
+pub fn scan(
+    repositories: &[ModelRepository],
+    naming: NameMeaning,
+) -> Result<Vec<FoundModel>, ServingError> {
     let mut found: BTreeMap<ModelId, FoundModel> = BTreeMap::new();
-    for Repository { path, names } in repositories {
+    for ModelRepository { path, names } in repositories {
         let unreadable = |error: &dyn std::fmt::Display| {
-            Error::internal(format!(
+            ServingError::internal(format!(
                 "failed to read model repository '{}': {error}",
                 path.display()
             ))
@@ -168,10 +171,10 @@ fn own_name(repository: &Path) -> Option<&str> {
 ///
 /// # Errors
 /// When the name leads out of the folder: configurations may come from clients.
-pub(crate) fn file_in(folder: &Path, name: &str) -> Result<PathBuf, Error> {
+pub(crate) fn file_in(folder: &Path, name: &str) -> Result<PathBuf, ServingError> {
     let stays = |part| matches!(part, Component::Normal(_) | Component::CurDir);
     if name.is_empty() || name.contains('\0') || !Path::new(name).components().all(stays) {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "'{name}' must name a file in '{}'",
             folder.file_name().unwrap_or_default().display()
         )));
@@ -184,18 +187,22 @@ pub(crate) fn file_in(folder: &Path, name: &str) -> Result<PathBuf, Error> {
 /// # Errors
 /// When no repository has a folder of this name, or more than one where names are unique.
 pub fn find(
-    repositories: &[Repository],
-    naming: Naming,
+    repositories: &[ModelRepository],
+    naming: NameMeaning,
     name: &str,
-) -> Result<Vec<(ModelId, PathBuf)>, Error> {
+) -> Result<Vec<(ModelId, PathBuf)>, ServingError> {
     let folders = repositories.iter().filter_map(|repository| {
         Some((naming.id(&repository.path, name), repository.folder_of(name)?))
     });
     let found: Vec<_> = folders.collect();
     match (found.len(), naming) {
-        (0, _) => Err(Error::not_found(format!("no model repository has a folder '{name}'"))),
-        (1, _) | (_, Naming::Namespaced) => Ok(found),
-        (_, Naming::Unique) => Err(Error::invalid_arg("model appears in two or more repositories")),
+        (0, _) => {
+            Err(ServingError::not_found(format!("no model repository has a folder '{name}'")))
+        }
+        (1, _) | (_, NameMeaning::Namespaced) => Ok(found),
+        (_, NameMeaning::Unique) => {
+            Err(ServingError::invalid_arg("model appears in two or more repositories"))
+        }
     }
 }
 
@@ -204,19 +211,19 @@ pub fn find(
 /// # Errors
 /// As [`find`], also if only other namespaces have a model of this name.
 pub fn folder_of(
-    repositories: &[Repository],
-    naming: Naming,
+    repositories: &[ModelRepository],
+    naming: NameMeaning,
     id: &ModelId,
-) -> Result<PathBuf, Error> {
+) -> Result<PathBuf, ServingError> {
     let found = find(repositories, naming, &id.name)?.into_iter().find(|(found, _)| found == id);
-    let none = || Error::not_found(format!("no model repository has a model '{id}'"));
+    let none = || ServingError::not_found(format!("no model repository has a model '{id}'"));
     found.map(|(_, folder)| folder).ok_or_else(none)
 }
 
 /// What tells whether the files of a model have changed: a digest of the names, sizes and modification times, for each
 /// version folder and for everything outside of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stamps {
+pub struct FolderStamp {
     /// Everything outside of the version folders but the configuration, whose content decides for itself.
     pub outside: u64,
     /// The configuration: `config.pbtxt`, and the folder `configs` of others.
@@ -230,19 +237,19 @@ pub struct Stamps {
 /// Folders in folders that are looked into.
 const MAX_DEPTH: usize = 16;
 
-impl Stamps {
+impl FolderStamp {
     /// Looks at a model folder.
     ///
     /// # Errors
     /// When the folder cannot be read.
-    pub fn of(model_dir: &Path) -> Result<Self, Error> {
+    pub fn of(model_dir: &Path) -> Result<Self, ServingError> {
         let numbers = versions(model_dir)?;
         let mut stamps = Self::default();
-        let mut outside = Digest::default();
-        let mut config = Digest::default();
+        let mut outside = StampDigest::default();
+        let mut config = StampDigest::default();
         let unreadable = |error: std::io::Error| {
             let dir = model_dir.display();
-            Error::internal(format!("failed to read model folder '{dir}': {error}"))
+            ServingError::internal(format!("failed to read model folder '{dir}': {error}"))
         };
         let mut entries: Vec<PathBuf> = Vec::new();
         if model_dir.is_file() {
@@ -258,7 +265,7 @@ impl Stamps {
             let version = name.parse().ok().filter(|number| numbers.contains(number));
             match version {
                 Some(version) => {
-                    let mut digest = Digest::default();
+                    let mut digest = StampDigest::default();
                     digest.add(&path, 0);
                     stamps.newest = stamps.newest.max(digest.newest);
                     stamps.versions.insert(version, digest.hasher.finish());
@@ -275,12 +282,12 @@ impl Stamps {
 }
 
 #[derive(Default)]
-struct Digest {
+struct StampDigest {
     hasher: DefaultHasher,
     newest: Option<SystemTime>,
 }
 
-impl Digest {
+impl StampDigest {
     /// What cannot be read counts as absent: it may be gone by now.
     fn add(&mut self, path: &Path, depth: usize) {
         let Ok(metadata) = fs::metadata(path) else { return };
@@ -308,9 +315,12 @@ impl Digest {
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub fn versions(model_dir: &Path) -> Result<Vec<i64>, Error> {
+pub fn versions(model_dir: &Path) -> Result<Vec<i64>, ServingError> {
     let unreadable = |error: std::io::Error| {
-        Error::internal(format!("failed to read model folder '{}': {error}", model_dir.display()))
+        ServingError::internal(format!(
+            "failed to read model folder '{}': {error}",
+            model_dir.display()
+        ))
     };
     let mut versions = Vec::new();
     if model_dir.is_file() {
@@ -355,14 +365,17 @@ fn last(present: &[i64], count: u32) -> Vec<i64> {
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn read_labels(path: &Path) -> Result<Vec<String>, Error> {
+pub fn read_labels(path: &Path) -> Result<Vec<String>, ServingError> {
     let bytes = fs::read(path).map_err(|error| {
         let why = match error.kind() {
             // The words of the C library, without the number that Rust adds.
             std::io::ErrorKind::NotFound => "No such file or directory".to_owned(),
             _ => error.to_string(),
         };
-        Error::internal(format!("failed to open text file for read {}: {why}", path.display()))
+        ServingError::internal(format!(
+            "failed to open text file for read {}: {why}",
+            path.display()
+        ))
     })?;
     Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect())
 }
@@ -406,14 +419,16 @@ mod tests {
     fn a_name_in_two_repositories_is_ambiguous() {
         let (a, b) = (folder("a", &["one", "both", ".git"]), folder("b", &["both", "two"]));
         fs::write(a.join("README.md"), "").unwrap();
-        let both = [a.as_path(), b.as_path()].map(Repository::from);
-        let found = scan(&both, Naming::Unique).unwrap();
+        let both = [a.as_path(), b.as_path()].map(ModelRepository::from);
+        let found = scan(&both, NameMeaning::Unique).unwrap();
         let names: Vec<_> =
             found.iter().map(|model| (model.id.to_string(), model.ambiguous)).collect();
         let named = |name: &str, ambiguous| (name.to_owned(), ambiguous);
         assert_eq!(names, [named("both", true), named("one", false), named("two", false)]);
-        assert!(find(&both, Naming::Unique, "both").unwrap_err().message.contains("two or more"));
-        let found = find(&both, Naming::Unique, "one").unwrap();
+        assert!(
+            find(&both, NameMeaning::Unique, "both").unwrap_err().message.contains("two or more")
+        );
+        let found = find(&both, NameMeaning::Unique, "one").unwrap();
         assert_eq!(found, [(ModelId::plain("one"), a.join("one"))]);
         fs::remove_dir_all(a).unwrap();
         fs::remove_dir_all(b).unwrap();
@@ -423,15 +438,15 @@ mod tests {
     fn a_namespace_tells_models_of_one_name_apart() {
         let (a, b) = (folder("c", &["one", "both"]), folder("d", &["both", "two"]));
         let slashed = PathBuf::from(format!("{}/", a.display()));
-        let repositories = [slashed.as_path(), b.as_path()].map(Repository::from);
-        let found = scan(&repositories, Naming::Namespaced).unwrap();
+        let repositories = [slashed.as_path(), b.as_path()].map(ModelRepository::from);
+        let found = scan(&repositories, NameMeaning::Namespaced).unwrap();
         assert!(found.iter().all(|model| !model.ambiguous));
         let ids: Vec<String> = found.iter().map(|model| model.id.to_string()).collect();
         let id = |repository: &Path, name: &str| format!("{}::{name}", repository.display());
         assert_eq!(ids, [id(&a, "both"), id(&a, "one"), id(&b, "both"), id(&b, "two")]);
-        let both = find(&repositories, Naming::Namespaced, "both").unwrap();
+        let both = find(&repositories, NameMeaning::Namespaced, "both").unwrap();
         assert_eq!(both.len(), 2);
-        let of = |id: &ModelId| folder_of(&repositories, Naming::Namespaced, id);
+        let of = |id: &ModelId| folder_of(&repositories, NameMeaning::Namespaced, id);
         assert_eq!(of(&both[1].0).unwrap(), b.join("both"));
         let other = ModelId { name: "one".to_owned(), ..both[1].0.clone() };
         assert!(of(&other).unwrap_err().message.contains(&other.to_string()));
@@ -443,11 +458,11 @@ mod tests {
     fn a_folder_may_have_another_name() {
         let root = folder("renamed", &["model", "other"]);
         let names = BTreeMap::from([("model".to_owned(), "given".to_owned())]);
-        let repository = [Repository { path: root.clone(), names }];
-        let found = scan(&repository, Naming::Unique).unwrap();
+        let repository = [ModelRepository { path: root.clone(), names }];
+        let found = scan(&repository, NameMeaning::Unique).unwrap();
         let names: Vec<_> = found.iter().map(|model| model.id.name.as_str()).collect();
         assert_eq!(names, ["given", "other"]);
-        let find = |name: &str| folder_of(&repository, Naming::Unique, &ModelId::plain(name));
+        let find = |name: &str| folder_of(&repository, NameMeaning::Unique, &ModelId::plain(name));
         assert_eq!(find("given").unwrap(), root.join("model"));
         assert_eq!(find("other").unwrap(), root.join("other"));
         for name in ["model", "../renamed/other", ""] {
@@ -458,7 +473,7 @@ mod tests {
 
     #[test]
     fn a_missing_repository_is_an_error_that_names_it() {
-        let error = scan(&[Path::new("/nowhere/models").into()], Naming::Unique).unwrap_err();
+        let error = scan(&[Path::new("/nowhere/models").into()], NameMeaning::Unique).unwrap_err();
         assert!(error.message.contains("'/nowhere/models'"), "{error}");
     }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use galatea_tensor::{DataType, Tensor};
 
-use crate::callers::Callers;
 use crate::cancel::CancelToken;
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::statistics::StageTimes;
-use crate::trace::Trace;
+use crate::trace::RequestTrace;
+use crate::waiting_models::WaitingModels;
 
 /// Value of a request or response parameter.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,11 +114,11 @@ pub struct InferenceRequest {
     /// Last request of its sequence.
     pub sequence_end: bool,
     /// The models that wait for the answer, where a model made the request.
-    pub callers: Callers,
+    pub callers: WaitingModels,
     /// Cancellation by the client.
     pub cancel: CancelToken,
     /// Where the stages of the request are recorded, if they are.
-    pub trace: Option<Arc<Trace>>,
+    pub trace: Option<Arc<RequestTrace>>,
     /// Where the times of its stages are added up, if somebody wants to know them.
     pub stages: Option<Arc<StageTimes>>,
 }
@@ -149,16 +149,16 @@ pub struct InferenceResponse {
 
 /// What a sink is called with.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct SinkAnswer {
     /// A response, an error in the place of one, or nothing: then the model says only that it has finished.
-    pub result: Result<Option<InferenceResponse>, Error>,
+    pub result: Result<Option<InferenceResponse>, ServingError>,
     /// Whether nothing more comes. An error of a decoupled model need not be the end.
     pub is_final: bool,
 }
 
 /// Receives the answers of one request, on an instance's thread: exactly one call for models that are not decoupled,
-/// one or more for those that are. Exactly one call, the last, has [`Answer::is_final`]. A sink must not block.
-pub type ResponseSink = Box<dyn FnMut(Answer) + Send>;
+/// one or more for those that are. Exactly one call, the last, has [`SinkAnswer::is_final`]. A sink must not block.
+pub type ResponseSink = Box<dyn FnMut(SinkAnswer) + Send>;
 
 /// Words before texts about a request, which name it to its sender.
 pub(crate) fn request_prefix(id: &str) -> RequestPrefix<'_> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::latency::{HistogramSnapshot, Latencies, Stage, SummarySnapshot};
+use crate::latency::{HistogramSnapshot, LatencyRecorder, LatencyStage, SummarySnapshot};
 
 /// A count and the time spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -244,7 +244,7 @@ pub struct RequestOutcome {
 }
 
 #[derive(Debug, Default)]
-struct Counters {
+struct VersionCounters {
     goals: GoalCounts,
     last_inference_ms: u64,
     inference_count: u64,
@@ -256,7 +256,7 @@ struct Counters {
     responses: Vec<ResponseStatistics>,
 }
 
-impl Counters {
+impl VersionCounters {
     fn batch(&mut self, times: ComputeTimes, batch_size: u64, now_ms: u64) {
         self.last_inference_ms = now_ms;
         self.execution_count += 1;
@@ -306,8 +306,8 @@ pub enum ResponseKind {
 /// Counters of one model version; its instances add to them.
 #[derive(Debug, Default)]
 pub struct StatisticsRecorder {
-    counters: Mutex<Counters>,
-    latencies: OnceLock<Latencies>,
+    counters: Mutex<VersionCounters>,
+    latencies: OnceLock<LatencyRecorder>,
 }
 
 impl StatisticsRecorder {
@@ -337,7 +337,7 @@ impl StatisticsRecorder {
     }
 
     /// Keeps distributions of durations too, from now on.
-    pub(crate) fn keep(&self, latencies: Option<Latencies>) {
+    pub(crate) fn keep(&self, latencies: Option<LatencyRecorder>) {
         if let Some(latencies) = latencies {
             // Set once, when the model version is made.
             self.latencies.set(latencies).ok();
@@ -345,18 +345,18 @@ impl StatisticsRecorder {
     }
 
     /// The distributions, where they are kept.
-    pub(crate) fn latencies(&self) -> Option<&Latencies> {
+    pub(crate) fn latencies(&self) -> Option<&LatencyRecorder> {
         self.latencies.get()
     }
 
     fn observe(&self, times: ComputeTimes, request: &RequestOutcome) {
         if let (Some(latencies), None) = (self.latencies(), request.failure) {
             latencies.observe(&[
-                (Stage::Request, request.total),
-                (Stage::Queue, request.queue),
-                (Stage::ComputeInput, times.input),
-                (Stage::ComputeInfer, times.infer),
-                (Stage::ComputeOutput, times.output),
+                (LatencyStage::Request, request.total),
+                (LatencyStage::Queue, request.queue),
+                (LatencyStage::ComputeInput, times.input),
+                (LatencyStage::ComputeInfer, times.infer),
+                (LatencyStage::ComputeOutput, times.output),
             ]);
         }
     }
@@ -389,7 +389,7 @@ impl StatisticsRecorder {
     pub fn cache_hit(&self, total: Duration, lookup: Duration, now_ms: u64) {
         if let Some(latencies) = self.latencies() {
             let queue = total.saturating_sub(lookup);
-            latencies.observe(&[(Stage::Queue, queue), (Stage::CacheHit, lookup)]);
+            latencies.observe(&[(LatencyStage::Queue, queue), (LatencyStage::CacheHit, lookup)]);
         }
         let mut counters = self.lock();
         counters.last_inference_ms = now_ms;
@@ -402,7 +402,7 @@ impl StatisticsRecorder {
     pub fn cache_miss(&self, time: Duration) {
         self.lock().stats.cache_miss.add(time);
         if let Some(latencies) = self.latencies() {
-            latencies.observe(&[(Stage::CacheMiss, time)]);
+            latencies.observe(&[(LatencyStage::CacheMiss, time)]);
         }
     }
 
@@ -453,7 +453,7 @@ impl StatisticsRecorder {
         FailureReason::ALL.map(|reason| (reason, of(reason))).to_vec()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Counters> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VersionCounters> {
         self.counters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,10 +9,10 @@ use galatea_tensor::DataType;
 
 use crate::backend::graph::EXECUTION_LOCATION;
 use crate::config::{ModelConfig, datatype};
-use crate::error::Error;
-use crate::goal::Goals;
+use crate::error::ServingError;
+use crate::latency_target::LatencyTargets;
 use crate::request::{InferenceRequest, InputData, InputTensor, request_prefix};
-use crate::schedule::{BatchKey, Nanos, SequenceMark, Ticket};
+use crate::schedule::{BatchKey, Nanos, ScheduleTicket, SequenceMark};
 
 /// Bytes of the length before each string on the wire.
 pub(crate) const LENGTH_BYTES: usize = 4;
@@ -43,7 +43,7 @@ pub struct RequestChecker {
     by_name: HashMap<String, usize>,
     required: usize,
     outputs: Vec<String>,
-    goals: Goals,
+    goals: LatencyTargets,
     /// Whether a request has one answer, which a goal may be for.
     answers_once: bool,
     /// Whether the model is to find out which required inputs a request lacks, where the number of inputs permits it.
@@ -79,7 +79,7 @@ impl RequestChecker {
             required: inputs.iter().filter(|input| !input.optional).count(),
             inputs,
             outputs: config.output.iter().map(|output| output.name.clone()).collect(),
-            goals: Goals::default(),
+            goals: LatencyTargets::default(),
             answers_once: !config
                 .model_transaction_policy
                 .as_ref()
@@ -97,7 +97,7 @@ impl RequestChecker {
 
     /// The same with latency goals for requests that have none of their own.
     #[must_use]
-    pub fn with_goals(self, goals: Goals) -> Self {
+    pub fn with_goals(self, goals: LatencyTargets) -> Self {
         Self { goals, ..self }
     }
 
@@ -107,10 +107,10 @@ impl RequestChecker {
     }
 
     /// The latency goal of a request in nanoseconds.
-    fn goal(&self, request: &InferenceRequest) -> Result<Option<Nanos>, Error> {
+    fn goal(&self, request: &InferenceRequest) -> Result<Option<Nanos>, ServingError> {
         let goal = self.goals.of_request(request).map_err(|error| {
             let prefix = request_prefix(&request.id);
-            Error::invalid_arg(format!("{prefix}{}", error.message))
+            ServingError::invalid_arg(format!("{prefix}{}", error.message))
         })?;
         let nanos = |goal: Duration| u64::try_from(goal.as_nanos()).ok();
         Ok(goal.and_then(nanos).filter(|_| self.answers_once))
@@ -120,7 +120,7 @@ impl RequestChecker {
     ///
     /// # Errors
     /// With the first thing that is wrong.
-    pub fn check(&self, request: &mut InferenceRequest) -> Result<Ticket, Error> {
+    pub fn check(&self, request: &mut InferenceRequest) -> Result<ScheduleTicket, ServingError> {
         self.check_names(request)?;
         let prefix = request_prefix(&request.id);
         // Triton walks a hash map here; its own tests expect the last input's fault to win.
@@ -132,19 +132,19 @@ impl RequestChecker {
             .collect();
         let batch_size = self
             .batch_size(&inputs)
-            .map_err(|text| Error::invalid_arg(format!("{prefix}{text}")))?;
+            .map_err(|text| ServingError::invalid_arg(format!("{prefix}{text}")))?;
         for (input, expected) in &inputs {
             self.check_type_and_shape(input, expected)
-                .map_err(|text| Error::invalid_arg(format!("{prefix}{text}")))?;
+                .map_err(|text| ServingError::invalid_arg(format!("{prefix}{text}")))?;
         }
         for (input, expected) in &inputs {
             let rows = batch_size.filter(|_| !expected.is_shape);
             self.check_data(input, rows).map_err(|fault| match fault {
-                Fault::OfRequest(text) => Error::invalid_arg(format!("{prefix}{text}")),
-                Fault::OfData(text) => Error::invalid_arg(text),
+                InputFault::OfRequest(text) => ServingError::invalid_arg(format!("{prefix}{text}")),
+                InputFault::OfData(text) => ServingError::invalid_arg(text),
             })?;
         }
-        Ok(Ticket {
+        Ok(ScheduleTicket {
             id: 0,
             batch_size: batch_size.unwrap_or(1).max(1),
             priority: request.priority,
@@ -160,33 +160,33 @@ impl RequestChecker {
         self.by_name.get(name).and_then(|&at| self.inputs.get(at))
     }
 
-    fn check_names(&self, request: &InferenceRequest) -> Result<(), Error> {
+    fn check_names(&self, request: &InferenceRequest) -> Result<(), ServingError> {
         let prefix = request_prefix(&request.id);
         for (at, input) in request.inputs.iter().enumerate() {
             if request.inputs.iter().take(at).any(|other| other.name == input.name) {
                 let text = format!("{prefix}input '{}' already exists in request", input.name);
-                return Err(Error::invalid_arg(text));
+                return Err(ServingError::invalid_arg(text));
             }
         }
         if let Some(name) =
             request.requested_outputs.iter().find(|name| !self.outputs.contains(name))
         {
             let text = format!("unexpected inference output '{name}' for model '{}'", self.model);
-            return Err(Error::invalid_arg(text));
+            return Err(ServingError::invalid_arg(text));
         }
         let given = request.inputs.len();
         if given < self.required || given > self.inputs.len() {
-            return Err(Error::invalid_arg(format!("{prefix}{}", self.count_text(request))));
+            return Err(ServingError::invalid_arg(format!("{prefix}{}", self.count_text(request))));
         }
         if let Some(input) =
             request.inputs.iter().rev().find(|input| !self.by_name.contains_key(&input.name))
         {
             let text =
                 format!("unexpected inference input '{}' for model '{}'", input.name, self.model);
-            return Err(Error::invalid_arg(text));
+            return Err(ServingError::invalid_arg(text));
         }
         if !self.leaves_missing && self.missing(request).next().is_some() {
-            return Err(Error::invalid_arg(format!("{prefix}{}", self.count_text(request))));
+            return Err(ServingError::invalid_arg(format!("{prefix}{}", self.count_text(request))));
         }
         Ok(())
     }
@@ -282,7 +282,7 @@ impl RequestChecker {
         ))
     }
 
-    fn check_data(&self, input: &InputTensor, batch_size: Option<u64>) -> Result<(), Fault> {
+    fn check_data(&self, input: &InputTensor, batch_size: Option<u64>) -> Result<(), InputFault> {
         // An empty batch is measured as a batch of one, as Triton does it.
         let dims = if batch_size.is_some() {
             input.shape.get(1..).unwrap_or_default()
@@ -296,7 +296,7 @@ impl RequestChecker {
             })
             .filter(|&product| i64::try_from(product).is_ok());
         let Some(elements) = elements else {
-            return Err(Fault::OfRequest(format!(
+            return Err(InputFault::OfRequest(format!(
                 "invalid shape for input '{}': shape {} causes total element count to exceed maximum size of {}",
                 input.name,
                 shape_text(&input.shape),
@@ -321,7 +321,7 @@ impl RequestChecker {
                     return Ok(());
                 }
                 let text = format!("input '{}' has the shape {:?}", input.name, tensor.shape());
-                Err(Fault::OfRequest(text))
+                Err(InputFault::OfRequest(text))
             }
         }
     }
@@ -333,28 +333,28 @@ impl RequestChecker {
         size: Option<usize>,
         expected: u64,
         given: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), InputFault> {
         let Some(size) = size else { return self.check_count(&input.name, expected, given) };
         let size = u64::try_from(size).unwrap_or(u64::MAX);
         self.check_bytes(&input.name, expected.saturating_mul(size), given.saturating_mul(size))
     }
 
-    fn check_bytes(&self, name: &str, expected: u64, given: u64) -> Result<(), Fault> {
+    fn check_bytes(&self, name: &str, expected: u64, given: u64) -> Result<(), InputFault> {
         if expected == given {
             return Ok(());
         }
-        Err(Fault::OfRequest(format!(
+        Err(InputFault::OfRequest(format!(
             "input byte size mismatch for input '{name}' for model '{}'. Expected {expected}, got {given}",
             self.model
         )))
     }
 
-    fn check_strings(&self, name: &str, raw: &Bytes, expected: u64) -> Result<(), Fault> {
+    fn check_strings(&self, name: &str, raw: &Bytes, expected: u64) -> Result<(), InputFault> {
         let mut rest: &[u8] = raw;
         let mut count = 0_u64;
         while !rest.is_empty() {
             if count >= expected {
-                return Err(Fault::OfRequest(format!(
+                return Err(InputFault::OfRequest(format!(
                     "unexpected number of string elements {} for inference input '{name}' for model '{}', expecting \
                      {expected}",
                     count + 1,
@@ -362,7 +362,7 @@ impl RequestChecker {
                 )));
             }
             let Some((length, after)) = rest.split_first_chunk::<LENGTH_BYTES>() else {
-                return Err(Fault::OfRequest(format!(
+                return Err(InputFault::OfRequest(format!(
                     "incomplete string length indicator for inference input '{name}' for model '{}', expecting \
                      {LENGTH_BYTES} bytes but only {} bytes available. Please make sure the string length indicator \
                      is in one buffer.",
@@ -373,7 +373,7 @@ impl RequestChecker {
             let length = u32::from_le_bytes(*length);
             let Some(after) = usize::try_from(length).ok().and_then(|length| after.get(length..))
             else {
-                return Err(Fault::OfData(format!(
+                return Err(InputFault::OfData(format!(
                     "incomplete string data for inference input '{name}', expecting string of length {length} but \
                      only {} bytes available",
                     after.len()
@@ -385,11 +385,11 @@ impl RequestChecker {
         self.check_count(name, expected, count)
     }
 
-    fn check_count(&self, name: &str, expected: u64, given: u64) -> Result<(), Fault> {
+    fn check_count(&self, name: &str, expected: u64, given: u64) -> Result<(), InputFault> {
         if expected == given {
             return Ok(());
         }
-        Err(Fault::OfRequest(format!(
+        Err(InputFault::OfRequest(format!(
             "expected {expected} string elements for inference input '{name}' for model '{}', got {given}",
             self.model
         )))
@@ -444,7 +444,7 @@ fn words(data: &InputData) -> Vec<i64> {
 }
 
 /// What is wrong with an input's data: said by the core, with the request's id, or by what reads the strings.
-enum Fault {
+enum InputFault {
     OfRequest(String),
     OfData(String),
 }

@@ -27,10 +27,10 @@ fn strings(shape: &[i64], wire: &[u8]) -> InputTensor {
     InputTensor { name: "S".to_owned(), datatype: DataType::Bytes, shape: shape.to_vec(), data }
 }
 
-fn check(checker: &RequestChecker, inputs: Vec<InputTensor>) -> Result<Ticket, String> {
+fn check(checker: &RequestChecker, inputs: Vec<InputTensor>) -> Result<ScheduleTicket, String> {
     let mut request = InferenceRequest { inputs, ..InferenceRequest::default() };
     checker.check(&mut request).map_err(|error| {
-        assert_eq!(error.code, crate::Code::InvalidArg);
+        assert_eq!(error.code, crate::ErrorCode::InvalidArg);
         error.message
     })
 }

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use galatea_serving::backend::{
-    Backend, Model, ModelFiles, ModelInstance, ModelIo, Payload, Placement,
+    BackendModel, BatchPayload, InstancePlacement, ModelBackend, ModelFiles, ModelInstance, ModelIo,
 };
 use galatea_serving::config::inference::model_version_policy::PolicyChoice;
-use galatea_serving::core::{Dependents, LoadOverrides, ModelState};
+use galatea_serving::core::{LoadOverrides, UnloadDependents, VersionState};
 use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{
-    Code, ControlMode, Core, CoreOptions, Error, InferenceRequest, InferenceResponse, batch,
+    ControlMode, Core, CoreOptions, ErrorCode, InferenceRequest, InferenceResponse, ServingError,
+    batch,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -35,24 +36,24 @@ struct Told {
     gate: Mutex<Option<(Sender<()>, Receiver<()>)>>,
 }
 
-impl Backend for Told {
+impl ModelBackend for Told {
     fn name(&self) -> &str {
         "told"
     }
     fn default_model_filename(&self) -> &str {
         "model.told"
     }
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         self.loads.fetch_add(1, Ordering::SeqCst);
         let text = fs::read_to_string(files.version_dir.join("model.told"));
-        let text = text.map_err(|error| Error::internal(error.to_string()))?;
+        let text = text.map_err(|error| ServingError::internal(error.to_string()))?;
         if files.parameter("wait").is_some()
             && let Some((entered, leave)) = &*self.gate.lock().unwrap()
         {
             entered.send(()).unwrap();
             leave.recv_timeout(PATIENCE).unwrap();
         }
-        let add = text.trim().parse().map_err(|_| Error::internal("the file is broken"))?;
+        let add = text.trim().parse().map_err(|_| ServingError::internal("the file is broken"))?;
         Ok(Box::new(Add(add)))
     }
 }
@@ -60,17 +61,20 @@ impl Backend for Told {
 #[derive(Clone, Copy)]
 struct Add(i32);
 
-impl Model for Add {
+impl BackendModel for Add {
     fn io(&self) -> Option<&ModelIo> {
         None
     }
-    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+    fn instance(
+        &self,
+        _placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
         Ok(Box::new(*self))
     }
 }
 
 impl ModelInstance for Add {
-    fn execute(&mut self, payload: Payload) {
+    fn execute(&mut self, payload: BatchPayload) {
         batch::execute(payload, |inputs| {
             let tensor = &inputs.first().expect("checked by the core").1;
             let sums = tensor.to_vec::<i32>()?.iter().map(|value| value + self.0).collect();
@@ -148,16 +152,16 @@ struct Served {
 }
 
 impl Served {
-    fn load(&self, name: &str) -> Result<(), Error> {
+    fn load(&self, name: &str) -> Result<(), ServingError> {
         self.core.load_model(name, LoadOverrides::default())
     }
 
     fn unload(&self, name: &str) {
-        self.core.unload_model(name, Dependents::Keep).unwrap();
+        self.core.unload_model(name, UnloadDependents::Keep).unwrap();
     }
 
     /// What the model's version adds to 0.
-    fn added(&self, model: &str, version: &str) -> Result<i32, Error> {
+    fn added(&self, model: &str, version: &str) -> Result<i32, ServingError> {
         added(&self.core, model, version)
     }
 
@@ -171,7 +175,7 @@ impl Served {
         let of_model = lines.filter(|line| line.name == model);
         of_model
             .map(|line| {
-                let state = line.state.map_or("", ModelState::name);
+                let state = line.state.map_or("", VersionState::name);
                 let parts = [line.version.unwrap_or_default(), state.to_owned()];
                 let reason = line.reason.unwrap_or_default();
                 format!("{} {reason}", parts.join(" ")).trim().to_owned()
@@ -180,7 +184,7 @@ impl Served {
     }
 }
 
-fn added(core: &Core, model: &str, version: &str) -> Result<i32, Error> {
+fn added(core: &Core, model: &str, version: &str) -> Result<i32, ServingError> {
     let input = InputTensor {
         name: "IN".to_owned(),
         datatype: DataType::Int32,
@@ -193,7 +197,7 @@ fn added(core: &Core, model: &str, version: &str) -> Result<i32, Error> {
         inputs: vec![input],
         ..InferenceRequest::default()
     };
-    let (sender, receiver) = channel::<Result<InferenceResponse, Error>>();
+    let (sender, receiver) = channel::<Result<InferenceResponse, ServingError>>();
     core.infer(
         request,
         Box::new(move |answer| sender.send(answer.result.map(Option::unwrap)).unwrap()),
@@ -210,7 +214,7 @@ fn states_follow_loads_and_unloads() {
     assert_eq!(served.index("m"), [""]);
     assert_eq!(
         served.added("m", "").unwrap_err(),
-        Error::not_found("Request for unknown model: 'm' is not found")
+        ServingError::not_found("Request for unknown model: 'm' is not found")
     );
     served.load("m").unwrap();
     assert_eq!(served.index("m"), ["1 READY", "2 READY"]);
@@ -225,7 +229,7 @@ fn states_follow_loads_and_unloads() {
     assert_eq!(served.added("m", "").unwrap_err().message, gone("has no available versions"));
     assert_eq!(
         served.added("m", "1").unwrap_err(),
-        Error::unavailable(gone("version 1 is not at ready state"))
+        ServingError::unavailable(gone("version 1 is not at ready state"))
     );
     wait_until(|| served.index("m") == ["1 UNAVAILABLE unloaded", "2 UNAVAILABLE unloaded"]);
     assert!(served.core.is_ready());
@@ -296,7 +300,7 @@ fn a_reload_serves_the_old_until_the_new_is_ready_and_when_it_fails() {
     assert_eq!(
         (error.code, error.message.as_str()),
         (
-            Code::InvalidArg,
+            ErrorCode::InvalidArg,
             "load failed for model 'm': version 1 is at UNAVAILABLE state: Internal: the file is broken;\n"
         )
     );
@@ -461,10 +465,11 @@ fn a_failed_load_is_told_and_a_good_one_mends_it() {
         assert_eq!(served.load(name).unwrap_err().message, text);
     }
     let fixed = repository.start(ControlMode::None);
-    let refused =
-        Error::unavailable("explicit model load / unload is not allowed if polling is enabled");
+    let refused = ServingError::unavailable(
+        "explicit model load / unload is not allowed if polling is enabled",
+    );
     assert_eq!(fixed.load("m").unwrap_err(), refused);
-    assert_eq!(fixed.core.unload_model("m", Dependents::Keep).unwrap_err(), refused);
+    assert_eq!(fixed.core.unload_model("m", UnloadDependents::Keep).unwrap_err(), refused);
 }
 
 #[test]
@@ -531,7 +536,7 @@ fn a_server_without_its_repository_is_up_and_not_live_where_errors_do_not_end_it
     let core = Core::start(options(false), Vec::new()).unwrap();
     assert!(!core.is_live() && !core.is_ready());
     assert_eq!(core.metadata().name, "triton");
-    assert_eq!(added(&core, "m", "").unwrap_err().code, Code::Unavailable);
+    assert_eq!(added(&core, "m", "").unwrap_err().code, ErrorCode::Unavailable);
     assert!(core.shutdown(PATIENCE).complete);
 }
 
@@ -551,7 +556,7 @@ fn a_name_in_two_repositories_serves_from_neither() {
     assert_eq!(added(&core, "other", "").unwrap(), 5);
     let index = core.repository_index(false);
     let line = index.iter().find(|line| line.name == "m").unwrap();
-    assert_eq!(line.state, Some(ModelState::Unavailable));
+    assert_eq!(line.state, Some(VersionState::Unavailable));
     assert_eq!(line.reason.as_deref(), Some("model appears in two or more repositories"));
     assert!(!core.is_ready());
     assert_eq!(core.load_model("m", LoadOverrides::default()).unwrap_err(), poll_failed("m"));
@@ -715,7 +720,7 @@ fn requests_amid_loads_and_unloads_are_answered_once_or_refused() {
                             answered.fetch_add(1, Ordering::SeqCst);
                         }
                         Err(error) => assert!(
-                            matches!(error.code, Code::NotFound | Code::Unavailable),
+                            matches!(error.code, ErrorCode::NotFound | ErrorCode::Unavailable),
                             "{error}"
                         ),
                     }
@@ -730,8 +735,8 @@ fn one(text: &str) -> Vec<String> {
     vec![text.to_owned()]
 }
 
-fn poll_failed(name: &str) -> Error {
-    Error::internal(format!("failed to load '{name}', failed to poll from model repository"))
+fn poll_failed(name: &str) -> ServingError {
+    ServingError::internal(format!("failed to load '{name}', failed to poll from model repository"))
 }
 
 /// A load with a configuration of this batch size, and files.

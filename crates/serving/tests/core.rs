@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use galatea_serving::backend::{
-    Backend, Model, ModelFiles, ModelInstance, ModelIo, ModelTensor, Payload, Placement,
-    PlacementKind,
+    BackendModel, BatchPayload, InstancePlacement, ModelBackend, ModelFiles, ModelInstance,
+    ModelIo, ModelTensor, PlacementKind,
 };
-use galatea_serving::core::{LoadOverrides, ModelState, ShutdownReport};
+use galatea_serving::core::{LoadOverrides, ShutdownReport, VersionState};
 use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::statistics::FailureReason;
 use galatea_serving::{
-    Code, ControlMode, Core, CoreOptions, Error, InferenceRequest, InferenceResponse, batch,
+    ControlMode, Core, CoreOptions, ErrorCode, InferenceRequest, InferenceResponse, ServingError,
+    batch,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -36,7 +37,7 @@ struct Gate {
     leave: Mutex<Receiver<()>>,
 }
 
-impl Backend for Echo {
+impl ModelBackend for Echo {
     fn name(&self) -> &str {
         "echo"
     }
@@ -49,9 +50,9 @@ impl Backend for Echo {
     fn default_instance_count(&self, _kind: PlacementKind) -> i32 {
         1
     }
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         if files.parameter("fail").is_some() {
-            return Err(Error::internal("the file is broken"));
+            return Err(ServingError::internal("the file is broken"));
         }
         Ok(Box::new(EchoModel { gate: self.gate.clone(), io: self.io.clone() }))
     }
@@ -62,11 +63,14 @@ struct EchoModel {
     io: Option<ModelIo>,
 }
 
-impl Model for EchoModel {
+impl BackendModel for EchoModel {
     fn io(&self) -> Option<&ModelIo> {
         self.io.as_ref()
     }
-    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+    fn instance(
+        &self,
+        _placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
         Ok(Box::new(EchoInstance { gate: self.gate.clone() }))
     }
 }
@@ -76,7 +80,7 @@ struct EchoInstance {
 }
 
 impl ModelInstance for EchoInstance {
-    fn execute(&mut self, payload: Payload) {
+    fn execute(&mut self, payload: BatchPayload) {
         let size = payload.batch_size();
         let gate = self.gate.clone();
         batch::execute(payload, |inputs| {
@@ -85,11 +89,11 @@ impl ModelInstance for EchoInstance {
                 let _closed = gate.leave.lock().unwrap().recv();
             }
             let (_, tensor) =
-                inputs.into_iter().next().ok_or_else(|| Error::internal("no input"))?;
+                inputs.into_iter().next().ok_or_else(|| ServingError::internal("no input"))?;
             let first = tensor.to_vec::<i32>()?[0];
             assert!(first != -1, "asked to panic");
             if first == -2 {
-                return Err(Error::new(Code::Unsupported, "asked to fail"));
+                return Err(ServingError::new(ErrorCode::Unsupported, "asked to fail"));
             }
             Ok(vec![("OUT".to_owned(), tensor)])
         });
@@ -178,11 +182,11 @@ fn request(model: &str, shape: &[i64], value: i32) -> InferenceRequest {
     }
 }
 
-type Answer = Result<InferenceResponse, Error>;
+type Answer = Result<InferenceResponse, ServingError>;
 
 fn send(core: &Core, request: InferenceRequest) -> Receiver<Answer> {
     let (to, from) = channel();
-    let once = move |answer: galatea_serving::Answer| {
+    let once = move |answer: galatea_serving::SinkAnswer| {
         assert!(answer.is_final);
         to.send(answer.result.map(|response| response.expect("a response"))).unwrap();
     };
@@ -232,7 +236,7 @@ fn a_repository_is_served_with_its_versions_and_failures() {
     let line = |name: &str, version: &str, state, reason: &str| {
         (name.to_owned(), version.to_owned(), state, reason.to_owned())
     };
-    let (ready, unavailable) = (Some(ModelState::Ready), Some(ModelState::Unavailable));
+    let (ready, unavailable) = (Some(VersionState::Ready), Some(VersionState::Unavailable));
     let no_backend = "Invalid argument: unable to find backend library for backend 'nosuchbackend', try specifying \
                       runtime on the model configuration.";
     assert_eq!(
@@ -263,7 +267,7 @@ fn a_repository_is_served_with_its_versions_and_failures() {
     assert_eq!(*core.labels("labels", "", "OUT").unwrap(), ["cat", "dog"]);
     assert_eq!(
         core.load_model("good", LoadOverrides::default()).unwrap_err().code,
-        Code::Unavailable
+        ErrorCode::Unavailable
     );
 }
 
@@ -387,7 +391,7 @@ fn a_model_without_configuration_is_found_by_its_file_and_completed() {
     };
     let io =
         ModelIo { inputs: vec![tensor("IN")], outputs: vec![tensor("OUT")], ..ModelIo::default() };
-    let echo: Arc<dyn Backend> = Arc::new(Echo { gate: None, io: Some(io) });
+    let echo: Arc<dyn ModelBackend> = Arc::new(Echo { gate: None, io: Some(io) });
     let core = Core::start(options(&folder.0), vec![Arc::clone(&echo)]).unwrap();
     let config = core.model_config("m", "").unwrap();
     assert_eq!(
@@ -407,9 +411,9 @@ fn answers_errors_and_panics_are_counted_and_the_instance_goes_on() {
     let good = answer(&send(&core, request("m", &[3, 1], 7))).unwrap();
     assert_eq!((good.model_name.as_str(), good.model_version.as_str()), ("m", "1"));
     let failed = answer(&send(&core, request("m", &[1, 1], -2))).unwrap_err();
-    assert_eq!((failed.code, failed.message.as_str()), (Code::Unsupported, "asked to fail"));
+    assert_eq!((failed.code, failed.message.as_str()), (ErrorCode::Unsupported, "asked to fail"));
     let panicked = answer(&send(&core, request("m", &[1, 1], -1))).unwrap_err();
-    assert_eq!(panicked.code, Code::Internal);
+    assert_eq!(panicked.code, ErrorCode::Internal);
     assert_eq!(panicked.message, "the execution of model 'm' panicked");
     assert_eq!(value(&send(&core, request("m", &[1, 1], 8))).to_vec::<i32>().unwrap(), [8]);
 
@@ -492,10 +496,10 @@ fn full_queues_refuse_and_cancelled_requests_leave() {
     let refused = core.infer(request("m", &[1, 1], 3), never).unwrap_err();
     assert_eq!(
         (refused.code, refused.message.as_str()),
-        (Code::Unavailable, "[request id: <id_unknown>] Exceeds maximum queue size")
+        (ErrorCode::Unavailable, "[request id: <id_unknown>] Exceeds maximum queue size")
     );
     token.cancel();
-    assert_eq!(answer(&cancelled).unwrap_err().code, Code::Cancelled);
+    assert_eq!(answer(&cancelled).unwrap_err().code, ErrorCode::Cancelled);
     leave.send(()).unwrap();
     leave.send(()).unwrap();
     assert!(answer(&running).is_ok() && answer(&kept).is_ok());
@@ -527,7 +531,7 @@ fn an_ordered_answer_may_bring_the_next_request_to_the_same_model() {
 /// Sends `value`, and from within its answer the next value, so many times.
 fn follow(core: &Arc<Core>, value: i32, rest: i32, to: Sender<i32>) {
     let again = Arc::downgrade(core);
-    let sink = Box::new(move |answer: galatea_serving::Answer| {
+    let sink = Box::new(move |answer: galatea_serving::SinkAnswer| {
         let given = answer.result.unwrap().unwrap().outputs[0].tensor.to_vec::<i32>().unwrap()[0];
         match again.upgrade() {
             Some(core) if rest > 0 => follow(&core, given + 1, rest - 1, to.clone()),
@@ -563,11 +567,11 @@ fn a_shutdown_drains_and_then_refuses() {
     let waiting = send(&core, request("m", &[1], 5));
     let short = core.shutdown(Duration::ZERO);
     assert!(matches!(short, ShutdownReport { complete: false, unanswered: 2, .. }), "{short:?}");
-    assert_eq!(answer(&waiting).unwrap_err().code, Code::Unavailable);
+    assert_eq!(answer(&waiting).unwrap_err().code, ErrorCode::Unavailable);
     leave.send(()).unwrap();
     assert!(answer(&running).is_ok());
     let refused = core.infer(request("m", &[1], 6), Box::new(|_| {})).unwrap_err();
-    assert_eq!(refused.code, Code::Unavailable);
+    assert_eq!(refused.code, ErrorCode::Unavailable);
 
     let folder = Folder::new().model("m", &["1"], &echo_config(""));
     let core = start(&folder);
@@ -620,29 +624,32 @@ fn compute_for(time: Duration) {
 #[derive(Debug)]
 struct Whereabouts;
 
-impl Backend for Whereabouts {
+impl ModelBackend for Whereabouts {
     fn name(&self) -> &str {
         "whereabouts"
     }
     fn default_model_filename(&self) -> &str {
         "model.whereabouts"
     }
-    fn load(&self, _files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, _files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         Ok(Box::new(Self))
     }
 }
 
-impl Model for Whereabouts {
+impl BackendModel for Whereabouts {
     fn io(&self) -> Option<&ModelIo> {
         None
     }
-    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+    fn instance(
+        &self,
+        _placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
         Ok(Box::new(Self))
     }
 }
 
 impl ModelInstance for Whereabouts {
-    fn execute(&mut self, payload: Payload) {
+    fn execute(&mut self, payload: BatchPayload) {
         let here = std::thread::current().name().unwrap_or("").to_owned();
         batch::execute(payload, |inputs| {
             let value = inputs[0].1.to_vec::<i32>().unwrap()[0];
@@ -699,29 +706,32 @@ struct Crowd {
     order: Arc<Mutex<Vec<String>>>,
 }
 
-impl Backend for Crowd {
+impl ModelBackend for Crowd {
     fn name(&self) -> &str {
         "crowd"
     }
     fn default_model_filename(&self) -> &str {
         "model.crowd"
     }
-    fn load(&self, _files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, _files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         Ok(Box::new(self.clone()))
     }
 }
 
-impl Model for Crowd {
+impl BackendModel for Crowd {
     fn io(&self) -> Option<&ModelIo> {
         None
     }
-    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+    fn instance(
+        &self,
+        _placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
         Ok(Box::new(self.clone()))
     }
 }
 
 impl ModelInstance for Crowd {
-    fn execute(&mut self, payload: Payload) {
+    fn execute(&mut self, payload: BatchPayload) {
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
         self.order.lock().unwrap().push(payload.context().name.clone());

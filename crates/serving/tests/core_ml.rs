@@ -7,87 +7,91 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use crate::plain::Plain;
-use galatea_formats::coreml::mil::{self, Arg, Builder, Element};
+use galatea_formats::coreml::mil::{self, MilArg, MilBuilder, MilElement};
 use galatea_formats::coreml::{
-    Described, Feature, FeatureType, ModelInfo, NewPackage, Shapes, write_package,
+    CoreMlModelInfo, FeatureShapes, FeatureType, ModelFeature, NewPackage, WrittenDescription,
+    write_package,
 };
 use galatea_runtime::SessionOptions;
 use galatea_serving::backend::graph::GraphBackend;
 use galatea_serving::request::{CorrelationId, InputData, InputTensor};
-use galatea_serving::{Core, CoreOptions, Error, InferenceRequest, InferenceResponse};
+use galatea_serving::{Core, CoreOptions, InferenceRequest, InferenceResponse, ServingError};
 use galatea_tensor::{DataType, Tensor};
 
-fn array(name: &str, shape: &[usize], shapes: Shapes) -> Feature {
+fn array(name: &str, shape: &[usize], shapes: FeatureShapes) -> ModelFeature {
     let kind =
         FeatureType::Array { dtype: DataType::Fp32, shape: shape.to_vec(), shapes, default: None };
-    Feature { name: name.to_owned(), description: String::new(), kind, optional: false }
+    ModelFeature { name: name.to_owned(), description: String::new(), kind, optional: false }
 }
 
 /// `y = x · factor`, of a shape whose second length may be one of a list.
-fn scaled(name: &str, factor: f32) -> (mil::Function, Described) {
-    let mut builder = Builder::new(name, 8);
-    let x = builder.input("x", Element::Fp32, &[Some(1), None]).unwrap();
-    let inputs = vec![("x", Arg::from(&x)), ("y", Arg::Float(Element::Fp32, factor))];
+fn scaled(name: &str, factor: f32) -> (mil::MilFunction, WrittenDescription) {
+    let mut builder = MilBuilder::new(name, 8);
+    let x = builder.input("x", MilElement::Fp32, &[Some(1), None]).unwrap();
+    let inputs = vec![("x", MilArg::from(&x)), ("y", MilArg::Float(MilElement::Fp32, factor))];
     let y = builder.op("mul", "y", inputs).unwrap();
     builder.output(&y);
-    let shapes = Shapes::Enumerated(vec![vec![1, 2], vec![1, 4]]);
-    let described = Described {
+    let shapes = FeatureShapes::Enumerated(vec![vec![1, 2], vec![1, 4]]);
+    let described = WrittenDescription {
         name: name.to_owned(),
         inputs: vec![array("x", &[1, 2], shapes)],
-        outputs: vec![array("y", &[], Shapes::Fixed)],
+        outputs: vec![array("y", &[], FeatureShapes::Fixed)],
         states: Vec::new(),
     };
     (builder.finish(), described)
 }
 
 /// Adds its input to a state and gives the sum.
-fn summing() -> (mil::Function, Described) {
-    let mut builder = Builder::new("main", 8);
-    let x = builder.input("x", Element::Fp32, &[Some(1)]).unwrap();
-    let state = builder.state("sum", Element::Fp32, &[1]).unwrap();
-    let held = builder.op("read_state", "held", vec![("input", Arg::from(&state))]).unwrap();
-    let inputs = vec![("x", Arg::from(&held)), ("y", Arg::from(&x))];
+fn summing() -> (mil::MilFunction, WrittenDescription) {
+    let mut builder = MilBuilder::new("main", 8);
+    let x = builder.input("x", MilElement::Fp32, &[Some(1)]).unwrap();
+    let state = builder.state("sum", MilElement::Fp32, &[1]).unwrap();
+    let held = builder.op("read_state", "held", vec![("input", MilArg::from(&state))]).unwrap();
+    let inputs = vec![("x", MilArg::from(&held)), ("y", MilArg::from(&x))];
     let y = builder.op("add", "y", inputs).unwrap();
-    let written = vec![("input", Arg::from(&state)), ("data", Arg::from(&y))];
+    let written = vec![("input", MilArg::from(&state)), ("data", MilArg::from(&y))];
     builder.op_of("write_state", "write", written, 0).unwrap();
     builder.output(&y);
-    let described = Described {
+    let described = WrittenDescription {
         name: "main".to_owned(),
-        inputs: vec![array("x", &[1], Shapes::Fixed)],
-        outputs: vec![array("y", &[1], Shapes::Fixed)],
-        states: vec![array("sum", &[1], Shapes::Fixed)],
+        inputs: vec![array("x", &[1], FeatureShapes::Fixed)],
+        outputs: vec![array("y", &[1], FeatureShapes::Fixed)],
+        states: vec![array("sum", &[1], FeatureShapes::Fixed)],
     };
     (builder.finish(), described)
 }
 
 /// Fills a square as large as `x` is long, whose shape is joined from lengths without axes, and adds everything up: a
 /// result without axes.
-fn square() -> (mil::Function, Described) {
-    let mut builder = Builder::new("main", 8);
-    let x = builder.input("x", Element::Fp32, &[None]).unwrap();
-    let shape = builder.op("shape", "lengths", vec![("x", Arg::from(&x))]).unwrap();
-    let inputs = vec![("x", Arg::from(&shape)), ("indices", Arg::Int(0)), ("axis", Arg::Int(0))];
+fn square() -> (mil::MilFunction, WrittenDescription) {
+    let mut builder = MilBuilder::new("main", 8);
+    let x = builder.input("x", MilElement::Fp32, &[None]).unwrap();
+    let shape = builder.op("shape", "lengths", vec![("x", MilArg::from(&x))]).unwrap();
+    let inputs =
+        vec![("x", MilArg::from(&shape)), ("indices", MilArg::Int(0)), ("axis", MilArg::Int(0))];
     let length = builder.op("gather", "length", inputs).unwrap();
-    let values = Arg::Vars(vec![length.clone(), length]);
-    let inputs = vec![("values", values), ("axis", Arg::Int(0)), ("interleave", Arg::Bool(false))];
+    let values = MilArg::Vars(vec![length.clone(), length]);
+    let inputs =
+        vec![("values", values), ("axis", MilArg::Int(0)), ("interleave", MilArg::Bool(false))];
     let sides = builder.op("concat", "sides", inputs).unwrap();
-    let value = Arg::Float(Element::Fp32, 0.5);
-    let full = vec![("shape", Arg::from(&sides)), ("value", value)];
+    let value = MilArg::Float(MilElement::Fp32, 0.5);
+    let full = vec![("shape", MilArg::from(&sides)), ("value", value)];
     let full = builder.op("fill", "full", full).unwrap();
-    let axes = Arg::Ints(vec![0, 1]);
-    let inputs = vec![("x", Arg::from(&full)), ("axes", axes), ("keep_dims", Arg::Bool(false))];
+    let axes = MilArg::Ints(vec![0, 1]);
+    let inputs =
+        vec![("x", MilArg::from(&full)), ("axes", axes), ("keep_dims", MilArg::Bool(false))];
     let y = builder.op("reduce_sum", "y", inputs).unwrap();
     builder.output(&y);
-    let described = Described {
+    let described = WrittenDescription {
         name: "main".to_owned(),
-        inputs: vec![array("x", &[2], Shapes::Range(vec![(1, None)]))],
-        outputs: vec![array("y", &[], Shapes::Fixed)],
+        inputs: vec![array("x", &[2], FeatureShapes::Range(vec![(1, None)]))],
+        outputs: vec![array("y", &[], FeatureShapes::Fixed)],
         states: Vec::new(),
     };
     (builder.finish(), described)
 }
 
-fn write(folder: &Path, functions: Vec<(mil::Function, Described)>) {
+fn write(folder: &Path, functions: Vec<(mil::MilFunction, WrittenDescription)>) {
     let version = folder.join("1");
     std::fs::create_dir_all(&version).unwrap();
     let names = functions.iter().map(|(_, described)| described.name.clone());
@@ -95,10 +99,10 @@ fn write(folder: &Path, functions: Vec<(mil::Function, Described)>) {
     let (programs, described): (Vec<_>, Vec<_>) = functions.into_iter().unzip();
     let package = NewPackage {
         specification: 9,
-        program: mil::Program { functions: names.iter().cloned().zip(programs).collect() },
+        program: mil::MilProgram { functions: names.iter().cloned().zip(programs).collect() },
         functions: described,
         default_function: names[0].clone(),
-        info: ModelInfo { metadata: BTreeMap::new(), ..ModelInfo::default() },
+        info: CoreMlModelInfo { metadata: BTreeMap::new(), ..CoreMlModelInfo::default() },
     };
     write_package(&version.join("model.mlpackage"), &package).unwrap();
 }
@@ -128,9 +132,9 @@ fn request(model: &str, shape: &[i64], x: &[f32]) -> InferenceRequest {
     }
 }
 
-fn answer(core: &Core, request: InferenceRequest) -> Result<InferenceResponse, Error> {
+fn answer(core: &Core, request: InferenceRequest) -> Result<InferenceResponse, ServingError> {
     let (to, from) = channel();
-    let once = move |answer: galatea_serving::Answer| to.send(answer.result).unwrap();
+    let once = move |answer: galatea_serving::SinkAnswer| to.send(answer.result).unwrap();
     core.infer(request, Box::new(once))?;
     from.recv_timeout(Duration::from_secs(60)).unwrap().map(Option::unwrap)
 }

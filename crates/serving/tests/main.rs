@@ -14,14 +14,14 @@
 mod control;
 mod core;
 mod core_ml;
-mod goals;
+mod latency_targets;
 mod metal_config;
 mod namespaces;
 mod onnx;
 mod plain;
 mod python;
 mod python_backend;
-mod python_calls;
+mod python_bls;
 mod python_environments;
 mod python_metrics;
 mod python_restarts;

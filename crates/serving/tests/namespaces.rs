@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use galatea_serving::backend::{
-    Backend, Model, ModelFiles, ModelInstance, ModelIo, Payload, Placement,
+    BackendModel, BatchPayload, InstancePlacement, ModelBackend, ModelFiles, ModelInstance, ModelIo,
 };
 use galatea_serving::config::inference::model_config::SchedulingChoice;
-use galatea_serving::core::{Dependents, LoadOverrides, ModelState};
-use galatea_serving::repository::Naming;
+use galatea_serving::core::{LoadOverrides, UnloadDependents, VersionState};
+use galatea_serving::repository::NameMeaning;
 use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{
-    Answer, Code, ControlMode, Core, CoreOptions, Error, InferenceRequest, batch,
+    ControlMode, Core, CoreOptions, ErrorCode, InferenceRequest, ServingError, SinkAnswer, batch,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -29,30 +29,33 @@ struct Adds;
 #[derive(Clone, Copy)]
 struct Add(i32);
 
-impl Backend for Adds {
+impl ModelBackend for Adds {
     fn name(&self) -> &str {
         "adds"
     }
     fn default_model_filename(&self) -> &str {
         ""
     }
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         let add = files.parameter("add").unwrap_or_default().parse();
-        Ok(Box::new(Add(add.map_err(|_| Error::internal("nothing to add"))?)))
+        Ok(Box::new(Add(add.map_err(|_| ServingError::internal("nothing to add"))?)))
     }
 }
 
-impl Model for Add {
+impl BackendModel for Add {
     fn io(&self) -> Option<&ModelIo> {
         None
     }
-    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+    fn instance(
+        &self,
+        _placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
         Ok(Box::new(*self))
     }
 }
 
 impl ModelInstance for Add {
-    fn execute(&mut self, payload: Payload) {
+    fn execute(&mut self, payload: BatchPayload) {
         batch::execute(payload, |inputs| {
             let tensor = &inputs.first().expect("checked by the core").1;
             let sums = tensor.to_vec::<i32>()?.iter().map(|value| value + self.0).collect();
@@ -110,7 +113,7 @@ impl Repositories {
     fn start(&self, control_mode: ControlMode) -> Arc<Core> {
         let options = CoreOptions {
             repositories: vec![self.path("a"), self.path("b")],
-            naming: Naming::Namespaced,
+            naming: NameMeaning::Namespaced,
             control_mode,
             exit_on_error: false,
             ..CoreOptions::default()
@@ -129,7 +132,7 @@ impl Repositories {
         lines
             .map(|line| {
                 let space = line.namespace.strip_prefix(&root).unwrap().to_owned();
-                let state = line.state.map_or("", ModelState::name);
+                let state = line.state.map_or("", VersionState::name);
                 format!("{space} {} {state}", line.name).trim_end().to_owned()
             })
             .collect()
@@ -145,7 +148,7 @@ fn wait_until(mut holds: impl FnMut() -> bool) {
 }
 
 /// What a model makes of 0.
-fn ask(core: &Core, model: &str) -> Result<i32, Error> {
+fn ask(core: &Core, model: &str) -> Result<i32, ServingError> {
     let input = InputTensor {
         name: "IN".to_owned(),
         datatype: DataType::Int32,
@@ -158,19 +161,19 @@ fn ask(core: &Core, model: &str) -> Result<i32, Error> {
         ..InferenceRequest::default()
     };
     let (to, from) = channel();
-    core.infer(request, Box::new(move |answer: Answer| to.send(answer).unwrap()))?;
+    core.infer(request, Box::new(move |answer: SinkAnswer| to.send(answer).unwrap()))?;
     let answer = from.recv_timeout(PATIENCE).expect("an answer").result?;
     Ok(answer.expect("a response").outputs[0].tensor.to_vec::<i32>().unwrap()[0])
 }
 
-fn ambiguous(model: &str) -> Error {
-    Error::invalid_arg(format!(
+fn ambiguous(model: &str) -> ServingError {
+    ServingError::invalid_arg(format!(
         "There are 2 identifiers of model '{model}' in global map, model namespace must be provided to resolve \
          ambiguity."
     ))
 }
 
-fn load(core: &Core, model: &str) -> Result<(), Error> {
+fn load(core: &Core, model: &str) -> Result<(), ServingError> {
     core.load_model(model, LoadOverrides::default())
 }
 
@@ -186,7 +189,7 @@ fn a_bare_name_works_where_it_means_one_model() {
     assert_eq!(core.model_config("both", "1").unwrap_err(), ambiguous("both"));
     assert_eq!(core.model_metadata("both", "").unwrap_err(), ambiguous("both"));
     assert!(!core.model_ready("both", "").unwrap() && core.model_ready("one", "1").unwrap());
-    let unknown = Error::invalid_arg("Request for unknown model: 'none' is not found");
+    let unknown = ServingError::invalid_arg("Request for unknown model: 'none' is not found");
     assert_eq!(ask(&core, "none").unwrap_err(), unknown);
     let text = |name| core.model_statistics(Some(name), "").unwrap_err().message;
     assert_eq!(text("both"), "requested model 'both' is not available");
@@ -242,15 +245,15 @@ fn loads_and_unloads_by_name_concern_every_namespace() {
     load(&core, "e").unwrap();
     assert_eq!(all.index(&core), ["a both READY", "b both READY", "b e READY", "b one"]);
     assert_eq!(ask(&core, "e").unwrap(), 2);
-    core.unload_model("both", Dependents::Keep).unwrap();
+    core.unload_model("both", UnloadDependents::Keep).unwrap();
     let gone = ["a both UNAVAILABLE", "b both UNAVAILABLE", "b e UNAVAILABLE", "b one"];
     wait_until(|| all.index(&core) == gone);
     let text = "Identifier of model 'both' is not found in global map";
-    assert_eq!(ask(&core, "both").unwrap_err(), Error::not_found(text));
+    assert_eq!(ask(&core, "both").unwrap_err(), ServingError::not_found(text));
     load(&core, "both").unwrap();
     assert_eq!(ask(&core, "e").unwrap(), 2, "it waited for its step");
     let text = "failed to load 'none', failed to poll from model repository";
-    assert_eq!(load(&core, "none").unwrap_err(), Error::internal(text));
+    assert_eq!(load(&core, "none").unwrap_err(), ServingError::internal(text));
 }
 
 #[test]
@@ -261,7 +264,7 @@ fn an_ensemble_brings_the_step_of_its_namespace_and_takes_it_along() {
     load(&core, "e").unwrap();
     assert_eq!(all.index(&core), ["a both", "b both READY", "b e READY"]);
     assert_eq!(ask(&core, "both").unwrap(), 2, "the only one that is loaded");
-    core.unload_model("e", Dependents::Unload).unwrap();
+    core.unload_model("e", UnloadDependents::Unload).unwrap();
     wait_until(|| all.index(&core) == ["a both", "b both UNAVAILABLE", "b e UNAVAILABLE"]);
 }
 
@@ -274,7 +277,7 @@ fn a_failed_load_names_the_namespace_and_leaves_the_others_alone() {
         "load failed for model '{}::both': version 1 is at UNAVAILABLE state: Internal: nothing to add;\n",
         all.namespace("a")
     );
-    assert_eq!((error.code, error.message), (Code::InvalidArg, text));
+    assert_eq!((error.code, error.message), (ErrorCode::InvalidArg, text));
     assert_eq!(all.index(&core), ["a both UNAVAILABLE", "b both READY"]);
     assert_eq!(ask(&core, "both").unwrap_err(), ambiguous("both"));
 }

@@ -10,7 +10,7 @@ use crate::plain::Plain;
 use galatea_runtime::SessionOptions;
 use galatea_serving::backend::graph::GraphBackend;
 use galatea_serving::request::{InputData, InputTensor};
-use galatea_serving::{Core, CoreOptions, Error, InferenceRequest, InferenceResponse};
+use galatea_serving::{Core, CoreOptions, InferenceRequest, InferenceResponse, ServingError};
 use galatea_tensor::{ByteString, DataType, Tensor, bf16, encode_byte_strings, f16};
 use serde_json::Value as Json;
 
@@ -99,11 +99,11 @@ fn request(model: &str, sample: &Json) -> InferenceRequest {
     }
 }
 
-type Answer = Result<InferenceResponse, Error>;
+type Answer = Result<InferenceResponse, ServingError>;
 
 fn send(core: &Core, request: InferenceRequest) -> Receiver<Answer> {
     let (to, from) = channel();
-    let once = move |answer: galatea_serving::Answer| {
+    let once = move |answer: galatea_serving::SinkAnswer| {
         assert!(answer.is_final);
         to.send(answer.result.map(|response| response.expect("a response"))).unwrap();
     };

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use galatea_serving::backend::python::PythonBackend;
-use galatea_serving::core::Dependents;
+use galatea_serving::core::UnloadDependents;
 use galatea_serving::{
-    Answer, Code, Core, CorrelationId, Error, InferenceRequest, InferenceResponse,
+    Core, CorrelationId, ErrorCode, InferenceRequest, InferenceResponse, ServingError, SinkAnswer,
 };
 use galatea_tensor::{ByteString, DataType, Tensor};
 
@@ -36,7 +36,7 @@ fn request(model: &str, tensor: &Tensor) -> InferenceRequest {
     InferenceRequest { id: "r".to_owned(), ..python::request(model, &[("IN", tensor)]) }
 }
 
-fn infer(core: &Core, request: InferenceRequest) -> Result<InferenceResponse, Error> {
+fn infer(core: &Core, request: InferenceRequest) -> Result<InferenceResponse, ServingError> {
     let answer = answer(&send(core, request));
     assert!(answer.is_final);
     answer.result.map(|response| response.expect("a response"))
@@ -164,14 +164,14 @@ fn errors_have_recorded_texts_and_counts() {
          At:\n  {}(9): execute\n",
         path.display()
     );
-    assert_eq!((error.code, error.message), (Code::Internal, expected));
+    assert_eq!((error.code, error.message), (ErrorCode::Internal, expected));
     let error = run(2).unwrap_err().message;
     assert!(
         error.contains("InferenceRequest(s) size is:1, and InferenceResponse(s) size is:0"),
         "{error}"
     );
     let error = run(3).unwrap_err();
-    assert_eq!((error.code, error.message.as_str()), (Code::NotFound, "model error 3"));
+    assert_eq!((error.code, error.message.as_str()), (ErrorCode::NotFound, "model error 3"));
     // As in Triton: another type is the answer, and an output that is not the model's is left out.
     let response = run(4).unwrap();
     assert_eq!(response.outputs.len(), 1);
@@ -203,7 +203,7 @@ fn a_worker_that_ends_or_hangs_fails_its_own_requests_only() {
         [(1, "is not healthy."), (2, "is not healthy."), (3, "did not answer in time")]
     {
         let error = run("m", mode).unwrap_err();
-        assert_eq!(error.code, Code::Internal);
+        assert_eq!(error.code, ErrorCode::Internal);
         let expected =
             "Failed to process the request(s) for model 'm_0', message: Stub process 'm_0'";
         assert!(error.message.starts_with(expected) && error.message.contains(why), "{error}");
@@ -309,7 +309,7 @@ fn configurations_are_completed_and_models_finalize() {
     let metadata = core.model_metadata("m", "").unwrap();
     assert_eq!(metadata.inputs[0].shape, [-1]);
     assert_eq!(output(&infer(core, request("m", &ints(&[4]))).unwrap()), [5]);
-    core.unload_model("m", Dependents::Keep).unwrap();
+    core.unload_model("m", UnloadDependents::Keep).unwrap();
     let written = served.folder.path().join("m/finalized");
     let deadline = std::time::Instant::now() + PATIENCE;
     let expected = "model_config model_instance_device_id model_instance_kind model_instance_name model_name \
@@ -340,7 +340,7 @@ const REPEAT: &str = "class TritonPythonModel:
 ";
 
 /// All answers to a request: the values of each, or its error.
-fn all(from: &Receiver<Answer>) -> Vec<Result<Vec<i32>, String>> {
+fn all(from: &Receiver<SinkAnswer>) -> Vec<Result<Vec<i32>, String>> {
     let mut found = Vec::new();
     loop {
         let answer = answer(from);

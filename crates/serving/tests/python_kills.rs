@@ -23,9 +23,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use galatea_serving::Core;
-use galatea_serving::backend::Backend;
+use galatea_serving::backend::ModelBackend;
 use galatea_serving::backend::python::PythonBackend;
-use galatea_serving::core::Dependents;
+use galatea_serving::core::UnloadDependents;
 
 use self::python::{PATIENCE, answer, ints, options, python, request, send, write_model};
 
@@ -163,7 +163,7 @@ fn run(python: &str, more: &str, kills: usize) {
     let names = names();
     let settings =
         [("python-executable", marked.to_str().unwrap()), ("shm-region-prefix-name", &names)];
-    let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(PythonBackend::default())];
+    let backends: Vec<Arc<dyn ModelBackend>> = vec![Arc::new(PythonBackend::default())];
     let options = options(folder.path(), &backends, &settings);
     let before = held();
     let core = Core::start(options, backends).unwrap();
@@ -189,7 +189,7 @@ fn run(python: &str, more: &str, kills: usize) {
     assert!(lost <= u64::try_from(killed).unwrap(), "{lost} lost in {killed} kills");
     let stats = core.model_statistics(Some("m"), "").unwrap().remove(0).inference_stats;
     assert_eq!((stats.success.count, stats.fail.count), (good, lost));
-    core.unload_model("m", Dependents::Keep).unwrap();
+    core.unload_model("m", UnloadDependents::Keep).unwrap();
     drop(core);
     let deadline = Instant::now() + PATIENCE;
     while {

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use galatea_serving::backend::python::PythonBackend;
-use galatea_serving::core::Dependents;
-use galatea_serving::custom_metrics::{FamilySnapshot, Labels, MetricKind, MetricValue};
-use galatea_serving::{Core, Error};
+use galatea_serving::core::UnloadDependents;
+use galatea_serving::custom_metrics::{FamilySnapshot, MetricKind, MetricLabels, MetricValue};
+use galatea_serving::{Core, ServingError};
 
 use crate::python::{
     ONE_IN_ONE_OUT, Served, answer, ints, python, request, send, until, write_model,
@@ -30,7 +30,7 @@ fn serve(models: &[(&str, &str)]) -> Option<Served> {
 }
 
 /// Asks a model with `value` and waits for the answer.
-fn ask(core: &Core, model: &str, value: i32) -> Result<(), Error> {
+fn ask(core: &Core, model: &str, value: i32) -> Result<(), ServingError> {
     answer(&send(core, request(model, &[("IN", &ints(&[value]))]))).result.map(drop)
 }
 
@@ -38,7 +38,7 @@ fn family(core: &Core, name: &str) -> Option<FamilySnapshot> {
     core.custom_metrics().into_iter().find(|family| family.name == name)
 }
 
-fn labels(pairs: &[(&str, &str)]) -> Labels {
+fn labels(pairs: &[(&str, &str)]) -> MetricLabels {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
@@ -83,11 +83,11 @@ fn models_count_together_and_their_families_go_with_the_last_of_them() {
     assert_eq!(sizes.bounds, [1.0, 2.5]);
     let expected = MetricValue::Distribution { counts: vec![1, 1], count: 3, sum: 6.0 };
     assert_eq!(sizes.value, expected);
-    core.unload_model("b", Dependents::Keep).unwrap();
+    core.unload_model("b", UnloadDependents::Keep).unwrap();
     until("the end of b's metric", || {
         (family(core, "asked").unwrap().metrics.len() == 2).then_some(())
     });
-    core.unload_model("a", Dependents::Keep).unwrap();
+    core.unload_model("a", UnloadDependents::Keep).unwrap();
     until("the end of the families", || core.custom_metrics().is_empty().then_some(()));
 }
 
@@ -165,6 +165,6 @@ fn restarts_of_workers_are_counted_and_what_a_worker_had_goes_with_it() {
     }
     let expected = labels(&[("model", "ends"), ("version", "1")]);
     assert_eq!(restarts().unwrap().metrics[0].labels, expected);
-    core.unload_model("ends", Dependents::Keep).unwrap();
+    core.unload_model("ends", UnloadDependents::Keep).unwrap();
     until("the end of the count", || restarts().is_none().then_some(()));
 }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use galatea_serving::Answer;
+use galatea_serving::SinkAnswer;
 use galatea_serving::backend::python::PythonBackend;
-use galatea_serving::core::Dependents;
-use galatea_serving::error::Code;
+use galatea_serving::core::UnloadDependents;
+use galatea_serving::error::ErrorCode;
 
 use crate::python::{
     ONE_IN_ONE_OUT, Served, answer, ints, python, request, send, until, write_model,
@@ -74,7 +74,7 @@ impl Restarted {
         self.0.folder.path().join("m/1").join(name)
     }
 
-    fn send(&self, value: i32) -> Receiver<Answer> {
+    fn send(&self, value: i32) -> Receiver<SinkAnswer> {
         send(&self.0.core, request("m", &[("IN", &ints(&[value]))]))
     }
 
@@ -105,12 +105,12 @@ fn a_worker_that_does_not_start_holds_up_no_unload() {
         let hangs = served.hang();
         let waiting = [served.send(1), served.send(2)];
         assert!(runs(&hangs));
-        served.0.core.unload_model("m", Dependents::Keep).unwrap();
+        served.0.core.unload_model("m", UnloadDependents::Keep).unwrap();
         for from in waiting {
             let error = answer(&from).result.unwrap_err();
             assert_eq!(
                 (error.code, error.message.as_str()),
-                (Code::Unavailable, "'m_0' is being unloaded")
+                (ErrorCode::Unavailable, "'m_0' is being unloaded")
             );
         }
         ends(&hangs);
@@ -123,7 +123,7 @@ fn a_worker_that_does_not_start_ends_with_an_idle_model_and_with_the_server() {
         let Some(served) = Restarted::new(false) else { return };
         let hangs = served.hang();
         if unloads {
-            served.0.core.unload_model("m", Dependents::Keep).unwrap();
+            served.0.core.unload_model("m", UnloadDependents::Keep).unwrap();
             ends(&hangs);
         } else {
             let waiting = served.send(1);

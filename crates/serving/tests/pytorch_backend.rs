@@ -10,10 +10,11 @@ use std::process::Command;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, OnceLock};
 
-use galatea_serving::backend::Backend;
+use galatea_serving::backend::ModelBackend;
 use galatea_serving::backend::python::PytorchBackend;
 use galatea_serving::{
-    Answer, Code, Core, CoreOptions, CorrelationId, Error, InferenceRequest, InferenceResponse,
+    Core, CoreOptions, CorrelationId, ErrorCode, InferenceRequest, InferenceResponse, ServingError,
+    SinkAnswer,
 };
 use galatea_tensor::{ByteString, DataType, Tensor};
 use tempfile::TempDir;
@@ -94,7 +95,7 @@ fn start(python: &str, folder: &Path) -> Arc<Core> {
 }
 
 fn start_with_gpus(python: &str, folder: &Path, gpus: u32) -> Arc<Core> {
-    let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(PytorchBackend::default())];
+    let backends: Vec<Arc<dyn ModelBackend>> = vec![Arc::new(PytorchBackend::default())];
     let options = python::options(folder, &backends, &[("python-executable", python)]);
     Core::start(CoreOptions { gpus, ..options }, backends).unwrap()
 }
@@ -105,13 +106,17 @@ fn request(model: &str, inputs: &[(&str, Tensor)]) -> InferenceRequest {
     python::request(model, &inputs)
 }
 
-fn answer(from: &Receiver<Answer>) -> Result<InferenceResponse, Error> {
+fn answer(from: &Receiver<SinkAnswer>) -> Result<InferenceResponse, ServingError> {
     let answer = python::answer(from);
     assert!(answer.is_final);
     answer.result.map(|response| response.expect("a response"))
 }
 
-fn infer(core: &Core, model: &str, inputs: &[(&str, Tensor)]) -> Result<InferenceResponse, Error> {
+fn infer(
+    core: &Core,
+    model: &str,
+    inputs: &[(&str, Tensor)],
+) -> Result<InferenceResponse, ServingError> {
     answer(&send(core, request(model, inputs)))
 }
 
@@ -298,7 +303,7 @@ script(M(), 'model.pt')
     assert_eq!(output(&first.unwrap(), "OUT"), [11.0]);
     assert_eq!(output(&second.unwrap(), "OUT"), [22.0, 32.0]);
     let error = last.unwrap_err();
-    assert_eq!(error.code, Code::Internal);
+    assert_eq!(error.code, ErrorCode::Internal);
     assert_says(&error.message, &["PyTorch execute failure of model 'm'", "it is negative"]);
     let stats = core.model_statistics(Some("m"), "").unwrap().remove(0).inference_stats;
     assert_eq!((stats.success.count, stats.fail.count), (5, 1));
@@ -583,7 +588,7 @@ script(M(), 'model.pt')
     let run = |model, values: &[f32]| infer(&core, model, &[("x", floats(values))]);
     assert_eq!(output(&run("m", &[1.0, 2.0]).unwrap(), "OUT"), [1.0, 2.0]);
     let error = run("m", &[]).unwrap_err();
-    assert_eq!(error.code, Code::InvalidArg);
+    assert_eq!(error.code, ErrorCode::InvalidArg);
     assert_says(&error.message, &["output 'OUT' is a scalar"]);
     let error = run("m", &[1.0]).unwrap_err();
     let expected =

@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use galatea_serving::backend::{
-    Backend, Model, ModelFiles, ModelInstance, ModelIo, Payload, Placement,
+    BackendModel, BatchPayload, InstancePlacement, ModelBackend, ModelFiles, ModelInstance, ModelIo,
 };
 use galatea_serving::batch::{self, NamedTensors};
 use galatea_serving::request::{InputData, InputTensor};
-use galatea_serving::{Code, Core, CoreOptions, CorrelationId, Error, InferenceRequest};
+use galatea_serving::{
+    Core, CoreOptions, CorrelationId, ErrorCode, InferenceRequest, ServingError,
+};
 use galatea_tensor::{DataType, Tensor};
 
 /// Long enough for any machine; a test that reaches it has failed.
@@ -27,14 +29,14 @@ struct Sum {
     seen: Mutex<Sender<Seen>>,
 }
 
-impl Backend for Sum {
+impl ModelBackend for Sum {
     fn name(&self) -> &str {
         "sum"
     }
     fn default_model_filename(&self) -> &str {
         ""
     }
-    fn load(&self, _files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, _files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         Ok(Box::new(SumModel { seen: self.seen.lock().unwrap().clone() }))
     }
 }
@@ -43,11 +45,14 @@ struct SumModel {
     seen: Sender<Seen>,
 }
 
-impl Model for SumModel {
+impl BackendModel for SumModel {
     fn io(&self) -> Option<&ModelIo> {
         None
     }
-    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+    fn instance(
+        &self,
+        _placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
         Ok(Box::new(SumInstance { seen: self.seen.clone() }))
     }
 }
@@ -57,7 +62,7 @@ struct SumInstance {
 }
 
 impl ModelInstance for SumInstance {
-    fn execute(&mut self, payload: Payload) {
+    fn execute(&mut self, payload: BatchPayload) {
         batch::execute(payload, |inputs| {
             let of = |name: &str| &inputs.iter().find(|(found, _)| found == name).unwrap().1;
             let flag = |name: &str| of(name).to_vec::<i32>().unwrap();
@@ -145,9 +150,9 @@ fn request(id: u64, flags: &str, value: i32, batch: bool) -> InferenceRequest {
     }
 }
 
-fn send(core: &Core, request: InferenceRequest) -> Receiver<Result<i32, Error>> {
+fn send(core: &Core, request: InferenceRequest) -> Receiver<Result<i32, ServingError>> {
     let (to, from) = channel();
-    let sink = move |answer: galatea_serving::Answer| {
+    let sink = move |answer: galatea_serving::SinkAnswer| {
         assert!(answer.is_final);
         let value = answer.result.map(|response| {
             let response = response.expect("a response");
@@ -160,7 +165,7 @@ fn send(core: &Core, request: InferenceRequest) -> Receiver<Result<i32, Error>> 
     from
 }
 
-fn answer(from: &Receiver<Result<i32, Error>>) -> Result<i32, Error> {
+fn answer(from: &Receiver<Result<i32, ServingError>>) -> Result<i32, ServingError> {
     from.recv_timeout(PATIENCE).expect("an answer")
 }
 
@@ -225,7 +230,7 @@ fn requests_without_a_place_are_refused_with_the_reason() {
     let core = &served.core;
     let refused = |request: InferenceRequest| {
         let error = core.infer(request, Box::new(|_| panic!("refused and answered"))).unwrap_err();
-        assert_eq!(error.code, Code::InvalidArg);
+        assert_eq!(error.code, ErrorCode::InvalidArg);
         error.message
     };
     assert_eq!(
@@ -269,7 +274,10 @@ fn a_cancelled_request_takes_its_waiting_sequence_along() {
     let token = second.cancel.clone();
     let second = send(core, second);
     token.cancel();
-    assert_eq!([first, second].map(|from| answer(&from).unwrap_err().code), [Code::Cancelled; 2]);
+    assert_eq!(
+        [first, second].map(|from| answer(&from).unwrap_err().code),
+        [ErrorCode::Cancelled; 2]
+    );
     assert_eq!(core.metrics_snapshot()[0].pending, 0);
 }
 
@@ -316,7 +324,7 @@ fn count_down(core: &Core, from: i32) -> Receiver<i32> {
     let mut to = Some(to);
     let mut asked = request(0, "", from, true);
     asked.inputs[0].name = "INPUT".to_owned();
-    let sink = move |answer: galatea_serving::Answer| {
+    let sink = move |answer: galatea_serving::SinkAnswer| {
         if let (Some(response), Some(to)) = (answer.result.unwrap(), &to) {
             to.send(response.outputs[0].tensor.to_vec::<i32>().unwrap()[0]).unwrap();
         }
@@ -362,7 +370,7 @@ fn sequence_of_six(core: &Core, id: u64, batch: bool, cancels: bool) {
         let asked = request(id, flags, 1, batch);
         let token = asked.cancel.clone();
         let (to, from) = channel();
-        let sink = move |answer: galatea_serving::Answer| to.send(answer.result).unwrap();
+        let sink = move |answer: galatea_serving::SinkAnswer| to.send(answer.result).unwrap();
         match core.infer(asked, Box::new(sink)) {
             Ok(()) => answers.push((step, from)),
             // After a cancellation the sequence may be over; its client starts it again.
@@ -380,7 +388,8 @@ fn sequence_of_six(core: &Core, id: u64, batch: bool, cancels: bool) {
     finish(answers, cancels, 0, core, id, batch);
 }
 
-type Answers = Vec<(usize, Receiver<Result<Option<galatea_serving::InferenceResponse>, Error>>)>;
+type Answers =
+    Vec<(usize, Receiver<Result<Option<galatea_serving::InferenceResponse>, ServingError>>)>;
 
 fn finish(answers: Answers, cancels: bool, rest: usize, core: &Core, id: u64, batch: bool) {
     for (step, from) in answers {
@@ -391,7 +400,7 @@ fn finish(answers: Answers, cancels: bool, rest: usize, core: &Core, id: u64, ba
             }
             Ok(_) => {}
             Err(error) => {
-                assert!(cancels && error.code == Code::Cancelled, "{error:?}");
+                assert!(cancels && error.code == ErrorCode::Cancelled, "{error:?}");
             }
         }
         assert!(from.recv_timeout(PATIENCE).is_err(), "answered twice");

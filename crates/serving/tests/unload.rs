@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use galatea_serving::backend::{
-    ActiveRequest, Backend, Model, ModelFiles, ModelInstance, ModelIo, Payload, Placement, builtin,
+    ActiveRequest, BackendModel, BatchPayload, InstancePlacement, ModelBackend, ModelFiles,
+    ModelInstance, ModelIo, builtin,
 };
-use galatea_serving::core::{Dependents, ModelState};
+use galatea_serving::core::{UnloadDependents, VersionState};
 use galatea_serving::request::{InputData, InputTensor, OutputTensor};
-use galatea_serving::{Answer, ControlMode, Core, CoreOptions, Error, InferenceRequest};
+use galatea_serving::{ControlMode, Core, CoreOptions, InferenceRequest, ServingError, SinkAnswer};
 use galatea_tensor::{DataType, Tensor};
 
 /// Long enough for any machine; a test that reaches it has failed.
@@ -28,14 +29,14 @@ struct Later {
 
 struct Instance(Sender<ActiveRequest>, Sender<()>);
 
-impl Backend for Later {
+impl ModelBackend for Later {
     fn name(&self) -> &str {
         "later"
     }
     fn default_model_filename(&self) -> &str {
         ""
     }
-    fn load(&self, _files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, _files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         let (requests, ended) = (self.requests.clone(), self.ended.clone());
         Ok(Box::new(Loaded(Mutex::new((requests, ended)))))
     }
@@ -43,18 +44,21 @@ impl Backend for Later {
 
 struct Loaded(Mutex<(Sender<ActiveRequest>, Sender<()>)>);
 
-impl Model for Loaded {
+impl BackendModel for Loaded {
     fn io(&self) -> Option<&ModelIo> {
         None
     }
-    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+    fn instance(
+        &self,
+        _placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
         let (requests, ended) = self.0.lock().unwrap().clone();
         Ok(Box::new(Instance(requests, ended)))
     }
 }
 
 impl ModelInstance for Instance {
-    fn execute(&mut self, payload: Payload) {
+    fn execute(&mut self, payload: BatchPayload) {
         payload.detach().into_iter().for_each(|request| self.0.send(request).unwrap());
     }
 }
@@ -97,7 +101,7 @@ fn start() -> Server {
     ];
     write(folder.path(), "repeat", &format!("backend: 'repeat' {}", repeat.concat()));
     let ((requests_to, requests), (ended_to, ended)) = (channel(), channel());
-    let later: Arc<dyn Backend> = Arc::new(Later { requests: requests_to, ended: ended_to });
+    let later: Arc<dyn ModelBackend> = Arc::new(Later { requests: requests_to, ended: ended_to });
     let options = CoreOptions {
         repositories: vec![folder.path().to_owned()],
         control_mode: ControlMode::Explicit { load: vec!["*".to_owned()] },
@@ -114,7 +118,7 @@ fn input(name: &str, datatype: DataType, values: &[u32]) -> InputTensor {
 }
 
 impl Server {
-    fn send(&self, model: &str, inputs: Vec<InputTensor>) -> Receiver<Answer> {
+    fn send(&self, model: &str, inputs: Vec<InputTensor>) -> Receiver<SinkAnswer> {
         let (to, from) = channel();
         let model_name = model.to_owned();
         let request = InferenceRequest { model_name, inputs, ..InferenceRequest::default() };
@@ -122,17 +126,17 @@ impl Server {
         from
     }
 
-    fn send_later(&self) -> (Receiver<Answer>, ActiveRequest) {
+    fn send_later(&self) -> (Receiver<SinkAnswer>, ActiveRequest) {
         let from = self.send("later", vec![input("IN", DataType::Int32, &[1])]);
         (from, self.requests.recv_timeout(PATIENCE).unwrap())
     }
 
-    fn state(&self, model: &str) -> Option<ModelState> {
+    fn state(&self, model: &str) -> Option<VersionState> {
         let index = self.core.repository_index(false);
         index.into_iter().find(|line| line.name == model).and_then(|line| line.state)
     }
 
-    fn wait_for(&self, model: &str, state: ModelState) {
+    fn wait_for(&self, model: &str, state: VersionState) {
         let start = Instant::now();
         while self.state(model) != Some(state) {
             assert!(start.elapsed() < PATIENCE, "{:?}", self.state(model));
@@ -150,14 +154,14 @@ fn respond(request: &mut ActiveRequest) {
 fn an_unload_lets_requests_end_that_are_answered_after_their_execution() {
     let server = start();
     let (from, mut request) = server.send_later();
-    server.core.unload_model("later", Dependents::Keep).unwrap();
+    server.core.unload_model("later", UnloadDependents::Keep).unwrap();
     assert_eq!(server.ended.recv_timeout(MOMENT), Err(RecvTimeoutError::Timeout));
-    assert_eq!(server.state("later"), Some(ModelState::Unloading));
+    assert_eq!(server.state("later"), Some(VersionState::Unloading));
     respond(&mut request);
     assert!(!from.recv_timeout(PATIENCE).unwrap().is_final);
     request.finish();
     assert!(from.recv_timeout(PATIENCE).unwrap().is_final);
-    server.wait_for("later", ModelState::Unavailable);
+    server.wait_for("later", VersionState::Unavailable);
     server.ended.recv_timeout(PATIENCE).unwrap();
 }
 
@@ -171,13 +175,13 @@ fn an_unload_lets_a_stream_of_responses_end() {
     ];
     let from = server.send("repeat", inputs);
     let mut answers = vec![from.recv_timeout(PATIENCE).unwrap()];
-    server.core.unload_model("repeat", Dependents::Keep).unwrap();
+    server.core.unload_model("repeat", UnloadDependents::Keep).unwrap();
     while !answers.last().unwrap().is_final {
         answers.push(from.recv_timeout(PATIENCE).unwrap());
     }
     assert_eq!(answers.len(), 4);
     assert!(answers.iter().all(|answer| answer.result.is_ok()));
-    server.wait_for("repeat", ModelState::Unavailable);
+    server.wait_for("repeat", VersionState::Unavailable);
 }
 
 #[test]

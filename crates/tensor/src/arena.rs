@@ -36,7 +36,7 @@ impl fmt::Display for ArenaError {
 impl std::error::Error for ArenaError {}
 
 /// The byte windows of one step: what it reads and what it writes, in the order asked for.
-pub type Windows<'a> = (Vec<&'a [u8]>, Vec<&'a mut [u8]>);
+pub type StepWindows<'a> = (Vec<&'a [u8]>, Vec<&'a mut [u8]>);
 
 impl Arena {
     /// An arena of `len_bytes` zero bytes, aligned to [`crate::ALIGNMENT`].
@@ -62,7 +62,7 @@ impl Arena {
         &mut self,
         reads: &[Range<usize>],
         writes: &[Range<usize>],
-    ) -> Result<Windows<'_>, ArenaError> {
+    ) -> Result<StepWindows<'_>, ArenaError> {
         let len = self.len_bytes();
         for range in reads.iter().chain(writes) {
             if range.start > range.end || range.end > len {

@@ -6,7 +6,7 @@ use crate::error::{TensorError, TensorErrorKind};
 ///
 /// A broadcast axis has stride 0; a reversed one a negative stride.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct ViewLayout {
     shape: Vec<usize>,
     strides: Vec<isize>,
 }
@@ -67,7 +67,7 @@ pub fn broadcast_shapes(a: &[usize], b: &[usize]) -> Result<Vec<usize>, TensorEr
         .collect()
 }
 
-impl Layout {
+impl ViewLayout {
     /// The row-major layout of a shape.
     #[must_use]
     pub fn contiguous(shape: &[usize]) -> Self {
@@ -117,21 +117,26 @@ impl Layout {
     }
 
     /// Offsets, in elements from the view's start, of all elements in row-major order.
-    pub fn offsets(&self) -> Offsets<'_> {
-        Offsets { layout: self, index: vec![0; self.shape.len()], offset: 0, left: self.elements() }
+    pub fn offsets(&self) -> ElementOffsets<'_> {
+        ElementOffsets {
+            layout: self,
+            index: vec![0; self.shape.len()],
+            offset: 0,
+            left: self.elements(),
+        }
     }
 }
 
-/// Iterator over element offsets; see [`Layout::offsets`].
+/// Iterator over element offsets; see [`ViewLayout::offsets`].
 #[derive(Debug)]
-pub struct Offsets<'a> {
-    layout: &'a Layout,
+pub struct ElementOffsets<'a> {
+    layout: &'a ViewLayout,
     index: Vec<usize>,
     offset: isize,
     left: usize,
 }
 
-impl Iterator for Offsets<'_> {
+impl Iterator for ElementOffsets<'_> {
     type Item = isize;
 
     fn next(&mut self) -> Option<isize> {
@@ -157,7 +162,7 @@ impl Iterator for Offsets<'_> {
     }
 }
 
-impl ExactSizeIterator for Offsets<'_> {}
+impl ExactSizeIterator for ElementOffsets<'_> {}
 
 #[cfg(test)]
 mod tests {
@@ -173,7 +178,7 @@ mod tests {
 
     #[test]
     fn offsets_walk_a_transposed_view_row_by_row() {
-        let layout = Layout::with_strides(vec![3, 2], vec![1, 3]);
+        let layout = ViewLayout::with_strides(vec![3, 2], vec![1, 3]);
         assert_eq!(layout.offsets().collect::<Vec<_>>(), [0, 3, 1, 4, 2, 5]);
         assert!(!layout.is_contiguous());
     }

@@ -20,20 +20,20 @@ mod tensor;
 mod view;
 mod wire;
 
-pub use arena::{Arena, ArenaError, Windows};
+pub use arena::{Arena, ArenaError, StepWindows};
 pub use compare::{Mismatch, Tolerance, compare};
 pub use dtype::DataType;
 pub use element::{ByteString, Element};
 pub use error::{TensorError, TensorErrorKind};
 pub use half::{bf16, f16};
-pub use layout::{Layout, MAX_RANK, broadcast_shapes, checked_elements, contiguous_strides};
+pub use layout::{MAX_RANK, ViewLayout, broadcast_shapes, checked_elements, contiguous_strides};
 pub use memory::{ALIGNMENT, Allocation, HostBuffer, MappedFile, MemoryKind, SharedBytes};
-pub use parts::{Parts, check_part};
+pub use parts::{OwnedParts, check_part};
 pub use shared_block::SharedBlock;
 pub use shared_region::{SharedRegion, SharedRegionError};
 pub use small::{
     ExponentRounding, Float4E2M1, Float8E4M3Fn, Float8E4M3FnUz, Float8E5M2, Float8E5M2FnUz,
-    Float8E8M0, Int2, Int4, Narrowing, Overflow, SmallType, Uint2, Uint4,
+    Float8E8M0, Int2, Int4, NarrowingRule, OverflowRule, SmallType, Uint2, Uint4,
 };
 pub use tensor::{OwnedTensor, Tensor};
 pub use view::{TensorMut, TensorRef};

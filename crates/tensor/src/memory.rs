@@ -10,7 +10,7 @@ use std::slice;
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{TensorError, TensorErrorKind};
-use crate::parts::Parts;
+use crate::parts::OwnedParts;
 
 /// Every allocation made here starts at a multiple of this many bytes: a cache line, and the width
 /// of the widest vector register.
@@ -52,7 +52,7 @@ pub unsafe trait Allocation: Send + Sync + fmt::Debug {
         None
     }
     /// The same as memory whose parts are read and written, wherever it lies.
-    fn as_parts_mut(&mut self) -> Option<&mut dyn Parts> {
+    fn as_parts_mut(&mut self) -> Option<&mut dyn OwnedParts> {
         None
     }
     /// Whether the bytes are those of a mapped file: the system reads them when they are needed,
@@ -238,7 +238,7 @@ unsafe impl Allocation for HostBuffer {
     fn as_host_mut(&mut self) -> Option<&mut HostBuffer> {
         Some(self)
     }
-    fn as_parts_mut(&mut self) -> Option<&mut dyn Parts> {
+    fn as_parts_mut(&mut self) -> Option<&mut dyn OwnedParts> {
         Some(self)
     }
 }
@@ -378,14 +378,14 @@ unsafe impl Allocation for SharedBytes {
 
 /// A part of an allocation that starts at no multiple of [`ALIGNMENT`]: copied to one that does when
 /// somebody asks for its address.
-pub(crate) struct Realigned {
+pub(crate) struct RealignedPart {
     memory: Arc<dyn Allocation>,
     offset: usize,
     len: usize,
     copy: OnceLock<HostBuffer>,
 }
 
-impl Realigned {
+impl RealignedPart {
     /// `len` bytes from `offset` on.
     ///
     /// # Panics
@@ -410,7 +410,7 @@ impl Realigned {
     }
 }
 
-impl fmt::Debug for Realigned {
+impl fmt::Debug for RealignedPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Realigned({} bytes)", self.len)
     }
@@ -418,7 +418,7 @@ impl fmt::Debug for Realigned {
 
 // SAFETY: the copy is made once, never moves and is never written again; the bytes behind
 // `as_unaligned_ptr` are those of an allocation that lives as long as this one.
-unsafe impl Allocation for Realigned {
+unsafe impl Allocation for RealignedPart {
     fn kind(&self) -> MemoryKind {
         MemoryKind::Host
     }

@@ -5,7 +5,7 @@ use crate::memory::HostBuffer;
 
 /// Memory of a single owner, whose parts are copied without the rest coming along: of a cache on a device
 /// single blocks move.
-pub trait Parts {
+pub trait OwnedParts {
     /// Copies parts of `each` bytes, in this order, from the first of two places to the second.
     ///
     /// # Errors
@@ -15,13 +15,13 @@ pub trait Parts {
     /// The bytes of parts of `each` bytes, one behind the other.
     ///
     /// # Errors
-    /// As for [`Parts::copy_parts`], and when there is no memory for them.
+    /// As for [`OwnedParts::copy_parts`], and when there is no memory for them.
     fn read_parts(&mut self, starts: &[usize], each: usize) -> Result<Vec<u8>, TensorError>;
 
     /// Writes parts of `each` bytes, which follow each other in `bytes`.
     ///
     /// # Errors
-    /// As for [`Parts::copy_parts`], and when `bytes` are not as many.
+    /// As for [`OwnedParts::copy_parts`], and when `bytes` are not as many.
     fn write_parts(
         &mut self,
         starts: &[usize],
@@ -41,7 +41,7 @@ pub fn check_part(start: usize, each: usize, len: usize) -> Result<(), TensorErr
     }
 }
 
-impl Parts for HostBuffer {
+impl OwnedParts for HostBuffer {
     fn copy_parts(&mut self, copies: &[(usize, usize)], each: usize) -> Result<(), TensorError> {
         let bytes = self.as_bytes_mut();
         for &(from, to) in copies {

@@ -39,7 +39,7 @@ pub enum SmallType {
 
 /// What a float becomes that is too large for an 8-bit float. The 4-bit floats always saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Overflow {
+pub enum OverflowRule {
     /// The largest finite value of its sign.
     #[default]
     Saturate,
@@ -62,15 +62,15 @@ pub enum ExponentRounding {
 /// How floats are narrowed. Everything but [`SmallType::Float8E8M0`] rounds to nearest, ties to
 /// even.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Narrowing {
+pub struct NarrowingRule {
     /// What is done with too large values.
-    pub overflow: Overflow,
+    pub overflow: OverflowRule,
     /// How [`SmallType::Float8E8M0`] rounds.
     pub exponent_rounding: ExponentRounding,
 }
 
 /// What the codes of a type stand for.
-enum Form {
+enum SmallForm {
     /// Two's complement.
     Signed,
     Unsigned,
@@ -107,7 +107,7 @@ const SIGN: u8 = 0x80;
 /// The NaN of [`SmallType::Float8E8M0`].
 const EXPONENT_NAN: u8 = 0xff;
 /// The exponent that code 0 of [`SmallType::Float8E8M0`] stands for.
-const SMALLEST_EXPONENT: i32 = -127;
+const MIN_EXPONENT: i32 = -127;
 
 /// 2 to a power of the range of normal `f64`.
 fn power_of_two(exponent: i32) -> f64 {
@@ -179,16 +179,16 @@ impl SmallType {
         }
     }
 
-    const fn form(self) -> Form {
+    const fn form(self) -> SmallForm {
         match self {
-            Self::Float8E4M3Fn => Form::Float(FloatForm::new(3, 7, 0x7e, Some(0x7f))),
-            Self::Float8E4M3FnUz => Form::Float(FloatForm::unsigned_zero(3, 8)),
-            Self::Float8E5M2 => Form::Float(FloatForm::new(2, 15, 0x7b, Some(0x7c))),
-            Self::Float8E5M2FnUz => Form::Float(FloatForm::unsigned_zero(2, 16)),
-            Self::Float8E8M0 => Form::Exponent,
-            Self::Float4E2M1 => Form::Float(FloatForm::new(1, 1, 0x7, None)),
-            Self::Int4 | Self::Int2 => Form::Signed,
-            Self::Uint4 | Self::Uint2 => Form::Unsigned,
+            Self::Float8E4M3Fn => SmallForm::Float(FloatForm::new(3, 7, 0x7e, Some(0x7f))),
+            Self::Float8E4M3FnUz => SmallForm::Float(FloatForm::unsigned_zero(3, 8)),
+            Self::Float8E5M2 => SmallForm::Float(FloatForm::new(2, 15, 0x7b, Some(0x7c))),
+            Self::Float8E5M2FnUz => SmallForm::Float(FloatForm::unsigned_zero(2, 16)),
+            Self::Float8E8M0 => SmallForm::Exponent,
+            Self::Float4E2M1 => SmallForm::Float(FloatForm::new(1, 1, 0x7, None)),
+            Self::Int4 | Self::Int2 => SmallForm::Signed,
+            Self::Uint4 | Self::Uint2 => SmallForm::Unsigned,
         }
     }
 
@@ -197,14 +197,14 @@ impl SmallType {
     pub fn value(self, code: u8) -> f64 {
         let code = code & self.mask();
         match self.form() {
-            Form::Unsigned => f64::from(code),
-            Form::Signed => {
+            SmallForm::Unsigned => f64::from(code),
+            SmallForm::Signed => {
                 let above = 8 - self.bits();
                 f64::from((code << above).cast_signed() >> above)
             }
-            Form::Exponent if code == EXPONENT_NAN => f64::NAN,
-            Form::Exponent => power_of_two(i32::from(code) + SMALLEST_EXPONENT),
-            Form::Float(form) => self.float_value(&form, code),
+            SmallForm::Exponent if code == EXPONENT_NAN => f64::NAN,
+            SmallForm::Exponent => power_of_two(i32::from(code) + MIN_EXPONENT),
+            SmallForm::Float(form) => self.float_value(&form, code),
         }
     }
 
@@ -228,10 +228,10 @@ impl SmallType {
 
     /// The code of an integer: for integer types its low bits, for others that of its float.
     #[must_use]
-    pub fn encode_integer(self, value: i128, narrowing: Narrowing) -> u8 {
+    pub fn encode_integer(self, value: i128, narrowing: NarrowingRule) -> u8 {
         #[allow(clippy::cast_precision_loss, reason = "beyond 2^53 every type saturates or rounds")]
         match self.form() {
-            Form::Signed | Form::Unsigned => value as u8 & self.mask(),
+            SmallForm::Signed | SmallForm::Unsigned => value as u8 & self.mask(),
             _ => self.encode(value as f64, narrowing),
         }
     }
@@ -242,15 +242,15 @@ impl SmallType {
     ///
     /// Source: ONNX `Cast` and, where it leaves a result open, the conversions of `ml_dtypes`.
     #[must_use]
-    pub fn encode(self, value: f64, narrowing: Narrowing) -> u8 {
+    pub fn encode(self, value: f64, narrowing: NarrowingRule) -> u8 {
         match self.form() {
-            Form::Signed | Form::Unsigned => value as i32 as u8 & self.mask(),
-            Form::Exponent => encode_exponent(value.abs(), narrowing),
-            Form::Float(form) => self.encode_float(&form, value, narrowing.overflow),
+            SmallForm::Signed | SmallForm::Unsigned => value as i32 as u8 & self.mask(),
+            SmallForm::Exponent => encode_exponent(value.abs(), narrowing),
+            SmallForm::Float(form) => self.encode_float(&form, value, narrowing.overflow),
         }
     }
 
-    fn encode_float(self, form: &FloatForm, value: f64, overflow: Overflow) -> u8 {
+    fn encode_float(self, form: &FloatForm, value: f64, overflow: OverflowRule) -> u8 {
         let sign_bit = self.mask() ^ (self.mask() >> 1);
         let sign = if value.is_sign_negative() { sign_bit } else { 0 };
         if value.is_nan() {
@@ -271,7 +271,7 @@ impl SmallType {
         let code = (((exponent - lowest) as u32) << form.mantissa_bits).saturating_add(units);
         let code = match (u8::try_from(code), form.special) {
             (Ok(code), _) if code <= form.largest => code,
-            (_, Some(special)) if overflow == Overflow::Special => special,
+            (_, Some(special)) if overflow == OverflowRule::Special => special,
             _ => form.largest,
         };
         if form.unsigned_zero && code & !SIGN == 0 { code } else { sign | code }
@@ -298,15 +298,15 @@ impl SmallType {
 
 /// The power of two for a number that is not negative. What is below the smallest one is a NaN
 /// where values do not saturate, as ONNX has it, even where rounding would reach it.
-fn encode_exponent(value: f64, narrowing: Narrowing) -> u8 {
+fn encode_exponent(value: f64, narrowing: NarrowingRule) -> u8 {
     if value.is_nan() {
         return EXPONENT_NAN;
     }
     let outside = |saturated| match narrowing.overflow {
-        Overflow::Saturate => saturated,
-        Overflow::Special => EXPONENT_NAN,
+        OverflowRule::Saturate => saturated,
+        OverflowRule::Special => EXPONENT_NAN,
     };
-    if value < power_of_two(SMALLEST_EXPONENT) {
+    if value < power_of_two(MIN_EXPONENT) {
         return outside(0);
     }
     let exponent = exponent_of(value);
@@ -316,7 +316,7 @@ fn encode_exponent(value: f64, narrowing: Narrowing) -> u8 {
         ExponentRounding::Down => false,
         ExponentRounding::Nearest => fraction >= 1.5,
     };
-    match u8::try_from(exponent - SMALLEST_EXPONENT + i32::from(up)) {
+    match u8::try_from(exponent - MIN_EXPONENT + i32::from(up)) {
         Ok(code) if code < EXPONENT_NAN && value.is_finite() => code,
         _ => outside(EXPONENT_NAN - 1),
     }
@@ -398,8 +398,10 @@ small_elements! {
 mod tests {
     use super::*;
 
-    const STRICT: Narrowing =
-        Narrowing { overflow: Overflow::Special, exponent_rounding: ExponentRounding::Nearest };
+    const STRICT: NarrowingRule = NarrowingRule {
+        overflow: OverflowRule::Special,
+        exponent_rounding: ExponentRounding::Nearest,
+    };
 
     #[test]
     fn every_code_survives_its_value() {
@@ -454,7 +456,7 @@ mod tests {
 
     #[test]
     fn large_values_saturate_unless_told_otherwise() {
-        let plain = Narrowing::default();
+        let plain = NarrowingRule::default();
         for (dtype, largest) in [
             (SmallType::Float8E4M3Fn, 448.0),
             (SmallType::Float8E4M3FnUz, 240.0),
@@ -475,19 +477,20 @@ mod tests {
     #[test]
     fn powers_of_two_round_as_asked() {
         let of = |rounding, value| {
-            let narrowing = Narrowing { exponent_rounding: rounding, ..Narrowing::default() };
+            let narrowing =
+                NarrowingRule { exponent_rounding: rounding, ..NarrowingRule::default() };
             SmallType::Float8E8M0.value(SmallType::Float8E8M0.encode(value, narrowing))
         };
         assert_eq!([1.0, 1.1, 1.5].map(|v| of(ExponentRounding::Up, v)), [1.0, 2.0, 2.0]);
         assert_eq!([1.0, 1.1, 1.9].map(|v| of(ExponentRounding::Down, v)), [1.0, 1.0, 1.0]);
         assert_eq!([1.49, 1.5, 3.0].map(|v| of(ExponentRounding::Nearest, v)), [1.0, 2.0, 4.0]);
-        assert_eq!(SmallType::Float8E8M0.encode(0.0, Narrowing::default()), 0);
+        assert_eq!(SmallType::Float8E8M0.encode(0.0, NarrowingRule::default()), 0);
         assert_eq!(SmallType::Float8E8M0.encode(0.0, STRICT), EXPONENT_NAN);
     }
 
     #[test]
     fn integers_wrap_and_unpack_from_the_low_bits_on() {
-        let plain = Narrowing::default();
+        let plain = NarrowingRule::default();
         let int4 = |value| SmallType::Int4.value(SmallType::Int4.encode_integer(value, plain));
         assert_eq!([7, 8, -8, -9, 16].map(int4), [7.0, -8.0, -8.0, 7.0, 0.0]);
         assert_eq!(SmallType::Uint2.encode(-1.9, plain), 3);

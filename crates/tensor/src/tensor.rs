@@ -6,16 +6,16 @@ use std::{fmt, slice};
 use crate::dtype::DataType;
 use crate::element::{ByteString, Element};
 use crate::error::{TensorError, TensorErrorKind};
-use crate::layout::{Layout, checked_elements};
-use crate::memory::{Allocation, HostBuffer, Realigned};
-use crate::parts::Parts;
+use crate::layout::{ViewLayout, checked_elements};
+use crate::memory::{Allocation, HostBuffer, RealignedPart};
+use crate::parts::OwnedParts;
 use crate::view::{TensorMut, TensorRef, cast_slice, has_odd_bytes, size_bytes};
 
 /// A typed, shared, immutable window on memory. Clones and views share the elements.
 #[derive(Clone)]
 pub struct Tensor {
     dtype: DataType,
-    layout: Layout,
+    layout: ViewLayout,
     storage: Storage,
     /// Bytes (numeric) or elements (strings) from the start of the storage.
     offset: usize,
@@ -63,7 +63,7 @@ impl Tensor {
             let strings = any.downcast::<Vec<ByteString>>().map_or_else(|_| Vec::new(), |s| *s);
             return Ok(Self {
                 dtype: DataType::Bytes,
-                layout: Layout::contiguous(shape),
+                layout: ViewLayout::contiguous(shape),
                 storage: Storage::Strings(strings.into()),
                 offset: 0,
             });
@@ -124,7 +124,7 @@ impl Tensor {
             let shape = shape.to_vec();
             return Err(TensorErrorKind::WrongSize { shape, expected, found, unit: "bytes" }.into());
         }
-        let layout = Layout::contiguous(shape);
+        let layout = ViewLayout::contiguous(shape);
         let shared = Self { dtype, layout, storage: Storage::Memory(memory), offset: offset_bytes };
         let bytes = shared.memory_bytes(expected);
         let odd = has_odd_bytes(dtype, bytes);
@@ -163,8 +163,8 @@ impl Tensor {
         if !enough || size == 1 || (start as usize).is_multiple_of(size) {
             return Self::from_allocation(dtype, shape, memory, offset_bytes);
         }
-        let storage = Storage::Memory(Arc::new(Realigned::new(memory, offset_bytes, expected)));
-        Ok(Self { dtype, layout: Layout::contiguous(shape), storage, offset: 0 })
+        let storage = Storage::Memory(Arc::new(RealignedPart::new(memory, offset_bytes, expected)));
+        Ok(Self { dtype, layout: ViewLayout::contiguous(shape), storage, offset: 0 })
     }
 
     /// A tensor over memory that is not read before somebody asks for elements, such as a GPU's.
@@ -186,7 +186,7 @@ impl Tensor {
         if matches!(dtype, DataType::Bool | DataType::Small(_)) {
             return Self::from_allocation(dtype, shape, memory, 0);
         }
-        let layout = Layout::contiguous(shape);
+        let layout = ViewLayout::contiguous(shape);
         Ok(Self { dtype, layout, storage: Storage::Memory(memory), offset: 0 })
     }
 
@@ -237,7 +237,7 @@ impl Tensor {
 
     /// Shape and strides.
     #[must_use]
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &ViewLayout {
         &self.layout
     }
 
@@ -367,7 +367,7 @@ impl Tensor {
         let (low, high) = self.reach();
         let base = Self {
             dtype: self.dtype,
-            layout: Layout::contiguous(&[(high - low + 1).unsigned_abs()]),
+            layout: ViewLayout::contiguous(&[(high - low + 1).unsigned_abs()]),
             storage: self.storage.clone(),
             offset: self.shifted(low),
         };
@@ -442,7 +442,7 @@ impl Tensor {
         })
     }
 
-    fn with_layout(&self, layout: Layout, shift: isize) -> Self {
+    fn with_layout(&self, layout: ViewLayout, shift: isize) -> Self {
         Self {
             dtype: self.dtype,
             layout,
@@ -465,7 +465,7 @@ impl Tensor {
                 TensorErrorKind::WrongSize { shape, expected, found, unit: "elements" }.into()
             );
         }
-        Ok(self.contiguous()?.with_layout(Layout::contiguous(shape), 0))
+        Ok(self.contiguous()?.with_layout(ViewLayout::contiguous(shape), 0))
     }
 
     /// A view whose axis `i` is this tensor's axis `axes[i]`.
@@ -483,7 +483,7 @@ impl Tensor {
         }
         let shape = axes.iter().map(|&axis| self.shape()[axis]).collect();
         let strides = axes.iter().map(|&axis| self.layout.strides()[axis]).collect();
-        Ok(self.with_layout(Layout::with_strides(shape, strides), 0))
+        Ok(self.with_layout(ViewLayout::with_strides(shape, strides), 0))
     }
 
     /// A view broadcast to a larger shape.
@@ -503,7 +503,7 @@ impl Tensor {
             *slot = if dim == to { stride } else { 0 };
         }
         checked_elements(shape)?;
-        Ok(self.with_layout(Layout::with_strides(shape.to_vec(), strides), 0))
+        Ok(self.with_layout(ViewLayout::with_strides(shape.to_vec(), strides), 0))
     }
 
     fn no_broadcast(&self, shape: &[usize]) -> TensorError {
@@ -535,7 +535,7 @@ impl Tensor {
         shape[axis] = len;
         let shift = if len == 0 { 0 } else { strides[axis] * start.cast_signed() };
         strides[axis] = strides[axis].saturating_mul(step);
-        Ok(self.with_layout(Layout::with_strides(shape, strides), shift))
+        Ok(self.with_layout(ViewLayout::with_strides(shape, strides), shift))
     }
 
     /// Whether both are the same view of the same memory.
@@ -573,7 +573,7 @@ impl PartialEq for Tensor {
 impl Tensor {
     /// The bytes in row-major order, to be changed part by part where they lie. `None` where somebody
     /// else shares them, or the tensor is not the whole of its memory.
-    pub fn parts_mut(&mut self) -> Option<&mut dyn Parts> {
+    pub fn parts_mut(&mut self) -> Option<&mut dyn OwnedParts> {
         let whole = self.whole_allocation().is_some_and(|(_, alone)| alone);
         match &mut self.storage {
             Storage::Memory(memory) if whole => Arc::get_mut(memory)?.as_parts_mut(),
@@ -672,7 +672,7 @@ impl OwnedTensor {
     pub fn freeze(self) -> Tensor {
         Tensor {
             dtype: self.dtype,
-            layout: Layout::contiguous(&self.shape),
+            layout: ViewLayout::contiguous(&self.shape),
             storage: Storage::Memory(Arc::new(self.buffer)),
             offset: 0,
         }

@@ -1,6 +1,6 @@
 //! The small types against a table of every conversion that `ml_dtypes` makes.
 
-use galatea_tensor::{Narrowing, Overflow, SmallType};
+use galatea_tensor::{NarrowingRule, OverflowRule, SmallType};
 
 /// Written by `python/small_float_table.py`.
 const TABLE: &str = include_str!("data/small_floats.txt");
@@ -42,7 +42,7 @@ fn every_code_has_the_value_of_the_table() {
 /// Both ends of each run of patterns with one code: between them the conversion is monotonic.
 #[test]
 fn single_precision_rounds_as_in_the_table() {
-    let strict = Narrowing { overflow: Overflow::Special, ..Narrowing::default() };
+    let strict = NarrowingRule { overflow: OverflowRule::Special, ..NarrowingRule::default() };
     let all = lines("encode");
     assert_eq!(all.len(), 5);
     for (dtype, runs) in all {

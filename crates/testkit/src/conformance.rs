@@ -16,7 +16,7 @@ use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 use libtest_mimic::{Arguments, Conclusion, Trial};
 use prost::Message;
 
-use crate::expectations::{Comparison, Expectations};
+use crate::expectations::{CaseExpectations, ResultComparison};
 use crate::mutation::mutants;
 use crate::schemas;
 use crate::tolerance::tolerance;
@@ -25,24 +25,24 @@ use crate::tolerance::tolerance;
 pub const NODE_DATA: &str = "GALATEA_ONNX_NODE_DATA";
 
 /// Computes the outputs of a graph from its inputs.
-pub type Run = dyn Fn(&Graph, Vec<Datum>) -> Result<Vec<Datum>, String> + Send + Sync;
+pub type GraphRunner = dyn Fn(&Graph, Vec<Datum>) -> Result<Vec<Datum>, String> + Send + Sync;
 
 /// A provider under test.
-pub struct Provider {
+pub struct TestedProvider {
     /// Its name, the first part of each test's name.
     pub name: &'static str,
     /// The text of its expectations file.
     pub expectations: &'static str,
     /// How it runs a graph.
-    pub run: Box<Run>,
+    pub run: Box<GraphRunner>,
     /// Whether it takes a graph, for a provider that leaves some to others: those cases are not run.
-    pub claims: Option<Box<Claims>>,
+    pub claims: Option<Box<WholeClaim>>,
 }
 
 /// Whether a provider takes a graph as a whole.
-pub type Claims = dyn Fn(&Graph) -> bool + Send + Sync;
+pub type WholeClaim = dyn Fn(&Graph) -> bool + Send + Sync;
 
-impl std::fmt::Debug for Provider {
+impl std::fmt::Debug for TestedProvider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Provider").field("name", &self.name).finish_non_exhaustive()
     }
@@ -55,7 +55,7 @@ const REFERENCE: &str = "reference";
 type OperatorName = (String, String);
 
 /// One case: a model that uses only known operators.
-struct Case {
+struct ConformanceCase {
     name: String,
     folder: PathBuf,
     operators: BTreeSet<String>,
@@ -70,7 +70,7 @@ struct Case {
 ///
 /// # Panics
 /// When an expectations file does not parse or the folder cannot be read.
-pub fn run(providers: Vec<Provider>) -> Conclusion {
+pub fn run(providers: Vec<TestedProvider>) -> Conclusion {
     run_with(providers, |_| Vec::new())
 }
 
@@ -79,7 +79,10 @@ pub fn run(providers: Vec<Provider>) -> Conclusion {
 /// # Panics
 /// As [`run`].
 #[allow(clippy::panic, reason = "a broken suite fails the test program")]
-pub fn run_with(providers: Vec<Provider>, more: impl FnOnce(&Path) -> Vec<Trial>) -> Conclusion {
+pub fn run_with(
+    providers: Vec<TestedProvider>,
+    more: impl FnOnce(&Path) -> Vec<Trial>,
+) -> Conclusion {
     let arguments = Arguments::from_args();
     let Some(root) = std::env::var_os(NODE_DATA) else {
         let name = format!("onnx nodes (skipped: {NODE_DATA} names no folder of cases)");
@@ -96,12 +99,12 @@ pub fn run_with(providers: Vec<Provider>, more: impl FnOnce(&Path) -> Vec<Trial>
         .collect();
     trials.extend(more(Path::new(&root)));
     trials.extend(schemas::trials(Path::new(&root)).unwrap_or_else(|error| panic!("{error}")));
-    let cases: Vec<Arc<Case>> = cases.into_iter().map(Arc::new).collect();
+    let cases: Vec<Arc<ConformanceCase>> = cases.into_iter().map(Arc::new).collect();
     for provider in providers {
-        let expectations = Expectations::parse(provider.expectations)
+        let expectations = CaseExpectations::parse(provider.expectations)
             .unwrap_or_else(|error| panic!("expectations of {}: {error}", provider.name));
         let shared = Arc::new((provider, expectations));
-        let taken = |case: &&Arc<Case>| takes(&shared.0, case);
+        let taken = |case: &&Arc<ConformanceCase>| takes(&shared.0, case);
         for case in cases.iter().filter(|case| shared.0.name == REFERENCE && case.nodes == 1) {
             let (shared, case) = (Arc::clone(&shared), Arc::clone(case));
             trials.push(Trial::test(format!("mutated::{}", case.name), move || {
@@ -123,13 +126,13 @@ pub fn run_with(providers: Vec<Provider>, more: impl FnOnce(&Path) -> Vec<Trial>
 }
 
 /// Whether a case is the provider's to run. A model that cannot be read is: its test says why.
-fn takes(provider: &Provider, case: &Case) -> bool {
+fn takes(provider: &TestedProvider, case: &ConformanceCase) -> bool {
     let Some(claims) = &provider.claims else { return true };
     onnx::load(&case.folder.join("model.onnx")).map_or(true, |graph| claims(&graph))
 }
 
 /// Cases whose operators are all known, and the unknown operators with the cases that need them.
-fn cases(root: &Path) -> Result<(Vec<Case>, BTreeMap<String, usize>), String> {
+fn cases(root: &Path) -> Result<(Vec<ConformanceCase>, BTreeMap<String, usize>), String> {
     let failed =
         |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let mut folders: Vec<PathBuf> = std::fs::read_dir(root)
@@ -160,7 +163,7 @@ fn cases(root: &Path) -> Result<(Vec<Case>, BTreeMap<String, usize>), String> {
         if unknown.is_empty() {
             let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let operators = found.into_iter().map(|(_, name)| name).collect();
-            cases.push(Case { name, folder, operators, nodes });
+            cases.push(ConformanceCase { name, folder, operators, nodes });
         }
         for name in unknown {
             *absent.entry(name).or_insert(0) += 1;
@@ -182,7 +185,11 @@ pub(crate) fn operators(graph: &GraphProto, found: &mut BTreeSet<OperatorName>, 
 }
 
 /// Runs all data sets of a case. A panic is a failure like any other.
-fn outcome(case: &Case, comparison: Comparison, run: &Run) -> Result<(), String> {
+fn outcome(
+    case: &ConformanceCase,
+    comparison: ResultComparison,
+    run: &GraphRunner,
+) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(|| run_case(case, comparison, run))).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().cloned();
         let text = text.or_else(|| payload.downcast_ref::<&str>().map(|&text| text.to_owned()));
@@ -191,7 +198,7 @@ fn outcome(case: &Case, comparison: Comparison, run: &Run) -> Result<(), String>
 }
 
 /// Runs a case with inputs that do not fit; only a panic is a failure.
-fn survives(case: &Case, run: &Run) -> Result<(), String> {
+fn survives(case: &ConformanceCase, run: &GraphRunner) -> Result<(), String> {
     // Whether a case can be read is another test's matter.
     let Ok(graph) = onnx::load(&case.folder.join("model.onnx")) else { return Ok(()) };
     let folder = case.folder.join("test_data_set_0");
@@ -204,7 +211,11 @@ fn survives(case: &Case, run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-fn run_case(case: &Case, comparison: Comparison, run: &Run) -> Result<(), String> {
+fn run_case(
+    case: &ConformanceCase,
+    comparison: ResultComparison,
+    run: &GraphRunner,
+) -> Result<(), String> {
     let graph = onnx::load(&case.folder.join("model.onnx")).map_err(|error| error.to_string())?;
     let mut sets = 0;
     for index in 0.. {
@@ -220,10 +231,10 @@ fn run_case(case: &Case, comparison: Comparison, run: &Run) -> Result<(), String
 }
 
 fn run_set(
-    case: &Case,
+    case: &ConformanceCase,
     graph: &Graph,
     folder: &Path,
-    (comparison, run): (Comparison, &Run),
+    (comparison, run): (ResultComparison, &GraphRunner),
 ) -> Result<(), String> {
     let inputs = values(folder, "input", graph, &graph.inputs)?;
     let expected = values(folder, "output", graph, &graph.outputs)?;
@@ -254,7 +265,7 @@ fn tensors(datum: &Datum, all: &mut Vec<Tensor>) {
 
 /// Compares a value with the expected one, tensor by tensor.
 fn same(
-    (case, comparison): (&Case, Comparison),
+    (case, comparison): (&ConformanceCase, ResultComparison),
     inputs: &[Tensor],
     found: &Datum,
     expected: &Datum,
@@ -262,10 +273,10 @@ fn same(
     let near = |found: &Tensor, expected: &Tensor| {
         let one_kind = found.dtype() == expected.dtype() && found.shape() == expected.shape();
         let tolerance = match comparison {
-            Comparison::Full => tolerance(&case.operators, case.nodes, inputs, expected),
-            Comparison::Within(distance) => Tolerance::Within(distance),
-            Comparison::Shapes if one_kind => return Ok(()),
-            Comparison::Shapes => Tolerance::Exact,
+            ResultComparison::Full => tolerance(&case.operators, case.nodes, inputs, expected),
+            ResultComparison::Within(distance) => Tolerance::Within(distance),
+            ResultComparison::Shapes if one_kind => return Ok(()),
+            ResultComparison::Shapes => Tolerance::Exact,
         };
         compare(found, expected, tolerance).map_err(|error| error.to_string())
     };

@@ -6,19 +6,21 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use galatea_formats::onnx::{parse, read_tensor, read_value};
-use galatea_graph::rewrite::{Level, channels_last, optimise};
-use galatea_graph::{Datum, Dim, Fact, Graph, Sequence, ValueId, ValueKind, infer, onnx_data_type};
+use galatea_graph::rewrite::{RewriteLevel, channels_last, optimise};
+use galatea_graph::{
+    Datum, Dim, Fact, FactKind, Graph, TensorSequence, ValueId, infer, onnx_data_type,
+};
 use galatea_runtime::{ExecutionProvider, IoInfo, Session, SessionOptions};
 use galatea_tensor::{ByteString, DataType, Tensor, bf16, f16};
 
-use crate::noise::Noise;
+use crate::noise::NoiseGenerator;
 
 /// A run is tried where no value has more elements than this, as far as inference knows.
-const MOST_ELEMENTS: usize = 2048;
+const MAX_ELEMENTS: usize = 2048;
 /// A run is tried on graphs of up to this many nodes.
-const MOST_NODES: usize = 48;
+const MAX_NODES: usize = 48;
 /// A run is tried where bodies nest this deep at most.
-const MOST_NESTING: usize = 2;
+const MAX_NESTING: usize = 2;
 
 /// Bytes as a model; the graph if they are one.
 #[must_use]
@@ -29,7 +31,7 @@ pub fn import(bytes: &[u8]) -> Option<Graph> {
 /// Bytes as the values of ONNX's test data.
 pub fn values(bytes: &[u8]) {
     let _ = read_tensor(bytes.to_vec());
-    for (number, kind) in [(1, ValueKind::Sequence), (7, ValueKind::OptionalSequence)] {
+    for (number, kind) in [(1, FactKind::Sequence), (7, FactKind::OptionalSequence)] {
         if let Ok(dtype) = onnx_data_type(number) {
             let _ = read_value(bytes.to_vec(), &Fact::unranked(dtype).within(kind));
         }
@@ -43,13 +45,13 @@ pub fn values(bytes: &[u8]) {
 /// When it does not.
 pub fn rewrite(graph: &Graph) {
     let Ok(before) = infer::facts(graph, &HashMap::new()) else { return };
-    for level in Level::ALL {
+    for level in RewriteLevel::ALL {
         let mut rewritten = graph.clone();
         if optimise(&mut rewritten, level).is_err() {
             continue;
         }
         check(graph, &before, &mut rewritten);
-        if level == Level::O3 && channels_last(&mut rewritten).is_ok() {
+        if level == RewriteLevel::O3 && channels_last(&mut rewritten).is_ok() {
             check(graph, &before, &mut rewritten);
         }
     }
@@ -71,8 +73,12 @@ fn check(graph: &Graph, before: &[Option<Fact>], rewritten: &mut Graph) {
 
 /// Splits a graph between providers, plans a run for lengths that are made up, and runs it once
 /// where that is cheap. Says whether a run was tried.
-pub fn run(graph: &Graph, providers: &[Arc<dyn ExecutionProvider>], noise: &mut Noise) -> bool {
-    let level = Level::ALL[noise.below(Level::ALL.len())];
+pub fn run(
+    graph: &Graph,
+    providers: &[Arc<dyn ExecutionProvider>],
+    noise: &mut NoiseGenerator,
+) -> bool {
+    let level = RewriteLevel::ALL[noise.below(RewriteLevel::ALL.len())];
     let options = SessionOptions {
         threads: 1,
         optimise: level,
@@ -130,15 +136,15 @@ fn is_cheap(graph: &Graph, facts: &[Option<Fact>]) -> bool {
             shape
                 .iter()
                 .try_fold(1, |n: usize, &len| n.checked_mul(len.max(1)))
-                .is_some_and(|n| n <= MOST_ELEMENTS)
+                .is_some_and(|n| n <= MAX_ELEMENTS)
         })
     };
-    count(graph, 0).is_some_and(|nodes| nodes <= MOST_NODES) && facts.iter().flatten().all(small)
+    count(graph, 0).is_some_and(|nodes| nodes <= MAX_NODES) && facts.iter().flatten().all(small)
 }
 
 /// The nodes of a graph and of the bodies inside; `None` where these nest deeply.
 fn count(graph: &Graph, depth: usize) -> Option<usize> {
-    if depth > MOST_NESTING {
+    if depth > MAX_NESTING {
         return None;
     }
     let bodies = graph.nodes.iter().flat_map(|node| node.operator.bodies());
@@ -148,7 +154,11 @@ fn count(graph: &Graph, depth: usize) -> Option<usize> {
 }
 
 /// A value for an input: lengths that the model leaves open are made up, the same for the same name.
-fn value(info: &IoInfo, lengths: &mut HashMap<String, usize>, noise: &mut Noise) -> Option<Datum> {
+fn value(
+    info: &IoInfo,
+    lengths: &mut HashMap<String, usize>,
+    noise: &mut NoiseGenerator,
+) -> Option<Datum> {
     let mut shape: Vec<usize> = Vec::with_capacity(info.dims.len());
     for dim in &info.dims {
         shape.push(match dim {
@@ -161,28 +171,33 @@ fn value(info: &IoInfo, lengths: &mut HashMap<String, usize>, noise: &mut Noise)
         shape = (0..noise.below(4)).map(|_| noise.below(4)).collect();
     }
     let elements = shape.iter().try_fold(1_usize, |n, &len| n.checked_mul(len))?;
-    if elements > MOST_ELEMENTS {
+    if elements > MAX_ELEMENTS {
         return None;
     }
     let tensor = filled(info.dtype, &shape, elements, noise)?;
     Some(match info.kind {
-        ValueKind::Tensor => Datum::Tensor(tensor),
-        ValueKind::Sequence => {
+        FactKind::Tensor => Datum::Tensor(tensor),
+        FactKind::Sequence => {
             let items = vec![tensor; noise.below(3)];
-            Datum::Sequence(Sequence::new(info.dtype, items).ok()?)
+            Datum::Sequence(TensorSequence::new(info.dtype, items).ok()?)
         }
-        ValueKind::Map(_) | ValueKind::Maps(_) => return None,
+        FactKind::Map(_) | FactKind::Maps(_) => return None,
         _ if noise.once_in(3) => Datum::Optional(None),
-        ValueKind::OptionalTensor => Datum::Optional(Some(Box::new(Datum::Tensor(tensor)))),
-        ValueKind::OptionalSequence => {
-            let items = Sequence::new(info.dtype, vec![tensor]).ok()?;
+        FactKind::OptionalTensor => Datum::Optional(Some(Box::new(Datum::Tensor(tensor)))),
+        FactKind::OptionalSequence => {
+            let items = TensorSequence::new(info.dtype, vec![tensor]).ok()?;
             Datum::Optional(Some(Box::new(Datum::Sequence(items))))
         }
     })
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "any number will do")]
-fn filled(dtype: DataType, shape: &[usize], n: usize, noise: &mut Noise) -> Option<Tensor> {
+fn filled(
+    dtype: DataType,
+    shape: &[usize],
+    n: usize,
+    noise: &mut NoiseGenerator,
+) -> Option<Tensor> {
     let wild = noise.once_in(4);
     let mut whole = || if wild { noise.integer() } else { noise.below(5) as i64 - 1 };
     macro_rules! whole {

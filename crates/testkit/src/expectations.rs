@@ -26,7 +26,7 @@ pub const REFUSED: &str = "refused: ";
 
 /// How the results of a case are compared with the expected ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Comparison {
+pub enum ResultComparison {
     /// With the tolerance of the case's operators.
     Full,
     /// Elements may be this far away.
@@ -37,35 +37,35 @@ pub enum Comparison {
 
 /// What is known of the cases of one provider.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Expectations {
+pub struct CaseExpectations {
     /// Pattern and reason of known failures.
     lines: Vec<(String, String)>,
     /// Pattern of cases that are compared less strictly.
-    lenient: Vec<(String, Comparison)>,
+    lenient: Vec<(String, ResultComparison)>,
 }
 
 /// The comparison that a reason begins with, if any.
-fn comparison(reason: &str) -> Result<Option<Comparison>, String> {
+fn comparison(reason: &str) -> Result<Option<ResultComparison>, String> {
     let Some((marker, _)) = reason.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {
         return Ok(None);
     };
     let distance = marker.strip_prefix("within ").and_then(|text| text.parse().ok());
     match (marker, distance) {
-        ("shapes", _) => Ok(Some(Comparison::Shapes)),
+        ("shapes", _) => Ok(Some(ResultComparison::Shapes)),
         ("refused", _) => Ok(None),
-        (_, Some(distance)) => Ok(Some(Comparison::Within(distance))),
+        (_, Some(distance)) => Ok(Some(ResultComparison::Within(distance))),
         _ => Err(format!("'[{marker}]', expected [shapes], [refused] or [within NUMBER]")),
     }
 }
 
-impl Expectations {
+impl CaseExpectations {
     /// Reads the text of an expectations file.
     ///
     /// # Errors
     /// The first line without a reason, or that lists a case again.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut lines: Vec<(String, String)> = Vec::new();
-        let mut lenient: Vec<(String, Comparison)> = Vec::new();
+        let mut lenient: Vec<(String, ResultComparison)> = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -90,9 +90,9 @@ impl Expectations {
 
     /// How a case is compared.
     #[must_use]
-    pub fn comparison(&self, case: &str) -> Comparison {
+    pub fn comparison(&self, case: &str) -> ResultComparison {
         let found = self.lenient.iter().find(|(pattern, _)| matches(pattern, case));
-        found.map_or(Comparison::Full, |(_, comparison)| *comparison)
+        found.map_or(ResultComparison::Full, |(_, comparison)| *comparison)
     }
 
     /// Whether a case is known to fail.
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_known_failure_passes_and_its_success_fails() {
-        let known = Expectations::parse("# why\n\ntest_a: no such type\n").unwrap();
+        let known = CaseExpectations::parse("# why\n\ntest_a: no such type\n").unwrap();
         assert_eq!(known.judge("test_a", Err("boom".into())), Ok(()));
         assert!(known.judge("test_a", Ok(())).unwrap_err().contains("no such type"));
         assert_eq!(known.judge("test_b", Err("boom".into())), Err("boom".into()));
@@ -160,18 +160,18 @@ mod tests {
     #[test]
     fn a_marker_relaxes_the_comparison_and_is_no_failure() {
         let text = "test_a: [shapes] random\ntest_b*: [within 1e-4] four decimals";
-        let known = Expectations::parse(text).unwrap();
-        assert_eq!(known.comparison("test_a"), Comparison::Shapes);
-        assert_eq!(known.comparison("test_b_1"), Comparison::Within(1e-4));
-        assert_eq!(known.comparison("test_c"), Comparison::Full);
+        let known = CaseExpectations::parse(text).unwrap();
+        assert_eq!(known.comparison("test_a"), ResultComparison::Shapes);
+        assert_eq!(known.comparison("test_b_1"), ResultComparison::Within(1e-4));
+        assert_eq!(known.comparison("test_c"), ResultComparison::Full);
         assert_eq!(known.judge("test_a", Ok(())), Ok(()));
         assert!(known.judge("test_a", Err("boom".into())).is_err());
-        assert!(Expectations::parse("a: [maybe] x").unwrap_err().contains("line 1"));
+        assert!(CaseExpectations::parse("a: [maybe] x").unwrap_err().contains("line 1"));
     }
 
     #[test]
     fn a_case_that_must_be_refused_is_not_wrong_instead() {
-        let known = Expectations::parse("test_a: [refused] no such operation").unwrap();
+        let known = CaseExpectations::parse("test_a: [refused] no such operation").unwrap();
         assert_eq!(known.judge("test_a", Err("refused: no such operation".into())), Ok(()));
         assert!(known.judge("test_a", Err("7, expected 8".into())).is_err());
         assert!(known.judge("test_a", Ok(())).unwrap_err().contains("remove the line"));
@@ -179,8 +179,8 @@ mod tests {
 
     #[test]
     fn a_line_needs_a_reason_and_a_name_of_its_own() {
-        assert!(Expectations::parse("test_a").unwrap_err().contains("line 1"));
-        assert!(Expectations::parse("test_a:").unwrap_err().contains("no reason"));
-        assert!(Expectations::parse("a: x\na: y").unwrap_err().contains("twice"));
+        assert!(CaseExpectations::parse("test_a").unwrap_err().contains("line 1"));
+        assert!(CaseExpectations::parse("test_a:").unwrap_err().contains("no reason"));
+        assert!(CaseExpectations::parse("a: x\na: y").unwrap_err().contains("twice"));
     }
 }

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use galatea_formats::coreml::{self, Function};
+use galatea_formats::coreml::{self, CoreMlFunction};
 use galatea_formats::npy;
 use galatea_graph::{Graph, ValueId, converted};
 use galatea_tensor::{ByteString, DataType, Tensor};
@@ -143,7 +143,7 @@ impl MilCase {
 
     fn inputs(
         &self,
-        function: &Function,
+        function: &CoreMlFunction,
         prefix: &str,
         states: &[Tensor],
     ) -> Result<Vec<Tensor>, String> {
@@ -219,7 +219,7 @@ fn numbers(tensor: &Tensor) -> Vec<f64> {
 }
 
 /// What states hold before the first run.
-fn zeros(function: &Function) -> Vec<Tensor> {
+fn zeros(function: &CoreMlFunction) -> Vec<Tensor> {
     let zero = |id: &ValueId| {
         let fact = function.graph.value(*id).declared.clone().expect("states have types");
         let shape = fact.known_shape().expect("states have known shapes");

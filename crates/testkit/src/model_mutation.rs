@@ -9,7 +9,7 @@ use galatea_formats::onnx::proto::{
 };
 use galatea_graph::ops;
 
-use crate::noise::Noise;
+use crate::noise::NoiseGenerator;
 
 /// Attributes that many operators read; a model's own names are used as often.
 const NAMES: &[&str] = &[
@@ -91,9 +91,9 @@ const TEXTS: &[&str] = &[
 const OPSETS: &[i64] = &[1, 5, 6, 7, 9, 10, 11, 12, 13, 16, 18, 21, 24, 28];
 
 /// A change of a graph.
-type Change = fn(&mut GraphProto, &mut Noise);
+type GraphChange = fn(&mut GraphProto, &mut NoiseGenerator);
 
-const CHANGES: &[Change] = &[
+const CHANGES: &[GraphChange] = &[
     rename_operator,
     rewire_input,
     rewire_input,
@@ -116,7 +116,7 @@ const CHANGES: &[Change] = &[
 ];
 
 /// Changes a model in one to four places.
-pub fn mutate(model: &mut ModelProto, noise: &mut Noise) {
+pub fn mutate(model: &mut ModelProto, noise: &mut NoiseGenerator) {
     for _ in 0..=noise.below(4) {
         match noise.below(16) {
             0 => change_opset(model, noise),
@@ -130,7 +130,7 @@ pub fn mutate(model: &mut ModelProto, noise: &mut Noise) {
 }
 
 /// Puts the nodes of another model behind those of this one and lets them read each other's values.
-pub fn join(model: &mut ModelProto, other: &ModelProto, noise: &mut Noise) {
+pub fn join(model: &mut ModelProto, other: &ModelProto, noise: &mut NoiseGenerator) {
     let (Some(graph), Some(other_graph)) = (model.graph.as_mut(), other.graph.as_deref()) else {
         return;
     };
@@ -167,7 +167,7 @@ pub fn join(model: &mut ModelProto, other: &ModelProto, noise: &mut Noise) {
 }
 
 /// Changes a graph, or one of those inside it.
-fn change_somewhere(graph: &mut GraphProto, noise: &mut Noise, depth: usize) {
+fn change_somewhere(graph: &mut GraphProto, noise: &mut NoiseGenerator, depth: usize) {
     let nested = graph.node.iter_mut().flat_map(|node| &mut node.attribute);
     let mut nested: Vec<&mut Box<GraphProto>> = nested.filter_map(|a| a.g.as_mut()).collect();
     if depth < 20
@@ -189,13 +189,13 @@ fn names(graph: &GraphProto) -> Vec<String> {
     all
 }
 
-fn any_operator(noise: &mut Noise) -> (String, String) {
+fn any_operator(noise: &mut NoiseGenerator) -> (String, String) {
     let count = ops::all().count();
     let row = ops::all().nth(noise.below(count));
     row.map_or_else(Default::default, |row| (row.domain.to_owned(), row.name.to_owned()))
 }
 
-fn rename_operator(graph: &mut GraphProto, noise: &mut Noise) {
+fn rename_operator(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
     let (domain, name) = any_operator(noise);
     if let Some(node) = noise.pick_mut(&mut graph.node) {
         (node.domain, node.op_type) = (domain, name);
@@ -205,7 +205,7 @@ fn rename_operator(graph: &mut GraphProto, noise: &mut Noise) {
     }
 }
 
-fn rewire_input(graph: &mut GraphProto, noise: &mut Noise) {
+fn rewire_input(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
     let mut all = names(graph);
     all.extend([String::new(), "nobody".to_owned()]);
     let Some(node) = noise.pick_mut(&mut graph.node) else { return };
@@ -221,7 +221,7 @@ fn rewire_input(graph: &mut GraphProto, noise: &mut Noise) {
     }
 }
 
-fn rewire_output(graph: &mut GraphProto, noise: &mut Noise) {
+fn rewire_output(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
     let all = names(graph);
     let fresh = format!("v{}", all.len());
     let Some(node) = noise.pick_mut(&mut graph.node) else { return };
@@ -244,11 +244,11 @@ fn rewire_output(graph: &mut GraphProto, noise: &mut Noise) {
 }
 
 /// A node of any operator that reads what there is; its results become outputs.
-fn add_node(graph: &mut GraphProto, noise: &mut Noise) {
+fn add_node(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
     let all = names(graph);
     let count = ops::all().count();
     let Some(row) = ops::all().nth(noise.below(count)) else { return };
-    let number = |least: usize, most: usize, noise: &mut Noise| {
+    let number = |least: usize, most: usize, noise: &mut NoiseGenerator| {
         least.saturating_add(noise.below(most.saturating_sub(least).min(3) + 1)).min(8)
     };
     let inputs = number(row.inputs.min, row.inputs.max, noise);
@@ -268,13 +268,13 @@ fn add_node(graph: &mut GraphProto, noise: &mut Noise) {
     graph.node.push(node);
 }
 
-fn drop_node(graph: &mut GraphProto, noise: &mut Noise) {
+fn drop_node(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
     if graph.node.len() > 1 {
         graph.node.remove(noise.below(graph.node.len()));
     }
 }
 
-fn repeat_node(graph: &mut GraphProto, noise: &mut Noise) {
+fn repeat_node(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
     let fresh = names(graph).len();
     let Some(mut node) = noise.pick(&graph.node).cloned() else { return };
     let from = node.output.first().cloned();
@@ -290,14 +290,14 @@ fn repeat_node(graph: &mut GraphProto, noise: &mut Noise) {
     graph.node.push(node);
 }
 
-fn move_node(graph: &mut GraphProto, noise: &mut Noise) {
+fn move_node(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
     let (from, to) = (noise.below(graph.node.len()), noise.below(graph.node.len()));
     if !graph.node.is_empty() {
         graph.node.swap(from, to);
     }
 }
 
-fn change_attribute(graph: &mut GraphProto, noise: &mut Noise) {
+fn change_attribute(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
     let mut all: Vec<&mut AttributeProto> =
         graph.node.iter_mut().flat_map(|node| &mut node.attribute).collect();
     let Some(attribute) = noise.pick_mut(&mut all) else { return };
@@ -318,7 +318,7 @@ fn change_attribute(graph: &mut GraphProto, noise: &mut Noise) {
 }
 
 /// Other values of the same kinds.
-fn refill(attribute: &mut AttributeProto, noise: &mut Noise) {
+fn refill(attribute: &mut AttributeProto, noise: &mut NoiseGenerator) {
     attribute.i = noise.integer();
     attribute.f = noise.float();
     if let Some(slot) = noise.pick_mut(&mut attribute.ints) {
@@ -336,7 +336,7 @@ fn refill(attribute: &mut AttributeProto, noise: &mut Noise) {
     }
 }
 
-fn add_attribute(graph: &mut GraphProto, noise: &mut Noise) {
+fn add_attribute(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
     let Some(node) = noise.pick_mut(&mut graph.node) else { return };
     let mut attribute = AttributeProto {
         name: noise.pick(NAMES).copied().unwrap_or_default().to_owned(),
@@ -354,14 +354,14 @@ fn add_attribute(graph: &mut GraphProto, noise: &mut Noise) {
     node.attribute.push(attribute);
 }
 
-fn change_constant(graph: &mut GraphProto, noise: &mut Noise) {
+fn change_constant(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
     if let Some(tensor) = noise.pick_mut(&mut graph.initializer) {
         change_tensor(tensor, noise);
     }
 }
 
 /// Other elements, or another shape that may or may not fit them.
-fn change_tensor(tensor: &mut TensorProto, noise: &mut Noise) {
+fn change_tensor(tensor: &mut TensorProto, noise: &mut NoiseGenerator) {
     match noise.below(6) {
         0 => tensor.dims.push(noise.integer()),
         1 => drop(tensor.dims.pop()),
@@ -376,7 +376,7 @@ fn change_tensor(tensor: &mut TensorProto, noise: &mut Noise) {
 }
 
 /// A tensor of few elements, complete and of a usual type.
-fn small_tensor(name: &str, noise: &mut Noise) -> TensorProto {
+fn small_tensor(name: &str, noise: &mut NoiseGenerator) -> TensorProto {
     let dims: Vec<i64> =
         (0..noise.below(4)).map(|_| i64::try_from(noise.below(5)).unwrap_or(0)).collect();
     let count = usize::try_from(dims.iter().product::<i64>()).unwrap_or(0);
@@ -400,7 +400,7 @@ fn small_tensor(name: &str, noise: &mut Noise) -> TensorProto {
 }
 
 /// Another type or shape of an input, an output or a value in between.
-fn change_declared(graph: &mut GraphProto, noise: &mut Noise) {
+fn change_declared(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
     let lists = graph.input.iter_mut().chain(&mut graph.output).chain(&mut graph.value_info);
     let mut all: Vec<&mut ValueInfoProto> = lists.collect();
     let Some(info) = noise.pick_mut(&mut all) else { return };
@@ -430,14 +430,14 @@ fn change_declared(graph: &mut GraphProto, noise: &mut Noise) {
     }
 }
 
-fn add_output(graph: &mut GraphProto, noise: &mut Noise) {
+fn add_output(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
     if let Some(name) = noise.pick(&names(graph)).cloned() {
         graph.output.push(ValueInfoProto { name, r#type: None });
     }
 }
 
 /// An input becomes a constant: what reads it may be folded.
-fn make_constant(graph: &mut GraphProto, noise: &mut Noise) {
+fn make_constant(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
     if let Some(info) = noise.pick(&graph.input) {
         let tensor = small_tensor(&info.name, noise);
         graph.initializer.retain(|old| old.name != tensor.name);
@@ -445,7 +445,7 @@ fn make_constant(graph: &mut GraphProto, noise: &mut Noise) {
     }
 }
 
-fn make_sparse(graph: &mut GraphProto, noise: &mut Noise) {
+fn make_sparse(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
     let Some(name) = noise.pick(&graph.initializer).map(|tensor| tensor.name.clone()) else {
         return;
     };
@@ -460,7 +460,7 @@ fn make_sparse(graph: &mut GraphProto, noise: &mut Noise) {
 }
 
 /// Some nodes move into a branch or into a loop.
-fn nest(graph: &mut GraphProto, noise: &mut Noise) {
+fn nest(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
     if graph.node.is_empty() || graph.node.len() > 64 {
         return;
     }
@@ -511,7 +511,7 @@ fn nest(graph: &mut GraphProto, noise: &mut Noise) {
     });
 }
 
-fn change_opset(model: &mut ModelProto, noise: &mut Noise) {
+fn change_opset(model: &mut ModelProto, noise: &mut NoiseGenerator) {
     let version = noise.pick(OPSETS).copied().unwrap_or(1);
     match noise.pick_mut(&mut model.opset_import) {
         Some(import) => import.version = version,
@@ -520,7 +520,7 @@ fn change_opset(model: &mut ModelProto, noise: &mut Noise) {
 }
 
 /// Calls of functions: a node that calls one, or a function's body changed.
-fn change_functions(model: &mut ModelProto, noise: &mut Noise) {
+fn change_functions(model: &mut ModelProto, noise: &mut NoiseGenerator) {
     let Some(graph) = model.graph.as_mut() else { return };
     if model.functions.is_empty() {
         let Some(node) = noise.pick(&graph.node).cloned() else { return };

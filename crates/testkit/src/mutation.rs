@@ -4,9 +4,9 @@ use galatea_graph::Datum;
 use galatea_tensor::{ByteString, DataType, Tensor, bf16, f16};
 
 /// A change of one tensor; `None` where it makes no sense.
-type Mutation = fn(&Tensor) -> Option<Tensor>;
+type TensorMutation = fn(&Tensor) -> Option<Tensor>;
 
-const MUTATIONS: &[Mutation] = &[
+const MUTATIONS: &[TensorMutation] = &[
     |tensor| tensor.reshape(&[tensor.elements()]).ok(),
     |tensor| tensor.reshape(&[&[1], tensor.shape()].concat()).ok(),
     |tensor| tensor.slice_axis(0, 0, 0, 1).ok(),
@@ -62,13 +62,13 @@ fn not_a_number(tensor: &Tensor) -> Option<Tensor> {
 }
 
 /// Cases of more elements are left out: the loops behind them take their time.
-const MOST_ELEMENTS: usize = 2048;
+const MAX_ELEMENTS: usize = 2048;
 
 /// The inputs of a case with one change each.
 pub(crate) fn mutants(inputs: &[Datum]) -> Vec<Vec<Datum>> {
     let mut all = Vec::new();
     if inputs.iter().filter_map(Datum::as_tensor).map(Tensor::elements).sum::<usize>()
-        > MOST_ELEMENTS
+        > MAX_ELEMENTS
     {
         return all;
     }

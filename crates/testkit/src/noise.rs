@@ -2,9 +2,9 @@
 
 /// A small xorshift generator.
 #[derive(Clone, Debug)]
-pub struct Noise(u64);
+pub struct NoiseGenerator(u64);
 
-impl Noise {
+impl NoiseGenerator {
     /// A generator; equal seeds give equal numbers.
     #[must_use]
     pub fn new(seed: u64) -> Self {

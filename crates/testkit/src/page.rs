@@ -10,7 +10,7 @@ use galatea_graph::{GALATEA_DOMAIN, ML_DOMAIN, ONNX_DOMAIN, ops};
 use prost::Message;
 
 use crate::conformance::operators;
-use crate::expectations::{CPU, Expectations, OPERATORS, REFERENCE};
+use crate::expectations::{CPU, CaseExpectations, OPERATORS, REFERENCE};
 
 /// The domain of ONNX Runtime's operators.
 const MICROSOFT_DOMAIN: &str = "com.microsoft";
@@ -20,19 +20,19 @@ pub type KernelName = (&'static str, &'static str, &'static str);
 
 /// The cases of one version of ONNX's operators, and how many of them pass.
 #[derive(Clone, Copy, Debug, Default)]
-struct Count {
+struct VersionCount {
     /// Of one node, of a few nodes, written by PyTorch, light.
     kinds: [usize; 4],
     reference: usize,
     cpu: usize,
 }
 
-/// The headings of [`Count::kinds`].
+/// The headings of [`VersionCount::kinds`].
 const KINDS: [&str; 4] = ["node", "simple", "PyTorch", "light"];
 /// The kind of the networks that `python/tests/test_light.py` runs.
 const LIGHT: usize = 3;
 
-impl Count {
+impl VersionCount {
     fn cells(self) -> String {
         let all: usize = self.kinds.iter().sum();
         let of = |passed: usize, all: usize| match all {
@@ -117,8 +117,8 @@ fn conformance(
     cases: &[(String, Option<i64>, bool)],
     light: &str,
 ) -> Result<(), String> {
-    let (reference, cpu) = (Expectations::parse(REFERENCE)?, Expectations::parse(CPU)?);
-    let mut counts: BTreeMap<Option<i64>, Count> = BTreeMap::new();
+    let (reference, cpu) = (CaseExpectations::parse(REFERENCE)?, CaseExpectations::parse(CPU)?);
+    let mut counts: BTreeMap<Option<i64>, VersionCount> = BTreeMap::new();
     let (mut machine, mut contrib) = (0, 0);
     for (name, opset, known) in cases {
         if let Some(rest) = name.strip_prefix("contrib_") {
@@ -143,7 +143,7 @@ fn conformance(
     );
     let _ = writeln!(page, "| opset | {} | `reference` | `cpu` |", KINDS.join(" | "));
     page.push_str("|---|---|---|---|---|---|---|\n");
-    let mut sum = Count::default();
+    let mut sum = VersionCount::default();
     for (opset, count) in &counts {
         sum.add(*count);
         let opset = opset.map_or_else(|| "none".to_owned(), |opset| opset.to_string());
@@ -237,9 +237,9 @@ mod tests {
 
     #[test]
     fn counts_say_all_or_how_many() {
-        let some = Count { kinds: [3, 1, 0, 2], reference: 4, cpu: 5 };
+        let some = VersionCount { kinds: [3, 1, 0, 2], reference: 4, cpu: 5 };
         assert_eq!(some.cells(), "3 | 1 | 0 | 2 | all 4 | 5 of 6");
-        let light = Count { kinds: [0, 0, 0, 1], reference: 0, cpu: 1 };
+        let light = VersionCount { kinds: [0, 0, 0, 1], reference: 0, cpu: 1 };
         assert_eq!(light.cells(), "0 | 0 | 0 | 1 | – | all 1");
     }
 

@@ -7,11 +7,11 @@ use galatea_graph::{Arity, AttributeValue, Attributes, ops};
 use galatea_tensor::ByteString;
 use libtest_mimic::Trial;
 
-use crate::expectations::{Expectations, OPERATORS};
+use crate::expectations::{CaseExpectations, OPERATORS};
 
 /// One version of an operator, as the package defines it.
 #[derive(Clone, Debug)]
-struct Schema {
+struct OperatorSchema {
     domain: String,
     name: String,
     since: i64,
@@ -40,7 +40,7 @@ fn attribute(text: &str) -> Option<(String, AttributeValue)> {
 /// The largest number that the package has for "any number".
 const ANY: usize = i32::MAX as usize;
 
-impl Schema {
+impl OperatorSchema {
     /// Reads a line of `python/onnx_node_cases.py`.
     fn parse(line: &str) -> Option<Self> {
         let [domain, name, since, numbers @ ..] = &line.split('\t').collect::<Vec<_>>()[..] else {
@@ -83,7 +83,7 @@ impl Schema {
     }
 }
 
-impl Schema {
+impl OperatorSchema {
     /// Refuses an operator that does not know an attribute of this version: all of them together,
     /// or one by one where together they make no sense.
     fn check_attributes(&self) -> Result<(), String> {
@@ -115,9 +115,9 @@ impl Schema {
 pub(crate) fn trials(root: &Path) -> Result<Vec<Trial>, String> {
     let file = root.join("SCHEMAS");
     let text = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
-    let known = Arc::new(Expectations::parse(OPERATORS)?);
+    let known = Arc::new(CaseExpectations::parse(OPERATORS)?);
     let trial = |line: &str| {
-        let schema = Schema::parse(line).ok_or_else(|| format!("SCHEMAS: '{line}'"))?;
+        let schema = OperatorSchema::parse(line).ok_or_else(|| format!("SCHEMAS: '{line}'"))?;
         let known = Arc::clone(&known);
         Ok(Trial::test(format!("operator {}", schema.title()), move || {
             known.judge(&schema.title(), schema.check()).map_err(Into::into)
@@ -132,19 +132,19 @@ mod tests {
 
     #[test]
     fn a_line_is_compared_with_its_row() {
-        let relu = Schema::parse("\tRelu\t6\t1\t1\t1\t1\t").unwrap();
+        let relu = OperatorSchema::parse("\tRelu\t6\t1\t1\t1\t1\t").unwrap();
         assert_eq!((relu.title().as_str(), relu.check()), ("Relu 6", Ok(())));
-        let more = Schema::parse("\tRelu\t6\t1\t2\t1\t1\t").unwrap();
+        let more = OperatorSchema::parse("\tRelu\t6\t1\t2\t1\t1\t").unwrap();
         assert!(more.check().unwrap_err().contains("inputs"));
-        let sum = Schema::parse("\tSum\t13\t1\t2147483647\t1\t1\t").unwrap();
+        let sum = OperatorSchema::parse("\tSum\t13\t1\t2147483647\t1\t1\t").unwrap();
         assert_eq!(sum.check(), Ok(()));
-        let leaky = Schema::parse("\tLeakyRelu\t6\t1\t1\t1\t1\talpha=FLOAT:0.01").unwrap();
+        let leaky = OperatorSchema::parse("\tLeakyRelu\t6\t1\t1\t1\t1\talpha=FLOAT:0.01").unwrap();
         assert_eq!(leaky.check(), Ok(()));
-        let slope = Schema::parse("\tLeakyRelu\t6\t1\t1\t1\t1\tslope=FLOAT:0.01").unwrap();
+        let slope = OperatorSchema::parse("\tLeakyRelu\t6\t1\t1\t1\t1\tslope=FLOAT:0.01").unwrap();
         assert!(slope.check().unwrap_err().contains("unknown attribute"));
-        let other = Schema::parse("ai.acme\tRelu\t6\t1\t1\t1\t1\t").unwrap();
+        let other = OperatorSchema::parse("ai.acme\tRelu\t6\t1\t1\t1\t1\t").unwrap();
         assert_eq!(other.title(), "ai.acme/Relu 6");
         assert!(other.check().is_err());
-        assert!(Schema::parse("Relu").is_none());
+        assert!(OperatorSchema::parse("Relu").is_none());
     }
 }

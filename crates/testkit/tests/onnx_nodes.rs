@@ -1,11 +1,11 @@
 //! Every ONNX backend node case on the reference evaluation of the operators.
 
 use galatea_graph::evaluate;
-use galatea_testkit::conformance::{Provider, run};
+use galatea_testkit::conformance::{TestedProvider, run};
 use galatea_testkit::expectations::REFERENCE;
 
 fn main() {
-    let reference = Provider {
+    let reference = TestedProvider {
         name: "reference",
         expectations: REFERENCE,
         run: Box::new(|graph, inputs| {

@@ -10,13 +10,13 @@ const SYMBOLS: &str = include_str!("symbols.txt");
 
 /// A library and its symbols, without the underscore that a linker puts before them.
 #[derive(Debug, PartialEq)]
-struct Library<'a> {
+struct StubLibrary<'a> {
     name: &'a str,
     is_framework: bool,
     symbols: Vec<&'a str>,
 }
 
-impl Library<'_> {
+impl StubLibrary<'_> {
     /// Where its stand-in lies below the folder that stands for the system's root.
     fn path(&self) -> String {
         let name = self.name;
@@ -57,15 +57,15 @@ impl Library<'_> {
 }
 
 /// Reads the list: `framework NAME` or `library NAME.VERSION`, then a symbol a line.
-fn parse(text: &str) -> Result<Vec<Library<'_>>, String> {
-    let mut libraries: Vec<Library<'_>> = Vec::new();
+fn parse(text: &str) -> Result<Vec<StubLibrary<'_>>, String> {
+    let mut libraries: Vec<StubLibrary<'_>> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
         match line.split_once(' ') {
-            Some((kind @ ("framework" | "library"), name)) => libraries.push(Library {
+            Some((kind @ ("framework" | "library"), name)) => libraries.push(StubLibrary {
                 name,
                 is_framework: kind == "framework",
                 symbols: Vec::new(),

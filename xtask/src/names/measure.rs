@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::prose::{self, Page};
-use super::source::Sources;
+use super::prose::{self, ProsePage};
+use super::source::WorkspaceSources;
 use super::{duplicates, offences};
-use crate::workspace::Workspace;
+use crate::workspace::WorkspaceFolders;
 
 /// One line of the table.
-struct Measure {
+struct MeasureRow {
     name: &'static str,
     found: String,
     goal: &'static str,
@@ -18,8 +18,8 @@ struct Measure {
 ///
 /// # Errors
 /// When a source or a page cannot be read.
-pub(crate) fn measure(workspace: &Workspace) -> Result<(), String> {
-    let sources = Sources::read(workspace)?;
+pub(crate) fn measure(workspace: &WorkspaceFolders) -> Result<(), String> {
+    let sources = WorkspaceSources::read(workspace)?;
     let pages = prose::pages(workspace)?;
     for measure in measures(&sources, &pages) {
         println!("{:<52} {:<22} {}", measure.name, measure.found, measure.goal);
@@ -28,7 +28,7 @@ pub(crate) fn measure(workspace: &Workspace) -> Result<(), String> {
     Ok(())
 }
 
-fn measures(sources: &Sources, pages: &[Page]) -> Vec<Measure> {
+fn measures(sources: &WorkspaceSources, pages: &[ProsePage]) -> Vec<MeasureRow> {
     let single = sources.types.iter().filter(|t| words(&t.name) == 1).count();
     let repeated = duplicates(sources);
     let twice = sources.types.iter().filter(|t| repeated.contains_key(t.name.as_str())).count();
@@ -36,46 +36,48 @@ fn measures(sources: &Sources, pages: &[Page]) -> Vec<Measure> {
     let long: usize = pages.iter().map(|page| page.long).sum();
     let methods = |name: &str| sources.methods.get(name).copied().unwrap_or(0).to_string();
     vec![
-        Measure {
+        MeasureRow {
             name: "type names of one word",
             found: share(single, sources.types.len()),
             goal: "≤ 30 %",
         },
-        Measure {
+        MeasureRow {
             name: "definitions whose name another type bears",
             found: share(twice, sources.types.len()),
             goal: "≤ 20 %",
         },
-        Measure { name: "most frequent names", found: most_frequent(&repeated), goal: "" },
-        Measure {
+        MeasureRow { name: "most frequent names", found: most_frequent(&repeated), goal: "" },
+        MeasureRow {
             name: "doc comments that begin What/Who/Those/Of/As/So/Such",
             found: share(sources.riddles.len(), sources.comments),
             goal: "0",
         },
-        Measure {
+        MeasureRow {
             name: "doc comments with a code example",
             found: share(sources.examples, sources.comments),
             goal: "all of the facade",
         },
-        Measure {
+        MeasureRow {
             name: "functions with destructured parameters",
             found: share(sources.destructured.len(), sources.functions),
             goal: "0",
         },
-        Measure {
+        MeasureRow {
             name: "`let (a, b) = (x, y)` of all lets",
             found: share(sources.paired_lets, sources.lets),
             goal: "≤ 0.8 %",
         },
-        Measure {
-            name: "sentences above 35 words", found: share(long, sentences), goal: "≤ 3 %"
+        MeasureRow {
+            name: "sentences above 35 words",
+            found: share(long, sentences),
+            goal: "≤ 3 %",
         },
-        Measure {
+        MeasureRow {
             name: "methods of ExecutionProvider / Executable",
             found: format!("{} / {}", methods("ExecutionProvider"), methods("Executable")),
             goal: "4 / 3",
         },
-        Measure { name: "methods of Session", found: methods("Session"), goal: "≤ 20" },
+        MeasureRow { name: "methods of Session", found: methods("Session"), goal: "≤ 20" },
     ]
 }
 

@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
-use crate::workspace::{Workspace, read};
+use crate::workspace::{WorkspaceFolders, read};
 
-use prose::Page;
-use source::Sources;
+use prose::ProsePage;
+use source::WorkspaceSources;
 
 pub(crate) use measure::measure;
 
@@ -24,11 +24,11 @@ const DESTRUCTURED: &str = "parameter";
 const SENTENCES: &str = "sentences";
 
 /// Everything that breaks a rule: a line of the list, and how often it occurs.
-type Offences = BTreeMap<String, usize>;
+type OffenceCounts = BTreeMap<String, usize>;
 
 /// Compares what breaks a rule with the list of what did.
-pub(crate) fn check(workspace: &Workspace) -> Result<(), String> {
-    let found = offences(&Sources::read(workspace)?, &prose::pages(workspace)?);
+pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
+    let found = offences(&WorkspaceSources::read(workspace)?, &prose::pages(workspace)?);
     let known = parse(&read(&list(workspace))?)?;
     let mut problems = 0;
     for (text, count) in &found {
@@ -50,8 +50,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<(), String> {
 }
 
 /// Writes the list anew with what is still wrong; nothing is added to it.
-pub(crate) fn settle(workspace: &Workspace) -> Result<(), String> {
-    let found = offences(&Sources::read(workspace)?, &prose::pages(workspace)?);
+pub(crate) fn settle(workspace: &WorkspaceFolders) -> Result<(), String> {
+    let found = offences(&WorkspaceSources::read(workspace)?, &prose::pages(workspace)?);
     let path = list(workspace);
     let known = match path.exists() {
         true => Some(parse(&read(&path)?)?),
@@ -69,12 +69,12 @@ pub(crate) fn settle(workspace: &Workspace) -> Result<(), String> {
     fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-fn list(workspace: &Workspace) -> PathBuf {
+fn list(workspace: &WorkspaceFolders) -> PathBuf {
     workspace.root.join("xtask/src/names/known.txt")
 }
 
 /// Reads the list.
-fn parse(text: &str) -> Result<Offences, String> {
+fn parse(text: &str) -> Result<OffenceCounts, String> {
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     lines
         .map(|line| {
@@ -100,7 +100,7 @@ fn explain(text: &str, count: usize, allowed: usize) -> String {
 
 /// Names of types that occur more than once, each with the number of its definitions beyond the first. A name that
 /// one file defines twice is an enum or struct of two functions.
-fn duplicates(sources: &Sources) -> BTreeMap<&str, usize> {
+fn duplicates(sources: &WorkspaceSources) -> BTreeMap<&str, usize> {
     let mut files: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for definition in &sources.types {
         files.entry(&definition.name).or_default().insert(&definition.place.file);
@@ -108,8 +108,8 @@ fn duplicates(sources: &Sources) -> BTreeMap<&str, usize> {
     files.into_iter().filter(|(_, files)| files.len() > 1).map(|(n, f)| (n, f.len() - 1)).collect()
 }
 
-fn offences(sources: &Sources, pages: &[Page]) -> Offences {
-    let mut offences = Offences::new();
+fn offences(sources: &WorkspaceSources, pages: &[ProsePage]) -> OffenceCounts {
+    let mut offences = OffenceCounts::new();
     for (name, count) in duplicates(sources) {
         offences.insert(format!("{DUPLICATE} {name}"), count);
     }

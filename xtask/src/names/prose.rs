@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::workspace::{Workspace, read};
+use crate::workspace::{WorkspaceFolders, read};
 
 /// Words that a sentence may have.
 pub(crate) const MAX_WORDS: usize = 35;
 
 /// One page.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Page {
+pub(crate) struct ProsePage {
     /// Path relative to the workspace.
     pub(crate) file: String,
     /// Number of sentences.
@@ -23,7 +23,7 @@ pub(crate) struct Page {
 ///
 /// # Errors
 /// When a page cannot be read.
-pub(crate) fn pages(workspace: &Workspace) -> Result<Vec<Page>, String> {
+pub(crate) fn pages(workspace: &WorkspaceFolders) -> Result<Vec<ProsePage>, String> {
     let mut files: Vec<PathBuf> =
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
             .map(|name| workspace.root.join(name))
@@ -41,7 +41,7 @@ pub(crate) fn pages(workspace: &Workspace) -> Result<Vec<Page>, String> {
         .map(|file| {
             let lengths = sentence_lengths(&read(file)?);
             let name = file.strip_prefix(&workspace.root).unwrap_or(file);
-            Ok(Page {
+            Ok(ProsePage {
                 file: name.to_string_lossy().into_owned(),
                 sentences: lengths.len(),
                 long: lengths.iter().filter(|&&words| words > MAX_WORDS).count(),

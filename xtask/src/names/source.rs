@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use syn::visit::{self, Visit};
 
-use crate::workspace::{Workspace, read};
+use crate::workspace::{WorkspaceFolders, read};
 
 /// First words of doc comments that say what a thing is by a relative clause in place of a noun or a verb.
 const RIDDLES: &[&str] = &["What", "Who", "Those", "Of", "As", "So", "Such"];
 
 /// Place of a definition or an offence: file relative to the workspace and line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct OffencePlace {
     /// Path relative to the workspace.
     pub(crate) file: String,
     /// Line, from 1.
@@ -25,21 +25,21 @@ pub(crate) struct TypeDefinition {
     /// Name.
     pub(crate) name: String,
     /// Place of its name.
-    pub(crate) place: Place,
+    pub(crate) place: OffencePlace,
 }
 
 /// One function, method or doc comment that breaks a rule.
 #[derive(Debug, Clone)]
-pub(crate) struct Offence {
+pub(crate) struct NameOffence {
     /// Text by which it is known: a function's name, or the comment's first words.
     pub(crate) text: String,
     /// Place of it.
-    pub(crate) place: Place,
+    pub(crate) place: OffencePlace,
 }
 
 /// Everything that the rules and the measures need of all sources.
 #[derive(Debug, Default)]
-pub(crate) struct Sources {
+pub(crate) struct WorkspaceSources {
     /// Types, traits and aliases outside tests.
     pub(crate) types: Vec<TypeDefinition>,
     /// Number of doc comments.
@@ -47,11 +47,11 @@ pub(crate) struct Sources {
     /// Doc comments of items with a code example.
     pub(crate) examples: usize,
     /// Doc comments that begin with one of [`RIDDLES`].
-    pub(crate) riddles: Vec<Offence>,
+    pub(crate) riddles: Vec<NameOffence>,
     /// Number of functions and methods.
     pub(crate) functions: usize,
     /// Functions that take a tuple or an array apart in their parameters.
-    pub(crate) destructured: Vec<Offence>,
+    pub(crate) destructured: Vec<NameOffence>,
     /// Number of `let` statements.
     pub(crate) lets: usize,
     /// `let` statements that bind a tuple of names to a tuple of expressions.
@@ -60,12 +60,12 @@ pub(crate) struct Sources {
     pub(crate) methods: std::collections::BTreeMap<String, usize>,
 }
 
-impl Sources {
+impl WorkspaceSources {
     /// Reads `src` of every crate and of xtask.
     ///
     /// # Errors
     /// When a file cannot be read or is no Rust.
-    pub(crate) fn read(workspace: &Workspace) -> Result<Self, String> {
+    pub(crate) fn read(workspace: &WorkspaceFolders) -> Result<Self, String> {
         let mut sources = Self::default();
         for file in files(workspace)? {
             let text = read(&file)?;
@@ -77,13 +77,13 @@ impl Sources {
 
     fn add(&mut self, file: &str, text: &str) -> Result<(), String> {
         let tree = syn::parse_file(text).map_err(|e| format!("{file}: {e}"))?;
-        Visitor { sources: self, file }.visit_file(&tree);
+        SourceVisitor { sources: self, file }.visit_file(&tree);
         Ok(())
     }
 }
 
 /// Returns the Rust files below the `src` folders of all crates, in the order of their paths.
-fn files(workspace: &Workspace) -> Result<Vec<PathBuf>, String> {
+fn files(workspace: &WorkspaceFolders) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     for package in workspace.packages()? {
         collect(&workspace.root.join("crates").join(package.folder).join("src"), &mut found)?;
@@ -107,14 +107,14 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), String> {
 }
 
 /// Walks one file's syntax tree.
-struct Visitor<'a> {
-    sources: &'a mut Sources,
+struct SourceVisitor<'a> {
+    sources: &'a mut WorkspaceSources,
     file: &'a str,
 }
 
-impl Visitor<'_> {
-    fn place(&self, span: proc_macro2::Span) -> Place {
-        Place { file: self.file.to_owned(), line: span.start().line }
+impl SourceVisitor<'_> {
+    fn place(&self, span: proc_macro2::Span) -> OffencePlace {
+        OffencePlace { file: self.file.to_owned(), line: span.start().line }
     }
 
     fn define(&mut self, name: &syn::Ident) {
@@ -123,7 +123,8 @@ impl Visitor<'_> {
     }
 
     fn comment(&mut self, attributes: &[syn::Attribute]) {
-        let lines: Vec<(String, Place)> = attributes.iter().filter_map(|a| self.doc(a)).collect();
+        let lines: Vec<(String, OffencePlace)> =
+            attributes.iter().filter_map(|a| self.doc(a)).collect();
         let Some((first, place)) = lines.first() else { return };
         self.sources.comments += 1;
         if lines.iter().any(|(line, _)| line.trim_start().starts_with("```")) {
@@ -132,12 +133,12 @@ impl Visitor<'_> {
         let word = first.split_whitespace().next().unwrap_or_default();
         if RIDDLES.contains(&word.trim_end_matches(',')) {
             let text = first.trim().to_owned();
-            self.sources.riddles.push(Offence { text, place: place.clone() });
+            self.sources.riddles.push(NameOffence { text, place: place.clone() });
         }
     }
 
     /// Text of an attribute that is a line of a doc comment.
-    fn doc(&self, attribute: &syn::Attribute) -> Option<(String, Place)> {
+    fn doc(&self, attribute: &syn::Attribute) -> Option<(String, OffencePlace)> {
         let syn::Meta::NameValue(pair) = &attribute.meta else { return None };
         let syn::Expr::Lit(value) = &pair.value else { return None };
         let syn::Lit::Str(text) = &value.lit else { return None };
@@ -153,7 +154,9 @@ impl Visitor<'_> {
         });
         if apart {
             let place = self.place(signature.ident.span());
-            self.sources.destructured.push(Offence { text: signature.ident.to_string(), place });
+            self.sources
+                .destructured
+                .push(NameOffence { text: signature.ident.to_string(), place });
         }
     }
 }
@@ -175,7 +178,7 @@ fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-impl<'ast> Visit<'ast> for Visitor<'_> {
+impl<'ast> Visit<'ast> for SourceVisitor<'_> {
     fn visit_file(&mut self, file: &'ast syn::File) {
         self.comment(&file.attrs);
         visit::visit_file(self, file);
@@ -270,8 +273,8 @@ impl<'ast> Visit<'ast> for Visitor<'_> {
 mod tests {
     use super::*;
 
-    fn sources(text: &str) -> Sources {
-        let mut sources = Sources::default();
+    fn sources(text: &str) -> WorkspaceSources {
+        let mut sources = WorkspaceSources::default();
         sources.add("a.rs", text).unwrap();
         sources
     }

@@ -1,19 +1,19 @@
-//! What BNNS documents of its matrix product, read from the descriptors themselves.
+//! Plain implementation of BNNS's matrix multiplication as documented, which reads the descriptors themselves.
 
 use std::ffi::{c_int, c_void};
 
-use super::{BFLOAT_16, Descriptor, FLOAT_16, FLOAT_32, ROW_MAJOR_MATRIX};
+use super::{BFLOAT_16, BnnsDescriptor, FLOAT_16, FLOAT_32, ROW_MAJOR_MATRIX};
 
 /// Bytes of workspace for each row of the result, so that a workspace matters.
 const ROW_BYTES: usize = 24;
 
 /// A matrix as its descriptor says, or its transpose.
-struct Matrix<'a> {
-    of: &'a Descriptor,
+struct DescribedMatrix<'a> {
+    of: &'a BnnsDescriptor,
     transposed: bool,
 }
 
-impl Matrix<'_> {
+impl DescribedMatrix<'_> {
     fn rows(&self) -> usize {
         self.of.size[usize::from(!self.transposed)]
     }
@@ -22,7 +22,7 @@ impl Matrix<'_> {
         self.of.size[usize::from(self.transposed)]
     }
 
-    /// How far an element lies from the first.
+    /// Returns the distance of an element from the first.
     fn index(&self, row: usize, column: usize) -> usize {
         let (row, column) = if self.transposed { (column, row) } else { (row, column) };
         row * self.of.stride[1] + column * self.of.stride[0]
@@ -61,9 +61,9 @@ fn widened(half: u16) -> f32 {
 /// The product's matrices, where they fit each other.
 fn matrices<'a>(
     (trans_a, trans_b): (bool, bool),
-    [a, b, c]: [&'a Descriptor; 3],
-) -> Option<[Matrix<'a>; 3]> {
-    let known = |of: &Descriptor| {
+    [a, b, c]: [&'a BnnsDescriptor; 3],
+) -> Option<[DescribedMatrix<'a>; 3]> {
+    let known = |of: &BnnsDescriptor| {
         of.flags == 0
             && of.layout == ROW_MAJOR_MATRIX
             && [FLOAT_16, FLOAT_32, BFLOAT_16].contains(&of.data_type)
@@ -72,23 +72,23 @@ fn matrices<'a>(
             && of.stride[0] > 0
             && of.stride[1] >= of.size[0]
     };
-    let a = Matrix { of: a, transposed: trans_a };
-    let b = Matrix { of: b, transposed: trans_b };
-    let c = Matrix { of: c, transposed: false };
+    let a = DescribedMatrix { of: a, transposed: trans_a };
+    let b = DescribedMatrix { of: b, transposed: trans_b };
+    let c = DescribedMatrix { of: c, transposed: false };
     let fits = a.columns() == b.rows() && c.rows() == a.rows() && c.columns() == b.columns();
     let all = [a, b, c];
     (fits && all.iter().all(|matrix| known(matrix.of)) && all[2].of.data_type == FLOAT_32)
         .then_some(all)
 }
 
-/// As `BNNSMatMulWorkspaceSize`.
+/// Stand-in for `BNNSMatMulWorkspaceSize`.
 pub(super) unsafe extern "C" fn workspace_size(
     trans_a: bool,
     trans_b: bool,
     _alpha: f32,
-    a: *const Descriptor,
-    b: *const Descriptor,
-    c: *const Descriptor,
+    a: *const BnnsDescriptor,
+    b: *const BnnsDescriptor,
+    c: *const BnnsDescriptor,
     _parameters: *const c_void,
 ) -> isize {
     // SAFETY: the caller gives descriptors.
@@ -97,28 +97,28 @@ pub(super) unsafe extern "C" fn workspace_size(
     bytes.and_then(|bytes| isize::try_from(bytes).ok()).unwrap_or(-1)
 }
 
-/// As `BNNSMatMulWorkspaceSize` of products that are not supported.
+/// Stand-in for `BNNSMatMulWorkspaceSize` that supports no multiplication.
 pub(super) unsafe extern "C" fn no_workspace_size(
     _trans_a: bool,
     _trans_b: bool,
     _alpha: f32,
-    _a: *const Descriptor,
-    _b: *const Descriptor,
-    _c: *const Descriptor,
+    _a: *const BnnsDescriptor,
+    _b: *const BnnsDescriptor,
+    _c: *const BnnsDescriptor,
     _parameters: *const c_void,
 ) -> isize {
     -1
 }
 
-/// As `BNNSMatMul`.
+/// Stand-in for `BNNSMatMul`.
 #[allow(clippy::too_many_arguments, reason = "BNNS's")]
 pub(super) unsafe extern "C" fn mat_mul(
     trans_a: bool,
     trans_b: bool,
     alpha: f32,
-    a: *const Descriptor,
-    b: *const Descriptor,
-    c: *const Descriptor,
+    a: *const BnnsDescriptor,
+    b: *const BnnsDescriptor,
+    c: *const BnnsDescriptor,
     workspace: *mut c_void,
     _parameters: *const c_void,
 ) -> c_int {

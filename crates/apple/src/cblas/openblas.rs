@@ -7,7 +7,7 @@
 use libloading::Library;
 
 use super::{CblasSgemm, checked};
-use crate::accelerate::{Operand, Orientation, Sizes};
+use crate::accelerate::{BlasOperand, BlasSizes, OperandOrientation};
 
 /// The names that builds of OpenBLAS with 64-bit integers give the function.
 const NAMES: [&[u8]; 2] = [b"scipy_cblas_sgemm64_\0", b"cblas_sgemm64_\0"];
@@ -32,10 +32,10 @@ fn values(len: usize, seed: usize) -> Vec<f32> {
 }
 
 /// Element (row, column) of a factor as the product reads it.
-fn at(operand: &Operand<'_>, row: usize, column: usize) -> f32 {
+fn at(operand: &BlasOperand<'_>, row: usize, column: usize) -> f32 {
     match operand.orientation {
-        Orientation::Plain => operand.data[row * operand.stride + column],
-        Orientation::Transposed => operand.data[column * operand.stride + row],
+        OperandOrientation::Plain => operand.data[row * operand.stride + column],
+        OperandOrientation::Transposed => operand.data[column * operand.stride + row],
     }
 }
 
@@ -46,25 +46,25 @@ fn a_foreign_blas_computes_what_the_arguments_say() {
         return;
     };
     let sgemm = function(&library);
-    let orientations = [Orientation::Plain, Orientation::Transposed];
+    let orientations = [OperandOrientation::Plain, OperandOrientation::Transposed];
     let sizes = [(1, 1, 1), (2, 3, 4), (7, 1, 5), (1, 9, 33), (17, 40, 23), (64, 65, 66)];
     let mut cases = 0;
     for (m, n, k) in sizes {
         for (of_a, of_b) in orientations.into_iter().flat_map(|a| orientations.map(|b| (a, b))) {
             for extra in [0, 3] {
                 let stored = |orientation, rows: usize, columns: usize| match orientation {
-                    Orientation::Plain => (rows, columns + extra),
-                    Orientation::Transposed => (columns, rows + extra),
+                    OperandOrientation::Plain => (rows, columns + extra),
+                    OperandOrientation::Transposed => (columns, rows + extra),
                 };
                 let ((a_rows, a_stride), (b_rows, b_stride)) =
                     (stored(of_a, m, k), stored(of_b, k, n));
                 let (a, b) = (values(a_rows * a_stride, m), values(b_rows * b_stride, n));
-                let a = Operand { data: &a, stride: a_stride, orientation: of_a };
-                let b = Operand { data: &b, stride: b_stride, orientation: of_b };
+                let a = BlasOperand { data: &a, stride: a_stride, orientation: of_a };
+                let b = BlasOperand { data: &b, stride: b_stride, orientation: of_b };
                 let stride = n + extra;
                 let before = values(m * stride, k);
                 let mut c = before.clone();
-                checked(sgemm, Sizes { m, n, k }, (2.0, 3.0), (a, b), &mut c, stride).unwrap();
+                checked(sgemm, BlasSizes { m, n, k }, (2.0, 3.0), (a, b), &mut c, stride).unwrap();
                 for (i, (&found, &before)) in c.iter().zip(&before).enumerate() {
                     let (row, column) = (i / stride, i % stride);
                     let sum: f32 =

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
 use super::layout::ArrayLayout;
-use super::request::Pending;
+use super::request::PendingSubmission;
 use super::{
-    Array, ComputeDevice, CoreMlFault, LoadOptions, ModelInterface, Output, PlannedOperator, State,
+    CoreMlDevice, CoreMlFault, CoreMlLoadOptions, CoreMlPlannedOperator, ModelInterface,
+    MultiArray, PredictionOutput, PredictionState,
 };
 use crate::Unavailable;
 
@@ -25,7 +26,7 @@ pub(super) struct Buffer(Infallible, OneThread);
 
 impl Buffer {
     /// # Safety
-    /// As on macOS.
+    /// The conditions are those of the same function on macOS.
     pub(super) unsafe fn over(
         _owner: Box<dyn Any + Send + Sync>,
         _start: NonNull<u8>,
@@ -68,7 +69,10 @@ impl StateBuffers {
 pub(super) struct Model(Infallible, OneThread);
 
 impl Model {
-    pub(super) fn load(_compiled: &Path, _options: &LoadOptions) -> Result<Self, CoreMlFault> {
+    pub(super) fn load(
+        _compiled: &Path,
+        _options: &CoreMlLoadOptions,
+    ) -> Result<Self, CoreMlFault> {
         none()
     }
 
@@ -83,14 +87,14 @@ impl Model {
     pub(super) fn predict(
         &self,
         _interface: &ModelInterface,
-        _inputs: &[(&str, &Array)],
-        _backings: &[(&str, &Array)],
-        _state: Option<&State>,
-    ) -> Result<Vec<(String, Output)>, CoreMlFault> {
+        _inputs: &[(&str, &MultiArray)],
+        _backings: &[(&str, &MultiArray)],
+        _state: Option<&PredictionState>,
+    ) -> Result<Vec<(String, PredictionOutput)>, CoreMlFault> {
         match self.0 {}
     }
 
-    pub(super) fn submit(&self, _interface: &ModelInterface, _pending: Pending) {
+    pub(super) fn submit(&self, _interface: &ModelInterface, _pending: PendingSubmission) {
         match self.0 {}
     }
 }
@@ -99,13 +103,13 @@ pub(super) fn compile(_package: &Path) -> Result<PathBuf, CoreMlFault> {
     none()
 }
 
-pub(super) fn devices() -> Result<Vec<ComputeDevice>, CoreMlFault> {
+pub(super) fn devices() -> Result<Vec<CoreMlDevice>, CoreMlFault> {
     none()
 }
 
 pub(super) fn plan(
     _compiled: &Path,
-    _options: &LoadOptions,
-) -> Result<Vec<PlannedOperator>, CoreMlFault> {
+    _options: &CoreMlLoadOptions,
+) -> Result<Vec<CoreMlPlannedOperator>, CoreMlFault> {
     none()
 }

@@ -6,32 +6,32 @@ use std::sync::Arc;
 
 use galatea_tensor::{Allocation, MemoryKind};
 
-use super::check::{self, Given};
+use super::check::{self, GivenArray};
 use super::layout::{self, ArrayLayout};
-use super::pages::Pages;
+use super::pages::ZeroedPages;
 use super::system::Buffer;
 use super::{ArrayDataType, CoreMlFault, CoreMlFaultKind};
 
 /// An array of Core ML's, with one owner.
-pub struct Array {
+pub struct MultiArray {
     buffer: Buffer,
     data_type: ArrayDataType,
     shape: Vec<usize>,
     writable: bool,
     /// Its memory, where the array was made with memory of its own.
-    pages: Option<Arc<Pages>>,
+    pages: Option<Arc<ZeroedPages>>,
 }
 
-/// What was an array's memory, which nobody writes to any more.
+/// Memory of a former array, which is not written to any more.
 #[derive(Debug)]
-struct Frozen {
-    pages: Arc<Pages>,
+struct FrozenArray {
+    pages: Arc<ZeroedPages>,
     len: usize,
 }
 
 // SAFETY: the pages live and stay where they are as long as the value, they have `len` bytes, and the
 // array that was written through is gone.
-unsafe impl Allocation for Frozen {
+unsafe impl Allocation for FrozenArray {
     fn kind(&self) -> MemoryKind {
         MemoryKind::Unified
     }
@@ -45,7 +45,7 @@ unsafe impl Allocation for Frozen {
     }
 }
 
-impl fmt::Debug for Array {
+impl fmt::Debug for MultiArray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Array")
             .field("data_type", &self.data_type)
@@ -55,7 +55,7 @@ impl fmt::Debug for Array {
     }
 }
 
-impl Array {
+impl MultiArray {
     /// An array of zeros in memory of its own, without gaps and from the start of a page on.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Array {
     /// [`ArrayDataType::Int8`] before macOS 26, and `Unavailable` off macOS.
     pub fn zeroed(data_type: ArrayDataType, shape: &[usize]) -> Result<Self, CoreMlFault> {
         let layout = ArrayLayout::contiguous(data_type, shape)?;
-        let pages = Arc::new(Pages::zeroed(layout.span())?);
+        let pages = Arc::new(ZeroedPages::zeroed(layout.span())?);
         let start = pages.start();
         // SAFETY: the pages have as many bytes as the layout spans, they live as long as their
         // owners, and this array alone reads and writes them.
@@ -77,7 +77,7 @@ impl Array {
     ///
     /// # Errors
     /// `Argument` when the array does not lie within the memory, its elements overlap or they lie at
-    /// no multiple of their size; `Version` and `Unavailable` as [`Array::zeroed`].
+    /// no multiple of their size; `Version` and `Unavailable` as [`MultiArray::zeroed`].
     pub fn from_memory(
         memory: Arc<dyn Allocation>,
         offset: usize,
@@ -104,7 +104,7 @@ impl Array {
     ///
     /// # Errors
     /// `Argument` for other types than `Float16` and `Int8`, `Memory` when the system makes no such
-    /// surface, `Version` and `Unavailable` as [`Array::zeroed`].
+    /// surface, `Version` and `Unavailable` as [`MultiArray::zeroed`].
     pub fn on_surface(data_type: ArrayDataType, shape: &[usize]) -> Result<Self, CoreMlFault> {
         let layout = ArrayLayout::contiguous(data_type, shape)?;
         let (width, height) = check::surface(&layout)?;
@@ -135,7 +135,7 @@ impl Array {
         self.data_type
     }
 
-    /// How many elements it has along each dimension.
+    /// Returns the number of elements along each dimension.
     #[must_use]
     pub fn shape(&self) -> &[usize] {
         &self.shape
@@ -162,7 +162,7 @@ impl Array {
     /// an earlier call.
     ///
     /// # Errors
-    /// `Argument` when the memory is read-only, `Memory` as [`Array::read`].
+    /// `Argument` when the memory is read-only, `Memory` as [`MultiArray::read`].
     pub fn write<R>(
         &mut self,
         change: impl FnOnce(&mut [u8], &[usize]) -> R,
@@ -180,8 +180,8 @@ impl Array {
     /// Copies the elements to `to`, without gaps and in order.
     ///
     /// # Errors
-    /// `Argument` when `to` has another length than [`Array::len_bytes`], `Memory` as
-    /// [`Array::read`].
+    /// `Argument` when `to` has another length than [`MultiArray::len_bytes`], `Memory` as
+    /// [`MultiArray::read`].
     pub fn copy_to(&self, to: &mut [u8]) -> Result<(), CoreMlFault> {
         self.holds(to.len())?;
         self.read(|bytes, strides| {
@@ -192,15 +192,15 @@ impl Array {
     /// Copies elements without gaps and in order from `from`.
     ///
     /// # Errors
-    /// `Argument` when `from` has another length than [`Array::len_bytes`] or the memory is
-    /// read-only, `Memory` as [`Array::read`].
+    /// `Argument` when `from` has another length than [`MultiArray::len_bytes`] or the memory is
+    /// read-only, `Memory` as [`MultiArray::read`].
     pub fn copy_from(&mut self, from: &[u8]) -> Result<(), CoreMlFault> {
         self.holds(from.len())?;
         let (data_type, shape) = (self.data_type, self.shape.clone());
         self.write(|bytes, strides| layout::scatter((data_type, &shape), from, bytes, strides))
     }
 
-    /// The memory of an array made by [`Array::zeroed`], without a copy: the elements without gaps
+    /// The memory of an array made by [`MultiArray::zeroed`], without a copy: the elements without gaps
     /// and in order. Other arrays are given back.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl Array {
     pub fn into_memory(self) -> Result<Arc<dyn Allocation>, Self> {
         let len = self.len_bytes();
         match self.pages {
-            Some(pages) => Ok(Arc::new(Frozen { pages, len })),
+            Some(pages) => Ok(Arc::new(FrozenArray { pages, len })),
             None => Err(self),
         }
     }
@@ -229,9 +229,9 @@ impl Array {
         covers(self.data_type, &self.shape, strides, found)
     }
 
-    /// What checks see of it as the feature `name`.
-    pub(super) fn given<'a>(&'a self, name: &'a str) -> Given<'a> {
-        Given { name, data_type: self.data_type, shape: &self.shape, writable: self.writable }
+    /// Returns the view that checks have of it as the feature `name`.
+    pub(super) fn given<'a>(&'a self, name: &'a str) -> GivenArray<'a> {
+        GivenArray { name, data_type: self.data_type, shape: &self.shape, writable: self.writable }
     }
 
     /// Core ML's own.
@@ -282,7 +282,7 @@ mod tests {
         let memory: Arc<dyn Allocation> = Arc::new(HostBuffer::zeroed(64));
         let kind = |offset, shape: &[usize], strides: Option<&[usize]>| {
             let memory = Arc::clone(&memory);
-            Array::from_memory(memory, offset, ArrayDataType::Float32, shape, strides)
+            MultiArray::from_memory(memory, offset, ArrayDataType::Float32, shape, strides)
                 .map_err(|fault| fault.kind)
                 .err()
         };
@@ -296,8 +296,8 @@ mod tests {
     #[cfg(not(target_os = "macos"))]
     #[test]
     fn off_macos_there_are_no_arrays() {
-        let zeroed = Array::zeroed(ArrayDataType::Float32, &[2]).unwrap_err();
-        let surface = Array::on_surface(ArrayDataType::Float16, &[2]).unwrap_err();
+        let zeroed = MultiArray::zeroed(ArrayDataType::Float32, &[2]).unwrap_err();
+        let surface = MultiArray::on_surface(ArrayDataType::Float16, &[2]).unwrap_err();
         assert_eq!(zeroed.kind, CoreMlFaultKind::Unavailable);
         assert_eq!(surface.kind, CoreMlFaultKind::Unavailable);
         assert!(surface.text.starts_with("Core ML is unavailable: needs macOS"));
@@ -308,8 +308,8 @@ mod tests {
     fn arrays_keep_what_is_written_to_them() {
         let from: Vec<u8> = (0..12).collect();
         let shape = [2, 3];
-        let zeroed = Array::zeroed(ArrayDataType::Float16, &shape).unwrap();
-        let surface = Array::on_surface(ArrayDataType::Float16, &shape).unwrap();
+        let zeroed = MultiArray::zeroed(ArrayDataType::Float16, &shape).unwrap();
+        let surface = MultiArray::on_surface(ArrayDataType::Float16, &shape).unwrap();
         for mut array in [zeroed, surface] {
             array.copy_from(&from).unwrap();
             let mut to = [0; 12];
@@ -321,7 +321,7 @@ mod tests {
     #[cfg(target_os = "macos")]
     #[test]
     fn an_array_leaves_its_memory() {
-        let mut array = Array::zeroed(ArrayDataType::Int32, &[1]).unwrap();
+        let mut array = MultiArray::zeroed(ArrayDataType::Int32, &[1]).unwrap();
         array.copy_from(&[1, 2, 3, 4]).unwrap();
         let memory = array.into_memory().unwrap();
         // SAFETY: an allocation's bytes are readable.
@@ -335,7 +335,8 @@ mod tests {
     fn a_window_holds_its_memory_and_is_read_only() {
         let memory: Arc<dyn Allocation> = Arc::new(HostBuffer::zeroed(64));
         let kept = Arc::clone(&memory);
-        let array = Array::from_memory(memory, 8, ArrayDataType::Int32, &[2, 2], Some(&[4, 1]));
+        let array =
+            MultiArray::from_memory(memory, 8, ArrayDataType::Int32, &[2, 2], Some(&[4, 1]));
         let mut array = array.unwrap();
         assert_eq!(Arc::strong_count(&kept), 2);
         assert_eq!(array.read(|_, strides| strides.to_vec()), Ok(vec![4, 1]));

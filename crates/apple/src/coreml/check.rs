@@ -1,8 +1,8 @@
-//! What Core ML would answer with an exception, refused before it is asked.
+//! Checks that refuse in advance what Core ML would answer with an exception.
 
 use std::path::PathBuf;
 
-use super::interface::{Feature, FeatureKind};
+use super::interface::{FeatureKind, InterfaceFeature};
 use super::layout::ArrayLayout;
 use super::{ArrayDataType, ComputeUnits, CoreMlFault, ModelInterface};
 
@@ -11,18 +11,21 @@ pub(super) fn shown(sizes: &[usize]) -> String {
     format!("{sizes:?}")
 }
 
-/// What the checks see of an array that goes to a model.
+/// View of an array that goes to a model, for the checks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Given<'a> {
+pub(super) struct GivenArray<'a> {
     pub(super) name: &'a str,
     pub(super) data_type: ArrayDataType,
     pub(super) shape: &'a [usize],
-    /// Whether the array's memory may be written.
+    /// True if the array's memory may be written.
     pub(super) writable: bool,
 }
 
 /// Every input is one of the model's, once and of an allowed shape, and none is missing.
-pub(super) fn inputs(interface: &ModelInterface, given: &[Given<'_>]) -> Result<(), CoreMlFault> {
+pub(super) fn inputs(
+    interface: &ModelInterface,
+    given: &[GivenArray<'_>],
+) -> Result<(), CoreMlFault> {
     for one in given {
         array("input", &interface.inputs, *one)?;
     }
@@ -38,7 +41,10 @@ pub(super) fn inputs(interface: &ModelInterface, given: &[Given<'_>]) -> Result<
 }
 
 /// Every array that a result shall lie in fits an output and may be written.
-pub(super) fn backings(interface: &ModelInterface, given: &[Given<'_>]) -> Result<(), CoreMlFault> {
+pub(super) fn backings(
+    interface: &ModelInterface,
+    given: &[GivenArray<'_>],
+) -> Result<(), CoreMlFault> {
     for one in given {
         array("output", &interface.outputs, *one)?;
         if !one.writable {
@@ -49,16 +55,17 @@ pub(super) fn backings(interface: &ModelInterface, given: &[Given<'_>]) -> Resul
     unique("output", given)
 }
 
-/// Which models take a state: functions of one compiled model, on the same units and with the same arrays.
+/// Identity of the models that accept a state: functions of one compiled model, on the same devices and with
+/// the same arrays.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Kin {
+pub(super) struct StateKinship {
     pub(super) compiled: PathBuf,
     pub(super) units: ComputeUnits,
-    pub(super) states: Vec<Feature>,
+    pub(super) states: Vec<InterfaceFeature>,
 }
 
 /// A model with states is given some, made by itself or its kin; one without gets none.
-pub(super) fn state(own: &Kin, given: Option<&Kin>) -> Result<(), CoreMlFault> {
+pub(super) fn state(own: &StateKinship, given: Option<&StateKinship>) -> Result<(), CoreMlFault> {
     let text = match (own.states.first(), given) {
         (Some(state), None) => format!("the model has state `{}`, no state was given", state.name),
         (None, Some(_)) => "a state was given to a model without states".to_owned(),
@@ -70,7 +77,11 @@ pub(super) fn state(own: &Kin, given: Option<&Kin>) -> Result<(), CoreMlFault> {
     Err(CoreMlFault::argument(text))
 }
 
-fn array(role: &str, features: &[Feature], given: Given<'_>) -> Result<(), CoreMlFault> {
+fn array(
+    role: &str,
+    features: &[InterfaceFeature],
+    given: GivenArray<'_>,
+) -> Result<(), CoreMlFault> {
     let name = given.name;
     let Some(feature) = features.iter().find(|feature| feature.name == name) else {
         let names: Vec<&str> = features.iter().map(|feature| feature.name.as_str()).collect();
@@ -90,7 +101,7 @@ fn array(role: &str, features: &[Feature], given: Given<'_>) -> Result<(), CoreM
     Ok(())
 }
 
-fn unique(role: &str, given: &[Given<'_>]) -> Result<(), CoreMlFault> {
+fn unique(role: &str, given: &[GivenArray<'_>]) -> Result<(), CoreMlFault> {
     for (index, one) in given.iter().enumerate() {
         if given[..index].iter().any(|earlier| earlier.name == one.name) {
             return Err(CoreMlFault::argument(format!("{role} `{}` is given twice", one.name)));
@@ -147,8 +158,8 @@ mod tests {
     use super::super::{ArrayFeature, ShapeConstraint};
     use super::*;
 
-    fn feature(name: &str, kind: FeatureKind) -> Feature {
-        Feature { name: name.to_owned(), kind, optional: false }
+    fn feature(name: &str, kind: FeatureKind) -> InterfaceFeature {
+        InterfaceFeature { name: name.to_owned(), kind, optional: false }
     }
 
     fn array_of(data_type: ArrayDataType, shape: &[usize]) -> FeatureKind {
@@ -169,8 +180,8 @@ mod tests {
         }
     }
 
-    fn given<'a>(name: &'a str, data_type: ArrayDataType, shape: &'a [usize]) -> Given<'a> {
-        Given { name, data_type, shape, writable: true }
+    fn given<'a>(name: &'a str, data_type: ArrayDataType, shape: &'a [usize]) -> GivenArray<'a> {
+        GivenArray { name, data_type, shape, writable: true }
     }
 
     const X: (&str, ArrayDataType, &[usize]) = ("x", ArrayDataType::Float16, &[1, 4]);
@@ -185,7 +196,7 @@ mod tests {
 
     #[test]
     fn inputs_that_do_not_fit_are_named() {
-        let refused = |list: &[Given<'_>]| inputs(&interface(), list).unwrap_err().text;
+        let refused = |list: &[GivenArray<'_>]| inputs(&interface(), list).unwrap_err().text;
         let x = given(X.0, X.1, X.2);
         assert_eq!(refused(&[]), "input `x` is missing: expected an array");
         assert_eq!(refused(&[x, x]), "input `x` is given twice");
@@ -202,11 +213,11 @@ mod tests {
 
     #[test]
     fn results_lie_in_arrays_that_fit_and_may_be_written() {
-        let refused = |list: &[Given<'_>]| backings(&interface(), list).unwrap_err().text;
+        let refused = |list: &[GivenArray<'_>]| backings(&interface(), list).unwrap_err().text;
         let y = given("y", ArrayDataType::Float16, &[1, 2]);
         assert_eq!(backings(&interface(), &[y]), Ok(()));
         assert_eq!(
-            refused(&[Given { writable: false, ..y }]),
+            refused(&[GivenArray { writable: false, ..y }]),
             "output `y`: its array's memory is read-only"
         );
         assert_eq!(
@@ -218,13 +229,13 @@ mod tests {
 
     #[test]
     fn states_belong_to_the_functions_of_the_model_that_made_them() {
-        let of = |compiled: &str, len: usize, units| Kin {
+        let of = |compiled: &str, len: usize, units| StateKinship {
             compiled: compiled.into(),
             units,
             states: vec![feature("cache", array_of(ArrayDataType::Float16, &[len]))],
         };
         let all = ComputeUnits::All;
-        let plain = Kin { states: Vec::new(), ..of("a", 8, all) };
+        let plain = StateKinship { states: Vec::new(), ..of("a", 8, all) };
         let stateful = of("a", 8, all);
         assert_eq!(state(&plain, None), Ok(()));
         assert_eq!(state(&stateful, Some(&of("a", 8, all))), Ok(()));

@@ -80,7 +80,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What the system's compiler made must be a folder.
+/// Checks that the result of the system's compiler is a folder.
 #[cfg(any(target_os = "macos", test))]
 pub(super) fn made(path: Option<PathBuf>) -> Result<PathBuf, CoreMlFault> {
     path.filter(|path| path.is_dir()).ok_or_else(|| {

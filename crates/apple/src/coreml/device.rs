@@ -1,4 +1,4 @@
-//! What Core ML can compute on.
+//! Devices that Core ML can compute on.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::{CoreMlFault, system};
 /// A device of Core ML's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ComputeDevice {
+pub enum CoreMlDevice {
     /// The CPU, matrix units included.
     Cpu,
     /// A GPU.
@@ -24,7 +24,7 @@ pub enum ComputeDevice {
     Other,
 }
 
-impl fmt::Display for ComputeDevice {
+impl fmt::Display for CoreMlDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cpu => f.write_str("CPU"),
@@ -39,7 +39,7 @@ impl fmt::Display for ComputeDevice {
 ///
 /// # Errors
 /// `Version` before macOS 14, `Unavailable` off macOS.
-pub fn devices() -> Result<Vec<ComputeDevice>, CoreMlFault> {
+pub fn devices() -> Result<Vec<CoreMlDevice>, CoreMlFault> {
     system::devices()
 }
 
@@ -65,9 +65,9 @@ mod tests {
 
     #[test]
     fn devices_are_told_apart() {
-        let cores = ComputeDevice::NeuralEngine { cores: 16 };
+        let cores = CoreMlDevice::NeuralEngine { cores: 16 };
         assert_eq!(cores.to_string(), "Neural Engine of 16 cores");
-        let gpu = ComputeDevice::Gpu { name: "Apple M1".to_owned() };
+        let gpu = CoreMlDevice::Gpu { name: "Apple M1".to_owned() };
         assert_eq!(gpu.to_string(), "GPU Apple M1");
     }
 }

@@ -1,4 +1,4 @@
-//! Why Core ML did not do what it was asked for.
+//! Errors of Core ML.
 
 use crate::Unavailable;
 
@@ -32,8 +32,8 @@ pub enum CoreMlFaultKind {
 pub struct CoreMlFault {
     /// At what it failed.
     pub kind: CoreMlFaultKind,
-    /// What was found, where, and what was expected; or the domain, the code and the description of
-    /// the system's error and of those under it.
+    /// Value that was found, its place, and the expectation; or the domain, the code and the description of the
+    /// system's error and of those under it.
     pub text: String,
 }
 
@@ -69,7 +69,7 @@ impl From<Unavailable> for CoreMlFault {
     }
 }
 
-/// What an `NSError` says.
+/// Contents of an `NSError`.
 #[cfg(any(target_os = "macos", test))]
 #[derive(Debug, Default)]
 pub(super) struct SystemError {

@@ -1,4 +1,4 @@
-//! What a model takes and gives.
+//! Inputs, outputs and states of a model.
 
 use std::fmt;
 
@@ -7,28 +7,28 @@ use super::ArrayDataType;
 /// A model's features, each list ordered by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelInterface {
-    /// What a prediction takes.
-    pub inputs: Vec<Feature>,
-    /// What it gives.
-    pub outputs: Vec<Feature>,
-    /// What lasts from one prediction to the next; empty before macOS 15.
-    pub states: Vec<Feature>,
+    /// Inputs of a prediction.
+    pub inputs: Vec<InterfaceFeature>,
+    /// Outputs of a prediction.
+    pub outputs: Vec<InterfaceFeature>,
+    /// States that last from one prediction to the next; empty before macOS 15.
+    pub states: Vec<InterfaceFeature>,
     /// The output with a classifier's label.
     pub predicted_feature: Option<String>,
     /// The output with a classifier's probabilities.
     pub predicted_probabilities: Option<String>,
-    /// What its author says of it.
+    /// Metadata that its author wrote.
     pub metadata: ModelMetadata,
 }
 
 /// One input, output or state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Feature {
+pub struct InterfaceFeature {
     /// Its name.
     pub name: String,
-    /// What values it has.
+    /// Kind of its values.
     pub kind: FeatureKind,
-    /// Whether a prediction goes without it.
+    /// True if a prediction works without it.
     pub optional: bool,
 }
 
@@ -44,7 +44,7 @@ pub enum FeatureKind {
         width: usize,
         /// Rows.
         height: usize,
-        /// What a pixel is.
+        /// Format of a pixel.
         format: PixelFormat,
     },
     /// A 64-bit integer.
@@ -76,7 +76,7 @@ impl FeatureKind {
     }
 }
 
-/// What arrays a feature takes or gives.
+/// Arrays that a feature accepts or returns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrayFeature {
     /// The type of the elements.
@@ -123,7 +123,7 @@ impl DimensionRange {
 }
 
 impl ArrayFeature {
-    /// Whether the model allows the shape.
+    /// Returns whether the model allows the shape.
     pub(super) fn allows(&self, shape: &[usize]) -> bool {
         match &self.constraint {
             ShapeConstraint::Fixed => self.shape.is_empty() || self.shape == shape,
@@ -164,7 +164,7 @@ impl fmt::Display for DimensionRange {
     }
 }
 
-/// What a pixel is: Core Video's code of four characters, such as `32BGRA`'s `BGRA`.
+/// Format of a pixel: Core Video's code of four characters, such as `32BGRA`'s `BGRA`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PixelFormat(pub u32);
 
@@ -178,14 +178,14 @@ impl fmt::Display for PixelFormat {
     }
 }
 
-/// What a model's author says of it.
+/// Metadata that a model's author wrote.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelMetadata {
-    /// What it is.
+    /// Description of the model.
     pub description: Option<String>,
     /// Its version.
     pub version: Option<String>,
-    /// Who made it.
+    /// Author of the model.
     pub author: Option<String>,
     /// Under which licence.
     pub license: Option<String>,

@@ -1,4 +1,4 @@
-//! Where the elements of an array lie, and copying between arrays with and without gaps.
+//! Layout of the elements of an array, and copying between arrays with and without gaps.
 
 use std::ops::Range;
 
@@ -82,8 +82,8 @@ pub(super) fn span_bytes(
     isize::try_from(bytes).is_ok().then_some(bytes)
 }
 
-/// Whether two elements may lie in one place: from the closest dimension on, each must step over all
-/// that lies within it.
+/// Returns whether two elements may share a place. They cannot if each dimension, from the closest on, steps
+/// over everything that lies within it.
 fn overlap(shape: &[usize], strides: &[usize]) -> bool {
     let mut dimensions: Vec<(usize, usize)> =
         strides.iter().copied().zip(shape.iter().copied()).filter(|&(_, len)| len > 1).collect();

@@ -4,12 +4,15 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::check::{self, Given, Kin};
-use super::request::Pending;
+use super::check::{self, GivenArray, StateKinship};
+use super::request::PendingSubmission;
 use super::system::{Model, StateBuffers};
-use super::{CoreMlFault, Done, ModelInterface, Output, Prediction, Submission};
+use super::{
+    CoreMlFault, ModelInterface, Prediction, PredictionOutput, PredictionSubmission,
+    SubmissionCallback,
+};
 
-/// What a model may run on. Core ML decides for each operator.
+/// Devices that a model may run on. Core ML decides for each operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ComputeUnits {
     /// The CPU.
@@ -36,12 +39,12 @@ impl ComputeUnits {
     }
 }
 
-/// How a model is loaded.
+/// Options of loading a model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LoadOptions {
-    /// What it may run on.
+pub struct CoreMlLoadOptions {
+    /// Devices that it may run on.
     pub units: ComputeUnits,
-    /// Which function of a model with several; the default one, where none is named. macOS 15.
+    /// Function of a model with several; the default one if none is named. macOS 15.
     pub function: Option<String>,
     /// Loads for longer so that predictions are faster. macOS 15.
     pub fast_prediction: bool,
@@ -57,17 +60,17 @@ pub struct LoadOptions {
 pub struct LoadedModel {
     model: Model,
     interface: ModelInterface,
-    kin: Arc<Kin>,
+    kin: Arc<StateKinship>,
 }
 
-/// What lasts from one prediction to the next. Its arrays start with zeros.
+/// State that lasts from one prediction to the next. Its arrays start with zeros.
 ///
-/// Functions of one compiled model that have the same states take each other's. Apple's documentation says
-/// nothing of that; programs for language models on Macs read prompts with one function and write answers
-/// with another one on the same state. Source: ANEMLL, its `chat.py`.
-pub struct State {
+/// Functions of one compiled model that have the same states accept each other's. Apple's documentation does
+/// not mention this. Programs for language models on Macs read prompts with one function and write answers with
+/// another one on the same state. Source: ANEMLL, its `chat.py`.
+pub struct PredictionState {
     buffers: StateBuffers,
-    kin: Arc<Kin>,
+    kin: Arc<StateKinship>,
 }
 
 impl fmt::Debug for LoadedModel {
@@ -76,13 +79,13 @@ impl fmt::Debug for LoadedModel {
     }
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for PredictionState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("State").field("kin", &self.kin).finish_non_exhaustive()
     }
 }
 
-impl State {
+impl PredictionState {
     /// Core ML's own.
     #[cfg(target_os = "macos")]
     pub(super) fn buffers(&self) -> &StateBuffers {
@@ -109,16 +112,16 @@ impl LoadedModel {
     /// # Errors
     /// `File` when there is no such folder, `Version` for options that this macOS does not have,
     /// `Load` when Core ML refuses the model, `Unavailable` off macOS.
-    pub fn load(compiled: &Path, options: &LoadOptions) -> Result<Self, CoreMlFault> {
+    pub fn load(compiled: &Path, options: &CoreMlLoadOptions) -> Result<Self, CoreMlFault> {
         folder(compiled)?;
         let model = Model::load(compiled, options)?;
         let interface = model.interface();
         let states = interface.states.clone();
-        let kin = Kin { compiled: compiled.to_owned(), units: options.units, states };
+        let kin = StateKinship { compiled: compiled.to_owned(), units: options.units, states };
         Ok(Self { model, interface, kin: Arc::new(kin) })
     }
 
-    /// What it takes and gives.
+    /// Returns the inputs, outputs and states of the model.
     #[must_use]
     pub fn describe(&self) -> &ModelInterface {
         &self.interface
@@ -128,12 +131,12 @@ impl LoadedModel {
     ///
     /// # Errors
     /// `Version` before macOS 15, `Argument` for a model without states.
-    pub fn new_state(&self) -> Result<State, CoreMlFault> {
+    pub fn new_state(&self) -> Result<PredictionState, CoreMlFault> {
         let buffers = self.model.new_state()?;
         if self.interface.states.is_empty() {
             return Err(CoreMlFault::argument("the model has no states"));
         }
-        Ok(State { buffers, kin: Arc::clone(&self.kin) })
+        Ok(PredictionState { buffers, kin: Arc::clone(&self.kin) })
     }
 
     /// Computes the outputs, in the order of [`ModelInterface::outputs`].
@@ -144,11 +147,12 @@ impl LoadedModel {
     pub fn predict(
         &self,
         prediction: Prediction<'_>,
-    ) -> Result<Vec<(String, Output)>, CoreMlFault> {
+    ) -> Result<Vec<(String, PredictionOutput)>, CoreMlFault> {
         let Prediction { inputs, backings, state } = prediction;
-        let given: Vec<Given<'_>> = inputs.iter().map(|(name, array)| array.given(name)).collect();
+        let given: Vec<GivenArray<'_>> =
+            inputs.iter().map(|(name, array)| array.given(name)).collect();
         check::inputs(&self.interface, &given)?;
-        let given: Vec<Given<'_>> =
+        let given: Vec<GivenArray<'_>> =
             backings.iter().map(|(name, array)| array.given(name)).collect();
         check::backings(&self.interface, &given)?;
         check::state(&self.kin, state.as_ref().map(|state| &*state.kin))?;
@@ -158,20 +162,20 @@ impl LoadedModel {
 
     /// Starts to compute the outputs and tells `done` when that has ended, also in an error.
     /// Submissions that do not share a state may be under way at once.
-    pub fn submit(&self, submission: Submission, done: Done) {
+    pub fn submit(&self, submission: PredictionSubmission, done: SubmissionCallback) {
         let checked = self.checked(&submission);
-        let pending = Pending::new(submission, done);
+        let pending = PendingSubmission::new(submission, done);
         match checked {
             Ok(()) => self.model.submit(&self.interface, pending),
             Err(fault) => pending.finish(|_| Err(fault)),
         }
     }
 
-    fn checked(&self, submission: &Submission) -> Result<(), CoreMlFault> {
-        let inputs: Vec<Given<'_>> =
+    fn checked(&self, submission: &PredictionSubmission) -> Result<(), CoreMlFault> {
+        let inputs: Vec<GivenArray<'_>> =
             submission.inputs.iter().map(|(name, array)| array.given(name)).collect();
         check::inputs(&self.interface, &inputs)?;
-        let backings: Vec<Given<'_>> =
+        let backings: Vec<GivenArray<'_>> =
             submission.backings.iter().map(|(name, array)| array.given(name)).collect();
         check::backings(&self.interface, &backings)?;
         check::state(&self.kin, submission.state.as_ref().map(|state| &*state.kin))
@@ -197,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_is_no_folder_is_not_loaded() {
-        let options = LoadOptions::default();
+        let options = CoreMlLoadOptions::default();
         let kind = |path: &Path| LoadedModel::load(path, &options).unwrap_err().kind;
         assert_eq!(kind(Path::new("/nowhere/a.mlmodelc")), CoreMlFaultKind::File);
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -208,8 +212,8 @@ mod tests {
     fn models_and_what_they_take_and_give_go_from_thread_to_thread() {
         fn goes<T: Send>() {}
         goes::<LoadedModel>();
-        goes::<Submission>();
-        goes::<super::super::Completed>();
+        goes::<PredictionSubmission>();
+        goes::<super::super::CompletedPrediction>();
     }
 
     #[test]
@@ -227,7 +231,7 @@ mod tests {
     #[test]
     fn off_macos_no_model_is_loaded() {
         let folder = tempfile::tempdir().unwrap();
-        let fault = LoadedModel::load(folder.path(), &LoadOptions::default()).unwrap_err();
+        let fault = LoadedModel::load(folder.path(), &CoreMlLoadOptions::default()).unwrap_err();
         assert_eq!(fault.kind, CoreMlFaultKind::Unavailable);
     }
 
@@ -235,7 +239,7 @@ mod tests {
     #[test]
     fn an_empty_folder_is_no_model() {
         let folder = tempfile::tempdir().unwrap();
-        let fault = LoadedModel::load(folder.path(), &LoadOptions::default()).unwrap_err();
+        let fault = LoadedModel::load(folder.path(), &CoreMlLoadOptions::default()).unwrap_err();
         assert_eq!(fault.kind, CoreMlFaultKind::Load);
     }
 }

@@ -1,13 +1,13 @@
-//! Where Core ML means to run each operator of a model.
+//! Plan of the devices on which Core ML means to run each operator of a model.
 
 use std::path::Path;
 
 use super::model::folder;
-use super::{ComputeDevice, CoreMlFault, LoadOptions, system};
+use super::{CoreMlDevice, CoreMlFault, CoreMlLoadOptions, system};
 
 /// An operator of a model and its devices.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PlannedOperator {
+pub struct CoreMlPlannedOperator {
     /// The function of an ML program; the name of a pipeline's model; empty for other networks.
     pub function: String,
     /// The blocks around it, the outermost first.
@@ -19,10 +19,10 @@ pub struct PlannedOperator {
     pub operator: String,
     /// The names of what it gives.
     pub outputs: Vec<String>,
-    /// Where Core ML means to run it; `None` for what is not run, such as a constant.
-    pub preferred: Option<ComputeDevice>,
-    /// Where it could run.
-    pub supported: Vec<ComputeDevice>,
+    /// Device on which Core ML means to run it; `None` for what is not run, such as a constant.
+    pub preferred: Option<CoreMlDevice>,
+    /// Devices on which it could run.
+    pub supported: Vec<CoreMlDevice>,
     /// Its share of the whole's cost, from 0 to 1.
     pub weight: Option<f64>,
 }
@@ -32,11 +32,11 @@ pub struct PlannedOperator {
 pub struct EnclosingBlock {
     /// The operator's place in its own block.
     pub operation: usize,
-    /// Which of its blocks.
+    /// Index of the block in the operator.
     pub block: usize,
 }
 
-/// How deep blocks within blocks are followed.
+/// Depth to which blocks within blocks are followed.
 #[cfg(target_os = "macos")]
 pub(super) const DEPTH: usize = 64;
 
@@ -46,7 +46,10 @@ pub(super) const DEPTH: usize = 64;
 /// # Errors
 /// `File` when there is no such folder, `Version` before macOS 14.4 and for options that this macOS
 /// does not have, `Plan` when Core ML refuses, `Unavailable` off macOS.
-pub fn plan(compiled: &Path, options: &LoadOptions) -> Result<Vec<PlannedOperator>, CoreMlFault> {
+pub fn plan(
+    compiled: &Path,
+    options: &CoreMlLoadOptions,
+) -> Result<Vec<CoreMlPlannedOperator>, CoreMlFault> {
     folder(compiled)?;
     system::plan(compiled, options)
 }
@@ -58,7 +61,8 @@ mod tests {
 
     #[test]
     fn what_is_no_folder_has_no_plan() {
-        let fault = plan(Path::new("/nowhere/a.mlmodelc"), &LoadOptions::default()).unwrap_err();
+        let fault =
+            plan(Path::new("/nowhere/a.mlmodelc"), &CoreMlLoadOptions::default()).unwrap_err();
         assert_eq!(fault.kind, CoreMlFaultKind::File);
     }
 
@@ -66,7 +70,7 @@ mod tests {
     #[test]
     fn off_macos_there_is_no_plan() {
         let folder = tempfile::tempdir().unwrap();
-        let fault = plan(folder.path(), &LoadOptions::default()).unwrap_err();
+        let fault = plan(folder.path(), &CoreMlLoadOptions::default()).unwrap_err();
         assert_eq!(fault.kind, CoreMlFaultKind::Unavailable);
     }
 }

@@ -1,51 +1,51 @@
-//! What a prediction is asked for and what it answers.
+//! Requests for predictions, and their results.
 
 use std::fmt;
 
-use super::{Array, CoreMlFault, CoreMlFaultKind, State};
+use super::{CoreMlFault, CoreMlFaultKind, MultiArray, PredictionState};
 
 /// A prediction whose arrays stay with the caller.
 #[derive(Debug, Default)]
 pub struct Prediction<'a> {
     /// The inputs by name.
-    pub inputs: &'a [(&'a str, &'a Array)],
-    /// Where results shall lie, by the outputs' names: a proposal, which Core ML may decline.
-    pub backings: &'a mut [(&'a str, &'a mut Array)],
-    /// What lasts, for a model with states.
-    pub state: Option<&'a mut State>,
+    pub inputs: &'a [(&'a str, &'a MultiArray)],
+    /// Arrays proposed for the results, by the outputs' names; Core ML may decline them.
+    pub backings: &'a mut [(&'a str, &'a mut MultiArray)],
+    /// State, for a model with states.
+    pub state: Option<&'a mut PredictionState>,
 }
 
 /// A prediction that is under way while the caller does something else, so it owns its arrays.
 #[derive(Debug, Default)]
-pub struct Submission {
+pub struct PredictionSubmission {
     /// The inputs by name.
-    pub inputs: Vec<(String, Array)>,
-    /// Where results shall lie, by the outputs' names: a proposal, which Core ML may decline.
-    pub backings: Vec<(String, Array)>,
-    /// What lasts, for a model with states.
-    pub state: Option<State>,
+    pub inputs: Vec<(String, MultiArray)>,
+    /// Arrays proposed for the results, by the outputs' names; Core ML may decline them.
+    pub backings: Vec<(String, MultiArray)>,
+    /// State, for a model with states.
+    pub state: Option<PredictionState>,
 }
 
 /// A submission that has ended.
 #[derive(Debug)]
-pub struct Completed {
-    /// What was submitted, given back.
-    pub submission: Submission,
+pub struct CompletedPrediction {
+    /// Submission, given back.
+    pub submission: PredictionSubmission,
     /// The outputs, as [`LoadedModel::predict`](super::LoadedModel::predict) gives them.
-    pub result: Result<Vec<(String, Output)>, CoreMlFault>,
+    pub result: Result<Vec<(String, PredictionOutput)>, CoreMlFault>,
 }
 
 /// Told once when a submission has ended, on a thread of Core ML's.
-pub type Done = Box<dyn FnOnce(Completed) + Send>;
+pub type SubmissionCallback = Box<dyn FnOnce(CompletedPrediction) + Send>;
 
 /// One result.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Output {
+pub enum PredictionOutput {
     /// It lies in the array that was proposed for it.
     Backed,
     /// An array of Core ML's.
-    Array(Array),
+    Array(MultiArray),
     /// Text, such as a classifier's label.
     String(String),
     /// An integer, such as a classifier's label.
@@ -53,58 +53,60 @@ pub enum Output {
     /// A number.
     Double(f64),
     /// Numbers by label, such as a classifier's probabilities; in no order.
-    Dictionary(Vec<(Key, f64)>),
+    Dictionary(Vec<(LabelKeyKind, f64)>),
     /// The model gives no value.
     Undefined,
 }
 
 /// A label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Key {
-    /// As text.
+pub enum LabelKeyKind {
+    /// Label as text.
     String(String),
-    /// As an integer.
+    /// Label as an integer.
     Int64(i64),
 }
 
 /// A submission under way, which is answered once: where Core ML forgets it, by an error.
-pub(super) struct Pending(Option<(Submission, Done)>);
+pub(super) struct PendingSubmission(Option<(PredictionSubmission, SubmissionCallback)>);
 
-impl fmt::Debug for Pending {
+impl fmt::Debug for PendingSubmission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Pending").field(&self.0.as_ref().map(|(submission, _)| submission)).finish()
     }
 }
 
-impl Pending {
-    pub(super) fn new(submission: Submission, done: Done) -> Self {
+impl PendingSubmission {
+    pub(super) fn new(submission: PredictionSubmission, done: SubmissionCallback) -> Self {
         Self(Some((submission, done)))
     }
 
     /// Answers with what `result` makes of the submission.
     pub(super) fn finish(
         mut self,
-        result: impl FnOnce(&Submission) -> Result<Vec<(String, Output)>, CoreMlFault>,
+        result: impl FnOnce(
+            &PredictionSubmission,
+        ) -> Result<Vec<(String, PredictionOutput)>, CoreMlFault>,
     ) {
         if let Some((submission, done)) = self.0.take() {
             let result = result(&submission);
-            done(Completed { submission, result });
+            done(CompletedPrediction { submission, result });
         }
     }
 
-    /// What was submitted.
+    /// Returns the submission.
     #[cfg(target_os = "macos")]
-    pub(super) fn submission(&self) -> Option<&Submission> {
+    pub(super) fn submission(&self) -> Option<&PredictionSubmission> {
         self.0.as_ref().map(|(submission, _)| submission)
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingSubmission {
     fn drop(&mut self) {
         if let Some((submission, done)) = self.0.take() {
             let text = "Core ML has ended the prediction without an answer";
             let result = Err(CoreMlFault::new(CoreMlFaultKind::Predict, text));
-            done(Completed { submission, result });
+            done(CompletedPrediction { submission, result });
         }
     }
 }
@@ -115,18 +117,18 @@ mod tests {
 
     use super::*;
 
-    fn pending() -> (Pending, mpsc::Receiver<Completed>) {
+    fn pending() -> (PendingSubmission, mpsc::Receiver<CompletedPrediction>) {
         let (sender, receiver) = mpsc::channel();
         let done = Box::new(move |completed| sender.send(completed).unwrap());
-        (Pending::new(Submission::default(), done), receiver)
+        (PendingSubmission::new(PredictionSubmission::default(), done), receiver)
     }
 
     #[test]
     fn a_finished_submission_is_answered_once() {
         let (pending, answers) = pending();
-        pending.finish(|_| Ok(vec![("n".to_owned(), Output::Int64(3))]));
+        pending.finish(|_| Ok(vec![("n".to_owned(), PredictionOutput::Int64(3))]));
         let outputs = answers.recv().unwrap().result.unwrap();
-        assert!(matches!(outputs[..], [(_, Output::Int64(3))]));
+        assert!(matches!(outputs[..], [(_, PredictionOutput::Int64(3))]));
         assert!(answers.recv().is_err());
     }
 

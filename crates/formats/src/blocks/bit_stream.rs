@@ -3,7 +3,7 @@
 
 use galatea_tensor::{DataType, Tensor, bf16, f16};
 
-use super::Meaning;
+use super::CodeMeaning;
 use super::row::numbers;
 use crate::checkpoint::CheckpointError;
 
@@ -93,7 +93,7 @@ impl GroupRows {
         let (mut codes, mut scales) = (vec![0; self.columns], vec![0.0; groups]);
         let mut offsets = scales.clone();
         self.unpack(row, &mut codes, &mut scales, &mut offsets)?;
-        numbers(Meaning::Offset, self.group, (&codes, &scales, &offsets), out);
+        numbers(CodeMeaning::Offset, self.group, (&codes, &scales, &offsets), out);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::row::numbers;
-use super::{Meaning, ggml_grids, ggml_k, ggml_legacy, ggml_small};
+use super::{CodeMeaning, ggml_grids, ggml_k, ggml_legacy, ggml_small};
 use crate::checkpoint::CheckpointError;
 use crate::gguf::GgmlType;
 
@@ -18,12 +18,12 @@ pub(super) struct GgmlRows {
 /// What is done with the blocks of a row. A block has `B` bytes, `L` codes and `S` scales; the
 /// function takes it apart into codes, scales and offsets, and leaves alone the offsets of a type that has
 /// none.
-trait Walk {
-    fn walk<const B: usize, const L: usize, const S: usize>(self, apart: Apart<B, L, S>);
+trait BlockVisitor {
+    fn walk<const B: usize, const L: usize, const S: usize>(self, apart: BlockSplitter<B, L, S>);
 }
 
 /// Takes a block apart.
-type Apart<const B: usize, const L: usize, const S: usize> =
+type BlockSplitter<const B: usize, const L: usize, const S: usize> =
     fn(&[u8; B], &mut [u8; L], &mut [f32; S], &mut [f32; S]);
 
 impl GgmlRows {
@@ -44,13 +44,14 @@ impl GgmlRows {
         offsets: &mut [f32],
     ) -> Result<(), CheckpointError> {
         let bytes = self.row(row)?;
-        walk(self.kind, Unpack { bytes, codes, scales, offsets })
+        walk(self.kind, UnpackVisitor { bytes, codes, scales, offsets })
     }
 
     pub(super) fn dequantize(&self, row: usize, out: &mut [f32]) -> Result<(), CheckpointError> {
         let bytes = self.row(row)?;
-        let meaning = self.kind.code_format().map_or(Meaning::Offset, |format| format.meaning());
-        walk(self.kind, Dequantize { meaning, bytes, out })
+        let meaning =
+            self.kind.code_format().map_or(CodeMeaning::Offset, |format| format.meaning());
+        walk(self.kind, DequantizeVisitor { meaning, bytes, out })
     }
 }
 
@@ -80,15 +81,15 @@ impl GgmlRows {
     }
 }
 
-struct Unpack<'a> {
+struct UnpackVisitor<'a> {
     bytes: &'a [u8],
     codes: &'a mut [u8],
     scales: &'a mut [f32],
     offsets: &'a mut [f32],
 }
 
-impl Walk for Unpack<'_> {
-    fn walk<const B: usize, const L: usize, const S: usize>(self, apart: Apart<B, L, S>) {
+impl BlockVisitor for UnpackVisitor<'_> {
+    fn walk<const B: usize, const L: usize, const S: usize>(self, apart: BlockSplitter<B, L, S>) {
         let (blocks, _) = self.bytes.as_chunks::<B>();
         let (codes, _) = self.codes.as_chunks_mut::<L>();
         let (scales, _) = self.scales.as_chunks_mut::<S>();
@@ -100,8 +101,8 @@ impl Walk for Unpack<'_> {
     }
 }
 
-struct Dequantize<'a> {
-    meaning: Meaning,
+struct DequantizeVisitor<'a> {
+    meaning: CodeMeaning,
     bytes: &'a [u8],
     out: &'a mut [f32],
 }
@@ -111,8 +112,8 @@ const STEP: usize = 256;
 /// Scales of as many codes.
 const SCALES: usize = STEP / 16;
 
-impl Walk for Dequantize<'_> {
-    fn walk<const B: usize, const L: usize, const S: usize>(self, apart: Apart<B, L, S>) {
+impl BlockVisitor for DequantizeVisitor<'_> {
+    fn walk<const B: usize, const L: usize, const S: usize>(self, apart: BlockSplitter<B, L, S>) {
         let (blocks, _) = self.bytes.as_chunks::<B>();
         let (mut codes, mut scales, mut offsets) = ([0; STEP], [0.0; SCALES], [0.0; SCALES]);
         for (blocks, out) in blocks.chunks(STEP / L).zip(self.out.chunks_mut(STEP)) {
@@ -128,7 +129,7 @@ impl Walk for Dequantize<'_> {
     }
 }
 
-fn walk(kind: GgmlType, walk: impl Walk) -> Result<(), CheckpointError> {
+fn walk(kind: GgmlType, walk: impl BlockVisitor) -> Result<(), CheckpointError> {
     match kind {
         GgmlType::Q4_0 => walk.walk(ggml_legacy::q4_0),
         GgmlType::Q4_1 => walk.walk(ggml_legacy::q4_1),
@@ -169,14 +170,14 @@ mod tests {
 
     struct Nothing;
 
-    impl Walk for Nothing {
-        fn walk<const B: usize, const L: usize, const S: usize>(self, _: Apart<B, L, S>) {}
+    impl BlockVisitor for Nothing {
+        fn walk<const B: usize, const L: usize, const S: usize>(self, _: BlockSplitter<B, L, S>) {}
     }
 
     struct Check(GgmlType);
 
-    impl Walk for Check {
-        fn walk<const B: usize, const L: usize, const S: usize>(self, _: Apart<B, L, S>) {
+    impl BlockVisitor for Check {
+        fn walk<const B: usize, const L: usize, const S: usize>(self, _: BlockSplitter<B, L, S>) {
             let kind = self.0;
             let format = kind.code_format().unwrap();
             assert_eq!((kind.block_bytes(), kind.block()), (B, L), "{kind}");

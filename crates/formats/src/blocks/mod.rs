@@ -20,7 +20,7 @@ use std::fmt;
 use bytes::Bytes;
 use galatea_graph::OpError;
 use galatea_graph::blocks::{BlockRow, BlockWeights, SuperScales};
-pub use galatea_graph::blocks::{CodeFormat, Meaning};
+pub use galatea_graph::blocks::{CodeFormat, CodeMeaning};
 use galatea_tensor::{DataType, Tensor, checked_elements};
 
 pub(crate) use bit_stream::GroupRows;
@@ -37,7 +37,7 @@ pub struct BlockMatrix {
     rows: usize,
     columns: usize,
     format: CodeFormat,
-    codes: Codes,
+    codes: BlockCodes,
 }
 
 impl fmt::Debug for BlockMatrix {
@@ -49,12 +49,12 @@ impl fmt::Debug for BlockMatrix {
 }
 
 #[derive(Clone)]
-enum Codes {
+enum BlockCodes {
     Ggml(GgmlRows),
     Groups(Box<GroupRows>),
 }
 
-impl Codes {
+impl BlockCodes {
     fn place(&self) -> *const u8 {
         match self {
             Self::Ggml(rows) => rows.bytes.as_ptr(),
@@ -79,7 +79,7 @@ impl BlockMatrix {
         })?;
         let row_bytes = shape.last().and_then(|&columns| kind.row_bytes(columns));
         let rows = GgmlRows { kind, row_bytes: row_bytes.unwrap_or(0), bytes };
-        Self::new(shape, format, Codes::Ggml(rows))
+        Self::new(shape, format, BlockCodes::Ggml(rows))
     }
 
     /// Groups of codes as MLX stores them.
@@ -88,10 +88,14 @@ impl BlockMatrix {
         format: CodeFormat,
         groups: GroupRows,
     ) -> Result<Self, CheckpointError> {
-        Self::new(shape, format, Codes::Groups(Box::new(groups)))
+        Self::new(shape, format, BlockCodes::Groups(Box::new(groups)))
     }
 
-    fn new(shape: &[usize], format: CodeFormat, codes: Codes) -> Result<Self, CheckpointError> {
+    fn new(
+        shape: &[usize],
+        format: CodeFormat,
+        codes: BlockCodes,
+    ) -> Result<Self, CheckpointError> {
         let wrong =
             |error: galatea_tensor::TensorError| CheckpointError::invalid(error.to_string());
         let Some((&columns, leading)) = shape.split_last() else {
@@ -136,15 +140,15 @@ impl BlockMatrix {
     #[must_use]
     pub fn size_bytes(&self) -> usize {
         match &self.codes {
-            Codes::Ggml(rows) => rows.bytes.len(),
-            Codes::Groups(rows) => rows.size_bytes(),
+            BlockCodes::Ggml(rows) => rows.bytes.len(),
+            BlockCodes::Groups(rows) => rows.size_bytes(),
         }
     }
 
     /// Takes a row apart.
     ///
     /// Shapes: `codes` has [`BlockMatrix::columns`] elements, `scales` [`BlockMatrix::blocks`], and
-    /// `offsets` as many where the meaning is [`Meaning::Offset`], else none.
+    /// `offsets` as many where the meaning is [`CodeMeaning::Offset`], else none.
     ///
     /// # Errors
     /// When there is no such row, or a slice has another length.
@@ -161,8 +165,8 @@ impl BlockMatrix {
         check_lengths("scales", scales.len(), self.blocks())?;
         check_lengths("offsets", offsets.len(), wanted)?;
         match &self.codes {
-            Codes::Ggml(rows) => rows.unpack(row, codes, scales, offsets),
-            Codes::Groups(rows) => rows.unpack(row, codes, scales, offsets),
+            BlockCodes::Ggml(rows) => rows.unpack(row, codes, scales, offsets),
+            BlockCodes::Groups(rows) => rows.unpack(row, codes, scales, offsets),
         }
     }
 
@@ -176,8 +180,8 @@ impl BlockMatrix {
         self.check_row(row)?;
         check_lengths("floats", out.len(), self.columns)?;
         match &self.codes {
-            Codes::Ggml(rows) => rows.dequantize(row, out),
-            Codes::Groups(rows) => rows.dequantize(row, out),
+            BlockCodes::Ggml(rows) => rows.dequantize(row, out),
+            BlockCodes::Groups(rows) => rows.dequantize(row, out),
         }
     }
 
@@ -233,9 +237,9 @@ impl BlockWeights for BlockMatrix {
 
     fn factors(&self) -> DataType {
         match &self.codes {
-            Codes::Ggml(rows) if rows.kind.has_half_scales() => DataType::Fp16,
-            Codes::Ggml(_) => DataType::Fp32,
-            Codes::Groups(rows) => rows.factors(),
+            BlockCodes::Ggml(rows) if rows.kind.has_half_scales() => DataType::Fp16,
+            BlockCodes::Ggml(_) => DataType::Fp32,
+            BlockCodes::Groups(rows) => rows.factors(),
         }
     }
 
@@ -245,15 +249,15 @@ impl BlockWeights for BlockMatrix {
 
     fn superblock(&self) -> Option<usize> {
         match &self.codes {
-            Codes::Ggml(rows) => rows.kind.super_scales().map(|_| rows.kind.block()),
-            Codes::Groups(_) => None,
+            BlockCodes::Ggml(rows) => rows.kind.super_scales().map(|_| rows.kind.block()),
+            BlockCodes::Groups(_) => None,
         }
     }
 
     fn super_scales(&self, row: usize, to: SuperScales<'_>) -> Result<(), OpError> {
         match &self.codes {
-            Codes::Ggml(rows) => rows.super_scales(row, to.scales, to.offsets).map_err(failed),
-            Codes::Groups(_) => Err(OpError::new("groups of MLX have no superblocks")),
+            BlockCodes::Ggml(rows) => rows.super_scales(row, to.scales, to.offsets).map_err(failed),
+            BlockCodes::Groups(_) => Err(OpError::new("groups of MLX have no superblocks")),
         }
     }
 

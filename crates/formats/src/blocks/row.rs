@@ -1,6 +1,6 @@
 //! Codes of a row to numbers.
 
-use super::Meaning;
+use super::CodeMeaning;
 use crate::checkpoint::CheckpointError;
 
 pub(super) fn check_lengths(
@@ -20,32 +20,32 @@ pub(super) fn check_lengths(
 /// that, and of none of the loops over a block that do both.
 #[inline(always)]
 pub(super) fn numbers(
-    meaning: Meaning,
+    meaning: CodeMeaning,
     block: usize,
     (codes, scales, offsets): (&[u8], &[f32], &[f32]),
     out: &mut [f32],
 ) {
     match meaning {
-        Meaning::Zero(zero) => {
+        CodeMeaning::Zero(zero) => {
             widen(codes, out, |code| f32::from(code) - zero);
             for (out, &scale) in out.chunks_exact_mut(block).zip(scales) {
                 out.iter_mut().for_each(|number| *number *= scale);
             }
         }
-        Meaning::Offset => {
+        CodeMeaning::Offset => {
             widen(codes, out, f32::from);
             for ((out, &scale), &offset) in out.chunks_exact_mut(block).zip(scales).zip(offsets) {
                 out.iter_mut().for_each(|number| *number = *number * scale + offset);
             }
         }
-        Meaning::Table(table) => {
+        CodeMeaning::Table(table) => {
             widen(codes, out, |code| table.get(usize::from(code & 15)).copied().unwrap_or(0.0));
             for (out, &scale) in out.chunks_exact_mut(block).zip(scales) {
                 out.iter_mut().for_each(|number| *number *= scale);
             }
         }
         // No matrix of blocks has floats as its codes.
-        Meaning::Float(_) => out.fill(f32::NAN),
+        CodeMeaning::Float(_) => out.fill(f32::NAN),
     }
 }
 

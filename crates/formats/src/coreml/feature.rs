@@ -6,14 +6,14 @@ use galatea_tensor::DataType;
 
 use super::error::CoreMlError;
 use super::proto::{
-    self, ArrayDataType, ArrayFeatureType, ColorSpace, DictionaryFeatureType, Empty,
-    FeatureDescription, FeatureKind, ImageFeatureType, KeyType, ShapeFlexibility, SizeFlexibility,
-    SizeRange, StateFeatureType,
+    self, ArrayFeatureType, ColorSpace, CoreMlArrayDataTypeProto, CoreMlFeatureKindProto,
+    DictionaryFeatureType, EmptyProto, FeatureDescription, ImageFeatureType, KeyType,
+    ShapeFlexibility, SizeFlexibility, SizeRange, StateFeatureType,
 };
 
 /// An input, an output or a state.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Feature {
+pub struct ModelFeature {
     /// Its name.
     pub name: String,
     /// What it is, in the author's words.
@@ -34,18 +34,18 @@ pub enum FeatureType {
         /// Its default shape; empty where the model states none.
         shape: Vec<usize>,
         /// The shapes that it may have.
-        shapes: Shapes,
+        shapes: FeatureShapes,
         /// The value of all elements where the feature is left out.
         default: Option<f64>,
     },
     /// A picture: a tensor `[1, channels, height, width]` of pixels from 0 to 255.
     Image {
         /// Colours, in the order of the channels.
-        colors: Colors,
+        colors: ColorOrder,
         /// Default height and width.
         size: [usize; 2],
         /// The heights and widths that it may have.
-        sizes: Shapes,
+        sizes: FeatureShapes,
     },
     /// A 64-bit integer.
     Int64,
@@ -64,7 +64,7 @@ pub enum FeatureType {
 
 /// The shapes that a feature may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shapes {
+pub enum FeatureShapes {
     /// The default one only.
     Fixed,
     /// One of these.
@@ -75,7 +75,7 @@ pub enum Shapes {
 
 /// Colours of a picture, in the order of its channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Colors {
+pub enum ColorOrder {
     /// One channel.
     Gray,
     /// One channel of FP16.
@@ -86,7 +86,7 @@ pub enum Colors {
     Bgr,
 }
 
-impl Colors {
+impl ColorOrder {
     /// How many channels there are.
     #[must_use]
     pub fn channels(self) -> usize {
@@ -97,7 +97,7 @@ impl Colors {
     }
 }
 
-impl fmt::Display for Shapes {
+impl fmt::Display for FeatureShapes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let range = |&(low, high): &(usize, Option<usize>)| match high {
             Some(high) if high == low => low.to_string(),
@@ -118,7 +118,7 @@ impl fmt::Display for Shapes {
     }
 }
 
-impl Shapes {
+impl FeatureShapes {
     fn allow(&self, default: &[usize], found: &[usize]) -> bool {
         let within = |(&found, &(low, high)): (&usize, &(usize, Option<usize>))| {
             found >= low && high.is_none_or(|high| found <= high)
@@ -134,7 +134,7 @@ impl Shapes {
     }
 }
 
-impl Feature {
+impl ModelFeature {
     /// Reads a description.
     ///
     /// # Errors
@@ -146,16 +146,20 @@ impl Feature {
             return Err(CoreMlError::invalid("it has no type").at(place()));
         };
         let kind = match stated {
-            FeatureKind::Int64(_) => FeatureType::Int64,
-            FeatureKind::Double(_) => FeatureType::Double,
-            FeatureKind::String(_) => FeatureType::Text,
-            FeatureKind::Sequence(_) => FeatureType::List,
-            FeatureKind::Dictionary(found) => {
+            CoreMlFeatureKindProto::Int64(_) => FeatureType::Int64,
+            CoreMlFeatureKindProto::Double(_) => FeatureType::Double,
+            CoreMlFeatureKindProto::String(_) => FeatureType::Text,
+            CoreMlFeatureKindProto::Sequence(_) => FeatureType::List,
+            CoreMlFeatureKindProto::Dictionary(found) => {
                 FeatureType::Dictionary { text_keys: matches!(found.key, Some(KeyType::String(_))) }
             }
-            FeatureKind::MultiArray(found) => array(found).map_err(|error| error.at(place()))?,
-            FeatureKind::Image(found) => image(found).map_err(|error| error.at(place()))?,
-            FeatureKind::State(found) => match &found.array_type {
+            CoreMlFeatureKindProto::MultiArray(found) => {
+                array(found).map_err(|error| error.at(place()))?
+            }
+            CoreMlFeatureKindProto::Image(found) => {
+                image(found).map_err(|error| error.at(place()))?
+            }
+            CoreMlFeatureKindProto::State(found) => match &found.array_type {
                 Some(found) => array(found).map_err(|error| error.at(place()))?,
                 None => return Err(CoreMlError::invalid("the state has no array").at(place())),
             },
@@ -176,13 +180,13 @@ impl Feature {
         let refuse = |expected: String| {
             Err(format!("input '{}' has shape {found:?}, expected {expected}", self.name))
         };
-        let shown = |default: &[usize], shapes: &Shapes| match shapes {
-            Shapes::Fixed => format!("{default:?}"),
+        let shown = |default: &[usize], shapes: &FeatureShapes| match shapes {
+            FeatureShapes::Fixed => format!("{default:?}"),
             other => other.to_string(),
         };
         match &self.kind {
             FeatureType::Array { shape, shapes, .. } => {
-                let free = shape.is_empty() && *shapes == Shapes::Fixed;
+                let free = shape.is_empty() && *shapes == FeatureShapes::Fixed;
                 match free || shapes.allow(shape, found) {
                     true => Ok(()),
                     false => refuse(shown(shape, shapes)),
@@ -231,24 +235,24 @@ fn bounds(found: &SizeRange) -> Result<(usize, Option<usize>), CoreMlError> {
 fn array(found: &ArrayFeatureType) -> Result<FeatureType, CoreMlError> {
     use super::proto::DefaultValue;
     let dtype = match found.data_type() {
-        ArrayDataType::Float16 => DataType::Fp16,
-        ArrayDataType::Float32 => DataType::Fp32,
-        ArrayDataType::Double => DataType::Fp64,
-        ArrayDataType::Int8 => DataType::Int8,
-        ArrayDataType::Int32 => DataType::Int32,
-        ArrayDataType::Invalid => {
+        CoreMlArrayDataTypeProto::Float16 => DataType::Fp16,
+        CoreMlArrayDataTypeProto::Float32 => DataType::Fp32,
+        CoreMlArrayDataTypeProto::Double => DataType::Fp64,
+        CoreMlArrayDataTypeProto::Int8 => DataType::Int8,
+        CoreMlArrayDataTypeProto::Int32 => DataType::Int32,
+        CoreMlArrayDataTypeProto::Invalid => {
             let text = format!("there is no type of elements {}", found.data_type);
             return Err(CoreMlError::invalid(text));
         }
     };
     let shapes = match &found.flexibility {
-        None => Shapes::Fixed,
+        None => FeatureShapes::Fixed,
         Some(ShapeFlexibility::Enumerated(all)) => {
             let shapes = all.shapes.iter().map(|shape| lengths(&shape.shape));
-            Shapes::Enumerated(shapes.collect::<Result<_, _>>()?)
+            FeatureShapes::Enumerated(shapes.collect::<Result<_, _>>()?)
         }
         Some(ShapeFlexibility::Range(all)) => {
-            Shapes::Range(all.size_ranges.iter().map(bounds).collect::<Result<_, _>>()?)
+            FeatureShapes::Range(all.size_ranges.iter().map(bounds).collect::<Result<_, _>>()?)
         }
     };
     let default = found.default_value.map(|value| match value {
@@ -261,10 +265,10 @@ fn array(found: &ArrayFeatureType) -> Result<FeatureType, CoreMlError> {
 
 fn image(found: &ImageFeatureType) -> Result<FeatureType, CoreMlError> {
     let colors = match found.color_space() {
-        ColorSpace::Grayscale => Colors::Gray,
-        ColorSpace::GrayscaleFloat16 => Colors::GrayHalf,
-        ColorSpace::Rgb => Colors::Rgb,
-        ColorSpace::Bgr => Colors::Bgr,
+        ColorSpace::Grayscale => ColorOrder::Gray,
+        ColorSpace::GrayscaleFloat16 => ColorOrder::GrayHalf,
+        ColorSpace::Rgb => ColorOrder::Rgb,
+        ColorSpace::Bgr => ColorOrder::Bgr,
         ColorSpace::Invalid => {
             let text = format!("there is no colour space {}", found.color_space);
             return Err(CoreMlError::invalid(text));
@@ -274,43 +278,45 @@ fn image(found: &ImageFeatureType) -> Result<FeatureType, CoreMlError> {
         usize::try_from(found).map_err(|_| CoreMlError::invalid(format!("{found} is no length")))
     };
     let sizes = match &found.flexibility {
-        None => Shapes::Fixed,
+        None => FeatureShapes::Fixed,
         Some(SizeFlexibility::Enumerated(all)) => {
             let size = |size: &super::proto::ImageSize| {
                 Ok(vec![unsigned(size.height)?, unsigned(size.width)?])
             };
-            Shapes::Enumerated(all.sizes.iter().map(size).collect::<Result<_, CoreMlError>>()?)
+            FeatureShapes::Enumerated(
+                all.sizes.iter().map(size).collect::<Result<_, CoreMlError>>()?,
+            )
         }
         Some(SizeFlexibility::Range(all)) => {
             let any = SizeRange { lower_bound: 1, upper_bound: -1 };
             let axes = [all.height_range.unwrap_or(any), all.width_range.unwrap_or(any)];
-            Shapes::Range(axes.iter().map(bounds).collect::<Result<_, _>>()?)
+            FeatureShapes::Range(axes.iter().map(bounds).collect::<Result<_, _>>()?)
         }
     };
     Ok(FeatureType::Image { colors, size: [length(found.height)?, length(found.width)?], sizes })
 }
 
-impl Feature {
-    /// The description of a feature, which [`Feature::read`] reads; without the value of what is left out.
+impl ModelFeature {
+    /// The description of a feature, which [`ModelFeature::read`] reads; without the value of what is left out.
     #[must_use]
     pub fn write(&self) -> FeatureDescription {
         let kind = match &self.kind {
             FeatureType::Array { dtype, shape, shapes, .. } => {
-                FeatureKind::MultiArray(written_array(*dtype, shape, shapes))
+                CoreMlFeatureKindProto::MultiArray(written_array(*dtype, shape, shapes))
             }
             FeatureType::Image { colors, size, sizes } => {
-                FeatureKind::Image(written_image(*colors, *size, sizes))
+                CoreMlFeatureKindProto::Image(written_image(*colors, *size, sizes))
             }
-            FeatureType::Int64 => FeatureKind::Int64(Empty {}),
-            FeatureType::Double => FeatureKind::Double(Empty {}),
-            FeatureType::Text => FeatureKind::String(Empty {}),
-            FeatureType::List => FeatureKind::Sequence(Empty {}),
+            FeatureType::Int64 => CoreMlFeatureKindProto::Int64(EmptyProto {}),
+            FeatureType::Double => CoreMlFeatureKindProto::Double(EmptyProto {}),
+            FeatureType::Text => CoreMlFeatureKindProto::String(EmptyProto {}),
+            FeatureType::List => CoreMlFeatureKindProto::Sequence(EmptyProto {}),
             FeatureType::Dictionary { text_keys } => {
                 let key = match text_keys {
-                    true => KeyType::String(Empty {}),
-                    false => KeyType::Int64(Empty {}),
+                    true => KeyType::String(EmptyProto {}),
+                    false => KeyType::Int64(EmptyProto {}),
                 };
-                FeatureKind::Dictionary(DictionaryFeatureType { key: Some(key) })
+                CoreMlFeatureKindProto::Dictionary(DictionaryFeatureType { key: Some(key) })
             }
         };
         self.described(kind)
@@ -322,11 +328,11 @@ impl Feature {
             return self.write();
         };
         let array_type = Some(written_array(*dtype, shape, shapes));
-        self.described(FeatureKind::State(StateFeatureType { array_type }))
+        self.described(CoreMlFeatureKindProto::State(StateFeatureType { array_type }))
     }
 
-    fn described(&self, kind: FeatureKind) -> FeatureDescription {
-        let found = proto::FeatureType { kind: Some(kind), is_optional: self.optional };
+    fn described(&self, kind: CoreMlFeatureKindProto) -> FeatureDescription {
+        let found = proto::CoreMlFeatureTypeProto { kind: Some(kind), is_optional: self.optional };
         FeatureDescription {
             name: self.name.clone(),
             short_description: self.description.clone(),
@@ -347,22 +353,22 @@ fn written_bounds(&(low, high): &(usize, Option<usize>)) -> SizeRange {
     SizeRange { lower_bound: unsigned(low), upper_bound: high.map_or(-1, signed) }
 }
 
-fn written_array(dtype: DataType, shape: &[usize], shapes: &Shapes) -> ArrayFeatureType {
+fn written_array(dtype: DataType, shape: &[usize], shapes: &FeatureShapes) -> ArrayFeatureType {
     let data_type = match dtype {
-        DataType::Fp16 => ArrayDataType::Float16,
-        DataType::Fp64 => ArrayDataType::Double,
-        DataType::Int8 => ArrayDataType::Int8,
-        DataType::Int32 => ArrayDataType::Int32,
-        _ => ArrayDataType::Float32,
+        DataType::Fp16 => CoreMlArrayDataTypeProto::Float16,
+        DataType::Fp64 => CoreMlArrayDataTypeProto::Double,
+        DataType::Int8 => CoreMlArrayDataTypeProto::Int8,
+        DataType::Int32 => CoreMlArrayDataTypeProto::Int32,
+        _ => CoreMlArrayDataTypeProto::Float32,
     };
     let lengths = |shape: &[usize]| shape.iter().copied().map(signed).collect();
     let flexibility = match shapes {
-        Shapes::Fixed => None,
-        Shapes::Enumerated(all) => {
-            let shapes = all.iter().map(|shape| proto::Shape { shape: lengths(shape) });
+        FeatureShapes::Fixed => None,
+        FeatureShapes::Enumerated(all) => {
+            let shapes = all.iter().map(|shape| proto::CoreMlShapeProto { shape: lengths(shape) });
             Some(ShapeFlexibility::Enumerated(proto::EnumeratedShapes { shapes: shapes.collect() }))
         }
-        Shapes::Range(all) => {
+        FeatureShapes::Range(all) => {
             let size_ranges = all.iter().map(written_bounds).collect();
             Some(ShapeFlexibility::Range(proto::ShapeRange { size_ranges }))
         }
@@ -375,16 +381,20 @@ fn written_array(dtype: DataType, shape: &[usize], shapes: &Shapes) -> ArrayFeat
     }
 }
 
-fn written_image(colors: Colors, [height, width]: [usize; 2], sizes: &Shapes) -> ImageFeatureType {
+fn written_image(
+    colors: ColorOrder,
+    [height, width]: [usize; 2],
+    sizes: &FeatureShapes,
+) -> ImageFeatureType {
     let color_space = match colors {
-        Colors::Gray => ColorSpace::Grayscale,
-        Colors::GrayHalf => ColorSpace::GrayscaleFloat16,
-        Colors::Rgb => ColorSpace::Rgb,
-        Colors::Bgr => ColorSpace::Bgr,
+        ColorOrder::Gray => ColorSpace::Grayscale,
+        ColorOrder::GrayHalf => ColorSpace::GrayscaleFloat16,
+        ColorOrder::Rgb => ColorSpace::Rgb,
+        ColorOrder::Bgr => ColorSpace::Bgr,
     };
     let flexibility = match sizes {
-        Shapes::Fixed => None,
-        Shapes::Enumerated(all) => {
+        FeatureShapes::Fixed => None,
+        FeatureShapes::Enumerated(all) => {
             let size = |size: &Vec<usize>| proto::ImageSize {
                 height: unsigned(size.first().copied().unwrap_or(0)),
                 width: unsigned(size.get(1).copied().unwrap_or(0)),
@@ -392,7 +402,7 @@ fn written_image(colors: Colors, [height, width]: [usize; 2], sizes: &Shapes) ->
             let sizes = all.iter().map(size).collect();
             Some(SizeFlexibility::Enumerated(proto::EnumeratedImageSizes { sizes }))
         }
-        Shapes::Range(all) => Some(SizeFlexibility::Range(proto::ImageSizeRange {
+        FeatureShapes::Range(all) => Some(SizeFlexibility::Range(proto::ImageSizeRange {
             height_range: all.first().map(written_bounds),
             width_range: all.get(1).map(written_bounds),
         })),

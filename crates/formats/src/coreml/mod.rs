@@ -20,9 +20,9 @@ mod weights;
 mod write;
 
 pub use error::{CoreMlError, CoreMlErrorKind};
-pub use feature::{Colors, Feature, FeatureType, Shapes};
+pub use feature::{ColorOrder, FeatureShapes, FeatureType, ModelFeature};
 pub use import::operators;
-pub use write::{Described, NewPackage, write_package};
+pub use write::{NewPackage, WrittenDescription, write_package};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ use galatea_tensor::MappedFile;
 use prost::Message;
 
 use proto::ModelKind;
-use weights::Weights;
+use weights::WeightFiles;
 
 /// The oldest version of the format that is read.
 pub const OLDEST_SPECIFICATION: i32 = 1;
@@ -43,22 +43,22 @@ pub const NEWEST_SPECIFICATION: i32 = 10;
 
 /// A model.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub struct LoadedCoreMl {
     /// Version of the format: 6 and above are programs.
     pub specification: i32,
     /// Its functions; a model that has one calls it `main`.
-    pub functions: Vec<Function>,
+    pub functions: Vec<CoreMlFunction>,
     /// The position of the function that is run where none is named.
     pub default_function: usize,
     /// What the file says about itself.
-    pub info: ModelInfo,
+    pub info: CoreMlModelInfo,
     /// The files that constants lie in, mapped.
-    pub files: Vec<ModelFile>,
+    pub files: Vec<CoreMlFile>,
 }
 
 /// A mapped file of a model.
 #[derive(Clone, Debug)]
-pub struct ModelFile {
+pub struct CoreMlFile {
     /// The path.
     pub path: PathBuf,
     /// Its bytes.
@@ -67,7 +67,7 @@ pub struct ModelFile {
 
 /// What a file says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ModelInfo {
+pub struct CoreMlModelInfo {
     /// What the model does.
     pub description: String,
     /// Its version.
@@ -82,25 +82,25 @@ pub struct ModelInfo {
 
 /// A function of a model.
 #[derive(Clone, Debug)]
-pub struct Function {
+pub struct CoreMlFunction {
     /// Its name.
     pub name: String,
     /// The computation. Its inputs are the function's, then its states; its outputs the function's,
     /// then its states as a run leaves them.
     pub graph: Graph,
     /// What a run is given.
-    pub inputs: Vec<Feature>,
+    pub inputs: Vec<ModelFeature>,
     /// What a run gives.
-    pub outputs: Vec<Feature>,
+    pub outputs: Vec<ModelFeature>,
     /// What a run finds and leaves: zeros before the first.
-    pub states: Vec<Feature>,
+    pub states: Vec<ModelFeature>,
     /// Of a classifier, the labels in the order of their probabilities.
-    pub labels: Option<Labels>,
+    pub labels: Option<ClassifierClasses>,
 }
 
 /// What a classifier tells apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Labels {
+pub struct ClassifierClasses {
     /// The output that is the most probable label.
     pub predicted: String,
     /// The output with all probabilities.
@@ -109,12 +109,12 @@ pub struct Labels {
     pub names: Vec<String>,
 }
 
-impl Model {
+impl LoadedCoreMl {
     /// The function of a name; the default one where none is given.
     ///
     /// # Errors
     /// When there is none; the error names those that there are.
-    pub fn function(&self, name: Option<&str>) -> Result<&Function, CoreMlError> {
+    pub fn function(&self, name: Option<&str>) -> Result<&CoreMlFunction, CoreMlError> {
         let found = match name {
             Some(name) => self.functions.iter().find(|function| function.name == name),
             None => self.functions.get(self.default_function),
@@ -142,14 +142,14 @@ pub fn is_model(path: &Path) -> bool {
 /// # Errors
 /// When a file cannot be read, is damaged or says something that is not supported; the error names
 /// the file and the function and operation, or the layer.
-pub fn load(path: &Path) -> Result<Model, CoreMlError> {
+pub fn load(path: &Path) -> Result<LoadedCoreMl, CoreMlError> {
     let file = match path.is_dir() {
         true => package::model_file(path)?,
         false => path.to_owned(),
     };
     let memory = weights::map_file(&file)?;
     let read = || {
-        let bytes = Bytes::from_owner(Mapped(Arc::clone(&memory)));
+        let bytes = Bytes::from_owner(MappedModel(Arc::clone(&memory)));
         read_model(bytes, file.parent())
     };
     read().map_err(|error| error.in_file(path))
@@ -159,17 +159,17 @@ pub fn load(path: &Path) -> Result<Model, CoreMlError> {
 ///
 /// # Errors
 /// As for [`load`], and when the model is no program.
-pub fn load_program(path: &Path) -> Result<mil::Program, CoreMlError> {
+pub fn load_program(path: &Path) -> Result<mil::MilProgram, CoreMlError> {
     let read = || {
         let file = match path.is_dir() {
             true => package::model_file(path)?,
             false => path.to_owned(),
         };
         let memory = weights::map_file(&file)?;
-        let model: proto::Model = decode(Bytes::from_owner(Mapped(memory)))?;
+        let model: proto::CoreMlModelProto = decode(Bytes::from_owner(MappedModel(memory)))?;
         match &model.kind {
             Some(ModelKind::MlProgram(found)) => {
-                mil::program(found, &mut Weights::new(file.parent()))
+                mil::program(found, &mut WeightFiles::new(file.parent()))
             }
             _ => Err(CoreMlError::invalid("a model of another kind, expected a program")),
         }
@@ -178,9 +178,9 @@ pub fn load_program(path: &Path) -> Result<mil::Program, CoreMlError> {
 }
 
 /// The bytes of a mapped file, for what wants to own them.
-struct Mapped(Arc<MappedFile>);
+struct MappedModel(Arc<MappedFile>);
 
-impl AsRef<[u8]> for Mapped {
+impl AsRef<[u8]> for MappedModel {
     fn as_ref(&self) -> &[u8] {
         (*self.0).as_ref()
     }
@@ -191,8 +191,8 @@ impl AsRef<[u8]> for Mapped {
 ///
 /// # Errors
 /// As for [`load`].
-pub fn read_model(bytes: Bytes, folder: Option<&Path>) -> Result<Model, CoreMlError> {
-    let model: proto::Model = decode(bytes)?;
+pub fn read_model(bytes: Bytes, folder: Option<&Path>) -> Result<LoadedCoreMl, CoreMlError> {
+    let model: proto::CoreMlModelProto = decode(bytes)?;
     let version = model.specification_version;
     if !(OLDEST_SPECIFICATION..=NEWEST_SPECIFICATION).contains(&version) {
         let text = format!(
@@ -203,19 +203,19 @@ pub fn read_model(bytes: Bytes, folder: Option<&Path>) -> Result<Model, CoreMlEr
     }
     let none = proto::ModelDescription::default();
     let description = model.description.as_ref().unwrap_or(&none);
-    let mut weights = Weights::new(folder);
+    let mut weights = WeightFiles::new(folder);
     let (functions, default_function) = functions(&model, &mut weights)?;
     let files = weights.into_files().into_iter();
-    let files = files.map(|(path, memory)| ModelFile { path, memory }).collect();
+    let files = files.map(|(path, memory)| CoreMlFile { path, memory }).collect();
     let info = info(description);
-    Ok(Model { specification: version, functions, default_function, info, files })
+    Ok(LoadedCoreMl { specification: version, functions, default_function, info, files })
 }
 
 /// The functions of a model of any kind, and the position of the default one.
 fn functions(
-    model: &proto::Model,
-    weights: &mut Weights,
-) -> Result<(Vec<Function>, usize), CoreMlError> {
+    model: &proto::CoreMlModelProto,
+    weights: &mut WeightFiles,
+) -> Result<(Vec<CoreMlFunction>, usize), CoreMlError> {
     let none = proto::ModelDescription::default();
     let description = model.description.as_ref().unwrap_or(&none);
     let Some(kind) = &model.kind else {
@@ -224,7 +224,7 @@ fn functions(
     if let ModelKind::MlProgram(found) = kind {
         return program::functions(found, model.specification_version, description, weights);
     }
-    let mut member = |model: &proto::Model| {
+    let mut member = |model: &proto::CoreMlModelProto| {
         let (functions, default) = functions(model, weights)?;
         let missing = || CoreMlError::invalid("it has no function");
         functions.into_iter().nth(default).ok_or_else(missing)
@@ -237,9 +237,9 @@ fn functions(
     }
 }
 
-fn info(description: &proto::ModelDescription) -> ModelInfo {
-    let Some(found) = &description.metadata else { return ModelInfo::default() };
-    ModelInfo {
+fn info(description: &proto::ModelDescription) -> CoreMlModelInfo {
+    let Some(found) = &description.metadata else { return CoreMlModelInfo::default() };
+    CoreMlModelInfo {
         description: found.short_description.clone(),
         version: found.version_string.clone(),
         author: found.author.clone(),
@@ -253,7 +253,7 @@ fn info(description: &proto::ModelDescription) -> ModelInfo {
 ///
 /// # Errors
 /// When an operation is not known, or says what is not so.
-pub fn interpret(name: &str, function: &mil::Function) -> Result<Graph, CoreMlError> {
+pub fn interpret(name: &str, function: &mil::MilFunction) -> Result<Graph, CoreMlError> {
     import::function(name, function).map(|(graph, _)| graph)
 }
 

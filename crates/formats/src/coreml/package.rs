@@ -1,4 +1,4 @@
-//! The folder of a package: `Manifest.json`, the model, and its weights.
+//! The folder of a package: `PackageManifest.json`, the model, and its weights.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -10,18 +10,18 @@ use super::error::CoreMlError;
 /// The most bytes of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
-/// What `Manifest.json` says.
+/// What `PackageManifest.json` says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Manifest {
+pub(super) struct PackageManifest {
     pub(super) file_format_version: String,
-    pub(super) item_info_entries: BTreeMap<String, Item>,
+    pub(super) item_info_entries: BTreeMap<String, ManifestItem>,
     pub(super) root_model_identifier: String,
 }
 
 /// An entry of a manifest.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Item {
+pub(super) struct ManifestItem {
     pub(super) author: String,
     pub(super) description: String,
     pub(super) name: String,
@@ -57,7 +57,7 @@ pub(super) fn model_file(package: &Path) -> Result<PathBuf, CoreMlError> {
     Ok(package.join("Data").join(&item.path))
 }
 
-fn read_manifest(path: &Path) -> Result<Manifest, CoreMlError> {
+fn read_manifest(path: &Path) -> Result<PackageManifest, CoreMlError> {
     let failed = |error: std::io::Error| CoreMlError::file(format!("cannot be read: {error}"));
     let found = path.metadata().map_err(failed)?;
     if !found.is_file() || found.len() > MAX_MANIFEST_BYTES {

@@ -6,14 +6,14 @@ use galatea_graph::Graph;
 use galatea_tensor::DataType;
 
 use super::error::CoreMlError;
-use super::feature::{Feature, FeatureType};
-use super::mil::{self, Argument, Value};
+use super::feature::{FeatureType, ModelFeature};
+use super::mil::{self, MilArgument, MilValue};
 use super::proto::{FeatureDescription, ModelDescription, mil as proto};
-use super::weights::Weights;
-use super::{Function, Labels, import};
+use super::weights::WeightFiles;
+use super::{ClassifierClasses, CoreMlFunction, import};
 
 /// What a description says of one function.
-struct Described<'d> {
+struct DescribedFunction<'d> {
     name: &'d str,
     input: &'d [FeatureDescription],
     output: &'d [FeatureDescription],
@@ -27,11 +27,11 @@ struct Described<'d> {
 /// # Errors
 /// When program and description differ, or one of them says what is not known.
 pub(super) fn functions(
-    program: &proto::Program,
+    program: &proto::MilProgramProto,
     specification: i32,
     description: &ModelDescription,
-    weights: &mut Weights,
-) -> Result<(Vec<Function>, usize), CoreMlError> {
+    weights: &mut WeightFiles,
+) -> Result<(Vec<CoreMlFunction>, usize), CoreMlError> {
     let mut program = mil::program(program, weights)?;
     let described = described(description);
     let mut functions = Vec::with_capacity(described.len());
@@ -56,9 +56,9 @@ pub(super) fn functions(
     Ok((functions, default))
 }
 
-fn described(description: &ModelDescription) -> Vec<Described<'_>> {
+fn described(description: &ModelDescription) -> Vec<DescribedFunction<'_>> {
     if description.functions.is_empty() {
-        return vec![Described {
+        return vec![DescribedFunction {
             name: "main",
             input: &description.input,
             output: &description.output,
@@ -67,7 +67,7 @@ fn described(description: &ModelDescription) -> Vec<Described<'_>> {
             probabilities: &description.predicted_probabilities_name,
         }];
     }
-    let all = description.functions.iter().map(|found| Described {
+    let all = description.functions.iter().map(|found| DescribedFunction {
         name: &found.name,
         input: &found.input,
         output: &found.output,
@@ -79,18 +79,18 @@ fn described(description: &ModelDescription) -> Vec<Described<'_>> {
 }
 
 fn one(
-    described: &Described<'_>,
-    function: &mil::Function,
+    described: &DescribedFunction<'_>,
+    function: &mil::MilFunction,
     specification: i32,
-) -> Result<Function, CoreMlError> {
+) -> Result<CoreMlFunction, CoreMlError> {
     check_opset(&function.opset, specification)?;
     let features = |all: &[FeatureDescription]| {
-        all.iter().map(Feature::read).collect::<Result<Vec<_>, CoreMlError>>()
+        all.iter().map(ModelFeature::read).collect::<Result<Vec<_>, CoreMlError>>()
     };
     let (inputs, outputs) = (features(described.input)?, features(described.output)?);
     let states = features(described.state)?;
     let (graph, held) = import::function(described.name, function)?;
-    let names = |all: &[Feature]| -> Vec<String> {
+    let names = |all: &[ModelFeature]| -> Vec<String> {
         let mut names: Vec<String> = all.iter().map(|feature| feature.name.clone()).collect();
         names.sort();
         names
@@ -123,7 +123,7 @@ fn one(
     let states =
         held.iter().filter_map(|held| states.iter().find(|state| state.name == *held).cloned());
     let states = states.collect();
-    Ok(Function { name: described.name.to_owned(), graph, inputs, outputs, states, labels })
+    Ok(CoreMlFunction { name: described.name.to_owned(), graph, inputs, outputs, states, labels })
 }
 
 /// A specification of version 6 is that of CoreML5, and so on.
@@ -138,14 +138,18 @@ fn check_opset(opset: &str, specification: i32) -> Result<(), CoreMlError> {
 }
 
 /// Features in the order that the graph has them.
-fn ordered(graph: &Graph, ids: &[galatea_graph::ValueId], features: Vec<Feature>) -> Vec<Feature> {
-    let mut by_name: BTreeMap<String, Feature> =
+fn ordered(
+    graph: &Graph,
+    ids: &[galatea_graph::ValueId],
+    features: Vec<ModelFeature>,
+) -> Vec<ModelFeature> {
+    let mut by_name: BTreeMap<String, ModelFeature> =
         features.into_iter().map(|feature| (feature.name.clone(), feature)).collect();
     ids.iter().filter_map(|&id| by_name.remove(&graph.value(id).name)).collect()
 }
 
 /// What the description says of inputs must be what the program takes.
-fn check_types(graph: &Graph, inputs: &[Feature]) -> Result<(), CoreMlError> {
+fn check_types(graph: &Graph, inputs: &[ModelFeature]) -> Result<(), CoreMlError> {
     for feature in inputs {
         let Some(id) = graph.find_value(&feature.name) else { continue };
         let Some(fact) = &graph.value(id).declared else { continue };
@@ -165,17 +169,17 @@ fn check_types(graph: &Graph, inputs: &[Feature]) -> Result<(), CoreMlError> {
 
 /// The labels of a classifier: the constant that its operation `classify` has.
 fn labels(
-    described: &Described<'_>,
-    function: &mil::Function,
-) -> Result<Option<Labels>, CoreMlError> {
+    described: &DescribedFunction<'_>,
+    function: &mil::MilFunction,
+) -> Result<Option<ClassifierClasses>, CoreMlError> {
     let mut operations = function.block.operations.iter();
     let Some(classify) = operations.find(|operation| operation.operator == "classify") else {
         return Ok(None);
     };
     let classes = classify.inputs.get("classes").and_then(|all| all.first());
     let constant = match classes {
-        Some(Argument::Value(value)) => Some(value),
-        Some(Argument::Name(name)) => {
+        Some(MilArgument::Value(value)) => Some(value),
+        Some(MilArgument::Name(name)) => {
             let mut operations = function.block.operations.iter();
             let made = operations
                 .find(|operation| operation.outputs.iter().any(|(output, _)| output == name));
@@ -188,7 +192,7 @@ fn labels(
         CoreMlError::invalid("the classes are no constant list of texts or integers")
             .at(classify.place())
     })?;
-    Ok(Some(Labels {
+    Ok(Some(ClassifierClasses {
         predicted: described.predicted.to_owned(),
         probabilities: described.probabilities.to_owned(),
         names,
@@ -196,17 +200,17 @@ fn labels(
 }
 
 /// The texts or integers of a list or vector, as texts.
-pub(super) fn names(value: &Value) -> Option<Vec<String>> {
+pub(super) fn names(value: &MilValue) -> Option<Vec<String>> {
     match value {
-        Value::List(items) => {
+        MilValue::List(items) => {
             let each = items.iter().map(|item| names(item)?.pop());
             each.collect()
         }
-        Value::Tensor(mil::Element::String, tensor) => {
+        MilValue::Tensor(mil::MilElement::String, tensor) => {
             let texts = tensor.to_vec::<galatea_tensor::ByteString>().ok()?;
             texts.iter().map(|text| text.as_str().map(str::to_owned)).collect()
         }
-        Value::Tensor(_, tensor) => {
+        MilValue::Tensor(_, tensor) => {
             Some(tensor.to_i64_vec().ok()?.iter().map(i64::to_string).collect())
         }
         _ => None,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use galatea_tensor::{Allocation, MappedFile, Tensor, checked_elements};
 
 use super::error::CoreMlError;
-use super::mil::Element;
+use super::mil::MilElement;
 
 /// Bytes of the header, of each description, and the alignment of all of them.
 pub(super) const UNIT: usize = 64;
@@ -20,44 +20,44 @@ pub(super) const MARK: u32 = 0xDEAD_BEEF;
 pub(super) const VERSION: u32 = 2;
 
 /// The number of each type of elements in a file.
-pub(super) const TYPES: &[(u32, Element)] = &[
-    (1, Element::Fp16),
-    (2, Element::Fp32),
-    (3, Element::Uint8),
-    (4, Element::Int8),
-    (5, Element::Bf16),
-    (6, Element::Int16),
-    (7, Element::Uint16),
-    (8, Element::Int4),
-    (9, Element::Uint1),
-    (10, Element::Uint2),
-    (11, Element::Uint4),
-    (12, Element::Uint3),
-    (13, Element::Uint6),
-    (14, Element::Int32),
-    (15, Element::Uint32),
-    (16, Element::Float8E4M3Fn),
-    (17, Element::Float8E5M2),
+pub(super) const TYPES: &[(u32, MilElement)] = &[
+    (1, MilElement::Fp16),
+    (2, MilElement::Fp32),
+    (3, MilElement::Uint8),
+    (4, MilElement::Int8),
+    (5, MilElement::Bf16),
+    (6, MilElement::Int16),
+    (7, MilElement::Uint16),
+    (8, MilElement::Int4),
+    (9, MilElement::Uint1),
+    (10, MilElement::Uint2),
+    (11, MilElement::Uint4),
+    (12, MilElement::Uint3),
+    (13, MilElement::Uint6),
+    (14, MilElement::Int32),
+    (15, MilElement::Uint32),
+    (16, MilElement::Float8E4M3Fn),
+    (17, MilElement::Float8E5M2),
 ];
 
 /// A package's files of weights, mapped when they are first needed.
 #[derive(Debug)]
-pub(super) struct Weights {
+pub(super) struct WeightFiles {
     /// The folder that `@model_path` stands for; a model in memory has none.
     folder: Option<PathBuf>,
     files: Vec<(String, Arc<MappedFile>)>,
 }
 
 /// A blob: its type and bytes.
-struct Blob {
-    element: Element,
+struct WeightBlob {
+    element: MilElement,
     offset_bytes: usize,
     len_bytes: usize,
     /// Bits behind the last element.
     padding_bits: usize,
 }
 
-impl Weights {
+impl WeightFiles {
     /// Weights in files below a folder.
     pub(super) fn new(folder: Option<&Path>) -> Self {
         Self { folder: folder.map(Path::to_owned), files: Vec::new() }
@@ -78,7 +78,7 @@ impl Weights {
         &mut self,
         file: &str,
         offset: u64,
-        element: Element,
+        element: MilElement,
         shape: &[usize],
     ) -> Result<Tensor, CoreMlError> {
         let place = || format!("blob at {offset} of '{file}'");
@@ -150,7 +150,7 @@ fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 }
 
 /// Reads the description of a blob.
-fn describe(bytes: &[u8], offset: u64) -> Result<Blob, CoreMlError> {
+fn describe(bytes: &[u8], offset: u64) -> Result<WeightBlob, CoreMlError> {
     let total = bytes.len();
     let short =
         || CoreMlError::invalid(format!("the file ends at byte {total}, before the blob does"));
@@ -180,7 +180,9 @@ fn describe(bytes: &[u8], offset: u64) -> Result<Blob, CoreMlError> {
     let size = || Some((long(8)?, long(16)?, long(24)?));
     let (len_bytes, offset_bytes, padding_bits) = size().ok_or_else(short)?;
     match offset_bytes.checked_add(len_bytes) {
-        Some(end) if end <= total => Ok(Blob { element, offset_bytes, len_bytes, padding_bits }),
+        Some(end) if end <= total => {
+            Ok(WeightBlob { element, offset_bytes, len_bytes, padding_bits })
+        }
         _ => Err(CoreMlError::invalid(format!(
             "{len_bytes} bytes at {offset_bytes} are beyond the file's {total}"
         ))),

@@ -8,25 +8,27 @@ use std::path::{Path, PathBuf};
 use galatea_tensor::Tensor;
 use prost::Message;
 
-use super::ModelInfo;
+use super::CoreMlModelInfo;
 use super::error::CoreMlError;
-use super::feature::Feature;
-use super::mil::{self, Element};
-use super::package::{Item, Manifest};
-use super::proto::{FunctionDescription, Metadata, Model, ModelDescription, ModelKind};
+use super::feature::ModelFeature;
+use super::mil::{self, MilElement};
+use super::package::{ManifestItem, PackageManifest};
+use super::proto::{
+    CoreMlMetadataProto, CoreMlModelProto, FunctionDescription, ModelDescription, ModelKind,
+};
 use super::weights::{MARK, TYPES, UNIT, VERSION};
 
 /// What a package says of a function.
 #[derive(Clone, Debug, Default)]
-pub struct Described {
+pub struct WrittenDescription {
     /// Its name.
     pub name: String,
     /// What a run is given, in the order of the program's inputs.
-    pub inputs: Vec<Feature>,
+    pub inputs: Vec<ModelFeature>,
     /// What a run gives.
-    pub outputs: Vec<Feature>,
+    pub outputs: Vec<ModelFeature>,
     /// What a run finds and leaves.
-    pub states: Vec<Feature>,
+    pub states: Vec<ModelFeature>,
 }
 
 /// A package that is to be written.
@@ -35,13 +37,13 @@ pub struct NewPackage {
     /// Version of the format; it must have the program's set of operators.
     pub specification: i32,
     /// The functions.
-    pub program: mil::Program,
+    pub program: mil::MilProgram,
     /// What is said of each.
-    pub functions: Vec<Described>,
+    pub functions: Vec<WrittenDescription>,
     /// The one that is run where none is named.
     pub default_function: String,
     /// What the package says of itself.
-    pub info: ModelInfo,
+    pub info: CoreMlModelInfo,
 }
 
 /// The files of a package below `Data`.
@@ -130,14 +132,14 @@ fn fill(folder: &Path, package: &NewPackage) -> Result<(), CoreMlError> {
     let data = folder.join("Data");
     let weights = data.join(WEIGHTS);
     fs::create_dir_all(&weights).map_err(failed)?;
-    let mut blobs = Blobs::new(weights.join(WEIGHTS_FILE));
-    let mut sink = |element: Element, tensor: &Tensor| blobs.add(element, tensor);
+    let mut blobs = WeightFileWriter::new(weights.join(WEIGHTS_FILE));
+    let mut sink = |element: MilElement, tensor: &Tensor| blobs.add(element, tensor);
     let program = mil::encoded(&package.program, &mut sink)?;
     let used = blobs.finish()?;
     if !used {
         fs::remove_dir(&weights).map_err(failed)?;
     }
-    let model = Model {
+    let model = CoreMlModelProto {
         specification_version: package.specification,
         description: Some(description(package)),
         kind: Some(ModelKind::MlProgram(program)),
@@ -150,15 +152,15 @@ fn fill(folder: &Path, package: &NewPackage) -> Result<(), CoreMlError> {
 
 fn description(package: &NewPackage) -> ModelDescription {
     let info = &package.info;
-    let metadata = Metadata {
+    let metadata = CoreMlMetadataProto {
         short_description: info.description.clone(),
         version_string: info.version.clone(),
         author: info.author.clone(),
         license: info.license.clone(),
         user_defined: info.metadata.clone(),
     };
-    let each = |all: &[Feature]| all.iter().map(Feature::write).collect();
-    let states = |all: &[Feature]| all.iter().map(Feature::write_state).collect();
+    let each = |all: &[ModelFeature]| all.iter().map(ModelFeature::write).collect();
+    let states = |all: &[ModelFeature]| all.iter().map(ModelFeature::write_state).collect();
     let mut description =
         ModelDescription { metadata: Some(metadata), ..ModelDescription::default() };
     match package.functions.as_slice() {
@@ -169,7 +171,7 @@ fn description(package: &NewPackage) -> ModelDescription {
             description.state = states(&one.states);
         }
         all => {
-            let function = |one: &Described| FunctionDescription {
+            let function = |one: &WrittenDescription| FunctionDescription {
                 name: one.name.clone(),
                 input: each(&one.inputs),
                 output: each(&one.outputs),
@@ -185,8 +187,8 @@ fn description(package: &NewPackage) -> ModelDescription {
 
 /// The entries of a package, whose identifiers are only told apart: they are always the same, so that
 /// equal models are equal files.
-fn manifest(weights: bool) -> Manifest {
-    let item = |name: &str, path: &str, description: &str| Item {
+fn manifest(weights: bool) -> PackageManifest {
+    let item = |name: &str, path: &str, description: &str| ManifestItem {
         author: AUTHOR.to_owned(),
         description: description.to_owned(),
         name: name.to_owned(),
@@ -199,7 +201,7 @@ fn manifest(weights: bool) -> Manifest {
         let identifier = "6B2F0E3C-3C5B-4E0B-9D63-776569676874".to_owned();
         entries.insert(identifier, item("weights", WEIGHTS, "CoreML Model Weights"));
     }
-    Manifest {
+    PackageManifest {
         file_format_version: "1.0.0".to_owned(),
         item_info_entries: entries,
         root_model_identifier: root,
@@ -208,22 +210,22 @@ fn manifest(weights: bool) -> Manifest {
 
 /// The file of weights while it is written, one blob after the other; constants of the same bytes are
 /// one.
-struct Blobs {
+struct WeightFileWriter {
     path: PathBuf,
     file: Option<BufWriter<File>>,
     at: u64,
     count: u32,
     /// Written constants and their offsets, by type and fingerprint.
-    known: HashMap<(Element, u64), Vec<(Tensor, u64)>>,
+    known: HashMap<(MilElement, u64), Vec<(Tensor, u64)>>,
 }
 
-impl Blobs {
+impl WeightFileWriter {
     fn new(path: PathBuf) -> Self {
         Self { path, file: None, at: 0, count: 0, known: HashMap::new() }
     }
 
     /// Writes a blob, and gives the offset of its description.
-    fn add(&mut self, element: Element, tensor: &Tensor) -> Result<u64, CoreMlError> {
+    fn add(&mut self, element: MilElement, tensor: &Tensor) -> Result<u64, CoreMlError> {
         // Strings and views have no bytes to compare.
         let bytes = tensor.unaligned_bytes().ok();
         let key = bytes.map(|bytes| (element, mil::fingerprint(bytes)));
@@ -288,7 +290,7 @@ fn long(len: usize) -> u64 {
 /// Elements that lie together are written from where they are, others by way of a copy of them.
 fn write_elements(
     file: &mut BufWriter<File>,
-    element: Element,
+    element: MilElement,
     tensor: &Tensor,
 ) -> Result<(), CoreMlError> {
     match tensor.unaligned_bytes() {

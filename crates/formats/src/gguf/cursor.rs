@@ -7,7 +7,7 @@ use crate::checkpoint::CheckpointError;
 
 /// A place in the bytes of a file.
 #[derive(Debug)]
-pub(super) struct Cursor {
+pub(super) struct GgufCursor {
     bytes: Bytes,
     at: usize,
 }
@@ -21,7 +21,7 @@ macro_rules! number {
     };
 }
 
-impl Cursor {
+impl GgufCursor {
     pub(super) fn new(bytes: Bytes) -> Self {
         Self { bytes, at: 0 }
     }

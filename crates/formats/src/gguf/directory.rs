@@ -6,18 +6,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use galatea_tensor::{Allocation, DataType, Tensor, bf16, checked_elements, f16};
 
-use super::cursor::Cursor;
+use super::cursor::GgufCursor;
 use super::metadata::rounded;
 use super::tensor_type::GgmlType;
 use crate::blocks::BlockMatrix;
-use crate::checkpoint::{CheckpointError, Source};
+use crate::checkpoint::{CheckpointError, FileSource};
 
 /// The longest name; ggml's own limit is 64.
 const MAX_NAME: usize = 1024;
 /// The most axes of a tensor in ggml.
 const MAX_AXES: u32 = 4;
 /// The least bytes of an entry: the length of a name and the name, axes, type and place.
-const LEAST_ENTRY: usize = 8 + 1 + 4 + 4 + 8;
+const MIN_ENTRY: usize = 8 + 1 + 4 + 4 + 8;
 
 /// A tensor of a GGUF file.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct TensorEntry {
 
 /// An entry before the place of the data is known.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(super) struct ListedTensor {
     name: String,
     dims: Vec<usize>,
     kind: GgmlType,
@@ -42,10 +42,13 @@ pub(super) struct Listed {
     size: usize,
 }
 
-impl Listed {
+impl ListedTensor {
     /// Reads as many entries.
-    pub(super) fn read_all(cursor: &mut Cursor, count: u64) -> Result<Vec<Self>, CheckpointError> {
-        let most = cursor.left().checked_div(LEAST_ENTRY).unwrap_or(0);
+    pub(super) fn read_all(
+        cursor: &mut GgufCursor,
+        count: u64,
+    ) -> Result<Vec<Self>, CheckpointError> {
+        let most = cursor.left().checked_div(MIN_ENTRY).unwrap_or(0);
         if usize::try_from(count).ok().is_none_or(|count| count > most) {
             let text = format!("{count} tensors, but {} bytes are left", cursor.left());
             return Err(CheckpointError::invalid(text));
@@ -61,7 +64,7 @@ impl Listed {
         Ok(all)
     }
 
-    fn read(cursor: &mut Cursor, name: String) -> Result<Self, CheckpointError> {
+    fn read(cursor: &mut GgufCursor, name: String) -> Result<Self, CheckpointError> {
         let axes = cursor.u32()?;
         if axes > MAX_AXES {
             let text = format!("{axes} axes, at most {MAX_AXES} are possible");
@@ -99,7 +102,7 @@ impl Listed {
     /// The tensor in the data, which starts at this byte of the file.
     fn place(
         self,
-        source: &Source,
+        source: &FileSource,
         start: usize,
         alignment: usize,
     ) -> Result<TensorEntry, CheckpointError> {
@@ -127,8 +130,8 @@ impl Listed {
 
 /// Places every tensor in the data and refuses those that share bytes.
 pub(super) fn place_all(
-    listed: Vec<Listed>,
-    source: &Source,
+    listed: Vec<ListedTensor>,
+    source: &FileSource,
     start: usize,
     alignment: usize,
 ) -> Result<Vec<TensorEntry>, CheckpointError> {

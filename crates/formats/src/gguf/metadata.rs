@@ -5,7 +5,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::cursor::Cursor;
+use super::cursor::GgufCursor;
 use crate::checkpoint::{CheckpointError, CheckpointErrorKind};
 
 /// The longest key that the format allows.
@@ -13,11 +13,11 @@ const MAX_KEY: usize = 65_535;
 /// How deep arrays may lie in arrays.
 const MAX_DEPTH: usize = 4;
 /// The least bytes of an entry: the length of its key, the key, its type and a value.
-const LEAST_ENTRY: usize = 8 + 1 + 4 + 1;
+const MIN_ENTRY: usize = 8 + 1 + 4 + 1;
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueType {
+pub enum GgufValueType {
     /// An unsigned byte.
     U8,
     /// A signed byte.
@@ -47,27 +47,27 @@ pub enum ValueType {
 }
 
 /// A type, its name, and the bytes of a value where all have as many.
-type Row = (ValueType, &'static str, Option<usize>);
+type ValueTypeRow = (GgufValueType, &'static str, Option<usize>);
 
 /// Types in the order of their numbers in files.
-const TYPES: &[Row] = &[
-    (ValueType::U8, "uint8", Some(1)),
-    (ValueType::I8, "int8", Some(1)),
-    (ValueType::U16, "uint16", Some(2)),
-    (ValueType::I16, "int16", Some(2)),
-    (ValueType::U32, "uint32", Some(4)),
-    (ValueType::I32, "int32", Some(4)),
-    (ValueType::F32, "float32", Some(4)),
-    (ValueType::Bool, "bool", Some(1)),
-    (ValueType::String, "string", None),
-    (ValueType::Array, "array", None),
-    (ValueType::U64, "uint64", Some(8)),
-    (ValueType::I64, "int64", Some(8)),
-    (ValueType::F64, "float64", Some(8)),
+const TYPES: &[ValueTypeRow] = &[
+    (GgufValueType::U8, "uint8", Some(1)),
+    (GgufValueType::I8, "int8", Some(1)),
+    (GgufValueType::U16, "uint16", Some(2)),
+    (GgufValueType::I16, "int16", Some(2)),
+    (GgufValueType::U32, "uint32", Some(4)),
+    (GgufValueType::I32, "int32", Some(4)),
+    (GgufValueType::F32, "float32", Some(4)),
+    (GgufValueType::Bool, "bool", Some(1)),
+    (GgufValueType::String, "string", None),
+    (GgufValueType::Array, "array", None),
+    (GgufValueType::U64, "uint64", Some(8)),
+    (GgufValueType::I64, "int64", Some(8)),
+    (GgufValueType::F64, "float64", Some(8)),
 ];
 
-impl ValueType {
-    fn row(self) -> Option<(usize, &'static Row)> {
+impl GgufValueType {
+    fn row(self) -> Option<(usize, &'static ValueTypeRow)> {
         TYPES.iter().enumerate().find(|(_, row)| row.0 == self)
     }
 
@@ -86,7 +86,7 @@ impl ValueType {
         self.row().and_then(|(_, row)| row.2)
     }
 
-    fn read(cursor: &mut Cursor) -> Result<Self, CheckpointError> {
+    fn read(cursor: &mut GgufCursor) -> Result<Self, CheckpointError> {
         let (at, number) = (cursor.offset(), cursor.u32()?);
         let row = usize::try_from(number).ok().and_then(|number| TYPES.get(number));
         row.map(|row| row.0).ok_or_else(|| {
@@ -96,7 +96,7 @@ impl ValueType {
     }
 }
 
-impl fmt::Display for ValueType {
+impl fmt::Display for GgufValueType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -105,7 +105,7 @@ impl fmt::Display for ValueType {
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the variants are those of `ValueType`")]
-pub enum Value {
+pub enum GgufValue {
     U8(u8),
     I8(i8),
     U16(u16),
@@ -116,7 +116,7 @@ pub enum Value {
     Bool(bool),
     /// Bytes that the specification wants to be UTF-8.
     String(Bytes),
-    Array(Array),
+    Array(GgufArray),
     U64(u64),
     I64(i64),
     F64(f64),
@@ -124,23 +124,23 @@ pub enum Value {
 
 /// Values of one type, as they lie in the file: nothing is decoded before it is asked for.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Array {
-    pub(super) kind: ValueType,
+pub struct GgufArray {
+    pub(super) kind: GgufValueType,
     pub(super) len: usize,
     /// The values, one after the other; checked to be whole.
     pub(super) encoded: Bytes,
 }
 
-impl fmt::Debug for Array {
+impl fmt::Debug for GgufArray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Array({} x {})", self.len, self.kind)
     }
 }
 
-impl Array {
+impl GgufArray {
     /// The type of the values.
     #[must_use]
-    pub fn value_type(&self) -> ValueType {
+    pub fn value_type(&self) -> GgufValueType {
         self.kind
     }
 
@@ -157,16 +157,16 @@ impl Array {
     }
 
     /// The values, decoded one by one.
-    pub fn iter(&self) -> impl Iterator<Item = Value> + '_ {
-        let mut cursor = Cursor::new(self.encoded.clone());
+    pub fn iter(&self) -> impl Iterator<Item = GgufValue> + '_ {
+        let mut cursor = GgufCursor::new(self.encoded.clone());
         // Reading checked every value, so that none is missing.
-        (0..self.len).map_while(move |_| Value::read(&mut cursor, self.kind, 0).ok())
+        (0..self.len).map_while(move |_| GgufValue::read(&mut cursor, self.kind, 0).ok())
     }
 
     /// The strings, as bytes; nothing for other types.
     pub fn strings(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest: &[u8] = match self.kind {
-            ValueType::String => &self.encoded,
+            GgufValueType::String => &self.encoded,
             _ => &[],
         };
         std::iter::from_fn(move || {
@@ -178,28 +178,28 @@ impl Array {
         })
     }
 
-    fn read(cursor: &mut Cursor, depth: usize) -> Result<Self, CheckpointError> {
+    fn read(cursor: &mut GgufCursor, depth: usize) -> Result<Self, CheckpointError> {
         if depth >= MAX_DEPTH {
             let text = format!("arrays lie more than {MAX_DEPTH} deep in arrays");
             return Err(CheckpointError::invalid(text).at(format_args!("byte {}", cursor.offset())));
         }
-        let kind = ValueType::read(cursor)?;
+        let kind = GgufValueType::read(cursor)?;
         // A string has its length at least, an array its type and its length.
         let least = match kind {
-            ValueType::String => 8,
-            ValueType::Array => 12,
+            GgufValueType::String => 8,
+            GgufValueType::Array => 12,
             _ => kind.size_bytes().unwrap_or(1),
         };
         let len = cursor.count("values", least)?;
         let start = cursor.offset();
         let encoded = match kind {
-            ValueType::String => {
+            GgufValueType::String => {
                 for _ in 0..len {
                     cursor.skip_string()?;
                 }
                 cursor.since(start)
             }
-            ValueType::Array => {
+            GgufValueType::Array => {
                 for _ in 0..len {
                     Self::read(cursor, depth + 1)?;
                 }
@@ -207,7 +207,7 @@ impl Array {
             }
             _ => cursor.take(len.saturating_mul(least))?,
         };
-        if kind == ValueType::Bool
+        if kind == GgufValueType::Bool
             && let Some(odd) = encoded.iter().position(|&byte| byte > 1)
         {
             return Err(odd_bool(start.saturating_add(odd)));
@@ -220,24 +220,24 @@ fn odd_bool(at: usize) -> CheckpointError {
     CheckpointError::invalid("a bool is neither 0 nor 1").at(format_args!("byte {at}"))
 }
 
-impl Value {
+impl GgufValue {
     /// The type.
     #[must_use]
-    pub fn value_type(&self) -> ValueType {
+    pub fn value_type(&self) -> GgufValueType {
         match self {
-            Self::U8(_) => ValueType::U8,
-            Self::I8(_) => ValueType::I8,
-            Self::U16(_) => ValueType::U16,
-            Self::I16(_) => ValueType::I16,
-            Self::U32(_) => ValueType::U32,
-            Self::I32(_) => ValueType::I32,
-            Self::F32(_) => ValueType::F32,
-            Self::Bool(_) => ValueType::Bool,
-            Self::String(_) => ValueType::String,
-            Self::Array(_) => ValueType::Array,
-            Self::U64(_) => ValueType::U64,
-            Self::I64(_) => ValueType::I64,
-            Self::F64(_) => ValueType::F64,
+            Self::U8(_) => GgufValueType::U8,
+            Self::I8(_) => GgufValueType::I8,
+            Self::U16(_) => GgufValueType::U16,
+            Self::I16(_) => GgufValueType::I16,
+            Self::U32(_) => GgufValueType::U32,
+            Self::I32(_) => GgufValueType::I32,
+            Self::F32(_) => GgufValueType::F32,
+            Self::Bool(_) => GgufValueType::Bool,
+            Self::String(_) => GgufValueType::String,
+            Self::Array(_) => GgufValueType::Array,
+            Self::U64(_) => GgufValueType::U64,
+            Self::I64(_) => GgufValueType::I64,
+            Self::F64(_) => GgufValueType::F64,
         }
     }
 
@@ -249,16 +249,20 @@ impl Value {
         }
     }
 
-    fn read(cursor: &mut Cursor, kind: ValueType, depth: usize) -> Result<Self, CheckpointError> {
+    fn read(
+        cursor: &mut GgufCursor,
+        kind: GgufValueType,
+        depth: usize,
+    ) -> Result<Self, CheckpointError> {
         Ok(match kind {
-            ValueType::U8 => Self::U8(cursor.u8()?),
-            ValueType::I8 => Self::I8(cursor.i8()?),
-            ValueType::U16 => Self::U16(cursor.u16()?),
-            ValueType::I16 => Self::I16(cursor.i16()?),
-            ValueType::U32 => Self::U32(cursor.u32()?),
-            ValueType::I32 => Self::I32(cursor.i32()?),
-            ValueType::F32 => Self::F32(cursor.f32()?),
-            ValueType::Bool => {
+            GgufValueType::U8 => Self::U8(cursor.u8()?),
+            GgufValueType::I8 => Self::I8(cursor.i8()?),
+            GgufValueType::U16 => Self::U16(cursor.u16()?),
+            GgufValueType::I16 => Self::I16(cursor.i16()?),
+            GgufValueType::U32 => Self::U32(cursor.u32()?),
+            GgufValueType::I32 => Self::I32(cursor.i32()?),
+            GgufValueType::F32 => Self::F32(cursor.f32()?),
+            GgufValueType::Bool => {
                 let at = cursor.offset();
                 match cursor.u8()? {
                     0 => Self::Bool(false),
@@ -266,11 +270,11 @@ impl Value {
                     _ => return Err(odd_bool(at)),
                 }
             }
-            ValueType::String => Self::String(cursor.string()?),
-            ValueType::Array => Self::Array(Array::read(cursor, depth)?),
-            ValueType::U64 => Self::U64(cursor.u64()?),
-            ValueType::I64 => Self::I64(cursor.i64()?),
-            ValueType::F64 => Self::F64(cursor.f64()?),
+            GgufValueType::String => Self::String(cursor.string()?),
+            GgufValueType::Array => Self::Array(GgufArray::read(cursor, depth)?),
+            GgufValueType::U64 => Self::U64(cursor.u64()?),
+            GgufValueType::I64 => Self::I64(cursor.i64()?),
+            GgufValueType::F64 => Self::F64(cursor.f64()?),
         })
     }
 
@@ -295,21 +299,21 @@ pub trait FromValue<'a>: Sized {
     /// What an error says was expected.
     const EXPECTED: &'static str;
     /// The value in this form, if it has it.
-    fn from_value(value: &'a Value) -> Option<Self>;
+    fn from_value(value: &'a GgufValue) -> Option<Self>;
 }
 
 macro_rules! integers {
     ($($kind:ty = $name:literal, $list:literal;)*) => {$(
         impl FromValue<'_> for $kind {
             const EXPECTED: &'static str = $name;
-            fn from_value(value: &Value) -> Option<Self> {
+            fn from_value(value: &GgufValue) -> Option<Self> {
                 value.integer().and_then(|value| value.try_into().ok())
             }
         }
         impl FromValue<'_> for Vec<$kind> {
             const EXPECTED: &'static str = $list;
-            fn from_value(value: &Value) -> Option<Self> {
-                let Value::Array(array) = value else { return None };
+            fn from_value(value: &GgufValue) -> Option<Self> {
+                let GgufValue::Array(array) = value else { return None };
                 array.iter().map(|value| <$kind>::from_value(&value)).collect()
             }
         }
@@ -326,10 +330,10 @@ integers! {
 
 impl FromValue<'_> for f64 {
     const EXPECTED: &'static str = "a float";
-    fn from_value(value: &Value) -> Option<Self> {
+    fn from_value(value: &GgufValue) -> Option<Self> {
         match *value {
-            Value::F32(value) => Some(value.into()),
-            Value::F64(value) => Some(value),
+            GgufValue::F32(value) => Some(value.into()),
+            GgufValue::F64(value) => Some(value),
             _ => None,
         }
     }
@@ -337,10 +341,10 @@ impl FromValue<'_> for f64 {
 
 impl FromValue<'_> for f32 {
     const EXPECTED: &'static str = "a float";
-    fn from_value(value: &Value) -> Option<Self> {
+    fn from_value(value: &GgufValue) -> Option<Self> {
         match *value {
-            Value::F32(value) => Some(value),
-            Value::F64(value) => Some(rounded(value)),
+            GgufValue::F32(value) => Some(value),
+            GgufValue::F64(value) => Some(rounded(value)),
             _ => None,
         }
     }
@@ -358,17 +362,17 @@ pub(super) fn rounded(value: f64) -> f32 {
 
 impl FromValue<'_> for Vec<f32> {
     const EXPECTED: &'static str = "an array of floats";
-    fn from_value(value: &Value) -> Option<Self> {
-        let Value::Array(array) = value else { return None };
+    fn from_value(value: &GgufValue) -> Option<Self> {
+        let GgufValue::Array(array) = value else { return None };
         array.iter().map(|value| f32::from_value(&value)).collect()
     }
 }
 
 impl FromValue<'_> for bool {
     const EXPECTED: &'static str = "a bool";
-    fn from_value(value: &Value) -> Option<Self> {
+    fn from_value(value: &GgufValue) -> Option<Self> {
         match value {
-            Value::Bool(value) => Some(*value),
+            GgufValue::Bool(value) => Some(*value),
             _ => None,
         }
     }
@@ -376,17 +380,17 @@ impl FromValue<'_> for bool {
 
 impl FromValue<'_> for Vec<bool> {
     const EXPECTED: &'static str = "an array of bools";
-    fn from_value(value: &Value) -> Option<Self> {
-        let Value::Array(array) = value else { return None };
+    fn from_value(value: &GgufValue) -> Option<Self> {
+        let GgufValue::Array(array) = value else { return None };
         array.iter().map(|value| bool::from_value(&value)).collect()
     }
 }
 
 impl<'a> FromValue<'a> for &'a str {
     const EXPECTED: &'static str = "a string in UTF-8";
-    fn from_value(value: &'a Value) -> Option<Self> {
+    fn from_value(value: &'a GgufValue) -> Option<Self> {
         match value {
-            Value::String(value) => std::str::from_utf8(value).ok(),
+            GgufValue::String(value) => std::str::from_utf8(value).ok(),
             _ => None,
         }
     }
@@ -394,18 +398,18 @@ impl<'a> FromValue<'a> for &'a str {
 
 impl<'a> FromValue<'a> for Vec<&'a str> {
     const EXPECTED: &'static str = "an array of strings in UTF-8";
-    fn from_value(value: &'a Value) -> Option<Self> {
-        let Value::Array(array) = value else { return None };
-        let strings = (array.kind == ValueType::String).then(|| array.strings())?;
+    fn from_value(value: &'a GgufValue) -> Option<Self> {
+        let GgufValue::Array(array) = value else { return None };
+        let strings = (array.kind == GgufValueType::String).then(|| array.strings())?;
         strings.map(|bytes| std::str::from_utf8(bytes).ok()).collect()
     }
 }
 
-impl<'a> FromValue<'a> for &'a Array {
+impl<'a> FromValue<'a> for &'a GgufArray {
     const EXPECTED: &'static str = "an array";
-    fn from_value(value: &'a Value) -> Option<Self> {
+    fn from_value(value: &'a GgufValue) -> Option<Self> {
         match value {
-            Value::Array(array) => Some(array),
+            GgufValue::Array(array) => Some(array),
             _ => None,
         }
     }
@@ -413,14 +417,14 @@ impl<'a> FromValue<'a> for &'a Array {
 
 /// Values by key, in the order of the file.
 #[derive(Clone, Debug, Default)]
-pub struct Metadata {
-    entries: Vec<(String, Value)>,
+pub struct GgufMetadata {
+    entries: Vec<(String, GgufValue)>,
     places: BTreeMap<String, usize>,
 }
 
-impl Metadata {
-    pub(super) fn read(cursor: &mut Cursor, count: u64) -> Result<Self, CheckpointError> {
-        let most = cursor.left().checked_div(LEAST_ENTRY).unwrap_or(0);
+impl GgufMetadata {
+    pub(super) fn read(cursor: &mut GgufCursor, count: u64) -> Result<Self, CheckpointError> {
+        let most = cursor.left().checked_div(MIN_ENTRY).unwrap_or(0);
         if usize::try_from(count).ok().is_none_or(|count| count > most) {
             let text = format!("{count} metadata entries, but {} bytes are left", cursor.left());
             return Err(CheckpointError::invalid(text));
@@ -430,8 +434,8 @@ impl Metadata {
             let key = cursor
                 .name("key", MAX_KEY)
                 .map_err(|error| error.at(format_args!("metadata entry {index}")))?;
-            let value = ValueType::read(cursor)
-                .and_then(|kind| Value::read(cursor, kind, 0))
+            let value = GgufValueType::read(cursor)
+                .and_then(|kind| GgufValue::read(cursor, kind, 0))
                 .map_err(|error| error.at(format_args!("metadata '{key}'")))?;
             if !all.insert(&key, value) {
                 let text = "the key is given twice";
@@ -442,7 +446,7 @@ impl Metadata {
     }
 
     /// Adds an entry behind the others; false if there is one with this key.
-    pub(super) fn insert(&mut self, key: &str, value: Value) -> bool {
+    pub(super) fn insert(&mut self, key: &str, value: GgufValue) -> bool {
         if self.places.contains_key(key) {
             return false;
         }
@@ -453,13 +457,13 @@ impl Metadata {
 
     /// Keys and values in the order of the file.
     #[must_use]
-    pub fn entries(&self) -> &[(String, Value)] {
+    pub fn entries(&self) -> &[(String, GgufValue)] {
         &self.entries
     }
 
     /// The value of a key as it is.
     #[must_use]
-    pub fn value(&self, key: &str) -> Option<&Value> {
+    pub fn value(&self, key: &str) -> Option<&GgufValue> {
         self.places.get(key).and_then(|&at| self.entries.get(at)).map(|entry| &entry.1)
     }
 
@@ -479,7 +483,7 @@ impl Metadata {
     /// The value of a key that must be there.
     ///
     /// # Errors
-    /// As [`Metadata::find`], and when there is no such key.
+    /// As [`GgufMetadata::find`], and when there is no such key.
     pub fn get<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<T, CheckpointError> {
         self.find(key)?.ok_or_else(|| {
             let text = format!("the key is missing, expected {}", T::EXPECTED);

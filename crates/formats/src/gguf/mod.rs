@@ -2,7 +2,7 @@
 //!
 //! [`open`] maps the files and reads metadata and directory; arrays of the metadata and the bytes of
 //! tensors stay where they are. Weights of few bits are [`BlockMatrix`](crate::blocks::BlockMatrix):
-//! codes with scales, or floats row by row. [`Writer`] writes the format. Source: `gguf.md` in
+//! codes with scales, or floats row by row. [`GgufWriter`] writes the format. Source: `gguf.md` in
 //! ggml's repository.
 
 #![deny(clippy::indexing_slicing, clippy::as_conversions)]
@@ -19,14 +19,14 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use crate::checkpoint::{CheckpointError, Source};
-use crate::onnx::ModelFile;
-use cursor::Cursor;
+use crate::checkpoint::{CheckpointError, FileSource};
+use crate::onnx::OnnxFile;
+use cursor::GgufCursor;
 pub use directory::TensorEntry;
-use directory::{Listed, place_all};
-pub use metadata::{Array, FromValue, Metadata, Value, ValueType};
+use directory::{ListedTensor, place_all};
+pub use metadata::{FromValue, GgufArray, GgufMetadata, GgufValue, GgufValueType};
 pub use tensor_type::GgmlType;
-pub use write::{MakeData, TensorData, Writer};
+pub use write::{GgufWriter, MakeData, TensorData};
 
 /// The first bytes of a file.
 const MAGIC: [u8; 4] = *b"GGUF";
@@ -41,15 +41,15 @@ const ALIGNMENT_KEY: &str = "general.alignment";
 
 /// A checkpoint: metadata and tensors.
 #[derive(Clone, Debug)]
-pub struct Gguf {
+pub struct GgufFile {
     version: u32,
-    metadata: Metadata,
+    metadata: GgufMetadata,
     tensors: Vec<TensorEntry>,
     places: BTreeMap<String, usize>,
-    files: Vec<ModelFile>,
+    files: Vec<OnnxFile>,
 }
 
-impl Gguf {
+impl GgufFile {
     /// The version of the format.
     #[must_use]
     pub fn version(&self) -> u32 {
@@ -58,7 +58,7 @@ impl Gguf {
 
     /// Values by key; of a checkpoint in several files those of the first.
     #[must_use]
-    pub fn metadata(&self) -> &Metadata {
+    pub fn metadata(&self) -> &GgufMetadata {
         &self.metadata
     }
 
@@ -91,7 +91,7 @@ impl Gguf {
 
     /// The mapped files that the tensors lie in; empty for bytes in memory.
     #[must_use]
-    pub fn files(&self) -> &[ModelFile] {
+    pub fn files(&self) -> &[OnnxFile] {
         &self.files
     }
 
@@ -101,13 +101,13 @@ impl Gguf {
         self.tensors.iter().map(|entry| entry.bytes().len()).sum()
     }
 
-    fn read(source: &Source) -> Result<Self, CheckpointError> {
-        let mut cursor = Cursor::new(source.bytes.clone());
+    fn read(source: &FileSource) -> Result<Self, CheckpointError> {
+        let mut cursor = GgufCursor::new(source.bytes.clone());
         let version = version(&mut cursor)?;
         let (tensors, entries) = (cursor.u64()?, cursor.u64()?);
-        let metadata = Metadata::read(&mut cursor, entries)?;
+        let metadata = GgufMetadata::read(&mut cursor, entries)?;
         let alignment = alignment(&metadata)?;
-        let listed = Listed::read_all(&mut cursor, tensors)?;
+        let listed = ListedTensor::read_all(&mut cursor, tensors)?;
         // Without tensors the padding in front of the data may be missing.
         let start = cursor.offset().next_multiple_of(alignment);
         let tensors = place_all(listed, source, start, alignment)?;
@@ -135,7 +135,7 @@ impl Gguf {
     }
 }
 
-fn version(cursor: &mut Cursor) -> Result<u32, CheckpointError> {
+fn version(cursor: &mut GgufCursor) -> Result<u32, CheckpointError> {
     let magic: [u8; 4] = cursor.array()?;
     if magic != MAGIC {
         let text = format!("the file starts with {}, expected 'GGUF'", magic.escape_ascii());
@@ -155,7 +155,7 @@ fn version(cursor: &mut Cursor) -> Result<u32, CheckpointError> {
     }
 }
 
-fn alignment(metadata: &Metadata) -> Result<usize, CheckpointError> {
+fn alignment(metadata: &GgufMetadata) -> Result<usize, CheckpointError> {
     let alignment = metadata.find::<usize>(ALIGNMENT_KEY)?.unwrap_or(DEFAULT_ALIGNMENT);
     if alignment.is_power_of_two() && alignment <= MAX_ALIGNMENT {
         return Ok(alignment);
@@ -169,9 +169,9 @@ fn alignment(metadata: &Metadata) -> Result<usize, CheckpointError> {
 /// # Errors
 /// When a file is missing or damaged, a length or place leaves it, tensors overlap, or files do not
 /// belong together; the error names file, key or tensor, and byte.
-pub fn open(path: &Path) -> Result<Gguf, CheckpointError> {
-    let source = Source::open(path)?;
-    let all = Gguf::read(&source).map_err(|error| source.blame(error))?;
+pub fn open(path: &Path) -> Result<GgufFile, CheckpointError> {
+    let source = FileSource::open(path)?;
+    let all = GgufFile::read(&source).map_err(|error| source.blame(error))?;
     split::complete(path, all)
 }
 
@@ -179,8 +179,8 @@ pub fn open(path: &Path) -> Result<Gguf, CheckpointError> {
 ///
 /// # Errors
 /// As for [`open`], and when the checkpoint has more files.
-pub fn parse(bytes: Bytes) -> Result<Gguf, CheckpointError> {
-    let all = Gguf::read(&Source::of_bytes(bytes))?;
+pub fn parse(bytes: Bytes) -> Result<GgufFile, CheckpointError> {
+    let all = GgufFile::read(&FileSource::of_bytes(bytes))?;
     match split::count(&all)? {
         0 | 1 => Ok(all),
         count => {

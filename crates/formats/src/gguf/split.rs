@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Gguf;
-use crate::checkpoint::{CheckpointError, Source};
+use super::GgufFile;
+use crate::checkpoint::{CheckpointError, FileSource};
 
 /// The keys of the number of a file from 0 on, of the files, and of the tensors in all of them.
 const NUMBER: &str = "split.no";
@@ -11,7 +11,7 @@ const COUNT: &str = "split.count";
 const TENSORS: &str = "split.tensors.count";
 
 /// How many files the checkpoint says it has; 0 where it says nothing.
-pub(super) fn count(part: &Gguf) -> Result<u16, CheckpointError> {
+pub(super) fn count(part: &GgufFile) -> Result<u16, CheckpointError> {
     let count = part.metadata.find::<u32>(COUNT)?.unwrap_or(0);
     u16::try_from(count).map_err(|_| {
         CheckpointError::invalid(format!("{count} files are too many"))
@@ -20,13 +20,13 @@ pub(super) fn count(part: &Gguf) -> Result<u16, CheckpointError> {
 }
 
 /// The whole checkpoint that a file is a part of.
-pub(super) fn complete(path: &Path, part: Gguf) -> Result<Gguf, CheckpointError> {
+pub(super) fn complete(path: &Path, part: GgufFile) -> Result<GgufFile, CheckpointError> {
     let count = count(&part).map_err(|error| error.in_file(path))?;
     if count < 2 {
         return Ok(part);
     }
-    let pattern = Pattern::of(path, count).map_err(|error| error.in_file(path))?;
-    let mut whole: Option<Gguf> = None;
+    let pattern = SplitPattern::of(path, count).map_err(|error| error.in_file(path))?;
+    let mut whole: Option<GgufFile> = None;
     for number in 0..count {
         let file = pattern.path(number);
         let next = read(&file, number, count).map_err(|error| error.in_file(&file))?;
@@ -49,8 +49,8 @@ pub(super) fn complete(path: &Path, part: Gguf) -> Result<Gguf, CheckpointError>
     Ok(whole)
 }
 
-fn read(path: &Path, number: u16, expected: u16) -> Result<Gguf, CheckpointError> {
-    let part = Gguf::read(&Source::open(path)?)?;
+fn read(path: &Path, number: u16, expected: u16) -> Result<GgufFile, CheckpointError> {
+    let part = GgufFile::read(&FileSource::open(path)?)?;
     let found = part.metadata.get::<u32>(NUMBER)?;
     if found != u32::from(number) {
         let text = format!("this is part {found} of the checkpoint, its name says {number}");
@@ -66,13 +66,13 @@ fn read(path: &Path, number: u16, expected: u16) -> Result<Gguf, CheckpointError
 
 /// The names of the files.
 #[derive(Debug)]
-struct Pattern {
+struct SplitPattern {
     folder: PathBuf,
     prefix: String,
     count: u16,
 }
 
-impl Pattern {
+impl SplitPattern {
     fn of(path: &Path, count: u16) -> Result<Self, CheckpointError> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let end = format!("-of-{count:05}.gguf");

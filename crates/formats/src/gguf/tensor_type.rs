@@ -4,7 +4,7 @@ use std::fmt;
 
 use galatea_tensor::DataType;
 
-use crate::blocks::{CodeFormat, Meaning};
+use crate::blocks::{CodeFormat, CodeMeaning};
 
 /// How the numbers of a tensor are stored; the names are those of ggml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,18 +49,18 @@ pub enum GgmlType {
 
 /// What a type is.
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct TensorTypeRow {
     kind: GgmlType,
     number: u32,
     name: &'static str,
     /// Numbers of a block, and the bytes that they take.
     block: (usize, usize),
-    form: Form,
+    form: BlockForm,
 }
 
 /// What the bytes of a block are.
 #[derive(Clone, Copy, Debug)]
-enum Form {
+enum BlockForm {
     /// Elements, one after the other.
     Plain(DataType),
     /// Codes of few bits.
@@ -69,14 +69,14 @@ enum Form {
     Opaque,
 }
 
-const fn plain(kind: GgmlType, number: u32, name: &'static str, dtype: DataType) -> Row {
+const fn plain(kind: GgmlType, number: u32, name: &'static str, dtype: DataType) -> TensorTypeRow {
     let bytes = match dtype {
         DataType::Int8 => 1,
         DataType::Fp16 | DataType::Bf16 | DataType::Int16 => 2,
         DataType::Fp32 | DataType::Int32 => 4,
         _ => 8,
     };
-    Row { kind, number, name, block: (1, bytes), form: Form::Plain(dtype) }
+    TensorTypeRow { kind, number, name, block: (1, bytes), form: BlockForm::Plain(dtype) }
 }
 
 const fn coded(
@@ -84,55 +84,61 @@ const fn coded(
     number: u32,
     name: &'static str,
     block: (usize, usize),
-    (bits, part, meaning): (u32, usize, Meaning),
-) -> Row {
-    let form = Form::Coded(CodeFormat::new(bits, part, meaning));
-    Row { kind, number, name, block, form }
+    (bits, part, meaning): (u32, usize, CodeMeaning),
+) -> TensorTypeRow {
+    let form = BlockForm::Coded(CodeFormat::new(bits, part, meaning));
+    TensorTypeRow { kind, number, name, block, form }
 }
 
-const fn opaque(kind: GgmlType, number: u32, name: &'static str, block: (usize, usize)) -> Row {
-    Row { kind, number, name, block, form: Form::Opaque }
+const fn opaque(
+    kind: GgmlType,
+    number: u32,
+    name: &'static str,
+    block: (usize, usize),
+) -> TensorTypeRow {
+    TensorTypeRow { kind, number, name, block, form: BlockForm::Opaque }
 }
 
 /// The 16 values of IQ4. Source: `kvalues_iq4nl` of ggml.
-const IQ4: Meaning = Meaning::Table(&[
+const IQ4: CodeMeaning = CodeMeaning::Table(&[
     -127., -104., -83., -65., -49., -35., -22., -10., 1., 13., 25., 38., 53., 69., 89., 113.,
 ]);
 /// Twice the values of a float of 4 bits (E2M1); scales are halves. Source: the OCP's specification
 /// of microscaling formats.
-const E2M1: Meaning =
-    Meaning::Table(&[0., 1., 2., 3., 4., 6., 8., 12., 0., -1., -2., -3., -4., -6., -8., -12.]);
+const E2M1: CodeMeaning =
+    CodeMeaning::Table(&[0., 1., 2., 3., 4., 6., 8., 12., 0., -1., -2., -3., -4., -6., -8., -12.]);
 /// The numbers of the grids of IQ2 and IQ3, then the same below zero. Source: the grids of ggml.
-const IQ2: Meaning =
-    Meaning::Table(&[8., 25., 43., 0., 0., 0., 0., 0., -8., -25., -43., 0., 0., 0., 0., 0.]);
-const IQ3_XXS: Meaning = Meaning::Table(&[
+const IQ2: CodeMeaning =
+    CodeMeaning::Table(&[8., 25., 43., 0., 0., 0., 0., 0., -8., -25., -43., 0., 0., 0., 0., 0.]);
+const IQ3_XXS: CodeMeaning = CodeMeaning::Table(&[
     4., 12., 20., 28., 36., 44., 52., 62., -4., -12., -20., -28., -36., -44., -52., -62.,
 ]);
-const IQ3_S: Meaning =
-    Meaning::Table(&[1., 3., 5., 7., 9., 11., 13., 15., -1., -3., -5., -7., -9., -11., -13., -15.]);
+const IQ3_S: CodeMeaning = CodeMeaning::Table(&[
+    1., 3., 5., 7., 9., 11., 13., 15., -1., -3., -5., -7., -9., -11., -13., -15.,
+]);
 /// -1, 0 and 1 an eighth higher, then an eighth lower.
-const IQ1: Meaning = Meaning::Table(&[
+const IQ1: CodeMeaning = CodeMeaning::Table(&[
     -0.875, 0.125, 1.125, 0., 0., 0., 0., 0., -1.125, -0.125, 0.875, 0., 0., 0., 0., 0.,
 ]);
-const OFFSET: Meaning = Meaning::Offset;
+const OFFSET: CodeMeaning = CodeMeaning::Offset;
 
 /// Every type, with sizes as in `ggml-common.h` of ggml. A coded type has the bits of a code, how
 /// many numbers share a scale, and what a code means.
-const ROWS: &[Row] = &[
+const ROWS: &[TensorTypeRow] = &[
     plain(GgmlType::F32, 0, "F32", DataType::Fp32),
     plain(GgmlType::F16, 1, "F16", DataType::Fp16),
-    coded(GgmlType::Q4_0, 2, "Q4_0", (32, 18), (4, 32, Meaning::Zero(8.))),
+    coded(GgmlType::Q4_0, 2, "Q4_0", (32, 18), (4, 32, CodeMeaning::Zero(8.))),
     coded(GgmlType::Q4_1, 3, "Q4_1", (32, 20), (4, 32, OFFSET)),
-    coded(GgmlType::Q5_0, 6, "Q5_0", (32, 22), (5, 32, Meaning::Zero(16.))),
+    coded(GgmlType::Q5_0, 6, "Q5_0", (32, 22), (5, 32, CodeMeaning::Zero(16.))),
     coded(GgmlType::Q5_1, 7, "Q5_1", (32, 24), (5, 32, OFFSET)),
-    coded(GgmlType::Q8_0, 8, "Q8_0", (32, 34), (8, 32, Meaning::Zero(128.))),
-    coded(GgmlType::Q8_1, 9, "Q8_1", (32, 36), (8, 32, Meaning::Zero(128.))),
+    coded(GgmlType::Q8_0, 8, "Q8_0", (32, 34), (8, 32, CodeMeaning::Zero(128.))),
+    coded(GgmlType::Q8_1, 9, "Q8_1", (32, 36), (8, 32, CodeMeaning::Zero(128.))),
     coded(GgmlType::Q2K, 10, "Q2_K", (256, 84), (2, 16, OFFSET)),
-    coded(GgmlType::Q3K, 11, "Q3_K", (256, 110), (3, 16, Meaning::Zero(4.))),
+    coded(GgmlType::Q3K, 11, "Q3_K", (256, 110), (3, 16, CodeMeaning::Zero(4.))),
     coded(GgmlType::Q4K, 12, "Q4_K", (256, 144), (4, 32, OFFSET)),
     coded(GgmlType::Q5K, 13, "Q5_K", (256, 176), (5, 32, OFFSET)),
-    coded(GgmlType::Q6K, 14, "Q6_K", (256, 210), (6, 16, Meaning::Zero(32.))),
-    coded(GgmlType::Q8K, 15, "Q8_K", (256, 292), (8, 256, Meaning::Zero(128.))),
+    coded(GgmlType::Q6K, 14, "Q6_K", (256, 210), (6, 16, CodeMeaning::Zero(32.))),
+    coded(GgmlType::Q8K, 15, "Q8_K", (256, 292), (8, 256, CodeMeaning::Zero(128.))),
     coded(GgmlType::Iq2Xxs, 16, "IQ2_XXS", (256, 66), (4, 32, IQ2)),
     coded(GgmlType::Iq2Xs, 17, "IQ2_XS", (256, 74), (4, 16, IQ2)),
     coded(GgmlType::Iq3Xxs, 18, "IQ3_XXS", (256, 98), (4, 32, IQ3_XXS)),
@@ -148,8 +154,8 @@ const ROWS: &[Row] = &[
     plain(GgmlType::F64, 28, "F64", DataType::Fp64),
     coded(GgmlType::Iq1M, 29, "IQ1_M", (256, 56), (4, 16, IQ1)),
     plain(GgmlType::Bf16, 30, "BF16", DataType::Bf16),
-    coded(GgmlType::Tq1_0, 34, "TQ1_0", (256, 54), (2, 256, Meaning::Zero(1.))),
-    coded(GgmlType::Tq2_0, 35, "TQ2_0", (256, 66), (2, 256, Meaning::Zero(1.))),
+    coded(GgmlType::Tq1_0, 34, "TQ1_0", (256, 54), (2, 256, CodeMeaning::Zero(1.))),
+    coded(GgmlType::Tq2_0, 35, "TQ2_0", (256, 66), (2, 256, CodeMeaning::Zero(1.))),
     coded(GgmlType::Mxfp4, 39, "MXFP4", (32, 17), (4, 32, E2M1)),
     coded(GgmlType::Nvfp4, 40, "NVFP4", (64, 36), (4, 16, E2M1)),
     opaque(GgmlType::Q1_0, 41, "Q1_0", (128, 18)),
@@ -161,14 +167,14 @@ impl GgmlType {
         ROWS.iter().map(|row| row.kind)
     }
 
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static TensorTypeRow {
         // A test looks every type up.
-        ROWS.iter().find(|row| row.kind == self).unwrap_or(&Row {
+        ROWS.iter().find(|row| row.kind == self).unwrap_or(&TensorTypeRow {
             kind: Self::F32,
             number: 0,
             name: "",
             block: (1, 4),
-            form: Form::Opaque,
+            form: BlockForm::Opaque,
         })
     }
 
@@ -214,7 +220,7 @@ impl GgmlType {
     #[must_use]
     pub fn data_type(self) -> Option<DataType> {
         match self.row().form {
-            Form::Plain(dtype) => Some(dtype),
+            BlockForm::Plain(dtype) => Some(dtype),
             _ => None,
         }
     }
@@ -223,7 +229,7 @@ impl GgmlType {
     #[must_use]
     pub fn code_format(self) -> Option<CodeFormat> {
         match self.row().form {
-            Form::Coded(format) => Some(format),
+            BlockForm::Coded(format) => Some(format),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use bytes::Bytes;
 use galatea_tensor::Tensor;
 
-use super::metadata::{Array, Metadata, Value, ValueType};
+use super::metadata::{GgufArray, GgufMetadata, GgufValue, GgufValueType};
 use super::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, GgmlType, MAGIC, MAX_ALIGNMENT, VERSION};
 use crate::checkpoint::{CheckpointError, CheckpointErrorKind};
 
@@ -32,14 +32,14 @@ impl fmt::Debug for TensorData<'_> {
 
 /// Collects what a file is to hold, and writes it.
 #[derive(Debug, Default)]
-pub struct Writer<'a> {
-    metadata: Metadata,
-    tensors: Vec<Pending<'a>>,
+pub struct GgufWriter<'a> {
+    metadata: GgufMetadata,
+    tensors: Vec<PendingTensor<'a>>,
     alignment: Option<usize>,
 }
 
 #[derive(Debug)]
-struct Pending<'a> {
+struct PendingTensor<'a> {
     name: String,
     kind: GgmlType,
     shape: Vec<usize>,
@@ -47,7 +47,7 @@ struct Pending<'a> {
     data: TensorData<'a>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> GgufWriter<'a> {
     /// An empty file of version 3, whose tensors are aligned to 32 bytes.
     #[must_use]
     pub fn new() -> Self {
@@ -61,7 +61,7 @@ impl<'a> Writer<'a> {
     pub fn set(
         &mut self,
         key: &str,
-        value: impl Into<Value>,
+        value: impl Into<GgufValue>,
     ) -> Result<&mut Self, CheckpointError> {
         let refuse =
             |text: &str| Err(CheckpointError::invalid(text).at(format_args!("metadata '{key}'")));
@@ -123,14 +123,14 @@ impl<'a> Writer<'a> {
             return refuse(format!("{kind} of shape {shape:?} takes {size} bytes, found {found}"));
         }
         let (name, shape) = (name.to_owned(), shape.to_vec());
-        self.tensors.push(Pending { name, kind, shape, size, data });
+        self.tensors.push(PendingTensor { name, kind, shape, size, data });
         Ok(self)
     }
 
     /// Adds a tensor of single elements.
     ///
     /// # Errors
-    /// As [`Writer::tensor`], and for element types that GGUF does not have.
+    /// As [`GgufWriter::tensor`], and for element types that GGUF does not have.
     pub fn plain(&mut self, name: &str, tensor: &Tensor) -> Result<&mut Self, CheckpointError> {
         let refuse =
             |text: String| CheckpointError::invalid(text).at(format_args!("tensor '{name}'"));
@@ -151,9 +151,9 @@ impl<'a> Writer<'a> {
             CheckpointError::new(CheckpointErrorKind::File, format!("cannot write: {error}"))
         };
         let alignment = self.alignment.unwrap_or(DEFAULT_ALIGNMENT);
-        let mut to = Counted { to, written: 0 };
+        let mut to = CountingSink { to, written: 0 };
         to.write_all(&self.header(alignment)).map_err(failed)?;
-        for Pending { name, size, data, .. } in self.tensors {
+        for PendingTensor { name, size, data, .. } in self.tensors {
             to.pad(alignment).map_err(failed)?;
             let start = to.written;
             match data {
@@ -204,42 +204,42 @@ fn text(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-fn encode(out: &mut Vec<u8>, value: &Value) {
+fn encode(out: &mut Vec<u8>, value: &GgufValue) {
     match value {
-        Value::U8(value) => out.extend(value.to_le_bytes()),
-        Value::I8(value) => out.extend(value.to_le_bytes()),
-        Value::U16(value) => out.extend(value.to_le_bytes()),
-        Value::I16(value) => out.extend(value.to_le_bytes()),
-        Value::U32(value) => out.extend(value.to_le_bytes()),
-        Value::I32(value) => out.extend(value.to_le_bytes()),
-        Value::F32(value) => out.extend(value.to_le_bytes()),
-        Value::Bool(value) => out.push(u8::from(*value)),
-        Value::String(bytes) => text(out, bytes),
-        Value::Array(array) => {
+        GgufValue::U8(value) => out.extend(value.to_le_bytes()),
+        GgufValue::I8(value) => out.extend(value.to_le_bytes()),
+        GgufValue::U16(value) => out.extend(value.to_le_bytes()),
+        GgufValue::I16(value) => out.extend(value.to_le_bytes()),
+        GgufValue::U32(value) => out.extend(value.to_le_bytes()),
+        GgufValue::I32(value) => out.extend(value.to_le_bytes()),
+        GgufValue::F32(value) => out.extend(value.to_le_bytes()),
+        GgufValue::Bool(value) => out.push(u8::from(*value)),
+        GgufValue::String(bytes) => text(out, bytes),
+        GgufValue::Array(array) => {
             out.extend(array.kind.number().to_le_bytes());
             out.extend(length(array.len));
             out.extend_from_slice(&array.encoded);
         }
-        Value::U64(value) => out.extend(value.to_le_bytes()),
-        Value::I64(value) => out.extend(value.to_le_bytes()),
-        Value::F64(value) => out.extend(value.to_le_bytes()),
+        GgufValue::U64(value) => out.extend(value.to_le_bytes()),
+        GgufValue::I64(value) => out.extend(value.to_le_bytes()),
+        GgufValue::F64(value) => out.extend(value.to_le_bytes()),
     }
 }
 
 /// Counts what is written.
-struct Counted<W> {
+struct CountingSink<W> {
     to: W,
     written: usize,
 }
 
-impl<W: Write> Counted<W> {
+impl<W: Write> CountingSink<W> {
     fn pad(&mut self, alignment: usize) -> io::Result<()> {
         let missing = self.written.next_multiple_of(alignment).saturating_sub(self.written);
         self.write_all(&vec![0; missing])
     }
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for CountingSink<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = self.to.write(bytes)?;
         self.written = self.written.saturating_add(taken);
@@ -254,16 +254,16 @@ impl<W: Write> Write for Counted<W> {
 /// Values from what Rust has.
 macro_rules! values {
     ($($kind:ty => $variant:ident,)*) => {$(
-        impl From<$kind> for Value {
+        impl From<$kind> for GgufValue {
             fn from(value: $kind) -> Self {
                 Self::$variant(value)
             }
         }
-        impl From<&[$kind]> for Value {
+        impl From<&[$kind]> for GgufValue {
             fn from(values: &[$kind]) -> Self {
                 let encoded: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-                let (kind, len) = (ValueType::$variant, values.len());
-                Self::Array(Array { kind, len, encoded: encoded.into() })
+                let (kind, len) = (GgufValueType::$variant, values.len());
+                Self::Array(GgufArray { kind, len, encoded: encoded.into() })
             }
         }
     )*};
@@ -282,37 +282,49 @@ values! {
     f64 => F64,
 }
 
-impl From<bool> for Value {
+impl From<bool> for GgufValue {
     fn from(value: bool) -> Self {
         Self::Bool(value)
     }
 }
 
-impl From<&[bool]> for Value {
+impl From<&[bool]> for GgufValue {
     fn from(values: &[bool]) -> Self {
         let encoded: Vec<u8> = values.iter().map(|&value| u8::from(value)).collect();
-        Self::Array(Array { kind: ValueType::Bool, len: values.len(), encoded: encoded.into() })
+        Self::Array(GgufArray {
+            kind: GgufValueType::Bool,
+            len: values.len(),
+            encoded: encoded.into(),
+        })
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for GgufValue {
     fn from(value: &str) -> Self {
         Self::String(Bytes::copy_from_slice(value.as_bytes()))
     }
 }
 
-impl From<&[&str]> for Value {
+impl From<&[&str]> for GgufValue {
     fn from(values: &[&str]) -> Self {
         let mut encoded = Vec::new();
         values.iter().for_each(|value| text(&mut encoded, value.as_bytes()));
-        Self::Array(Array { kind: ValueType::String, len: values.len(), encoded: encoded.into() })
+        Self::Array(GgufArray {
+            kind: GgufValueType::String,
+            len: values.len(),
+            encoded: encoded.into(),
+        })
     }
 }
 
-impl From<&[Array]> for Value {
-    fn from(values: &[Array]) -> Self {
+impl From<&[GgufArray]> for GgufValue {
+    fn from(values: &[GgufArray]) -> Self {
         let mut encoded = Vec::new();
         values.iter().for_each(|value| encode(&mut encoded, &Self::Array(value.clone())));
-        Self::Array(Array { kind: ValueType::Array, len: values.len(), encoded: encoded.into() })
+        Self::Array(GgufArray {
+            kind: GgufValueType::Array,
+            len: values.len(),
+            encoded: encoded.into(),
+        })
     }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use galatea_tensor::{DataType, Tensor};
 use serde_json::Value;
 
-use crate::blocks::{BlockMatrix, CodeFormat, GroupRows, Meaning};
+use crate::blocks::{BlockMatrix, CodeFormat, CodeMeaning, GroupRows};
 use crate::checkpoint::CheckpointError;
 use crate::safetensors::SafeTensors;
 
@@ -30,13 +30,13 @@ pub struct LayerFormat {
 
 /// What `config.json` says of codes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quantization {
+pub struct MlxQuantization {
     default: LayerFormat,
     /// By layer; `None` is a layer that stays as it is.
     layers: BTreeMap<String, Option<LayerFormat>>,
 }
 
-impl Quantization {
+impl MlxQuantization {
     /// Reads the entry `quantization` of a `config.json`; `None` if there is none.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Quantization {
         }
         let (bits, group) = (format.bits, format.group_size);
         let rows = GroupRows::new((bits, group), words, (scales, biases), columns);
-        BlockMatrix::of_groups(&shape, CodeFormat::new(bits, group, Meaning::Offset), rows)
+        BlockMatrix::of_groups(&shape, CodeFormat::new(bits, group, CodeMeaning::Offset), rows)
             .map(Some)
             .map_err(|error| error.at(format_args!("layer '{layer}'")))
     }

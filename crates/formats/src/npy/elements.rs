@@ -29,7 +29,7 @@ const KINDS: &[(&str, DataType)] = &[
 
 /// How one element is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NpyKind {
     Number(DataType),
     /// So many UTF-32 characters.
     Text(usize),
@@ -39,12 +39,12 @@ pub(super) enum Kind {
 
 /// A parsed `descr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Descr {
-    kind: Kind,
+pub(super) struct NpyDescr {
+    kind: NpyKind,
     big_endian: bool,
 }
 
-impl Descr {
+impl NpyDescr {
     pub(super) fn parse(descr: &str) -> Result<Self, NpyError> {
         let unreadable = || NpyError::unsupported(format!("array type '{descr}' is not supported"));
         let (big_endian, name) = match descr.split_at_checked(1) {
@@ -53,16 +53,16 @@ impl Descr {
             _ => (false, descr),
         };
         if name == "bfloat16" {
-            return Ok(Self { kind: Kind::Number(DataType::Bf16), big_endian });
+            return Ok(Self { kind: NpyKind::Number(DataType::Bf16), big_endian });
         }
         if let Some((_, dtype)) = KINDS.iter().find(|(kind, _)| *kind == name) {
-            return Ok(Self { kind: Kind::Number(*dtype), big_endian });
+            return Ok(Self { kind: NpyKind::Number(*dtype), big_endian });
         }
         let (kind, width) = name.split_at_checked(1).ok_or_else(unreadable)?;
         let width = || width.parse::<usize>().map_err(|_| unreadable());
         let kind = match kind {
-            "U" => Kind::Text(width()?),
-            "S" | "a" => Kind::Bytes(width()?),
+            "U" => NpyKind::Text(width()?),
+            "S" | "a" => NpyKind::Bytes(width()?),
             "O" => {
                 return Err(NpyError::unsupported(
                     "an array of Python objects is a pickle, which is never opened; give it a \
@@ -90,16 +90,16 @@ impl Descr {
     /// Bytes of one element; `usize::MAX` for a width beyond that.
     pub(super) fn item_bytes(self) -> usize {
         match self.kind {
-            Kind::Number(dtype) => dtype.size_bytes().unwrap_or(1),
-            Kind::Text(characters) => characters.saturating_mul(CHARACTER),
-            Kind::Bytes(bytes) => bytes,
+            NpyKind::Number(dtype) => dtype.size_bytes().unwrap_or(1),
+            NpyKind::Text(characters) => characters.saturating_mul(CHARACTER),
+            NpyKind::Bytes(bytes) => bytes,
         }
     }
 
     /// The tensor of these bytes, in row-major order; the caller has checked their number.
     pub(super) fn decode(self, shape: &[usize], data: &[u8]) -> Result<Tensor, NpyError> {
         let size = self.item_bytes();
-        if let Kind::Number(dtype) = self.kind {
+        if let NpyKind::Number(dtype) = self.kind {
             if !self.big_endian || size == 1 {
                 return Ok(Tensor::from_bytes(dtype, shape, data)?);
             }
@@ -116,7 +116,7 @@ impl Descr {
         }
         let items = data.chunks_exact(size);
         let strings: Result<Vec<ByteString>, NpyError> = match self.kind {
-            Kind::Text(_) => {
+            NpyKind::Text(_) => {
                 items.enumerate().map(|(index, item)| self.text(item, index)).collect()
             }
             _ => items.map(|item| Ok(ByteString::from(without_padding(item)))).collect(),

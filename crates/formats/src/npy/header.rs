@@ -12,13 +12,13 @@ const MAX_RANK: usize = 64;
 
 /// What the header says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct NpyHeader {
     pub(super) descr: String,
     pub(super) fortran_order: bool,
     pub(super) shape: Vec<usize>,
 }
 
-impl Header {
+impl NpyHeader {
     /// Splits a file into header and data.
     pub(super) fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), NpyError> {
         let cut = || NpyError::invalid("the file ends inside its header");
@@ -47,7 +47,7 @@ impl Header {
         let (text, data) = rest.split_at_checked(len).ok_or_else(cut)?;
         let text = std::str::from_utf8(text)
             .map_err(|_| NpyError::invalid("the header is not valid UTF-8"))?;
-        let mut parser = Parser { text, at: 0 };
+        let mut parser = NpyParser { text, at: 0 };
         Ok((parser.header()?, data))
     }
 }
@@ -74,12 +74,12 @@ pub(super) fn encode(descr: &str, shape: &[usize]) -> Vec<u8> {
 }
 
 /// Reads the few forms of Python's syntax that NumPy writes.
-struct Parser<'a> {
+struct NpyParser<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> NpyParser<'a> {
     fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -108,7 +108,7 @@ impl<'a> Parser<'a> {
         if self.take(token) { Ok(()) } else { Err(self.error(&format!("'{token}'"))) }
     }
 
-    fn header(&mut self) -> Result<Header, NpyError> {
+    fn header(&mut self) -> Result<NpyHeader, NpyError> {
         let (mut descr, mut fortran_order, mut shape) = (None, None, None);
         self.expect("{")?;
         while !self.take("}") {
@@ -128,7 +128,7 @@ impl<'a> Parser<'a> {
             }
         }
         let missing = |key: &str| NpyError::invalid(format!("header: '{key}' is missing"));
-        Ok(Header {
+        Ok(NpyHeader {
             descr: descr.ok_or_else(|| missing("descr"))?,
             fortran_order: fortran_order.ok_or_else(|| missing("fortran_order"))?,
             shape: shape.ok_or_else(|| missing("shape"))?,

@@ -15,8 +15,8 @@ use std::io::Write;
 use galatea_tensor::{Tensor, TensorError, checked_elements};
 
 pub use archive::{read_npz, read_npz_from, write_npz, write_npz_to};
-use elements::Descr;
-use header::Header;
+use elements::NpyDescr;
+use header::NpyHeader;
 
 /// What was wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,8 +100,8 @@ impl std::error::Error for NpyError {}
 /// When the header is damaged, the data is shorter or longer than the shape says, or the type has
 /// no tensor form (complex numbers, dates, structures, pickled objects).
 pub fn read_npy(bytes: &[u8]) -> Result<Tensor, NpyError> {
-    let (header, data) = Header::parse(bytes)?;
-    let descr = Descr::parse(&header.descr)?;
+    let (header, data) = NpyHeader::parse(bytes)?;
+    let descr = NpyDescr::parse(&header.descr)?;
     let elements = checked_elements(&header.shape)?;
     let expected = elements.checked_mul(descr.item_bytes());
     if expected != Some(data.len()) {

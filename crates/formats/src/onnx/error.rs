@@ -38,19 +38,19 @@ pub struct OnnxError {
 }
 
 impl OnnxError {
-    pub(super) fn new(kind: OnnxErrorKind, place: &Place<'_>) -> Self {
+    pub(super) fn new(kind: OnnxErrorKind, place: &FieldPath<'_>) -> Self {
         Self { kind: Box::new(kind), place: place.to_string(), file: None }
     }
 
-    pub(super) fn invalid(place: &Place<'_>, text: impl Into<String>) -> Self {
+    pub(super) fn invalid(place: &FieldPath<'_>, text: impl Into<String>) -> Self {
         Self::new(OnnxErrorKind::Invalid(text.into()), place)
     }
 
-    pub(super) fn unsupported(place: &Place<'_>, text: impl Into<String>) -> Self {
+    pub(super) fn unsupported(place: &FieldPath<'_>, text: impl Into<String>) -> Self {
         Self::new(OnnxErrorKind::Unsupported(text.into()), place)
     }
 
-    pub(super) fn tensor(place: &Place<'_>, error: &TensorError) -> Self {
+    pub(super) fn tensor(place: &FieldPath<'_>, error: &TensorError) -> Self {
         Self::invalid(place, error.to_string())
     }
 
@@ -97,26 +97,26 @@ impl std::error::Error for OnnxError {}
 
 /// A field of the file, as a chain up to the root: written out only when an error needs it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
-    parent: Option<&'a Place<'a>>,
+pub(super) struct FieldPath<'a> {
+    parent: Option<&'a FieldPath<'a>>,
     field: &'static str,
     index: Option<usize>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> FieldPath<'a> {
     /// The message as a whole.
-    pub(super) const ROOT: Place<'static> = Place { parent: None, field: "", index: None };
+    pub(super) const ROOT: FieldPath<'static> = FieldPath { parent: None, field: "", index: None };
 
-    pub(super) fn field(&'a self, field: &'static str) -> Place<'a> {
-        Place { parent: Some(self), field, index: None }
+    pub(super) fn field(&'a self, field: &'static str) -> FieldPath<'a> {
+        FieldPath { parent: Some(self), field, index: None }
     }
 
-    pub(super) fn item(&'a self, field: &'static str, index: usize) -> Place<'a> {
-        Place { parent: Some(self), field, index: Some(index) }
+    pub(super) fn item(&'a self, field: &'static str, index: usize) -> FieldPath<'a> {
+        FieldPath { parent: Some(self), field, index: Some(index) }
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for FieldPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {
             parent.fmt(f)?;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use galatea_graph::limits;
 use galatea_tensor::{Allocation, MappedFile};
 
-use super::ModelFile;
-use super::error::{OnnxError, OnnxErrorKind, Place};
+use super::OnnxFile;
+use super::error::{FieldPath, OnnxError, OnnxErrorKind};
 use super::proto::StringStringEntryProto;
 
 /// Maps the files that a model refers to, each once, and counts the memory that constants take
@@ -34,7 +34,7 @@ const DENSE_BYTES_EACH: usize = 512;
 
 /// Where the bytes of one tensor are.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(super) struct ExternalWindow {
     pub(super) memory: Arc<dyn Allocation>,
     pub(super) offset_bytes: usize,
     /// As the model states it, else up to the end of the file.
@@ -66,8 +66,8 @@ impl<'a> ExternalData<'a> {
     }
 
     /// The files that were mapped.
-    pub(super) fn into_files(self) -> Vec<ModelFile> {
-        self.files.into_values().map(|(path, memory)| ModelFile { path, memory }).collect()
+    pub(super) fn into_files(self) -> Vec<OnnxFile> {
+        self.files.into_values().map(|(path, memory)| OnnxFile { path, memory }).collect()
     }
 
     /// Counts the dense form of a sparse constant that takes `given` bytes itself; `None` is more
@@ -95,8 +95,8 @@ impl<'a> ExternalData<'a> {
     pub(super) fn window(
         &mut self,
         entries: &[StringStringEntryProto],
-        place: &Place<'_>,
-    ) -> Result<Window, OnnxError> {
+        place: &FieldPath<'_>,
+    ) -> Result<ExternalWindow, OnnxError> {
         let place = place.field("external_data");
         let find = |key: &str| entries.iter().find(|e| e.key == key).map(|e| e.value.as_str());
         let number = |key: &str| {
@@ -129,10 +129,10 @@ impl<'a> ExternalData<'a> {
                 ),
             ));
         }
-        Ok(Window { memory, offset_bytes, len_bytes, stated: stated.is_some() })
+        Ok(ExternalWindow { memory, offset_bytes, len_bytes, stated: stated.is_some() })
     }
 
-    fn map(&mut self, location: &str, place: &Place<'_>) -> Result<Arc<MappedFile>, OnnxError> {
+    fn map(&mut self, location: &str, place: &FieldPath<'_>) -> Result<Arc<MappedFile>, OnnxError> {
         if let Some((_, file)) = self.files.get(location) {
             return Ok(Arc::clone(file));
         }
@@ -146,7 +146,11 @@ impl<'a> ExternalData<'a> {
 
     /// A location in the model's folder, and the real path behind it, which must be a plain file
     /// inside the folder.
-    fn resolve(&self, location: &str, place: &Place<'_>) -> Result<(PathBuf, PathBuf), OnnxError> {
+    fn resolve(
+        &self,
+        location: &str,
+        place: &FieldPath<'_>,
+    ) -> Result<(PathBuf, PathBuf), OnnxError> {
         let folder = self.folder.ok_or_else(|| {
             OnnxError::invalid(
                 place,

@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bytes::Bytes;
 use galatea_graph::{
-    AttributeValue, Attributes, Fact, Graph, ML_DOMAIN, ONNX_DOMAIN, Subgraph, ValueId,
+    AttributeValue, Attributes, Fact, Graph, ML_DOMAIN, ONNX_DOMAIN, SubgraphAttribute, ValueId,
 };
 use galatea_tensor::Tensor;
 
-use super::error::{OnnxError, OnnxErrorKind, Place};
+use super::error::{FieldPath, OnnxError, OnnxErrorKind};
 use super::external::ExternalData;
 use super::proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
     TensorProto, ValueInfoProto,
 };
-use super::scope::{Scope, Seen};
-use super::{ModelFile, NEWEST_ML_OPSET, NEWEST_OPSET, OLDEST_OPSET, tensor, value};
+use super::scope::{NameScope, SeenSubgraph};
+use super::{NEWEST_ML_OPSET, NEWEST_OPSET, OLDEST_OPSET, OnnxFile, tensor, value};
 
 /// Most nodes that inlining functions may make, those of subgraphs included: functions that call
 /// functions can double with each level.
@@ -32,16 +32,16 @@ const MAX_DEPTH: usize = 16;
 /// Domain, name and overload of a function.
 type FunctionKey<'m> = (&'m str, &'m str, &'m str);
 /// The inputs or outputs of a node.
-type Slots = Vec<Option<ValueId>>;
+type NodeSlots = Vec<Option<ValueId>>;
 /// Values by their names in a function.
-type Bindings = HashMap<String, Option<ValueId>>;
+type FunctionBindings = HashMap<String, Option<ValueId>>;
 
 /// Imports the model's graph.
 pub(super) fn model(
     proto: &ModelProto,
     external: ExternalData<'_>,
-) -> Result<(Graph, Vec<ModelFile>), OnnxError> {
-    let root = Place::ROOT;
+) -> Result<(Graph, Vec<OnnxFile>), OnnxError> {
+    let root = FieldPath::ROOT;
     let opsets = opsets(&proto.opset_import, &root)?;
     let graph = proto
         .graph
@@ -58,9 +58,9 @@ pub(super) fn model(
         }
     }
     let mut importer =
-        Importer { functions, external, inlined: (0, 0), calls: Vec::new(), depth: 0 };
+        OnnxImporter { functions, external, inlined: (0, 0), calls: Vec::new(), depth: 0 };
     let place = root.field("graph");
-    let graph = importer.graph(graph, opsets, &mut Scope::model(), &BTreeSet::new(), &place)?;
+    let graph = importer.graph(graph, opsets, &mut NameScope::model(), &BTreeSet::new(), &place)?;
     Ok((graph, importer.external.into_files()))
 }
 
@@ -72,7 +72,7 @@ fn domain(name: &str) -> &str {
 /// Versions by domain, checked against what is supported.
 fn opsets(
     imports: &[OperatorSetIdProto],
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<BTreeMap<String, i64>, OnnxError> {
     let mut opsets = BTreeMap::new();
     for (index, import) in imports.iter().enumerate() {
@@ -101,7 +101,7 @@ fn opsets(
     Ok(opsets)
 }
 
-struct Importer<'m> {
+struct OnnxImporter<'m> {
     functions: HashMap<FunctionKey<'m>, &'m FunctionProto>,
     external: ExternalData<'m>,
     /// Nodes and bytes of attributes made by inlining so far.
@@ -112,15 +112,15 @@ struct Importer<'m> {
     depth: usize,
 }
 
-impl<'m> Importer<'m> {
+impl<'m> OnnxImporter<'m> {
     /// Reads a graph. The values of the graphs around it that it reads become its last inputs.
     fn graph(
         &mut self,
         proto: &'m GraphProto,
         opsets: BTreeMap<String, i64>,
-        scope: &mut Scope<'m>,
+        scope: &mut NameScope<'m>,
         captured: &BTreeSet<String>,
-        place: &Place<'_>,
+        place: &FieldPath<'_>,
     ) -> Result<Graph, OnnxError> {
         let mut graph = Graph::new(proto.name.clone());
         graph.opsets = opsets;
@@ -141,8 +141,8 @@ impl<'m> Importer<'m> {
     fn subgraph(
         &mut self,
         proto: &'m GraphProto,
-        mut seen: Seen<'m>,
-        place: &Place<'_>,
+        mut seen: SeenSubgraph<'m>,
+        place: &FieldPath<'_>,
     ) -> Result<AttributeValue, OnnxError> {
         if self.depth == MAX_DEPTH {
             let text = format!("subgraphs are nested more than {MAX_DEPTH} deep");
@@ -151,7 +151,7 @@ impl<'m> Importer<'m> {
         self.depth += 1;
         let read = self.graph(proto, seen.opsets, &mut seen.scope, &seen.captured, place);
         self.depth -= 1;
-        let subgraph = Subgraph { graph: read?, captured: seen.captured.len() };
+        let subgraph = SubgraphAttribute { graph: read?, captured: seen.captured.len() };
         Ok(AttributeValue::Graph(Box::new(subgraph)))
     }
 
@@ -159,7 +159,7 @@ impl<'m> Importer<'m> {
         &mut self,
         proto: &GraphProto,
         graph: &mut Graph,
-        place: &Place<'_>,
+        place: &FieldPath<'_>,
     ) -> Result<(), OnnxError> {
         for (index, found) in proto.initializer.iter().enumerate() {
             let place = place.item("initializer", index);
@@ -179,15 +179,17 @@ impl<'m> Importer<'m> {
         &mut self,
         proto: &'m NodeProto,
         graph: &mut Graph,
-        scope: &mut Scope<'m>,
-        place: &Place<'_>,
+        scope: &mut NameScope<'m>,
+        place: &FieldPath<'_>,
     ) -> Result<(), OnnxError> {
         if !self.calls.is_empty() {
             self.count_inlined(proto, place)?;
         }
         let domain = domain(&proto.domain);
-        let mut inputs: Slots = proto.input.iter().map(|name| scope.resolve(graph, name)).collect();
-        let outputs: Slots = proto.output.iter().map(|name| scope.resolve(graph, name)).collect();
+        let mut inputs: NodeSlots =
+            proto.input.iter().map(|name| scope.resolve(graph, name)).collect();
+        let outputs: NodeSlots =
+            proto.output.iter().map(|name| scope.resolve(graph, name)).collect();
         let key = (domain, proto.op_type.as_str(), proto.overload.as_str());
         if let Some(&function) = self.functions.get(&key) {
             return self.call(function, proto, (inputs, outputs), graph, scope, place);
@@ -206,7 +208,7 @@ impl<'m> Importer<'m> {
     }
 
     /// Refuses functions that make the model much larger than its file.
-    fn count_inlined(&mut self, proto: &NodeProto, place: &Place<'_>) -> Result<(), OnnxError> {
+    fn count_inlined(&mut self, proto: &NodeProto, place: &FieldPath<'_>) -> Result<(), OnnxError> {
         let (nodes, bytes) = &mut self.inlined;
         *nodes += 1;
         *bytes = proto.attribute.iter().map(copied_bytes).fold(*bytes, usize::saturating_add);
@@ -229,8 +231,8 @@ impl<'m> Importer<'m> {
         &mut self,
         proto: &'m NodeProto,
         graph: &mut Graph,
-        scope: &mut Scope<'m>,
-        place: &Place<'_>,
+        scope: &mut NameScope<'m>,
+        place: &FieldPath<'_>,
     ) -> Result<Attributes, OnnxError> {
         let mut attributes = Attributes::new();
         for (index, stated) in proto.attribute.iter().enumerate() {
@@ -261,10 +263,10 @@ impl<'m> Importer<'m> {
         &mut self,
         function: &'m FunctionProto,
         node: &'m NodeProto,
-        (inputs, outputs): (Slots, Slots),
+        (inputs, outputs): (NodeSlots, NodeSlots),
         graph: &mut Graph,
-        scope: &mut Scope<'m>,
-        place: &Place<'_>,
+        scope: &mut NameScope<'m>,
+        place: &FieldPath<'_>,
     ) -> Result<(), OnnxError> {
         let refuse = |text: String| {
             Err(OnnxError::invalid(place, format!("function '{}' {text}", function.name)))
@@ -296,7 +298,7 @@ impl<'m> Importer<'m> {
                 .map_err(|error| OnnxError::new(OnnxErrorKind::Graph(error), place))?;
         }
         let subgraphs = call_subgraphs(node, graph, scope);
-        let mut body = Scope::Function { bound, attributes, subgraphs };
+        let mut body = NameScope::Function { bound, attributes, subgraphs };
         let outer = std::mem::replace(&mut graph.opsets, own);
         self.calls.push(key);
         for (index, inner) in function.node.iter().enumerate() {
@@ -328,8 +330,8 @@ fn copied_bytes(attribute: &AttributeProto) -> usize {
 fn call_attributes<'m>(
     function: &'m FunctionProto,
     node: &'m NodeProto,
-    scope: &Scope<'m>,
-    place: &Place<'_>,
+    scope: &NameScope<'m>,
+    place: &FieldPath<'_>,
 ) -> Result<HashMap<&'m str, &'m AttributeProto>, OnnxError> {
     let mut attributes: HashMap<&str, _> =
         function.attribute_proto.iter().map(|default| (default.name.as_str(), default)).collect();
@@ -348,8 +350,8 @@ fn call_attributes<'m>(
 fn call_subgraphs<'m>(
     node: &'m NodeProto,
     graph: &mut Graph,
-    scope: &mut Scope<'m>,
-) -> HashMap<&'m str, Seen<'m>> {
+    scope: &mut NameScope<'m>,
+) -> HashMap<&'m str, SeenSubgraph<'m>> {
     let mut subgraphs = HashMap::new();
     for stated in &node.attribute {
         let seen = match (&stated.g, stated.ref_attr_name.as_str()) {
@@ -362,12 +364,12 @@ fn call_subgraphs<'m>(
     subgraphs
 }
 
-fn hidden_subgraph(name: &str, place: &Place<'_>) -> OnnxError {
+fn hidden_subgraph(name: &str, place: &FieldPath<'_>) -> OnnxError {
     let text = format!("subgraph '{name}' of a function is used inside another subgraph");
     OnnxError::unsupported(place, text)
 }
 
-fn outside_function(name: &str, place: &Place<'_>) -> OnnxError {
+fn outside_function(name: &str, place: &FieldPath<'_>) -> OnnxError {
     let text = format!("refers to attribute '{name}' of a function, outside of one");
     OnnxError::invalid(place, text)
 }
@@ -376,9 +378,9 @@ fn outside_function(name: &str, place: &Place<'_>) -> OnnxError {
 /// the function hands through.
 fn bind(
     function: &FunctionProto,
-    inputs: Slots,
-    outputs: Slots,
-) -> (Bindings, Vec<(ValueId, ValueId)>) {
+    inputs: NodeSlots,
+    outputs: NodeSlots,
+) -> (FunctionBindings, Vec<(ValueId, ValueId)>) {
     let mut bound = HashMap::new();
     let mut passed = Vec::new();
     let inputs = inputs.into_iter().chain(std::iter::repeat(None));
@@ -401,7 +403,7 @@ fn add_initializer(
     graph: &mut Graph,
     name: &str,
     tensor: Tensor,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<(), OnnxError> {
     if name.is_empty() {
         return Err(OnnxError::invalid(place, "an initializer has no name"));
@@ -418,7 +420,7 @@ fn add_inputs(
     proto: &GraphProto,
     graph: &mut Graph,
     nested: bool,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<(), OnnxError> {
     let mut seen = HashSet::new();
     for (index, info) in proto.input.iter().enumerate() {
@@ -436,9 +438,9 @@ fn add_inputs(
 fn add_outputs(
     proto: &GraphProto,
     graph: &mut Graph,
-    scope: &mut Scope<'_>,
+    scope: &mut NameScope<'_>,
     nested: bool,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<(), OnnxError> {
     let mut seen = HashSet::new();
     for (index, info) in proto.output.iter().enumerate() {
@@ -462,7 +464,7 @@ fn add_outputs(
 fn check_name<'p>(
     info: &'p ValueInfoProto,
     seen: &mut HashSet<&'p str>,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<(), OnnxError> {
     if info.name.is_empty() {
         return Err(OnnxError::invalid(place, "has no name"));
@@ -477,7 +479,7 @@ fn check_name<'p>(
 fn checked_type(
     info: &ValueInfoProto,
     optional: bool,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Option<Fact>, OnnxError> {
     let declared = value::declared(info.r#type.as_ref(), place)?;
     let stated = info.r#type.as_ref().is_some_and(|found| found.value.is_some());
@@ -498,7 +500,7 @@ fn checked_type(
 fn add_declared(
     infos: &[ValueInfoProto],
     graph: &mut Graph,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<(), OnnxError> {
     for (index, info) in infos.iter().enumerate() {
         let Some(id) = graph.find_value(&info.name) else { continue };

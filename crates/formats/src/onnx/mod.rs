@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
-use galatea_graph::{Datum, Fact, Graph, ValueKind};
+use galatea_graph::{Datum, Fact, FactKind, Graph};
 use galatea_tensor::{MappedFile, Tensor};
 use prost::Message;
 
-use error::Place;
+use error::FieldPath;
 pub use error::{OnnxError, OnnxErrorKind};
 use external::ExternalData;
 use proto::{ModelProto, TensorProto};
@@ -39,7 +39,7 @@ pub const NEWEST_ML_OPSET: i64 = 5;
 
 /// What a file says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ModelInfo {
+pub struct OnnxModelInfo {
     /// Version of the file format.
     pub ir_version: i64,
     /// The program that wrote the file.
@@ -56,19 +56,19 @@ pub struct ModelInfo {
 
 /// A model: its computation and what the file says about itself.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub struct OnnxModel {
     /// The computation.
     pub graph: Graph,
     /// Producer, versions and free text.
-    pub info: ModelInfo,
+    pub info: OnnxModelInfo,
     /// The files that the model's constants lie in, mapped: that of the model itself, then the others
     /// in the order of their names. Empty for a model that was given in memory.
-    pub files: Vec<ModelFile>,
+    pub files: Vec<OnnxFile>,
 }
 
 /// A mapped file of a model.
 #[derive(Clone, Debug)]
-pub struct ModelFile {
+pub struct OnnxFile {
     /// The path.
     pub path: PathBuf,
     /// Its bytes.
@@ -76,9 +76,9 @@ pub struct ModelFile {
 }
 
 /// The bytes of a mapped file, for what wants to own them.
-struct Shared(Arc<MappedFile>);
+struct OnnxMapping(Arc<MappedFile>);
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for OnnxMapping {
     fn as_ref(&self) -> &[u8] {
         (*self.0).as_ref()
     }
@@ -97,22 +97,22 @@ pub fn load(path: &Path) -> Result<Graph, OnnxError> {
 ///
 /// # Errors
 /// As for [`load`].
-pub fn load_model(path: &Path) -> Result<Model, OnnxError> {
+pub fn load_model(path: &Path) -> Result<OnnxModel, OnnxError> {
     let memory = map(path).map_err(|error| error.in_file(path))?;
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let bytes = Bytes::from_owner(Shared(Arc::clone(&memory)));
+    let bytes = Bytes::from_owner(OnnxMapping(Arc::clone(&memory)));
     let external = ExternalData::new(Some(folder)).beside_mapped();
     let mut model = read_model(bytes, external).map_err(|error| error.in_file(path))?;
-    model.files.insert(0, ModelFile { path: path.to_owned(), memory });
+    model.files.insert(0, OnnxFile { path: path.to_owned(), memory });
     Ok(model)
 }
 
 /// Maps a plain file.
 pub(crate) fn map(path: &Path) -> Result<Arc<MappedFile>, OnnxError> {
-    let failed = |text| OnnxError::new(OnnxErrorKind::File(text), &Place::ROOT);
+    let failed = |text| OnnxError::new(OnnxErrorKind::File(text), &FieldPath::ROOT);
     match path.metadata() {
         Err(error) => Err(failed(format!("cannot be read: {error}"))),
         Ok(found) if !found.is_file() => Err(failed("is not a plain file".to_owned())),
@@ -132,17 +132,17 @@ pub fn parse(bytes: Bytes, base_dir: Option<&Path>) -> Result<Graph, OnnxError> 
 ///
 /// # Errors
 /// As for [`load`].
-pub fn parse_model(bytes: Bytes, base_dir: Option<&Path>) -> Result<Model, OnnxError> {
+pub fn parse_model(bytes: Bytes, base_dir: Option<&Path>) -> Result<OnnxModel, OnnxError> {
     let mut model = read_model(bytes, ExternalData::new(base_dir))?;
     model.files.clear();
     Ok(model)
 }
 
-fn read_model(bytes: Bytes, external: ExternalData<'_>) -> Result<Model, OnnxError> {
+fn read_model(bytes: Bytes, external: ExternalData<'_>) -> Result<OnnxModel, OnnxError> {
     let model: ModelProto = decode(bytes)?;
     let (graph, files) = import::model(&model, external)?;
     let metadata = model.metadata_props.into_iter().map(|entry| (entry.key, entry.value)).collect();
-    let info = ModelInfo {
+    let info = OnnxModelInfo {
         ir_version: model.ir_version,
         producer_name: model.producer_name,
         producer_version: model.producer_version,
@@ -150,7 +150,7 @@ fn read_model(bytes: Bytes, external: ExternalData<'_>) -> Result<Model, OnnxErr
         model_version: model.model_version,
         metadata,
     };
-    Ok(Model { graph, info, files })
+    Ok(OnnxModel { graph, info, files })
 }
 
 /// Reads one tensor: the `.pb` files of ONNX test data.
@@ -159,7 +159,7 @@ fn read_model(bytes: Bytes, external: ExternalData<'_>) -> Result<Model, OnnxErr
 /// When the message is damaged, of an unsupported type or refers to another file.
 pub fn read_tensor(bytes: impl Into<Bytes>) -> Result<Tensor, OnnxError> {
     let proto: TensorProto = decode(bytes.into())?;
-    tensor::read(&proto, &mut ExternalData::new(None), &Place::ROOT)
+    tensor::read(&proto, &mut ExternalData::new(None), &FieldPath::ROOT)
 }
 
 /// Reads one value of a declared type: a file of ONNX test data holds a tensor, a sequence or an
@@ -170,14 +170,14 @@ pub fn read_tensor(bytes: impl Into<Bytes>) -> Result<Tensor, OnnxError> {
 pub fn read_value(bytes: impl Into<Bytes>, declared: &Fact) -> Result<Datum, OnnxError> {
     let bytes = bytes.into();
     match declared.kind {
-        ValueKind::Tensor => read_tensor(bytes).map(Datum::Tensor),
-        ValueKind::Sequence => value::sequence(&decode(bytes)?, declared, &Place::ROOT),
-        ValueKind::OptionalTensor | ValueKind::OptionalSequence => {
-            value::optional(&decode(bytes)?, declared, &Place::ROOT)
+        FactKind::Tensor => read_tensor(bytes).map(Datum::Tensor),
+        FactKind::Sequence => value::sequence(&decode(bytes)?, declared, &FieldPath::ROOT),
+        FactKind::OptionalTensor | FactKind::OptionalSequence => {
+            value::optional(&decode(bytes)?, declared, &FieldPath::ROOT)
         }
-        ValueKind::Map(_) | ValueKind::Maps(_) => {
+        FactKind::Map(_) | FactKind::Maps(_) => {
             let text = format!("test data of type '{declared}' is not read");
-            Err(OnnxError::unsupported(&Place::ROOT, text))
+            Err(OnnxError::unsupported(&FieldPath::ROOT, text))
         }
     }
 }
@@ -188,6 +188,6 @@ fn decode<M: Message + Default>(mut bytes: Bytes) -> Result<M, OnnxError> {
     M::decode(&mut bytes).map_err(|error| {
         let offset_bytes = total - bytes.remaining();
         let text = error.to_string();
-        OnnxError::new(OnnxErrorKind::Encoding { offset_bytes, text }, &Place::ROOT)
+        OnnxError::new(OnnxErrorKind::Encoding { offset_bytes, text }, &FieldPath::ROOT)
     })
 }

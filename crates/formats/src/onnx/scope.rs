@@ -11,9 +11,9 @@ type CallAttributes<'a> = HashMap<&'a str, &'a AttributeProto>;
 
 /// A subgraph as one list of nodes sees it.
 #[derive(Clone, Debug)]
-pub(super) struct Seen<'a> {
+pub(super) struct SeenSubgraph<'a> {
     /// What its names refer to.
-    pub(super) scope: Scope<'a>,
+    pub(super) scope: NameScope<'a>,
     /// The names under which the graph around it has the values that it reads from outside.
     pub(super) captured: BTreeSet<String>,
     /// Versions of the operator domains.
@@ -22,7 +22,7 @@ pub(super) struct Seen<'a> {
 
 /// The names of one list of nodes.
 #[derive(Clone, Debug)]
-pub(super) enum Scope<'a> {
+pub(super) enum NameScope<'a> {
     /// A graph: a name is a value's name, unless it is renamed (a subgraph inside a function reads
     /// values that the inlined function calls otherwise).
     Graph {
@@ -38,11 +38,11 @@ pub(super) enum Scope<'a> {
         /// The attributes.
         attributes: CallAttributes<'a>,
         /// Those of the call that are subgraphs: their names are the caller's.
-        subgraphs: HashMap<&'a str, Seen<'a>>,
+        subgraphs: HashMap<&'a str, SeenSubgraph<'a>>,
     },
 }
 
-impl<'a> Scope<'a> {
+impl<'a> NameScope<'a> {
     /// The scope of the model's own graph.
     pub(super) fn model() -> Self {
         Self::Graph { renamed: HashMap::new(), attributes: None }
@@ -93,7 +93,7 @@ impl<'a> Scope<'a> {
     }
 
     /// The subgraph that the call of this function gives as an attribute.
-    pub(super) fn given(&self, name: &str) -> Option<Seen<'a>> {
+    pub(super) fn given(&self, name: &str) -> Option<SeenSubgraph<'a>> {
         match self {
             Self::Function { subgraphs, .. } => subgraphs.get(name).cloned(),
             Self::Graph { .. } => None,
@@ -101,7 +101,11 @@ impl<'a> Scope<'a> {
     }
 
     /// A subgraph of a node in this scope.
-    pub(super) fn of_subgraph(&mut self, graph: &mut Graph, proto: &GraphProto) -> Seen<'a> {
+    pub(super) fn of_subgraph(
+        &mut self,
+        graph: &mut Graph,
+        proto: &GraphProto,
+    ) -> SeenSubgraph<'a> {
         let mut free = HashSet::new();
         free_names(proto, &mut free);
         let (mut renamed, mut captured) = (HashMap::new(), BTreeSet::new());
@@ -116,8 +120,8 @@ impl<'a> Scope<'a> {
             Self::Function { attributes, .. } => Some(attributes.clone()),
             Self::Graph { attributes, .. } => attributes.clone(),
         };
-        let scope = Scope::Graph { renamed, attributes };
-        Seen { scope, captured, opsets: graph.opsets.clone() }
+        let scope = NameScope::Graph { renamed, attributes };
+        SeenSubgraph { scope, captured, opsets: graph.opsets.clone() }
     }
 }
 

@@ -8,7 +8,7 @@ use galatea_tensor::{
     ByteString, DataType, Element, SharedBytes, SmallType, Tensor, bf16, checked_elements, f16,
 };
 
-use super::error::{OnnxError, Place};
+use super::error::{FieldPath, OnnxError};
 use super::external::ExternalData;
 use super::proto::{DataLocation, SparseTensorProto, TensorProto};
 
@@ -17,7 +17,7 @@ use super::proto::{DataLocation, SparseTensorProto, TensorProto};
 pub(super) fn read(
     proto: &TensorProto,
     external: &mut ExternalData<'_>,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Tensor, OnnxError> {
     let dtype = data_type(proto.data_type, &place.field("data_type"))?;
     let shape = shape(&proto.dims, place)?;
@@ -49,7 +49,7 @@ fn read_external(
     shape: &[usize],
     elements: usize,
     external: &mut ExternalData<'_>,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Tensor, OnnxError> {
     if dtype == DataType::Bytes {
         return Err(OnnxError::invalid(place, "strings cannot be in an external file"));
@@ -76,7 +76,7 @@ fn from_raw(
     shape: &[usize],
     raw: &Bytes,
     memory: Arc<SharedBytes>,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Tensor, OnnxError> {
     let place = place.field("raw_data");
     let elements = checked_elements(shape).map_err(|error| OnnxError::tensor(&place, &error))?;
@@ -112,7 +112,7 @@ fn unpacked(
     small: SmallType,
     shape: &[usize],
     bytes: &[u8],
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Tensor, OnnxError> {
     let elements = checked_elements(shape).map_err(|error| OnnxError::tensor(place, &error))?;
     Tensor::from_bytes(DataType::Small(small), shape, &small.unpack(bytes, elements))
@@ -124,7 +124,7 @@ fn wrong_size(
     shape: &[usize],
     expected: Option<usize>,
     found: usize,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> OnnxError {
     let expected = expected.map_or("more".to_owned(), |bytes| bytes.to_string());
     OnnxError::invalid(place, format!("{dtype}{shape:?} takes {expected} bytes, found {found}"))
@@ -135,7 +135,7 @@ fn from_fields(
     proto: &TensorProto,
     dtype: DataType,
     shape: &[usize],
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Tensor, OnnxError> {
     let int32s = &proto.int32_data;
     match dtype {
@@ -183,7 +183,7 @@ fn from_vec<T: Element>(
     shape: &[usize],
     all: Vec<T>,
     field: &'static str,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Tensor, OnnxError> {
     Tensor::from_vec(shape, all).map_err(|error| OnnxError::tensor(&place.field(field), &error))
 }
@@ -192,7 +192,7 @@ fn narrowed<T, S>(
     shape: &[usize],
     all: &[S],
     field: &'static str,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Tensor, OnnxError>
 where
     T: Element + TryFrom<S>,
@@ -201,7 +201,7 @@ where
     from_vec(shape, narrow::<T, S>(all, field, place)?, field, place)
 }
 
-fn narrow<T, S>(all: &[S], field: &'static str, place: &Place<'_>) -> Result<Vec<T>, OnnxError>
+fn narrow<T, S>(all: &[S], field: &'static str, place: &FieldPath<'_>) -> Result<Vec<T>, OnnxError>
 where
     T: Element + TryFrom<S>,
     S: Copy + std::fmt::Display,
@@ -216,7 +216,7 @@ where
 }
 
 /// The element type with this number.
-pub(super) fn data_type(number: i32, place: &Place<'_>) -> Result<DataType, OnnxError> {
+pub(super) fn data_type(number: i32, place: &FieldPath<'_>) -> Result<DataType, OnnxError> {
     if number == 0 {
         return Err(OnnxError::invalid(place, "the element type is not stated"));
     }
@@ -224,7 +224,7 @@ pub(super) fn data_type(number: i32, place: &Place<'_>) -> Result<DataType, Onnx
         .map_err(|error| OnnxError::unsupported(place, error.to_string()))
 }
 
-fn shape(dims: &[i64], place: &Place<'_>) -> Result<Vec<usize>, OnnxError> {
+fn shape(dims: &[i64], place: &FieldPath<'_>) -> Result<Vec<usize>, OnnxError> {
     let dim = |(index, &dim): (usize, &i64)| {
         usize::try_from(dim).map_err(|_| {
             OnnxError::invalid(&place.item("dims", index), format!("length {dim} is negative"))
@@ -237,7 +237,7 @@ fn shape(dims: &[i64], place: &Place<'_>) -> Result<Vec<usize>, OnnxError> {
 pub(super) fn read_sparse(
     proto: &SparseTensorProto,
     external: &mut ExternalData<'_>,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Tensor, OnnxError> {
     let missing = |field: &'static str| OnnxError::invalid(&place.field(field), "is missing");
     let values = proto.values.as_ref().ok_or_else(|| missing("values"))?;
@@ -278,7 +278,7 @@ pub(super) fn read_sparse(
 fn positions(
     indices: &Tensor,
     shape: &[usize],
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Vec<usize>, OnnxError> {
     let all = indices.to_i64_vec().map_err(|error| OnnxError::tensor(place, &error))?;
     let outside = |index: i64| {

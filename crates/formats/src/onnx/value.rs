@@ -1,10 +1,10 @@
 //! Declared types and attribute values.
 
 use bytes::Bytes;
-use galatea_graph::{AttributeValue, Datum, Dim, Fact, MapKey, Sequence, ValueKind};
+use galatea_graph::{AttributeValue, Datum, Dim, Fact, FactKind, MapKey, TensorSequence};
 use galatea_tensor::ByteString;
 
-use super::error::{OnnxError, Place};
+use super::error::{FieldPath, OnnxError};
 use super::external::ExternalData;
 use super::proto::{
     AttributeProto, AttributeType, OptionalProto, SequenceProto, TypeProto, dimension, type_proto,
@@ -17,7 +17,7 @@ const TENSOR: i32 = 1;
 /// The fact that a type declares; `None` for a type that no value here has, or none at all.
 pub(super) fn declared(
     proto: Option<&TypeProto>,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Option<Fact>, OnnxError> {
     use type_proto::Value;
     let place = place.field("type");
@@ -25,15 +25,15 @@ pub(super) fn declared(
     let element = |held: &type_proto::ElementType| value(held.elem_type.as_deref());
     let (kind, held) = match value(proto) {
         Some(Value::Optional(held)) => match element(&held) {
-            Some(Value::Sequence(inner)) => (ValueKind::OptionalSequence, element(&inner)),
-            other => (ValueKind::OptionalTensor, other),
+            Some(Value::Sequence(inner)) => (FactKind::OptionalSequence, element(&inner)),
+            other => (FactKind::OptionalTensor, other),
         },
         Some(Value::Sequence(held)) => match element(&held) {
-            Some(Value::Map(map)) => return map_type(&map, ValueKind::Maps, &place),
-            other => (ValueKind::Sequence, other),
+            Some(Value::Map(map)) => return map_type(&map, FactKind::Maps, &place),
+            other => (FactKind::Sequence, other),
         },
-        Some(Value::Map(map)) => return map_type(&map, ValueKind::Map, &place),
-        other => (ValueKind::Tensor, other),
+        Some(Value::Map(map)) => return map_type(&map, FactKind::Map, &place),
+        other => (FactKind::Tensor, other),
     };
     let Some(Value::Tensor(tensor)) = held else { return Ok(None) };
     tensor_type(&tensor, &place).map(|fact| Some(Fact { kind, ..fact }))
@@ -42,8 +42,8 @@ pub(super) fn declared(
 /// The fact of a map or a sequence of maps; `None` where the values are no tensors.
 fn map_type(
     found: &type_proto::MapType,
-    kind: fn(MapKey) -> ValueKind,
-    place: &Place<'_>,
+    kind: fn(MapKey) -> FactKind,
+    place: &FieldPath<'_>,
 ) -> Result<Option<Fact>, OnnxError> {
     let place = place.field("map_type");
     let key = tensor::data_type(found.key_type, &place.field("key_type"))?;
@@ -57,7 +57,7 @@ fn map_type(
     Ok(Some(Fact::unranked(dtype).within(kind(key))))
 }
 
-fn tensor_type(found: &type_proto::Tensor, place: &Place<'_>) -> Result<Fact, OnnxError> {
+fn tensor_type(found: &type_proto::Tensor, place: &FieldPath<'_>) -> Result<Fact, OnnxError> {
     let dtype = tensor::data_type(found.elem_type, &place.field("elem_type"))?;
     let Some(shape) = &found.shape else { return Ok(Fact::unranked(dtype)) };
     let dims = shape.dim.iter().map(|dim| match &dim.value {
@@ -83,7 +83,7 @@ pub(super) fn type_name(proto: Option<&TypeProto>) -> &'static str {
 }
 
 /// The kind of an attribute: as stated, else that of the field which is set.
-fn kind(proto: &AttributeProto, place: &Place<'_>) -> Result<AttributeType, OnnxError> {
+fn kind(proto: &AttributeProto, place: &FieldPath<'_>) -> Result<AttributeType, OnnxError> {
     let stated = AttributeType::try_from(proto.r#type).map_err(|_| {
         OnnxError::unsupported(place, format!("attribute kind {} does not exist", proto.r#type))
     })?;
@@ -111,7 +111,7 @@ fn kind(proto: &AttributeProto, place: &Place<'_>) -> Result<AttributeType, Onnx
 pub(super) fn attribute(
     proto: &AttributeProto,
     external: &mut ExternalData<'_>,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Option<AttributeValue>, OnnxError> {
     let text = |bytes: &Bytes| ByteString::from(&bytes[..]);
     let missing = |field: &'static str| {
@@ -162,7 +162,7 @@ pub(super) fn attribute(
 pub(super) fn sequence(
     proto: &SequenceProto,
     declared: &Fact,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Datum, OnnxError> {
     if proto.elem_type > TENSOR || (proto.elem_type != TENSOR && !proto.tensor_values.is_empty()) {
         let text = format!("items of kind {}, expected tensors ({TENSOR})", proto.elem_type);
@@ -172,7 +172,7 @@ pub(super) fn sequence(
         tensor::read(item, &mut ExternalData::new(None), &place.item("tensor_values", index))
     };
     let items = proto.tensor_values.iter().enumerate().map(read).collect::<Result<_, _>>()?;
-    Sequence::new(declared.dtype, items)
+    TensorSequence::new(declared.dtype, items)
         .map(Datum::Sequence)
         .map_err(|error| OnnxError::invalid(place, error.to_string()))
 }
@@ -181,7 +181,7 @@ pub(super) fn sequence(
 pub(super) fn optional(
     proto: &OptionalProto,
     declared: &Fact,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Datum, OnnxError> {
     let tensor =
         |found| tensor::read(found, &mut ExternalData::new(None), &place.field("tensor_value"));

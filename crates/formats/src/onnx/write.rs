@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use galatea_graph::{
-    AttributeValue, Attributes, Body, Dim, Fact, GALATEA_DOMAIN, Graph, MapKey, Node, ValueId,
-    ValueKind, infer, onnx_data_type, ops,
+    AttributeValue, Attributes, Dim, Fact, FactKind, GALATEA_DOMAIN, Graph, MapKey, Node,
+    OperatorBody, ValueId, infer, onnx_data_type, ops,
 };
 use galatea_tensor::{ByteString, DataType, SmallType, Tensor};
 use prost::Message;
 
-use super::ModelInfo;
-use super::error::{OnnxError, OnnxErrorKind, Place};
+use super::OnnxModelInfo;
+use super::error::{FieldPath, OnnxError, OnnxErrorKind};
 use super::proto::{
     AttributeProto, AttributeType, DataLocation, Dimension, GraphProto, ModelProto, NodeProto,
     OperatorSetIdProto, StringStringEntryProto, TensorProto, TensorShapeProto, TypeProto,
@@ -23,9 +23,9 @@ use super::proto::{
 
 /// The oldest version of the format that is written: initializers need not be inputs any more, and
 /// every program in use reads it.
-const LEAST_IR_VERSION: i64 = 8;
+const MIN_IR_VERSION: i64 = 8;
 /// Constants below this size stay in the model when others go into a file beside it.
-const LEAST_EXTERNAL_BYTES: usize = 1 << 10;
+const MIN_EXTERNAL_BYTES: usize = 1 << 10;
 /// Constants in a file start at multiples of this, so that a mapped file can be used as it is.
 const ALIGNMENT: u64 = 64;
 /// Deepest nesting of subgraphs.
@@ -52,13 +52,13 @@ impl Default for WriteOptions {
 /// When a node has no form in ONNX, or a file cannot be written.
 pub fn write_model(
     graph: &Graph,
-    info: &ModelInfo,
+    info: &OnnxModelInfo,
     path: &Path,
     options: WriteOptions,
 ) -> Result<(), OnnxError> {
     let failed = |path: &Path, error: &io::Error| {
         let text = format!("cannot be written: {error}");
-        OnnxError::new(OnnxErrorKind::File(text), &Place::ROOT).in_file(path)
+        OnnxError::new(OnnxErrorKind::File(text), &FieldPath::ROOT).in_file(path)
     };
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return Err(failed(path, &io::Error::other("the path names no file")));
@@ -71,7 +71,7 @@ pub fn write_model(
     let beside = path.with_file_name(format!("{name}.data"));
     let mut encoded = Ok(Vec::new());
     let write = |to: &mut BufWriter<File>| {
-        let mut data = Beside { location: format!("{name}.data"), to, at: 0, failed: None };
+        let mut data = ExternalFile { location: format!("{name}.data"), to, at: 0, failed: None };
         encoded = model(graph, info, Some(&mut data)).map(|model| model.encode_to_vec());
         data.failed.map_or(Ok(()), Err)
     };
@@ -84,7 +84,7 @@ pub fn write_model(
 ///
 /// # Errors
 /// When a node has no form in ONNX.
-pub fn to_bytes(graph: &Graph, info: &ModelInfo) -> Result<Vec<u8>, OnnxError> {
+pub fn to_bytes(graph: &Graph, info: &OnnxModelInfo) -> Result<Vec<u8>, OnnxError> {
     model(graph, info, None).map(|model| model.encode_to_vec())
 }
 
@@ -114,14 +114,14 @@ fn constant_bytes(graph: &Graph) -> usize {
 }
 
 /// The file for large constants.
-struct Beside<'w> {
+struct ExternalFile<'w> {
     location: String,
     to: &'w mut BufWriter<File>,
     at: u64,
     failed: Option<io::Error>,
 }
 
-impl Beside<'_> {
+impl ExternalFile<'_> {
     /// Puts bytes at the end of the file; gives their place.
     fn put(&mut self, bytes: &[u8]) -> u64 {
         let start = self.at.next_multiple_of(ALIGNMENT);
@@ -137,13 +137,13 @@ impl Beside<'_> {
 
 fn model(
     graph: &Graph,
-    info: &ModelInfo,
-    beside: Option<&mut Beside<'_>>,
+    info: &OnnxModelInfo,
+    beside: Option<&mut ExternalFile<'_>>,
 ) -> Result<ModelProto, OnnxError> {
-    let place = Place::ROOT.field("graph");
+    let place = FieldPath::ROOT.field("graph");
     let facts = infer::facts(graph, &HashMap::new())
         .map_err(|error| OnnxError::new(OnnxErrorKind::Graph(error), &place))?;
-    let mut writer = Writer { beside, depth: 0 };
+    let mut writer = OnnxWriter { beside, depth: 0 };
     let mut written = writer.graph(graph, &HashMap::new(), &place)?;
     written.input = ports(graph, &facts, &graph.inputs, &place)?;
     written.output = ports(graph, &facts, &graph.outputs, &place)?;
@@ -156,7 +156,7 @@ fn model(
         value: value.clone(),
     };
     Ok(ModelProto {
-        ir_version: info.ir_version.max(LEAST_IR_VERSION),
+        ir_version: info.ir_version.max(MIN_IR_VERSION),
         producer_name: info.producer_name.clone(),
         producer_version: info.producer_version.clone(),
         domain: info.domain.clone(),
@@ -173,7 +173,7 @@ fn ports(
     graph: &Graph,
     facts: &[Option<Fact>],
     ids: &[ValueId],
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<Vec<ValueInfoProto>, OnnxError> {
     let port = |id: &ValueId| {
         let value = graph.value(*id);
@@ -186,13 +186,13 @@ fn ports(
 }
 
 /// The number of an element type in `TensorProto.DataType`.
-fn number(dtype: DataType, place: &Place<'_>) -> Result<i32, OnnxError> {
+fn number(dtype: DataType, place: &FieldPath<'_>) -> Result<i32, OnnxError> {
     (1..=i32::from(u8::MAX))
         .find(|&number| onnx_data_type(i64::from(number)).is_ok_and(|found| found == dtype))
         .ok_or_else(|| OnnxError::unsupported(place, format!("ONNX has no element type {dtype}")))
 }
 
-fn type_of(fact: &Fact, place: &Place<'_>) -> Result<TypeProto, OnnxError> {
+fn type_of(fact: &Fact, place: &FieldPath<'_>) -> Result<TypeProto, OnnxError> {
     use type_proto::{ElementType, MapType, Value};
     let dim = |dim: &Dim| {
         let value = match dim {
@@ -215,30 +215,30 @@ fn type_of(fact: &Fact, place: &Place<'_>) -> Result<TypeProto, OnnxError> {
         Ok(Value::Map(MapType { key_type, value_type: Some(Box::new(of(value))) }))
     };
     Ok(of(match fact.kind {
-        ValueKind::Tensor => tensor,
-        ValueKind::Sequence => Value::Sequence(held(tensor)),
-        ValueKind::OptionalTensor => Value::Optional(held(tensor)),
-        ValueKind::OptionalSequence => Value::Optional(held(Value::Sequence(held(tensor)))),
-        ValueKind::Map(key) => map(key, tensor)?,
-        ValueKind::Maps(key) => Value::Sequence(held(map(key, tensor)?)),
+        FactKind::Tensor => tensor,
+        FactKind::Sequence => Value::Sequence(held(tensor)),
+        FactKind::OptionalTensor => Value::Optional(held(tensor)),
+        FactKind::OptionalSequence => Value::Optional(held(Value::Sequence(held(tensor)))),
+        FactKind::Map(key) => map(key, tensor)?,
+        FactKind::Maps(key) => Value::Sequence(held(map(key, tensor)?)),
     }))
 }
 
-struct Writer<'a, 'w> {
-    beside: Option<&'a mut Beside<'w>>,
+struct OnnxWriter<'a, 'w> {
+    beside: Option<&'a mut ExternalFile<'w>>,
     depth: usize,
 }
 
 /// Names of values that are read from the graphs around a subgraph.
-type Outer = HashMap<ValueId, String>;
+type OuterNames = HashMap<ValueId, String>;
 
-impl Writer<'_, '_> {
+impl OnnxWriter<'_, '_> {
     /// Nodes and constants of a graph, without its ports.
     fn graph(
         &mut self,
         graph: &Graph,
-        outer: &Outer,
-        place: &Place<'_>,
+        outer: &OuterNames,
+        place: &FieldPath<'_>,
     ) -> Result<GraphProto, OnnxError> {
         let name_of = |id: ValueId| outer.get(&id).unwrap_or(&graph.value(id).name).clone();
         let mut written = GraphProto { name: graph.name.clone(), ..GraphProto::default() };
@@ -270,7 +270,7 @@ impl Writer<'_, '_> {
         graph: &Graph,
         node: &Node,
         name_of: &dyn Fn(ValueId) -> String,
-        place: &Place<'_>,
+        place: &FieldPath<'_>,
     ) -> Result<NodeProto, OnnxError> {
         let bodies = node.operator.bodies();
         let attributes = writable(graph, node, place)?;
@@ -299,9 +299,9 @@ impl Writer<'_, '_> {
     fn body(
         &mut self,
         node: &Node,
-        body: &Body,
+        body: &OperatorBody,
         name_of: &dyn Fn(ValueId) -> String,
-        place: &Place<'_>,
+        place: &FieldPath<'_>,
     ) -> Result<AttributeProto, OnnxError> {
         if self.depth == MAX_DEPTH {
             let text = format!("subgraphs are nested more than {MAX_DEPTH} deep");
@@ -309,7 +309,7 @@ impl Writer<'_, '_> {
         }
         let inner = body.graph();
         let (own, captured) = inner.inputs.split_at(body.own_inputs());
-        let mut outer = Outer::new();
+        let mut outer = OuterNames::new();
         for (id, &at) in captured.iter().zip(body.captures()) {
             let given = node.inputs.get(at).copied().flatten();
             let absent = || OnnxError::invalid(place, "a subgraph reads a value that is absent");
@@ -339,7 +339,7 @@ impl Writer<'_, '_> {
         &mut self,
         name: &str,
         value: &AttributeValue,
-        place: &Place<'_>,
+        place: &FieldPath<'_>,
     ) -> Result<AttributeProto, OnnxError> {
         let mut proto = AttributeProto { name: name.to_owned(), ..AttributeProto::default() };
         let kind = match value {
@@ -389,11 +389,11 @@ impl Writer<'_, '_> {
         &mut self,
         name: &str,
         tensor: &Tensor,
-        place: &Place<'_>,
+        place: &FieldPath<'_>,
     ) -> Result<TensorProto, OnnxError> {
         let mut proto = tensor_of(name, tensor, place)?;
         let Some(beside) = &mut self.beside else { return Ok(proto) };
-        let large = |raw: &Bytes| raw.len() >= LEAST_EXTERNAL_BYTES;
+        let large = |raw: &Bytes| raw.len() >= MIN_EXTERNAL_BYTES;
         if let Some(raw) = proto.raw_data.take_if(|raw| large(raw)) {
             let entry =
                 |key: &str, value: String| StringStringEntryProto { key: key.to_owned(), value };
@@ -415,7 +415,7 @@ fn bytes(text: &ByteString) -> Bytes {
 
 /// The attributes of a node, subgraphs aside, that mean its operator in the version of the domain
 /// which the graph imports.
-fn writable(graph: &Graph, node: &Node, place: &Place<'_>) -> Result<Attributes, OnnxError> {
+fn writable(graph: &Graph, node: &Node, place: &FieldPath<'_>) -> Result<Attributes, OnnxError> {
     let refuse = |why: String| {
         let text = format!("{} '{}' {why}", node.operator_name(), node.name);
         Err(OnnxError::unsupported(place, text))
@@ -446,7 +446,7 @@ fn writable(graph: &Graph, node: &Node, place: &Place<'_>) -> Result<Attributes,
 pub(super) fn tensor_of(
     name: &str,
     tensor: &Tensor,
-    place: &Place<'_>,
+    place: &FieldPath<'_>,
 ) -> Result<TensorProto, OnnxError> {
     let failed = |error: galatea_tensor::TensorError| OnnxError::tensor(place, &error);
     let tensor = tensor.contiguous().map_err(failed)?;

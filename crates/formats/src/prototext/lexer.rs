@@ -1,10 +1,10 @@
 //! Tokens of the text format.
 
-use super::{Place, Problem};
+use super::{TextPosition, TextProblem};
 
 /// A word of the text.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token {
+pub(super) enum TextToken {
     /// A field, enum value or other bare word.
     Word(String),
     /// A number as written, without its sign.
@@ -17,7 +17,7 @@ pub(super) enum Token {
     End,
 }
 
-impl Token {
+impl TextToken {
     /// The token as an error message shows it.
     pub(super) fn describe(&self) -> String {
         match self {
@@ -31,24 +31,28 @@ impl Token {
 }
 
 /// Splits a text into tokens; what is no token is a problem and left out.
-pub(super) fn tokens(text: &str, problems: &mut Vec<Problem>) -> Vec<(Token, Place)> {
-    let mut lexer = Lexer { rest: text.chars().collect(), at: 0, place: Place::START, problems };
+pub(super) fn tokens(
+    text: &str,
+    problems: &mut Vec<TextProblem>,
+) -> Vec<(TextToken, TextPosition)> {
+    let mut lexer =
+        TextLexer { rest: text.chars().collect(), at: 0, place: TextPosition::START, problems };
     let mut tokens = Vec::new();
     while let Some((token, place)) = lexer.next() {
         tokens.push((token, place));
     }
-    tokens.push((Token::End, lexer.place));
+    tokens.push((TextToken::End, lexer.place));
     tokens
 }
 
-struct Lexer<'a> {
+struct TextLexer<'a> {
     rest: Vec<char>,
     at: usize,
-    place: Place,
-    problems: &'a mut Vec<Problem>,
+    place: TextPosition,
+    problems: &'a mut Vec<TextProblem>,
 }
 
-impl Lexer<'_> {
+impl TextLexer<'_> {
     fn peek(&self) -> Option<char> {
         self.rest.get(self.at).copied()
     }
@@ -57,7 +61,7 @@ impl Lexer<'_> {
         let found = self.peek()?;
         self.at += 1;
         if found == '\n' {
-            self.place = Place { line: self.place.line + 1, column: 1 };
+            self.place = TextPosition { line: self.place.line + 1, column: 1 };
         } else {
             self.place.column += 1;
         }
@@ -73,7 +77,7 @@ impl Lexer<'_> {
         taken
     }
 
-    fn next(&mut self) -> Option<(Token, Place)> {
+    fn next(&mut self) -> Option<(TextToken, TextPosition)> {
         loop {
             self.take_while(|next| next.is_whitespace() || next == '\u{feff}');
             if self.peek() != Some('#') {
@@ -85,16 +89,16 @@ impl Lexer<'_> {
         let first = self.peek()?;
         let token = match first {
             'a'..='z' | 'A'..='Z' | '_' => {
-                Token::Word(self.take_while(|next| next.is_ascii_alphanumeric() || next == '_'))
+                TextToken::Word(self.take_while(|next| next.is_ascii_alphanumeric() || next == '_'))
             }
-            '0'..='9' => Token::Number(self.number()),
+            '0'..='9' => TextToken::Number(self.number()),
             '.' if self.rest.get(self.at + 1).is_some_and(char::is_ascii_digit) => {
-                Token::Number(self.number())
+                TextToken::Number(self.number())
             }
-            '"' | '\'' => Token::Text(self.string(first, place)),
+            '"' | '\'' => TextToken::Text(self.string(first, place)),
             _ => {
                 self.bump();
-                Token::Mark(first)
+                TextToken::Mark(first)
             }
         };
         Some((token, place))
@@ -112,7 +116,7 @@ impl Lexer<'_> {
         })
     }
 
-    fn string(&mut self, quote: char, start: Place) -> Vec<u8> {
+    fn string(&mut self, quote: char, start: TextPosition) -> Vec<u8> {
         self.bump();
         let mut bytes = Vec::new();
         loop {
@@ -186,7 +190,7 @@ impl Lexer<'_> {
         value
     }
 
-    fn problem(&mut self, place: Place, message: String) {
-        self.problems.push(Problem { place, path: String::new(), message });
+    fn problem(&mut self, place: TextPosition, message: String) {
+        self.problems.push(TextProblem { place, path: String::new(), message });
     }
 }

@@ -17,8 +17,8 @@ use prost_reflect::{
     DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, ReflectMessage as _, Value,
 };
 
-use lexer::Token;
-use scalar::Written;
+use lexer::TextToken;
+use scalar::WrittenScalar;
 use suggest::suggest;
 
 /// Deepest nesting of messages.
@@ -28,18 +28,18 @@ const MAX_PROBLEMS: usize = 100;
 
 /// A position in a text; both numbers start at 1, and columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TextPosition {
     /// Line.
     pub line: usize,
     /// Column.
     pub column: usize,
 }
 
-impl Place {
+impl TextPosition {
     const START: Self = Self { line: 1, column: 1 };
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
@@ -47,16 +47,16 @@ impl fmt::Display for Place {
 
 /// One thing that is wrong with a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct TextProblem {
     /// Where.
-    pub place: Place,
+    pub place: TextPosition,
     /// The field, such as `input[0].dims`; empty outside fields.
     pub path: String,
     /// What.
     pub message: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for TextProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let colon = if self.path.is_empty() { "" } else { ": " };
         write!(f, "{}: {}{colon}{}", self.place, self.path, self.message)
@@ -67,10 +67,13 @@ impl fmt::Display for Problem {
 ///
 /// # Errors
 /// With all problems, in the order in which they stand in the text.
-pub fn parse(text: &str, descriptor: &MessageDescriptor) -> Result<DynamicMessage, Vec<Problem>> {
+pub fn parse(
+    text: &str,
+    descriptor: &MessageDescriptor,
+) -> Result<DynamicMessage, Vec<TextProblem>> {
     let mut problems = Vec::new();
     let tokens = lexer::tokens(text, &mut problems);
-    let mut parser = Parser { tokens, at: 0, path: Vec::new(), problems };
+    let mut parser = TextParser { tokens, at: 0, path: Vec::new(), problems };
     let message = parser.message(descriptor, None);
     let mut problems = parser.problems;
     if problems.is_empty() {
@@ -81,67 +84,74 @@ pub fn parse(text: &str, descriptor: &MessageDescriptor) -> Result<DynamicMessag
     Err(problems)
 }
 
-struct Parser {
-    tokens: Vec<(Token, Place)>,
+struct TextParser {
+    tokens: Vec<(TextToken, TextPosition)>,
     at: usize,
     path: Vec<String>,
-    problems: Vec<Problem>,
+    problems: Vec<TextProblem>,
 }
 
 /// An opening brace: where it stands and what closes it.
 #[derive(Clone, Copy)]
-struct Opened {
-    place: Place,
+struct OpenBrace {
+    place: TextPosition,
     close: char,
 }
 
-impl Parser {
-    fn peek(&self) -> &Token {
-        self.tokens.get(self.at).map_or(&Token::End, |(token, _)| token)
+impl TextParser {
+    fn peek(&self) -> &TextToken {
+        self.tokens.get(self.at).map_or(&TextToken::End, |(token, _)| token)
     }
 
-    fn place(&self) -> Place {
-        self.tokens.get(self.at).or(self.tokens.last()).map_or(Place::START, |&(_, place)| place)
+    fn place(&self) -> TextPosition {
+        self.tokens
+            .get(self.at)
+            .or(self.tokens.last())
+            .map_or(TextPosition::START, |&(_, place)| place)
     }
 
-    fn bump(&mut self) -> Token {
+    fn bump(&mut self) -> TextToken {
         let token = self.peek().clone();
-        if token != Token::End {
+        if token != TextToken::End {
             self.at += 1;
         }
         token
     }
 
     fn take(&mut self, mark: char) -> bool {
-        let found = *self.peek() == Token::Mark(mark);
+        let found = *self.peek() == TextToken::Mark(mark);
         if found {
             self.bump();
         }
         found
     }
 
-    fn problem(&mut self, place: Place, message: impl Into<String>) {
-        self.problems.push(Problem { place, path: self.path.join("."), message: message.into() });
+    fn problem(&mut self, place: TextPosition, message: impl Into<String>) {
+        self.problems.push(TextProblem {
+            place,
+            path: self.path.join("."),
+            message: message.into(),
+        });
     }
 
     /// Reads fields until the closing mark, or without one until the end.
     fn message(
         &mut self,
         descriptor: &MessageDescriptor,
-        opened: Option<Opened>,
+        opened: Option<OpenBrace>,
     ) -> DynamicMessage {
         let mut message = DynamicMessage::new(descriptor.clone());
-        let mut set: HashMap<u32, Place> = HashMap::new();
+        let mut set: HashMap<u32, TextPosition> = HashMap::new();
         while self.problems.len() < MAX_PROBLEMS {
             let place = self.place();
             match self.bump() {
-                Token::Word(name) => self.field(&mut message, &mut set, &name, place),
-                Token::Mark(',' | ';') => {}
-                Token::Mark(mark) if opened.is_some_and(|opened| opened.close == mark) => {
+                TextToken::Word(name) => self.field(&mut message, &mut set, &name, place),
+                TextToken::Mark(',' | ';') => {}
+                TextToken::Mark(mark) if opened.is_some_and(|opened| opened.close == mark) => {
                     return message;
                 }
-                Token::End => {
-                    if let Some(Opened { place, close }) = opened {
+                TextToken::End => {
+                    if let Some(OpenBrace { place, close }) = opened {
                         self.problem(
                             place,
                             format!("the brace opened here is never closed by '{close}'"),
@@ -149,10 +159,10 @@ impl Parser {
                     }
                     return message;
                 }
-                Token::Mark('}' | '>') if opened.is_none() => {
+                TextToken::Mark('}' | '>') if opened.is_none() => {
                     self.problem(place, "this closing brace has no opening one");
                 }
-                Token::Mark('[') => {
+                TextToken::Mark('[') => {
                     self.problem(place, "extension and Any fields are not known here");
                     self.at = self.at.saturating_sub(1);
                     self.skip_value();
@@ -173,9 +183,9 @@ impl Parser {
     fn field(
         &mut self,
         message: &mut DynamicMessage,
-        set: &mut HashMap<u32, Place>,
+        set: &mut HashMap<u32, TextPosition>,
         name: &str,
-        place: Place,
+        place: TextPosition,
     ) {
         let descriptor = message.descriptor();
         let Some(field) = descriptor.get_field_by_name(name) else {
@@ -195,13 +205,13 @@ impl Parser {
         }
         set.entry(field.number()).or_insert(place);
         let colon = self.take(':');
-        let braces = matches!(self.peek(), Token::Mark('{' | '<' | '['));
+        let braces = matches!(self.peek(), TextToken::Mark('{' | '<' | '['));
         let message_follows = braces && matches!(field.kind(), Kind::Message(_));
         if !colon && !message_follows {
             let place = self.place();
             self.problem(place, "':' is missing after the field's name");
             // A word here is rather the next field's name than this one's value.
-            if matches!(self.peek(), Token::Word(_) | Token::End) || braces {
+            if matches!(self.peek(), TextToken::Word(_) | TextToken::End) || braces {
                 if braces {
                     self.skip_value();
                 }
@@ -209,7 +219,7 @@ impl Parser {
                 return;
             }
         }
-        if *self.peek() == Token::Mark('[') {
+        if *self.peek() == TextToken::Mark('[') {
             self.list(message, &field);
         } else if let Some(value) = self.element(message, &field) {
             store(message, &field, value);
@@ -221,8 +231,8 @@ impl Parser {
     fn check_repetition(
         &mut self,
         field: &FieldDescriptor,
-        set: &HashMap<u32, Place>,
-        place: Place,
+        set: &HashMap<u32, TextPosition>,
+        place: TextPosition,
     ) {
         if let Some(first) = set.get(&field.number()) {
             self.problem(place, format!("set for the second time; the first is at {first}"));
@@ -268,7 +278,7 @@ impl Parser {
                 // What follows is read as fields again if it looks like one; else the list goes on.
                 if matches!(
                     self.peek(),
-                    Token::End | Token::Word(_) | Token::Mark('}' | '>' | ':' | ';')
+                    TextToken::End | TextToken::Word(_) | TextToken::Mark('}' | '>' | ':' | ';')
                 ) {
                     return;
                 }
@@ -285,8 +295,8 @@ impl Parser {
         };
         let Kind::Message(inner) = field.kind() else { return self.scalar(&field.kind(), place) };
         let close = match self.peek() {
-            Token::Mark('{') => '}',
-            Token::Mark('<') => '>',
+            TextToken::Mark('{') => '}',
+            TextToken::Mark('<') => '>',
             other => {
                 let found = other.describe();
                 self.problem(
@@ -306,7 +316,7 @@ impl Parser {
         if let (Some(index), Some(last)) = (index, self.path.last_mut()) {
             last.push_str(&format!("[{index}]"));
         }
-        let value = self.message(&inner, Some(Opened { place, close }));
+        let value = self.message(&inner, Some(OpenBrace { place, close }));
         if let (Some(_), Some(last)) = (index, self.path.last_mut())
             && let Some(bracket) = last.rfind('[')
         {
@@ -315,15 +325,15 @@ impl Parser {
         Some(Value::Message(value))
     }
 
-    fn scalar(&mut self, kind: &Kind, place: Place) -> Option<Value> {
+    fn scalar(&mut self, kind: &Kind, place: TextPosition) -> Option<Value> {
         let negative = self.take('-');
         let token = match self.peek() {
-            Token::Mark('{' | '<' | '[') => {
+            TextToken::Mark('{' | '<' | '[') => {
                 self.problem(place, "expected a value, found a brace");
                 self.skip_value();
                 return None;
             }
-            Token::Mark('}' | '>' | ']' | ',' | ';') | Token::End => {
+            TextToken::Mark('}' | '>' | ']' | ',' | ';') | TextToken::End => {
                 let found = self.peek().describe();
                 self.problem(place, format!("expected a value, found {found}"));
                 return None;
@@ -331,16 +341,16 @@ impl Parser {
             _ => self.bump(),
         };
         let token = match token {
-            Token::Text(mut bytes) => {
-                while let Token::Text(more) = self.peek() {
+            TextToken::Text(mut bytes) => {
+                while let TextToken::Text(more) = self.peek() {
                     bytes.extend(more);
                     self.bump();
                 }
-                Token::Text(bytes)
+                TextToken::Text(bytes)
             }
             other => other,
         };
-        match scalar::value(kind, &Written { negative, token }) {
+        match scalar::value(kind, &WrittenScalar { negative, token }) {
             Ok(value) => Some(value),
             Err(message) => {
                 self.problem(place, message);
@@ -355,14 +365,14 @@ impl Parser {
         let mut open = 0_usize;
         loop {
             match self.peek() {
-                Token::End => return,
-                Token::Mark('{' | '<' | '[') => open += 1,
-                Token::Mark('}' | '>' | ']') if open == 0 => return,
-                Token::Mark('}' | '>' | ']') => open -= 1,
+                TextToken::End => return,
+                TextToken::Mark('{' | '<' | '[') => open += 1,
+                TextToken::Mark('}' | '>' | ']') if open == 0 => return,
+                TextToken::Mark('}' | '>' | ']') => open -= 1,
                 _ => {}
             }
-            let text = matches!(self.bump(), Token::Text(_));
-            if open == 0 && !(text && matches!(self.peek(), Token::Text(_))) {
+            let text = matches!(self.bump(), TextToken::Text(_));
+            if open == 0 && !(text && matches!(self.peek(), TextToken::Text(_))) {
                 return;
             }
         }

@@ -2,20 +2,20 @@
 
 use prost_reflect::{EnumDescriptor, Kind, Value};
 
-use super::lexer::Token;
+use super::lexer::TextToken;
 use super::suggest::suggest;
 
 /// A scalar as written.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Written {
+pub(super) struct WrittenScalar {
     pub(super) negative: bool,
-    pub(super) token: Token,
+    pub(super) token: TextToken,
 }
 
-impl Written {
+impl WrittenScalar {
     fn describe(&self) -> String {
         match (&self.token, self.negative) {
-            (Token::Number(number), true) => format!("the number -{number}"),
+            (TextToken::Number(number), true) => format!("the number -{number}"),
             (token, true) => format!("'-' and {}", token.describe()),
             (token, false) => token.describe(),
         }
@@ -23,7 +23,7 @@ impl Written {
 }
 
 /// The value of a field of this kind; the error says what is wrong.
-pub(super) fn value(kind: &Kind, written: &Written) -> Result<Value, String> {
+pub(super) fn value(kind: &Kind, written: &WrittenScalar) -> Result<Value, String> {
     match kind {
         Kind::Bool => boolean(written).map(Value::Bool),
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
@@ -58,13 +58,13 @@ pub(super) fn value(kind: &Kind, written: &Written) -> Result<Value, String> {
     }
 }
 
-fn expected(what: &str, written: &Written) -> String {
+fn expected(what: &str, written: &WrittenScalar) -> String {
     format!("expected {what}, found {}", written.describe())
 }
 
-fn boolean(written: &Written) -> Result<bool, String> {
+fn boolean(written: &WrittenScalar) -> Result<bool, String> {
     let text = match &written.token {
-        Token::Word(word) | Token::Number(word) if !written.negative => word.as_str(),
+        TextToken::Word(word) | TextToken::Number(word) if !written.negative => word.as_str(),
         _ => return Err(expected("true or false", written)),
     };
     match text {
@@ -74,8 +74,8 @@ fn boolean(written: &Written) -> Result<bool, String> {
     }
 }
 
-fn integer<T: TryFrom<i128>>(written: &Written, what: &str) -> Result<T, String> {
-    let Token::Number(number) = &written.token else { return Err(expected(what, written)) };
+fn integer<T: TryFrom<i128>>(written: &WrittenScalar, what: &str) -> Result<T, String> {
+    let TextToken::Number(number) = &written.token else { return Err(expected(what, written)) };
     let value = magnitude(number).ok_or_else(|| expected(what, written))?;
     let value = if written.negative { -value } else { value };
     T::try_from(value).map_err(|_| format!("{value} is out of the range of {what}"))
@@ -93,25 +93,25 @@ fn magnitude(number: &str) -> Option<i128> {
     }
 }
 
-fn real(written: &Written) -> Result<f64, String> {
+fn real(written: &WrittenScalar) -> Result<f64, String> {
     let text = match &written.token {
-        Token::Number(number) => number.to_ascii_lowercase(),
-        Token::Word(word) => word.to_ascii_lowercase(),
+        TextToken::Number(number) => number.to_ascii_lowercase(),
+        TextToken::Word(word) => word.to_ascii_lowercase(),
         _ => return Err(expected("a number", written)),
     };
     let parsed = match (text.as_str(), &written.token) {
         ("inf" | "infinity", _) => Some(f64::INFINITY),
         ("nan", _) => Some(f64::NAN),
-        (_, Token::Word(_)) => None,
+        (_, TextToken::Word(_)) => None,
         (text, _) => text.strip_suffix('f').unwrap_or(text).parse().ok(),
     };
     let value: f64 = parsed.ok_or_else(|| expected("a number", written))?;
     Ok(if written.negative { -value } else { value })
 }
 
-fn enumerated(descriptor: &EnumDescriptor, written: &Written) -> Result<Value, String> {
+fn enumerated(descriptor: &EnumDescriptor, written: &WrittenScalar) -> Result<Value, String> {
     match &written.token {
-        Token::Word(word) if !written.negative => match descriptor.get_value_by_name(word) {
+        TextToken::Word(word) if !written.negative => match descriptor.get_value_by_name(word) {
             Some(found) => Ok(Value::EnumNumber(found.number())),
             None => {
                 let names: Vec<String> =
@@ -123,7 +123,7 @@ fn enumerated(descriptor: &EnumDescriptor, written: &Written) -> Result<Value, S
                 Err(format!("'{word}' is no value of {}{known}", descriptor.name()))
             }
         },
-        Token::Number(_) => {
+        TextToken::Number(_) => {
             let number: i32 = integer(written, "an enum value")?;
             match descriptor.get_value(number) {
                 Some(_) => Ok(Value::EnumNumber(number)),
@@ -134,10 +134,10 @@ fn enumerated(descriptor: &EnumDescriptor, written: &Written) -> Result<Value, S
     }
 }
 
-fn string(written: &Written) -> Result<Vec<u8>, String> {
+fn string(written: &WrittenScalar) -> Result<Vec<u8>, String> {
     match &written.token {
-        Token::Text(bytes) if !written.negative => Ok(bytes.clone()),
-        Token::Word(word) if !written.negative => {
+        TextToken::Text(bytes) if !written.negative => Ok(bytes.clone()),
+        TextToken::Word(word) if !written.negative => {
             Err(format!("expected a string, found {word} without quotes"))
         }
         _ => Err(expected("a string", written)),

@@ -45,7 +45,7 @@ pub(super) fn type_name(dtype: DataType) -> Option<&'static str> {
 
 /// A tensor of the header, checked.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub(super) struct CheckedTensor {
     pub(super) dtype: DataType,
     pub(super) shape: Vec<usize>,
     /// In the file.
@@ -54,30 +54,30 @@ pub(super) struct Placed {
 
 /// What the header says.
 #[derive(Debug)]
-pub(super) struct Header {
-    pub(super) tensors: BTreeMap<String, Placed>,
+pub(super) struct SafetensorsHeader {
+    pub(super) tensors: BTreeMap<String, CheckedTensor>,
     pub(super) metadata: BTreeMap<String, String>,
 }
 
 /// A tensor as the header has it.
 #[derive(Deserialize)]
-struct Entry {
+struct HeaderEntry {
     dtype: String,
     shape: Vec<u64>,
     data_offsets: (u64, u64),
 }
 
 #[derive(Default)]
-struct Entries {
-    tensors: BTreeMap<String, Entry>,
+struct HeaderEntries {
+    tensors: BTreeMap<String, HeaderEntry>,
     metadata: BTreeMap<String, String>,
 }
 
-impl Header {
+impl SafetensorsHeader {
     /// Reads the header at the start of a file and checks every place against the file's length.
     pub(super) fn parse(file: &[u8]) -> Result<Self, CheckpointError> {
         let (text, start) = text(file)?;
-        let entries: Entries = serde_json::from_slice(text)
+        let entries: HeaderEntries = serde_json::from_slice(text)
             .map_err(|error| CheckpointError::invalid(format!("the header is damaged: {error}")))?;
         let data_bytes = file.len().saturating_sub(start);
         let mut tensors = BTreeMap::new();
@@ -114,8 +114,8 @@ fn text(file: &[u8]) -> Result<(&[u8], usize), CheckpointError> {
     Ok((header, LENGTH_BYTES.saturating_add(header.len())))
 }
 
-impl Entry {
-    fn place(self, start: usize, data_bytes: usize) -> Result<Placed, CheckpointError> {
+impl HeaderEntry {
+    fn place(self, start: usize, data_bytes: usize) -> Result<CheckedTensor, CheckpointError> {
         let Some(&(_, dtype)) = TYPES.iter().find(|row| row.0 == self.dtype) else {
             let known: Vec<&str> = TYPES.iter().map(|row| row.0).collect();
             let text = format!("type '{}' is not supported, only {}", self.dtype, known.join(", "));
@@ -148,17 +148,17 @@ impl Entry {
         }
         // Both are at most the file's length.
         let bytes = start.saturating_add(from)..start.saturating_add(to);
-        Ok(Placed { dtype, shape, bytes })
+        Ok(CheckedTensor { dtype, shape, bytes })
     }
 }
 
 /// The format wants every byte of the data to belong to exactly one tensor.
 fn check_cover(
-    tensors: &BTreeMap<String, Placed>,
+    tensors: &BTreeMap<String, CheckedTensor>,
     start: usize,
     end: usize,
 ) -> Result<(), CheckpointError> {
-    let mut sorted: Vec<(&String, &Placed)> = tensors.iter().collect();
+    let mut sorted: Vec<(&String, &CheckedTensor)> = tensors.iter().collect();
     sorted.sort_by_key(|(_, placed)| (placed.bytes.start, placed.bytes.end));
     let (mut reached, mut before) = (start, None);
     for (name, placed) in sorted {
@@ -180,7 +180,7 @@ fn check_cover(
     Err(CheckpointError::invalid(text))
 }
 
-impl<'de> Deserialize<'de> for Entries {
+impl<'de> Deserialize<'de> for HeaderEntries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(EntriesVisitor)
     }
@@ -189,14 +189,14 @@ impl<'de> Deserialize<'de> for Entries {
 struct EntriesVisitor;
 
 impl<'de> Visitor<'de> for EntriesVisitor {
-    type Value = Entries;
+    type Value = HeaderEntries;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object of tensors by name")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
-        let mut entries = Entries::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<HeaderEntries, A::Error> {
+        let mut entries = HeaderEntries::default();
         let mut described = false;
         while let Some(name) = map.next_key::<String>()? {
             if name == METADATA {
@@ -215,7 +215,7 @@ impl<'de> Visitor<'de> for EntriesVisitor {
                     )));
                 }
                 Slot::Vacant(slot) => {
-                    let entry = map.next_value_seed(Named(slot.key()))?;
+                    let entry = map.next_value_seed(NamedEntry(slot.key()))?;
                     slot.insert(entry);
                 }
             }
@@ -225,13 +225,13 @@ impl<'de> Visitor<'de> for EntriesVisitor {
 }
 
 /// Reads an entry and names it where it is damaged.
-struct Named<'a>(&'a str);
+struct NamedEntry<'a>(&'a str);
 
-impl<'de> DeserializeSeed<'de> for Named<'_> {
-    type Value = Entry;
+impl<'de> DeserializeSeed<'de> for NamedEntry<'_> {
+    type Value = HeaderEntry;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Entry, D::Error> {
-        Entry::deserialize(deserializer)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<HeaderEntry, D::Error> {
+        HeaderEntry::deserialize(deserializer)
             .map_err(|error| D::Error::custom(format!("tensor '{}': {error}", self.0)))
     }
 }

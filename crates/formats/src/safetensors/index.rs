@@ -7,21 +7,21 @@ use std::path::{Component, Path};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
-use crate::checkpoint::{CheckpointError, Source};
+use crate::checkpoint::{CheckpointError, FileSource};
 
 /// Most bytes of an index; those of the largest checkpoints have a few million.
 const MAX_INDEX: usize = 100_000_000;
 
 /// Tensors by name, with the files they are in.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(super) struct ShardIndex {
     pub(super) shards: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl Index {
+impl ShardIndex {
     /// Reads an index file.
     pub(super) fn open(path: &Path) -> Result<Self, CheckpointError> {
-        let source = Source::open(path)?;
+        let source = FileSource::open(path)?;
         Self::parse(&source.bytes).map_err(|error| source.blame(error))
     }
 

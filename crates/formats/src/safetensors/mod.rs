@@ -18,10 +18,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use galatea_tensor::Tensor;
 
-use crate::checkpoint::{CheckpointError, CheckpointErrorKind, Source};
-use crate::onnx::ModelFile;
-use header::Header;
-use index::Index;
+use crate::checkpoint::{CheckpointError, CheckpointErrorKind, FileSource};
+use crate::onnx::OnnxFile;
+use header::SafetensorsHeader;
+use index::ShardIndex;
 pub use write::write;
 
 /// The name of an index, and that of the only file of a checkpoint without one.
@@ -33,7 +33,7 @@ const SINGLE: &str = "model.safetensors";
 pub struct SafeTensors {
     tensors: BTreeMap<String, Tensor>,
     metadata: BTreeMap<String, String>,
-    files: Vec<ModelFile>,
+    files: Vec<OnnxFile>,
 }
 
 impl SafeTensors {
@@ -66,7 +66,7 @@ impl SafeTensors {
 
     /// The mapped files that the tensors lie in; empty for bytes in memory.
     #[must_use]
-    pub fn files(&self) -> &[ModelFile] {
+    pub fn files(&self) -> &[OnnxFile] {
         &self.files
     }
 
@@ -76,8 +76,8 @@ impl SafeTensors {
         self.tensors.values().map(Tensor::size_bytes).sum()
     }
 
-    fn add(&mut self, source: &Source) -> Result<Vec<String>, CheckpointError> {
-        let header = Header::parse(&source.bytes)?;
+    fn add(&mut self, source: &FileSource) -> Result<Vec<String>, CheckpointError> {
+        let header = SafetensorsHeader::parse(&source.bytes)?;
         let mut names = Vec::with_capacity(header.tensors.len());
         for (name, placed) in header.tensors {
             let (memory, start) = (Arc::clone(&source.memory), placed.bytes.start);
@@ -117,7 +117,7 @@ pub fn open(path: &Path) -> Result<SafeTensors, CheckpointError> {
     if path.extension().is_some_and(|extension| extension == "json") {
         return open_sharded(&path);
     }
-    let source = Source::open(&path)?;
+    let source = FileSource::open(&path)?;
     let mut all = SafeTensors::default();
     all.add(&source).map_err(|error| source.blame(error))?;
     Ok(all)
@@ -129,7 +129,7 @@ pub fn open(path: &Path) -> Result<SafeTensors, CheckpointError> {
 /// As for [`open`].
 pub fn parse(bytes: Bytes) -> Result<SafeTensors, CheckpointError> {
     let mut all = SafeTensors::default();
-    all.add(&Source::of_bytes(bytes))?;
+    all.add(&FileSource::of_bytes(bytes))?;
     Ok(all)
 }
 
@@ -138,7 +138,7 @@ pub fn parse(bytes: Bytes) -> Result<SafeTensors, CheckpointError> {
 /// # Errors
 /// When the index is damaged, names a tensor twice or a file that is not beside it.
 pub fn parse_index(bytes: &[u8]) -> Result<BTreeMap<String, String>, CheckpointError> {
-    let shards = Index::parse(bytes)?.shards.into_iter();
+    let shards = ShardIndex::parse(bytes)?.shards.into_iter();
     Ok(shards
         .flat_map(|(file, names)| names.into_iter().map(move |name| (name, file.clone())))
         .collect())
@@ -176,11 +176,11 @@ fn in_folder(folder: &Path) -> Result<PathBuf, CheckpointError> {
 }
 
 fn open_sharded(path: &Path) -> Result<SafeTensors, CheckpointError> {
-    let index = Index::open(path)?;
+    let index = ShardIndex::open(path)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut all = SafeTensors::default();
     for (shard, mut expected) in index.shards {
-        let source = Source::open(&folder.join(&shard)).map_err(|error| {
+        let source = FileSource::open(&folder.join(&shard)).map_err(|error| {
             let name = expected.first().cloned().unwrap_or_default();
             error.at(format_args!("shard of tensor '{name}'"))
         })?;

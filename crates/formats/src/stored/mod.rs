@@ -10,11 +10,11 @@ mod write;
 
 use std::fmt;
 
-use galatea_graph::{Fact, Graph, MapKey, ValueKind};
+use galatea_graph::{Fact, FactKind, Graph, MapKey};
 use galatea_tensor::{DataType, SmallType, Tensor};
 
 pub use read::read;
-pub use write::{Constant, write};
+pub use write::{LargeConstant, write};
 
 /// A graph with what the model declares of its inputs and outputs, which rewriting may have changed
 /// in the graph.
@@ -50,15 +50,15 @@ impl fmt::Display for StoredError {
 impl std::error::Error for StoredError {}
 
 /// The kinds of values by their numbers.
-const KINDS: &[ValueKind] = &[
-    ValueKind::Tensor,
-    ValueKind::Sequence,
-    ValueKind::OptionalTensor,
-    ValueKind::OptionalSequence,
-    ValueKind::Map(MapKey::Integer),
-    ValueKind::Map(MapKey::Text),
-    ValueKind::Maps(MapKey::Integer),
-    ValueKind::Maps(MapKey::Text),
+const KINDS: &[FactKind] = &[
+    FactKind::Tensor,
+    FactKind::Sequence,
+    FactKind::OptionalTensor,
+    FactKind::OptionalSequence,
+    FactKind::Map(MapKey::Integer),
+    FactKind::Map(MapKey::Text),
+    FactKind::Maps(MapKey::Integer),
+    FactKind::Maps(MapKey::Text),
 ];
 
 /// Deepest nesting of subgraphs, as in models.

@@ -7,7 +7,7 @@ use prost::Oneof;
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct StoredModel {
     #[prost(message, optional, tag = "1")]
-    pub(super) graph: Option<StoredGraph>,
+    pub(super) graph: Option<StoredGraphProto>,
     #[prost(message, repeated, tag = "2")]
     pub(super) inputs: Vec<StoredPort>,
     #[prost(message, repeated, tag = "3")]
@@ -88,7 +88,7 @@ pub(super) struct StoredPlace {
 
 /// A graph.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct StoredGraph {
+pub(super) struct StoredGraphProto {
     #[prost(string, tag = "1")]
     pub(super) name: String,
     #[prost(btree_map = "string, int64", tag = "2")]
@@ -142,7 +142,7 @@ pub(super) struct StoredBody {
     #[prost(string, tag = "1")]
     pub(super) name: String,
     #[prost(message, optional, tag = "2")]
-    pub(super) graph: Option<StoredGraph>,
+    pub(super) graph: Option<StoredGraphProto>,
     /// Positions of the captured values among the inputs of the node.
     #[prost(uint32, repeated, tag = "3")]
     pub(super) captures: Vec<u32>,

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, Node, Subgraph, ValueId, ops};
+use galatea_graph::{
+    AttributeValue, Attributes, Dim, Fact, Graph, Node, SubgraphAttribute, ValueId, ops,
+};
 use galatea_tensor::{Allocation, ByteString, DataType, Tensor};
 use prost::Message;
 
 use super::proto::{
     AttributeKind, DimKind, StoredAttribute, StoredBody, StoredConstant, StoredDims, StoredFact,
-    StoredGraph as GraphMessage, StoredModel, StoredNode, StoredPort,
+    StoredGraphProto as GraphMessage, StoredModel, StoredNode, StoredPort,
 };
 use super::{KINDS, MAX_DEPTH, StoredError, StoredGraph, data_type};
 
@@ -140,7 +142,8 @@ fn read_node(
         return Err(StoredError::new(format!("'{name}' captures an input that it does not have")));
     }
     for body in &bodies {
-        let subgraph = Subgraph { graph: body.graph.clone(), captured: body.captures.len() };
+        let subgraph =
+            SubgraphAttribute { graph: body.graph.clone(), captured: body.captures.len() };
         attributes.insert(body.name.clone(), AttributeValue::Graph(Box::new(subgraph)));
     }
     let own = inputs.len().checked_sub(captured);
@@ -152,7 +155,7 @@ fn read_node(
     let mut node = Node { name, domain, op_type, inputs, outputs, operator, parsed: None };
     if !bodies.is_empty() {
         // The captured values may be in another order than parsing gives them.
-        let place = |body: &galatea_graph::Body| {
+        let place = |body: &galatea_graph::OperatorBody| {
             let found = bodies.iter().find(|found| found.name == body.name());
             let found = found.ok_or_else(|| StoredError::new("a subgraph is missing"))?;
             Ok(body.with_graph(found.graph.clone(), found.captures.clone()))

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use galatea_graph::rewrite::{self, Level};
+use galatea_graph::rewrite::{self, RewriteLevel};
 use galatea_tensor::{Allocation, HostBuffer};
 
 use super::*;
@@ -21,7 +21,7 @@ fn samples() -> Vec<PathBuf> {
 }
 
 /// The bytes of a rewritten graph, and a file with its large constants.
-fn stored(path: &Path, level: Level) -> (Vec<u8>, Vec<Arc<dyn Allocation>>) {
+fn stored(path: &Path, level: RewriteLevel) -> (Vec<u8>, Vec<Arc<dyn Allocation>>) {
     let mut graph = onnx::load(path).unwrap();
     rewrite::optimise(&mut graph, level).unwrap();
     graph.sort().unwrap();
@@ -39,7 +39,7 @@ fn stored(path: &Path, level: Level) -> (Vec<u8>, Vec<Arc<dyn Allocation>>) {
         let offset = file.len().next_multiple_of(64);
         file.resize(offset, 0);
         file.extend(tensor.unaligned_bytes().unwrap());
-        Ok(Constant { file: 0, offset: offset as u64 })
+        Ok(LargeConstant { file: 0, offset: offset as u64 })
     };
     let (bytes, _) = write(&graph, &inputs, &outputs, &mut place).unwrap();
     let memory: Arc<dyn Allocation> = Arc::new(HostBuffer::try_copy(&file).unwrap());
@@ -61,7 +61,7 @@ fn the_sample_models_are_read_as_they_were_written() {
     let all = samples();
     assert!(all.len() >= 20, "{all:?}");
     for path in all {
-        for level in [Level::O0, Level::O1, Level::O2, Level::O3] {
+        for level in [RewriteLevel::O0, RewriteLevel::O1, RewriteLevel::O2, RewriteLevel::O3] {
             stored(&path, level);
         }
     }
@@ -70,7 +70,7 @@ fn the_sample_models_are_read_as_they_were_written() {
 #[test]
 fn damaged_bytes_are_errors_or_other_graphs_and_never_panics() {
     let path = samples().into_iter().find(|path| path.to_string_lossy().contains("digits"));
-    let (bytes, files) = stored(&path.unwrap(), Level::O3);
+    let (bytes, files) = stored(&path.unwrap(), RewriteLevel::O3);
     for end in 0..bytes.len() {
         let _ = read(&bytes[..end], &files);
     }

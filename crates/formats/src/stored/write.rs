@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use galatea_graph::{AttributeValue, Attributes, Body, Dim, Fact, Graph, Node, ValueId};
+use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, Node, OperatorBody, ValueId};
 use galatea_tensor::{ByteString, DataType, Tensor};
 use prost::Message;
 
 use super::proto::{
     AttributeKind, DimKind, StoredAttribute, StoredBody, StoredConstant, StoredDim, StoredDims,
-    StoredFact, StoredFloats, StoredGraph, StoredInts, StoredModel, StoredNode, StoredPlace,
+    StoredFact, StoredFloats, StoredGraphProto, StoredInts, StoredModel, StoredNode, StoredPlace,
     StoredPort, StoredTexts, StoredValue,
 };
 use super::{KINDS, MAX_DEPTH, StoredError, read};
@@ -18,7 +18,7 @@ const INLINE_BYTES: usize = 1 << 10;
 
 /// A constant that is too large to be stored with the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Constant {
+pub struct LargeConstant {
     /// The file that holds its elements: a position in the list given to [`super::read`].
     pub file: u32,
     /// Where in the file.
@@ -34,10 +34,10 @@ pub fn write(
     graph: &Graph,
     inputs: &[(String, Fact)],
     outputs: &[(String, Fact)],
-    place: &mut dyn FnMut(&Tensor) -> Result<Constant, StoredError>,
+    place: &mut dyn FnMut(&Tensor) -> Result<LargeConstant, StoredError>,
 ) -> Result<(Vec<u8>, Vec<Tensor>), StoredError> {
     let mut writer =
-        Writer { place, constants: Vec::new(), tensors: Vec::new(), known: HashMap::new() };
+        StoredWriter { place, constants: Vec::new(), tensors: Vec::new(), known: HashMap::new() };
     let stored = writer.graph(graph, 0)?;
     let ports = |all: &[(String, Fact)]| {
         let port = |(name, fact): &(String, Fact)| {
@@ -46,7 +46,7 @@ pub fn write(
         all.iter().map(port).collect::<Result<Vec<_>, StoredError>>()
     };
     let (inputs, outputs) = (ports(inputs)?, ports(outputs)?);
-    let Writer { constants, tensors, .. } = writer;
+    let StoredWriter { constants, tensors, .. } = writer;
     let model = StoredModel { graph: Some(stored), inputs, outputs, constants };
     let bytes = model.encode_to_vec();
     let again = read::of_message(model, tensors)?;
@@ -83,13 +83,13 @@ fn same(graph: &Graph, again: &Graph) -> Result<(), StoredError> {
 }
 
 /// What makes constants the same: place and length of their bytes, type and shape.
-type Key = (usize, usize, DataType, Vec<usize>);
+type ConstantKey = (usize, usize, DataType, Vec<usize>);
 
-struct Writer<'a> {
-    place: &'a mut dyn FnMut(&Tensor) -> Result<Constant, StoredError>,
+struct StoredWriter<'a> {
+    place: &'a mut dyn FnMut(&Tensor) -> Result<LargeConstant, StoredError>,
     constants: Vec<StoredConstant>,
     tensors: Vec<Tensor>,
-    known: HashMap<Key, u32>,
+    known: HashMap<ConstantKey, u32>,
 }
 
 fn number(value: usize) -> Result<u32, StoredError> {
@@ -123,17 +123,17 @@ fn writer_fact(fact: &Fact) -> Result<StoredFact, StoredError> {
     })
 }
 
-impl Writer<'_> {
-    fn graph(&mut self, graph: &Graph, depth: usize) -> Result<StoredGraph, StoredError> {
+impl StoredWriter<'_> {
+    fn graph(&mut self, graph: &Graph, depth: usize) -> Result<StoredGraphProto, StoredError> {
         if depth > MAX_DEPTH {
             return Err(StoredError::new(format!(
                 "subgraphs are nested more than {MAX_DEPTH} deep"
             )));
         }
-        let mut stored = StoredGraph {
+        let mut stored = StoredGraphProto {
             name: graph.name.clone(),
             opsets: graph.opsets.clone(),
-            ..StoredGraph::default()
+            ..StoredGraphProto::default()
         };
         // Rewriting leaves values behind that nothing uses.
         let mut numbers: BTreeMap<ValueId, u32> = BTreeMap::new();
@@ -178,7 +178,7 @@ impl Writer<'_> {
         Ok(stored)
     }
 
-    fn body(&mut self, body: &Body, depth: usize) -> Result<StoredBody, StoredError> {
+    fn body(&mut self, body: &OperatorBody, depth: usize) -> Result<StoredBody, StoredError> {
         Ok(StoredBody {
             name: body.name().to_owned(),
             graph: Some(self.graph(body.graph(), depth + 1)?),
@@ -236,7 +236,7 @@ impl Writer<'_> {
             if bytes.len() <= INLINE_BYTES {
                 stored.bytes = bytes.to_vec();
             } else {
-                let Constant { file, offset } = (self.place)(&tensor)?;
+                let LargeConstant { file, offset } = (self.place)(&tensor)?;
                 stored.place = Some(StoredPlace { file, offset });
             }
             // The tensor is kept below: its address stays its own.

@@ -1,10 +1,10 @@
-//! What programs for measurements have alike: arguments, the device, operands, and how often a trial is run.
+//! Shared code of the measuring programs: arguments, the device, operands, and the number of runs of a trial.
 
 #![allow(dead_code, reason = "every program uses some of it")]
 
 use std::sync::Arc;
 
-use galatea_gpu::{Device, GpuError, Trial};
+use galatea_gpu::{GpuDevice, GpuError, StepTrial};
 use galatea_tensor::{DataType, f16};
 
 /// Seconds that a measurement is to take, about.
@@ -36,10 +36,10 @@ impl Arguments {
 }
 
 /// The device that `GALATEA_GPU_DEVICE` numbers.
-pub(crate) fn device() -> Arc<Device> {
+pub(crate) fn device() -> Arc<GpuDevice> {
     let index = std::env::var("GALATEA_GPU_DEVICE");
     let index = index.map_or(0, |text| text.parse().expect("a number"));
-    Device::open(index).expect("a device")
+    GpuDevice::open(index).expect("a device")
 }
 
 /// Numbers from -1 to 1.
@@ -56,14 +56,14 @@ pub(crate) fn random(count: usize, dtype: DataType) -> Vec<u8> {
 }
 
 /// Nanoseconds of a run, the best of three rounds that take a while.
-pub(crate) fn best(trial: &Trial) -> Result<f64, GpuError> {
+pub(crate) fn best(trial: &StepTrial) -> Result<f64, GpuError> {
     let once = trial.run(1)?;
     let times = ((SECONDS * 1e9 / once.max(1.0)) as usize).clamp(1, 2000);
     (0..3).try_fold(f64::MAX, |best, _| Ok(best.min(trial.run(times)?)))
 }
 
 /// Nanoseconds of a run, the middle of several rounds of so many.
-pub(crate) fn middle(trial: &Trial, times: usize) -> Result<f64, GpuError> {
+pub(crate) fn middle(trial: &StepTrial, times: usize) -> Result<f64, GpuError> {
     let mut all = (0..RUNS).map(|_| trial.run(times)).collect::<Result<Vec<f64>, _>>()?;
     all.sort_by(f64::total_cmp);
     Ok(all[RUNS / 2])

@@ -1,25 +1,28 @@
-//! `Attention` over whole tensors: that of `ai.galatea`, and ONNX's where nothing of the past is given.
+//! `FusedAttention` over whole tensors: that of `ai.galatea`, and ONNX's where nothing of the past is given.
 
 use galatea_graph::ops::contrib::MultiHeadAttention;
 use galatea_graph::ops::{fused, transformer};
 use galatea_runtime::Precision;
-use galatea_runtime::tune::Space;
+use galatea_runtime::tune::ConfigSpace;
 use galatea_tensor::DataType;
 use minijinja::{Value, context};
 
-use super::flash::{CONFIGS as FLASH_CONFIGS, FlashConfig, Keys};
+use super::flash::{CONFIGS as FLASH_CONFIGS, FlashConfig, KeyLayout};
 use super::tiles::{self, CONFIGS as TILES_CONFIGS, TilesConfig};
-use crate::device::{Capabilities, Device};
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
-use crate::tune::{Family, Question, label, near, ways};
+use crate::device::{GpuCapabilities, GpuDevice};
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+    wgsl_float,
+};
+use crate::tune::{KernelFamily, KernelQuestion, label, near, ways};
 
 /// The fused one, over any storage order.
-pub(super) const FUSED: KernelRow = KernelRow {
+pub(super) const FUSED: GpuKernelRow = GpuKernelRow {
     name: "attention-tiles",
     domain: galatea_graph::GALATEA_DOMAIN,
     ops: &["Attention"],
     supports: |view| {
-        view.operator::<fused::Attention>()?;
+        view.operator::<fused::FusedAttention>()?;
         if (view.rank(0)?, view.rank(1)?, view.rank(2)?) != (4, 4, 4) {
             return Err("Q, K and V need four axes".into());
         }
@@ -28,30 +31,42 @@ pub(super) const FUSED: KernelRow = KernelRow {
         }
         view.floats(&[0, 1, 2, 3])
     },
-    build: |view| Ok(Box::new(Whole::of(view.operator::<fused::Attention>()?.clone(), view))),
+    build: |view| {
+        Ok(Box::new(DenseAttentionKernel::of(
+            view.operator::<fused::FusedAttention>()?.clone(),
+            view,
+        )))
+    },
 };
 
 /// ONNX's.
-pub(super) const ONNX: KernelRow = KernelRow {
+pub(super) const ONNX: GpuKernelRow = GpuKernelRow {
     name: "onnx_attention-tiles",
     domain: "",
     ops: &["Attention"],
     supports: onnx,
-    build: |view| Ok(Box::new(Whole::of(view.operator::<transformer::Attention>()?.clone(), view))),
+    build: |view| {
+        Ok(Box::new(DenseAttentionKernel::of(
+            view.operator::<transformer::Attention>()?.clone(),
+            view,
+        )))
+    },
 };
 
-/// That of `com.microsoft`, of projections that have their biases.
-pub(super) const CONTRIB: KernelRow = KernelRow {
+/// Kernel row for the operator of `com.microsoft`, on projections that include their biases.
+pub(super) const CONTRIB: GpuKernelRow = GpuKernelRow {
     name: "contrib_attention-tiles",
     domain: "com.microsoft",
     ops: &["MultiHeadAttention"],
     supports: contrib,
-    build: |view| Ok(Box::new(Whole::of(*view.operator::<MultiHeadAttention>()?, view))),
+    build: |view| {
+        Ok(Box::new(DenseAttentionKernel::of(*view.operator::<MultiHeadAttention>()?, view)))
+    },
 };
 
 /// A way to compute attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum DenseAttentionMethod {
     /// By FP32, on any device.
     Tiles(TilesConfig),
     /// By cooperative matrices of FP16.
@@ -59,7 +74,7 @@ pub enum Way {
 }
 
 /// Attention over whole tensors, as records of measurements name it.
-const FAMILY: Family = Family::new(
+const FAMILY: KernelFamily = KernelFamily::new(
     "attention",
     &[
         include_str!("flash.wgsl"),
@@ -69,7 +84,7 @@ const FAMILY: Family = Family::new(
     ],
 );
 
-impl Way {
+impl DenseAttentionMethod {
     fn label(&self) -> String {
         match self {
             Self::Tiles(own) => format!("tiles({})", label(own)),
@@ -80,50 +95,62 @@ impl Way {
 
 /// A kernel that computes in the caller's way, for those who measure. The configuration must fit.
 #[must_use]
-pub fn whole(device: &Device, op: fused::Attention, way: Way) -> Box<dyn Kernel> {
+pub fn whole(
+    device: &GpuDevice,
+    op: fused::FusedAttention,
+    way: DenseAttentionMethod,
+) -> Box<dyn GpuKernel> {
     let capabilities = device.capabilities().clone();
-    Box::new(Whole { op, capabilities, halves: true, way: Some(way) })
+    Box::new(DenseAttentionKernel { op, capabilities, halves: true, way: Some(way) })
 }
 
 /// An operator and how it is computed.
-struct Whole<O> {
+struct DenseAttentionKernel<O> {
     op: O,
-    capabilities: Capabilities,
-    /// Whether operands may be rounded to FP16.
+    capabilities: GpuCapabilities,
+    /// True if operands may be rounded to FP16.
     halves: bool,
     /// The caller's; chosen by shapes otherwise.
-    way: Option<Way>,
+    way: Option<DenseAttentionMethod>,
 }
 
-impl<O> Whole<O> {
-    fn of(op: O, view: &NodeView<'_>) -> Self {
+impl<O> DenseAttentionKernel<O> {
+    fn of(op: O, view: &GpuNodeView<'_>) -> Self {
         let halves = view.precision == Precision::Fp16;
         Self { op, capabilities: view.device.capabilities().clone(), halves, way: None }
     }
 
-    fn way(&self, dense: &Dense, shapes: &Shapes, step: &mut Step) -> Result<Way, String> {
+    fn way(
+        &self,
+        dense: &DenseAttention,
+        shapes: &GpuShapes,
+        step: &mut DispatchStep,
+    ) -> Result<DenseAttentionMethod, String> {
         if let Some(way) = self.way {
             return Ok(way);
         }
         let ([b, h, s, d], e) = (dense.q.lengths, dense.v.lengths[3]);
         let stored = [shapes.dtype(0)?, shapes.dtype(1)?, shapes.dtype(2)?];
         let halves = self.halves || stored.iter().all(|dtype| *dtype == DataType::Fp16);
-        let others = || -> Vec<Way> {
+        let others = || -> Vec<DenseAttentionMethod> {
             let flash = FLASH_CONFIGS.iter().filter(|own| {
                 halves && own.rows <= 2 * s.max(8) && own.fits(&self.capabilities, [d, e])
             });
-            let tiles = TILES_CONFIGS.iter().map(|own| Way::Tiles(*own));
-            tiles.chain(flash.map(|own| Way::Flash(*own))).collect()
+            let tiles = TILES_CONFIGS.iter().map(|own| DenseAttentionMethod::Tiles(*own));
+            tiles.chain(flash.map(|own| DenseAttentionMethod::Flash(*own))).collect()
         };
         let found = step.choose(&FAMILY, || {
             let [q, k, v] = stored;
             let mask = shapes.dtype(3).map_or(String::new(), |dtype| format!(" mask {dtype}"));
             let seen = if dense.right.is_some() { " causal" } else { "" };
             let half = if halves { " halves" } else { "" };
-            Question {
+            KernelQuestion {
                 variant: format!("{q}·{k}·{v} {d}·{e}{mask}{seen}{half}"),
                 lengths: vec![("n", b * h), ("queries", s), ("keys", dense.k.lengths[2])],
-                space: Space::new(vec![ways("way", others().iter().map(Way::label))]),
+                space: ConfigSpace::new(vec![ways(
+                    "way",
+                    others().iter().map(DenseAttentionMethod::label),
+                )]),
                 tolerance: if halves { near::HALVES } else { near::SUMS },
             }
         });
@@ -134,18 +161,23 @@ impl<O> Whole<O> {
             && s >= FEW
             && let Some(config) = FlashConfig::choose(&self.capabilities, [d, e], s, b * h)
         {
-            return Ok(Way::Flash(config));
+            return Ok(DenseAttentionMethod::Flash(config));
         }
-        Ok(Way::Tiles(TilesConfig::choose(s)))
+        Ok(DenseAttentionMethod::Tiles(TilesConfig::choose(s)))
     }
 
-    fn dispatch(&self, dense: &Dense, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+    fn dispatch(
+        &self,
+        dense: &DenseAttention,
+        shapes: &GpuShapes,
+        step: &mut DispatchStep,
+    ) -> Result<(), String> {
         let way = self.way(dense, shapes, step)?;
         dense.dispatch(way, &self.capabilities, shapes, step)
     }
 }
 
-fn onnx(view: &NodeView<'_>) -> Result<(), String> {
+fn onnx(view: &GpuNodeView<'_>) -> Result<(), String> {
     let op: &transformer::Attention = view.operator()?;
     if (4..=6).any(|input| view.has(input)) {
         return Err("keys of the past, or a number of valid keys".into());
@@ -170,7 +202,7 @@ fn onnx(view: &NodeView<'_>) -> Result<(), String> {
     view.floats(&[0, 1, 2])
 }
 
-fn contrib(view: &NodeView<'_>) -> Result<(), String> {
+fn contrib(view: &GpuNodeView<'_>) -> Result<(), String> {
     view.operator::<MultiHeadAttention>()?;
     if [3, 4, 6, 7, 8, 9].into_iter().any(|input| view.has(input)) {
         return Err("a bias of the projections, a mask of keys, or keys of the past".into());
@@ -188,7 +220,7 @@ fn contrib(view: &NodeView<'_>) -> Result<(), String> {
     view.floats(&[0, 1, 2, SCORE_BIAS])
 }
 
-/// What `MultiHeadAttention` adds to the scores.
+/// Input of `MultiHeadAttention` that is added to the scores.
 const SCORE_BIAS: usize = 5;
 
 /// Fewer queries than these leave matrices empty.
@@ -197,12 +229,12 @@ const FEW: usize = 9;
 /// A value `[batch, heads, positions, elements]`: its lengths, and how far neighbours along each axis
 /// are apart.
 #[derive(Clone, Copy)]
-struct Axes {
+struct HeadAxes {
     lengths: [usize; 4],
     steps: [usize; 4],
 }
 
-impl Axes {
+impl HeadAxes {
     fn plain(lengths: [usize; 4]) -> Self {
         let [_, h, s, d] = lengths;
         Self { lengths, steps: [h * s * d, s * d, d, 1] }
@@ -228,11 +260,11 @@ impl Axes {
     }
 }
 
-/// What attention computes.
-struct Dense {
-    q: Axes,
-    k: Axes,
-    v: Axes,
+/// Parameters of an attention computation.
+struct DenseAttention {
+    q: HeadAxes,
+    k: HeadAxes,
+    v: HeadAxes,
     /// Steps of the result.
     y: [usize; 4],
     scale: f32,
@@ -241,9 +273,9 @@ struct Dense {
     offset: i64,
     left: Option<usize>,
     right: Option<usize>,
-    /// What a query gives that sees no key.
+    /// Result of a query that sees no key.
     empty: f32,
-    /// Whether a mask may have fewer keys, and those behind it are hidden.
+    /// True if a mask may cover fewer keys; those beyond it are hidden.
     short_mask: bool,
     /// The input that is the mask.
     mask_input: usize,
@@ -255,9 +287,9 @@ fn reach(length: Option<usize>) -> Result<u32, String> {
     Ok(reach.map_err(|_| "a window is too long".to_owned())?.cast_unsigned())
 }
 
-impl Dense {
+impl DenseAttention {
     /// The mask's steps, and how many keys it has.
-    fn mask(&self, shapes: &Shapes) -> Result<([usize; 4], usize), String> {
+    fn mask(&self, shapes: &GpuShapes) -> Result<([usize; 4], usize), String> {
         let ([b, h, s, _], keys) = (self.q.lengths, self.k.lengths[2]);
         if !shapes.has(self.mask_input) {
             return Ok(([0; 4], keys));
@@ -266,7 +298,7 @@ impl Dense {
         let wrong = || format!("a mask of shape {shape:?} for scores {:?}", [b, h, s, keys]);
         let mut full = [1; 4];
         full[4_usize.checked_sub(shape.len()).ok_or_else(wrong)?..].copy_from_slice(shape);
-        let mut steps = Axes::plain(full).steps;
+        let mut steps = HeadAxes::plain(full).steps;
         for (axis, wanted) in [b, h, s, keys].into_iter().enumerate() {
             if full[axis] == 1 && (axis < 3 || !self.short_mask) {
                 steps[axis] = 0;
@@ -277,7 +309,7 @@ impl Dense {
         Ok((steps, if self.short_mask { full[3].min(keys) } else { keys }))
     }
 
-    /// Whether the lengths of keys, values and heads meet.
+    /// Checks that the lengths of keys, values and heads match.
     fn meets(&self) -> Result<(), String> {
         let ([b, h, _, d], [kb, kv_heads, t, kd]) = (self.q.lengths, self.k.lengths);
         let [vb, v_heads, vt, _] = self.v.lengths;
@@ -293,10 +325,10 @@ impl Dense {
 
     fn dispatch(
         &self,
-        way: Way,
-        capabilities: &Capabilities,
-        shapes: &Shapes,
-        step: &mut Step,
+        way: DenseAttentionMethod,
+        capabilities: &GpuCapabilities,
+        shapes: &GpuShapes,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         self.meets()?;
         let ([b, h, s, d], [_, kv_heads, t, _]) = (self.q.lengths, self.k.lengths);
@@ -309,23 +341,23 @@ impl Dense {
         };
         let stored = [shapes.dtype(0), shapes.dtype(1), shapes.dtype(2), shapes.output_dtype(0)];
         let (rows, parts, shader) = match way {
-            Way::Tiles(config) => {
+            DenseAttentionMethod::Tiles(config) => {
                 let [q, k, v, y] = stored.map(|dtype| wgsl_float(dtype?));
                 let own = context! { paged => false, q => q?, k => k?, v => v?, y => y?, mask };
                 let (quads, parts) = tiles::columns(e);
                 let shader = tiles::shader("attention-tiles".to_owned(), config, quads, own)?;
                 (config.rows(), parts, shader)
             }
-            Way::Flash(config) => {
+            DenseAttentionMethod::Flash(config) => {
                 let own = self.quads(stored, mask)?;
-                (config.rows, 1, config.shader(capabilities, [d, e], Keys::Rows, own)?)
+                (config.rows, 1, config.shader(capabilities, [d, e], KeyLayout::Rows, own)?)
             }
         };
         let row_tiles = s.div_ceil(rows);
-        let mut bindings: Vec<Binding> = [0, 1, 2].map(Binding::Input).into();
-        bindings.push(Binding::Output(0));
+        let mut bindings: Vec<ShaderBinding> = [0, 1, 2].map(ShaderBinding::Input).into();
+        bindings.push(ShaderBinding::Output(0));
         if shapes.has(self.mask_input) {
-            bindings.push(Binding::Input(self.mask_input));
+            bindings.push(ShaderBinding::Input(self.mask_input));
         }
         let steps = [self.q.steps, self.k.steps, self.v.steps, self.y, mask_steps];
         let lengths = [h, h / kv_heads, s, t.min(seen), d, e, row_tiles, parts];
@@ -342,7 +374,8 @@ impl Dense {
         Ok(())
     }
 
-    /// What matrices are told of the operands: whether four elements of a row lie together.
+    /// Returns the template context of the operands for the matrix kernels, with whether four elements of a row
+    /// lie together.
     fn quads(&self, stored: [Result<DataType, String>; 4], mask: &str) -> Result<Value, String> {
         let steps = [self.q.steps, self.k.steps, self.v.steps, self.y];
         let quads = steps.map(|steps| steps[3] == 1 && steps[..3].iter().all(|step| step % 4 == 0));
@@ -361,20 +394,20 @@ fn position(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
-impl Kernel for Whole<fused::Attention> {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for DenseAttentionKernel<fused::FusedAttention> {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let op = &self.op;
-        let q = Axes::stored(shapes.input(0)?, op.q_perm)?;
-        let k = Axes::stored(shapes.input(1)?, op.k_perm)?;
-        let v = Axes::stored(shapes.input(2)?, op.v_perm)?;
+        let q = HeadAxes::stored(shapes.input(0)?, op.q_perm)?;
+        let k = HeadAxes::stored(shapes.input(1)?, op.k_perm)?;
+        let v = HeadAxes::stored(shapes.input(2)?, op.v_perm)?;
         let [b, h, s, _] = q.lengths;
         let result = [b, h, s, v.lengths[3]];
-        let plain = Axes::plain(op.out_perm.map(|axis| result[axis])).steps;
+        let plain = HeadAxes::plain(op.out_perm.map(|axis| result[axis])).steps;
         let mut y = [0; 4];
         for (at, axis) in op.out_perm.into_iter().enumerate() {
             y[axis] = plain[at];
         }
-        let dense = Dense {
+        let dense = DenseAttention {
             q,
             k,
             v,
@@ -392,20 +425,20 @@ impl Kernel for Whole<fused::Attention> {
     }
 }
 
-impl Kernel for Whole<transformer::Attention> {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for DenseAttentionKernel<transformer::Attention> {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let op = &self.op;
-        let q = Axes::heads(shapes.input(0)?, op.q_num_heads)?;
-        let k = Axes::heads(shapes.input(1)?, op.kv_num_heads)?;
-        let v = Axes::heads(shapes.input(2)?, op.kv_num_heads)?;
+        let q = HeadAxes::heads(shapes.input(0)?, op.q_num_heads)?;
+        let k = HeadAxes::heads(shapes.input(1)?, op.kv_num_heads)?;
+        let v = HeadAxes::heads(shapes.input(2)?, op.kv_num_heads)?;
         let [b, h, s, d] = q.lengths;
         let e = v.lengths[3];
         let packed = shapes.input(0)?.len() == 3;
-        let y = if packed { [s * h * e, e, h * e, 1] } else { Axes::plain([b, h, s, e]).steps };
+        let y = if packed { [s * h * e, e, h * e, 1] } else { HeadAxes::plain([b, h, s, e]).steps };
         #[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
         let scale = op.scale.unwrap_or_else(|| 1.0 / (d as f32).sqrt());
         let causal = op.is_causal.then_some(0);
-        let dense = Dense {
+        let dense = DenseAttention {
             q,
             k,
             v,
@@ -423,17 +456,17 @@ impl Kernel for Whole<transformer::Attention> {
     }
 }
 
-impl Kernel for Whole<MultiHeadAttention> {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for DenseAttentionKernel<MultiHeadAttention> {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let heads = Some(self.op.num_heads);
-        let q = Axes::heads(shapes.input(0)?, heads)?;
-        let k = Axes::heads(shapes.input(1)?, heads)?;
-        let v = Axes::heads(shapes.input(2)?, heads)?;
+        let q = HeadAxes::heads(shapes.input(0)?, heads)?;
+        let k = HeadAxes::heads(shapes.input(1)?, heads)?;
+        let v = HeadAxes::heads(shapes.input(2)?, heads)?;
         let [_, h, s, d] = q.lengths;
         let e = v.lengths[3];
         #[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
         let scale = self.op.scale.unwrap_or_else(|| 1.0 / (d as f32).sqrt());
-        let dense = Dense {
+        let dense = DenseAttention {
             q,
             k,
             v,

@@ -2,11 +2,11 @@
 
 use minijinja::{Value, context};
 
-use crate::device::{Capabilities, Shader};
-use crate::matmul::Shape;
+use crate::device::{GpuCapabilities, KernelShader};
+use crate::matmul::MatrixUnitShape;
 use crate::template::render;
 
-/// How tiles are cut.
+/// Tile sizes of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlashConfig {
     /// Queries of a workgroup.
@@ -19,7 +19,7 @@ pub struct FlashConfig {
     pub across: usize,
 }
 
-/// What a tuner may choose; the first that fits is the default for many queries.
+/// Configurations that a tuner may choose; the first that fits is the default for many queries.
 pub const CONFIGS: &[FlashConfig] = &[
     FlashConfig::new(32, 32, [2, 2]),
     FlashConfig::new(64, 64, [4, 1]),
@@ -47,10 +47,10 @@ const MOST: ([usize; 3], [usize; 3]) = ([16, 32, 32], [4, 4, 4]);
 /// Workgroups that keep a device busy.
 const BUSY: usize = 256;
 
-/// How keys lie.
+/// Layout of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keys {
-    /// As rows of their elements.
+pub(super) enum KeyLayout {
+    /// Rows of their elements.
     Rows,
     /// In blocks, where elements are rows of keys.
     Blocks,
@@ -63,7 +63,7 @@ impl FlashConfig {
 
     /// The one for heads of these widths, with `count` of them in all; none where matrices do not fit.
     pub(super) fn choose(
-        capabilities: &Capabilities,
+        capabilities: &GpuCapabilities,
         widths: [usize; 2],
         queries: usize,
         count: usize,
@@ -73,7 +73,7 @@ impl FlashConfig {
 
     /// The one for keys and values in blocks, where `queries` of a sequence share a head.
     pub(super) fn choose_blocks(
-        capabilities: &Capabilities,
+        capabilities: &GpuCapabilities,
         widths: [usize; 2],
         queries: usize,
         count: usize,
@@ -101,37 +101,39 @@ impl FlashConfig {
     }
 
     /// Halves of the stage: queries, then keys and values as they lie.
-    fn stage(&self, [width, value_width]: [usize; 2], keys: Keys) -> usize {
+    fn stage(&self, [width, value_width]: [usize; 2], keys: KeyLayout) -> usize {
         let keys = match keys {
-            Keys::Rows => self.keys * (width + 8),
-            Keys::Blocks => width * (self.keys + 8),
+            KeyLayout::Rows => self.keys * (width + 8),
+            KeyLayout::Blocks => width * (self.keys + 8),
         };
         keys.max(self.rows * (width + 8)).max(self.keys * (value_width + 8))
     }
 
-    fn bytes(&self, widths: [usize; 2], lanes: usize, keys: Keys) -> usize {
+    fn bytes(&self, widths: [usize; 2], lanes: usize, keys: KeyLayout) -> usize {
         let halves = self.stage(widths, keys) + self.rows * (self.keys + 8);
-        let vectors = if keys == Keys::Blocks { self.keys + 8 } else { 0 };
+        let vectors = if keys == KeyLayout::Blocks { self.keys + 8 } else { 0 };
         let floats = self.rows * (self.score_pitch(lanes) + 1) + self.threads(lanes) + vectors + 4;
         2 * halves + 4 * floats
     }
 
-    /// Whether a device can run it for heads whose keys and values have these widths.
+    /// Returns whether a device can run it for heads whose keys and values have these widths.
     #[must_use]
-    pub fn fits(&self, capabilities: &Capabilities, widths: [usize; 2]) -> bool {
-        self.fits_as(capabilities, widths, Keys::Rows)
+    pub fn fits(&self, capabilities: &GpuCapabilities, widths: [usize; 2]) -> bool {
+        self.fits_as(capabilities, widths, KeyLayout::Rows)
     }
 
     /// The same for keys and values in blocks.
     #[must_use]
-    pub fn fits_blocks(&self, capabilities: &Capabilities, widths: [usize; 2]) -> bool {
-        let lanes = Shape::of(capabilities).map_or(0, |shape| shape.lanes);
-        self.fits_as(capabilities, widths, Keys::Blocks)
+    pub fn fits_blocks(&self, capabilities: &GpuCapabilities, widths: [usize; 2]) -> bool {
+        let lanes = MatrixUnitShape::of(capabilities).map_or(0, |shape| shape.lanes);
+        self.fits_as(capabilities, widths, KeyLayout::Blocks)
             && self.threads(lanes).is_multiple_of(self.keys / 4)
     }
 
-    fn fits_as(&self, capabilities: &Capabilities, widths: [usize; 2], keys: Keys) -> bool {
-        let Some(Shape { size, lanes }) = Shape::of(capabilities) else { return false };
+    fn fits_as(&self, capabilities: &GpuCapabilities, widths: [usize; 2], keys: KeyLayout) -> bool {
+        let Some(MatrixUnitShape { size, lanes }) = MatrixUnitShape::of(capabilities) else {
+            return false;
+        };
         let within = |value: usize, limit: u32| u32::try_from(value).is_ok_and(|v| v <= limit);
         let [width, value_width] = widths;
         let threads = self.threads(lanes);
@@ -158,20 +160,20 @@ impl FlashConfig {
     /// The shader for heads of these widths; `own` says how operands are stored.
     ///
     /// # Errors
-    /// When the device has no such matrices.
+    /// Fails when the device has no such matrices.
     pub(super) fn shader(
         &self,
-        capabilities: &Capabilities,
+        capabilities: &GpuCapabilities,
         widths: [usize; 2],
-        keys: Keys,
+        keys: KeyLayout,
         own: Value,
-    ) -> Result<Shader, String> {
+    ) -> Result<KernelShader, String> {
         let fits = match keys {
-            Keys::Rows => self.fits(capabilities, widths),
-            Keys::Blocks => self.fits_blocks(capabilities, widths),
+            KeyLayout::Rows => self.fits(capabilities, widths),
+            KeyLayout::Blocks => self.fits_blocks(capabilities, widths),
         };
-        let shape = Shape::of(capabilities).filter(|_| fits);
-        let Shape { size, lanes } =
+        let shape = MatrixUnitShape::of(capabilities).filter(|_| fits);
+        let MatrixUnitShape { size, lanes } =
             shape.ok_or("the device has no cooperative matrices for this attention")?;
         let sizes = context! {
             size,
@@ -184,11 +186,11 @@ impl FlashConfig {
             d => widths[0],
             e => widths[1],
             stage => self.stage(widths, keys),
-            paged => keys == Keys::Blocks,
+            paged => keys == KeyLayout::Blocks,
             score_pitch => self.score_pitch(lanes),
             wide => capabilities.wide_matrices,
         };
         let source = render(include_str!("flash.wgsl"), context!(..sizes, ..own))?;
-        Ok(Shader::new("attention-f16-cooperative", source).proved())
+        Ok(KernelShader::new("attention-f16-cooperative", source).proved())
     }
 }

@@ -6,11 +6,11 @@ mod paged;
 mod paged_tiles;
 mod tiles;
 
-use crate::kernel::KernelRow;
-pub use dense::{Way, whole};
+use crate::kernel::GpuKernelRow;
+pub use dense::{DenseAttentionMethod, whole};
 pub use flash::{CONFIGS as FLASH_CONFIGS, FlashConfig};
 pub use paged::{CONFIGS as PAGED_CONFIGS, PagedConfig, PagedSizes, paged};
 pub use tiles::{CONFIGS as TILES_CONFIGS, TilesConfig};
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[dense::FUSED, dense::ONNX, dense::CONTRIB, paged::ROW];
+pub(crate) const ROWS: &[GpuKernelRow] = &[dense::FUSED, dense::ONNX, dense::CONTRIB, paged::ROW];

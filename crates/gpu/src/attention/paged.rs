@@ -3,17 +3,20 @@
 use galatea_graph::Dim;
 use galatea_graph::ops::fused::PagedAttention;
 use galatea_runtime::Precision;
-use galatea_runtime::tune::Space;
+use galatea_runtime::tune::ConfigSpace;
 use galatea_tensor::{DataType, Tensor};
 use minijinja::context;
 
-use super::paged_tiles::{Tile, sensible, tiles};
-use crate::device::{Capabilities, Device, Shader};
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
+use super::paged_tiles::{AttentionTile, sensible, tiles};
+use crate::device::{GpuCapabilities, GpuDevice, KernelShader};
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+    wgsl_float,
+};
 use crate::template::render;
-use crate::tune::{Family, Question, label, near, ways};
+use crate::tune::{KernelFamily, KernelQuestion, label, near, ways};
 
-pub(super) const ROW: KernelRow = KernelRow {
+pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "paged_attention",
     domain: galatea_graph::GALATEA_DOMAIN,
     ops: &["PagedAttention"],
@@ -30,7 +33,7 @@ pub(super) const BLOCKS: usize = 7;
 pub(super) const KEY_SCALES: usize = 8;
 pub(super) const VALUE_SCALES: usize = 9;
 
-/// How single rows are computed.
+/// Configuration of the kernel for single rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagedConfig {
     /// Threads of a workgroup.
@@ -59,7 +62,7 @@ const fn config(
     PagedConfig { threads, chunk, shuffled, heads, unrolled, key_unrolled, workgroups }
 }
 
-/// What a tuner may choose; the first that fits is the default.
+/// Configurations that a tuner may choose; the first that fits is the default.
 pub const CONFIGS: &[PagedConfig] = &[
     config([256, 512, 4], 4, [8, 4], 1024),
     config([256, 256, 4], 4, [8, 4], 1024),
@@ -91,15 +94,15 @@ const PER_HEAD: usize = 16;
 const PER_LONG_HEAD: usize = 32;
 
 /// Parts of positions, at most.
-const MOST_SPLITS: usize = 256;
+const MAX_SPLITS: usize = 256;
 
 /// Keys longer than this have no kernel.
-const MOST_WIDTH: usize = 512;
+const MAX_WIDTH: usize = 512;
 
 impl PagedConfig {
-    /// Whether a device can run it for query heads in groups and keys of a length.
+    /// Returns whether a device can run it for query heads in groups and keys of a length.
     #[must_use]
-    pub fn fits(&self, capabilities: &Capabilities, sizes: &PagedSizes) -> bool {
+    pub fn fits(&self, capabilities: &GpuCapabilities, sizes: &PagedSizes) -> bool {
         let heads = self.heads_of(sizes.shared_heads);
         let threads = u32::try_from(self.threads).unwrap_or(u32::MAX);
         let columns = sizes.value_width.div_ceil(step_of(sizes.value_width));
@@ -162,8 +165,8 @@ pub struct PagedSizes {
 /// The best of the configurations that fit.
 ///
 /// # Errors
-/// When none fits.
-fn choose(capabilities: &Capabilities, sizes: &PagedSizes) -> Result<PagedConfig, String> {
+/// Fails when none fits.
+fn choose(capabilities: &GpuCapabilities, sizes: &PagedSizes) -> Result<PagedConfig, String> {
     let fitting = CONFIGS.iter().find(|config| config.fits(capabilities, sizes));
     // Fewer heads take less of what threads share.
     let fewer = || {
@@ -186,7 +189,7 @@ fn padded(width: usize) -> usize {
 }
 
 /// Attention over caches, as records of measurements name it.
-const FAMILY: Family = Family::new(
+const FAMILY: KernelFamily = KernelFamily::new(
     "paged_attention",
     &[
         include_str!("flash.wgsl"),
@@ -200,14 +203,14 @@ const FAMILY: Family = Family::new(
 
 /// A way to compute rows over caches.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum PagedAttentionMethod {
     /// Every row by itself.
     Rows(PagedConfig),
     /// Tiles of the rows of each sequence; of several sequences those with few rows by themselves.
-    Tiles(Tile),
+    Tiles(AttentionTile),
 }
 
-impl Way {
+impl PagedAttentionMethod {
     fn label(&self) -> String {
         match self {
             Self::Rows(own) => format!("rows({})", label(own)),
@@ -216,18 +219,18 @@ impl Way {
     }
 }
 
-/// What a cache is, by its type.
-pub(super) struct Stored {
+/// Storage format of a cache, by its type.
+pub(super) struct CacheElement {
     pub(super) name: &'static str,
     /// Elements of a word, their bits and a mask of these.
     per_word: u32,
     bits: u32,
     mask: u32,
-    /// What four elements and one are read as.
+    /// WGSL types as which four elements and one are read.
     pub(super) words: [&'static str; 2],
 }
 
-pub(super) fn stored(dtype: DataType) -> Result<Stored, String> {
+pub(super) fn stored(dtype: DataType) -> Result<CacheElement, String> {
     let (name, per_word, words) = match dtype {
         DataType::Fp32 => ("f32", 1, ["vec4<f32>", "f32"]),
         DataType::Fp16 => ("f16", 2, ["vec2<u32>", "u32"]),
@@ -237,20 +240,20 @@ pub(super) fn stored(dtype: DataType) -> Result<Stored, String> {
     };
     let bits = 32 / per_word;
     let mask = if bits == 32 { u32::MAX } else { (1 << bits) - 1 };
-    Ok(Stored { name, per_word, bits, mask, words })
+    Ok(CacheElement { name, per_word, bits, mask, words })
 }
 
 /// The operator and how it is computed.
-pub(super) struct Paged {
+pub(super) struct PagedAttentionKernel {
     pub(super) op: PagedAttention,
     config: PagedConfig,
-    pub(super) capabilities: Capabilities,
-    /// Whether operands may be rounded to FP16.
+    pub(super) capabilities: GpuCapabilities,
+    /// True if operands may be rounded to FP16.
     pub(super) halves: bool,
 }
 
 /// The last two lengths of a cache.
-fn lengths<'a>(view: &NodeView<'a>, input: usize) -> Option<[&'a Dim; 2]> {
+fn lengths<'a>(view: &GpuNodeView<'a>, input: usize) -> Option<[&'a Dim; 2]> {
     let shape = view.input(input)?.shape.as_ref()?;
     match shape.as_slice() {
         [_, _, one, two] => Some([one, two]),
@@ -258,7 +261,7 @@ fn lengths<'a>(view: &NodeView<'a>, input: usize) -> Option<[&'a Dim; 2]> {
     }
 }
 
-fn sizes(view: &NodeView<'_>, op: &PagedAttention) -> Result<PagedSizes, String> {
+fn sizes(view: &GpuNodeView<'_>, op: &PagedAttention) -> Result<PagedSizes, String> {
     let width = |input: usize, axis: usize| {
         let dim = lengths(view, input).and_then(|dims| dims[axis].known());
         dim.ok_or_else(|| "the length of keys or values is not known".to_owned())
@@ -267,7 +270,7 @@ fn sizes(view: &NodeView<'_>, op: &PagedAttention) -> Result<PagedSizes, String>
     Ok(PagedSizes { shared_heads, key_width: width(KEYS, 0)?, value_width: width(VALUES, 1)? })
 }
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     let op: &PagedAttention = view.operator()?;
     view.floats(&[0, 1, 2])?;
     let cache = view.input(KEYS).ok_or("nothing is known of the caches")?.dtype;
@@ -281,17 +284,17 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
         return Err("caches of bytes need scales".into());
     }
     let sizes = sizes(view, op)?;
-    if sizes.key_width == 0 || sizes.value_width == 0 || sizes.key_width > MOST_WIDTH {
+    if sizes.key_width == 0 || sizes.value_width == 0 || sizes.key_width > MAX_WIDTH {
         return Err(format!("keys of {} elements", sizes.key_width));
     }
     choose(view.device.capabilities(), &sizes).map(|_| ())
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
     let op: &PagedAttention = view.operator()?;
     let config = choose(view.device.capabilities(), &sizes(view, op)?)?;
     let halves = view.precision == Precision::Fp16;
-    Ok(Box::new(Paged {
+    Ok(Box::new(PagedAttentionKernel {
         op: *op,
         config,
         capabilities: view.device.capabilities().clone(),
@@ -301,12 +304,17 @@ fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
 
 /// A kernel with a configuration of the caller's, for those who measure. The configuration must fit.
 #[must_use]
-pub fn paged(device: &Device, op: PagedAttention, config: PagedConfig) -> Box<dyn Kernel> {
-    Box::new(Paged { op, config, capabilities: device.capabilities().clone(), halves: false })
+pub fn paged(device: &GpuDevice, op: PagedAttention, config: PagedConfig) -> Box<dyn GpuKernel> {
+    Box::new(PagedAttentionKernel {
+        op,
+        config,
+        capabilities: device.capabilities().clone(),
+        halves: false,
+    })
 }
 
 /// The lengths of a run.
-pub(super) struct Run {
+pub(super) struct PagedRunLengths {
     pub(super) rows: usize,
     pub(super) sequences: usize,
     pub(super) most: usize,
@@ -315,7 +323,7 @@ pub(super) struct Run {
     pub(super) sizes: PagedSizes,
 }
 
-impl Run {
+impl PagedRunLengths {
     /// The most rows of a sequence that are computed by themselves; with more, tiles share loads of keys.
     fn few(&self) -> usize {
         ((ROWS_FOR_TILES - 1) / self.sizes.shared_heads).max(1)
@@ -327,8 +335,8 @@ impl Run {
     }
 }
 
-impl Run {
-    fn new(op: &PagedAttention, shapes: &Shapes) -> Result<Self, String> {
+impl PagedRunLengths {
+    fn new(op: &PagedAttention, shapes: &GpuShapes) -> Result<Self, String> {
         let (keys, values) = (shapes.input(KEYS)?, shapes.input(VALUES)?);
         let (&[count, heads, key_width, block], &[n, h, s, value_width]) = (keys, values) else {
             return Err(format!("caches of shapes {keys:?} and {values:?}"));
@@ -360,9 +368,14 @@ impl Run {
     }
 }
 
-impl Paged {
+impl PagedAttentionKernel {
     /// Writes the rows' keys and values.
-    fn write(&self, shapes: &Shapes, run: &Run, step: &mut Step) -> Result<(), String> {
+    fn write(
+        &self,
+        shapes: &GpuShapes,
+        run: &PagedRunLengths,
+        step: &mut DispatchStep,
+    ) -> Result<(), String> {
         let cache = stored(shapes.dtype(KEYS)?)?;
         let native = cache.name == "f16" && self.capabilities.f16;
         let stored = match cache.name {
@@ -383,10 +396,11 @@ impl Paged {
                 stored,
             ),
         )?;
-        let mut bindings: Vec<Binding> = [1, 2, STARTS, LENGTHS, BLOCKS].map(Binding::Input).into();
-        bindings.extend([Binding::Output(1), Binding::Output(2)]);
+        let mut bindings: Vec<ShaderBinding> =
+            [1, 2, STARTS, LENGTHS, BLOCKS].map(ShaderBinding::Input).into();
+        bindings.extend([ShaderBinding::Output(1), ShaderBinding::Output(2)]);
         if cache.name == "i8" {
-            bindings.extend([Binding::Output(3), Binding::Output(4)]);
+            bindings.extend([ShaderBinding::Output(3), ShaderBinding::Output(4)]);
         }
         let heads = self.op.kv_num_heads;
         let PagedSizes { key_width, value_width, .. } = run.sizes;
@@ -401,13 +415,18 @@ impl Paged {
             run.count,
         ];
         let params = lengths.into_iter().map(param).collect::<Result<_, _>>()?;
-        let shader = Shader::new(format!("paged_attention-{}-write", cache.name), source);
+        let shader = KernelShader::new(format!("paged_attention-{}-write", cache.name), source);
         step.dispatch(shader, bindings, params, fold(run.rows * heads)?);
         Ok(())
     }
 
     /// The way that was measured the fastest for such a run, where there is a record.
-    fn way(&self, shapes: &Shapes, run: &Run, step: &mut Step) -> Result<Option<Way>, String> {
+    fn way(
+        &self,
+        shapes: &GpuShapes,
+        run: &PagedRunLengths,
+        step: &mut DispatchStep,
+    ) -> Result<Option<PagedAttentionMethod>, String> {
         let longest = run.longest();
         let (q, cache) = (shapes.dtype(0)?, shapes.dtype(KEYS)?);
         let tiles =
@@ -415,13 +434,15 @@ impl Paged {
         let rows = CONFIGS
             .iter()
             .filter(|own| longest <= run.few() * 8 && own.fits(&self.capabilities, &run.sizes));
-        let others: Vec<Way> =
-            rows.map(|own| Way::Rows(*own)).chain(tiles.into_iter().map(Way::Tiles)).collect();
+        let others: Vec<PagedAttentionMethod> = rows
+            .map(|own| PagedAttentionMethod::Rows(*own))
+            .chain(tiles.into_iter().map(PagedAttentionMethod::Tiles))
+            .collect();
         let found = step.choose(&FAMILY, || {
             let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
             let window = if self.op.window > 0 { " window" } else { "" };
             let halves = if self.halves { " halves" } else { "" };
-            Question {
+            KernelQuestion {
                 variant: format!("{q} {cache} {key_width}·{value_width}{window}{halves}"),
                 lengths: vec![
                     ("rows", run.rows),
@@ -430,7 +451,10 @@ impl Paged {
                     ("kv", self.op.kv_num_heads),
                     ("shared", shared_heads),
                 ],
-                space: Space::new(vec![ways("way", others.iter().map(Way::label))]),
+                space: ConfigSpace::new(vec![ways(
+                    "way",
+                    others.iter().map(PagedAttentionMethod::label),
+                )]),
                 tolerance: near::HALVES,
             }
         });
@@ -438,14 +462,14 @@ impl Paged {
     }
 
     /// Positions of a part, and how many parts there are.
-    fn split(&self, config: PagedConfig, run: &Run, groups: usize) -> (usize, usize) {
+    fn split(&self, config: PagedConfig, run: &PagedRunLengths, groups: usize) -> (usize, usize) {
         let chunk = config.chunk;
         let mut positions = run.most * run.block;
         if self.op.window > 0 {
             positions = positions.min(self.op.window + chunk);
         }
         let own = (self.op.kv_num_heads * groups).max(1);
-        let wanted = config.workgroups.div_ceil(own).clamp(1, MOST_SPLITS);
+        let wanted = config.workgroups.div_ceil(own).clamp(1, MAX_SPLITS);
         let span = positions.div_ceil(wanted).max(1).next_multiple_of(chunk);
         (span, positions.div_ceil(span).max(1))
     }
@@ -453,10 +477,10 @@ impl Paged {
     /// Every row by itself; of sequences with more rows than `few` none, where that is given.
     fn rows(
         &self,
-        (shapes, run): (&Shapes, &Run),
+        (shapes, run): (&GpuShapes, &PagedRunLengths),
         config: PagedConfig,
         few: Option<usize>,
-        step: &mut Step,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         let cache = stored(shapes.dtype(KEYS)?)?;
         let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
@@ -505,17 +529,18 @@ impl Paged {
                 key_unrolled => config.key_unrolled(key_width),
             ),
         )?;
-        let mut bindings = vec![Binding::Input(0), Binding::Output(1), Binding::Output(2)];
-        bindings.extend([STARTS, LENGTHS, BLOCKS].map(Binding::Input));
+        let mut bindings =
+            vec![ShaderBinding::Input(0), ShaderBinding::Output(1), ShaderBinding::Output(2)];
+        bindings.extend([STARTS, LENGTHS, BLOCKS].map(ShaderBinding::Input));
         let vectors = places * self.op.num_heads;
         let bytes = |floats: usize| (vectors * splits * floats * 4) as u64;
         let scratch = (!direct).then(|| [step.scratch(bytes(value_width)), step.scratch(bytes(2))]);
         match scratch {
-            None => bindings.push(Binding::Output(0)),
-            Some(scratch) => bindings.extend(scratch.map(Binding::Scratch)),
+            None => bindings.push(ShaderBinding::Output(0)),
+            Some(scratch) => bindings.extend(scratch.map(ShaderBinding::Scratch)),
         }
         if cache.name == "i8" {
-            bindings.extend([Binding::Output(3), Binding::Output(4)]);
+            bindings.extend([ShaderBinding::Output(3), ShaderBinding::Output(4)]);
         }
         let kv_heads = self.op.kv_num_heads;
         let lengths = [run.rows, run.sequences, run.most, kv_heads, key_width, value_width];
@@ -532,7 +557,7 @@ impl Paged {
         let all = lengths.into_iter().chain(more).map(param);
         let mut params: Vec<u32> = all.collect::<Result<_, _>>()?;
         params.extend([self.scale(key_width).to_bits(), self.op.softcap.to_bits()]);
-        let shader = Shader::new(format!("paged_attention-{}-rows", cache.name), source);
+        let shader = KernelShader::new(format!("paged_attention-{}-rows", cache.name), source);
         step.dispatch(shader, bindings, params, fold(splits * parts * kv_heads * places)?);
         if let Some(scratch) = scratch {
             self.merge(shapes, run, (scratch, splits, places, few), step)?;
@@ -543,25 +568,27 @@ impl Paged {
     /// Puts the parts of positions together.
     fn merge(
         &self,
-        shapes: &Shapes,
-        run: &Run,
+        shapes: &GpuShapes,
+        run: &PagedRunLengths,
         (scratch, splits, places, few): ([usize; 2], usize, usize, Option<usize>),
-        step: &mut Step,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         let value_width = run.sizes.value_width;
         let value_step = step_of(value_width);
         let vector = |of: &str| if value_step == 4 { format!("vec4<{of}>") } else { of.to_owned() };
         let y = vector(wgsl_float(shapes.output_dtype(0)?)?);
         let context = context!(column => vector("f32"), y, mixed => few.is_some());
-        let shader =
-            Shader::new("paged_attention-merge", render(include_str!("merge.wgsl"), context)?);
-        let [sums, weights] = scratch.map(Binding::Scratch);
-        let mut bindings = vec![sums, weights, Binding::Output(0)];
+        let shader = KernelShader::new(
+            "paged_attention-merge",
+            render(include_str!("merge.wgsl"), context)?,
+        );
+        let [sums, weights] = scratch.map(ShaderBinding::Scratch);
+        let mut bindings = vec![sums, weights, ShaderBinding::Output(0)];
         let columns = value_width / value_step;
         let count = places * self.op.num_heads * columns;
         let mut params = vec![param(count)?, param(columns)?, param(splits)?];
         if let Some(few) = few {
-            bindings.push(Binding::Input(STARTS));
+            bindings.push(ShaderBinding::Input(STARTS));
             params.extend([param(few)?, param(self.op.num_heads)?]);
         }
         step.dispatch(shader, bindings, params, fold(count.div_ceil(64))?);
@@ -574,9 +601,9 @@ impl Paged {
     }
 }
 
-impl Kernel for Paged {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
-        let run = Run::new(&self.op, shapes)?;
+impl GpuKernel for PagedAttentionKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+        let run = PagedRunLengths::new(&self.op, shapes)?;
         step.over(KEYS, 1);
         step.over(VALUES, 2);
         if shapes.dtype(KEYS)? == DataType::Int8 {
@@ -590,8 +617,10 @@ impl Kernel for Paged {
         let given = (shapes, &run);
         let (usual, all) = (self.config, run.few());
         match self.way(shapes, &run, step)? {
-            Some(Way::Rows(config)) => self.rows(given, config, None, step),
-            Some(Way::Tiles(tile)) if run.sequences == 1 || run.longest() <= all => {
+            Some(PagedAttentionMethod::Rows(config)) => self.rows(given, config, None, step),
+            Some(PagedAttentionMethod::Tiles(tile))
+                if run.sequences == 1 || run.longest() <= all =>
+            {
                 tiles(self, given, (0, Some(tile)), step)
             }
             _ if run.longest() <= all => self.rows(given, usual, None, step),
@@ -599,14 +628,18 @@ impl Kernel for Paged {
             // Of several sequences some may have one row and others many, which only the run tells.
             way => {
                 self.rows(given, usual, Some(all), step)?;
-                let tile = if let Some(Way::Tiles(tile)) = way { Some(tile) } else { None };
+                let tile = if let Some(PagedAttentionMethod::Tiles(tile)) = way {
+                    Some(tile)
+                } else {
+                    None
+                };
                 tiles(self, given, (all, tile), step)
             }
         }
     }
 
-    fn typical(&self, input: usize, shapes: &Shapes) -> Option<Tensor> {
-        let run = Run::new(&self.op, shapes).ok()?;
+    fn typical(&self, input: usize, shapes: &GpuShapes) -> Option<Tensor> {
+        let run = PagedRunLengths::new(&self.op, shapes).ok()?;
         let (sequences, rows) = (run.sequences, run.rows);
         let int = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
         // Sequences have blocks of their own, neighbours of which are no neighbours in memory.

@@ -3,24 +3,25 @@
 use galatea_tensor::DataType;
 use minijinja::{Value, context};
 
-use super::flash::{CONFIGS as FLASH_CONFIGS, FlashConfig, Keys};
+use super::flash::{CONFIGS as FLASH_CONFIGS, FlashConfig, KeyLayout};
 use super::paged::{
-    BLOCKS, KEYS, LENGTHS, Paged, PagedSizes, Run, STARTS, Stored, VALUES, step_of, stored,
+    BLOCKS, CacheElement, KEYS, LENGTHS, PagedAttentionKernel, PagedRunLengths, PagedSizes, STARTS,
+    VALUES, step_of, stored,
 };
 use super::tiles::{self, CONFIGS as TILES_CONFIGS, TilesConfig};
-use crate::device::Shader;
-use crate::kernel::{Binding, Shapes, Step, fold, param, wgsl_float};
+use crate::device::KernelShader;
+use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding, fold, param, wgsl_float};
 use crate::tune::label;
 
 /// Computes the rows of sequences that have more than `few`.
 ///
 /// # Errors
-/// When lengths are beyond the device.
+/// Fails when lengths are beyond the device.
 pub(super) fn tiles(
-    paged: &Paged,
-    (shapes, run): (&Shapes, &Run),
-    (few, tile): (usize, Option<Tile>),
-    step: &mut Step,
+    paged: &PagedAttentionKernel,
+    (shapes, run): (&GpuShapes, &PagedRunLengths),
+    (few, tile): (usize, Option<AttentionTile>),
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let cache = stored(shapes.dtype(KEYS)?)?;
     let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
@@ -29,24 +30,25 @@ pub(super) fn tiles(
     let tile = match tile {
         Some(tile) => tile,
         None => match flash(paged, shapes, run)? {
-            Some(config) => Tile::Flash(config),
-            None => Tile::Plain(TilesConfig::choose(queries / run.sequences.max(1))),
+            Some(config) => AttentionTile::Flash(config),
+            None => AttentionTile::Plain(TilesConfig::choose(queries / run.sequences.max(1))),
         },
     };
     let (rows, parts, shader) = match tile {
-        Tile::Flash(config) => {
-            let own = own(shapes, run, &cache, Keys::Blocks)?;
+        AttentionTile::Flash(config) => {
+            let own = own(shapes, run, &cache, KeyLayout::Blocks)?;
             let widths = [key_width, value_width];
-            let shader = config.shader(&paged.capabilities, widths, Keys::Blocks, own)?;
+            let shader = config.shader(&paged.capabilities, widths, KeyLayout::Blocks, own)?;
             (config.rows, 1, shader)
         }
-        Tile::Plain(config) => plain(shapes, run, &cache, config)?,
+        AttentionTile::Plain(config) => plain(shapes, run, &cache, config)?,
     };
-    let mut bindings = vec![Binding::Input(0), Binding::Output(1), Binding::Output(2)];
-    bindings.extend([STARTS, LENGTHS, BLOCKS].map(Binding::Input));
-    bindings.push(Binding::Output(0));
+    let mut bindings =
+        vec![ShaderBinding::Input(0), ShaderBinding::Output(1), ShaderBinding::Output(2)];
+    bindings.extend([STARTS, LENGTHS, BLOCKS].map(ShaderBinding::Input));
+    bindings.push(ShaderBinding::Output(0));
     if cache.name == "i8" {
-        bindings.extend([Binding::Output(3), Binding::Output(4)]);
+        bindings.extend([ShaderBinding::Output(3), ShaderBinding::Output(4)]);
     }
     // The last tile of each sequence may be short.
     let most_tiles = queries.div_ceil(rows) + run.sequences;
@@ -61,14 +63,14 @@ pub(super) fn tiles(
 
 /// A way to compute tiles.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Tile {
+pub(super) enum AttentionTile {
     /// By FP32, on any device.
     Plain(TilesConfig),
     /// By cooperative matrices of FP16.
     Flash(FlashConfig),
 }
 
-impl Tile {
+impl AttentionTile {
     pub(super) fn label(&self) -> String {
         match self {
             Self::Plain(own) => format!("tiles({})", label(own)),
@@ -80,8 +82,12 @@ impl Tile {
 /// The tiles that are worth measuring for a run.
 ///
 /// # Errors
-/// When an operand is missing.
-pub(super) fn sensible(paged: &Paged, shapes: &Shapes, run: &Run) -> Result<Vec<Tile>, String> {
+/// Fails when an operand is missing.
+pub(super) fn sensible(
+    paged: &PagedAttentionKernel,
+    shapes: &GpuShapes,
+    run: &PagedRunLengths,
+) -> Result<Vec<AttentionTile>, String> {
     let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
     let matrices = takes_matrices(paged, shapes, run)?;
     let queries = run.longest() * shared_heads;
@@ -90,12 +96,16 @@ pub(super) fn sensible(paged: &Paged, shapes: &Shapes, run: &Run) -> Result<Vec<
         let filled = own.rows <= 2 * queries.max(8);
         matrices && filled && own.fits_blocks(&paged.capabilities, widths)
     });
-    let plain = TILES_CONFIGS.iter().map(|own| Tile::Plain(*own));
-    Ok(plain.chain(flash.map(|own| Tile::Flash(*own))).collect())
+    let plain = TILES_CONFIGS.iter().map(|own| AttentionTile::Plain(*own));
+    Ok(plain.chain(flash.map(|own| AttentionTile::Flash(*own))).collect())
 }
 
-/// Whether operands may be FP16 and four of them lie together.
-fn takes_matrices(paged: &Paged, shapes: &Shapes, run: &Run) -> Result<bool, String> {
+/// Returns whether operands may be FP16 and four of them lie together.
+fn takes_matrices(
+    paged: &PagedAttentionKernel,
+    shapes: &GpuShapes,
+    run: &PagedRunLengths,
+) -> Result<bool, String> {
     let PagedSizes { key_width, value_width, .. } = run.sizes;
     let narrow = |dtype| matches!(dtype, DataType::Fp16 | DataType::Int8);
     let stored = [shapes.dtype(0)?, shapes.dtype(KEYS)?, shapes.dtype(VALUES)?];
@@ -103,8 +113,12 @@ fn takes_matrices(paged: &Paged, shapes: &Shapes, run: &Run) -> Result<bool, Str
     Ok(halves && [run.block, key_width, value_width].iter().all(|len| len % 4 == 0))
 }
 
-/// How cooperative matrices compute the step, where they can.
-fn flash(paged: &Paged, shapes: &Shapes, run: &Run) -> Result<Option<FlashConfig>, String> {
+/// Returns the configuration in which cooperative matrices compute the step, if they can.
+fn flash(
+    paged: &PagedAttentionKernel,
+    shapes: &GpuShapes,
+    run: &PagedRunLengths,
+) -> Result<Option<FlashConfig>, String> {
     if !takes_matrices(paged, shapes, run)? {
         return Ok(None);
     }
@@ -117,20 +131,26 @@ fn flash(paged: &Paged, shapes: &Shapes, run: &Run) -> Result<Option<FlashConfig
 
 /// By FP32, on any device: queries of a tile, parts of the columns, and the shader.
 fn plain(
-    shapes: &Shapes,
-    run: &Run,
-    cache: &Stored,
+    shapes: &GpuShapes,
+    run: &PagedRunLengths,
+    cache: &CacheElement,
     config: TilesConfig,
-) -> Result<(usize, usize, Shader), String> {
+) -> Result<(usize, usize, KernelShader), String> {
     let (quads, parts) = tiles::columns(run.sizes.value_width);
     let name = format!("paged_attention-{}-tiles", cache.name);
-    let shader = tiles::shader(name, config, quads, own(shapes, run, cache, Keys::Rows)?)?;
+    let shader = tiles::shader(name, config, quads, own(shapes, run, cache, KeyLayout::Rows)?)?;
     Ok((config.rows(), parts, shader))
 }
 
-/// What a shader is told of the operands; those for matrices read four queries at a time, and halves as such.
-fn own(shapes: &Shapes, run: &Run, cache: &Stored, matrices: Keys) -> Result<Value, String> {
-    let matrices = matrices == Keys::Blocks;
+/// Returns the template context of the operands. Those for matrices are read four queries at a time, and halves
+/// as such.
+fn own(
+    shapes: &GpuShapes,
+    run: &PagedRunLengths,
+    cache: &CacheElement,
+    matrices: KeyLayout,
+) -> Result<Value, String> {
+    let matrices = matrices == KeyLayout::Blocks;
     let (key_step, value_step) = (step_of(run.block), step_of(run.sizes.value_width));
     let (mut q, mut y) =
         (wgsl_float(shapes.dtype(0)?)?.to_owned(), wgsl_float(shapes.output_dtype(0)?)?.to_owned());

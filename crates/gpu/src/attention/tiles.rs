@@ -2,17 +2,17 @@
 
 use minijinja::{Value, context};
 
-use crate::device::Shader;
+use crate::device::KernelShader;
 use crate::template::render;
 
-/// How tiles are cut.
+/// Tile sizes of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TilesConfig {
     /// Queries of each thread: 4 or 1. A tile has sixteen times as many.
     pub per: usize,
 }
 
-/// What a tuner may choose; the first is the default.
+/// Configurations that a tuner may choose; the first is the default.
 pub const CONFIGS: &[TilesConfig] = &[TilesConfig { per: 4 }, TilesConfig { per: 1 }];
 
 impl TilesConfig {
@@ -45,13 +45,13 @@ fn slice(quads: usize) -> usize {
 /// The shader of a tile; `own` is what it is given besides the tile's sizes.
 ///
 /// # Errors
-/// When the template is wrong.
+/// Fails when the template is wrong.
 pub(super) fn shader(
     name: String,
     config: TilesConfig,
     quads: usize,
     own: Value,
-) -> Result<Shader, String> {
+) -> Result<KernelShader, String> {
     let sizes = context! {
         per => config.per,
         quads,
@@ -59,5 +59,5 @@ pub(super) fn shader(
         slice => slice(quads),
     };
     let source = render(include_str!("tiles.wgsl"), context!(..sizes, ..own))?;
-    Ok(Shader::new(name, source))
+    Ok(KernelShader::new(name, source))
 }

@@ -1,9 +1,9 @@
-//! What templates are told of a layout.
+//! Template context that describes a layout.
 
 use galatea_tensor::DataType;
 use minijinja::{Value, context};
 
-use super::layout::{Factors, Layout, Shift};
+use super::layout::{CodeLayout, CodeShift, FactorLayout};
 
 /// The type that shows a plane whose units have so many words.
 pub(super) fn plane_type(words: usize) -> Option<&'static str> {
@@ -23,8 +23,8 @@ fn float_name(dtype: DataType) -> &'static str {
     }
 }
 
-/// How far up the codes of a group lie in the words that shaders mask.
-fn shifts(layout: &Layout, group: usize) -> [u32; 4] {
+/// Returns the bit positions of a group's codes in the words that shaders mask.
+fn shifts(layout: &CodeLayout, group: usize) -> [u32; 4] {
     let first = if layout.bits == 4 && group % 2 == 1 { 4 } else { 0 };
     [first, first + 8, first, first + 8]
 }
@@ -34,13 +34,13 @@ fn four(values: [f32; 4]) -> String {
     values.map(|value| format!("{value:?}")).join(", ")
 }
 
-/// Whether numbers come out as multiples, which a shader takes back.
-pub(super) fn is_scaled(layout: &Layout) -> bool {
-    !layout.is_float() && !matches!(layout.shift, Shift::Table(_))
+/// Returns whether numbers come out as multiples of their values, which a shader reverts.
+pub(super) fn is_scaled(layout: &CodeLayout) -> bool {
+    !layout.is_float() && !matches!(layout.shift, CodeShift::Table(_))
 }
 
-/// What the numbers of each group are multiplied by to be themselves.
-pub(super) fn unscale(layout: &Layout) -> Vec<String> {
+/// Returns the factors that turn the masked numbers of each group into their values.
+pub(super) fn unscale(layout: &CodeLayout) -> Vec<String> {
     let of = |group: usize| match is_scaled(layout) {
         #[allow(clippy::cast_precision_loss, reason = "powers of two")]
         true => four(shifts(layout, group).map(|up| 1.0 / (1_u32 << up) as f32)),
@@ -49,11 +49,11 @@ pub(super) fn unscale(layout: &Layout) -> Vec<String> {
     (0..layout.groups()).map(of).collect()
 }
 
-/// What the part `codes` is told.
-pub(super) fn codes(layout: &Layout) -> Value {
+/// Returns the context of the template part `codes`.
+pub(super) fn codes(layout: &CodeLayout) -> Value {
     let [low, high] = layout.words().map(plane_type);
     let zero = match layout.shift {
-        Shift::Zero(zero) => zero,
+        CodeShift::Zero(zero) => zero,
         _ => 0.0,
     };
     let mask: u32 = if layout.bits == 4 { 15 } else { 255 };
@@ -66,16 +66,16 @@ pub(super) fn codes(layout: &Layout) -> Value {
         four(shifts(layout, group).map(|up| 8_388_608.0 + zero * (1_u32 << up) as f32))
     });
     let (factors, per_super) = match layout.factors {
-        Factors::Nothing => (None, 0),
-        Factors::Floats(dtype) => (Some(float_name(dtype)), 0),
-        Factors::Nested(numbers) => (Some("nested"), (numbers / layout.block.max(1)).ilog2()),
+        FactorLayout::Nothing => (None, 0),
+        FactorLayout::Floats(dtype) => (Some(float_name(dtype)), 0),
+        FactorLayout::Nested(numbers) => (Some("nested"), (numbers / layout.block.max(1)).ilog2()),
     };
     let table = match layout.shift {
-        Shift::Table(table) => Some(table.map(|entry| format!("{entry:?}")).join(", ")),
+        CodeShift::Table(table) => Some(table.map(|entry| format!("{entry:?}")).join(", ")),
         _ => None,
     };
     let float = match layout.shift {
-        Shift::Float(dtype) => Some(float_name(dtype)),
+        CodeShift::Float(dtype) => Some(float_name(dtype)),
         _ => None,
     };
     context!(
@@ -86,12 +86,12 @@ pub(super) fn codes(layout: &Layout) -> Value {
         masks => masks.collect::<Vec<_>>(),
         zeros => zeros.collect::<Vec<_>>(),
         pairs => layout.pairs(),
-        zero_points => layout.shift == Shift::Zeros,
+        zero_points => layout.shift == CodeShift::Zeros,
     )
 }
 
-/// What undoes [`unscale`].
-pub(super) fn restore(layout: &Layout) -> Vec<String> {
+/// Returns the factors that undo [`unscale`].
+pub(super) fn restore(layout: &CodeLayout) -> Vec<String> {
     let of = |group: usize| match is_scaled(layout) {
         #[allow(clippy::cast_precision_loss, reason = "powers of two")]
         true => four(shifts(layout, group).map(|up| (1_u32 << up) as f32)),

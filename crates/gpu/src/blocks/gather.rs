@@ -9,12 +9,15 @@ use minijinja::context;
 
 use super::codes::{codes, plane_type, unscale};
 use super::mat_mul::{row_fits, whole};
-use super::pack::Packed;
-use crate::device::Shader;
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
+use super::pack::PackedCodes;
+use crate::device::KernelShader;
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+    wgsl_float,
+};
 use crate::template::render;
 
-pub(super) const ROW: KernelRow = KernelRow {
+pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "block_gather",
     domain: GALATEA_DOMAIN,
     ops: &["BlockGather"],
@@ -27,18 +30,18 @@ pub(super) const ROW: KernelRow = KernelRow {
             other => Err(format!("indices of type {other:?}")),
         }
     },
-    build: |view: &NodeView<'_>| {
+    build: |view: &GpuNodeView<'_>| {
         let op = view.operator::<BlockGather>()?;
-        Ok(Box::new(Gather { matrix: whole(view.device, op.weights())? }))
+        Ok(Box::new(CodeGather { matrix: whole(view.device, op.weights())? }))
     },
 };
 
-struct Gather {
-    matrix: Arc<Packed>,
+struct CodeGather {
+    matrix: Arc<PackedCodes>,
 }
 
-impl Kernel for Gather {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for CodeGather {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let (layout, columns) = (&self.matrix.layout, self.matrix.columns);
         let count: usize = shapes.input(0)?.iter().product();
         let units = layout.units(columns);
@@ -49,12 +52,12 @@ impl Kernel for Gather {
         let [low, high] = layout.words().map(plane_type);
         let factors = (!layout.is_float()).then_some("u32");
         for piece in &self.matrix.pieces {
-            let mut bindings = vec![Binding::Input(0), Binding::Output(0)];
+            let mut bindings = vec![ShaderBinding::Input(0), ShaderBinding::Output(0)];
             let mut declared = Vec::new();
             let parts = [("low", low), ("high", high), ("factors", factors)];
             for ((name, of), (start, bytes)) in parts.into_iter().zip(piece.regions) {
                 let Some(of) = of else { continue };
-                bindings.push(Binding::Part(Arc::clone(&piece.block), start, bytes));
+                bindings.push(ShaderBinding::Part(Arc::clone(&piece.block), start, bytes));
                 declared.push(context!(name, of));
             }
             let context = context!(
@@ -65,7 +68,7 @@ impl Kernel for Gather {
                 y, aligned, per_block,
             );
             let source = render(include_str!("gather.wgsl"), context)?;
-            let shader = Shader::new(format!("block_gather-{}", layout.name()), source);
+            let shader = KernelShader::new(format!("block_gather-{}", layout.name()), source);
             let sizes = [units, columns, count, own + wholes, own];
             let rows = [piece.first, piece.rows, self.matrix.rows];
             let params = sizes.into_iter().chain(rows).map(param).collect::<Result<_, _>>()?;

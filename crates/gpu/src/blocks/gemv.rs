@@ -3,17 +3,19 @@
 use minijinja::context;
 
 use super::codes::{codes, is_scaled, restore, unscale};
-use super::layout::Layout;
-use super::pack::Packed;
-use super::product::{Call, Declared, Product, Share, activation, x_type};
-use crate::device::{Capabilities, Shader};
-use crate::kernel::{Binding, Step, fold, param};
+use super::layout::CodeLayout;
+use super::pack::PackedCodes;
+use super::product::{
+    CodedProduct, CodedProductCall, DeclaredBinding, PieceShare, activation, x_type,
+};
+use crate::device::{GpuCapabilities, KernelShader};
+use crate::kernel::{DispatchStep, ShaderBinding, fold, param};
 use crate::template::render;
 
 /// Bytes of workgroup memory for X.
 const TILE_BYTES: usize = 16 << 10;
 
-/// How few rows are multiplied.
+/// Configuration of the kernel for few rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GemvConfig {
     /// Threads of a workgroup.
@@ -22,11 +24,11 @@ pub struct GemvConfig {
     pub lanes: usize,
     /// Packed rows of a thread: an even number.
     pub rows: usize,
-    /// Whether X may be rounded to bytes, where the node allows it and the device has products of bytes.
+    /// True if X may be rounded to bytes, where the node allows it and the device has dot products of bytes.
     pub bytes: bool,
-    /// Whether that is done by a dispatch of its own, and not by every workgroup.
+    /// True if that is done by a separate dispatch, and not by every workgroup.
     pub ahead: bool,
-    /// Whether lanes add up by operations of subgroups, where the device has them.
+    /// True if lanes add up by subgroup operations, where the device has them.
     pub subgroups: bool,
     /// Workgroups that share a packed row at most: each has a part of it, and a dispatch of its own adds up.
     pub split: usize,
@@ -50,7 +52,7 @@ const fn split(own: GemvConfig, split: usize) -> GemvConfig {
 /// Threads that keep a large device's memory busy.
 const ENOUGH: usize = 128 << 10;
 
-/// What a tuner may choose; the first is the default.
+/// Configurations that a tuner may choose; the first is the default.
 pub const GEMV_CONFIGS: &[GemvConfig] = &[
     config(256, 32, 2),
     config(128, 32, 4),
@@ -104,9 +106,9 @@ pub const GEMV_CONFIGS: &[GemvConfig] = &[
 ];
 
 impl GemvConfig {
-    /// Whether a device can run it.
+    /// Returns whether a device can run it.
     #[must_use]
-    pub fn is_valid(&self, device: &Capabilities) -> bool {
+    pub fn is_valid(&self, device: &GpuCapabilities) -> bool {
         let Self { threads, lanes, rows, split, most, .. } = *self;
         let whole = lanes.is_power_of_two() && threads.is_multiple_of(lanes.max(1));
         // Apple's compiler breaks barriers of workgroups of one subgroup.
@@ -117,7 +119,12 @@ impl GemvConfig {
 
     /// The default for a product with so many rows of X, all of which may be rounded to bytes or not. Every
     /// workgroup brings X for itself, so that large ones are better, as long as there are enough of them.
-    pub(super) fn choose(device: &Capabilities, packed: &Packed, m: usize, bytes: bool) -> Self {
+    pub(super) fn choose(
+        device: &GpuCapabilities,
+        packed: &PackedCodes,
+        m: usize,
+        bytes: bool,
+    ) -> Self {
         let (rows, columns) = (packed.rows, packed.columns);
         let units = packed.layout.units(columns);
         let mut own = GEMV_CONFIGS[0];
@@ -157,7 +164,7 @@ impl GemvConfig {
     }
 
     /// Units of X in workgroup memory.
-    fn tile(&self, layout: &Layout, m: usize, bytes: bool, device: &Capabilities) -> usize {
+    fn tile(&self, layout: &CodeLayout, m: usize, bytes: bool, device: &GpuCapabilities) -> usize {
         let limit = TILE_BYTES.min(device.workgroup_bytes as usize / 2);
         // Bytes have scales and sums beside them.
         let (width, most) = if bytes { (2, 512) } else { (4, 256) };
@@ -167,14 +174,14 @@ impl GemvConfig {
     }
 }
 
-/// Whether a device can multiply the rounded rows of a product.
-pub(super) fn rounds(device: &Capabilities, product: &Product) -> bool {
+/// Returns whether a device can multiply rows of X that are rounded to bytes.
+pub(super) fn rounds(device: &GpuCapabilities, product: &CodedProduct) -> bool {
     let shuffles = device.subgroup.is_some_and(|(least, _)| least >= 8);
     shuffles && product.rounds && device.packed_dot && product.packed.layout.has_bytes()
 }
 
-/// What a configuration comes to for a product.
-struct Way {
+/// Configuration as it applies to one matrix multiplication.
+struct GemvPlan {
     own: GemvConfig,
     /// Rows of X that a workgroup takes.
     m: usize,
@@ -187,8 +194,13 @@ struct Way {
     parts: usize,
 }
 
-impl Way {
-    fn new(mut own: GemvConfig, device: &Capabilities, product: &Product, m: usize) -> Self {
+impl GemvPlan {
+    fn new(
+        mut own: GemvConfig,
+        device: &GpuCapabilities,
+        product: &CodedProduct,
+        m: usize,
+    ) -> Self {
         let layout = &product.packed.layout;
         let units = layout.units(product.packed.columns);
         let m = own.chunk(m);
@@ -214,14 +226,14 @@ impl Way {
 
     fn source(
         &self,
-        device: &Capabilities,
-        product: &Product,
-        (shares, call): (&[Share], &Call),
-        bindings: &[Declared],
+        device: &GpuCapabilities,
+        product: &CodedProduct,
+        (shares, call): (&[PieceShare], &CodedProductCall),
+        bindings: &[DeclaredBinding],
     ) -> Result<String, String> {
         let Self { own, m, tile, bytes, ahead, .. } = *self;
         let layout = &product.packed.layout;
-        let (types, biases) = Product::stores(shares, call)?;
+        let (types, biases) = CodedProduct::stores(shares, call)?;
         let subgroup = device.subgroup.filter(|_| own.subgroups);
         let fast = subgroup.map_or(1, |(least, _)| own.lanes.min(least.max(1) as usize));
         let steps = (0..own.lanes.ilog2()).map(|bit| 1 << bit).collect::<Vec<u32>>();
@@ -229,7 +241,7 @@ impl Way {
         render(
             include_str!("gemv.wgsl"),
             context!(
-                bindings => bindings.iter().map(Declared::shown).collect::<Vec<_>>(),
+                bindings => bindings.iter().map(DeclaredBinding::shown).collect::<Vec<_>>(),
                 codes => codes(layout),
                 unscale => unscale(layout),
                 restore => restore(layout),
@@ -256,17 +268,17 @@ impl Way {
 /// Adds the dispatches of a product of few rows: those that round X, multiply and add up.
 ///
 /// # Errors
-/// When sizes are beyond the device.
+/// Fails when sizes are beyond the device.
 pub(super) fn dispatch(
-    device: &Capabilities,
-    product: &Product,
-    call: &Call,
+    device: &GpuCapabilities,
+    product: &CodedProduct,
+    call: &CodedProductCall,
     forced: Option<GemvConfig>,
-    step: &mut Step,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let columns = product.packed.columns;
     let chosen = || GemvConfig::choose(device, &product.packed, call.m, rounds(device, product));
-    let way = Way::new(forced.unwrap_or_else(chosen), device, product, call.m);
+    let way = GemvPlan::new(forced.unwrap_or_else(chosen), device, product, call.m);
     let rounded = if way.ahead { Some(round(columns, call, step)?) } else { None };
     for piece in &product.packed.pieces {
         let shares = product.shares(piece);
@@ -278,18 +290,18 @@ pub(super) fn dispatch(
         let partial = (way.parts > 1).then(|| step.scratch(sums));
         match partial {
             Some(partial) => declared.push(left(partial)),
-            None => declared.extend(Product::results(&shares, call)?),
+            None => declared.extend(CodedProduct::results(&shares, call)?),
         }
         if let (Some([codes, steps]), Some(first)) = (rounded, declared.first_mut()) {
-            first.binding = Binding::Scratch(codes);
+            first.binding = ShaderBinding::Scratch(codes);
             first.of = "vec4<u32>".into();
-            let steps = Binding::Scratch(steps);
-            declared.push(Declared::written(steps, "steps".into(), "vec4<f32>".into()));
+            let steps = ShaderBinding::Scratch(steps);
+            declared.push(DeclaredBinding::written(steps, "steps".into(), "vec4<f32>".into()));
         }
         let source = way.source(device, product, (&shares, call), &declared)?;
         let (name, m) = (product.packed.layout.name(), way.m);
         let kind = if way.bytes { "gemv_i8x" } else { "gemv" };
-        let shader = Shader::new(format!("block_mat_mul-{name}-{kind}{m}"), source);
+        let shader = KernelShader::new(format!("block_mat_mul-{name}-{kind}{m}"), source);
         let [across, lines, _] = fold(groups * cuts)?;
         let bindings = declared.into_iter().map(|d| d.binding).collect();
         let parts = param(way.parts)?;
@@ -302,30 +314,30 @@ pub(super) fn dispatch(
     Ok(())
 }
 
-/// Where parameters say how often something is cut.
+/// Position of the parameters that say how often something is cut.
 const CUTS: usize = 6;
 
 /// Sums of parts, as a shader declares them.
-fn left(partial: usize) -> Declared {
-    Declared::written(Binding::Scratch(partial), "partial".into(), "f32".into())
+fn left(partial: usize) -> DeclaredBinding {
+    DeclaredBinding::written(ShaderBinding::Scratch(partial), "partial".into(), "f32".into())
 }
 
 /// Adds up sums that so many workgroups left for each part.
 fn merge(
-    way: &Way,
-    product: &Product,
-    (shares, call): (&[Share], &Call),
+    way: &GemvPlan,
+    product: &CodedProduct,
+    (shares, call): (&[PieceShare], &CodedProductCall),
     (partial, groups): (usize, usize),
     params: Vec<u32>,
-    step: &mut Step,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
-    let (types, biases) = Product::stores(shares, call)?;
+    let (types, biases) = CodedProduct::stores(shares, call)?;
     let mut declared = vec![left(partial)];
-    declared.extend(Product::results(shares, call)?);
+    declared.extend(CodedProduct::results(shares, call)?);
     let source = render(
         include_str!("merge.wgsl"),
         context!(
-            bindings => declared.iter().map(Declared::shown).collect::<Vec<_>>(),
+            bindings => declared.iter().map(DeclaredBinding::shown).collect::<Vec<_>>(),
             outputs => shares.len(),
             gated => product.gate.map(activation),
             more => call.more.is_some(),
@@ -334,7 +346,7 @@ fn merge(
             biases,
         ),
     )?;
-    let shader = Shader::new("block_mat_mul-merge", source).proved();
+    let shader = KernelShader::new("block_mat_mul-merge", source).proved();
     let bindings = declared.into_iter().map(|d| d.binding).collect();
     let elements = call.m * groups * way.per_group() / product.per_column();
     step.dispatch(shader, bindings, params, fold(elements.div_ceil(64))?);
@@ -342,15 +354,19 @@ fn merge(
 }
 
 /// Rounds X to bytes, and gives the scratch with them and the one with their scales and sums.
-fn round(columns: usize, call: &Call, step: &mut Step) -> Result<[usize; 2], String> {
+fn round(
+    columns: usize,
+    call: &CodedProductCall,
+    step: &mut DispatchStep,
+) -> Result<[usize; 2], String> {
     let blocks = call.m * columns.div_ceil(32);
     let both = [32, 16].map(|bytes| step.scratch((blocks * bytes) as u64));
     let aligned = columns.is_multiple_of(4);
     let x = x_type(columns, call)?;
     let source = render(include_str!("round.wgsl"), context!(x, aligned))?;
-    let shader = Shader::new("block_mat_mul-round", source).proved();
+    let shader = KernelShader::new("block_mat_mul-round", source).proved();
     let mut bindings = vec![call.x.binding.clone()];
-    bindings.extend(both.map(Binding::Scratch));
+    bindings.extend(both.map(ShaderBinding::Scratch));
     let params = vec![param(columns)?, param(call.m)?, param(columns.div_ceil(32) * 8)?];
     step.dispatch(shader, bindings, params, fold((blocks * 8).div_ceil(64))?);
     Ok(both)

@@ -1,16 +1,17 @@
-//! How a matrix of few bits lies on the device.
+//! Layout of a quantized matrix on the device.
 //!
-//! The numbers of a row lie in units of up to 32. A unit's codes are cut into planes: four bits and what is
-//! above them, or two. A plane's words hold a group of four neighbouring numbers in the four bytes, so
-//! that one mask gives four numbers. Each plane has its units row by row: neighbouring lanes read neighbouring
-//! vectors. A row's scales and offsets lie together, as small as the source has them.
+//! The numbers of a row are stored in units of up to 32. A unit's codes are cut into planes: one of four bits
+//! and one of the bits above them, or one of two bits. Each byte of a plane's word holds one of four
+//! neighbouring numbers, which lets one mask extract all four. Each plane has its units row by row:
+//! neighbouring lanes read neighbouring vectors. A row's scales and offsets are stored together, in the narrow
+//! type of the source.
 
-use galatea_graph::blocks::{BlockWeights, CodeFormat, Meaning};
+use galatea_graph::blocks::{BlockWeights, CodeFormat, CodeMeaning};
 use galatea_tensor::DataType;
 
-/// What is taken from or added to a code.
+/// Value that is subtracted from or added to a code.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Shift {
+pub(crate) enum CodeShift {
     /// One zero for all.
     Zero(f32),
     /// A zero for each block.
@@ -23,9 +24,9 @@ pub(crate) enum Shift {
     Float(DataType),
 }
 
-/// How scales, zeros and offsets lie.
+/// Layout of scales, zeros and offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Factors {
+pub(crate) enum FactorLayout {
     /// There are none.
     Nothing,
     /// Floats of this type: FP32, FP16 or BF16.
@@ -36,34 +37,34 @@ pub(crate) enum Factors {
 
 /// A format of codes as it lies on the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Layout {
+pub(crate) struct CodeLayout {
     /// Bits of a code.
     pub(crate) bits: u32,
     /// Numbers that share a scale; 0 where there are none.
     pub(crate) block: usize,
-    pub(crate) shift: Shift,
-    pub(crate) factors: Factors,
+    pub(crate) shift: CodeShift,
+    pub(crate) factors: FactorLayout,
 }
 
-impl Layout {
+impl CodeLayout {
     /// The layout of a checkpoint's matrix.
     ///
     /// # Errors
-    /// When kernels do not know the format.
+    /// Fails when kernels do not know the format.
     pub(crate) fn of(weights: &dyn BlockWeights) -> Result<Self, String> {
         let of: CodeFormat = weights.format();
         let (bits, block) = (of.bits(), of.block());
         let shift = match of.meaning() {
-            Meaning::Zero(zero) => Shift::Zero(zero),
-            Meaning::Offset => Shift::Offsets,
-            Meaning::Table(table) => Shift::Table(table),
-            Meaning::Float(dtype) => Shift::Float(dtype),
+            CodeMeaning::Zero(zero) => CodeShift::Zero(zero),
+            CodeMeaning::Offset => CodeShift::Offsets,
+            CodeMeaning::Table(table) => CodeShift::Table(table),
+            CodeMeaning::Float(dtype) => CodeShift::Float(dtype),
         };
         let factors = match (shift, weights.superblock(), weights.factors()) {
-            (Shift::Float(_), ..) => Factors::Nothing,
-            (_, Some(superblock), _) => Factors::Nested(superblock),
-            (_, None, dtype @ (DataType::Fp16 | DataType::Bf16)) => Factors::Floats(dtype),
-            _ => Factors::Floats(DataType::Fp32),
+            (CodeShift::Float(_), ..) => FactorLayout::Nothing,
+            (_, Some(superblock), _) => FactorLayout::Nested(superblock),
+            (_, None, dtype @ (DataType::Fp16 | DataType::Bf16)) => FactorLayout::Floats(dtype),
+            _ => FactorLayout::Floats(DataType::Fp32),
         };
         Self { bits, block, shift, factors }.checked()
     }
@@ -74,17 +75,17 @@ impl Layout {
     /// Says what they do not know.
     pub(crate) fn checked(self) -> Result<Self, String> {
         let Self { bits, block, .. } = self;
-        if let Shift::Float(dtype) = self.shift {
+        if let CodeShift::Float(dtype) = self.shift {
             return match dtype {
                 DataType::Fp32 | DataType::Fp16 | DataType::Bf16 => Ok(self),
                 other => Err(format!("floats of {other}")),
             };
         }
-        let table = !matches!(self.shift, Shift::Table(_)) || bits == 4;
+        let table = !matches!(self.shift, CodeShift::Table(_)) || bits == 4;
         let superblocks = match self.factors {
-            Factors::Nested(numbers) => numbers.is_power_of_two() && numbers >= block,
-            Factors::Floats(_) => true,
-            Factors::Nothing => false,
+            FactorLayout::Nested(numbers) => numbers.is_power_of_two() && numbers >= block,
+            FactorLayout::Floats(_) => true,
+            FactorLayout::Nothing => false,
         };
         let known = matches!(bits, 2..=6 | 8) && block.is_power_of_two() && block >= 16;
         if known && table && superblocks {
@@ -93,30 +94,30 @@ impl Layout {
         Err(format!("{bits} bits in blocks of {block}"))
     }
 
-    /// Whether the codes are floats.
+    /// Returns whether the codes are floats.
     pub(crate) fn is_float(&self) -> bool {
-        matches!(self.shift, Shift::Float(_))
+        matches!(self.shift, CodeShift::Float(_))
     }
 
-    /// Whether FP16 has the range of the numbers.
+    /// Returns whether the numbers fit the range of FP16.
     pub(crate) fn fits_halves(&self) -> bool {
-        !matches!(self.shift, Shift::Float(DataType::Fp32 | DataType::Bf16))
+        !matches!(self.shift, CodeShift::Float(DataType::Fp32 | DataType::Bf16))
     }
 
-    /// Whether codes are integers that fit signed bytes, eight bits after 128 is taken away.
+    /// Returns whether codes are integers that fit signed bytes; 8-bit codes do after 128 is subtracted.
     pub(crate) fn has_bytes(&self) -> bool {
-        !self.is_float() && !matches!(self.shift, Shift::Table(_))
+        !self.is_float() && !matches!(self.shift, CodeShift::Table(_))
     }
 
-    /// What is taken from such bytes before they are scaled.
+    /// Returns the value that is subtracted from such bytes before they are scaled.
     pub(crate) fn byte_zero(&self) -> f32 {
-        let zero = if let Shift::Zero(zero) = self.shift { zero } else { 0.0 };
+        let zero = if let CodeShift::Zero(zero) = self.shift { zero } else { 0.0 };
         if self.bits == 8 { zero - 128.0 } else { zero }
     }
 
-    /// Whether a block has a second factor.
+    /// Returns whether a block has a second factor.
     pub(crate) fn pairs(&self) -> bool {
-        matches!(self.shift, Shift::Zeros | Shift::Offsets)
+        matches!(self.shift, CodeShift::Zeros | CodeShift::Offsets)
     }
 
     /// Bits of the lower and of the upper plane.
@@ -168,10 +169,10 @@ impl Layout {
     pub(crate) fn factor_words(&self, columns: usize) -> [usize; 2] {
         let (blocks, times) = (self.blocks(columns), if self.pairs() { 2 } else { 1 });
         match self.factors {
-            Factors::Nothing => [0, 0],
-            Factors::Floats(DataType::Fp32) => [blocks * times, 0],
-            Factors::Floats(_) => [(blocks * times).div_ceil(2), 0],
-            Factors::Nested(numbers) => {
+            FactorLayout::Nothing => [0, 0],
+            FactorLayout::Floats(DataType::Fp32) => [blocks * times, 0],
+            FactorLayout::Floats(_) => [(blocks * times).div_ceil(2), 0],
+            FactorLayout::Nested(numbers) => {
                 let supers = (blocks * self.block).div_ceil(numbers);
                 [(blocks * times).div_ceil(4), (supers * times).div_ceil(2)]
             }
@@ -182,11 +183,11 @@ impl Layout {
     pub(crate) fn name(&self) -> String {
         let (bits, block) = (self.bits, self.block);
         match (self.shift, self.factors) {
-            (Shift::Float(DataType::Fp16), _) => "f16".into(),
-            (Shift::Float(DataType::Bf16), _) => "bf16".into(),
-            (Shift::Float(_), _) => "f32".into(),
-            (Shift::Table(_), _) => format!("t{bits}x{block}"),
-            (_, Factors::Nested(_)) => format!("n{bits}x{block}"),
+            (CodeShift::Float(DataType::Fp16), _) => "f16".into(),
+            (CodeShift::Float(DataType::Bf16), _) => "bf16".into(),
+            (CodeShift::Float(_), _) => "f32".into(),
+            (CodeShift::Table(_), _) => format!("t{bits}x{block}"),
+            (_, FactorLayout::Nested(_)) => format!("n{bits}x{block}"),
             _ => format!("q{bits}x{block}"),
         }
     }

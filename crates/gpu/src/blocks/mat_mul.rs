@@ -9,16 +9,21 @@ use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 use minijinja::context;
 
-use super::layout::Layout;
-use super::pack::{Packed, Plan, pack};
-use super::product::{Call, OUTPUTS, Operand, Product, Segment, activation};
+use super::layout::CodeLayout;
+use super::pack::{PackedCodes, PackingPlan, pack};
+use super::product::{
+    BlockOperand, CodedProduct, CodedProductCall, OUTPUTS, OutputSegment, activation,
+};
 use super::shared::shared;
-use super::{Choice, dispatch};
-use crate::device::{Device, Shader};
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
+use super::{BlockKernelChoice, dispatch};
+use crate::device::{GpuDevice, KernelShader};
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+    wgsl_float,
+};
 use crate::template::render;
 
-pub(super) const ROW: KernelRow = KernelRow {
+pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "block_mat_mul",
     domain: GALATEA_DOMAIN,
     ops: &["BlockMatMul"],
@@ -32,20 +37,20 @@ pub(super) const ROW: KernelRow = KernelRow {
         }
         Ok(())
     },
-    build: |view: &NodeView<'_>| {
+    build: |view: &GpuNodeView<'_>| {
         let op = view.operator::<BlockMatMul>()?;
-        let made = kernel(view.device, op, view.precision, Choice::default())?;
+        let made = kernel(view.device, op, view.precision, BlockKernelChoice::default())?;
         Ok(Box::new(made))
     },
 };
 
-fn supports(device: &Device, op: &BlockMatMul) -> Result<(), String> {
+fn supports(device: &GpuDevice, op: &BlockMatMul) -> Result<(), String> {
     op.weights().iter().try_for_each(|weights| row_fits(device, &**weights))
 }
 
 /// Refuses matrices that kernels do not know, or a row of which is larger than a binding.
-pub(super) fn row_fits(device: &Device, weights: &dyn BlockWeights) -> Result<(), String> {
-    let layout = Layout::of(weights)?;
+pub(super) fn row_fits(device: &GpuDevice, weights: &dyn BlockWeights) -> Result<(), String> {
+    let layout = CodeLayout::of(weights)?;
     let row = layout.units(weights.columns()) * 16;
     if row as u64 > device.capabilities().binding_bytes.min(1 << 30) / 4 {
         return Err("a row is larger than a binding".into());
@@ -55,10 +60,10 @@ pub(super) fn row_fits(device: &Device, weights: &dyn BlockWeights) -> Result<()
 
 /// A matrix on its own, which nodes of the device share.
 pub(super) fn whole(
-    device: &Arc<Device>,
+    device: &Arc<GpuDevice>,
     weights: &Arc<dyn BlockWeights>,
-) -> Result<Arc<Packed>, String> {
-    let layout = Layout::of(&**weights)?;
+) -> Result<Arc<PackedCodes>, String> {
+    let layout = CodeLayout::of(&**weights)?;
     let limit = device.capabilities().binding_bytes;
     shared(device, weights, || {
         packed(device, (layout, 1), limit, weights.rows(), |row| (weights, row))
@@ -68,28 +73,28 @@ pub(super) fn whole(
 /// The kernel of a node, with kernels for few and many rows as chosen.
 ///
 /// # Errors
-/// When there is no kernel for one of the matrices, or the device has no memory for it.
+/// Fails when there is no kernel for one of the matrices, or the device has no memory for it.
 pub fn kernel(
-    device: &Arc<Device>,
+    device: &Arc<GpuDevice>,
     op: &BlockMatMul,
     precision: Precision,
-    choice: Choice,
+    choice: BlockKernelChoice,
 ) -> Result<BlockProducts, String> {
     supports(device, op)?;
     let (weights, gate) = (op.weights(), op.gate());
-    let layouts: Vec<Layout> =
-        weights.iter().map(|matrix| Layout::of(&**matrix)).collect::<Result<_, _>>()?;
+    let layouts: Vec<CodeLayout> =
+        weights.iter().map(|matrix| CodeLayout::of(&**matrix)).collect::<Result<_, _>>()?;
     let limit = device.capabilities().binding_bytes;
     let limit = choice.binding_bytes.map_or(limit, |bytes| bytes.min(limit));
     let mut products = Vec::new();
     let mut rest = None;
     match (gate, weights, &layouts[..]) {
         (Some(_), [first, second], [own, other]) if own == other => {
-            let segments = vec![Segment { first: 0, rows: 2 * first.rows(), matrix: 0 }];
+            let segments = vec![OutputSegment { first: 0, rows: 2 * first.rows(), matrix: 0 }];
             let both = [first, second];
             let packed =
                 packed(device, (*own, 2), limit, 2 * first.rows(), |row| (both[row % 2], row / 2))?;
-            products.push(Product { gate, ..Product::plain(Arc::new(packed), segments) });
+            products.push(CodedProduct { gate, ..CodedProduct::plain(Arc::new(packed), segments) });
         }
         _ => {
             rest = gate;
@@ -113,40 +118,40 @@ pub fn kernel(
 
 /// Several matrices of one layout, one below the other.
 fn joined(
-    device: &Arc<Device>,
-    layout: Layout,
+    device: &Arc<GpuDevice>,
+    layout: CodeLayout,
     matrix: usize,
     weights: &[Arc<dyn BlockWeights>],
     limit: u64,
-) -> Result<Product, String> {
-    let mut segments: Vec<Segment> = Vec::new();
+) -> Result<CodedProduct, String> {
+    let mut segments: Vec<OutputSegment> = Vec::new();
     for (at, own) in weights.iter().enumerate() {
         let first = segments.last().map_or(0, |last| last.first + last.rows);
-        segments.push(Segment { first, rows: own.rows(), matrix: matrix + at });
+        segments.push(OutputSegment { first, rows: own.rows(), matrix: matrix + at });
     }
     if let [own] = weights
         && limit == device.capabilities().binding_bytes
     {
         let packed = whole(device, own)?;
-        return Ok(Product::plain(packed, segments));
+        return Ok(CodedProduct::plain(packed, segments));
     }
     let rows = segments.last().map_or(0, |last| last.first + last.rows);
     let packed = packed(device, (layout, 1), limit, rows, |row| {
         let at = segments.iter().rposition(|segment| segment.first <= row).unwrap_or(0);
         (&weights[at], row - segments[at].first)
     })?;
-    Ok(Product::plain(Arc::new(packed), segments))
+    Ok(CodedProduct::plain(Arc::new(packed), segments))
 }
 
 fn packed<'a>(
-    device: &Device,
-    (layout, together): (Layout, usize),
+    device: &GpuDevice,
+    (layout, together): (CodeLayout, usize),
     binding_bytes: u64,
     rows: usize,
     of: impl Fn(usize) -> (&'a Arc<dyn BlockWeights>, usize) + Sync,
-) -> Result<Packed, String> {
+) -> Result<PackedCodes, String> {
     let columns = if rows == 0 { 0 } else { of(0).0.columns() };
-    let plan = Plan { layout, rows, columns, binding_bytes, together };
+    let plan = PackingPlan { layout, rows, columns, binding_bytes, together };
     pack(device, &plan, &|row, to| {
         let (weights, row) = of(row);
         layout.fill(&**weights, row, to)
@@ -156,15 +161,15 @@ fn packed<'a>(
 /// A node's matrices on the device.
 #[derive(Debug)]
 pub struct BlockProducts {
-    device: Arc<Device>,
-    products: Vec<Product>,
+    device: Arc<GpuDevice>,
+    products: Vec<CodedProduct>,
     /// A gate that its product does not apply: the matrices have different layouts.
     rest: Option<FusedActivation>,
-    choice: Choice,
+    choice: BlockKernelChoice,
 }
 
-impl Kernel for BlockProducts {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for BlockProducts {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         self.bind_as(shapes, step, self.choice)
     }
 
@@ -174,21 +179,29 @@ impl Kernel for BlockProducts {
 }
 
 impl BlockProducts {
-    /// Binds as [`Kernel::bind`] does, with kernels chosen anew.
+    /// Binds as [`GpuKernel::bind`] does, with kernels chosen anew.
     ///
     /// # Errors
-    /// When the shapes are beyond the device.
-    pub fn bind_as(&self, shapes: &Shapes, step: &mut Step, choice: Choice) -> Result<(), String> {
+    /// Fails when the shapes are beyond the device.
+    pub fn bind_as(
+        &self,
+        shapes: &GpuShapes,
+        step: &mut DispatchStep,
+        choice: BlockKernelChoice,
+    ) -> Result<(), String> {
         let (x, found) = (shapes.input(0)?, shapes.dtype(0)?);
         let (_, lead) = x.split_last().ok_or("X has no axes")?;
         let m: usize = lead.iter().product();
-        let x = Operand { binding: Binding::Input(0), dtype: found };
+        let x = BlockOperand { binding: ShaderBinding::Input(0), dtype: found };
         let matrices: usize = self.products.iter().map(|product| product.segments.len()).sum();
-        let bias = |at: usize| -> Result<Option<Operand>, String> {
+        let bias = |at: usize| -> Result<Option<BlockOperand>, String> {
             if !shapes.has(at + 1) {
                 return Ok(None);
             }
-            Ok(Some(Operand { binding: Binding::Input(at + 1), dtype: shapes.dtype(at + 1)? }))
+            Ok(Some(BlockOperand {
+                binding: ShaderBinding::Input(at + 1),
+                dtype: shapes.dtype(at + 1)?,
+            }))
         };
         let biases = (0..matrices).map(bias).collect::<Result<_, _>>()?;
         let outputs = match self.rest {
@@ -197,19 +210,19 @@ impl BlockProducts {
                     // Nobody may want some of several products.
                     let wanted = shapes.wants(at);
                     let binding = if wanted {
-                        Binding::Output(at)
+                        ShaderBinding::Output(at)
                     } else {
                         let rows = self.rows_of(at);
-                        Binding::Scratch(step.scratch((m * rows * 4) as u64))
+                        ShaderBinding::Scratch(step.scratch((m * rows * 4) as u64))
                     };
                     let dtype = if wanted { shapes.output_dtype(at)? } else { DataType::Fp32 };
-                    Ok(Operand { binding, dtype })
+                    Ok(BlockOperand { binding, dtype })
                 })
                 .collect::<Result<Vec<_>, String>>()?,
             Some(_) => (0..2)
                 .map(|at| {
                     let scratch = step.scratch((m * self.rows_of(at) * 4) as u64);
-                    Operand { binding: Binding::Scratch(scratch), dtype: DataType::Fp32 }
+                    BlockOperand { binding: ShaderBinding::Scratch(scratch), dtype: DataType::Fp32 }
                 })
                 .collect(),
         };
@@ -226,10 +239,10 @@ impl BlockProducts {
                 if dtype == shapes.output_dtype(0)? {
                     step.in_place(input, 0);
                 }
-                Some(Operand { binding: Binding::Input(input), dtype })
+                Some(BlockOperand { binding: ShaderBinding::Input(input), dtype })
             }
         };
-        let call = Call { m, x, biases, more, outputs };
+        let call = CodedProductCall { m, x, biases, more, outputs };
         for product in &self.products {
             dispatch(&self.device, product, &call, choice, step)?;
         }
@@ -240,15 +253,16 @@ impl BlockProducts {
                 include_str!("gate.wgsl"),
                 context!(y => wgsl_float(dtype)?, gated => activation(gate)),
             )?;
-            let shader = Shader::new("block_mat_mul-gate", source).proved();
-            let bindings = vec![first.binding.clone(), second.binding.clone(), Binding::Output(0)];
+            let shader = KernelShader::new("block_mat_mul-gate", source).proved();
+            let bindings =
+                vec![first.binding.clone(), second.binding.clone(), ShaderBinding::Output(0)];
             let quads = elements.div_ceil(4);
             step.dispatch(shader, bindings, vec![param(quads)?], fold(quads.div_ceil(256))?);
         }
         Ok(())
     }
 
-    /// Whether both have the same memory.
+    /// Returns whether both use the same memory.
     #[must_use]
     pub fn shares(&self, other: &Self) -> bool {
         let both = self.products.iter().zip(&other.products);

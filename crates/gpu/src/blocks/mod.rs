@@ -16,26 +16,26 @@ mod tiled;
 
 pub use gemv::{GEMV_CONFIGS, GemvConfig};
 pub use mat_mul::{BlockProducts, kernel};
-pub use tiled::{TILED_CONFIGS, TiledConfig};
+pub use tiled::{TILED_CONFIGS, TiledRowsConfig};
 
-use galatea_runtime::tune::Space;
+use galatea_runtime::tune::ConfigSpace;
 use galatea_tensor::DataType;
 
-use crate::device::{Capabilities, Device};
-use crate::kernel::{KernelRow, Step};
-use crate::tune::{Family, label, ways};
-use product::{Call, Product};
+use crate::device::{GpuCapabilities, GpuDevice};
+use crate::kernel::{DispatchStep, GpuKernelRow};
+use crate::tune::{KernelFamily, label, ways};
+use product::{CodedProduct, CodedProductCall};
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[mat_mul::ROW, gather::ROW, n_bits::ROW];
+pub(crate) const ROWS: &[GpuKernelRow] = &[mat_mul::ROW, gather::ROW, n_bits::ROW];
 
-/// What kernels are forced to be; by default they are chosen by sizes and device.
+/// Kernels that the caller forces; by default they are chosen by sizes and device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Choice {
-    /// Of products of few rows.
+pub struct BlockKernelChoice {
+    /// Kernel for few rows.
     pub gemv: Option<GemvConfig>,
-    /// Of products of many rows.
-    pub tiled: Option<TiledConfig>,
+    /// Kernel for many rows.
+    pub tiled: Option<TiledRowsConfig>,
     /// From how many rows on they are many.
     pub many: Option<usize>,
     /// The most bytes of a binding, where that is less than the device has.
@@ -43,7 +43,7 @@ pub struct Choice {
 }
 
 /// Products, as records of measurements name them.
-const FAMILY: Family = Family::new(
+const FAMILY: KernelFamily = KernelFamily::new(
     "blocks",
     &[
         include_str!("codes.wgsl"),
@@ -62,17 +62,21 @@ const FAMILY: Family = Family::new(
 /// More rows than these are never measured as few, and fewer never as many.
 const MEASURED: (usize, usize) = (64, 4);
 
-impl Choice {
+impl BlockKernelChoice {
     fn of_gemv(own: GemvConfig) -> Self {
         Self { gemv: Some(own), many: Some(usize::MAX), ..Self::default() }
     }
 
-    fn of_tiled(own: TiledConfig) -> Self {
+    fn of_tiled(own: TiledRowsConfig) -> Self {
         Self { tiled: Some(own), many: Some(0), ..Self::default() }
     }
 
-    /// What is worth measuring for a product.
-    fn sensible(device: &Capabilities, product: &Product, call: &Call) -> Vec<Self> {
+    /// Returns the choices that are worth measuring for a matrix multiplication.
+    fn sensible(
+        device: &GpuCapabilities,
+        product: &CodedProduct,
+        call: &CodedProductCall,
+    ) -> Vec<Self> {
         let m = call.m;
         let few = GEMV_CONFIGS.iter().filter(|own| {
             let rows = own.most == 8 || m >= 4;
@@ -94,20 +98,20 @@ impl Choice {
         }
     }
 
-    /// What was measured the fastest, where the caller forces nothing.
+    /// Returns the fastest choice on record, unless the caller forces one.
     fn or_measured(
         self,
-        device: &Capabilities,
-        product: &Product,
-        call: &Call,
-        step: &mut Step,
+        device: &GpuCapabilities,
+        product: &CodedProduct,
+        call: &CodedProductCall,
+        step: &mut DispatchStep,
     ) -> Self {
         if self.gemv.is_some() || self.tiled.is_some() || self.many.is_some() {
             return self;
         }
         let all = || Self::sensible(device, product, call);
         let found = step.choose(&FAMILY, || {
-            let space = Space::new(vec![ways("way", all().iter().map(Self::label))]);
+            let space = ConfigSpace::new(vec![ways("way", all().iter().map(Self::label))]);
             product.question(call, space, gemv::rounds(device, product))
         });
         found.checked_sub(1).and_then(|at| all().get(at).copied()).unwrap_or(self)
@@ -121,11 +125,11 @@ const FEW: (usize, usize) = (8, 16);
 const FEW_PLAIN: usize = 16;
 
 fn dispatch(
-    device: &Device,
-    product: &Product,
-    call: &Call,
-    choice: Choice,
-    step: &mut Step,
+    device: &GpuDevice,
+    product: &CodedProduct,
+    call: &CodedProductCall,
+    choice: BlockKernelChoice,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     if call.m == 0 || product.packed.rows == 0 {
         return Ok(());
@@ -133,7 +137,7 @@ fn dispatch(
     let capabilities = device.capabilities();
     let choice = choice.or_measured(capabilities, product, call, step);
     let halves = call.x.dtype == DataType::Fp16 || product.halves;
-    let tiled = TiledConfig::choose(capabilities, call.m, product.packed.rows, halves);
+    let tiled = TiledRowsConfig::choose(capabilities, call.m, product.packed.rows, halves);
     let tiled = choice.tiled.or(tiled);
     let few = match tiled {
         Some(config) if config.cooperative && gemv::rounds(capabilities, product) => FEW.1,

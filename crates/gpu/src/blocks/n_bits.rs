@@ -6,14 +6,14 @@ use galatea_graph::ops::contrib::MatMulNBits;
 use galatea_runtime::Precision;
 use galatea_tensor::{DataType, Tensor, f16};
 
-use super::layout::{Factors, Layout, Shift};
-use super::pack::{Plan, Row, pack};
-use super::product::{Call, Operand, Product, Segment};
-use super::{Choice, dispatch};
-use crate::device::Device;
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step};
+use super::layout::{CodeLayout, CodeShift, FactorLayout};
+use super::pack::{PackingPlan, UnpackedRow, pack};
+use super::product::{BlockOperand, CodedProduct, CodedProductCall, OutputSegment};
+use super::{BlockKernelChoice, dispatch};
+use crate::device::GpuDevice;
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding};
 
-pub(super) const ROW: KernelRow = KernelRow {
+pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "matmul_n_bits",
     domain: "com.microsoft",
     ops: &["MatMulNBits"],
@@ -30,24 +30,24 @@ pub(super) const ROW: KernelRow = KernelRow {
         if row as u64 > view.device.capabilities().binding_bytes.min(1 << 30) / 4 {
             return Err("a row is larger than a binding".into());
         }
-        Given::of(view, op).map(|_| ())
+        NBitsConstants::of(view, op).map(|_| ())
     },
-    build: |view: &NodeView<'_>| {
+    build: |view: &GpuNodeView<'_>| {
         let op = view.operator::<MatMulNBits>()?;
-        Ok(Box::new(Constants::new(view, op)?))
+        Ok(Box::new(NBitsProduct::new(view, op)?))
     },
 };
 
-/// How the weights lie on the device.
-fn layout(view: &NodeView<'_>, op: &MatMulNBits) -> Result<Layout, String> {
+/// Returns the layout of the weights on the device.
+fn layout(view: &GpuNodeView<'_>, op: &MatMulNBits) -> Result<CodeLayout, String> {
     let dtype = |index: usize| view.input(index).map(|fact| fact.dtype);
     let points = dtype(3).filter(|dtype| dtype.is_float());
     let half = dtype(2) == Some(DataType::Fp16) && points.is_none_or(|of| of == DataType::Fp16);
-    let factors = Factors::Floats(if half { DataType::Fp16 } else { DataType::Fp32 });
+    let factors = FactorLayout::Floats(if half { DataType::Fp16 } else { DataType::Fp32 });
     let shift = if view.has(3) {
-        Shift::Zeros
+        CodeShift::Zeros
     } else {
-        Shift::Zero(if op.bits == 2 {
+        CodeShift::Zero(if op.bits == 2 {
             2.0
         } else if op.bits == 4 {
             8.0
@@ -55,7 +55,7 @@ fn layout(view: &NodeView<'_>, op: &MatMulNBits) -> Result<Layout, String> {
             128.0
         })
     };
-    Layout { bits: op.bits, block: op.block_size, shift, factors }.checked()
+    CodeLayout { bits: op.bits, block: op.block_size, shift, factors }.checked()
 }
 
 /// The number at a position of packed bytes.
@@ -65,15 +65,15 @@ fn number(row: &[u8], bits: u32, at: usize) -> u8 {
 }
 
 /// The constants of a node, whose sizes are those that it says.
-struct Given {
+struct NBitsConstants {
     bytes: Tensor,
     scales: Tensor,
     points: Option<Tensor>,
     blocks: usize,
 }
 
-impl Given {
-    fn of(view: &NodeView<'_>, op: &MatMulNBits) -> Result<Self, String> {
+impl NBitsConstants {
+    fn of(view: &GpuNodeView<'_>, op: &MatMulNBits) -> Result<Self, String> {
         let blocks = op.k.div_ceil(op.block_size);
         let constant = |index: usize| {
             let tensor = view.constant(index).ok_or("the weights are no constant")?;
@@ -110,14 +110,14 @@ fn floats(tensor: &Tensor) -> Result<Vec<f32>, String> {
 }
 
 /// The product, and the device that it is on.
-struct Constants {
-    device: Arc<Device>,
-    product: Product,
+struct NBitsProduct {
+    device: Arc<GpuDevice>,
+    product: CodedProduct,
 }
 
-impl Constants {
-    fn new(view: &NodeView<'_>, op: &MatMulNBits) -> Result<Self, String> {
-        let given = Given::of(view, op)?;
+impl NBitsProduct {
+    fn new(view: &GpuNodeView<'_>, op: &MatMulNBits) -> Result<Self, String> {
+        let given = NBitsConstants::of(view, op)?;
         let (layout, blocks) = (layout(view, op)?, given.blocks);
         let bytes = given.bytes.as_bytes().map_err(|error| error.to_string())?;
         let scales = floats(&given.scales)?;
@@ -134,9 +134,9 @@ impl Constants {
         let row_bytes = blocks * op.block_size * op.bits as usize / 8;
         let point_bytes = (blocks * op.bits as usize).div_ceil(8);
         let binding_bytes = view.device.capabilities().binding_bytes;
-        let plan = Plan { layout, rows: op.n, columns: op.k, binding_bytes, together: 1 };
+        let plan = PackingPlan { layout, rows: op.n, columns: op.k, binding_bytes, together: 1 };
         let packed = pack(view.device, &plan, &|row, to| {
-            let Row { codes, scales: own, shifts, .. } = to;
+            let UnpackedRow { codes, scales: own, shifts, .. } = to;
             let from = &bytes[row * row_bytes..][..row_bytes];
             for (at, code) in codes.iter_mut().enumerate() {
                 *code = number(from, op.bits, at);
@@ -152,16 +152,16 @@ impl Constants {
             }
             Ok(())
         })?;
-        let segments = vec![Segment { first: 0, rows: op.n, matrix: 0 }];
+        let segments = vec![OutputSegment { first: 0, rows: op.n, matrix: 0 }];
         let halves = view.precision == Precision::Fp16;
         let product =
-            Product { packed: Arc::new(packed), segments, gate: None, halves, rounds: false };
+            CodedProduct { packed: Arc::new(packed), segments, gate: None, halves, rounds: false };
         Ok(Self { device: Arc::clone(view.device), product })
     }
 }
 
-impl Kernel for Constants {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for NBitsProduct {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let (_, lead) = shapes.input(0)?.split_last().ok_or("A has no axes")?;
         let m: usize = lead.iter().product();
         let bias = match shapes.has(5) {
@@ -170,14 +170,14 @@ impl Kernel for Constants {
                 if shapes.input(5)? != [n] {
                     return Err(format!("a bias of shape {:?} for {n}", shapes.input(5)?));
                 }
-                Some(Operand { binding: Binding::Input(5), dtype: shapes.dtype(5)? })
+                Some(BlockOperand { binding: ShaderBinding::Input(5), dtype: shapes.dtype(5)? })
             }
             false => None,
         };
-        let x = Operand { binding: Binding::Input(0), dtype: shapes.dtype(0)? };
-        let y = Operand { binding: Binding::Output(0), dtype: shapes.output_dtype(0)? };
-        let call = Call { m, x, biases: vec![bias], more: None, outputs: vec![y] };
-        dispatch(&self.device, &self.product, &call, Choice::default(), step)
+        let x = BlockOperand { binding: ShaderBinding::Input(0), dtype: shapes.dtype(0)? };
+        let y = BlockOperand { binding: ShaderBinding::Output(0), dtype: shapes.output_dtype(0)? };
+        let call = CodedProductCall { m, x, biases: vec![bias], more: None, outputs: vec![y] };
+        dispatch(&self.device, &self.product, &call, BlockKernelChoice::default(), step)
     }
 
     fn weight_bytes(&self) -> u64 {

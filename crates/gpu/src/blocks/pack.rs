@@ -8,27 +8,27 @@ use std::sync::mpsc::sync_channel;
 use galatea_graph::blocks::BlockWeights;
 use galatea_tensor::{DataType, bf16, f16};
 
-use super::layout::{Factors, Layout, Shift};
-use crate::device::Device;
-use crate::memory::Block;
+use super::layout::{CodeLayout, CodeShift, FactorLayout};
+use crate::device::GpuDevice;
+use crate::memory::DeviceBlock;
 
 /// Bytes that a thread packs before they are uploaded.
 const CHUNK_BYTES: usize = 2 << 20;
 /// Threads that pack a matrix.
-const MOST_THREADS: usize = 8;
+const MAX_THREADS: usize = 8;
 /// Packed chunks that wait for their upload, beside those that threads have.
-const MOST_WAITING: usize = 4;
+const MAX_WAITING: usize = 4;
 
 /// A row taken apart.
 #[derive(Debug)]
-pub(crate) struct Row<'a> {
+pub(crate) struct UnpackedRow<'a> {
     /// A code for each number: a byte, or the bytes of a float.
     pub(crate) codes: &'a mut [u8],
     /// A scale for each block.
     pub(crate) scales: &'a mut [f32],
     /// A zero or offset for each block, where the layout has them.
     pub(crate) shifts: &'a mut [f32],
-    /// What scales of each superblock are multiples of.
+    /// Unit of the scales of each superblock.
     pub(crate) super_scales: &'a mut [f32],
     /// The same for offsets.
     pub(crate) super_shifts: &'a mut [f32],
@@ -36,27 +36,27 @@ pub(crate) struct Row<'a> {
 
 /// Some rows of a packed matrix, in a block of their own.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct PackedPiece {
     /// The first row and how many there are.
     pub(crate) first: usize,
     pub(crate) rows: usize,
-    pub(crate) block: Arc<Block>,
-    /// Where each plane and the factors start, and how many bytes they are.
+    pub(crate) block: Arc<DeviceBlock>,
+    /// Start and length in bytes of each plane and of the factors.
     pub(crate) regions: [(u64, u64); 3],
 }
 
 /// A matrix on the device.
 #[derive(Clone, Debug)]
-pub(crate) struct Packed {
-    pub(crate) layout: Layout,
+pub(crate) struct PackedCodes {
+    pub(crate) layout: CodeLayout,
     pub(crate) rows: usize,
     pub(crate) columns: usize,
-    pub(crate) pieces: Vec<Piece>,
-    /// What must live as long, so that nothing else comes to lie at its place.
+    pub(crate) pieces: Vec<PackedPiece>,
+    /// Source of the matrix, kept alive so that nothing else is allocated at its address.
     _source: Option<Arc<dyn BlockWeights>>,
 }
 
-impl Packed {
+impl PackedCodes {
     /// The matrix, which keeps what it came from.
     pub(crate) fn with_source(self, source: &Arc<dyn BlockWeights>) -> Self {
         Self { _source: Some(Arc::clone(source)), ..self }
@@ -68,10 +68,10 @@ impl Packed {
     }
 }
 
-/// What a matrix is packed for: its layout, its sizes, and the most bytes of a binding.
+/// Target of packing a matrix: its layout, its sizes, and the most bytes of a binding.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    pub(crate) layout: Layout,
+pub(crate) struct PackingPlan {
+    pub(crate) layout: CodeLayout,
     pub(crate) rows: usize,
     pub(crate) columns: usize,
     /// The most bytes of a binding.
@@ -80,7 +80,7 @@ pub(crate) struct Plan {
     pub(crate) together: usize,
 }
 
-impl Plan {
+impl PackingPlan {
     /// Bytes of a row in each region.
     fn row_bytes(&self) -> [usize; 3] {
         let units = self.layout.units(self.columns);
@@ -93,9 +93,13 @@ impl Plan {
 /// Packs a matrix whose rows `fill` takes apart, and uploads it piece by piece.
 ///
 /// # Errors
-/// When a row cannot be taken apart, or the device has no memory.
-pub(crate) fn pack(device: &Device, plan: &Plan, fill: Fill<'_>) -> Result<Packed, String> {
-    let Plan { layout, rows, columns, .. } = *plan;
+/// Fails when a row cannot be taken apart, or the device has no memory.
+pub(crate) fn pack(
+    device: &GpuDevice,
+    plan: &PackingPlan,
+    fill: RowReader<'_>,
+) -> Result<PackedCodes, String> {
+    let PackingPlan { layout, rows, columns, .. } = *plan;
     let each = plan.row_bytes();
     let most = plan.most_rows(device)?;
     let mut pieces = Vec::new();
@@ -107,19 +111,20 @@ pub(crate) fn pack(device: &Device, plan: &Plan, fill: Fill<'_>) -> Result<Packe
             start += region.1.next_multiple_of(256);
             region
         });
-        let mut block = Block::for_weights(device, start).map_err(|error| error.to_string())?;
+        let mut block =
+            DeviceBlock::for_weights(device, start).map_err(|error| error.to_string())?;
         upload(device, plan, first..first + rows, (&mut block, regions), fill)?;
-        pieces.push(Piece { first, rows, block: Arc::new(block), regions });
+        pieces.push(PackedPiece { first, rows, block: Arc::new(block), regions });
     }
-    Ok(Packed { layout, rows, columns, pieces, _source: None })
+    Ok(PackedCodes { layout, rows, columns, pieces, _source: None })
 }
 
 /// Takes the row with a number apart.
-pub(crate) type Fill<'a> = &'a (dyn Fn(usize, Row<'_>) -> Result<(), String> + Sync);
+pub(crate) type RowReader<'a> = &'a (dyn Fn(usize, UnpackedRow<'_>) -> Result<(), String> + Sync);
 
-impl Plan {
+impl PackingPlan {
     /// Rows of a piece at most.
-    fn most_rows(&self, device: &Device) -> Result<usize, String> {
+    fn most_rows(&self, device: &GpuDevice) -> Result<usize, String> {
         let each = self.row_bytes();
         let fits = |limit: u64, bytes: usize| {
             let rows = usize::try_from(limit).unwrap_or(usize::MAX) / bytes.max(1);
@@ -140,11 +145,11 @@ impl Plan {
 
 /// Packs the rows of a piece on some threads, and writes them to it meanwhile.
 fn upload(
-    device: &Device,
-    plan: &Plan,
+    device: &GpuDevice,
+    plan: &PackingPlan,
     rows: Range<usize>,
-    (block, regions): (&mut Block, [(u64, u64); 3]),
-    fill: Fill<'_>,
+    (block, regions): (&mut DeviceBlock, [(u64, u64); 3]),
+    fill: RowReader<'_>,
 ) -> Result<(), String> {
     let each = plan.row_bytes();
     let share = (CHUNK_BYTES / each.iter().sum::<usize>().max(1)).max(1);
@@ -163,10 +168,10 @@ fn upload(
 /// Packs rows, `share` of them at a time on each thread, and hands them to `put` with the first one's number as they
 /// are done.
 fn packed_shares(
-    plan: &Plan,
+    plan: &PackingPlan,
     rows: Range<usize>,
     share: usize,
-    fill: Fill<'_>,
+    fill: RowReader<'_>,
     mut put: impl FnMut(usize, [Vec<u8>; 3]) -> Result<(), String>,
 ) -> Result<(), String> {
     let of = |start: usize| start..rows.end.min(start + share);
@@ -174,10 +179,10 @@ fn packed_shares(
     if let [one] = &shares[..] {
         return put(one.start, packed_rows(plan, one.clone(), fill)?);
     }
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        let (to, from) = sync_channel(MOST_WAITING);
+        let (to, from) = sync_channel(MAX_WAITING);
         let start = |_| {
             let (to, shares, next) = (to.clone(), &shares, &next);
             scope.spawn(move || {
@@ -201,9 +206,13 @@ fn packed_shares(
 }
 
 /// Some rows as they lie in each region.
-fn packed_rows(plan: &Plan, rows: Range<usize>, fill: Fill<'_>) -> Result<[Vec<u8>; 3], String> {
+fn packed_rows(
+    plan: &PackingPlan,
+    rows: Range<usize>,
+    fill: RowReader<'_>,
+) -> Result<[Vec<u8>; 3], String> {
     let each = plan.row_bytes();
-    let mut scratch = Scratch::new(&plan.layout, plan.columns);
+    let mut scratch = RowScratch::new(&plan.layout, plan.columns);
     let mut chunk = each.map(|bytes| vec![0_u8; bytes * rows.len()]);
     for (at, row) in rows.enumerate() {
         scratch.clear();
@@ -219,7 +228,7 @@ fn packed_rows(plan: &Plan, rows: Range<usize>, fill: Fill<'_>) -> Result<[Vec<u
 }
 
 /// Room for a row that is taken apart.
-struct Scratch {
+struct RowScratch {
     codes: Vec<u8>,
     /// Bytes of codes that belong to numbers of the row.
     own: usize,
@@ -232,14 +241,14 @@ struct Scratch {
     supers: usize,
 }
 
-impl Scratch {
-    fn new(layout: &Layout, columns: usize) -> Self {
+impl RowScratch {
+    fn new(layout: &CodeLayout, columns: usize) -> Self {
         let width = if layout.is_float() { layout.bits as usize / 8 } else { 1 };
         let padded = layout.units(columns) * layout.unit();
         let (room, blocks) = (layout.blocks(columns), columns.div_ceil(layout.block.max(1)));
         let blocks = if layout.block == 0 { 0 } else { blocks };
         let (super_room, supers) = match layout.factors {
-            Factors::Nested(numbers) => {
+            FactorLayout::Nested(numbers) => {
                 ((room * layout.block).div_ceil(numbers), columns.div_ceil(numbers))
             }
             _ => (0, 0),
@@ -264,10 +273,10 @@ impl Scratch {
         }
     }
 
-    fn row(&mut self) -> Row<'_> {
+    fn row(&mut self) -> UnpackedRow<'_> {
         let pairs = !self.shifts.is_empty();
         let (shifts, super_shifts) = if pairs { (self.blocks, self.supers) } else { (0, 0) };
-        Row {
+        UnpackedRow {
             codes: &mut self.codes[..self.own],
             scales: &mut self.scales[..self.blocks],
             shifts: &mut self.shifts[..shifts],
@@ -276,7 +285,7 @@ impl Scratch {
         }
     }
 
-    fn write(&self, layout: &Layout, [low, high, factors]: [&mut [u8]; 3]) {
+    fn write(&self, layout: &CodeLayout, [low, high, factors]: [&mut [u8]; 3]) {
         if layout.is_float() {
             low.copy_from_slice(&self.codes);
         } else {
@@ -289,7 +298,7 @@ impl Scratch {
         self.factors(layout, factors);
     }
 
-    fn factors(&self, layout: &Layout, to: &mut [u8]) {
+    fn factors(&self, layout: &CodeLayout, to: &mut [u8]) {
         let each = |first: &[f32], second: &[f32], put: &mut dyn FnMut(f32)| {
             for (at, &value) in first.iter().enumerate() {
                 put(value);
@@ -307,15 +316,15 @@ impl Scratch {
         };
         let (scales, shifts) = (&self.scales, &self.shifts);
         match layout.factors {
-            Factors::Nothing => {}
-            Factors::Floats(DataType::Fp16) => {
+            FactorLayout::Nothing => {}
+            FactorLayout::Floats(DataType::Fp16) => {
                 each(scales, shifts, &mut |v| bytes(&f16::from_f32(v).to_le_bytes()));
             }
-            Factors::Floats(DataType::Bf16) => {
+            FactorLayout::Floats(DataType::Bf16) => {
                 each(scales, shifts, &mut |v| bytes(&bf16::from_f32(v).to_le_bytes()));
             }
-            Factors::Floats(_) => each(scales, shifts, &mut |v| bytes(&v.to_le_bytes())),
-            Factors::Nested(numbers) => {
+            FactorLayout::Floats(_) => each(scales, shifts, &mut |v| bytes(&v.to_le_bytes())),
+            FactorLayout::Nested(numbers) => {
                 let per = numbers / layout.block.max(1);
                 let multiples = |values: &[f32], wholes: &[f32]| -> Vec<f32> {
                     let times = |(at, &value): (usize, &f32)| {
@@ -343,7 +352,7 @@ impl Scratch {
 }
 
 /// Writes some bits of each code: those of group `g` and its number `j` lie in the byte `j` of a word.
-fn plane(codes: &[u8], layout: &Layout, (from, bits): (u32, u32), to: &mut [u8]) {
+fn plane(codes: &[u8], layout: &CodeLayout, (from, bits): (u32, u32), to: &mut [u8]) {
     let (unit, per_word) = (layout.unit(), 8 / bits as usize);
     let bytes = unit * bits as usize / 8;
     let mask = u8::MAX >> (8 - bits);
@@ -358,17 +367,17 @@ fn plane(codes: &[u8], layout: &Layout, (from, bits): (u32, u32), to: &mut [u8])
     }
 }
 
-impl Layout {
+impl CodeLayout {
     /// Takes rows of a checkpoint's matrix apart.
     pub(crate) fn fill(
         &self,
         weights: &dyn BlockWeights,
         row: usize,
-        to: Row<'_>,
+        to: UnpackedRow<'_>,
     ) -> Result<(), String> {
         use galatea_graph::blocks::{BlockRow, SuperScales};
-        let Row { codes, scales, shifts, super_scales, super_shifts } = to;
-        let offsets = if self.shift == Shift::Offsets { shifts } else { &mut [] };
+        let UnpackedRow { codes, scales, shifts, super_scales, super_shifts } = to;
+        let offsets = if self.shift == CodeShift::Offsets { shifts } else { &mut [] };
         let found = weights.unpack_row(row, BlockRow { codes, scales, offsets });
         found.map_err(|error| error.to_string())?;
         if super_scales.is_empty() {

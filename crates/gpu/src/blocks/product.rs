@@ -3,89 +3,89 @@
 use std::sync::Arc;
 
 use galatea_graph::ops::fused::FusedActivation;
-use galatea_runtime::tune::Space;
+use galatea_runtime::tune::ConfigSpace;
 use galatea_tensor::DataType;
 use minijinja::{Value, context};
 
 use super::codes::plane_type;
-use super::pack::{Packed, Piece};
-use crate::kernel::{Binding, param, wgsl_float};
-use crate::tune::{Question, near};
+use super::pack::{PackedCodes, PackedPiece};
+use crate::kernel::{ShaderBinding, param, wgsl_float};
+use crate::tune::{KernelQuestion, near};
 
 /// The most outputs of a dispatch.
 pub(super) const OUTPUTS: usize = 4;
 
 /// Some packed rows that become an output's columns.
 #[derive(Clone, Debug)]
-pub(super) struct Segment {
+pub(super) struct OutputSegment {
     /// The first packed row and how many there are.
     pub(super) first: usize,
     pub(super) rows: usize,
-    /// Which of the node's matrices they are.
+    /// Index of their matrix among those of the node.
     pub(super) matrix: usize,
 }
 
 /// A packed matrix and what its rows are. Where it is gated, rows of the gate and of what it multiplies follow
 /// each other in turn.
 #[derive(Clone, Debug)]
-pub(super) struct Product {
-    pub(super) packed: Arc<Packed>,
-    pub(super) segments: Vec<Segment>,
+pub(super) struct CodedProduct {
+    pub(super) packed: Arc<PackedCodes>,
+    pub(super) segments: Vec<OutputSegment>,
     pub(super) gate: Option<FusedActivation>,
-    /// Whether operands may be rounded to FP16.
+    /// True if operands may be rounded to FP16.
     pub(super) halves: bool,
-    /// Whether rows of X may be rounded to bytes.
+    /// True if rows of X may be rounded to bytes.
     pub(super) rounds: bool,
 }
 
 /// An operand or a result of a product.
 #[derive(Clone, Debug)]
-pub(super) struct Operand {
-    pub(super) binding: Binding,
+pub(super) struct BlockOperand {
+    pub(super) binding: ShaderBinding,
     pub(super) dtype: DataType,
 }
 
-/// What a product is bound to.
+/// Operands that a matrix multiplication is bound to.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct CodedProductCall {
     /// Rows of X.
     pub(super) m: usize,
-    pub(super) x: Operand,
+    pub(super) x: BlockOperand,
     /// For each of the node's matrices.
-    pub(super) biases: Vec<Option<Operand>>,
-    /// What is added to the product, where there is one product.
-    pub(super) more: Option<Operand>,
-    pub(super) outputs: Vec<Operand>,
+    pub(super) biases: Vec<Option<BlockOperand>>,
+    /// Operand that is added to the result, where there is one matrix multiplication.
+    pub(super) more: Option<BlockOperand>,
+    pub(super) outputs: Vec<BlockOperand>,
 }
 
 /// A binding and how a shader declares it.
-pub(super) struct Declared {
-    pub(super) binding: Binding,
+pub(super) struct DeclaredBinding {
+    pub(super) binding: ShaderBinding,
     pub(super) name: String,
     pub(super) access: &'static str,
     pub(super) of: String,
 }
 
-impl Declared {
+impl DeclaredBinding {
     /// One that lies among values of a run.
-    pub(super) fn written(binding: Binding, name: String, of: String) -> Self {
+    pub(super) fn written(binding: ShaderBinding, name: String, of: String) -> Self {
         Self { binding, name, access: "read_write", of }
     }
 
-    /// What a template is told of it.
+    /// Returns the template context of the binding.
     pub(super) fn shown(&self) -> Value {
         context!(name => self.name.clone(), access => self.access, of => self.of.clone())
     }
 }
 
-/// How a shader declares X: by vectors where rows are whole ones.
-pub(super) fn x_type(columns: usize, call: &Call) -> Result<String, String> {
+/// Returns the WGSL type of X: vectors of four if rows are a whole number of them.
+pub(super) fn x_type(columns: usize, call: &CodedProductCall) -> Result<String, String> {
     let x = wgsl_float(call.x.dtype)?;
     Ok(if columns.is_multiple_of(4) { format!("vec4<{x}>") } else { x.to_owned() })
 }
 
-/// What is computed of a piece: its rows by output.
-pub(super) struct Share {
+/// Part of a piece that is computed: its rows by output.
+pub(super) struct PieceShare {
     pub(super) matrix: usize,
     /// The first packed row of the piece, how many, and the column of the output that it becomes.
     pub(super) row: usize,
@@ -95,15 +95,20 @@ pub(super) struct Share {
     pub(super) width: usize,
 }
 
-impl Product {
+impl CodedProduct {
     /// A product without a gate, whose operands are rounded to nothing less.
-    pub(super) fn plain(packed: Arc<Packed>, segments: Vec<Segment>) -> Self {
+    pub(super) fn plain(packed: Arc<PackedCodes>, segments: Vec<OutputSegment>) -> Self {
         Self { packed, segments, gate: None, halves: false, rounds: false }
     }
 
-    /// What is to be known of such a product to choose a kernel for it; `rounds` says whether rows of X may
+    /// Returns the tuner's question about such a matrix multiplication; `rounds` says whether rows of X may
     /// become bytes.
-    pub(super) fn question(&self, call: &Call, space: Space, rounds: bool) -> Question {
+    pub(super) fn question(
+        &self,
+        call: &CodedProductCall,
+        space: ConfigSpace,
+        rounds: bool,
+    ) -> KernelQuestion {
         let mut variant = format!("{} {}", self.packed.layout.name(), call.x.dtype);
         let outputs = self.segments.len();
         let named = [
@@ -123,7 +128,7 @@ impl Product {
             (false, true) => near::HALVES,
             (false, false) => near::SUMS,
         };
-        Question { variant, lengths, space, tolerance }
+        KernelQuestion { variant, lengths, space, tolerance }
     }
 
     /// Packed rows of a column of an output.
@@ -132,12 +137,12 @@ impl Product {
     }
 
     /// The rows of a piece.
-    pub(super) fn shares(&self, piece: &Piece) -> Vec<Share> {
+    pub(super) fn shares(&self, piece: &PackedPiece) -> Vec<PieceShare> {
         let end = piece.first + piece.rows;
-        let share = |segment: &Segment| {
+        let share = |segment: &OutputSegment| {
             let from = segment.first.max(piece.first);
             let to = (segment.first + segment.rows).min(end);
-            (from < to).then(|| Share {
+            (from < to).then(|| PieceShare {
                 matrix: segment.matrix,
                 row: from - piece.first,
                 rows: to - from,
@@ -148,37 +153,45 @@ impl Product {
         self.segments.iter().filter_map(share).collect()
     }
 
-    /// What a shader for a piece sees: X, the planes and factors, biases and outputs.
+    /// Returns the bindings of a shader for a piece: X, the planes and factors, biases and outputs.
     pub(super) fn declared(
         &self,
-        (piece, shares): (&Piece, &[Share]),
-        call: &Call,
+        (piece, shares): (&PackedPiece, &[PieceShare]),
+        call: &CodedProductCall,
         x: String,
-    ) -> Result<Vec<Declared>, String> {
+    ) -> Result<Vec<DeclaredBinding>, String> {
         let mut all = self.operands(piece, call, x);
         all.extend(Self::results(shares, call)?);
         Ok(all)
     }
 
     /// X, the planes and factors.
-    pub(super) fn operands(&self, piece: &Piece, call: &Call, x: String) -> Vec<Declared> {
-        let mut all = vec![Declared::written(call.x.binding.clone(), "x".into(), x)];
+    pub(super) fn operands(
+        &self,
+        piece: &PackedPiece,
+        call: &CodedProductCall,
+        x: String,
+    ) -> Vec<DeclaredBinding> {
+        let mut all = vec![DeclaredBinding::written(call.x.binding.clone(), "x".into(), x)];
         let layout = &self.packed.layout;
         let [low, high] = layout.words().map(plane_type);
         let factors = (!layout.is_float()).then_some("u32");
         let parts = [("low", low), ("high", high), ("factors", factors)];
         for ((name, of), (start, bytes)) in parts.into_iter().zip(piece.regions) {
             let Some(of) = of else { continue };
-            let binding = Binding::Part(Arc::clone(&piece.block), start, bytes);
-            all.push(Declared { binding, name: name.into(), access: "read", of: of.into() });
+            let binding = ShaderBinding::Part(Arc::clone(&piece.block), start, bytes);
+            all.push(DeclaredBinding { binding, name: name.into(), access: "read", of: of.into() });
         }
         all
     }
 
     /// Biases, outputs and what is added.
-    pub(super) fn results(shares: &[Share], call: &Call) -> Result<Vec<Declared>, String> {
-        let bound = |operand: &Operand, name: String, of: String| {
-            Declared::written(operand.binding.clone(), name, of)
+    pub(super) fn results(
+        shares: &[PieceShare],
+        call: &CodedProductCall,
+    ) -> Result<Vec<DeclaredBinding>, String> {
+        let bound = |operand: &BlockOperand, name: String, of: String| {
+            DeclaredBinding::written(operand.binding.clone(), name, of)
         };
         let mut all = Vec::with_capacity(2 * shares.len());
         for (at, share) in shares.iter().enumerate() {
@@ -198,15 +211,15 @@ impl Product {
 
     /// The types of outputs, and which have a bias.
     pub(super) fn stores(
-        shares: &[Share],
-        call: &Call,
+        shares: &[PieceShare],
+        call: &CodedProductCall,
     ) -> Result<(Vec<&'static str>, Vec<bool>), String> {
         let mut types = Vec::with_capacity(shares.len());
         for share in shares {
             let output = call.outputs.get(share.matrix).ok_or("an output is missing")?;
             types.push(wgsl_float(output.dtype)?);
         }
-        let bias = |share: &Share| matches!(call.biases.get(share.matrix), Some(Some(_)));
+        let bias = |share: &PieceShare| matches!(call.biases.get(share.matrix), Some(Some(_)));
         Ok((types, shares.iter().map(bias).collect()))
     }
 
@@ -214,7 +227,7 @@ impl Product {
     /// workgroups that makes.
     pub(super) fn params(
         &self,
-        shares: &[Share],
+        shares: &[PieceShare],
         m: usize,
         per_group: usize,
     ) -> Result<(Vec<u32>, usize), String> {

@@ -3,33 +3,33 @@
 use minijinja::context;
 
 use super::codes::{codes, unscale};
-use super::layout::Layout;
-use super::product::{Call, Declared, Product, activation, x_type};
-use crate::device::{Capabilities, Shader};
-use crate::kernel::{Step, fold, param};
+use super::layout::CodeLayout;
+use super::product::{CodedProduct, CodedProductCall, DeclaredBinding, activation, x_type};
+use crate::device::{GpuCapabilities, KernelShader};
+use crate::kernel::{DispatchStep, fold, param};
 use crate::template::render;
 
-/// How many rows are multiplied.
+/// Configuration of the kernel for many rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TiledConfig {
+pub struct TiledRowsConfig {
     /// Rows of X, packed rows and numbers of each that a workgroup has at a time.
     pub tile: [usize; 3],
-    /// What a subgroup computes of it, or a thread where there are no cooperative matrices.
+    /// Part of it that a subgroup computes, or a thread where there are no cooperative matrices.
     pub part: [usize; 2],
-    /// Whether cooperative matrices of FP16 are multiplied; sums are FP32.
+    /// True if cooperative matrices of FP16 are multiplied; sums are FP32.
     pub cooperative: bool,
 }
 
-const fn by_matrices(tile: [usize; 3], part: [usize; 2]) -> TiledConfig {
-    TiledConfig { tile, part, cooperative: true }
+const fn by_matrices(tile: [usize; 3], part: [usize; 2]) -> TiledRowsConfig {
+    TiledRowsConfig { tile, part, cooperative: true }
 }
 
-const fn by_threads(tile: [usize; 3], part: [usize; 2]) -> TiledConfig {
-    TiledConfig { tile, part, cooperative: false }
+const fn by_threads(tile: [usize; 3], part: [usize; 2]) -> TiledRowsConfig {
+    TiledRowsConfig { tile, part, cooperative: false }
 }
 
-/// What a tuner may choose.
-pub const TILED_CONFIGS: &[TiledConfig] = &[
+/// Configurations that a tuner may choose.
+pub const TILED_CONFIGS: &[TiledRowsConfig] = &[
     by_matrices([128, 128, 32], [64, 64]),
     by_matrices([128, 128, 64], [64, 64]),
     by_matrices([128, 128, 32], [32, 64]),
@@ -49,7 +49,7 @@ pub const TILED_CONFIGS: &[TiledConfig] = &[
 ];
 
 /// Sides of a device's matrices, and threads of its subgroups.
-fn matrices(device: &Capabilities) -> Option<(usize, usize)> {
+fn matrices(device: &GpuCapabilities) -> Option<(usize, usize)> {
     let size = device.wide_cooperative()?.size as usize;
     let lanes = match device.subgroup? {
         (least, most) if least == most => least as usize,
@@ -60,9 +60,9 @@ fn matrices(device: &Capabilities) -> Option<(usize, usize)> {
     (device.f16 && matches!(size, 8 | 16)).then_some((size, lanes))
 }
 
-impl TiledConfig {
+impl TiledRowsConfig {
     /// Threads of a workgroup, and bytes of its memory.
-    fn needs(&self, device: &Capabilities) -> Option<(usize, usize)> {
+    fn needs(&self, device: &GpuCapabilities) -> Option<(usize, usize)> {
         let ([bm, bn, bk], [pm, pn]) = (self.tile, self.part);
         let parts = (bm / pm.max(1)) * (bn / pn.max(1));
         if !self.cooperative {
@@ -72,9 +72,9 @@ impl TiledConfig {
         Some((parts * lanes, (bm + bn) * (bk + 8) * 2 + parts * size * size * 4))
     }
 
-    /// Whether a device can run it.
+    /// Returns whether a device can run it.
     #[must_use]
-    pub fn is_valid(&self, device: &Capabilities) -> bool {
+    pub fn is_valid(&self, device: &GpuCapabilities) -> bool {
         let Some((threads, bytes)) = self.needs(device) else { return false };
         let ([bm, bn, bk], [pm, pn]) = (self.tile, self.part);
         let least = if self.cooperative { matrices(device).map_or(1, |(size, _)| size) } else { 4 };
@@ -86,7 +86,12 @@ impl TiledConfig {
     }
 
     /// The first that a device can run of those that fit so many rows; by matrices only where FP16 will do.
-    pub(super) fn choose(device: &Capabilities, m: usize, n: usize, halves: bool) -> Option<Self> {
+    pub(super) fn choose(
+        device: &GpuCapabilities,
+        m: usize,
+        n: usize,
+        halves: bool,
+    ) -> Option<Self> {
         let fits = |config: &&Self| {
             let [bm, bn, _] = config.tile;
             // Neither most of a tile without rows, nor fewer tiles than there are processors.
@@ -100,7 +105,7 @@ impl TiledConfig {
     }
 
     /// The tile for a layout, whose units it must hold.
-    fn deep(&self, layout: &Layout) -> usize {
+    fn deep(&self, layout: &CodeLayout) -> usize {
         self.tile[2].next_multiple_of(layout.unit())
     }
 }
@@ -108,13 +113,13 @@ impl TiledConfig {
 /// Adds the dispatches of a product of many rows.
 ///
 /// # Errors
-/// When sizes are beyond the device.
+/// Fails when sizes are beyond the device.
 pub(super) fn dispatch(
-    device: &Capabilities,
-    product: &Product,
-    call: &Call,
-    own: TiledConfig,
-    step: &mut Step,
+    device: &GpuCapabilities,
+    product: &CodedProduct,
+    call: &CodedProductCall,
+    own: TiledRowsConfig,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let (layout, columns) = (&product.packed.layout, product.packed.columns);
     let ([bm, bn, _], [pm, pn]) = (own.tile, own.part);
@@ -126,12 +131,12 @@ pub(super) fn dispatch(
         let (params, groups) = product.params(&shares, call.m, bn)?;
         let aligned = columns.is_multiple_of(4);
         let declared = product.declared((piece, &shares), call, x_type(columns, call)?)?;
-        let (types, biases) = Product::stores(&shares, call)?;
+        let (types, biases) = CodedProduct::stores(&shares, call)?;
         let per_block = (layout.block / layout.unit()).max(1).ilog2();
         let source = render(
             include_str!("tiled.wgsl"),
             context!(
-                bindings => declared.iter().map(Declared::shown).collect::<Vec<_>>(),
+                bindings => declared.iter().map(DeclaredBinding::shown).collect::<Vec<_>>(),
                 codes => codes(layout),
                 unscale => unscale(layout),
                 parts => layout.parts(),
@@ -149,7 +154,7 @@ pub(super) fn dispatch(
             ),
         )?;
         let way = if own.cooperative { "matrices" } else { "tiles" };
-        let shader = Shader::new(format!("block_mat_mul-{}-{way}", layout.name()), source);
+        let shader = KernelShader::new(format!("block_mat_mul-{}-{way}", layout.name()), source);
         let [columns, lines, _] = fold(groups)?;
         let bindings = declared.into_iter().map(|d| d.binding).collect();
         let chunks = param(call.m.div_ceil(bm))?;

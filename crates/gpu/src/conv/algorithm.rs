@@ -1,27 +1,27 @@
 //! The ways to compute a convolution, and which one is taken.
 
-use galatea_runtime::tune::Space;
+use galatea_runtime::tune::ConfigSpace;
 use galatea_tensor::DataType;
 
-use super::build::Convolution;
+use super::build::ConvNode;
 use super::columns;
 use super::cooperative::{CONFIGS as MATRICES, ConvConfig};
-use super::gemm::{CONFIGS as TILES, ConvTiles, Packing};
-use super::geometry::Lengths;
+use super::gemm::{CONFIGS as TILES, ConvTiles, WeightPacking};
+use super::geometry::ConvLengths;
 use super::product;
-use super::windows::Spread;
+use super::windows::SpreadImage;
 use super::winograd::{CONFIGS as SHORT, WinogradConfig};
-use crate::device::Capabilities;
-use crate::kernel::Step;
-use crate::matmul::Variant;
-use crate::tune::{Family, Question, label, near, ways};
+use crate::device::GpuCapabilities;
+use crate::kernel::DispatchStep;
+use crate::matmul::MatMulVariant;
+use crate::tune::{KernelFamily, KernelQuestion, label, near, ways};
 
 /// The most bytes of memory of its own that a way may ask for.
-const MOST_BYTES: u64 = 512 << 20;
+const MAX_BYTES: u64 = 512 << 20;
 
 /// A way to compute a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
+pub enum ConvAlgorithm {
     /// A window a thread, weights as they are.
     Direct,
     /// A product of weights and pixels where they lie.
@@ -39,7 +39,7 @@ pub enum Algorithm {
 }
 
 /// Convolutions, as records of measurements name them.
-pub(super) const FAMILY: Family = Family::new(
+pub(super) const FAMILY: KernelFamily = KernelFamily::new(
     "conv",
     &[
         include_str!("columns.wgsl"),
@@ -58,28 +58,28 @@ pub(super) const FAMILY: Family = Family::new(
 const LEAST: usize = 4096;
 
 /// Fewer channels than these are not tried with short products: transforms are all that they would do.
-const FEWEST_CHANNELS: usize = 16;
+const MIN_CHANNELS: usize = 16;
 
 /// More terms of a sum than these are not tried by single threads, unless nothing else is near.
-const MOST_TERMS: usize = 576;
+const MAX_TERMS: usize = 576;
 
 /// A convolution of a run.
-pub(super) struct Case<'a> {
-    pub(super) convolution: &'a Convolution,
-    pub(super) lengths: Lengths,
+pub(super) struct ConvRunShape<'a> {
+    pub(super) convolution: &'a ConvNode,
+    pub(super) lengths: ConvLengths,
     /// Types of image, weights as they are kept, and result.
     pub(super) stored: [DataType; 3],
-    pub(super) packing: Packing,
-    /// Whether weights are known beforehand.
+    pub(super) packing: WeightPacking,
+    /// True if weights are known beforehand.
     pub(super) constant: bool,
-    /// Whether operands may be rounded to FP16.
+    /// True if operands may be rounded to FP16.
     pub(super) halves: bool,
-    pub(super) capabilities: &'a Capabilities,
-    /// How plain products are computed, whatever is chosen.
-    pub(super) by: Option<Variant>,
+    pub(super) capabilities: &'a GpuCapabilities,
+    /// Kernel for plain matrix multiplications that overrides the chosen one.
+    pub(super) by: Option<MatMulVariant>,
 }
 
-impl Algorithm {
+impl ConvAlgorithm {
     fn label(&self) -> String {
         match self {
             Self::Direct => "direct".to_owned(),
@@ -93,20 +93,21 @@ impl Algorithm {
     }
 }
 
-impl Case<'_> {
+impl ConvRunShape<'_> {
     /// Products of a run: one for each group of channels of each image.
     pub(super) fn products(&self) -> usize {
         self.lengths.images * self.lengths.groups
     }
 
-    /// Whether a way finds room for so many elements of its own.
+    /// Returns whether an algorithm has room for so many intermediate elements.
     pub(super) fn has_room(&self, elements: usize, dtype: DataType) -> bool {
-        let most = MOST_BYTES.min(self.capabilities.binding_bytes);
+        let most = MAX_BYTES.min(self.capabilities.binding_bytes);
         let bytes = elements.checked_mul(dtype.size_bytes().unwrap_or(4));
         bytes.and_then(|bytes| u64::try_from(bytes).ok()).is_some_and(|bytes| bytes <= most)
     }
 
-    /// Whether cooperative matrices can compute the product, and their tiles are not mostly empty.
+    /// Returns whether cooperative matrices can compute the matrix multiplication, with tiles that are not
+    /// mostly empty.
     fn takes_matrices(&self) -> bool {
         let lengths = &self.lengths;
         let flat = lengths.window[0] == 1 && lengths.input[0] == 1 && lengths.pads[0] == 0;
@@ -116,9 +117,9 @@ impl Case<'_> {
     }
 
     fn takes_short(&self) -> bool {
-        let Lengths { window, input, pads, channels, m, .. } = &self.lengths;
+        let ConvLengths { window, input, pads, channels, m, .. } = &self.lengths;
         let flat = input[0] == 1 && pads[0] == 0;
-        let wide = *channels >= FEWEST_CHANNELS && *m >= FEWEST_CHANNELS;
+        let wide = *channels >= MIN_CHANNELS && *m >= MIN_CHANNELS;
         self.constant && *window == [1, 3, 3] && flat && wide && self.convolution.is_plain()
     }
 
@@ -127,8 +128,8 @@ impl Case<'_> {
         config.tile == 2 || self.stored[1] != DataType::Fp16
     }
 
-    /// What a tuner may choose.
-    pub(super) fn candidates(&self) -> Vec<Algorithm> {
+    /// Returns the algorithms that a tuner may choose.
+    pub(super) fn candidates(&self) -> Vec<ConvAlgorithm> {
         let (m, k) = (self.packing.m_padded, self.packing.k_padded);
         let tiles = TILES.iter().filter(|own| own.reads(&self.packing));
         let matrices = MATRICES.iter().filter(|own| {
@@ -137,14 +138,14 @@ impl Case<'_> {
             self.takes_matrices() && reads && own.fits(self.capabilities)
         });
         let short = SHORT.iter().filter(|own| self.takes_short() && self.takes_tile(own));
-        let direct = self.takes_direct() && self.packing.k <= MOST_TERMS;
-        let tiles = tiles.map(|own| Algorithm::Tiled(*own));
-        let matrices = matrices.map(|own| Algorithm::Cooperative(*own));
-        let short = short.map(|own| Algorithm::Winograd(*own));
-        let direct = direct.then_some(Algorithm::Direct);
-        let short = short.chain(product::takes(self).then_some(Algorithm::Product));
-        let short = short.chain(Spread::of(self).map(|_| Algorithm::Windows));
-        let short = short.chain(columns::takes(self).then_some(Algorithm::Columns));
+        let direct = self.takes_direct() && self.packing.k <= MAX_TERMS;
+        let tiles = tiles.map(|own| ConvAlgorithm::Tiled(*own));
+        let matrices = matrices.map(|own| ConvAlgorithm::Cooperative(*own));
+        let short = short.map(|own| ConvAlgorithm::Winograd(*own));
+        let direct = direct.then_some(ConvAlgorithm::Direct);
+        let short = short.chain(product::takes(self).then_some(ConvAlgorithm::Product));
+        let short = short.chain(SpreadImage::of(self).map(|_| ConvAlgorithm::Windows));
+        let short = short.chain(columns::takes(self).then_some(ConvAlgorithm::Columns));
         tiles.chain(matrices).chain(short).chain(direct).collect()
     }
 
@@ -153,51 +154,51 @@ impl Case<'_> {
     }
 
     /// One of each kind, with the configuration that lengths suggest.
-    fn usual(&self) -> Vec<Algorithm> {
-        let mut all = vec![Algorithm::Tiled(ConvTiles::for_channels(self.packing.m))];
+    fn usual(&self) -> Vec<ConvAlgorithm> {
+        let mut all = vec![ConvAlgorithm::Tiled(ConvTiles::for_channels(self.packing.m))];
         if self.takes_matrices() {
             let (m, pixels) = (self.packing.m_padded, self.lengths.pixels());
             let config = ConvConfig::choose(self.capabilities, m, pixels, self.products());
-            all.extend(config.map(Algorithm::Cooperative));
+            all.extend(config.map(ConvAlgorithm::Cooperative));
         }
         if self.takes_short() {
             let short = SHORT.iter().filter(|own| self.takes_tile(own));
-            all.extend(short.map(|own| Algorithm::Winograd(*own)));
+            all.extend(short.map(|own| ConvAlgorithm::Winograd(*own)));
         }
         if product::takes(self) {
-            all.push(Algorithm::Product);
+            all.push(ConvAlgorithm::Product);
         }
-        all.extend(Spread::of(self).map(|_| Algorithm::Windows));
-        all.extend(columns::takes(self).then_some(Algorithm::Columns));
+        all.extend(SpreadImage::of(self).map(|_| ConvAlgorithm::Windows));
+        all.extend(columns::takes(self).then_some(ConvAlgorithm::Columns));
         if self.takes_direct() {
-            all.push(Algorithm::Direct);
+            all.push(ConvAlgorithm::Direct);
         }
         all
     }
 
     /// The one with the least estimate.
-    pub(super) fn chosen(&self) -> Algorithm {
+    pub(super) fn chosen(&self) -> ConvAlgorithm {
         let costs = self.usual().into_iter().map(|one| (self.cost_ns(&one), one));
         let least = costs.min_by(|(a, _), (b, _)| a.total_cmp(b));
-        least.map_or(Algorithm::Direct, |(_, one)| one)
+        least.map_or(ConvAlgorithm::Direct, |(_, one)| one)
     }
 
     /// The one that was measured the fastest, where there is a record.
-    pub(super) fn tuned(&self, step: &mut Step) -> Algorithm {
+    pub(super) fn tuned(&self, step: &mut DispatchStep) -> ConvAlgorithm {
         let found = step.choose(&FAMILY, || self.question());
         let other = found.checked_sub(1).and_then(|at| self.candidates().get(at).copied());
         other.unwrap_or_else(|| self.chosen())
     }
 
-    fn question(&self) -> Question {
+    fn question(&self) -> KernelQuestion {
         let [x, w, y] = self.stored;
-        let Lengths { window, strides, dilations, channels_last, .. } = &self.lengths;
+        let ConvLengths { window, strides, dilations, channels_last, .. } = &self.lengths;
         let back = if self.convolution.is_transposed() { " transposed" } else { "" };
         let last = if *channels_last { " channels last" } else { "" };
         let kept = if self.constant { "" } else { " unknown weights" };
         let halves = self.halves || self.stored.contains(&DataType::Fp16);
         let places = format!("window {window:?} {strides:?} {dilations:?}");
-        Question {
+        KernelQuestion {
             variant: format!("{x}·{w}→{y}{back}{last}{kept} {places}"),
             lengths: vec![
                 ("n", self.products()),
@@ -205,7 +206,10 @@ impl Case<'_> {
                 ("m", self.packing.m),
                 ("k", self.packing.k),
             ],
-            space: Space::new(vec![ways("way", self.candidates().iter().map(Algorithm::label))]),
+            space: ConfigSpace::new(vec![ways(
+                "way",
+                self.candidates().iter().map(ConvAlgorithm::label),
+            )]),
             tolerance: if halves { near::HALVES } else { near::SUMS },
         }
     }

@@ -9,41 +9,44 @@ use galatea_graph::ops::convolution::{
 use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 
-use super::geometry::{Lengths, resolved, spatial};
-use super::kernel::ConvKernel;
-use crate::kernel::{Kernel, NodeView, Shapes};
-use crate::matmul::Activation;
+use super::geometry::{ConvLengths, resolved, spatial};
+use super::kernel::GpuConvKernel;
+use crate::kernel::{GpuKernel, GpuNodeView, GpuShapes};
+use crate::matmul::ProductActivation;
 
-/// What a node says, whatever operator it is.
+/// Attributes of a convolution node, whatever operator it is.
 #[derive(Clone, Debug)]
-pub(super) struct Convolution {
-    way: Way,
+pub(super) struct ConvNode {
+    way: ConvBuild,
     group: usize,
-    pub(super) activation: Activation,
+    pub(super) activation: ProductActivation,
     channels_last: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Way {
+enum ConvBuild {
     Forward(Arc<Conv>),
     Back(Arc<ConvTranspose>),
 }
 
-impl Convolution {
+impl ConvNode {
     pub(super) fn fused(fused: &FusedConv) -> Self {
-        Self { activation: Activation::fused(fused.activation), ..Self::forward(&fused.conv) }
+        Self {
+            activation: ProductActivation::fused(fused.activation),
+            ..Self::forward(&fused.conv)
+        }
     }
 
     fn forward(conv: &Conv) -> Self {
         Self {
             group: conv.group,
             channels_last: conv.channels_last,
-            way: Way::Forward(Arc::new(conv.clone())),
-            activation: Activation::NONE,
+            way: ConvBuild::Forward(Arc::new(conv.clone())),
+            activation: ProductActivation::NONE,
         }
     }
 
-    pub(super) fn of(view: &NodeView<'_>) -> Result<Self, String> {
+    pub(super) fn of(view: &GpuNodeView<'_>) -> Result<Self, String> {
         if let Ok(conv) = view.operator::<Conv>() {
             return Ok(Self::forward(conv));
         }
@@ -63,36 +66,36 @@ impl Convolution {
         Self {
             group: back.group,
             channels_last: false,
-            way: Way::Back(Arc::new(back.clone())),
-            activation: Activation::NONE,
+            way: ConvBuild::Back(Arc::new(back.clone())),
+            activation: ProductActivation::NONE,
         }
     }
 
-    /// Whether the window moves by single pixels over all channels, and its places are neighbours.
+    /// Returns whether the window moves by single pixels over all channels, and its elements are neighbours.
     pub(super) fn is_plain(&self) -> bool {
         let ones = |steps: &[usize]| steps.iter().all(|&step| step == 1);
-        let Way::Forward(conv) = &self.way else { return false };
+        let ConvBuild::Forward(conv) = &self.way else { return false };
         self.group == 1 && ones(&conv.strides) && ones(&conv.dilations)
     }
 
-    /// Whether images grow: the window is laid on the result.
+    /// Returns whether the convolution is transposed: the window is laid on the result, and images grow.
     pub(super) fn is_transposed(&self) -> bool {
-        matches!(self.way, Way::Back(_))
+        matches!(self.way, ConvBuild::Back(_))
     }
 
     /// The lengths of a run.
     ///
     /// # Errors
-    /// When an image has more than three spatial axes, or the shapes do not fit each other.
-    pub(super) fn lengths(&self, shapes: &Shapes) -> Result<Lengths, String> {
+    /// Fails when an image has more than three spatial axes, or the shapes do not fit each other.
+    pub(super) fn lengths(&self, shapes: &GpuShapes) -> Result<ConvLengths, String> {
         self.lengths_of(shapes.input(0)?, shapes.input(1)?)
     }
 
     /// The lengths for an image and weights of these shapes.
     ///
     /// # Errors
-    /// As [`Convolution::lengths`].
-    pub(super) fn lengths_of(&self, x: &[usize], w: &[usize]) -> Result<Lengths, String> {
+    /// Returns the same errors as [`ConvNode::lengths`].
+    pub(super) fn lengths_of(&self, x: &[usize], w: &[usize]) -> Result<ConvLengths, String> {
         let [images, rest @ ..] = x else { return Err(format!("an image of shape {x:?}")) };
         let (all, image) = match (self.channels_last, rest) {
             (true, [image @ .., all]) | (false, [all, image @ ..]) => (*all, image),
@@ -103,17 +106,17 @@ impl Convolution {
         };
         let window = w.get(2..).unwrap_or_default();
         let (strides, dilations, geometry, m) = match &self.way {
-            Way::Forward(conv) => {
+            ConvBuild::Forward(conv) => {
                 let geometry = conv.geometry(image, window);
                 (&conv.strides, &conv.dilations, geometry, first / self.group)
             }
-            Way::Back(back) => {
+            ConvBuild::Back(back) => {
                 (&back.strides, &back.dilations, back.geometry(image, window), second)
             }
         };
         let geometry = geometry.map_err(|error| error.to_string())?;
         let (pads, output) = resolved(&geometry)?;
-        Ok(Lengths {
+        Ok(ConvLengths {
             images: *images,
             groups: self.group,
             channels: all / self.group,
@@ -130,9 +133,9 @@ impl Convolution {
 }
 
 /// Refuses what no kernel here takes.
-pub(super) fn supports(view: &NodeView<'_>) -> Result<(), String> {
+pub(super) fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     view.floats(&[0, 1, 2, 3])?;
-    Convolution::of(view)?;
+    ConvNode::of(view)?;
     let rank = view.rank(0)?;
     if !(3..=5).contains(&rank) {
         return Err(format!("an image of {rank} axes, expected 3 to 5"));
@@ -142,19 +145,19 @@ pub(super) fn supports(view: &NodeView<'_>) -> Result<(), String> {
 
 /// The lengths of the window, and the channels that weights say: all must be known beforehand, as they
 /// are part of the kernel's text.
-fn window_of(view: &NodeView<'_>) -> Result<Vec<usize>, String> {
+fn window_of(view: &GpuNodeView<'_>) -> Result<Vec<usize>, String> {
     let shape = view.input(1).and_then(|fact| fact.known_shape());
     shape.ok_or_else(|| "the shape of the weights is known only in a run".to_owned())
 }
 
 /// Groups of so few channels that a product would compute mostly zeros.
-pub(super) fn few_channels(view: &NodeView<'_>) -> Result<(), String> {
+pub(super) fn few_channels(view: &GpuNodeView<'_>) -> Result<(), String> {
     supports(view)?;
     is_direct(view)?.then_some(()).ok_or_else(|| "its groups are wide".to_owned())
 }
 
-fn is_direct(view: &NodeView<'_>) -> Result<bool, String> {
-    let convolution = Convolution::of(view)?;
+fn is_direct(view: &GpuNodeView<'_>) -> Result<bool, String> {
+    let convolution = ConvNode::of(view)?;
     let shape = window_of(view)?;
     let channels = shape.get(1).copied().unwrap_or(0);
     let m = shape.first().copied().unwrap_or(0) / convolution.group.max(1);
@@ -162,13 +165,13 @@ fn is_direct(view: &NodeView<'_>) -> Result<bool, String> {
 }
 
 /// The kernel of a node.
-pub(super) fn conv(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
-    let convolution = Convolution::of(view)?;
+pub(super) fn conv(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
+    let convolution = ConvNode::of(view)?;
     let narrow = view.precision == Precision::Fp16 && view.is_float(DataType::Fp16);
     let stored = |input: usize| view.input(input).map(|fact| fact.dtype);
     let weights = view.constant(1).cloned();
     let known = weights.is_some();
-    let mut kernel = ConvKernel::of(convolution, weights, view.device, narrow);
+    let mut kernel = GpuConvKernel::of(convolution, weights, view.device, narrow);
     // Matrices of FP16 where nothing that is wider is asked for.
     if [0, 1].iter().all(|&input| stored(input) == Some(DataType::Fp16)) {
         kernel = kernel.of_halves();
@@ -180,7 +183,7 @@ pub(super) fn conv(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
 }
 
 /// The image of a likely run: lengths that are not known yet are one image of so many pixels.
-fn likely(view: &NodeView<'_>, narrow: bool) -> Option<Shapes> {
+fn likely(view: &GpuNodeView<'_>, narrow: bool) -> Option<GpuShapes> {
     const PIXELS: usize = 56;
     let image = view.input(0)?;
     let dims = image.shape.as_ref()?.iter().enumerate();
@@ -190,28 +193,28 @@ fn likely(view: &NodeView<'_>, narrow: bool) -> Option<Shapes> {
     let lies = |dtype| if narrow { DataType::Fp16 } else { dtype };
     let result = view.output(0)?.dtype;
     let weights = (view.input(1)?.dtype, window_of(view).ok()?);
-    let shapes = Shapes {
+    let shapes = GpuShapes {
         inputs: vec![Some((lies(image.dtype), shape)), Some(weights)],
         outputs: vec![Some((lies(result), Vec::new()))],
         constants: Vec::new(),
     };
     // What does not fit together is for the run to say.
-    Convolution::of(view).ok()?.lengths(&shapes).is_ok().then_some(shapes)
+    ConvNode::of(view).ok()?.lengths(&shapes).is_ok().then_some(shapes)
 }
 
-impl Convolution {
+impl ConvNode {
     /// Channels of the result in a group, terms of a sum, and places of the window, from the weights.
     pub(super) fn product(&self, w: &[usize]) -> Result<(usize, usize, usize), String> {
         let [first, second, window @ ..] = w else { return Err(format!("weights of shape {w:?}")) };
         let places: usize = window.iter().product();
         let group = self.group.max(1);
         Ok(match self.way {
-            Way::Forward(_) => (first / group, second * places, places),
-            Way::Back(_) => (*second, first / group * places, places),
+            ConvBuild::Forward(_) => (first / group, second * places, places),
+            ConvBuild::Back(_) => (*second, first / group * places, places),
         })
     }
 
-    /// How many groups there are.
+    /// Returns the number of groups.
     pub(super) fn groups(&self) -> usize {
         self.group
     }

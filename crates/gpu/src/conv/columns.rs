@@ -4,38 +4,38 @@
 use galatea_tensor::DataType;
 use minijinja::context;
 
-use super::algorithm::Case;
-use super::direct::{More, more};
-use super::geometry::Lengths;
-use crate::device::Shader;
-use crate::kernel::{Binding, Shapes, Step, fold, param, wgsl_float};
-use crate::matmul::{Operand, Problem, Spec, place};
+use super::algorithm::ConvRunShape;
+use super::direct::{ConvExtras, more};
+use super::geometry::ConvLengths;
+use crate::device::KernelShader;
+use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding, fold, param, wgsl_float};
+use crate::matmul::{MatMulOperand, MatMulProblem, MatMulSpec, place};
 use crate::template::render;
 
 /// Rows of the product, its columns, and all elements of the stack.
-pub(super) fn sizes(lengths: &Lengths) -> [usize; 3] {
+pub(super) fn sizes(lengths: &ConvLengths) -> [usize; 3] {
     let rows = lengths.m * lengths.window.iter().product::<usize>();
     let seen = lengths.input.iter().product();
     [rows, seen, lengths.images * lengths.groups * rows * seen]
 }
 
-/// Whether products are worth their way through memory, and find room there.
-pub(super) fn takes(case: &Case<'_>) -> bool {
+/// Returns whether the products are worth writing to memory, and find room there.
+pub(super) fn takes(case: &ConvRunShape<'_>) -> bool {
     let [.., all] = sizes(&case.lengths);
     let back = case.convolution.is_transposed() && !case.lengths.channels_last;
     back && all > 0 && case.has_room(all, DataType::Fp32)
 }
 
 /// The product of weights `[channels, m · places]`, turned, and pixels.
-fn problem(case: &Case<'_>, shapes: &Shapes) -> Result<Problem, String> {
-    let Lengths { images, groups, channels, .. } = case.lengths;
+fn problem(case: &ConvRunShape<'_>, shapes: &GpuShapes) -> Result<MatMulProblem, String> {
+    let ConvLengths { images, groups, channels, .. } = case.lengths;
     let [rows, seen, _] = sizes(&case.lengths);
     let operand = |input: usize, inner, batch: [usize; 2]| {
         let dtype = shapes.dtype(input)?;
-        Ok::<_, String>(Operand { dtype, start: 0, outer: 1, inner, batch: batch.to_vec() })
+        Ok::<_, String>(MatMulOperand { dtype, start: 0, outer: 1, inner, batch: batch.to_vec() })
     };
-    let mut problem = Problem {
-        spec: Spec { halves: case.halves, ..Spec::PLAIN },
+    let mut problem = MatMulProblem {
+        spec: MatMulSpec { halves: case.halves, ..MatMulSpec::PLAIN },
         m: rows,
         n: seen,
         k: channels,
@@ -55,15 +55,19 @@ fn problem(case: &Case<'_>, shapes: &Shapes) -> Result<Problem, String> {
 /// Adds the dispatches.
 ///
 /// # Errors
-/// When lengths are beyond the device.
-pub(super) fn run(case: &Case<'_>, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+/// Fails when lengths are beyond the device.
+pub(super) fn run(
+    case: &ConvRunShape<'_>,
+    shapes: &GpuShapes,
+    step: &mut DispatchStep,
+) -> Result<(), String> {
     let lengths = &case.lengths;
     let [_, seen, all] = sizes(lengths);
-    let products = Binding::Scratch(step.scratch(all as u64 * 4));
-    let inputs = [1, 0].map(Binding::Input);
+    let products = ShaderBinding::Scratch(step.scratch(all as u64 * 4));
+    let inputs = [1, 0].map(ShaderBinding::Input);
     let problem = problem(case, shapes)?;
     place(&problem, (&inputs, &products), (case.capabilities, case.by), step)?;
-    let More { bindings, bias, residual } = more(shapes)?;
+    let ConvExtras { bindings, bias, residual } = more(shapes)?;
     let activation = case.convolution.activation;
     let [kz, ky, kx] = lengths.window;
     let added = u32::from(bias.is_some());
@@ -82,8 +86,8 @@ pub(super) fn run(case: &Case<'_>, shapes: &Shapes, step: &mut Step) -> Result<(
     let mut params: Vec<u32> = own.into_iter().map(param).collect::<Result<_, _>>()?;
     params.extend(lengths.params()?);
     params.extend([activation.p.to_bits(), activation.q.to_bits()]);
-    let bindings = [products, Binding::Output(0)].into_iter().chain(bindings).collect();
-    let shader = Shader::new("conv-columns", source).proved();
+    let bindings = [products, ShaderBinding::Output(0)].into_iter().chain(bindings).collect();
+    let shader = KernelShader::new("conv-columns", source).proved();
     step.dispatch(shader, bindings, params, fold(total.div_ceil(256))?);
     Ok(())
 }

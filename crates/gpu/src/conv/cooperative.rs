@@ -2,8 +2,8 @@
 
 use minijinja::{Value, context};
 
-use crate::device::{Capabilities, Shader};
-use crate::matmul::Shape;
+use crate::device::{GpuCapabilities, KernelShader};
+use crate::matmul::MatrixUnitShape;
 use crate::template::render;
 
 /// Sizes of a tile.
@@ -17,7 +17,8 @@ pub struct ConvConfig {
     pub strip: usize,
 }
 
-/// What a tuner may choose: the first that fits the channels and keeps the device busy is the default.
+/// Configurations that a tuner may choose: the first that fits the channels and keeps the device busy is the
+/// default.
 pub const CONFIGS: &[ConvConfig] = &[
     ConvConfig::new([128, 128, 32], [64, 64], 2),
     ConvConfig::new([64, 128, 32], [32, 64], 2),
@@ -33,7 +34,7 @@ pub(super) const BUSY: usize = 128;
 
 /// Matrices of sums that a subgroup can keep, and those that a processor which plays the GPU compiles in
 /// little time.
-const MOST_SUMS: (usize, usize) = (16, 4);
+const MAX_SUMS: (usize, usize) = (16, 4);
 
 impl ConvConfig {
     const fn new(tile: [usize; 3], part: [usize; 2], strip: usize) -> Self {
@@ -50,15 +51,17 @@ impl ConvConfig {
         2 * deep * (rows + columns + 16) + results
     }
 
-    /// Whether a device can run it.
+    /// Returns whether a device can run it.
     #[must_use]
-    pub fn fits(&self, capabilities: &Capabilities) -> bool {
-        let Some(Shape { size, lanes }) = Shape::of(capabilities) else { return false };
+    pub fn fits(&self, capabilities: &GpuCapabilities) -> bool {
+        let Some(MatrixUnitShape { size, lanes }) = MatrixUnitShape::of(capabilities) else {
+            return false;
+        };
         let within = |value: usize, limit: u32| u32::try_from(value).is_ok_and(|v| v <= limit);
         let ([rows, columns, deep], [part_rows, part_columns]) = (self.tile, self.part);
         let threads = self.subgroups() * lanes;
         let sums = part_rows / size * (part_columns / size);
-        let (real, software) = MOST_SUMS;
+        let (real, software) = MAX_SUMS;
         let loads = |len: usize| {
             threads.is_multiple_of(len / 4) && (len * deep).is_multiple_of(4 * threads)
         };
@@ -77,7 +80,7 @@ impl ConvConfig {
 
     /// The one for so many channels, filled up, and pixels, in so many products; none where matrices do not fit.
     pub(super) fn choose(
-        capabilities: &Capabilities,
+        capabilities: &GpuCapabilities,
         channels: usize,
         pixels: usize,
         products: usize,
@@ -97,10 +100,14 @@ impl ConvConfig {
     /// The shader; `own` says how operands are stored, and what the window is like.
     ///
     /// # Errors
-    /// When the device has no such matrices.
-    pub(super) fn shader(&self, capabilities: &Capabilities, own: Value) -> Result<Shader, String> {
-        let shape = Shape::of(capabilities).filter(|_| self.fits(capabilities));
-        let Shape { size, lanes } =
+    /// Fails when the device has no such matrices.
+    pub(super) fn shader(
+        &self,
+        capabilities: &GpuCapabilities,
+        own: Value,
+    ) -> Result<KernelShader, String> {
+        let shape = MatrixUnitShape::of(capabilities).filter(|_| self.fits(capabilities));
+        let MatrixUnitShape { size, lanes } =
             shape.ok_or("the device has no cooperative matrices for this convolution")?;
         let [bm, bn, bk] = self.tile;
         let threads = self.subgroups() * lanes;
@@ -116,6 +123,6 @@ impl ConvConfig {
             wide => size > 8,
         };
         let source = render(include_str!("cooperative.wgsl"), context!(..sizes, ..own))?;
-        Ok(Shader::new("conv-f16-cooperative", source).proved())
+        Ok(KernelShader::new("conv-f16-cooperative", source).proved())
     }
 }

@@ -2,21 +2,21 @@
 
 use galatea_tensor::DataType;
 
-use super::algorithm::{Algorithm, Case};
+use super::algorithm::{ConvAlgorithm, ConvRunShape};
 use super::columns;
 use super::cooperative::{BUSY, ConvConfig};
-use super::gemm::Packing;
-use super::geometry::Lengths;
-use super::windows::Spread;
+use super::gemm::WeightPacking;
+use super::geometry::ConvLengths;
+use super::windows::SpreadImage;
 use super::winograd::WinogradConfig;
-use crate::device::Capabilities;
+use crate::device::GpuCapabilities;
 
 /// Windows that a workgroup sums, four a thread.
 const WINDOWS: usize = 1024;
 
 /// About what a device does in a nanosecond. What counts is how the rates compare.
 #[derive(Clone, Copy, Debug)]
-struct Rates {
+struct DeviceRates {
     /// Operations of FP32.
     vector: f64,
     /// Operations of cooperative matrices.
@@ -29,10 +29,10 @@ struct Rates {
     processors: usize,
 }
 
-impl Rates {
-    /// Those of a GPU with memory of its own (measured), or of one that shares the processor's (published). A
-    /// processor that plays the GPU is there to try what the former do.
-    fn of(capabilities: &Capabilities) -> Self {
+impl DeviceRates {
+    /// Returns the rates of a GPU with memory of its own (measured), or of one that shares the CPU's memory
+    /// (published). A CPU that emulates the GPU takes the former, to exercise the same choices.
+    fn of(capabilities: &GpuCapabilities) -> Self {
         if capabilities.unified && !capabilities.software {
             let (vector, matrix, bytes, dispatch) = (8e3, 9e3, 2.5e2, 3e3);
             return Self { vector, matrix, bytes, dispatch, processors: 20 };
@@ -46,15 +46,17 @@ mod reached {
     pub(super) const DIRECT: f64 = 0.11;
     pub(super) const TILED: f64 = 0.42;
     pub(super) const COOPERATIVE: f64 = 0.085;
-    /// Of plain products.
+    /// Shares for plain matrix multiplications.
     pub(super) const PRODUCT: f64 = 0.9;
     pub(super) const HALF_PRODUCT: f64 = 0.25;
-    /// Of what plain products reach otherwise, those of few rows, and those with one workgroup a processor.
+    /// Factors on the share of plain matrix multiplications: for few rows, and for one workgroup on each GPU
+    /// core.
     pub(super) const FEW_ROWS: f64 = 0.6;
     pub(super) const ALONE: f64 = 0.7;
-    /// Of the bytes of their operands.
+    /// Share of the memory peak for the bytes of their operands.
     pub(super) const MOVED: f64 = 0.4;
-    /// Of the bytes of transforms, whose elements lie far apart: further in large tiles.
+    /// Shares of the memory peak for the bytes of transforms. Their elements lie far apart: further in large
+    /// tiles.
     pub(super) const TRANSFORM: f64 = 0.5;
     pub(super) const LARGE_TRANSFORM: f64 = 0.35;
 }
@@ -68,7 +70,8 @@ const PLAIN_WAIT: f64 = 30.0;
 const HALF_WAIT: f64 = 12.0;
 const SMALLEST: usize = 32 * 32;
 
-/// How much longer products take whose operands, or whose results, do not lie by fours.
+/// Factors by which matrix multiplications take longer whose operands, or whose results, cannot be read as
+/// vectors of four.
 const ODD: f64 = 2.0;
 const ODD_RESULT: f64 = 1.5;
 
@@ -87,14 +90,14 @@ fn bytes(dtype: DataType) -> f64 {
 
 /// `stack` products of `m × k` and `k × n`.
 #[derive(Clone, Copy)]
-struct Lens {
+struct ProductLengths {
     m: usize,
     n: usize,
     k: usize,
     stack: usize,
 }
 
-impl Lens {
+impl ProductLengths {
     fn tiles(&self, side: usize) -> usize {
         self.m.div_ceil(side) * self.n.div_ceil(side) * self.stack
     }
@@ -105,7 +108,7 @@ impl Lens {
     }
 
     /// Their sums, which are written, read, and added by another dispatch.
-    fn shared_ns(&self, shares: usize, rates: &Rates) -> f64 {
+    fn shared_ns(&self, shares: usize, rates: &DeviceRates) -> f64 {
         if shares == 1 {
             return 0.0;
         }
@@ -115,7 +118,7 @@ impl Lens {
 
     /// By tiles of FP32. Processors compute two of them at a time, and those that find none left wait. It takes so many
     /// times as long where elements are read or written one by one.
-    fn plain_ns(&self, odd: f64, rates: &Rates) -> f64 {
+    fn plain_ns(&self, odd: f64, rates: &DeviceRates) -> f64 {
         let large = self.tiles(128) >= ENOUGH;
         let (side, shares) = if large { (128, 1) } else { (64, self.shares()) };
         let groups = (self.tiles(side) * shares).div_ceil(rates.processors);
@@ -128,7 +131,7 @@ impl Lens {
     }
 
     /// By cooperative matrices.
-    fn half_ns(&self, odd: f64, rates: &Rates) -> f64 {
+    fn half_ns(&self, odd: f64, rates: &DeviceRates) -> f64 {
         let shares = self.shares();
         let groups = self.tiles(64) * shares;
         let few = if self.m <= 64 { reached::FEW_ROWS } else { 1.0 };
@@ -140,36 +143,42 @@ impl Lens {
     }
 }
 
-impl Case<'_> {
+impl ConvRunShape<'_> {
     /// About how many nanoseconds a way takes: what the slower of arithmetic and memory takes in each dispatch.
-    pub(super) fn cost_ns(&self, algorithm: &Algorithm) -> f64 {
-        let rates = Rates::of(self.capabilities);
-        let Packing { k, m, .. } = self.packing;
+    pub(super) fn cost_ns(&self, algorithm: &ConvAlgorithm) -> f64 {
+        let rates = DeviceRates::of(self.capabilities);
+        let WeightPacking { k, m, .. } = self.packing;
         match algorithm {
-            Algorithm::Direct => {
+            ConvAlgorithm::Direct => {
                 let groups = (m * self.lengths.pixels() * self.products()).div_ceil(WINDOWS);
                 let work = real(2 * k * WINDOWS) * real(groups.max(BUSY));
                 let work = (work / (rates.vector * reached::DIRECT)).max(DIRECT_WAIT * real(k));
                 work.max(self.moved() / rates.bytes) + rates.dispatch
             }
-            Algorithm::Tiled(own) => {
+            ConvAlgorithm::Tiled(own) => {
                 self.tiles_ns(own.tile(), rates.vector * reached::TILED, WAIT, &rates)
             }
-            Algorithm::Cooperative(ConvConfig { tile: [rows, columns, _], .. }) => {
+            ConvAlgorithm::Cooperative(ConvConfig { tile: [rows, columns, _], .. }) => {
                 let wait = MATRIX_WAIT * (real(rows * columns) / real(SMALLEST)).sqrt();
                 let rate = rates.matrix * reached::COOPERATIVE;
                 self.tiles_ns([*rows, *columns], rate, wait, &rates)
             }
-            Algorithm::Winograd(own) => self.short_ns(own, &rates),
-            Algorithm::Product => self.pixels_ns(&rates),
-            Algorithm::Windows => self.windows_ns(&rates),
-            Algorithm::Columns => self.columns_ns(&rates),
+            ConvAlgorithm::Winograd(own) => self.short_ns(own, &rates),
+            ConvAlgorithm::Product => self.pixels_ns(&rates),
+            ConvAlgorithm::Windows => self.windows_ns(&rates),
+            ConvAlgorithm::Columns => self.columns_ns(&rates),
         }
     }
 
     /// Tiles are computed as a whole, and few of them do not keep a device busy.
-    fn tiles_ns(&self, [rows, columns]: [usize; 2], rate: f64, wait: f64, rates: &Rates) -> f64 {
-        let Packing { m_padded, k_padded, .. } = self.packing;
+    fn tiles_ns(
+        &self,
+        [rows, columns]: [usize; 2],
+        rate: f64,
+        wait: f64,
+        rates: &DeviceRates,
+    ) -> f64 {
+        let WeightPacking { m_padded, k_padded, .. } = self.packing;
         let pixels = self.lengths.pixels().div_ceil(columns);
         let groups = m_padded.div_ceil(rows) * pixels * self.products();
         let work = real(2 * rows * columns * k_padded) * real(groups.max(BUSY)) / rate;
@@ -186,11 +195,11 @@ impl Case<'_> {
 
     /// Bytes of the image.
     fn seen(&self) -> f64 {
-        let Lengths { images, groups, channels, input, .. } = &self.lengths;
+        let ConvLengths { images, groups, channels, input, .. } = &self.lengths;
         real(images * groups * channels * input.iter().product::<usize>()) * bytes(self.stored[0])
     }
 
-    fn multiplied_ns(&self, lens: Lens, odd: f64, rates: &Rates) -> f64 {
+    fn multiplied_ns(&self, lens: ProductLengths, odd: f64, rates: &DeviceRates) -> f64 {
         let matrices = !self.capabilities.cooperative.is_empty();
         match matrices && self.stored[1] == DataType::Fp16 {
             true => lens.half_ns(odd, rates),
@@ -200,26 +209,26 @@ impl Case<'_> {
 
     /// A plain product of pixels where they lie: of each image by itself, unless channels come last. What does not lie
     /// by fours is read one by one.
-    fn pixels_ns(&self, rates: &Rates) -> f64 {
-        let Lengths { images, channels, m, channels_last, .. } = self.lengths;
+    fn pixels_ns(&self, rates: &DeviceRates) -> f64 {
+        let ConvLengths { images, channels, m, channels_last, .. } = self.lengths;
         let (pixels, single) = (self.lengths.pixels(), channels_last || self.lengths.pixels() == 1);
         let (lens, fours) = match single {
-            true => (Lens { m, n: images * pixels, k: channels, stack: 1 }, channels),
-            false => (Lens { m, n: pixels, k: channels, stack: images }, pixels),
+            true => (ProductLengths { m, n: images * pixels, k: channels, stack: 1 }, channels),
+            false => (ProductLengths { m, n: pixels, k: channels, stack: images }, pixels),
         };
         let odd = if fours.is_multiple_of(4) { 1.0 } else { ODD };
         self.product_ns(lens, odd, rates) + rates.dispatch
     }
 
-    fn product_ns(&self, lens: Lens, odd: f64, rates: &Rates) -> f64 {
+    fn product_ns(&self, lens: ProductLengths, odd: f64, rates: &DeviceRates) -> f64 {
         self.multiplied_ns(lens, odd, rates).max(self.moved() / (rates.bytes * reached::MOVED))
     }
 
     /// The same behind an image that is written and read once more.
-    fn windows_ns(&self, rates: &Rates) -> f64 {
-        let Some(spread) = Spread::of(self) else { return f64::MAX };
+    fn windows_ns(&self, rates: &DeviceRates) -> f64 {
+        let Some(spread) = SpreadImage::of(self) else { return f64::MAX };
         let n = self.lengths.images * self.lengths.pixels();
-        let lens = Lens { m: self.lengths.m, n, k: spread.k(), stack: 1 };
+        let lens = ProductLengths { m: self.lengths.m, n, k: spread.k(), stack: 1 };
         let fours = self.lengths.channels_last || self.lengths.pixels().is_multiple_of(4);
         let odd = if fours { 1.0 } else { ODD_RESULT };
         let product = self.product_ns(lens, odd, rates) + rates.dispatch;
@@ -232,16 +241,16 @@ impl Case<'_> {
     }
 
     /// A product that is written, and read once more.
-    fn columns_ns(&self, rates: &Rates) -> f64 {
-        let Lengths { images, groups, channels, .. } = self.lengths;
+    fn columns_ns(&self, rates: &DeviceRates) -> f64 {
+        let ConvLengths { images, groups, channels, .. } = self.lengths;
         let [m, n, all] = columns::sizes(&self.lengths);
-        let lens = Lens { m, n, k: channels, stack: images * groups };
+        let lens = ProductLengths { m, n, k: channels, stack: images * groups };
         let moved = 8.0 * real(all) / (rates.bytes * reached::TRANSFORM);
         self.product_ns(lens, 1.0, rates) + moved + 2.0 * rates.dispatch
     }
 
-    fn short_ns(&self, config: &WinogradConfig, rates: &Rates) -> f64 {
-        let Lengths { images, channels, m, output, .. } = &self.lengths;
+    fn short_ns(&self, config: &WinogradConfig, rates: &DeviceRates) -> f64 {
+        let ConvLengths { images, channels, m, output, .. } = &self.lengths;
         let tiles: usize = output[1..].iter().map(|len| len.div_ceil(config.tile)).product();
         let (cells, tiles) = (config.cells(), tiles * images);
         let image = real(cells * channels * tiles) * bytes(self.stored[1]);
@@ -249,7 +258,7 @@ impl Case<'_> {
         let result = real(m * images * self.lengths.pixels()) * bytes(self.stored[2]);
         let part = if config.tile == 2 { reached::TRANSFORM } else { reached::LARGE_TRANSFORM };
         let transformed = (self.seen() + image + product + result) / (rates.bytes * part);
-        let lens = Lens { m: *m, n: tiles, k: *channels, stack: cells };
+        let lens = ProductLengths { m: *m, n: tiles, k: *channels, stack: cells };
         let weights = real(cells * m * channels) * bytes(self.stored[1]);
         let read = (weights + image + product) / rates.bytes;
         let parts = real(config.parts(&self.lengths));

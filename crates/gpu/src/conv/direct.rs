@@ -3,48 +3,48 @@
 use galatea_tensor::DataType;
 use minijinja::context;
 
-use super::build::Convolution;
-use super::geometry::Lengths;
-use crate::device::Shader;
-use crate::kernel::{Binding, Shapes, Step, fold, param, wgsl_float};
+use super::build::ConvNode;
+use super::geometry::ConvLengths;
+use crate::device::KernelShader;
+use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding, fold, param, wgsl_float};
 use crate::template::render;
 
 /// The widest window whose pixels a thread keeps.
 const WIDEST: usize = 7;
 
 /// The bindings of bias and residual behind image, weights and result, and their types.
-pub(super) struct More {
-    pub(super) bindings: Vec<Binding>,
+pub(super) struct ConvExtras {
+    pub(super) bindings: Vec<ShaderBinding>,
     pub(super) bias: Option<&'static str>,
     pub(super) residual: Option<&'static str>,
 }
 
 /// Operands that are added, where a node has them.
-pub(super) fn more(shapes: &Shapes) -> Result<More, String> {
+pub(super) fn more(shapes: &GpuShapes) -> Result<ConvExtras, String> {
     let mut bindings = Vec::new();
     let mut added = |input: usize| -> Result<Option<&'static str>, String> {
         if !shapes.has(input) {
             return Ok(None);
         }
-        bindings.push(Binding::Input(input));
+        bindings.push(ShaderBinding::Input(input));
         wgsl_float(shapes.dtype(input)?).map(Some)
     };
     let (bias, residual) = (added(2)?, added(3)?);
-    Ok(More { bindings, bias, residual })
+    Ok(ConvExtras { bindings, bias, residual })
 }
 
 /// Adds the sums of windows.
 ///
 /// # Errors
-/// When lengths are beyond the device.
+/// Fails when lengths are beyond the device.
 pub(super) fn run(
-    convolution: &Convolution,
-    lengths: &Lengths,
-    shapes: &Shapes,
-    step: &mut Step,
+    convolution: &ConvNode,
+    lengths: &ConvLengths,
+    shapes: &GpuShapes,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let [kz, ky, kx] = lengths.window;
-    let More { bindings, bias, residual } = more(shapes)?;
+    let ConvExtras { bindings, bias, residual } = more(shapes)?;
     let activation = convolution.activation;
     let (x, w, y) = (shapes.dtype(0)?, shapes.dtype(1)?, shapes.output_dtype(0)?);
     let name = |dtype: DataType| wgsl_float(dtype);
@@ -71,9 +71,9 @@ pub(super) fn run(
     params.extend(lengths.params()?);
     params.push(u32::from(lengths.channels_last));
     params.extend([activation.p.to_bits(), activation.q.to_bits()]);
-    let own = vec![Binding::Input(0), Binding::Input(1), Binding::Output(0)];
+    let own = vec![ShaderBinding::Input(0), ShaderBinding::Input(1), ShaderBinding::Output(0)];
     let bindings = own.into_iter().chain(bindings).collect();
-    let shader = Shader::new("conv-f32-direct", source).proved();
+    let shader = KernelShader::new("conv-f32-direct", source).proved();
     step.dispatch(shader, bindings, params, fold(total.div_ceil(256))?);
     Ok(())
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use galatea_tensor::{DataType, Tensor, f16};
 use minijinja::context;
 
-use super::algorithm::Case;
-use super::build::Convolution;
+use super::algorithm::ConvRunShape;
+use super::build::ConvNode;
 use super::cooperative::ConvConfig;
-use super::direct::{More, more};
-use crate::device::{Device, Shader};
-use crate::kernel::{Binding, Shapes, Step, fold, param, wgsl_float};
-use crate::memory::Block;
+use super::direct::{ConvExtras, more};
+use crate::device::{GpuDevice, KernelShader};
+use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding, fold, param, wgsl_float};
+use crate::memory::DeviceBlock;
 use crate::template::render;
 
 /// Sizes of a tile.
@@ -50,8 +50,8 @@ impl ConvTiles {
         }
     }
 
-    /// Whether weights laid out like this can be read by the tile.
-    pub(super) fn reads(&self, packing: &Packing) -> bool {
+    /// Returns whether the tile can read weights in this layout.
+    pub(super) fn reads(&self, packing: &WeightPacking) -> bool {
         packing.m_padded.is_multiple_of(self.bm) && packing.k_padded.is_multiple_of(self.bk)
     }
 
@@ -61,9 +61,9 @@ impl ConvTiles {
     }
 }
 
-/// How weights lie on the device.
+/// Layout of weights on the device.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Packing {
+pub(super) struct WeightPacking {
     pub(super) m: usize,
     pub(super) m_padded: usize,
     pub(super) k: usize,
@@ -74,13 +74,13 @@ pub(super) struct Packing {
 
 /// A way to compute tiles.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Tile {
+pub(super) enum ConvTile {
     Plain(ConvTiles),
     Matrices(ConvConfig),
 }
 
-impl Packing {
-    pub(super) fn of(convolution: &Convolution, weights: &[usize]) -> Result<Self, String> {
+impl WeightPacking {
+    pub(super) fn of(convolution: &ConvNode, weights: &[usize]) -> Result<Self, String> {
         let (m, k, places) = convolution.product(weights)?;
         let config = ConvTiles::for_channels(m);
         let (m_padded, k_padded) = (m.next_multiple_of(config.bm), k.next_multiple_of(K_STEP));
@@ -113,14 +113,14 @@ impl Packing {
 /// Packs constant weights, as FP16 where that is asked for.
 ///
 /// # Errors
-/// When the weights are no floats, or the device has no room.
+/// Fails when the weights are no floats, or the device has no room.
 pub(super) fn pack(
-    device: &Device,
+    device: &GpuDevice,
     tensor: &Tensor,
-    convolution: &Convolution,
-    packing: &Packing,
+    convolution: &ConvNode,
+    packing: &WeightPacking,
     half: bool,
-) -> Result<Arc<Block>, String> {
+) -> Result<Arc<DeviceBlock>, String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let sources = packing.sources(convolution.is_transposed());
     let bytes: Vec<u8> = if tensor.dtype() == DataType::Fp16 {
@@ -135,36 +135,39 @@ pub(super) fn pack(
             false => sources.flat_map(|at| value(at).to_le_bytes()).collect(),
         }
     };
-    Block::weights(device, &bytes).map_err(|error| failed(&error))
+    DeviceBlock::weights(device, &bytes).map_err(|error| failed(&error))
 }
 
 /// Packs weights that a run computes.
 ///
 /// # Errors
-/// When lengths are beyond the device.
-pub(super) fn pack_in_run(case: &Case<'_>, step: &mut Step) -> Result<Binding, String> {
+/// Fails when lengths are beyond the device.
+pub(super) fn pack_in_run(
+    case: &ConvRunShape<'_>,
+    step: &mut DispatchStep,
+) -> Result<ShaderBinding, String> {
     let dtype = case.stored[1];
     let transposed = case.convolution.is_transposed();
     let w = wgsl_float(dtype)?;
     let source = render(include_str!("pack.wgsl"), context!(w, transposed))?;
     let total = case.packing.elements();
     let scratch = step.scratch((total * dtype.size_bytes().unwrap_or(4)) as u64);
-    let Packing { m, m_padded, k, k_padded, places, groups } = case.packing;
+    let WeightPacking { m, m_padded, k, k_padded, places, groups } = case.packing;
     let params = [total, m, m_padded, k, k_padded, places, groups].map(param);
     let params = params.into_iter().collect::<Result<_, _>>()?;
-    let bindings = vec![Binding::Input(1), Binding::Scratch(scratch)];
-    let shader = Shader::new("conv-f32-pack", source).proved();
+    let bindings = vec![ShaderBinding::Input(1), ShaderBinding::Scratch(scratch)];
+    let shader = KernelShader::new("conv-f32-pack", source).proved();
     step.dispatch(shader, bindings, params, fold(total.div_ceil(256))?);
-    Ok(Binding::Scratch(scratch))
+    Ok(ShaderBinding::Scratch(scratch))
 }
 
 /// The shader, and the channels and pixels of its tiles.
 fn shader(
-    case: &Case<'_>,
-    tile: Tile,
-    added: &More,
+    case: &ConvRunShape<'_>,
+    tile: ConvTile,
+    added: &ConvExtras,
     packed: bool,
-) -> Result<(Shader, usize, usize), String> {
+) -> Result<(KernelShader, usize, usize), String> {
     let [kz, ky, kx] = case.lengths.window;
     let [x, w, y] = case.stored;
     let at = context! {
@@ -181,14 +184,14 @@ fn shader(
         activation => case.convolution.activation.name,
     };
     match tile {
-        Tile::Matrices(config) => {
+        ConvTile::Matrices(config) => {
             let [bm, bn, _] = config.tile;
             Ok((config.shader(case.capabilities, own)?, bm, bn))
         }
-        Tile::Plain(ConvTiles { bm, bn, bk, tm }) => {
+        ConvTile::Plain(ConvTiles { bm, bn, bk, tm }) => {
             let sizes = context!(bm, bn, bk, tm, tn => TN);
             let source = render(include_str!("gemm.wgsl"), context!(..sizes, ..own))?;
-            Ok((Shader::new("conv-f32-gemm", source), bm, bn))
+            Ok((KernelShader::new("conv-f32-gemm", source), bm, bn))
         }
     }
 }
@@ -196,17 +199,17 @@ fn shader(
 /// Adds the product of packed weights and windows.
 ///
 /// # Errors
-/// When lengths are beyond the device.
+/// Fails when lengths are beyond the device.
 pub(super) fn run(
-    case: &Case<'_>,
-    tile: Tile,
-    weights: Binding,
-    shapes: &Shapes,
-    step: &mut Step,
+    case: &ConvRunShape<'_>,
+    tile: ConvTile,
+    weights: ShaderBinding,
+    shapes: &GpuShapes,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
-    let Case { lengths, packing, .. } = case;
+    let ConvRunShape { lengths, packing, .. } = case;
     let added = more(shapes)?;
-    let packed = matches!(weights, Binding::Weights(_));
+    let packed = matches!(weights, ShaderBinding::Weights(_));
     let (shader, bm, bn) = shader(case, tile, &added, packed)?;
     let tiles_n = lengths.pixels().div_ceil(bn);
     let tiles_m = packing.m_padded / bm;
@@ -227,7 +230,7 @@ pub(super) fn run(
     params.extend(lengths.params()?);
     let activation = case.convolution.activation;
     params.extend([activation.p.to_bits(), activation.q.to_bits()]);
-    let bindings = [Binding::Input(0), weights, Binding::Output(0)];
+    let bindings = [ShaderBinding::Input(0), weights, ShaderBinding::Output(0)];
     let bindings = bindings.into_iter().chain(added.bindings).collect();
     step.dispatch(shader, bindings, params, fold(total)?);
     Ok(())

@@ -5,10 +5,10 @@ use galatea_graph::ops::convolution::ConvGeometry;
 use crate::kernel::param;
 
 /// Three lengths, the last axis last; those that an image lacks are 1 (or 0, for pads).
-pub(super) type Spatial = [usize; 3];
+pub(super) type SpatialLengths = [usize; 3];
 
 /// Lengths behind as many ones as are missing.
-pub(super) fn spatial(lengths: &[usize], absent: usize) -> Result<Spatial, String> {
+pub(super) fn spatial(lengths: &[usize], absent: usize) -> Result<SpatialLengths, String> {
     let mut all = [absent; 3];
     let start = all.len().checked_sub(lengths.len());
     let start = start.ok_or_else(|| format!("{} spatial axes, at most 3", lengths.len()))?;
@@ -16,25 +16,25 @@ pub(super) fn spatial(lengths: &[usize], absent: usize) -> Result<Spatial, Strin
     Ok(all)
 }
 
-/// What both kernels of convolutions are told.
+/// Lengths that both kernels of convolutions take.
 #[derive(Clone, Debug)]
-pub(super) struct Lengths {
+pub(super) struct ConvLengths {
     pub(super) images: usize,
     pub(super) groups: usize,
     /// Channels of a group: of the image and of the result.
     pub(super) channels: usize,
     pub(super) m: usize,
-    pub(super) input: Spatial,
-    pub(super) output: Spatial,
-    pub(super) window: Spatial,
-    pub(super) strides: Spatial,
-    pub(super) dilations: Spatial,
-    pub(super) pads: Spatial,
-    /// Whether the channels are the last axis.
+    pub(super) input: SpatialLengths,
+    pub(super) output: SpatialLengths,
+    pub(super) window: SpatialLengths,
+    pub(super) strides: SpatialLengths,
+    pub(super) dilations: SpatialLengths,
+    pub(super) pads: SpatialLengths,
+    /// True if the channels are the last axis.
     pub(super) channels_last: bool,
 }
 
-impl Lengths {
+impl ConvLengths {
     /// Elements of a channel of the result.
     pub(super) fn pixels(&self) -> usize {
         self.output.iter().product()
@@ -62,6 +62,8 @@ impl Lengths {
 }
 
 /// Pads and lengths as three axes.
-pub(super) fn resolved(geometry: &ConvGeometry) -> Result<(Spatial, Spatial), String> {
+pub(super) fn resolved(
+    geometry: &ConvGeometry,
+) -> Result<(SpatialLengths, SpatialLengths), String> {
     Ok((spatial(&geometry.pads_begin, 0)?, spatial(&geometry.output, 1)?))
 }

@@ -3,35 +3,38 @@
 use galatea_tensor::DataType;
 use minijinja::context;
 
-use super::build::Convolution;
-use super::geometry::Lengths;
-use crate::device::Shader;
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
+use super::build::ConvNode;
+use super::geometry::ConvLengths;
+use crate::device::KernelShader;
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+    wgsl_float,
+};
 use crate::template::render;
 
-pub(super) const ONNX: KernelRow = KernelRow {
+pub(super) const ONNX: GpuKernelRow = GpuKernelRow {
     name: "conv-i8-tiled",
     domain: "",
     ops: &["ConvInteger", "QLinearConv"],
     supports,
     build: |view| {
-        let form = Form::of(view);
+        let form = IntegerConvResult::of(view);
         let w_zero = form.places().w_zero;
         let values = view.constant(w_zero).and_then(|zero| zero.to_i64_vec().ok());
         let none = values.is_some_and(|all| all.iter().all(|&value| value == 0));
-        Ok(Box::new(Integer {
+        Ok(Box::new(IntegerConv {
             form,
-            convolution: Convolution::of(view)?,
+            convolution: ConvNode::of(view)?,
             w_zero: (view.has(w_zero) && !none).then_some(w_zero),
         }))
     },
 };
 
-pub(super) const CONTRIB: KernelRow =
-    KernelRow { domain: "com.microsoft", ops: &["QLinearConv"], ..ONNX };
+pub(super) const CONTRIB: GpuKernelRow =
+    GpuKernelRow { domain: "com.microsoft", ops: &["QLinearConv"], ..ONNX };
 
-pub(super) const FUSED: KernelRow =
-    KernelRow { domain: galatea_graph::GALATEA_DOMAIN, ops: &["QLinearConvAdd"], ..ONNX };
+pub(super) const FUSED: GpuKernelRow =
+    GpuKernelRow { domain: galatea_graph::GALATEA_DOMAIN, ops: &["QLinearConvAdd"], ..ONNX };
 
 /// Rows and columns of a tile; as many bytes of a sum are read at a time.
 const TILE: usize = 64;
@@ -39,9 +42,9 @@ const TILE: usize = 64;
 /// Products of channels in a group up to which a thread sums a window by itself.
 const NARROW: usize = 64;
 
-/// What becomes of the sums.
+/// Use of the sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum IntegerConvResult {
     /// They are the result.
     Sums,
     /// Bytes with a scale.
@@ -50,8 +53,8 @@ enum Form {
     Added,
 }
 
-/// Where a form has its inputs.
-struct Places {
+/// Positions of the inputs of a form.
+struct IntegerConvInputs {
     w: usize,
     x_zero: usize,
     w_zero: usize,
@@ -67,8 +70,8 @@ const OTHER_ZERO: usize = 11;
 /// The scale and the zero point of a sum with something else.
 const SUM: [usize; 2] = [12, 13];
 
-impl Form {
-    fn of(view: &NodeView<'_>) -> Self {
+impl IntegerConvResult {
+    fn of(view: &GpuNodeView<'_>) -> Self {
         match view.node.op_type.as_str() {
             "ConvInteger" => Self::Sums,
             "QLinearConvAdd" => Self::Added,
@@ -76,18 +79,18 @@ impl Form {
         }
     }
 
-    fn places(self) -> Places {
+    fn places(self) -> IntegerConvInputs {
         match self {
-            Self::Sums => Places { w: 1, x_zero: 2, w_zero: 3 },
-            Self::Bytes | Self::Added => Places { w: 3, x_zero: 2, w_zero: 5 },
+            Self::Sums => IntegerConvInputs { w: 1, x_zero: 2, w_zero: 3 },
+            Self::Bytes | Self::Added => IntegerConvInputs { w: 3, x_zero: 2, w_zero: 5 },
         }
     }
 }
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
-    let form = Form::of(view);
-    Convolution::of(view)?;
-    let Places { w, x_zero, w_zero } = form.places();
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
+    let form = IntegerConvResult::of(view);
+    ConvNode::of(view)?;
+    let IntegerConvInputs { w, x_zero, w_zero } = form.places();
     let dtype = |index: usize| view.input(index).map(|fact| fact.dtype);
     let is_byte = |index: usize| matches!(dtype(index), Some(DataType::Int8 | DataType::Uint8));
     if !is_byte(0) || !is_byte(w) {
@@ -101,11 +104,11 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
         return Err(format!("an image of {rank} axes, expected 3 to 5"));
     }
     let (mut numbers, mut scales) = (vec![x_zero, w_zero], Vec::new());
-    if form != Form::Sums {
+    if form != IntegerConvResult::Sums {
         numbers.extend([Y_ZERO, BIAS]);
         scales.extend(SCALES);
     }
-    if form == Form::Added {
+    if form == IntegerConvResult::Added {
         if !is_byte(OTHER) || !is_byte(SUM[1]) {
             return Err("it adds no bytes".into());
         }
@@ -123,20 +126,20 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
     Ok(())
 }
 
-struct Integer {
-    form: Form,
-    convolution: Convolution,
+struct IntegerConv {
+    form: IntegerConvResult,
+    convolution: ConvNode,
     /// The zero points of the weights, if they are not all 0.
     w_zero: Option<usize>,
 }
 
-/// Whether there is one for each channel.
-fn own(shapes: &Shapes, index: usize) -> u32 {
+/// Returns 1 if an input has a value for each channel, else 0.
+fn own(shapes: &GpuShapes, index: usize) -> u32 {
     u32::from(shapes.input(index).is_ok_and(|shape| shape.iter().product::<usize>() > 1))
 }
 
-impl Kernel for Integer {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for IntegerConv {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let w = self.form.places().w;
         let lengths = self.convolution.lengths_of(shapes.input(0)?, shapes.input(w)?)?;
         let all = lengths.groups * lengths.m;
@@ -145,8 +148,14 @@ impl Kernel for Integer {
         if elements == 0 {
             return Ok(());
         }
-        let sums = (self.form != Form::Sums).then(|| step.scratch((elements * 4) as u64));
-        self.sum(&lengths, shapes, sums.map_or(Binding::Output(0), Binding::Scratch), step)?;
+        let sums =
+            (self.form != IntegerConvResult::Sums).then(|| step.scratch((elements * 4) as u64));
+        self.sum(
+            &lengths,
+            shapes,
+            sums.map_or(ShaderBinding::Output(0), ShaderBinding::Scratch),
+            step,
+        )?;
         match sums {
             Some(sums) => self.requantise(&lengths, shapes, (sums, elements), step),
             None => Ok(()),
@@ -154,24 +163,24 @@ impl Kernel for Integer {
     }
 }
 
-impl Integer {
+impl IntegerConv {
     fn sum(
         &self,
-        lengths: &Lengths,
-        shapes: &Shapes,
-        out: Binding,
-        step: &mut Step,
+        lengths: &ConvLengths,
+        shapes: &GpuShapes,
+        out: ShaderBinding,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         if lengths.groups > 1 && lengths.m * lengths.channels <= NARROW {
             return self.sum_narrow(lengths, shapes, out, step);
         }
-        let Places { w, x_zero, .. } = self.form.places();
+        let IntegerConvInputs { w, x_zero, .. } = self.form.places();
         let places: usize = lengths.window.iter().product();
         let k = lengths.channels * places;
-        let mut bindings = vec![Binding::Input(0), Binding::Input(w), out];
+        let mut bindings = vec![ShaderBinding::Input(0), ShaderBinding::Input(w), out];
         let mut zero = |index: Option<usize>| {
             let index = index.filter(|&index| shapes.has(index));
-            bindings.extend(index.map(Binding::Input));
+            bindings.extend(index.map(ShaderBinding::Input));
             index.map_or(0, |_| bindings.len() - 1)
         };
         let (zx, zw) = (zero(Some(x_zero)), zero(self.w_zero));
@@ -202,23 +211,28 @@ impl Integer {
         ];
         let mut params = own.into_iter().map(param).collect::<Result<Vec<_>, _>>()?;
         params.extend(lengths.params()?);
-        step.dispatch(Shader::new(ONNX.name, source).proved(), bindings, params, fold(total)?);
+        step.dispatch(
+            KernelShader::new(ONNX.name, source).proved(),
+            bindings,
+            params,
+            fold(total)?,
+        );
         Ok(())
     }
 
     /// The same where groups have so few channels that tiles would be mostly empty.
     fn sum_narrow(
         &self,
-        lengths: &Lengths,
-        shapes: &Shapes,
-        out: Binding,
-        step: &mut Step,
+        lengths: &ConvLengths,
+        shapes: &GpuShapes,
+        out: ShaderBinding,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
-        let Places { w, x_zero, .. } = self.form.places();
-        let mut bindings = vec![Binding::Input(0), Binding::Input(w), out];
+        let IntegerConvInputs { w, x_zero, .. } = self.form.places();
+        let mut bindings = vec![ShaderBinding::Input(0), ShaderBinding::Input(w), out];
         let mut zero = |index: Option<usize>| {
             let index = index.filter(|&index| shapes.has(index));
-            bindings.extend(index.map(Binding::Input));
+            bindings.extend(index.map(ShaderBinding::Input));
             index.map_or(0, |_| bindings.len() - 1)
         };
         let (zx, zw) = (zero(Some(x_zero)), zero(self.w_zero));
@@ -235,32 +249,32 @@ impl Integer {
         let own = [total, all, lengths.m, lengths.channels, lengths.pixels(), own_step, last];
         let mut params = own.into_iter().map(param).collect::<Result<Vec<_>, _>>()?;
         params.extend(lengths.params()?);
-        let shader = Shader::new("conv-i8-direct", source).proved();
+        let shader = KernelShader::new("conv-i8-direct", source).proved();
         step.dispatch(shader, bindings, params, fold(total.div_ceil(256))?);
         Ok(())
     }
 
     fn requantise(
         &self,
-        lengths: &Lengths,
-        shapes: &Shapes,
+        lengths: &ConvLengths,
+        shapes: &GpuShapes,
         (sums, elements): (usize, usize),
-        step: &mut Step,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         let float = |index: usize| wgsl_float(shapes.dtype(index)?);
         let signed = |index: usize| shapes.dtype(index).map(|dtype| dtype == DataType::Int8);
-        let (added, bias) = (self.form == Form::Added, shapes.has(BIAS));
-        let mut bindings = vec![Binding::Scratch(sums)];
-        bindings.extend(SCALES.map(Binding::Input));
-        bindings.extend([Binding::Input(Y_ZERO), Binding::Output(0)]);
-        bindings.extend(bias.then_some(Binding::Input(BIAS)));
+        let (added, bias) = (self.form == IntegerConvResult::Added, shapes.has(BIAS));
+        let mut bindings = vec![ShaderBinding::Scratch(sums)];
+        bindings.extend(SCALES.map(ShaderBinding::Input));
+        bindings.extend([ShaderBinding::Input(Y_ZERO), ShaderBinding::Output(0)]);
+        bindings.extend(bias.then_some(ShaderBinding::Input(BIAS)));
         let mut other = context!(given => false);
         if added {
             let given = shapes.has(OTHER_ZERO);
             let inputs = [OTHER, OTHER + 1, SUM[0], SUM[1]];
             let first = bindings.len();
-            bindings.extend(inputs.map(Binding::Input));
-            bindings.extend(given.then_some(Binding::Input(OTHER_ZERO)));
+            bindings.extend(inputs.map(ShaderBinding::Input));
+            bindings.extend(given.then_some(ShaderBinding::Input(OTHER_ZERO)));
             let (scale, sum) = (float(OTHER + 1)?, float(SUM[0])?);
             other = context!(
                 given => true, first, zero => given, scale, sum,
@@ -277,7 +291,7 @@ impl Integer {
         let all = [elements, inner, lengths.groups * lengths.m];
         let mut params = all.into_iter().map(param).collect::<Result<Vec<_>, _>>()?;
         params.push(own(shapes, w));
-        let shader = Shader::new("conv-i8-requantise", source).proved();
+        let shader = KernelShader::new("conv-i8-requantise", source).proved();
         step.dispatch(shader, bindings, params, fold(elements.div_ceil(4 * 64))?);
         Ok(())
     }

@@ -6,44 +6,44 @@ use galatea_graph::ops::convolution::{ConvTranspose, FusedConv};
 use galatea_runtime::Precision;
 use galatea_tensor::{DataType, Tensor};
 
-use super::algorithm::{Algorithm, Case};
-use super::build::Convolution;
+use super::algorithm::{ConvAlgorithm, ConvRunShape};
+use super::build::ConvNode;
 use super::columns;
 use super::direct;
-use super::gemm::{self, Packing, Tile};
-use super::packed::{Asks, Layout, Packed};
+use super::gemm::{self, ConvTile, WeightPacking};
+use super::packed::{ConvWeightLayout, PackedConvWeights, WeightRequester};
 use super::product;
-use super::windows::{self, Spread};
-use super::winograd::{self, Winograd};
-use crate::device::Device;
-use crate::kernel::{Binding, Kernel, Shapes, Step};
-use crate::matmul::Variant;
+use super::windows::{self, SpreadImage};
+use super::winograd::{self, WinogradConv};
+use crate::device::GpuDevice;
+use crate::kernel::{DispatchStep, GpuKernel, GpuShapes, ShaderBinding};
+use crate::matmul::MatMulVariant;
 
 /// A convolution with what is known of it beforehand.
 #[derive(Debug)]
-pub struct ConvKernel {
-    device: Arc<Device>,
-    convolution: Convolution,
+pub struct GpuConvKernel {
+    device: Arc<GpuDevice>,
+    convolution: ConvNode,
     /// Weights that are known before a run.
     weights: Option<Tensor>,
-    packed: Packed,
-    /// Whether operands may be rounded to FP16, and whether weights are kept so.
+    packed: PackedConvWeights,
+    /// True if operands may be rounded to FP16; `narrow` is true if weights are stored as FP16.
     halves: bool,
     narrow: bool,
-    forced: Option<Algorithm>,
-    by: Option<Variant>,
+    forced: Option<ConvAlgorithm>,
+    by: Option<MatMulVariant>,
 }
 
-impl ConvKernel {
+impl GpuConvKernel {
     /// A convolution with constant weights.
     #[must_use]
     pub fn new(
         fused: &FusedConv,
         weights: &Tensor,
-        device: &Arc<Device>,
+        device: &Arc<GpuDevice>,
         precision: Precision,
     ) -> Self {
-        Self::constant(Convolution::fused(fused), weights, device, precision)
+        Self::constant(ConvNode::fused(fused), weights, device, precision)
     }
 
     /// The same for one that goes the other way.
@@ -51,16 +51,16 @@ impl ConvKernel {
     pub fn transposed(
         back: &ConvTranspose,
         weights: &Tensor,
-        device: &Arc<Device>,
+        device: &Arc<GpuDevice>,
         precision: Precision,
     ) -> Self {
-        Self::constant(Convolution::back(back), weights, device, precision)
+        Self::constant(ConvNode::back(back), weights, device, precision)
     }
 
     fn constant(
-        convolution: Convolution,
+        convolution: ConvNode,
         weights: &Tensor,
-        device: &Arc<Device>,
+        device: &Arc<GpuDevice>,
         precision: Precision,
     ) -> Self {
         let halves = precision == Precision::Fp16 && device.capabilities().f16;
@@ -69,12 +69,12 @@ impl ConvKernel {
     }
 
     pub(super) fn of(
-        convolution: Convolution,
+        convolution: ConvNode,
         weights: Option<Tensor>,
-        device: &Arc<Device>,
+        device: &Arc<GpuDevice>,
         narrow: bool,
     ) -> Self {
-        let (device, packed) = (Arc::clone(device), Packed::default());
+        let (device, packed) = (Arc::clone(device), PackedConvWeights::default());
         Self {
             device,
             convolution,
@@ -94,14 +94,14 @@ impl ConvKernel {
 
     /// The same in one way, whatever is known.
     #[must_use]
-    pub fn forcing(mut self, algorithm: Algorithm) -> Self {
+    pub fn forcing(mut self, algorithm: ConvAlgorithm) -> Self {
         self.forced = Some(algorithm);
         self
     }
 
     /// The same with plain products in one way, where it is a plain product.
     #[must_use]
-    pub fn by(mut self, variant: Variant) -> Self {
+    pub fn by(mut self, variant: MatMulVariant) -> Self {
         self.by = Some(variant);
         self
     }
@@ -109,19 +109,19 @@ impl ConvKernel {
     /// The way that lengths suggest, and all that a tuner may choose, each with an estimate of nanoseconds.
     ///
     /// # Errors
-    /// When the shapes do not fit each other.
-    pub fn ways(&self, shapes: &Shapes) -> Result<Vec<(Algorithm, f64)>, String> {
+    /// Fails when the shapes do not fit each other.
+    pub fn ways(&self, shapes: &GpuShapes) -> Result<Vec<(ConvAlgorithm, f64)>, String> {
         let case = self.case(shapes)?;
         let all = std::iter::once(case.chosen()).chain(case.candidates());
         Ok(all.map(|one| (one, case.cost_ns(&one))).collect())
     }
 
-    fn case(&self, shapes: &Shapes) -> Result<Case<'_>, String> {
-        Ok(Case {
+    fn case(&self, shapes: &GpuShapes) -> Result<ConvRunShape<'_>, String> {
+        Ok(ConvRunShape {
             convolution: &self.convolution,
             lengths: self.convolution.lengths(shapes)?,
             stored: [shapes.dtype(0)?, self.kept(shapes)?, shapes.output_dtype(0)?],
-            packing: Packing::of(&self.convolution, shapes.input(1)?)?,
+            packing: WeightPacking::of(&self.convolution, shapes.input(1)?)?,
             constant: self.weights.is_some(),
             halves: self.halves,
             capabilities: self.device.capabilities(),
@@ -130,7 +130,7 @@ impl ConvKernel {
     }
 
     /// The type that weights are kept in.
-    fn kept(&self, shapes: &Shapes) -> Result<DataType, String> {
+    fn kept(&self, shapes: &GpuShapes) -> Result<DataType, String> {
         match &self.weights {
             Some(_) if self.narrow => Ok(DataType::Fp16),
             Some(weights) => Ok(weights.dtype()),
@@ -141,60 +141,68 @@ impl ConvKernel {
     /// Packs weights as a run of these shapes will read them, so that it finds them.
     ///
     /// # Errors
-    /// When the shapes do not fit each other, or the device has no room.
-    pub(super) fn prepare(&self, shapes: &Shapes) -> Result<(), String> {
+    /// Fails when the shapes do not fit each other, or the device has no room.
+    pub(super) fn prepare(&self, shapes: &GpuShapes) -> Result<(), String> {
         let case = self.case(shapes)?;
         let layout = match case.chosen() {
-            Algorithm::Direct | Algorithm::Product | Algorithm::Columns => return Ok(()),
-            Algorithm::Tiled(_) | Algorithm::Cooperative(_) => Layout::Terms,
-            Algorithm::Winograd(config) => Layout::Short(config),
-            Algorithm::Windows => Layout::Windows,
+            ConvAlgorithm::Direct | ConvAlgorithm::Product | ConvAlgorithm::Columns => {
+                return Ok(());
+            }
+            ConvAlgorithm::Tiled(_) | ConvAlgorithm::Cooperative(_) => ConvWeightLayout::Terms,
+            ConvAlgorithm::Winograd(config) => ConvWeightLayout::Short(config),
+            ConvAlgorithm::Windows => ConvWeightLayout::Windows,
         };
-        self.packed(&case, layout, Asks::Build).map(drop)
+        self.packed(&case, layout, WeightRequester::Build).map(drop)
     }
 
     /// Constant weights in a layout.
-    fn packed(&self, case: &Case<'_>, layout: Layout, asks: Asks) -> Result<Binding, String> {
+    fn packed(
+        &self,
+        case: &ConvRunShape<'_>,
+        layout: ConvWeightLayout,
+        asks: WeightRequester,
+    ) -> Result<ShaderBinding, String> {
         let weights = self.weights.as_ref().ok_or("weights are known only in a run")?;
         let half = case.stored[1] == DataType::Fp16;
         let made = || match layout {
-            Layout::Terms => {
+            ConvWeightLayout::Terms => {
                 gemm::pack(&self.device, weights, &self.convolution, &case.packing, half)
             }
-            Layout::Short(config) => winograd::pack(&self.device, weights, config, half),
-            Layout::Windows => {
-                let spread = Spread::of(case).ok_or("windows are no runs")?;
+            ConvWeightLayout::Short(config) => winograd::pack(&self.device, weights, config, half),
+            ConvWeightLayout::Windows => {
+                let spread = SpreadImage::of(case).ok_or("windows are no runs")?;
                 windows::pack(&self.device, weights, (case, &spread), half)
             }
         };
-        self.packed.get(layout, asks, made).map(Binding::Weights)
+        self.packed.get(layout, asks, made).map(ShaderBinding::Weights)
     }
 }
 
-impl Kernel for ConvKernel {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for GpuConvKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let case = self.case(shapes)?;
-        let asks = if step.is_measured() { Asks::Measurement } else { Asks::Run };
+        let asks =
+            if step.is_measured() { WeightRequester::Measurement } else { WeightRequester::Run };
         let tile = match self.forced.unwrap_or_else(|| case.tuned(step)) {
-            Algorithm::Direct => {
+            ConvAlgorithm::Direct => {
                 return direct::run(&self.convolution, &case.lengths, shapes, step);
             }
-            Algorithm::Columns => return columns::run(&case, shapes, step),
-            Algorithm::Product => return product::run(&case, shapes, step),
-            Algorithm::Windows => {
-                let spread = Spread::of(&case).ok_or("windows are no runs")?;
-                let weights = self.packed(&case, Layout::Windows, asks)?;
+            ConvAlgorithm::Columns => return columns::run(&case, shapes, step),
+            ConvAlgorithm::Product => return product::run(&case, shapes, step),
+            ConvAlgorithm::Windows => {
+                let spread = SpreadImage::of(&case).ok_or("windows are no runs")?;
+                let weights = self.packed(&case, ConvWeightLayout::Windows, asks)?;
                 return windows::run((&case, &spread), weights, shapes, step);
             }
-            Algorithm::Winograd(config) => {
-                let weights = self.packed(&case, Layout::Short(config), asks)?;
-                return Winograd { case: &case, config, weights }.run(shapes, step);
+            ConvAlgorithm::Winograd(config) => {
+                let weights = self.packed(&case, ConvWeightLayout::Short(config), asks)?;
+                return WinogradConv { case: &case, config, weights }.run(shapes, step);
             }
-            Algorithm::Tiled(config) => Tile::Plain(config),
-            Algorithm::Cooperative(config) => Tile::Matrices(config),
+            ConvAlgorithm::Tiled(config) => ConvTile::Plain(config),
+            ConvAlgorithm::Cooperative(config) => ConvTile::Matrices(config),
         };
         let weights = match self.weights {
-            Some(_) => self.packed(&case, Layout::Terms, asks)?,
+            Some(_) => self.packed(&case, ConvWeightLayout::Terms, asks)?,
             None => gemm::pack_in_run(&case, step)?,
         };
         gemm::run(&case, tile, weights, shapes, step)

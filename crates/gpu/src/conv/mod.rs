@@ -15,38 +15,38 @@ mod product;
 mod windows;
 mod winograd;
 
-use crate::kernel::KernelRow;
+use crate::kernel::GpuKernelRow;
 
-pub use algorithm::Algorithm;
+pub use algorithm::ConvAlgorithm;
 pub use cooperative::{CONFIGS as CONV_CONFIGS, ConvConfig};
 pub use gemm::{CONFIGS as CONV_TILES, ConvTiles};
-pub use kernel::ConvKernel;
+pub use kernel::GpuConvKernel;
 pub use winograd::{CONFIGS as WINOGRAD_CONFIGS, WinogradConfig};
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[
-    KernelRow {
+pub(crate) const ROWS: &[GpuKernelRow] = &[
+    GpuKernelRow {
         name: "conv-f32-direct",
         domain: "",
         ops: &["Conv"],
         supports: build::few_channels,
         build: build::conv,
     },
-    KernelRow {
+    GpuKernelRow {
         name: "conv-f32-gemm",
         domain: "",
         ops: &["Conv", "ConvTranspose"],
         supports: build::supports,
         build: build::conv,
     },
-    KernelRow {
+    GpuKernelRow {
         name: "conv-f32-fused",
         domain: galatea_graph::GALATEA_DOMAIN,
         ops: &["FusedConv", "ConvNhwc"],
         supports: build::supports,
         build: build::conv,
     },
-    KernelRow {
+    GpuKernelRow {
         name: "conv-f32-fused",
         domain: "com.microsoft",
         ops: &["FusedConv", "NhwcFusedConv", "NhwcConv"],

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::winograd::WinogradConfig;
-use crate::memory::Block;
+use crate::memory::DeviceBlock;
 
-/// How weights lie.
+/// Layout of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum ConvWeightLayout {
     /// For products: a group's terms, each with all channels of the result.
     Terms,
     /// For plain products: the places of a channel's window, each with all channels of the image.
@@ -16,9 +16,9 @@ pub(super) enum Layout {
     Short(WinogradConfig),
 }
 
-/// Who asks for weights.
+/// Caller that asks for weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asks {
+pub(super) enum WeightRequester {
     /// The build, which guesses how a run will read them.
     Build,
     /// A run.
@@ -28,28 +28,29 @@ pub(super) enum Asks {
 }
 
 #[derive(Debug)]
-struct Kept {
-    layout: Layout,
-    block: Weak<Block>,
-    own: Option<Arc<Block>>,
+struct KeptConvWeights {
+    layout: ConvWeightLayout,
+    block: Weak<DeviceBlock>,
+    own: Option<Arc<DeviceBlock>>,
     guessed: bool,
 }
 
-/// What is packed so far. Layouts that runs ask for stay; a guess goes when the first run wants another.
+/// Weights that are packed so far. Layouts that runs ask for stay; a guess goes when the first run needs
+/// another.
 #[derive(Debug, Default)]
-pub(super) struct Packed(Mutex<Vec<Kept>>);
+pub(super) struct PackedConvWeights(Mutex<Vec<KeptConvWeights>>);
 
-impl Packed {
+impl PackedConvWeights {
     /// The weights in a layout, made where nobody has them.
     ///
     /// # Errors
-    /// What `make` says.
+    /// Returns the errors of `make`.
     pub(super) fn get(
         &self,
-        layout: Layout,
-        asks: Asks,
-        make: impl FnOnce() -> Result<Arc<Block>, String>,
-    ) -> Result<Arc<Block>, String> {
+        layout: ConvWeightLayout,
+        asks: WeightRequester,
+        make: impl FnOnce() -> Result<Arc<DeviceBlock>, String>,
+    ) -> Result<Arc<DeviceBlock>, String> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.iter().find(|kept| kept.layout == layout);
         let block = match known.and_then(|kept| kept.block.upgrade()) {
@@ -57,18 +58,18 @@ impl Packed {
             None => {
                 let block = make()?;
                 all.retain(|kept| kept.layout != layout);
-                let (weak, guessed) = (Arc::downgrade(&block), asks == Asks::Build);
-                all.push(Kept { layout, block: weak, own: None, guessed });
+                let (weak, guessed) = (Arc::downgrade(&block), asks == WeightRequester::Build);
+                all.push(KeptConvWeights { layout, block: weak, own: None, guessed });
                 block
             }
         };
         for kept in all.iter_mut() {
             if kept.layout == layout {
-                if asks != Asks::Measurement {
+                if asks != WeightRequester::Measurement {
                     kept.own = Some(Arc::clone(&block));
                 }
-                kept.guessed &= asks != Asks::Run;
-            } else if kept.guessed && asks == Asks::Run {
+                kept.guessed &= asks != WeightRequester::Run;
+            } else if kept.guessed && asks == WeightRequester::Run {
                 kept.own = None;
             }
         }

@@ -2,59 +2,63 @@
 
 use galatea_tensor::DataType;
 
-use super::algorithm::Case;
-use super::geometry::Lengths;
-use crate::kernel::{Binding, Shapes, Step};
-use crate::matmul::{Operand, Problem, Spec, Windows, place};
+use super::algorithm::ConvRunShape;
+use super::geometry::ConvLengths;
+use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding};
+use crate::matmul::{ImageWindows, MatMulOperand, MatMulProblem, MatMulSpec, place};
 
 /// Inputs that are added.
 const BIAS: usize = 2;
 const RESIDUAL: usize = 3;
 
-/// What is multiplied.
-pub(super) struct Sides {
+/// Sides of the matrix multiplication.
+pub(super) struct ConvOperands {
     /// Types of weights and image.
     pub(super) weights: DataType,
     pub(super) image: DataType,
     /// Terms of a sum.
     pub(super) k: usize,
-    /// How windows lie; without them, pixels lie as in the image.
-    pub(super) windows: Option<Windows>,
+    /// Layout of windows; without them, pixels are laid out as in the image.
+    pub(super) windows: Option<ImageWindows>,
 }
 
-/// Whether a result's pixel is a product of weights and the image's pixel at the same place.
-pub(super) fn takes(case: &Case<'_>) -> bool {
-    let Lengths { window, input, output, pads, .. } = &case.lengths;
+/// Returns whether a result's pixel is a product of weights and the image's pixel at the same place.
+pub(super) fn takes(case: &ConvRunShape<'_>) -> bool {
+    let ConvLengths { window, input, output, pads, .. } = &case.lengths;
     case.convolution.is_plain() && *window == [1; 3] && input == output && *pads == [0; 3]
 }
 
-/// Whether pixels are rows of the result, and channels its columns, where there are no windows.
-fn by_pixels(lengths: &Lengths) -> bool {
+/// Returns whether pixels are rows of the result, and channels its columns, where there are no windows.
+fn by_pixels(lengths: &ConvLengths) -> bool {
     lengths.channels_last || lengths.pixels() == 1
 }
 
 /// The product of weights and what an image shows.
 ///
 /// # Errors
-/// When what is added is missing.
-pub(super) fn problem(case: &Case<'_>, shapes: &Shapes, sides: &Sides) -> Result<Problem, String> {
-    let &Lengths { images, m, .. } = &case.lengths;
-    let (pixels, &Sides { k, windows, .. }) = (case.lengths.pixels(), sides);
+/// Fails when what is added is missing.
+pub(super) fn problem(
+    case: &ConvRunShape<'_>,
+    shapes: &GpuShapes,
+    sides: &ConvOperands,
+) -> Result<MatMulProblem, String> {
+    let &ConvLengths { images, m, .. } = &case.lengths;
+    let (pixels, &ConvOperands { k, windows, .. }) = (case.lengths.pixels(), sides);
     let by_pixels = windows.map_or_else(|| by_pixels(&case.lengths), |own| !own.columns);
     // Windows of all images are rows or columns of one product.
     let stacked = !by_pixels && windows.is_none();
     let given = |input: usize| shapes.has(input).then_some(input);
-    let spec = Spec {
+    let spec = MatMulSpec {
         bias: given(BIAS),
         bias_rows: !by_pixels,
         more: given(RESIDUAL),
         activation: case.convolution.activation,
         halves: case.halves,
-        ..Spec::PLAIN
+        ..MatMulSpec::PLAIN
     };
     let operand = |dtype, outer, inner, step| {
         let batch = if stacked { vec![step] } else { Vec::new() };
-        Operand { dtype, start: 0, outer, inner, batch }
+        MatMulOperand { dtype, start: 0, outer, inner, batch }
     };
     // A single row has no step.
     let weights = operand(sides.weights, if m == 1 { 0 } else { k }, 1, 0);
@@ -70,7 +74,7 @@ pub(super) fn problem(case: &Case<'_>, shapes: &Shapes, sides: &Sides) -> Result
     };
     let outer = if by_pixels { m } else { pixels };
     let typed = |input: usize| given(input).map(|input| shapes.dtype(input)).transpose();
-    let mut problem = Problem {
+    let mut problem = MatMulProblem {
         spec,
         m: rows,
         n: columns,
@@ -91,9 +95,13 @@ pub(super) fn problem(case: &Case<'_>, shapes: &Shapes, sides: &Sides) -> Result
 /// Adds the product of weights and pixels.
 ///
 /// # Errors
-/// When lengths are beyond the device.
-pub(super) fn run(case: &Case<'_>, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
-    let sides = Sides {
+/// Fails when lengths are beyond the device.
+pub(super) fn run(
+    case: &ConvRunShape<'_>,
+    shapes: &GpuShapes,
+    step: &mut DispatchStep,
+) -> Result<(), String> {
+    let sides = ConvOperands {
         weights: shapes.dtype(1)?,
         image: shapes.dtype(0)?,
         k: case.lengths.channels,
@@ -103,7 +111,7 @@ pub(super) fn run(case: &Case<'_>, shapes: &Shapes, step: &mut Step) -> Result<(
     let inputs = if by_pixels(&case.lengths) { [0, 1] } else { [1, 0] };
     place(
         &problem,
-        (&inputs.map(Binding::Input), &Binding::Output(0)),
+        (&inputs.map(ShaderBinding::Input), &ShaderBinding::Output(0)),
         (case.capabilities, case.by),
         step,
     )

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use galatea_tensor::{DataType, Tensor, f16};
 use minijinja::context;
 
-use super::algorithm::Case;
-use super::geometry::Lengths;
-use super::product::{Sides, problem};
-use crate::device::{Device, Shader};
-use crate::kernel::{Binding, Shapes, Step, fold, param, wgsl_float};
-use crate::matmul::{Windows, place};
-use crate::memory::Block;
+use super::algorithm::ConvRunShape;
+use super::geometry::ConvLengths;
+use super::product::{ConvOperands, problem};
+use crate::device::{GpuDevice, KernelShader};
+use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding, fold, param, wgsl_float};
+use crate::matmul::{ImageWindows, place};
+use crate::memory::DeviceBlock;
 use crate::template::render;
 
 /// Terms of a window are filled up to a multiple of this with weights of 0.
@@ -23,26 +23,26 @@ const THREADS: usize = 256;
 
 /// An image as it is written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spread {
+pub(super) struct SpreadImage {
     /// Channels, filled up to fours.
     channels: usize,
     height: usize,
     width: usize,
     /// Pixels of the image from one that is written to the next: those that windows of one pixel skip are left out.
     strides: [usize; 2],
-    windows: Windows,
+    windows: ImageWindows,
     k: usize,
 }
 
-/// Whether an axis of the window has one place.
+/// Returns whether an axis of the window has length 1.
 fn is_single(len: usize) -> bool {
     len == 1
 }
 
-impl Spread {
-    /// That of a convolution; none where windows are no runs, or images are too large.
-    pub(super) fn of(case: &Case<'_>) -> Option<Self> {
-        let Lengths { window, input, output, pads, strides, dilations, .. } = &case.lengths;
+impl SpreadImage {
+    /// Returns the spread of a convolution; `None` if windows are not contiguous runs, or images are too large.
+    pub(super) fn of(case: &ConvRunShape<'_>) -> Option<Self> {
+        let ConvLengths { window, input, output, pads, strides, dilations, .. } = &case.lengths;
         let flat = window[0] == 1 && input[0] == 1 && output[0] == 1 && pads[0] == 0;
         let runs = dilations[2] == 1 || is_single(window[2]);
         let plain = !case.convolution.is_transposed() && case.lengths.groups == 1;
@@ -63,7 +63,7 @@ impl Spread {
         let ((height, skip_y, step_y), (width, skip_x, step_x)) = (axis(1), axis(2));
         let row = width * channels;
         let terms = window[1] * window[2] * channels;
-        let windows = Windows {
+        let windows = ImageWindows {
             columns: !case.lengths.channels_last,
             across: output[2],
             pixels: output[1] * output[2],
@@ -89,9 +89,9 @@ impl Spread {
         self.windows.zeros
     }
 
-    /// Whether the image lies so already, and nothing beyond a window is read.
-    pub(super) fn lies(&self, case: &Case<'_>) -> bool {
-        let Lengths { input, channels, channels_last, pads, .. } = &case.lengths;
+    /// Returns whether the image already has the layout of the windows, and nothing beyond a window is read.
+    pub(super) fn lies(&self, case: &ConvRunShape<'_>) -> bool {
+        let ConvLengths { input, channels, channels_last, pads, .. } = &case.lengths;
         *channels_last
             && (self.channels, self.height, self.width) == (*channels, input[1], input[2])
             && *pads == [0; 3]
@@ -100,8 +100,13 @@ impl Spread {
     }
 
     /// Writes the image.
-    fn write(&self, case: &Case<'_>, shapes: &Shapes, step: &mut Step) -> Result<Binding, String> {
-        let Lengths { images, channels, input, pads, channels_last, .. } = &case.lengths;
+    fn write(
+        &self,
+        case: &ConvRunShape<'_>,
+        shapes: &GpuShapes,
+        step: &mut DispatchStep,
+    ) -> Result<ShaderBinding, String> {
+        let ConvLengths { images, channels, input, pads, channels_last, .. } = &case.lengths;
         let dtype = case.stored[1];
         let deep = self.channels.next_power_of_two().clamp(4, 32);
         let pixels = (4 * THREADS / deep).max(64);
@@ -143,9 +148,9 @@ impl Spread {
         ];
         let params = params.into_iter().map(param).collect::<Result<_, _>>()?;
         let bytes = (self.windows.zeros + 4) * dtype.size_bytes().unwrap_or(4);
-        let spread = Binding::Scratch(step.scratch(bytes as u64));
-        let shader = Shader::new("conv-spread", source).proved();
-        step.dispatch(shader, vec![Binding::Input(0), spread.clone()], params, fold(total)?);
+        let spread = ShaderBinding::Scratch(step.scratch(bytes as u64));
+        let shader = KernelShader::new("conv-spread", source).proved();
+        step.dispatch(shader, vec![ShaderBinding::Input(0), spread.clone()], params, fold(total)?);
         Ok(spread)
     }
 }
@@ -153,15 +158,15 @@ impl Spread {
 /// Packs constant weights as `[M, places, channels]`, filled up with zeros, and as FP16 where that is asked for.
 ///
 /// # Errors
-/// When the weights are no floats, or the device has no room.
+/// Fails when the weights are no floats, or the device has no room.
 pub(super) fn pack(
-    device: &Device,
+    device: &GpuDevice,
     tensor: &Tensor,
-    (case, spread): (&Case<'_>, &Spread),
+    (case, spread): (&ConvRunShape<'_>, &SpreadImage),
     half: bool,
-) -> Result<Arc<Block>, String> {
+) -> Result<Arc<DeviceBlock>, String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
-    let Lengths { window, channels, .. } = &case.lengths;
+    let ConvLengths { window, channels, .. } = &case.lengths;
     let places: usize = window.iter().product();
     let (k, filled) = (spread.k, spread.channels);
     let sources = (0..case.lengths.m * k).map(|at| {
@@ -180,23 +185,23 @@ pub(super) fn pack(
             false => sources.flat_map(|at| value(at).to_le_bytes()).collect(),
         }
     };
-    Block::weights(device, &bytes).map_err(|error| failed(&error))
+    DeviceBlock::weights(device, &bytes).map_err(|error| failed(&error))
 }
 
 /// Adds the dispatches, with packed weights.
 ///
 /// # Errors
-/// When lengths are beyond the device.
+/// Fails when lengths are beyond the device.
 pub(super) fn run(
-    (case, spread): (&Case<'_>, &Spread),
-    weights: Binding,
-    shapes: &Shapes,
-    step: &mut Step,
+    (case, spread): (&ConvRunShape<'_>, &SpreadImage),
+    weights: ShaderBinding,
+    shapes: &GpuShapes,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let dtype = case.stored[1];
     let lies = spread.lies(case);
-    let image = if lies { Binding::Input(0) } else { spread.write(case, shapes, step)? };
-    let sides = Sides {
+    let image = if lies { ShaderBinding::Input(0) } else { spread.write(case, shapes, step)? };
+    let sides = ConvOperands {
         weights: dtype,
         image: if lies { shapes.dtype(0)? } else { dtype },
         k: spread.k,
@@ -204,5 +209,5 @@ pub(super) fn run(
     };
     let inputs = if spread.windows.columns { [weights, image] } else { [image, weights] };
     let problem = problem(case, shapes, &sides)?;
-    place(&problem, (&inputs, &Binding::Output(0)), (case.capabilities, case.by), step)
+    place(&problem, (&inputs, &ShaderBinding::Output(0)), (case.capabilities, case.by), step)
 }

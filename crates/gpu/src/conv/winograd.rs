@@ -8,31 +8,31 @@ use std::sync::Arc;
 use galatea_tensor::{DataType, Tensor, f16};
 use minijinja::context;
 
-use super::algorithm::Case;
-use super::direct::{More, more};
-use super::geometry::Lengths;
-use crate::device::{Device, Shader};
-use crate::kernel::{Binding, Shapes, Step, fold, param, wgsl_float};
-use crate::matmul::Stack;
-use crate::memory::Block;
+use super::algorithm::ConvRunShape;
+use super::direct::{ConvExtras, more};
+use super::geometry::ConvLengths;
+use crate::device::{GpuDevice, KernelShader};
+use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding, fold, param, wgsl_float};
+use crate::matmul::ProductStack;
+use crate::memory::DeviceBlock;
 use crate::template::render;
 
-/// How images are cut.
+/// Tile size of the Winograd transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WinogradConfig {
     /// Pixels of the result along a side of a tile: 2 or 4.
     pub tile: usize,
 }
 
-/// What a tuner may choose: the first for FP32, where sums keep enough digits for large tiles, the second where
-/// tiles are stored as FP16.
+/// Configurations that a tuner may choose. The first is for FP32, where sums keep enough digits for large
+/// tiles; the second for tiles stored as FP16.
 pub const CONFIGS: &[WinogradConfig] = &[WinogradConfig { tile: 4 }, WinogradConfig { tile: 2 }];
 
 /// Bytes of transformed tiles at a time; images beyond them come later.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// A row of a transform.
-type Row = &'static [f32];
+type TransformRow = &'static [f32];
 
 impl WinogradConfig {
     /// Elements along a side of a transformed tile.
@@ -45,19 +45,19 @@ impl WinogradConfig {
     }
 
     /// Images whose transforms lie in memory at a time.
-    fn at_a_time(self, lengths: &Lengths) -> usize {
+    fn at_a_time(self, lengths: &ConvLengths) -> usize {
         let tiles: usize = lengths.output[1..].iter().map(|len| len.div_ceil(self.tile)).product();
         let image = self.cells() * tiles * lengths.channels.max(lengths.m) * 4;
-        (MOST_BYTES / image.max(1)).clamp(1, lengths.images.max(1))
+        (MAX_BYTES / image.max(1)).clamp(1, lengths.images.max(1))
     }
 
     /// Parts that images are computed in, one after another.
-    pub(super) fn parts(self, lengths: &Lengths) -> usize {
+    pub(super) fn parts(self, lengths: &ConvLengths) -> usize {
         lengths.images.div_ceil(self.at_a_time(lengths))
     }
 
     /// From a part of an image to its transform.
-    fn image(self) -> &'static [Row] {
+    fn image(self) -> &'static [TransformRow] {
         match self.tile {
             2 => &[&[1., 0., -1., 0.], &[0., 1., 1., 0.], &[0., -1., 1., 0.], &[0., 1., 0., -1.]],
             _ => &[
@@ -87,7 +87,7 @@ impl WinogradConfig {
     }
 
     /// From a product to pixels.
-    fn result(self) -> &'static [Row] {
+    fn result(self) -> &'static [TransformRow] {
         match self.tile {
             2 => &[&[1., 1., 1., 0.], &[0., 1., -1., -1.]],
             _ => &[
@@ -101,7 +101,7 @@ impl WinogradConfig {
 }
 
 /// A sum of named values in WGSL.
-fn sum(row: Row, name: impl Fn(usize) -> String) -> String {
+fn sum(row: TransformRow, name: impl Fn(usize) -> String) -> String {
     let terms = row.iter().enumerate().filter(|(_, factor)| **factor != 0.0);
     let mut text = String::new();
     for (at, &factor) in terms {
@@ -120,7 +120,7 @@ fn sum(row: Row, name: impl Fn(usize) -> String) -> String {
 
 /// Lines that transform `d`, a square, along both axes: `rows · d · rowsᵀ`, into `into` followed by a row and a
 /// column.
-fn transform(rows: &[Row], into: &str) -> Vec<String> {
+fn transform(rows: &[TransformRow], into: &str) -> Vec<String> {
     let side = rows[0].len();
     let mut lines = Vec::new();
     for (i, row) in rows.iter().enumerate() {
@@ -139,13 +139,13 @@ fn transform(rows: &[Row], into: &str) -> Vec<String> {
 /// Transforms constant weights, to FP16 where that is asked for.
 ///
 /// # Errors
-/// When the weights are no floats, or the device has no room.
+/// Fails when the weights are no floats, or the device has no room.
 pub(super) fn pack(
-    device: &Device,
+    device: &GpuDevice,
     tensor: &Tensor,
     config: WinogradConfig,
     half: bool,
-) -> Result<Arc<Block>, String> {
+) -> Result<Arc<DeviceBlock>, String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let values: Vec<f32> = if tensor.dtype() == DataType::Fp16 {
         let all = tensor.to_vec::<f16>().map_err(|error| failed(&error))?;
@@ -158,14 +158,14 @@ pub(super) fn pack(
         true => turned.iter().flat_map(|&x| f16::from_f32(x).to_le_bytes()).collect(),
         false => turned.iter().flat_map(|x| x.to_le_bytes()).collect(),
     };
-    Block::weights(device, &bytes).map_err(|error| failed(&error))
+    DeviceBlock::weights(device, &bytes).map_err(|error| failed(&error))
 }
 
 /// A convolution with transformed weights.
-pub(super) struct Winograd<'a> {
-    pub(super) case: &'a Case<'a>,
+pub(super) struct WinogradConv<'a> {
+    pub(super) case: &'a ConvRunShape<'a>,
     pub(super) config: WinogradConfig,
-    pub(super) weights: Binding,
+    pub(super) weights: ShaderBinding,
 }
 
 impl WinogradConfig {
@@ -191,7 +191,7 @@ impl WinogradConfig {
 }
 
 /// Some images of a run.
-struct Part {
+struct WinogradPart {
     first: usize,
     images: usize,
     /// Tiles along an image's axes; all of the part, filled up to fours.
@@ -199,8 +199,8 @@ struct Part {
     columns: usize,
 }
 
-impl Part {
-    fn params(&self, lengths: &Lengths, more: &[f32]) -> Result<Vec<u32>, String> {
+impl WinogradPart {
+    fn params(&self, lengths: &ConvLengths, more: &[f32]) -> Result<Vec<u32>, String> {
         let [down, across] = self.tiles;
         let own = [
             self.images * down * across,
@@ -218,13 +218,13 @@ impl Part {
     }
 }
 
-impl Winograd<'_> {
+impl WinogradConv<'_> {
     fn before(
         &self,
-        shapes: &Shapes,
-        (lengths, part): (&Lengths, &Part),
+        shapes: &GpuShapes,
+        (lengths, part): (&ConvLengths, &WinogradPart),
         tiles: usize,
-        step: &mut Step,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         let source = render(
             include_str!("winograd_image.wgsl"),
@@ -236,22 +236,22 @@ impl Winograd<'_> {
                 lines => transform(self.config.image(), "v"),
             },
         )?;
-        let bindings = vec![Binding::Input(0), Binding::Scratch(tiles)];
+        let bindings = vec![ShaderBinding::Input(0), ShaderBinding::Scratch(tiles)];
         let params = part.params(lengths, &[])?;
         let count = part.columns * lengths.channels;
-        let shader = Shader::new("conv-winograd-image", source).proved();
+        let shader = KernelShader::new("conv-winograd-image", source).proved();
         step.dispatch(shader, bindings, params, fold(count.div_ceil(64))?);
         Ok(())
     }
 
     fn after(
         &self,
-        shapes: &Shapes,
-        (lengths, part): (&Lengths, &Part),
+        shapes: &GpuShapes,
+        (lengths, part): (&ConvLengths, &WinogradPart),
         products: usize,
-        step: &mut Step,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
-        let More { bindings, bias, residual } = more(shapes)?;
+        let ConvExtras { bindings, bias, residual } = more(shapes)?;
         let activation = self.case.convolution.activation;
         let added = u32::from(bias.is_some());
         let source = render(
@@ -267,17 +267,17 @@ impl Winograd<'_> {
                 activation => activation.name,
             },
         )?;
-        let all = vec![Binding::Scratch(products), Binding::Output(0)];
+        let all = vec![ShaderBinding::Scratch(products), ShaderBinding::Output(0)];
         let bindings = all.into_iter().chain(bindings).collect();
         let params = part.params(lengths, &[activation.p, activation.q])?;
         let count = part.images * part.tiles[0] * part.tiles[1] * lengths.m;
-        let shader = Shader::new("conv-winograd-result", source).proved();
+        let shader = KernelShader::new("conv-winograd-result", source).proved();
         step.dispatch(shader, bindings, params, fold(count.div_ceil(64))?);
         Ok(())
     }
 }
 
-impl Winograd<'_> {
+impl WinogradConv<'_> {
     fn dtype(&self) -> DataType {
         self.case.stored[1]
     }
@@ -285,8 +285,8 @@ impl Winograd<'_> {
     /// Adds the dispatches.
     ///
     /// # Errors
-    /// When lengths are beyond the device.
-    pub(super) fn run(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+    /// Fails when lengths are beyond the device.
+    pub(super) fn run(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let lengths = &self.case.lengths;
         let [_, height, width] = lengths.output;
         let tiles = [height, width].map(|len| len.div_ceil(self.config.tile));
@@ -304,13 +304,13 @@ impl Winograd<'_> {
         let products = step.scratch(size(lengths.m, 4));
         for first in (0..lengths.images).step_by(at_a_time) {
             let images = at_a_time.min(lengths.images - first);
-            let part = Part { first, images, tiles, columns: columns(images) };
+            let part = WinogradPart { first, images, tiles, columns: columns(images) };
             self.before(shapes, (lengths, &part), before, step)?;
-            let stack = Stack {
+            let stack = ProductStack {
                 operands: [
                     (self.weights.clone(), self.dtype()),
-                    (Binding::Scratch(before), self.dtype()),
-                    (Binding::Scratch(products), DataType::Fp32),
+                    (ShaderBinding::Scratch(before), self.dtype()),
+                    (ShaderBinding::Scratch(products), DataType::Fp32),
                 ],
                 batch: cells,
                 m: lengths.m,
@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     /// `rows · d · rowsᵀ` of a square.
-    fn both(rows: &[Row], d: &[f32]) -> Vec<f32> {
+    fn both(rows: &[TransformRow], d: &[f32]) -> Vec<f32> {
         let side = rows[0].len();
         let cell = |i: usize, j: usize| {
             let places = (0..side * side).map(|at| rows[i][at / side] * rows[j][at % side] * d[at]);

@@ -1,4 +1,4 @@
-//! How much memory a device recommends to take.
+//! Memory that a device recommends to use.
 
 /// Bytes that work at a time may hold without the system moving them; `None` where the device does not
 /// say. On Metal the recommended working set, on Vulkan nine tenths of the device's own memory.
@@ -11,7 +11,7 @@ pub(super) fn recommended(device: &wgpu::Device) -> Option<u64> {
     Some(metal.raw_device().recommendedMaxWorkingSetSize())
 }
 
-/// As on macOS.
+/// See the same function for macOS.
 #[cfg(not(target_os = "macos"))]
 pub(super) fn recommended(device: &wgpu::Device) -> Option<u64> {
     // SAFETY: the handle is only asked, and not kept.

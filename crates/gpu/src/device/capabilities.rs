@@ -1,4 +1,4 @@
-//! What a device can do, asked of the device.
+//! Capabilities of a device, as the device reports them.
 
 use wgpu::{CooperativeScalarType, DeviceType, Features};
 
@@ -7,40 +7,41 @@ use wgpu::{CooperativeScalarType, DeviceType, Features};
 pub struct CooperativeMatrix {
     /// Rows and columns of each.
     pub size: u32,
-    /// Whether sums are FP32; FP16 otherwise.
+    /// True if sums are FP32; FP16 otherwise.
     pub wide_sums: bool,
 }
 
-/// What kernels ask of a device.
+/// Capabilities of a device that kernels depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Capabilities {
+pub struct GpuCapabilities {
     /// The name that the driver gives.
     pub name: String,
     /// Driver and version.
     pub driver: String,
     /// The interface that the driver is reached by, such as Vulkan or Metal.
     pub backend: String,
-    /// Whether the processor plays the GPU.
+    /// True if the CPU emulates the GPU.
     pub software: bool,
-    /// Whether the processor and the GPU share memory.
+    /// True if the CPU and the GPU share memory.
     pub unified: bool,
-    /// Whether a storage buffer can be mapped.
+    /// True if a storage buffer can be mapped.
     pub mappable: bool,
-    /// Whether shaders have FP16.
+    /// True if shaders have FP16.
     pub f16: bool,
-    /// Whether shaders have integers of 64 bits.
+    /// True if shaders have integers of 64 bits.
     pub int64: bool,
     /// The least and most threads of a subgroup; none where shaders have no subgroup operations.
     pub subgroup: Option<(u32, u32)>,
     /// Products of cooperative matrices of FP16.
     pub cooperative: Vec<CooperativeMatrix>,
-    /// Whether cooperative matrices may lie in memory that is seen as vectors; Metal reads and writes single elements.
+    /// True if cooperative matrices may lie in memory that is seen as vectors; Metal reads and writes single
+    /// elements.
     pub wide_matrices: bool,
-    /// Whether products of four bytes at a time are instructions of the device.
+    /// True if dot products of four bytes are instructions of the device.
     pub packed_dot: bool,
-    /// Whether dispatches can be timed one by one.
+    /// True if dispatches can be timed one by one.
     pub timestamps: bool,
-    /// Whether passes can be timed: where dispatches cannot, each is timed in a pass of its own.
+    /// True if passes can be timed: where dispatches cannot, each is timed in a pass of its own.
     pub pass_timestamps: bool,
     /// The most bytes of one binding.
     pub binding_bytes: u64,
@@ -56,7 +57,7 @@ pub struct Capabilities {
     pub alignment: u64,
 }
 
-impl Capabilities {
+impl GpuCapabilities {
     pub(super) fn of(adapter: &wgpu::Adapter, features: Features, limits: &wgpu::Limits) -> Self {
         let info = adapter.get_info();
         let has = |feature: Features| features.contains(feature);

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use wgpu::{Backends, Features, NoopBackendOptions};
 
-use super::life::Origin;
-use super::{Capabilities, Device};
+use super::life::DeviceOrigin;
+use super::{GpuCapabilities, GpuDevice};
 use crate::error::GpuError;
 use crate::memory::PoolConfig;
 
 /// The features behind what a device can do.
-fn features(capabilities: &Capabilities) -> Features {
+fn features(capabilities: &GpuCapabilities) -> Features {
     let timestamps = Features::TIMESTAMP_QUERY
         .union(Features::TIMESTAMP_QUERY_INSIDE_ENCODERS)
         .union(Features::TIMESTAMP_QUERY_INSIDE_PASSES);
@@ -25,13 +25,16 @@ fn features(capabilities: &Capabilities) -> Features {
     all.into_iter().filter(|(has, _)| *has).fold(Features::empty(), |sum, (_, one)| sum | one)
 }
 
-impl Device {
+impl GpuDevice {
     /// A device that can do this and computes nothing: shaders are checked, buffers exist, results are
     /// whatever was there. It shows what kernels would do on a device that this host does not have.
     ///
     /// # Errors
-    /// When what it can do contradicts itself.
-    pub fn imagined(capabilities: Capabilities, pool: &PoolConfig) -> Result<Arc<Self>, GpuError> {
+    /// Fails when the capabilities contradict each other.
+    pub fn imagined(
+        capabilities: GpuCapabilities,
+        pool: &PoolConfig,
+    ) -> Result<Arc<Self>, GpuError> {
         let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
         descriptor.backends = Backends::NOOP;
         descriptor.backend_options.noop = NoopBackendOptions::enabled();
@@ -64,6 +67,6 @@ impl Device {
         let opened = pollster::block_on(adapter.request_device(&descriptor));
         let opened = opened.map_err(|error| refused(error.to_string()))?;
         let budget = pool.budget_bytes(None)?;
-        Self::of(0, opened, capabilities, (pool, budget), Origin::Imagined(pool.clone()))
+        Self::of(0, opened, capabilities, (pool, budget), DeviceOrigin::Imagined(pool.clone()))
     }
 }

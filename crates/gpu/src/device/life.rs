@@ -6,73 +6,73 @@ use std::time::Duration;
 
 use wgpu::{PollError, PollType};
 
-use super::Device;
-use super::line::{Line, Submission};
+use super::GpuDevice;
+use super::line::{QueuedSubmission, SubmissionLine};
 use crate::error::GpuError;
 use crate::memory::PoolConfig;
 
-/// How long work may take before the device counts as hung.
+/// Time after which unfinished work makes the device count as hung.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// The same for a device that the processor plays: it compiles kernels while it works, and shares its
 /// cores with everything else that runs.
 const SOFTWARE_WATCHDOG: Duration = Duration::from_secs(600);
 
-/// How often a device that was lost is opened again. What is lost more often has a cause that stays.
-const MOST_TIMES: u32 = 8;
+/// Number of times that a lost device is opened again. More losses point to a lasting cause.
+const MAX_TIMES: u32 = 8;
 
-/// How a device was opened.
+/// Origin of a device, from which it can be opened again.
 #[derive(Clone, Debug)]
-pub(super) enum Origin {
+pub(super) enum DeviceOrigin {
     /// By its number.
     Number(usize, PoolConfig),
     /// It is not there.
     Imagined(PoolConfig),
 }
 
-/// How a device went away.
+/// Loss of a device.
 #[derive(Debug)]
-struct Loss {
+struct DeviceLoss {
     reason: String,
     /// The place of the work that did not end, and the time that it had.
     hung: Option<(u64, Duration)>,
 }
 
-impl Loss {
-    /// As the device says it.
+impl DeviceLoss {
+    /// Creates a loss with the reason that the device reports.
     fn told(reason: String) -> Self {
         Self { reason, hung: None }
     }
 }
 
-/// What is known of a device's fate.
+/// State of a device's life: its origin, its loss and its successor.
 #[derive(Debug)]
-pub(super) struct Life {
-    origin: Origin,
-    /// Why the device is gone, once it is.
-    lost: Arc<OnceLock<Loss>>,
-    /// What it works on.
-    pub(super) line: Line,
+pub(super) struct DeviceLife {
+    origin: DeviceOrigin,
+    /// Reason why the device is gone, once it is.
+    lost: Arc<OnceLock<DeviceLoss>>,
+    /// Work in progress.
+    pub(super) line: SubmissionLine,
     /// The latest error that no scope caught.
     uncaught: Arc<Mutex<Option<String>>>,
     watchdog_ns: AtomicU64,
-    /// How many devices in its place were lost before it.
+    /// Number of predecessors of this device that were lost.
     before: AtomicU64,
     /// The device that was opened in its place.
-    next: Mutex<Option<Arc<Device>>>,
+    next: Mutex<Option<Arc<GpuDevice>>>,
 }
 
-impl Life {
-    /// That of a device that is open, which is watched from now on: whether it goes away, and errors that nobody
-    /// waits for.
-    pub(super) fn of(device: &wgpu::Device, software: bool, origin: Origin) -> Self {
+impl DeviceLife {
+    /// Begins the life of an open device, which is watched from now on for its loss and for errors that no
+    /// scope catches.
+    pub(super) fn of(device: &wgpu::Device, software: bool, origin: DeviceOrigin) -> Self {
         let (lost, uncaught) = (Arc::new(OnceLock::new()), Arc::new(Mutex::new(None)));
-        let note: Arc<OnceLock<Loss>> = Arc::clone(&lost);
+        let note: Arc<OnceLock<DeviceLoss>> = Arc::clone(&lost);
         device.set_device_lost_callback(move |reason, message| {
             if reason != wgpu::DeviceLostReason::Destroyed {
                 tracing::error!(?reason, message, "the GPU was lost");
             }
-            drop(note.set(Loss::told(format!("{reason:?}: {message}"))));
+            drop(note.set(DeviceLoss::told(format!("{reason:?}: {message}"))));
         });
         let note: Arc<Mutex<Option<String>>> = Arc::clone(&uncaught);
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
@@ -82,7 +82,7 @@ impl Life {
         let watchdog = if software { SOFTWARE_WATCHDOG } else { WATCHDOG };
         let watchdog_ns = AtomicU64::new(nanoseconds(watchdog));
         let (before, next) = (AtomicU64::new(0), Mutex::new(None));
-        let line = Line::default();
+        let line = SubmissionLine::default();
         Self { origin, lost, line, uncaught, watchdog_ns, before, next }
     }
 
@@ -95,11 +95,11 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Device {
+impl GpuDevice {
     /// Refuses work for a device that is gone.
     ///
     /// # Errors
-    /// Why it is.
+    /// Returns the reason of the loss.
     pub fn alive(&self) -> Result<(), GpuError> {
         match self.life.lost.get() {
             Some(loss) => Err(GpuError::Lost(loss.reason.clone())),
@@ -115,7 +115,7 @@ impl Device {
 
     /// Gives the device up: from now on it refuses work, as one that went away by itself.
     pub fn give_up(&self, reason: &str) {
-        drop(self.life.lost.set(Loss::told(reason.to_owned())));
+        drop(self.life.lost.set(DeviceLoss::told(reason.to_owned())));
         self.device.destroy();
     }
 
@@ -136,7 +136,7 @@ impl Device {
     /// The device itself, or where it was lost the one in its place, which is opened if nobody has done so.
     ///
     /// # Errors
-    /// When it cannot be opened again, or was lost too often.
+    /// Fails when it cannot be opened again, or was lost too often.
     pub fn living(self: &Arc<Self>) -> Result<Arc<Self>, GpuError> {
         let mut device = Arc::clone(self);
         while let Err(lost) = device.alive() {
@@ -158,12 +158,12 @@ impl Device {
     fn open_again(&self, lost: &GpuError) -> Result<Arc<Self>, GpuError> {
         let before = self.life.before.load(Ordering::Relaxed) + 1;
         let name = &self.capabilities().name;
-        if before > u64::from(MOST_TIMES) {
+        if before > u64::from(MAX_TIMES) {
             return Err(GpuError::Lost(format!("'{name}' {before} times, the last time: {lost}")));
         }
         let opened = match &self.life.origin {
-            Origin::Number(index, pool) => Self::open_with(*index, pool)?,
-            Origin::Imagined(pool) => Self::imagined(self.capabilities().clone(), pool)?,
+            DeviceOrigin::Number(index, pool) => Self::open_with(*index, pool)?,
+            DeviceOrigin::Imagined(pool) => Self::imagined(self.capabilities().clone(), pool)?,
         };
         if opened.capabilities().name != *name {
             return Err(GpuError::Lost(format!("'{name}' is no longer there: {lost}")));
@@ -181,9 +181,9 @@ impl Device {
     }
 
     /// Refuses to wait for work on a device that is gone: with the time that it had where it hung the device.
-    fn alive_for(&self, work: &Submission) -> Result<(), GpuError> {
+    fn alive_for(&self, work: &QueuedSubmission) -> Result<(), GpuError> {
         match self.life.lost.get() {
-            Some(Loss { hung: Some((place, limit)), .. }) if *place == work.place => {
+            Some(DeviceLoss { hung: Some((place, limit)), .. }) if *place == work.place => {
                 Err(GpuError::Hung { limit: *limit })
             }
             _ => self.alive(),
@@ -193,8 +193,8 @@ impl Device {
     /// Waits until the work is done and callbacks have run.
     ///
     /// # Errors
-    /// When the device was lost, hangs, or refused something on the way.
-    pub(crate) fn wait(&self, work: &Submission) -> Result<(), GpuError> {
+    /// Fails when the device was lost, hangs, or refused something on the way.
+    pub(crate) fn wait(&self, work: &QueuedSubmission) -> Result<(), GpuError> {
         let mut patience = self.life.watchdog();
         loop {
             let submission_index = Some(work.index.clone());
@@ -218,7 +218,7 @@ impl Device {
     }
 
     /// Waits for work that nobody asks for: what the device refused is told to who waits next.
-    pub(super) fn wait_for_room(&self, work: &Submission) {
+    pub(super) fn wait_for_room(&self, work: &QueuedSubmission) {
         // A device that is gone makes no room.
         if self.alive().is_ok()
             && let Err(GpuError::Refusal(error)) = self.wait(work)
@@ -232,8 +232,8 @@ impl Device {
     /// time that it still has.
     ///
     /// # Errors
-    /// Where it has none: the device is lost then, as the queue is stuck behind it.
-    fn suspect(&self, own: &Submission) -> Result<Duration, GpuError> {
+    /// Fails if no time is left: the device is lost then, as the queue is stuck behind that work.
+    fn suspect(&self, own: &QueuedSubmission) -> Result<Duration, GpuError> {
         let limit = self.life.watchdog();
         while let Some((first, since)) = self.life.line.first() {
             let submission_index = Some(first.index.clone());
@@ -250,7 +250,7 @@ impl Device {
             let reason = format!("work on it did not finish within {limit:?}");
             tracing::error!(name = self.capabilities().name, "the GPU hangs: {reason}");
             // It may have been lost for another reason meanwhile.
-            drop(self.life.lost.set(Loss { reason, hung: Some((first.place, limit)) }));
+            drop(self.life.lost.set(DeviceLoss { reason, hung: Some((first.place, limit)) }));
             self.alive_for(own)?;
         }
         Ok(limit)
@@ -260,7 +260,7 @@ impl Device {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Shader;
+    use crate::device::KernelShader;
 
     /// Turns through memory, one after the other.
     const TURNS: &str = "
@@ -275,8 +275,8 @@ mod tests {
         }";
 
     /// Commands that take a device so many turns.
-    fn turns(device: &Device, count: u32) -> wgpu::CommandBuffer {
-        let pipeline = device.pipeline(&Shader::new("turns", TURNS)).unwrap();
+    fn turns(device: &GpuDevice, count: u32) -> wgpu::CommandBuffer {
+        let pipeline = device.pipeline(&KernelShader::new("turns", TURNS)).unwrap();
         let buffer = device.device.create_buffer(&wgpu::BufferDescriptor {
             label: None,
             size: 512,
@@ -306,7 +306,7 @@ mod tests {
             eprintln!("skipped: this host has no GPU and no software one");
             return;
         }
-        let device = Device::open(0).unwrap();
+        let device = GpuDevice::open(0).unwrap();
         // Who waits for the last has waited for all.
         let (first, last) = (device.submit(turns(&device, 9)), device.submit(turns(&device, 9)));
         device.wait(&last).unwrap();

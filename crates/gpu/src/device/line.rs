@@ -1,4 +1,4 @@
-//! What was handed over and is not known to be done, in the order in which a device works on it.
+//! Queue of work that was submitted and is not known to be done, in the order in which a device executes it.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,43 +6,43 @@ use std::time::Instant;
 
 /// Work that was handed over: its place in the line, and what the device knows it by.
 #[derive(Clone, Debug)]
-pub(crate) struct Submission<I = wgpu::SubmissionIndex> {
+pub(crate) struct QueuedSubmission<I = wgpu::SubmissionIndex> {
     pub(super) place: u64,
     pub(super) index: I,
 }
 
 /// The line in front of a device.
 #[derive(Debug)]
-pub(super) struct Line<I = wgpu::SubmissionIndex> {
+pub(super) struct SubmissionLine<I = wgpu::SubmissionIndex> {
     /// The next place.
     next: Mutex<u64>,
-    open: Mutex<Open<I>>,
+    open: Mutex<OpenSubmissions<I>>,
 }
 
 #[derive(Debug)]
-struct Open<I> {
-    all: VecDeque<Submission<I>>,
+struct OpenSubmissions<I> {
+    all: VecDeque<QueuedSubmission<I>>,
     /// Since when the device can have worked on the first of them.
     since: Instant,
 }
 
-impl<I> Default for Line<I> {
+impl<I> Default for SubmissionLine<I> {
     fn default() -> Self {
         let (all, since) = (VecDeque::new(), Instant::now());
-        Self { next: Mutex::new(0), open: Mutex::new(Open { all, since }) }
+        Self { next: Mutex::new(0), open: Mutex::new(OpenSubmissions { all, since }) }
     }
 }
 
-impl<I: Clone> Line<I> {
-    fn open(&self) -> MutexGuard<'_, Open<I>> {
+impl<I: Clone> SubmissionLine<I> {
+    fn open(&self) -> MutexGuard<'_, OpenSubmissions<I>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Hands work over, which is behind all other work then.
-    pub(super) fn enter(&self, hand_over: impl FnOnce() -> I) -> Submission<I> {
+    pub(super) fn enter(&self, hand_over: impl FnOnce() -> I) -> QueuedSubmission<I> {
         // One at a time, so that places have the order of the queue. Who leaves does not wait for that.
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let entered = Submission { place: *next, index: hand_over() };
+        let entered = QueuedSubmission { place: *next, index: hand_over() };
         *next += 1;
         let mut open = self.open();
         if open.all.is_empty() {
@@ -65,7 +65,7 @@ impl<I: Clone> Line<I> {
     }
 
     /// The first that is not known to be done, and since when it can have been worked on.
-    pub(super) fn first(&self) -> Option<(Submission<I>, Instant)> {
+    pub(super) fn first(&self) -> Option<(QueuedSubmission<I>, Instant)> {
         let open = self.open();
         open.all.front().map(|first| (first.clone(), open.since))
     }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_time_of_what_is_first_begins_when_the_one_before_is_done() {
-        let line = Line::<char>::default();
+        let line = SubmissionLine::<char>::default();
         assert!(line.first().is_none());
         let (a, b, c) = (line.enter(|| 'a'), line.enter(|| 'b'), line.enter(|| 'c'));
         let (first, since) = line.first().unwrap();

@@ -13,26 +13,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
-pub use capabilities::{Capabilities, CooperativeMatrix};
-pub(crate) use line::Submission;
-pub(crate) use pipelines::Pipeline;
-pub use pipelines::Shader;
+pub use capabilities::{CooperativeMatrix, GpuCapabilities};
+pub(crate) use line::QueuedSubmission;
+pub(crate) use pipelines::KernelPipeline;
+pub use pipelines::KernelShader;
 use wgpu::{Backends, DeviceType, ErrorFilter, Features};
 
-use galatea_runtime::Peaks;
+use galatea_runtime::DevicePeaks;
 
 use crate::error::GpuError;
-use crate::memory::{self, Block, Memory, MemoryStatistics, Pool, PoolConfig, Reach, Shelves};
+use crate::memory::{
+    self, BufferPool, BufferReach, DeviceBlock, MemoryStatistics, PoolConfig, ResidencyPolicy,
+    SharedBuffer,
+};
 use crate::stream::StreamStatistics;
-use crate::timing::{Both, Clock, Meter, Observer, Observers, StampPool, Stamps, Usage, Watch};
+use crate::timing::{
+    ClockPair, DeviceClock, DeviceUsage, ObserverSlot, RunStamps, StampPool, TimingLevel,
+    TimingObserver, UsageMeter,
+};
 
 /// Times that the device's clock is read to set it beside the host's.
 const ROUNDS: usize = 8;
 
-/// How long work that failed half-way may take to its end.
+/// Time that work which failed half-way may take to its end.
 const SETTLED: std::time::Duration = std::time::Duration::from_secs(120);
 
-/// What kernels can make use of.
+/// Features that kernels can use.
 const WANTED: Features = Features::SHADER_F16
     .union(Features::SHADER_INT64)
     .union(Features::SUBGROUP)
@@ -44,9 +50,9 @@ const WANTED: Features = Features::SHADER_F16
     .union(Features::PASSTHROUGH_SHADERS)
     .union(Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
 
-/// What was done on a device since it was opened.
+/// Counters of a device since it was opened.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct DeviceCounters {
     /// Kernels started.
     pub dispatches: AtomicU64,
     /// Command buffers handed over.
@@ -69,38 +75,38 @@ pub struct Counters {
     pub peer_copy_bytes: AtomicU64,
 }
 
-impl Counters {
+impl DeviceCounters {
     pub(crate) fn add(counter: &AtomicU64, value: u64) {
         counter.fetch_add(value, Ordering::Relaxed);
     }
 }
 
 /// An open device. Clones of its parts are cheap handles; it is shared by `Arc`.
-pub struct Device {
+pub struct GpuDevice {
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
-    capabilities: Capabilities,
-    pipelines: pipelines::Pipelines,
-    pub(crate) pool: Arc<Pool<Memory>>,
-    pub(crate) shelves: Shelves,
-    life: life::Life,
-    uploads: uploads::Uploads,
-    /// Whether it reads mapped files where they lie.
+    capabilities: GpuCapabilities,
+    pipelines: pipelines::PipelineCache,
+    pub(crate) pool: Arc<BufferPool<SharedBuffer>>,
+    pub(crate) shelves: ResidencyPolicy,
+    life: life::DeviceLife,
+    uploads: uploads::PendingUploads,
+    /// True if it reads mapped files in place.
     takes_pages: bool,
     /// Buffers of at most so many bytes are addressed by the processor too, where memory is shared.
     unified_bytes: AtomicU64,
-    /// What was done.
-    pub counters: Counters,
+    /// Counters since the device was opened.
+    pub counters: DeviceCounters,
     /// The device's number.
     pub(crate) index: usize,
     pub(crate) stamps: StampPool,
-    pub(crate) meter: Meter,
-    pub(crate) observers: Observers,
-    pub(crate) clock: Clock,
-    pub(crate) peaks: OnceLock<Peaks>,
+    pub(crate) meter: UsageMeter,
+    pub(crate) observers: ObserverSlot,
+    pub(crate) clock: DeviceClock,
+    pub(crate) peaks: OnceLock<DevicePeaks>,
 }
 
-impl std::fmt::Debug for Device {
+impl std::fmt::Debug for GpuDevice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Device").field("name", &self.capabilities.name).finish_non_exhaustive()
     }
@@ -124,28 +130,29 @@ fn adapters(instance: &wgpu::Instance) -> Vec<wgpu::Adapter> {
     found
 }
 
-/// What the devices of this host can do, in the order of their numbers.
+/// Returns the capabilities of this host's devices, in the order of their numbers.
 #[must_use]
-pub fn devices() -> Vec<Capabilities> {
+pub fn devices() -> Vec<GpuCapabilities> {
     let of = |adapter: &wgpu::Adapter| {
-        Capabilities::of(adapter, adapter.features() & WANTED, &adapter.limits())
+        GpuCapabilities::of(adapter, adapter.features() & WANTED, &adapter.limits())
     };
     adapters(&instance()).iter().map(of).collect()
 }
 
-impl Device {
+impl GpuDevice {
     /// Opens the device with this number among [`devices`].
     ///
     /// # Errors
-    /// When there is none, or the system refuses it.
+    /// Fails when there is none, or the system refuses it.
     pub fn open(index: usize) -> Result<Arc<Self>, GpuError> {
         Self::open_with(index, &PoolConfig::default())
     }
 
-    /// As [`Device::open`], with memory kept as a configuration says.
+    /// Works like [`GpuDevice::open`], with the memory configuration `pool`.
     ///
     /// # Errors
-    /// As there, and when there is no memory for what is to be made from the start.
+    /// Returns the same errors as [`GpuDevice::open`], and fails when there is no memory for the buffers to
+    /// allocate at the start.
     pub fn open_with(index: usize, pool: &PoolConfig) -> Result<Arc<Self>, GpuError> {
         let instance = instance();
         let mut all = adapters(&instance);
@@ -158,7 +165,7 @@ impl Device {
         let mut limits = adapter.limits();
         let most = &mut limits.max_storage_buffer_binding_size;
         *most = pool.binding_bytes(*most);
-        let capabilities = Capabilities::of(&adapter, features, &limits);
+        let capabilities = GpuCapabilities::of(&adapter, features, &limits);
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("galatea"),
             required_features: features,
@@ -175,25 +182,25 @@ impl Device {
             reason: error.to_string(),
         })?;
         let budget = pool.budget_bytes(budget::recommended(&device))?;
-        let origin = life::Origin::Number(index, pool.clone());
+        let origin = life::DeviceOrigin::Number(index, pool.clone());
         Self::of(index, (device, queue), capabilities, (pool, budget), origin)
     }
 
     fn of(
         index: usize,
         (device, queue): (wgpu::Device, wgpu::Queue),
-        capabilities: Capabilities,
+        capabilities: GpuCapabilities,
         (config, budget): (&PoolConfig, Option<u64>),
-        origin: life::Origin,
+        origin: life::DeviceOrigin,
     ) -> Result<Arc<Self>, GpuError> {
-        let life = life::Life::of(&device, capabilities.software, origin);
-        let pipelines = pipelines::Pipelines::default();
-        let counters = Counters::default();
+        let life = life::DeviceLife::of(&device, capabilities.software, origin);
+        let pipelines = pipelines::PipelineCache::default();
+        let counters = DeviceCounters::default();
         let unified = capabilities.unified && capabilities.mappable;
         let unified_bytes = if unified { config.unified_bytes() } else { 0 };
         let shelves = config.shelves(budget);
         let takes_pages = unified && memory::takes_pages(&device);
-        let pool = Arc::new(Pool::new(config, budget, unified));
+        let pool = Arc::new(BufferPool::new(config, budget, unified));
         let opened = Self {
             device,
             queue,
@@ -202,18 +209,18 @@ impl Device {
             pool,
             shelves,
             life,
-            uploads: uploads::Uploads::default(),
+            uploads: uploads::PendingUploads::default(),
             takes_pages,
             unified_bytes: AtomicU64::new(unified_bytes),
             counters,
             index,
             stamps: StampPool::default(),
-            meter: Meter::default(),
-            observers: Observers::default(),
-            clock: Clock::default(),
+            meter: UsageMeter::default(),
+            observers: ObserverSlot::default(),
+            clock: DeviceClock::default(),
             peaks: OnceLock::new(),
         };
-        Block::prepare(&opened)?;
+        DeviceBlock::prepare(&opened)?;
         opened.tell();
         Ok(Arc::new(opened))
     }
@@ -240,9 +247,9 @@ impl Device {
         );
     }
 
-    /// What the device can do.
+    /// Returns the device's capabilities.
     #[must_use]
-    pub fn capabilities(&self) -> &Capabilities {
+    pub fn capabilities(&self) -> &GpuCapabilities {
         &self.capabilities
     }
 
@@ -250,7 +257,7 @@ impl Device {
     /// smaller buffers only, and fewer bytes in all. What runs already keeps what it has.
     ///
     /// # Errors
-    /// When there is no memory for what is to be made from the start.
+    /// Fails when there is no memory for the buffers to allocate at the start.
     pub fn configure(&self, pool: &PoolConfig) -> Result<(), GpuError> {
         self.unified_bytes.fetch_min(pool.unified_bytes(), Ordering::Relaxed);
         if let Some(bytes) = pool.limit_bytes() {
@@ -261,13 +268,13 @@ impl Device {
         let unified = self.unified_bytes.load(Ordering::Relaxed);
         let budget = self.pool.statistics().budget_bytes;
         tracing::debug!(gpu = self.index, sizes = ?pool.sizes(), unified, budget, "keeps memory by a model's configuration");
-        Block::prepare(self)
+        DeviceBlock::prepare(self)
     }
 
-    /// Who addresses a buffer of so many bytes.
-    pub(crate) fn reach(&self, bytes: u64) -> Reach {
+    /// Returns which of host and device address a buffer of so many bytes.
+    pub(crate) fn reach(&self, bytes: u64) -> BufferReach {
         let most = self.unified_bytes.load(Ordering::Relaxed);
-        if bytes <= most && most > 0 { Reach::Host } else { Reach::Device }
+        if bytes <= most && most > 0 { BufferReach::Host } else { BufferReach::Device }
     }
 
     /// Memory in use and kept.
@@ -276,7 +283,8 @@ impl Device {
         self.pool.statistics()
     }
 
-    /// What is streamed to the device because it has no room for it, and was for sessions that are gone.
+    /// Returns statistics of the weights that are streamed to the device for lack of room, including sessions
+    /// that are gone.
     #[must_use]
     pub fn streams(&self) -> StreamStatistics {
         let all = self.shelves.streams.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -288,7 +296,7 @@ impl Device {
         StreamStatistics { prefetch: ended.plus(living.prefetch), ..living }
     }
 
-    /// Whether kernels read weights in mapped files where they lie.
+    /// Returns whether kernels read weights from mapped files in place.
     #[must_use]
     pub fn reads_pages(&self) -> bool {
         self.takes_pages
@@ -307,17 +315,17 @@ impl Device {
         }
     }
 
-    /// How busy the device was since [`Device::measure_use`]; nothing where that is not measured.
+    /// Returns the use of the device since [`GpuDevice::measure_use`]; `None` if that is not measured.
     #[must_use]
-    pub fn usage(&self) -> Option<Usage> {
+    pub fn usage(&self) -> Option<DeviceUsage> {
         self.meter.usage()
     }
 
     /// Tells somebody of every run from now on, with the times of all dispatches, and nobody else.
     ///
     /// # Errors
-    /// When the device cannot tell the time, or is lost.
-    pub fn observe(&self, observer: Arc<dyn Observer>) -> Result<(), GpuError> {
+    /// Fails when the device cannot tell the time, or is lost.
+    pub fn observe(&self, observer: Arc<dyn TimingObserver>) -> Result<(), GpuError> {
         if !self.capabilities.pass_timestamps {
             let name = &self.capabilities.name;
             return Err(GpuError::Refusal(format!("'{name}' does not tell when kernels ran")));
@@ -334,9 +342,9 @@ impl Device {
     }
 
     /// Has the device look at its clock.
-    fn round(&self) -> Result<Both, GpuError> {
+    fn round(&self) -> Result<ClockPair, GpuError> {
         let refused = || GpuError::Refusal("the device has no room for timestamps".to_owned());
-        let stamps = Stamps::new(self, 1, Watch::Whole).ok_or_else(refused)?;
+        let stamps = RunStamps::new(self, 1, TimingLevel::Whole).ok_or_else(refused)?;
         let mut encoder = self.device.create_command_encoder(&Default::default());
         let timestamp_writes = stamps.writes(0);
         let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes };
@@ -349,7 +357,7 @@ impl Device {
         let over = Instant::now();
         let ticks = stamps.ticks(self)?;
         let (begin, end) = ticks.first().copied().unwrap_or_default();
-        Ok(Both { handed, over, device: (self.nanoseconds(begin), self.nanoseconds(end)) })
+        Ok(ClockPair { handed, over, device: (self.nanoseconds(begin), self.nanoseconds(end)) })
     }
 
     /// Ticks of the device's clock in nanoseconds.
@@ -371,15 +379,15 @@ impl Device {
     /// The compiled form of a shader, made the first time.
     ///
     /// # Errors
-    /// When the compiler refuses it.
-    pub fn pipeline(&self, shader: &Shader) -> Result<Arc<Pipeline>, GpuError> {
+    /// Fails when the compiler refuses it.
+    pub fn pipeline(&self, shader: &KernelShader) -> Result<Arc<KernelPipeline>, GpuError> {
         self.alive()?;
         self.pipelines.get(&self.device, shader)
     }
 
     /// The shaders that were compiled so far, in the order in which they were asked for.
     #[must_use]
-    pub fn shaders(&self) -> Vec<Shader> {
+    pub fn shaders(&self) -> Vec<KernelShader> {
         self.pipelines.shaders()
     }
 
@@ -398,8 +406,8 @@ impl Device {
     }
 
     /// Hands commands over.
-    pub(crate) fn submit(&self, commands: wgpu::CommandBuffer) -> Submission {
-        Counters::add(&self.counters.submits, 1);
+    pub(crate) fn submit(&self, commands: wgpu::CommandBuffer) -> QueuedSubmission {
+        DeviceCounters::add(&self.counters.submits, 1);
         self.uploads.handed_over();
         self.life.line.enter(|| self.queue.submit([commands]))
     }

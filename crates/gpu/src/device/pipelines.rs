@@ -10,16 +10,16 @@ use crate::error::GpuError;
 
 /// The text of a kernel, ready to be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Shader {
+pub struct KernelShader {
     /// The kernel's name: `{op}-{dtypes}-{variant}`.
     pub name: Arc<str>,
     /// WGSL with one entry point, `main`.
     pub source: Arc<str>,
-    /// Whether every index is proved to be in bounds, so that the compiler adds no checks.
+    /// True if every index is proved to be in bounds, which lets the compiler omit checks.
     pub proved: bool,
 }
 
-impl Shader {
+impl KernelShader {
     /// A kernel whose indices the compiler checks.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, source: impl Into<Arc<str>>) -> Self {
@@ -37,21 +37,21 @@ impl Shader {
 
 /// A compiled kernel.
 #[derive(Debug)]
-pub struct Pipeline {
+pub struct KernelPipeline {
     pub(crate) pipeline: wgpu::ComputePipeline,
     pub(crate) layout: wgpu::BindGroupLayout,
 }
 
 /// Each with its place in the order in which they were asked for.
 #[derive(Debug, Default)]
-pub(super) struct Pipelines(Mutex<HashMap<Shader, (usize, Arc<Pipeline>)>>);
+pub(super) struct PipelineCache(Mutex<HashMap<KernelShader, (usize, Arc<KernelPipeline>)>>);
 
-impl Pipelines {
+impl PipelineCache {
     pub(super) fn get(
         &self,
         device: &wgpu::Device,
-        shader: &Shader,
-    ) -> Result<Arc<Pipeline>, GpuError> {
+        shader: &KernelShader,
+    ) -> Result<Arc<KernelPipeline>, GpuError> {
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = known().get(shader) {
             return Ok(Arc::clone(found));
@@ -67,16 +67,16 @@ impl Pipelines {
     }
 
     /// All shaders, in the order in which they were asked for.
-    pub(super) fn shaders(&self) -> Vec<Shader> {
+    pub(super) fn shaders(&self) -> Vec<KernelShader> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<(usize, Shader)> =
+        let mut all: Vec<(usize, KernelShader)> =
             known.iter().map(|(shader, (place, _))| (*place, shader.clone())).collect();
         all.sort_by_key(|(place, _)| *place);
         all.into_iter().map(|(_, shader)| shader).collect()
     }
 }
 
-fn compile(device: &wgpu::Device, shader: &Shader) -> Result<Pipeline, GpuError> {
+fn compile(device: &wgpu::Device, shader: &KernelShader) -> Result<KernelPipeline, GpuError> {
     let label = Some(&*shader.name);
     let scope = device.push_error_scope(ErrorFilter::Validation);
     let internal = device.push_error_scope(ErrorFilter::Internal);
@@ -112,6 +112,6 @@ fn compile(device: &wgpu::Device, shader: &Shader) -> Result<Pipeline, GpuError>
         Some(error) => {
             Err(GpuError::Shader { kernel: shader.name.to_string(), reason: error.to_string() })
         }
-        None => Ok(Pipeline { pipeline, layout }),
+        None => Ok(KernelPipeline { pipeline, layout }),
     }
 }

@@ -2,27 +2,27 @@
 
 use wgpu::{Adapter, DeviceDescriptor, RequestDeviceError};
 
-type Opened = (wgpu::Device, wgpu::Queue);
+type OpenedDevice = (wgpu::Device, wgpu::Queue);
 
 /// Opens a device; one that shares memory with the processor so that it takes pages of the host, where it can.
 pub(super) fn request(
     adapter: &Adapter,
     descriptor: &DeviceDescriptor<'_>,
     unified: bool,
-) -> Result<Opened, RequestDeviceError> {
+) -> Result<OpenedDevice, RequestDeviceError> {
     let opened = if unified { with_pages(adapter, descriptor) } else { None };
     opened.map_or_else(|| pollster::block_on(adapter.request_device(descriptor)), Ok)
 }
 
 /// Metal takes pages in any case.
 #[cfg(target_os = "macos")]
-fn with_pages(_adapter: &Adapter, _descriptor: &DeviceDescriptor<'_>) -> Option<Opened> {
+fn with_pages(_adapter: &Adapter, _descriptor: &DeviceDescriptor<'_>) -> Option<OpenedDevice> {
     None
 }
 
 /// On Vulkan that is an extension, of which wgpu does not know.
 #[cfg(not(target_os = "macos"))]
-fn with_pages(adapter: &Adapter, descriptor: &DeviceDescriptor<'_>) -> Option<Opened> {
+fn with_pages(adapter: &Adapter, descriptor: &DeviceDescriptor<'_>) -> Option<OpenedDevice> {
     use ash::ext::external_memory_host::NAME;
     use wgpu::hal::api::Vulkan;
 

@@ -1,10 +1,10 @@
-//! How operands of other shapes are read along the elements of a result.
+//! Broadcasting: reading operands of other shapes along the elements of a result.
 
 use crate::kernel::param;
 
 /// An operand's elements along those of the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Walk {
+pub(crate) enum OperandWalk {
     /// The same element.
     Same,
     /// One element for all.
@@ -15,11 +15,11 @@ pub(crate) enum Walk {
 
 /// A result's axes, merged as far as all operands allow, and how operands go along them.
 #[derive(Clone, Debug)]
-pub(crate) struct Broadcast {
+pub(crate) struct MergedBroadcast {
     /// Lengths of the merged axes; at least one.
     pub(crate) lengths: Vec<usize>,
     /// For each operand.
-    pub(crate) walks: Vec<Walk>,
+    pub(crate) walks: Vec<OperandWalk>,
 }
 
 /// Steps of an operand along the axes of a result that it broadcasts to.
@@ -68,25 +68,25 @@ pub(crate) fn merge(lengths: &[usize], steps: &[Vec<usize>]) -> (Vec<usize>, Vec
     (merged, all)
 }
 
-impl Broadcast {
-    /// Of operands of these shapes to a result of this one.
+impl MergedBroadcast {
+    /// Creates the broadcast of operands of these shapes to a result of this one.
     ///
     /// # Errors
-    /// When the result has more elements than a shader counts.
+    /// Fails when the result has more elements than a shader counts.
     pub(crate) fn new(operands: &[&[usize]], result: &[usize]) -> Result<Self, String> {
         param(result.iter().product())?;
         let all: Vec<Vec<usize>> = operands.iter().map(|shape| steps(shape, result)).collect();
         let (lengths, all) = merge(result, &all);
         let whole = contiguous(&lengths);
         let walk = |steps: Vec<usize>| match steps {
-            steps if steps.iter().all(|&step| step == 0) => Walk::One,
-            steps if steps == whole => Walk::Same,
-            steps => Walk::Steps(steps),
+            steps if steps.iter().all(|&step| step == 0) => OperandWalk::One,
+            steps if steps == whole => OperandWalk::Same,
+            steps => OperandWalk::Steps(steps),
         };
         Ok(Self { lengths, walks: all.into_iter().map(walk).collect() })
     }
 
-    /// Whether a quad of the result stays within its last axis.
+    /// Returns whether a quad of the result stays within its last axis.
     pub(crate) fn in_quads(&self) -> bool {
         self.lengths.last().is_some_and(|len| len % 4 == 0)
     }
@@ -107,13 +107,19 @@ mod tests {
 
     #[test]
     fn axes_merge_where_all_operands_go_on() {
-        let found = Broadcast::new(&[&[2, 3, 4], &[4], &[]], &[2, 3, 4]).unwrap();
+        let found = MergedBroadcast::new(&[&[2, 3, 4], &[4], &[]], &[2, 3, 4]).unwrap();
         assert_eq!(found.lengths, [6, 4]);
-        assert_eq!(found.walks, [Walk::Same, Walk::Steps(vec![0, 1]), Walk::One]);
-        let found = Broadcast::new(&[&[2, 1, 4], &[3, 1]], &[2, 3, 4]).unwrap();
+        assert_eq!(
+            found.walks,
+            [OperandWalk::Same, OperandWalk::Steps(vec![0, 1]), OperandWalk::One]
+        );
+        let found = MergedBroadcast::new(&[&[2, 1, 4], &[3, 1]], &[2, 3, 4]).unwrap();
         assert_eq!(found.lengths, [2, 3, 4]);
-        assert_eq!(found.walks, [Walk::Steps(vec![4, 0, 1]), Walk::Steps(vec![0, 1, 0])]);
-        let found = Broadcast::new(&[&[1, 1], &[]], &[1, 1]).unwrap();
+        assert_eq!(
+            found.walks,
+            [OperandWalk::Steps(vec![4, 0, 1]), OperandWalk::Steps(vec![0, 1, 0])]
+        );
+        let found = MergedBroadcast::new(&[&[1, 1], &[]], &[1, 1]).unwrap();
         assert_eq!(found.lengths, [1]);
     }
 }

@@ -4,7 +4,7 @@ use galatea_graph::ops::activation::ActivationKind;
 use galatea_graph::ops::fused::ElementFunction;
 use galatea_graph::ops::math::{BinaryKind, UnaryKind, VariadicKind};
 
-use crate::element::Kind;
+use crate::element::ShaderKind;
 
 const TEXT: &str = include_str!("functions.wgsl");
 
@@ -147,15 +147,15 @@ pub(crate) fn clip(x: &str, min: f32, max: f32) -> String {
 }
 
 /// A function of one integer.
-pub(crate) fn integer_unary(kind: UnaryKind, of: Kind, x: &str) -> Option<String> {
+pub(crate) fn integer_unary(kind: UnaryKind, of: ShaderKind, x: &str) -> Option<String> {
     let zero = of.splat("0");
     match (kind, of) {
-        (UnaryKind::BitwiseNot, Kind::Signed | Kind::Unsigned) => Some(format!("~{x}")),
-        (UnaryKind::Abs | UnaryKind::Neg | UnaryKind::Sign, Kind::Truth) => None,
-        (UnaryKind::Abs, Kind::Unsigned) => Some(x.to_owned()),
+        (UnaryKind::BitwiseNot, ShaderKind::Signed | ShaderKind::Unsigned) => Some(format!("~{x}")),
+        (UnaryKind::Abs | UnaryKind::Neg | UnaryKind::Sign, ShaderKind::Truth) => None,
+        (UnaryKind::Abs, ShaderKind::Unsigned) => Some(x.to_owned()),
         (UnaryKind::Abs, _) => Some(format!("select({x}, {zero} - {x}, {x} < {zero})")),
         (UnaryKind::Neg, _) => Some(format!("{zero} - {x}")),
-        (UnaryKind::Sign, Kind::Unsigned) => {
+        (UnaryKind::Sign, ShaderKind::Unsigned) => {
             Some(format!("select({}, {zero}, {x} == {zero})", of.splat("1")))
         }
         (UnaryKind::Sign, _) => Some(format!(
@@ -168,7 +168,7 @@ pub(crate) fn integer_unary(kind: UnaryKind, of: Kind, x: &str) -> Option<String
 }
 
 /// A function of two integers.
-pub(crate) fn integer_binary(kind: BinaryKind, of: Kind, a: &str, b: &str) -> Option<String> {
+pub(crate) fn integer_binary(kind: BinaryKind, of: ShaderKind, a: &str, b: &str) -> Option<String> {
     let zero = of.splat("0");
     match kind {
         BinaryKind::Add => Some(format!("{a} + {b}")),
@@ -176,18 +176,18 @@ pub(crate) fn integer_binary(kind: BinaryKind, of: Kind, a: &str, b: &str) -> Op
         BinaryKind::Mul => Some(format!("{a} * {b}")),
         BinaryKind::Div => Some(format!("{a} / {b}")),
         BinaryKind::Mod { fmod: true } => Some(format!("{a} % {b}")),
-        BinaryKind::Mod { .. } if of == Kind::Unsigned => Some(format!("{a} % {b}")),
+        BinaryKind::Mod { .. } if of == ShaderKind::Unsigned => Some(format!("{a} % {b}")),
         BinaryKind::Mod { .. } => Some(format!(
             "select({a} % {b}, {a} % {b} + {b}, ({a} % {b} != {zero}) & (({a} % {b} < {zero}) != ({b} < {zero})))"
         )),
-        BinaryKind::BitShift { left } if of == Kind::Unsigned => {
+        BinaryKind::BitShift { left } if of == ShaderKind::Unsigned => {
             let operator = if left { "<<" } else { ">>" };
             Some(format!(
                 "select({zero}, {a} {operator} min({b}, vec4<u32>(31u)), {b} < vec4<u32>(32u))"
             ))
         }
         BinaryKind::BitShift { .. } => None,
-        _ if of == Kind::Wide => None,
+        _ if of == ShaderKind::Wide => None,
         BinaryKind::BitwiseAnd => Some(format!("{a} & {b}")),
         BinaryKind::BitwiseOr => Some(format!("{a} | {b}")),
         BinaryKind::BitwiseXor => Some(format!("{a} ^ {b}")),
@@ -205,21 +205,21 @@ pub(crate) fn integer_variadic(kind: VariadicKind, a: &str, b: &str) -> Option<S
 }
 
 /// Elements of one kind as another.
-pub(crate) fn converted(from: Kind, to: Kind, x: &str) -> String {
+pub(crate) fn converted(from: ShaderKind, to: ShaderKind, x: &str) -> String {
     let zero = from.splat("0");
     match (from, to) {
         (from, to) if from == to => x.to_owned(),
-        (Kind::Float, Kind::Signed) => format!("to_signed4({x})"),
-        (Kind::Float, Kind::Unsigned) => format!("bitcast<vec4<u32>>(to_signed4({x}))"),
-        (Kind::Float, Kind::Wide) => format!("to_wide4({x})"),
+        (ShaderKind::Float, ShaderKind::Signed) => format!("to_signed4({x})"),
+        (ShaderKind::Float, ShaderKind::Unsigned) => format!("bitcast<vec4<u32>>(to_signed4({x}))"),
+        (ShaderKind::Float, ShaderKind::Wide) => format!("to_wide4({x})"),
         // A NaN is not 0.
-        (Kind::Float, Kind::Truth) => {
+        (ShaderKind::Float, ShaderKind::Truth) => {
             format!("((bitcast<vec4<u32>>({x}) & vec4<u32>(0x7fffffffu)) != vec4<u32>())")
         }
-        (_, Kind::Truth) => format!("({x} != {zero})"),
-        (Kind::Truth, to) => format!("select({}, {}, {x})", to.splat("0"), to.splat("1")),
-        (Kind::Signed, Kind::Unsigned) => format!("bitcast<vec4<u32>>({x})"),
-        (Kind::Unsigned, Kind::Signed) => format!("bitcast<vec4<i32>>({x})"),
+        (_, ShaderKind::Truth) => format!("({x} != {zero})"),
+        (ShaderKind::Truth, to) => format!("select({}, {}, {x})", to.splat("0"), to.splat("1")),
+        (ShaderKind::Signed, ShaderKind::Unsigned) => format!("bitcast<vec4<u32>>({x})"),
+        (ShaderKind::Unsigned, ShaderKind::Signed) => format!("bitcast<vec4<i32>>({x})"),
         (_, to) => format!("{}({x})", to.vector()),
     }
 }

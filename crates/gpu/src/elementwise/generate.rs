@@ -2,41 +2,43 @@
 
 use galatea_tensor::DataType;
 
-use super::broadcast::{Broadcast, Walk};
-use super::program::Program;
-use crate::element::{THREADS, Words, declare, entry, load, load_quad, shader, store_quad};
-use crate::kernel::{Binding, Step, fold};
+use super::broadcast::{MergedBroadcast, OperandWalk};
+use super::program::ElementProgram;
+use crate::element::{
+    DispatchParams, THREADS, declare, entry, load, load_quad, shader, store_quad,
+};
+use crate::kernel::{DispatchStep, ShaderBinding, fold};
 
-/// What a kernel reads and writes.
-pub(super) struct Operands<'a> {
+/// Operands that a kernel reads and writes.
+pub(super) struct ElementwiseOperands<'a> {
     pub(super) types: &'a [DataType],
     pub(super) output: DataType,
-    pub(super) broadcast: &'a Broadcast,
+    pub(super) broadcast: &'a MergedBroadcast,
     pub(super) elements: usize,
 }
 
 /// Adds the dispatch of a program.
 ///
 /// # Errors
-/// When the device has no such elements or cannot count them.
+/// Fails when the device has no such elements or cannot count them.
 pub(super) fn dispatch(
-    program: &Program,
-    operands: &Operands<'_>,
-    step: &mut Step,
+    program: &ElementProgram,
+    operands: &ElementwiseOperands<'_>,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let (types, quads) = (operands.types, operands.elements.div_ceil(4));
-    let mut words = Words::default();
+    let mut words = DispatchParams::default();
     let count = words.length(operands.elements)?;
     let quad_count = words.length(quads)?;
-    let body = Body::new(operands, &mut words)?.text(program, &count);
+    let body = ElementwiseBody::new(operands, &mut words)?.text(program, &count);
     let mut text = String::new();
     let mut bindings = Vec::new();
     for (at, (&index, &dtype)) in program.inputs.iter().zip(types).enumerate() {
         text.push_str(&declare(at, &format!("x{at}"), dtype)?);
-        bindings.push(Binding::Input(index));
+        bindings.push(ShaderBinding::Input(index));
     }
     text.push_str(&declare(types.len(), "y", operands.output)?);
-    bindings.push(Binding::Output(0));
+    bindings.push(ShaderBinding::Output(0));
     text.push_str(&words.declare(types.len() + 1));
     text.push_str(&entry(&quad_count));
     text.push_str(&body);
@@ -49,18 +51,21 @@ pub(super) fn dispatch(
     Ok(())
 }
 
-struct Body<'a> {
-    operands: &'a Operands<'a>,
+struct ElementwiseBody<'a> {
+    operands: &'a ElementwiseOperands<'a>,
     /// Lengths of all axes but the first, as the text reads them.
     lengths: Vec<String>,
     /// Steps of the operands that have some.
     steps: Vec<Option<Vec<String>>>,
 }
 
-impl<'a> Body<'a> {
-    fn new(operands: &'a Operands<'a>, words: &mut Words) -> Result<Self, String> {
-        let Broadcast { lengths, walks } = operands.broadcast;
-        let stepped = walks.iter().any(|walk| matches!(walk, Walk::Steps(_)));
+impl<'a> ElementwiseBody<'a> {
+    fn new(
+        operands: &'a ElementwiseOperands<'a>,
+        words: &mut DispatchParams,
+    ) -> Result<Self, String> {
+        let MergedBroadcast { lengths, walks } = operands.broadcast;
+        let stepped = walks.iter().any(|walk| matches!(walk, OperandWalk::Steps(_)));
         let lengths: Result<Vec<String>, String> = match stepped {
             true => lengths[1..].iter().map(|&len| words.length(len)).collect(),
             false => Ok(Vec::new()),
@@ -68,17 +73,17 @@ impl<'a> Body<'a> {
         let mut steps = Vec::new();
         for walk in walks {
             steps.push(match walk {
-                Walk::Steps(all) => Some(
+                OperandWalk::Steps(all) => Some(
                     all.iter().map(|&step| words.length(step)).collect::<Result<Vec<_>, _>>()?,
                 ),
-                Walk::Same | Walk::One => None,
+                OperandWalk::Same | OperandWalk::One => None,
             });
         }
         Ok(Self { operands, lengths: lengths?, steps })
     }
 
-    fn text(&self, program: &Program, count: &str) -> String {
-        let Operands { types, output, broadcast, .. } = self.operands;
+    fn text(&self, program: &ElementProgram, count: &str) -> String {
+        let ElementwiseOperands { types, output, broadcast, .. } = self.operands;
         let mut text = String::new();
         let stepped = self.steps.iter().any(Option::is_some);
         let in_quads = broadcast.in_quads();
@@ -94,13 +99,13 @@ impl<'a> Body<'a> {
         for (at, dtype) in types.iter().enumerate() {
             let name = format!("x{at}");
             let value = match &broadcast.walks[at] {
-                Walk::Same => load_quad(&name, *dtype, "at"),
-                Walk::One => splat(*dtype, &load(&name, *dtype, "0u")),
-                Walk::Steps(steps) if in_quads => {
+                OperandWalk::Same => load_quad(&name, *dtype, "at"),
+                OperandWalk::One => splat(*dtype, &load(&name, *dtype, "0u")),
+                OperandWalk::Steps(steps) if in_quads => {
                     text.push_str(&format!("let o{at} = {};\n", self.offset(at, "")));
                     self.quad(at, steps)
                 }
-                Walk::Steps(_) => {
+                OperandWalk::Steps(_) => {
                     let lane = |lane: usize| {
                         let suffix = format!("_{lane}");
                         text.push_str(&format!(
@@ -137,7 +142,7 @@ impl<'a> Body<'a> {
         text
     }
 
-    /// Where an operand is at those places.
+    /// Returns the expression for the offset of an operand at those coordinates.
     fn offset(&self, operand: usize, suffix: &str) -> String {
         let steps = self.steps[operand].as_deref().unwrap_or_default();
         let term = |(axis, step): (usize, &String)| format!("c{axis}{suffix} * {step}");

@@ -1,7 +1,7 @@
 //! Functions of elements.
 //!
-//! One generator makes the kernels of all of them: a [`program::Program`] says what is computed at a
-//! position, [`broadcast::Broadcast`] how operands are read there, and [`generate`] writes the text.
+//! One generator makes the kernels of all of them: a [`program::ElementProgram`] says what is computed at a
+//! position, [`broadcast::MergedBroadcast`] how operands are read there, and [`generate`] writes the text.
 
 pub(crate) mod broadcast;
 pub(crate) mod functions;
@@ -11,20 +11,24 @@ mod quantised;
 
 use galatea_tensor::DataType;
 
-use self::broadcast::{Broadcast, Walk};
-use self::program::{Program, program};
-use crate::kernel::{Kernel, KernelRow, NodeView, Shapes, Step};
+use self::broadcast::{MergedBroadcast, OperandWalk};
+use self::program::{ElementProgram, program};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes};
 use crate::movement::position;
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[
+pub(crate) const ROWS: &[GpuKernelRow] = &[
     row("elementwise", "", ONNX),
     row("elementwise", "ai.galatea", &["FusedElementwise"]),
     row("elementwise", "com.microsoft", CONTRIB),
 ];
 
-const fn row(name: &'static str, domain: &'static str, ops: &'static [&'static str]) -> KernelRow {
-    KernelRow { name, domain, ops, supports, build }
+const fn row(
+    name: &'static str,
+    domain: &'static str,
+    ops: &'static [&'static str],
+) -> GpuKernelRow {
+    GpuKernelRow { name, domain, ops, supports, build }
 }
 
 const CONTRIB: &[&str] = &[
@@ -117,16 +121,16 @@ const ONNX: &[&str] = &[
     "Xor",
 ];
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     program(view).map(|_| ())
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
-    Ok(Box::new(Elementwise { program: program(view)? }))
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
+    Ok(Box::new(ElementwiseKernel { program: program(view)? }))
 }
 
-struct Elementwise {
-    program: Program,
+struct ElementwiseKernel {
+    program: ElementProgram,
 }
 
 /// Makes an axis two, of which the second has so many positions.
@@ -137,8 +141,8 @@ fn cut(lengths: &mut Vec<usize>, axis: usize, size: usize) {
     }
 }
 
-impl Kernel for Elementwise {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for ElementwiseKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let result = shapes.output(0)?;
         let inputs = &self.program.inputs;
         let lengths = |&index: &usize| -> Result<Vec<usize>, String> {
@@ -164,14 +168,14 @@ impl Kernel for Elementwise {
         let types: Result<Vec<DataType>, String> =
             inputs.iter().map(|&index| shapes.dtype(index)).collect();
         let (types, output) = (types?, shapes.output_dtype(0)?);
-        let broadcast = Broadcast::new(&lengths, &result)?;
+        let broadcast = MergedBroadcast::new(&lengths, &result)?;
         for ((&index, dtype), walk) in inputs.iter().zip(&types).zip(&broadcast.walks) {
             // A thread reads its quad of such an operand before it writes the same bytes.
-            if *walk == Walk::Same && dtype.size_bytes() == output.size_bytes() {
+            if *walk == OperandWalk::Same && dtype.size_bytes() == output.size_bytes() {
                 step.in_place(index, 0);
             }
         }
-        let operands = generate::Operands {
+        let operands = generate::ElementwiseOperands {
             types: &types,
             output,
             broadcast: &broadcast,

@@ -1,10 +1,10 @@
-//! What a node computes of the elements at one position.
+//! Computation of a node on the elements at one position.
 
 use galatea_graph::Node;
 use galatea_graph::ops::activation::{Activation, ActivationKind, PRelu, SwiGlu};
 use galatea_graph::ops::cast::{Cast, CastLike};
 use galatea_graph::ops::contrib::BiasActivation;
-use galatea_graph::ops::fused::{FusedElementwise, Operand};
+use galatea_graph::ops::fused::{ChainStepOperand, FusedElementwise};
 use galatea_graph::ops::logic::{
     Compare, CompareKind, IsInf, IsNaN, Logical, LogicalKind, Not, Where,
 };
@@ -13,17 +13,17 @@ use galatea_graph::ops::normalize::BatchNormalization;
 use galatea_tensor::DataType;
 
 use super::{functions, quantised};
-use crate::element::Kind;
-use crate::kernel::NodeView;
+use crate::element::ShaderKind;
+use crate::kernel::GpuNodeView;
 
 /// The most inputs: every one is a binding.
-const MOST_INPUTS: usize = 12;
+const MAX_INPUTS: usize = 12;
 
 /// Steps that compute one element of the output from those of the inputs at the same position.
 ///
 /// Operands are the names `a0`, `a1`… in the order of `inputs`, each four elements.
 #[derive(Clone, Debug)]
-pub(super) struct Program {
+pub(super) struct ElementProgram {
     /// The inputs of the node that are read.
     pub(super) inputs: Vec<usize>,
     /// Statements in front of the result.
@@ -36,25 +36,25 @@ pub(super) struct Program {
     pub(super) blocks: Option<(usize, usize)>,
 }
 
-impl Program {
+impl ElementProgram {
     pub(super) fn of(inputs: Vec<usize>, result: String) -> Self {
         Self { inputs, lines: Vec::new(), result, axis: None, blocks: None }
     }
 }
 
 /// The kind of an input's elements.
-pub(super) fn kind(view: &NodeView<'_>, index: usize) -> Result<Kind, String> {
+pub(super) fn kind(view: &GpuNodeView<'_>, index: usize) -> Result<ShaderKind, String> {
     let fact = view.input(index).ok_or_else(|| format!("input {index} is missing"))?;
-    Kind::of(view, fact.dtype)
+    ShaderKind::of(view, fact.dtype)
 }
 
 /// The program of a node.
 ///
 /// # Errors
-/// When there is none for its operator and types.
-pub(super) fn program(view: &NodeView<'_>) -> Result<Program, String> {
+/// Fails when there is none for its operator and types.
+pub(super) fn program(view: &GpuNodeView<'_>) -> Result<ElementProgram, String> {
     let output = view.output(0).ok_or("the output is not wanted")?;
-    Kind::of(view, output.dtype)?;
+    ShaderKind::of(view, output.dtype)?;
     let node = view.node;
     let found = quantised::program(view)
         .or_else(|| arithmetic(view, node))
@@ -64,8 +64,8 @@ pub(super) fn program(view: &NodeView<'_>) -> Result<Program, String> {
     for &index in &found.inputs {
         kind(view, index)?;
     }
-    if found.inputs.len() > MOST_INPUTS {
-        return Err(format!("{} inputs, the kernel binds {MOST_INPUTS}", found.inputs.len()));
+    if found.inputs.len() > MAX_INPUTS {
+        return Err(format!("{} inputs, the kernel binds {MAX_INPUTS}", found.inputs.len()));
     }
     // Parameters that are no numbers have no literals.
     let strange = |text: &String| text.contains("inff") || text.contains("NaNf");
@@ -75,13 +75,13 @@ pub(super) fn program(view: &NodeView<'_>) -> Result<Program, String> {
     Ok(found)
 }
 
-pub(super) type Found = Option<Result<Program, String>>;
+pub(super) type ProgramMatch = Option<Result<ElementProgram, String>>;
 
 fn no_function(kind: impl std::fmt::Debug) -> String {
     format!("shaders have no {kind:?} of this type")
 }
 
-fn arithmetic(view: &NodeView<'_>, node: &Node) -> Found {
+fn arithmetic(view: &GpuNodeView<'_>, node: &Node) -> ProgramMatch {
     if let Some(op) = node.operator::<Unary>() {
         return Some(unary(view, op));
     }
@@ -106,27 +106,27 @@ fn arithmetic(view: &NodeView<'_>, node: &Node) -> Found {
     Some(cast(view, to))
 }
 
-fn unary(view: &NodeView<'_>, op: &Unary) -> Result<Program, String> {
+fn unary(view: &GpuNodeView<'_>, op: &Unary) -> Result<ElementProgram, String> {
     let text = match kind(view, 0)? {
-        Kind::Float => functions::unary(op.kind, "a0"),
+        ShaderKind::Float => functions::unary(op.kind, "a0"),
         kind => functions::integer_unary(op.kind, kind, "a0"),
     };
-    Ok(Program::of(vec![0], text.ok_or_else(|| no_function(op.kind))?))
+    Ok(ElementProgram::of(vec![0], text.ok_or_else(|| no_function(op.kind))?))
 }
 
-fn binary(view: &NodeView<'_>, op: &Binary) -> Result<Program, String> {
+fn binary(view: &GpuNodeView<'_>, op: &Binary) -> Result<ElementProgram, String> {
     let text = match kind(view, 0)? {
-        Kind::Float => functions::binary(op.kind, "a0", "a1"),
+        ShaderKind::Float => functions::binary(op.kind, "a0", "a1"),
         kind => {
             divides(view, op.kind)?;
             functions::integer_binary(op.kind, kind, "a0", "a1")
         }
     };
-    Ok(Program::of(vec![0, 1], text.ok_or_else(|| no_function(op.kind))?))
+    Ok(ElementProgram::of(vec![0, 1], text.ok_or_else(|| no_function(op.kind))?))
 }
 
 /// An integer divided by zero is an error, which a shader cannot give.
-fn divides(view: &NodeView<'_>, kind: BinaryKind) -> Result<(), String> {
+fn divides(view: &GpuNodeView<'_>, kind: BinaryKind) -> Result<(), String> {
     if !matches!(kind, BinaryKind::Div | BinaryKind::Mod { .. }) {
         return Ok(());
     }
@@ -137,7 +137,7 @@ fn divides(view: &NodeView<'_>, kind: BinaryKind) -> Result<(), String> {
     }
 }
 
-fn variadic(view: &NodeView<'_>, op: &Variadic) -> Result<Program, String> {
+fn variadic(view: &GpuNodeView<'_>, op: &Variadic) -> Result<ElementProgram, String> {
     let of = kind(view, 0)?;
     let count = view.node.inputs.len();
     let mut text = "a0".to_owned();
@@ -146,29 +146,35 @@ fn variadic(view: &NodeView<'_>, op: &Variadic) -> Result<Program, String> {
         let (so_far, next) = (format!("s{index}"), format!("a{index}"));
         lines.push(format!("let {so_far} = {text};"));
         text = match of {
-            Kind::Float => functions::variadic(op.kind, &so_far, &next),
+            ShaderKind::Float => functions::variadic(op.kind, &so_far, &next),
             _ => functions::integer_variadic(op.kind, &so_far, &next)
                 .ok_or_else(|| no_function(op.kind))?,
         };
     }
     if op.kind == VariadicKind::Mean {
-        if of != Kind::Float {
+        if of != ShaderKind::Float {
             return Err(no_function(op.kind));
         }
         text = format!("({text}) * (1.0 / {count}.0)");
     }
-    Ok(Program { inputs: (0..count).collect(), lines, result: text, axis: None, blocks: None })
+    Ok(ElementProgram {
+        inputs: (0..count).collect(),
+        lines,
+        result: text,
+        axis: None,
+        blocks: None,
+    })
 }
 
 /// A bound that is there is an operand of its own, a scalar.
-fn clip(view: &NodeView<'_>, op: &Clip) -> Result<Program, String> {
+fn clip(view: &GpuNodeView<'_>, op: &Clip) -> Result<ElementProgram, String> {
     let of = kind(view, 0)?;
     if op.min.is_some() || op.max.is_some() {
-        if of != Kind::Float {
+        if of != ShaderKind::Float {
             return Err("bounds are floats".into());
         }
         let (min, max) = (op.min.unwrap_or(f32::NEG_INFINITY), op.max.unwrap_or(f32::INFINITY));
-        return Ok(Program::of(vec![0], functions::clip("a0", min, max)));
+        return Ok(ElementProgram::of(vec![0], functions::clip("a0", min, max)));
     }
     let (mut inputs, mut lines, mut last) = (vec![0], Vec::new(), "a0".to_owned());
     for (index, sign) in [(1, "<"), (2, ">")] {
@@ -180,26 +186,28 @@ fn clip(view: &NodeView<'_>, op: &Clip) -> Result<Program, String> {
             last = name;
         }
     }
-    Ok(Program { inputs, lines, result: last, axis: None, blocks: None })
+    Ok(ElementProgram { inputs, lines, result: last, axis: None, blocks: None })
 }
 
-fn pow(view: &NodeView<'_>) -> Result<Program, String> {
+fn pow(view: &GpuNodeView<'_>) -> Result<ElementProgram, String> {
     let text = match (kind(view, 0)?, kind(view, 1)?) {
-        (Kind::Float, Kind::Float) => match constant_scalar(view, 1) {
-            Some(2.0) => return Ok(Program::of(vec![0], "a0 * a0".into())),
-            Some(3.0) => return Ok(Program::of(vec![0], "a0 * a0 * a0".into())),
-            Some(0.5) => return Ok(Program::of(vec![0], "sqrt(a0)".into())),
+        (ShaderKind::Float, ShaderKind::Float) => match constant_scalar(view, 1) {
+            Some(2.0) => return Ok(ElementProgram::of(vec![0], "a0 * a0".into())),
+            Some(3.0) => return Ok(ElementProgram::of(vec![0], "a0 * a0 * a0".into())),
+            Some(0.5) => return Ok(ElementProgram::of(vec![0], "sqrt(a0)".into())),
             _ => "power4(a0, a1)".to_owned(),
         },
-        (Kind::Float, Kind::Signed | Kind::Wide) => "power4(a0, vec4<f32>(a1))".into(),
-        (Kind::Signed, Kind::Signed) => "whole_power4(a0, a1)".into(),
+        (ShaderKind::Float, ShaderKind::Signed | ShaderKind::Wide) => {
+            "power4(a0, vec4<f32>(a1))".into()
+        }
+        (ShaderKind::Signed, ShaderKind::Signed) => "whole_power4(a0, a1)".into(),
         (a, b) => return Err(format!("shaders have no power of {a:?} and {b:?}")),
     };
-    Ok(Program::of(vec![0, 1], text))
+    Ok(ElementProgram::of(vec![0, 1], text))
 }
 
 /// The value of a constant input of one element.
-fn constant_scalar(view: &NodeView<'_>, index: usize) -> Option<f32> {
+fn constant_scalar(view: &GpuNodeView<'_>, index: usize) -> Option<f32> {
     let tensor = view.constant(index).filter(|tensor| tensor.elements() == 1)?;
     // An exponent of more axes than the base shapes the result.
     let rank = view.rank(0).ok()?;
@@ -212,18 +220,18 @@ fn constant_scalar(view: &NodeView<'_>, index: usize) -> Option<f32> {
     }
 }
 
-fn chain(view: &NodeView<'_>, op: &FusedElementwise) -> Result<Program, String> {
+fn chain(view: &GpuNodeView<'_>, op: &FusedElementwise) -> Result<ElementProgram, String> {
     let count = view.node.inputs.len();
     for index in 0..count {
-        if kind(view, index)? != Kind::Float {
+        if kind(view, index)? != ShaderKind::Float {
             return Err("a chain is of floats".into());
         }
     }
     let mut lines = Vec::new();
     for (at, step) in op.steps.iter().enumerate() {
         let name = |slot: usize| match step.operands.get(slot) {
-            Some(Operand::Input(index)) => format!("a{index}"),
-            Some(Operand::Step(index)) => format!("s{index}"),
+            Some(ChainStepOperand::Input(index)) => format!("a{index}"),
+            Some(ChainStepOperand::Step(index)) => format!("s{index}"),
             None => String::new(),
         };
         let text = functions::element(step.function, &name(0), &name(1));
@@ -231,23 +239,25 @@ fn chain(view: &NodeView<'_>, op: &FusedElementwise) -> Result<Program, String> 
         lines.push(format!("let s{at} = {text};"));
     }
     let result = format!("s{}", op.steps.len().saturating_sub(1));
-    Ok(Program { inputs: (0..count).collect(), lines, result, axis: None, blocks: None })
+    Ok(ElementProgram { inputs: (0..count).collect(), lines, result, axis: None, blocks: None })
 }
 
-fn cast(view: &NodeView<'_>, to: DataType) -> Result<Program, String> {
-    let (from, into) = (kind(view, 0)?, Kind::of(view, to)?);
-    if from == Kind::Float && to == DataType::Uint32 {
+fn cast(view: &GpuNodeView<'_>, to: DataType) -> Result<ElementProgram, String> {
+    let (from, into) = (kind(view, 0)?, ShaderKind::of(view, to)?);
+    if from == ShaderKind::Float && to == DataType::Uint32 {
         return Err("shaders do not wrap floats to UINT32".into());
     }
-    Ok(Program::of(vec![0], functions::converted(from, into, "a0")))
+    Ok(ElementProgram::of(vec![0], functions::converted(from, into, "a0")))
 }
 
-fn activation(view: &NodeView<'_>, node: &Node) -> Found {
+fn activation(view: &GpuNodeView<'_>, node: &Node) -> ProgramMatch {
     if let Some(op) = node.operator::<Activation>() {
         return Some(match (kind(view, 0), op.kind) {
-            (Ok(Kind::Float), kind) => Ok(Program::of(vec![0], functions::activation(kind, "a0"))),
-            (Ok(of @ (Kind::Signed | Kind::Wide)), ActivationKind::Relu) => {
-                Ok(Program::of(vec![0], format!("select(a0, {0}, a0 < {0})", of.splat("0"))))
+            (Ok(ShaderKind::Float), kind) => {
+                Ok(ElementProgram::of(vec![0], functions::activation(kind, "a0")))
+            }
+            (Ok(of @ (ShaderKind::Signed | ShaderKind::Wide)), ActivationKind::Relu) => {
+                Ok(ElementProgram::of(vec![0], format!("select(a0, {0}, a0 < {0})", of.splat("0"))))
             }
             (Ok(_), kind) => Err(no_function(kind)),
             (Err(reason), _) => Err(reason),
@@ -261,7 +271,7 @@ fn activation(view: &NodeView<'_>, node: &Node) -> Found {
         let inputs: Vec<usize> = all.collect();
         let sum = if inputs.len() > 1 { "let s = a0 + a1;" } else { "let s = a0;" };
         let result = functions::activation(op.kind, "s");
-        return Some(Ok(Program {
+        return Some(Ok(ElementProgram {
             inputs,
             lines: vec![sum.into()],
             result,
@@ -271,9 +281,10 @@ fn activation(view: &NodeView<'_>, node: &Node) -> Found {
     }
     if node.operator::<PRelu>().is_some() {
         return Some(match kind(view, 0) {
-            Ok(Kind::Float) => {
-                Ok(Program::of(vec![0, 1], "select(a0, a0 * a1, a0 < vec4<f32>(0.0))".into()))
-            }
+            Ok(ShaderKind::Float) => Ok(ElementProgram::of(
+                vec![0, 1],
+                "select(a0, a0 * a1, a0 < vec4<f32>(0.0))".into(),
+            )),
             Ok(kind) => Err(no_function(kind)),
             Err(reason) => Err(reason),
         });
@@ -281,22 +292,25 @@ fn activation(view: &NodeView<'_>, node: &Node) -> Found {
     let op = node.operator::<SwiGlu>()?;
     let kind = ActivationKind::Swish { alpha: op.alpha };
     let gate = format!("({}) * a1", functions::activation(kind, "a0"));
-    Some(Ok(Program::of(vec![0, 1], gate)))
+    Some(Ok(ElementProgram::of(vec![0, 1], gate)))
 }
 
-fn batch_normalization(view: &NodeView<'_>, op: &BatchNormalization) -> Result<Program, String> {
+fn batch_normalization(
+    view: &GpuNodeView<'_>,
+    op: &BatchNormalization,
+) -> Result<ElementProgram, String> {
     if op.training > 0 || op.each_element || view.rank(0)? < 2 {
         return Err("statistics are not those of channels".into());
     }
-    if kind(view, 0)? != Kind::Float {
+    if kind(view, 0)? != ShaderKind::Float {
         return Err("the input is of floats".into());
     }
     let result = format!("(a0 - a3) / sqrt(a4 + {:?}f) * a1 + a2", op.epsilon);
-    Ok(Program { axis: Some(1), ..Program::of((0..5).collect(), result) })
+    Ok(ElementProgram { axis: Some(1), ..ElementProgram::of((0..5).collect(), result) })
 }
 
-fn truth(view: &NodeView<'_>, node: &Node) -> Found {
-    let two = |text: &str| Some(Ok(Program::of(vec![0, 1], text.into())));
+fn truth(view: &GpuNodeView<'_>, node: &Node) -> ProgramMatch {
+    let two = |text: &str| Some(Ok(ElementProgram::of(vec![0, 1], text.into())));
     if let Some(op) = node.operator::<Logical>() {
         return match op.kind {
             LogicalKind::And => two("a0 & a1"),
@@ -305,7 +319,7 @@ fn truth(view: &NodeView<'_>, node: &Node) -> Found {
         };
     }
     if node.operator::<Not>().is_some() {
-        return Some(Ok(Program::of(vec![0], "!a0".into())));
+        return Some(Ok(ElementProgram::of(vec![0], "!a0".into())));
     }
     if let Some(op) = node.operator::<Compare>() {
         return two(match op.kind {
@@ -330,14 +344,14 @@ fn truth(view: &NodeView<'_>, node: &Node) -> Found {
     }
     node.operator::<Where>()?;
     Some(match kind(view, 1) {
-        Ok(_) => Ok(Program::of(vec![0, 1, 2], "select(a2, a1, a0)".into())),
+        Ok(_) => Ok(ElementProgram::of(vec![0, 1, 2], "select(a2, a1, a0)".into())),
         Err(reason) => Err(reason),
     })
 }
 
-fn floats_only(view: &NodeView<'_>, text: String) -> Result<Program, String> {
+fn floats_only(view: &GpuNodeView<'_>, text: String) -> Result<ElementProgram, String> {
     match kind(view, 0)? {
-        Kind::Float => Ok(Program::of(vec![0], text)),
+        ShaderKind::Float => Ok(ElementProgram::of(vec![0], text)),
         other => Err(no_function(other)),
     }
 }

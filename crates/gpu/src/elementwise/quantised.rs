@@ -5,17 +5,17 @@ use galatea_graph::ops::activation::Activation;
 use galatea_graph::ops::contrib::QLinear;
 use galatea_graph::ops::logic::Where;
 use galatea_graph::ops::math::{Binary, BinaryKind};
-use galatea_graph::ops::quantize::{DequantizeLinear, Grouping, QuantizeLinear};
+use galatea_graph::ops::quantize::{DequantizeLinear, QuantizeLinear, ScaleGrouping};
 use galatea_tensor::DataType;
 
 use super::functions::{activation, converted};
-use super::program::{Found, Program, kind};
-use crate::element::Kind;
-use crate::kernel::NodeView;
+use super::program::{ElementProgram, ProgramMatch, kind};
+use crate::element::ShaderKind;
+use crate::kernel::GpuNodeView;
 use crate::movement::position;
 
 /// The program of an operator with scales, if the node is one.
-pub(super) fn program(view: &NodeView<'_>) -> Found {
+pub(super) fn program(view: &GpuNodeView<'_>) -> ProgramMatch {
     if let Ok(op) = view.operator::<QuantizeLinear>() {
         return Some(quantise(view, &op.grouping));
     }
@@ -28,27 +28,27 @@ pub(super) fn program(view: &NodeView<'_>) -> Found {
 
 /// Inputs that a program reads, which it names by their order.
 #[derive(Default)]
-struct Read(Vec<usize>);
+struct ProgramInputs(Vec<usize>);
 
-impl Read {
+impl ProgramInputs {
     fn name(&mut self, index: usize) -> String {
         self.0.push(index);
         format!("a{}", self.0.len() - 1)
     }
 
     /// An integer as one with a sign.
-    fn integer(&mut self, view: &NodeView<'_>, index: usize) -> Result<String, String> {
+    fn integer(&mut self, view: &GpuNodeView<'_>, index: usize) -> Result<String, String> {
         match kind(view, index)? {
-            from @ (Kind::Signed | Kind::Unsigned) => {
-                Ok(converted(from, Kind::Signed, &self.name(index)))
+            from @ (ShaderKind::Signed | ShaderKind::Unsigned) => {
+                Ok(converted(from, ShaderKind::Signed, &self.name(index)))
             }
             other => Err(format!("input {index} is of {other:?}, no integer of a shader")),
         }
     }
 
-    fn scale(&mut self, view: &NodeView<'_>, index: usize) -> Result<String, String> {
+    fn scale(&mut self, view: &GpuNodeView<'_>, index: usize) -> Result<String, String> {
         match kind(view, index)? {
-            Kind::Float => Ok(self.name(index)),
+            ShaderKind::Float => Ok(self.name(index)),
             other => Err(format!("a scale of {other:?}")),
         }
     }
@@ -56,7 +56,7 @@ impl Read {
     /// The float that an integer stands for.
     fn float(
         &mut self,
-        view: &NodeView<'_>,
+        view: &GpuNodeView<'_>,
         [value, scale, zero]: [usize; 3],
     ) -> Result<String, String> {
         let mut text = self.integer(view, value)?;
@@ -69,10 +69,10 @@ impl Read {
     /// The program whose result stands for a float.
     fn store(
         mut self,
-        view: &NodeView<'_>,
+        view: &GpuNodeView<'_>,
         value: &str,
         [scale, zero]: [usize; 2],
-    ) -> Result<Program, String> {
+    ) -> Result<ElementProgram, String> {
         let (low, high) = match view.output(0).map(|fact| fact.dtype) {
             Some(DataType::Int8) => ("-128.0", "127.0"),
             Some(DataType::Uint8) => ("0.0", "255.0"),
@@ -91,12 +91,15 @@ impl Read {
             Some(DataType::Uint8) => "bitcast<vec4<u32>>(whole)",
             _ => "whole",
         };
-        Ok(Program { lines, ..Program::of(self.0, result.to_owned()) })
+        Ok(ElementProgram { lines, ..ElementProgram::of(self.0, result.to_owned()) })
     }
 }
 
 /// The axis whose positions share scales by blocks; `None` where they do not.
-fn blocks(view: &NodeView<'_>, grouping: &Grouping) -> Result<Option<(usize, usize)>, String> {
+fn blocks(
+    view: &GpuNodeView<'_>,
+    grouping: &ScaleGrouping,
+) -> Result<Option<(usize, usize)>, String> {
     let size = grouping.block_size;
     if size == 0 {
         return Ok(None);
@@ -114,7 +117,7 @@ fn blocks(view: &NodeView<'_>, grouping: &Grouping) -> Result<Option<(usize, usi
 }
 
 /// The axis that scales go along; `None` where there is one scale for all.
-fn axis(view: &NodeView<'_>, grouping: &Grouping) -> Result<Option<i64>, String> {
+fn axis(view: &GpuNodeView<'_>, grouping: &ScaleGrouping) -> Result<Option<i64>, String> {
     if grouping.block_size > 0 {
         return Ok(None);
     }
@@ -126,30 +129,30 @@ fn axis(view: &NodeView<'_>, grouping: &Grouping) -> Result<Option<i64>, String>
     }
 }
 
-fn quantise(view: &NodeView<'_>, grouping: &Grouping) -> Result<Program, String> {
+fn quantise(view: &GpuNodeView<'_>, grouping: &ScaleGrouping) -> Result<ElementProgram, String> {
     let (axis, blocks) = (axis(view, grouping)?, blocks(view, grouping)?);
-    let mut read = Read::default();
+    let mut read = ProgramInputs::default();
     let value = match kind(view, 0)? {
-        Kind::Float => read.name(0),
+        ShaderKind::Float => read.name(0),
         _ => format!("vec4<f32>({})", read.integer(view, 0)?),
     };
-    Ok(Program { axis, blocks, ..read.store(view, &value, [1, 2])? })
+    Ok(ElementProgram { axis, blocks, ..read.store(view, &value, [1, 2])? })
 }
 
-fn dequantise(view: &NodeView<'_>, grouping: &Grouping) -> Result<Program, String> {
+fn dequantise(view: &GpuNodeView<'_>, grouping: &ScaleGrouping) -> Result<ElementProgram, String> {
     let (axis, blocks) = (axis(view, grouping)?, blocks(view, grouping)?);
     let output = view.output(0).ok_or("the output is not wanted")?.dtype;
     if !view.is_float(output) {
         return Err(format!("shaders do not make {output} of integers"));
     }
-    let mut read = Read::default();
+    let mut read = ProgramInputs::default();
     let result = read.float(view, [0, 1, 2])?;
-    Ok(Program { axis, blocks, ..Program::of(read.0, result) })
+    Ok(ElementProgram { axis, blocks, ..ElementProgram::of(read.0, result) })
 }
 
 /// An operator on floats between quantised values.
-fn between(view: &NodeView<'_>, op: &QLinear) -> Result<Program, String> {
-    let mut read = Read::default();
+fn between(view: &GpuNodeView<'_>, op: &QLinear) -> Result<ElementProgram, String> {
+    let mut read = ProgramInputs::default();
     if let Some(Activation { kind }) = op.inner() {
         let x = read.float(view, [0, 1, 2])?;
         let mut program = read.store(view, &activation(*kind, "x"), [3, 4])?;

@@ -5,18 +5,18 @@ use galatea_graph::ops::fused::FusedActivation;
 
 /// A function of `v`, four elements at a time, with two parameters: `params.p` and `params.q`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Activation {
+pub(crate) struct ProductActivation {
     /// A word of `activation.wgsl`.
     pub(crate) name: &'static str,
     pub(crate) p: f32,
     pub(crate) q: f32,
 }
 
-impl Activation {
+impl ProductActivation {
     /// The value as it is.
     pub(crate) const NONE: Self = plain("none");
 
-    /// That of a fused operator.
+    /// Returns the activation of a fused operator.
     pub(crate) fn fused(activation: FusedActivation) -> Self {
         match activation {
             FusedActivation::None => Self::NONE,
@@ -32,10 +32,10 @@ impl Activation {
         }
     }
 
-    /// That of an ONNX operator.
+    /// Returns the activation of an ONNX operator.
     ///
     /// # Errors
-    /// When it is none of those that products are fused with.
+    /// Fails when it is not one that matrix multiplications are fused with.
     pub(crate) fn onnx(kind: ActivationKind) -> Result<Self, String> {
         Ok(match kind {
             ActivationKind::Relu => plain("relu"),
@@ -60,6 +60,6 @@ impl Activation {
     }
 }
 
-const fn plain(name: &'static str) -> Activation {
-    Activation { name, p: 0.0, q: 0.0 }
+const fn plain(name: &'static str) -> ProductActivation {
+    ProductActivation { name, p: 0.0, q: 0.0 }
 }

@@ -2,10 +2,10 @@
 
 use minijinja::context;
 
-use super::launch::Launch;
-use super::problem::{Operand, Problem};
-use crate::device::Capabilities;
-use crate::kernel::Step;
+use super::launch::ProductLaunch;
+use super::problem::{MatMulOperand, MatMulProblem};
+use crate::device::GpuCapabilities;
+use crate::kernel::DispatchStep;
 
 /// Sizes of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,16 +20,16 @@ pub struct CooperativeConfig {
     pub strip: usize,
     /// Parts of k that threads have read before they are written to workgroup memory.
     pub ahead: usize,
-    /// Whether threads remember where they read, where that is not computed again for every part.
+    /// True if threads store their read positions instead of computing them anew for every part.
     pub remembers: bool,
-    /// Whether matrices leave through two places in turn, so that nobody waits for those before.
+    /// True if matrices leave through two places in turn, which saves waiting for the previous ones.
     pub twice: bool,
 }
 
 /// Matrices of sums that a subgroup can keep.
-const MOST_SUMS: usize = 16;
+const MAX_SUMS: usize = 16;
 /// Multiplications in a shader's text that a processor which plays the GPU compiles in a few seconds.
-const MOST_TEXT: usize = 32;
+const MAX_TEXT: usize = 32;
 
 impl CooperativeConfig {
     const fn new(tile: [usize; 3], part: [usize; 2], stages: usize, strip: usize) -> Self {
@@ -63,7 +63,7 @@ impl CooperativeConfig {
     pub(super) const FLAT: Self = Self::new([32, 64, 64], [16, 32], 1, 1).reads_ahead(3);
     pub(super) const LOW: Self = Self::new([16, 64, 64], [16, 16], 2, 1);
     pub(super) const SMALL: Self = Self::new([32, 32, 64], [16, 16], 1, 1).reads_ahead(4);
-    /// What a processor that plays the GPU has time for.
+    /// Smallest configuration, fast enough for a CPU that emulates the GPU.
     pub(super) const LEAST: Self = Self::new([32, 32, 32], [16, 16], 2, 1);
 
     /// All that are tried.
@@ -124,23 +124,23 @@ impl CooperativeConfig {
         self.places() * self.subgroups() * size * self.strip * size * 4
     }
 
-    /// Whether a device can run it.
+    /// Returns whether a device can run it.
     #[must_use]
-    pub fn fits(&self, capabilities: &Capabilities) -> bool {
-        let Some(shape) = Shape::of(capabilities) else { return false };
+    pub fn fits(&self, capabilities: &GpuCapabilities) -> bool {
+        let Some(shape) = MatrixUnitShape::of(capabilities) else { return false };
         let within = |value: usize, limit: u32| u32::try_from(value).is_ok_and(|v| v <= limit);
         let threads = self.subgroups() * shape.lanes;
         let sums = self.part[0] / shape.size * (self.part[1] / shape.size);
         let text = sums * (self.tile[2] / shape.size) * self.ahead;
-        sums <= MOST_SUMS
-            && (!capabilities.software || text <= MOST_TEXT)
+        sums <= MAX_SUMS
+            && (!capabilities.software || text <= MAX_TEXT)
             && within(self.bytes(shape.size), capabilities.workgroup_bytes)
             && within(threads, capabilities.workgroup_threads)
             && self.is_sound(shape)
     }
 
-    /// Whether the sizes divide as the shader takes for granted.
-    fn is_sound(&self, Shape { size, lanes }: Shape) -> bool {
+    /// Returns whether the sizes divide as the shader assumes.
+    fn is_sound(&self, MatrixUnitShape { size, lanes }: MatrixUnitShape) -> bool {
         let [rows, columns, deep] = self.tile;
         let [part_rows, part_columns] = self.part;
         let threads = self.subgroups() * lanes;
@@ -159,23 +159,23 @@ impl CooperativeConfig {
     /// Adds the dispatches of a product whose tiles are shared by so many workgroups.
     ///
     /// # Errors
-    /// When the device has no such matrices.
+    /// Fails when the device has no such matrices.
     pub(crate) fn run(
         &self,
-        problem: &Problem,
+        problem: &MatMulProblem,
         shares: usize,
-        capabilities: &Capabilities,
-        step: &mut Step,
+        capabilities: &GpuCapabilities,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
-        let shape = Shape::of(capabilities).filter(|_| self.fits(capabilities));
-        let Shape { size, lanes } =
+        let shape = MatrixUnitShape::of(capabilities).filter(|_| self.fits(capabilities));
+        let MatrixUnitShape { size, lanes } =
             shape.ok_or("the device has no cooperative matrices for this")?;
         let [rows, columns, deep] = self.tile;
         let subgroups = self.subgroups();
         let threads = subgroups * lanes;
         let wide = capabilities.wide_matrices;
         // Where whole vectors lie in every part of k, they are as far from one another in each.
-        let along = |operand: &Operand| operand.quads(operand.lies_along(), problem.k);
+        let along = |operand: &MatMulOperand| operand.quads(operand.lies_along(), problem.k);
         let even = problem.k.is_multiple_of(deep) && along(&problem.a) && along(&problem.b);
         let context = context!(
             cell => "f16",
@@ -191,7 +191,7 @@ impl CooperativeConfig {
             ahead => self.ahead,
             remembers => self.remembers && even
         );
-        let launch = Launch {
+        let launch = ProductLaunch {
             name: "matmul-f16-cooperative",
             template: include_str!("cooperative.wgsl"),
             tile: self.tile,
@@ -204,18 +204,18 @@ impl CooperativeConfig {
     }
 }
 
-/// What a device's matrices are like.
+/// Shape of a device's cooperative matrices.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct MatrixUnitShape {
     /// Rows and columns.
     pub(crate) size: usize,
     /// Threads of a subgroup.
     pub(crate) lanes: usize,
 }
 
-impl Shape {
-    /// Those of FP16 with sums in FP32, if the device has any.
-    pub(crate) fn of(capabilities: &Capabilities) -> Option<Self> {
+impl MatrixUnitShape {
+    /// Returns the shape of the matrices of FP16 with sums in FP32, if the device has any.
+    pub(crate) fn of(capabilities: &GpuCapabilities) -> Option<Self> {
         let size = usize::try_from(capabilities.wide_cooperative()?.size).ok()?;
         // A device that lists a range and has matrices has subgroups of 32.
         let lanes = match capabilities.subgroup? {

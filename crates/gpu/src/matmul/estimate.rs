@@ -1,5 +1,5 @@
-//! Which tiles of cooperative matrices a product takes, and how many workgroups share one, by what was measured on a
-//! device with 132 processors (an NVIDIA H200).
+//! Choice of the tiles of cooperative matrices for a matrix multiplication, and of the number of workgroups
+//! that share one. It rests on measurements on a device with 132 processors (an NVIDIA H200).
 //!
 //! A processor that computes a tile takes time for every part of k, which threads read ahead, and some before the
 //! first and after the last. Tiles beyond what the processors compute at once come in further rounds; where there are
@@ -7,8 +7,8 @@
 //! but what they say of one tile beside another holds for others too.
 
 use super::cooperative::CooperativeConfig;
-use super::problem::Problem;
-use crate::device::Capabilities;
+use super::problem::MatMulProblem;
+use crate::device::GpuCapabilities;
 
 /// Processors of the device.
 const PROCESSORS: usize = 132;
@@ -23,11 +23,11 @@ const START: f64 = 2.0;
 const REDUCE: f64 = 4.0;
 const SUM: f64 = 2.7e-6;
 
-/// What a large tile takes that has no other beside it, of what two take.
+/// Time of a large tile that runs alone, as a share of the time of two that run side by side.
 const ALONE: f64 = 0.9;
 
-/// How long tiles take.
-struct Rate {
+/// Time that tiles of one configuration take.
+struct TileRate {
     config: CooperativeConfig,
     /// Tiles that a processor computes side by side in this time; 0 where there is room for many.
     at_once: usize,
@@ -36,30 +36,30 @@ struct Rate {
     part: [f64; 3],
     /// Microseconds before and after.
     ends: f64,
-    /// What one takes where there are many, of what it takes alone: while some wait for memory, others multiply.
+    /// Time of one tile among many, as a share of its time alone: while some wait for memory, others multiply.
     beside: f64,
 }
 
-const fn rate(config: CooperativeConfig, at_once: usize, part: [f64; 3], ends: f64) -> Rate {
-    Rate { config, at_once, part, ends, beside: 1.0 }
+const fn rate(config: CooperativeConfig, at_once: usize, part: [f64; 3], ends: f64) -> TileRate {
+    TileRate { config, at_once, part, ends, beside: 1.0 }
 }
 
-const RATES: &[Rate] = &[
+const RATES: &[TileRate] = &[
     rate(CooperativeConfig::WIDE, 1, [1.76, 2.07, 1.81], 2.5),
     rate(CooperativeConfig::TURNED, 1, [1.77, 1.92, 1.71], 2.5),
     rate(CooperativeConfig::SQUARE, 2, [1.86, 2.02, 1.78], 4.0),
     rate(CooperativeConfig::ALONG, 2, [2.07, 1.95, 1.74], 4.0),
-    Rate { beside: 0.7, ..rate(CooperativeConfig::MIDDLE, 0, [0.6; 3], 1.0) },
+    TileRate { beside: 0.7, ..rate(CooperativeConfig::MIDDLE, 0, [0.6; 3], 1.0) },
     rate(CooperativeConfig::FLAT, 0, [0.43; 3], 0.7),
     rate(CooperativeConfig::LOW, 0, [0.4; 3], 0.4),
     rate(CooperativeConfig::SMALL, 0, [0.38; 3], 0.4),
     rate(CooperativeConfig::LEAST, 0, [0.39; 3], 0.4),
 ];
 
-impl Rate {
+impl TileRate {
     /// Microseconds of a product.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-    fn time(&self, problem: &Problem, shares: usize) -> f64 {
+    fn time(&self, problem: &MatMulProblem, shares: usize) -> f64 {
         let [rows, columns, _] = self.config.tile;
         let tiles = problem.m.div_ceil(rows) * problem.n.div_ceil(columns) * problem.products();
         let tiles = tiles * shares;
@@ -85,8 +85,8 @@ impl Rate {
 /// The tiles that take the least time, and the workgroups that share each; none where the device has no matrices for
 /// any.
 pub(super) fn least(
-    problem: &Problem,
-    capabilities: &Capabilities,
+    problem: &MatMulProblem,
+    capabilities: &GpuCapabilities,
 ) -> Option<(CooperativeConfig, usize)> {
     let fitting = RATES.iter().filter(|rate| rate.config.fits(capabilities));
     let all = fitting.flat_map(|rate| {
@@ -101,23 +101,23 @@ pub(super) fn least(
 mod tests {
     use galatea_tensor::DataType;
 
-    use super::super::spec::Spec;
+    use super::super::spec::MatMulSpec;
     use super::*;
     use crate::device::CooperativeMatrix;
-    use crate::kernel::Shapes;
+    use crate::kernel::GpuShapes;
 
     fn chosen(stack: usize, [m, n, k]: [usize; 3]) -> ([usize; 2], usize) {
         let of = |shape: [usize; 2]| Some((DataType::Fp16, vec![stack, shape[0], shape[1]]));
         let (inputs, outputs) = (vec![of([m, k]), of([k, n])], vec![of([m, n])]);
-        let shapes = Shapes { inputs, outputs, constants: vec![None, None] };
-        let problem = Problem::new(Spec::PLAIN, &shapes).unwrap();
-        let capabilities = Capabilities {
+        let shapes = GpuShapes { inputs, outputs, constants: vec![None, None] };
+        let problem = MatMulProblem::new(MatMulSpec::PLAIN, &shapes).unwrap();
+        let capabilities = GpuCapabilities {
             f16: true,
             subgroup: Some((32, 32)),
             cooperative: vec![CooperativeMatrix { size: 16, wide_sums: true }],
             workgroup_bytes: 48 << 10,
             workgroup_threads: 1024,
-            ..Capabilities::default()
+            ..GpuCapabilities::default()
         };
         let (config, shares) = least(&problem, &capabilities).unwrap();
         ([config.tile[0], config.tile[1]], shares)

@@ -4,24 +4,27 @@ use galatea_graph::ops::contrib::{DynamicQuantizeMatMul, MatMulIntegerToFloat};
 use galatea_tensor::DataType;
 use minijinja::{Value, context};
 
-use super::launch::Launch;
-use super::problem::{Operand, Problem};
-use super::spec::Spec;
-use crate::device::Shader;
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
-use crate::quantise::{self, Quantised};
+use super::launch::ProductLaunch;
+use super::problem::{MatMulOperand, MatMulProblem};
+use super::spec::MatMulSpec;
+use crate::device::KernelShader;
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+    wgsl_float,
+};
+use crate::quantise::{self, DynamicOutputs};
 use crate::template::render;
 
-pub(super) const ROW: KernelRow = KernelRow {
+pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "matmul-i8-tiled",
     domain: "",
     ops: &["MatMulInteger", "QLinearMatMul"],
     supports,
-    build: |view| Ok(Box::new(Product { form: Form::of(view)? })),
+    build: |view| Ok(Box::new(IntegerProduct { form: IntegerProductResult::of(view)? })),
 };
 
-/// Those of `com.microsoft`, whose results are floats.
-pub(super) const CONTRIB: KernelRow = KernelRow {
+/// Kernel row for the operators of `com.microsoft`, whose results are floats.
+pub(super) const CONTRIB: GpuKernelRow = GpuKernelRow {
     domain: "com.microsoft",
     ops: &["DynamicQuantizeMatMul", "MatMulIntegerToFloat"],
     ..ROW
@@ -32,9 +35,9 @@ const TILE: [usize; 3] = [64, 64, 64];
 /// Axes of the stack that one dispatch covers.
 const AXES: usize = 3;
 
-/// What becomes of the sums, which says where the inputs are.
+/// Use of the sums, which determines the positions of the inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum IntegerProductResult {
     /// They are the result.
     Sums,
     /// Bytes with a scale.
@@ -46,7 +49,7 @@ enum Form {
 }
 
 /// Inputs of a form.
-struct Places {
+struct IntegerProductInputs {
     /// The operands.
     operands: [usize; 2],
     /// Their zero points; the first is no input where it is computed here.
@@ -56,8 +59,8 @@ struct Places {
     bias: Option<usize>,
 }
 
-impl Form {
-    fn of(view: &NodeView<'_>) -> Result<Self, String> {
+impl IntegerProductResult {
+    fn of(view: &GpuNodeView<'_>) -> Result<Self, String> {
         if view.operator::<MatMulIntegerToFloat>().is_ok() {
             return Ok(Self::Floats);
         }
@@ -67,8 +70,9 @@ impl Form {
         Ok(if view.node.op_type == "QLinearMatMul" { Self::Bytes } else { Self::Sums })
     }
 
-    fn places(self) -> Places {
-        let places = |operands, zeros, scales, bias| Places { operands, zeros, scales, bias };
+    fn places(self) -> IntegerProductInputs {
+        let places =
+            |operands, zeros, scales, bias| IntegerProductInputs { operands, zeros, scales, bias };
         let some = |all: [usize; 2]| all.map(Some);
         match self {
             Self::Sums => places([0, 1], some([2, 3]), [None; 2], None),
@@ -79,9 +83,9 @@ impl Form {
     }
 }
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
-    let form = Form::of(view)?;
-    let Places { operands, zeros, scales, bias } = form.places();
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
+    let form = IntegerProductResult::of(view)?;
+    let IntegerProductInputs { operands, zeros, scales, bias } = form.places();
     let dtype = |index: usize| view.input(index).map(|fact| fact.dtype);
     for side in 0..2 {
         let operand = operands[side];
@@ -92,13 +96,13 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
             }
         }
         let byte = matches!(dtype(operand), Some(DataType::Int8 | DataType::Uint8));
-        if !(byte || form == Form::Dynamic && side == 0) {
+        if !(byte || form == IntegerProductResult::Dynamic && side == 0) {
             return Err("it multiplies no bytes".into());
         }
     }
     let mut floats: Vec<usize> = scales.into_iter().flatten().collect();
     match form {
-        Form::Bytes => {
+        IntegerProductResult::Bytes => {
             for parameter in [6, 7] {
                 if view.rank(parameter)? > usize::from(view.rank(0)? > 1) {
                     return Err("a scale is one for all, or one for each row".into());
@@ -106,15 +110,15 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
             }
             floats.push(6);
         }
-        Form::Dynamic => floats.push(0),
-        Form::Floats => {
+        IntegerProductResult::Dynamic => floats.push(0),
+        IntegerProductResult::Floats => {
             // A scale of rows is not defined; of one element it may be a vector.
             let shape = view.input(2).and_then(|fact| fact.known_shape());
             if view.rank(2)? > 0 && shape.as_deref() != Some(&[1]) {
                 return Err("the scale of A has more than one element".into());
             }
         }
-        Form::Sums => {}
+        IntegerProductResult::Sums => {}
     }
     if let Some(bias) = bias.filter(|&bias| view.has(bias)) {
         if view.rank(bias)? > 1 {
@@ -126,19 +130,21 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
         return Err("scales are FP32 or FP16".into());
     }
     match (form, view.output(0).map(|fact| fact.dtype)) {
-        (Form::Floats | Form::Dynamic, Some(dtype)) if !view.is_float(dtype) => {
+        (IntegerProductResult::Floats | IntegerProductResult::Dynamic, Some(dtype))
+            if !view.is_float(dtype) =>
+        {
             Err(format!("the result is {dtype}"))
         }
         _ => Ok(()),
     }
 }
 
-struct Product {
-    form: Form,
+struct IntegerProduct {
+    form: IntegerProductResult,
 }
 
 /// Bytes of an operand, and how four of them are read with one word.
-fn operand(operand: &Operand, k: usize) -> Value {
+fn operand(operand: &MatMulOperand, k: usize) -> Value {
     let quads = match (operand.quads(true, k), operand.quads(false, k)) {
         (true, _) => "along",
         (false, true) => "across",
@@ -148,23 +154,23 @@ fn operand(operand: &Operand, k: usize) -> Value {
 }
 
 /// A zero point, and its step from one row or column to the next.
-type Zero = Option<(Binding, u32)>;
+type ZeroPointStep = Option<(ShaderBinding, u32)>;
 
 /// A product to be summed.
-struct Sums {
-    problem: Problem,
-    operands: [Binding; 2],
-    zeros: [Zero; 2],
+struct SummedProduct {
+    problem: MatMulProblem,
+    operands: [ShaderBinding; 2],
+    zeros: [ZeroPointStep; 2],
     /// Rows that have zero points of their own.
     rows: usize,
-    out: Binding,
+    out: ShaderBinding,
 }
 
-impl Sums {
-    fn dispatch(self, step: &mut Step) -> Result<(), String> {
+impl SummedProduct {
+    fn dispatch(self, step: &mut DispatchStep) -> Result<(), String> {
         let Self { problem, operands, zeros: [zero_a, zero_b], rows, out: result } = self;
         let mut bindings = Vec::from(operands);
-        let mut zero = |given: &Zero, dtype: DataType| -> (Value, usize) {
+        let mut zero = |given: &ZeroPointStep, dtype: DataType| -> (Value, usize) {
             let at = bindings.len();
             bindings.extend(given.iter().map(|(binding, _)| binding.clone()));
             let (given, signed) = (given.is_some(), dtype == DataType::Int8);
@@ -188,12 +194,12 @@ impl Sums {
             band => 8
         );
         let source = render(include_str!("integer.wgsl"), context)?;
-        let shader = Shader::new(ROW.name, source).proved();
+        let shader = KernelShader::new(ROW.name, source).proved();
         let (lead, launch) = (problem.batch.len().saturating_sub(AXES), launch(&problem));
         let (outer, inner) = problem.batch.split_at(lead);
         let tiles = problem.m.div_ceil(TILE[0]) * problem.n.div_ceil(TILE[1]);
         let total = tiles.checked_mul(inner.iter().product()).ok_or("tiles are too many")?;
-        let step_of = |zero: &Zero| zero.as_ref().map_or(0, |(_, step)| *step);
+        let step_of = |zero: &ZeroPointStep| zero.as_ref().map_or(0, |(_, step)| *step);
         for number in 0..outer.iter().product::<usize>() {
             let index = unravel(number, outer);
             let mut params = launch.params(&index, 1, total)?;
@@ -204,35 +210,35 @@ impl Sums {
     }
 }
 
-impl Kernel for Product {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
-        let Places { operands: [a, b], zeros, scales, bias } = self.form.places();
+impl GpuKernel for IntegerProduct {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+        let IntegerProductInputs { operands: [a, b], zeros, scales, bias } = self.form.places();
         let of = |index: usize| shapes.inputs.get(index).cloned().flatten();
         let mut inputs = vec![of(a), of(b)];
-        let dynamic = self.form == Form::Dynamic;
+        let dynamic = self.form == IntegerProductResult::Dynamic;
         if let (true, Some(Some((dtype, _)))) = (dynamic, inputs.first_mut()) {
             *dtype = DataType::Uint8;
         }
         let outputs = shapes.outputs.clone();
-        let operands = Shapes { inputs, outputs, constants: Vec::new() };
-        let problem = Problem::new(Spec::PLAIN, &operands)?;
+        let operands = GpuShapes { inputs, outputs, constants: Vec::new() };
+        let problem = MatMulProblem::new(MatMulSpec::PLAIN, &operands)?;
         if problem.elements() == 0 {
             return Ok(());
         }
-        let given = |index: Option<usize>| -> Zero {
+        let given = |index: Option<usize>| -> ZeroPointStep {
             let index = index.filter(|&index| shapes.has(index))?;
-            Some((Binding::Input(index), own(shapes, index)))
+            Some((ShaderBinding::Input(index), own(shapes, index)))
         };
-        let mut bound = [Binding::Input(a), Binding::Input(b)];
+        let mut bound = [ShaderBinding::Input(a), ShaderBinding::Input(b)];
         let mut zeros = zeros.map(given);
         let mut scale = match scales[0] {
-            Some(index) => Some((Binding::Input(index), shapes.dtype(index)?)),
+            Some(index) => Some((ShaderBinding::Input(index), shapes.dtype(index)?)),
             None => None,
         };
         if dynamic {
             let elements: usize = shapes.input(0)?.iter().product();
-            let mut room = |bytes: usize| Binding::Scratch(step.scratch(bytes as u64));
-            let to = Quantised {
+            let mut room = |bytes: usize| ShaderBinding::Scratch(step.scratch(bytes as u64));
+            let to = DynamicOutputs {
                 bytes: room(elements),
                 scale: (room(16), DataType::Fp32),
                 zero: room(16),
@@ -240,20 +246,23 @@ impl Kernel for Product {
             bound[0] = to.bytes.clone();
             zeros[0] = Some((to.zero.clone(), 0));
             scale = Some(to.scale.clone());
-            quantise::dispatch((Binding::Input(0), shapes.dtype(0)?), elements, to, step)?;
+            quantise::dispatch((ShaderBinding::Input(0), shapes.dtype(0)?), elements, to, step)?;
         }
         let rows = match shapes.input(a)? {
             [.., rows, _] => *rows,
             _ => 1,
         };
-        let sums = (self.form != Form::Sums).then(|| step.scratch((problem.elements() * 4) as u64));
-        let out = sums.map_or(Binding::Output(0), Binding::Scratch);
-        let own = Sums { problem: problem.clone(), operands: bound, zeros, rows, out };
+        let sums = (self.form != IntegerProductResult::Sums)
+            .then(|| step.scratch((problem.elements() * 4) as u64));
+        let out = sums.map_or(ShaderBinding::Output(0), ShaderBinding::Scratch);
+        let own = SummedProduct { problem: problem.clone(), operands: bound, zeros, rows, out };
         own.dispatch(step)?;
         match (sums, self.form, scale, scales[1]) {
-            (Some(sums), Form::Bytes, ..) => requantise(&problem, shapes, (sums, rows), step),
+            (Some(sums), IntegerProductResult::Bytes, ..) => {
+                requantise(&problem, shapes, (sums, rows), step)
+            }
             (Some(sums), _, Some(scale_a), Some(scale_b)) => {
-                let scaled = Scaled { sums, scale_a, scale_b, bias };
+                let scaled = ScaledSums { sums, scale_a, scale_b, bias };
                 scaled.dispatch(&problem, shapes, step)
             }
             _ => Ok(()),
@@ -262,16 +271,21 @@ impl Kernel for Product {
 }
 
 /// Sums that become floats.
-struct Scaled {
+struct ScaledSums {
     /// The scratch that they are in.
     sums: usize,
-    scale_a: (Binding, DataType),
+    scale_a: (ShaderBinding, DataType),
     scale_b: usize,
     bias: Option<usize>,
 }
 
-impl Scaled {
-    fn dispatch(self, problem: &Problem, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl ScaledSums {
+    fn dispatch(
+        self,
+        problem: &MatMulProblem,
+        shapes: &GpuShapes,
+        step: &mut DispatchStep,
+    ) -> Result<(), String> {
         let (scale_a, a) = self.scale_a;
         let bias = self.bias.filter(|&index| shapes.has(index));
         let added = bias.map(|index| wgsl_float(shapes.dtype(index)?)).transpose()?;
@@ -282,47 +296,53 @@ impl Scaled {
             y => wgsl_float(problem.out)?
         );
         let source = render(include_str!("rescale.wgsl"), context)?;
-        let scale_b = Binding::Input(self.scale_b);
-        let mut bindings = vec![Binding::Scratch(self.sums), scale_a, scale_b, Binding::Output(0)];
-        bindings.extend(bias.map(Binding::Input));
+        let scale_b = ShaderBinding::Input(self.scale_b);
+        let mut bindings =
+            vec![ShaderBinding::Scratch(self.sums), scale_a, scale_b, ShaderBinding::Output(0)];
+        bindings.extend(bias.map(ShaderBinding::Input));
         let elements = problem.elements();
         let mut params = vec![param(elements)?, param(problem.n)?, own(shapes, self.scale_b)];
         params.push(bias.map_or(0, |index| own(shapes, index)));
-        let shader = Shader::new("matmul-i8-rescale", source).proved();
+        let shader = KernelShader::new("matmul-i8-rescale", source).proved();
         step.dispatch(shader, bindings, params, fold(elements.div_ceil(4 * 64))?);
         Ok(())
     }
 }
 
 /// The step of what is one for all, or one for each row or column.
-fn own(shapes: &Shapes, index: usize) -> u32 {
+fn own(shapes: &GpuShapes, index: usize) -> u32 {
     let len = shapes.input(index).ok().and_then(|shape| shape.first().copied());
     u32::from(len.unwrap_or(1) > 1)
 }
 
 /// Makes bytes of the sums in this scratch, with scales for so many rows.
 fn requantise(
-    problem: &Problem,
-    shapes: &Shapes,
+    problem: &MatMulProblem,
+    shapes: &GpuShapes,
     (sums, rows): (usize, usize),
-    step: &mut Step,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let float = |index: usize| wgsl_float(shapes.dtype(index)?);
     let signed = problem.out == DataType::Int8;
     let context = context!(a => float(1)?, b => float(4)?, y => float(6)?, signed);
     let source = render(include_str!("requantise.wgsl"), context)?;
-    let inputs = [1, 4, 6, 7].map(Binding::Input);
-    let mut bindings = vec![Binding::Scratch(sums)];
+    let inputs = [1, 4, 6, 7].map(ShaderBinding::Input);
+    let mut bindings = vec![ShaderBinding::Scratch(sums)];
     bindings.extend(inputs);
-    bindings.push(Binding::Output(0));
+    bindings.push(ShaderBinding::Output(0));
     let mut params = vec![param(problem.elements())?, param(problem.n)?, param(rows)?];
     params.extend([1, 4, 6, 7].map(|index| own(shapes, index)));
     let groups = fold(problem.elements().div_ceil(256))?;
-    step.dispatch(Shader::new("matmul-i8-requantise", source).proved(), bindings, params, groups);
+    step.dispatch(
+        KernelShader::new("matmul-i8-requantise", source).proved(),
+        bindings,
+        params,
+        groups,
+    );
     Ok(())
 }
 
-/// Where a number leads among axes.
+/// Returns the indices along the axes of the element with this number.
 fn unravel(number: usize, axes: &[usize]) -> Vec<usize> {
     let mut rest = number;
     let mut index = vec![0; axes.len()];
@@ -332,9 +352,9 @@ fn unravel(number: usize, axes: &[usize]) -> Vec<usize> {
     index
 }
 
-fn launch(problem: &Problem) -> Launch<'_> {
+fn launch(problem: &MatMulProblem) -> ProductLaunch<'_> {
     let context = Value::UNDEFINED;
-    Launch {
+    ProductLaunch {
         name: ROW.name,
         template: "",
         tile: TILE,

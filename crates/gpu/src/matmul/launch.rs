@@ -3,9 +3,9 @@
 use minijinja::value::merge_maps;
 use minijinja::{Value, context};
 
-use super::problem::{Operand, Problem, Windows};
-use crate::device::Shader;
-use crate::kernel::{Binding, Step, fold, param, wgsl_float};
+use super::problem::{ImageWindows, MatMulOperand, MatMulProblem};
+use crate::device::KernelShader;
+use crate::kernel::{DispatchStep, ShaderBinding, fold, param, wgsl_float};
 use crate::template::render;
 
 /// Rows of tiles in a band.
@@ -13,42 +13,42 @@ const BAND: usize = 8;
 /// Axes of the stack that a shader knows.
 const AXES: usize = 3;
 
-/// How a product is cut among workgroups, and the shader that computes a tile.
-pub(crate) struct Launch<'a> {
+/// Division of a matrix multiplication among workgroups, and the shader that computes a tile.
+pub(crate) struct ProductLaunch<'a> {
     pub(crate) name: &'static str,
     pub(crate) template: &'static str,
     /// Rows and columns of a tile, and elements of k that are read at a time.
     pub(crate) tile: [usize; 3],
     /// Workgroups that share a tile, each with a part of k.
     pub(crate) shares: usize,
-    /// Whether `A` and `B` must be read along k, however they lie.
+    /// True for each of `A` and `B` that must be read along k, whatever its layout.
     pub(crate) inner: [bool; 2],
-    /// What else the template asks for.
+    /// Further context of the template.
     pub(crate) context: Value,
-    pub(crate) problem: &'a Problem,
+    pub(crate) problem: &'a MatMulProblem,
 }
 
-/// How a shader sees an operand; `inner` where it must be read along k.
-fn operand(operand: &Operand, k: usize, inner: bool) -> Result<Value, String> {
+/// Returns the template context of an operand; `inner` is true if it must be read along k.
+fn operand(operand: &MatMulOperand, k: usize, inner: bool) -> Result<Value, String> {
     let inner = inner || operand.lies_along();
     let elem = wgsl_float(operand.dtype)?;
     Ok(context!(inner, elem, wide => operand.quads(inner, k)))
 }
 
-/// Whether rows of the result are seen as vectors of four.
-fn wide_rows(problem: &Problem) -> bool {
+/// Returns whether rows of the result are seen as vectors of four.
+fn wide_rows(problem: &MatMulProblem) -> bool {
     problem.n.is_multiple_of(4)
         && problem.bias.is_none_or(|(_, step)| step == 1 || problem.spec.bias_rows)
         && problem.more.as_ref().is_none_or(|more| more.quads(true, problem.n))
         && problem.windows.is_none_or(|own| !own.columns || own.pixels.is_multiple_of(4))
 }
 
-impl Launch<'_> {
+impl ProductLaunch<'_> {
     /// Adds the dispatches.
     ///
     /// # Errors
-    /// When lengths are beyond the device.
-    pub(crate) fn run(self, step: &mut Step) -> Result<(), String> {
+    /// Fails when lengths are beyond the device.
+    pub(crate) fn run(self, step: &mut DispatchStep) -> Result<(), String> {
         let problem = self.problem;
         if problem.elements() == 0 {
             return Ok(());
@@ -86,7 +86,7 @@ impl Launch<'_> {
     /// Computes the tiles of all products that these indices of the outer axes lead to.
     fn tiles(
         &self,
-        step: &mut Step,
+        step: &mut DispatchStep,
         index: &[usize],
         shares: usize,
         sums: Option<usize>,
@@ -94,10 +94,10 @@ impl Launch<'_> {
         let problem = self.problem;
         let wide = wide_rows(problem);
         let partial = sums.is_some();
-        let mut bindings = vec![Binding::Input(0), Binding::Input(1)];
+        let mut bindings = vec![ShaderBinding::Input(0), ShaderBinding::Input(1)];
         let out = if partial { "f32" } else { wgsl_float(problem.out)? };
-        let result = Epilogue::new(problem, partial, &mut bindings)?;
-        bindings.push(sums.map_or(Binding::Output(0), Binding::Scratch));
+        let result = ProductEpilogue::new(problem, partial, &mut bindings)?;
+        bindings.push(sums.map_or(ShaderBinding::Output(0), ShaderBinding::Scratch));
         let [bm, bn, bk] = self.tile;
         let context = context!(
             a => operand(&problem.a, problem.k, self.inner[0])?,
@@ -110,7 +110,7 @@ impl Launch<'_> {
             band => BAND,
             ..merge_maps([result.context(problem), self.context.clone()])
         );
-        let shader = Shader::new(self.name, render(self.template, context)?).proved();
+        let shader = KernelShader::new(self.name, render(self.template, context)?).proved();
         let total = problem
             .m
             .div_ceil(bm)
@@ -127,12 +127,12 @@ impl Launch<'_> {
         self.problem.batch.iter().rev().take(AXES).product()
     }
 
-    fn reduce(&self, step: &mut Step, shares: usize, sums: usize) -> Result<(), String> {
+    fn reduce(&self, step: &mut DispatchStep, shares: usize, sums: usize) -> Result<(), String> {
         let problem = self.problem;
         let wide = wide_rows(problem);
-        let mut bindings = vec![Binding::Scratch(sums)];
-        let result = Epilogue::new(problem, false, &mut bindings)?;
-        bindings.push(Binding::Output(0));
+        let mut bindings = vec![ShaderBinding::Scratch(sums)];
+        let result = ProductEpilogue::new(problem, false, &mut bindings)?;
+        bindings.push(ShaderBinding::Output(0));
         let context = context!(
             reduce => true,
             partial => false,
@@ -141,7 +141,7 @@ impl Launch<'_> {
             ..result.context(problem)
         );
         let source = render(include_str!("reduce.wgsl"), context)?;
-        let shader = Shader::new("matmul-f32-reduce", source).proved();
+        let shader = KernelShader::new("matmul-f32-reduce", source).proved();
         let rows = problem.products() * problem.m;
         let groups = fold((rows * problem.n.div_ceil(4)).div_ceil(64))?;
         step.dispatch(shader, bindings, self.params(&[], shares, 0)?, groups);
@@ -162,7 +162,7 @@ impl Launch<'_> {
         let mut words = vec![problem.m, problem.n, problem.k, share, shares];
         words.extend([problem.m.div_ceil(bm), problem.n.div_ceil(bn), total, self.products()]);
         words.extend([lens[1], lens[2]]);
-        let start = |operand: &Operand| -> usize {
+        let start = |operand: &MatMulOperand| -> usize {
             let steps = index.iter().zip(&operand.batch).map(|(at, step)| at * step);
             operand.start + steps.sum::<usize>()
         };
@@ -189,7 +189,7 @@ impl Launch<'_> {
         let spec = &problem.spec;
         let floats = [spec.alpha, spec.beta, spec.activation.p, spec.activation.q];
         words.extend(floats.map(f32::to_bits));
-        for word in problem.windows.iter().flat_map(Windows::params) {
+        for word in problem.windows.iter().flat_map(ImageWindows::params) {
             words.push(param(word)?);
         }
         Ok(words)
@@ -205,39 +205,43 @@ fn inner_axes(all: &[usize], fill: usize) -> [usize; AXES] {
     last
 }
 
-/// What is added to a product, as a shader sees it.
-struct Epilogue {
+/// Operands that are added to the result, as a shader sees them.
+struct ProductEpilogue {
     bias: &'static str,
     more: &'static str,
     bias_at: usize,
     more_at: usize,
 }
 
-impl Epilogue {
+impl ProductEpilogue {
     /// Binds what is added to a result that is not `partial`.
-    fn new(problem: &Problem, partial: bool, bindings: &mut Vec<Binding>) -> Result<Self, String> {
+    fn new(
+        problem: &MatMulProblem,
+        partial: bool,
+        bindings: &mut Vec<ShaderBinding>,
+    ) -> Result<Self, String> {
         let mut all = Self { bias: "", more: "", bias_at: 0, more_at: 0 };
         if partial {
             return Ok(all);
         }
         if let (Some(index), Some((dtype, _))) = (problem.spec.bias, problem.bias) {
             (all.bias, all.bias_at) = (wgsl_float(dtype)?, bindings.len());
-            bindings.push(Binding::Input(index));
+            bindings.push(ShaderBinding::Input(index));
         }
         if let (Some(index), Some(more)) = (problem.spec.more, &problem.more) {
             (all.more, all.more_at) = (wgsl_float(more.dtype)?, bindings.len());
-            bindings.push(Binding::Input(index));
+            bindings.push(ShaderBinding::Input(index));
         }
         Ok(all)
     }
 
     /// Numbers of the bindings, of which the output is the last.
-    fn numbers(&self, bindings: &[Binding]) -> Value {
+    fn numbers(&self, bindings: &[ShaderBinding]) -> Value {
         let out = bindings.len() - 1;
         context!(bias => self.bias_at, more => self.more_at, out, params => out + 1)
     }
 
-    fn context(&self, problem: &Problem) -> Value {
+    fn context(&self, problem: &MatMulProblem) -> Value {
         context!(
             bias => self.bias,
             bias_rows => problem.spec.bias_rows,

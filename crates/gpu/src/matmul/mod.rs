@@ -1,7 +1,7 @@
 //! Products of dense matrices.
 //!
-//! A node becomes a [`Spec`](spec::Spec), with the lengths of a run a [`Problem`](problem::Problem), and a
-//! [`Variant`] computes it: tiles in workgroup memory, or a kernel for few rows. The operands' layouts, the
+//! A node becomes a [`MatMulSpec`](spec::Spec), with the lengths of a run a [`MatMulProblem`](problem::Problem), and a
+//! [`MatMulVariant`] computes it: tiles in workgroup memory, or a kernel for few rows. The operands' layouts, the
 //! axes of stacks and what follows the product are the same in all of them.
 
 mod activation;
@@ -17,26 +17,30 @@ mod tiled;
 mod variant;
 mod vector;
 
-pub(crate) use activation::Activation;
+pub(crate) use activation::ProductActivation;
 pub use cooperative::CooperativeConfig;
-pub(crate) use cooperative::Shape;
+pub(crate) use cooperative::MatrixUnitShape;
 pub(crate) use parts::supports as multiplies_parts;
-pub(crate) use problem::{Operand, Problem, Windows};
-pub(crate) use spec::Spec;
-pub(crate) use stack::{Stack, place};
-pub use tiled::TiledConfig;
-pub use variant::{Turns, Variant};
+pub(crate) use problem::{ImageWindows, MatMulOperand, MatMulProblem};
+pub(crate) use spec::MatMulSpec;
+pub(crate) use stack::{ProductStack, place};
+pub use tiled::TileSizes;
+pub use variant::{MatMulVariant, TransposedOperands};
 pub use vector::VectorConfig;
 
-use crate::device::Capabilities;
-use crate::kernel::{Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::device::GpuCapabilities;
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes};
 
-const fn row(name: &'static str, domain: &'static str, ops: &'static [&'static str]) -> KernelRow {
-    KernelRow { name, domain, ops, supports, build }
+const fn row(
+    name: &'static str,
+    domain: &'static str,
+    ops: &'static [&'static str],
+) -> GpuKernelRow {
+    GpuKernelRow { name, domain, ops, supports, build }
 }
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[
+pub(crate) const ROWS: &[GpuKernelRow] = &[
     row("matmul-f32", "", &["MatMul", "Gemm"]),
     row("matmul-f32-fused", "ai.galatea", &["FusedMatMul"]),
     row("matmul-f32-turned", "com.microsoft", &["FusedMatMul", "TransposeMatMul", "FusedGemm"]),
@@ -44,29 +48,33 @@ pub(crate) const ROWS: &[KernelRow] = &[
     integer::CONTRIB,
 ];
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     view.floats(&[0, 1, 2, 3])?;
     view.rank(0)?;
     view.rank(1)?;
-    Spec::of(view).map(|_| ())
+    MatMulSpec::of(view).map(|_| ())
 }
 
-struct Product {
-    spec: Spec,
-    capabilities: Capabilities,
+struct MatMulKernel {
+    spec: MatMulSpec,
+    capabilities: GpuCapabilities,
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
     let capabilities = view.device.capabilities().clone();
-    Ok(Box::new(Product { spec: Spec::of(view)?, capabilities }))
+    Ok(Box::new(MatMulKernel { spec: MatMulSpec::of(view)?, capabilities }))
 }
 
-impl Kernel for Product {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
-        let problem = Problem::new(self.spec, shapes)?;
-        if parts::beyond(shapes, self.capabilities.binding_bytes).is_some() {
+impl GpuKernel for MatMulKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+        let problem = MatMulProblem::new(self.spec, shapes)?;
+        if parts::oversized_constant(shapes, self.capabilities.binding_bytes).is_some() {
             return parts::run(&problem, &self.capabilities, step);
         }
-        Variant::tuned(&problem, &self.capabilities, step).run(&problem, &self.capabilities, step)
+        MatMulVariant::tuned(&problem, &self.capabilities, step).run(
+            &problem,
+            &self.capabilities,
+            step,
+        )
     }
 }

@@ -1,15 +1,15 @@
 //! A product of known lengths, in the form that all kernels share.
 
-use galatea_runtime::tune::Space;
+use galatea_runtime::tune::ConfigSpace;
 use galatea_tensor::DataType;
 
-use super::spec::Spec;
-use crate::kernel::Shapes;
-use crate::tune::{Question, near};
+use super::spec::MatMulSpec;
+use crate::kernel::GpuShapes;
+use crate::tune::{KernelQuestion, near};
 
 /// An operand as it lies: elements from one of its rows, columns or matrices to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Operand {
+pub(crate) struct MatMulOperand {
     pub(crate) dtype: DataType,
     /// Elements before the first.
     pub(crate) start: usize,
@@ -24,8 +24,9 @@ pub(crate) struct Operand {
 /// An operand whose rows along k are windows of images with channels last, [images, height, width, channels]: a window
 /// is some runs of elements, one below the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Windows {
-    /// Whether they are the columns of `B`, and the result is of [images, m, pixels]; otherwise they are the rows of `A`.
+pub(crate) struct ImageWindows {
+    /// True if they are the columns of `B`, and the result is of [images, m, pixels]; otherwise they are the
+    /// rows of `A`.
     pub(crate) columns: bool,
     /// Windows beside one another, and those of an image.
     pub(crate) across: usize,
@@ -40,7 +41,7 @@ pub(crate) struct Windows {
     pub(crate) zeros: usize,
 }
 
-impl Windows {
+impl ImageWindows {
     /// The operand's name in shaders.
     pub(super) fn operand(&self) -> &'static str {
         if self.columns { "b" } else { "a" }
@@ -55,24 +56,24 @@ impl Windows {
 
 /// `batch` products of `m × k` and `k × n`. The result is contiguous.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Problem {
-    pub(crate) spec: Spec,
+pub(crate) struct MatMulProblem {
+    pub(crate) spec: MatMulSpec,
     pub(crate) m: usize,
     pub(crate) n: usize,
     pub(crate) k: usize,
     /// Lengths of the axes of the stack that are left when neighbours are joined.
     pub(crate) batch: Vec<usize>,
-    pub(crate) a: Operand,
-    pub(crate) b: Operand,
+    pub(crate) a: MatMulOperand,
+    pub(crate) b: MatMulOperand,
     /// Type and step of the row that is added.
     pub(crate) bias: Option<(DataType, usize)>,
-    /// What is added to the whole or multiplies it.
-    pub(crate) more: Option<Operand>,
+    /// Operand that is added to the whole or multiplies it.
+    pub(crate) more: Option<MatMulOperand>,
     pub(crate) out: DataType,
     /// The input that the result may lie over.
     pub(crate) under: Option<usize>,
     /// An operand that is not rows of a matrix.
-    pub(crate) windows: Option<Windows>,
+    pub(crate) windows: Option<ImageWindows>,
 }
 
 /// Lengths and steps of a contiguous tensor.
@@ -106,7 +107,10 @@ fn spread(axes: &[(usize, usize)], whole: &[usize]) -> Result<Vec<usize>, String
 }
 
 /// Axes of the operands with the matrix last, as the product reads them.
-fn turned(shape: &[usize], turn: galatea_graph::ops::contrib::Turn) -> Vec<(usize, usize)> {
+fn turned(
+    shape: &[usize],
+    turn: galatea_graph::ops::contrib::OperandTransposition,
+) -> Vec<(usize, usize)> {
     let mut axes = contiguous(shape);
     let rank = axes.len();
     if turn.batch && rank > 2 {
@@ -118,12 +122,12 @@ fn turned(shape: &[usize], turn: galatea_graph::ops::contrib::Turn) -> Vec<(usiz
     axes
 }
 
-impl Problem {
+impl MatMulProblem {
     /// The product of a node in a run.
     ///
     /// # Errors
-    /// When lengths do not meet.
-    pub(crate) fn new(spec: Spec, shapes: &Shapes) -> Result<Self, String> {
+    /// Fails when lengths do not meet.
+    pub(crate) fn new(spec: MatMulSpec, shapes: &GpuShapes) -> Result<Self, String> {
         let (mut a, mut b) = (turned(shapes.input(0)?, spec.a), turned(shapes.input(1)?, spec.b));
         let mut whole = shapes.output(0)?.to_vec();
         let (row, column) = (a.len() == 1, b.len() == 1);
@@ -148,7 +152,13 @@ impl Problem {
         let matrix = |axes: &[(usize, usize)], at: usize| axes[axes.len() - 2 + at].0 == 1;
         let operand = |axes: &[(usize, usize)], input: usize, outer, inner| {
             let batch = spread(&axes[..axes.len() - 2], &whole[..stack])?;
-            Ok::<_, String>(Operand { dtype: shapes.dtype(input)?, start: 0, outer, inner, batch })
+            Ok::<_, String>(MatMulOperand {
+                dtype: shapes.dtype(input)?,
+                start: 0,
+                outer,
+                inner,
+                batch,
+            })
         };
         let a_outer = if matrix(&a, 0) { 0 } else { a_outer };
         let b_outer = if matrix(&b, 1) { 0 } else { b_outer };
@@ -171,7 +181,7 @@ impl Problem {
                 let (batch, matrix) = steps.split_at(stack);
                 let dtype = shapes.dtype(index)?;
                 let (outer, inner) = (matrix[0], matrix[1]);
-                Some(Operand { dtype, start: 0, outer, inner, batch: batch.to_vec() })
+                Some(MatMulOperand { dtype, start: 0, outer, inner, batch: batch.to_vec() })
             }
             None => None,
         };
@@ -239,13 +249,13 @@ impl Problem {
         self.batch.iter().product()
     }
 
-    /// Whether operands may be multiplied in FP16.
+    /// Returns whether operands may be multiplied in FP16.
     pub(crate) fn in_halves(&self) -> bool {
         self.spec.halves || self.a.dtype == DataType::Fp16 && self.b.dtype == DataType::Fp16
     }
 
-    /// What is to be known of such a product to choose a way for it.
-    pub(crate) fn question(&self, space: Space) -> Question {
+    /// Returns the tuner's question about such a matrix multiplication.
+    pub(crate) fn question(&self, space: ConfigSpace) -> KernelQuestion {
         let (a, b) = (&self.a, &self.b);
         let order =
             [a.inner == 1, b.inner != 1].map(|plain| if plain { "n" } else { "t" }).concat();
@@ -270,7 +280,7 @@ impl Problem {
         let lengths = vec![("m", self.m), ("n", self.n), ("k", self.k), ("stack", self.products())];
         let exact = self.out == DataType::Fp32 && !self.in_halves();
         let tolerance = if exact { near::SUMS } else { near::HALVES };
-        Question { variant, lengths, space, tolerance }
+        KernelQuestion { variant, lengths, space, tolerance }
     }
 
     /// Elements of the result.
@@ -279,13 +289,13 @@ impl Problem {
     }
 }
 
-impl Operand {
-    /// Whether it is read along k: it lies so, or no other way either.
+impl MatMulOperand {
+    /// Returns whether it is read along k: it lies that way, or along neither axis.
     pub(crate) fn lies_along(&self) -> bool {
         self.inner == 1 || self.outer != 1
     }
 
-    /// Whether vectors of four along `inner` (or `outer`) start at multiples of four, for this many.
+    /// Returns whether vectors of four along `inner` (or `outer`) start at multiples of four, for this many.
     pub(crate) fn quads(&self, inner: bool, k: usize) -> bool {
         let whole = |step: &usize| step.is_multiple_of(4);
         let (along, across) =
@@ -301,14 +311,14 @@ impl Operand {
 mod tests {
     use super::*;
 
-    fn problem(a: &[usize], b: &[usize], out: &[usize]) -> Problem {
+    fn problem(a: &[usize], b: &[usize], out: &[usize]) -> MatMulProblem {
         let of = |shape: &[usize]| Some((DataType::Fp32, shape.to_vec()));
-        let shapes = Shapes {
+        let shapes = GpuShapes {
             inputs: vec![of(a), of(b)],
             outputs: vec![of(out)],
             constants: vec![None, None],
         };
-        Problem::new(Spec::PLAIN, &shapes).unwrap()
+        MatMulProblem::new(MatMulSpec::PLAIN, &shapes).unwrap()
     }
 
     #[test]

@@ -1,56 +1,56 @@
-//! What a node says of its product, whatever lengths a run has.
+//! Attributes of a matrix multiplication node, whatever lengths a run has.
 
-use galatea_graph::ops::contrib::{FusedGemm, Turn, TurnedMatMul};
+use galatea_graph::ops::contrib::{FusedGemm, OperandTransposition, TurnedMatMul};
 use galatea_graph::ops::fused::FusedMatMul;
 use galatea_graph::ops::matrix::Gemm;
 use galatea_runtime::Precision;
 
-use super::activation::Activation;
-use crate::kernel::NodeView;
+use super::activation::ProductActivation;
+use crate::kernel::GpuNodeView;
 
 /// `activation(alpha · A·B + bias + beta · more)`, or with a gate
 /// `activation((alpha · A·B + bias) · more)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Spec {
-    /// How `A` is turned first.
-    pub(crate) a: Turn,
-    /// How `B` is turned first.
-    pub(crate) b: Turn,
+pub(crate) struct MatMulSpec {
+    /// Transposition of `A` before the multiplication.
+    pub(crate) a: OperandTransposition,
+    /// Transposition of `B` before the multiplication.
+    pub(crate) b: OperandTransposition,
     pub(crate) alpha: f32,
     pub(crate) beta: f32,
     /// The input that is a row added to every row.
     pub(crate) bias: Option<usize>,
-    /// Whether it is a column, and added to every column.
+    /// True if it is a column, and added to every column.
     pub(crate) bias_rows: bool,
     /// The input that is added to, or multiplies, the whole.
     pub(crate) more: Option<usize>,
-    /// Whether `more` multiplies.
+    /// True if `more` multiplies.
     pub(crate) gated: bool,
-    pub(crate) activation: Activation,
-    /// Whether operands may be rounded to FP16 where they are multiplied.
+    pub(crate) activation: ProductActivation,
+    /// True if operands may be rounded to FP16 where they are multiplied.
     pub(crate) halves: bool,
 }
 
-impl Spec {
+impl MatMulSpec {
     /// A plain product.
     pub(crate) const PLAIN: Self = Self {
-        a: Turn { matrix: false, batch: false },
-        b: Turn { matrix: false, batch: false },
+        a: OperandTransposition { matrix: false, batch: false },
+        b: OperandTransposition { matrix: false, batch: false },
         alpha: 1.0,
         beta: 1.0,
         bias: None,
         bias_rows: false,
         more: None,
         gated: false,
-        activation: Activation::NONE,
+        activation: ProductActivation::NONE,
         halves: false,
     };
 
-    /// What a node computes.
+    /// Reads the attributes of a node.
     ///
     /// # Errors
-    /// When it is no product that kernels take.
-    pub(crate) fn of(view: &NodeView<'_>) -> Result<Self, String> {
+    /// Fails when it is no matrix multiplication that kernels take.
+    pub(crate) fn of(view: &GpuNodeView<'_>) -> Result<Self, String> {
         let given = |index: usize| view.has(index).then_some(index);
         let mut spec = Self { halves: view.precision == Precision::Fp16, ..Self::PLAIN };
         match (view.node.domain.as_str(), view.node.op_type.as_str()) {
@@ -60,7 +60,7 @@ impl Spec {
                 let op = view.operator::<FusedMatMul>()?;
                 spec.b.matrix = op.trans_b;
                 (spec.bias, spec.more, spec.gated) = (given(2), given(3), op.gated);
-                spec.activation = Activation::fused(op.activation);
+                spec.activation = ProductActivation::fused(op.activation);
             }
             ("com.microsoft", "FusedMatMul" | "TransposeMatMul") => {
                 let op = view.operator::<TurnedMatMul>()?;
@@ -69,8 +69,8 @@ impl Spec {
             ("com.microsoft", "FusedGemm") => {
                 let op = view.operator::<FusedGemm>()?;
                 spec.gemm(&op.gemm, given(2));
-                let kind = op.activation.map(Activation::onnx).transpose()?;
-                spec.activation = kind.unwrap_or(Activation::NONE);
+                let kind = op.activation.map(ProductActivation::onnx).transpose()?;
+                spec.activation = kind.unwrap_or(ProductActivation::NONE);
             }
             _ => return Err("it is no product".into()),
         }

@@ -2,36 +2,40 @@
 
 use galatea_tensor::DataType;
 
-use super::problem::Problem;
-use super::spec::Spec;
-use super::variant::Variant;
-use crate::device::Capabilities;
-use crate::kernel::{Binding, Shapes, Step};
+use super::problem::MatMulProblem;
+use super::spec::MatMulSpec;
+use super::variant::MatMulVariant;
+use crate::device::GpuCapabilities;
+use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding};
 
 /// `batch` products of contiguous `m × k` and `k × n`.
-pub(crate) struct Stack {
-    /// Where A, B and the result are, and their types.
-    pub(crate) operands: [(Binding, DataType); 3],
+pub(crate) struct ProductStack {
+    /// Bindings and types of A, B and the result.
+    pub(crate) operands: [(ShaderBinding, DataType); 3],
     pub(crate) batch: usize,
     pub(crate) m: usize,
     pub(crate) n: usize,
     pub(crate) k: usize,
 }
 
-impl Stack {
+impl ProductStack {
     /// Adds the dispatches of the products, in the way that was measured the fastest or fits their lengths.
     ///
     /// # Errors
-    /// When lengths are beyond the device.
-    pub(crate) fn run(&self, capabilities: &Capabilities, step: &mut Step) -> Result<(), String> {
+    /// Fails when lengths are beyond the device.
+    pub(crate) fn run(
+        &self,
+        capabilities: &GpuCapabilities,
+        step: &mut DispatchStep,
+    ) -> Result<(), String> {
         let &Self { batch, m, n, k, .. } = self;
         let [a, b, out] = self.operands.each_ref().map(|(_, dtype)| *dtype);
-        let shapes = Shapes {
+        let shapes = GpuShapes {
             inputs: vec![Some((a, vec![batch, m, k])), Some((b, vec![batch, k, n]))],
             outputs: vec![Some((out, vec![batch, m, n]))],
             constants: vec![None; 2],
         };
-        let problem = Problem::new(Spec::PLAIN, &shapes)?;
+        let problem = MatMulProblem::new(MatMulSpec::PLAIN, &shapes)?;
         let [a, b, out] = self.operands.each_ref().map(|(binding, _)| binding.clone());
         place(&problem, (&[a, b], &out), (capabilities, None), step)
     }
@@ -41,25 +45,27 @@ impl Stack {
 /// the fastest or fits its lengths. Its inputs and its result are these; inputs beyond them are the kernel's.
 ///
 /// # Errors
-/// When lengths are beyond the device.
+/// Fails when lengths are beyond the device.
 pub(crate) fn place(
-    problem: &Problem,
-    (inputs, out): (&[Binding], &Binding),
-    (capabilities, way): (&Capabilities, Option<Variant>),
-    step: &mut Step,
+    problem: &MatMulProblem,
+    (inputs, out): (&[ShaderBinding], &ShaderBinding),
+    (capabilities, way): (&GpuCapabilities, Option<MatMulVariant>),
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
-    let mut own = Step::default();
-    let way = way.unwrap_or_else(|| Variant::tuned(problem, capabilities, step));
+    let mut own = DispatchStep::default();
+    let way = way.unwrap_or_else(|| MatMulVariant::tuned(problem, capabilities, step));
     way.run(problem, capabilities, &mut own)?;
     let first = step.scratch.len();
     for bytes in own.scratch {
         step.scratch(bytes);
     }
     for dispatch in own.dispatches {
-        let meant = |binding: Binding| match binding {
-            Binding::Input(number) => inputs.get(number).cloned().unwrap_or(Binding::Input(number)),
-            Binding::Output(_) => out.clone(),
-            Binding::Scratch(number) => Binding::Scratch(first + number),
+        let meant = |binding: ShaderBinding| match binding {
+            ShaderBinding::Input(number) => {
+                inputs.get(number).cloned().unwrap_or(ShaderBinding::Input(number))
+            }
+            ShaderBinding::Output(_) => out.clone(),
+            ShaderBinding::Scratch(number) => ShaderBinding::Scratch(first + number),
             other => other,
         };
         let bindings = dispatch.bindings.into_iter().map(meant).collect();

@@ -2,14 +2,14 @@
 
 use minijinja::context;
 
-use super::launch::Launch;
-use super::problem::Problem;
-use crate::device::Capabilities;
-use crate::kernel::Step;
+use super::launch::ProductLaunch;
+use super::problem::MatMulProblem;
+use crate::device::GpuCapabilities;
+use crate::kernel::DispatchStep;
 
 /// Sizes of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TiledConfig {
+pub struct TileSizes {
     /// Rows of the result that a workgroup computes.
     pub rows: usize,
     /// Columns of it.
@@ -24,11 +24,11 @@ pub struct TiledConfig {
     pub stages: usize,
     /// Steps of k that are written out.
     pub unroll: usize,
-    /// Whether one half of the threads reads `A` and the other `B`.
+    /// True if one half of the threads reads `A` and the other `B`.
     pub split: bool,
 }
 
-impl TiledConfig {
+impl TileSizes {
     const fn new(tile: [usize; 3], threads: [usize; 2], patch: [usize; 2], stages: usize) -> Self {
         let [rows, columns, deep] = tile;
         Self { rows, columns, deep, threads, patch, stages, unroll: 8, split: false }
@@ -71,16 +71,16 @@ impl TiledConfig {
         self.stages * self.deep * (self.rows + self.columns + 8) * 4
     }
 
-    /// Whether a device can run it.
+    /// Returns whether a device can run it.
     #[must_use]
-    pub fn fits(&self, capabilities: &Capabilities) -> bool {
+    pub fn fits(&self, capabilities: &GpuCapabilities) -> bool {
         let within = |value: usize, limit: u32| u32::try_from(value).is_ok_and(|v| v <= limit);
         within(self.bytes(), capabilities.workgroup_bytes)
             && within(self.count(), capabilities.workgroup_threads)
             && self.is_sound()
     }
 
-    /// Whether the sizes divide as the shader takes for granted.
+    /// Returns whether the sizes divide as the shader assumes.
     fn is_sound(&self) -> bool {
         let [ty, tx] = self.threads;
         let [wy, wx] = self.patch;
@@ -106,9 +106,9 @@ impl TiledConfig {
     /// Adds the dispatches of a product whose tiles are shared by so many workgroups.
     pub(crate) fn run(
         &self,
-        problem: &Problem,
+        problem: &MatMulProblem,
         shares: usize,
-        step: &mut Step,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         let [ty, tx] = self.threads;
         let [wy, wx] = self.patch;
@@ -125,7 +125,7 @@ impl TiledConfig {
             split => self.split,
             loaders
         );
-        let launch = Launch {
+        let launch = ProductLaunch {
             name: "matmul-f32-tiled",
             template: include_str!("tiled.wgsl"),
             tile: [self.rows, self.columns, self.deep],
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn all_sizes_divide_and_fit_into_48_kilobytes() {
-        for config in TiledConfig::ALL {
+        for config in TileSizes::ALL {
             assert!(config.is_sound() && config.bytes() <= 48 << 10, "{config:?}");
         }
     }

@@ -1,41 +1,41 @@
 //! The ways to compute a product, and which one is taken.
 
-use galatea_runtime::tune::{Axis, Space};
+use galatea_runtime::tune::{ConfigAxis, ConfigSpace};
 
 use super::cooperative::CooperativeConfig;
 use super::estimate;
-use super::problem::Problem;
-use super::spec::Spec;
-use super::tiled::TiledConfig;
+use super::problem::MatMulProblem;
+use super::spec::MatMulSpec;
+use super::tiled::TileSizes;
 use super::vector::VectorConfig;
-use crate::device::Capabilities;
-use crate::kernel::{Shapes, Step};
-use crate::tune::{Family, label, ways};
+use crate::device::GpuCapabilities;
+use crate::kernel::{DispatchStep, GpuShapes};
+use crate::tune::{KernelFamily, label, ways};
 
-/// How the operands of a plain product are stored.
+/// Storage of the operands of a plain matrix multiplication.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Turns {
-    /// Whether `A` is transposed.
+pub struct TransposedOperands {
+    /// True if `A` is transposed.
     pub a: bool,
-    /// Whether `B` is transposed.
+    /// True if `B` is transposed.
     pub b: bool,
-    /// Whether operands may be rounded to FP16 where they are multiplied.
+    /// True if operands may be rounded to FP16 where they are multiplied.
     pub halves: bool,
 }
 
-impl Turns {
-    fn problem(self, shapes: &Shapes) -> Result<Problem, String> {
-        let mut spec = Spec { halves: self.halves, ..Spec::PLAIN };
+impl TransposedOperands {
+    fn problem(self, shapes: &GpuShapes) -> Result<MatMulProblem, String> {
+        let mut spec = MatMulSpec { halves: self.halves, ..MatMulSpec::PLAIN };
         (spec.a.matrix, spec.b.matrix) = (self.a, self.b);
-        Problem::new(spec, shapes)
+        MatMulProblem::new(spec, shapes)
     }
 }
 
 /// A way to compute a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Variant {
+pub enum MatMulVariant {
     /// By tiles in workgroup memory; so many workgroups share a tile.
-    Tiled(TiledConfig, usize),
+    Tiled(TileSizes, usize),
     /// The same by cooperative matrices of FP16.
     Cooperative(CooperativeConfig, usize),
     /// Few rows or columns at a time; so many workgroups share k.
@@ -52,7 +52,7 @@ const SHARES: &[usize] = &[1, 2, 4, 8, 16];
 const SHARED: usize = 128;
 
 /// Products, as records of measurements name them.
-const FAMILY: Family = Family::new(
+const FAMILY: KernelFamily = KernelFamily::new(
     "matmul",
     &[
         include_str!("activation.wgsl"),
@@ -69,17 +69,17 @@ const FAMILY: Family = Family::new(
 
 impl VectorConfig {
     /// Workgroups that share k.
-    fn shares(&self, problem: &Problem) -> usize {
+    fn shares(&self, problem: &MatMulProblem) -> usize {
         let groups = self.workgroups(problem).max(1);
         (BUSY * 4 / groups).min(problem.k / SHARE).max(1)
     }
 }
 
-impl Variant {
+impl MatMulVariant {
     /// All ways that a device has, without shares.
     #[must_use]
-    pub fn all(capabilities: &Capabilities) -> Vec<Self> {
-        let tiled = TiledConfig::ALL.iter().filter(|config| config.fits(capabilities));
+    pub fn all(capabilities: &GpuCapabilities) -> Vec<Self> {
+        let tiled = TileSizes::ALL.iter().filter(|config| config.fits(capabilities));
         let tiled = tiled.map(|&config| Self::Tiled(config, 1));
         let cooperative = CooperativeConfig::ALL.iter().filter(|config| config.fits(capabilities));
         tiled.chain(cooperative.map(|&config| Self::Cooperative(config, 1))).collect()
@@ -88,11 +88,11 @@ impl Variant {
     /// The ways that are for few rows or columns, where a plain product has these.
     ///
     /// # Errors
-    /// When lengths do not meet.
+    /// Fails when lengths do not meet.
     pub fn few(
-        shapes: &Shapes,
-        turns: Turns,
-        capabilities: &Capabilities,
+        shapes: &GpuShapes,
+        turns: TransposedOperands,
+        capabilities: &GpuCapabilities,
     ) -> Result<Vec<Self>, String> {
         if !VectorConfig::takes(&turns.problem(shapes)?) {
             return Ok(Vec::new());
@@ -114,14 +114,14 @@ impl Variant {
         }
     }
 
-    /// Whether operands are rounded to FP16 where they are multiplied, if they are not FP16.
+    /// Returns whether operands that are not FP16 are rounded to it where they are multiplied.
     #[must_use]
     pub fn rounds(&self) -> bool {
         matches!(self, Self::Cooperative(..))
     }
 
     /// The way for a product.
-    pub(crate) fn choose(problem: &Problem, capabilities: &Capabilities) -> Self {
+    pub(crate) fn choose(problem: &MatMulProblem, capabilities: &GpuCapabilities) -> Self {
         if VectorConfig::takes(problem)
             && let Some(config) = VectorConfig::ALL.iter().find(|one| one.fits(capabilities))
         {
@@ -135,26 +135,30 @@ impl Variant {
             0..=16 => &[(16, 64)],
             _ => &[(128, 128), (64, 64), (32, 64), (32, 32)],
         };
-        let all: Vec<_> = TiledConfig::ALL.iter().filter(|one| one.fits(capabilities)).collect();
-        let tile = |config: &&TiledConfig| (config.rows, config.columns);
+        let all: Vec<_> = TileSizes::ALL.iter().filter(|one| one.fits(capabilities)).collect();
+        let tile = |config: &&TileSizes| (config.rows, config.columns);
         let sized = order.iter().filter_map(|&size| all.iter().find(|one| tile(one) == size));
         match fill(problem, sized.map(|&&one| (one, tile(&&one)))) {
             Some((config, shares)) => Self::Tiled(config, shares),
-            None => Self::Tiled(TiledConfig::ALL[0], 1),
+            None => Self::Tiled(TileSizes::ALL[0], 1),
         }
     }
 
     /// The way that was measured the fastest for such a product, or the one that sizes and device suggest.
-    pub(crate) fn tuned(problem: &Problem, capabilities: &Capabilities, step: &mut Step) -> Self {
+    pub(crate) fn tuned(
+        problem: &MatMulProblem,
+        capabilities: &GpuCapabilities,
+        step: &mut DispatchStep,
+    ) -> Self {
         let usual = Self::choose(problem, capabilities);
         let others = || Self::sensible(problem, capabilities);
         let shares = |count: &usize| *count == 1 || problem.k >= SHARED * count;
         let shares = || SHARES.iter().copied().filter(shares);
         let found = step.choose(&FAMILY, || {
             let auto = std::iter::once("auto".to_owned());
-            let space = Space::new(vec![
+            let space = ConfigSpace::new(vec![
                 ways("way", others().iter().map(Self::label)),
-                Axis {
+                ConfigAxis {
                     name: "shares".to_owned(),
                     labels: auto.chain(shares().map(|count| count.to_string())).collect(),
                     ordered: true,
@@ -173,7 +177,7 @@ impl Variant {
     }
 
     /// Ways whose tiles are not mostly empty.
-    fn sensible(problem: &Problem, capabilities: &Capabilities) -> Vec<Self> {
+    fn sensible(problem: &MatMulProblem, capabilities: &GpuCapabilities) -> Vec<Self> {
         let (m, n) = (problem.m, problem.n);
         let small = |rows: usize, columns: usize| {
             rows <= 2 * m.next_power_of_two().max(16)
@@ -194,7 +198,7 @@ impl Variant {
     }
 
     /// The same with as many workgroups for a tile as keep a device busy.
-    fn filled(self, problem: &Problem) -> Self {
+    fn filled(self, problem: &MatMulProblem) -> Self {
         let shares = match self {
             Self::Tiled(one, _) => fill(problem, std::iter::once(((), (one.rows, one.columns)))),
             Self::Cooperative(one, _) => {
@@ -215,9 +219,9 @@ impl Variant {
 
     pub(crate) fn run(
         &self,
-        problem: &Problem,
-        capabilities: &Capabilities,
-        step: &mut Step,
+        problem: &MatMulProblem,
+        capabilities: &GpuCapabilities,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         match self {
             Self::Tiled(config, shares) => config.run(problem, *shares, step),
@@ -229,11 +233,11 @@ impl Variant {
     /// The way that a plain product of these shapes takes.
     ///
     /// # Errors
-    /// When lengths do not meet.
+    /// Fails when lengths do not meet.
     pub fn chosen(
-        shapes: &Shapes,
-        turns: Turns,
-        capabilities: &Capabilities,
+        shapes: &GpuShapes,
+        turns: TransposedOperands,
+        capabilities: &GpuCapabilities,
     ) -> Result<Self, String> {
         Ok(Self::choose(&turns.problem(shapes)?, capabilities))
     }
@@ -241,14 +245,14 @@ impl Variant {
     /// The dispatches of a plain product of these shapes.
     ///
     /// # Errors
-    /// When lengths do not meet or are beyond the device.
+    /// Fails when lengths do not meet or are beyond the device.
     pub fn step(
         &self,
-        shapes: &Shapes,
-        turns: Turns,
-        capabilities: &Capabilities,
-    ) -> Result<Step, String> {
-        let mut step = Step::default();
+        shapes: &GpuShapes,
+        turns: TransposedOperands,
+        capabilities: &GpuCapabilities,
+    ) -> Result<DispatchStep, String> {
+        let mut step = DispatchStep::default();
         self.run(&turns.problem(shapes)?, capabilities, &mut step)?;
         Ok(step)
     }
@@ -257,7 +261,7 @@ impl Variant {
 /// The first of these tiles, the largest first, with which a product keeps a device busy, and how many
 /// workgroups share each.
 fn fill<T>(
-    problem: &Problem,
+    problem: &MatMulProblem,
     sized: impl Iterator<Item = (T, (usize, usize))>,
 ) -> Option<(T, usize)> {
     let mut found = None;
@@ -283,24 +287,24 @@ mod tests {
     use crate::device::CooperativeMatrix;
 
     /// A large GPU, with matrices of this size.
-    fn device(size: u32) -> Capabilities {
-        Capabilities {
+    fn device(size: u32) -> GpuCapabilities {
+        GpuCapabilities {
             software: false,
             f16: true,
             subgroup: Some((32, 32)),
             cooperative: vec![CooperativeMatrix { size, wide_sums: true }],
             workgroup_bytes: 32 << 10,
             workgroup_threads: 1024,
-            ..Capabilities::default()
+            ..GpuCapabilities::default()
         }
     }
 
-    fn chosen(dtype: DataType, [m, n, k]: [usize; 3], halves: bool) -> Variant {
+    fn chosen(dtype: DataType, [m, n, k]: [usize; 3], halves: bool) -> MatMulVariant {
         let of = |shape: [usize; 2]| Some((dtype, shape.to_vec()));
         let (inputs, outputs) = (vec![of([m, k]), of([k, n])], vec![of([m, n])]);
-        let shapes = Shapes { inputs, outputs, constants: vec![None, None] };
-        let turns = Turns { halves, ..Turns::default() };
-        Variant::chosen(&shapes, turns, &device(16)).unwrap()
+        let shapes = GpuShapes { inputs, outputs, constants: vec![None, None] };
+        let turns = TransposedOperands { halves, ..TransposedOperands::default() };
+        MatMulVariant::chosen(&shapes, turns, &device(16)).unwrap()
     }
 
     #[test]
@@ -315,9 +319,9 @@ mod tests {
     #[test]
     fn small_products_are_shared_and_large_ones_are_not() {
         let shares = |lens: [usize; 3]| match chosen(DataType::Fp32, lens, false) {
-            Variant::Tiled(_, shares)
-            | Variant::Cooperative(_, shares)
-            | Variant::Vector(_, shares) => shares,
+            MatMulVariant::Tiled(_, shares)
+            | MatMulVariant::Cooperative(_, shares)
+            | MatMulVariant::Vector(_, shares) => shares,
         };
         assert_eq!(shares([4096, 4096, 4096]), 1);
         assert!(shares([128, 768, 3072]) > 1);
@@ -328,17 +332,17 @@ mod tests {
     fn few_rows_or_columns_have_kernels_of_their_own() {
         for lens in [[1, 4096, 4096], [8, 512, 512], [4096, 1, 512]] {
             let found = chosen(DataType::Fp32, lens, false);
-            assert!(matches!(found, Variant::Vector(..)), "{lens:?}: {found:?}");
+            assert!(matches!(found, MatMulVariant::Vector(..)), "{lens:?}: {found:?}");
         }
         let many = chosen(DataType::Fp32, [9, 512, 512], false);
-        assert!(matches!(many, Variant::Tiled(..)), "{many:?}");
+        assert!(matches!(many, MatMulVariant::Tiled(..)), "{many:?}");
     }
 
     #[test]
     fn matrices_of_eight_and_of_sixteen_have_tiles() {
         for size in [8, 16] {
-            let all = Variant::all(&device(size));
-            let cooperative = |one: &&Variant| matches!(one, Variant::Cooperative(..));
+            let all = MatMulVariant::all(&device(size));
+            let cooperative = |one: &&MatMulVariant| matches!(one, MatMulVariant::Cooperative(..));
             assert!(all.iter().filter(cooperative).count() >= 4, "{size}");
         }
     }

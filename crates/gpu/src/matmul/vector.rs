@@ -2,15 +2,15 @@
 
 use minijinja::context;
 
-use super::launch::Launch;
-use super::problem::Problem;
-use crate::device::Capabilities;
-use crate::kernel::Step;
+use super::launch::ProductLaunch;
+use super::problem::MatMulProblem;
+use crate::device::GpuCapabilities;
+use crate::kernel::DispatchStep;
 
 /// The most rows or columns that are few.
 pub(super) const FEW: usize = 8;
 
-/// How threads share the operand that has many rows or columns.
+/// Division among threads of the operand that has many rows or columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VectorConfig {
     /// Threads of a workgroup.
@@ -21,7 +21,7 @@ pub struct VectorConfig {
     pub rows: usize,
     /// Threads beside one another, where columns lie side by side; the others take slices of k.
     pub across: usize,
-    /// Whether sums are exchanged within subgroups.
+    /// True if sums are exchanged within subgroups.
     pub subgroups: bool,
 }
 
@@ -41,16 +41,16 @@ impl VectorConfig {
         Self::new(256, 16, 4, 8, true),
     ];
 
-    /// Whether a device can run it.
+    /// Returns whether a device can run it.
     #[must_use]
-    pub fn fits(&self, capabilities: &Capabilities) -> bool {
+    pub fn fits(&self, capabilities: &GpuCapabilities) -> bool {
         let within = u32::try_from(self.threads).is_ok_and(|t| t <= capabilities.workgroup_threads);
         let small = |least: u32| usize::try_from(least).is_ok_and(|l| l <= self.team);
         within && (!self.subgroups || capabilities.subgroup.is_some_and(|(least, _)| small(least)))
     }
 
-    /// Whether a product has few rows or columns, and the other operand lies as a shader reads it.
-    pub(crate) fn takes(problem: &Problem) -> bool {
+    /// Returns whether one operand has few rows or columns, and the other has a layout that a shader can read.
+    pub(crate) fn takes(problem: &MatMulProblem) -> bool {
         problem.m <= FEW || problem.n <= FEW && problem.a.inner == 1
     }
 
@@ -62,13 +62,13 @@ impl VectorConfig {
         }
     }
 
-    /// Whether the operand with many rows lies along k.
-    fn along(problem: &Problem) -> bool {
+    /// Returns whether the operand with many rows lies along k.
+    fn along(problem: &MatMulProblem) -> bool {
         problem.m > FEW || problem.b.inner == 1 || problem.b.outer != 1
     }
 
     /// Workgroups that compute different parts of a product.
-    pub(crate) fn workgroups(&self, problem: &Problem) -> usize {
+    pub(crate) fn workgroups(&self, problem: &MatMulProblem) -> usize {
         let many = if problem.m <= FEW { problem.n } else { problem.m };
         many.div_ceil(self.tile(Self::along(problem)).0) * problem.products()
     }
@@ -76,10 +76,10 @@ impl VectorConfig {
     /// Adds the dispatches of a product whose parts are shared by so many workgroups.
     pub(crate) fn run(
         &self,
-        problem: &Problem,
+        problem: &MatMulProblem,
         shares: usize,
-        capabilities: &Capabilities,
-        step: &mut Step,
+        capabilities: &GpuCapabilities,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         let by_row = problem.m <= FEW;
         let along = Self::along(problem);
@@ -101,6 +101,6 @@ impl VectorConfig {
         let name = if along { "matmul-f32-rows" } else { "matmul-f32-columns" };
         let template = include_str!("vector.wgsl");
         let inner = [by_row, !by_row];
-        Launch { name, template, tile, shares, inner, context, problem }.run(step)
+        ProductLaunch { name, template, tile, shares, inner, context, problem }.run(step)
     }
 }

@@ -6,39 +6,39 @@ use wgpu::BufferUsages;
 
 use galatea_tensor::Tensor;
 
-use super::import::{Pages, import};
-use super::pool::{Place, Reach, Taken, Wanted};
-use super::shared::{self, HostBytes, Memory};
-use super::{Pool, Shelf};
-use crate::device::{Counters, Device};
+use super::import::{MappedPages, import};
+use super::pool::{BufferClassKey, BufferReach, BufferRequest, TakenBuffer};
+use super::shared::{self, HostBytes, SharedBuffer};
+use super::{BufferPool, WeightResidency};
+use crate::device::{DeviceCounters, GpuDevice};
 use crate::error::GpuError;
 
 /// Bytes of one upload at a time: what waits for the device lies in memory twice.
 const PIECE: usize = 32 << 20;
 
-/// What any block can be used for.
+/// Usages of every block's buffer.
 const USAGES: BufferUsages =
     BufferUsages::STORAGE.union(BufferUsages::COPY_DST).union(BufferUsages::COPY_SRC);
 
 /// Memory on a device, which goes back to its pool when nobody has it any more.
 ///
 /// Whoever submits work that uses a block holds the block until that work is done, unless the block goes to no
-/// pool ([`Block::lasting`]) or is never the processor's ([`Block::private`]).
+/// pool ([`DeviceBlock::lasting`]) or is never the processor's ([`DeviceBlock::private`]).
 #[derive(Debug)]
-pub struct Block {
+pub struct DeviceBlock {
     pub(crate) buffer: wgpu::Buffer,
     host: Option<HostBytes>,
-    /// Where the bytes start in the buffer.
+    /// Offset of the bytes in the buffer.
     start: u64,
-    place: Place,
-    pool: Arc<Pool<Memory>>,
-    /// Where the bytes lie that the device has no room for; the buffer is empty then.
-    shelf: Option<Shelf>,
+    place: BufferClassKey,
+    pool: Arc<BufferPool<SharedBuffer>>,
+    /// Place of the bytes if the device has no room for them; the buffer is empty then.
+    shelf: Option<WeightResidency>,
 }
 
-impl Drop for Block {
+impl Drop for DeviceBlock {
     fn drop(&mut self) {
-        let memory = Memory { buffer: self.buffer.clone(), host: self.host };
+        let memory = SharedBuffer { buffer: self.buffer.clone(), host: self.host };
         self.pool.give_back(memory, self.place);
     }
 }
@@ -46,52 +46,54 @@ impl Drop for Block {
 /// Lengths of blocks are multiples of this.
 pub(crate) const STEP: u64 = 256;
 
-impl Block {
+impl DeviceBlock {
     /// Memory of at least so many bytes, which may hold anything: for what is written before it is read.
     ///
     /// # Errors
-    /// When the device has none left or no buffer can be that large.
-    pub fn new(device: &Device, bytes: u64) -> Result<Self, GpuError> {
+    /// Fails when the device has none left or no buffer can be that large.
+    pub fn new(device: &GpuDevice, bytes: u64) -> Result<Self, GpuError> {
         Self::pooled(device, bytes, device.reach(bytes))
     }
 
-    /// As [`Block::new`], of memory that only the device addresses.
+    /// Works like [`DeviceBlock::new`], with memory that only the device addresses.
     ///
     /// # Errors
-    /// As [`Block::new`].
-    pub(crate) fn private(device: &Device, bytes: u64) -> Result<Self, GpuError> {
-        Self::pooled(device, bytes, Reach::Device)
+    /// Returns the same errors as [`DeviceBlock::new`].
+    pub(crate) fn private(device: &GpuDevice, bytes: u64) -> Result<Self, GpuError> {
+        Self::pooled(device, bytes, BufferReach::Device)
     }
 
-    /// As [`Block::new`], of memory that the processor addresses too, whether or not it is the device's own.
+    /// Works like [`DeviceBlock::new`], with memory that the CPU addresses too, whether or not it is the device's
+    /// own.
     ///
     /// # Errors
-    /// As [`Block::new`].
-    pub(crate) fn shared(device: &Device, bytes: u64) -> Result<Self, GpuError> {
-        Self::pooled(device, bytes, Reach::Passing)
+    /// Returns the same errors as [`DeviceBlock::new`].
+    pub(crate) fn shared(device: &GpuDevice, bytes: u64) -> Result<Self, GpuError> {
+        Self::pooled(device, bytes, BufferReach::Passing)
     }
 
     /// Memory of so many bytes, which are zero, for long: no more than they take is held.
     ///
     /// # Errors
-    /// As [`Block::new`].
-    pub fn lasting(device: &Device, bytes: u64) -> Result<Self, GpuError> {
+    /// Returns the same errors as [`DeviceBlock::new`].
+    pub fn lasting(device: &GpuDevice, bytes: u64) -> Result<Self, GpuError> {
         Self::exact(device, bytes, USAGES)
     }
 
-    fn pooled(device: &Device, bytes: u64, reach: Reach) -> Result<Self, GpuError> {
-        let wanted = Wanted { bytes: Self::size(device, bytes)?, reach };
+    fn pooled(device: &GpuDevice, bytes: u64, reach: BufferReach) -> Result<Self, GpuError> {
+        let wanted = BufferRequest { bytes: Self::size(device, bytes)?, reach };
         let taken = device.pool.take(wanted, |wanted| Self::memory(device, wanted, USAGES))?;
         Ok(Self::taken(device, taken))
     }
 
-    fn taken(device: &Device, taken: Taken<Memory>) -> Self {
-        let Taken { buffer: Memory { buffer, host }, place } = taken;
+    fn taken(device: &GpuDevice, taken: TakenBuffer<SharedBuffer>) -> Self {
+        let TakenBuffer { buffer: SharedBuffer { buffer, host }, place } = taken;
         Self { buffer, host, start: 0, place, pool: Arc::clone(&device.pool), shelf: None }
     }
 
-    fn exact(device: &Device, bytes: u64, usage: BufferUsages) -> Result<Self, GpuError> {
-        let wanted = Wanted { bytes: Self::size(device, bytes)?, reach: device.reach(bytes) };
+    fn exact(device: &GpuDevice, bytes: u64, usage: BufferUsages) -> Result<Self, GpuError> {
+        let wanted =
+            BufferRequest { bytes: Self::size(device, bytes)?, reach: device.reach(bytes) };
         let make = |wanted| Self::memory(device, wanted, usage);
         let taken = device.pool.take_exact(wanted, make)?;
         Ok(Self::taken(device, taken))
@@ -100,8 +102,8 @@ impl Block {
     /// Parameters of dispatches.
     ///
     /// # Errors
-    /// As [`Block::new`].
-    pub(crate) fn params(device: &Device, bytes: &[u8]) -> Result<Self, GpuError> {
+    /// Returns the same errors as [`DeviceBlock::new`].
+    pub(crate) fn params(device: &GpuDevice, bytes: &[u8]) -> Result<Self, GpuError> {
         let usage = BufferUsages::UNIFORM | BufferUsages::COPY_DST;
         let mut block = Self::exact(device, bytes.len() as u64, usage)?;
         block.fill(device, 0, bytes);
@@ -109,7 +111,7 @@ impl Block {
     }
 
     /// The length of a buffer for so many bytes.
-    fn size(device: &Device, bytes: u64) -> Result<u64, GpuError> {
+    fn size(device: &GpuDevice, bytes: u64) -> Result<u64, GpuError> {
         let size = bytes.max(1).checked_next_multiple_of(STEP).unwrap_or(u64::MAX);
         let limit = device.capabilities().buffer_bytes;
         if size > limit {
@@ -119,14 +121,18 @@ impl Block {
         Ok(size)
     }
 
-    fn memory(device: &Device, wanted: Wanted, usage: BufferUsages) -> Result<Memory, GpuError> {
+    fn memory(
+        device: &GpuDevice,
+        wanted: BufferRequest,
+        usage: BufferUsages,
+    ) -> Result<SharedBuffer, GpuError> {
         let size = wanted.bytes;
         let made = device.checked(|| match wanted.reach {
-            Reach::Host | Reach::Passing => shared::make(&device.device, size, usage),
-            Reach::Device => {
+            BufferReach::Host | BufferReach::Passing => shared::make(&device.device, size, usage),
+            BufferReach::Device => {
                 let descriptor =
                     wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
-                Ok(Memory { buffer: device.device.create_buffer(&descriptor), host: None })
+                Ok(SharedBuffer { buffer: device.device.create_buffer(&descriptor), host: None })
             }
         });
         match made {
@@ -137,7 +143,7 @@ impl Block {
     }
 
     /// Makes the buffers that the device's pool has from the start.
-    pub(crate) fn prepare(device: &Device) -> Result<(), GpuError> {
+    pub(crate) fn prepare(device: &GpuDevice) -> Result<(), GpuError> {
         let reach = |bytes| device.reach(bytes);
         device.pool.fill(reach, |wanted| Self::memory(device, wanted, USAGES))
     }
@@ -145,8 +151,8 @@ impl Block {
     /// Memory that holds these bytes.
     ///
     /// # Errors
-    /// As [`Block::new`].
-    pub fn with(device: &Device, bytes: &[u8]) -> Result<Arc<Self>, GpuError> {
+    /// Returns the same errors as [`DeviceBlock::new`].
+    pub fn with(device: &GpuDevice, bytes: &[u8]) -> Result<Arc<Self>, GpuError> {
         let mut block = Self::lasting(device, bytes.len() as u64)?;
         block.fill(device, 0, bytes);
         Ok(Arc::new(block))
@@ -156,8 +162,8 @@ impl Block {
     /// the whole model.
     ///
     /// # Errors
-    /// As [`Block::new`], and when there is no room outside either.
-    pub(crate) fn for_weights(device: &Device, bytes: u64) -> Result<Self, GpuError> {
+    /// Returns the same errors as [`DeviceBlock::new`], and fails when there is no room outside either.
+    pub(crate) fn for_weights(device: &GpuDevice, bytes: u64) -> Result<Self, GpuError> {
         let shelves = &device.shelves;
         if !shelves.is_beyond() || !shelves.takes(bytes) {
             match Self::lasting(device, bytes) {
@@ -171,8 +177,8 @@ impl Block {
     /// Weights that hold these bytes.
     ///
     /// # Errors
-    /// As [`Block::for_weights`].
-    pub(crate) fn weights(device: &Device, bytes: &[u8]) -> Result<Arc<Self>, GpuError> {
+    /// Returns the same errors as [`DeviceBlock::for_weights`].
+    pub(crate) fn weights(device: &GpuDevice, bytes: &[u8]) -> Result<Arc<Self>, GpuError> {
         let mut block = Self::for_weights(device, bytes.len() as u64)?;
         block.keep(device, 0, bytes)?;
         Ok(Arc::new(block))
@@ -181,8 +187,8 @@ impl Block {
     /// The bytes of a tensor of the model, as they are: where the file has them, if the device reads them there.
     ///
     /// # Errors
-    /// As [`Block::for_weights`].
-    pub(crate) fn of_tensor(device: &Device, tensor: &Tensor) -> Result<Arc<Self>, GpuError> {
+    /// Returns the same errors as [`DeviceBlock::for_weights`].
+    pub(crate) fn of_tensor(device: &GpuDevice, tensor: &Tensor) -> Result<Arc<Self>, GpuError> {
         let bytes = tensor.unaligned_bytes();
         let bytes = bytes.map_err(|error| GpuError::Shelf(error.to_string()))?;
         let takes = device.shelves.takes(bytes.len() as u64);
@@ -193,36 +199,38 @@ impl Block {
                 made => return made,
             }
         }
-        Ok(Arc::new(Self::outside(device, Shelf::Tensor(tensor.clone()))?))
+        Ok(Arc::new(Self::outside(device, WeightResidency::Tensor(tensor.clone()))?))
     }
 
     /// A tensor in a mapped file as memory of the device; nothing where that cannot be.
-    fn imported(device: &Device, tensor: &Tensor) -> Option<Result<Arc<Self>, GpuError>> {
+    fn imported(device: &GpuDevice, tensor: &Tensor) -> Option<Result<Arc<Self>, GpuError>> {
         let alignment = device.device.limits().min_storage_buffer_offset_alignment;
-        let pages = Pages::of(tensor, u64::from(alignment)).filter(|_| device.reads_pages())?;
+        let pages =
+            MappedPages::of(tensor, u64::from(alignment)).filter(|_| device.reads_pages())?;
         let (bytes, most) = (pages.bytes, device.capabilities().buffer_bytes);
-        if device.reach(bytes) != Reach::Host || bytes > most {
+        if device.reach(bytes) != BufferReach::Host || bytes > most {
             return None;
         }
         let made = device.checked(|| import(&device.device, &pages)).ok().flatten()?;
-        let taken = device.pool.take_exact(Wanted { bytes, reach: Reach::Host }, |_| {
-            Ok(Memory { buffer: made.clone(), host: None })
-        });
+        let taken =
+            device.pool.take_exact(BufferRequest { bytes, reach: BufferReach::Host }, |_| {
+                Ok(SharedBuffer { buffer: made.clone(), host: None })
+            });
         Some(taken.map(|taken| {
             let mut own = Self::taken(device, taken);
             own.start = pages.offset;
-            Counters::add(&device.counters.imported_bytes, tensor.size_bytes() as u64);
+            DeviceCounters::add(&device.counters.imported_bytes, tensor.size_bytes() as u64);
             Arc::new(own)
         }))
     }
 
-    fn outside(device: &Device, shelf: Shelf) -> Result<Self, GpuError> {
+    fn outside(device: &GpuDevice, shelf: WeightResidency) -> Result<Self, GpuError> {
         let mut block = Self::lasting(device, STEP)?;
         block.shelf = Some(shelf);
         Ok(block)
     }
 
-    /// Whether the bytes lie outside the device.
+    /// Returns whether the bytes lie outside the device.
     pub(crate) fn is_outside(&self) -> bool {
         self.shelf.is_some()
     }
@@ -230,7 +238,7 @@ impl Block {
     /// Hands the bytes over that lie outside, piece by piece with the place of each.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Fails when they cannot be read.
     pub(crate) fn shelved(&self, put: impl FnMut(usize, &[u8])) -> Result<(), GpuError> {
         self.shelf.as_ref().map_or(Ok(()), |shelf| shelf.read(put))
     }
@@ -238,8 +246,8 @@ impl Block {
     /// A copy on the device of bytes that lie outside.
     ///
     /// # Errors
-    /// As [`Block::new`], and when they cannot be read.
-    pub(crate) fn brought(&self, device: &Device) -> Result<Self, GpuError> {
+    /// Returns the same errors as [`DeviceBlock::new`], and fails when they cannot be read.
+    pub(crate) fn brought(&self, device: &GpuDevice) -> Result<Self, GpuError> {
         let block = Self::lasting(device, self.bytes())?;
         self.shelved(|at, bytes| block.write(device, at as u64, bytes))?;
         Ok(block)
@@ -248,10 +256,10 @@ impl Block {
     /// Writes bytes of weights, wherever they lie.
     ///
     /// # Errors
-    /// When bytes outside cannot be written.
+    /// Fails when bytes outside cannot be written.
     pub(crate) fn keep(
         &mut self,
-        device: &Device,
+        device: &GpuDevice,
         offset: u64,
         bytes: &[u8],
     ) -> Result<(), GpuError> {
@@ -264,35 +272,35 @@ impl Block {
         }
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.shelf.as_ref().map_or(self.place.bytes - self.start, Shelf::bytes)
+        self.shelf.as_ref().map_or(self.place.bytes - self.start, WeightResidency::bytes)
     }
 
-    /// Where the bytes start in the buffer.
+    /// Returns the offset of the bytes in the buffer.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
 
-    /// Where the processor finds the bytes, if it does.
+    /// Returns the address of the bytes for the CPU, if it has one.
     pub(crate) fn host(&self) -> Option<HostBytes> {
         self.host
     }
 
     /// Writes bytes from `offset` on, a multiple of 4, to a block that nobody else has yet: straight to its memory
     /// where the processor addresses it.
-    pub(crate) fn fill(&mut self, device: &Device, offset: u64, bytes: &[u8]) {
+    pub(crate) fn fill(&mut self, device: &GpuDevice, offset: u64, bytes: &[u8]) {
         let Some(host) = self.host else { return self.write(device, offset, bytes) };
         // SAFETY: `&mut self` is the only handle, and whoever submits work holds one until it is done.
         unsafe { host.put(narrow(offset), bytes) };
-        Counters::add(&device.counters.host_copies, 1);
-        Counters::add(&device.counters.upload_bytes, bytes.len() as u64);
+        DeviceCounters::add(&device.counters.host_copies, 1);
+        DeviceCounters::add(&device.counters.upload_bytes, bytes.len() as u64);
     }
 
     /// Writes bytes from `offset` on, a multiple of 4, before whatever is submitted next. The bytes behind
     /// them up to a multiple of 4 become zero.
-    pub(crate) fn write(&self, device: &Device, offset: u64, bytes: &[u8]) {
+    pub(crate) fn write(&self, device: &GpuDevice, offset: u64, bytes: &[u8]) {
         let (mut at, whole) = (offset, bytes.len() / 4 * 4);
         for piece in bytes[..whole].chunks(PIECE) {
             device.queue.write_buffer(&self.buffer, at, piece);
@@ -304,15 +312,15 @@ impl Block {
             last[..bytes.len() - whole].copy_from_slice(&bytes[whole..]);
             device.queue.write_buffer(&self.buffer, at, &last);
         }
-        Counters::add(&device.counters.upload_bytes, bytes.len() as u64);
-        Counters::add(&device.counters.copies, 1);
+        DeviceCounters::add(&device.counters.upload_bytes, bytes.len() as u64);
+        DeviceCounters::add(&device.counters.copies, 1);
     }
 
     /// Reads bytes back and waits for them.
     ///
     /// # Errors
-    /// When the device is lost.
-    pub(crate) fn read(&self, device: &Device, out: &mut [u8]) -> Result<(), GpuError> {
+    /// Fails when the device is lost.
+    pub(crate) fn read(&self, device: &GpuDevice, out: &mut [u8]) -> Result<(), GpuError> {
         for (piece, out) in out.chunks_mut(PIECE).enumerate() {
             let size = (out.len() as u64).next_multiple_of(4);
             let staging = device.device.create_buffer(&wgpu::BufferDescriptor {
@@ -330,8 +338,8 @@ impl Block {
             let view = staging.slice(..).get_mapped_range();
             let view = view.map_err(|error| GpuError::Refusal(error.to_string()))?;
             out.copy_from_slice(&view[..out.len()]);
-            Counters::add(&device.counters.download_bytes, size);
-            Counters::add(&device.counters.copies, 1);
+            DeviceCounters::add(&device.counters.download_bytes, size);
+            DeviceCounters::add(&device.counters.copies, 1);
         }
         Ok(())
     }

@@ -4,32 +4,32 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use galatea_runtime::RuntimeError;
-use galatea_tensor::{Allocation, HostBuffer, MemoryKind, Parts, Tensor};
+use galatea_tensor::{Allocation, HostBuffer, MemoryKind, OwnedParts, Tensor};
 
-use super::Block;
-use crate::device::Device;
+use super::DeviceBlock;
+use crate::device::GpuDevice;
 
 /// Bytes on the device. Where the processor does not address them, they are copied to the host when somebody asks for
 /// their address.
 #[derive(Debug)]
 pub(crate) struct DeviceMemory {
-    device: Arc<Device>,
-    block: Arc<Block>,
+    device: Arc<GpuDevice>,
+    block: Arc<DeviceBlock>,
     len: usize,
     host: OnceLock<HostBuffer>,
 }
 
 impl DeviceMemory {
     /// The first `len` bytes of a block.
-    pub(crate) fn new(device: &Arc<Device>, block: Arc<Block>, len: usize) -> Self {
+    pub(crate) fn new(device: &Arc<GpuDevice>, block: Arc<DeviceBlock>, len: usize) -> Self {
         Self { device: Arc::clone(device), block, len, host: OnceLock::new() }
     }
 
-    pub(crate) fn block(&self) -> &Arc<Block> {
+    pub(crate) fn block(&self) -> &Arc<DeviceBlock> {
         &self.block
     }
 
-    pub(super) fn device(&self) -> &Arc<Device> {
+    pub(super) fn device(&self) -> &Arc<GpuDevice> {
         &self.device
     }
 
@@ -42,7 +42,7 @@ impl DeviceMemory {
         self.host.take();
     }
 
-    fn is_on(&self, device: &Arc<Device>) -> bool {
+    fn is_on(&self, device: &Arc<GpuDevice>) -> bool {
         Arc::ptr_eq(&self.device, device)
     }
 
@@ -88,7 +88,7 @@ unsafe impl Allocation for DeviceMemory {
     fn as_any(&self) -> Option<&dyn Any> {
         Some(self)
     }
-    fn as_parts_mut(&mut self) -> Option<&mut dyn Parts> {
+    fn as_parts_mut(&mut self) -> Option<&mut dyn OwnedParts> {
         Some(self)
     }
 }
@@ -105,14 +105,17 @@ pub(crate) fn not_stranded(tensor: &Tensor) -> Result<(), RuntimeError> {
 }
 
 /// The block of a tensor that lies on this device as a whole, and whether nobody else has it.
-pub(crate) fn resident(device: &Arc<Device>, tensor: &Tensor) -> Option<(Arc<Block>, bool)> {
+pub(crate) fn resident(
+    device: &Arc<GpuDevice>,
+    tensor: &Tensor,
+) -> Option<(Arc<DeviceBlock>, bool)> {
     let (allocation, alone) = tensor.whole_allocation()?;
     let memory = allocation.as_any()?.downcast_ref::<DeviceMemory>()?;
     memory.is_on(device).then(|| (Arc::clone(memory.block()), alone))
 }
 
-/// Whether a tensor lies on another device than this one.
-pub(crate) fn is_elsewhere(device: &Arc<Device>, tensor: &Tensor) -> bool {
+/// Returns whether a tensor lies on another device than this one.
+pub(crate) fn is_elsewhere(device: &Arc<GpuDevice>, tensor: &Tensor) -> bool {
     let memory = tensor.whole_allocation().and_then(|(allocation, _)| allocation.as_any());
     let memory = memory.and_then(|any| any.downcast_ref::<DeviceMemory>());
     memory.is_some_and(|memory| !memory.is_on(device))

@@ -89,7 +89,7 @@ impl PoolConfig {
     /// The usual sizes, the smallest ones with other counts of buffers that are made at once and kept at most.
     ///
     /// # Errors
-    /// When there are more counts than sizes.
+    /// Fails when there are more counts than sizes.
     fn counted(initial: &[usize], most: &[usize]) -> Result<Self, String> {
         let usual = Self::default();
         let there = usual.sizes().len();

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use galatea_tensor::{Allocation, MemoryKind};
 
-use super::Block;
+use super::DeviceBlock;
 
 /// Bytes of a block that a run wrote and that no run writes again while somebody has them.
 #[derive(Debug)]
 pub(crate) struct OutputMemory {
-    block: Arc<Block>,
-    /// As long as this is there, no run writes the block.
+    block: Arc<DeviceBlock>,
+    /// Guard: no run writes the block while it exists.
     _held: Arc<()>,
     start: *const u8,
     len: usize,
@@ -23,7 +23,7 @@ impl OutputMemory {
     /// # Safety
     /// The run that writes the block is over, and no other begins while `held` has a second owner.
     pub(crate) unsafe fn new(
-        block: &Arc<Block>,
+        block: &Arc<DeviceBlock>,
         held: &Arc<()>,
         offset: usize,
         len: usize,

@@ -1,10 +1,10 @@
 //! Parts of device memory, copied without the rest.
 
-use galatea_tensor::{Parts, TensorError, TensorErrorKind, check_part};
+use galatea_tensor::{OwnedParts, TensorError, TensorErrorKind, check_part};
 
 use super::device_tensor::DeviceMemory;
-use super::{Block, STEP};
-use crate::device::Counters;
+use super::{DeviceBlock, STEP};
+use crate::device::DeviceCounters;
 use crate::error::GpuError;
 
 fn failed(error: impl Into<GpuError>) -> TensorError {
@@ -29,11 +29,11 @@ impl DeviceMemory {
     fn beside(
         &self,
         bytes: usize,
-        record: impl FnOnce(&mut wgpu::CommandEncoder, &Block),
-    ) -> Result<Block, TensorError> {
+        record: impl FnOnce(&mut wgpu::CommandEncoder, &DeviceBlock),
+    ) -> Result<DeviceBlock, TensorError> {
         let device = self.device();
         device.alive().map_err(failed)?;
-        let beside = Block::private(device, wide(bytes).max(STEP)).map_err(failed)?;
+        let beside = DeviceBlock::private(device, wide(bytes).max(STEP)).map_err(failed)?;
         device
             .checked(|| {
                 let mut encoder = device.device.create_command_encoder(&Default::default());
@@ -46,11 +46,11 @@ impl DeviceMemory {
 
     /// Counts copies that the processor made.
     fn count(&self, copies: usize) {
-        Counters::add(&self.device().counters.host_copies, wide(copies));
+        DeviceCounters::add(&self.device().counters.host_copies, wide(copies));
     }
 }
 
-impl Parts for DeviceMemory {
+impl OwnedParts for DeviceMemory {
     fn copy_parts(&mut self, copies: &[(usize, usize)], each: usize) -> Result<(), TensorError> {
         for &(from, to) in copies {
             check_part(from.max(to), each, self.len())?;
@@ -100,7 +100,7 @@ impl Parts for DeviceMemory {
             let parts: Vec<&[u8]> = starts.iter().map(|&start| &own[start..start + each]).collect();
             let all = parts.concat();
             self.count(starts.len());
-            Counters::add(&self.device().counters.download_bytes, wide(all.len()));
+            DeviceCounters::add(&self.device().counters.download_bytes, wide(all.len()));
             return Ok(all);
         }
         let own = &self.block().buffer;
@@ -139,7 +139,7 @@ impl Parts for DeviceMemory {
                 own[start..start + each].copy_from_slice(&bytes[at * each..(at + 1) * each]);
             }
             self.count(starts.len());
-            Counters::add(&self.device().counters.upload_bytes, wide(starts.len() * each));
+            DeviceCounters::add(&self.device().counters.upload_bytes, wide(starts.len() * each));
             return Ok(());
         }
         for (at, &start) in starts.iter().enumerate() {

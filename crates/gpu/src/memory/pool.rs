@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::Shelves;
+use super::ResidencyPolicy;
 use super::block::STEP;
 use crate::error::GpuError;
 
@@ -13,16 +13,16 @@ use crate::error::GpuError;
 pub struct PoolClass {
     /// Bytes of each; a multiple of 256.
     pub bytes: u64,
-    /// How many are made when the device is opened.
+    /// Number of buffers that are made when the device is opened.
     pub initial: usize,
-    /// How many the pool has at most, used ones included; more are made and given back one by one.
+    /// Most buffers that the pool has, used ones included; more are made and given back one by one.
     pub most: usize,
 }
 
-/// Who addresses a buffer.
+/// Side that addresses a buffer: the device, the CPU or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Reach {
+pub enum BufferReach {
     /// The device alone.
     Device,
     /// The processor too, of the device's own memory.
@@ -31,12 +31,12 @@ pub enum Reach {
     Passing,
 }
 
-/// How much of a device's memory may be taken.
+/// Limit on the use of a device's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryLimit {
-    /// So many bytes.
+    /// Limit in bytes.
     Bytes(u64),
-    /// So many hundredths of what the device recommends.
+    /// Limit in percent of what the device recommends.
     Percent(u64),
 }
 
@@ -76,7 +76,7 @@ impl PoolConfig {
         self.classes.iter().map(|class| class.bytes).collect()
     }
 
-    /// How many buffers of each size are made at once and kept at most.
+    /// Returns the number of buffers of each size that are made at once, and the most that are kept.
     #[cfg(test)]
     pub(crate) fn counts(&self) -> Vec<(usize, usize)> {
         self.classes.iter().map(|class| (class.initial, class.most)).collect()
@@ -86,7 +86,7 @@ impl PoolConfig {
     /// none at once and at most 8.
     ///
     /// # Errors
-    /// When sizes do not grow, the lists differ in length, or more are made at once than are kept.
+    /// Fails when sizes do not grow, the lists differ in length, or more are made at once than are kept.
     pub fn new(sizes: &[u64], initial: &[usize], most: &[usize]) -> Result<Self, String> {
         for (name, list) in [("initial_pool_sizes", initial), ("max_pool_sizes", most)] {
             if !list.is_empty() && list.len() != sizes.len() {
@@ -127,7 +127,7 @@ impl PoolConfig {
         self.limited(MemoryLimit::Bytes(budget_bytes))
     }
 
-    /// As [`PoolConfig::within`], of any kind.
+    /// Works like [`PoolConfig::within`], with a limit of any kind.
     #[must_use]
     pub fn limited(self, limit: MemoryLimit) -> Self {
         Self { limit: Some(limit), ..self }
@@ -158,15 +158,15 @@ impl PoolConfig {
         self.binding_bytes.map_or(shown, |bytes| bytes.min(shown))
     }
 
-    /// What is done with weights, within so many bytes.
-    pub(crate) fn shelves(&self, budget_bytes: Option<u64>) -> Shelves {
-        Shelves::new(self.spill_folder.clone(), self.ahead, budget_bytes)
+    /// Creates the shelves for weights, within so many bytes.
+    pub(crate) fn shelves(&self, budget_bytes: Option<u64>) -> ResidencyPolicy {
+        ResidencyPolicy::new(self.spill_folder.clone(), self.ahead, budget_bytes)
     }
 
     /// Bytes that may be taken of a device that recommends so many.
     ///
     /// # Errors
-    /// When a share is wanted of what nobody knows.
+    /// Fails when the limit is a share and the device recommends nothing.
     pub(crate) fn budget_bytes(&self, recommended: Option<u64>) -> Result<Option<u64>, GpuError> {
         match (self.limit, recommended) {
             (None, recommended) => Ok(recommended),
@@ -209,7 +209,7 @@ pub struct MemoryStatistics {
     pub free_bytes: u64,
     /// The most bytes in use so far.
     pub peak_bytes: u64,
-    /// What may be taken; `None` where the device does not say.
+    /// Limit on the bytes in use; `None` if the device does not state one.
     pub budget_bytes: Option<u64>,
     /// Buffers in use.
     pub buffers: u64,
@@ -219,7 +219,7 @@ pub struct MemoryStatistics {
     pub made: u64,
     /// Times that kept buffers were given back to make room.
     pub trims: u64,
-    /// Of the bytes in use, those that the processor addresses too.
+    /// Bytes in use that the CPU addresses too.
     pub host_bytes: u64,
     /// Every class, for the device alone and for the processor too.
     pub classes: Vec<ClassStatistics>,
@@ -228,46 +228,46 @@ pub struct MemoryStatistics {
 /// A class of buffers at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassStatistics {
-    /// Who addresses them.
-    pub reach: Reach,
+    /// Side that addresses the buffers.
+    pub reach: BufferReach,
     /// Bytes of each.
     pub bytes: u64,
-    /// How many are in use.
+    /// Number of buffers in use.
     pub used: usize,
-    /// How many are kept.
+    /// Number of free buffers that are kept.
     pub free: usize,
 }
 
 /// The buffers of one class.
-struct Class<B> {
-    reach: Reach,
+struct BufferClass<B> {
+    reach: BufferReach,
     config: PoolClass,
     free: Vec<B>,
     used: usize,
 }
 
-struct State<B> {
-    classes: Vec<Class<B>>,
+struct PoolState<B> {
+    classes: Vec<BufferClass<B>>,
     statistics: MemoryStatistics,
 }
 
 /// Bytes that may be taken, which models may make fewer.
 #[derive(Debug)]
-pub(crate) struct Budget(AtomicU64);
+pub(crate) struct MemoryBudget(AtomicU64);
 
-impl Default for Budget {
+impl Default for MemoryBudget {
     fn default() -> Self {
         Self::new(None)
     }
 }
 
-impl Budget {
-    /// So many bytes; without a number, as many as there are.
+impl MemoryBudget {
+    /// Creates a budget of so many bytes; unlimited without a number.
     pub(crate) fn new(bytes: Option<u64>) -> Self {
         Self(AtomicU64::new(bytes.unwrap_or(u64::MAX)))
     }
 
-    /// How many they are.
+    /// Returns the bytes of the budget; `None` if it is unlimited.
     pub(crate) fn bytes(&self) -> Option<u64> {
         Some(self.0.load(Ordering::Relaxed)).filter(|bytes| *bytes < u64::MAX)
     }
@@ -279,14 +279,14 @@ impl Budget {
 }
 
 /// A pool of buffers of type `B`, which it makes by a function that it is given each time.
-pub(crate) struct Pool<B> {
-    state: Mutex<State<B>>,
-    budget: Budget,
-    /// Whether memory that the processor addresses is the device's.
+pub(crate) struct BufferPool<B> {
+    state: Mutex<PoolState<B>>,
+    budget: MemoryBudget,
+    /// True if memory that the CPU addresses is the device's.
     unified: bool,
 }
 
-impl<B> std::fmt::Debug for Pool<B> {
+impl<B> std::fmt::Debug for BufferPool<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pool").field("statistics", &self.statistics()).finish()
     }
@@ -294,32 +294,32 @@ impl<B> std::fmt::Debug for Pool<B> {
 
 /// A buffer that was taken, with what the pool must know when it comes back.
 #[derive(Debug)]
-pub(crate) struct Taken<B> {
+pub(crate) struct TakenBuffer<B> {
     pub(crate) buffer: B,
-    pub(crate) place: Place,
+    pub(crate) place: BufferClassKey,
 }
 
-/// Where a buffer belongs.
+/// Class and kind of memory that a buffer belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BufferClassKey {
     pub(crate) bytes: u64,
-    reach: Reach,
+    reach: BufferReach,
     class: Option<usize>,
 }
 
-/// What is asked for.
+/// Request for a buffer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct BufferRequest {
     pub(crate) bytes: u64,
-    pub(crate) reach: Reach,
+    pub(crate) reach: BufferReach,
 }
 
-impl<B> Pool<B> {
+impl<B> BufferPool<B> {
     /// A pool of these classes within a budget.
     pub(crate) fn new(config: &PoolConfig, budget_bytes: Option<u64>, unified: bool) -> Self {
-        let mut state = State { classes: Vec::new(), statistics: MemoryStatistics::default() };
+        let mut state = PoolState { classes: Vec::new(), statistics: MemoryStatistics::default() };
         state.extend(config);
-        Self { state: Mutex::new(state), budget: Budget::new(budget_bytes), unified }
+        Self { state: Mutex::new(state), budget: MemoryBudget::new(budget_bytes), unified }
     }
 
     /// Lets no more bytes be taken than these from now on; what is taken stays.
@@ -327,7 +327,7 @@ impl<B> Pool<B> {
         self.budget.limit(bytes);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<B>> {
+    fn lock(&self) -> MutexGuard<'_, PoolState<B>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -339,14 +339,14 @@ impl<B> Pool<B> {
     /// Makes the buffers that are wanted from the start, where `reach` says who addresses those of a size.
     pub(crate) fn fill(
         &self,
-        reach: impl Fn(u64) -> Reach,
-        make: impl Fn(Wanted) -> Result<B, GpuError>,
+        reach: impl Fn(u64) -> BufferReach,
+        make: impl Fn(BufferRequest) -> Result<B, GpuError>,
     ) -> Result<(), GpuError> {
         let state = &mut *self.lock();
         for class in &mut state.classes {
-            let Class { reach: own, config, .. } = *class;
+            let BufferClass { reach: own, config, .. } = *class;
             while reach(config.bytes) == own && class.used + class.free.len() < config.initial {
-                class.free.push(make(Wanted { bytes: config.bytes, reach: own })?);
+                class.free.push(make(BufferRequest { bytes: config.bytes, reach: own })?);
                 state.statistics.free_bytes += config.bytes;
             }
         }
@@ -356,23 +356,23 @@ impl<B> Pool<B> {
     /// A buffer of at least so many bytes: one that is kept, or a new one of its class.
     pub(crate) fn take(
         &self,
-        wanted: Wanted,
-        make: impl Fn(Wanted) -> Result<B, GpuError>,
-    ) -> Result<Taken<B>, GpuError> {
-        let Wanted { bytes, reach } = wanted;
+        wanted: BufferRequest,
+        make: impl Fn(BufferRequest) -> Result<B, GpuError>,
+    ) -> Result<TakenBuffer<B>, GpuError> {
+        let BufferRequest { bytes, reach } = wanted;
         let mut state = self.lock();
-        let fits = |class: &Class<B>| class.reach == reach && class.config.bytes >= bytes;
+        let fits = |class: &BufferClass<B>| class.reach == reach && class.config.bytes >= bytes;
         let fitting = (0..state.classes.len()).filter(|&at| fits(&state.classes[at]));
         let class = fitting.min_by_key(|&at| state.classes[at].config.bytes);
         if let Some(index) = class
             && let Some(buffer) = state.classes[index].free.pop()
         {
-            let place = Place { bytes: state.classes[index].config.bytes, reach, class };
+            let place = BufferClassKey { bytes: state.classes[index].config.bytes, reach, class };
             state.classes[index].used += 1;
             state.statistics.free_bytes -= place.bytes;
             state.statistics.reused += 1;
             state.count(place, self.unified);
-            return Ok(Taken { buffer, place });
+            return Ok(TakenBuffer { buffer, place });
         }
         let room = self.budget.bytes().filter(|_| self.counts(reach));
         let room = room.map(|budget| budget.saturating_sub(state.statistics.used_bytes));
@@ -383,37 +383,37 @@ impl<B> Pool<B> {
         });
         let bytes = class.map_or(bytes, |index| state.classes[index].config.bytes);
         drop(state);
-        let place = Place { bytes, reach, class };
+        let place = BufferClassKey { bytes, reach, class };
         let buffer = self.make(place, make)?;
         if let Some(index) = class {
             self.lock().classes[index].used += 1;
         }
-        Ok(Taken { buffer, place })
+        Ok(TakenBuffer { buffer, place })
     }
 
     /// A buffer of just so many bytes, which is given back and not kept.
     pub(crate) fn take_exact(
         &self,
-        wanted: Wanted,
-        make: impl Fn(Wanted) -> Result<B, GpuError>,
-    ) -> Result<Taken<B>, GpuError> {
-        let place = Place { bytes: wanted.bytes, reach: wanted.reach, class: None };
+        wanted: BufferRequest,
+        make: impl Fn(BufferRequest) -> Result<B, GpuError>,
+    ) -> Result<TakenBuffer<B>, GpuError> {
+        let place = BufferClassKey { bytes: wanted.bytes, reach: wanted.reach, class: None };
         let buffer = self.make(place, make)?;
-        Ok(Taken { buffer, place })
+        Ok(TakenBuffer { buffer, place })
     }
 
-    /// Whether such memory is the device's.
-    fn counts(&self, reach: Reach) -> bool {
-        reach == Reach::Device || reach == Reach::Host && self.unified
+    /// Returns whether such memory counts towards the device's budget.
+    fn counts(&self, reach: BufferReach) -> bool {
+        reach == BufferReach::Device || reach == BufferReach::Host && self.unified
     }
 
     /// Makes a buffer; where there is no room, what is kept goes first.
     fn make(
         &self,
-        place: Place,
-        make: impl Fn(Wanted) -> Result<B, GpuError>,
+        place: BufferClassKey,
+        make: impl Fn(BufferRequest) -> Result<B, GpuError>,
     ) -> Result<B, GpuError> {
-        let Place { bytes, reach, .. } = place;
+        let BufferClassKey { bytes, reach, .. } = place;
         let mut state = self.lock();
         if let Some(budget) = self.budget.bytes().filter(|_| self.counts(reach)) {
             let used = state.statistics.used_bytes;
@@ -425,10 +425,10 @@ impl<B> Pool<B> {
                 state.trim();
             }
         }
-        let mut made = make(Wanted { bytes, reach });
+        let mut made = make(BufferRequest { bytes, reach });
         if matches!(made, Err(GpuError::Memory { .. })) && state.statistics.free_bytes > 0 {
             state.trim();
-            made = make(Wanted { bytes, reach });
+            made = make(BufferRequest { bytes, reach });
         }
         let buffer = made?;
         state.statistics.made += 1;
@@ -437,14 +437,14 @@ impl<B> Pool<B> {
     }
 
     /// Takes a buffer back, and keeps it where its class has room.
-    pub(crate) fn give_back(&self, buffer: B, place: Place) {
+    pub(crate) fn give_back(&self, buffer: B, place: BufferClassKey) {
         let counts = self.counts(place.reach);
         let state = &mut *self.lock();
         let statistics = &mut state.statistics;
         if counts {
             statistics.used_bytes = statistics.used_bytes.saturating_sub(place.bytes);
         }
-        if place.reach != Reach::Device {
+        if place.reach != BufferReach::Device {
             statistics.host_bytes = statistics.host_bytes.saturating_sub(place.bytes);
         }
         statistics.buffers = statistics.buffers.saturating_sub(1);
@@ -465,7 +465,7 @@ impl<B> Pool<B> {
 
     pub(crate) fn statistics(&self) -> MemoryStatistics {
         let state = self.lock();
-        let class = |class: &Class<B>| ClassStatistics {
+        let class = |class: &BufferClass<B>| ClassStatistics {
             reach: class.reach,
             bytes: class.config.bytes,
             used: class.used,
@@ -477,11 +477,11 @@ impl<B> Pool<B> {
     }
 }
 
-impl<B> State<B> {
+impl<B> PoolState<B> {
     fn extend(&mut self, config: &PoolConfig) {
-        for reach in [Reach::Device, Reach::Host, Reach::Passing] {
+        for reach in [BufferReach::Device, BufferReach::Host, BufferReach::Passing] {
             for &config in &config.classes {
-                let same = |class: &&mut Class<B>| {
+                let same = |class: &&mut BufferClass<B>| {
                     class.reach == reach && class.config.bytes == config.bytes
                 };
                 match self.classes.iter_mut().find(same) {
@@ -491,19 +491,19 @@ impl<B> State<B> {
                     }
                     // Behind the others: who has a buffer knows its class by its place.
                     None => {
-                        self.classes.push(Class { reach, config, free: Vec::new(), used: 0 });
+                        self.classes.push(BufferClass { reach, config, free: Vec::new(), used: 0 });
                     }
                 }
             }
         }
     }
 
-    fn count(&mut self, place: Place, unified: bool) {
+    fn count(&mut self, place: BufferClassKey, unified: bool) {
         let statistics = &mut self.statistics;
-        if place.reach != Reach::Device {
+        if place.reach != BufferReach::Device {
             statistics.host_bytes += place.bytes;
         }
-        if place.reach == Reach::Device || place.reach == Reach::Host && unified {
+        if place.reach == BufferReach::Device || place.reach == BufferReach::Host && unified {
             statistics.used_bytes += place.bytes;
         }
         statistics.buffers += 1;
@@ -526,20 +526,20 @@ mod tests {
 
     use super::*;
 
-    fn pool(most: usize, budget: Option<u64>) -> Pool<u64> {
+    fn pool(most: usize, budget: Option<u64>) -> BufferPool<u64> {
         let config = PoolConfig::new(&[256, 1024], &[0, 1], &[most, most]).unwrap();
-        let pool = Pool::new(&config, budget, false);
-        pool.fill(|_| Reach::Device, size).unwrap();
+        let pool = BufferPool::new(&config, budget, false);
+        pool.fill(|_| BufferReach::Device, size).unwrap();
         pool
     }
 
     /// A buffer that is as long as it was asked to be.
-    fn size(wanted: Wanted) -> Result<u64, GpuError> {
+    fn size(wanted: BufferRequest) -> Result<u64, GpuError> {
         Ok(wanted.bytes)
     }
 
-    fn own(bytes: u64) -> Wanted {
-        Wanted { bytes, reach: Reach::Device }
+    fn own(bytes: u64) -> BufferRequest {
+        BufferRequest { bytes, reach: BufferReach::Device }
     }
 
     #[test]
@@ -562,7 +562,7 @@ mod tests {
         }
         let statistics = pool.statistics();
         assert_eq!((statistics.used_bytes, statistics.buffers), (0, 0));
-        let class = ClassStatistics { reach: Reach::Device, bytes: 256, used: 0, free: 1 };
+        let class = ClassStatistics { reach: BufferReach::Device, bytes: 256, used: 0, free: 1 };
         assert_eq!(statistics.classes[0], class);
     }
 
@@ -582,7 +582,7 @@ mod tests {
     fn a_device_without_memory_is_asked_once_more_when_all_is_given_back() {
         let pool = pool(4, None);
         let asked = Cell::new(0);
-        let scarce = |Wanted { bytes, .. }: Wanted| {
+        let scarce = |BufferRequest { bytes, .. }: BufferRequest| {
             asked.set(asked.get() + 1);
             match asked.get() {
                 1 => Err(GpuError::Memory { bytes, reason: "full".into() }),
@@ -597,12 +597,16 @@ mod tests {
     fn memory_of_the_host_is_kept_apart_and_counts_where_it_is_shared() {
         for (unified, used) in [(false, 256), (true, 512)] {
             let config = PoolConfig::new(&[256], &[], &[]).unwrap();
-            let pool = Pool::new(&config, Some(512), unified);
+            let pool = BufferPool::new(&config, Some(512), unified);
             let first = pool.take(own(1), size).unwrap();
-            let beside = pool.take(Wanted { reach: Reach::Host, ..own(1) }, size).unwrap();
+            let beside =
+                pool.take(BufferRequest { reach: BufferReach::Host, ..own(1) }, size).unwrap();
             let statistics = pool.statistics();
             assert_eq!((statistics.used_bytes, statistics.host_bytes), (used, 256));
-            assert_eq!(pool.take(Wanted { reach: Reach::Host, ..own(1) }, size).is_ok(), !unified);
+            assert_eq!(
+                pool.take(BufferRequest { reach: BufferReach::Host, ..own(1) }, size).is_ok(),
+                !unified
+            );
             pool.give_back(first.buffer, first.place);
             pool.give_back(beside.buffer, beside.place);
             assert_eq!(pool.statistics().free_bytes, 512);
@@ -617,7 +621,7 @@ mod tests {
         let pool = pool(1, None);
         let early = pool.take(own(200), size).unwrap();
         pool.extend(&PoolConfig::new(&[512, 1024], &[2, 0], &[2, 5]).unwrap());
-        pool.fill(|_| Reach::Device, size).unwrap();
+        pool.fill(|_| BufferReach::Device, size).unwrap();
         assert_eq!(pool.statistics().free_bytes, 1024 + 2 * 512);
         assert_eq!(pool.take(own(300), size).unwrap().buffer, 512);
         assert_eq!(pool.statistics().reused, 1);

@@ -10,12 +10,12 @@ use crate::error::GpuError;
 
 /// A buffer of a device, with its address where the processor has one for it.
 #[derive(Clone, Debug)]
-pub(crate) struct Memory {
+pub(crate) struct SharedBuffer {
     pub(crate) buffer: wgpu::Buffer,
     pub(crate) host: Option<HostBytes>,
 }
 
-/// Where the processor finds the bytes of a buffer. They stay there as long as the buffer lives.
+/// Address of a buffer's bytes for the CPU. It stays valid as long as the buffer lives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostBytes {
     start: NonNull<u8>,
@@ -31,7 +31,7 @@ impl HostBytes {
     /// The address of the byte at `offset`.
     ///
     /// # Panics
-    /// When fewer than `len` bytes follow it.
+    /// Panics when fewer than `len` bytes follow it.
     pub(crate) fn address(self, offset: usize, len: usize) -> *mut u8 {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "within the buffer");
         self.start.as_ptr().wrapping_add(offset)
@@ -50,7 +50,7 @@ impl HostBytes {
     /// The bytes from `offset` on.
     ///
     /// # Safety
-    /// As long as the slice is used the buffer lives, and nobody writes to these bytes.
+    /// The buffer must live while the slice is used, and nobody may write to these bytes.
     pub(crate) unsafe fn bytes<'a>(self, offset: usize, len: usize) -> &'a [u8] {
         let from = self.address(offset, len);
         // SAFETY: the bytes are inside the buffer, initialised when it was made, and not written meanwhile.
@@ -60,7 +60,7 @@ impl HostBytes {
     /// The bytes from `offset` on, to be changed.
     ///
     /// # Safety
-    /// As long as the slice is used the buffer lives, and nobody else uses these bytes.
+    /// The buffer must live while the slice is used, and nobody else may use these bytes.
     pub(crate) unsafe fn bytes_mut<'a>(self, offset: usize, len: usize) -> &'a mut [u8] {
         let from = self.address(offset, len);
         // SAFETY: as in `bytes`, and nobody else uses them.
@@ -72,7 +72,7 @@ impl HostBytes {
 #[cfg(target_os = "macos")]
 type Api = hal::api::Metal;
 #[cfg(not(target_os = "macos"))]
-type Api = hal::api::Vulkan;
+type NativeApi = hal::api::Vulkan;
 
 /// Makes a buffer of zeros that the processor addresses for as long as it lives.
 ///
@@ -80,13 +80,13 @@ type Api = hal::api::Vulkan;
 /// Metal's shared storage has one, and on Vulkan mapped memory stays mapped.
 ///
 /// # Errors
-/// When there is no memory, or what the processor writes is not what the device sees.
+/// Fails when there is no memory, or the device does not see what the CPU writes.
 pub(crate) fn make(
     device: &wgpu::Device,
     size: u64,
     usage: BufferUsages,
-) -> Result<Memory, GpuError> {
-    match make_below::<Api>(device, size, usage) {
+) -> Result<SharedBuffer, GpuError> {
+    match make_below::<NativeApi>(device, size, usage) {
         Some(made) => made,
         // A device that is not there has memory all the same.
         None => make_below::<hal::api::Noop>(device, size, usage).unwrap_or_else(|| {
@@ -96,12 +96,12 @@ pub(crate) fn make(
     }
 }
 
-/// As [`make`], on a device with this interface; nothing on others.
+/// Works like [`make`], on a device with this interface; returns `None` on others.
 fn make_below<A: hal::Api>(
     device: &wgpu::Device,
     size: u64,
     usage: BufferUsages,
-) -> Option<Result<Memory, GpuError>> {
+) -> Option<Result<SharedBuffer, GpuError>> {
     // SAFETY: the handle is used for the calls below and not kept.
     let below = unsafe { device.as_hal::<A>() }?;
     let raw = mapped::<A>(&*below, size);
@@ -115,7 +115,7 @@ fn make_below<A: hal::Api>(
         };
         // SAFETY: the buffer is this device's, has the size and the uses that are described, and is zero.
         let buffer = unsafe { device.create_buffer_from_hal::<A>(raw, &descriptor) };
-        Memory { buffer, host: Some(host) }
+        SharedBuffer { buffer, host: Some(host) }
     };
     Some(raw.map(of))
 }

@@ -4,30 +4,32 @@ use galatea_graph::ops::shape::Concat;
 use galatea_tensor::DataType;
 
 use super::strided::{head, start};
-use crate::cell::Cell;
-use crate::element::{Words, entry};
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, param};
+use crate::cell::ElementCell;
+use crate::element::{DispatchParams, entry};
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, param,
+};
 
-pub(super) const ROW: KernelRow =
-    KernelRow { name: "concat", domain: "", ops: &["Concat"], supports, build };
+pub(super) const ROW: GpuKernelRow =
+    GpuKernelRow { name: "concat", domain: "", ops: &["Concat"], supports, build };
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     let op = view.operator::<Concat>()?;
     let data = view.input(0).ok_or("the input is missing")?;
     super::position(op.axis, view.rank(0)?)?;
-    Cell::supports(view, data.dtype)
+    ElementCell::supports(view, data.dtype)
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
-    Ok(Box::new(Joined { axis: view.operator::<Concat>()?.axis }))
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
+    Ok(Box::new(ConcatKernel { axis: view.operator::<Concat>()?.axis }))
 }
 
-struct Joined {
+struct ConcatKernel {
     axis: i64,
 }
 
-/// Where an input lies in the result: rows of `width` elements, `pitch` apart, from `offset` on.
-pub(crate) struct Window {
+/// Position of an input in the result: rows of `width` elements, `pitch` apart, from `offset` on.
+pub(crate) struct ConcatWindow {
     pub(crate) rows: usize,
     pub(crate) width: usize,
     pub(crate) pitch: usize,
@@ -37,24 +39,28 @@ pub(crate) struct Window {
 /// Brings columns to their place in a result of the same floats: what is bound first to what is bound second.
 ///
 /// # Errors
-/// When lengths are beyond the device.
+/// Fails when lengths are beyond the device.
 pub(crate) fn put_columns(
-    window: &Window,
+    window: &ConcatWindow,
     dtype: DataType,
-    bindings: Vec<Binding>,
-    step: &mut Step,
+    bindings: Vec<ShaderBinding>,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     if window.rows * window.width == 0 {
         return Ok(());
     }
     param(window.rows * window.pitch)?;
     let halves = dtype == DataType::Fp16;
-    let cells = if halves { (Cell::Half, Cell::Half) } else { Cell::both(dtype, dtype)? };
+    let cells = if halves {
+        (ElementCell::Half, ElementCell::Half)
+    } else {
+        ElementCell::both(dtype, dtype)?
+    };
     window.put(cells, bindings, step)
 }
 
-impl Kernel for Joined {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for ConcatKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let result = shapes.output(0)?;
         param(result.iter().product())?;
         let axis = super::position(self.axis, result.len())?;
@@ -63,7 +69,7 @@ impl Kernel for Joined {
         let (pitch, mut offset) = (result[axis] * inner, 0);
         for index in 0..shapes.inputs.len() {
             let width = shapes.input(index)?[axis] * inner;
-            let window = Window { rows, width, pitch, offset };
+            let window = ConcatWindow { rows, width, pitch, offset };
             offset += width;
             if rows * width == 0 {
                 continue;
@@ -71,20 +77,24 @@ impl Kernel for Joined {
             let (from, to) = (shapes.dtype(index)?, shapes.output_dtype(0)?);
             let halves = from == DataType::Fp16 && to == from;
             // Shaders that have halves write one without its neighbour.
-            let cells = if halves { (Cell::Half, Cell::Half) } else { Cell::both(from, to)? };
-            let bindings = vec![Binding::Input(index), Binding::Output(0)];
+            let cells = if halves {
+                (ElementCell::Half, ElementCell::Half)
+            } else {
+                ElementCell::both(from, to)?
+            };
+            let bindings = vec![ShaderBinding::Input(index), ShaderBinding::Output(0)];
             window.put(cells, bindings, step)?;
         }
         Ok(())
     }
 }
 
-impl Window {
+impl ConcatWindow {
     fn put(
         &self,
-        cells: (Cell, Cell),
-        bindings: Vec<Binding>,
-        step: &mut Step,
+        cells: (ElementCell, ElementCell),
+        bindings: Vec<ShaderBinding>,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         let quads = [self.width, self.pitch, self.offset].iter().all(|length| length % 4 == 0);
         if quads {
@@ -98,18 +108,18 @@ impl Window {
 
     fn put_quads(
         &self,
-        cells: (Cell, Cell),
-        bindings: Vec<Binding>,
-        step: &mut Step,
+        cells: (ElementCell, ElementCell),
+        bindings: Vec<ShaderBinding>,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         let units = self.rows * self.width / 4;
-        let mut words = Words::default();
+        let mut words = DispatchParams::default();
         let count = words.length(units)?;
         let (width, pitch) = (words.length(self.width / 4)?, words.length(self.pitch / 4)?);
         let offset = words.length(self.offset / 4)?;
         let mut body = entry(&count);
         body.push_str(&format!("let to = (at / {width}) * {pitch} + at % {width} + {offset};\n"));
-        body.push_str(&Cell::copy_quad(cells, ("x", "at"), ("y", "to")));
+        body.push_str(&ElementCell::copy_quad(cells, ("x", "at"), ("y", "to")));
         body.push_str("}\n");
         let text = format!("{}{body}", head(cells, &words));
         start("concat-quads", &text, bindings, words, (units, true), step)
@@ -117,12 +127,12 @@ impl Window {
 
     fn put_each(
         &self,
-        cells: (Cell, Cell),
-        bindings: Vec<Binding>,
-        step: &mut Step,
+        cells: (ElementCell, ElementCell),
+        bindings: Vec<ShaderBinding>,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         let units = self.rows * self.width;
-        let mut words = Words::default();
+        let mut words = DispatchParams::default();
         let count = words.length(units)?;
         let (width, pitch) = (words.length(self.width)?, words.length(self.pitch)?);
         let offset = words.length(self.offset)?;
@@ -137,12 +147,12 @@ impl Window {
     /// A thread for each quad of the result, which keeps what is not of this input.
     fn put_words(
         &self,
-        cells: (Cell, Cell),
-        bindings: Vec<Binding>,
-        step: &mut Step,
+        cells: (ElementCell, ElementCell),
+        bindings: Vec<ShaderBinding>,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         let units = (self.rows * self.pitch).div_ceil(4);
-        let mut words = Words::default();
+        let mut words = DispatchParams::default();
         let count = words.length(units)?;
         let all = words.length(self.rows * self.pitch)?;
         let (width, pitch) = (words.length(self.width)?, words.length(self.pitch)?);

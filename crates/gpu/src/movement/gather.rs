@@ -5,13 +5,15 @@ use galatea_tensor::DataType;
 
 use super::strided::start;
 use super::{index, position};
-use crate::cell::Cell;
-use crate::element::{Words, entry};
+use crate::cell::ElementCell;
+use crate::element::{DispatchParams, entry};
 use crate::elementwise::broadcast::contiguous;
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, param};
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, param,
+};
 use crate::parts;
 
-pub(super) const ROW: KernelRow = KernelRow {
+pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "gather",
     domain: "",
     ops: &["Gather", "GatherElements", "GatherND"],
@@ -19,7 +21,7 @@ pub(super) const ROW: KernelRow = KernelRow {
     build,
 };
 
-enum Form {
+enum GatherForm {
     /// Whole slices behind an axis.
     Slices(i64),
     /// Single elements.
@@ -28,33 +30,37 @@ enum Form {
     Tuples(usize),
 }
 
-fn form(view: &NodeView<'_>) -> Result<Form, String> {
+fn form(view: &GpuNodeView<'_>) -> Result<GatherForm, String> {
     if let Some(op) = view.node.operator::<Gather>() {
-        return Ok(Form::Slices(op.axis));
+        return Ok(GatherForm::Slices(op.axis));
     }
     if let Some(op) = view.node.operator::<GatherElements>() {
-        return Ok(Form::Elements(op.axis));
+        return Ok(GatherForm::Elements(op.axis));
     }
-    Ok(Form::Tuples(view.operator::<GatherND>()?.batch_dims))
+    Ok(GatherForm::Tuples(view.operator::<GatherND>()?.batch_dims))
 }
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     let data = view.input(0).ok_or("the input is missing")?;
-    Cell::supports(view, data.dtype)?;
+    ElementCell::supports(view, data.dtype)?;
     index::supports(view, 1)?;
     match form(view)? {
-        Form::Slices(axis) | Form::Elements(axis) => position(axis, view.rank(0)?).map(|_| ()),
+        GatherForm::Slices(axis) | GatherForm::Elements(axis) => {
+            position(axis, view.rank(0)?).map(|_| ())
+        }
         // The length of the tuples says which axes they are for: lengths of the run do.
-        Form::Tuples(_) => Ok(()),
+        GatherForm::Tuples(_) => Ok(()),
     }
 }
 
-/// Whether rows of a constant table are picked part by part.
+/// Checks that rows of a constant table are gathered part by part.
 ///
 /// # Errors
-/// When they are not.
-pub(crate) fn supports_parts(view: &NodeView<'_>) -> Result<(), String> {
-    let Form::Slices(axis) = form(view)? else { return Err("it is not picked by rows".into()) };
+/// Fails when they are not.
+pub(crate) fn supports_parts(view: &GpuNodeView<'_>) -> Result<(), String> {
+    let GatherForm::Slices(axis) = form(view)? else {
+        return Err("it is not picked by rows".into());
+    };
     let shape = view.constant(0).ok_or("it is no constant")?.shape();
     let width: usize = shape.iter().skip(1).product();
     if position(axis, shape.len())? != 0 || !width.is_multiple_of(4) {
@@ -64,25 +70,30 @@ pub(crate) fn supports_parts(view: &NodeView<'_>) -> Result<(), String> {
     parts::cut(count, bytes, view.device.capabilities().binding_bytes).map(|_| ())
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
-    Ok(Box::new(Picked(form(view)?, view.device.capabilities().binding_bytes)))
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
+    Ok(Box::new(GatherKernel(form(view)?, view.device.capabilities().binding_bytes)))
 }
 
 /// A form, and the most bytes that a kernel sees of a value.
-struct Picked(Form, u64);
+struct GatherKernel(GatherForm, u64);
 
-/// What all forms share.
-struct Parts {
-    cells: (Cell, Cell),
+/// Data that all forms share.
+struct GatherParts {
+    cells: (ElementCell, ElementCell),
     positions: DataType,
     elements: usize,
-    words: Words,
+    words: DispatchParams,
 }
 
-impl Parts {
+impl GatherParts {
     /// Adds the dispatch of a kernel whose function `source(number)` finds the place of an element;
     /// `quads` says that those of a quad follow each other there.
-    fn dispatch(mut self, source: &str, quads: bool, step: &mut Step) -> Result<(), String> {
+    fn dispatch(
+        mut self,
+        source: &str,
+        quads: bool,
+        step: &mut DispatchStep,
+    ) -> Result<(), String> {
         let (from, to) = self.cells;
         let units = self.elements.div_ceil(4);
         let (count, unit_count) = (self.words.length(self.elements)?, self.words.length(units)?);
@@ -97,7 +108,7 @@ impl Parts {
         ));
         if quads {
             text.push_str("let place = source(at * 4u) / 4u;\n");
-            text.push_str(&Cell::copy_quad(self.cells, ("x", "place"), ("y", "at")));
+            text.push_str(&ElementCell::copy_quad(self.cells, ("x", "place"), ("y", "at")));
         } else {
             for lane in 0..4 {
                 text.push_str(&format!(
@@ -108,13 +119,14 @@ impl Parts {
             text.push_str(&to.store_quad("y", "at", &count));
         }
         text.push_str("}\n");
-        let bindings = vec![Binding::Input(0), Binding::Input(1), Binding::Output(0)];
+        let bindings =
+            vec![ShaderBinding::Input(0), ShaderBinding::Input(1), ShaderBinding::Output(0)];
         start("gather", &text, bindings, self.words, (units, true), step)
     }
 }
 
-impl Kernel for Picked {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for GatherKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let (data, picks, result) = (shapes.input(0)?, shapes.input(1)?, shapes.output(0)?);
         let elements: usize = result.iter().product();
         param(elements)?;
@@ -131,26 +143,35 @@ impl Kernel for Picked {
         if data.contains(&0) {
             return Err(format!("there is nothing to pick in shape {data:?}"));
         }
-        let cells = Cell::both(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
-        let parts = Parts { cells, positions: shapes.dtype(1)?, elements, words: Words::default() };
+        let cells = ElementCell::both(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
+        let parts = GatherParts {
+            cells,
+            positions: shapes.dtype(1)?,
+            elements,
+            words: DispatchParams::default(),
+        };
         if beyond {
             let row_bytes = data[1..].iter().product::<usize>() * element;
             let parts = parts::cut(data[0], row_bytes, self.1)?;
             return picked_from(&parts, shapes, elements, step);
         }
         match self.0 {
-            Form::Slices(axis) => slices(parts, position(axis, data.len())?, (data, picks), step),
-            Form::Elements(axis) => single(parts, position(axis, data.len())?, (data, picks), step),
-            Form::Tuples(shared) => tuples(parts, shared, (data, picks), step),
+            GatherForm::Slices(axis) => {
+                slices(parts, position(axis, data.len())?, (data, picks), step)
+            }
+            GatherForm::Elements(axis) => {
+                single(parts, position(axis, data.len())?, (data, picks), step)
+            }
+            GatherForm::Tuples(shared) => tuples(parts, shared, (data, picks), step),
         }
     }
 }
 
 fn slices(
-    mut parts: Parts,
+    mut parts: GatherParts,
     axis: usize,
     (data, picks): (&[usize], &[usize]),
-    step: &mut Step,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let inner: usize = data[axis + 1..].iter().product();
     let words = &mut parts.words;
@@ -166,16 +187,16 @@ fn slices(
 /// Whole rows of a table that is seen part by part; each dispatch writes the rows that its part has.
 fn picked_from(
     parts: &[(usize, usize)],
-    shapes: &Shapes,
+    shapes: &GpuShapes,
     elements: usize,
-    step: &mut Step,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let (data, positions) = (shapes.input(0)?, shapes.dtype(1)?);
-    let cells = Cell::both(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
+    let cells = ElementCell::both(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
     let width: usize = data[1..].iter().product();
     let row_bytes = (width * shapes.dtype(0)?.size_bytes().unwrap_or(0)) as u64;
     for &(first, rows) in parts {
-        let mut words = Words::default();
+        let mut words = DispatchParams::default();
         let units = elements / 4;
         let (unit_count, wide) = (words.length(units)?, words.length(width / 4)?);
         let (len, from) = (words.length(data[0])?, words.length(first)?);
@@ -191,20 +212,20 @@ fn picked_from(
              if row < {from} || row - {from} >= {count} {{ return; }}\n\
              let place = (row - {from}) * {wide} + at % {wide};\n"
         ));
-        text.push_str(&Cell::copy_quad(cells, ("x", "place"), ("y", "at")));
+        text.push_str(&ElementCell::copy_quad(cells, ("x", "place"), ("y", "at")));
         text.push_str("}\n");
-        let table = Binding::InputPart(0, first as u64 * row_bytes, rows as u64 * row_bytes);
-        let bindings = vec![table, Binding::Input(1), Binding::Output(0)];
+        let table = ShaderBinding::InputPart(0, first as u64 * row_bytes, rows as u64 * row_bytes);
+        let bindings = vec![table, ShaderBinding::Input(1), ShaderBinding::Output(0)];
         start("gather-parts", &text, bindings, words, (units, true), step)?;
     }
     Ok(())
 }
 
 fn single(
-    mut parts: Parts,
+    mut parts: GatherParts,
     axis: usize,
     (data, picks): (&[usize], &[usize]),
-    step: &mut Step,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let steps = contiguous(data);
     let words = &mut parts.words;
@@ -224,10 +245,10 @@ fn single(
 }
 
 fn tuples(
-    mut parts: Parts,
+    mut parts: GatherParts,
     shared: usize,
     (data, picks): (&[usize], &[usize]),
-    step: &mut Step,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let (&tuple, rows) = picks.split_last().ok_or("the positions are a scalar")?;
     let depth = shared + tuple;

@@ -2,13 +2,13 @@
 
 use galatea_tensor::DataType;
 
-use crate::kernel::NodeView;
+use crate::kernel::GpuNodeView;
 
 /// The type of positions, where a kernel can read them.
 ///
 /// # Errors
-/// When the input is missing or of another type.
-pub(super) fn supports(view: &NodeView<'_>, index: usize) -> Result<(), String> {
+/// Fails when the input is missing or of another type.
+pub(super) fn supports(view: &GpuNodeView<'_>, index: usize) -> Result<(), String> {
     match view.input(index).map(|fact| fact.dtype) {
         Some(DataType::Int32 | DataType::Int64) => Ok(()),
         Some(other) => Err(format!("positions are {other}")),

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use galatea_graph::ops::generate::EyeLike;
 use galatea_graph::ops::shape::{Shape, Size};
-use galatea_graph::{Inputs, Operator};
+use galatea_graph::{Operator, OperatorInputs};
 use galatea_tensor::Tensor;
 
-use super::strided::{Places, copy};
-use crate::cell::Cell;
-use crate::device::Device;
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step};
-use crate::memory::Block;
+use super::strided::{StridedPlaces, copy};
+use crate::cell::ElementCell;
+use crate::device::GpuDevice;
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding};
+use crate::memory::DeviceBlock;
 
-pub(super) const ROW: KernelRow = KernelRow {
+pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "known",
     domain: "",
     ops: &["ConstantOfShape", "EyeLike", "Range", "Shape", "Size"],
@@ -21,9 +21,9 @@ pub(super) const ROW: KernelRow = KernelRow {
     build,
 };
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     let dtype = view.output(0).ok_or("the output is not wanted")?.dtype;
-    Cell::supports(view, dtype)?;
+    ElementCell::supports(view, dtype)?;
     let node = view.node;
     let by_shape = node.operator::<EyeLike>().is_some()
         || node.operator::<Shape>().is_some()
@@ -34,18 +34,18 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
     let operator = Arc::clone(&view.node.operator);
-    Ok(Box::new(Known { operator, device: Arc::clone(view.device) }))
+    Ok(Box::new(KnownValueKernel { operator, device: Arc::clone(view.device) }))
 }
 
-struct Known {
+struct KnownValueKernel {
     operator: Arc<dyn Operator>,
-    device: Arc<Device>,
+    device: Arc<GpuDevice>,
 }
 
-impl Kernel for Known {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for KnownValueKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let failed = |error: &dyn std::fmt::Display| error.to_string();
         let mut inputs = Vec::new();
         for (index, known) in shapes.constants.iter().enumerate() {
@@ -59,14 +59,16 @@ impl Kernel for Known {
             });
         }
         let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
-        let found =
-            self.operator.reference(Inputs::new(&inputs)).map_err(|error| failed(&error))?;
+        let found = self
+            .operator
+            .reference(OperatorInputs::new(&inputs))
+            .map_err(|error| failed(&error))?;
         let found = found.into_iter().next().ok_or("there is no result")?;
         let found = found.contiguous().map_err(|error| failed(&error))?;
         let bytes = found.as_bytes().map_err(|error| failed(&error))?;
-        let block = Block::with(&self.device, bytes).map_err(|error| failed(&error))?;
-        let from = (Binding::Weights(block), found.dtype());
-        let to = (Binding::Output(0), shapes.output_dtype(0)?);
-        copy(&Places::all(shapes.output(0)?), from, to, step)
+        let block = DeviceBlock::with(&self.device, bytes).map_err(|error| failed(&error))?;
+        let from = (ShaderBinding::Weights(block), found.dtype());
+        let to = (ShaderBinding::Output(0), shapes.output_dtype(0)?);
+        copy(&StridedPlaces::all(shapes.output(0)?), from, to, step)
     }
 }

@@ -5,11 +5,11 @@ use galatea_graph::ops::shape::Trilu;
 
 use super::strided::{head, start};
 use super::{index, position};
-use crate::cell::Cell;
-use crate::element::{Words, entry};
-use crate::kernel::{Binding, Kernel, KernelRow, Shapes, Step, param};
+use crate::cell::ElementCell;
+use crate::element::{DispatchParams, entry};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuShapes, ShaderBinding, param};
 
-pub(super) const TRIANGLE: KernelRow = KernelRow {
+pub(super) const TRIANGLE: GpuKernelRow = GpuKernelRow {
     name: "triangle",
     domain: "",
     ops: &["Trilu"],
@@ -17,21 +17,22 @@ pub(super) const TRIANGLE: KernelRow = KernelRow {
         view.operator::<Trilu>()?;
         let dtype = view.input(0).ok_or("the input is missing")?.dtype;
         match view.is_known(1) {
-            true => Cell::supports(view, dtype),
+            true => ElementCell::supports(view, dtype),
             false => Err("the diagonal is known only in a run".into()),
         }
     },
-    build: |view| Ok(Box::new(Triangle { upper: view.operator::<Trilu>()?.upper })),
+    build: |view| Ok(Box::new(TriangleKernel { upper: view.operator::<Trilu>()?.upper })),
 };
 
-pub(super) const CONTRIB_TRIANGLE: KernelRow = KernelRow { domain: "com.microsoft", ..TRIANGLE };
+pub(super) const CONTRIB_TRIANGLE: GpuKernelRow =
+    GpuKernelRow { domain: "com.microsoft", ..TRIANGLE };
 
-struct Triangle {
+struct TriangleKernel {
     upper: bool,
 }
 
-impl Kernel for Triangle {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for TriangleKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let shape = shapes.input(0)?;
         let elements: usize = shape.iter().product();
         param(elements)?;
@@ -45,8 +46,8 @@ impl Kernel for Triangle {
         let diagonal = diagonal.ok_or("the diagonal is not known")?;
         let most = i64::from(i32::MAX);
         let diagonal = i32::try_from(diagonal.clamp(-most, most)).unwrap_or(0);
-        let cells = Cell::both(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
-        let mut words = Words::default();
+        let cells = ElementCell::both(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
+        let mut words = DispatchParams::default();
         let units = elements.div_ceil(4);
         let (count, unit_count) = (words.length(elements)?, words.length(units)?);
         let (rows, columns) =
@@ -66,12 +67,12 @@ impl Kernel for Triangle {
         }
         text.push_str(&cells.1.store_quad("y", "at", &count));
         text.push_str("}\n");
-        let bindings = vec![Binding::Input(0), Binding::Output(0)];
+        let bindings = vec![ShaderBinding::Input(0), ShaderBinding::Output(0)];
         start("triangle", &text, bindings, words, (units, true), step)
     }
 }
 
-pub(super) const ONE_HOT: KernelRow = KernelRow {
+pub(super) const ONE_HOT: GpuKernelRow = GpuKernelRow {
     name: "one-hot",
     domain: "",
     ops: &["OneHot"],
@@ -80,19 +81,19 @@ pub(super) const ONE_HOT: KernelRow = KernelRow {
         index::supports(view, 0)?;
         let dtype = view.input(2).ok_or("the values are missing")?.dtype;
         match view.is_known(1) {
-            true => Cell::supports(view, dtype),
+            true => ElementCell::supports(view, dtype),
             false => Err("the depth is known only in a run".into()),
         }
     },
-    build: |view| Ok(Box::new(Hot { axis: view.operator::<OneHot>()?.axis })),
+    build: |view| Ok(Box::new(OneHotKernel { axis: view.operator::<OneHot>()?.axis })),
 };
 
-struct Hot {
+struct OneHotKernel {
     axis: i64,
 }
 
-impl Kernel for Hot {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for OneHotKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let result = shapes.output(0)?;
         let elements: usize = result.iter().product();
         param(elements)?;
@@ -100,9 +101,9 @@ impl Kernel for Hot {
             return Ok(());
         }
         let axis = position(self.axis, result.len())?;
-        let (from, to) = Cell::both(shapes.dtype(2)?, shapes.output_dtype(0)?)?;
+        let (from, to) = ElementCell::both(shapes.dtype(2)?, shapes.output_dtype(0)?)?;
         let positions = shapes.dtype(0)?;
-        let mut words = Words::default();
+        let mut words = DispatchParams::default();
         let units = elements.div_ceil(4);
         let (count, unit_count) = (words.length(elements)?, words.length(units)?);
         let depth = words.length(result[axis])?;
@@ -125,7 +126,8 @@ impl Kernel for Hot {
         }
         text.push_str(&to.store_quad("y", "at", &count));
         text.push_str("}\n");
-        let bindings = vec![Binding::Input(0), Binding::Input(2), Binding::Output(0)];
+        let bindings =
+            vec![ShaderBinding::Input(0), ShaderBinding::Input(2), ShaderBinding::Output(0)];
         start("one-hot", &text, bindings, words, (units, true), step)
     }
 }

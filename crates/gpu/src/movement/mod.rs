@@ -11,13 +11,13 @@ mod scatter;
 pub(crate) mod strided;
 mod views;
 
-pub(crate) use concat::{Window, put_columns};
+pub(crate) use concat::{ConcatWindow, put_columns};
 pub(crate) use gather::supports_parts as gathers_parts;
 
-use crate::kernel::KernelRow;
+use crate::kernel::GpuKernelRow;
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[
+pub(crate) const ROWS: &[GpuKernelRow] = &[
     views::ROW,
     concat::ROW,
     gather::ROW,
@@ -32,7 +32,7 @@ pub(crate) const ROWS: &[KernelRow] = &[
 /// An axis that may count from the end.
 ///
 /// # Errors
-/// When there is no such axis.
+/// Fails when there is no such axis.
 pub(crate) fn position(axis: i64, rank: usize) -> Result<usize, String> {
     let from_end = i64::try_from(rank).unwrap_or(i64::MAX);
     let axis = if axis < 0 { axis + from_end } else { axis };

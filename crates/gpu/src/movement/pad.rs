@@ -6,18 +6,18 @@ use galatea_graph::ops::shape::{Pad, PadMode};
 use galatea_tensor::DataType;
 
 use super::position;
-use super::sampled::{Fill, Place, Sampled};
-use crate::cell::Cell;
-use crate::device::Device;
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step};
+use super::sampled::{AxisSamples, OutsideFill, SampledMovement};
+use crate::cell::ElementCell;
+use crate::device::GpuDevice;
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding};
 
-pub(super) const ROW: KernelRow =
-    KernelRow { name: "pad", domain: "", ops: &["Pad"], supports, build };
+pub(super) const ROW: GpuKernelRow =
+    GpuKernelRow { name: "pad", domain: "", ops: &["Pad"], supports, build };
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     let op = view.operator::<Pad>()?;
     let dtype = view.input(0).ok_or("the input is missing")?.dtype;
-    Cell::supports(view, dtype)?;
+    ElementCell::supports(view, dtype)?;
     if op.pads.is_none() && !(view.is_known(1) && view.is_known(3)) {
         return Err("lengths or axes are known only in a run".into());
     }
@@ -29,19 +29,19 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
     let op = view.operator::<Pad>()?.clone();
-    Ok(Box::new(Framed { op, device: Arc::clone(view.device) }))
+    Ok(Box::new(PadKernel { op, device: Arc::clone(view.device) }))
 }
 
-struct Framed {
+struct PadKernel {
     op: Pad,
-    device: Arc<Device>,
+    device: Arc<GpuDevice>,
 }
 
-/// What each place of an axis of length `len` reads; negative pads cut first, and the frame is drawn around
-/// what is left.
-fn places(mode: PadMode, len: usize, (begin, end): (i64, i64)) -> Result<Vec<Place>, String> {
+/// Returns the source of each position of an axis of length `len`. Negative pads cut first, and the frame is
+/// drawn around what is left.
+fn places(mode: PadMode, len: usize, (begin, end): (i64, i64)) -> Result<Vec<AxisSamples>, String> {
     let wrong = || format!("pads {begin} and {end} do not fit an axis of length {len}");
     let signed = i64::try_from(len).map_err(|_| wrong())?;
     let total = signed.checked_add(begin).and_then(|all| all.checked_add(end));
@@ -70,8 +70,8 @@ fn places(mode: PadMode, len: usize, (begin, end): (i64, i64)) -> Result<Vec<Pla
     Ok((0..total).map(place).collect())
 }
 
-impl Kernel for Framed {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for PadKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let shape = shapes.input(0)?;
         let rank = shape.len();
         let given = match &self.op.pads {
@@ -95,34 +95,40 @@ impl Kernel for Framed {
         }
         let lengths = shape.iter().zip(pairs);
         let axes = lengths.map(|(&len, pair)| places(self.op.mode, len, pair));
-        let axes: Vec<Vec<Place>> = axes.collect::<Result<_, _>>()?;
+        let axes: Vec<Vec<AxisSamples>> = axes.collect::<Result<_, _>>()?;
         let (from, to) = (shapes.dtype(0)?, shapes.output_dtype(0)?);
         let valued = self.op.pads.is_none()
             && shapes.has(2)
             && shapes.input(2)?.iter().product::<usize>() > 0;
         let fill = match (valued, from) {
-            (true, _) => Fill::Value((Binding::Input(2), shapes.dtype(2)?)),
-            (false, DataType::Fp32) => Fill::Float(self.op.value),
-            (false, DataType::Fp16) if to == DataType::Fp32 => Fill::Float(self.op.value),
+            (true, _) => OutsideFill::Value((ShaderBinding::Input(2), shapes.dtype(2)?)),
+            (false, DataType::Fp32) => OutsideFill::Float(self.op.value),
+            (false, DataType::Fp16) if to == DataType::Fp32 => OutsideFill::Float(self.op.value),
             (false, DataType::Fp16) => return self.halves(shapes, axes, step),
-            (false, _) => Fill::Zero,
+            (false, _) => OutsideFill::Zero,
         };
-        let bound = ((Binding::Input(0), from), (Binding::Output(0), to));
-        Sampled { axes, fill, weighed: false }.write(shape, bound, &self.device, step)
+        let bound = ((ShaderBinding::Input(0), from), (ShaderBinding::Output(0), to));
+        SampledMovement { axes, fill, weighed: false }.write(shape, bound, &self.device, step)
     }
 }
 
-impl Framed {
+impl PadKernel {
     /// Halves travel as their bits.
     fn halves(
         &self,
-        shapes: &Shapes,
-        axes: Vec<Vec<Place>>,
-        step: &mut Step,
+        shapes: &GpuShapes,
+        axes: Vec<Vec<AxisSamples>>,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         let bits = half::f16::from_f32(self.op.value).to_bits();
-        let fill = if bits == 0 { Fill::Zero } else { Fill::Bits(u32::from(bits)) };
-        let bound = ((Binding::Input(0), DataType::Fp16), (Binding::Output(0), DataType::Fp16));
-        Sampled { axes, fill, weighed: false }.write(shapes.input(0)?, bound, &self.device, step)
+        let fill = if bits == 0 { OutsideFill::Zero } else { OutsideFill::Bits(u32::from(bits)) };
+        let bound =
+            ((ShaderBinding::Input(0), DataType::Fp16), (ShaderBinding::Output(0), DataType::Fp16));
+        SampledMovement { axes, fill, weighed: false }.write(
+            shapes.input(0)?,
+            bound,
+            &self.device,
+            step,
+        )
     }
 }

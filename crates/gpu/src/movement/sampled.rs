@@ -4,22 +4,21 @@ use std::sync::Arc;
 
 use galatea_tensor::DataType;
 
-use crate::cell::Cell;
-use crate::device::Device;
-use crate::element::{Words, entry};
-use crate::kernel::{Binding, Step, param};
-use crate::memory::Block;
+use crate::cell::ElementCell;
+use crate::device::GpuDevice;
+use crate::element::{DispatchParams, entry};
+use crate::kernel::{DispatchStep, ShaderBinding, param};
+use crate::memory::DeviceBlock;
 
-use super::strided::{Bound, Places, copy, start};
+use super::strided::{BoundValue, StridedPlaces, copy, start};
 use crate::elementwise::broadcast::contiguous;
 
-/// What makes up one place of an axis: positions of the source and their weights; nothing where the place
-/// lies outside.
-pub(crate) type Place = Vec<(usize, f32)>;
+/// Positions of the source, with weights, that make up one position of an axis; empty if it lies outside.
+pub(crate) type AxisSamples = Vec<(usize, f32)>;
 
-/// What an element outside is.
+/// Value of an element outside the source.
 #[derive(Clone, Debug)]
-pub(crate) enum Fill {
+pub(crate) enum OutsideFill {
     /// A float.
     Float(f32),
     /// Bits that are all zero.
@@ -27,24 +26,24 @@ pub(crate) enum Fill {
     /// The bits of a half.
     Bits(u32),
     /// The element of a value.
-    Value(Bound),
+    Value(BoundValue),
 }
 
-/// How elements come about.
+/// Sampling that makes the elements of a result.
 #[derive(Clone, Debug)]
-pub(crate) struct Sampled {
+pub(crate) struct SampledMovement {
     /// The places of each axis of the result.
-    pub(crate) axes: Vec<Vec<Place>>,
-    /// What lies outside.
-    pub(crate) fill: Fill,
-    /// Whether places are weighed, as floats are; otherwise the first counts.
+    pub(crate) axes: Vec<Vec<AxisSamples>>,
+    /// Value outside the source.
+    pub(crate) fill: OutsideFill,
+    /// True if source positions are weighted, as for floats; otherwise the first counts.
     pub(crate) weighed: bool,
 }
 
 /// The mark of a place outside.
 const OUTSIDE: u32 = u32::MAX;
 
-struct Axis {
+struct SampledAxis {
     len: usize,
     /// Entries of a place; none where each place is the same one of the source.
     taps: usize,
@@ -52,26 +51,25 @@ struct Axis {
     step: usize,
 }
 
-impl Sampled {
-    fn tables(&self, shape: &[usize]) -> Result<(Vec<Axis>, Vec<u8>), String> {
-        let (mut axes, mut bytes): (Vec<Axis>, Vec<u8>) = (Vec::new(), Vec::new());
+impl SampledMovement {
+    fn tables(&self, shape: &[usize]) -> Result<(Vec<SampledAxis>, Vec<u8>), String> {
+        let (mut axes, mut bytes): (Vec<SampledAxis>, Vec<u8>) = (Vec::new(), Vec::new());
         for ((places, step), &len) in self.axes.iter().zip(contiguous(shape)).zip(shape) {
             #[allow(clippy::float_cmp, reason = "a weight of exactly 1")]
-            let still =
-                |(at, place): (usize, &Place)| matches!(place[..], [(from, 1.0)] if from == at);
+            let still = |(at, place): (usize, &AxisSamples)| matches!(place[..], [(from, 1.0)] if from == at);
             if places.len() == len && places.iter().enumerate().all(still) {
                 match axes.last_mut() {
-                    Some(Axis { len: own, taps: 0, step: by, .. }) => {
+                    Some(SampledAxis { len: own, taps: 0, step: by, .. }) => {
                         (*own, *by) = (*own * len, step)
                     }
-                    _ => axes.push(Axis { len, taps: 0, first: 0, step }),
+                    _ => axes.push(SampledAxis { len, taps: 0, first: 0, step }),
                 }
                 continue;
             }
             let most =
                 if self.weighed { places.iter().map(Vec::len).max().unwrap_or(1) } else { 1 };
             let taps = most.max(1);
-            axes.push(Axis { len: places.len(), taps, first: bytes.len() / 8, step });
+            axes.push(SampledAxis { len: places.len(), taps, first: bytes.len() / 8, step });
             for place in places {
                 for tap in 0..taps {
                     let (from, weight) = match (place.get(tap), place.is_empty()) {
@@ -91,13 +89,13 @@ impl Sampled {
     /// Writes the result of a source of this shape.
     ///
     /// # Errors
-    /// When shaders cannot move or count the elements, or the device has no memory for the tables.
+    /// Fails when shaders cannot move or count the elements, or the device has no memory for the tables.
     pub(crate) fn write(
         &self,
         shape: &[usize],
-        (from, to): (Bound, Bound),
-        device: &Arc<Device>,
-        step: &mut Step,
+        (from, to): (BoundValue, BoundValue),
+        device: &Arc<GpuDevice>,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         let elements: usize = self.axes.iter().map(Vec::len).product();
         param(elements)?;
@@ -105,28 +103,29 @@ impl Sampled {
         if elements == 0 {
             return Ok(());
         }
-        let half = |dtype| if dtype == DataType::Fp16 { Cell::Half } else { Cell::Float };
+        let half =
+            |dtype| if dtype == DataType::Fp16 { ElementCell::Half } else { ElementCell::Float };
         let cells = match self.weighed {
             true => (half(from.1), half(to.1)),
-            false => Cell::both(from.1, to.1)?,
+            false => ElementCell::both(from.1, to.1)?,
         };
         let (axes, bytes) = self.tables(shape)?;
         if bytes.is_empty() {
-            return copy(&Places::all(shape), from, to, step);
+            return copy(&StridedPlaces::all(shape), from, to, step);
         }
-        let block = Block::with(device, &bytes).map_err(|error| error.to_string())?;
-        let mut words = Words::default();
+        let block = DeviceBlock::with(device, &bytes).map_err(|error| error.to_string())?;
+        let mut words = DispatchParams::default();
         let units = elements.div_ceil(4);
         let (count, unit_count) = (words.length(elements)?, words.length(units)?);
         let mut text = cells.0.declare(0, "x");
         text.push_str(&cells.1.declare(1, "y"));
         text.push_str("@group(0) @binding(2) var<storage, read> tables: array<vec2<u32>>;\n");
-        let mut bindings = vec![from.0, to.0, Binding::Weights(block)];
+        let mut bindings = vec![from.0, to.0, ShaderBinding::Weights(block)];
         let fill = match &self.fill {
-            Fill::Zero => format!("{}()", cells.0.value()),
-            Fill::Bits(bits) => words.word(*bits),
-            Fill::Float(value) => words.float(*value),
-            Fill::Value((binding, dtype)) => {
+            OutsideFill::Zero => format!("{}()", cells.0.value()),
+            OutsideFill::Bits(bits) => words.word(*bits),
+            OutsideFill::Float(value) => words.float(*value),
+            OutsideFill::Value((binding, dtype)) => {
                 // It travels as the elements do.
                 let float = cells.0.value() == "f32";
                 let cell = if float { half(*dtype) } else { cells.0 };
@@ -151,10 +150,10 @@ impl Sampled {
     /// The function `element(number)`.
     fn element(
         &self,
-        axes: &[Axis],
-        cell: Cell,
+        axes: &[SampledAxis],
+        cell: ElementCell,
         fill: &str,
-        words: &mut Words,
+        words: &mut DispatchParams,
     ) -> Result<String, String> {
         let mut text = format!(
             "fn element(number: u32) -> {} {{\nvar r = number;\nvar base = 0u;\n",

@@ -3,17 +3,19 @@
 //! The data is copied first. Updates that may meet at one element are the work of one thread, which makes
 //! them in order.
 
-use galatea_graph::ops::index::{Reduction, ScatterElements, ScatterND};
+use galatea_graph::ops::index::{ScatterElements, ScatterND, ScatterReduction};
 use galatea_tensor::DataType;
 
-use super::strided::{Places, copy, start};
+use super::strided::{StridedPlaces, copy, start};
 use super::{index, position};
-use crate::cell::Cell;
-use crate::element::{Words, entry};
+use crate::cell::ElementCell;
+use crate::element::{DispatchParams, entry};
 use crate::elementwise::broadcast::contiguous;
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, param};
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, param,
+};
 
-pub(super) const ROW: KernelRow = KernelRow {
+pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "scatter",
     domain: "",
     ops: &["Scatter", "ScatterElements", "ScatterND"],
@@ -21,56 +23,61 @@ pub(super) const ROW: KernelRow = KernelRow {
     build,
 };
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     let (_, reduction) = form(view)?;
     let dtype = view.input(0).ok_or("the input is missing")?.dtype;
-    Cell::supports(view, dtype)?;
+    ElementCell::supports(view, dtype)?;
     index::supports(view, 1)?;
     let words = matches!(dtype.size_bytes(), Some(4 | 8)) || dtype == DataType::Fp16;
     match (reduction, dtype) {
         _ if !words => Err(format!("shaders do not write single elements of {dtype}")),
-        (Reduction::None, _) | (_, DataType::Fp32 | DataType::Fp16) => Ok(()),
+        (ScatterReduction::None, _) | (_, DataType::Fp32 | DataType::Fp16) => Ok(()),
         (_, other) => Err(format!("shaders do not combine {other} here")),
     }
 }
 
 /// The axis of single elements, if it is they that are written.
-fn form(view: &NodeView<'_>) -> Result<(Option<i64>, Reduction), String> {
+fn form(view: &GpuNodeView<'_>) -> Result<(Option<i64>, ScatterReduction), String> {
     if let Some(op) = view.node.operator::<ScatterElements>() {
         return Ok((Some(op.axis), op.reduction));
     }
     Ok((None, view.operator::<ScatterND>()?.reduction))
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
     let (axis, reduction) = form(view)?;
-    Ok(Box::new(Scattered { axis, reduction }))
+    Ok(Box::new(ScatterKernel { axis, reduction }))
 }
 
-struct Scattered {
+struct ScatterKernel {
     axis: Option<i64>,
-    reduction: Reduction,
+    reduction: ScatterReduction,
 }
 
-/// How elements lie whose bits need not be understood, one by one.
-fn single(dtype: DataType) -> Result<Cell, String> {
+/// Returns the cell of elements that are moved one by one, without regard to their meaning.
+fn single(dtype: DataType) -> Result<ElementCell, String> {
     match dtype {
-        DataType::Fp16 => Ok(Cell::Half),
-        other => Cell::of(other, other),
+        DataType::Fp16 => Ok(ElementCell::Half),
+        other => ElementCell::of(other, other),
     }
 }
 
-impl Kernel for Scattered {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for ScatterKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let (data, picks) = (shapes.input(0)?, shapes.input(1)?);
         let updates: usize = shapes.input(2)?.iter().product();
         param(data.iter().product())?;
         let (from, to) = (shapes.dtype(0)?, shapes.output_dtype(0)?);
-        copy(&Places::all(data), (Binding::Input(0), from), (Binding::Output(0), to), step)?;
+        copy(
+            &StridedPlaces::all(data),
+            (ShaderBinding::Input(0), from),
+            (ShaderBinding::Output(0), to),
+            step,
+        )?;
         if updates == 0 || data.contains(&0) {
             return Ok(());
         }
-        let mut words = Words::default();
+        let mut words = DispatchParams::default();
         let (body, threads) = match self.axis {
             Some(axis) => lanes(position(axis, data.len())?, (data, picks), &mut words)?,
             None => self.tuples((data, picks), &mut words)?,
@@ -80,11 +87,11 @@ impl Kernel for Scattered {
         let value = new.load("updates", "update");
         let held = old.load("y", "place");
         let value = match self.reduction {
-            Reduction::None => value,
-            Reduction::Add => format!("{held} + {value}"),
-            Reduction::Mul => format!("{held} * {value}"),
-            Reduction::Max => format!("max4(vec4<f32>({held}), vec4<f32>({value})).x"),
-            Reduction::Min => format!("min4(vec4<f32>({held}), vec4<f32>({value})).x"),
+            ScatterReduction::None => value,
+            ScatterReduction::Add => format!("{held} + {value}"),
+            ScatterReduction::Mul => format!("{held} * {value}"),
+            ScatterReduction::Max => format!("max4(vec4<f32>({held}), vec4<f32>({value})).x"),
+            ScatterReduction::Min => format!("min4(vec4<f32>({held}), vec4<f32>({value})).x"),
         };
         let positions = shapes.dtype(1)?;
         let text = format!(
@@ -97,7 +104,8 @@ impl Kernel for Scattered {
             entry(&count),
             body.replace("WRITE", &old.store("y", "place", &value)),
         );
-        let bindings = vec![Binding::Input(1), Binding::Input(2), Binding::Output(0)];
+        let bindings =
+            vec![ShaderBinding::Input(1), ShaderBinding::Input(2), ShaderBinding::Output(0)];
         start("scatter", &text, bindings, words, (threads, true), step)
     }
 }
@@ -106,7 +114,7 @@ impl Kernel for Scattered {
 fn lanes(
     axis: usize,
     (data, picks): (&[usize], &[usize]),
-    words: &mut Words,
+    words: &mut DispatchParams,
 ) -> Result<(String, usize), String> {
     let (steps, own) = (contiguous(data), contiguous(picks));
     let mut text = "var r = at;\nvar first = 0u;\nvar base = 0u;\n".to_owned();
@@ -127,12 +135,12 @@ fn lanes(
     Ok((text, threads.map(|(_, len)| len).product()))
 }
 
-impl Scattered {
+impl ScatterKernel {
     /// A thread for each element behind a tuple; where updates combine, one for all tuples.
     fn tuples(
         &self,
         (data, picks): (&[usize], &[usize]),
-        words: &mut Words,
+        words: &mut DispatchParams,
     ) -> Result<(String, usize), String> {
         let (&tuple, rows) = picks.split_last().ok_or("the positions are a scalar")?;
         if tuple > data.len() {
@@ -152,7 +160,9 @@ impl Scattered {
             ));
         }
         Ok(match self.reduction {
-            Reduction::None => (format!("let row = at / {wide};\n{write}WRITE"), rows * inner),
+            ScatterReduction::None => {
+                (format!("let row = at / {wide};\n{write}WRITE"), rows * inner)
+            }
             _ => (
                 format!("for (var row = 0u; row < {row_count}; row++) {{\n{write}WRITE}}\n"),
                 inner,

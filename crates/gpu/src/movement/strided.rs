@@ -2,19 +2,19 @@
 
 use galatea_tensor::DataType;
 
-use crate::cell::Cell;
-use crate::element::{THREADS, Words, entry, shader};
+use crate::cell::ElementCell;
+use crate::element::{DispatchParams, THREADS, entry, shader};
 use crate::elementwise::broadcast::{contiguous, merge};
-use crate::kernel::{Binding, Step, fold, param};
+use crate::kernel::{DispatchStep, ShaderBinding, fold, param};
 
 /// The elements of a result in order, as places of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Places {
+pub(crate) struct StridedPlaces {
     /// Lengths of the result's axes.
     pub(crate) lengths: Vec<usize>,
-    /// How far apart neighbours along each axis are in the source.
+    /// Distances between neighbours along each axis in the source.
     pub(crate) steps: Vec<isize>,
-    /// Where the first element is.
+    /// Position of the first element.
     pub(crate) offset: usize,
 }
 
@@ -25,7 +25,7 @@ fn signed(step: usize) -> isize {
     step.cast_signed()
 }
 
-impl Places {
+impl StridedPlaces {
     /// All elements of a shape in order.
     pub(crate) fn all(shape: &[usize]) -> Self {
         let steps = contiguous(shape).into_iter().map(signed).collect();
@@ -60,7 +60,7 @@ impl Places {
         self.lengths.iter().product()
     }
 
-    /// Whether quads of the result are quads of the source.
+    /// Returns whether quads of the result are quads of the source.
     fn in_quads(&self) -> bool {
         let (last, outer) = (self.steps.len() - 1, &self.steps[..self.steps.len() - 1]);
         self.steps[last] == 1
@@ -79,14 +79,19 @@ impl Places {
 }
 
 /// A value in a dispatch: where it is bound and of which type.
-pub(crate) type Bound = (Binding, DataType);
+pub(crate) type BoundValue = (ShaderBinding, DataType);
 
 /// Writes a whole value from places of another.
 ///
 /// # Errors
-/// When shaders cannot move the elements or count them.
-pub(crate) fn copy(places: &Places, from: Bound, to: Bound, step: &mut Step) -> Result<(), String> {
-    let cells = Cell::both(from.1, to.1)?;
+/// Fails when shaders cannot move the elements or count them.
+pub(crate) fn copy(
+    places: &StridedPlaces,
+    from: BoundValue,
+    to: BoundValue,
+    step: &mut DispatchStep,
+) -> Result<(), String> {
+    let cells = ElementCell::both(from.1, to.1)?;
     let places = places.merged();
     param(places.elements())?;
     if places.elements() == 0 {
@@ -95,7 +100,7 @@ pub(crate) fn copy(places: &Places, from: Bound, to: Bound, step: &mut Step) -> 
     let bindings = vec![from.0, to.0];
     match places.turned() {
         Some(axis) if from.1 == DataType::Fp16 && to.1 == from.1 => {
-            turn(&places, axis, (Cell::Half, Cell::Half), bindings, step)
+            turn(&places, axis, (ElementCell::Half, ElementCell::Half), bindings, step)
         }
         Some(axis) if cells.1.is_whole() => turn(&places, axis, cells, bindings, step),
         _ => plain(&places, cells, bindings, step),
@@ -103,7 +108,7 @@ pub(crate) fn copy(places: &Places, from: Bound, to: Bound, step: &mut Step) -> 
 }
 
 /// Declarations of source, result and parameters.
-pub(super) fn head((from, to): (Cell, Cell), words: &Words) -> String {
+pub(super) fn head((from, to): (ElementCell, ElementCell), words: &DispatchParams) -> String {
     let mut text = from.declare(0, "x");
     text.push_str(&to.declare(1, "y"));
     text.push_str(&words.declare(2));
@@ -114,10 +119,10 @@ pub(super) fn head((from, to): (Cell, Cell), words: &Words) -> String {
 pub(super) fn start(
     name: &str,
     text: &str,
-    bindings: Vec<Binding>,
-    words: Words,
+    bindings: Vec<ShaderBinding>,
+    words: DispatchParams,
     (units, proved): (usize, bool),
-    step: &mut Step,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let shader = shader(name, text);
     let shader = if proved { shader.proved() } else { shader };
@@ -127,8 +132,8 @@ pub(super) fn start(
 
 /// The statement that finds `source` from the number of an element in the result.
 pub(super) fn source(
-    places: &Places,
-    words: &mut Words,
+    places: &StridedPlaces,
+    words: &mut DispatchParams,
     (number, suffix): (&str, &str),
 ) -> Result<String, String> {
     let mut text = format!("var r{suffix} = {number};\n");
@@ -150,19 +155,19 @@ pub(super) fn source(
 
 /// A thread for each quad of the result.
 fn plain(
-    places: &Places,
-    cells: (Cell, Cell),
-    bindings: Vec<Binding>,
-    step: &mut Step,
+    places: &StridedPlaces,
+    cells: (ElementCell, ElementCell),
+    bindings: Vec<ShaderBinding>,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let quads = places.elements().div_ceil(4);
-    let mut words = Words::default();
+    let mut words = DispatchParams::default();
     let (count, quad_count) = (words.length(places.elements())?, words.length(quads)?);
     let (mut function, mut body) = (String::new(), entry(&quad_count));
     let whole = places.in_quads();
     if whole {
         body.push_str(&source(places, &mut words, ("at * 4u", ""))?);
-        body.push_str(&Cell::copy_quad(cells, ("x", "(source / 4u)"), ("y", "at")));
+        body.push_str(&ElementCell::copy_quad(cells, ("x", "(source / 4u)"), ("y", "at")));
     } else {
         let text = source(places, &mut words, ("number", ""))?;
         function = format!("fn find(number: u32) -> u32 {{\n{text}return source;\n}}\n");
@@ -181,15 +186,15 @@ fn plain(
 
 /// A workgroup for each square: its rows are read as they lie, kept, and written as rows of the result.
 fn turn(
-    places: &Places,
+    places: &StridedPlaces,
     axis: usize,
-    (from, to): (Cell, Cell),
-    bindings: Vec<Binding>,
-    step: &mut Step,
+    (from, to): (ElementCell, ElementCell),
+    bindings: Vec<ShaderBinding>,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let last = places.lengths.len() - 1;
     let out_steps = contiguous(&places.lengths);
-    let mut words = Words::default();
+    let mut words = DispatchParams::default();
     let (rows, columns) = (places.lengths[axis], places.lengths[last]);
     let (row_count, column_count) = (words.length(rows)?, words.length(columns)?);
     let (row_tiles, column_tiles) = (rows.div_ceil(SIDE), columns.div_ceil(SIDE));

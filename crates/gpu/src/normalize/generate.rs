@@ -2,51 +2,51 @@
 
 use galatea_tensor::DataType;
 
-use crate::device::Capabilities;
-use crate::element::{Words, declare, load, load_quad, shader, store_quad};
-use crate::kernel::{Binding, Step, param};
-use crate::rows::{TEXT as ROWS_TEXT, Team, place};
-use crate::tune::Family;
+use crate::device::GpuCapabilities;
+use crate::element::{DispatchParams, declare, load, load_quad, shader, store_quad};
+use crate::kernel::{DispatchStep, ShaderBinding, param};
+use crate::rows::{RowTeam, TEXT as ROWS_TEXT, place};
+use crate::tune::KernelFamily;
 
 /// The most quads of a row that a thread keeps.
 const KEPT: usize = 16;
 
-/// Which element of a parameter counts at position `j` of a row.
+/// Index of a parameter's element that applies at position `j` of a row.
 #[derive(Clone, Debug)]
-pub(super) enum At {
-    /// That of the same position.
+pub(super) enum ParameterIndex {
+    /// Element at the same position.
     Position,
     /// By steps along the axes of a row.
     Axes(Vec<(usize, usize)>),
     /// One for each row, again and again after so many rows.
     Row(usize),
-    /// So many groups, each of as many channels of so many elements.
+    /// One for each channel: so many groups, each of as many channels of so many elements.
     Channel { groups: usize, channels: usize, inner: usize },
 }
 
 /// A value that is read beside the rows.
 #[derive(Clone, Debug)]
-pub(super) struct Beside {
+pub(super) struct SideOperand {
     pub(super) input: usize,
     pub(super) dtype: DataType,
-    pub(super) at: At,
+    pub(super) at: ParameterIndex,
 }
 
-/// What is computed of rows of adjacent elements.
+/// Computation on rows of adjacent elements.
 #[derive(Clone, Debug)]
-pub(super) struct Rows {
+pub(super) struct RowProgram {
     pub(super) rows: usize,
     pub(super) len: usize,
     /// Input 0.
     pub(super) dtype: DataType,
     /// Added to the rows: its places are numbers of elements of all rows together.
-    pub(super) skip: Option<Beside>,
+    pub(super) skip: Option<SideOperand>,
     /// Added to each row.
-    pub(super) bias: Option<Beside>,
-    pub(super) scale: Beside,
+    pub(super) bias: Option<SideOperand>,
+    pub(super) scale: SideOperand,
     /// Added at the end.
-    pub(super) shift: Option<Beside>,
-    /// Whether the mean is taken away.
+    pub(super) shift: Option<SideOperand>,
+    /// True if the mean is subtracted.
     pub(super) centred: bool,
     pub(super) epsilon: f32,
     /// The type of output 0.
@@ -58,9 +58,10 @@ pub(super) struct Rows {
 }
 
 /// These kernels, as records of measurements name them.
-const FAMILY: Family = Family::new("normalize", &[include_str!("generate.rs"), ROWS_TEXT]);
+const FAMILY: KernelFamily =
+    KernelFamily::new("normalize", &[include_str!("generate.rs"), ROWS_TEXT]);
 
-impl Rows {
+impl RowProgram {
     fn variant(&self) -> String {
         let skip = if self.skip.is_some() { " skip" } else { "" };
         let centred = if self.centred { " centred" } else { "" };
@@ -69,46 +70,46 @@ impl Rows {
 }
 
 /// A kernel as it is written.
-struct Text<'a> {
-    rows: &'a Rows,
-    team: Team,
-    words: Words,
+struct KernelText<'a> {
+    rows: &'a RowProgram,
+    team: RowTeam,
+    words: DispatchParams,
     declared: String,
-    bindings: Vec<Binding>,
+    bindings: Vec<ShaderBinding>,
 }
 
 /// Adds the dispatch.
 ///
 /// # Errors
-/// When a shader cannot count the elements.
+/// Fails when a shader cannot count the elements.
 pub(super) fn dispatch(
-    rows: &Rows,
-    capabilities: &Capabilities,
-    step: &mut Step,
+    rows: &RowProgram,
+    capabilities: &GpuCapabilities,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     param(rows.rows.saturating_mul(rows.len))?;
     if rows.rows * rows.len == 0 {
         return Ok(());
     }
     let quads = rows.len / 4;
-    let team = Team::of(quads, rows.rows, capabilities);
-    let can_keep = |team: Team| rows.len.is_multiple_of(4) && quads <= team.threads * KEPT;
-    let usual = if can_keep(team) { team } else { Team::of(rows.len, rows.rows, capabilities) };
+    let team = RowTeam::of(quads, rows.rows, capabilities);
+    let can_keep = |team: RowTeam| rows.len.is_multiple_of(4) && quads <= team.threads * KEPT;
+    let usual = if can_keep(team) { team } else { RowTeam::of(rows.len, rows.rows, capabilities) };
     let variant = rows.variant();
     let team = usual.tuned((&FAMILY, variant), (rows.rows, rows.len), capabilities, step);
     let kept = can_keep(team);
-    let (words, declared) = (Words::default(), String::new());
-    let mut text = Text { rows, team, words, declared, bindings: Vec::new() };
+    let (words, declared) = (DispatchParams::default(), String::new());
+    let mut text = KernelText { rows, team, words, declared, bindings: Vec::new() };
     let body = text.body(kept)?;
-    let Text { words, declared, bindings, .. } = text;
+    let KernelText { words, declared, bindings, .. } = text;
     let all = format!("{declared}{}{body}", words.declare(bindings.len()));
     let shader = shader("normalize", &all).proved();
     step.dispatch(shader, bindings, words.into_params(), team.groups(rows.rows)?);
     Ok(())
 }
 
-impl Text<'_> {
-    fn bind(&mut self, name: &str, dtype: DataType, binding: Binding) -> Result<(), String> {
+impl KernelText<'_> {
+    fn bind(&mut self, name: &str, dtype: DataType, binding: ShaderBinding) -> Result<(), String> {
         self.declared.push_str(&declare(self.bindings.len(), name, dtype)?);
         self.bindings.push(binding);
         Ok(())
@@ -116,25 +117,25 @@ impl Text<'_> {
 
     /// Declares a value and the function that finds its element; gives expressions of a quad and of an
     /// element.
-    fn beside(&mut self, name: &str, beside: Option<&Beside>) -> Result<[String; 2], String> {
-        let Some(Beside { input, dtype, at }) = beside else { return Ok(Default::default()) };
-        self.bind(name, *dtype, Binding::Input(*input))?;
+    fn beside(&mut self, name: &str, beside: Option<&SideOperand>) -> Result<[String; 2], String> {
+        let Some(SideOperand { input, dtype, at }) = beside else { return Ok(Default::default()) };
+        self.bind(name, *dtype, ShaderBinding::Input(*input))?;
         let words = &mut self.words;
         let function = match at {
-            At::Position => {
+            ParameterIndex::Position => {
                 return Ok([load_quad(name, *dtype, "q"), load(name, *dtype, "j")]);
             }
-            At::Axes(axes) => {
+            ParameterIndex::Axes(axes) => {
                 let inner = place(&format!("{name}_place"), axes, words)?;
                 format!(
                     "{inner}fn {name}_at(row: u32, j: u32) -> u32 {{ return {name}_place(j); }}\n"
                 )
             }
-            At::Row(every) => {
+            ParameterIndex::Row(every) => {
                 let every = words.length(*every)?;
                 format!("fn {name}_at(row: u32, j: u32) -> u32 {{ return row % {every}; }}\n")
             }
-            At::Channel { groups, channels, inner } => {
+            ParameterIndex::Channel { groups, channels, inner } => {
                 let (groups, channels) = (words.length(*groups)?, words.length(*channels)?);
                 let inner = words.length(*inner)?;
                 format!(
@@ -154,7 +155,7 @@ impl Text<'_> {
         let Some(skip) = self.rows.skip.clone() else { return Ok(Default::default()) };
         let [quad, one] = self.beside("skip", Some(&skip))?;
         Ok(match skip.at {
-            At::Position => [
+            ParameterIndex::Position => [
                 load_quad("skip", skip.dtype, "(base + q)"),
                 load("skip", skip.dtype, "(base + j)"),
             ],
@@ -171,16 +172,16 @@ impl Text<'_> {
         let count = self.words.length(rows.len)?;
         let unit = if kept { self.words.length(rows.len / 4)? } else { count.clone() };
         let epsilon = self.words.float(rows.epsilon);
-        self.bind("source", rows.dtype, Binding::Input(0))?;
+        self.bind("source", rows.dtype, ShaderBinding::Input(0))?;
         let skip = self.skip()?;
         let bias = self.beside("bias", rows.bias.as_ref())?;
         let scale = self.beside("scale", Some(&rows.scale))?;
         let shift = self.beside("shift", rows.shift.as_ref())?;
-        self.bind("y", rows.output, Binding::Output(0))?;
+        self.bind("y", rows.output, ShaderBinding::Output(0))?;
         for (name, output) in [("means", rows.mean), ("inverses", rows.inverse), ("sums", rows.sum)]
         {
             if let Some((index, dtype)) = output {
-                self.bind(name, dtype, Binding::Output(index))?;
+                self.bind(name, dtype, ShaderBinding::Output(index))?;
             }
         }
         let one = usize::from(!kept);
@@ -192,7 +193,7 @@ impl Text<'_> {
         let x = format!("{x}{}{}", plus(&skip[one]), plus(&bias[one]));
         let y = format!("(x - mean) * inverse * {}{}", scale[one], plus(&shift[one]));
         let walk =
-            Walk { kept, threads: self.team.threads, unit: &unit, share: self.share(), x: &x };
+            RowWalk { kept, threads: self.team.threads, unit: &unit, share: self.share(), x: &x };
         let value = if kept { "vec4<f32>" } else { "f32" };
         let total = if kept { "dot(V, vec4<f32>(1.0))" } else { "V" };
         let add = |term: &str| format!("s += {};", total.replace('V', term));
@@ -248,8 +249,8 @@ fn converted(dtype: DataType, value: &str) -> String {
 
 const SUM: &str = "fn sum(a: f32, b: f32) -> f32 { return a + b; }\n";
 
-/// How a thread goes along its share of a row, once and again.
-struct Walk<'a> {
+/// Traversal of a thread's share of a row, for a first and for further passes.
+struct RowWalk<'a> {
     kept: bool,
     threads: usize,
     unit: &'a str,
@@ -257,7 +258,7 @@ struct Walk<'a> {
     x: &'a str,
 }
 
-impl Walk<'_> {
+impl RowWalk<'_> {
     /// Reads what is kept.
     fn first(&self) -> String {
         let Self { threads, unit, x, .. } = self;

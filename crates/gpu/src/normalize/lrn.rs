@@ -2,31 +2,33 @@
 
 use galatea_graph::ops::normalize::Lrn;
 
-use crate::element::{THREADS, Words, declare, entry, load, shader, store_quad};
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param};
+use crate::element::{DispatchParams, THREADS, declare, entry, load, shader, store_quad};
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+};
 
-pub(super) const ROW: KernelRow =
-    KernelRow { name: "lrn", domain: "", ops: &["LRN"], supports, build };
+pub(super) const ROW: GpuKernelRow =
+    GpuKernelRow { name: "lrn", domain: "", ops: &["LRN"], supports, build };
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     view.operator::<Lrn>()?;
     view.floats(&[0])
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
-    Ok(Box::new(Response(*view.operator::<Lrn>()?)))
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
+    Ok(Box::new(LrnKernel(*view.operator::<Lrn>()?)))
 }
 
-struct Response(Lrn);
+struct LrnKernel(Lrn);
 
-impl Kernel for Response {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for LrnKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let Lrn { alpha, beta, bias, size } = self.0;
         let shape = shapes.input(0)?;
         let (elements, channels) = (shape.iter().product::<usize>(), shape[1]);
         param(elements)?;
         let (from, to) = (shapes.dtype(0)?, shapes.output_dtype(0)?);
-        let mut words = Words::default();
+        let mut words = DispatchParams::default();
         let (count, quads) = (words.length(elements)?, words.length(elements.div_ceil(4))?);
         let inner = words.length(shape[2..].iter().product())?;
         let channels = words.length(channels)?;
@@ -51,7 +53,7 @@ impl Kernel for Response {
             store_quad("y", to, "at", "v", &count),
         );
         let groups = fold(elements.div_ceil(4).div_ceil(THREADS))?;
-        let bindings = vec![Binding::Input(0), Binding::Output(0)];
+        let bindings = vec![ShaderBinding::Input(0), ShaderBinding::Output(0)];
         step.dispatch(shader("lrn", &text).proved(), bindings, words.into_params(), groups);
         Ok(())
     }

@@ -4,7 +4,7 @@ mod generate;
 mod lrn;
 mod rows;
 
-use crate::kernel::KernelRow;
+use crate::kernel::GpuKernelRow;
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[rows::ONNX, rows::CONTRIB, lrn::ROW];
+pub(crate) const ROWS: &[GpuKernelRow] = &[rows::ONNX, rows::CONTRIB, lrn::ROW];

@@ -8,13 +8,13 @@ use galatea_graph::ops::normalize::{
 };
 use galatea_tensor::DataType;
 
-use super::generate::{At, Beside, Rows, dispatch};
-use crate::device::Device;
+use super::generate::{ParameterIndex, RowProgram, SideOperand, dispatch};
+use crate::device::GpuDevice;
 use crate::elementwise::broadcast::{contiguous, merge, steps};
-use crate::kernel::{Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes};
 use crate::movement::position;
 
-pub(super) const ONNX: KernelRow = KernelRow {
+pub(super) const ONNX: GpuKernelRow = GpuKernelRow {
     name: "normalize",
     domain: "",
     ops: &[
@@ -28,7 +28,7 @@ pub(super) const ONNX: KernelRow = KernelRow {
     build,
 };
 
-pub(super) const CONTRIB: KernelRow = KernelRow {
+pub(super) const CONTRIB: GpuKernelRow = GpuKernelRow {
     name: "normalize",
     domain: "com.microsoft",
     ops: &[
@@ -42,7 +42,7 @@ pub(super) const CONTRIB: KernelRow = KernelRow {
 
 /// The operator.
 #[derive(Clone, Copy)]
-enum Form {
+enum NormalizationForm {
     Layer(LayerNormalization),
     Rms(RmsNormalization),
     Skip(SkipNormalization),
@@ -50,26 +50,26 @@ enum Form {
     Group { epsilon: f32, groups: usize, per_group: bool },
 }
 
-fn form(view: &NodeView<'_>) -> Result<Form, String> {
+fn form(view: &GpuNodeView<'_>) -> Result<NormalizationForm, String> {
     let node = view.node;
     if let Some(op) = node.operator::<LayerNormalization>() {
-        return Ok(Form::Layer(*op));
+        return Ok(NormalizationForm::Layer(*op));
     }
     if let Some(op) = node.operator::<RmsNormalization>() {
-        return Ok(Form::Rms(*op));
+        return Ok(NormalizationForm::Rms(*op));
     }
     if let Some(op) = node.operator::<SkipNormalization>() {
-        return Ok(Form::Skip(*op));
+        return Ok(NormalizationForm::Skip(*op));
     }
     if let Some(op) = node.operator::<InstanceNormalization>() {
-        return Ok(Form::Instance(*op));
+        return Ok(NormalizationForm::Instance(*op));
     }
     let op = view.operator::<GroupNormalization>()?;
     let (epsilon, groups, per_group) = (op.epsilon, op.num_groups, op.per_group);
-    Ok(Form::Group { epsilon, groups, per_group })
+    Ok(NormalizationForm::Group { epsilon, groups, per_group })
 }
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     form(view)?;
     view.rank(0)?;
     for index in 0..view.node.outputs.len() {
@@ -80,17 +80,17 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
     view.floats(&(0..view.node.inputs.len()).collect::<Vec<_>>())
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
-    Ok(Box::new(Normal { form: form(view)?, device: Arc::clone(view.device) }))
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
+    Ok(Box::new(NormalizationKernel { form: form(view)?, device: Arc::clone(view.device) }))
 }
 
-struct Normal {
-    form: Form,
-    device: Arc<Device>,
+struct NormalizationKernel {
+    form: NormalizationForm,
+    device: Arc<GpuDevice>,
 }
 
 /// A parameter that broadcasts to the axes of a row.
-fn along(shapes: &Shapes, input: usize, row: &[usize]) -> Result<Beside, String> {
+fn along(shapes: &GpuShapes, input: usize, row: &[usize]) -> Result<SideOperand, String> {
     let shape = shapes.input(input)?;
     // Leading axes of length 1 do not count.
     let shape = &shape[shape.len().saturating_sub(row.len())..];
@@ -98,25 +98,25 @@ fn along(shapes: &Shapes, input: usize, row: &[usize]) -> Result<Beside, String>
     let steps = all.pop().unwrap_or_default();
     let same = steps == contiguous(&lengths) && lengths.iter().product::<usize>() > 1;
     let at = match same {
-        true => At::Position,
-        false => At::Axes(lengths.into_iter().zip(steps).collect()),
+        true => ParameterIndex::Position,
+        false => ParameterIndex::Axes(lengths.into_iter().zip(steps).collect()),
     };
-    Ok(Beside { input, dtype: shapes.dtype(input)?, at })
+    Ok(SideOperand { input, dtype: shapes.dtype(input)?, at })
 }
 
-fn at(shapes: &Shapes, input: usize, at: At) -> Result<Beside, String> {
-    Ok(Beside { input, dtype: shapes.dtype(input)?, at })
+fn at(shapes: &GpuShapes, input: usize, at: ParameterIndex) -> Result<SideOperand, String> {
+    Ok(SideOperand { input, dtype: shapes.dtype(input)?, at })
 }
 
-impl Normal {
-    fn rows(&self, shapes: &Shapes) -> Result<Rows, String> {
+impl NormalizationKernel {
+    fn rows(&self, shapes: &GpuShapes) -> Result<RowProgram, String> {
         let shape = shapes.input(0)?;
         let rank = shape.len();
         let first = match self.form {
-            Form::Layer(op) => position(op.axis, rank)?,
-            Form::Rms(op) => position(op.axis, rank)?,
-            Form::Skip(_) => rank.checked_sub(1).ok_or("the input is a scalar")?,
-            Form::Instance(_) | Form::Group { .. } => 2,
+            NormalizationForm::Layer(op) => position(op.axis, rank)?,
+            NormalizationForm::Rms(op) => position(op.axis, rank)?,
+            NormalizationForm::Skip(_) => rank.checked_sub(1).ok_or("the input is a scalar")?,
+            NormalizationForm::Instance(_) | NormalizationForm::Group { .. } => 2,
         };
         let (outer, row) = shape.split_at(first);
         let optional = |input: usize| match shapes.has(input) {
@@ -126,8 +126,11 @@ impl Normal {
         let output = |index: usize| -> Option<(usize, DataType)> {
             Some((index, shapes.output_dtype(index).ok()?))
         };
-        let plain = |epsilon: f32, scale: Beside, shift: Option<Beside>| -> Result<Rows, String> {
-            Ok(Rows {
+        let plain = |epsilon: f32,
+                     scale: SideOperand,
+                     shift: Option<SideOperand>|
+         -> Result<RowProgram, String> {
+            Ok(RowProgram {
                 rows: outer.iter().product(),
                 len: row.iter().product(),
                 dtype: shapes.dtype(0)?,
@@ -144,40 +147,41 @@ impl Normal {
             })
         };
         match self.form {
-            Form::Layer(op) => {
+            NormalizationForm::Layer(op) => {
                 let rows = plain(op.epsilon, along(shapes, 1, row)?, optional(2)?)?;
-                Ok(Rows { mean: output(1), inverse: output(2), ..rows })
+                Ok(RowProgram { mean: output(1), inverse: output(2), ..rows })
             }
-            Form::Rms(op) => {
-                Ok(Rows { centred: false, ..plain(op.epsilon, along(shapes, 1, row)?, None)? })
-            }
-            Form::Skip(op) => {
+            NormalizationForm::Rms(op) => Ok(RowProgram {
+                centred: false,
+                ..plain(op.epsilon, along(shapes, 1, row)?, None)?
+            }),
+            NormalizationForm::Skip(op) => {
                 let (beta, bias) = if op.simplified { (None, 3) } else { (optional(3)?, 4) };
                 let rows = plain(op.epsilon, along(shapes, 2, row)?, beta)?;
                 let skip = Some(along(shapes, 1, shape)?);
                 let (mean, inverse, sum) = (output(1), output(2), output(3));
                 let (bias, centred) = (optional(bias)?, !op.simplified);
-                Ok(Rows { skip, bias, centred, mean, inverse, sum, ..rows })
+                Ok(RowProgram { skip, bias, centred, mean, inverse, sum, ..rows })
             }
-            Form::Instance(op) => {
-                let own = |input| at(shapes, input, At::Row(shape[1]));
+            NormalizationForm::Instance(op) => {
+                let own = |input| at(shapes, input, ParameterIndex::Row(shape[1]));
                 plain(op.epsilon, own(1)?, Some(own(2)?))
             }
-            Form::Group { epsilon, groups, per_group } => {
+            NormalizationForm::Group { epsilon, groups, per_group } => {
                 let (inner, channels) = (row.iter().product::<usize>(), shape[1] / groups);
                 let own = |input| match per_group {
-                    true => at(shapes, input, At::Row(groups)),
-                    false => at(shapes, input, At::Channel { groups, channels, inner }),
+                    true => at(shapes, input, ParameterIndex::Row(groups)),
+                    false => at(shapes, input, ParameterIndex::Channel { groups, channels, inner }),
                 };
                 let rows = plain(epsilon, own(1)?, Some(own(2)?))?;
-                Ok(Rows { rows: shape[0] * groups, len: channels * inner, ..rows })
+                Ok(RowProgram { rows: shape[0] * groups, len: channels * inner, ..rows })
             }
         }
     }
 }
 
-impl Kernel for Normal {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for NormalizationKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let rows = self.rows(shapes)?;
         if rows.dtype == rows.output {
             // Threads that share a row have read it before they write it.

@@ -8,39 +8,41 @@ use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
 use galatea_runtime::{RuntimeError, needed_nodes};
 use galatea_tensor::{DataType, Tensor, f16};
 
-use super::{Action, InputPlace, OutputPlace, Place, Plan, PlanWork, Share};
-use crate::device::Device;
-use crate::kernel::{Binding, Kernel, Shapes, Step};
-use crate::memory::{Block, Reach, STEP};
+use super::{
+    BindingPlace, DeviceAction, DispatchShare, GpuPlan, InputPlace, OutputPlace, PlanWork,
+};
+use crate::device::GpuDevice;
+use crate::kernel::{DispatchStep, GpuKernel, GpuShapes, ShaderBinding};
+use crate::memory::{BufferReach, DeviceBlock, STEP};
 use crate::provider::is_view;
-use crate::stream::Pages;
-use crate::tune::Choices;
+use crate::stream::ConstantPages;
+use crate::tune::TuningChoices;
 
-/// What a plan is made of.
-pub(crate) struct Given<'a> {
+/// Inputs from which a plan is made.
+pub(crate) struct PlanInputs<'a> {
     pub(crate) graph: &'a Graph,
-    pub(crate) kernels: &'a [Option<Box<dyn Kernel>>],
+    pub(crate) kernels: &'a [Option<Box<dyn GpuKernel>>],
     pub(crate) facts: Vec<Option<Fact>>,
     /// For each output, whether somebody asks for it.
     pub(crate) wanted: &'a [bool],
     /// For each input, whether it lies on the device.
     pub(crate) resident: &'a [bool],
-    /// Whether values between kernels lie as FP16.
+    /// True if values between kernels are stored as FP16.
     pub(crate) halves: bool,
-    /// Whom kernels ask which way to take.
-    pub(crate) choices: &'a Choices,
+    /// Choices that kernels ask for.
+    pub(crate) choices: &'a TuningChoices,
 }
 
-/// What a plan is made for.
-pub(crate) struct Target<'a> {
-    pub(crate) device: &'a Arc<Device>,
+/// Target of a plan: the device and its constants.
+pub(crate) struct PlanTarget<'a> {
+    pub(crate) device: &'a Arc<GpuDevice>,
     /// The constants of the graph that were brought to the device before.
-    pub(crate) constants: &'a mut HashMap<(ValueId, DataType), Arc<Block>>,
+    pub(crate) constants: &'a mut HashMap<(ValueId, DataType), Arc<DeviceBlock>>,
 }
 
-/// Where a value lies, once that is decided.
+/// Place of a value, once that is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Home {
+enum ValuePlacement {
     Nowhere,
     Constant,
     Slot(usize),
@@ -50,30 +52,30 @@ enum Home {
 }
 
 /// A node with its dispatches.
-struct Draft {
+struct LoweredNode {
     node: usize,
-    step: Step,
+    step: DispatchStep,
     /// Arena values that are its own memory.
     scratch: Vec<usize>,
     /// Copies that come first: of an input to an output that is to lie over it.
     copies: Vec<(ValueId, ValueId)>,
 }
 
-struct Builder<'a, 'b> {
+struct PlanBuilder<'a, 'b> {
     graph: &'a Graph,
     wanted: &'a [bool],
     facts: Vec<Option<Fact>>,
     root: Vec<usize>,
-    home: Vec<Home>,
+    home: Vec<ValuePlacement>,
     arena: Vec<PlanValue>,
     slots: usize,
     /// Inputs whose slot a step changes.
     changed: Vec<bool>,
-    /// Whether outputs are computed where they are read.
+    /// True if outputs are computed in the memory from which they are read.
     in_place: bool,
     /// Bytes of the block of outputs so far.
     output_bytes: u64,
-    target: Target<'b>,
+    target: PlanTarget<'b>,
 }
 
 fn failed(text: impl std::fmt::Display) -> RuntimeError {
@@ -83,18 +85,21 @@ fn failed(text: impl std::fmt::Display) -> RuntimeError {
 /// Plans a run.
 ///
 /// # Errors
-/// When a kernel refuses the shapes, a shader does not compile, or the device has no memory.
-pub(crate) fn build(given: Given<'_>, target: Target<'_>) -> Result<Plan, RuntimeError> {
-    let Given { graph, kernels, facts, wanted, resident, halves, choices } = given;
-    let facts = lying(graph, facts, halves);
-    let mut builder = Builder::new((graph, wanted), facts, target);
+/// Fails when a kernel refuses the shapes, a shader does not compile, or the device has no memory.
+pub(crate) fn build(
+    given: PlanInputs<'_>,
+    target: PlanTarget<'_>,
+) -> Result<GpuPlan, RuntimeError> {
+    let PlanInputs { graph, kernels, facts, wanted, resident, halves, choices } = given;
+    let facts = device_facts(graph, facts, halves);
+    let mut builder = PlanBuilder::new((graph, wanted), facts, target);
     let mut drafts = builder.drafts(kernels, choices)?;
     builder.place(&mut drafts, resident);
     builder.finish(drafts)
 }
 
-/// What is known of values as they lie on the device.
-pub(crate) fn lying(
+/// Returns the facts of values with the types in which they are stored on the device.
+pub(crate) fn device_facts(
     graph: &Graph,
     mut facts: Vec<Option<Fact>>,
     halves: bool,
@@ -138,7 +143,7 @@ fn narrow(graph: &Graph, facts: &mut [Option<Fact>]) {
     }
 }
 
-/// Whether a node's constant floats are scales of integers.
+/// Returns whether a node's constant floats are scales of integers.
 fn is_quantised(node: &Node, facts: &[Option<Fact>]) -> bool {
     let byte = |id: &ValueId| {
         let dtype = facts[id.index()].as_ref().map(|fact| fact.dtype);
@@ -165,7 +170,7 @@ fn wide(bytes: usize) -> u64 {
 }
 
 /// Types and lengths of a node's values.
-pub(crate) fn shapes(graph: &Graph, facts: &[Option<Fact>], index: usize) -> Option<Shapes> {
+pub(crate) fn shapes(graph: &Graph, facts: &[Option<Fact>], index: usize) -> Option<GpuShapes> {
     let node = &graph.nodes[index];
     let shape = |slot: &Option<ValueId>| -> Option<Option<(DataType, Vec<usize>)>> {
         let Some(id) = slot else { return Some(None) };
@@ -175,18 +180,18 @@ pub(crate) fn shapes(graph: &Graph, facts: &[Option<Fact>], index: usize) -> Opt
     let value = |slot: &Option<ValueId>| {
         slot.and_then(|id| facts[id.index()].as_ref().and_then(|fact| fact.value.clone()))
     };
-    Some(Shapes {
+    Some(GpuShapes {
         inputs: node.inputs.iter().map(shape).collect::<Option<_>>()?,
         outputs: node.outputs.iter().map(shape).collect::<Option<_>>()?,
         constants: node.inputs.iter().map(value).collect(),
     })
 }
 
-impl<'a, 'b> Builder<'a, 'b> {
+impl<'a, 'b> PlanBuilder<'a, 'b> {
     fn new(
         (graph, wanted): (&'a Graph, &'a [bool]),
         facts: Vec<Option<Fact>>,
-        target: Target<'b>,
+        target: PlanTarget<'b>,
     ) -> Self {
         let count = graph.values().len();
         let mut root: Vec<usize> = (0..count).collect();
@@ -195,12 +200,12 @@ impl<'a, 'b> Builder<'a, 'b> {
                 root[to.index()] = root[from.index()];
             }
         }
-        let home = vec![Home::Nowhere; count];
+        let home = vec![ValuePlacement::Nowhere; count];
         let changed = vec![false; graph.inputs.len()];
         let asked = graph.outputs.iter().zip(wanted).filter(|(_, wanted)| **wanted);
         let bytes = asked.filter_map(|(id, _)| facts[id.index()].as_ref());
         let bytes = bytes.map(|fact| wide(padded(size_bytes(fact)))).fold(0, u64::saturating_add);
-        let in_place = target.device.reach(bytes) == Reach::Host;
+        let in_place = target.device.reach(bytes) == BufferReach::Host;
         let arena = Vec::new();
         Self {
             graph,
@@ -224,9 +229,9 @@ impl<'a, 'b> Builder<'a, 'b> {
     /// Asks every kernel for its dispatches.
     fn drafts(
         &self,
-        kernels: &[Option<Box<dyn Kernel>>],
-        choices: &Choices,
-    ) -> Result<Vec<Draft>, RuntimeError> {
+        kernels: &[Option<Box<dyn GpuKernel>>],
+        choices: &TuningChoices,
+    ) -> Result<Vec<LoweredNode>, RuntimeError> {
         let mut drafts = Vec::new();
         let needed = needed_nodes(self.graph, self.wanted);
         for (index, node) in self.graph.nodes.iter().enumerate() {
@@ -242,30 +247,32 @@ impl<'a, 'b> Builder<'a, 'b> {
             let shapes = shapes(self.graph, &self.facts, index).ok_or_else(|| {
                 refused("a length of it is known only when the run has come so far".into())
             })?;
-            let mut step = Step::asking(choices.clone());
+            let mut step = DispatchStep::asking(choices.clone());
             kernel.bind(&shapes, &mut step).map_err(refused)?;
-            drafts.push(Draft { node: index, step, scratch: Vec::new(), copies: Vec::new() });
+            drafts.push(LoweredNode { node: index, step, scratch: Vec::new(), copies: Vec::new() });
         }
         Ok(drafts)
     }
 
     /// Decides where each value lies.
-    fn place(&mut self, drafts: &mut [Draft], resident: &[bool]) {
+    fn place(&mut self, drafts: &mut [LoweredNode], resident: &[bool]) {
         for (index, fact) in self.facts.iter().enumerate() {
             if fact.as_ref().is_some_and(|fact| fact.value.is_some()) {
-                self.home[index] = Home::Constant;
+                self.home[index] = ValuePlacement::Constant;
             }
         }
         self.place_caches(drafts, resident);
         for &input in &self.graph.inputs {
-            if self.home[input.index()] == Home::Nowhere {
+            if self.home[input.index()] == ValuePlacement::Nowhere {
                 self.in_arena(input.index());
             }
         }
         for draft in drafts.iter_mut() {
             self.place_over(draft);
             for &id in self.graph.nodes[draft.node].outputs.iter().flatten() {
-                if self.root[id.index()] == id.index() && self.home[id.index()] == Home::Nowhere {
+                if self.root[id.index()] == id.index()
+                    && self.home[id.index()] == ValuePlacement::Nowhere
+                {
                     self.place_result(id.index());
                 }
             }
@@ -279,9 +286,9 @@ impl<'a, 'b> Builder<'a, 'b> {
 
     /// Inputs that lie on the device have slots, and so have those that a step changes into an output of
     /// the graph: they stay on the device from then on.
-    fn place_caches(&mut self, drafts: &[Draft], resident: &[bool]) {
+    fn place_caches(&mut self, drafts: &[LoweredNode], resident: &[bool]) {
         for (at, &input) in self.graph.inputs.iter().enumerate() {
-            let changing = |draft: &Draft| {
+            let changing = |draft: &LoweredNode| {
                 let node = &self.graph.nodes[draft.node];
                 draft.step.over.iter().any(|&(read, written)| {
                     let leaves = |id: ValueId| {
@@ -294,7 +301,7 @@ impl<'a, 'b> Builder<'a, 'b> {
             let changed = drafts.iter().any(changing);
             let listed_once = self.graph.inputs.iter().filter(|&&id| id == input).count() == 1;
             if listed_once && (changed || resident.get(at).copied().unwrap_or(false)) {
-                self.home[input.index()] = Home::Slot(self.slots);
+                self.home[input.index()] = ValuePlacement::Slot(self.slots);
                 self.changed[at] = changed;
                 self.slots += 1;
             }
@@ -302,7 +309,7 @@ impl<'a, 'b> Builder<'a, 'b> {
     }
 
     /// Lets outputs that are to lie over inputs do so, or copies the inputs to them.
-    fn place_over(&mut self, draft: &mut Draft) {
+    fn place_over(&mut self, draft: &mut LoweredNode) {
         let node = &self.graph.nodes[draft.node];
         for &(read, written) in &draft.step.over {
             let (Some(from), Some(to)) = (node.input(read), node.output(written)) else { continue };
@@ -311,7 +318,7 @@ impl<'a, 'b> Builder<'a, 'b> {
             let readers = self.graph.nodes.iter().flat_map(|n| n.inputs.iter().flatten());
             let alone = readers.filter(own).count() == 1 && !self.graph.outputs.contains(&from);
             match (slot, self.home[from.index()]) {
-                (Some(at), Home::Slot(_)) if self.changed[at] && alone => {
+                (Some(at), ValuePlacement::Slot(_)) if self.changed[at] && alone => {
                     // Views of the output too.
                     for root in self.root.iter_mut().filter(|root| **root == to.index()) {
                         *root = from.index();
@@ -327,7 +334,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         let leaves = self.asked().any(|id| self.root[id.index()] == index);
         if leaves && self.in_place {
             let bytes = self.facts[index].as_ref().map_or(0, size_bytes);
-            self.home[index] = Home::Output(self.read_from(bytes));
+            self.home[index] = ValuePlacement::Output(self.read_from(bytes));
         } else {
             self.in_arena(index);
         }
@@ -347,29 +354,29 @@ impl<'a, 'b> Builder<'a, 'b> {
     }
 
     fn in_arena(&mut self, index: usize) {
-        self.home[index] = Home::Arena(self.arena.len());
+        self.home[index] = ValuePlacement::Arena(self.arena.len());
         let bytes = padded(self.facts[index].as_ref().map_or(0, size_bytes));
         self.arena.push(PlanValue { bytes, view_of: None });
     }
 
-    fn home_of(&self, id: ValueId) -> Home {
+    fn home_of(&self, id: ValueId) -> ValuePlacement {
         match self.home[id.index()] {
-            Home::Constant => Home::Constant,
+            ValuePlacement::Constant => ValuePlacement::Constant,
             _ => self.home[self.root[id.index()]],
         }
     }
 
     fn arena_of(&self, id: ValueId) -> Option<usize> {
         match self.home_of(id) {
-            Home::Arena(value) => Some(value),
+            ValuePlacement::Arena(value) => Some(value),
             _ => None,
         }
     }
 
-    fn finish(mut self, drafts: Vec<Draft>) -> Result<Plan, RuntimeError> {
+    fn finish(mut self, drafts: Vec<LoweredNode>) -> Result<GpuPlan, RuntimeError> {
         let memory = self.memory(&drafts);
         let (mut actions, mut params) = (Vec::new(), Vec::new());
-        let mut pages = Pages::new(self.graph, self.target.device);
+        let mut pages = ConstantPages::new(self.graph, self.target.device);
         for draft in &drafts {
             pages.reach(draft.node);
             for &(from, to) in &draft.copies {
@@ -377,17 +384,17 @@ impl<'a, 'b> Builder<'a, 'b> {
                 let bytes = wide(bytes).next_multiple_of(4);
                 let (from, to) = (self.bound(from, &memory)?, self.bound(to, &memory)?);
                 let both = (&from, &to);
-                if let (Place::Arena { .. }, Place::Arena { .. })
-                | (Place::Output { .. }, Place::Output { .. }) = both
+                if let (BindingPlace::Arena { .. }, BindingPlace::Arena { .. })
+                | (BindingPlace::Output { .. }, BindingPlace::Output { .. }) = both
                 {
                     // No copy has its source and its target in one buffer.
-                    let block = Arc::new(Block::private(self.target.device, bytes)?);
-                    let beside = Place::Fixed { block, offset: 0, bytes };
-                    actions.push(Action::Copy { from, to: beside.clone(), bytes });
-                    actions.push(Action::Copy { from: beside, to, bytes });
+                    let block = Arc::new(DeviceBlock::private(self.target.device, bytes)?);
+                    let beside = BindingPlace::Fixed { block, offset: 0, bytes };
+                    actions.push(DeviceAction::Copy { from, to: beside.clone(), bytes });
+                    actions.push(DeviceAction::Copy { from: beside, to, bytes });
                     continue;
                 }
-                actions.push(Action::Copy { from, to, bytes });
+                actions.push(DeviceAction::Copy { from, to, bytes });
             }
             self.dispatches(draft, &memory, &mut actions, &mut params)?;
         }
@@ -404,9 +411,10 @@ impl<'a, 'b> Builder<'a, 'b> {
             false => Some(self.uploaded(&params)?),
         };
         let mut seen = HashSet::new();
-        let new = |block: &&Arc<Block>| seen.insert(Arc::as_ptr(block));
-        let streamed = actions.iter().flat_map(Action::streamed).filter(new).cloned().collect();
-        Ok(Plan {
+        let new = |block: &&Arc<DeviceBlock>| seen.insert(Arc::as_ptr(block));
+        let streamed =
+            actions.iter().flat_map(DeviceAction::streamed).filter(new).cloned().collect();
+        Ok(GpuPlan {
             streamed,
             actions,
             inputs,
@@ -421,13 +429,13 @@ impl<'a, 'b> Builder<'a, 'b> {
         })
     }
 
-    fn uploaded(&self, params: &[u8]) -> Result<Block, RuntimeError> {
-        let block = Block::params(self.target.device, params);
+    fn uploaded(&self, params: &[u8]) -> Result<DeviceBlock, RuntimeError> {
+        let block = DeviceBlock::params(self.target.device, params);
         block.map_err(RuntimeError::from)
     }
 
     /// Lays the arena out: inputs are written before the first step, outputs read after the last one.
-    fn memory(&self, drafts: &[Draft]) -> MemoryPlan {
+    fn memory(&self, drafts: &[LoweredNode]) -> MemoryPlan {
         let all = |ids: &mut dyn Iterator<Item = ValueId>| -> Vec<usize> {
             ids.filter_map(|id| self.arena_of(id)).collect()
         };
@@ -452,29 +460,29 @@ impl<'a, 'b> Builder<'a, 'b> {
         plan(&self.arena, &steps)
     }
 
-    fn window(&self, value: usize, memory: &MemoryPlan) -> Place {
+    fn window(&self, value: usize, memory: &MemoryPlan) -> BindingPlace {
         let (offset, bytes) = (wide(memory.offsets[value]), wide(self.arena[value].bytes));
-        Place::Arena { offset, bytes }
+        BindingPlace::Arena { offset, bytes }
     }
 
-    /// Where a value is bound.
-    fn bound(&mut self, id: ValueId, memory: &MemoryPlan) -> Result<Place, RuntimeError> {
+    /// Returns the place at which a value is bound.
+    fn bound(&mut self, id: ValueId, memory: &MemoryPlan) -> Result<BindingPlace, RuntimeError> {
         let bytes = self.facts[id.index()].as_ref().map_or(0, size_bytes);
         // Shaders may see a value as vectors of 16 bytes.
         let bytes = wide(bytes).max(16).next_multiple_of(16);
         self.check(bytes, || format!("'{}'", self.graph.value(id).name))?;
         match self.home_of(id) {
-            Home::Arena(value) => match self.window(value, memory) {
-                Place::Arena { offset, .. } => Ok(Place::Arena { offset, bytes }),
+            ValuePlacement::Arena(value) => match self.window(value, memory) {
+                BindingPlace::Arena { offset, .. } => Ok(BindingPlace::Arena { offset, bytes }),
                 other => Ok(other),
             },
-            Home::Slot(slot) => Ok(Place::Slot { slot, bytes }),
-            Home::Output(offset) => Ok(Place::Output { offset, bytes }),
-            Home::Constant => {
+            ValuePlacement::Slot(slot) => Ok(BindingPlace::Slot { slot, bytes }),
+            ValuePlacement::Output(offset) => Ok(BindingPlace::Output { offset, bytes }),
+            ValuePlacement::Constant => {
                 let block = self.constant(id)?;
-                Ok(Place::in_block(block, 0, bytes))
+                Ok(BindingPlace::in_block(block, 0, bytes))
             }
-            Home::Nowhere => {
+            ValuePlacement::Nowhere => {
                 let name = &self.graph.value(id).name;
                 Err(GraphError::structure(format!("nothing computes '{name}'")).into())
             }
@@ -493,19 +501,19 @@ impl<'a, 'b> Builder<'a, 'b> {
         )))
     }
 
-    /// Where a part of a constant is bound.
-    fn part(&mut self, id: ValueId, start: u64, bytes: u64) -> Result<Place, RuntimeError> {
+    /// Returns the place at which a part of a constant is bound.
+    fn part(&mut self, id: ValueId, start: u64, bytes: u64) -> Result<BindingPlace, RuntimeError> {
         let name = &self.graph.value(id).name;
-        if self.home_of(id) != Home::Constant {
+        if self.home_of(id) != ValuePlacement::Constant {
             return Err(failed(format!("'{name}' is bound in parts and is no constant")));
         }
         let bytes = bytes.max(16).next_multiple_of(16);
         self.check(bytes, || format!("a part of '{name}'"))?;
-        Ok(Place::in_block(self.constant(id)?, start, bytes))
+        Ok(BindingPlace::in_block(self.constant(id)?, start, bytes))
     }
 
     /// The block of a value that is known beforehand, as kernels read it.
-    fn constant(&mut self, id: ValueId) -> Result<Arc<Block>, RuntimeError> {
+    fn constant(&mut self, id: ValueId) -> Result<Arc<DeviceBlock>, RuntimeError> {
         let fact = self.facts[id.index()].as_ref();
         let Some((tensor, dtype)) = fact.and_then(|f| Some((f.value.clone()?, f.dtype))) else {
             return Err(failed("a constant has no value"));
@@ -521,11 +529,11 @@ impl<'a, 'b> Builder<'a, 'b> {
         let tensor = if same { tensor } else { halved(&tensor)? };
         let bytes = tensor.unaligned_bytes().map_err(failed)?;
         if !shared {
-            return Ok(Block::with(device, bytes)?);
+            return Ok(DeviceBlock::with(device, bytes)?);
         }
         let block = match same {
-            true => Block::of_tensor(device, &tensor)?,
-            false => Block::weights(device, bytes)?,
+            true => DeviceBlock::of_tensor(device, &tensor)?,
+            false => DeviceBlock::weights(device, bytes)?,
         };
         self.target.constants.insert((id, dtype), Arc::clone(&block));
         Ok(block)
@@ -533,40 +541,42 @@ impl<'a, 'b> Builder<'a, 'b> {
 
     fn dispatches(
         &mut self,
-        draft: &Draft,
+        draft: &LoweredNode,
         memory: &MemoryPlan,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<DeviceAction>,
         params: &mut Vec<u8>,
     ) -> Result<(), RuntimeError> {
         let node = &self.graph.nodes[draft.node];
         let missing = |what: &str, index: usize| failed(format!("{what} {index} is not there"));
-        let shares = Share::of(&draft.step);
+        let shares = DispatchShare::of(&draft.step);
         for (dispatch, share) in draft.step.dispatches.iter().zip(shares) {
             let mut bindings = Vec::with_capacity(dispatch.bindings.len());
             for binding in &dispatch.bindings {
                 bindings.push(match binding {
-                    Binding::Input(index) => {
+                    ShaderBinding::Input(index) => {
                         let id = node.input(*index).ok_or_else(|| missing("input", *index))?;
                         self.bound(id, memory)?
                     }
-                    Binding::InputPart(index, start, bytes) => {
+                    ShaderBinding::InputPart(index, start, bytes) => {
                         let id = node.input(*index).ok_or_else(|| missing("input", *index))?;
                         self.part(id, *start, *bytes)?
                     }
-                    Binding::Output(index) => {
+                    ShaderBinding::Output(index) => {
                         let id = node.output(*index).ok_or_else(|| missing("output", *index))?;
                         self.bound(id, memory)?
                     }
-                    Binding::Scratch(index) => {
+                    ShaderBinding::Scratch(index) => {
                         let value = draft.scratch.get(*index);
                         let value = *value.ok_or_else(|| missing("scratch", *index))?;
                         let bytes = wide(self.arena[value].bytes);
                         self.check(bytes, || format!("memory of {}", node.operator_name()))?;
                         self.window(value, memory)
                     }
-                    Binding::Weights(block) => Place::in_block(Arc::clone(block), 0, block.bytes()),
-                    Binding::Part(block, offset, bytes) => {
-                        Place::in_block(Arc::clone(block), *offset, *bytes)
+                    ShaderBinding::Weights(block) => {
+                        BindingPlace::in_block(Arc::clone(block), 0, block.bytes())
+                    }
+                    ShaderBinding::Part(block, offset, bytes) => {
+                        BindingPlace::in_block(Arc::clone(block), *offset, *bytes)
                     }
                 });
             }
@@ -575,7 +585,7 @@ impl<'a, 'b> Builder<'a, 'b> {
             // A uniform takes whole vectors.
             let length = (wide(params.len()) - start).next_multiple_of(16);
             params.resize(params.len().next_multiple_of(256), 0);
-            actions.push(Action::Dispatch {
+            actions.push(DeviceAction::Dispatch {
                 node: draft.node,
                 name: Arc::clone(&dispatch.shader.name),
                 pipeline: self.target.device.pipeline(&dispatch.shader)?,
@@ -588,17 +598,20 @@ impl<'a, 'b> Builder<'a, 'b> {
         Ok(())
     }
 
-    /// How each input reaches the device, and how many bytes go through a block beside the arena where they must.
+    /// Returns the path of each input to the device, and the bytes that must go through a block beside the
+    /// arena.
     fn inputs(&self, memory: &MemoryPlan) -> (Vec<InputPlace>, u64) {
         let mut staged = 0;
         let place = |(at, &id): (usize, &ValueId)| match self.home_of(id) {
-            Home::Slot(slot) => InputPlace::Slot { slot, changed: self.changed[at] },
-            Home::Arena(value) => {
+            ValuePlacement::Slot(slot) => InputPlace::Slot { slot, changed: self.changed[at] },
+            ValuePlacement::Arena(value) => {
                 let start = staged;
                 staged += wide(self.arena[value].bytes);
                 InputPlace::Arena { offset: wide(memory.offsets[value]), start }
             }
-            Home::Constant | Home::Nowhere | Home::Output(_) => InputPlace::Unread,
+            ValuePlacement::Constant | ValuePlacement::Nowhere | ValuePlacement::Output(_) => {
+                InputPlace::Unread
+            }
         };
         (self.graph.inputs.iter().enumerate().map(place).collect(), staged)
     }
@@ -611,15 +624,15 @@ impl<'a, 'b> Builder<'a, 'b> {
         }
         let shape = fact.known_shape().ok_or_else(|| failed("an output has no shape"))?;
         let dtype = fact.dtype;
-        if let Home::Slot(slot) = self.home_of(id) {
+        if let ValuePlacement::Slot(slot) = self.home_of(id) {
             let changes = |(at, input): (usize, &ValueId)| {
-                self.changed[at] && self.home[input.index()] == Home::Slot(slot)
+                self.changed[at] && self.home[input.index()] == ValuePlacement::Slot(slot)
             };
             if self.graph.inputs.iter().enumerate().any(changes) {
                 return Ok(OutputPlace::Stays { slot, dtype, shape });
             }
         }
-        if let Home::Output(start) = self.home_of(id) {
+        if let ValuePlacement::Output(start) = self.home_of(id) {
             return Ok(OutputPlace::Read { start, from: None, dtype, shape });
         }
         let from = Some(self.bound(id, memory)?);

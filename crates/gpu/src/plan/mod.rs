@@ -12,20 +12,20 @@ mod work;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(crate) use build::{Given, Target, build, halved, lying, shapes};
+pub(crate) use build::{PlanInputs, PlanTarget, build, device_facts, halved, shapes};
 use galatea_graph::{Datum, Fact, Graph, ValueId, infer};
 use galatea_runtime::RuntimeError;
 use galatea_tensor::{DataType, Tensor};
-pub(crate) use record::{Handed, Recording, record};
-pub(crate) use work::{PlanWork, Share};
+pub(crate) use record::{HandedRun, PlanRecording, record};
+pub(crate) use work::{DispatchShare, PlanWork};
 
-use crate::device::Pipeline;
-use crate::memory::Block;
-use crate::room::Needs;
+use crate::device::KernelPipeline;
+use crate::memory::DeviceBlock;
+use crate::workspace::WorkspaceBytes;
 
-/// Where the bytes of a binding are.
+/// Place of a binding's bytes.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum BindingPlace {
     /// In the arena of the run.
     Arena { offset: u64, bytes: u64 },
     /// In the block that the run holds in this slot.
@@ -33,14 +33,14 @@ pub(crate) enum Place {
     /// In the block that outputs are read from.
     Output { offset: u64, bytes: u64 },
     /// In a block of the model or of the plan.
-    Fixed { block: Arc<Block>, offset: u64, bytes: u64 },
+    Fixed { block: Arc<DeviceBlock>, offset: u64, bytes: u64 },
     /// In a block of the model that is brought to the device when it is needed.
-    Streamed { block: Arc<Block>, offset: u64, bytes: u64 },
+    Streamed { block: Arc<DeviceBlock>, offset: u64, bytes: u64 },
 }
 
-impl Place {
+impl BindingPlace {
     /// In a block, wherever that lies.
-    fn in_block(block: Arc<Block>, offset: u64, bytes: u64) -> Self {
+    fn in_block(block: Arc<DeviceBlock>, offset: u64, bytes: u64) -> Self {
         match block.is_outside() {
             true => Self::Streamed { block, offset, bytes },
             false => Self::Fixed { block, offset, bytes },
@@ -48,15 +48,15 @@ impl Place {
     }
 }
 
-impl Action {
+impl DeviceAction {
     /// The blocks that must be brought for it.
-    pub(crate) fn streamed(&self) -> impl Iterator<Item = &Arc<Block>> {
+    pub(crate) fn streamed(&self) -> impl Iterator<Item = &Arc<DeviceBlock>> {
         let (bindings, copied) = match self {
             Self::Dispatch { bindings, .. } => (&bindings[..], None),
             Self::Copy { from, .. } => (&[][..], Some(from)),
         };
         bindings.iter().chain(copied).filter_map(|place| match place {
-            Place::Streamed { block, .. } => Some(block),
+            BindingPlace::Streamed { block, .. } => Some(block),
             _ => None,
         })
     }
@@ -64,26 +64,26 @@ impl Action {
 
 /// One thing that the device does.
 #[derive(Debug)]
-pub(crate) enum Action {
+pub(crate) enum DeviceAction {
     /// Starts a shader.
     Dispatch {
         /// The node, by its position in the graph.
         node: usize,
         /// The shader's name.
         name: Arc<str>,
-        pipeline: Arc<Pipeline>,
-        bindings: Vec<Place>,
-        /// Where its parameters start among those of the plan, and how many bytes they are.
+        pipeline: Arc<KernelPipeline>,
+        bindings: Vec<BindingPlace>,
+        /// Start of its parameters among those of the plan, and their number of bytes.
         params: Option<(u64, u64)>,
         groups: [u32; 3],
-        /// What it has of its node's work.
-        share: Share,
+        /// Share of its node's work.
+        share: DispatchShare,
     },
     /// Copies bytes.
-    Copy { from: Place, to: Place, bytes: u64 },
+    Copy { from: BindingPlace, to: BindingPlace, bytes: u64 },
 }
 
-/// How an input reaches the device.
+/// Path of an input to the device.
 #[derive(Clone, Debug)]
 pub(crate) enum InputPlace {
     /// Nothing reads it.
@@ -94,13 +94,13 @@ pub(crate) enum InputPlace {
     Slot { slot: usize, changed: bool },
 }
 
-/// How an output leaves.
+/// Path of an output from the device.
 #[derive(Clone, Debug)]
 pub(crate) enum OutputPlace {
     /// Known beforehand.
     Constant(Tensor),
     /// Read from the block of outputs, where the run writes it, or brings it from elsewhere at its end.
-    Read { start: u64, from: Option<Place>, dtype: DataType, shape: Vec<usize> },
+    Read { start: u64, from: Option<BindingPlace>, dtype: DataType, shape: Vec<usize> },
     /// Nobody asks for it.
     Unwanted,
     /// It stays on the device: the block in this slot.
@@ -109,8 +109,8 @@ pub(crate) enum OutputPlace {
 
 /// A run for one set of input shapes.
 #[derive(Debug)]
-pub(crate) struct Plan {
-    pub(crate) actions: Vec<Action>,
+pub(crate) struct GpuPlan {
+    pub(crate) actions: Vec<DeviceAction>,
     pub(crate) inputs: Vec<InputPlace>,
     pub(crate) outputs: Vec<OutputPlace>,
     pub(crate) slots: usize,
@@ -121,38 +121,43 @@ pub(crate) struct Plan {
     pub(crate) arena_bytes: u64,
     pub(crate) live_bytes: u64,
     /// The parameters of all dispatches.
-    pub(crate) params: Option<Block>,
+    pub(crate) params: Option<DeviceBlock>,
     /// Blocks that are brought to the device during a run, in the order in which it needs them.
-    pub(crate) streamed: Vec<Arc<Block>>,
-    /// What its dispatches have to do.
+    pub(crate) streamed: Vec<Arc<DeviceBlock>>,
+    /// Work of its dispatches.
     pub(crate) work: PlanWork,
 }
 
-impl Plan {
+impl GpuPlan {
     /// Memory that a run needs.
-    pub(crate) fn needs(&self) -> Needs {
-        Needs { arena: self.arena_bytes, inputs: self.input_bytes, outputs: self.output_bytes }
+    pub(crate) fn needs(&self) -> WorkspaceBytes {
+        WorkspaceBytes {
+            arena: self.arena_bytes,
+            inputs: self.input_bytes,
+            outputs: self.output_bytes,
+        }
     }
 
-    /// How many shaders are started.
+    /// Returns the number of shaders that are started.
     pub(crate) fn dispatches(&self) -> usize {
-        let dispatch = |action: &&Action| matches!(action, Action::Dispatch { .. });
+        let dispatch = |action: &&DeviceAction| matches!(action, DeviceAction::Dispatch { .. });
         self.actions.iter().filter(dispatch).count()
     }
 
-    /// How many passes they lie in: copies part them.
+    /// Returns the number of passes in which they lie: copies separate them.
     pub(crate) fn passes(&self) -> usize {
-        let begins =
-            |pair: &[Action]| matches!(pair, [Action::Copy { .. }, Action::Dispatch { .. }]);
-        let first = matches!(self.actions.first(), Some(Action::Dispatch { .. }));
+        let begins = |pair: &[DeviceAction]| {
+            matches!(pair, [DeviceAction::Copy { .. }, DeviceAction::Dispatch { .. }])
+        };
+        let first = matches!(self.actions.first(), Some(DeviceAction::Dispatch { .. }));
         usize::from(first) + self.actions.windows(2).filter(|pair| begins(pair)).count()
     }
 }
 
-/// What is known of every value of a graph in a run with inputs of these shapes.
+/// Returns the facts of every value of a graph in a run with inputs of these shapes.
 ///
 /// # Errors
-/// When an operator refuses them.
+/// Fails when an operator refuses them.
 pub(crate) fn facts_of(graph: &Graph, inputs: &[Datum]) -> Result<Vec<Option<Fact>>, RuntimeError> {
     let fixed = |(&id, input): (&ValueId, &Datum)| {
         input.as_tensor().map(|tensor| (id, Fact::fixed(tensor.dtype(), tensor.shape())))

@@ -6,31 +6,31 @@ use std::time::Instant;
 use galatea_tensor::{Allocation, HostBuffer, MemoryKind};
 use wgpu::{BufferTransition, BufferUses};
 
-use super::{Action, InputPlace, OutputPlace, Place, Plan};
-use crate::device::{Counters, Device, Submission};
+use super::{BindingPlace, DeviceAction, GpuPlan, InputPlace, OutputPlace};
+use crate::device::{DeviceCounters, GpuDevice, QueuedSubmission};
 use crate::error::GpuError;
-use crate::memory::{Block, OutputMemory};
-use crate::room::Blocks;
-use crate::stream::{Held, Slots};
-use crate::timing::{Stamps, Watch};
+use crate::memory::{DeviceBlock, OutputMemory};
+use crate::stream::{HeldRegions, StreamSlots};
+use crate::timing::{RunStamps, TimingLevel};
+use crate::workspace::RunBlocks;
 
 /// Outputs of fewer bytes are copied: while one is held, the next run needs bindings of its own.
 const WORTH_HOLDING: usize = 64 << 10;
 
 /// The buffers and bindings that runs of a plan use, one run at a time.
 #[derive(Debug)]
-pub(crate) struct Recording {
-    blocks: Blocks,
-    slots: Vec<Arc<Block>>,
+pub(crate) struct PlanRecording {
+    blocks: RunBlocks,
+    slots: Vec<Arc<DeviceBlock>>,
     /// For each dispatch; none where it reads weights that are now here, now there.
     groups: Vec<Option<wgpu::BindGroup>>,
     /// Copy commands of a run, and bytes that they bring back.
     copies: u64,
     download_bytes: u64,
-    /// Whether it has run before, and so may run again.
+    /// True if it has run before, which makes another run likely.
     replayed: bool,
     /// The commands of the next run.
-    ahead: Option<Encoded>,
+    ahead: Option<EncodedRun>,
 }
 
 /// Bytes of an output that are read, and where they start in the block of outputs.
@@ -44,10 +44,10 @@ fn read(output: &OutputPlace) -> Option<(u64, usize)> {
 }
 
 /// Copy commands of a run in these blocks, and bytes that they bring back.
-fn copied(plan: &Plan, blocks: &Blocks) -> (u64, u64) {
+fn copied(plan: &GpuPlan, blocks: &RunBlocks) -> (u64, u64) {
     let staged =
         |place: &&InputPlace| blocks.inputs.is_some() && matches!(place, InputPlace::Arena { .. });
-    let actions = plan.actions.iter().filter(|action| matches!(action, Action::Copy { .. }));
+    let actions = plan.actions.iter().filter(|action| matches!(action, DeviceAction::Copy { .. }));
     let elsewhere =
         |output: &&OutputPlace| matches!(output, OutputPlace::Read { from: Some(_), .. });
     let bytes = plan.outputs.iter().filter(elsewhere).filter_map(read).map(|(_, bytes)| bytes);
@@ -59,17 +59,17 @@ fn copied(plan: &Plan, blocks: &Blocks) -> (u64, u64) {
 /// Binds a plan to its buffers.
 ///
 /// # Errors
-/// When the device refuses a binding.
+/// Fails when the device refuses a binding.
 pub(crate) fn record(
-    device: &Arc<Device>,
-    plan: &Plan,
-    blocks: Blocks,
-    slots: Vec<Arc<Block>>,
-) -> Result<Recording, GpuError> {
+    device: &Arc<GpuDevice>,
+    plan: &GpuPlan,
+    blocks: RunBlocks,
+    slots: Vec<Arc<DeviceBlock>>,
+) -> Result<PlanRecording, GpuError> {
     let groups = device.checked(|| {
-        let places = Places { blocks: &blocks, slots: &slots, stream: None, held: None };
-        let dispatch = |action: &&Action| matches!(action, Action::Dispatch { .. });
-        let group = |action: &Action| match action.streamed().next() {
+        let places = PlaceBuffers { blocks: &blocks, slots: &slots, stream: None, held: None };
+        let dispatch = |action: &&DeviceAction| matches!(action, DeviceAction::Dispatch { .. });
+        let group = |action: &DeviceAction| match action.streamed().next() {
             Some(_) => Ok(None),
             None => places.group(device, plan, action),
         };
@@ -77,38 +77,41 @@ pub(crate) fn record(
     })??;
     let (copies, download_bytes) = copied(plan, &blocks);
     let (replayed, ahead) = (false, None);
-    Ok(Recording { blocks, slots, groups, copies, download_bytes, replayed, ahead })
+    Ok(PlanRecording { blocks, slots, groups, copies, download_bytes, replayed, ahead })
 }
 
-/// What is left to encode.
-struct Rest<'a> {
-    actions: std::iter::Peekable<std::slice::Iter<'a, Action>>,
+/// Actions that are left to encode.
+struct UnencodedRest<'a> {
+    actions: std::iter::Peekable<std::slice::Iter<'a, DeviceAction>>,
     groups: std::slice::Iter<'a, Option<wgpu::BindGroup>>,
-    marks: Marks<'a>,
+    marks: StampMarks<'a>,
 }
 
 /// The buffers behind places.
-struct Places<'a, 's> {
-    blocks: &'a Blocks,
-    slots: &'a [Arc<Block>],
-    stream: Option<&'s Slots>,
-    held: Option<Held<'s>>,
+struct PlaceBuffers<'a, 's> {
+    blocks: &'a RunBlocks,
+    slots: &'a [Arc<DeviceBlock>],
+    stream: Option<&'s StreamSlots>,
+    held: Option<HeldRegions<'s>>,
 }
 
-impl Places<'_, '_> {
-    fn find<'a>(&'a self, place: &'a Place) -> Result<(&'a wgpu::Buffer, u64, u64), GpuError> {
-        let Blocks { arena, outputs, .. } = self.blocks;
+impl PlaceBuffers<'_, '_> {
+    fn find<'a>(
+        &'a self,
+        place: &'a BindingPlace,
+    ) -> Result<(&'a wgpu::Buffer, u64, u64), GpuError> {
+        let RunBlocks { arena, outputs, .. } = self.blocks;
         Ok(match place {
             // A plan that has outputs to read has a block for them.
-            Place::Output { offset, bytes } => {
+            BindingPlace::Output { offset, bytes } => {
                 (&outputs.as_ref().unwrap_or(arena).buffer, *offset, *bytes)
             }
-            Place::Arena { offset, bytes } => (&arena.buffer, *offset, *bytes),
-            Place::Slot { slot, bytes } => (&self.slots[*slot].buffer, 0, *bytes),
-            Place::Fixed { block, offset, bytes } => {
+            BindingPlace::Arena { offset, bytes } => (&arena.buffer, *offset, *bytes),
+            BindingPlace::Slot { slot, bytes } => (&self.slots[*slot].buffer, 0, *bytes),
+            BindingPlace::Fixed { block, offset, bytes } => {
                 (&block.buffer, block.start() + offset, *bytes)
             }
-            Place::Streamed { block, offset, bytes } => {
+            BindingPlace::Streamed { block, offset, bytes } => {
                 let lost = || GpuError::Shelf("a weight was not brought to the GPU".into());
                 let (buffer, start) = self.brought(block).ok_or_else(lost)?;
                 (buffer, start + offset, *bytes)
@@ -116,22 +119,22 @@ impl Places<'_, '_> {
         })
     }
 
-    fn brought(&self, block: &Arc<Block>) -> Option<(&wgpu::Buffer, u64)> {
+    fn brought(&self, block: &Arc<DeviceBlock>) -> Option<(&wgpu::Buffer, u64)> {
         self.stream?.find(block, self.held.as_ref())
     }
 
-    /// Whether all weights of an action are where it can read them.
-    fn have(&self, action: &Action) -> bool {
+    /// Returns whether all weights of an action are where it can read them.
+    fn have(&self, action: &DeviceAction) -> bool {
         action.streamed().all(|block| self.brought(block).is_some())
     }
 
     fn group(
         &self,
-        device: &Device,
-        plan: &Plan,
-        action: &Action,
+        device: &GpuDevice,
+        plan: &GpuPlan,
+        action: &DeviceAction,
     ) -> Result<Option<wgpu::BindGroup>, GpuError> {
-        let Action::Dispatch { pipeline, bindings, params, name, .. } = action else {
+        let DeviceAction::Dispatch { pipeline, bindings, params, name, .. } = action else {
             return Ok(None);
         };
         let own = params.as_ref().zip(plan.params.as_ref());
@@ -160,17 +163,17 @@ impl Places<'_, '_> {
 
 /// The commands of a run.
 #[derive(Debug)]
-struct Encoded {
+struct EncodedRun {
     commands: wgpu::CommandBuffer,
-    stamps: Option<Stamps>,
-    watch: Watch,
+    stamps: Option<RunStamps>,
+    watch: TimingLevel,
 }
 
 /// A run that was handed over, and when.
 #[derive(Debug)]
-pub(crate) struct Handed {
-    pub(crate) submission: Submission,
-    pub(crate) stamps: Option<Stamps>,
+pub(crate) struct HandedRun {
+    pub(crate) submission: QueuedSubmission,
+    pub(crate) stamps: Option<RunStamps>,
     /// Commands began to be written.
     pub(crate) encode: Instant,
     /// They began to be handed over.
@@ -180,21 +183,21 @@ pub(crate) struct Handed {
 }
 
 /// Writes stamps down where they belong.
-struct Marks<'a> {
-    stamps: Option<&'a Stamps>,
+struct StampMarks<'a> {
+    stamps: Option<&'a RunStamps>,
     dispatch: u32,
     pass: u32,
 }
 
-impl Marks<'_> {
-    /// Whether each dispatch has a pass of its own.
+impl StampMarks<'_> {
+    /// Returns whether each dispatch has a pass of its own.
     fn apart(&self) -> bool {
-        self.stamps.is_some_and(|stamps| stamps.apart && stamps.of == Watch::Kernels)
+        self.stamps.is_some_and(|stamps| stamps.apart && stamps.of == TimingLevel::Kernels)
     }
 
     fn pass<'a>(&mut self, encoder: &'a mut wgpu::CommandEncoder) -> wgpu::ComputePass<'a> {
         let thing = if self.apart() { self.dispatch } else { self.pass };
-        let whole = |stamps: &&Stamps| stamps.apart || stamps.of == Watch::Whole;
+        let whole = |stamps: &&RunStamps| stamps.apart || stamps.of == TimingLevel::Whole;
         let timestamp_writes = self.stamps.filter(whole).and_then(|stamps| stamps.writes(thing));
         self.pass += 1;
         encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes })
@@ -202,7 +205,7 @@ impl Marks<'_> {
 
     /// A stamp before or behind a dispatch, where the device writes them there.
     fn stamp(&self, pass: &mut wgpu::ComputePass<'_>, behind: u32) {
-        let inside = |stamps: &&Stamps| !stamps.apart && stamps.of == Watch::Kernels;
+        let inside = |stamps: &&RunStamps| !stamps.apart && stamps.of == TimingLevel::Kernels;
         let place = self.stamps.filter(inside);
         if let Some((set, at)) = place.and_then(|stamps| stamps.place(self.dispatch * 2 + behind)) {
             pass.write_timestamp(set, at);
@@ -210,14 +213,14 @@ impl Marks<'_> {
     }
 }
 
-impl Recording {
-    /// Whether the recording is of these buffers.
-    pub(crate) fn is_of(&self, blocks: &Blocks, slots: &[Arc<Block>]) -> bool {
+impl PlanRecording {
+    /// Returns whether the recording is of these buffers.
+    pub(crate) fn is_of(&self, blocks: &RunBlocks, slots: &[Arc<DeviceBlock>]) -> bool {
         self.blocks.are(blocks) && self.is_with(slots)
     }
 
-    /// Whether the recording binds these slots, whatever its other blocks.
-    pub(crate) fn is_with(&self, slots: &[Arc<Block>]) -> bool {
+    /// Returns whether the recording binds these slots, whatever its other blocks.
+    pub(crate) fn is_with(&self, slots: &[Arc<DeviceBlock>]) -> bool {
         self.slots.len() == slots.len()
             && self.slots.iter().zip(slots).all(|(own, other)| Arc::ptr_eq(own, other))
     }
@@ -226,7 +229,7 @@ impl Recording {
     ///
     /// # Safety
     /// No run goes on in the blocks of this recording.
-    pub(crate) unsafe fn write(&self, device: &Device, place: &InputPlace, bytes: &[u8]) {
+    pub(crate) unsafe fn write(&self, device: &GpuDevice, place: &InputPlace, bytes: &[u8]) {
         let InputPlace::Arena { offset, start } = place else { return };
         let (block, at) = match &self.blocks.inputs {
             Some(beside) => (beside, *start),
@@ -235,12 +238,12 @@ impl Recording {
         let Some(host) = block.host() else { return };
         // SAFETY: the caller sees to it that nobody uses these blocks.
         unsafe { host.put(usize::try_from(at).unwrap_or(usize::MAX), bytes) };
-        Counters::add(&device.counters.host_copies, 1);
-        Counters::add(&device.counters.upload_bytes, bytes.len() as u64);
+        DeviceCounters::add(&device.counters.host_copies, 1);
+        DeviceCounters::add(&device.counters.upload_bytes, bytes.len() as u64);
     }
 
-    /// Whether values of the recording lie in this block.
-    pub(crate) fn uses(&self, block: &Arc<Block>) -> bool {
+    /// Returns whether values of the recording lie in this block.
+    pub(crate) fn uses(&self, block: &Arc<DeviceBlock>) -> bool {
         self.blocks.use_block(block)
     }
 
@@ -248,25 +251,25 @@ impl Recording {
     /// already; weights that are not on the device come to `stream`.
     ///
     /// # Errors
-    /// When weights cannot be brought to the device.
+    /// Fails when weights cannot be brought to the device.
     pub(crate) fn submit(
         &mut self,
-        device: &Device,
-        plan: &Plan,
-        watch: Watch,
-        stream: Option<&Slots>,
-    ) -> Result<Handed, GpuError> {
+        device: &GpuDevice,
+        plan: &GpuPlan,
+        watch: TimingLevel,
+        stream: Option<&StreamSlots>,
+    ) -> Result<HandedRun, GpuError> {
         let encode = Instant::now();
         let ahead = self.ahead.take().filter(|ahead| ahead.watch == watch);
         let (encoded, held) = match ahead {
             Some(ahead) => (ahead, None),
             None => self.encode(device, plan, watch, stream)?,
         };
-        let Encoded { commands, stamps, .. } = encoded;
+        let EncodedRun { commands, stamps, .. } = encoded;
         let counters = &device.counters;
-        Counters::add(&counters.dispatches, self.groups.len() as u64);
-        Counters::add(&counters.copies, self.copies);
-        Counters::add(&counters.download_bytes, self.download_bytes);
+        DeviceCounters::add(&counters.dispatches, self.groups.len() as u64);
+        DeviceCounters::add(&counters.copies, self.copies);
+        DeviceCounters::add(&counters.download_bytes, self.download_bytes);
         let submit = Instant::now();
         let submission = device.submit(commands);
         drop(held);
@@ -274,12 +277,12 @@ impl Recording {
         if let Some(stamps) = &stamps {
             stamps.map();
         }
-        Ok(Handed { submission, stamps, encode, submit, submitted })
+        Ok(HandedRun { submission, stamps, encode, submit, submitted })
     }
 
     /// Encodes the next run while the device is at work on this one: for steps that follow one another, where
     /// encoding takes as long as computing. What runs for the first time may be the only one of its shapes.
-    pub(crate) fn encode_ahead(&mut self, device: &Device, plan: &Plan, watch: Watch) {
+    pub(crate) fn encode_ahead(&mut self, device: &GpuDevice, plan: &GpuPlan, watch: TimingLevel) {
         if self.replayed && self.ahead.is_none() && plan.streamed.is_empty() {
             // Only weights that are not on the device fail, and runs without them encode anew.
             self.ahead = self.encode(device, plan, watch, None).ok().map(|(encoded, _)| encoded);
@@ -291,24 +294,29 @@ impl Recording {
     /// what these need until they are handed over.
     fn encode<'s>(
         &self,
-        device: &Device,
-        plan: &Plan,
-        watch: Watch,
-        stream: Option<&'s Slots>,
-    ) -> Result<(Encoded, Option<Held<'s>>), GpuError> {
+        device: &GpuDevice,
+        plan: &GpuPlan,
+        watch: TimingLevel,
+        stream: Option<&'s StreamSlots>,
+    ) -> Result<(EncodedRun, Option<HeldRegions<'s>>), GpuError> {
         let stamps = match watch {
-            Watch::Off => None,
-            Watch::Whole if plan.streamed.is_empty() => Stamps::new(device, plan.passes(), watch),
+            TimingLevel::Off => None,
+            TimingLevel::Whole if plan.streamed.is_empty() => {
+                RunStamps::new(device, plan.passes(), watch)
+            }
             // How many passes there are shows only when weights have come.
-            Watch::Whole | Watch::Kernels => Stamps::new(device, plan.dispatches(), Watch::Kernels),
+            TimingLevel::Whole | TimingLevel::Kernels => {
+                RunStamps::new(device, plan.dispatches(), TimingLevel::Kernels)
+            }
         };
         let begin = || device.device.create_command_encoder(&Default::default());
         let mut encoder = begin();
         self.bring_inputs(&mut encoder, plan);
-        let mut places = Places { blocks: &self.blocks, slots: &self.slots, stream, held: None };
+        let mut places =
+            PlaceBuffers { blocks: &self.blocks, slots: &self.slots, stream, held: None };
         let actions = plan.actions.iter().peekable();
-        let marks = Marks { stamps: stamps.as_ref(), dispatch: 0, pass: 0 };
-        let mut rest = Rest { actions, groups: self.groups.iter(), marks };
+        let marks = StampMarks { stamps: stamps.as_ref(), dispatch: 0, pass: 0 };
+        let mut rest = UnencodedRest { actions, groups: self.groups.iter(), marks };
         while let Some(action) = rest.actions.peek() {
             if let (Some(stream), false) = (stream, places.have(action)) {
                 if let Some(held) = places.held.take() {
@@ -328,19 +336,19 @@ impl Recording {
         if let Some(stamps) = &stamps {
             stamps.resolve(&mut encoder);
         }
-        Ok((Encoded { commands: encoder.finish(), stamps, watch }, places.held))
+        Ok((EncodedRun { commands: encoder.finish(), stamps, watch }, places.held))
     }
 
     /// Encodes the next copy, or the dispatches up to the next copy or to one that needs other weights.
     fn encode_next(
-        device: &Device,
-        plan: &Plan,
+        device: &GpuDevice,
+        plan: &GpuPlan,
         encoder: &mut wgpu::CommandEncoder,
-        places: &Places<'_, '_>,
-        rest: &mut Rest<'_>,
+        places: &PlaceBuffers<'_, '_>,
+        rest: &mut UnencodedRest<'_>,
     ) -> Result<(), GpuError> {
-        let Rest { actions, groups, marks } = rest;
-        if let Some(Action::Copy { from, to, bytes }) = actions.peek() {
+        let UnencodedRest { actions, groups, marks } = rest;
+        if let Some(DeviceAction::Copy { from, to, bytes }) = actions.peek() {
             let ((from, at, _), (to, onto, _)) = (places.find(from)?, places.find(to)?);
             encoder.copy_buffer_to_buffer(from, at, to, onto, *bytes);
             actions.next();
@@ -348,7 +356,7 @@ impl Recording {
         }
         let mut pass = marks.pass(encoder);
         while let Some(action) = actions.peek() {
-            let Action::Dispatch { pipeline, groups: [x, y, z], .. } = action else { break };
+            let DeviceAction::Dispatch { pipeline, groups: [x, y, z], .. } = action else { break };
             if !places.have(action) {
                 break;
             }
@@ -370,7 +378,7 @@ impl Recording {
     }
 
     /// Copies inputs to the arena that were written beside it.
-    fn bring_inputs(&self, encoder: &mut wgpu::CommandEncoder, plan: &Plan) {
+    fn bring_inputs(&self, encoder: &mut wgpu::CommandEncoder, plan: &GpuPlan) {
         let Some(beside) = &self.blocks.inputs else { return };
         let places = plan.inputs.iter().filter_map(|place| match place {
             InputPlace::Arena { offset, start } => Some((*offset, *start)),
@@ -386,8 +394,8 @@ impl Recording {
     /// Copies outputs to where they are read, as far as they are not there.
     fn read_back(
         encoder: &mut wgpu::CommandEncoder,
-        plan: &Plan,
-        places: &Places<'_, '_>,
+        plan: &GpuPlan,
+        places: &PlaceBuffers<'_, '_>,
     ) -> Result<(), GpuError> {
         let Some(block) = &places.blocks.outputs else { return Ok(()) };
         for output in &plan.outputs {
@@ -404,7 +412,7 @@ impl Recording {
     }
 
     /// Makes what the run wrote visible to the processor, where that addresses it.
-    fn show(&self, encoder: &mut wgpu::CommandEncoder, plan: &Plan) {
+    fn show(&self, encoder: &mut wgpu::CommandEncoder, plan: &GpuPlan) {
         let changed = plan.inputs.iter().filter_map(|place| match place {
             InputPlace::Slot { slot, changed: true } => self.slots.get(*slot),
             _ => None,
@@ -419,14 +427,14 @@ impl Recording {
     /// copy.
     ///
     /// # Errors
-    /// When there is no memory for a copy.
+    /// Fails when there is no memory for a copy.
     ///
     /// # Safety
     /// The run is over, and no other begins in these blocks while `held` has a second owner.
     pub(crate) unsafe fn outputs(
         &self,
-        device: &Device,
-        plan: &Plan,
+        device: &GpuDevice,
+        plan: &GpuPlan,
         held: Option<&Arc<()>>,
     ) -> Result<Vec<Option<Arc<dyn Allocation>>>, GpuError> {
         let unified = device.capabilities().unified;
@@ -440,7 +448,7 @@ impl Recording {
                 // SAFETY: the caller's promise.
                 let memory = unsafe { OutputMemory::new(block, held, start, bytes, kind) };
                 if let Some(memory) = memory {
-                    Counters::add(&counters.outputs_in_place, 1);
+                    DeviceCounters::add(&counters.outputs_in_place, 1);
                     return Ok(Some(Arc::new(memory) as Arc<dyn Allocation>));
                 }
             }
@@ -449,9 +457,9 @@ impl Recording {
             let bytes = unsafe { host.bytes(start, bytes) };
             let copy = HostBuffer::try_copy(bytes)
                 .map_err(|error| GpuError::Refusal(format!("an output cannot be kept: {error}")))?;
-            Counters::add(&counters.host_copies, 1);
+            DeviceCounters::add(&counters.host_copies, 1);
             if matches!(output, OutputPlace::Read { from: None, .. }) {
-                Counters::add(&counters.download_bytes, bytes.len() as u64);
+                DeviceCounters::add(&counters.download_bytes, bytes.len() as u64);
             }
             Ok(Some(Arc::new(copy) as Arc<dyn Allocation>))
         };

@@ -1,18 +1,18 @@
-//! What the dispatches of a plan have to do at least.
+//! Least work of a plan's dispatches.
 
 use std::collections::{HashMap, HashSet};
 
 use galatea_graph::{Datum, Fact, Graph, ValueId};
-use galatea_runtime::{NodeWork, Unit, Work};
+use galatea_runtime::{ArithmeticUnit, ArithmeticWork, NodeWork};
 use galatea_tensor::DataType;
 
-use super::Action;
-use crate::kernel::{Binding, Dispatch, Step};
+use super::DeviceAction;
+use crate::kernel::{DispatchStep, ShaderBinding, ShaderDispatch};
 
-/// What a dispatch has of the work of its node: the operands that it sees, memory that the node itself
-/// knows nothing of, and a part of the arithmetic.
+/// Share of a dispatch in the work of its node: the operands that it sees, memory that the node itself does not
+/// know of, and a part of the arithmetic.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Share {
+pub(crate) struct DispatchShare {
     inputs: Vec<usize>,
     outputs: Vec<usize>,
     /// Bytes of memory between the dispatches.
@@ -21,18 +21,18 @@ pub(crate) struct Share {
     weights: u64,
     /// Its part of the arithmetic, and of how many.
     part: (u64, u64),
-    /// What computes.
-    pub(crate) unit: Unit,
+    /// Kind of instructions that compute.
+    pub(crate) unit: ArithmeticUnit,
 }
 
-/// How the text of a shader says that it multiplies matrices as a whole.
+/// Text by which the source of a shader shows that it multiplies cooperative matrices.
 const MATRICES: &str = "coop_mat";
 
-impl Share {
+impl DispatchShare {
     /// The shares of the dispatches of a step. The arithmetic belongs to those that read weights, by how
     /// many they read; where none does, to the one with most inputs: those before it arrange operands,
     /// those behind it put parts together.
-    pub(crate) fn of(step: &Step) -> Vec<Self> {
+    pub(crate) fn of(step: &DispatchStep) -> Vec<Self> {
         let mut all: Vec<Self> = step.dispatches.iter().map(|one| Self::seen(one, step)).collect();
         let weights: u64 = all.iter().map(|share| share.weights).sum();
         let most = all.iter().map(|share| share.inputs.len()).max();
@@ -46,23 +46,23 @@ impl Share {
         all
     }
 
-    fn seen(dispatch: &Dispatch, step: &Step) -> Self {
+    fn seen(dispatch: &ShaderDispatch, step: &DispatchStep) -> Self {
         let unit = match dispatch.shader.source.contains(MATRICES) {
-            true => Unit::Matrix,
-            false => Unit::Vector,
+            true => ArithmeticUnit::Matrix,
+            false => ArithmeticUnit::Vector,
         };
         let (inputs, outputs) = (Vec::new(), Vec::new());
         let mut share = Self { inputs, outputs, scratch: 0, weights: 0, part: (0, 1), unit };
         for binding in &dispatch.bindings {
             match binding {
-                Binding::Input(at) if !share.inputs.contains(at) => share.inputs.push(*at),
-                Binding::Output(at) if !share.outputs.contains(at) => share.outputs.push(*at),
-                Binding::Input(_) | Binding::Output(_) => {}
-                Binding::Scratch(at) => {
+                ShaderBinding::Input(at) if !share.inputs.contains(at) => share.inputs.push(*at),
+                ShaderBinding::Output(at) if !share.outputs.contains(at) => share.outputs.push(*at),
+                ShaderBinding::Input(_) | ShaderBinding::Output(_) => {}
+                ShaderBinding::Scratch(at) => {
                     share.scratch += step.scratch.get(*at).copied().unwrap_or(0);
                 }
-                Binding::Weights(block) => share.weights += block.bytes(),
-                Binding::Part(_, _, bytes) | Binding::InputPart(_, _, bytes) => {
+                ShaderBinding::Weights(block) => share.weights += block.bytes(),
+                ShaderBinding::Part(_, _, bytes) | ShaderBinding::InputPart(_, _, bytes) => {
                     share.weights += bytes;
                 }
             }
@@ -70,7 +70,7 @@ impl Share {
         share
     }
 
-    fn work(&self, node: &NodeWork) -> Work {
+    fn work(&self, node: &NodeWork) -> ArithmeticWork {
         let sum =
             |of: &[u64], at: &[usize]| -> u64 { at.iter().filter_map(|&at| of.get(at)).sum() };
         let (own, all) = self.part;
@@ -84,29 +84,29 @@ impl Share {
             held => self.weights.min(part(held)),
         };
         let seen = sum(&node.reads, &self.inputs) + sum(&node.writes, &self.outputs);
-        Work { operations: part(node.operations), bytes: seen + self.scratch + weights }
+        ArithmeticWork { operations: part(node.operations), bytes: seen + self.scratch + weights }
     }
 }
 
 /// The work of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct PlanWork {
-    /// Of each dispatch, without what depends on elements of inputs.
-    fixed: Vec<Work>,
+    /// Work of each dispatch, without what depends on elements of inputs.
+    fixed: Vec<ArithmeticWork>,
     /// Nodes whose work depends on them.
     open: HashSet<usize>,
-    /// What is known of the operands of those nodes.
+    /// Facts of the operands of those nodes.
     facts: HashMap<ValueId, Fact>,
 }
 
 impl PlanWork {
     /// The work of dispatches with what is known of values.
-    pub(crate) fn new(graph: &Graph, facts: &[Option<Fact>], actions: &[Action]) -> Self {
+    pub(crate) fn new(graph: &Graph, facts: &[Option<Fact>], actions: &[DeviceAction]) -> Self {
         let mut plan = Self::default();
         let mut nodes: HashMap<usize, NodeWork> = HashMap::new();
         let known = |id: ValueId| facts[id.index()].as_ref();
         for action in actions {
-            let Action::Dispatch { node, share, .. } = action else { continue };
+            let DeviceAction::Dispatch { node, share, .. } = action else { continue };
             let work =
                 nodes.entry(*node).or_insert_with(|| NodeWork::of(&graph.nodes[*node], &known));
             if work.open {
@@ -122,12 +122,24 @@ impl PlanWork {
     }
 
     /// The work of all dispatches of a run with these inputs.
-    pub(crate) fn total(&self, graph: &Graph, actions: &[Action], inputs: &[Datum]) -> Work {
-        self.of_run(graph, actions, inputs).into_iter().fold(Work::default(), Work::plus)
+    pub(crate) fn total(
+        &self,
+        graph: &Graph,
+        actions: &[DeviceAction],
+        inputs: &[Datum],
+    ) -> ArithmeticWork {
+        self.of_run(graph, actions, inputs)
+            .into_iter()
+            .fold(ArithmeticWork::default(), ArithmeticWork::plus)
     }
 
     /// The work of each dispatch of a run with these inputs.
-    pub(crate) fn of_run(&self, graph: &Graph, actions: &[Action], inputs: &[Datum]) -> Vec<Work> {
+    pub(crate) fn of_run(
+        &self,
+        graph: &Graph,
+        actions: &[DeviceAction],
+        inputs: &[Datum],
+    ) -> Vec<ArithmeticWork> {
         let mut all = self.fixed.clone();
         if self.open.is_empty() {
             return all;
@@ -143,8 +155,8 @@ impl PlanWork {
             graph.inputs.iter().zip(inputs).filter_map(numbers).collect();
         let known = |id: ValueId| told.get(&id).or_else(|| self.facts.get(&id));
         let shares = actions.iter().filter_map(|action| match action {
-            Action::Dispatch { node, share, .. } => Some((*node, share)),
-            Action::Copy { .. } => None,
+            DeviceAction::Dispatch { node, share, .. } => Some((*node, share)),
+            DeviceAction::Copy { .. } => None,
         });
         let mut last: Option<(usize, NodeWork)> = None;
         for (at, (node, share)) in shares.enumerate() {
@@ -165,31 +177,40 @@ impl PlanWork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Shader;
+    use crate::device::KernelShader;
 
-    fn dispatch(source: &str, bindings: Vec<Binding>) -> Dispatch {
-        Dispatch { shader: Shader::new("s", source), bindings, params: Vec::new(), groups: [1; 3] }
+    fn dispatch(source: &str, bindings: Vec<ShaderBinding>) -> ShaderDispatch {
+        ShaderDispatch {
+            shader: KernelShader::new("s", source),
+            bindings,
+            params: Vec::new(),
+            groups: [1; 3],
+        }
     }
 
     #[test]
     fn the_dispatch_with_most_operands_has_the_arithmetic() {
-        let mut step = Step::default();
+        let mut step = DispatchStep::default();
         let parts = step.scratch(100);
         step.dispatches = vec![
-            dispatch("", vec![Binding::Input(0), Binding::Scratch(parts)]),
+            dispatch("", vec![ShaderBinding::Input(0), ShaderBinding::Scratch(parts)]),
             dispatch(
                 "coop_mat",
-                vec![Binding::Input(0), Binding::Input(1), Binding::Scratch(parts)],
+                vec![
+                    ShaderBinding::Input(0),
+                    ShaderBinding::Input(1),
+                    ShaderBinding::Scratch(parts),
+                ],
             ),
-            dispatch("", vec![Binding::Scratch(parts), Binding::Output(0)]),
+            dispatch("", vec![ShaderBinding::Scratch(parts), ShaderBinding::Output(0)]),
         ];
-        let shares = Share::of(&step);
+        let shares = DispatchShare::of(&step);
         let node =
             NodeWork { operations: 7, reads: vec![10, 20], writes: vec![5], ..NodeWork::default() };
-        let works: Vec<Work> = shares.iter().map(|share| share.work(&node)).collect();
-        let work = |operations, bytes| Work { operations, bytes };
+        let works: Vec<ArithmeticWork> = shares.iter().map(|share| share.work(&node)).collect();
+        let work = |operations, bytes| ArithmeticWork { operations, bytes };
         assert_eq!(works, [work(0, 110), work(7, 130), work(0, 105)]);
-        let units: Vec<Unit> = shares.iter().map(|share| share.unit).collect();
-        assert_eq!(units, [Unit::Vector, Unit::Matrix, Unit::Vector]);
+        let units: Vec<ArithmeticUnit> = shares.iter().map(|share| share.unit).collect();
+        assert_eq!(units, [ArithmeticUnit::Vector, ArithmeticUnit::Matrix, ArithmeticUnit::Vector]);
     }
 }

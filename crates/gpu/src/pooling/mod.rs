@@ -3,24 +3,28 @@
 use galatea_graph::ops::pooling::{AveragePool, LpPool, MaxPool, PoolWindow};
 use galatea_tensor::DataType;
 
-use crate::element::{Kind, THREADS, Words, declare, entry, load, load_quad, shader, store_quad};
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param};
+use crate::element::{
+    DispatchParams, ShaderKind, THREADS, declare, entry, load, load_quad, shader, store_quad,
+};
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+};
 use crate::reduce::range;
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[
+pub(crate) const ROWS: &[GpuKernelRow] = &[
     row("", &["AveragePool", "LpPool", "MaxPool"]),
     row("ai.galatea", &["AveragePoolNhwc", "MaxPoolNhwc"]),
     row("com.microsoft", &["NhwcMaxPool"]),
 ];
 
-const fn row(domain: &'static str, ops: &'static [&'static str]) -> KernelRow {
-    KernelRow { name: "pool", domain, ops, supports, build }
+const fn row(domain: &'static str, ops: &'static [&'static str]) -> GpuKernelRow {
+    GpuKernelRow { name: "pool", domain, ops, supports, build }
 }
 
-/// What is made of the elements under a window.
+/// Function of the elements under a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Form {
+enum PoolingForm {
     /// The largest; its place too, counted column by column or row by row.
     Max { column_major: bool },
     /// The mean, of padding too or not.
@@ -29,23 +33,23 @@ enum Form {
     Norm(f64),
 }
 
-fn parts(view: &NodeView<'_>) -> Result<(PoolWindow, Form), String> {
+fn parts(view: &GpuNodeView<'_>) -> Result<(PoolWindow, PoolingForm), String> {
     if let Some(op) = view.node.operator::<MaxPool>() {
-        return Ok((op.window.clone(), Form::Max { column_major: op.column_major }));
+        return Ok((op.window.clone(), PoolingForm::Max { column_major: op.column_major }));
     }
     if let Some(op) = view.node.operator::<AveragePool>() {
-        return Ok((op.window.clone(), Form::Mean { padding: op.count_include_pad }));
+        return Ok((op.window.clone(), PoolingForm::Mean { padding: op.count_include_pad }));
     }
     let op = view.operator::<LpPool>()?;
-    Ok((op.window.clone(), Form::Norm(op.p)))
+    Ok((op.window.clone(), PoolingForm::Norm(op.p)))
 }
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     let (window, form) = parts(view)?;
     let dtype = view.input(0).ok_or("the input is missing")?.dtype;
-    let kind = Kind::of(view, dtype)?;
-    let plain = matches!(kind, Kind::Float | Kind::Signed | Kind::Unsigned);
-    if !plain || (kind != Kind::Float && !matches!(form, Form::Max { .. })) {
+    let kind = ShaderKind::of(view, dtype)?;
+    let plain = matches!(kind, ShaderKind::Float | ShaderKind::Signed | ShaderKind::Unsigned);
+    if !plain || (kind != ShaderKind::Float && !matches!(form, PoolingForm::Max { .. })) {
         return Err(format!("shaders do not pool {dtype}"));
     }
     if view.output(0).is_none() {
@@ -57,18 +61,18 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
     }
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
     let (window, form) = parts(view)?;
-    Ok(Box::new(Pool { window, form }))
+    Ok(Box::new(PoolingKernel { window, form }))
 }
 
-struct Pool {
+struct PoolingKernel {
     window: PoolWindow,
-    form: Form,
+    form: PoolingForm,
 }
 
 /// One spatial axis of a window, as the text reads its lengths.
-struct Axis {
+struct PoolingAxis {
     input: String,
     output: String,
     kernel: String,
@@ -83,8 +87,8 @@ struct Axis {
     number: String,
 }
 
-impl Kernel for Pool {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for PoolingKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let (shape, elements) = (shapes.input(0)?, shapes.output(0)?.iter().product::<usize>());
         param(elements)?;
         param(shape.iter().product())?;
@@ -95,16 +99,16 @@ impl Kernel for Pool {
         let last = self.window.channels_last;
         let channels = if last { shape[shape.len() - 1] } else { 1 };
         let vector = channels.is_multiple_of(4);
-        let mut words = Words::default();
+        let mut words = DispatchParams::default();
         let quads = elements.div_ceil(4);
         let (count, quad_count) = (words.length(elements)?, words.length(quads)?);
         let channels = words.length(channels)?;
         let axes = self.axes(shape, &mut words)?;
         let wants = shapes.wants(1);
-        let mut bindings = vec![Binding::Input(0), Binding::Output(0)];
+        let mut bindings = vec![ShaderBinding::Input(0), ShaderBinding::Output(0)];
         let mut text = declare(0, "x", types.0)? + &declare(1, "y", types.1)?;
         if wants {
-            bindings.push(Binding::Output(1));
+            bindings.push(ShaderBinding::Output(1));
             text.push_str(
                 "@group(0) @binding(2) var<storage, read_write> places: array<vec2<u32>>;\n",
             );
@@ -153,15 +157,19 @@ fn scalar(dtype: DataType) -> &'static str {
     }
 }
 
-impl Pool {
+impl PoolingKernel {
     /// Three axes, with axes of length 1 in front where there are fewer.
-    fn axes(&self, shape: &[usize], words: &mut Words) -> Result<Vec<Axis>, String> {
+    fn axes(
+        &self,
+        shape: &[usize],
+        words: &mut DispatchParams,
+    ) -> Result<Vec<PoolingAxis>, String> {
         let last = self.window.channels_last;
         let spatial = if last { &shape[1..shape.len() - 1] } else { &shape[2..] };
         let geometry = self.window.geometry(spatial).map_err(|error| error.to_string())?;
         let missing = 3 - spatial.len();
         let mut step = if last { shape[shape.len() - 1] } else { 1 };
-        let column_major = matches!(self.form, Form::Max { column_major: true });
+        let column_major = matches!(self.form, PoolingForm::Max { column_major: true });
         let mut axes = Vec::new();
         for place in (0..3_usize).rev() {
             let own = place.checked_sub(missing);
@@ -175,7 +183,7 @@ impl Pool {
                 (_, None) => 0,
             };
             let before = of(&geometry.pads_begin, 0);
-            axes.push(Axis {
+            axes.push(PoolingAxis {
                 input: words.length(input)?,
                 output: words.length(of(&geometry.output, 1))?,
                 kernel: words.length(of(&self.window.kernel_shape, 1))?,
@@ -195,7 +203,7 @@ impl Pool {
     /// The function `pooled(number)` of one element of the result, or of the four from it on.
     fn window_text(
         &self,
-        axes: &[Axis],
+        axes: &[PoolingAxis],
         channels: &str,
         dtype: DataType,
         vector: bool,
@@ -204,15 +212,15 @@ impl Pool {
         let value = if vector { format!("vec4<{kind}>") } else { kind.to_owned() };
         let (least, _) = range(dtype).ok_or("the type has no range")?;
         let (start, add, finish) = match self.form {
-            Form::Max { .. } => {
+            PoolingForm::Max { .. } => {
                 (format!("{value}({least})"), self.larger(dtype, vector), String::new())
             }
-            Form::Mean { padding } => {
+            PoolingForm::Mean { padding } => {
                 let counted = if padding { "padded" } else { "seen" };
                 let mean = format!("best = best / f32(max({counted}, 1u));\n");
                 (format!("{value}(0)"), "best += e;\n".into(), mean)
             }
-            Form::Norm(order) => {
+            PoolingForm::Norm(order) => {
                 let power = |x: &str, p: &str| format!("pow({x}, {value}({p}))");
                 let add = format!("best += {};\n", power("abs(e)", &format!("{order:?}")));
                 let root = power("best", &format!("1.0 / {order:?}"));
@@ -236,7 +244,7 @@ impl Pool {
              var seen = 0u;\nvar padded = 0u;\n"
         ));
         for (name, axis) in ["z", "y", "x"].iter().zip(axes) {
-            let Axis { kernel, stride, dilation, before, input, padded, .. } = axis;
+            let PoolingAxis { kernel, stride, dilation, before, input, padded, .. } = axis;
             text.push_str(&format!(
                 "for (var k{name} = 0u; k{name} < {kernel}; k{name}++) {{\n\
                  let p{name} = o{name} * {stride} + k{name} * {dilation};\n\
@@ -244,7 +252,7 @@ impl Pool {
                  let in_{name} = p{name} >= {before} && i{name} < {input};\nlet pad_{name} = p{name} < {padded};\n"
             ));
         }
-        let sum = |pick: &dyn Fn(&Axis) -> &String| {
+        let sum = |pick: &dyn Fn(&PoolingAxis) -> &String| {
             let terms = ["z", "y", "x"].iter().zip(axes);
             terms
                 .map(|(name, axis)| format!("i{name} * {}", pick(axis)))

@@ -4,15 +4,18 @@ use galatea_graph::ops::quantize::DynamicQuantizeLinear;
 use galatea_tensor::DataType;
 use minijinja::context;
 
-use crate::device::Shader;
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
+use crate::device::KernelShader;
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+    wgsl_float,
+};
 use crate::template::render;
 
-pub(super) const ROW: KernelRow = KernelRow {
+pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "dynamic-quantise",
     domain: "",
     ops: &["DynamicQuantizeLinear"],
-    supports: |view: &NodeView<'_>| {
+    supports: |view: &GpuNodeView<'_>| {
         view.operator::<DynamicQuantizeLinear>()?;
         view.rank(0)?;
         match view.input(0).map(|fact| fact.dtype) {
@@ -20,7 +23,7 @@ pub(super) const ROW: KernelRow = KernelRow {
             other => Err(format!("an input of {other:?}")),
         }
     },
-    build: |_| Ok(Box::new(Dynamic)),
+    build: |_| Ok(Box::new(DynamicQuantizeKernel)),
 };
 
 /// Threads of a workgroup.
@@ -28,22 +31,22 @@ const THREADS: usize = 256;
 /// Quads that a thread looks at where there are many, and the most workgroups that look.
 const SHARE: usize = 8;
 
-/// Where bytes, scale and zero point go.
-pub(crate) struct Quantised {
-    pub(crate) bytes: Binding,
-    pub(crate) scale: (Binding, DataType),
-    pub(crate) zero: Binding,
+/// Destinations of bytes, scale and zero point.
+pub(crate) struct DynamicOutputs {
+    pub(crate) bytes: ShaderBinding,
+    pub(crate) scale: (ShaderBinding, DataType),
+    pub(crate) zero: ShaderBinding,
 }
 
 /// Adds the dispatches for so many floats.
 ///
 /// # Errors
-/// When a shader cannot count them.
+/// Fails when a shader cannot count them.
 pub(crate) fn dispatch(
-    (source, dtype): (Binding, DataType),
+    (source, dtype): (ShaderBinding, DataType),
     elements: usize,
-    to: Quantised,
-    step: &mut Step,
+    to: DynamicOutputs,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let (quads, count) = (elements.div_ceil(4), param(elements)?);
     let groups = quads.div_ceil(THREADS * SHARE).clamp(1, THREADS);
@@ -53,14 +56,15 @@ pub(crate) fn dispatch(
     let shader = |stage: &str| {
         let (x, scale) = (wgsl_float(dtype)?, wgsl_float(to.scale.1)?);
         let source = render(include_str!("dynamic.wgsl"), context!(stage, x, scale))?;
-        Ok::<_, String>(Shader::new(ROW.name, source).proved())
+        Ok::<_, String>(KernelShader::new(ROW.name, source).proved())
     };
     let params = vec![count, param(quads)?, param(groups)?];
-    let bindings = vec![source.clone(), Binding::Scratch(parts)];
+    let bindings = vec![source.clone(), ShaderBinding::Scratch(parts)];
     step.dispatch(shader("range")?, bindings, params.clone(), fold(groups)?);
-    let bindings = vec![Binding::Scratch(parts), Binding::Scratch(own), to.scale.0, to.zero];
+    let bindings =
+        vec![ShaderBinding::Scratch(parts), ShaderBinding::Scratch(own), to.scale.0, to.zero];
     step.dispatch(shader("scale")?, bindings, params.clone(), [1, 1, 1]);
-    let bindings = vec![source, Binding::Scratch(own), to.bytes];
+    let bindings = vec![source, ShaderBinding::Scratch(own), to.bytes];
     let groups = fold(quads.div_ceil(THREADS))?;
     if quads > 0 {
         step.dispatch(shader("bytes")?, bindings, params, groups);
@@ -68,17 +72,19 @@ pub(crate) fn dispatch(
     Ok(())
 }
 
-struct Dynamic;
+struct DynamicQuantizeKernel;
 
-impl Kernel for Dynamic {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for DynamicQuantizeKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let elements = shapes.input(0)?.iter().product();
         let mut place = |output: usize| match shapes.wants(output) {
-            true => Binding::Output(output),
-            false => Binding::Scratch(step.scratch(if output == 0 { elements } else { 16 } as u64)),
+            true => ShaderBinding::Output(output),
+            false => {
+                ShaderBinding::Scratch(step.scratch(if output == 0 { elements } else { 16 } as u64))
+            }
         };
         let dtype = shapes.output_dtype(1).unwrap_or(DataType::Fp32);
-        let to = Quantised { bytes: place(0), scale: (place(1), dtype), zero: place(2) };
-        dispatch((Binding::Input(0), shapes.dtype(0)?), elements, to, step)
+        let to = DynamicOutputs { bytes: place(0), scale: (place(1), dtype), zero: place(2) };
+        dispatch((ShaderBinding::Input(0), shapes.dtype(0)?), elements, to, step)
     }
 }

@@ -3,9 +3,9 @@
 mod dynamic;
 mod look_up;
 
-pub(crate) use dynamic::{Quantised, dispatch};
+pub(crate) use dynamic::{DynamicOutputs, dispatch};
 
-use crate::kernel::KernelRow;
+use crate::kernel::GpuKernelRow;
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[dynamic::ROW, look_up::ROW];
+pub(crate) const ROWS: &[GpuKernelRow] = &[dynamic::ROW, look_up::ROW];

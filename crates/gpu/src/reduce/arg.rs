@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use galatea_graph::ops::reduce::{ArgReduce, ArgReduceKind};
 
-use super::fold::{Axes, Ends, Fold, fold};
-use crate::device::Device;
-use crate::element::Kind;
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step};
+use super::fold::{FoldEnds, ReducedSourceAxes, ReductionFold, fold};
+use crate::device::GpuDevice;
+use crate::element::ShaderKind;
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding};
 
-pub(super) const ROW: KernelRow =
-    KernelRow { name: "arg", domain: "", ops: &["ArgMax", "ArgMin"], supports, build };
+pub(super) const ROW: GpuKernelRow =
+    GpuKernelRow { name: "arg", domain: "", ops: &["ArgMax", "ArgMin"], supports, build };
 
 /// An element becomes a number whose order is that of the elements: a NaN above all numbers, then
 /// those that are looked for first.
-pub(super) fn order(of: Kind, largest: bool) -> Result<&'static str, String> {
+pub(super) fn order(of: ShaderKind, largest: bool) -> Result<&'static str, String> {
     Ok(match (of, largest) {
-        (Kind::Float, true) => "ordered(x)",
-        (Kind::Float, false) => "ordered(-x)",
-        (Kind::Signed, true) => "bitcast<u32>(x) ^ 0x80000000u",
-        (Kind::Signed, false) => "~(bitcast<u32>(x) ^ 0x80000000u)",
-        (Kind::Unsigned, true) => "x",
-        (Kind::Unsigned, false) => "~x",
+        (ShaderKind::Float, true) => "ordered(x)",
+        (ShaderKind::Float, false) => "ordered(-x)",
+        (ShaderKind::Signed, true) => "bitcast<u32>(x) ^ 0x80000000u",
+        (ShaderKind::Signed, false) => "~(bitcast<u32>(x) ^ 0x80000000u)",
+        (ShaderKind::Unsigned, true) => "x",
+        (ShaderKind::Unsigned, false) => "~x",
         (other, _) => return Err(format!("shaders do not order {other:?}")),
     })
 }
@@ -32,13 +32,13 @@ pub(super) const ORDERED: &str = "fn ordered(v: f32) -> u32 {\n\
     if (bits & 0x7fffffffu) > 0x7f800000u { return 0xffffffffu; }\n\
     return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);\n}\n";
 
-fn parts(view: &NodeView<'_>) -> Result<Fold, String> {
+fn parts(view: &GpuNodeView<'_>) -> Result<ReductionFold, String> {
     let op = view.operator::<ArgReduce>()?;
     let fact = view.input(0).ok_or("the input is missing")?;
-    let order = order(Kind::of(view, fact.dtype)?, op.kind == ArgReduceKind::Max)?;
+    let order = order(ShaderKind::of(view, fact.dtype)?, op.kind == ArgReduceKind::Max)?;
     // Of equal elements the first or the last; no element has the position that the start has.
     let later = if op.select_last_index { "b.y > a.y" } else { "b.y < a.y" };
-    Ok(Fold {
+    Ok(ReductionFold {
         carried: "vec2<u32>",
         start: "vec2<u32>(0u, 0xffffffffu)".into(),
         map: format!("vec2<u32>({order}, j)"),
@@ -52,33 +52,33 @@ fn parts(view: &NodeView<'_>) -> Result<Fold, String> {
     })
 }
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     crate::movement::position(view.operator::<ArgReduce>()?.axis, view.rank(0)?)?;
     parts(view).map(|_| ())
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
     let axis = view.operator::<ArgReduce>()?.axis;
-    Ok(Box::new(Arg { axis, fold: parts(view)?, device: Arc::clone(view.device) }))
+    Ok(Box::new(ArgKernel { axis, fold: parts(view)?, device: Arc::clone(view.device) }))
 }
 
-struct Arg {
+struct ArgKernel {
     axis: i64,
-    fold: Fold,
-    device: Arc<Device>,
+    fold: ReductionFold,
+    device: Arc<GpuDevice>,
 }
 
-impl Kernel for Arg {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for ArgKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let shape = shapes.input(0)?;
         let axis = crate::movement::position(self.axis, shape.len())?;
         if shape[axis] == 0 && !shapes.output(0)?.contains(&0) {
             return Err(format!("axis {axis} of shape {shape:?} is empty"));
         }
-        let axes = Axes::new(shape, |other| other == axis);
-        let ends = Ends {
-            from: (Binding::Input(0), shapes.dtype(0)?),
-            to: (Binding::Output(0), shapes.output_dtype(0)?),
+        let axes = ReducedSourceAxes::new(shape, |other| other == axis);
+        let ends = FoldEnds {
+            from: (ShaderBinding::Input(0), shapes.dtype(0)?),
+            to: (ShaderBinding::Output(0), shapes.output_dtype(0)?),
         };
         fold(&self.fold, &axes, &ends, self.device.capabilities(), step)
     }

@@ -2,28 +2,28 @@
 
 use galatea_tensor::DataType;
 
-use crate::device::Capabilities;
-use crate::element::{Words, declare, load, shader, store_quad};
+use crate::device::GpuCapabilities;
+use crate::element::{DispatchParams, declare, load, shader, store_quad};
 use crate::elementwise::broadcast::contiguous;
-use crate::kernel::{Binding, Step, param};
-use crate::rows::{GROUP, TEXT as ROWS_TEXT, Team, place};
-use crate::tune::Family;
+use crate::kernel::{DispatchStep, ShaderBinding, param};
+use crate::rows::{GROUP, RowTeam, TEXT as ROWS_TEXT, place};
+use crate::tune::KernelFamily;
 
-/// What is made of the elements.
+/// Fold over elements, as WGSL.
 #[derive(Clone, Debug)]
-pub(crate) struct Fold {
+pub(crate) struct ReductionFold {
     /// The type of what is carried along.
     pub(crate) carried: &'static str,
     /// Its value for no elements.
     pub(crate) start: String,
-    /// What one element `x` at position `j` of its row is.
+    /// Contribution of one element `x` at position `j` of its row.
     pub(crate) map: String,
     /// The body of `join(a, b)`.
     pub(crate) join: String,
     /// The result, of what is carried as `a` and `count` elements.
     pub(crate) finish: String,
-    /// How what is carried lies in two words: from `a` to words, and from words `w` back. None where
-    /// it does not fit.
+    /// Conversion of what is carried to and from two words: from `a` to words, and from words `w` back. `None`
+    /// if it does not fit.
     pub(crate) words: Option<(&'static str, &'static str)>,
     /// Functions that the above call.
     pub(crate) functions: &'static str,
@@ -31,13 +31,13 @@ pub(crate) struct Fold {
 
 /// Axes of a source, those that are reduced and those that stay.
 #[derive(Clone, Debug)]
-pub(crate) struct Axes {
+pub(crate) struct ReducedSourceAxes {
     kept: Vec<(usize, usize)>,
     reduced: Vec<(usize, usize)>,
 }
 
-impl Axes {
-    /// Of a source of this shape.
+impl ReducedSourceAxes {
+    /// Creates the axes of a source of this shape.
     pub(crate) fn new(shape: &[usize], is_reduced: impl Fn(usize) -> bool) -> Self {
         let steps = contiguous(shape);
         let mut axes = Self { kept: Vec::new(), reduced: Vec::new() };
@@ -65,23 +65,23 @@ impl Axes {
         self.reduced.iter().map(|(len, _)| len).product()
     }
 
-    /// Whether neighbouring results come from neighbouring elements.
+    /// Returns whether neighbouring results come from neighbouring elements.
     fn side_by_side(&self) -> bool {
         self.kept.last().is_some_and(|&(_, step)| step == 1) && self.count() > 1
     }
 }
 
-/// Where elements come from and where results go.
+/// Bindings of the source and of the result.
 #[derive(Clone, Debug)]
-pub(crate) struct Ends {
+pub(crate) struct FoldEnds {
     /// The source.
-    pub(crate) from: (Binding, DataType),
+    pub(crate) from: (ShaderBinding, DataType),
     /// The result.
-    pub(crate) to: (Binding, DataType),
+    pub(crate) to: (ShaderBinding, DataType),
 }
 
 /// These kernels, as records of measurements name them.
-const FAMILY: Family = Family::new("reduce", &[include_str!("fold.rs"), ROWS_TEXT]);
+const FAMILY: KernelFamily = KernelFamily::new("reduce", &[include_str!("fold.rs"), ROWS_TEXT]);
 
 /// Rows longer than this are cut where there are few.
 const LONG: usize = 8192;
@@ -89,13 +89,13 @@ const LONG: usize = 8192;
 /// Writes what `fold` makes of the elements of each row.
 ///
 /// # Errors
-/// When a shader cannot count them.
+/// Fails when a shader cannot count them.
 pub(crate) fn fold(
-    fold: &Fold,
-    axes: &Axes,
-    ends: &Ends,
-    capabilities: &Capabilities,
-    step: &mut Step,
+    fold: &ReductionFold,
+    axes: &ReducedSourceAxes,
+    ends: &FoldEnds,
+    capabilities: &GpuCapabilities,
+    step: &mut DispatchStep,
 ) -> Result<(), String> {
     let (rows, count) = (axes.rows(), axes.count());
     param(rows.saturating_mul(count))?;
@@ -103,8 +103,8 @@ pub(crate) fn fold(
         return Ok(());
     }
     let team = match axes.side_by_side() {
-        true => Team::side_by_side(count, rows),
-        false => Team::of(count, rows, capabilities),
+        true => RowTeam::side_by_side(count, rows),
+        false => RowTeam::of(count, rows, capabilities),
     };
     let byte = ends.to.1.size_bytes() == Some(1);
     let team = if byte {
@@ -115,36 +115,37 @@ pub(crate) fn fold(
     };
     let cut = count >= LONG && rows * team.threads < 64 * GROUP && !byte;
     let Some((pack, unpack)) = fold.words.filter(|_| cut) else {
-        let team = if byte { Team { threads: 1, ..team } } else { team };
-        let kernel = Kernel { fold, axes, team, pieces: 1, pack: None, unpack: None };
+        let team = if byte { RowTeam { threads: 1, ..team } } else { team };
+        let kernel = FoldShader { fold, axes, team, pieces: 1, pack: None, unpack: None };
         return kernel.add(ends, count, step);
     };
     let pieces = (count / (LONG / 4)).min(GROUP);
-    let scratch = Binding::Scratch(step.scratch((rows * pieces * 8) as u64));
-    let first = Ends { from: ends.from.clone(), to: (scratch.clone(), DataType::Int64) };
-    let kernel = Kernel { fold, axes, team, pieces, pack: Some(pack), unpack: None };
+    let scratch = ShaderBinding::Scratch(step.scratch((rows * pieces * 8) as u64));
+    let first = FoldEnds { from: ends.from.clone(), to: (scratch.clone(), DataType::Int64) };
+    let kernel = FoldShader { fold, axes, team, pieces, pack: Some(pack), unpack: None };
     kernel.add(&first, count, step)?;
-    let second = Ends { from: (scratch, DataType::Int64), to: ends.to.clone() };
+    let second = FoldEnds { from: (scratch, DataType::Int64), to: ends.to.clone() };
     // Neighbouring rows stay neighbours.
     let (axes, team) = match team.side_by_side {
         true => (
-            Axes { kept: vec![(rows, 1)], reduced: vec![(pieces, rows)] },
-            Team::side_by_side(pieces, rows),
+            ReducedSourceAxes { kept: vec![(rows, 1)], reduced: vec![(pieces, rows)] },
+            RowTeam::side_by_side(pieces, rows),
         ),
         false => (
-            Axes { kept: vec![(rows, pieces)], reduced: vec![(pieces, 1)] },
-            Team::of(pieces, rows, capabilities),
+            ReducedSourceAxes { kept: vec![(rows, pieces)], reduced: vec![(pieces, 1)] },
+            RowTeam::of(pieces, rows, capabilities),
         ),
     };
-    let kernel = Kernel { fold, axes: &axes, team, pieces: 1, pack: None, unpack: Some(unpack) };
+    let kernel =
+        FoldShader { fold, axes: &axes, team, pieces: 1, pack: None, unpack: Some(unpack) };
     kernel.add(&second, count, step)
 }
 
-struct Kernel<'a> {
-    fold: &'a Fold,
-    axes: &'a Axes,
-    team: Team,
-    /// How many results each row gives, each of a piece of it.
+struct FoldShader<'a> {
+    fold: &'a ReductionFold,
+    axes: &'a ReducedSourceAxes,
+    team: RowTeam,
+    /// Number of results of each row, each of a piece of it.
     pieces: usize,
     /// Results are words.
     pack: Option<&'static str>,
@@ -152,10 +153,10 @@ struct Kernel<'a> {
     unpack: Option<&'static str>,
 }
 
-impl Kernel<'_> {
-    fn add(&self, ends: &Ends, all: usize, step: &mut Step) -> Result<(), String> {
+impl FoldShader<'_> {
+    fn add(&self, ends: &FoldEnds, all: usize, step: &mut DispatchStep) -> Result<(), String> {
         let Self { fold, axes, team, pieces, .. } = *self;
-        let mut words = Words::default();
+        let mut words = DispatchParams::default();
         let rows = axes.rows() * pieces;
         let (row_count, count) = (words.length(rows)?, words.length(axes.count())?);
         let piece = words.length(axes.count().div_ceil(pieces))?;

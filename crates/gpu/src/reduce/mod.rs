@@ -7,8 +7,8 @@ mod scan;
 mod top_k;
 
 pub(crate) use self::reduction::range;
-use crate::kernel::KernelRow;
+use crate::kernel::GpuKernelRow;
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] =
+pub(crate) const ROWS: &[GpuKernelRow] =
     &[reduction::ROW, reduction::LAST, arg::ROW, scan::ROW, top_k::ROW];

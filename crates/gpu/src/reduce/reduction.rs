@@ -4,14 +4,14 @@ use galatea_graph::ops::pooling::{GlobalAveragePool, GlobalLpPool, GlobalMaxPool
 use galatea_graph::ops::reduce::{Reduce, ReduceKind};
 use galatea_tensor::DataType;
 
-use super::fold::{Axes, Ends, Fold, fold};
-use crate::element::Kind;
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step};
+use super::fold::{FoldEnds, ReducedSourceAxes, ReductionFold, fold};
+use crate::element::ShaderKind;
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding};
 use std::sync::Arc;
 
-use crate::device::Device;
+use crate::device::GpuDevice;
 
-pub(super) const ROW: KernelRow = KernelRow {
+pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "reduce",
     domain: "",
     ops: &[
@@ -33,7 +33,7 @@ pub(super) const ROW: KernelRow = KernelRow {
     build,
 };
 
-pub(super) const LAST: KernelRow = KernelRow {
+pub(super) const LAST: GpuKernelRow = GpuKernelRow {
     name: "reduce",
     domain: "ai.galatea",
     ops: &["GlobalAveragePoolNhwc"],
@@ -41,27 +41,27 @@ pub(super) const LAST: KernelRow = KernelRow {
     build,
 };
 
-/// Which axes are reduced.
-enum Reduced {
-    /// As a reduction says; the second input may.
+/// Axes that are reduced.
+enum ReducedAxes {
+    /// Axes of a reduction, from its attributes or its second input.
     Said(Reduce),
     /// All but the batch and the channels.
     Planes {
-        /// Whether the channels are the last axis.
+        /// True if the channels are the last axis.
         channels_last: bool,
     },
 }
 
-fn parts(view: &NodeView<'_>) -> Result<(Reduced, Fold), String> {
+fn parts(view: &GpuNodeView<'_>) -> Result<(ReducedAxes, ReductionFold), String> {
     let dtype = view.input(0).ok_or("the input is missing")?.dtype;
     // Truth values are ordered like 0 and 1.
     let dtype = if dtype == DataType::Bool { DataType::Uint8 } else { dtype };
-    let kind = Kind::of(view, dtype)?;
+    let kind = ShaderKind::of(view, dtype)?;
     let node = view.node;
     if let Some(op) = node.operator::<Reduce>() {
-        return Ok((Reduced::Said(op.clone()), of_kind(op.kind, kind, dtype)?));
+        return Ok((ReducedAxes::Said(op.clone()), of_kind(op.kind, kind, dtype)?));
     }
-    let planes = |channels_last| Reduced::Planes { channels_last };
+    let planes = |channels_last| ReducedAxes::Planes { channels_last };
     if let Some(op) = node.operator::<GlobalAveragePool>() {
         return Ok((planes(op.channels_last), of_kind(ReduceKind::Mean, kind, dtype)?));
     }
@@ -78,7 +78,7 @@ fn parts(view: &NodeView<'_>) -> Result<(Reduced, Fold), String> {
     let order = op.p;
     let map = format!("pow(abs(x), f32({order:?}))");
     let finish = format!("pow(a, 1.0 / f32({order:?}))");
-    Ok((planes(false), Fold { map, finish, ..sum }))
+    Ok((planes(false), ReductionFold { map, finish, ..sum }))
 }
 
 /// The least and the greatest value of a type, as literals.
@@ -99,21 +99,21 @@ pub(crate) fn range(dtype: DataType) -> Option<(&'static str, &'static str)> {
 const NAN: &str =
     "fn nan(v: f32) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }\n";
 
-fn of_kind(kind: ReduceKind, of: Kind, dtype: DataType) -> Result<Fold, String> {
-    let float = of == Kind::Float;
+fn of_kind(kind: ReduceKind, of: ShaderKind, dtype: DataType) -> Result<ReductionFold, String> {
+    let float = of == ShaderKind::Float;
     let carried = of.scalar();
     let (least, greatest) = range(dtype).ok_or("the type has no range")?;
-    let mut all = Fold {
+    let mut all = ReductionFold {
         carried,
         start: format!("{carried}(0)"),
         map: "x".into(),
         join: "return a + b;\n".into(),
         finish: "a".into(),
         words: match of {
-            Kind::Float => Some(("vec2<u32>(bitcast<u32>(a), 0u)", "bitcast<f32>(w.x)")),
-            Kind::Signed => Some(("vec2<u32>(bitcast<u32>(a), 0u)", "bitcast<i32>(w.x)")),
-            Kind::Unsigned => Some(("vec2<u32>(a, 0u)", "w.x")),
-            Kind::Truth | Kind::Wide => None,
+            ShaderKind::Float => Some(("vec2<u32>(bitcast<u32>(a), 0u)", "bitcast<f32>(w.x)")),
+            ShaderKind::Signed => Some(("vec2<u32>(bitcast<u32>(a), 0u)", "bitcast<i32>(w.x)")),
+            ShaderKind::Unsigned => Some(("vec2<u32>(a, 0u)", "w.x")),
+            ShaderKind::Truth | ShaderKind::Wide => None,
         },
         functions: if float { NAN } else { "" },
     };
@@ -134,7 +134,7 @@ fn of_kind(kind: ReduceKind, of: Kind, dtype: DataType) -> Result<Fold, String> 
             all.start = format!("{carried}(1)");
             all.join = "return a * b;\n".into();
         }
-        ReduceKind::L1 if of != Kind::Unsigned => all.map = "abs(x)".into(),
+        ReduceKind::L1 if of != ShaderKind::Unsigned => all.map = "abs(x)".into(),
         ReduceKind::L1 => {}
         ReduceKind::SumSquare => all.map = "x * x".into(),
         _ if !float => return Err("roots and logarithms are of floats".into()),
@@ -150,8 +150,8 @@ fn of_kind(kind: ReduceKind, of: Kind, dtype: DataType) -> Result<Fold, String> 
 
 /// The largest element and the sum of exponentials relative to it are carried along, so that nothing
 /// overflows.
-fn log_sum_exp() -> Fold {
-    Fold {
+fn log_sum_exp() -> ReductionFold {
+    ReductionFold {
         carried: "vec2<f32>",
         start: "vec2<f32>(bitcast<f32>(0xff800000u), 0.0)".into(),
         map: "vec2<f32>(x, 1.0)".into(),
@@ -165,29 +165,29 @@ fn log_sum_exp() -> Fold {
     }
 }
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     let (reduced, _) = parts(view)?;
     view.rank(0)?;
-    if matches!(reduced, Reduced::Said(_)) && !view.is_known(1) {
+    if matches!(reduced, ReducedAxes::Said(_)) && !view.is_known(1) {
         return Err("the axes are known only in a run".into());
     }
     Ok(())
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
     let (reduced, fold) = parts(view)?;
-    Ok(Box::new(Reduction { reduced, fold, device: Arc::clone(view.device) }))
+    Ok(Box::new(ReductionKernel { reduced, fold, device: Arc::clone(view.device) }))
 }
 
-struct Reduction {
-    reduced: Reduced,
-    fold: Fold,
-    device: Arc<Device>,
+struct ReductionKernel {
+    reduced: ReducedAxes,
+    fold: ReductionFold,
+    device: Arc<GpuDevice>,
 }
 
-impl Reduced {
-    /// Of each axis, whether it is reduced.
-    fn axes(&self, shapes: &Shapes, rank: usize) -> Result<Vec<bool>, String> {
+impl ReducedAxes {
+    /// Returns for each axis whether it is reduced.
+    fn axes(&self, shapes: &GpuShapes, rank: usize) -> Result<Vec<bool>, String> {
         match self {
             Self::Planes { channels_last } => {
                 let channels = if *channels_last { rank - 1 } else { 1 };
@@ -209,15 +209,15 @@ impl Reduced {
     }
 }
 
-impl Kernel for Reduction {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for ReductionKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let shape = shapes.input(0)?;
         let reduced = self.reduced.axes(shapes, shape.len())?;
-        let axes = Axes::new(shape, |axis| reduced[axis]);
+        let axes = ReducedSourceAxes::new(shape, |axis| reduced[axis]);
         let plain = |dtype| if dtype == DataType::Bool { DataType::Uint8 } else { dtype };
-        let ends = Ends {
-            from: (Binding::Input(0), plain(shapes.dtype(0)?)),
-            to: (Binding::Output(0), plain(shapes.output_dtype(0)?)),
+        let ends = FoldEnds {
+            from: (ShaderBinding::Input(0), plain(shapes.dtype(0)?)),
+            to: (ShaderBinding::Output(0), plain(shapes.output_dtype(0)?)),
         };
         fold(&self.fold, &axes, &ends, self.device.capabilities(), step)
     }

@@ -2,18 +2,20 @@
 
 use galatea_graph::ops::math::{Cumulative, CumulativeKind};
 
-use crate::element::{Kind, THREADS, Words, declare, entry, load, shader};
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param};
+use crate::element::{DispatchParams, ShaderKind, THREADS, declare, entry, load, shader};
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+};
 use crate::movement::position;
 
-pub(super) const ROW: KernelRow =
-    KernelRow { name: "scan", domain: "", ops: &["CumSum", "CumProd"], supports, build };
+pub(super) const ROW: GpuKernelRow =
+    GpuKernelRow { name: "scan", domain: "", ops: &["CumSum", "CumProd"], supports, build };
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     view.operator::<Cumulative>()?;
     let dtype = view.input(0).ok_or("the input is missing")?.dtype;
-    let kind = Kind::of(view, dtype)?;
-    if dtype.size_bytes() == Some(1) || kind == Kind::Truth {
+    let kind = ShaderKind::of(view, dtype)?;
+    if dtype.size_bytes() == Some(1) || kind == ShaderKind::Truth {
         return Err(format!("running sums of {dtype}"));
     }
     match view.is_known(1) {
@@ -22,22 +24,22 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
     }
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
     let dtype = view.input(0).ok_or("the input is missing")?.dtype;
-    let kind = Kind::of(view, dtype)?;
-    Ok(Box::new(Scan { op: *view.operator::<Cumulative>()?, kind }))
+    let kind = ShaderKind::of(view, dtype)?;
+    Ok(Box::new(ScanKernel { op: *view.operator::<Cumulative>()?, kind }))
 }
 
-struct Scan {
+struct ScanKernel {
     op: Cumulative,
-    kind: Kind,
+    kind: ShaderKind,
 }
 
 /// Threads that walk along a lane together, a piece each.
 const TEAM: usize = 64;
 
-impl Kernel for Scan {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for ScanKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let shape = shapes.input(0)?;
         let elements: usize = shape.iter().product();
         param(elements)?;
@@ -51,7 +53,7 @@ impl Kernel for Scan {
         // Few long lanes are cut into pieces, whose totals come first.
         let team = if len >= 4 * TEAM && lanes < 4096 { TEAM } else { 1 };
         let (from, to) = (shapes.dtype(0)?, shapes.output_dtype(0)?);
-        let mut words = Words::default();
+        let mut words = DispatchParams::default();
         let (lane_count, count) = (words.length(lanes)?, words.length(len)?);
         let (inner, piece) = (words.length(inner)?, words.length(len.div_ceil(team))?);
         let kind = self.kind.scalar();
@@ -68,7 +70,7 @@ impl Kernel for Scan {
             _ => "result",
         };
         let store = match self.kind {
-            Kind::Wide => "y[place] = result;".to_owned(),
+            ShaderKind::Wide => "y[place] = result;".to_owned(),
             _ => format!("y[place / 4u][place % 4u] = {value};"),
         };
         let result = if self.op.exclusive { "total" } else { "next" };
@@ -104,7 +106,7 @@ impl Kernel for Scan {
             );
             (text, fold(lanes)?)
         };
-        let bindings = vec![Binding::Input(0), Binding::Output(0)];
+        let bindings = vec![ShaderBinding::Input(0), ShaderBinding::Output(0)];
         step.dispatch(shader("scan", &text).proved(), bindings, words.into_params(), groups);
         Ok(())
     }

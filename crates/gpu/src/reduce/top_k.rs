@@ -7,21 +7,23 @@
 use galatea_graph::ops::reduce::TopK;
 
 use super::arg::{ORDERED, order};
-use crate::cell::Cell;
-use crate::element::{Kind, THREADS, Words, declare, entry, load, shader};
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param};
+use crate::cell::ElementCell;
+use crate::element::{DispatchParams, ShaderKind, THREADS, declare, entry, load, shader};
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+};
 use crate::movement::position;
 
-pub(super) const ROW: KernelRow =
-    KernelRow { name: "top-k", domain: "", ops: &["TopK"], supports, build };
+pub(super) const ROW: GpuKernelRow =
+    GpuKernelRow { name: "top-k", domain: "", ops: &["TopK"], supports, build };
 
 /// Elements of a chunk: pairs of words that fit what a workgroup shares everywhere.
 const CHUNK: usize = 2048;
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     let op = view.operator::<TopK>()?;
     let dtype = view.input(0).ok_or("the input is missing")?.dtype;
-    order(Kind::of(view, dtype)?, op.largest)?;
+    order(ShaderKind::of(view, dtype)?, op.largest)?;
     if dtype.size_bytes() == Some(1) {
         return Err(format!("the order of {dtype}"));
     }
@@ -35,19 +37,22 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
     }
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
     let op = *view.operator::<TopK>()?;
     let dtype = view.input(0).ok_or("the input is missing")?.dtype;
-    Ok(Box::new(Top { axis: op.axis, order: order(Kind::of(view, dtype)?, op.largest)? }))
+    Ok(Box::new(TopKKernel {
+        axis: op.axis,
+        order: order(ShaderKind::of(view, dtype)?, op.largest)?,
+    }))
 }
 
-struct Top {
+struct TopKKernel {
     axis: i64,
     order: &'static str,
 }
 
 /// A stage: lanes of `len` pairs or elements, `k` of each of `chunks` chunks.
-struct Stage {
+struct TopKStage {
     lanes: usize,
     len: usize,
     inner: usize,
@@ -56,8 +61,8 @@ struct Stage {
     first: bool,
 }
 
-impl Kernel for Top {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for TopKKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let shape = shapes.input(0)?;
         let output = if shapes.wants(0) { 0 } else { 1 };
         let axis = position(self.axis, shape.len())?;
@@ -69,15 +74,15 @@ impl Kernel for Top {
             return Ok(());
         }
         let lanes = elements / shape[axis];
-        let (mut len, mut source) = (shape[axis], Binding::Input(0));
+        let (mut len, mut source) = (shape[axis], ShaderBinding::Input(0));
         let mut first = true;
         loop {
             let chunks = len.div_ceil(CHUNK);
             let scratch = step.scratch((lanes * chunks * k * 8) as u64);
-            let stage = Stage { lanes, len, inner, chunks, k, first };
-            let bindings = vec![source, Binding::Scratch(scratch)];
+            let stage = TopKStage { lanes, len, inner, chunks, k, first };
+            let bindings = vec![source, ShaderBinding::Scratch(scratch)];
             self.sort(&stage, bindings, shapes, step)?;
-            (len, source, first) = (chunks * k, Binding::Scratch(scratch), false);
+            (len, source, first) = (chunks * k, ShaderBinding::Scratch(scratch), false);
             if chunks == 1 {
                 break;
             }
@@ -86,16 +91,16 @@ impl Kernel for Top {
     }
 }
 
-impl Top {
+impl TopKKernel {
     fn sort(
         &self,
-        stage: &Stage,
-        bindings: Vec<Binding>,
-        shapes: &Shapes,
-        step: &mut Step,
+        stage: &TopKStage,
+        bindings: Vec<ShaderBinding>,
+        shapes: &GpuShapes,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         let dtype = shapes.dtype(0)?;
-        let mut words = Words::default();
+        let mut words = DispatchParams::default();
         let (count, inner) = (words.length(stage.len)?, words.length(stage.inner)?);
         let (chunks, k) = (words.length(stage.chunks)?, words.length(stage.k)?);
         let groups = words.length(stage.lanes * stage.chunks)?;
@@ -143,17 +148,17 @@ impl Top {
 
     /// Elements and positions from the pairs of each lane.
     fn write(
-        shapes: &Shapes,
-        pairs: Binding,
+        shapes: &GpuShapes,
+        pairs: ShaderBinding,
         (lanes, len, inner, k): (usize, usize, usize, usize),
-        step: &mut Step,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         for output in (0..2).filter(|&output| shapes.wants(output)) {
-            let mut words = Words::default();
+            let mut words = DispatchParams::default();
             let (count, k_text) = (words.length(lanes * k)?, words.length(k)?);
             let (inner, len) = (words.length(inner)?, words.length(len)?);
             let to = shapes.output_dtype(output)?;
-            let cell = Cell::both(shapes.dtype(0)?, to);
+            let cell = ElementCell::both(shapes.dtype(0)?, to);
             let mut bindings = vec![pairs.clone()];
             let mut text =
                 "@group(0) @binding(0) var<storage, read_write> pairs: array<vec2<u32>>;\n"
@@ -170,10 +175,10 @@ impl Top {
                 );
                 format!("y[at] = vec2<u32>(position, 0u * {len});\n")
             } else {
-                let half = |cell| if cell == Cell::Short { Cell::Half } else { cell };
+                let half = |cell| if cell == ElementCell::Short { ElementCell::Half } else { cell };
                 let (from, to) = cell?;
                 let (from, to) = (half(from), half(to));
-                bindings.push(Binding::Input(0));
+                bindings.push(ShaderBinding::Input(0));
                 text.push_str(&from.declare(1, "x"));
                 text.push_str(&to.declare(2, "y"));
                 let place = format!(
@@ -181,7 +186,7 @@ impl Top {
                 );
                 to.store("y", "at", &from.load("x", &place))
             };
-            bindings.push(Binding::Output(output));
+            bindings.push(ShaderBinding::Output(output));
             let text =
                 format!("{text}{}{}{pair}{body}}}\n", words.declare(bindings.len()), entry(&count));
             let groups = fold((lanes * k).div_ceil(THREADS))?;

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use galatea_graph::ops::resize::{Interpolation, Resize};
+use galatea_graph::ops::resize::{Resize, ResizeInterpolation};
 use galatea_tensor::DataType;
 
-use crate::cell::Cell;
-use crate::device::Device;
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step};
-use crate::movement::sampled::{Fill, Place, Sampled};
+use crate::cell::ElementCell;
+use crate::device::GpuDevice;
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding};
+use crate::movement::sampled::{AxisSamples, OutsideFill, SampledMovement};
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] =
-    &[KernelRow { name: "resize", domain: "", ops: &["Resize", "Upsample"], supports, build }];
+pub(crate) const ROWS: &[GpuKernelRow] =
+    &[GpuKernelRow { name: "resize", domain: "", ops: &["Resize", "Upsample"], supports, build }];
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     let op = view.operator::<Resize>()?;
     let dtype = view.input(0).ok_or("the input is missing")?.dtype;
     for index in 1..view.node.inputs.len() {
@@ -23,23 +23,23 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
         }
     }
     match op.interpolation {
-        Interpolation::Nearest(_) => Cell::supports(view, dtype),
+        ResizeInterpolation::Nearest(_) => ElementCell::supports(view, dtype),
         _ => view.floats(&[0]),
     }
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
     let op = view.operator::<Resize>()?.clone();
-    Ok(Box::new(Resized { op, device: Arc::clone(view.device) }))
+    Ok(Box::new(ResizeKernel { op, device: Arc::clone(view.device) }))
 }
 
-struct Resized {
+struct ResizeKernel {
     op: Resize,
-    device: Arc<Device>,
+    device: Arc<GpuDevice>,
 }
 
-impl Kernel for Resized {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for ResizeKernel {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let op = &self.op;
         let shape = shapes.input(0)?;
         let known = |index: Option<usize>| {
@@ -49,23 +49,25 @@ impl Kernel for Resized {
         let samples = op.samples(shape, scales, sizes, known(op.roi_input));
         let samples = samples.map_err(|error| error.to_string())?;
         #[allow(clippy::cast_possible_truncation, reason = "weights are of the size of 1")]
-        let place = |sample: Option<Vec<(usize, f64)>>| -> Place {
+        let place = |sample: Option<Vec<(usize, f64)>>| -> AxisSamples {
             let all = sample.unwrap_or_default().into_iter();
             all.map(|(from, weight)| (from, weight as f32)).collect()
         };
         let axes = samples.into_iter().map(|axis| axis.into_iter().map(place).collect()).collect();
         let (from, to) = (shapes.dtype(0)?, shapes.output_dtype(0)?);
-        let weighed = !matches!(op.interpolation, Interpolation::Nearest(_));
+        let weighed = !matches!(op.interpolation, ResizeInterpolation::Nearest(_));
         #[allow(clippy::cast_possible_truncation, reason = "the attribute is a float of 32 bits")]
         let value = op.extrapolation_value as f32;
         let fill = match (weighed, from, to) {
             (true, ..) | (false, DataType::Fp32, _) | (false, DataType::Fp16, DataType::Fp32) => {
-                Fill::Float(value)
+                OutsideFill::Float(value)
             }
-            (false, DataType::Fp16, _) => Fill::Bits(half::f16::from_f32(value).to_bits().into()),
-            (false, ..) => Fill::Zero,
+            (false, DataType::Fp16, _) => {
+                OutsideFill::Bits(half::f16::from_f32(value).to_bits().into())
+            }
+            (false, ..) => OutsideFill::Zero,
         };
-        let bound = ((Binding::Input(0), from), (Binding::Output(0), to));
-        Sampled { axes, fill, weighed }.write(shape, bound, &self.device, step)
+        let bound = ((ShaderBinding::Input(0), from), (ShaderBinding::Output(0), to));
+        SampledMovement { axes, fill, weighed }.write(shape, bound, &self.device, step)
     }
 }

@@ -2,7 +2,8 @@
 
 mod turn;
 
-use crate::kernel::KernelRow;
+use crate::kernel::GpuKernelRow;
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[turn::ROTARY, turn::EMBEDDING, turn::PAIR, turn::CONTRIB];
+pub(crate) const ROWS: &[GpuKernelRow] =
+    &[turn::ROTARY, turn::EMBEDDING, turn::PAIR, turn::CONTRIB];

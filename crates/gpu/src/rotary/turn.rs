@@ -1,33 +1,36 @@
-//! `Rotary` and `RotaryEmbedding`.
+//! `FusedRotary` and `RotaryEmbedding`.
 
 use galatea_graph::ops::contrib::ContribRotaryEmbedding;
-use galatea_graph::ops::fused::{Rotary, RotaryPair};
+use galatea_graph::ops::fused::{FusedRotary, RotaryPair};
 use galatea_graph::ops::transformer::RotaryEmbedding;
 use galatea_tensor::DataType;
 use minijinja::context;
 
-use crate::device::Shader;
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
+use crate::device::KernelShader;
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+    wgsl_float,
+};
 use crate::template::render;
 
 /// Halves turned by tables that broadcast, read in any order of axes.
-pub(super) const ROTARY: KernelRow = KernelRow {
+pub(super) const ROTARY: GpuKernelRow = GpuKernelRow {
     name: "rotary",
     domain: galatea_graph::GALATEA_DOMAIN,
     ops: &["Rotary"],
     supports: |view| {
-        view.operator::<Rotary>()?;
+        view.operator::<FusedRotary>()?;
         let ranks = (view.rank(0)?, view.rank(1)?.max(view.rank(2)?));
         if ranks.0 != 4 || ranks.1 > 4 {
             return Err(format!("vectors of rank {} and tables of rank {}", ranks.0, ranks.1));
         }
         view.floats(&[0, 1, 2])
     },
-    build: |view| Ok(Box::new(view.operator::<Rotary>()?.clone())),
+    build: |view| Ok(Box::new(view.operator::<FusedRotary>()?.clone())),
 };
 
 /// ONNX's.
-pub(super) const EMBEDDING: KernelRow = KernelRow {
+pub(super) const EMBEDDING: GpuKernelRow = GpuKernelRow {
     name: "rotary_embedding",
     domain: "",
     ops: &["RotaryEmbedding"],
@@ -47,7 +50,7 @@ pub(super) const EMBEDDING: KernelRow = KernelRow {
 };
 
 /// Queries and keys at once.
-pub(super) const PAIR: KernelRow = KernelRow {
+pub(super) const PAIR: GpuKernelRow = GpuKernelRow {
     name: "rotary_pair",
     domain: galatea_graph::GALATEA_DOMAIN,
     ops: &["RotaryPair"],
@@ -63,8 +66,8 @@ pub(super) const PAIR: KernelRow = KernelRow {
     build: |view| Ok(Box::new(view.operator::<RotaryPair>()?.clone())),
 };
 
-/// That of `com.microsoft`.
-pub(super) const CONTRIB: KernelRow = KernelRow {
+/// Kernel row for the operator of `com.microsoft`.
+pub(super) const CONTRIB: GpuKernelRow = GpuKernelRow {
     name: "rotary_embedding-contrib",
     domain: "com.microsoft",
     ops: &["RotaryEmbedding"],
@@ -80,7 +83,7 @@ pub(super) const CONTRIB: KernelRow = KernelRow {
     build: |view| Ok(Box::new(view.operator::<ContribRotaryEmbedding>()?.clone())),
 };
 
-fn packed(view: &NodeView<'_>, heads: bool) -> Result<(), String> {
+fn packed(view: &GpuNodeView<'_>, heads: bool) -> Result<(), String> {
     match view.rank(0)? {
         4 => Ok(()),
         3 if heads => Ok(()),
@@ -88,7 +91,7 @@ fn packed(view: &NodeView<'_>, heads: bool) -> Result<(), String> {
     }
 }
 
-fn integers(view: &NodeView<'_>, input: usize) -> Result<(), String> {
+fn integers(view: &GpuNodeView<'_>, input: usize) -> Result<(), String> {
     match view.input(input) {
         Some(fact) if fact.dtype != DataType::Int64 => {
             Err(format!("positions are {}, expected INT64", fact.dtype))
@@ -99,30 +102,31 @@ fn integers(view: &NodeView<'_>, input: usize) -> Result<(), String> {
 
 /// A table of cosines or sines.
 #[derive(Clone, Copy, Default)]
-struct Table {
+struct RotaryTable {
     steps: [usize; 4],
     /// From the number for the first of a pair to that for the second.
     apart: usize,
 }
 
-/// What a dispatch turns.
-struct Turn {
+/// Rotation that a dispatch computes.
+struct RotaryDispatch {
     /// Batch, heads, sequence and elements of a vector.
     shape: [usize; 4],
     x_steps: [usize; 4],
     y_steps: [usize; 4],
     /// The inputs with cosines and sines.
-    tables: [(usize, Table); 2],
+    tables: [(usize, RotaryTable); 2],
     pairs: usize,
     interleaved: bool,
     /// The input of positions, whether it is the first one only, and the rows of the tables.
     positions: Option<(usize, bool, usize)>,
-    /// What is turned by the same angles: its input, its heads and its steps. Its output is the second one.
+    /// Second input that is rotated by the same angles: its index, its heads and its steps. Its output is the
+    /// second one.
     other: Option<(usize, usize, [usize; 4])>,
 }
 
-impl Turn {
-    fn dispatch(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl RotaryDispatch {
+    fn dispatch(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let [batch, heads, sequence, width] = self.shape;
         let units = width.checked_sub(self.pairs).ok_or("more pairs than elements")?;
         let (other, other_heads, other_steps) = self.other.unwrap_or_default();
@@ -144,15 +148,15 @@ impl Turn {
                 },
             ),
         )?;
-        let mut bindings = vec![Binding::Input(0), Binding::Input(cos_input)];
-        bindings.extend([Binding::Input(sin_input), Binding::Output(0)]);
+        let mut bindings = vec![ShaderBinding::Input(0), ShaderBinding::Input(cos_input)];
+        bindings.extend([ShaderBinding::Input(sin_input), ShaderBinding::Output(0)]);
         let mut rows = 0;
         if let Some((input, _, all)) = self.positions {
-            bindings.push(Binding::Input(input));
+            bindings.push(ShaderBinding::Input(input));
             rows = all;
         }
         if other_heads > 0 {
-            bindings.extend([Binding::Input(other), Binding::Output(1)]);
+            bindings.extend([ShaderBinding::Input(other), ShaderBinding::Output(1)]);
             if shapes.dtype(other)? == shapes.output_dtype(1)? {
                 step.in_place(other, 1);
             }
@@ -167,26 +171,26 @@ impl Turn {
         let rest = [self.pairs, apart, along, cos.apart, sin.apart, rows, count, heads];
         let params = steps.into_iter().flatten().chain(rest).map(param);
         let params = params.collect::<Result<_, _>>()?;
-        let shader = Shader::new("rotary", source);
+        let shader = KernelShader::new("rotary", source);
         step.dispatch(shader, bindings, params, fold(count.div_ceil(64))?);
         Ok(())
     }
 }
 
-/// How far neighbours along each axis are apart.
+/// Returns the distances between neighbours along each axis.
 fn steps(shape: [usize; 4]) -> [usize; 4] {
     let [_, h, s, d] = shape;
     [h * s * d, s * d, d, 1]
 }
 
-impl Kernel for Rotary {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for FusedRotary {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let stored: [usize; 4] =
             shapes.input(0)?.try_into().map_err(|_| "X has not four axes".to_owned())?;
         let shape = self.perm.map(|axis| stored[axis]);
         let all = steps(stored);
         let half = shape[3] / 2;
-        let table = |input: usize| -> Result<(usize, Table), String> {
+        let table = |input: usize| -> Result<(usize, RotaryTable), String> {
             let own = shapes.input(input)?;
             let mut full = [1; 4];
             full[4 - own.len()..].copy_from_slice(own);
@@ -201,9 +205,9 @@ impl Kernel for Rotary {
                 }
             }
             let apart = if full[3] == half { 0 } else { half * far[3] };
-            Ok((input, Table { steps: far, apart }))
+            Ok((input, RotaryTable { steps: far, apart }))
         };
-        let turn = Turn {
+        let turn = RotaryDispatch {
             shape,
             x_steps: self.perm.map(|axis| all[axis]),
             y_steps: steps(shape),
@@ -230,15 +234,19 @@ fn heads(shape: &[usize], heads: Option<usize>) -> Result<([usize; 4], [usize; 4
 }
 
 /// A table by positions.
-fn by_position(shapes: &Shapes, input: usize, pairs: usize) -> Result<(usize, Table), String> {
+fn by_position(
+    shapes: &GpuShapes,
+    input: usize,
+    pairs: usize,
+) -> Result<(usize, RotaryTable), String> {
     match *shapes.input(input)? {
-        [_, own] if own == pairs => Ok((input, Table { steps: [0, 0, pairs, 1], apart: 0 })),
+        [_, own] if own == pairs => Ok((input, RotaryTable { steps: [0, 0, pairs, 1], apart: 0 })),
         ref other => Err(format!("a table of shape {other:?} for {pairs} pairs")),
     }
 }
 
-impl Kernel for RotaryEmbedding {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for RotaryEmbedding {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let (shape, x_steps) = heads(shapes.input(0)?, self.num_heads)?;
         let pairs = self.pairs(shape[3]).map_err(|error| error.to_string())?;
         let [batch, _, sequence, _] = shape;
@@ -253,20 +261,20 @@ impl Kernel for RotaryEmbedding {
             (Some(_), _) => by_position(shapes, input, pairs),
             (None, &[own, s, p]) if (own == batch || own == 1) && [s, p] == [sequence, pairs] => {
                 let far = if own == 1 { 0 } else { s * p };
-                Ok((input, Table { steps: [far, 0, p, 1], apart: 0 }))
+                Ok((input, RotaryTable { steps: [far, 0, p, 1], apart: 0 }))
             }
             (None, other) => Err(format!("a table of shape {other:?} for {shape:?}")),
         };
         let tables = [table(1)?, table(2)?];
         let y_steps = x_steps;
         let (interleaved, other) = (self.interleaved, None);
-        Turn { shape, x_steps, y_steps, tables, pairs, interleaved, positions, other }
+        RotaryDispatch { shape, x_steps, y_steps, tables, pairs, interleaved, positions, other }
             .dispatch(shapes, step)
     }
 }
 
-impl Kernel for RotaryPair {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for RotaryPair {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let (shape, x_steps) = heads(shapes.input(0)?, self.first.num_heads)?;
         let ([batch, count, sequence, width], steps) =
             heads(shapes.input(4)?, self.second.num_heads)?;
@@ -277,7 +285,7 @@ impl Kernel for RotaryPair {
         if *shapes.input(3)? != [batch, sequence] {
             return Err("positions of another shape".into());
         }
-        Turn {
+        RotaryDispatch {
             shape,
             x_steps,
             y_steps: x_steps,
@@ -291,8 +299,8 @@ impl Kernel for RotaryPair {
     }
 }
 
-impl Kernel for ContribRotaryEmbedding {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for ContribRotaryEmbedding {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let &[rows, pairs] = shapes.input(2)? else { return Err("tables have two axes".into()) };
         let by_table = || shapes.input(0).ok()?.last()?.checked_div(2 * pairs);
         let (shape, x_steps) = heads(shapes.input(0)?, self.rotary.num_heads.or_else(by_table))?;
@@ -308,7 +316,7 @@ impl Kernel for ContribRotaryEmbedding {
         let tables = [by_position(shapes, 2, pairs)?, by_position(shapes, 3, pairs)?];
         let positions = Some((1, first, rows));
         let (interleaved, y_steps, other) = (self.rotary.interleaved, x_steps, None);
-        Turn { shape, x_steps, y_steps, tables, pairs, interleaved, positions, other }
+        RotaryDispatch { shape, x_steps, y_steps, tables, pairs, interleaved, positions, other }
             .dispatch(shapes, step)
     }
 }

@@ -5,24 +5,31 @@ use std::sync::Arc;
 use galatea_graph::ops::activation::{LogSoftmax, Softmax};
 use galatea_tensor::DataType;
 
-use crate::device::Device;
-use crate::element::{Words, declare, load, load_quad, shader, store_quad};
-use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, param};
+use crate::device::GpuDevice;
+use crate::element::{DispatchParams, declare, load, load_quad, shader, store_quad};
+use crate::kernel::{
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, param,
+};
 use crate::movement::position;
-use crate::rows::{TEXT as ROWS_TEXT, Team};
-use crate::tune::Family;
+use crate::rows::{RowTeam, TEXT as ROWS_TEXT};
+use crate::tune::KernelFamily;
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] =
-    &[KernelRow { name: "softmax", domain: "", ops: &["LogSoftmax", "Softmax"], supports, build }];
+pub(crate) const ROWS: &[GpuKernelRow] = &[GpuKernelRow {
+    name: "softmax",
+    domain: "",
+    ops: &["LogSoftmax", "Softmax"],
+    supports,
+    build,
+}];
 
 /// These kernels, as records of measurements name them.
-const FAMILY: Family = Family::new("softmax", &[include_str!("mod.rs"), ROWS_TEXT]);
+const FAMILY: KernelFamily = KernelFamily::new("softmax", &[include_str!("mod.rs"), ROWS_TEXT]);
 
 /// The most quads of a row that a thread keeps.
 const KEPT: usize = 16;
 
-fn parts(view: &NodeView<'_>) -> Result<(i64, bool, bool), String> {
+fn parts(view: &GpuNodeView<'_>) -> Result<(i64, bool, bool), String> {
     if let Some(op) = view.node.operator::<Softmax>() {
         return Ok((op.axis, op.flatten, false));
     }
@@ -30,25 +37,25 @@ fn parts(view: &NodeView<'_>) -> Result<(i64, bool, bool), String> {
     Ok((op.axis, op.flatten, true))
 }
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     parts(view)?;
     view.rank(0)?;
     view.floats(&[0])
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
     let (axis, flatten, logarithm) = parts(view)?;
-    Ok(Box::new(Rows { axis, flatten, logarithm, device: Arc::clone(view.device) }))
+    Ok(Box::new(SoftmaxRows { axis, flatten, logarithm, device: Arc::clone(view.device) }))
 }
 
-struct Rows {
+struct SoftmaxRows {
     axis: i64,
     flatten: bool,
     logarithm: bool,
-    device: Arc<Device>,
+    device: Arc<GpuDevice>,
 }
 
-impl Rows {
+impl SoftmaxRows {
     /// Rows before and behind the axis, and its length.
     fn lanes(&self, shape: &[usize]) -> Result<(usize, usize, usize), String> {
         let rank = shape.len();
@@ -62,8 +69,8 @@ impl Rows {
     }
 }
 
-impl Kernel for Rows {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+impl GpuKernel for SoftmaxRows {
+    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let (outer, len, inner) = self.lanes(shapes.input(0)?)?;
         let rows = outer * inner;
         param(rows.saturating_mul(len))?;
@@ -78,13 +85,13 @@ impl Kernel for Rows {
         let capabilities = self.device.capabilities();
         let quads = len / 4;
         let can_keep =
-            |team: Team| inner == 1 && len.is_multiple_of(4) && quads <= team.threads * KEPT;
+            |team: RowTeam| inner == 1 && len.is_multiple_of(4) && quads <= team.threads * KEPT;
         let usual = match inner {
-            1 if can_keep(Team::of(quads, rows, capabilities)) => {
-                Team::of(quads, rows, capabilities)
+            1 if can_keep(RowTeam::of(quads, rows, capabilities)) => {
+                RowTeam::of(quads, rows, capabilities)
             }
-            1 => Team::of(len, rows, capabilities),
-            _ => Team::side_by_side(len, rows),
+            1 => RowTeam::of(len, rows, capabilities),
+            _ => RowTeam::side_by_side(len, rows),
         };
         let variant = format!("{}→{}", types.0, types.1);
         let team = usual.tuned((&FAMILY, variant), (rows, len), capabilities, step);
@@ -95,14 +102,14 @@ impl Kernel for Rows {
     }
 }
 
-impl Rows {
+impl SoftmaxRows {
     fn finish(
         text: String,
-        (words, declared): (Words, String),
-        (team, rows): (Team, usize),
-        step: &mut Step,
+        (words, declared): (DispatchParams, String),
+        (team, rows): (RowTeam, usize),
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
-        let bindings = vec![Binding::Input(0), Binding::Output(0)];
+        let bindings = vec![ShaderBinding::Input(0), ShaderBinding::Output(0)];
         let text = format!("{declared}{}{text}", words.declare(2));
         let shader = shader("softmax", &text).proved();
         step.dispatch(shader, bindings, words.into_params(), team.groups(rows)?);
@@ -112,13 +119,13 @@ impl Rows {
     /// Threads keep their share of the row.
     fn kept(
         &self,
-        team: Team,
+        team: RowTeam,
         (rows, quads): (usize, usize),
         types: (DataType, DataType),
-        step: &mut Step,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
         let share = quads.div_ceil(team.threads).next_power_of_two();
-        let mut words = Words::default();
+        let mut words = DispatchParams::default();
         let (row_count, quad_count) = (words.length(rows)?, words.length(quads)?);
         let mut text = format!("{JOINS}{}{}", team.shared("f32"), team.entry(&row_count));
         let each = |body: &dyn Fn(usize) -> String| (0..share).map(body).collect::<String>();
@@ -162,12 +169,12 @@ impl Rows {
     /// Threads walk along the row three times.
     fn walked(
         &self,
-        team: Team,
+        team: RowTeam,
         (rows, len, inner): (usize, usize, usize),
         types: (DataType, DataType),
-        step: &mut Step,
+        step: &mut DispatchStep,
     ) -> Result<(), String> {
-        let mut words = Words::default();
+        let mut words = DispatchParams::default();
         let (row_count, count) = (words.length(rows)?, words.length(len)?);
         let inner = words.length(inner)?;
         let mut text = format!("{JOINS}{}{}", team.shared("f32"), team.entry(&row_count));

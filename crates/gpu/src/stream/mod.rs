@@ -13,25 +13,25 @@ mod staging;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use galatea_runtime::prefetch::{PrefetchPolicy, Statistics};
+use galatea_runtime::prefetch::{PrefetchPolicy, PrefetchStatistics};
 
-use self::layout::Layout;
-pub(crate) use self::pages::Pages;
-use self::slots::Watch;
-pub(crate) use self::slots::{Held, Slots};
-use crate::device::Device;
+use self::layout::StreamLayout;
+pub(crate) use self::pages::ConstantPages;
+use self::slots::SlotsWatch;
+pub(crate) use self::slots::{HeldRegions, StreamSlots};
+use crate::device::GpuDevice;
 use crate::error::GpuError;
-use crate::memory::Block;
+use crate::memory::DeviceBlock;
 
-/// What is streamed on a device.
+/// Statistics of streaming on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamStatistics {
     /// Bytes of weights that have no place of their own on the device.
     pub streamed_bytes: u64,
     /// Bytes of the memory that they take turns in.
     pub slot_bytes: u64,
-    /// What the policy did.
-    pub prefetch: Statistics,
+    /// Statistics of the prefetch policy.
+    pub prefetch: PrefetchStatistics,
 }
 
 impl StreamStatistics {
@@ -44,29 +44,29 @@ impl StreamStatistics {
     }
 }
 
-/// What streams the weights of one partition; one run at a time hands its commands over.
+/// Streamer of the weights of one partition; one run at a time submits its commands.
 #[derive(Debug)]
-pub(crate) struct Streamer {
-    device: Arc<Device>,
+pub(crate) struct WeightStreamer {
+    device: Arc<GpuDevice>,
     policy: PrefetchPolicy,
-    active: Mutex<Option<Slots>>,
-    counted: Mutex<Counted>,
+    active: Mutex<Option<StreamSlots>>,
+    counted: Mutex<StreamCounts>,
 }
 
-/// What is counted, which can be read while a run has the slots.
+/// Statistics, which can be read while a run has the slots.
 #[derive(Debug, Default)]
-struct Counted {
-    /// Of slots that are gone.
-    past: Statistics,
-    now: Option<Watch>,
+struct StreamCounts {
+    /// Statistics of slots that are gone.
+    past: PrefetchStatistics,
+    now: Option<SlotsWatch>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Streamer {
-    pub(crate) fn new(device: &Arc<Device>, policy: PrefetchPolicy) -> Arc<Self> {
+impl WeightStreamer {
+    pub(crate) fn new(device: &Arc<GpuDevice>, policy: PrefetchPolicy) -> Arc<Self> {
         let (active, counted) = Default::default();
         let made = Arc::new(Self { device: Arc::clone(device), policy, active, counted });
         let mut all = lock(&device.shelves.streams);
@@ -79,27 +79,27 @@ impl Streamer {
     /// The slots for a run that needs these blocks, in this order; no other run has them meanwhile.
     ///
     /// # Errors
-    /// When there is no room even for the largest.
-    pub(crate) fn ready(&self, blocks: &[Arc<Block>]) -> Result<Running<'_>, GpuError> {
+    /// Fails when there is no room even for the largest.
+    pub(crate) fn ready(&self, blocks: &[Arc<DeviceBlock>]) -> Result<StreamedRun<'_>, GpuError> {
         let mut active = lock(&self.active);
         if !active.as_ref().is_some_and(|slots| slots.layout.has(blocks)) {
             let known = active.as_ref().map(|slots| slots.layout.blocks()).unwrap_or_default();
             self.end(&mut active);
-            let mut all: Vec<Arc<Block>> = known;
+            let mut all: Vec<Arc<DeviceBlock>> = known;
             for block in blocks {
                 if !all.iter().any(|known| Arc::ptr_eq(known, block)) {
                     all.push(Arc::clone(block));
                 }
             }
-            let layout = Layout::new(all, room(&self.device), &self.device)?;
-            let slots = Slots::start(&self.device, layout, self.policy)?;
+            let layout = StreamLayout::new(all, room(&self.device), &self.device)?;
+            let slots = StreamSlots::start(&self.device, layout, self.policy)?;
             lock(&self.counted).now = Some(slots.watch());
             *active = Some(slots);
         }
-        Ok(Running { streamer: self, active })
+        Ok(StreamedRun { streamer: self, active })
     }
 
-    fn end(&self, active: &mut Option<Slots>) -> bool {
+    fn end(&self, active: &mut Option<StreamSlots>) -> bool {
         let Some(slots) = active.take() else { return false };
         let mut counted = lock(&self.counted);
         counted.past = counted.past.plus(slots.watch().statistics());
@@ -125,17 +125,17 @@ impl Streamer {
     }
 }
 
-impl Drop for Streamer {
+impl Drop for WeightStreamer {
     fn drop(&mut self) {
         self.clear();
         let mut ended = lock(&self.device.shelves.ended);
         // What is no more has no distance.
-        *ended = Statistics { distance: 0, ..ended.plus(lock(&self.counted).past) };
+        *ended = PrefetchStatistics { distance: 0, ..ended.plus(lock(&self.counted).past) };
     }
 }
 
 /// Bytes that slots may take: what runs have not taken yet, less some for longer ones.
-fn room(device: &Device) -> u64 {
+fn room(device: &GpuDevice) -> u64 {
     let memory = device.memory();
     match memory.budget_bytes {
         Some(budget) => budget.saturating_sub(memory.used_bytes).saturating_sub(budget / 16),
@@ -145,14 +145,14 @@ fn room(device: &Device) -> u64 {
 }
 
 /// The slots of one run.
-pub(crate) struct Running<'a> {
-    streamer: &'a Streamer,
-    active: MutexGuard<'a, Option<Slots>>,
+pub(crate) struct StreamedRun<'a> {
+    streamer: &'a WeightStreamer,
+    active: MutexGuard<'a, Option<StreamSlots>>,
 }
 
-impl Running<'_> {
+impl StreamedRun<'_> {
     /// The slots.
-    pub(crate) fn slots(&self) -> Option<&Slots> {
+    pub(crate) fn slots(&self) -> Option<&StreamSlots> {
         self.active.as_ref()
     }
 

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use galatea_graph::Graph;
 
-use crate::device::Device;
+use crate::device::GpuDevice;
 
 /// Bytes that are asked for ahead.
 const WINDOW: usize = 64 << 20;
 
 /// Asks the system for the constants of nodes, some ahead of the one that is being prepared.
-pub(crate) struct Pages<'a> {
+pub(crate) struct ConstantPages<'a> {
     graph: &'a Graph,
     next: usize,
     /// Nodes whose constants were asked for, with their bytes.
@@ -19,9 +19,9 @@ pub(crate) struct Pages<'a> {
     window: usize,
 }
 
-impl<'a> Pages<'a> {
+impl<'a> ConstantPages<'a> {
     /// Nothing was read yet. Where weights are not to be read ahead, pages are not either.
-    pub(crate) fn new(graph: &'a Graph, device: &Device) -> Self {
+    pub(crate) fn new(graph: &'a Graph, device: &GpuDevice) -> Self {
         let window = if device.shelves.ahead() == 0 { 0 } else { WINDOW };
         Self { graph, next: 0, asked: VecDeque::new(), bytes: 0, window }
     }

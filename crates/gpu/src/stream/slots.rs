@@ -4,38 +4,38 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use galatea_runtime::prefetch::{Limits, PrefetchPolicy, Prefetcher, Statistics};
+use galatea_runtime::prefetch::{PrefetchLimits, PrefetchPolicy, PrefetchStatistics, Prefetcher};
 
-use super::layout::{Layout, Spot};
-use super::staging::Staging;
-use crate::device::Device;
+use super::layout::{BlockSpot, StreamLayout};
+use super::staging::StagingBuffer;
+use crate::device::GpuDevice;
 use crate::error::GpuError;
-use crate::memory::Block;
+use crate::memory::DeviceBlock;
 
 /// Threads that fill staging buffers: one alone does not read memory as fast as a bus takes it.
 const THREADS: usize = 4;
 
 /// The slots of a partition.
 #[derive(Debug)]
-pub(crate) struct Slots {
-    pub(crate) layout: Arc<Layout>,
-    shared: Arc<Shared>,
+pub(crate) struct StreamSlots {
+    pub(crate) layout: Arc<StreamLayout>,
+    shared: Arc<SharedSlots>,
     threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    device: Arc<Device>,
-    layout: Arc<Layout>,
-    slots: Vec<Block>,
-    state: Mutex<State>,
+struct SharedSlots {
+    device: Arc<GpuDevice>,
+    layout: Arc<StreamLayout>,
+    slots: Vec<DeviceBlock>,
+    state: Mutex<SlotsState>,
     /// Something was loaded, released or failed.
     changed: Condvar,
     start: Instant,
 }
 
 #[derive(Debug)]
-struct State {
+struct SlotsState {
     policy: Prefetcher,
     slot_of: Vec<Option<usize>>,
     free: Vec<usize>,
@@ -44,16 +44,16 @@ struct State {
 }
 
 /// A region to bring to a slot.
-struct Job {
+struct UploadJob {
     region: usize,
     slot: usize,
 }
 
-/// What slots have done and take, for those who do not use them; it keeps them.
+/// Reader of the statistics of slots, for code that does not use them; it keeps them alive.
 #[derive(Debug)]
-pub(super) struct Watch(Arc<Shared>);
+pub(super) struct SlotsWatch(Arc<SharedSlots>);
 
-impl Watch {
+impl SlotsWatch {
     /// Bytes of weights that take turns.
     pub(super) fn streamed_bytes(&self) -> u64 {
         self.0.layout.streamed_bytes()
@@ -61,33 +61,33 @@ impl Watch {
 
     /// Bytes of device memory.
     pub(super) fn slot_bytes(&self) -> u64 {
-        self.0.slots.iter().map(Block::bytes).sum()
+        self.0.slots.iter().map(DeviceBlock::bytes).sum()
     }
 
-    /// What the policy did.
-    pub(super) fn statistics(&self) -> Statistics {
+    /// Returns the statistics of the prefetch policy.
+    pub(super) fn statistics(&self) -> PrefetchStatistics {
         self.0.lock().policy.statistics()
     }
 }
 
 /// Regions that stay in their slots for as long as this lives.
-pub(crate) struct Held<'a> {
-    shared: &'a Shared,
+pub(crate) struct HeldRegions<'a> {
+    shared: &'a SharedSlots,
     /// Each region with its slot.
     regions: Vec<(usize, usize)>,
 }
 
-impl Slots {
+impl StreamSlots {
     /// Takes device memory for as many slots as there is room for.
     pub(super) fn start(
-        device: &Arc<Device>,
-        layout: Layout,
+        device: &Arc<GpuDevice>,
+        layout: StreamLayout,
         policy: PrefetchPolicy,
     ) -> Result<Self, GpuError> {
         let layout = Arc::new(layout);
         let mut slots = Vec::new();
         while slots.len() < layout.slots() {
-            match Block::lasting(device, layout.slot_bytes()) {
+            match DeviceBlock::lasting(device, layout.slot_bytes()) {
                 Ok(slot) => slots.push(slot),
                 Err(GpuError::Memory { .. }) if !slots.is_empty() => break,
                 Err(error) => return Err(error),
@@ -101,7 +101,7 @@ impl Slots {
         // run to the next goes. Half of the slots are left for that.
         let most = (count + 2).min((slots.len() / 2).max(1));
         let [least_ahead, most_ahead] = policy.touches(ahead.min(most));
-        let limits = Limits {
+        let limits = PrefetchLimits {
             capacity_bytes: bytes * slots.len() as u64,
             flight_bytes: bytes * count as u64,
             most_ahead,
@@ -115,14 +115,14 @@ impl Slots {
             "weights beyond the GPU's memory are streamed"
         );
         let regions = layout.region_count();
-        let state = State {
+        let state = SlotsState {
             policy: Prefetcher::new(&vec![bytes; regions], limits),
             slot_of: vec![None; regions],
             free: (0..slots.len()).rev().collect(),
             failed: None,
             ended: false,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedSlots {
             device: Arc::clone(device),
             layout: Arc::clone(&layout),
             slots,
@@ -141,16 +141,16 @@ impl Slots {
         Ok(Self { layout, shared, threads })
     }
 
-    /// What is counted of them.
-    pub(super) fn watch(&self) -> Watch {
-        Watch(Arc::clone(&self.shared))
+    /// Returns a reader of their statistics.
+    pub(super) fn watch(&self) -> SlotsWatch {
+        SlotsWatch(Arc::clone(&self.shared))
     }
 
     /// Waits until regions are on the device, or on their way in the queue, and keeps them there.
     ///
     /// # Errors
-    /// When one cannot be brought, or there are more than slots.
-    pub(crate) fn hold(&self, regions: &[usize]) -> Result<Held<'_>, GpuError> {
+    /// Fails when one cannot be brought, or there are more than slots.
+    pub(crate) fn hold(&self, regions: &[usize]) -> Result<HeldRegions<'_>, GpuError> {
         let shared = &*self.shared;
         if regions.len() > shared.slots.len() {
             let bytes = self.layout.slot_bytes() * regions.len() as u64;
@@ -174,18 +174,18 @@ impl Slots {
             state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let held = regions.iter().filter_map(|&region| Some((region, state.slot_of[region]?)));
-        Ok(Held { shared, regions: held.collect() })
+        Ok(HeldRegions { shared, regions: held.collect() })
     }
 
     /// The buffer that holds a block, and where the block starts in it.
     pub(crate) fn find<'a>(
         &'a self,
-        block: &Arc<Block>,
-        held: Option<&Held<'_>>,
+        block: &Arc<DeviceBlock>,
+        held: Option<&HeldRegions<'_>>,
     ) -> Option<(&'a wgpu::Buffer, u64)> {
         match self.layout.spot(block)? {
-            Spot::Stays(own) => Some((&own.buffer, 0)),
-            Spot::Region(region, offset) => {
+            BlockSpot::Stays(own) => Some((&own.buffer, 0)),
+            BlockSpot::Region(region, offset) => {
                 let (_, slot) = held?.regions.iter().find(|(held, _)| held == region)?;
                 Some((&self.shared.slots[*slot].buffer, *offset))
             }
@@ -193,7 +193,7 @@ impl Slots {
     }
 }
 
-impl Drop for Slots {
+impl Drop for StreamSlots {
     fn drop(&mut self) {
         self.shared.lock().ended = true;
         self.shared.changed.notify_all();
@@ -204,7 +204,7 @@ impl Drop for Slots {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldRegions<'_> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         for (region, _) in &self.regions {
@@ -215,8 +215,8 @@ impl Drop for Held<'_> {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedSlots {
+    fn lock(&self) -> MutexGuard<'_, SlotsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -243,28 +243,28 @@ impl Shared {
     }
 
     /// Waits for something to load; none at the end.
-    fn next_job(&self) -> Option<Job> {
+    fn next_job(&self) -> Option<UploadJob> {
         let mut state = self.lock();
         loop {
             if state.ended || state.failed.is_some() {
                 return None;
             }
-            let State { policy, slot_of, free, .. } = &mut *state;
+            let SlotsState { policy, slot_of, free, .. } = &mut *state;
             if let Some(load) = policy.next_load(self.now()) {
                 free.extend(load.evicted.iter().filter_map(|&gone| slot_of[gone].take()));
                 let slot = free.pop()?;
                 slot_of[load.region] = Some(slot);
-                return Some(Job { region: load.region, slot });
+                return Some(UploadJob { region: load.region, slot });
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Brings a region to its slot.
-    fn bring(&self, job: &Job, staging: &mut Option<Staging>) -> Result<(), GpuError> {
+    fn bring(&self, job: &UploadJob, staging: &mut Option<StagingBuffer>) -> Result<(), GpuError> {
         let mut own = match staging.take() {
             Some(own) => own,
-            None => Staging::new(&self.device, self.layout.slot_bytes())?,
+            None => StagingBuffer::new(&self.device, self.layout.slot_bytes())?,
         };
         own.copy(&self.device, self.layout.region(job.region), &self.slots[job.slot])?;
         *staging = Some(own);

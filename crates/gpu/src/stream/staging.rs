@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use wgpu::BufferUsages;
 
-use crate::device::{Counters, Device, Submission};
+use crate::device::{DeviceCounters, GpuDevice, QueuedSubmission};
 use crate::error::GpuError;
-use crate::memory::Block;
+use crate::memory::DeviceBlock;
 
 /// A buffer that the host fills and the device copies, in turn.
-pub(super) struct Staging {
+pub(super) struct StagingBuffer {
     buffer: wgpu::Buffer,
     /// The latest copy from it.
-    copied: Option<Submission>,
+    copied: Option<QueuedSubmission>,
 }
 
-impl Staging {
-    pub(super) fn new(device: &Device, bytes: u64) -> Result<Self, GpuError> {
+impl StagingBuffer {
+    pub(super) fn new(device: &GpuDevice, bytes: u64) -> Result<Self, GpuError> {
         let buffer = device.checked(|| {
             device.device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("weights on their way"),
@@ -31,12 +31,12 @@ impl Staging {
     /// Hands a copy of these blocks to a slot over, each to its place.
     ///
     /// # Errors
-    /// When a block cannot be read, or the device is lost.
+    /// Fails when a block cannot be read, or the device is lost.
     pub(super) fn copy(
         &mut self,
-        device: &Device,
-        blocks: &[(Arc<Block>, u64)],
-        slot: &Block,
+        device: &GpuDevice,
+        blocks: &[(Arc<DeviceBlock>, u64)],
+        slot: &DeviceBlock,
     ) -> Result<(), GpuError> {
         if let Some(copied) = self.copied.take() {
             // Then it is mapped again.
@@ -60,8 +60,8 @@ impl Staging {
         encoder.copy_buffer_to_buffer(&self.buffer, 0, &slot.buffer, 0, bytes);
         self.copied = Some(device.submit(encoder.finish()));
         self.buffer.map_async(wgpu::MapMode::Write, .., |_| ());
-        Counters::add(&device.counters.upload_bytes, bytes);
-        Counters::add(&device.counters.copies, 1);
+        DeviceCounters::add(&device.counters.upload_bytes, bytes);
+        DeviceCounters::add(&device.counters.copies, 1);
         Ok(())
     }
 }

@@ -3,15 +3,15 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How far both clocks may drift apart before one is set anew, in nanoseconds.
+/// Drift between the clocks after which one is set anew, in nanoseconds.
 const DRIFT: i128 = 50_000;
 
 /// A piece of work by both clocks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Both {
-    /// When the host handed it over.
+pub(crate) struct ClockPair {
+    /// Time at which the host submitted it.
     pub(crate) handed: Instant,
-    /// When the host knew that it was over.
+    /// Time at which the host knew that it was over.
     pub(crate) over: Instant,
     /// Begin and end by the device's clock, in nanoseconds.
     pub(crate) device: (u64, u64),
@@ -23,29 +23,29 @@ pub(crate) struct Both {
 /// difference of both clocks has two bounds. It stays as it was set first, so that what follows each other
 /// on the device does so here, until work lies beyond them.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(crate) struct DeviceClock {
     epoch: Instant,
     /// Nanoseconds that the host's clock is ahead, counted from the epoch.
     ahead: Mutex<Option<i128>>,
 }
 
-impl Default for Clock {
+impl Default for DeviceClock {
     fn default() -> Self {
         Self { epoch: Instant::now(), ahead: Mutex::default() }
     }
 }
 
-impl Clock {
+impl DeviceClock {
     /// Sets the clock by several pieces of work.
-    pub(crate) fn set(&self, all: &[Both]) {
+    pub(crate) fn set(&self, all: &[ClockPair]) {
         let bounds = all.iter().map(|work| self.bounds(work));
         let common = bounds.reduce(|(a, b), (c, d)| (a.max(c), b.min(d)));
         let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
         *ahead = common.map(|(least, most)| i128::midpoint(least, most));
     }
 
-    /// How far the host's clock is ahead during a piece of work.
-    pub(crate) fn ahead(&self, work: &Both) -> i128 {
+    /// Returns the offset of the host's clock during a piece of work.
+    pub(crate) fn ahead(&self, work: &ClockPair) -> i128 {
         let (least, most) = self.bounds(work);
         let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
         match *ahead {
@@ -60,7 +60,7 @@ impl Clock {
         self.epoch + Duration::from_nanos(ns)
     }
 
-    fn bounds(&self, work: &Both) -> (i128, i128) {
+    fn bounds(&self, work: &ClockPair) -> (i128, i128) {
         let since = |moment: Instant| {
             let since = moment.saturating_duration_since(self.epoch);
             i128::try_from(since.as_nanos()).unwrap_or(0)
@@ -76,9 +76,9 @@ mod tests {
 
     #[test]
     fn work_has_its_place_between_handing_over_and_the_end() {
-        let clock = Clock::default();
+        let clock = DeviceClock::default();
         let at = |us: u64| clock.epoch + Duration::from_micros(us);
-        let both = |handed, over, begin: u64, end: u64| Both {
+        let both = |handed, over, begin: u64, end: u64| ClockPair {
             handed: at(handed),
             over: at(over),
             device: (begin * 1000, end * 1000),

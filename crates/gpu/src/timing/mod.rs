@@ -1,4 +1,4 @@
-//! How long the device takes: stamps of its own clock, how busy it is, what runs when, and its peaks.
+//! Timing of a device: stamps of its own clock, its use, the times of runs, and its peaks.
 
 mod clock;
 mod meter;
@@ -6,19 +6,19 @@ mod observer;
 mod peaks;
 mod stamps;
 
-pub(crate) use clock::{Both, Clock};
-pub(crate) use meter::Meter;
-pub use meter::Usage;
-pub(crate) use observer::Observers;
-pub use observer::{HostTimes, KernelLabel, KernelRun, Observer, RunRecord};
-pub(crate) use stamps::{StampPool, Stamps};
+pub(crate) use clock::{ClockPair, DeviceClock};
+pub use meter::DeviceUsage;
+pub(crate) use meter::UsageMeter;
+pub(crate) use observer::ObserverSlot;
+pub use observer::{HostTimes, KernelLabel, KernelRun, RunRecord, TimingObserver};
+pub(crate) use stamps::{RunStamps, StampPool};
 
-/// What is noted of a run.
+/// Parts of a run that are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Watch {
+pub(crate) enum TimingLevel {
     /// Nothing.
     Off,
-    /// When the device begins and ends.
+    /// Begin and end of the run on the device.
     Whole,
     /// The same of every dispatch.
     Kernels,
@@ -32,7 +32,7 @@ mod tests {
     use galatea_runtime::{Session, SessionOptions};
     use galatea_tensor::{DataType, Tensor};
 
-    use crate::device::{Device, devices};
+    use crate::device::{GpuDevice, devices};
     use crate::provider::GpuProvider;
 
     #[test]
@@ -42,7 +42,7 @@ mod tests {
             eprintln!("skipped: this host has no GPU and no software one");
             return;
         }
-        let device = Device::open(0).unwrap().timed_between_passes().unwrap();
+        let device = GpuDevice::open(0).unwrap().timed_between_passes().unwrap();
         let mut graph = Graph::new("two");
         graph.opsets = [(String::new(), 21)].into_iter().collect();
         let [x, y, z] = ["x", "y", "z"].map(|name| graph.value_named(name));

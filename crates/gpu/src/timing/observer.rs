@@ -1,12 +1,12 @@
-//! Who is told of every run.
+//! Observers that are told of every run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use galatea_runtime::{Unit, Work};
+use galatea_runtime::{ArithmeticUnit, ArithmeticWork};
 
-/// What is said of a dispatch of a plan.
+/// Description of a dispatch of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelLabel {
     /// The kernel's name.
@@ -17,22 +17,22 @@ pub struct KernelLabel {
     pub op: String,
     /// Types and shapes of the operands: `FP32[1,8] → FP32[1,4]`.
     pub shapes: String,
-    /// What multiplies and adds.
-    pub unit: Unit,
+    /// Kind of instructions that multiply and add.
+    pub unit: ArithmeticUnit,
 }
 
 /// A dispatch that was run.
 #[derive(Clone, Debug)]
 pub struct KernelRun {
-    /// When it began, by the host's clock.
+    /// Time at which it began, by the host's clock.
     pub begin: Instant,
-    /// How long it took, by the device's clock.
+    /// Time that it took, by the device's clock.
     pub time: Duration,
-    /// What it had to do at least.
-    pub work: Work,
+    /// Least work that it had to do.
+    pub work: ArithmeticWork,
 }
 
-/// What the host did around a run: moments in their order.
+/// Moments of the host's work around a run, in their order.
 #[derive(Clone, Copy, Debug)]
 pub struct HostTimes {
     /// It began: inputs are brought to the device, and where the plan is new it is made.
@@ -58,39 +58,39 @@ pub struct RunRecord {
     pub device: usize,
     /// The model's name.
     pub model: String,
-    /// What the host did.
+    /// Moments of the host's work.
     pub host: HostTimes,
-    /// When the device began and ended, by the host's clock.
+    /// Time at which the device began, by the host's clock.
     pub begin: Instant,
-    /// How long it took, by the device's clock, what lies between the dispatches included.
+    /// Time that it took, by the device's clock, including the gaps between the dispatches.
     pub time: Duration,
-    /// What the dispatches are, in their order.
+    /// Descriptions of the dispatches, in their order.
     pub labels: Arc<Vec<KernelLabel>>,
     /// The dispatches themselves.
     pub kernels: Vec<KernelRun>,
 }
 
 /// Takes what was run. It is called on the thread that waits for the run, and must not block.
-pub trait Observer: Send + Sync {
+pub trait TimingObserver: Send + Sync {
     /// A run is over.
     fn ran(&self, run: RunRecord);
 }
 
 /// The observer of a device: one look at a flag where there is none.
 #[derive(Default)]
-pub(crate) struct Observers {
+pub(crate) struct ObserverSlot {
     on: AtomicBool,
-    observer: RwLock<Option<Arc<dyn Observer>>>,
+    observer: RwLock<Option<Arc<dyn TimingObserver>>>,
 }
 
-impl Observers {
+impl ObserverSlot {
     /// Sets the observer, or none.
-    pub(crate) fn set(&self, observer: Option<Arc<dyn Observer>>) {
+    pub(crate) fn set(&self, observer: Option<Arc<dyn TimingObserver>>) {
         self.on.store(observer.is_some(), Ordering::Release);
         *self.observer.write().unwrap_or_else(PoisonError::into_inner) = observer;
     }
 
-    pub(crate) fn get(&self) -> Option<Arc<dyn Observer>> {
+    pub(crate) fn get(&self) -> Option<Arc<dyn TimingObserver>> {
         if !self.on.load(Ordering::Acquire) {
             return None;
         }

@@ -1,16 +1,16 @@
-//! What the device reaches at most, measured by short kernels of its own.
+//! Peak rates of the device, measured by short kernels of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use galatea_runtime::Peaks;
+use galatea_runtime::DevicePeaks;
 use minijinja::context;
 
-use crate::device::{Device, Shader};
+use crate::device::{GpuDevice, KernelShader};
 use crate::error::GpuError;
-use crate::kernel::{Binding, Step, fold};
+use crate::kernel::{DispatchStep, ShaderBinding, fold};
 use crate::template::render;
-use crate::trial::Trial;
+use crate::trial::StepTrial;
 
 /// Nanoseconds that a measured kernel is to take at least.
 const LONG_NS: f64 = 10e6;
@@ -28,19 +28,19 @@ const COPIED_BY_SOFTWARE: u64 = 64 << 20;
 const CHAINS: usize = 8;
 const UNROLLED: usize = 8;
 
-impl Device {
-    /// What the device reaches at most: measured when it is asked for the first time, which takes about a
-    /// second, and not while it computes for others.
+impl GpuDevice {
+    /// Returns the peak rates of the device. The first call measures them, which takes about a second; it
+    /// should not happen while the device computes for others.
     ///
     /// # Errors
-    /// When the device has no memory for it, or is lost.
-    pub fn peaks(self: &Arc<Self>) -> Result<Peaks, GpuError> {
+    /// Fails when the device has no memory for it, or is lost.
+    pub fn peaks(self: &Arc<Self>) -> Result<DevicePeaks, GpuError> {
         if let Some(known) = self.peaks.get() {
             return Ok(*known);
         }
         let (dispatch, submit) = starts(self)?;
         let halves = self.capabilities().f16;
-        let measured = Peaks {
+        let measured = DevicePeaks {
             vector_f32: Some(arithmetic(self, "f32")?),
             vector_f16: halves.then(|| arithmetic(self, "f16")).transpose()?,
             matrix_f16: matrices(self)?,
@@ -53,7 +53,7 @@ impl Device {
 
     /// The same where it was measured before.
     #[must_use]
-    pub fn known_peaks(&self) -> Option<Peaks> {
+    pub fn known_peaks(&self) -> Option<DevicePeaks> {
         self.peaks.get().copied()
     }
 }
@@ -63,16 +63,17 @@ fn refused(reason: String) -> GpuError {
 }
 
 /// A step of one dispatch with these bindings, whose bytes are scratch.
-fn step(shader: Shader, scratch: &[u64], params: Vec<u32>, groups: [u32; 3]) -> Step {
-    let mut step = Step::default();
-    let bindings = scratch.iter().map(|&bytes| Binding::Scratch(step.scratch(bytes))).collect();
+fn step(shader: KernelShader, scratch: &[u64], params: Vec<u32>, groups: [u32; 3]) -> DispatchStep {
+    let mut step = DispatchStep::default();
+    let bindings =
+        scratch.iter().map(|&bytes| ShaderBinding::Scratch(step.scratch(bytes))).collect();
     step.dispatch(shader, bindings, params, groups);
     step
 }
 
 /// The least nanoseconds of a step.
-fn best(device: &Arc<Device>, step: &Step) -> Result<f64, GpuError> {
-    let trial = Trial::new(device, step, &[], &[], 1)?;
+fn best(device: &Arc<GpuDevice>, step: &DispatchStep) -> Result<f64, GpuError> {
+    let trial = StepTrial::new(device, step, &[], &[], 1)?;
     let mut least = trial.run(1)?;
     let times = (LONG_NS / least.max(1.0)).clamp(1.0, 100.0);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 100")]
@@ -89,7 +90,7 @@ fn rate(amount: u64, nanoseconds: f64) -> f64 {
 }
 
 /// Bytes a second that a copy reads and writes.
-fn copies(device: &Arc<Device>) -> Result<f64, GpuError> {
+fn copies(device: &Arc<GpuDevice>) -> Result<f64, GpuError> {
     let able = device.capabilities();
     let wanted = if able.software { COPIED_BY_SOFTWARE } else { COPIED };
     let bytes = wanted.min(able.binding_bytes) / 4096 * 4096;
@@ -97,26 +98,26 @@ fn copies(device: &Arc<Device>) -> Result<f64, GpuError> {
     // A thread copies four vectors, a group apart.
     let groups = fold(vectors.div_ceil(4 * THREADS)).map_err(refused)?;
     let source = render(include_str!("copy.wgsl"), context! { threads => THREADS });
-    let shader = Shader::new("peak-copy", source.map_err(refused)?).proved();
+    let shader = KernelShader::new("peak-copy", source.map_err(refused)?).proved();
     let count = u32::try_from(vectors).unwrap_or(u32::MAX);
     let step = step(shader, &[bytes, bytes], vec![count, 0, 0, 0], groups);
     Ok(rate(2 * bytes, best(device, &step)?))
 }
 
 /// Workgroups that keep a device busy.
-fn workgroups(device: &Device) -> usize {
+fn workgroups(device: &GpuDevice) -> usize {
     if device.capabilities().software { 16 } else { 2048 }
 }
 
-/// So many rounds that a kernel takes long enough, and what one of them takes.
+/// Returns the number of rounds at which a kernel takes long enough, and the time of one round.
 fn long_enough(
-    device: &Arc<Device>,
-    made: &dyn Fn(u32) -> Result<Step, GpuError>,
+    device: &Arc<GpuDevice>,
+    made: &dyn Fn(u32) -> Result<DispatchStep, GpuError>,
 ) -> Result<(u32, f64), GpuError> {
     let mut rounds = 16;
     loop {
         let step = made(rounds)?;
-        let once = Trial::new(device, &step, &[], &[], 1)?.run(1)?;
+        let once = StepTrial::new(device, &step, &[], &[], 1)?.run(1)?;
         if once >= LONG_NS || rounds >= 1 << 20 {
             return Ok((rounds, best(device, &step)?));
         }
@@ -125,12 +126,12 @@ fn long_enough(
 }
 
 /// Multiplications and additions a second of threads.
-fn arithmetic(device: &Arc<Device>, float: &str) -> Result<f64, GpuError> {
+fn arithmetic(device: &Arc<GpuDevice>, float: &str) -> Result<f64, GpuError> {
     let count = workgroups(device);
     let groups = fold(count).map_err(refused)?;
     let context = context! { threads => THREADS, chains => CHAINS, unrolled => UNROLLED, float };
     let source = render(include_str!("arithmetic.wgsl"), context).map_err(refused)?;
-    let shader = Shader::new(format!("peak-{float}"), source).proved();
+    let shader = KernelShader::new(format!("peak-{float}"), source).proved();
     let bytes = (count * THREADS * 16) as u64;
     let made = |rounds: u32| Ok(step(shader.clone(), &[bytes], vec![rounds, 0, 0, 0], groups));
     let (rounds, nanoseconds) = long_enough(device, &made)?;
@@ -142,7 +143,7 @@ fn arithmetic(device: &Arc<Device>, float: &str) -> Result<f64, GpuError> {
 
 /// Multiplications and additions a second of cooperative matrices with sums in FP32; nothing where the
 /// device has none, or subgroups of several sizes, so that nobody knows how many there are.
-fn matrices(device: &Arc<Device>) -> Result<Option<f64>, GpuError> {
+fn matrices(device: &Arc<GpuDevice>) -> Result<Option<f64>, GpuError> {
     let able = device.capabilities();
     let (Some(matrix), Some((least, most))) = (able.wide_cooperative(), able.subgroup) else {
         return Ok(None);
@@ -157,7 +158,7 @@ fn matrices(device: &Arc<Device>) -> Result<Option<f64>, GpuError> {
         threads => THREADS, chains => CHAINS, unrolled => UNROLLED, size => matrix.size, subgroups
     };
     let source = render(include_str!("matrices.wgsl"), context).map_err(refused)?;
-    let shader = Shader::new("peak-matrices", source).proved();
+    let shader = KernelShader::new("peak-matrices", source).proved();
     let bytes = (count * THREADS * 4) as u64;
     let made = |rounds: u32| Ok(step(shader.clone(), &[bytes], vec![rounds, 0, 0, 0], groups));
     let (rounds, nanoseconds) = long_enough(device, &made)?;
@@ -166,14 +167,14 @@ fn matrices(device: &Arc<Device>) -> Result<Option<f64>, GpuError> {
 }
 
 /// The time of a kernel that does nothing among others, and of handing one over and waiting for it.
-fn starts(device: &Arc<Device>) -> Result<(Duration, Duration), GpuError> {
+fn starts(device: &Arc<GpuDevice>) -> Result<(Duration, Duration), GpuError> {
     let text = "@group(0) @binding(0) var<storage, read_write> word: array<u32>;\n\
                 @compute @workgroup_size(64)\n\
                 fn main(@builtin(local_invocation_index) thread: u32) {\n\
                     if thread == 0u { word[0] = 1u; }\n\
                 }\n";
-    let step = step(Shader::new("peak-empty", text), &[256], Vec::new(), [1, 1, 1]);
-    let trial = Trial::new(device, &step, &[], &[], 1)?;
+    let step = step(KernelShader::new("peak-empty", text), &[256], Vec::new(), [1, 1, 1]);
+    let trial = StepTrial::new(device, &step, &[], &[], 1)?;
     let (mut dispatch, mut submit) = (f64::MAX, Duration::MAX);
     for _ in 0..ROUNDS {
         dispatch = dispatch.min(trial.run(EMPTY)?);

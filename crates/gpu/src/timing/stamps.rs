@@ -4,20 +4,20 @@ use std::sync::{Mutex, PoisonError};
 
 use wgpu::BufferUsages;
 
-use super::Watch;
-use crate::device::Device;
+use super::TimingLevel;
+use crate::device::GpuDevice;
 use crate::error::GpuError;
 
 /// Stamps of one set; a pair never lies in two.
 const OF_A_SET: u32 = wgpu::QUERY_SET_MAX_QUERIES / 2 * 2;
 /// The fewest stamps that are made room for: plans of about as many dispatches share them.
 const LEAST: u32 = 64;
-/// How many are kept for the next runs.
+/// Number of stamp sets that are kept for the next runs.
 const KEPT: usize = 8;
 
 /// Room for stamps, kept from run to run.
 #[derive(Debug)]
-struct Room {
+struct StampBuffers {
     sets: Vec<wgpu::QuerySet>,
     resolved: wgpu::Buffer,
     read: wgpu::Buffer,
@@ -26,31 +26,31 @@ struct Room {
 
 /// Room that no run uses now.
 #[derive(Debug, Default)]
-pub(crate) struct StampPool(Mutex<Vec<Room>>);
+pub(crate) struct StampPool(Mutex<Vec<StampBuffers>>);
 
 impl StampPool {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Room>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<StampBuffers>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The stamps of a run: two for each thing that is timed.
 #[derive(Debug)]
-pub(crate) struct Stamps {
-    room: Room,
+pub(crate) struct RunStamps {
+    room: StampBuffers,
     used: u32,
-    /// Whether each thing needs a pass of its own: the device tells the time between passes only.
+    /// True if each thing needs a pass of its own, because the device tells the time between passes only.
     pub(crate) apart: bool,
-    /// What is timed: each dispatch, or each pass.
-    pub(crate) of: Watch,
+    /// Kind of thing that is timed: each dispatch, or each pass.
+    pub(crate) of: TimingLevel,
 }
 
-impl Stamps {
+impl RunStamps {
     /// Stamps for so many things, where the device can tell.
-    pub(crate) fn new(device: &Device, things: usize, of: Watch) -> Option<Self> {
+    pub(crate) fn new(device: &GpuDevice, things: usize, of: TimingLevel) -> Option<Self> {
         let capabilities = device.capabilities();
         let used = u32::try_from(things).ok()?.checked_mul(2)?;
-        if !capabilities.pass_timestamps || used == 0 || of == Watch::Off {
+        if !capabilities.pass_timestamps || used == 0 || of == TimingLevel::Off {
             return None;
         }
         let apart = !capabilities.timestamps;
@@ -60,7 +60,7 @@ impl Stamps {
         drop(kept);
         let room = match found {
             Some(room) => room,
-            None => Room::new(device, used.checked_next_power_of_two()?.max(LEAST)).ok()?,
+            None => StampBuffers::new(device, used.checked_next_power_of_two()?.max(LEAST)).ok()?,
         };
         Some(Self { room, used, apart, of })
     }
@@ -71,7 +71,7 @@ impl Stamps {
         Some((self.room.sets.get(set)?, stamp % OF_A_SET))
     }
 
-    /// Where a pass notes its begin and its end: the stamps of a thing.
+    /// Returns the stamps to which a pass writes its begin and its end.
     pub(crate) fn writes(&self, thing: u32) -> Option<wgpu::ComputePassTimestampWrites<'_>> {
         let (query_set, begin) = self.place(thing * 2)?;
         Some(wgpu::ComputePassTimestampWrites {
@@ -106,7 +106,7 @@ impl Stamps {
     }
 
     /// The stamps in ticks of the device's clock, once the run is over.
-    pub(crate) fn ticks(self, device: &Device) -> Result<Vec<(u64, u64)>, GpuError> {
+    pub(crate) fn ticks(self, device: &GpuDevice) -> Result<Vec<(u64, u64)>, GpuError> {
         let view = self.room.read.slice(..self.bytes()).get_mapped_range();
         let view = view.map_err(|error| GpuError::Refusal(error.to_string()))?;
         let number =
@@ -126,8 +126,8 @@ impl Stamps {
     }
 }
 
-impl Room {
-    fn new(device: &Device, count: u32) -> Result<Self, GpuError> {
+impl StampBuffers {
+    fn new(device: &GpuDevice, count: u32) -> Result<Self, GpuError> {
         let buffer = |usage| {
             device.device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("timestamps"),

@@ -5,37 +5,37 @@ use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::Arc;
 
-use galatea_graph::{Inputs, Operator};
-use galatea_runtime::tune::Device as Tuned;
+use galatea_graph::{Operator, OperatorInputs};
+use galatea_runtime::tune::TuningTarget as Tuned;
 use galatea_tensor::{DataType, Tensor, f16};
 
-use crate::device::Device;
-use crate::kernel::{Binding, Shapes, Step};
-use crate::memory::Block;
+use crate::device::GpuDevice;
+use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding};
+use crate::memory::DeviceBlock;
 use crate::plan::halved;
-use crate::trial::{Bound, Buffers, Trial, bound};
+use crate::trial::{BoundDispatch, StepTrial, TrialBuffers, bound};
 
 /// Bytes that no cache holds: weights are found in memory then, as they are in a model of many layers.
 const ROTATED: u64 = 256 << 20;
 /// The most copies of weights.
-const MOST_COPIES: u64 = 32;
+const MAX_COPIES: u64 = 32;
 /// Nanoseconds that a sample takes at least: shorter ones are repeated.
 const SAMPLE_NS: f64 = 1.5e6;
 /// The most repetitions of a sample.
-const MOST_REPEATS: usize = 256;
+const MAX_REPEATS: usize = 256;
 /// Numbers that are made up before they are repeated.
 const MADE: usize = 1 << 22;
 /// Up to so many elements of inputs, weights and outputs the reference says what is right.
 const REFERENCE: usize = 1 << 16;
 
 /// Says how a candidate computes the node.
-pub(super) type Bind = Box<dyn Fn(usize) -> Result<Step, String>>;
+pub(super) type CandidateBinder = Box<dyn Fn(usize) -> Result<DispatchStep, String>>;
 
 /// The node and the lengths that candidates compute.
-pub(super) struct Case {
+pub(super) struct BenchCase {
     pub(super) operator: Arc<dyn Operator>,
-    pub(super) shapes: Shapes,
-    /// What inputs that are not made up hold.
+    pub(super) shapes: GpuShapes,
+    /// Contents of the inputs that are not filled with random numbers.
     pub(super) typical: Vec<Option<Tensor>>,
     /// Elements of weights that are no inputs.
     pub(super) weights: usize,
@@ -43,39 +43,39 @@ pub(super) struct Case {
 }
 
 /// Candidates that share inputs, weights, outputs and scratch.
-pub(super) struct Bench {
-    device: Arc<Device>,
-    case: Case,
-    bind: Bind,
-    stock: Option<Stock>,
-    ready: HashMap<usize, Ready>,
+pub(super) struct CandidateBench {
+    device: Arc<GpuDevice>,
+    case: BenchCase,
+    bind: CandidateBinder,
+    stock: Option<BenchStock>,
+    ready: HashMap<usize, BoundCandidate>,
     turn: usize,
 }
 
 /// A candidate that was bound.
-struct Ready {
-    trial: Trial,
-    /// How often it runs for a sample.
+struct BoundCandidate {
+    trial: StepTrial,
+    /// Number of runs for a sample.
     times: usize,
 }
 
-/// What candidates run on.
-struct Stock {
+/// Buffers that candidates run on.
+struct BenchStock {
     tensors: Vec<Option<Tensor>>,
-    copies: Vec<Copy>,
-    outputs: Vec<Arc<Block>>,
-    scratch: Vec<Arc<Block>>,
-    /// What kernels keep, for as long as copies go by its address.
-    held: HashMap<usize, Arc<Block>>,
+    copies: Vec<InputCopies>,
+    outputs: Vec<Arc<DeviceBlock>>,
+    scratch: Vec<Arc<DeviceBlock>>,
+    /// Blocks that kernels keep, held for as long as copies are found by their addresses.
+    held: HashMap<usize, Arc<DeviceBlock>>,
 }
 
 /// Inputs of a repetition, and copies of what kernels keep by the address of the original.
-struct Copy {
-    inputs: Vec<Option<Arc<Block>>>,
-    weights: HashMap<usize, Arc<Block>>,
+struct InputCopies {
+    inputs: Vec<Option<Arc<DeviceBlock>>>,
+    weights: HashMap<usize, Arc<DeviceBlock>>,
 }
 
-impl fmt::Debug for Bench {
+impl fmt::Debug for CandidateBench {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bench").field("shapes", &self.case.shapes).finish_non_exhaustive()
     }
@@ -85,7 +85,7 @@ fn text(error: &impl fmt::Display) -> String {
     error.to_string()
 }
 
-/// Whether values of a type can be made up.
+/// Returns whether values of a type can be made up.
 pub(super) fn can_make(dtype: DataType) -> bool {
     use DataType as Of;
     matches!(dtype, Of::Fp32 | Of::Fp16 | Of::Bf16 | Of::Int8 | Of::Uint8 | Of::Bool)
@@ -133,15 +133,15 @@ fn numbers(tensor: &Tensor) -> Result<Vec<f32>, String> {
     found.map_err(|error| text(&error))
 }
 
-impl Bench {
-    pub(super) fn new(device: &Arc<Device>, case: Case, bind: Bind) -> Self {
+impl CandidateBench {
+    pub(super) fn new(device: &Arc<GpuDevice>, case: BenchCase, bind: CandidateBinder) -> Self {
         let (device, ready) = (Arc::clone(device), HashMap::new());
         Self { device, case, bind, stock: None, ready, turn: 0 }
     }
 
     /// The values of all inputs, as they lie on the device.
     fn tensors(&self) -> Result<Vec<Option<Tensor>>, String> {
-        let Shapes { inputs, constants, .. } = &self.case.shapes;
+        let GpuShapes { inputs, constants, .. } = &self.case.shapes;
         let one = |(at, slot): (usize, &Option<(DataType, Vec<usize>)>)| {
             let Some((dtype, shape)) = slot else { return Ok(None) };
             let given = constants.get(at).and_then(Option::as_ref);
@@ -158,19 +158,19 @@ impl Bench {
     }
 
     /// Inputs whose bytes a run does not find in a cache: weights, and what it changes in place.
-    fn is_cold(&self, step: &Step, input: usize) -> bool {
+    fn is_cold(&self, step: &DispatchStep, input: usize) -> bool {
         let constant = self.case.shapes.constants.get(input).is_some_and(Option::is_some);
         constant || step.over.iter().any(|&(read, _)| read == input)
     }
 
-    fn stock(&self, step: &Step) -> Result<Stock, String> {
+    fn stock(&self, step: &DispatchStep) -> Result<BenchStock, String> {
         let device = &self.device;
         let tensors = self.tensors()?;
         let mut inputs = Vec::with_capacity(tensors.len());
         for tensor in &tensors {
             let bytes = tensor.as_ref().map(Tensor::as_bytes).transpose();
             let bytes = bytes.map_err(|error| text(&error))?;
-            let block = bytes.map(|bytes| Block::with(device, bytes)).transpose();
+            let block = bytes.map(|bytes| DeviceBlock::with(device, bytes)).transpose();
             inputs.push(block.map_err(|error| text(&error))?);
         }
         let cold = (0..inputs.len()).filter(|&at| self.is_cold(step, at));
@@ -180,38 +180,41 @@ impl Bench {
         let bytes = blocks.map(|block| block.bytes()).sum::<u64>() + kept.values().sum::<u64>();
         let software = device.capabilities().software;
         let count = if bytes == 0 || software { 1 } else { ROTATED.div_ceil(bytes) };
-        let mut copies = vec![Copy { inputs, weights: HashMap::new() }];
-        for _ in 1..count.clamp(1, MOST_COPIES) {
+        let mut copies = vec![InputCopies { inputs, weights: HashMap::new() }];
+        for _ in 1..count.clamp(1, MAX_COPIES) {
             let mut inputs = copies[0].inputs.clone();
             for (at, input) in inputs.iter_mut().enumerate() {
                 if let Some(block) = input.as_mut().filter(|_| self.is_cold(step, at)) {
                     *block = self.copied(block)?;
                 }
             }
-            copies.push(Copy { inputs, weights: HashMap::new() });
+            copies.push(InputCopies { inputs, weights: HashMap::new() });
         }
         let output = |slot: &Option<(DataType, Vec<usize>)>| {
             let bytes = slot.as_ref().map_or(0, size_bytes);
-            Block::new(device, bytes.max(16) as u64).map(Arc::new).map_err(|error| text(&error))
+            DeviceBlock::new(device, bytes.max(16) as u64)
+                .map(Arc::new)
+                .map_err(|error| text(&error))
         };
         let outputs = self.case.shapes.outputs.iter().map(output).collect::<Result<_, _>>()?;
         let held = weights(step).map(|block| (Arc::as_ptr(block).addr(), Arc::clone(block)));
         let held = held.collect();
-        Ok(Stock { tensors, copies, outputs, scratch: Vec::new(), held })
+        Ok(BenchStock { tensors, copies, outputs, scratch: Vec::new(), held })
     }
 
-    fn copied(&self, block: &Arc<Block>) -> Result<Arc<Block>, String> {
+    fn copied(&self, block: &Arc<DeviceBlock>) -> Result<Arc<DeviceBlock>, String> {
         if block.is_outside() {
             return Err("weights outside the GPU cannot be tried".to_owned());
         }
-        let copy = Block::lasting(&self.device, block.bytes()).map_err(|error| text(&error))?;
+        let copy =
+            DeviceBlock::lasting(&self.device, block.bytes()).map_err(|error| text(&error))?;
         let mut encoder = self.device.device.create_command_encoder(&Default::default());
         encoder.copy_buffer_to_buffer(&block.buffer, 0, &copy.buffer, 0, block.bytes());
         self.device.submit(encoder.finish());
         Ok(Arc::new(copy))
     }
 
-    fn ready(&mut self, candidate: usize) -> Result<&mut Ready, String> {
+    fn ready(&mut self, candidate: usize) -> Result<&mut BoundCandidate, String> {
         if !self.ready.contains_key(&candidate) {
             let trial = self.trial(candidate)?;
             let once = trial.run(1).map_err(|error| text(&error))?;
@@ -222,13 +225,13 @@ impl Bench {
             )]
             let fits = (SAMPLE_NS / once.max(1.0)).ceil() as usize;
             let software = self.device.capabilities().software;
-            let times = fits.clamp(1, if software { 4 } else { MOST_REPEATS });
-            self.ready.insert(candidate, Ready { trial, times });
+            let times = fits.clamp(1, if software { 4 } else { MAX_REPEATS });
+            self.ready.insert(candidate, BoundCandidate { trial, times });
         }
         self.ready.get_mut(&candidate).ok_or_else(|| "it was lost".to_owned())
     }
 
-    fn trial(&mut self, candidate: usize) -> Result<Trial, String> {
+    fn trial(&mut self, candidate: usize) -> Result<StepTrial, String> {
         let step = (self.bind)(candidate)?;
         let mut stock = match self.stock.take() {
             Some(stock) => stock,
@@ -236,17 +239,21 @@ impl Bench {
         };
         let made = self.bound(&step, &mut stock);
         self.stock = Some(stock);
-        Ok(Trial::of_bound(&self.device, made?))
+        Ok(StepTrial::of_bound(&self.device, made?))
     }
 
-    fn bound(&self, step: &Step, stock: &mut Stock) -> Result<Vec<Vec<Bound>>, String> {
+    fn bound(
+        &self,
+        step: &DispatchStep,
+        stock: &mut BenchStock,
+    ) -> Result<Vec<Vec<BoundDispatch>>, String> {
         // Repetitions follow one another, so that all have the same memory.
         for (at, &bytes) in step.scratch.iter().enumerate() {
             let large = stock.scratch.get(at).is_some_and(|block| block.bytes() >= bytes);
             if large {
                 continue;
             }
-            let block = Block::new(&self.device, bytes).map_err(|error| text(&error))?;
+            let block = DeviceBlock::new(&self.device, bytes).map_err(|error| text(&error))?;
             let block = Arc::new(block);
             match stock.scratch.get_mut(at) {
                 Some(slot) => *slot = block,
@@ -272,7 +279,8 @@ impl Bench {
                 }
             }
             let (inputs, weights) = (&copy.inputs[..], &copy.weights);
-            let buffers = Buffers { inputs, outputs: &outputs, scratch: &stock.scratch, weights };
+            let buffers =
+                TrialBuffers { inputs, outputs: &outputs, scratch: &stock.scratch, weights };
             all.push(bound(&self.device, step, &buffers).map_err(|error| text(&error))?);
         }
         Ok(all)
@@ -310,16 +318,16 @@ fn size_bytes((dtype, shape): &(DataType, Vec<usize>)) -> usize {
     shape.iter().product::<usize>() * dtype.size_bytes().unwrap_or(0)
 }
 
-/// What a kernel keeps and binds.
-fn weights(step: &Step) -> impl Iterator<Item = &Arc<Block>> {
+/// Returns the blocks that a kernel keeps and binds.
+fn weights(step: &DispatchStep) -> impl Iterator<Item = &Arc<DeviceBlock>> {
     let all = step.dispatches.iter().flat_map(|dispatch| &dispatch.bindings);
     all.filter_map(|binding| match binding {
-        Binding::Weights(block) | Binding::Part(block, ..) => Some(block),
+        ShaderBinding::Weights(block) | ShaderBinding::Part(block, ..) => Some(block),
         _ => None,
     })
 }
 
-impl Tuned for Bench {
+impl Tuned for CandidateBench {
     fn compute(&mut self, candidate: usize) -> Result<Vec<f32>, String> {
         let over = (self.bind)(candidate)?.over;
         self.ready(candidate)?;
@@ -355,7 +363,7 @@ impl Tuned for Bench {
         let Some(stock) = &self.stock else { return Ok(None) };
         let inputs: Vec<Option<&Tensor>> = stock.tensors.iter().map(Option::as_ref).collect();
         // Where the reference refuses, the default has to be believed.
-        let Ok(right) = self.case.operator.reference(Inputs::new(&inputs)) else {
+        let Ok(right) = self.case.operator.reference(OperatorInputs::new(&inputs)) else {
             return Ok(None);
         };
         let mut all = Vec::new();

@@ -1,8 +1,8 @@
-//! What can be chosen about kernels: who asks, who is asked, and how it is measured.
+//! Tuning of kernels: the questions that they ask, the answers, and the measurements.
 //!
-//! A kernel asks [`Step::choose`](crate::Step) while it is bound. Without records the answer is candidate 0, which
-//! the kernel chooses by sizes and device. `problems` finds what is asked for the shapes of a run, and gives
-//! everything with a bench on which candidates can be compared.
+//! A kernel asks [`Step::choose`](crate::Step) while it is bound. Without records the answer is candidate 0,
+//! which the kernel chooses by sizes and device. `problems` finds the questions for the shapes of a run, and
+//! returns each with a bench on which candidates can be compared.
 
 mod bench;
 mod part;
@@ -10,21 +10,21 @@ mod part;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use galatea_runtime::tune::{Axis, ChoiceSource, Space, bucket};
+use galatea_runtime::tune::{ChoiceSource, ConfigAxis, ConfigSpace, bucket};
 
-pub(crate) use part::Part;
+pub(crate) use part::TunablePartition;
 
-use crate::device::Capabilities;
+use crate::device::GpuCapabilities;
 
 /// Kernels that have choices in common.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Family {
+pub(crate) struct KernelFamily {
     name: &'static str,
     /// A number for the texts of the kernels: what was measured of others says nothing.
     version: u64,
 }
 
-impl Family {
+impl KernelFamily {
     /// A family whose kernels are made of these texts.
     pub(crate) const fn new(name: &'static str, texts: &[&str]) -> Self {
         // FNV-1a. Source: G. Fowler, L. Noll, K. Vo, "The FNV Non-Cryptographic Hash Algorithm".
@@ -42,13 +42,13 @@ impl Family {
         Self { name, version }
     }
 
-    /// What a record of a choice is about besides the lengths.
+    /// Returns the key of a choice's record, apart from the lengths.
     fn key(&self, variant: &str) -> String {
         format!("gpu {} {variant} v{:08x}", self.name, self.version & 0xffff_ffff)
     }
 }
 
-/// How far results may be from right ones, relative to the largest of them.
+/// Distances that results may have from correct ones, relative to the largest of them.
 pub(crate) mod near {
     /// Sums of FP32 in another order.
     pub(crate) const SUMS: f32 = 1e-4;
@@ -60,47 +60,47 @@ pub(crate) mod near {
 
 /// A choice that a kernel has.
 #[derive(Clone, Debug)]
-pub(crate) struct Question {
+pub(crate) struct KernelQuestion {
     /// Types, and whatever else changes the text of a shader.
     pub(crate) variant: String,
     /// The lengths on which times depend.
     pub(crate) lengths: Vec<(&'static str, usize)>,
     /// The candidates; number 0 is what the kernel takes unasked.
-    pub(crate) space: Space,
-    /// How far results of two candidates may be apart: see [`near`].
+    pub(crate) space: ConfigSpace,
+    /// Distance that results of two candidates may have: see [`near`].
     pub(crate) tolerance: f32,
 }
 
 /// A question that was asked.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct AskedQuestion {
     family: String,
     bucket: String,
-    space: Space,
+    space: ConfigSpace,
     tolerance: f32,
 }
 
-impl Asked {
+impl AskedQuestion {
     fn is(&self, other: &Self) -> bool {
         (&self.family, &self.bucket) == (&other.family, &other.bucket)
     }
 }
 
-/// Who answers the questions of a step.
+/// Source of the answers to a step's questions.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Choices {
+pub(crate) struct TuningChoices {
     known: ChoiceSource,
     /// The device, as records name it.
     unit: Arc<str>,
     /// The answer to one question, whatever is known.
-    forced: Option<(Asked, usize)>,
-    /// What was asked, where that is noted.
-    asked: Option<Vec<Asked>>,
+    forced: Option<(AskedQuestion, usize)>,
+    /// Questions that were asked, where they are recorded.
+    asked: Option<Vec<AskedQuestion>>,
 }
 
-impl Choices {
-    /// Those that are known of a device.
-    pub(crate) fn known(known: &ChoiceSource, capabilities: &Capabilities) -> Self {
+impl TuningChoices {
+    /// Creates the choices that are known for a device.
+    pub(crate) fn known(known: &ChoiceSource, capabilities: &GpuCapabilities) -> Self {
         Self { known: known.clone(), unit: unit(capabilities).into(), forced: None, asked: None }
     }
 
@@ -110,28 +110,32 @@ impl Choices {
     }
 
     /// The same with one answer given.
-    fn forcing(&self, asked: &Asked, candidate: usize) -> Self {
+    fn forcing(&self, asked: &AskedQuestion, candidate: usize) -> Self {
         Self { forced: Some((asked.clone(), candidate)), ..self.clone() }
     }
 
-    /// Whether somebody looks for choices or compares them.
+    /// Returns whether a tuner or a comparison is under way.
     pub(crate) fn is_measured(&self) -> bool {
         self.asked.is_some() || self.forced.is_some()
     }
 
-    /// What was asked, where that was noted.
-    pub(crate) fn take_asked(&mut self) -> Vec<Asked> {
+    /// Takes the questions that were asked, where they were recorded.
+    pub(crate) fn take_asked(&mut self) -> Vec<AskedQuestion> {
         self.asked.take().unwrap_or_default()
     }
 
     /// The candidate to take; number 0 where nothing is known.
-    pub(crate) fn choose(&mut self, family: &Family, question: impl FnOnce() -> Question) -> usize {
+    pub(crate) fn choose(
+        &mut self,
+        family: &KernelFamily,
+        question: impl FnOnce() -> KernelQuestion,
+    ) -> usize {
         if self.known.0.is_none() && self.forced.is_none() && self.asked.is_none() {
             return 0;
         }
-        let Question { variant, lengths, space, tolerance } = question();
+        let KernelQuestion { variant, lengths, space, tolerance } = question();
         let bucket = bucket(&lengths);
-        let own = Asked { family: family.key(&variant), bucket, space, tolerance };
+        let own = AskedQuestion { family: family.key(&variant), bucket, space, tolerance };
         let forced = self.forced.as_ref().filter(|(asked, _)| asked.is(&own));
         let found = match forced {
             Some((_, candidate)) => Some(*candidate),
@@ -148,21 +152,21 @@ impl Choices {
 }
 
 /// A device as records name it: kernels are as fast as device, driver and interface let them.
-fn unit(capabilities: &Capabilities) -> String {
-    let Capabilities { name, driver, backend, .. } = capabilities;
+fn unit(capabilities: &GpuCapabilities) -> String {
+    let GpuCapabilities { name, driver, backend, .. } = capabilities;
     format!("{name}, {backend} {driver}").trim().to_owned()
 }
 
-/// What a choice by sizes and device is called.
+/// Name of the choice by sizes and device.
 pub(crate) const USUAL: &str = "usual";
 
 /// An axis of the usual way and some others.
-pub(crate) fn ways(name: &str, others: impl IntoIterator<Item = String>) -> Axis {
+pub(crate) fn ways(name: &str, others: impl IntoIterator<Item = String>) -> ConfigAxis {
     let labels = std::iter::once(USUAL.to_owned()).chain(others).collect();
-    Axis { name: name.to_owned(), labels, ordered: false }
+    ConfigAxis { name: name.to_owned(), labels, ordered: false }
 }
 
-/// What a configuration is called: its fields and their values.
+/// Returns the name of a configuration: its fields and their values.
 pub(crate) fn label(config: &impl Debug) -> String {
     let text = format!("{config:?}");
     let fields = match (text.find('{'), text.rfind('}')) {
@@ -195,14 +199,19 @@ mod tests {
 
     use super::*;
 
-    fn question(lens: usize) -> Question {
-        let space = Space::new(vec![ways("threads", ["64".into(), "32".into()])]);
-        Question { variant: "fp32".into(), lengths: vec![("n", lens)], space, tolerance: 1e-4 }
+    fn question(lens: usize) -> KernelQuestion {
+        let space = ConfigSpace::new(vec![ways("threads", ["64".into(), "32".into()])]);
+        KernelQuestion {
+            variant: "fp32".into(),
+            lengths: vec![("n", lens)],
+            space,
+            tolerance: 1e-4,
+        }
     }
 
     #[test]
     fn names_of_configurations_tell_all_of_them_apart() {
-        let all = crate::matmul::TiledConfig::ALL.iter().map(label);
+        let all = crate::matmul::TileSizes::ALL.iter().map(label);
         let all = all.chain(crate::blocks::GEMV_CONFIGS.iter().map(label));
         let all: Vec<String> = all.collect();
         assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len(), "{all:?}");
@@ -212,8 +221,8 @@ mod tests {
 
     #[test]
     fn nothing_is_made_for_questions_that_nobody_answers() {
-        let family = Family::new("test", &["a"]);
-        let mut plain = Choices::default();
+        let family = KernelFamily::new("test", &["a"]);
+        let mut plain = TuningChoices::default();
         assert_eq!(plain.choose(&family, || unreachable!("nobody is asked")), 0);
         let mut noting = plain.noting();
         assert_eq!(noting.choose(&family, || question(100)), 0);
@@ -226,7 +235,8 @@ mod tests {
 
     #[test]
     fn other_texts_of_kernels_are_other_records() {
-        let [a, b] = [["x", "y"], ["x", "z"]].map(|texts| Family::new("test", &texts).key(""));
+        let [a, b] =
+            [["x", "y"], ["x", "z"]].map(|texts| KernelFamily::new("test", &texts).key(""));
         assert_ne!(a, b);
     }
 }

@@ -5,39 +5,40 @@ use std::sync::Arc;
 
 use galatea_graph::ops::fused::BlockMatMul;
 use galatea_graph::{Fact, Graph, Node};
-use galatea_runtime::tune::Problem;
+use galatea_runtime::tune::TuningProblem;
 use galatea_tensor::Tensor;
 
-use super::bench::{Bench, Case, can_make};
-use super::{Asked, Choices};
-use crate::device::Device;
-use crate::kernel::{Kernel, Shapes, Step};
+use super::bench::{BenchCase, CandidateBench, can_make};
+use super::{AskedQuestion, TuningChoices};
+use crate::device::GpuDevice;
+use crate::kernel::{DispatchStep, GpuKernel, GpuShapes};
 use crate::plan::shapes;
 
 /// Binds a node, by its position in the graph.
-pub(crate) type Bind = Arc<dyn Fn(usize, &Shapes, &mut Step) -> Result<(), String>>;
+pub(crate) type NodeBinder =
+    Arc<dyn Fn(usize, &GpuShapes, &mut DispatchStep) -> Result<(), String>>;
 
 /// A partition whose choices are to be measured.
-pub(crate) struct Part<'a> {
-    pub(crate) device: &'a Arc<Device>,
+pub(crate) struct TunablePartition<'a> {
+    pub(crate) device: &'a Arc<GpuDevice>,
     pub(crate) graph: &'a Graph,
-    pub(crate) kernels: &'a [Option<Box<dyn Kernel>>],
-    /// What is known of all values in a run.
+    pub(crate) kernels: &'a [Option<Box<dyn GpuKernel>>],
+    /// Facts of all values in a run.
     pub(crate) facts: &'a [Option<Fact>],
-    /// What is known already.
-    pub(crate) choices: &'a Choices,
+    /// Choices that are known already.
+    pub(crate) choices: &'a TuningChoices,
     /// Binds the kernels above, for as long as somebody measures.
-    pub(crate) bind: Bind,
+    pub(crate) bind: NodeBinder,
 }
 
-impl Part<'_> {
+impl TunablePartition<'_> {
     /// All choices, each family and bucket once.
-    pub(crate) fn problems(&self) -> Vec<Problem> {
+    pub(crate) fn problems(&self) -> Vec<TuningProblem> {
         let (mut problems, mut seen) = (Vec::new(), HashSet::new());
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let Some(kernel) = self.kernels.get(index).and_then(Option::as_ref) else { continue };
             let Some(shapes) = shapes(self.graph, self.facts, index) else { continue };
-            let mut step = Step::asking(self.choices.noting());
+            let mut step = DispatchStep::asking(self.choices.noting());
             if kernel.bind(&shapes, &mut step).is_err() {
                 continue;
             }
@@ -56,12 +57,12 @@ impl Part<'_> {
     fn problem(
         &self,
         (index, node): (usize, &Node),
-        shapes: &Shapes,
+        shapes: &GpuShapes,
         typical: Vec<Option<Tensor>>,
-        asked: Asked,
-    ) -> Problem {
+        asked: AskedQuestion,
+    ) -> TuningProblem {
         let matrices = node.operator::<BlockMatMul>().map_or(&[][..], BlockMatMul::weights);
-        let case = Case {
+        let case = BenchCase {
             operator: Arc::clone(&node.operator),
             shapes: shapes.clone(),
             typical,
@@ -72,19 +73,19 @@ impl Part<'_> {
             (Arc::clone(&self.bind), self.choices.clone(), shapes.clone());
         let own = asked.clone();
         let bind = move |candidate: usize| {
-            let mut step = Step::asking(choices.forcing(&own, candidate));
+            let mut step = DispatchStep::asking(choices.forcing(&own, candidate));
             bind(index, &shapes, &mut step).map(|()| step)
         };
-        let bench = Bench::new(self.device, case, Box::new(bind));
-        let Asked { family, bucket, space, .. } = asked;
+        let bench = CandidateBench::new(self.device, case, Box::new(bind));
+        let AskedQuestion { family, bucket, space, .. } = asked;
         let unit = Some(self.choices.unit.to_string());
         let node = self.graph.place(index).to_string();
-        Problem { node, unit, family, bucket, space, device: Box::new(bench) }
+        TuningProblem { node, unit, family, bucket, space, device: Box::new(bench) }
     }
 }
 
-/// What inputs hold that are not made up; nothing where one must be known and is not.
-fn typical(kernel: &dyn Kernel, shapes: &Shapes) -> Option<Vec<Option<Tensor>>> {
+/// Returns the contents of inputs that are not made up; `None` if one must be known and is not.
+fn typical(kernel: &dyn GpuKernel, shapes: &GpuShapes) -> Option<Vec<Option<Tensor>>> {
     let one = |(at, slot): (usize, &Option<_>)| {
         let constant = shapes.constants.get(at).is_some_and(Option::is_some);
         match slot {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const WRITE: &str = "GALATEA_WRITE_METAL";
 
 /// Texts longer than this are kept as a digest only: their loops are written out.
-const MOST_BYTES: usize = 48 << 10;
+const MAX_BYTES: usize = 48 << 10;
 
 /// Formats of few bits whose texts are kept whole; those of the others differ in how codes are unpacked.
 const FORMATS: &[&str] = &["q4x32", "n6x16", "mul-f16", "gather-f16", "merge", "gate"];
@@ -38,7 +38,7 @@ fn files(device: &str, texts: &[Text]) -> BTreeMap<PathBuf, String> {
         let line = format!("{name} {:016x}\n", digest(text));
         digests.entry(family).or_default().insert(line);
         let shown = *family != "blocks" || FORMATS.iter().any(|format| name.contains(format));
-        if device == "apple" && shown && text.len() <= MOST_BYTES {
+        if device == "apple" && shown && text.len() <= MAX_BYTES {
             let half = if text.contains("half") { "-halves" } else { "" };
             let path = Path::new(family).join(format!("{name}{half}.metal"));
             files.entry(path).or_insert_with(|| text.clone());

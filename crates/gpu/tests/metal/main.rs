@@ -24,17 +24,17 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use galatea_gpu::{
-    Capabilities, CooperativeMatrix, Device, KernelRow, NodeView, PoolConfig, Shader, find_row,
-    rows,
+    CooperativeMatrix, GpuCapabilities, GpuDevice, GpuKernelRow, GpuNodeView, KernelShader,
+    PoolConfig, find_row, rows,
 };
 use galatea_graph::{Fact, Graph, infer};
 use galatea_runtime::{NodeWork, OptimiseLevel, Precision, SessionOptions, product_operations};
 use galatea_tensor::Tensor;
 
-/// What wgpu lists of an Apple GPU.
-fn apple() -> Capabilities {
+/// Returns the capabilities that wgpu reports for an Apple GPU.
+fn apple() -> GpuCapabilities {
     let matrix = |wide_sums| CooperativeMatrix { size: 8, wide_sums };
-    Capabilities {
+    GpuCapabilities {
         name: "apple".into(),
         mappable: true,
         f16: true,
@@ -47,8 +47,8 @@ fn apple() -> Capabilities {
 }
 
 /// A Metal device that has nothing which kernels can do without.
-fn plain() -> Capabilities {
-    Capabilities {
+fn plain() -> GpuCapabilities {
+    GpuCapabilities {
         name: "plain".into(),
         unified: true,
         binding_bytes: 4 << 30,
@@ -57,7 +57,7 @@ fn plain() -> Capabilities {
         workgroup_threads: 1024,
         workgroups: 65_535,
         alignment: 256,
-        ..Capabilities::default()
+        ..GpuCapabilities::default()
     }
 }
 
@@ -66,9 +66,9 @@ pub(crate) type RowKey = (&'static str, &'static str, &'static [&'static str]);
 
 /// A device, and what was seen of kernels on it.
 struct Subject<'a> {
-    device: &'a Arc<Device>,
+    device: &'a Arc<GpuDevice>,
     seen: usize,
-    shaders: Vec<(&'static str, Shader)>,
+    shaders: Vec<(&'static str, KernelShader)>,
     rows: HashSet<RowKey>,
     ops: HashSet<(String, String)>,
     /// Rows whose kernels ask a tuner which way to take.
@@ -94,7 +94,7 @@ impl Subject<'_> {
         session.run_owned(given.clone()).map_err(|error| error.to_string())?;
         let facts = infer::facts(graph, &HashMap::new()).map_err(|error| error.to_string())?;
         let node = &graph.nodes[0];
-        let view = NodeView { graph, node, facts: &facts, device: self.device, precision };
+        let view = GpuNodeView { graph, node, facts: &facts, device: self.device, precision };
         let row = find_row(&view)?;
         self.count(graph, &given, row);
         let key = (row.name, row.domain, row.ops);
@@ -106,8 +106,9 @@ impl Subject<'_> {
         Ok(())
     }
 
-    /// What a profile sets beside times: every node has bytes, and arithmetic unless it moves elements only.
-    fn count(&mut self, graph: &Graph, given: &[Tensor], row: &KernelRow) {
+    /// Checks the work that a profile shows beside times: every node has bytes, and arithmetic unless it only
+    /// moves elements.
+    fn count(&mut self, graph: &Graph, given: &[Tensor], row: &GpuKernelRow) {
         let known = graph.inputs.iter().zip(given);
         let known = known.map(|(&id, tensor)| (id, Fact::constant(tensor.clone()))).collect();
         // Floats that a kernel reads as FP16 are not always what the operator takes.
@@ -176,9 +177,9 @@ impl Subject<'_> {
 }
 
 /// Everything that kernels become on a device that can do this.
-fn check(capabilities: Capabilities, more: impl Fn(&Subject<'_>)) {
+fn check(capabilities: GpuCapabilities, more: impl Fn(&Subject<'_>)) {
     let name = capabilities.name.clone();
-    let device = Device::imagined(capabilities, &PoolConfig::default()).unwrap();
+    let device = GpuDevice::imagined(capabilities, &PoolConfig::default()).unwrap();
     let mut subject = Subject {
         device: &device,
         seen: 0,

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use galatea_gpu::Shader;
+use galatea_gpu::KernelShader;
 use naga::back::msl;
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{AddressSpace, Module, ShaderStage, StorageAccess};
 
-/// What Metal on an Apple GPU lets WGSL say.
+/// Returns the WGSL capabilities of Metal on an Apple GPU.
 fn capabilities() -> Capabilities {
     Capabilities::SHADER_FLOAT16
         | Capabilities::SHADER_FLOAT16_IN_FLOAT32
@@ -24,7 +24,7 @@ pub(crate) struct Checked {
     info: ModuleInfo,
 }
 
-pub(crate) fn check(shader: &Shader) -> Result<Checked, String> {
+pub(crate) fn check(shader: &KernelShader) -> Result<Checked, String> {
     let mut options = naga::front::wgsl::Options::new();
     options.capabilities = capabilities();
     let mut frontend = naga::front::wgsl::Frontend::new_with_options(options);
@@ -34,9 +34,10 @@ pub(crate) fn check(shader: &Shader) -> Result<Checked, String> {
     Ok(Checked { module, info })
 }
 
-/// What no kernel may ask of an Apple GPU: more than 32 KiB for a workgroup, more than 1024 threads, and workgroups
-/// of fewer than 64 threads that share memory, whose barriers Apple's compiler leaves out.
-pub(crate) fn limits(shader: &Shader, checked: &Checked) {
+/// Checks that a kernel stays within the limits of an Apple GPU: at most 32 KiB for a workgroup and at most
+/// 1024 threads. Workgroups that share memory have at least 64 threads, because Apple's compiler omits barriers
+/// from smaller ones.
+pub(crate) fn limits(shader: &KernelShader, checked: &Checked) {
     let threads: u32 = checked.module.entry_points[0].workgroup_size.iter().product();
     let entry = checked.info.get_entry_point(0);
     let shared = checked.module.global_variables.iter().filter(|(handle, variable)| {
@@ -98,7 +99,7 @@ fn resources(checked: &Checked) -> msl::EntryPointResources {
 /// The text that Metal compiles. The options are those of `wgpu-hal`'s `metal/device.rs` for the checks that
 /// `device/pipelines.rs` asks for; the language is that of macOS 15, and naga writes no other text for those
 /// of macOS 14 and 26.
-pub(crate) fn metal(shader: &Shader, checked: &Checked) -> Result<String, String> {
+pub(crate) fn metal(shader: &KernelShader, checked: &Checked) -> Result<String, String> {
     let policy = match shader.proved {
         true => BoundsCheckPolicy::Unchecked,
         false => BoundsCheckPolicy::Restrict,

@@ -36,7 +36,8 @@ const UNTUNED: &[(&str, &str)] = &[
     ("rotary_embedding-contrib", PAIRS),
 ];
 
-/// What is wrong: every row asks a tuner, or is listed with a reason; what is listed does not ask.
+/// Returns violations of the rule: every row asks a tuner or is listed with a reason, and a listed row does not
+/// ask.
 pub(crate) fn wrong(asking: &HashSet<RowKey>) -> Vec<String> {
     let reason = |name: &str| UNTUNED.iter().find(|(own, _)| *own == name);
     let mut wrong = Vec::new();

@@ -1,19 +1,19 @@
-//! What kernels become by choices that no length of a specimen brings about: every configuration that a tuner
-//! may take, every format of few bits, every type of cache.
+//! Variants of kernels that no length of a specimen selects: every configuration that a tuner may choose, every
+//! quantized format, every type of cache.
 
 use std::sync::Arc;
 
 use galatea_gpu::attention::{
-    FLASH_CONFIGS, PAGED_CONFIGS, PagedSizes, TILES_CONFIGS, Way, paged, whole,
+    DenseAttentionMethod, FLASH_CONFIGS, PAGED_CONFIGS, PagedSizes, TILES_CONFIGS, paged, whole,
 };
-use galatea_gpu::blocks::{self, Choice, GEMV_CONFIGS, TILED_CONFIGS};
-use galatea_gpu::conv::ConvKernel;
-use galatea_gpu::matmul::{Turns, Variant};
-use galatea_gpu::{Device, Kernel, Shapes, Step, Trial};
+use galatea_gpu::blocks::{self, BlockKernelChoice, GEMV_CONFIGS, TILED_CONFIGS};
+use galatea_gpu::conv::GpuConvKernel;
+use galatea_gpu::matmul::{MatMulVariant, TransposedOperands};
+use galatea_gpu::{DispatchStep, GpuDevice, GpuKernel, GpuShapes, StepTrial};
 use galatea_graph::blocks::BlockWeights;
-use galatea_graph::ops::convolution::{Conv, FusedConv, Padding};
+use galatea_graph::ops::convolution::{Conv, FusedConv, WindowPadding};
 use galatea_graph::ops::fused::{
-    Attention, BlockGather, BlockMatMul, FusedActivation, PagedAttention, RotaryPair,
+    BlockGather, BlockMatMul, FusedActivation, FusedAttention, PagedAttention, RotaryPair,
 };
 use galatea_graph::ops::transformer::RotaryEmbedding;
 use galatea_graph::{Dim, Fact, GALATEA_DOMAIN, Graph, Operator};
@@ -28,14 +28,14 @@ const TYPES: [DataType; 2] = [DataType::Fp32, DataType::Fp16];
 /// Shapes of inputs and outputs.
 type Lens<'a> = &'a [(DataType, &'a [usize])];
 
-fn shapes(inputs: Lens, outputs: Lens) -> Shapes {
+fn shapes(inputs: Lens, outputs: Lens) -> GpuShapes {
     let all =
         |list: Lens| list.iter().map(|(dtype, shape)| Some((*dtype, shape.to_vec()))).collect();
-    Shapes { inputs: all(inputs), outputs: all(outputs), constants: vec![None; inputs.len()] }
+    GpuShapes { inputs: all(inputs), outputs: all(outputs), constants: vec![None; inputs.len()] }
 }
 
 /// Has the shaders of a step compiled.
-fn compile(device: &Arc<Device>, step: &Step, shapes: &Shapes) {
+fn compile(device: &Arc<GpuDevice>, step: &DispatchStep, shapes: &GpuShapes) {
     let bytes = |of: &Option<(DataType, Vec<usize>)>| {
         let (dtype, shape) = of.as_ref().unwrap();
         shape.iter().product::<usize>() * dtype.size_bytes().unwrap()
@@ -43,30 +43,30 @@ fn compile(device: &Arc<Device>, step: &Step, shapes: &Shapes) {
     let inputs: Vec<Vec<u8>> = shapes.inputs.iter().map(|of| vec![0; bytes(of)]).collect();
     let inputs: Vec<Option<&[u8]>> = inputs.iter().map(|bytes| Some(&bytes[..])).collect();
     let outputs: Vec<u64> = shapes.outputs.iter().map(|of| bytes(of) as u64 + 16).collect();
-    Trial::new(device, step, &inputs, &outputs, 1).unwrap();
+    StepTrial::new(device, step, &inputs, &outputs, 1).unwrap();
 }
 
-fn bound(device: &Arc<Device>, kernel: &dyn Kernel, shapes: &Shapes) {
-    let mut step = Step::default();
+fn bound(device: &Arc<GpuDevice>, kernel: &dyn GpuKernel, shapes: &GpuShapes) {
+    let mut step = DispatchStep::default();
     kernel.bind(shapes, &mut step).unwrap();
     compile(device, &step, shapes);
 }
 
 /// Products of dense matrices.
-pub(crate) fn products(device: &Arc<Device>) {
+pub(crate) fn products(device: &Arc<GpuDevice>) {
     let capabilities = device.capabilities();
     let types = |dtype: &DataType| *dtype == DataType::Fp32 || capabilities.f16;
     for dtype in TYPES.into_iter().filter(types) {
         for (turned, lens) in [(false, [36, 96, 64]), (true, [36, 96, 64]), (false, [37, 75, 35])] {
             let [m, n, k] = lens;
             let b = if turned { [n, k] } else { [k, n] };
-            let turns = Turns { b: turned, ..Turns::default() };
+            let turns = TransposedOperands { b: turned, ..TransposedOperands::default() };
             let of = shapes(&[(dtype, &[m, k]), (dtype, &b)], &[(dtype, &[m, n])]);
-            for variant in Variant::all(capabilities) {
+            for variant in MatMulVariant::all(capabilities) {
                 compile(device, &variant.step(&of, turns, capabilities).unwrap(), &of);
             }
             let of = shapes(&[(dtype, &[3, k]), (dtype, &b)], &[(dtype, &[3, n])]);
-            for variant in Variant::few(&of, turns, capabilities).unwrap() {
+            for variant in MatMulVariant::few(&of, turns, capabilities).unwrap() {
                 compile(device, &variant.step(&of, turns, capabilities).unwrap(), &of);
             }
         }
@@ -140,17 +140,24 @@ pub(crate) fn few_bits(subject: &mut Subject<'_>) {
 }
 
 /// Formats by number, rows, and what is chosen for them.
-fn choices(device: &Device) -> Vec<(usize, usize, Choice)> {
+fn choices(device: &GpuDevice) -> Vec<(usize, usize, BlockKernelChoice)> {
     let mut all = Vec::new();
     for name in ["q4_0", "f16"] {
         let at = number(name);
         for config in GEMV_CONFIGS.iter().filter(|one| one.is_valid(device.capabilities())) {
-            let choice =
-                Choice { gemv: Some(*config), many: Some(usize::MAX), ..Choice::default() };
+            let choice = BlockKernelChoice {
+                gemv: Some(*config),
+                many: Some(usize::MAX),
+                ..BlockKernelChoice::default()
+            };
             all.push((at, 3, choice));
         }
         for config in TILED_CONFIGS.iter().filter(|one| one.is_valid(device.capabilities())) {
-            let choice = Choice { tiled: Some(*config), many: Some(0), ..Choice::default() };
+            let choice = BlockKernelChoice {
+                tiled: Some(*config),
+                many: Some(0),
+                ..BlockKernelChoice::default()
+            };
             all.push((at, 37, choice));
         }
     }
@@ -177,12 +184,12 @@ pub(crate) fn rotations(subject: &mut Subject<'_>) {
 pub(crate) fn attention(subject: &mut Subject<'_>) {
     let device = subject.device;
     let capabilities = device.capabilities();
-    let plain = || Attention {
+    let plain = || FusedAttention {
         scale: 1.0,
-        q_perm: Attention::IN_ORDER,
-        k_perm: Attention::IN_ORDER,
-        v_perm: Attention::IN_ORDER,
-        out_perm: Attention::IN_ORDER,
+        q_perm: FusedAttention::IN_ORDER,
+        k_perm: FusedAttention::IN_ORDER,
+        v_perm: FusedAttention::IN_ORDER,
+        out_perm: FusedAttention::IN_ORDER,
         masked_to_zero: false,
         causal: true,
     };
@@ -192,10 +199,18 @@ pub(crate) fn attention(subject: &mut Subject<'_>) {
             shapes(&[q, k, k], &[(dtype, &[1, 2, 64, width])])
         };
         for config in TILES_CONFIGS {
-            bound(device, &*whole(device, plain(), Way::Tiles(*config)), &of(DataType::Fp32));
+            bound(
+                device,
+                &*whole(device, plain(), DenseAttentionMethod::Tiles(*config)),
+                &of(DataType::Fp32),
+            );
         }
         for config in FLASH_CONFIGS.iter().filter(|one| one.fits(capabilities, [width; 2])) {
-            bound(device, &*whole(device, plain(), Way::Flash(*config)), &of(DataType::Fp16));
+            bound(
+                device,
+                &*whole(device, plain(), DenseAttentionMethod::Flash(*config)),
+                &of(DataType::Fp16),
+            );
         }
     }
     let caches = [DataType::Fp32, DataType::Fp16, DataType::Bf16, DataType::Int8];
@@ -247,12 +262,12 @@ fn caches_of(
 }
 
 /// Convolutions of windows of 3 × 3, in every way.
-pub(crate) fn convolutions(device: &Arc<Device>) {
+pub(crate) fn convolutions(device: &Arc<GpuDevice>) {
     let conv = Conv {
         kernel_shape: None,
         strides: Vec::new(),
         dilations: Vec::new(),
-        pads: Padding::Explicit(vec![1; 4]),
+        pads: WindowPadding::Explicit(vec![1; 4]),
         group: 1,
         channels_last: false,
     };
@@ -265,7 +280,7 @@ pub(crate) fn convolutions(device: &Arc<Device>) {
         let weights = Tensor::from_bytes(dtype, &windows, &bytes).unwrap();
         let of =
             shapes(&[(dtype, &[1, 16, 32, 32]), (dtype, &windows)], &[(dtype, &[1, 128, 32, 32])]);
-        let kernel = || ConvKernel::new(&fused, &weights, device, precision);
+        let kernel = || GpuConvKernel::new(&fused, &weights, device, precision);
         for (way, _) in kernel().ways(&of).unwrap() {
             bound(device, &kernel().forcing(way), &of);
         }

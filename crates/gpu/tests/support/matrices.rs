@@ -3,10 +3,10 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "each user uses some of it")]
 
 use galatea_graph::OpError;
-use galatea_graph::blocks::{BlockRow, BlockWeights, CodeFormat, Meaning, SuperScales};
+use galatea_graph::blocks::{BlockRow, BlockWeights, CodeFormat, CodeMeaning, SuperScales};
 use galatea_tensor::{DataType, bf16, f16};
 
-/// What scales are kept in.
+/// Format in which scales are stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Scales {
     Floats(DataType),
@@ -21,7 +21,7 @@ pub(crate) struct Made {
     pub(crate) format: CodeFormat,
     pub(crate) scales: Scales,
     pub(crate) seed: u64,
-    /// Where it says that it lies.
+    /// Address that the matrix claims to have.
     pub(crate) at: Option<(usize, usize)>,
 }
 
@@ -30,7 +30,7 @@ static IQ4: [f32; 16] =
 
 /// The formats that checkpoints have, by the names of GGUF and MLX.
 pub(crate) fn formats() -> Vec<(&'static str, CodeFormat, Scales)> {
-    use Meaning::{Offset, Table, Zero};
+    use CodeMeaning::{Offset, Table, Zero};
     let half = Scales::Floats(DataType::Fp16);
     let brain = Scales::Floats(DataType::Bf16);
     let single = Scales::Floats(DataType::Fp32);
@@ -140,7 +140,7 @@ impl BlockWeights for Made {
             return Err(OpError::new("no such row"));
         }
         let mut random = Random(self.seed ^ (row as u64 + 1) << 24);
-        if let Meaning::Float(dtype) = self.format.meaning() {
+        if let CodeMeaning::Float(dtype) = self.format.meaning() {
             for code in to.codes.chunks_exact_mut(self.format.code_bytes()) {
                 let value = random.unit();
                 match dtype {
@@ -197,7 +197,7 @@ impl BlockWeights for Made {
         let width = self.format.code_bytes();
         let mut codes = vec![0; self.columns * width];
         let mut scales = vec![0.0; self.blocks()];
-        let pairs = self.format.meaning() == Meaning::Offset;
+        let pairs = self.format.meaning() == CodeMeaning::Offset;
         let mut offsets = vec![0.0; if pairs { self.blocks() } else { 0 }];
         let to = BlockRow { codes: &mut codes, scales: &mut scales, offsets: &mut offsets };
         self.unpack_row(row, to)?;
@@ -205,16 +205,16 @@ impl BlockWeights for Made {
             let block = at.checked_div(self.format.block()).unwrap_or(0);
             let number = f32::from(code[0]);
             *out = match self.format.meaning() {
-                Meaning::Zero(zero) => (number - zero) * scales[block],
-                Meaning::Offset => number * scales[block] + offsets[block],
-                Meaning::Table(table) => table[usize::from(code[0])] * scales[block],
-                Meaning::Float(DataType::Fp16) => {
+                CodeMeaning::Zero(zero) => (number - zero) * scales[block],
+                CodeMeaning::Offset => number * scales[block] + offsets[block],
+                CodeMeaning::Table(table) => table[usize::from(code[0])] * scales[block],
+                CodeMeaning::Float(DataType::Fp16) => {
                     f16::from_le_bytes(code.try_into().unwrap()).to_f32()
                 }
-                Meaning::Float(DataType::Bf16) => {
+                CodeMeaning::Float(DataType::Bf16) => {
                     bf16::from_le_bytes(code.try_into().unwrap()).to_f32()
                 }
-                Meaning::Float(_) => f32::from_le_bytes(code.try_into().unwrap()),
+                CodeMeaning::Float(_) => f32::from_le_bytes(code.try_into().unwrap()),
             };
         }
         Ok(())

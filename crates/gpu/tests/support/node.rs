@@ -100,8 +100,8 @@ impl Node {
         Self { inputs, ..self.clone() }
     }
 
-    /// As a graph; `around` puts an identity product in front of and behind it, so that its own values
-    /// are inside the partition.
+    /// Converts the node to a graph. `around` puts a multiplication by the identity before and behind it, which
+    /// moves its own values to the inside of the partition.
     pub(crate) fn graph(&self, around: bool) -> (Graph, Vec<(String, Tensor)>) {
         let mut graph = Graph::new("node");
         graph.opsets = BTreeMap::from([

@@ -2,7 +2,7 @@
 
 /// A tensor seen as `outer` blocks of `len` positions along one axis, `inner` elements apart.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct AxisLanes {
     /// Product of the lengths before the axis.
     pub(crate) outer: usize,
     /// The length of the axis.
@@ -11,7 +11,7 @@ pub(crate) struct Lanes {
     pub(crate) inner: usize,
 }
 
-impl Lanes {
+impl AxisLanes {
     /// The lanes along an axis of a shape; the axis has been checked.
     pub(crate) fn along(shape: &[usize], axis: usize) -> Self {
         let len = shape.get(axis).copied().unwrap_or(1);
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn lanes_visit_every_element_once() {
-        let lanes = Lanes::along(&[2, 3, 2], 1);
+        let lanes = AxisLanes::along(&[2, 3, 2], 1);
         let mut all: Vec<_> = lanes.starts().flat_map(|start| lanes.lane(start)).collect();
         assert_eq!(&all[..3], [0, 2, 4]);
         all.sort_unstable();

@@ -4,7 +4,7 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 
 /// An operator of two tensors whose second one lies along the axes of the first one from a given
 /// axis on: before version 7 broadcasting did not align the last axes.
@@ -48,7 +48,7 @@ impl AlongAxis {
 }
 
 impl Operator for AlongAxis {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (first, second) = (inputs.required(0)?, inputs.required(1)?);
         let shape = match (&first.shape, &second.shape) {
             (Some(a), Some(b)) => {
@@ -58,14 +58,14 @@ impl Operator for AlongAxis {
             _ => None,
         };
         let second = Fact { shape, value: None, elements: None, ..second.clone() };
-        self.inner.infer(Inputs::new(&[Some(first), Some(&second)]))
+        self.inner.infer(OperatorInputs::new(&[Some(first), Some(&second)]))
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (first, second) = (inputs.required(0)?, inputs.required(1)?);
         let missing = self.missing(first.rank(), second.rank())?;
         let second = second.reshape(&[second.shape(), &vec![1; missing]].concat())?;
-        self.inner.reference(Inputs::new(&[Some(first), Some(&second)]))
+        self.inner.reference(OperatorInputs::new(&[Some(first), Some(&second)]))
     }
 }
 
@@ -83,17 +83,17 @@ impl WithConstants {
 }
 
 impl Operator for WithConstants {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let facts: Vec<Fact> = self.constants.iter().cloned().map(Fact::constant).collect();
         let own = (0..inputs.len()).map(|index| inputs.optional(index));
         let all: Vec<Option<&Fact>> = own.chain(facts.iter().map(Some)).collect();
-        self.inner.infer(Inputs::new(&all))
+        self.inner.infer(OperatorInputs::new(&all))
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let own = (0..inputs.len()).map(|index| inputs.optional(index));
         let all: Vec<Option<&Tensor>> = own.chain(self.constants.iter().map(Some)).collect();
-        self.inner.reference(Inputs::new(&all))
+        self.inner.reference(OperatorInputs::new(&all))
     }
 }
 

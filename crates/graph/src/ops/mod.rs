@@ -46,7 +46,7 @@ use crate::error::{GraphErrorKind, OpError};
 use crate::operator::{OpDef, Operator, ParseContext};
 
 /// How a row reads a node's attributes.
-pub(crate) type Parse = fn(&mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError>;
+pub(crate) type AttributeParser = fn(&mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError>;
 
 /// Every family's table.
 pub const FAMILIES: &[&[OpDef]] = &[

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::testing::{attributes, int, ints, parse, run, text};
 use super::{activation, cast, logic, math, matrix, normalize, reduce};
 use crate::attribute::{AttributeValue, Attributes};
-use crate::operator::{Inputs, OpDef, Operator};
+use crate::operator::{OpDef, Operator, OperatorInputs};
 
 const FAMILIES: &[&[OpDef]] =
     &[activation::OPS, cast::OPS, logic::OPS, math::OPS, matrix::OPS, normalize::OPS, reduce::OPS];
@@ -58,7 +58,7 @@ pub(super) fn tensor(dtype: DataType, shape: &[usize], seed: i64) -> Tensor {
     let plain = Tensor::from_vec(shape, numbers).unwrap();
     let cast = cast::Cast::plain(dtype);
     let inputs = [Some(&plain)];
-    cast.reference(Inputs::new(&inputs)).unwrap().remove(0)
+    cast.reference(OperatorInputs::new(&inputs)).unwrap().remove(0)
 }
 
 fn any_shape() -> impl Strategy<Value = Vec<usize>> {
@@ -106,7 +106,7 @@ proptest! {
         };
         // A refusal is a good answer, but both must refuse.
         if let Ok(operator) = parse(row.name, row.since, &all, count, row.outputs.min) {
-            prop_assert!(operator.reference(Inputs::new(&inputs)).is_err(), "only inference: {error}");
+            prop_assert!(operator.reference(OperatorInputs::new(&inputs)).is_err(), "only inference: {error}");
         }
     }
 

@@ -11,7 +11,7 @@ use super::{
     contrib, convolution, loss, ml, pooling, random, shape, signal, training, transformer, vision,
 };
 use crate::attribute::{AttributeValue, Attributes};
-use crate::operator::{Inputs, OpDef};
+use crate::operator::{OpDef, OperatorInputs};
 
 const FAMILIES: &[&[OpDef]] = &[
     contrib::OPS,
@@ -168,7 +168,7 @@ fn trial(row: &OpDef, dice: &mut Dice) -> Option<String> {
     let answer = catch_unwind(AssertUnwindSafe(|| {
         let error = run(&name, row.since, &all, &inputs, row.outputs.min).err()?;
         let operator = parse(&name, row.since, &all, count, row.outputs.min).ok()?;
-        let found = operator.reference(Inputs::new(&inputs));
+        let found = operator.reference(OperatorInputs::new(&inputs));
         found.is_ok().then(|| format!("{}: only inference refuses: {error}", shown()))
     }));
     answer.unwrap_or_else(|payload| {

@@ -5,7 +5,7 @@ use galatea_tensor::{ByteString, Element, Tensor};
 use crate::attribute::{AttributeValue, Attributes};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator};
+use crate::operator::{Operator, OperatorInputs};
 
 /// Attributes by name.
 pub(crate) fn attributes<const N: usize>(list: [(&str, AttributeValue); N]) -> Attributes {
@@ -62,7 +62,7 @@ pub(crate) fn run(
 ) -> Result<Vec<Tensor>, String> {
     let operator = parse(name, opset, attributes, inputs.len(), outputs)?;
     let text = |error: OpError| error.to_string();
-    let results = operator.reference(Inputs::new(inputs)).map_err(text)?;
+    let results = operator.reference(OperatorInputs::new(inputs)).map_err(text)?;
     assert!(results.len() >= outputs, "{name} gives {} outputs", results.len());
     let constants: Vec<Option<Fact>> =
         inputs.iter().map(|input| input.map(|one| Fact::constant(one.clone()))).collect();
@@ -74,7 +74,7 @@ pub(crate) fn run(
         .collect();
     for facts in [constants, shaped, unknown] {
         let all: Vec<Option<&Fact>> = facts.iter().map(Option::as_ref).collect();
-        let inferred = operator.infer(Inputs::new(&all)).map_err(text)?;
+        let inferred = operator.infer(OperatorInputs::new(&all)).map_err(text)?;
         for (fact, result) in inferred.iter().zip(&results) {
             agrees(name, fact, result);
         }
@@ -121,6 +121,7 @@ pub(crate) fn inferred(
 ) -> Result<Fact, String> {
     let operator = parse(name, opset, attributes, inputs.len(), 1)?;
     let inputs: Vec<Option<&Fact>> = inputs.iter().copied().map(Some).collect();
-    let mut all = operator.infer(Inputs::new(&inputs)).map_err(|error| error.to_string())?;
+    let mut all =
+        operator.infer(OperatorInputs::new(&inputs)).map_err(|error| error.to_string())?;
     Ok(all.remove(0))
 }

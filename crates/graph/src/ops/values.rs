@@ -13,7 +13,7 @@ use crate::ops::bounds::bounded;
 
 /// The elements of a tensor in row-major order.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Values {
+pub(crate) enum TensorValues {
     /// Of a `BOOL` tensor.
     Bools(Vec<bool>),
     /// Of any integer tensor.
@@ -64,7 +64,7 @@ macro_rules! integer_types {
     };
 }
 
-impl Values {
+impl TensorValues {
     /// Reads any tensor.
     pub(crate) fn read(tensor: &Tensor) -> Result<Self, OpError> {
         Ok(match tensor.dtype() {

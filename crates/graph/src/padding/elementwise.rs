@@ -2,8 +2,8 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::{Axes, Behind, Kind, Sources, Walk};
-use crate::{Inputs, Node, ValueId, converted};
+use super::{InputPlaces, PaddedValue, PaddedValueAxes, PaddingContent, PaddingWalk};
+use crate::{Node, OperatorInputs, ValueId, converted};
 
 /// Their names. Inputs broadcast as with NumPy.
 pub(super) const MAPS: &[&str] = &[
@@ -60,51 +60,55 @@ pub(super) const MAPS: &[&str] = &[
 /// Those of them that lengths are computed with.
 const ON_LENGTHS: &[&str] = &["Add", "Cast", "Div", "Identity", "Max", "Min", "Mul", "Sub"];
 
-pub(super) fn map(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
-    let given: Vec<Option<(ValueId, Kind)>> =
+pub(super) fn map(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
+    let given: Vec<Option<(ValueId, PaddedValue)>> =
         (0..node.inputs.len()).map(|at| walk.given(node, at)).collect();
-    let lengths = |one: &(ValueId, Kind)| one.1 == Kind::Lengths;
+    let lengths = |one: &(ValueId, PaddedValue)| one.1 == PaddedValue::Lengths;
     if given.iter().flatten().any(lengths) {
         let only = given.iter().flatten().all(|one| match &one.1 {
-            Kind::Lengths => true,
-            Kind::Data(axes) => axes.is_empty(),
+            PaddedValue::Lengths => true,
+            PaddedValue::Data(axes) => axes.is_empty(),
         });
         return match only && ON_LENGTHS.contains(&node.op_type.as_str()) {
-            true => Ok(vec![Kind::Lengths]),
+            true => Ok(vec![PaddedValue::Lengths]),
             false => Err("it computes with lengths".to_owned()),
         };
     }
     let output = node.outputs.first().copied().flatten().ok_or("it gives nothing")?;
-    let (rank, mut axes) = (walk.dims(output)?.len(), Axes::new());
+    let (rank, mut axes) = (walk.dims(output)?.len(), PaddedValueAxes::new());
     for axis in walk.axes(output)? {
         let mut operands = Vec::new();
         for one in &given {
             operands.push(match one {
                 None => None,
-                Some((id, Kind::Data(own))) => {
+                Some((id, PaddedValue::Data(own))) => {
                     // Counted from the last axis.
                     let at = (axis + walk.dims(*id)?.len()).checked_sub(rank);
                     let behind = at.and_then(|at| own.get(&at)).copied();
                     Some(behind.unwrap_or_else(|| constant(walk, *id)))
                 }
-                Some((_, Kind::Lengths)) => return Err("it computes with lengths".to_owned()),
+                Some((_, PaddedValue::Lengths)) => {
+                    return Err("it computes with lengths".to_owned());
+                }
             });
         }
         axes.insert(axis, combined(walk, node, &operands));
     }
-    Ok(vec![Kind::Data(axes)])
+    Ok(vec![PaddedValue::Data(axes)])
 }
 
 /// A value that is the same at each place, where it is one number.
-fn constant(walk: &Walk<'_>, id: ValueId) -> Behind {
+fn constant(walk: &PaddingWalk<'_>, id: ValueId) -> PaddingContent {
     let known = walk.fact(id).and_then(|fact| fact.value.as_ref());
     let tensor = walk.graph.constant(id).or(known);
-    let wide = tensor.filter(|one| one.elements() <= MOST_ELEMENTS).and_then(number_all);
-    wide.map_or(Behind::Any, |number| Behind::Number(number, Sources::default()))
+    let wide = tensor.filter(|one| one.elements() <= MAX_ELEMENTS).and_then(number_all);
+    wide.map_or(PaddingContent::Any, |number| {
+        PaddingContent::Number(number, InputPlaces::default())
+    })
 }
 
 /// Constants of more elements are not looked at.
-const MOST_ELEMENTS: usize = 1 << 16;
+const MAX_ELEMENTS: usize = 1 << 16;
 
 /// The number that all elements are.
 fn number_all(tensor: &Tensor) -> Option<f64> {
@@ -114,55 +118,71 @@ fn number_all(tensor: &Tensor) -> Option<f64> {
 }
 
 /// What stands behind in the result, of what stands behind in the operands.
-fn combined(walk: &Walk<'_>, node: &Node, operands: &[Option<Behind>]) -> Behind {
-    let given: Vec<Behind> = operands.iter().flatten().copied().collect();
+fn combined(
+    walk: &PaddingWalk<'_>,
+    node: &Node,
+    operands: &[Option<PaddingContent>],
+) -> PaddingContent {
+    let given: Vec<PaddingContent> = operands.iter().flatten().copied().collect();
     if let Some(number) = computed(walk, node, operands) {
-        let by = given.iter().fold(Sources::default(), |sum, one| match one {
-            Behind::Number(_, by) => sum.with(*by),
+        let by = given.iter().fold(InputPlaces::default(), |sum, one| match one {
+            PaddingContent::Number(_, by) => sum.with(*by),
             _ => sum,
         });
-        return Behind::Number(number, by);
+        return PaddingContent::Number(number, by);
     }
     let hiding = || given.iter().find_map(|one| one.hides());
     match (node.op_type.as_str(), given.as_slice()) {
         // Whatever the score was, unless something as great is added as well.
-        ("Add", all) if all.iter().all(is_score) => hiding().map_or(Behind::Any, Behind::Hidden),
-        ("Sub", [first, Behind::Number(number, by)]) if -number <= super::HIDING => {
-            if is_score(first) { Behind::Hidden(*by) } else { Behind::Any }
+        ("Add", all) if all.iter().all(is_score) => {
+            hiding().map_or(PaddingContent::Any, PaddingContent::Hidden)
+        }
+        ("Sub", [first, PaddingContent::Number(number, by)]) if -number <= super::HIDING => {
+            if is_score(first) {
+                PaddingContent::Hidden(*by)
+            } else {
+                PaddingContent::Any
+            }
         }
         ("Sub", [first, second]) if second.hides().is_none() => {
-            first.hides().map_or(Behind::Any, Behind::Hidden)
+            first.hides().map_or(PaddingContent::Any, PaddingContent::Hidden)
         }
         ("Mul", all) => {
             let zero = all.iter().find(|one| one.is_zero());
-            zero.copied().unwrap_or(Behind::Any)
+            zero.copied().unwrap_or(PaddingContent::Any)
         }
-        ("Where", [Behind::Number(chosen, by), yes, no]) => {
+        ("Where", [PaddingContent::Number(chosen, by), yes, no]) => {
             match if *chosen != 0.0 { *yes } else { *no } {
-                Behind::Number(number, own) => Behind::Number(number, own.with(*by)),
-                Behind::Hidden(own) => Behind::Hidden(own.with(*by)),
-                Behind::Any => Behind::Any,
+                PaddingContent::Number(number, own) => {
+                    PaddingContent::Number(number, own.with(*by))
+                }
+                PaddingContent::Hidden(own) => PaddingContent::Hidden(own.with(*by)),
+                PaddingContent::Any => PaddingContent::Any,
             }
         }
         // As far down as numbers of the type go.
         ("Max", all) if all.iter().all(|one| one.hides().is_some()) => {
-            hiding().map_or(Behind::Any, Behind::Hidden)
+            hiding().map_or(PaddingContent::Any, PaddingContent::Hidden)
         }
-        ("Identity" | "Cast", [Behind::Hidden(by)]) => Behind::Hidden(*by),
-        _ => Behind::Any,
+        ("Identity" | "Cast", [PaddingContent::Hidden(by)]) => PaddingContent::Hidden(*by),
+        _ => PaddingContent::Any,
     }
 }
 
 /// Whether something is a score or hides one, and is not as far above as hidden ones are below.
-fn is_score(one: &Behind) -> bool {
-    !matches!(one, Behind::Number(number, _) if *number >= -super::HIDING)
+fn is_score(one: &PaddingContent) -> bool {
+    !matches!(one, PaddingContent::Number(number, _) if *number >= -super::HIDING)
 }
 
 /// The number that a node computes of numbers.
-fn computed(walk: &Walk<'_>, node: &Node, operands: &[Option<Behind>]) -> Option<f64> {
-    let scalar = |(at, one): (usize, &Option<Behind>)| match one {
+fn computed(
+    walk: &PaddingWalk<'_>,
+    node: &Node,
+    operands: &[Option<PaddingContent>],
+) -> Option<f64> {
+    let scalar = |(at, one): (usize, &Option<PaddingContent>)| match one {
         None => Some(None),
-        Some(Behind::Number(number, _)) => {
+        Some(PaddingContent::Number(number, _)) => {
             let dtype = walk.fact(node.input(at)?)?.dtype;
             let wide = Tensor::from_vec(&[1], vec![*number]).ok()?;
             converted(&wide, dtype).ok().map(Some)
@@ -172,6 +192,6 @@ fn computed(walk: &Walk<'_>, node: &Node, operands: &[Option<Behind>]) -> Option
     let given: Vec<Option<Tensor>> =
         operands.iter().enumerate().map(scalar).collect::<Option<_>>()?;
     let given: Vec<Option<&Tensor>> = given.iter().map(Option::as_ref).collect();
-    let found = node.operator.reference(Inputs::new(&given)).ok()?;
+    let found = node.operator.reference(OperatorInputs::new(&given)).ok()?;
     number_all(found.first()?).filter(|number| !number.is_nan())
 }

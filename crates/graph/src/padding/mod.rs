@@ -2,7 +2,7 @@
 //! comes out is what would have come without them.
 //!
 //! Every axis of a length is followed through the graph, with what stands behind the real positions along it
-//! ([`Behind`]). Most operators keep positions apart. Where some are put together — keys that a query looks at, a
+//! ([`PaddingContent`]). Most operators keep positions apart. Where some are put together — keys that a query looks at, a
 //! mean over a sequence — what stands behind must be known to count for nothing: a factor of 0, or a score so low
 //! that its share is 0. Masks make it so: an input of zeros behind the tokens, of which a model makes zeros or
 //! -10,000 and less. What is not known to keep to that is an error that names the node.
@@ -20,7 +20,7 @@ const HIDING: f64 = -9e3;
 
 /// Which axes of a graph's inputs may be longer than what they hold, and what has to be cut off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Padding {
+pub struct GraphPadding {
     /// For each input, the axes that have the length.
     pub inputs: Vec<Vec<usize>>,
     /// The same for each output.
@@ -32,18 +32,18 @@ pub struct Padding {
 
 /// What stands behind the real positions along an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Behind {
+enum PaddingContent {
     /// Something finite.
     Any,
     /// This number, which comes of these inputs.
-    Number(f64, Sources),
+    Number(f64, InputPlaces),
     /// Scores whose share is 0, because of what comes of these inputs.
-    Hidden(Sources),
+    Hidden(InputPlaces),
 }
 
-impl Behind {
+impl PaddingContent {
     /// Whether it is so low that its share of a softmax is 0, and because of which inputs.
-    fn hides(self) -> Option<Sources> {
+    fn hides(self) -> Option<InputPlaces> {
         match self {
             Self::Hidden(by) => Some(by),
             Self::Number(number, by) if number <= HIDING => Some(by),
@@ -58,9 +58,9 @@ impl Behind {
 
 /// A set of inputs, by their places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sources(u128);
+struct InputPlaces(u128);
 
-impl Sources {
+impl InputPlaces {
     fn of(input: usize) -> Option<Self> {
         let bit = u32::try_from(input).ok()?;
         1_u128.checked_shl(bit).filter(|bit| *bit != 0).map(Self)
@@ -72,34 +72,34 @@ impl Sources {
 }
 
 /// For each axis of the length, what stands behind.
-type Axes = BTreeMap<usize, Behind>;
+type PaddedValueAxes = BTreeMap<usize, PaddingContent>;
 
 /// What is known of a value.
 #[derive(Clone, Debug, PartialEq)]
-enum Kind {
+enum PaddedValue {
     /// A tensor; without axes it does not depend on the length.
-    Data(Axes),
+    Data(PaddedValueAxes),
     /// Lengths, which become others where inputs are longer.
     Lengths,
 }
 
 /// What a graph is followed with.
-struct Walk<'g> {
+struct PaddingWalk<'g> {
     graph: &'g Graph,
     facts: &'g [Option<Fact>],
     name: &'g str,
-    kinds: HashMap<ValueId, Kind>,
+    kinds: HashMap<ValueId, PaddedValue>,
     /// The inputs that some value comes of.
-    sources: HashMap<ValueId, Sources>,
+    sources: HashMap<ValueId, InputPlaces>,
     /// The inputs that softmaxes and maxima rely on.
-    masks: Sources,
+    masks: InputPlaces,
 }
 
 /// An operator's rule: what its outputs are, or why that is not known.
-type Rule = fn(&mut Walk<'_>, &Node) -> Result<Vec<Kind>, String>;
+type PaddingRule = fn(&mut PaddingWalk<'_>, &Node) -> Result<Vec<PaddedValue>, String>;
 
 /// Operators that keep positions apart or know what they put together.
-const RULES: &[(&str, Rule)] = &[
+const RULES: &[(&str, PaddingRule)] = &[
     ("Attention", products::attention),
     ("Concat", moves::concat),
     ("ConstantOfShape", moves::filled),
@@ -134,22 +134,22 @@ const RULES: &[(&str, Rule)] = &[
 ///
 /// # Errors
 /// Why they may not, with the node.
-pub fn padding(graph: &Graph, facts: &[Option<Fact>], name: &str) -> Result<Padding, String> {
-    let mut walk = Walk {
+pub fn padding(graph: &Graph, facts: &[Option<Fact>], name: &str) -> Result<GraphPadding, String> {
+    let mut walk = PaddingWalk {
         graph,
         facts,
         name,
         kinds: HashMap::new(),
         sources: HashMap::new(),
-        masks: Sources::default(),
+        masks: InputPlaces::default(),
     };
     let mut inputs = Vec::new();
     for (at, &id) in graph.inputs.iter().enumerate() {
         let axes =
             walk.axes(id).map_err(|why| format!("input '{}': {why}", graph.value(id).name))?;
-        let source = Sources::of(at).ok_or_else(|| format!("more than {at} inputs"))?;
-        let zeros = axes.iter().map(|&axis| (axis, Behind::Number(0.0, source)));
-        walk.kinds.insert(id, Kind::Data(zeros.collect()));
+        let source = InputPlaces::of(at).ok_or_else(|| format!("more than {at} inputs"))?;
+        let zeros = axes.iter().map(|&axis| (axis, PaddingContent::Number(0.0, source)));
+        walk.kinds.insert(id, PaddedValue::Data(zeros.collect()));
         walk.sources.insert(id, source);
         inputs.push(axes);
     }
@@ -160,16 +160,16 @@ pub fn padding(graph: &Graph, facts: &[Option<Fact>], name: &str) -> Result<Padd
         walk.follow(node).map_err(|why| format!("{}: {why}", graph.place(at)))?;
     }
     let output = |&id: &ValueId| match walk.kinds.get(&id) {
-        Some(Kind::Lengths) => Err(format!("output '{}' is a length", graph.value(id).name)),
+        Some(PaddedValue::Lengths) => Err(format!("output '{}' is a length", graph.value(id).name)),
         _ => walk.axes(id),
     };
     let outputs = graph.outputs.iter().map(output).collect::<Result<_, _>>()?;
-    let mask = |at: &usize| Sources::of(*at).is_some_and(|one| walk.masks.0 & one.0 != 0);
+    let mask = |at: &usize| InputPlaces::of(*at).is_some_and(|one| walk.masks.0 & one.0 != 0);
     let masks = (0..graph.inputs.len()).filter(mask).collect();
-    Ok(Padding { inputs, outputs, masks })
+    Ok(GraphPadding { inputs, outputs, masks })
 }
 
-impl<'g> Walk<'g> {
+impl<'g> PaddingWalk<'g> {
     fn fact(&self, id: ValueId) -> Option<&'g Fact> {
         self.facts.get(id.index()).and_then(Option::as_ref)
     }
@@ -203,27 +203,27 @@ impl<'g> Walk<'g> {
     }
 
     /// What is known of an input of a node; nothing where it is absent.
-    fn given(&self, node: &Node, at: usize) -> Option<(ValueId, Kind)> {
+    fn given(&self, node: &Node, at: usize) -> Option<(ValueId, PaddedValue)> {
         let id = node.input(at)?;
         Some((id, self.kind(id)))
     }
 
-    fn kind(&self, id: ValueId) -> Kind {
-        self.kinds.get(&id).cloned().unwrap_or(Kind::Data(Axes::new()))
+    fn kind(&self, id: ValueId) -> PaddedValue {
+        self.kinds.get(&id).cloned().unwrap_or(PaddedValue::Data(PaddedValueAxes::new()))
     }
 
     /// The axes of an input that is a tensor.
-    fn data(&self, node: &Node, at: usize) -> Result<(ValueId, Axes), String> {
+    fn data(&self, node: &Node, at: usize) -> Result<(ValueId, PaddedValueAxes), String> {
         match self.given(node, at) {
-            Some((id, Kind::Data(axes))) => Ok((id, axes)),
-            Some((_, Kind::Lengths)) => Err(format!("input {at} is computed of lengths")),
+            Some((id, PaddedValue::Data(axes))) => Ok((id, axes)),
+            Some((_, PaddedValue::Lengths)) => Err(format!("input {at} is computed of lengths")),
             None => Err(format!("input {at} is absent")),
         }
     }
 
     /// Whether all inputs from a place on are the same whatever the length.
     fn is_free_from(&self, node: &Node, first: usize) -> bool {
-        let free = |id: &ValueId| self.kind(*id) == Kind::Data(Axes::new());
+        let free = |id: &ValueId| self.kind(*id) == PaddedValue::Data(PaddedValueAxes::new());
         node.inputs.iter().skip(first).flatten().all(free)
     }
 
@@ -235,15 +235,17 @@ impl<'g> Walk<'g> {
     }
 
     /// The axes of an output, behind which stands anything.
-    fn anything(&self, node: &Node) -> Result<Kind, String> {
+    fn anything(&self, node: &Node) -> Result<PaddedValue, String> {
         let id = node.outputs.first().copied().flatten().ok_or("it gives nothing")?;
-        Ok(Kind::Data(self.axes(id)?.into_iter().map(|axis| (axis, Behind::Any)).collect()))
+        Ok(PaddedValue::Data(
+            self.axes(id)?.into_iter().map(|axis| (axis, PaddingContent::Any)).collect(),
+        ))
     }
 
     /// Takes note of what a node gives.
     fn follow(&mut self, node: &Node) -> Result<(), String> {
         let from = node.inputs.iter().flatten().filter_map(|id| self.sources.get(id));
-        let from = from.fold(Sources::default(), |sum, one| sum.with(*one));
+        let from = from.fold(InputPlaces::default(), |sum, one| sum.with(*one));
         for &id in node.outputs.iter().flatten() {
             self.sources.insert(id, from);
         }
@@ -254,7 +256,7 @@ impl<'g> Walk<'g> {
         }
         // What the length does not reach is the same with any.
         let kinds = match self.is_free_from(node, 0) {
-            true => vec![Kind::Data(Axes::new())],
+            true => vec![PaddedValue::Data(PaddedValueAxes::new())],
             false => self.rule(node)?(self, node)?,
         };
         for (at, id) in open.into_iter().enumerate() {
@@ -267,17 +269,18 @@ impl<'g> Walk<'g> {
         Ok(())
     }
 
-    fn rule(&self, node: &Node) -> Result<Rule, String> {
+    fn rule(&self, node: &Node) -> Result<PaddingRule, String> {
         let op = node.op_type.as_str();
         let own = node.domain.is_empty() || node.domain == GALATEA_DOMAIN;
         let found = RULES.iter().find(|(name, _)| own && *name == op).map(|(_, rule)| *rule);
-        let map = (own && elementwise::MAPS.contains(&op)).then_some(elementwise::map as Rule);
+        let map =
+            (own && elementwise::MAPS.contains(&op)).then_some(elementwise::map as PaddingRule);
         found.or(map).ok_or_else(|| format!("'{op}' may put positions together"))
     }
 
     /// Whether what is said of a value has its axes.
-    fn check(&self, id: ValueId, kind: &Kind) -> Result<(), String> {
-        let Kind::Data(said) = kind else { return Ok(()) };
+    fn check(&self, id: ValueId, kind: &PaddedValue) -> Result<(), String> {
+        let PaddedValue::Data(said) = kind else { return Ok(()) };
         let axes = self.axes(id)?;
         match said.keys().eq(axes.iter()) {
             true => Ok(()),

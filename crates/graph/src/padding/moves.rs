@@ -1,35 +1,38 @@
 //! Operators that give elements other places.
 
-use super::{Axes, Behind, Kind, Walk, resolved};
+use super::{PaddedValue, PaddedValueAxes, PaddingContent, PaddingWalk, resolved};
 use crate::ops::index::Gather;
 use crate::ops::shape::{Concat, Split, Transpose};
 use crate::{Dim, Node};
 
-pub(super) fn shape(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
+pub(super) fn shape(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
     match walk.given(node, 0) {
-        Some((_, Kind::Data(axes))) if axes.is_empty() => Ok(vec![Kind::Data(axes)]),
-        Some(_) => Ok(vec![Kind::Lengths]),
+        Some((_, PaddedValue::Data(axes))) if axes.is_empty() => Ok(vec![PaddedValue::Data(axes)]),
+        Some(_) => Ok(vec![PaddedValue::Lengths]),
         None => Err("it is given nothing".to_owned()),
     }
 }
 
 /// `ConstantOfShape` and `Range`: made of lengths.
-pub(super) fn filled(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
+pub(super) fn filled(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
     // A range that begins elsewhere would hold other numbers at the same places.
     let begins = node.op_type != "Range"
         || (walk.integers(node, 0) == Some(vec![0]) && walk.integers(node, 2) == Some(vec![1]));
-    let of_lengths = (0..node.inputs.len())
-        .filter_map(|at| walk.given(node, at))
-        .all(|(_, kind)| kind == Kind::Lengths || kind == Kind::Data(Axes::new()));
+    let of_lengths =
+        (0..node.inputs.len()).filter_map(|at| walk.given(node, at)).all(|(_, kind)| {
+            kind == PaddedValue::Lengths || kind == PaddedValue::Data(PaddedValueAxes::new())
+        });
     match begins && of_lengths {
         true => Ok(vec![walk.anything(node)?]),
         false => Err("what it makes depends on the length in another way".to_owned()),
     }
 }
 
-pub(super) fn expand(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
+pub(super) fn expand(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
     let (id, own) = walk.data(node, 0)?;
-    let Kind::Data(mut axes) = walk.anything(node)? else { return Err("no tensor".to_owned()) };
+    let PaddedValue::Data(mut axes) = walk.anything(node)? else {
+        return Err("no tensor".to_owned());
+    };
     let output = node.outputs.first().copied().flatten().ok_or("it gives nothing")?;
     let (rank, inner) = (walk.dims(output)?.len(), walk.dims(id)?.len());
     for (&axis, behind) in &mut axes {
@@ -38,7 +41,7 @@ pub(super) fn expand(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, Stri
             *behind = *own;
         }
     }
-    Ok(vec![Kind::Data(axes)])
+    Ok(vec![PaddedValue::Data(axes)])
 }
 
 /// How many elements lengths are: numbers multiplied, and names in their order.
@@ -51,9 +54,9 @@ fn volume(dims: &[Dim]) -> (usize, Vec<String>) {
 }
 
 /// `Reshape`, `Flatten`, `Squeeze`, `Unsqueeze`: the axes stay whole, with as many elements before each as there were.
-pub(super) fn reshape(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
+pub(super) fn reshape(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
     let (id, own) = match walk.given(node, 0) {
-        Some((_, Kind::Lengths)) => return Ok(vec![Kind::Lengths]),
+        Some((_, PaddedValue::Lengths)) => return Ok(vec![PaddedValue::Lengths]),
         _ => walk.data(node, 0)?,
     };
     let output = node.outputs.first().copied().flatten().ok_or("it gives nothing")?;
@@ -63,58 +66,67 @@ pub(super) fn reshape(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, Str
     if to.len() != own.len() || !own.keys().zip(&to).all(|(&from, &to)| same(from, to)) {
         return Err("positions are cut up or put together with other axes".to_owned());
     }
-    Ok(vec![Kind::Data(to.into_iter().zip(own.into_values()).collect())])
+    Ok(vec![PaddedValue::Data(to.into_iter().zip(own.into_values()).collect())])
 }
 
-pub(super) fn transpose(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
+pub(super) fn transpose(
+    walk: &mut PaddingWalk<'_>,
+    node: &Node,
+) -> Result<Vec<PaddedValue>, String> {
     let (id, own) = walk.data(node, 0)?;
     let rank = walk.dims(id)?.len();
     let perm = node.operator::<Transpose>().ok_or("no order of axes")?.perm.clone();
     let perm = perm.unwrap_or_else(|| (0..rank).rev().collect());
     let moved = perm.iter().enumerate();
-    Ok(vec![Kind::Data(moved.filter_map(|(to, from)| Some((to, *own.get(from)?))).collect())])
+    Ok(vec![PaddedValue::Data(
+        moved.filter_map(|(to, from)| Some((to, *own.get(from)?))).collect(),
+    )])
 }
 
-pub(super) fn concat(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
+pub(super) fn concat(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
     let all: Vec<_> = (0..node.inputs.len()).filter_map(|at| walk.given(node, at)).collect();
-    if all.iter().any(|(_, kind)| *kind == Kind::Lengths) {
-        return Ok(vec![Kind::Lengths]);
+    if all.iter().any(|(_, kind)| *kind == PaddedValue::Lengths) {
+        return Ok(vec![PaddedValue::Lengths]);
     }
     let output = node.outputs.first().copied().flatten().ok_or("it gives nothing")?;
     let axis = node.operator::<Concat>().ok_or("no axis")?.axis;
     let axis = resolved(axis, walk.dims(output)?.len())?;
-    let mut axes = Axes::new();
+    let mut axes = PaddedValueAxes::new();
     for at in walk.axes(output)? {
         let behind = all.iter().map(|(_, kind)| match kind {
-            Kind::Data(own) => own.get(&at).copied(),
-            Kind::Lengths => None,
+            PaddedValue::Data(own) => own.get(&at).copied(),
+            PaddedValue::Lengths => None,
         });
-        let behind: Option<Vec<Behind>> = behind.collect();
+        let behind: Option<Vec<PaddingContent>> = behind.collect();
         let behind = behind.ok_or("one input lacks an axis of the length")?;
-        let first = behind.first().copied().unwrap_or(Behind::Any);
-        axes.insert(at, if behind.iter().all(|one| *one == first) { first } else { Behind::Any });
+        let first = behind.first().copied().unwrap_or(PaddingContent::Any);
+        axes.insert(
+            at,
+            if behind.iter().all(|one| *one == first) { first } else { PaddingContent::Any },
+        );
     }
-    let joins =
-        all.iter().any(|(_, kind)| matches!(kind, Kind::Data(own) if own.contains_key(&axis)));
+    let joins = all
+        .iter()
+        .any(|(_, kind)| matches!(kind, PaddedValue::Data(own) if own.contains_key(&axis)));
     match joins {
         true => Err("what stands behind would come between".to_owned()),
-        false => Ok(vec![Kind::Data(axes)]),
+        false => Ok(vec![PaddedValue::Data(axes)]),
     }
 }
 
-pub(super) fn split(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
+pub(super) fn split(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
     let (id, own) = walk.data(node, 0)?;
     let axis = node.operator::<Split>().ok_or("no axis")?.axis;
     match own.contains_key(&resolved(axis, walk.dims(id)?.len())?) {
         true => Err("it cuts the length".to_owned()),
-        false => Ok(vec![Kind::Data(own)]),
+        false => Ok(vec![PaddedValue::Data(own)]),
     }
 }
 
-pub(super) fn gather(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
-    if let Some((_, Kind::Lengths)) = walk.given(node, 0) {
+pub(super) fn gather(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
+    if let Some((_, PaddedValue::Lengths)) = walk.given(node, 0) {
         return match walk.is_free_from(node, 1) {
-            true => Ok(vec![Kind::Lengths]),
+            true => Ok(vec![PaddedValue::Lengths]),
             false => Err("it looks for a length by what it is given".to_owned()),
         };
     }
@@ -129,24 +141,25 @@ pub(super) fn gather(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, Stri
         return Err("it looks for other positions than the first".to_owned());
     }
     let width = walk.dims(places)?.len();
-    let mut axes: Axes = looked.keys().map(|at| (axis + at, Behind::Any)).collect();
+    let mut axes: PaddedValueAxes =
+        looked.keys().map(|at| (axis + at, PaddingContent::Any)).collect();
     for (&at, &behind) in own.iter().filter(|(at, _)| **at != axis) {
         axes.insert(if at < axis { at } else { at + width - 1 }, behind);
     }
-    Ok(vec![Kind::Data(axes)])
+    Ok(vec![PaddedValue::Data(axes)])
 }
 
-pub(super) fn slice(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
-    if let Some((_, Kind::Lengths)) = walk.given(node, 0) {
+pub(super) fn slice(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
+    if let Some((_, PaddedValue::Lengths)) = walk.given(node, 0) {
         return match walk.is_free_from(node, 1) {
-            true => Ok(vec![Kind::Lengths]),
+            true => Ok(vec![PaddedValue::Lengths]),
             false => Err("it cuts lengths by what it is given".to_owned()),
         };
     }
     let (id, own) = walk.data(node, 0)?;
     let output = node.outputs.first().copied().flatten().ok_or("it gives nothing")?;
     let (before, after) = (walk.dims(id)?, walk.dims(output)?);
-    let mut axes = Axes::new();
+    let mut axes = PaddedValueAxes::new();
     let starts = walk.integers(node, 1);
     let count = starts.as_ref().map_or(0, Vec::len);
     let named = match node.input(3) {
@@ -174,7 +187,7 @@ pub(super) fn slice(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, Strin
             }
         };
         let kept = match (length, own.get(&axis)) {
-            (true, behind) => Some(behind.copied().unwrap_or(Behind::Any)),
+            (true, behind) => Some(behind.copied().unwrap_or(PaddingContent::Any)),
             (false, _) => None,
         };
         let first = kept.is_some() || after.get(axis) == Some(&Dim::Known(1));
@@ -183,5 +196,5 @@ pub(super) fn slice(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, Strin
         }
         axes.extend(kept.map(|behind| (axis, behind)));
     }
-    Ok(vec![Kind::Data(axes)])
+    Ok(vec![PaddedValue::Data(axes)])
 }

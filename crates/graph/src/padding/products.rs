@@ -1,15 +1,15 @@
 //! Operators that put elements together.
 
-use super::{Axes, Behind, Kind, Sources, Walk, resolved};
+use super::{InputPlaces, PaddedValue, PaddedValueAxes, PaddingContent, PaddingWalk, resolved};
 use crate::ops::activation::Softmax;
-use crate::ops::fused::{Attention, FusedMatMul};
+use crate::ops::fused::{FusedAttention, FusedMatMul};
 use crate::ops::matrix::Gemm;
 use crate::ops::normalize::{LayerNormalization, RmsNormalization};
 use crate::ops::reduce::{Reduce, ReduceKind};
 use crate::{Node, ValueId};
 
 /// Whether the terms of a sum along an axis of two operands are 0 behind what is real.
-fn vanishes(one: Option<&Behind>, other: Option<&Behind>) -> Result<(), String> {
+fn vanishes(one: Option<&PaddingContent>, other: Option<&PaddingContent>) -> Result<(), String> {
     match (one, other) {
         (None, None) => Ok(()),
         (Some(one), Some(other)) if one.is_zero() || other.is_zero() => Ok(()),
@@ -19,10 +19,10 @@ fn vanishes(one: Option<&Behind>, other: Option<&Behind>) -> Result<(), String> 
 }
 
 /// `MatMul` and `FusedMatMul`.
-pub(super) fn mat_mul(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
+pub(super) fn mat_mul(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
     let ((a, left), (b, right)) = (walk.data(node, 0)?, walk.data(node, 1)?);
     for at in 2..node.inputs.len() {
-        if matches!(walk.given(node, at), Some((_, Kind::Lengths))) {
+        if matches!(walk.given(node, at), Some((_, PaddedValue::Lengths))) {
             return Err("it computes with lengths".to_owned());
         }
     }
@@ -35,7 +35,7 @@ pub(super) fn mat_mul(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, Str
     Ok(vec![walk.anything(node)?])
 }
 
-pub(super) fn gemm(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
+pub(super) fn gemm(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
     let ((_, left), (_, right)) = (walk.data(node, 0)?, walk.data(node, 1)?);
     let op = node.operator::<Gemm>().ok_or("no product")?;
     let (inner_a, inner_b) = (usize::from(!op.trans_a), usize::from(op.trans_b));
@@ -43,30 +43,33 @@ pub(super) fn gemm(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String
     Ok(vec![walk.anything(node)?])
 }
 
-pub(super) fn softmax(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
+pub(super) fn softmax(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
     let (id, own) = walk.data(node, 0)?;
     let axis = resolved(node.operator::<Softmax>().ok_or("no axis")?.axis, walk.dims(id)?.len())?;
     // A row of which all is hidden may have no shares at all.
     if own.iter().any(|(&at, behind)| at != axis && behind.hides().is_some()) {
         return Err("what stands behind the length sees nothing".to_owned());
     }
-    let share = |(&at, behind): (&usize, &Behind)| match at == axis {
-        false => Ok((at, Behind::Any)),
+    let share = |(&at, behind): (&usize, &PaddingContent)| match at == axis {
+        false => Ok((at, PaddingContent::Any)),
         true => {
             let by = behind.hides().ok_or("what stands behind the length gets a share")?;
-            Ok((at, Behind::Number(0.0, by)))
+            Ok((at, PaddingContent::Number(0.0, by)))
         }
     };
-    let axes: Axes = own.iter().map(share).collect::<Result<_, String>>()?;
-    if let Some(Behind::Number(_, by)) = axes.get(&axis) {
+    let axes: PaddedValueAxes = own.iter().map(share).collect::<Result<_, String>>()?;
+    if let Some(PaddingContent::Number(_, by)) = axes.get(&axis) {
         walk.masks = walk.masks.with(*by);
     }
-    Ok(vec![Kind::Data(axes)])
+    Ok(vec![PaddedValue::Data(axes)])
 }
 
 /// The fused form: scores, mask, shares and their sum.
-pub(super) fn attention(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
-    let op = node.operator::<Attention>().ok_or("another attention")?.clone();
+pub(super) fn attention(
+    walk: &mut PaddingWalk<'_>,
+    node: &Node,
+) -> Result<Vec<PaddedValue>, String> {
+    let op = node.operator::<FusedAttention>().ok_or("another attention")?.clone();
     let values = [walk.data(node, 0)?.1, walk.data(node, 1)?.1, walk.data(node, 2)?.1];
     let perms = [op.q_perm, op.k_perm, op.v_perm];
     let has = |of: usize, axis: usize| values[of].contains_key(&perms[of][axis]);
@@ -91,8 +94,8 @@ pub(super) fn attention(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, S
 }
 
 /// Because of which inputs a mask hides all positions behind the length of its last axis, if it does.
-fn hidden_by(walk: &Walk<'_>, mask: ValueId) -> Result<Option<Sources>, String> {
-    let Kind::Data(axes) = walk.kind(mask) else {
+fn hidden_by(walk: &PaddingWalk<'_>, mask: ValueId) -> Result<Option<InputPlaces>, String> {
+    let PaddedValue::Data(axes) = walk.kind(mask) else {
         return Err("the mask is computed of lengths".to_owned());
     };
     let last = walk.dims(mask)?.len().checked_sub(1);
@@ -103,7 +106,10 @@ fn hidden_by(walk: &Walk<'_>, mask: ValueId) -> Result<Option<Sources>, String> 
 }
 
 /// `LayerNormalization` and `RMSNormalization`: means along the last axes.
-pub(super) fn normalize(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
+pub(super) fn normalize(
+    walk: &mut PaddingWalk<'_>,
+    node: &Node,
+) -> Result<Vec<PaddedValue>, String> {
     let (id, own) = walk.data(node, 0)?;
     let layer = node.operator::<LayerNormalization>().map(|op| op.axis);
     let axis = layer.or(node.operator::<RmsNormalization>().map(|op| op.axis)).ok_or("no axis")?;
@@ -111,12 +117,12 @@ pub(super) fn normalize(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, S
     if own.keys().any(|&at| at >= first) || !walk.is_free_from(node, 1) {
         return Err("it takes the mean along the length".to_owned());
     }
-    let kept: Axes = own.keys().map(|&at| (at, Behind::Any)).collect();
-    let outputs = node.outputs.iter().map(|_| Kind::Data(kept.clone()));
+    let kept: PaddedValueAxes = own.keys().map(|&at| (at, PaddingContent::Any)).collect();
+    let outputs = node.outputs.iter().map(|_| PaddedValue::Data(kept.clone()));
     Ok(outputs.collect())
 }
 
-pub(super) fn reduce(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
+pub(super) fn reduce(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
     let (id, own) = walk.data(node, 0)?;
     let rank = walk.dims(id)?.len();
     let op = node.operator::<Reduce>().ok_or("no axes")?;
@@ -130,7 +136,7 @@ pub(super) fn reduce(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, Stri
         _ => (0..rank).collect(),
     };
     for axis in axes.iter().filter(|axis| own.contains_key(axis)) {
-        let behind = own.get(axis).copied().unwrap_or(Behind::Any);
+        let behind = own.get(axis).copied().unwrap_or(PaddingContent::Any);
         match op.kind {
             ReduceKind::Sum | ReduceKind::L1 | ReduceKind::L2 | ReduceKind::SumSquare
                 if behind.is_zero() => {}

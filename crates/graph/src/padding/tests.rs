@@ -56,7 +56,7 @@ fn graph(steps: &[Step<'_>], outputs: &[&str]) -> Graph {
     graph
 }
 
-fn found(graph: &Graph) -> Result<Padding, String> {
+fn found(graph: &Graph) -> Result<GraphPadding, String> {
     let facts = infer::facts(graph, &HashMap::new()).unwrap();
     padding(graph, &facts, "n")
 }
@@ -110,7 +110,7 @@ fn integers(rows: &[&[i64]]) -> Tensor {
 #[test]
 fn an_encoder_with_a_mask_gives_the_same_behind_which_zeros_stand() {
     let mut graph = encoder();
-    for level in [None, Some(rewrite::Level::O1), Some(rewrite::Level::O2)] {
+    for level in [None, Some(rewrite::RewriteLevel::O1), Some(rewrite::RewriteLevel::O2)] {
         if let Some(level) = level {
             rewrite::optimise(&mut graph, level).unwrap();
             graph.sort().unwrap();

@@ -1,18 +1,18 @@
-//! `softmax(scale · Q·Kᵀ + mask) · V` becomes `Attention`, and the transposes around it become the
+//! `softmax(scale · Q·Kᵀ + mask) · V` becomes `FusedAttention`, and the transposes around it become the
 //! storage orders that it reads and writes.
 
-use super::Maps;
+use super::ValueMaps;
 use super::match_graph::make_node;
 use crate::GALATEA_DOMAIN;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::activation::Softmax;
-use crate::ops::fused::Attention;
+use crate::ops::fused::FusedAttention;
 use crate::ops::shape::Transpose;
 
 pub(super) fn apply(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
@@ -23,22 +23,26 @@ pub(super) fn apply(
     Ok(Some(vec![make_node((GALATEA_DOMAIN, "Attention"), node, operator, inputs)]))
 }
 
-fn rank(maps: &Maps, id: ValueId) -> Option<usize> {
+fn rank(maps: &ValueMaps, id: ValueId) -> Option<usize> {
     maps.fact(id)?.rank()
 }
 
 /// The permutation of a value that is a transpose of rank 4, with the value before it; without a
 /// transpose the value itself.
-pub(super) fn through_transpose(graph: &Graph, maps: &Maps, id: ValueId) -> (ValueId, [usize; 4]) {
+pub(super) fn through_transpose(
+    graph: &Graph,
+    maps: &ValueMaps,
+    id: ValueId,
+) -> (ValueId, [usize; 4]) {
     let found = maps.written_by(graph, id, "Transpose").and_then(|node| {
         let perm = node.operator::<Transpose>()?.perm.clone()?;
         Some((node.input(0)?, perm.try_into().ok()?))
     });
-    found.unwrap_or((id, Attention::IN_ORDER))
+    found.unwrap_or((id, FusedAttention::IN_ORDER))
 }
 
 /// A value before a constant factor, and the factor.
-fn through_factor(graph: &Graph, maps: &Maps, id: ValueId) -> (ValueId, f64) {
+fn through_factor(graph: &Graph, maps: &ValueMaps, id: ValueId) -> (ValueId, f64) {
     let Some(index) = maps.producer(id) else { return (id, 1.0) };
     let node = &graph.nodes[index];
     let scalar = |slot: usize| node.input(slot).and_then(|input| maps.scalar(graph, input));
@@ -50,7 +54,11 @@ fn through_factor(graph: &Graph, maps: &Maps, id: ValueId) -> (ValueId, f64) {
     found.unwrap_or((id, 1.0))
 }
 
-fn whole(graph: &Graph, maps: &Maps, node: &Node) -> Option<(Attention, Vec<Option<ValueId>>)> {
+fn whole(
+    graph: &Graph,
+    maps: &ValueMaps,
+    node: &Node,
+) -> Option<(FusedAttention, Vec<Option<ValueId>>)> {
     let (weights, masked_to_zero) = without_guard(graph, maps, node.input(0)?);
     let softmax = maps.written_by(graph, weights, "Softmax")?;
     let over_keys = softmax.operator::<Softmax>()?;
@@ -73,13 +81,13 @@ fn whole(graph: &Graph, maps: &Maps, node: &Node) -> Option<(Attention, Vec<Opti
     let (v, v_perm) = through_transpose(graph, maps, node.input(1)?);
     #[allow(clippy::cast_possible_truncation, reason = "a product of the model's floats")]
     let scale = (after * q_factor * k_factor) as f32;
-    let operator = Attention {
+    let operator = FusedAttention {
         scale,
         q_perm,
         // The product reads K transposed, so its last two axes are swapped back.
         k_perm: [p[0], p[1], p[3], p[2]],
         v_perm,
-        out_perm: Attention::IN_ORDER,
+        out_perm: FusedAttention::IN_ORDER,
         masked_to_zero,
         causal: false,
     };
@@ -88,7 +96,7 @@ fn whole(graph: &Graph, maps: &Maps, node: &Node) -> Option<(Attention, Vec<Opti
 
 /// The weights before `Where(IsNaN(weights), 0, weights)`, which exporters put after the softmax of
 /// queries that may have no key, and whether that was there.
-fn without_guard(graph: &Graph, maps: &Maps, id: ValueId) -> (ValueId, bool) {
+fn without_guard(graph: &Graph, maps: &ValueMaps, id: ValueId) -> (ValueId, bool) {
     let found = maps.written_by(graph, id, "Where").and_then(|guard| {
         let is_nan = maps.written_by(graph, guard.input(0)?, "IsNaN")?;
         let zero = maps.scalar(graph, guard.input(1)?)? == 0.0;
@@ -99,7 +107,11 @@ fn without_guard(graph: &Graph, maps: &Maps, id: ValueId) -> (ValueId, bool) {
 }
 
 /// The scores before the additive mask, and the mask.
-fn without_mask(graph: &Graph, maps: &Maps, scores: ValueId) -> Option<(ValueId, Option<ValueId>)> {
+fn without_mask(
+    graph: &Graph,
+    maps: &ValueMaps,
+    scores: ValueId,
+) -> Option<(ValueId, Option<ValueId>)> {
     let Some(add) = maps.written_by(graph, scores, "Add") else { return Some((scores, None)) };
     let (a, b) = (add.input(0)?, add.input(1)?);
     let is_product = |id| {
@@ -114,7 +126,7 @@ fn without_mask(graph: &Graph, maps: &Maps, scores: ValueId) -> Option<(ValueId,
 /// A transpose of an attention's output becomes the order in which it is written.
 pub(super) fn absorb_output(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
@@ -122,11 +134,11 @@ pub(super) fn absorb_output(
         let perm = node.operator::<Transpose>()?.perm.clone()?;
         let input = node.input(0)?;
         let before = maps.written_by(graph, input, "Attention")?;
-        let attention = before.operator::<Attention>()?;
-        if !maps.read_once(graph, input) || attention.out_perm != Attention::IN_ORDER {
+        let attention = before.operator::<FusedAttention>()?;
+        if !maps.read_once(graph, input) || attention.out_perm != FusedAttention::IN_ORDER {
             return None;
         }
-        let operator = Attention { out_perm: perm.try_into().ok()?, ..attention.clone() };
+        let operator = FusedAttention { out_perm: perm.try_into().ok()?, ..attention.clone() };
         Some(make_node((GALATEA_DOMAIN, "Attention"), node, operator, before.inputs.clone()))
     })();
     Ok(found.map(|node| vec![node]))

@@ -5,19 +5,19 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Level;
-use crate::body::Body;
+use super::RewriteLevel;
+use crate::body::OperatorBody;
 use crate::error::GraphError;
 use crate::fact::Fact;
 use crate::graph::{Graph, ValueId};
 use crate::infer;
-use crate::operator::Inputs;
+use crate::operator::OperatorInputs;
 
 /// Rewrites every body in the graph; gives their number.
 ///
 /// # Errors
 /// When an operator of the graph refuses its inputs.
-pub(super) fn optimise(graph: &mut Graph, level: Level) -> Result<usize, GraphError> {
+pub(super) fn optimise(graph: &mut Graph, level: RewriteLevel) -> Result<usize, GraphError> {
     if graph.nodes.iter().all(|node| node.operator.bodies().is_empty()) {
         return Ok(0);
     }
@@ -31,7 +31,8 @@ pub(super) fn optimise(graph: &mut Graph, level: Level) -> Result<usize, GraphEr
         let mut inputs = node.inputs[..node.inputs.len().saturating_sub(captured)].to_vec();
         let mut rewritten = Vec::with_capacity(bodies.len());
         for (at, body) in bodies.iter().enumerate() {
-            let known = node.operator.body_facts(at, Inputs::new(&given)).unwrap_or_default();
+            let known =
+                node.operator.body_facts(at, OperatorInputs::new(&given)).unwrap_or_default();
             // A branch that cannot run is an error in a run that takes it, and in no other.
             let (inner, kept) = prepare(body, &known, level)
                 .unwrap_or_else(|_| ((**body.graph()).clone(), body.captures().to_vec()));
@@ -51,9 +52,9 @@ pub(super) fn optimise(graph: &mut Graph, level: Level) -> Result<usize, GraphEr
 
 /// The body's graph, rewritten, and what it still captures: positions among the node's inputs.
 fn prepare(
-    body: &Body,
+    body: &OperatorBody,
     known: &[Option<Fact>],
-    level: Level,
+    level: RewriteLevel,
 ) -> Result<(Graph, Vec<usize>), GraphError> {
     let mut graph = (**body.graph()).clone();
     let own = body.own_inputs();

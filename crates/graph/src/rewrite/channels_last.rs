@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use galatea_tensor::DataType;
 
-use super::Maps;
+use super::ValueMaps;
 use super::quantized::CONTRIB_DOMAIN;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
@@ -62,44 +62,45 @@ pub(super) const ELEMENTWISE: &[&str] = &[
 /// When an operator refuses its inputs.
 pub fn channels_last(graph: &mut Graph) -> Result<usize, GraphError> {
     let facts = infer::facts(graph, &HashMap::new())?;
-    let maps = Maps::new(graph, facts);
+    let maps = ValueMaps::new(graph, facts);
     let nodes = std::mem::take(&mut graph.nodes);
-    let mut pass = Pass { graph, maps, made: Vec::new(), twins: HashMap::new(), changed: 0 };
+    let mut pass =
+        ChannelsLastPass { graph, maps, made: Vec::new(), twins: HashMap::new(), changed: 0 };
     for node in nodes {
         pass.place(node);
     }
     for output in pass.graph.outputs.clone() {
         pass.channels_first(output);
     }
-    let Pass { made, changed, .. } = pass;
+    let ChannelsLastPass { made, changed, .. } = pass;
     graph.nodes = made;
     graph.remove_unused();
     // A model that turns values around its convolutions itself did so for the order that is gone.
     graph.sort()?;
-    super::run(graph, super::Apply::Graph(super::merge_views::apply))?;
-    super::run(graph, super::Apply::Graph(super::remove_identity::apply))?;
-    super::run(graph, super::Apply::Node(super::fuse_conv::residual))?;
-    super::run(graph, super::Apply::Node(super::fuse_conv::activation))?;
-    super::run(graph, super::Apply::Node(super::quantized_conv::residual))?;
+    super::run(graph, super::RuleFunction::Graph(super::merge_views::apply))?;
+    super::run(graph, super::RuleFunction::Graph(super::remove_identity::apply))?;
+    super::run(graph, super::RuleFunction::Node(super::fuse_conv::residual))?;
+    super::run(graph, super::RuleFunction::Node(super::fuse_conv::activation))?;
+    super::run(graph, super::RuleFunction::Node(super::quantized_conv::residual))?;
     Ok(changed)
 }
 
 /// A value in channels-last order beside the model's own.
-struct Twin {
+struct ChannelsLastTwin {
     last: ValueId,
     /// Whether some node writes the model's own order too.
     has_first: bool,
 }
 
-struct Pass<'g> {
+struct ChannelsLastPass<'g> {
     graph: &'g mut Graph,
-    maps: Maps,
+    maps: ValueMaps,
     made: Vec<Node>,
-    twins: HashMap<ValueId, Twin>,
+    twins: HashMap<ValueId, ChannelsLastTwin>,
     changed: usize,
 }
 
-impl Pass<'_> {
+impl ChannelsLastPass<'_> {
     fn rank(&self, id: ValueId) -> Option<usize> {
         self.maps.fact(id)?.rank()
     }
@@ -116,7 +117,7 @@ impl Pass<'_> {
         let last = self.graph.fresh_value(&format!("{}.channels_last", self.name(id)));
         let perm = std::iter::once(0).chain(2..rank).chain([1]).collect();
         self.transpose(id, last, perm);
-        self.twins.insert(id, Twin { last, has_first: true });
+        self.twins.insert(id, ChannelsLastTwin { last, has_first: true });
         last
     }
 
@@ -176,7 +177,7 @@ impl Pass<'_> {
     ) -> Option<Node> {
         let output = node.output(0)?;
         let last = self.graph.fresh_value(&format!("{}.channels_last", self.name(output)));
-        self.twins.insert(output, Twin { last, has_first: false });
+        self.twins.insert(output, ChannelsLastTwin { last, has_first: false });
         Some(Node {
             name: node.name.clone(),
             domain: domain.to_owned(),
@@ -301,7 +302,7 @@ impl Pass<'_> {
                 let output = (*slot)?;
                 let name = format!("{}.channels_last", self.name(output));
                 let last = self.graph.fresh_value(&name);
-                self.twins.insert(output, Twin { last, has_first: false });
+                self.twins.insert(output, ChannelsLastTwin { last, has_first: false });
                 Some(last)
             })
             .collect();

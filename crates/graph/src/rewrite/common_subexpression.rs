@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use galatea_tensor::DataType;
 
-use super::Maps;
+use super::ValueMaps;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 
@@ -12,12 +12,12 @@ use crate::graph::{Graph, Node, ValueId};
 const BEGINNING: usize = 64;
 
 /// What makes two nodes compute the same: operator with attributes, inputs, which outputs exist.
-type Key = (String, String, String, Vec<Option<ValueId>>, usize);
+type NodeKey = (String, String, String, Vec<Option<ValueId>>, usize);
 
-pub(super) fn apply(graph: &mut Graph, _: &Maps) -> Result<usize, GraphError> {
+pub(super) fn apply(graph: &mut Graph, _: &ValueMaps) -> Result<usize, GraphError> {
     let mut same = equal_constants(graph);
     let mut times = same.len();
-    let mut seen: HashMap<Key, Vec<Option<ValueId>>> = HashMap::new();
+    let mut seen: HashMap<NodeKey, Vec<Option<ValueId>>> = HashMap::new();
     let outputs = graph.outputs.clone();
     let stays = |node: &Node| node.outputs.iter().flatten().any(|id| outputs.contains(id));
     for node in &mut graph.nodes {
@@ -45,7 +45,7 @@ fn covers(first: &[Option<ValueId>], other: &[Option<ValueId>]) -> bool {
     first.len() == other.len() && first.iter().zip(other).all(|(a, b)| b.is_none() || a.is_some())
 }
 
-fn key(node: &Node) -> Option<Key> {
+fn key(node: &Node) -> Option<NodeKey> {
     if !node.operator.is_deterministic() || !node.operator.bodies().is_empty() {
         return None;
     }

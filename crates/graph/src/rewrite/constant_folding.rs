@@ -2,11 +2,11 @@
 
 use galatea_tensor::Tensor;
 
-use super::Maps;
+use super::ValueMaps;
 use crate::error::GraphError;
 use crate::fact::Fact;
 use crate::graph::{Graph, Node, ValueId};
-use crate::operator::{Inputs, OpDef};
+use crate::operator::{OpDef, OperatorInputs};
 use crate::ops;
 use crate::ops::quantize::DequantizeLinear;
 
@@ -39,18 +39,18 @@ const LINEAR: &[&[OpDef]] = &[
 
 /// Folds everything but weights that are dequantised: the rules about quantised values look for
 /// these.
-pub(super) fn apply(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError> {
+pub(super) fn apply(graph: &mut Graph, maps: &ValueMaps) -> Result<usize, GraphError> {
     fold(graph, maps, |node| node.operator::<DequantizeLinear>().is_none())
 }
 
 /// Folds weights that are dequantised.
-pub(super) fn dequantized(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError> {
+pub(super) fn dequantized(graph: &mut Graph, maps: &ValueMaps) -> Result<usize, GraphError> {
     fold(graph, maps, |node| node.operator::<DequantizeLinear>().is_some())
 }
 
 fn fold(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     wanted: impl Fn(&Node) -> bool,
 ) -> Result<usize, GraphError> {
     let mut times = 0;
@@ -88,7 +88,7 @@ fn stays(graph: &Graph, id: ValueId) -> bool {
 /// The node's results, when they are known.
 fn known(
     graph: &Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     node: &Node,
     growth: &mut usize,
 ) -> Result<Option<Vec<Tensor>>, crate::OpError> {
@@ -123,7 +123,7 @@ fn known(
         return Ok(None);
     }
     *growth = grown;
-    node.operator.reference(Inputs::new(&inputs)).map(Some)
+    node.operator.reference(OperatorInputs::new(&inputs)).map(Some)
 }
 
 /// How much the graph has grown when results of so many elements take the place of the node; `None`

@@ -4,14 +4,14 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::Maps;
+use super::ValueMaps;
 use super::match_graph::make_node;
 use super::quantized::CONTRIB_DOMAIN;
 use crate::error::GraphError;
 use crate::fact::Dim;
 use crate::graph::{Graph, Node, ValueId};
 use crate::operator::Operator;
-use crate::ops::contrib::{Attention, MatMulIntegerToFloat, MultiHeadAttention, QAttention};
+use crate::ops::contrib::{ContribAttention, MatMulIntegerToFloat, MultiHeadAttention, QAttention};
 use crate::ops::fused;
 use crate::ops::logic::{Compare, CompareKind, Where};
 use crate::ops::math::{Binary, BinaryKind};
@@ -24,19 +24,19 @@ const BY_POSITION: [usize; 4] = [0, 2, 1, 3];
 
 pub(super) fn apply(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = graph.nodes[index].clone();
     let Some(found) = find(maps, &node) else { return Ok(None) };
-    let mut made = Made { graph, node: &node, nodes: Vec::new() };
+    let mut made = AttentionNodes { graph, node: &node, nodes: Vec::new() };
     let [q, k, v] = match found.stored {
-        Stored::Apart(all) => all,
-        Stored::Projected(widths) => {
+        AttentionStorage::Apart(all) => all,
+        AttentionStorage::Projected(widths) => {
             let all = made.product();
             made.columns(all, widths)
         }
-        Stored::Quantised(widths) => {
+        AttentionStorage::Quantised(widths) => {
             let all = made.integer_product();
             made.columns(all, widths)
         }
@@ -45,11 +45,11 @@ pub(super) fn apply(
     let mut split = |id: ValueId| made.reshaped(id, vec![0, 0, heads, -1]);
     let all = [split(q), split(k), split(v)];
     let mask = match found.mask {
-        Mask::None => None,
-        Mask::Numbers(id) => Some(id),
-        Mask::Keys(id, dtype) => Some(made.mask(id, dtype, found.hidden)),
+        ContribMask::None => None,
+        ContribMask::Numbers(id) => Some(id),
+        ContribMask::Keys(id, dtype) => Some(made.mask(id, dtype, found.hidden)),
     };
-    let operator = fused::Attention {
+    let operator = fused::FusedAttention {
         scale: found.scale,
         q_perm: BY_POSITION,
         k_perm: BY_POSITION,
@@ -72,7 +72,7 @@ pub(super) fn apply(
 }
 
 /// Where queries, keys and values are.
-enum Stored {
+enum AttentionStorage {
     /// They are inputs.
     Apart([ValueId; 3]),
     /// They are the columns of a product with the inputs 1 and 2, so many each.
@@ -82,19 +82,19 @@ enum Stored {
 }
 
 /// What is added to the scores.
-enum Mask {
+enum ContribMask {
     None,
     Numbers(ValueId),
     /// Whether each key of each batch is seen.
     Keys(ValueId, DataType),
 }
 
-struct Found {
-    stored: Stored,
+struct ContribAttentionMatch {
+    stored: AttentionStorage,
     heads: usize,
     scale: f32,
     causal: bool,
-    mask: Mask,
+    mask: ContribMask,
     /// What a hidden key adds to its score.
     hidden: f32,
 }
@@ -105,7 +105,7 @@ fn scale(given: Option<f32>, width: usize, heads: usize) -> Option<f32> {
     fits.then(|| given.unwrap_or_else(|| 1.0 / ((width / heads) as f32).sqrt()))
 }
 
-fn find(maps: &Maps, node: &Node) -> Option<Found> {
+fn find(maps: &ValueMaps, node: &Node) -> Option<ContribAttentionMatch> {
     let shape = |id| maps.fact(id).and_then(|fact| fact.shape.as_deref());
     if node.outputs.iter().skip(1).any(Option::is_some) {
         return None;
@@ -120,12 +120,15 @@ fn find(maps: &Maps, node: &Node) -> Option<Found> {
             return None;
         }
         let found = projecting(maps, node, &op.attention, [node.input(5), None])?;
-        return Some(Found { stored: Stored::Quantised(found.1), ..found.0 });
+        return Some(ContribAttentionMatch {
+            stored: AttentionStorage::Quantised(found.1),
+            ..found.0
+        });
     }
     if !maps.is_fp32(x) {
         return None;
     }
-    if let Some(op) = node.operator::<Attention>() {
+    if let Some(op) = node.operator::<ContribAttention>() {
         if node.input(4).is_some() || node.input(6).is_some() {
             return None;
         }
@@ -140,8 +143,8 @@ fn find(maps: &Maps, node: &Node) -> Option<Found> {
         return None;
     }
     scale(None, values[2].known()?, op.num_heads)?;
-    Some(Found {
-        stored: Stored::Apart([x, k, v]),
+    Some(ContribAttentionMatch {
+        stored: AttentionStorage::Apart([x, k, v]),
         heads: op.num_heads,
         scale: scale(op.scale, rows[2].known()?, op.num_heads)?,
         causal: op.unidirectional,
@@ -157,11 +160,11 @@ fn is_byte(dtype: DataType) -> bool {
 /// An attention that projects its input by the weights behind it, with a mask of keys and a bias on the
 /// scores; and how many columns queries, keys and values have.
 fn projecting(
-    maps: &Maps,
+    maps: &ValueMaps,
     node: &Node,
-    op: &Attention,
+    op: &ContribAttention,
     masks: [Option<ValueId>; 2],
-) -> Option<(Found, [usize; 3])> {
+) -> Option<(ContribAttentionMatch, [usize; 3])> {
     let shape = |id| maps.fact(id).and_then(|fact| fact.shape.as_deref());
     let rows = shape(node.input(0)?)?;
     let columns = shape(node.input(1)?)?.get(1)?.known()?;
@@ -172,8 +175,8 @@ fn projecting(
     if !fits {
         return None;
     }
-    let found = Found {
-        stored: Stored::Projected(widths),
+    let found = ContribAttentionMatch {
+        stored: AttentionStorage::Projected(widths),
         heads: op.num_heads,
         scale: scale(op.scale, widths[0], op.num_heads)?,
         causal: op.unidirectional,
@@ -186,36 +189,37 @@ fn projecting(
 /// A mask of keys or a bias on the scores of a batch of queries and keys; nothing where there are both, or
 /// another form.
 fn mask(
-    maps: &Maps,
+    maps: &ValueMaps,
     [keys, bias]: [Option<ValueId>; 2],
     [batch, queries, total]: [&Dim; 3],
-) -> Option<Mask> {
+) -> Option<ContribMask> {
     let shape = |id| maps.fact(id).and_then(|fact| fact.shape.as_deref());
     match (keys, bias) {
-        (None, None) => Some(Mask::None),
+        (None, None) => Some(ContribMask::None),
         (None, Some(bias)) => {
             let &[_, _, s, t] = &shape(bias)? else { return None };
-            (maps.is_fp32(bias) && s.same(queries) && t.same(total)).then_some(Mask::Numbers(bias))
+            (maps.is_fp32(bias) && s.same(queries) && t.same(total))
+                .then_some(ContribMask::Numbers(bias))
         }
         (Some(keys), None) => {
             let &[b, t] = &shape(keys)? else { return None };
             let dtype = maps.fact(keys)?.dtype;
             let fits = b.same(batch) && t.same(total);
             let integers = matches!(dtype, DataType::Int32 | DataType::Int64);
-            (fits && integers).then_some(Mask::Keys(keys, dtype))
+            (fits && integers).then_some(ContribMask::Keys(keys, dtype))
         }
         (Some(_), Some(_)) => None,
     }
 }
 
 /// Nodes in the place of one.
-struct Made<'a> {
+struct AttentionNodes<'a> {
     graph: &'a mut Graph,
     node: &'a Node,
     nodes: Vec<Node>,
 }
 
-impl Made<'_> {
+impl AttentionNodes<'_> {
     /// Adds a node with one output.
     fn add(
         &mut self,

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use galatea_tensor::{DataType, Overflow, Tensor};
+use galatea_tensor::{DataType, OverflowRule, Tensor};
 
-use super::Maps;
+use super::ValueMaps;
 use super::match_graph::make_node;
 use crate::attribute::Attributes;
 use crate::error::GraphError;
-use crate::graph::{Graph, Node, Parsed, ValueId};
+use crate::graph::{Graph, Node, ParsedOperator, ValueId};
 use crate::operator::Operator;
 use crate::ops::activation::Softmax;
 use crate::ops::contrib::{EmbedLayerNormalization, QLinear};
@@ -17,19 +17,19 @@ use crate::ops::index::Gather;
 use crate::ops::math::{Binary, BinaryKind};
 use crate::ops::normalize::LayerNormalization;
 use crate::ops::pooling::{AveragePool, GlobalAveragePool};
-use crate::ops::quantize::{DequantizeLinear, Grouping, QuantizeLinear};
+use crate::ops::quantize::{DequantizeLinear, QuantizeLinear, ScaleGrouping};
 use crate::ops::reduce::Reduce;
 use crate::ops::shape::{Concat, Shape, Slice};
 use crate::{GALATEA_DOMAIN, ONNX_DOMAIN};
 
 /// Nodes in the place of one.
-struct Made<'a> {
+struct PartNodes<'a> {
     graph: &'a mut Graph,
     node: &'a Node,
     nodes: Vec<Node>,
 }
 
-impl Made<'_> {
+impl PartNodes<'_> {
     /// Adds a node of ONNX that writes this value, or a new one.
     fn add(
         &mut self,
@@ -56,7 +56,7 @@ impl Made<'_> {
         let value = output.unwrap_or_else(|| self.graph.fresh_value(op_type));
         let attributes = Arc::new(attributes);
         let opset = (domain == ONNX_DOMAIN).then_some(opset);
-        let parsed = Some(Parsed { operator: Arc::clone(&operator), opset, attributes });
+        let parsed = Some(ParsedOperator { operator: Arc::clone(&operator), opset, attributes });
         self.nodes.push(Node {
             name: self.node.name.clone(),
             domain: domain.to_owned(),
@@ -74,13 +74,13 @@ impl Made<'_> {
 /// of its mask.
 pub(super) fn embedding(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = graph.nodes[index].clone();
     let Some(op) = node.operator::<EmbedLayerNormalization>() else { return Ok(None) };
     let Some(inputs) = embedded(graph, maps, &node) else { return Ok(None) };
-    let mut made = Made { graph, node: &node, nodes: Vec::new() };
+    let mut made = PartNodes { graph, node: &node, nodes: Vec::new() };
     let look_up = Gather { axis: 0 };
     let words = made.add("Gather", look_up.clone(), &[inputs.words, inputs.ids], None);
     let places = match node.input(8) {
@@ -107,7 +107,7 @@ pub(super) fn embedding(
 }
 
 /// What an embedding reads.
-struct Embedded {
+struct EmbeddingInputs {
     ids: ValueId,
     words: ValueId,
     places: ValueId,
@@ -117,7 +117,7 @@ struct Embedded {
     beta: ValueId,
 }
 
-fn embedded(graph: &Graph, maps: &Maps, node: &Node) -> Option<Embedded> {
+fn embedded(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<EmbeddingInputs> {
     let is_read = |id: ValueId| !maps.consumers(id).is_empty() || graph.outputs.contains(&id);
     let counted = node.output(1).is_some_and(is_read);
     let (ids, words, places) = (node.input(0)?, node.input(2)?, node.input(3)?);
@@ -139,13 +139,13 @@ fn embedded(graph: &Graph, maps: &Maps, node: &Node) -> Option<Embedded> {
     let tables = [words, places, gamma, beta].into_iter().chain(segments.map(|(table, _)| table));
     let floats = tables.into_iter().all(|id| maps.is_fp32(id));
     let given = node.output(0).is_some();
-    (floats && given).then_some(Embedded { ids, words, places, segments, gamma, beta })
+    (floats && given).then_some(EmbeddingInputs { ids, words, places, segments, gamma, beta })
 }
 
 /// `QLinearConcat`, `QLinearSoftmax` and means between quantised values become the operator on floats.
 pub(super) fn quantised(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = graph.nodes[index].clone();
@@ -174,11 +174,11 @@ pub(super) fn quantised(
     attributes.remove("opset");
     attributes.remove("channels_last");
     let inner = Arc::clone(op.between());
-    let grouping = Grouping { axis: 1, block_size: 0 };
+    let grouping = ScaleGrouping { axis: 1, block_size: 0 };
     let back = DequantizeLinear { grouping: grouping.clone(), output_dtype: None };
-    let to = QuantizeLinear { grouping, output_dtype: None, overflow: Overflow::Saturate };
+    let to = QuantizeLinear { grouping, output_dtype: None, overflow: OverflowRule::Saturate };
     let (back, to): (Arc<dyn Operator>, Arc<dyn Operator>) = (Arc::new(back), Arc::new(to));
-    let mut made = Made { graph, node: &node, nodes: Vec::new() };
+    let mut made = PartNodes { graph, node: &node, nodes: Vec::new() };
     let mut floats = Vec::new();
     for inputs in operands {
         let parts = (Arc::clone(&back), 13, Attributes::new());

@@ -2,7 +2,7 @@
 
 use galatea_tensor::Tensor;
 
-use super::Maps;
+use super::ValueMaps;
 use super::match_graph::make_node;
 use crate::ONNX_DOMAIN;
 use crate::error::GraphError;
@@ -12,7 +12,7 @@ use crate::ops::normalize::BatchNormalization;
 
 pub(super) fn apply(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let Some((conv_index, weights, bias)) = folded(graph, maps, index) else { return Ok(None) };
@@ -26,7 +26,7 @@ pub(super) fn apply(
 }
 
 /// The convolution before the normalisation at `index`, and its folded weights and bias.
-fn folded(graph: &Graph, maps: &Maps, index: usize) -> Option<(usize, Tensor, Tensor)> {
+fn folded(graph: &Graph, maps: &ValueMaps, index: usize) -> Option<(usize, Tensor, Tensor)> {
     let node = &graph.nodes[index];
     let norm = node.operator::<BatchNormalization>()?;
     if norm.training > 0 || norm.each_element {

@@ -5,12 +5,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::Maps;
+use super::ValueMaps;
 use crate::GALATEA_DOMAIN;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::infer;
-use crate::ops::convolution::{ConvChain, FusedConv, Padding};
+use crate::ops::convolution::{ConvChain, FusedConv, WindowPadding};
 
 /// Most channels of an image whose windows a chain begins with: pictures.
 const FEW_CHANNELS: usize = 4;
@@ -22,7 +22,7 @@ const FEW_CHANNELS: usize = 4;
 /// When an operator refuses its inputs.
 pub fn conv_chains(graph: &mut Graph) -> Result<usize, GraphError> {
     let facts = infer::facts(graph, &HashMap::new())?;
-    let maps = Maps::new(graph, facts);
+    let maps = ValueMaps::new(graph, facts);
     let mut made: HashMap<usize, Node> = HashMap::new();
     let mut taken = HashSet::new();
     for index in 0..graph.nodes.len() {
@@ -46,14 +46,14 @@ pub fn conv_chains(graph: &mut Graph) -> Result<usize, GraphError> {
 }
 
 /// A convolution that may be part of a chain, with the shape of its weights.
-struct Part<'g> {
+struct ChainCandidate<'g> {
     node: &'g Node,
     operator: &'g FusedConv,
     weights: &'g [usize],
 }
 
-impl<'g> Part<'g> {
-    fn of(graph: &'g Graph, maps: &Maps, index: usize) -> Option<Self> {
+impl<'g> ChainCandidate<'g> {
+    fn of(graph: &'g Graph, maps: &ValueMaps, index: usize) -> Option<Self> {
         let node = graph.nodes.get(index)?;
         let operator = node.operator::<FusedConv>().filter(|fused| fused.conv.channels_last)?;
         let weights = graph.constant(node.input(1)?)?.shape();
@@ -71,7 +71,7 @@ impl<'g> Part<'g> {
     fn is_pointwise(&self) -> bool {
         let conv = &self.operator.conv;
         let unpadded = match &conv.pads {
-            Padding::Explicit(pads) => pads.iter().all(|&pad| pad == 0),
+            WindowPadding::Explicit(pads) => pads.iter().all(|&pad| pad == 0),
             _ => true,
         };
         conv.group == 1
@@ -88,8 +88,13 @@ impl<'g> Part<'g> {
 }
 
 /// The nodes of the chain around a depthwise convolution, in their order.
-fn chain(graph: &Graph, maps: &Maps, taken: &HashSet<usize>, index: usize) -> Option<Vec<usize>> {
-    let filter = Part::of(graph, maps, index).filter(Part::is_depthwise)?;
+fn chain(
+    graph: &Graph,
+    maps: &ValueMaps,
+    taken: &HashSet<usize>,
+    index: usize,
+) -> Option<Vec<usize>> {
+    let filter = ChainCandidate::of(graph, maps, index).filter(ChainCandidate::is_depthwise)?;
     let free = |at: &usize| !taken.contains(at);
     let before = filter
         .node
@@ -97,13 +102,13 @@ fn chain(graph: &Graph, maps: &Maps, taken: &HashSet<usize>, index: usize) -> Op
         .filter(|&image| maps.read_once(graph, image))
         .and_then(|image| maps.producer(image))
         .filter(free)
-        .filter(|&at| Part::of(graph, maps, at).is_some_and(|part| part.begins()));
+        .filter(|&at| ChainCandidate::of(graph, maps, at).is_some_and(|part| part.begins()));
     let output = filter.node.output(0)?;
     let after = (filter.node.input(3).is_none() && maps.read_once(graph, output))
         .then(|| maps.consumers(output)[0])
         .filter(free)
         .filter(|&at| {
-            Part::of(graph, maps, at)
+            ChainCandidate::of(graph, maps, at)
                 .is_some_and(|part| part.is_pointwise() && part.node.input(0) == Some(output))
         });
     let chain: Vec<usize> = before.into_iter().chain([index]).chain(after).collect();

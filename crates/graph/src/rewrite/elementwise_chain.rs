@@ -1,14 +1,14 @@
 //! Element-wise functions that follow each other become one `FusedElementwise`, so that the values
 //! between them never leave the processor's cache.
 
-use super::Maps;
+use super::ValueMaps;
 use super::fused_activation::clip_bounds;
 use super::match_graph::make_node;
 use crate::GALATEA_DOMAIN;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::activation::Activation;
-use crate::ops::fused::{ElementFunction, ElementStep, FusedElementwise, Operand};
+use crate::ops::fused::{ChainStepOperand, ElementFunction, ElementStep, FusedElementwise};
 use crate::ops::math::{Binary, Pow, Unary, Variadic};
 
 /// The most functions of a chain: their results of a tile stay in the first-level cache.
@@ -16,7 +16,7 @@ const MAX_STEPS: usize = 24;
 
 pub(super) fn apply(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let last = &graph.nodes[index];
@@ -34,7 +34,7 @@ pub(super) fn apply(
 }
 
 /// Whether a chain that ends later takes the node in.
-fn goes_on(graph: &Graph, maps: &Maps, index: usize, output: ValueId) -> bool {
+fn goes_on(graph: &Graph, maps: &ValueMaps, index: usize, output: ValueId) -> bool {
     let Some(&reader) = maps.consumers(output).iter().max() else { return false };
     let Some(end) = graph.nodes[reader].output(0) else { return false };
     let eligible = function_of(graph, maps, &graph.nodes[reader]).is_some();
@@ -42,7 +42,11 @@ fn goes_on(graph: &Graph, maps: &Maps, index: usize, output: ValueId) -> bool {
 }
 
 /// The function that a node applies to whole FP32 values, and those values.
-fn function_of(graph: &Graph, maps: &Maps, node: &Node) -> Option<(ElementFunction, Vec<ValueId>)> {
+fn function_of(
+    graph: &Graph,
+    maps: &ValueMaps,
+    node: &Node,
+) -> Option<(ElementFunction, Vec<ValueId>)> {
     let output = node.output(0)?;
     if !node.domain.is_empty() || node.outputs.len() != 1 || !maps.is_fp32(output) {
         return None;
@@ -70,7 +74,7 @@ fn function_of(graph: &Graph, maps: &Maps, node: &Node) -> Option<(ElementFuncti
 }
 
 /// The nodes that end in one, in running order: all whose results only the chain reads.
-fn grow(graph: &Graph, maps: &Maps, end: usize, output: ValueId) -> Vec<usize> {
+fn grow(graph: &Graph, maps: &ValueMaps, end: usize, output: ValueId) -> Vec<usize> {
     let mut chain = vec![end];
     loop {
         let joins = |id: ValueId| {
@@ -97,7 +101,7 @@ fn grow(graph: &Graph, maps: &Maps, end: usize, output: ValueId) -> Vec<usize> {
 /// The chain as an operator, and its inputs, each once.
 fn program(
     graph: &Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     chain: &[usize],
 ) -> Option<(FusedElementwise, Vec<ValueId>)> {
     let mut inputs: Vec<ValueId> = Vec::new();
@@ -107,13 +111,13 @@ fn program(
         let node = &graph.nodes[index];
         let (function, read) = function_of(graph, maps, node)?;
         let operand = |id: ValueId| match results.iter().position(|&result| result == id) {
-            Some(step) => Operand::Step(step),
-            None => {
-                Operand::Input(inputs.iter().position(|&input| input == id).unwrap_or_else(|| {
+            Some(step) => ChainStepOperand::Step(step),
+            None => ChainStepOperand::Input(
+                inputs.iter().position(|&input| input == id).unwrap_or_else(|| {
                     inputs.push(id);
                     inputs.len() - 1
-                }))
-            }
+                }),
+            ),
         };
         steps.push(ElementStep { function, operands: read.into_iter().map(operand).collect() });
         results.push(node.output(0)?);

@@ -5,16 +5,16 @@ use std::collections::HashMap;
 
 use galatea_tensor::DataType;
 
-use super::Maps;
+use super::ValueMaps;
 use crate::error::GraphError;
 use crate::fact::Dim;
 use crate::graph::{Graph, ValueId};
 
 /// Type, shape and elements of a scalar or vector of lengths.
-type Lengths = (DataType, Vec<usize>, Vec<Dim>);
+type LengthVector = (DataType, Vec<usize>, Vec<Dim>);
 
-pub(super) fn apply(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError> {
-    let mut first: HashMap<Lengths, ValueId> = HashMap::new();
+pub(super) fn apply(graph: &mut Graph, maps: &ValueMaps) -> Result<usize, GraphError> {
+    let mut first: HashMap<LengthVector, ValueId> = HashMap::new();
     let mut same: HashMap<ValueId, ValueId> = HashMap::new();
     let outputs = graph.outputs.clone();
     for node in &mut graph.nodes {
@@ -40,7 +40,7 @@ pub(super) fn apply(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError>
 
 /// The lengths that a value holds, where all are certain and one has a name: numbers are constants
 /// by now.
-fn lengths(maps: &Maps, id: ValueId) -> Option<Lengths> {
+fn lengths(maps: &ValueMaps, id: ValueId) -> Option<LengthVector> {
     let fact = maps.fact(id)?;
     let elements = fact.elements.as_ref()?;
     let certain = !elements.contains(&Dim::Unknown)

@@ -4,7 +4,7 @@
 
 use galatea_tensor::Tensor;
 
-use super::Maps;
+use super::ValueMaps;
 use super::match_graph::make_node;
 use crate::ONNX_DOMAIN;
 use crate::error::GraphError;
@@ -15,7 +15,7 @@ use crate::ops::shape::Reshape;
 
 pub(super) fn apply(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let Some(found) = find(graph, maps, &graph.nodes[index]) else { return Ok(None) };
@@ -42,7 +42,7 @@ pub(super) fn apply(
 }
 
 /// A product whose rows need not be flat.
-struct Found {
+struct FlatProductMatch {
     product: Node,
     rows: ValueId,
     /// How many axes lie before the columns.
@@ -51,7 +51,7 @@ struct Found {
     joined: Option<i64>,
 }
 
-fn find(graph: &Graph, maps: &Maps, node: &Node) -> Option<Found> {
+fn find(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<FlatProductMatch> {
     if node.op_type != "Reshape" || !node.domain.is_empty() {
         return None;
     }
@@ -81,5 +81,5 @@ fn find(graph: &Graph, maps: &Maps, node: &Node) -> Option<Found> {
             Some(i64::try_from(whole?).ok()?)
         }
     };
-    Some(Found { product: product.clone(), rows, lead, joined })
+    Some(FlatProductMatch { product: product.clone(), rows, lead, joined })
 }

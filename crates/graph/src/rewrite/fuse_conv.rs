@@ -1,6 +1,6 @@
 //! The residual and activation after a convolution become part of it: `FusedConv`.
 
-use super::Maps;
+use super::ValueMaps;
 use super::fused_activation::activation_of;
 use super::match_graph::make_node;
 use crate::GALATEA_DOMAIN;
@@ -12,7 +12,7 @@ use crate::ops::fused::FusedActivation;
 const NAME: (&str, &str) = (GALATEA_DOMAIN, "FusedConv");
 
 /// A convolution that writes a value which nobody else reads, if nothing follows it yet.
-fn open_conv<'g>(graph: &'g Graph, maps: &Maps, id: ValueId) -> Option<(&'g Node, FusedConv)> {
+fn open_conv<'g>(graph: &'g Graph, maps: &ValueMaps, id: ValueId) -> Option<(&'g Node, FusedConv)> {
     let before = &graph.nodes[maps.producer(id)?];
     let operator = match before.operator::<FusedConv>() {
         Some(fused) => fused.clone(),
@@ -33,7 +33,7 @@ fn open_conv<'g>(graph: &'g Graph, maps: &Maps, id: ValueId) -> Option<(&'g Node
 /// the other one's result is there.
 pub(super) fn residual(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
@@ -56,7 +56,7 @@ pub(super) fn residual(
 /// An activation after a convolution.
 pub(super) fn activation(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];

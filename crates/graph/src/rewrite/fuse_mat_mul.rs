@@ -1,7 +1,7 @@
 //! Matrix products with constant weights, and the bias, residual, activation and gate after them, become
 //! `FusedMatMul`.
 
-use super::Maps;
+use super::ValueMaps;
 use super::fused_activation::activation_of;
 use super::match_graph::make_node;
 use crate::GALATEA_DOMAIN;
@@ -15,7 +15,7 @@ const NAME: (&str, &str) = (GALATEA_DOMAIN, "FusedMatMul");
 /// `MatMul` and `Gemm` of FP32 by a constant matrix become `FusedMatMul`.
 pub(super) fn from_onnx(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
@@ -27,7 +27,7 @@ pub(super) fn from_onnx(
     Ok(found.map(|node| vec![node]))
 }
 
-fn mat_mul(graph: &Graph, maps: &Maps, node: &Node) -> Option<Node> {
+fn mat_mul(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<Node> {
     let (a, b) = (node.input(0)?, node.input(1)?);
     let constant_matrix = graph.constant(b)?.rank() == 2;
     if !constant_matrix || !maps.is_fp32(a) {
@@ -36,7 +36,7 @@ fn mat_mul(graph: &Graph, maps: &Maps, node: &Node) -> Option<Node> {
     Some(make_node(NAME, node, FusedMatMul::default(), vec![Some(a), Some(b)]))
 }
 
-fn gemm(graph: &Graph, maps: &Maps, node: &Node) -> Option<Node> {
+fn gemm(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<Node> {
     let gemm = node.operator::<Gemm>()?;
     let (a, b) = (node.input(0)?, node.input(1)?);
     let weights = graph.constant(b)?;
@@ -59,7 +59,7 @@ fn gemm(graph: &Graph, maps: &Maps, node: &Node) -> Option<Node> {
 /// The fused product that writes a value which nobody else reads, if nothing follows it yet.
 fn open_product<'g>(
     graph: &'g Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     id: ValueId,
 ) -> Option<(&'g Node, &'g FusedMatMul)> {
     let before = maps.written_by(graph, id, "FusedMatMul")?;
@@ -71,7 +71,7 @@ fn open_product<'g>(
 /// `product + vector` with a constant vector of the columns.
 pub(super) fn bias(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
@@ -93,7 +93,7 @@ pub(super) fn bias(
 /// `product + x`.
 pub(super) fn residual(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
@@ -113,7 +113,7 @@ pub(super) fn residual(
 /// An activation after a product.
 pub(super) fn activation(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
@@ -130,7 +130,7 @@ pub(super) fn activation(
 /// 2002.05202).
 pub(super) fn gate(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];

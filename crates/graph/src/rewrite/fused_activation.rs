@@ -1,6 +1,6 @@
 //! Which activation a node applies, in the form that fused operators take.
 
-use super::Maps;
+use super::ValueMaps;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::activation::{Activation, ActivationKind};
 use crate::ops::fused::FusedActivation;
@@ -9,7 +9,7 @@ use crate::ops::math::Clip;
 /// The activation that a node applies, and to what.
 pub(super) fn activation_of(
     graph: &Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     node: &Node,
 ) -> Option<(FusedActivation, ValueId)> {
     let input = node.input(0)?;
@@ -32,7 +32,7 @@ pub(super) fn activation_of(
 }
 
 /// The bounds of a `Clip`, where they are attributes or constants; infinite where there is none.
-pub(super) fn clip_bounds(graph: &Graph, maps: &Maps, node: &Node) -> Option<(f32, f32)> {
+pub(super) fn clip_bounds(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<(f32, f32)> {
     let clip = node.operator::<Clip>()?;
     let bound = |slot: usize, open: f32| match node.input(slot) {
         None => Some(open),

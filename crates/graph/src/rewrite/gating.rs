@@ -1,6 +1,6 @@
 //! `x · sigmoid(x)` becomes `Swish` and `x · hard_sigmoid(x)` becomes `HardSwish`.
 
-use super::Maps;
+use super::ValueMaps;
 use super::match_graph::make_node;
 use crate::ONNX_DOMAIN;
 use crate::error::GraphError;
@@ -9,7 +9,7 @@ use crate::ops::activation::{Activation, ActivationKind};
 
 pub(super) fn apply(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];

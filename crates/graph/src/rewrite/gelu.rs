@@ -1,7 +1,7 @@
 //! `x/2 · (1 + erf(x/√2))`, however its factors are grouped, becomes `Gelu`, and so does its
 //! approximation `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`.
 
-use super::Maps;
+use super::ValueMaps;
 use super::match_graph::make_node;
 use crate::ONNX_DOMAIN;
 use crate::error::GraphError;
@@ -10,7 +10,7 @@ use crate::ops::activation::{Activation, ActivationKind};
 
 pub(super) fn apply(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
@@ -23,7 +23,7 @@ pub(super) fn apply(
 }
 
 /// The `x` of a product that is a GELU, and whether it is the approximation.
-fn whole(graph: &Graph, maps: &Maps, node: &Node) -> Option<(ValueId, bool)> {
+fn whole(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<(ValueId, bool)> {
     // (x · (1 + erf)) · ½
     if let Some(product) = maps.beside_scalar(graph, node, 0.5) {
         let inner = maps.written_by(graph, product, "Mul")?;
@@ -53,7 +53,7 @@ fn pair(node: &Node) -> Vec<(ValueId, ValueId)> {
 }
 
 /// The `x` of `1 + erf(x / √2)`, or of its approximation.
-fn gate_of(graph: &Graph, maps: &Maps, id: ValueId) -> Option<(ValueId, bool)> {
+fn gate_of(graph: &Graph, maps: &ValueMaps, id: ValueId) -> Option<(ValueId, bool)> {
     let sum = maps.written_by(graph, id, "Add")?;
     let curve = maps.beside_scalar(graph, sum, 1.0)?;
     match maps.written_by(graph, curve, "Erf") {
@@ -63,7 +63,7 @@ fn gate_of(graph: &Graph, maps: &Maps, id: ValueId) -> Option<(ValueId, bool)> {
 }
 
 /// The `x` of `erf(x / √2)`.
-fn root_of(graph: &Graph, maps: &Maps, erf: &Node) -> Option<ValueId> {
+fn root_of(graph: &Graph, maps: &ValueMaps, erf: &Node) -> Option<ValueId> {
     let scaled = erf.input(0)?;
     if let Some(div) = maps.written_by(graph, scaled, "Div") {
         let root = maps.scalar(graph, div.input(1)?)?;
@@ -74,7 +74,7 @@ fn root_of(graph: &Graph, maps: &Maps, erf: &Node) -> Option<ValueId> {
 }
 
 /// The `x` of `tanh(√(2/π) · (x + 0.044715 x³))`.
-fn cubic_of(graph: &Graph, maps: &Maps, tanh: &Node) -> Option<ValueId> {
+fn cubic_of(graph: &Graph, maps: &ValueMaps, tanh: &Node) -> Option<ValueId> {
     let scaled = maps.written_by(graph, tanh.input(0)?, "Mul")?;
     let inner = maps.beside_scalar(graph, scaled, std::f64::consts::FRAC_2_PI.sqrt())?;
     let sum = maps.written_by(graph, inner, "Add")?;
@@ -86,7 +86,7 @@ fn cubic_of(graph: &Graph, maps: &Maps, tanh: &Node) -> Option<ValueId> {
 }
 
 /// The `x` of `x³`.
-fn cubed(graph: &Graph, maps: &Maps, id: ValueId) -> Option<ValueId> {
+fn cubed(graph: &Graph, maps: &ValueMaps, id: ValueId) -> Option<ValueId> {
     let node = &graph.nodes[maps.producer(id)?];
     if node.op_type == "Pow" {
         return (maps.scalar(graph, node.input(1)?)? == 3.0).then(|| node.input(0)).flatten();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Maps;
+use super::ValueMaps;
 use crate::ONNX_DOMAIN;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
@@ -12,7 +12,7 @@ use crate::ops::shape::Identity;
 
 pub(super) fn apply(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];

@@ -3,13 +3,13 @@
 
 use galatea_tensor::Tensor;
 
-use super::Maps;
+use super::ValueMaps;
 use crate::error::GraphError;
 use crate::fact::Dim;
 use crate::graph::{Graph, Node};
 use crate::ops::shape::Reshape;
 
-pub(super) fn apply(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError> {
+pub(super) fn apply(graph: &mut Graph, maps: &ValueMaps) -> Result<usize, GraphError> {
     let mut times = 0;
     for index in 0..graph.nodes.len() {
         let Some(target) = constant_target(graph, maps, &graph.nodes[index]) else { continue };
@@ -26,7 +26,7 @@ pub(super) fn apply(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError>
 
 /// The target of numbers, copied axes (0) and at most one open axis (-1) that gives the shape which
 /// inference sees.
-fn constant_target(graph: &Graph, maps: &Maps, node: &Node) -> Option<Vec<i64>> {
+fn constant_target(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<Vec<i64>> {
     node.operator::<Reshape>()?;
     let (data, shape) = (node.input(0)?, node.input(1)?);
     if graph.constant(shape).is_some() {

@@ -2,7 +2,7 @@
 
 use galatea_tensor::Tensor;
 
-use super::Maps;
+use super::ValueMaps;
 use super::match_graph::make_node;
 use crate::ONNX_DOMAIN;
 use crate::error::GraphError;
@@ -12,7 +12,7 @@ use crate::ops::reduce::Reduce;
 
 pub(super) fn apply(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
@@ -25,7 +25,7 @@ pub(super) fn apply(
     Ok(Some(vec![make_node((ONNX_DOMAIN, "LayerNormalization"), node, operator, inputs)]))
 }
 
-struct Found {
+struct LayerNormMatch {
     x: ValueId,
     scale: ValueId,
     bias: ValueId,
@@ -34,7 +34,7 @@ struct Found {
 
 /// Of a node with two inputs, one of which is a constant vector of the last axis: the other, the
 /// vector.
-fn beside_vector(graph: &Graph, maps: &Maps, node: &Node) -> Option<(ValueId, ValueId)> {
+fn beside_vector(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<(ValueId, ValueId)> {
     let (a, b) = (node.input(0)?, node.input(1)?);
     let is_vector = |id| maps.constant(graph, id).is_some_and(|tensor: &Tensor| tensor.rank() == 1);
     match (is_vector(a), is_vector(b)) {
@@ -44,7 +44,7 @@ fn beside_vector(graph: &Graph, maps: &Maps, node: &Node) -> Option<(ValueId, Va
     }
 }
 
-fn whole(graph: &Graph, maps: &Maps, add: &Node) -> Option<Found> {
+fn whole(graph: &Graph, maps: &ValueMaps, add: &Node) -> Option<LayerNormMatch> {
     let (scaled, bias) = beside_vector(graph, maps, add)?;
     let mul = maps.written_by(graph, scaled, "Mul")?;
     let (normal, scale) = beside_vector(graph, maps, mul)?;
@@ -68,11 +68,11 @@ fn whole(graph: &Graph, maps: &Maps, add: &Node) -> Option<Found> {
     let fits = maps.constant(graph, scale)?.shape() == [last];
     #[allow(clippy::cast_possible_truncation, reason = "the model's epsilon is a float")]
     let epsilon = epsilon as f32;
-    (same_len && of_centred && of_x && fits).then_some(Found { x, scale, bias, epsilon })
+    (same_len && of_centred && of_x && fits).then_some(LayerNormMatch { x, scale, bias, epsilon })
 }
 
 /// The `y` of `mean(y)` over the last axis, kept as an axis of length 1.
-pub(super) fn mean_over_last_axis(graph: &Graph, maps: &Maps, id: ValueId) -> Option<ValueId> {
+pub(super) fn mean_over_last_axis(graph: &Graph, maps: &ValueMaps, id: ValueId) -> Option<ValueId> {
     let mean = maps.written_by(graph, id, "ReduceMean")?;
     let input = mean.input(0)?;
     let rank = i64::try_from(maps.fact(input)?.rank()?).ok()?;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// How far rewriting goes. Every level gives equal results; the lower ones are for finding out what
 /// a rewrite does, and for models whose exact sequence of roundings matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Level {
+pub enum RewriteLevel {
     /// Not at all: the model's own nodes run as they stand.
     O0,
     /// Constants are folded, shapes resolved, equal nodes merged, nodes without effect removed.
@@ -19,12 +19,12 @@ pub enum Level {
     O3,
 }
 
-impl Level {
+impl RewriteLevel {
     /// All levels, the lowest first.
     pub const ALL: [Self; 4] = [Self::O0, Self::O1, Self::O2, Self::O3];
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for RewriteLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::O0 => "O0",
@@ -35,7 +35,7 @@ impl fmt::Display for Level {
     }
 }
 
-impl FromStr for Level {
+impl FromStr for RewriteLevel {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -52,12 +52,12 @@ mod tests {
 
     #[test]
     fn levels_read_back_what_they_print() {
-        for level in Level::ALL {
+        for level in RewriteLevel::ALL {
             assert_eq!(level.to_string().parse(), Ok(level));
         }
-        assert_eq!("o2".parse(), Ok(Level::O2));
+        assert_eq!("o2".parse(), Ok(RewriteLevel::O2));
         assert_eq!(
-            "4".parse::<Level>().unwrap_err(),
+            "4".parse::<RewriteLevel>().unwrap_err(),
             "optimisation level '4' is unknown, expected O0, O1, O2 or O3"
         );
     }

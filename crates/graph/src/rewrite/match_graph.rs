@@ -10,13 +10,13 @@ use crate::operator::Operator;
 
 /// Who writes and reads each value, and what is known of it.
 #[derive(Debug)]
-pub struct Maps {
+pub struct ValueMaps {
     producers: Vec<Option<usize>>,
     consumers: Vec<Vec<usize>>,
     facts: Vec<Option<Fact>>,
 }
 
-impl Maps {
+impl ValueMaps {
     pub(super) fn new(graph: &Graph, facts: Vec<Option<Fact>>) -> Self {
         Self { producers: graph.producers(), consumers: graph.consumers(), facts }
     }

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use super::Maps;
+use super::ValueMaps;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::shape::{Reshape, Transpose};
 
-pub(super) fn apply(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError> {
+pub(super) fn apply(graph: &mut Graph, maps: &ValueMaps) -> Result<usize, GraphError> {
     let mut times = 0;
     for index in 0..graph.nodes.len() {
         let node = &graph.nodes[index];
@@ -27,7 +27,7 @@ pub(super) fn apply(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError>
 
 /// What a reshape could read instead: the input of another one before it. A target that copies axes
 /// of its input needs the input that it has.
-fn before_reshape(graph: &Graph, maps: &Maps, node: &Node) -> Option<ValueId> {
+fn before_reshape(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<ValueId> {
     let reshape = node.operator::<Reshape>()?;
     let target = maps.constant(graph, node.input(1)?)?.to_i64_vec().ok()?;
     if target.contains(&0) && !reshape.allow_zero {
@@ -43,7 +43,7 @@ fn before_reshape(graph: &Graph, maps: &Maps, node: &Node) -> Option<ValueId> {
 }
 
 /// The input of a transpose before a transpose, and the order that both give together.
-fn before_transpose(graph: &Graph, maps: &Maps, node: &Node) -> Option<(ValueId, Vec<usize>)> {
+fn before_transpose(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<(ValueId, Vec<usize>)> {
     let after = node.operator::<Transpose>()?.perm.clone()?;
     let before = maps.written_by(graph, node.input(0)?, "Transpose")?;
     let first = before.operator::<Transpose>()?.perm.clone()?;

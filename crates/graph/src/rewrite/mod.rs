@@ -47,8 +47,8 @@ use std::collections::HashMap;
 
 pub use channels_last::channels_last;
 pub use conv_chain::conv_chains;
-pub use level::Level;
-pub use match_graph::Maps;
+pub use level::RewriteLevel;
+pub use match_graph::ValueMaps;
 
 use crate::error::GraphError;
 use crate::graph::{Graph, Node};
@@ -56,14 +56,14 @@ use crate::infer;
 
 /// A rule about one node: gives the nodes to put in its place, the outputs of the old node among
 /// theirs.
-pub type OnNode = fn(&mut Graph, &Maps, usize) -> Result<Option<Vec<Node>>, GraphError>;
+pub type OnNode = fn(&mut Graph, &ValueMaps, usize) -> Result<Option<Vec<Node>>, GraphError>;
 
 /// A rule about the whole graph: gives how often it applied.
-pub type OnGraph = fn(&mut Graph, &Maps) -> Result<usize, GraphError>;
+pub type OnGraph = fn(&mut Graph, &ValueMaps) -> Result<usize, GraphError>;
 
 /// What a rule does.
 #[derive(Clone, Copy, Debug)]
-pub enum Apply {
+pub enum RuleFunction {
     /// Node by node.
     Node(OnNode),
     /// All at once.
@@ -72,26 +72,30 @@ pub enum Apply {
 
 /// A row of [`RULES`].
 #[derive(Clone, Copy, Debug)]
-pub struct Rule {
+pub struct RewriteRule {
     /// The name in reports and logs.
     pub name: &'static str,
     /// The lowest level that runs the rule.
-    pub level: Level,
+    pub level: RewriteLevel,
     /// What it does.
-    pub apply: Apply,
+    pub apply: RuleFunction,
 }
 
-const fn tidy(name: &'static str, apply: OnGraph) -> Rule {
-    Rule { name, level: Level::O1, apply: Apply::Graph(apply) }
+const fn tidy(name: &'static str, apply: OnGraph) -> RewriteRule {
+    RewriteRule { name, level: RewriteLevel::O1, apply: RuleFunction::Graph(apply) }
 }
 
-const fn fuse(name: &'static str, apply: OnNode) -> Rule {
-    Rule { name, level: Level::O2, apply: Apply::Node(apply) }
+const fn fuse(name: &'static str, apply: OnNode) -> RewriteRule {
+    RewriteRule { name, level: RewriteLevel::O2, apply: RuleFunction::Node(apply) }
 }
 
 /// The rules that run until nothing changes, before [`RULES`] and after them.
-pub const TIDYING: &[Rule] = &[
-    Rule { name: "inline-if", level: Level::O1, apply: Apply::Node(inline_if::apply) },
+pub const TIDYING: &[RewriteRule] = &[
+    RewriteRule {
+        name: "inline-if",
+        level: RewriteLevel::O1,
+        apply: RuleFunction::Node(inline_if::apply),
+    },
     tidy("remove-identity", remove_identity::apply),
     tidy("constant-folding", constant_folding::apply),
     tidy("equal-lengths", equal_lengths::apply),
@@ -101,7 +105,7 @@ pub const TIDYING: &[Rule] = &[
 ];
 
 /// The rules that run once, in their order.
-pub const RULES: &[Rule] = &[
+pub const RULES: &[RewriteRule] = &[
     fuse("contrib-quantized", contrib_parts::quantised),
     fuse("contrib-embedding", contrib_parts::embedding),
     fuse("quantized-limits", quantized_elementwise::limits),
@@ -116,8 +120,16 @@ pub const RULES: &[Rule] = &[
     fuse("quantized-mat-mul-bias", quantized_mat_mul::bias),
     // Weights that no rule has taken as integers.
     tidy("fold-dequantized", constant_folding::dequantized),
-    Rule { name: "conv-batch-norm", level: Level::O1, apply: Apply::Node(conv_batch_norm::apply) },
-    Rule { name: "text-labels", level: Level::O1, apply: Apply::Node(text_labels::apply) },
+    RewriteRule {
+        name: "conv-batch-norm",
+        level: RewriteLevel::O1,
+        apply: RuleFunction::Node(conv_batch_norm::apply),
+    },
+    RewriteRule {
+        name: "text-labels",
+        level: RewriteLevel::O1,
+        apply: RuleFunction::Node(text_labels::apply),
+    },
     fuse("gelu", gelu::apply),
     fuse("gating", gating::apply),
     fuse("layer-norm", layer_norm::apply),
@@ -137,10 +149,10 @@ pub const RULES: &[Rule] = &[
     fuse("mat-mul-gate", fuse_mat_mul::gate),
     fuse("conv-residual", fuse_conv::residual),
     fuse("conv-activation", fuse_conv::activation),
-    Rule {
+    RewriteRule {
         name: "elementwise-chain",
-        level: Level::O3,
-        apply: Apply::Node(elementwise_chain::apply),
+        level: RewriteLevel::O3,
+        apply: RuleFunction::Node(elementwise_chain::apply),
     },
 ];
 
@@ -150,7 +162,7 @@ const MAX_ROUNDS: usize = 8;
 
 /// How often each rule applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct RewriteReport {
     /// `(rule, times)` of the rules that did something, in order.
     pub applied: Vec<(&'static str, usize)>,
 }
@@ -159,7 +171,7 @@ pub struct Report {
 ///
 /// # Errors
 /// When an operator refuses its inputs: the model is wrong, with or without rewriting.
-pub fn optimise(graph: &mut Graph, level: Level) -> Result<Report, GraphError> {
+pub fn optimise(graph: &mut Graph, level: RewriteLevel) -> Result<RewriteReport, GraphError> {
     optimise_watched(graph, level, &mut |_, _, _| {})
 }
 
@@ -170,11 +182,11 @@ pub fn optimise(graph: &mut Graph, level: Level) -> Result<Report, GraphError> {
 /// As [`optimise`].
 pub fn optimise_watched(
     graph: &mut Graph,
-    level: Level,
+    level: RewriteLevel,
     watch: &mut dyn FnMut(&'static str, usize, &Graph),
-) -> Result<Report, GraphError> {
-    let mut report = Report::default();
-    let mut step = |graph: &mut Graph, rule: &Rule| -> Result<usize, GraphError> {
+) -> Result<RewriteReport, GraphError> {
+    let mut report = RewriteReport::default();
+    let mut step = |graph: &mut Graph, rule: &RewriteRule| -> Result<usize, GraphError> {
         let times = if rule.level <= level { run(graph, rule.apply)? } else { 0 };
         if times > 0 {
             report.applied.push((rule.name, times));
@@ -182,7 +194,7 @@ pub fn optimise_watched(
         }
         Ok(times)
     };
-    let tidy_up = |graph: &mut Graph, step: &mut dyn FnMut(&mut Graph, &Rule) -> _| {
+    let tidy_up = |graph: &mut Graph, step: &mut dyn FnMut(&mut Graph, &RewriteRule) -> _| {
         for _ in 0..MAX_ROUNDS {
             let mut times = 0;
             for rule in TIDYING {
@@ -199,7 +211,7 @@ pub fn optimise_watched(
         step(graph, rule)?;
     }
     tidy_up(graph, &mut step)?;
-    let times = if level == Level::O0 { 0 } else { bodies::optimise(graph, level)? };
+    let times = if level == RewriteLevel::O0 { 0 } else { bodies::optimise(graph, level)? };
     if times > 0 {
         report.applied.push(("bodies", times));
         watch("bodies", times, graph);
@@ -223,12 +235,12 @@ pub fn run_named(graph: &mut Graph, names: &[&str]) -> Result<usize, GraphError>
 }
 
 /// Runs one rule over all nodes, and over the nodes it makes.
-pub(crate) fn run(graph: &mut Graph, apply: Apply) -> Result<usize, GraphError> {
+pub(crate) fn run(graph: &mut Graph, apply: RuleFunction) -> Result<usize, GraphError> {
     let facts = infer::facts(graph, &HashMap::new())?;
-    let mut maps = Maps::new(graph, facts);
+    let mut maps = ValueMaps::new(graph, facts);
     let times = match apply {
-        Apply::Graph(apply) => apply(graph, &maps)?,
-        Apply::Node(apply) => each_node(graph, &mut maps, apply)?,
+        RuleFunction::Graph(apply) => apply(graph, &maps)?,
+        RuleFunction::Node(apply) => each_node(graph, &mut maps, apply)?,
     };
     if times > 0 {
         graph.remove_unused();
@@ -236,7 +248,7 @@ pub(crate) fn run(graph: &mut Graph, apply: Apply) -> Result<usize, GraphError> 
     Ok(times)
 }
 
-fn each_node(graph: &mut Graph, maps: &mut Maps, apply: OnNode) -> Result<usize, GraphError> {
+fn each_node(graph: &mut Graph, maps: &mut ValueMaps, apply: OnNode) -> Result<usize, GraphError> {
     let (mut times, mut index) = (0, 0);
     while index < graph.nodes.len() {
         match apply(graph, maps, index)? {

@@ -1,4 +1,4 @@
-//! ONNX's `Attention`, which newer exporters write as it stands, becomes the fused `Attention`, with
+//! ONNX's `FusedAttention`, which newer exporters write as it stands, becomes the fused `FusedAttention`, with
 //! the transposes around it as storage orders. Masks of booleans become numbers to add, once for
 //! all layers that share the mask; keys and values of the past are joined before it.
 
@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::Maps;
+use super::ValueMaps;
 use super::attention::through_transpose;
 use super::match_graph::make_node;
 use crate::error::GraphError;
 use crate::fact::Dim;
 use crate::graph::{Graph, Node, ValueId};
 use crate::length;
-use crate::ops::fused::Attention;
+use crate::ops::fused::FusedAttention;
 use crate::ops::logic::Where;
 use crate::ops::shape::Concat;
 use crate::ops::transformer;
@@ -21,7 +21,7 @@ use crate::{GALATEA_DOMAIN, ONNX_DOMAIN};
 
 pub(super) fn apply(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
@@ -71,7 +71,7 @@ fn joined(
 }
 
 /// The fused operator and the stored Q, K and V of an attention without cap or window.
-fn plain(graph: &Graph, maps: &Maps, node: &Node) -> Option<(Attention, [ValueId; 3])> {
+fn plain(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<(FusedAttention, [ValueId; 3])> {
     let onnx = node.operator::<transformer::Attention>()?;
     let past = node.input(4).is_some() && node.input(5).is_some();
     let simple = onnx.softcap == 0.0
@@ -105,10 +105,10 @@ fn plain(graph: &Graph, maps: &Maps, node: &Node) -> Option<(Attention, [ValueId
         None => 1.0 / (shape(q)?[3].known()? as f32).sqrt(),
     };
     let (q, q_perm) = through_transpose(graph, maps, q);
-    let in_order = Attention::IN_ORDER;
+    let in_order = FusedAttention::IN_ORDER;
     let stored = |id| if past { (id, in_order) } else { through_transpose(graph, maps, id) };
     let ((k, k_perm), (v, v_perm)) = (stored(k), stored(v));
-    let operator = Attention {
+    let operator = FusedAttention {
         scale,
         q_perm,
         k_perm,
@@ -123,7 +123,7 @@ fn plain(graph: &Graph, maps: &Maps, node: &Node) -> Option<(Attention, [ValueId
 
 /// Whether a mask has as many columns as there are keys: ONNX hides the keys behind a shorter mask,
 /// where the fused operator would repeat its only column.
-fn mask_names_every_key(maps: &Maps, mask: Option<ValueId>, keys: &Dim) -> bool {
+fn mask_names_every_key(maps: &ValueMaps, mask: Option<ValueId>, keys: &Dim) -> bool {
     let Some(mask) = mask else { return true };
     let Some(fact) = maps.fact(mask) else { return false };
     let typed = matches!(fact.dtype, DataType::Bool | DataType::Fp32);

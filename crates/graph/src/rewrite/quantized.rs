@@ -2,16 +2,16 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::Maps;
+use super::ValueMaps;
 use crate::graph::{Graph, Node, ValueId};
-use crate::ops::quantize::{DequantizeLinear, Grouping, QuantizeLinear};
+use crate::ops::quantize::{DequantizeLinear, QuantizeLinear, ScaleGrouping};
 
 /// The domain of the integer operators that ONNX's own lacks.
 pub(super) const CONTRIB_DOMAIN: &str = "com.microsoft";
 
 /// A quantised value and its parameters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Quantized {
+pub(super) struct QuantizedValue {
     /// The integers.
     pub(super) value: ValueId,
     pub(super) scale: ValueId,
@@ -24,7 +24,7 @@ pub(super) struct Quantized {
 }
 
 /// What a float is made of, if it is one of 32 bits made by `DequantizeLinear` without blocks.
-pub(super) fn dequantized(graph: &Graph, maps: &Maps, id: ValueId) -> Option<Quantized> {
+pub(super) fn dequantized(graph: &Graph, maps: &ValueMaps, id: ValueId) -> Option<QuantizedValue> {
     let node = &graph.nodes[maps.producer(id)?];
     let operator = node.operator::<DequantizeLinear>()?;
     let value = node.input(0)?;
@@ -34,7 +34,7 @@ pub(super) fn dequantized(graph: &Graph, maps: &Maps, id: ValueId) -> Option<Qua
 
 /// What a node makes, if it is a `QuantizeLinear` without blocks of 32-bit floats to bytes. The
 /// value is the node's result.
-pub(super) fn quantized(maps: &Maps, node: &Node) -> Option<Quantized> {
+pub(super) fn quantized(maps: &ValueMaps, node: &Node) -> Option<QuantizedValue> {
     let operator = node.operator::<QuantizeLinear>()?;
     let value = node.output(0)?;
     let found = parameters(node, &operator.grouping, value, maps.fact(value)?.dtype)?;
@@ -43,16 +43,16 @@ pub(super) fn quantized(maps: &Maps, node: &Node) -> Option<Quantized> {
 
 fn parameters(
     node: &Node,
-    grouping: &Grouping,
+    grouping: &ScaleGrouping,
     value: ValueId,
     dtype: DataType,
-) -> Option<Quantized> {
+) -> Option<QuantizedValue> {
     let (scale, zero) = (node.input(1)?, node.input(2));
-    let Grouping { axis, block_size } = *grouping;
-    (block_size == 0).then_some(Quantized { value, scale, zero, dtype, axis })
+    let ScaleGrouping { axis, block_size } = *grouping;
+    (block_size == 0).then_some(QuantizedValue { value, scale, zero, dtype, axis })
 }
 
-impl Quantized {
+impl QuantizedValue {
     /// Whether the integers have 8 bits.
     pub(super) fn is_bytes(&self) -> bool {
         matches!(self.dtype, DataType::Int8 | DataType::Uint8)
@@ -117,7 +117,7 @@ impl Quantized {
 #[allow(clippy::cast_possible_truncation, reason = "the range is checked")]
 pub(super) fn bias_in_units(
     graph: &Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     id: ValueId,
     (count, unit): (usize, impl Fn(usize) -> f64),
 ) -> Option<Tensor> {

@@ -1,7 +1,7 @@
 //! A convolution between quantised values becomes `QLinearConv`, and one whose result is added to
 //! another value `QLinearConvAdd`.
 
-use super::Maps;
+use super::ValueMaps;
 use super::match_graph::make_node;
 use super::quantized::{bias_in_units, dequantized, quantized};
 use crate::GALATEA_DOMAIN;
@@ -12,7 +12,7 @@ use crate::ops::convolution::{Conv, QLinearConv, QLinearConvAdd};
 
 pub(super) fn apply(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = graph.nodes[index].clone();
@@ -56,7 +56,7 @@ pub(super) fn apply(
 /// later one takes the sum, so that the other one's result is there.
 pub(super) fn residual(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];

@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::Maps;
+use super::ValueMaps;
 use super::fused_activation::activation_of;
 use super::match_graph::make_node;
-use super::quantized::{CONTRIB_DOMAIN, Quantized, dequantized, quantized};
+use super::quantized::{CONTRIB_DOMAIN, QuantizedValue, dequantized, quantized};
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::contrib::QLinear;
 use crate::ops::fused::FusedActivation;
 use crate::ops::math::{Binary, BinaryKind, Clip};
 
-type Rewritten = Result<Option<Vec<Node>>, GraphError>;
+type RewrittenElementwise = Result<Option<Vec<Node>>, GraphError>;
 
 /// `QuantizeLinear(Relu(x))` as `Clip(QuantizeLinear(x))`, and `Clip` likewise: quantising keeps
 /// the order of numbers, so that limits may follow it. Limits at the type's own are dropped.
-pub(super) fn limits(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten {
+pub(super) fn limits(graph: &mut Graph, maps: &ValueMaps, index: usize) -> RewrittenElementwise {
     let node = graph.nodes[index].clone();
     let found = (|| {
         let result = quantized(maps, &node)?;
@@ -77,13 +77,13 @@ const MOVING: &[&str] = &[
 ];
 
 /// Elements that are dequantised, moved and quantised as they were are moved as integers.
-pub(super) fn moves(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten {
+pub(super) fn moves(graph: &mut Graph, maps: &ValueMaps, index: usize) -> RewrittenElementwise {
     let node = &graph.nodes[index];
     let found = (|| {
         let result = quantized(maps, node)?;
         let float = node.input(0)?;
         let like = |id: Option<ValueId>| {
-            let x: Quantized = dequantized(graph, maps, id?)?;
+            let x: QuantizedValue = dequantized(graph, maps, id?)?;
             x.is_like(graph, &result).then_some(Some(x.value))
         };
         if let Some(x) = like(Some(float)) {
@@ -109,7 +109,7 @@ pub(super) fn moves(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten {
 }
 
 /// Sums and products of two quantised values, of one shape or with constants that broadcast.
-pub(super) fn pairs(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten {
+pub(super) fn pairs(graph: &mut Graph, maps: &ValueMaps, index: usize) -> RewrittenElementwise {
     let node = graph.nodes[index].clone();
     let found = (|| {
         let result = quantized(maps, &node)?;
@@ -123,7 +123,7 @@ pub(super) fn pairs(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten {
         };
         let (first, second) = (pair.input(0)?, pair.input(1)?);
         let operand = |id| {
-            let found = dequantized(graph, maps, id).filter(Quantized::is_bytes)?;
+            let found = dequantized(graph, maps, id).filter(QuantizedValue::is_bytes)?;
             found.whole(graph).map(|_| found)
         };
         let (mut a, mut b) = (operand(first)?, operand(second)?);

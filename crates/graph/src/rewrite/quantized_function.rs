@@ -4,23 +4,23 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::Maps;
+use super::ValueMaps;
 use super::channels_last::ELEMENTWISE;
 use super::match_graph::make_node;
 use super::quantized::{dequantized, quantized};
 use crate::GALATEA_DOMAIN;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
-use crate::operator::Inputs;
+use crate::operator::OperatorInputs;
 use crate::ops::fused::LookUp;
 use crate::ops::quantize::{DequantizeLinear, QuantizeLinear};
 
 /// Longest function.
-const MOST_NODES: usize = 16;
+const MAX_NODES: usize = 16;
 
 pub(super) fn apply(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
@@ -41,10 +41,14 @@ pub(super) fn apply(
 }
 
 /// The bytes that a value is a function of, and the nodes of the function, the last one first.
-fn chain<'g>(graph: &'g Graph, maps: &Maps, last: &'g Node) -> Option<(ValueId, Vec<&'g Node>)> {
+fn chain<'g>(
+    graph: &'g Graph,
+    maps: &ValueMaps,
+    last: &'g Node,
+) -> Option<(ValueId, Vec<&'g Node>)> {
     let mut steps = vec![last];
     let shaped = last.output(0)?;
-    while steps.len() < MOST_NODES {
+    while steps.len() < MAX_NODES {
         let id = changing(graph, maps, steps.last()?)?;
         let before = &graph.nodes[maps.producer(id)?];
         steps.push(before);
@@ -66,7 +70,7 @@ fn chain<'g>(graph: &'g Graph, maps: &Maps, last: &'g Node) -> Option<(ValueId, 
 }
 
 /// The only input of a node that is no constant number; of a quantising node the first.
-fn changing(graph: &Graph, maps: &Maps, node: &Node) -> Option<ValueId> {
+fn changing(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<ValueId> {
     if node.operator::<QuantizeLinear>().is_some() {
         return node.input(0);
     }
@@ -76,7 +80,7 @@ fn changing(graph: &Graph, maps: &Maps, node: &Node) -> Option<ValueId> {
 }
 
 /// A constant of one element, without axes; it may be dequantised.
-fn number(graph: &Graph, maps: &Maps, id: ValueId) -> Option<Tensor> {
+fn number(graph: &Graph, maps: &ValueMaps, id: ValueId) -> Option<Tensor> {
     let value = match graph.constant(id) {
         Some(value) => value.clone(),
         None => {
@@ -88,7 +92,7 @@ fn number(graph: &Graph, maps: &Maps, id: ValueId) -> Option<Tensor> {
             if inputs.iter().flatten().any(|tensor| tensor.elements() != 1) {
                 return None;
             }
-            node.operator.reference(Inputs::new(&inputs)).ok()?.pop()?
+            node.operator.reference(OperatorInputs::new(&inputs)).ok()?.pop()?
         }
     };
     (value.elements() == 1 && value.dtype() == DataType::Fp32)
@@ -97,7 +101,7 @@ fn number(graph: &Graph, maps: &Maps, id: ValueId) -> Option<Tensor> {
 }
 
 /// What a node of the function makes of every value before it.
-fn computed(graph: &Graph, maps: &Maps, node: &Node, before: Tensor) -> Option<Tensor> {
+fn computed(graph: &Graph, maps: &ValueMaps, node: &Node, before: Tensor) -> Option<Tensor> {
     let by_table = node.operator::<QuantizeLinear>().is_some()
         || node.operator::<DequantizeLinear>().is_some();
     let changing = if by_table { node.input(0) } else { changing(graph, maps, node) };
@@ -111,6 +115,6 @@ fn computed(graph: &Graph, maps: &Maps, node: &Node, before: Tensor) -> Option<T
         });
     }
     let inputs: Vec<Option<&Tensor>> = own.iter().map(Option::as_ref).collect();
-    let found = node.operator.reference(Inputs::new(&inputs)).ok()?.into_iter().next()?;
+    let found = node.operator.reference(OperatorInputs::new(&inputs)).ok()?.into_iter().next()?;
     (found.shape() == [256]).then_some(found)
 }

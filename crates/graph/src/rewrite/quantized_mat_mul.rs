@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use galatea_tensor::DataType;
 
-use super::Maps;
+use super::ValueMaps;
 use super::match_graph::make_node;
-use super::quantized::{CONTRIB_DOMAIN, Quantized, bias_in_units, dequantized, quantized};
+use super::quantized::{CONTRIB_DOMAIN, QuantizedValue, bias_in_units, dequantized, quantized};
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::cast::Cast;
@@ -16,19 +16,19 @@ use crate::ops::contrib::{DynamicQuantizeMatMul, MatMulIntegerToFloat, QGemm};
 use crate::ops::matrix::{Gemm, MatMul, MatMulInteger, QLinearMatMul};
 use crate::ops::quantize::DynamicQuantizeLinear;
 
-type Rewritten = Result<Option<Vec<Node>>, GraphError>;
+type RewrittenProduct = Result<Option<Vec<Node>>, GraphError>;
 
 const TO_FLOAT: (&str, &str) = (CONTRIB_DOMAIN, "MatMulIntegerToFloat");
 
 /// A product of two dequantised matrices.
-struct Product {
-    a: Quantized,
-    b: Quantized,
+struct DequantizedProduct {
+    a: QuantizedValue,
+    b: QuantizedValue,
     /// Of a `Gemm`, with its bias in units of the sums.
     gemm: Option<(QGemm, Option<galatea_tensor::Tensor>)>,
 }
 
-fn product(graph: &Graph, maps: &Maps, node: &Node) -> Option<Product> {
+fn product(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<DequantizedProduct> {
     let operand = |slot: usize| {
         let found = dequantized(graph, maps, node.input(slot)?)?;
         let rank = maps.fact(found.value)?.rank()?;
@@ -43,7 +43,11 @@ fn product(graph: &Graph, maps: &Maps, node: &Node) -> Option<Product> {
             }
             None => b.whole(graph).is_some(),
         };
-        return (fits && a.whole(graph).is_some()).then_some(Product { a, b, gemm: None });
+        return (fits && a.whole(graph).is_some()).then_some(DequantizedProduct {
+            a,
+            b,
+            gemm: None,
+        });
     }
     let gemm = *node.operator::<Gemm>()?;
     let (a, b) = (operand(0)?, operand(1)?);
@@ -65,17 +69,17 @@ fn product(graph: &Graph, maps: &Maps, node: &Node) -> Option<Product> {
     };
     let Gemm { alpha, trans_a, trans_b, .. } = gemm;
     let fits = !trans_a && alpha > 0.0 && b.is_along(graph, axis, (2, columns));
-    fits.then(|| Product { a, b, gemm: Some((QGemm { alpha, trans_a, trans_b }, bias)) })
+    fits.then(|| DequantizedProduct { a, b, gemm: Some((QGemm { alpha, trans_a, trans_b }, bias)) })
 }
 
 /// The node that computes a product; its result is quantised if `result` is there.
 fn integer_product(
     graph: &mut Graph,
     after: &Node,
-    product: Product,
-    result: Option<Quantized>,
+    product: DequantizedProduct,
+    result: Option<QuantizedValue>,
 ) -> Option<Node> {
-    let Product { a, b, gemm } = product;
+    let DequantizedProduct { a, b, gemm } = product;
     let (a_zero, b_zero) = (a.zero_point(graph)?, b.zero_point(graph)?);
     let mut inputs = vec![a.value, a.scale, a_zero, b.value, b.scale, b_zero]
         .into_iter()
@@ -106,7 +110,7 @@ fn integer_product(
 }
 
 /// A product that is quantised again.
-pub(super) fn into_integers(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten {
+pub(super) fn into_integers(graph: &mut Graph, maps: &ValueMaps, index: usize) -> RewrittenProduct {
     let node = graph.nodes[index].clone();
     let found = (|| {
         let result = quantized(maps, &node)?;
@@ -120,7 +124,7 @@ pub(super) fn into_integers(graph: &mut Graph, maps: &Maps, index: usize) -> Rew
 }
 
 /// A product whose result stays a float.
-pub(super) fn into_floats(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten {
+pub(super) fn into_floats(graph: &mut Graph, maps: &ValueMaps, index: usize) -> RewrittenProduct {
     let node = graph.nodes[index].clone();
     let found = product(graph, maps, &node)
         .and_then(|product| integer_product(graph, &node, product, None));
@@ -128,7 +132,7 @@ pub(super) fn into_floats(graph: &mut Graph, maps: &Maps, index: usize) -> Rewri
 }
 
 /// `Cast(MatMulInteger(A, B)) * (scale of A * scale of B)`, as dynamic quantisation has it.
-pub(super) fn dynamic(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten {
+pub(super) fn dynamic(graph: &mut Graph, maps: &ValueMaps, index: usize) -> RewrittenProduct {
     let node = &graph.nodes[index];
     let found = (|| {
         let sums_of = |id: ValueId| {
@@ -166,7 +170,7 @@ pub(super) fn dynamic(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten
 }
 
 /// `DynamicQuantizeMatMul` in its two parts, of which products of one value share the first.
-pub(super) fn split_dynamic(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten {
+pub(super) fn split_dynamic(graph: &mut Graph, maps: &ValueMaps, index: usize) -> RewrittenProduct {
     let node = graph.nodes[index].clone();
     let weights = node.input(1).and_then(|id| graph.constant(id));
     let matrix = weights.is_some_and(|weights| weights.rank() == 2);
@@ -201,7 +205,7 @@ fn times(node: &Node) -> Option<(ValueId, ValueId)> {
 }
 
 /// A constant vector that is added to a product that stays a float.
-pub(super) fn bias(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten {
+pub(super) fn bias(graph: &mut Graph, maps: &ValueMaps, index: usize) -> RewrittenProduct {
     let node = &graph.nodes[index];
     if node.op_type != "Add" || !node.domain.is_empty() {
         return Ok(None);

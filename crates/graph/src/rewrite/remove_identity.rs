@@ -4,13 +4,13 @@
 
 use std::collections::HashMap;
 
-use super::Maps;
+use super::ValueMaps;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::cast::Cast;
-use crate::ops::shape::{Dropout, Slice, Training, Transpose};
+use crate::ops::shape::{Dropout, DropoutMode, Slice, Transpose};
 
-pub(super) fn apply(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError> {
+pub(super) fn apply(graph: &mut Graph, maps: &ValueMaps) -> Result<usize, GraphError> {
     let mut same: HashMap<ValueId, ValueId> = HashMap::new();
     for node in &graph.nodes {
         let Some(output) = node.output(0) else { continue };
@@ -31,16 +31,16 @@ pub(super) fn apply(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError>
 }
 
 /// The input that a node gives as it is.
-fn kept(graph: &Graph, maps: &Maps, node: &Node) -> Option<ValueId> {
+fn kept(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<ValueId> {
     if !node.domain.is_empty() {
         return None;
     }
     let (input, output) = (node.input(0)?, node.output(0)?);
     let without_effect = match node.op_type.as_str() {
         "Identity" => true,
-        "Dropout" => node
-            .operator::<Dropout>()
-            .is_some_and(|dropout| dropout.training == Training::Never && node.output(1).is_none()),
+        "Dropout" => node.operator::<Dropout>().is_some_and(|dropout| {
+            dropout.training == DropoutMode::Never && node.output(1).is_none()
+        }),
         "Cast" => node
             .operator::<Cast>()
             .is_some_and(|cast| maps.fact(input).is_some_and(|fact| fact.dtype == cast.to)),
@@ -59,7 +59,7 @@ fn kept(graph: &Graph, maps: &Maps, node: &Node) -> Option<ValueId> {
 
 /// Whether two values of as many elements have the same shape: all lengths but one are the same, so
 /// the last one is too.
-fn keeps_count_and_shape(maps: &Maps, input: ValueId, output: ValueId) -> bool {
+fn keeps_count_and_shape(maps: &ValueMaps, input: ValueId, output: ValueId) -> bool {
     let shape = |id| maps.fact(id).and_then(|fact| fact.shape.as_ref());
     let (Some(a), Some(b)) = (shape(input), shape(output)) else { return false };
     let other: Vec<_> = a.iter().zip(b).filter(|(a, b)| !a.same(b)).collect();
@@ -72,7 +72,7 @@ fn keeps_count_and_shape(maps: &Maps, input: ValueId, output: ValueId) -> bool {
 }
 
 /// Whether a slice steps by 1 on every axis.
-fn goes_forward(maps: &Maps, node: &Node) -> bool {
+fn goes_forward(maps: &ValueMaps, node: &Node) -> bool {
     if node.operator::<Slice>().is_none() {
         return false;
     }
@@ -87,7 +87,7 @@ fn goes_forward(maps: &Maps, node: &Node) -> bool {
 
 /// The other operand of a product with 1 or a sum of integers with 0, where the result has its
 /// shape. A float plus 0 is not the same: it loses the sign of zero.
-fn neutral(graph: &Graph, maps: &Maps, node: &Node) -> Option<ValueId> {
+fn neutral(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<ValueId> {
     let output = node.output(0)?;
     let (a, b) = (node.input(0)?, node.input(1)?);
     let is = |id: ValueId, wanted: i64| {

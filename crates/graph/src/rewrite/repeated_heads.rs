@@ -1,22 +1,22 @@
 //! Key and value heads that a model repeats for its query heads are shared instead: the fused
 //! attention reads each of them for several queries (grouped-query attention).
 
-use super::Maps;
+use super::ValueMaps;
 use super::match_graph::make_node;
 use crate::GALATEA_DOMAIN;
 use crate::error::GraphError;
 use crate::fact::Dim;
 use crate::graph::{Graph, Node, ValueId};
-use crate::ops::fused::Attention;
+use crate::ops::fused::FusedAttention;
 
 pub(super) fn apply(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
     let found = (|| {
-        let attention = node.operator::<Attention>()?;
+        let attention = node.operator::<FusedAttention>()?;
         let (k, copies) = before_repeating(graph, maps, node.input(1)?, attention.k_perm)?;
         let (v, same) = before_repeating(graph, maps, node.input(2)?, attention.v_perm)?;
         if copies != same {
@@ -31,7 +31,7 @@ pub(super) fn apply(
 /// The heads before `[B, H, T, D] → [B, H, 1, T, D] → [B, H, n, T, D] → [B, H·n, T, D]`, and `n`.
 fn before_repeating(
     graph: &Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     id: ValueId,
     perm: [usize; 4],
 ) -> Option<(ValueId, usize)> {

@@ -1,6 +1,6 @@
 //! `x / √(mean(x²) + ε) · scale` over the last axis becomes `RMSNormalization`.
 
-use super::Maps;
+use super::ValueMaps;
 use super::layer_norm::mean_over_last_axis;
 use super::match_graph::make_node;
 use crate::ONNX_DOMAIN;
@@ -10,7 +10,7 @@ use crate::ops::normalize::RmsNormalization;
 
 pub(super) fn apply(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
@@ -34,7 +34,7 @@ fn pair(node: &Node) -> impl Iterator<Item = (ValueId, ValueId)> {
 /// The input, the scale and epsilon of a normalisation, where it is one.
 fn whole(
     graph: &Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     normal: ValueId,
     scale: ValueId,
 ) -> Option<(ValueId, ValueId, f64)> {
@@ -54,7 +54,7 @@ fn whole(
 }
 
 /// Of `x / √y`, however it is written, `x` and `y`.
-fn normalised(graph: &Graph, maps: &Maps, id: ValueId) -> Option<(ValueId, ValueId)> {
+fn normalised(graph: &Graph, maps: &ValueMaps, id: ValueId) -> Option<(ValueId, ValueId)> {
     let node = &graph.nodes[maps.producer(id)?];
     match node.op_type.as_str() {
         "Div" => {
@@ -67,7 +67,7 @@ fn normalised(graph: &Graph, maps: &Maps, id: ValueId) -> Option<(ValueId, Value
 }
 
 /// The `y` of `1 / √y`.
-fn inverse_root(graph: &Graph, maps: &Maps, id: ValueId) -> Option<ValueId> {
+fn inverse_root(graph: &Graph, maps: &ValueMaps, id: ValueId) -> Option<ValueId> {
     let node = &graph.nodes[maps.producer(id)?];
     let root = match node.op_type.as_str() {
         "Div" if maps.scalar(graph, node.input(0)?)? == 1.0 => node.input(1)?,

@@ -1,16 +1,16 @@
-//! Rotary position embeddings become `Rotary`: `x · cos + concat(−x₂, x₁) · sin` as models write
-//! it, and ONNX's `RotaryEmbedding`. A transpose before them becomes the order that `Rotary` reads.
+//! Rotary position embeddings become `FusedRotary`: `x · cos + concat(−x₂, x₁) · sin` as models write
+//! it, and ONNX's `RotaryEmbedding`. A transpose before them becomes the order that `FusedRotary` reads.
 
 use std::sync::Arc;
 
 use galatea_tensor::Tensor;
 
-use super::Maps;
+use super::ValueMaps;
 use super::attention::through_transpose;
 use super::match_graph::make_node;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
-use crate::ops::fused::Rotary;
+use crate::ops::fused::FusedRotary;
 use crate::ops::index::Gather;
 use crate::ops::shape::{Concat, Slice, Split, Unsqueeze};
 use crate::ops::transformer::RotaryEmbedding;
@@ -21,7 +21,7 @@ const NAME: (&str, &str) = (GALATEA_DOMAIN, "Rotary");
 /// The sum of two products.
 pub(super) fn from_halves(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
@@ -56,17 +56,17 @@ pub(super) fn from_halves(
     }
     let (stored, perm) = readable(graph, maps, x);
     let inputs = vec![Some(stored), Some(cos), Some(sin)];
-    Ok(Some(vec![make_node(NAME, node, Rotary { perm }, inputs)]))
+    Ok(Some(vec![make_node(NAME, node, FusedRotary { perm }, inputs)]))
 }
 
 /// The stored value of heads and the order of its axes, where their last axis stays the last.
-fn readable(graph: &Graph, maps: &Maps, x: ValueId) -> (ValueId, [usize; 4]) {
+fn readable(graph: &Graph, maps: &ValueMaps, x: ValueId) -> (ValueId, [usize; 4]) {
     let (stored, perm) = through_transpose(graph, maps, x);
     if perm[3] == 3 { (stored, perm) } else { (x, [0, 1, 2, 3]) }
 }
 
 /// The `[x₁, x₂]` of which a value is `[−x₂, x₁]`.
-fn before_turning(graph: &Graph, maps: &Maps, id: ValueId) -> Option<ValueId> {
+fn before_turning(graph: &Graph, maps: &ValueMaps, id: ValueId) -> Option<ValueId> {
     let concat = maps.written_by(graph, id, "Concat")?;
     let dims = maps.fact(id)?.shape.as_ref()?;
     let width = dims.last()?.known()?;
@@ -82,7 +82,7 @@ fn before_turning(graph: &Graph, maps: &Maps, id: ValueId) -> Option<ValueId> {
 }
 
 /// The value of which another is half of the last axis, and where that half starts.
-fn half(graph: &Graph, maps: &Maps, id: ValueId, width: usize) -> Option<(ValueId, usize)> {
+fn half(graph: &Graph, maps: &ValueMaps, id: ValueId, width: usize) -> Option<(ValueId, usize)> {
     let node = &graph.nodes[maps.producer(id)?];
     let x = node.input(0)?;
     let shape = |id: ValueId| maps.fact(id)?.shape.as_deref();
@@ -125,7 +125,7 @@ fn half(graph: &Graph, maps: &Maps, id: ValueId, width: usize) -> Option<(ValueI
 /// ONNX's operator, whose heads come first and turn whole.
 pub(super) fn from_onnx(
     graph: &mut Graph,
-    maps: &Maps,
+    maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = graph.nodes[index].clone();
@@ -167,6 +167,6 @@ pub(super) fn from_onnx(
     }
     let (stored, perm) = readable(graph, maps, x);
     let inputs = vec![Some(stored), Some(tables[0]), Some(tables[1])];
-    made.push(make_node(NAME, &node, Rotary { perm }, inputs));
+    made.push(make_node(NAME, &node, FusedRotary { perm }, inputs));
     Ok(Some(made))
 }

@@ -5,23 +5,23 @@ use std::sync::Arc;
 
 use galatea_tensor::Tensor;
 
-use super::Maps;
+use super::ValueMaps;
 use super::match_graph::make_node;
 use crate::ONNX_DOMAIN;
 use crate::attribute::AttributeValue;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node};
 use crate::ops::index::Gather;
-use crate::ops::ml::{Labels, TreeEnsembleClassifier};
+use crate::ops::ml::{ClassifierLabels, TreeEnsembleClassifier};
 
 pub(super) fn apply(
     graph: &mut Graph,
-    _maps: &Maps,
+    _maps: &ValueMaps,
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
     let Some(ensemble) = node.operator::<TreeEnsembleClassifier>() else { return Ok(None) };
-    let Labels::Strings(texts) = &ensemble.labels else { return Ok(None) };
+    let ClassifierLabels::Strings(texts) = &ensemble.labels else { return Ok(None) };
     // Of one class there is yes and no, which are no positions.
     let count = i64::try_from(texts.len()).unwrap_or(0);
     if count < 2 {
@@ -29,7 +29,7 @@ pub(super) fn apply(
     }
     let texts = Tensor::vector(texts.clone());
     let positions: Vec<i64> = (0..count).collect();
-    let labels = Labels::Integers(positions.clone());
+    let labels = ClassifierLabels::Integers(positions.clone());
     let numbered = TreeEnsembleClassifier { labels, ..ensemble.clone() };
     let mut trees = node.clone();
     trees.replace_operator(Arc::new(numbered), |attributes| {
@@ -50,7 +50,7 @@ pub(super) fn apply(
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::{Level, optimise};
+    use super::super::{RewriteLevel, optimise};
     use crate::attribute::{AttributeValue, Attributes};
     use crate::{Fact, Graph, ML_DOMAIN, evaluate};
     use galatea_tensor::{ByteString, DataType, Tensor};
@@ -96,7 +96,7 @@ mod tests {
         for (classes, nodes) in [(&["a", "b", "c"][..], 2), (&["no", "yes"], 2), (&["only"], 1)] {
             let plain = model(classes);
             let mut rewritten = plain.clone();
-            optimise(&mut rewritten, Level::O1).unwrap();
+            optimise(&mut rewritten, RewriteLevel::O1).unwrap();
             assert_eq!(rewritten.nodes.len(), nodes, "{classes:?}");
             let x = Tensor::from_slice(&[2, 1], &[0.0_f32, 1.0]).unwrap();
             let run = |graph: &Graph| evaluate::run(graph, std::slice::from_ref(&x)).unwrap();

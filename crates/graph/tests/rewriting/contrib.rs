@@ -52,7 +52,7 @@ impl One {
         self.b.graph.outputs = ids.into_iter().flatten().collect();
         let graph = self.b.graph;
         let mut rewritten = graph.clone();
-        optimise(&mut rewritten, Level::O3).unwrap();
+        optimise(&mut rewritten, RewriteLevel::O3).unwrap();
         let plain = |node: &galatea_graph::Node| {
             node.domain != "com.microsoft" || node.op_type == "MatMulIntegerToFloat"
         };

@@ -92,7 +92,7 @@ proptest! {
         let graph = build(&steps, &outputs);
         let x = noise(&[batch, 4, 4], 7);
         let expected = evaluate::run(&graph, std::slice::from_ref(&x)).unwrap();
-        for level in Level::ALL {
+        for level in RewriteLevel::ALL {
             let mut rewritten = graph.clone();
             optimise(&mut rewritten, level).unwrap();
             rewritten.sort().unwrap();

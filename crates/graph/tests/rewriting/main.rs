@@ -8,7 +8,7 @@ mod quantized;
 mod shapes;
 mod transformer;
 
-use galatea_graph::rewrite::{Level, channels_last, conv_chains, optimise};
+use galatea_graph::rewrite::{RewriteLevel, channels_last, conv_chains, optimise};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId, evaluate};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 
@@ -85,7 +85,7 @@ fn op_types(graph: &Graph) -> Vec<&str> {
 /// Rewrites the graph and checks its operators and its results. The operators are those before
 /// chains of element-wise functions become one.
 fn check(graph: Graph, inputs: &[Tensor], expected: &[&str]) -> Graph {
-    let [rewritten, chained] = [Level::O2, Level::O3].map(|level| {
+    let [rewritten, chained] = [RewriteLevel::O2, RewriteLevel::O3].map(|level| {
         let mut rewritten = graph.clone();
         optimise(&mut rewritten, level).unwrap();
         check_equal(&graph, &rewritten, inputs);
@@ -402,7 +402,7 @@ fn attention_of_optimised_models_becomes_products_and_the_fused_one() {
             for causal in [0, 1] {
                 let (graph, inputs) = contrib_attention(projects, masked, causal);
                 let mut rewritten = graph.clone();
-                optimise(&mut rewritten, Level::O2).unwrap();
+                optimise(&mut rewritten, RewriteLevel::O2).unwrap();
                 check_equal(&graph, &rewritten, &inputs);
                 let names = op_types(&rewritten);
                 let plain = rewritten.nodes.iter().all(|node| node.domain != "com.microsoft");
@@ -449,7 +449,7 @@ fn convolutions_take_normalisation_residual_and_activation() {
 fn channels_move_last_once_for_a_whole_region() {
     let (graph, inputs) = residual_block();
     let mut rewritten = graph.clone();
-    optimise(&mut rewritten, Level::O3).unwrap();
+    optimise(&mut rewritten, RewriteLevel::O3).unwrap();
     assert_eq!(channels_last(&mut rewritten).unwrap(), 3);
     let expected =
         ["Transpose", "FusedConv", "FusedConv", "GlobalAveragePoolNhwc", "Transpose", "Flatten"];
@@ -495,7 +495,7 @@ fn depthwise_convolutions_take_the_dense_ones_around_them() {
     for (result, expected) in cases {
         let (graph, inputs) = depthwise_block(result);
         let mut rewritten = graph.clone();
-        optimise(&mut rewritten, Level::O3).unwrap();
+        optimise(&mut rewritten, RewriteLevel::O3).unwrap();
         // Channels first there is nothing that it takes.
         assert_eq!(conv_chains(&mut rewritten).unwrap(), 0);
         channels_last(&mut rewritten).unwrap();
@@ -522,7 +522,7 @@ fn transposes_around_a_convolution_go_with_its_order() {
     let y = b.op("Add", &[last, x], &[]);
     let graph = b.finish(y);
     let mut rewritten = graph.clone();
-    optimise(&mut rewritten, Level::O3).unwrap();
+    optimise(&mut rewritten, RewriteLevel::O3).unwrap();
     channels_last(&mut rewritten).unwrap();
     assert_eq!(op_types(&rewritten), ["FusedConv"]);
     check_equal(&graph, &rewritten, &[noise(&[2, 5, 4], 3)]);
@@ -543,7 +543,7 @@ fn pieces_of_channels_stay_last_between_convolutions() {
         let y = b.op("Conv", &[joined, weights], &[]);
         let graph = b.finish(y);
         let mut rewritten = graph.clone();
-        optimise(&mut rewritten, Level::O3).unwrap();
+        optimise(&mut rewritten, RewriteLevel::O3).unwrap();
         channels_last(&mut rewritten).unwrap();
         let names =
             ["Transpose", "FusedConv", "Split", "Sigmoid", "Concat", "FusedConv", "Transpose"];
@@ -564,7 +564,7 @@ fn images_between_convolutions_grow_channels_last() {
     let y = b.op("Conv", &[larger, weights], &[]);
     let graph = b.finish(y);
     let mut rewritten = graph.clone();
-    optimise(&mut rewritten, Level::O3).unwrap();
+    optimise(&mut rewritten, RewriteLevel::O3).unwrap();
     channels_last(&mut rewritten).unwrap();
     let names = ["Transpose", "FusedConv", "Resize", "FusedConv", "Transpose"];
     assert_eq!(op_types(&rewritten), names);
@@ -588,7 +588,7 @@ fn means_over_all_pixels_are_poolings_where_channels_are_last() {
         let y = b.op("ReduceMean", &[conv], &[("axes", ints(axes)), kept]);
         let graph = b.finish(y);
         let mut rewritten = graph.clone();
-        optimise(&mut rewritten, Level::O3).unwrap();
+        optimise(&mut rewritten, RewriteLevel::O3).unwrap();
         channels_last(&mut rewritten).unwrap();
         assert_eq!(op_types(&rewritten), names, "{axes:?}");
         check_equal(&graph, &rewritten, &[noise(&[2, 4, 6, 5], 3)]);
@@ -606,11 +606,11 @@ fn basic_level_only_folds_and_removes() {
     let y = b.op("Relu", &[product], &[]);
     let graph = b.finish(y);
     let mut rewritten = graph.clone();
-    optimise(&mut rewritten, Level::O1).unwrap();
+    optimise(&mut rewritten, RewriteLevel::O1).unwrap();
     assert_eq!(op_types(&rewritten), ["MatMul", "Relu"]);
     check_equal(&graph, &rewritten, &[noise(&[2, 3], 2)]);
     let mut untouched = graph.clone();
-    assert!(optimise(&mut untouched, Level::O0).unwrap().applied.is_empty());
+    assert!(optimise(&mut untouched, RewriteLevel::O0).unwrap().applied.is_empty());
 }
 
 #[test]
@@ -623,7 +623,7 @@ fn a_product_of_constants_that_takes_long_is_left_to_the_run() {
         let weights = b.op("MatMul", &[left, right], &[]);
         let sum = b.op("Add", &[x, weights], &[]);
         let mut graph = b.finish(sum);
-        optimise(&mut graph, Level::O1).unwrap();
+        optimise(&mut graph, RewriteLevel::O1).unwrap();
         assert_eq!(op_types(&graph).contains(&"MatMul"), !folded, "{len}");
     }
 }

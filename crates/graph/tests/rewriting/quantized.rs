@@ -81,7 +81,7 @@ impl Builder {
 /// Rewrites, checks the operators, and checks that results are at most one step apart.
 fn check_steps(graph: &Graph, inputs: &[Tensor], expected: &[&str], step: f64) -> Graph {
     let mut rewritten = graph.clone();
-    optimise(&mut rewritten, Level::O3).unwrap();
+    optimise(&mut rewritten, RewriteLevel::O3).unwrap();
     assert_eq!(op_types(&rewritten), expected);
     // So that the rewritten graph can be stored.
     assert!(rewritten.nodes.iter().all(|node| node.attributes().is_some()));
@@ -317,7 +317,7 @@ fn pairs_are_pairs_of_integers_where_a_kernel_takes_their_shapes() {
             let inputs = [noise(shapes[0], 3), noise(shape, 4)];
             let graph = b.finish(y);
             let mut rewritten = graph.clone();
-            optimise(&mut rewritten, Level::O3).unwrap();
+            optimise(&mut rewritten, RewriteLevel::O3).unwrap();
             assert_eq!(op_types(&rewritten).contains(&name), shape == shapes[0]);
             assert_eq!(op_types(&rewritten).contains(&op), shape != shapes[0]);
             near(&graph, &rewritten, &inputs, 0.03);
@@ -341,7 +341,7 @@ fn weights_that_no_rule_takes_are_folded() {
     let y = b.op("MatMul", &[x, w], &[]);
     let graph = b.finish(y);
     let mut rewritten = graph.clone();
-    optimise(&mut rewritten, Level::O1).unwrap();
+    optimise(&mut rewritten, RewriteLevel::O1).unwrap();
     assert_eq!(op_types(&rewritten), ["MatMul"]);
     check_steps(&graph, &[noise(&[4, 6], 3)], &["FusedMatMul"], 1e-5);
 }
@@ -357,7 +357,7 @@ fn a_result_that_others_read_too_stays_a_float() {
     let y = b.op("Mul", &[q, y], &[]);
     let graph = b.finish(y);
     let mut rewritten = graph.clone();
-    optimise(&mut rewritten, Level::O3).unwrap();
+    optimise(&mut rewritten, RewriteLevel::O3).unwrap();
     assert!(op_types(&rewritten).contains(&"MatMulIntegerToFloat"));
     assert!(!op_types(&rewritten).contains(&"QLinearMatMul"));
 }
@@ -439,7 +439,7 @@ proptest! {
         let graph = build(&steps);
         let x = noise(&[batch, 4, 4, 4], 7);
         let expected = evaluate::run(&graph, std::slice::from_ref(&x)).unwrap();
-        for level in Level::ALL {
+        for level in RewriteLevel::ALL {
             let mut rewritten = graph.clone();
             optimise(&mut rewritten, level).unwrap();
             rewritten.sort().unwrap();

@@ -51,7 +51,7 @@ fn an_expansion_that_asks_whether_lengths_are_minus_one_knows_the_answer() {
     let y = heads(&mut b, joined);
     let graph = b.finish(y);
     let mut rewritten = graph.clone();
-    optimise(&mut rewritten, Level::O3).unwrap();
+    optimise(&mut rewritten, RewriteLevel::O3).unwrap();
     let operators = op_types(&rewritten);
     assert!(!operators.contains(&"Equal"), "{operators:?}");
     let shapes = operators.iter().filter(|&&name| name == "Shape").count();

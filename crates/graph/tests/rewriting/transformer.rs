@@ -251,12 +251,12 @@ fn inputs(graph: &Graph) -> Vec<Tensor> {
 fn check_layer(layer: &Layer) {
     let graph = build(layer);
     let inputs = inputs(&graph);
-    for level in Level::ALL {
+    for level in RewriteLevel::ALL {
         let mut rewritten = graph.clone();
         optimise(&mut rewritten, level).unwrap();
         rewritten.sort().unwrap();
         check_equal(&graph, &rewritten, &inputs);
-        if level >= Level::O2 {
+        if level >= RewriteLevel::O2 {
             let count = |name: &str| op_types(&rewritten).iter().filter(|op| **op == name).count();
             assert_eq!(count("Attention"), 1, "{layer:?}");
             assert_eq!(count("Rotary"), if layer.rotary == 0 { 0 } else { 2 }, "{layer:?}");

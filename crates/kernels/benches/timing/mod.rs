@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use galatea_kernels::Isa;
-use galatea_kernels::isa::{Dot, DotIsa, DotKernel, Kernel, Simd};
+use galatea_kernels::isa::{DotInstructions, DotIsa, DotKernel, IsaKernel, Simd};
 
 /// Threads from the first argument that is a number; 1 without.
 pub(crate) fn threads() -> usize {
@@ -29,7 +29,7 @@ pub(crate) fn best(mut body: impl FnMut()) -> f64 {
 
 struct Peak(f32);
 
-impl Kernel for Peak {
+impl IsaKernel for Peak {
     type Output = f32;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> f32 {
@@ -72,7 +72,7 @@ const SUMS: usize = 12;
 impl DotKernel for DotPeak {
     type Output = (f32, usize);
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) -> (f32, usize) {
+    fn run<D: DotInstructions>(self, d: D) -> (f32, usize) {
         let s = d.simd();
         let x = s.splat_i(self.0);
         let mut sums = [x; SUMS];

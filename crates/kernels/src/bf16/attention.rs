@@ -9,13 +9,13 @@
 
 use half::bf16;
 
-use super::write::Cells;
-use super::{Job, PANEL, Panels, STEP, STEP_BYTES, TILE, multiply_here};
-use crate::Exec;
-use crate::attention::{Attention, HeadStrides, Mask, Sight, disjoint};
-use crate::cell::{Cell, Reals, RealsMut, copy_cells};
-use crate::gemm::{DenseRows, Epilogue, Finish};
-use crate::isa::{Bf16Isa, Isa, Kernel, Simd};
+use super::write::Bf16ResultCells;
+use super::{Bf16Panels, Bf16Product, PANEL, STEP, STEP_BYTES, TILE, multiply_here};
+use crate::KernelContext;
+use crate::attention::{AttentionSizes, HeadStrides, ScoreMask, VisibleKeys, disjoint};
+use crate::cell::{RealCell, RealSlice, RealsMut, copy_cells};
+use crate::gemm::{DenseRows, GemmEpilogue, TileFinish};
+use crate::isa::{Bf16Isa, Isa, IsaKernel, Simd};
 use crate::math;
 use crate::memory::with_scratch;
 
@@ -37,11 +37,11 @@ const FEW_ROWS: usize = 32;
 /// As there, when Q, K and V have different types, or when Q is BF16 and the head size or the
 /// distance of its rows is odd.
 pub fn attention_bf16(
-    exec: Exec<'_>,
-    a: &Attention,
-    qkv: [Reals<'_>; 3],
+    exec: KernelContext<'_>,
+    a: &AttentionSizes,
+    qkv: [RealSlice<'_>; 3],
     strides: [HeadStrides; 3],
-    mask: Option<Mask<'_>>,
+    mask: Option<ScoreMask<'_>>,
     y: RealsMut<'_>,
     y_strides: HeadStrides,
 ) {
@@ -65,20 +65,20 @@ pub fn attention_bf16(
     if [a.batch, a.heads, a.queries, a.value_size].contains(&0) {
         return;
     }
-    let y = (Cells::of(y), y_strides);
-    let kinds = qkv.map(|x| matches!(x, Reals::Bf16(_)));
+    let y = (Bf16ResultCells::of(y), y_strides);
+    let kinds = qkv.map(|x| matches!(x, RealSlice::Bf16(_)));
     assert!(kinds[0] == kinds[1] && kinds[1] == kinds[2], "attention: Q, K and V of two types");
     let isa = Bf16Isa::of(exec.isa);
     match qkv {
-        [Reals::Fp32(q), Reals::Fp32(k), Reals::Fp32(v)] => {
+        [RealSlice::Fp32(q), RealSlice::Fp32(k), RealSlice::Fp32(v)] => {
             let qkv = [q, k, v].map(<[f32]>::as_ptr);
-            run(exec, isa, a, Operands { qkv, strides, mask, y });
+            run(exec, isa, a, Bf16AttentionOperands { qkv, strides, mask, y });
         }
-        [Reals::Bf16(q), Reals::Bf16(k), Reals::Bf16(v)] => {
+        [RealSlice::Bf16(q), RealSlice::Bf16(k), RealSlice::Bf16(v)] => {
             let pairs = a.head_size.is_multiple_of(2) && strides[0].row.is_multiple_of(2);
             assert!(pairs, "attention: BF16 queries of {} are not pairs", a.head_size);
             let qkv = [q, k, v].map(<[bf16]>::as_ptr);
-            run(exec, isa, a, Operands { qkv, strides, mask, y });
+            run(exec, isa, a, Bf16AttentionOperands { qkv, strides, mask, y });
         }
         // Refused above.
         _ => {}
@@ -86,18 +86,23 @@ pub fn attention_bf16(
 }
 
 /// Where everything is.
-struct Operands<'a, T> {
+struct Bf16AttentionOperands<'a, T> {
     qkv: [*const T; 3],
     strides: [HeadStrides; 3],
-    mask: Option<Mask<'a>>,
-    y: (Cells, HeadStrides),
+    mask: Option<ScoreMask<'a>>,
+    y: (Bf16ResultCells, HeadStrides),
 }
 
 // SAFETY: read-only views of slices that the caller holds while tasks run, and places of Y of which
 // each task writes its own.
-unsafe impl<T> Sync for Operands<'_, T> {}
+unsafe impl<T> Sync for Bf16AttentionOperands<'_, T> {}
 
-fn run<T: Cell>(exec: Exec<'_>, isa: Bf16Isa, a: &Attention, on: Operands<'_, T>) {
+fn run<T: RealCell>(
+    exec: KernelContext<'_>,
+    isa: Bf16Isa,
+    a: &AttentionSizes,
+    on: Bf16AttentionOperands<'_, T>,
+) {
     let per_batch = a.batch * a.heads;
     // Enough tasks for all threads, but none of only a few rows.
     let wanted = exec.pool.threads().div_ceil(per_batch);
@@ -112,7 +117,7 @@ fn run<T: Cell>(exec: Exec<'_>, isa: Bf16Isa, a: &Attention, on: Operands<'_, T>
         let kv = head / (a.heads / a.kv_heads);
         let [q, k, v] = on.qkv;
         let [q_at, k_at, v_at] = on.strides;
-        let task = Task {
+        let task = Bf16AttentionTask {
             a,
             row,
             rows: end - row,
@@ -134,8 +139,8 @@ fn run<T: Cell>(exec: Exec<'_>, isa: Bf16Isa, a: &Attention, on: Operands<'_, T>
 
 /// Some query rows of one head.
 #[derive(Clone, Copy)]
-struct Task<'a, T> {
-    a: &'a Attention,
+struct Bf16AttentionTask<'a, T> {
+    a: &'a AttentionSizes,
     /// Number of the first query row.
     row: usize,
     rows: usize,
@@ -146,12 +151,12 @@ struct Task<'a, T> {
     v: *const T,
     v_row: usize,
     mask: Option<(*const f32, usize)>,
-    y: Cells,
+    y: Bf16ResultCells,
     y_row: usize,
 }
 
 /// Floats of the parts of a task's scratch.
-struct Room {
+struct Bf16ScratchSizes {
     keys: usize,
     values: usize,
     scores: usize,
@@ -160,14 +165,14 @@ struct Room {
     state: usize,
 }
 
-impl Room {
+impl Bf16ScratchSizes {
     fn total(&self) -> usize {
         self.keys + self.values + self.scores + self.weights + self.sums + 2 * self.state
     }
 }
 
 /// The parts of a task's scratch.
-struct Scratch<'a> {
+struct Bf16AttentionScratch<'a> {
     /// Panels of a block of keys and of values.
     keys: &'a mut [f32],
     values: &'a mut [f32],
@@ -182,19 +187,19 @@ struct Scratch<'a> {
     total: &'a mut [f32],
 }
 
-impl<T: Cell> Task<'_, T> {
+impl<T: RealCell> Bf16AttentionTask<'_, T> {
     /// Most keys of a block.
     fn block(&self) -> usize {
         KEYS.min(self.a.keys).next_multiple_of(STEP)
     }
 
-    fn room(&self) -> Room {
+    fn room(&self) -> Bf16ScratchSizes {
         let (block, a) = (self.block(), self.a);
         let panels = |k: usize, n: usize| {
             k.div_ceil(STEP) * n.div_ceil(PANEL) * STEP_BYTES / size_of::<f32>()
         };
         let rows = QUERIES.min(self.rows);
-        Room {
+        Bf16ScratchSizes {
             keys: panels(a.head_size, block),
             values: panels(block, a.value_size),
             scores: rows * block,
@@ -207,8 +212,8 @@ impl<T: Cell> Task<'_, T> {
     /// How many keys row `r` of the task sees.
     fn visible(&self, r: usize) -> usize {
         match self.a.sight {
-            Sight::All => self.a.keys,
-            Sight::Causal => {
+            VisibleKeys::All => self.a.keys,
+            VisibleKeys::Causal => {
                 (self.row + r + 1 + self.a.keys).saturating_sub(self.a.queries).min(self.a.keys)
             }
         }
@@ -238,7 +243,8 @@ impl<T: Cell> Task<'_, T> {
         highest.fill(f32::NEG_INFINITY);
         total.fill(0.0);
         sums.fill(0.0);
-        let mut scratch = Scratch { keys, values, scores, weights, sums, highest, total };
+        let mut scratch =
+            Bf16AttentionScratch { keys, values, scores, weights, sums, highest, total };
         let seen = self.visible(self.rows - 1);
         let mut started = false;
         for first in (0..seen).step_by(KEYS) {
@@ -255,12 +261,18 @@ impl<T: Cell> Task<'_, T> {
                 }
                 self.scores(products, (row, end), count, &mut scratch);
                 let (range, keys) = ((row, end), (first, count));
-                isa.run(Weigh { task: self, range, keys, started, scratch: &mut scratch });
+                isa.run(ExponentialRows {
+                    task: self,
+                    range,
+                    keys,
+                    started,
+                    scratch: &mut scratch,
+                });
                 self.values(products, (row, end), count, &mut scratch);
             }
             started = true;
         }
-        isa.run(Write { task: self, scratch: &scratch });
+        isa.run(WeightedResults { task: self, scratch: &scratch });
     }
 
     /// Scores of some rows and keys, unscaled.
@@ -269,21 +281,21 @@ impl<T: Cell> Task<'_, T> {
         isa: Bf16Isa,
         (row, end): (usize, usize),
         keys: usize,
-        scratch: &mut Scratch<'_>,
+        scratch: &mut Bf16AttentionScratch<'_>,
     ) {
         let pairs = size_of::<T>() == size_of::<bf16>();
         let q = self.q.wrapping_add(row * self.q_row).cast::<f32>();
-        let job = Job {
+        let job = Bf16Product {
             m: end - row,
             n: keys,
             k: self.a.head_size,
             a: DenseRows::new(q, if pairs { self.q_row / 2 } else { self.q_row }),
             pairs,
-            b: Panels::of(scratch.keys.as_ptr().cast()),
-            c: Cells::Fp32(scratch.scores.as_mut_ptr()),
+            b: Bf16Panels::of(scratch.keys.as_ptr().cast()),
+            c: Bf16ResultCells::Fp32(scratch.scores.as_mut_ptr()),
             c_stride: self.block(),
             adds: false,
-            finish: Finish::new(&Epilogue::default()),
+            finish: TileFinish::new(&GemmEpilogue::default()),
             beside: None,
         };
         // SAFETY: the caller has checked Q, and the scratch has the keys and room for the scores.
@@ -296,20 +308,20 @@ impl<T: Cell> Task<'_, T> {
         isa: Bf16Isa,
         (row, end): (usize, usize),
         keys: usize,
-        scratch: &mut Scratch<'_>,
+        scratch: &mut Bf16AttentionScratch<'_>,
     ) {
         let n = self.a.value_size;
-        let job = Job {
+        let job = Bf16Product {
             m: end - row,
             n,
             k: keys.next_multiple_of(2),
             a: DenseRows::new(scratch.weights.as_ptr(), self.block() / 2),
             pairs: true,
-            b: Panels::of(scratch.values.as_ptr().cast()),
-            c: Cells::Fp32(scratch.sums[row * n..].as_mut_ptr()),
+            b: Bf16Panels::of(scratch.values.as_ptr().cast()),
+            c: Bf16ResultCells::Fp32(scratch.sums[row * n..].as_mut_ptr()),
             c_stride: n,
             adds: true,
-            finish: Finish::new(&Epilogue::default()),
+            finish: TileFinish::new(&GemmEpilogue::default()),
             beside: None,
         };
         // SAFETY: the scratch has exponentials, values and sums.
@@ -319,13 +331,13 @@ impl<T: Cell> Task<'_, T> {
 
 /// Keys `first..first + count` as the right-hand matrix of the scores.
 struct PackKeys<'a, T> {
-    task: &'a Task<'a, T>,
+    task: &'a Bf16AttentionTask<'a, T>,
     first: usize,
     count: usize,
     to: *mut f32,
 }
 
-impl<T: Cell> Kernel for PackKeys<'_, T> {
+impl<T: RealCell> IsaKernel for PackKeys<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -365,13 +377,13 @@ impl<T: Cell> Kernel for PackKeys<'_, T> {
 
 /// Values `first..first + count` as the right-hand matrix of the results.
 struct PackValues<'a, T> {
-    task: &'a Task<'a, T>,
+    task: &'a Bf16AttentionTask<'a, T>,
     first: usize,
     count: usize,
     to: *mut f32,
 }
 
-impl<T: Cell> Kernel for PackValues<'_, T> {
+impl<T: RealCell> IsaKernel for PackValues<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -410,15 +422,15 @@ impl<T: Cell> Kernel for PackValues<'_, T> {
 }
 
 /// Scores of some rows become exponentials.
-struct Weigh<'a, 'b, T> {
-    task: &'a Task<'a, T>,
+struct ExponentialRows<'a, 'b, T> {
+    task: &'a Bf16AttentionTask<'a, T>,
     range: (usize, usize),
     keys: (usize, usize),
     started: bool,
-    scratch: &'a mut Scratch<'b>,
+    scratch: &'a mut Bf16AttentionScratch<'b>,
 }
 
-impl<T: Cell> Kernel for Weigh<'_, '_, T> {
+impl<T: RealCell> IsaKernel for ExponentialRows<'_, '_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -513,12 +525,12 @@ unsafe fn exponentials<S: Simd>(s: S, x: &[f32], shift: f32, y: *mut bf16) -> f3
 }
 
 /// The results: sums over the sums of exponentials.
-struct Write<'a, 'b, T> {
-    task: &'a Task<'a, T>,
-    scratch: &'a Scratch<'b>,
+struct WeightedResults<'a, 'b, T> {
+    task: &'a Bf16AttentionTask<'a, T>,
+    scratch: &'a Bf16AttentionScratch<'b>,
 }
 
-impl<T: Cell> Kernel for Write<'_, '_, T> {
+impl<T: RealCell> IsaKernel for WeightedResults<'_, '_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -530,8 +542,8 @@ impl<T: Cell> Kernel for Write<'_, '_, T> {
             // SAFETY: the task alone writes its rows of Y, which the caller has checked.
             unsafe {
                 match task.y.at(r * task.y_row) {
-                    Cells::Fp32(y) => scaled(s, from, factor, y, n),
-                    Cells::Bf16(y) => scaled(s, from, factor, y, n),
+                    Bf16ResultCells::Fp32(y) => scaled(s, from, factor, y, n),
+                    Bf16ResultCells::Bf16(y) => scaled(s, from, factor, y, n),
                 }
             }
         }
@@ -543,7 +555,7 @@ impl<T: Cell> Kernel for Write<'_, '_, T> {
 /// # Safety
 /// Both are valid for them.
 #[inline(always)]
-unsafe fn scaled<S: Simd, Y: Cell>(s: S, x: *const f32, factor: f32, y: *mut Y, n: usize) {
+unsafe fn scaled<S: Simd, Y: RealCell>(s: S, x: *const f32, factor: f32, y: *mut Y, n: usize) {
     let factor = s.splat(factor);
     for i in (0..n).step_by(S::LANES) {
         let tail = (n - i < S::LANES).then(|| s.tail(n - i));

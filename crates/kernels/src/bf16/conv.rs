@@ -4,15 +4,15 @@
 use super::drive::THIN_ROWS;
 #[cfg(target_arch = "x86_64")]
 use super::lines;
-use super::write::{Cells, Joined};
-use super::{Beside, Job, PackedBf16, multiply};
-use crate::Exec;
-use crate::cell::{Reals, RealsMut};
-use crate::conv::{ConvParams, ImageRows, Window, volume};
-use crate::gemm::{DenseRows, Epilogue, Finish, Trans, check_matrix};
+use super::write::{Bf16ResultCells, JoinedBf16Matrix};
+use super::{Bf16Product, Bf16Summand, PackedBf16, multiply};
+use crate::KernelContext;
+use crate::cell::{RealSlice, RealsMut};
+use crate::conv::{ConvParams, ConvWindow, ImageRows, volume};
+use crate::gemm::{DenseRows, GemmEpilogue, TileFinish, Transposition, check_matrix};
 use crate::isa::Bf16Isa;
 #[cfg(target_arch = "x86_64")]
-use crate::lines::{Lines, Picture, Runs};
+use crate::lines::{ByteImage, LineConv, WindowRuns};
 use galatea_tensor::Tensor;
 #[cfg(target_arch = "x86_64")]
 use half::bf16;
@@ -49,7 +49,7 @@ impl ConvBf16 {
                     row[i % taps * cin + i / taps] = weight;
                 }
             }
-            PackedBf16::pack(k, cout, &rows, k, Trans::Yes)
+            PackedBf16::pack(k, cout, &rows, k, Transposition::Yes)
         };
         Self { params, groups: (0..groups).map(pack).collect() }
     }
@@ -109,8 +109,8 @@ impl ConvBf16 {
 /// How tiles may read an image of BF16. Only where runs are whole steps: what lies behind a run may be
 /// infinite, so that no zero takes it away.
 #[cfg(target_arch = "x86_64")]
-fn runs_of(params: &ConvParams) -> Option<Runs> {
-    Runs::of(params, size_of::<bf16>()).filter(Runs::are_whole)
+fn runs_of(params: &ConvParams) -> Option<WindowRuns> {
+    WindowRuns::of(params, size_of::<bf16>()).filter(WindowRuns::are_whole)
 }
 
 /// `y = epilogue(convolution of x)` with image and weights rounded to BF16 and FP32 sums; `beside`
@@ -124,26 +124,26 @@ fn runs_of(params: &ConvParams) -> Option<Runs> {
 /// When a slice is shorter than its shape says, or the image is BF16 and a group has an odd number of
 /// channels.
 pub fn conv_bf16(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     packed: &ConvBf16,
-    x: Reals<'_>,
+    x: RealSlice<'_>,
     image: (usize, [usize; 3]),
     y: RealsMut<'_>,
-    epilogue: &Epilogue<'_>,
-    beside: Option<Beside<'_>>,
+    epilogue: &GemmEpilogue<'_>,
+    beside: Option<Bf16Summand<'_>>,
 ) {
     conv_with(exec, Bf16Isa::of(exec.isa), packed, x, image, y, (epilogue, beside));
 }
 
 /// [`conv_bf16`] with the instructions named.
 pub(super) fn conv_with(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     isa: Bf16Isa,
     packed: &ConvBf16,
-    x: Reals<'_>,
+    x: RealSlice<'_>,
     (batch, size): (usize, [usize; 3]),
     y: RealsMut<'_>,
-    (epilogue, beside): (&Epilogue<'_>, Option<Beside<'_>>),
+    (epilogue, beside): (&GemmEpilogue<'_>, Option<Bf16Summand<'_>>),
 ) {
     let p = &packed.params;
     let out = p.output_size(size);
@@ -152,19 +152,19 @@ pub(super) fn conv_with(
     check_matrix("image", x.len(), in_pixels, p.in_channels, p.in_channels);
     check_matrix("result", y.len(), m, p.out_channels, p.out_channels);
     epilogue.check(m, p.out_channels);
-    let (finish, y) = (Finish::new(epilogue), Cells::of(y));
-    let beside = beside.map(|beside| Joined::of(&beside, (m, p.out_channels), y));
+    let (finish, y) = (TileFinish::new(epilogue), Bf16ResultCells::of(y));
+    let beside = beside.map(|beside| JoinedBf16Matrix::of(&beside, (m, p.out_channels), y));
     let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
     #[cfg(target_arch = "x86_64")]
-    if let (Reals::Bf16(x), Some(amx), Some(runs)) = (x, isa.amx(), runs_of(p)) {
+    if let (RealSlice::Bf16(x), Some(amx), Some(runs)) = (x, isa.amx(), runs_of(p)) {
         let len = size_of_val(x);
-        let picture = Picture { data: x.as_ptr().cast(), len, flip: 0, fill: 0 };
-        let window = Window { params: *p, size, out };
-        if let Some(a) = Lines::of(&window, runs, picture, batch, THIN_ROWS + 1) {
+        let picture = ByteImage { data: x.as_ptr().cast(), len, flip: 0, fill: 0 };
+        let window = ConvWindow { params: *p, size, out };
+        if let Some(a) = LineConv::of(&window, runs, picture, batch, THIN_ROWS + 1) {
             let (matrix, adds, pairs) = (&packed.groups[0], false, true);
             let (n, k, b) = (matrix.n(), matrix.k(), matrix.panels());
             let (c, c_stride) = (y, p.out_channels);
-            let job = Job { m, n, k, a, pairs, b, c, c_stride, adds, finish, beside };
+            let job = Bf16Product { m, n, k, a, pairs, b, c, c_stride, adds, finish, beside };
             // SAFETY: the lengths are checked above, and y is borrowed exclusively.
             unsafe { lines::multiply(exec, isa, amx, &job) };
             return;
@@ -172,13 +172,13 @@ pub(super) fn conv_with(
     }
     // An image of BF16 is one of half as many channels, which are pairs.
     let (x, params, pairs) = match x {
-        Reals::Fp32(x) => (x.as_ptr(), *p, false),
-        Reals::Bf16(x) => {
+        RealSlice::Fp32(x) => (x.as_ptr(), *p, false),
+        RealSlice::Bf16(x) => {
             assert!(cin % 2 == 0, "a BF16 image with groups of {cin} channels");
             (x.as_ptr().cast(), ConvParams { in_channels: p.in_channels / 2, ..*p }, true)
         }
     };
-    let (window, adds) = (Window { params, size, out }, false);
+    let (window, adds) = (ConvWindow { params, size, out }, false);
     for (group, matrix) in packed.groups.iter().enumerate() {
         let image = x.wrapping_add(group * (params.in_channels / p.groups));
         let (n, k, b) = (matrix.n(), matrix.k(), matrix.panels());
@@ -187,12 +187,12 @@ pub(super) fn conv_with(
         let beside = beside.map(|beside| beside.shifted(0, group * cout));
         if p.is_pointwise() {
             let a = DenseRows::new(image, params.in_channels);
-            let job = Job { m, n, k, a, pairs, b, c, c_stride, adds, finish, beside };
+            let job = Bf16Product { m, n, k, a, pairs, b, c, c_stride, adds, finish, beside };
             // SAFETY: the lengths are checked above, and y is borrowed exclusively.
             unsafe { multiply(exec, isa, &job) };
         } else {
             let a = ImageRows::new(&window, image);
-            let job = Job { m, n, k, a, pairs, b, c, c_stride, adds, finish, beside };
+            let job = Bf16Product { m, n, k, a, pairs, b, c, c_stride, adds, finish, beside };
             // SAFETY: the lengths are checked above, and y is borrowed exclusively.
             unsafe { multiply(exec, isa, &job) };
         }

@@ -1,13 +1,15 @@
 //! How a BF16 product is cut into tasks, and how rows of A become blocks.
 
-use super::pack::{PANEL, Panels, STEP, STEP_BYTES};
+use super::pack::{Bf16Panels, PANEL, STEP, STEP_BYTES};
 use super::vectors::{self, RowsTimesPanel};
-use super::write::{Cells, Joined, Place};
-use crate::Exec;
-use crate::gemm::{A_STRIDE, Finish, K_BLOCK, RowSource};
-use crate::isa::{AMX_ROWS, Amx, Bf16, Bf16Isa, Bf16Kernel, Simd, TILE_BYTES, Terms};
-use crate::memory::{Shared, with_scratch};
-use crate::tiles::{Pending, SUMS_BYTES, Tiles, TilesTimesPanel, tiles_of_block};
+use super::write::{Bf16ResultCells, JoinedBf16Matrix, ResultPart};
+use crate::KernelContext;
+use crate::gemm::{A_STRIDE, K_BLOCK, RowSource, TileFinish};
+use crate::isa::{
+    AMX_ROWS, Amx, Bf16Instructions, Bf16Isa, Bf16Kernel, Simd, TILE_BYTES, TileTerms,
+};
+use crate::memory::{DisjointSlice, with_scratch};
+use crate::tiles::{PendingSums, RowTiles, SUMS_BYTES, TilesTimesPanel, tiles_of_block};
 
 /// Most rows of a chunk.
 const CHUNK_ROWS: usize = 256;
@@ -23,7 +25,7 @@ const SERIAL_TERMS: usize = 200_000;
 
 /// One product.
 #[derive(Clone, Copy)]
-pub(crate) struct Job<A> {
+pub(crate) struct Bf16Product<A> {
     pub(crate) m: usize,
     pub(crate) n: usize,
     pub(crate) k: usize,
@@ -31,17 +33,17 @@ pub(crate) struct Job<A> {
     pub(crate) a: A,
     /// Whether A has pairs.
     pub(crate) pairs: bool,
-    pub(crate) b: Panels,
-    pub(crate) c: Cells,
+    pub(crate) b: Bf16Panels,
+    pub(crate) c: Bf16ResultCells,
     pub(crate) c_stride: usize,
     /// Whether the product is added to C, which is FP32 then.
     pub(crate) adds: bool,
-    pub(crate) finish: Finish,
+    pub(crate) finish: TileFinish,
     /// A matrix of BF16 that joins too.
-    pub(crate) beside: Option<Joined>,
+    pub(crate) beside: Option<JoinedBf16Matrix>,
 }
 
-impl<A> Job<A> {
+impl<A> Bf16Product<A> {
     /// Whether one thread computes it.
     pub(super) fn is_serial(&self, threads: usize) -> bool {
         threads == 1 || self.m.saturating_mul(self.n).saturating_mul(self.k) < SERIAL_TERMS
@@ -62,7 +64,7 @@ impl<A> Job<A> {
 
 /// How some rows of A lie in blocks.
 #[derive(Clone, Copy)]
-struct Layout {
+struct Bf16RowBlocks {
     rows: usize,
     /// Steps of all terms.
     steps: usize,
@@ -72,7 +74,7 @@ struct Layout {
     tile_rows: usize,
 }
 
-impl Layout {
+impl Bf16RowBlocks {
     /// For `rows` rows; with `whole` the terms are in one block, as C cannot hold sums.
     fn of(rows: usize, k: usize, tiles: bool, whole: bool) -> Self {
         let steps = k.div_ceil(STEP);
@@ -132,9 +134,9 @@ impl Layout {
 const GATHER: usize = 2 * AMX_ROWS * A_STRIDE;
 
 /// Converts the rows of some groups to blocks: block `depth` only, or all.
-struct Fill<'a, A> {
-    job: &'a Job<A>,
-    layout: Layout,
+struct Bf16RowCopy<'a, A> {
+    job: &'a Bf16Product<A>,
+    layout: Bf16RowBlocks,
     /// The row of the product that is row 0 of the layout.
     row: usize,
     groups: std::ops::Range<usize>,
@@ -144,10 +146,10 @@ struct Fill<'a, A> {
     gather: *mut f32,
 }
 
-impl<A: RowSource> Bf16Kernel for Fill<'_, A> {
+impl<A: RowSource> Bf16Kernel for Bf16RowCopy<'_, A> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Bf16>(self, d: D) {
+    fn run<D: Bf16Instructions>(self, d: D) {
         let (layout, (start, steps)) = (self.layout, self.layout.depth(self.depth));
         for group in self.groups.clone() {
             let row = group * layout.group();
@@ -168,18 +170,24 @@ impl<A: RowSource> Bf16Kernel for Fill<'_, A> {
     }
 }
 
-impl<A: RowSource> Fill<'_, A> {
+impl<A: RowSource> Bf16RowCopy<'_, A> {
     /// Where the rows of a group go.
     #[inline(always)]
-    fn target(&self, row: usize) -> Target {
+    fn target(&self, row: usize) -> Bf16RowTarget {
         let (layout, steps) = (self.layout, self.layout.depth(self.depth).1);
         match layout.tile_rows {
             0 => {
-                let row_stride = Layout::stride(steps);
+                let row_stride = Bf16RowBlocks::stride(steps);
                 let start = self.out.wrapping_add(row * row_stride);
-                Target { start, row_stride, step_stride: STEP * 2, tile: usize::MAX, jump: 0 }
+                Bf16RowTarget {
+                    start,
+                    row_stride,
+                    step_stride: STEP * 2,
+                    tile: usize::MAX,
+                    jump: 0,
+                }
             }
-            tile => Target {
+            tile => Bf16RowTarget {
                 start: self.out.wrapping_add(row / (2 * tile) * steps * 2 * TILE_BYTES),
                 row_stride: STEP * 2,
                 step_stride: 2 * TILE_BYTES,
@@ -195,7 +203,7 @@ impl<A: RowSource> Fill<'_, A> {
     /// # Safety
     /// `a` has the rows; the block has room for them.
     #[inline(always)]
-    unsafe fn convert<D: Bf16>(
+    unsafe fn convert<D: Bf16Instructions>(
         &self,
         d: D,
         (a, stride): (*const f32, usize),
@@ -241,7 +249,7 @@ impl<A: RowSource> Fill<'_, A> {
     /// # Safety
     /// `from` has 32 terms, and `to` has room for them.
     #[inline(always)]
-    unsafe fn step<D: Bf16>(&self, d: D, from: *const f32, to: *mut u8) {
+    unsafe fn step<D: Bf16Instructions>(&self, d: D, from: *const f32, to: *mut u8) {
         // SAFETY: the caller vouches for both.
         unsafe {
             if self.job.pairs {
@@ -257,7 +265,7 @@ impl<A: RowSource> Fill<'_, A> {
     /// # Safety
     /// The rows exist, and the block has room for them.
     #[inline(always)]
-    unsafe fn gather<D: Bf16>(
+    unsafe fn gather<D: Bf16Instructions>(
         &self,
         d: D,
         (row, rows): (usize, usize),
@@ -287,7 +295,7 @@ impl<A: RowSource> Fill<'_, A> {
 
 /// Where rows of a group go, step by step.
 #[derive(Clone, Copy)]
-struct Target {
+struct Bf16RowTarget {
     start: *mut u8,
     row_stride: usize,
     step_stride: usize,
@@ -296,7 +304,7 @@ struct Target {
     jump: usize,
 }
 
-impl Target {
+impl Bf16RowTarget {
     #[inline(always)]
     fn at(&self, row: usize, step: usize) -> *mut u8 {
         let jump = if row >= self.tile { self.jump } else { 0 };
@@ -305,23 +313,23 @@ impl Target {
 }
 
 /// Rows `row..row + layout.rows` times the panels of columns `column..column_end`.
-struct Part<'a, A> {
-    job: &'a Job<A>,
+struct Bf16ProductPart<'a, A> {
+    job: &'a Bf16Product<A>,
     amx: Option<Amx>,
-    layout: Layout,
+    layout: Bf16RowBlocks,
     row: usize,
     column: usize,
     column_end: usize,
     /// Room for a block, sums and gathered rows.
     scratch: *mut u8,
     /// The rows in blocks, where an earlier step has made them.
-    blocks: Option<Shared<u8>>,
+    blocks: Option<DisjointSlice<u8>>,
 }
 
-impl<A: RowSource> Bf16Kernel for Part<'_, A> {
+impl<A: RowSource> Bf16Kernel for Bf16ProductPart<'_, A> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Bf16>(self, d: D) {
+    fn run<D: Bf16Instructions>(self, d: D) {
         let amx = self.amx.filter(|_| self.layout.tile_rows > 0);
         if let Some(amx) = amx {
             amx.begin(self.layout.tile_rows);
@@ -333,13 +341,13 @@ impl<A: RowSource> Bf16Kernel for Part<'_, A> {
     }
 }
 
-impl<A: RowSource> Part<'_, A> {
+impl<A: RowSource> Bf16ProductPart<'_, A> {
     #[inline(always)]
-    fn blocks<D: Bf16>(&self, d: D) {
+    fn blocks<D: Bf16Instructions>(&self, d: D) {
         let (job, layout) = (self.job, self.layout);
         let sums = self.scratch.wrapping_add(GATHER * size_of::<f32>());
         let own = sums.wrapping_add(layout.sums_bytes());
-        let mut pending: Option<Pending<Place>> = None;
+        let mut pending: Option<PendingSums<ResultPart>> = None;
         for depth in 0..layout.depths {
             let (start, steps) = layout.depth(depth);
             let a = match self.blocks {
@@ -347,7 +355,7 @@ impl<A: RowSource> Part<'_, A> {
                 None => {
                     let (groups, gather) = (0..layout.groups(), self.scratch.cast());
                     let (row, out) = (self.row, own);
-                    Fill { job, layout, row, groups, depth, out, gather }.run(d);
+                    Bf16RowCopy { job, layout, row, groups, depth, out, gather }.run(d);
                     own
                 }
             };
@@ -360,7 +368,7 @@ impl<A: RowSource> Part<'_, A> {
                 let panel = column / PANEL * layout.steps + start;
                 let b = job.b.0.wrapping_add(panel * STEP_BYTES);
                 let last = depth + 1 == layout.depths;
-                let place = Place {
+                let place = ResultPart {
                     c: job.c.at(self.row * job.c_stride + column),
                     c_stride: job.c_stride,
                     columns: PANEL.min(job.n - column),
@@ -373,13 +381,13 @@ impl<A: RowSource> Part<'_, A> {
                 unsafe {
                     match self.amx.filter(|_| layout.tile_rows > 0) {
                         Some(amx) => {
-                            let a = Tiles { list: &tiles, steps: &offsets, stride: STEP * 2 };
-                            let terms = Terms::Bf16;
+                            let a = RowTiles { list: &tiles, steps: &offsets, stride: STEP * 2 };
+                            let terms = TileTerms::Bf16;
                             TilesTimesPanel { amx, terms, a, b, far: true, sums, place }
                                 .run(d.simd(), &mut pending);
                         }
                         None => {
-                            let a_stride = Layout::stride(steps);
+                            let a_stride = Bf16RowBlocks::stride(steps);
                             let on = RowsTimesPanel { a, a_stride, b, steps, place };
                             vectors::panel(d, &on, layout.rows);
                         }
@@ -403,7 +411,11 @@ const WHOLE_ROWS: usize = 2 * AMX_ROWS;
 /// # Safety
 /// A has `m` rows of `k`, B is `k` x `n`, C has `m` rows of `n`, `c_stride` apart, the epilogue and
 /// what joins cover C, and nothing else uses C meanwhile.
-pub(crate) unsafe fn multiply<A: RowSource>(exec: Exec<'_>, isa: Bf16Isa, job: &Job<A>) {
+pub(crate) unsafe fn multiply<A: RowSource>(
+    exec: KernelContext<'_>,
+    isa: Bf16Isa,
+    job: &Bf16Product<A>,
+) {
     let (m, n) = (job.m, job.n);
     if m == 0 || n == 0 {
         return;
@@ -424,7 +436,7 @@ pub(crate) unsafe fn multiply<A: RowSource>(exec: Exec<'_>, isa: Bf16Isa, job: &
         let layout = job.layout(m, job.amx(isa).is_some());
         let bytes = layout.offset(layout.depths);
         with_scratch(bytes.div_ceil(size_of::<f32>()), |blocks| {
-            let blocks = Shared::<u8>::from_ptr(blocks.as_mut_ptr().cast());
+            let blocks = DisjointSlice::<u8>::from_ptr(blocks.as_mut_ptr().cast());
             let groups = layout.groups();
             let parts = threads.min(groups);
             exec.pool.run(parts, |part| {
@@ -433,7 +445,7 @@ pub(crate) unsafe fn multiply<A: RowSource>(exec: Exec<'_>, isa: Bf16Isa, job: &
                         let groups = groups * part / parts..groups * (part + 1) / parts;
                         let out = blocks.at(layout.offset(depth)).ptr();
                         let gather = gather.as_mut_ptr();
-                        isa.run(Fill { job, layout, row: 0, groups, depth, out, gather });
+                        isa.run(Bf16RowCopy { job, layout, row: 0, groups, depth, out, gather });
                     }
                 });
             });
@@ -458,7 +470,7 @@ pub(crate) unsafe fn multiply<A: RowSource>(exec: Exec<'_>, isa: Bf16Isa, job: &
 ///
 /// # Safety
 /// As there.
-pub(crate) unsafe fn multiply_here<A: RowSource>(isa: Bf16Isa, job: &Job<A>) {
+pub(crate) unsafe fn multiply_here<A: RowSource>(isa: Bf16Isa, job: &Bf16Product<A>) {
     let m = job.m;
     let chunks = m.div_ceil(job.chunk_rows());
     for chunk in 0..chunks {
@@ -467,14 +479,14 @@ pub(crate) unsafe fn multiply_here<A: RowSource>(isa: Bf16Isa, job: &Job<A>) {
     }
 }
 
-impl<A: RowSource> Job<A> {
+impl<A: RowSource> Bf16Product<A> {
     /// The tiles, where they are for so many rows.
     fn amx(&self, isa: Bf16Isa) -> Option<Amx> {
         isa.amx().filter(|_| self.m > THIN_ROWS)
     }
 
-    fn layout(&self, rows: usize, tiles: bool) -> Layout {
-        Layout::of(rows, self.k, tiles, self.c.is_half())
+    fn layout(&self, rows: usize, tiles: bool) -> Bf16RowBlocks {
+        Bf16RowBlocks::of(rows, self.k, tiles, self.c.is_half())
     }
 
     /// Most rows of a chunk.
@@ -493,7 +505,7 @@ impl<A: RowSource> Job<A> {
         isa: Bf16Isa,
         (row, rows): (usize, usize),
         (column, column_end): (usize, usize),
-        blocks: Option<Shared<u8>>,
+        blocks: Option<DisjointSlice<u8>>,
     ) {
         let amx = self.amx(isa);
         let layout = self.layout(rows, amx.is_some());
@@ -501,7 +513,16 @@ impl<A: RowSource> Job<A> {
         let bytes = GATHER * size_of::<f32>() + layout.sums_bytes() + own;
         with_scratch(bytes.div_ceil(size_of::<f32>()), |scratch| {
             let scratch = scratch.as_mut_ptr().cast();
-            isa.run(Part { job: self, amx, layout, row, column, column_end, scratch, blocks });
+            isa.run(Bf16ProductPart {
+                job: self,
+                amx,
+                layout,
+                row,
+                column,
+                column_end,
+                scratch,
+                blocks,
+            });
         });
     }
 }

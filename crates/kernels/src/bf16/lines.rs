@@ -1,18 +1,18 @@
 //! Convolutions of BF16 by tiles that are read where the image lies.
 
-use super::Job;
+use super::Bf16Product;
 use super::pack::{PANEL, STEP_BYTES};
-use super::write::Place;
-use crate::Exec;
-use crate::isa::{Amx, Bf16, Bf16Isa, Bf16Kernel, Terms};
-use crate::lines::{Lines, whole_rows_first};
+use super::write::ResultPart;
+use crate::KernelContext;
+use crate::isa::{Amx, Bf16Instructions, Bf16Isa, Bf16Kernel, TileTerms};
+use crate::lines::{LineConv, whole_rows_first};
 use crate::memory::with_scratch;
-use crate::tiles::{Pending, SUMS_BYTES, Tiles, TilesTimesPanel};
+use crate::tiles::{PendingSums, RowTiles, SUMS_BYTES, TilesTimesPanel};
 use std::ops::Range;
 
 /// Some tiles times some columns.
-struct Part<'a, 'b> {
-    job: &'a Job<Lines<'b>>,
+struct Bf16LinePart<'a, 'b> {
+    job: &'a Bf16Product<LineConv<'b>>,
     amx: Amx,
     tiles: Range<usize>,
     steps: &'a [usize],
@@ -21,7 +21,7 @@ struct Part<'a, 'b> {
     room: *mut u8,
 }
 
-impl Part<'_, '_> {
+impl Bf16LinePart<'_, '_> {
     fn last_step(&self) -> usize {
         self.steps.last().copied().unwrap_or(0)
     }
@@ -40,17 +40,22 @@ impl Part<'_, '_> {
 
     /// Some tiles times the panel from a column on.
     #[inline(always)]
-    fn panel<'t>(&self, a: Tiles<'t>, column: usize, far: bool) -> TilesTimesPanel<'t, Place> {
+    fn panel<'t>(
+        &self,
+        a: RowTiles<'t>,
+        column: usize,
+        far: bool,
+    ) -> TilesTimesPanel<'t, ResultPart> {
         let job = self.job;
         let panel = column / PANEL * self.steps.len() * STEP_BYTES;
         TilesTimesPanel {
             amx: self.amx,
-            terms: Terms::Bf16,
+            terms: TileTerms::Bf16,
             a,
             b: job.b.0.wrapping_add(panel),
             far,
             sums: self.room,
-            place: Place {
+            place: ResultPart {
                 c: job.c.at(column),
                 c_stride: job.c_stride,
                 columns: PANEL.min(job.n - column),
@@ -63,18 +68,18 @@ impl Part<'_, '_> {
     }
 }
 
-impl Bf16Kernel for Part<'_, '_> {
+impl Bf16Kernel for Bf16LinePart<'_, '_> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Bf16>(self, d: D) {
+    fn run<D: Bf16Instructions>(self, d: D) {
         let (lines, s) = (&self.job.a, d.simd());
         let copies = self.room.wrapping_add(self.sums_bytes());
         // SAFETY: the caller of the convolution holds the image; the room is as large as asked.
         let list = unsafe { lines.list(self.tiles.clone(), self.last_step(), copies) };
-        let a = Tiles { list: &list, steps: self.steps, stride: lines.stride() };
+        let a = RowTiles { list: &list, steps: self.steps, stride: lines.stride() };
         let columns = self.columns.clone().step_by(PANEL);
         let panels_bytes = self.columns.len().div_ceil(PANEL) * self.steps.len() * STEP_BYTES;
-        let mut pending: Option<Pending<Place>> = None;
+        let mut pending: Option<PendingSums<ResultPart>> = None;
         self.amx.begin(lines.tile_rows());
         // SAFETY: the tiles make rows of the product, the columns are inside it.
         unsafe {
@@ -82,7 +87,7 @@ impl Bf16Kernel for Part<'_, '_> {
                 // Whole rows of C after each other: with so few terms C is most of what moves.
                 for list in a.list.chunks(2) {
                     for column in columns.clone() {
-                        self.panel(Tiles { list, ..a }, column, false).run(s, &mut pending);
+                        self.panel(RowTiles { list, ..a }, column, false).run(s, &mut pending);
                     }
                 }
             } else {
@@ -102,10 +107,15 @@ impl Bf16Kernel for Part<'_, '_> {
 ///
 /// # Safety
 /// As for [`super::multiply`]; B has the terms of the runs, and the image has the size of the lines.
-pub(super) unsafe fn multiply(exec: Exec<'_>, isa: Bf16Isa, amx: Amx, job: &Job<Lines<'_>>) {
+pub(super) unsafe fn multiply(
+    exec: KernelContext<'_>,
+    isa: Bf16Isa,
+    amx: Amx,
+    job: &Bf16Product<LineConv<'_>>,
+) {
     let steps = job.a.steps();
     job.a.share(exec, job.is_serial(exec.pool.threads()), job.n, |tiles, columns| {
         let room = std::ptr::null_mut();
-        Part { job, amx, tiles, steps: &steps, columns, room }.start(isa);
+        Bf16LinePart { job, amx, tiles, steps: &steps, columns, room }.start(isa);
     });
 }

@@ -17,29 +17,29 @@ mod write;
 
 use half::bf16;
 
-use crate::Exec;
-use crate::cell::{Reals, RealsMut};
-use crate::gemm::{DenseRows, Epilogue, Finish, Join, check_matrix};
-use crate::isa::{Bf16Isa, Kernel, Simd};
+use crate::KernelContext;
+use crate::cell::{RealSlice, RealsMut};
+use crate::gemm::{DenseRows, GemmEpilogue, MatrixJoin, TileFinish, check_matrix};
+use crate::isa::{Bf16Isa, IsaKernel, Simd};
 
 pub use attention::attention_bf16;
 pub use conv::{ConvBf16, conv_bf16};
-pub(crate) use drive::{Job, multiply, multiply_here};
+pub(crate) use drive::{Bf16Product, multiply, multiply_here};
 pub use pack::PackedBf16;
-pub(crate) use pack::{PANEL, Panels, STEP, STEP_BYTES, TILE};
-use write::Joined;
-pub(crate) use write::{Cells, Place};
+pub(crate) use pack::{Bf16Panels, PANEL, STEP, STEP_BYTES, TILE};
+use write::JoinedBf16Matrix;
+pub(crate) use write::{Bf16ResultCells, ResultPart};
 
-/// A matrix of BF16 that joins a product before its activation, as a residual of an [`Epilogue`]
+/// A matrix of BF16 that joins a product before its activation, as a residual of an [`GemmEpilogue`]
 /// does.
 #[derive(Clone, Copy, Debug)]
-pub struct Beside<'a> {
+pub struct Bf16Summand<'a> {
     /// Rows `ld` apart, of the shape of C; none: what C holds, which is then of BF16.
     pub data: Option<&'a [bf16]>,
     /// Leading dimension.
     pub ld: usize,
     /// How it joins.
-    pub join: Join,
+    pub join: MatrixJoin,
 }
 
 /// `C = epilogue(A B)` with A and B rounded to BF16, B packed once.
@@ -50,14 +50,14 @@ pub struct Beside<'a> {
 /// When a slice is shorter than its shape says, or a leading dimension is less than a row.
 #[allow(clippy::too_many_arguments, reason = "the arguments of a BLAS product, in its order")]
 pub fn gemm_bf16(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     m: usize,
     a: &[f32],
     lda: usize,
     b: &PackedBf16,
     c: &mut [f32],
     ldc: usize,
-    epilogue: &Epilogue<'_>,
+    epilogue: &GemmEpilogue<'_>,
 ) {
     gemm_reals(exec, m, (a.into(), lda), b, (c.into(), ldc), epilogue, None);
 }
@@ -68,34 +68,34 @@ pub fn gemm_bf16(
 /// # Panics
 /// As there, or when A is BF16 and its rows or their distance are odd.
 pub fn gemm_reals(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     m: usize,
-    a: (Reals<'_>, usize),
+    a: (RealSlice<'_>, usize),
     b: &PackedBf16,
     c: (RealsMut<'_>, usize),
-    epilogue: &Epilogue<'_>,
-    beside: Option<Beside<'_>>,
+    epilogue: &GemmEpilogue<'_>,
+    beside: Option<Bf16Summand<'_>>,
 ) {
     gemm_with(exec, Bf16Isa::of(exec.isa), m, a, b, c, (epilogue, beside));
 }
 
 /// [`gemm_reals`] with the instructions named.
 fn gemm_with(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     isa: Bf16Isa,
     m: usize,
-    (a, lda): (Reals<'_>, usize),
+    (a, lda): (RealSlice<'_>, usize),
     b: &PackedBf16,
     (c, ldc): (RealsMut<'_>, usize),
-    (epilogue, beside): (&Epilogue<'_>, Option<Beside<'_>>),
+    (epilogue, beside): (&GemmEpilogue<'_>, Option<Bf16Summand<'_>>),
 ) {
     let (n, k) = (b.n(), b.k());
     check_matrix("A", a.len(), m, k, lda);
     check_matrix("C", c.len(), m, n, ldc);
     epilogue.check(m, n);
     let (a, pairs) = rows_of(a, k, lda);
-    let c = Cells::of(c);
-    let job = Job {
+    let c = Bf16ResultCells::of(c);
+    let job = Bf16Product {
         m,
         n,
         k,
@@ -105,8 +105,8 @@ fn gemm_with(
         c,
         c_stride: ldc,
         adds: false,
-        finish: Finish::new(epilogue),
-        beside: beside.map(|beside| Joined::of(&beside, (m, n), c)),
+        finish: TileFinish::new(epilogue),
+        beside: beside.map(|beside| JoinedBf16Matrix::of(&beside, (m, n), c)),
     };
     // SAFETY: the lengths are checked above, and C is borrowed exclusively.
     unsafe { multiply(exec, isa, &job) };
@@ -124,24 +124,24 @@ pub const BEHIND_SUMS: usize = 16;
 /// # Panics
 /// When a slice is shorter than its shape says, or a leading dimension is less than a row.
 pub fn finish_reals(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     (m, n): (usize, usize),
     sums: &[f32],
     (c, ldc): (RealsMut<'_>, usize),
-    epilogue: &Epilogue<'_>,
-    beside: Option<Beside<'_>>,
+    epilogue: &GemmEpilogue<'_>,
+    beside: Option<Bf16Summand<'_>>,
 ) {
     check_matrix("sums", sums.len().saturating_sub(BEHIND_SUMS), m, n, n);
     check_matrix("C", c.len(), m, n, ldc);
     epilogue.check(m, n);
-    let c = Cells::of(c);
+    let c = Bf16ResultCells::of(c);
     let from = FinishSums {
         n,
-        sums: Sums(sums.as_ptr()),
+        sums: SharedSums(sums.as_ptr()),
         c,
         ldc,
-        finish: Finish::new(epilogue),
-        beside: beside.map(|beside| Joined::of(&beside, (m, n), c)),
+        finish: TileFinish::new(epilogue),
+        beside: beside.map(|beside| JoinedBf16Matrix::of(&beside, (m, n), c)),
     };
     let grain = (FINISH_GRAIN / n.max(1)).max(1);
     exec.pool.run_ranges(m, grain, |rows| exec.isa.run(FinishRows { from: &from, rows }));
@@ -153,21 +153,21 @@ const FINISH_GRAIN: usize = 32_768;
 /// A matrix of sums, and what becomes of it.
 struct FinishSums {
     n: usize,
-    sums: Sums,
-    c: Cells,
+    sums: SharedSums,
+    c: Bf16ResultCells,
     ldc: usize,
-    finish: Finish,
-    beside: Option<Joined>,
+    finish: TileFinish,
+    beside: Option<JoinedBf16Matrix>,
 }
 
 /// A read-only view of sums that the caller holds while tasks run.
 #[derive(Clone, Copy)]
-struct Sums(*const f32);
+struct SharedSums(*const f32);
 
 // SAFETY: nobody writes the sums meanwhile.
-unsafe impl Send for Sums {}
+unsafe impl Send for SharedSums {}
 // SAFETY: as for Send.
-unsafe impl Sync for Sums {}
+unsafe impl Sync for SharedSums {}
 
 /// Some rows of them.
 struct FinishRows<'a> {
@@ -175,14 +175,14 @@ struct FinishRows<'a> {
     rows: std::ops::Range<usize>,
 }
 
-impl Kernel for FinishRows<'_> {
+impl IsaKernel for FinishRows<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let (from, row, rows) = (self.from, self.rows.start, self.rows.len());
         let mut column = 0;
         while column < from.n {
-            let place = Place {
+            let place = ResultPart {
                 c: from.c.at(row * from.ldc + column),
                 c_stride: from.ldc,
                 columns: PANEL.min(from.n - column),
@@ -203,12 +203,12 @@ impl Kernel for FinishRows<'_> {
     }
 }
 
-/// Rows of A for a [`Job`], and whether they are pairs.
+/// Rows of A for a [`Bf16Product`], and whether they are pairs.
 #[track_caller]
-fn rows_of(a: Reals<'_>, k: usize, lda: usize) -> (DenseRows, bool) {
+fn rows_of(a: RealSlice<'_>, k: usize, lda: usize) -> (DenseRows, bool) {
     match a {
-        Reals::Fp32(a) => (DenseRows::new(a.as_ptr(), lda), false),
-        Reals::Bf16(a) => {
+        RealSlice::Fp32(a) => (DenseRows::new(a.as_ptr(), lda), false),
+        RealSlice::Bf16(a) => {
             let pairs = k.is_multiple_of(2) && lda.is_multiple_of(2);
             assert!(pairs, "BF16 rows of {k}, {lda} apart, are not pairs");
             (DenseRows::new(a.as_ptr().cast(), lda / 2), true)

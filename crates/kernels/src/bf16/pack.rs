@@ -1,8 +1,8 @@
 //! The right-hand matrix of a BF16 product, packed once.
 
-use crate::gemm::{Trans, check_matrix};
+use crate::gemm::{Transposition, check_matrix};
 use crate::isa::nearest;
-use crate::memory::{Aligned, Packed};
+use crate::memory::{AlignedFloats, PackedStorage};
 use galatea_tensor::Tensor;
 
 /// Terms of a step: what a tile of AMX holds of a row.
@@ -23,7 +23,7 @@ pub(crate) const STEP_BYTES: usize = STEP * PANEL * size_of::<u16>();
 pub struct PackedBf16 {
     k: usize,
     n: usize,
-    data: Packed,
+    data: PackedStorage,
 }
 
 impl std::fmt::Debug for PackedBf16 {
@@ -33,16 +33,16 @@ impl std::fmt::Debug for PackedBf16 {
 }
 
 impl PackedBf16 {
-    /// Packs a `k` x `n` matrix. With [`Trans::No`] `b` holds `k` rows of `n`, `ldb` apart; with
-    /// [`Trans::Yes`] it holds `n` rows of `k`, `ldb` apart.
+    /// Packs a `k` x `n` matrix. With [`Transposition::No`] `b` holds `k` rows of `n`, `ldb` apart; with
+    /// [`Transposition::Yes`] it holds `n` rows of `k`, `ldb` apart.
     ///
     /// # Panics
     /// When `b` is shorter than the matrix, or `ldb` is less than the length of its rows.
     #[must_use]
-    pub fn pack(k: usize, n: usize, b: &[f32], ldb: usize, trans: Trans) -> Self {
-        let (rows, columns) = if trans == Trans::No { (k, n) } else { (n, k) };
+    pub fn pack(k: usize, n: usize, b: &[f32], ldb: usize, trans: Transposition) -> Self {
+        let (rows, columns) = if trans == Transposition::No { (k, n) } else { (n, k) };
         check_matrix("B", b.len(), rows, columns, ldb);
-        let mut data = Aligned::lasting(Self::len(k, n));
+        let mut data = AlignedFloats::lasting(Self::len(k, n));
         let steps = k.div_ceil(STEP);
         let (tiles, _) = data.as_bytes_mut().as_chunks_mut::<{ STEP * TILE * 2 }>();
         for (at, tile) in tiles.iter_mut().enumerate().take(n.div_ceil(PANEL) * steps * 2) {
@@ -54,15 +54,15 @@ impl PackedBf16 {
                 let from = step * STEP + row;
                 for inside in 0..columns {
                     let value = match trans {
-                        Trans::No => b[from * ldb + column + inside],
-                        Trans::Yes => b[(column + inside) * ldb + from],
+                        Transposition::No => b[from * ldb + column + inside],
+                        Transposition::Yes => b[(column + inside) * ldb + from],
                     };
                     let to = (row / 2 * TILE + inside) * 4 + row % 2 * 2;
                     tile[to..to + 2].copy_from_slice(&nearest(value).to_ne_bytes());
                 }
             }
         }
-        Self { k, n, data: Packed::own(data) }
+        Self { k, n, data: PackedStorage::own(data) }
     }
 
     /// How many floats the room of a packed `k` x `n` matrix has.
@@ -75,7 +75,7 @@ impl PackedBf16 {
     /// position `at` on. `None` where the vector ends before, or starts on no cache line there.
     #[must_use]
     pub fn from_data(k: usize, n: usize, all: &Tensor, at: usize) -> Option<Self> {
-        Some(Self { k, n, data: Packed::given(all, at, Self::len(k, n))? })
+        Some(Self { k, n, data: PackedStorage::given(all, at, Self::len(k, n))? })
     }
 
     /// The packed matrix, two BF16 in the place of an FP32: a whole number of cache lines.
@@ -108,16 +108,16 @@ impl PackedBf16 {
         size_of_val(self.data.as_slice())
     }
 
-    pub(crate) fn panels(&self) -> Panels {
-        Panels(self.data.as_slice().as_ptr().cast())
+    pub(crate) fn panels(&self) -> Bf16Panels {
+        Bf16Panels(self.data.as_slice().as_ptr().cast())
     }
 }
 
 /// The packed matrix as a task sees it.
 #[derive(Clone, Copy)]
-pub(crate) struct Panels(pub(super) *const u8);
+pub(crate) struct Bf16Panels(pub(super) *const u8);
 
-impl Panels {
+impl Bf16Panels {
     /// Panels that lie at `start`.
     pub(crate) fn of(start: *const u8) -> Self {
         Self(start)
@@ -125,6 +125,6 @@ impl Panels {
 }
 
 // SAFETY: a read-only view of a packed matrix that the caller of the product holds meanwhile.
-unsafe impl Send for Panels {}
+unsafe impl Send for Bf16Panels {}
 // SAFETY: as for Send.
-unsafe impl Sync for Panels {}
+unsafe impl Sync for Bf16Panels {}

@@ -1,8 +1,8 @@
 use super::*;
-use crate::attention::{Attention, HeadStrides, Heads, Mask, Sight, attention};
-use crate::gemm::{Trans, test_values};
+use crate::attention::{AttentionSizes, HeadRows, HeadStrides, ScoreMask, VisibleKeys, attention};
+use crate::gemm::{Transposition, test_values};
 use crate::isa::nearest;
-use crate::{Activation, ThreadPool};
+use crate::{ActivationFunction, ThreadPool};
 use proptest::prelude::*;
 
 fn rounded(x: f32) -> f64 {
@@ -22,25 +22,25 @@ fn check_halves(m: usize, k: usize, n: usize, threads: usize) {
     let a = halves(&test_values(m * lda, 1));
     let wide: Vec<f32> = a.iter().map(|x| x.to_f32()).collect();
     let (b, bias) = (test_values(k * n, 2), test_values(n, 3));
-    let packed = PackedBf16::pack(k, n, &b, n, Trans::No);
+    let packed = PackedBf16::pack(k, n, &b, n, Transposition::No);
     let joins = halves(&test_values(m * ldc, 4));
     let joins_wide: Vec<f32> = joins.iter().map(|x| x.to_f32()).collect();
     for isa in Bf16Isa::available() {
-        let exec = Exec::new(&pool);
+        let exec = KernelContext::new(&pool);
         for (activation, join) in [
-            (Activation::None, None),
-            (Activation::Relu, Some(Join::Add)),
-            (Activation::Gelu, None),
-            (Activation::Tanh, Some(Join::Multiply)),
+            (ActivationFunction::None, None),
+            (ActivationFunction::Relu, Some(MatrixJoin::Add)),
+            (ActivationFunction::Gelu, None),
+            (ActivationFunction::Tanh, Some(MatrixJoin::Multiply)),
         ] {
-            let plain = Epilogue::bias(&bias).with_activation(activation);
+            let plain = GemmEpilogue::bias(&bias).with_activation(activation);
             let data = Some(&joins_wide[..]);
-            let residual = join.map(|join| crate::Residual { data, ld: ldc, join });
-            let epilogue = Epilogue { residual, ..plain };
+            let residual = join.map(|join| crate::ResidualMatrix { data, ld: ldc, join });
+            let epilogue = GemmEpilogue { residual, ..plain };
             let mut want = vec![f32::NAN; m * ldc];
             let (from, to) = ((wide[..].into(), lda), ((&mut want[..]).into(), ldc));
             gemm_with(exec, isa, m, from, &packed, to, (&epilogue, None));
-            let beside = join.map(|join| Beside { data: Some(&joins), ld: ldc, join });
+            let beside = join.map(|join| Bf16Summand { data: Some(&joins), ld: ldc, join });
             let mut c = vec![bf16::NAN; m * ldc];
             let (from, to) = ((a[..].into(), lda), ((&mut c[..]).into(), ldc));
             gemm_with(exec, isa, m, from, &packed, to, (&plain, beside));
@@ -49,7 +49,7 @@ fn check_halves(m: usize, k: usize, n: usize, threads: usize) {
                     let (got, want) = (c[i * ldc + j].to_f32(), want[i * ldc + j]);
                     // Half the distance to the next BF16, the order of k sums, and what the short
                     // form of GELU may be off.
-                    let short = if activation == Activation::Gelu { 2e-4 } else { 0.0 };
+                    let short = if activation == ActivationFunction::Gelu { 2e-4 } else { 0.0 };
                     let sums = 3e-7 * (k as f32 + 4.0);
                     let near = (got - want).abs() <= want.abs() / 256.0 + sums + short;
                     let what = format!("{} {m}x{k}x{n} {activation:?} {join:?}", isa.name());
@@ -83,14 +83,14 @@ fn products_of_bf16_to_bf16_are_those_of_fp32_rounded() {
 #[should_panic(expected = "BF16 rows of 3, 4 apart, are not pairs")]
 fn odd_rows_of_bf16_are_refused() {
     let pool = ThreadPool::new(1);
-    let b = PackedBf16::pack(3, 2, &[0.0; 6], 2, Trans::No);
+    let b = PackedBf16::pack(3, 2, &[0.0; 6], 2, Transposition::No);
     let (a, mut c) = ([bf16::ZERO; 8], [0.0; 4]);
     let (a, c) = ((a[..].into(), 4), ((&mut c[..]).into(), 2));
-    gemm_reals(Exec::new(&pool), 2, a, &b, c, &Epilogue::default(), None);
+    gemm_reals(KernelContext::new(&pool), 2, a, &b, c, &GemmEpilogue::default(), None);
 }
 
 /// Attention of operands that are BF16 already against that of FP32.
-fn check_attention(a: &Attention, masked: bool) {
+fn check_attention(a: &AttentionSizes, masked: bool) {
     let pool = ThreadPool::new(2);
     let round = |x: &[f32]| -> Vec<f32> { halves(x).iter().map(|x| x.to_f32()).collect() };
     let strides = [
@@ -111,20 +111,20 @@ fn check_attention(a: &Attention, masked: bool) {
         *x = f32::NEG_INFINITY;
     }
     let mask = masked
-        .then_some(Mask { data: &m, strides: HeadStrides { batch: a.keys, head: 0, row: 0 } });
+        .then_some(ScoreMask { data: &m, strides: HeadStrides { batch: a.keys, head: 0, row: 0 } });
     let out = HeadStrides::rows_first(a.heads, a.queries, a.value_size);
     let mut want = vec![0.0; a.batch * a.heads * a.queries * a.value_size];
-    let heads = [0, 1, 2].map(|i| Heads { data: &qkv[i], strides: strides[i] });
-    attention(Exec::new(&pool), a, heads, mask, &mut want, out);
+    let heads = [0, 1, 2].map(|i| HeadRows { data: &qkv[i], strides: strides[i] });
+    attention(KernelContext::new(&pool), a, heads, mask, &mut want, out);
     for isa in crate::Isa::available() {
-        let exec = Exec { pool: &pool, isa };
+        let exec = KernelContext { pool: &pool, isa };
         let mut y = vec![f32::NAN; want.len()];
         let from = qkv.each_ref().map(|x| x[..].into());
         attention_bf16(exec, a, from, strides, mask, (&mut y[..]).into(), out);
         let mut y_half = vec![bf16::NAN; want.len()];
         let mut same = vec![f32::NAN; want.len()];
         if a.head_size.is_multiple_of(2) {
-            let from = half.each_ref().map(|x| Reals::from(&x[..]));
+            let from = half.each_ref().map(|x| RealSlice::from(&x[..]));
             attention_bf16(exec, a, from, strides, mask, (&mut y_half[..]).into(), out);
             attention_bf16(exec, a, from, strides, mask, (&mut same[..]).into(), out);
             assert_eq!(y, same, "{} {a:?}: the same values as BF16", isa.name());
@@ -140,7 +140,7 @@ fn check_attention(a: &Attention, masked: bool) {
 
 #[test]
 fn attention_equals_that_of_fp32() {
-    let shape = |queries, keys, head_size| Attention {
+    let shape = |queries, keys, head_size| AttentionSizes {
         batch: 2,
         heads: 2,
         kv_heads: 2,
@@ -149,50 +149,53 @@ fn attention_equals_that_of_fp32() {
         head_size,
         value_size: head_size,
         scale: 1.0 / (head_size as f32).sqrt(),
-        sight: Sight::All,
+        sight: VisibleKeys::All,
     };
     for masked in [false, true] {
         check_attention(&shape(128, 128, 64), masked);
         check_attention(&shape(128, 128, 32), masked);
         check_attention(&shape(3, 7, 5), masked);
         check_attention(&shape(40, 33, 48), masked);
-        check_attention(&Attention { value_size: 37, ..shape(150, 1100, 40) }, masked);
-        let causal = Attention { heads: 4, sight: Sight::Causal, ..shape(300, 601, 32) };
+        check_attention(&AttentionSizes { value_size: 37, ..shape(150, 1100, 40) }, masked);
+        let causal = AttentionSizes { heads: 4, sight: VisibleKeys::Causal, ..shape(300, 601, 32) };
         check_attention(&causal, masked);
         // The first queries see no key at all.
-        check_attention(&Attention { queries: 20, keys: 10, ..causal }, masked);
+        check_attention(&AttentionSizes { queries: 20, keys: 10, ..causal }, masked);
     }
 }
 
 /// Products of rounded operands against a plain loop over the same rounded operands: what differs
 /// is the order of the FP32 sums.
-fn check(m: usize, k: usize, n: usize, threads: usize, trans: Trans) {
+fn check(m: usize, k: usize, n: usize, threads: usize, trans: Transposition) {
     let pool = ThreadPool::new(threads);
     let (lda, ldc) = (k + 3, n + 5);
-    let ldb = if trans == Trans::No { n + 2 } else { k + 2 };
+    let ldb = if trans == Transposition::No { n + 2 } else { k + 2 };
     let a = test_values(m * lda, 1);
-    let b = test_values((if trans == Trans::No { k } else { n }) * ldb, 2);
+    let b = test_values((if trans == Transposition::No { k } else { n }) * ldb, 2);
     let (bias, other) = (test_values(n, 3), test_values(m * ldc, 4));
     let packed = PackedBf16::pack(k, n, &b, ldb, trans);
     let at = |i: usize, x: usize| rounded(a[i * lda + x]);
     let bt = |x: usize, j: usize| {
-        rounded(if trans == Trans::No { b[x * ldb + j] } else { b[j * ldb + x] })
+        rounded(if trans == Transposition::No { b[x * ldb + j] } else { b[j * ldb + x] })
     };
     let mut sums = vec![0.0; m * n];
     for (at_c, sum) in sums.iter_mut().enumerate() {
         let (i, j) = (at_c / n, at_c % n);
         *sum = (0..k).map(|x| at(i, x) * bt(x, j)).sum::<f64>();
     }
-    let plain = Epilogue::default();
-    let relu = Epilogue::bias(&bias).with_residual(&other, ldc).with_activation(Activation::Relu);
-    let gate = Epilogue::bias(&bias).with_gate(&other, ldc).with_activation(Activation::Tanh);
-    let epilogues: [(Epilogue<'_>, Finisher<'_>); 3] = [
+    let plain = GemmEpilogue::default();
+    let relu = GemmEpilogue::bias(&bias)
+        .with_residual(&other, ldc)
+        .with_activation(ActivationFunction::Relu);
+    let gate =
+        GemmEpilogue::bias(&bias).with_gate(&other, ldc).with_activation(ActivationFunction::Tanh);
+    let epilogues: [(GemmEpilogue<'_>, Finisher<'_>); 3] = [
         (plain, &|x, _, _| x),
         (relu, &|x, i, j| (x + f64::from(bias[j]) + f64::from(other[i * ldc + j])).max(0.0)),
         (gate, &|x, i, j| ((x + f64::from(bias[j])) * f64::from(other[i * ldc + j])).tanh()),
     ];
     for isa in Bf16Isa::available() {
-        let exec = Exec::new(&pool);
+        let exec = KernelContext::new(&pool);
         for (which, (epilogue, finish)) in epilogues.iter().enumerate() {
             let mut c = vec![f32::NAN; m * ldc];
             gemm_with(
@@ -239,29 +242,29 @@ fn products_equal_the_reference_for_many_shapes() {
         (600, 65, 17),
     ];
     for (m, k, n) in shapes {
-        check(m, k, n, 1, Trans::No);
-        check(m, k, n, 2, Trans::Yes);
+        check(m, k, n, 1, Transposition::No);
+        check(m, k, n, 2, Transposition::Yes);
     }
 }
 
 #[test]
 fn depths_beyond_a_block_are_added_up() {
-    check(514, 1300, 40, 1, Trans::No);
-    check(40, 17_000, 260, 2, Trans::No);
+    check(514, 1300, 40, 1, Transposition::No);
+    check(40, 17_000, 260, 2, Transposition::No);
 }
 
 #[test]
 fn a_product_of_depth_zero_is_its_epilogue() {
     let pool = ThreadPool::new(2);
     for isa in Bf16Isa::available() {
-        let packed = PackedBf16::pack(0, 5, &[], 5, Trans::No);
+        let packed = PackedBf16::pack(0, 5, &[], 5, Transposition::No);
         let bias = [1.0, -2.0, 3.0, -4.0, 5.0];
         for m in [1, 20] {
             let mut all = vec![f32::NAN; m * 5];
             let c = &mut all[..];
-            let epilogue = Epilogue::bias(&bias).with_activation(Activation::Relu);
-            let (a, c) = ((Reals::Fp32(&[]), 0), (RealsMut::Fp32(c), 5));
-            gemm_with(Exec::new(&pool), isa, m, a, &packed, c, (&epilogue, None));
+            let epilogue = GemmEpilogue::bias(&bias).with_activation(ActivationFunction::Relu);
+            let (a, c) = ((RealSlice::Fp32(&[]), 0), (RealsMut::Fp32(c), 5));
+            gemm_with(KernelContext::new(&pool), isa, m, a, &packed, c, (&epilogue, None));
             assert_eq!(all, [1.0, 0.0, 3.0, 0.0, 5.0].repeat(m), "{}", isa.name());
         }
     }
@@ -287,13 +290,13 @@ fn a_row_does_not_depend_on_the_rows_beside_it() {
     let pool = ThreadPool::new(1);
     let (k, n) = (300, 40);
     let (a, b) = (test_values(50 * k, 1), test_values(k * n, 2));
-    let packed = PackedBf16::pack(k, n, &b, n, Trans::No);
+    let packed = PackedBf16::pack(k, n, &b, n, Transposition::No);
     for isa in Bf16Isa::available() {
         let run = |rows: usize| {
             let mut c = vec![0.0; rows * n];
-            let plain = Epilogue::default();
+            let plain = GemmEpilogue::default();
             let (a, to) = ((a[..].into(), k), ((&mut c[..]).into(), n));
-            gemm_with(Exec::new(&pool), isa, rows, a, &packed, to, (&plain, None));
+            gemm_with(KernelContext::new(&pool), isa, rows, a, &packed, to, (&plain, None));
             c
         };
         let all = run(50);
@@ -307,8 +310,17 @@ fn a_row_does_not_depend_on_the_rows_beside_it() {
 #[should_panic(expected = "A: 11 elements for 3 rows of 4")]
 fn a_short_slice_is_refused() {
     let pool = ThreadPool::new(1);
-    let b = PackedBf16::pack(4, 2, &[0.0; 8], 2, Trans::No);
-    gemm_bf16(Exec::new(&pool), 3, &[0.0; 11], 4, &b, &mut [0.0; 6], 2, &Epilogue::default());
+    let b = PackedBf16::pack(4, 2, &[0.0; 8], 2, Transposition::No);
+    gemm_bf16(
+        KernelContext::new(&pool),
+        3,
+        &[0.0; 11],
+        4,
+        &b,
+        &mut [0.0; 6],
+        2,
+        &GemmEpilogue::default(),
+    );
 }
 
 #[test]
@@ -342,8 +354,8 @@ fn convolutions_equal_those_of_rounded_operands() {
         };
         let [_, height, width] = params.output_size(size);
         let mut want = vec![0.0; batch * height * width * 34];
-        let epilogue = Epilogue::bias(&bias).with_activation(Activation::Relu);
-        let exec = Exec::new(&pool);
+        let epilogue = GemmEpilogue::bias(&bias).with_activation(ActivationFunction::Relu);
+        let exec = KernelContext::new(&pool);
         let exact = crate::conv::PackedConv::pack(exec.isa, params, &round(&weights));
         crate::conv::conv(exec, &exact, &round(&x), batch, size, &mut want, &epilogue);
         let packed = ConvBf16::pack(params, &weights);
@@ -362,13 +374,13 @@ fn convolutions_equal_those_of_rounded_operands() {
             // From BF16 to BF16, with what joins as BF16.
             let half = halves(&x);
             let joins = halves(&test_values(want.len(), 5));
-            let beside = Beside { data: Some(&joins), ld: 34, join: Join::Add };
-            let plain = Epilogue::bias(&bias);
+            let beside = Bf16Summand { data: Some(&joins), ld: 34, join: MatrixJoin::Add };
+            let plain = GemmEpilogue::bias(&bias);
             let mut y = vec![bf16::NAN; want.len()];
             let (image, ends) = ((batch, size), (&plain, Some(beside)));
             conv::conv_with(exec, isa, &packed, half[..].into(), image, (&mut y[..]).into(), ends);
             let mut over = joins.clone();
-            let ends = (&plain, Some(Beside { data: None, ..beside }));
+            let ends = (&plain, Some(Bf16Summand { data: None, ..beside }));
             conv::conv_with(
                 exec,
                 isa,
@@ -396,7 +408,7 @@ proptest! {
     #[test]
     fn packed_products_equal_the_reference(
         m in 1usize..90, k in 0usize..700, n in 1usize..140, threads in 1usize..4,
-        trans in prop_oneof![Just(Trans::No), Just(Trans::Yes)],
+        trans in prop_oneof![Just(Transposition::No), Just(Transposition::Yes)],
     ) {
         check(m, k, n, threads, trans);
     }
@@ -410,9 +422,9 @@ fn sums_of_another_product_are_finished_as_own_ones() {
         let (bias, ldc) = (test_values(n, 2), n + 3);
         let joins = halves(&test_values(m * ldc, 3));
         for isa in crate::Isa::available() {
-            let exec = Exec { pool: &pool, isa };
-            let epilogue = Epilogue::bias(&bias).with_activation(Activation::Tanh);
-            let beside = Beside { data: Some(&joins), ld: ldc, join: Join::Add };
+            let exec = KernelContext { pool: &pool, isa };
+            let epilogue = GemmEpilogue::bias(&bias).with_activation(ActivationFunction::Tanh);
+            let beside = Bf16Summand { data: Some(&joins), ld: ldc, join: MatrixJoin::Add };
             let (mut wide, mut half) = (vec![f32::NAN; m * ldc], vec![bf16::NAN; m * ldc]);
             let to = ((&mut wide[..]).into(), ldc);
             finish_reals(exec, (m, n), &sums, to, &epilogue, Some(beside));

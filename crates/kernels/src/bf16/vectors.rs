@@ -1,8 +1,8 @@
 //! The register tile of vectors: a few rows of A times a panel.
 
 use super::pack::{PANEL, STEP, STEP_BYTES, TILE};
-use super::write::Place;
-use crate::isa::{Bf16, Bf16Kernel, Pairs, Simd};
+use super::write::ResultPart;
+use crate::isa::{Bf16Instructions, Bf16Kernel, PairInstructions, Simd};
 
 /// Some rows of a block of A times the steps of a panel.
 #[derive(Clone, Copy)]
@@ -13,11 +13,11 @@ pub(super) struct RowsTimesPanel {
     pub(super) a_stride: usize,
     pub(super) b: *const u8,
     pub(super) steps: usize,
-    pub(super) place: Place,
+    pub(super) place: ResultPart,
 }
 
 /// A register tile of `R` rows and `V` vectors.
-struct Tile<'a, const R: usize, const V: usize> {
+struct Bf16Tile<'a, const R: usize, const V: usize> {
     on: &'a RowsTimesPanel,
     /// The first of its columns: 0 or 16.
     column: usize,
@@ -25,10 +25,10 @@ struct Tile<'a, const R: usize, const V: usize> {
     sums: *mut f32,
 }
 
-impl<const R: usize, const V: usize> Bf16Kernel for Tile<'_, R, V> {
+impl<const R: usize, const V: usize> Bf16Kernel for Bf16Tile<'_, R, V> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Bf16>(self, d: D) {
+    fn run<D: Bf16Instructions>(self, d: D) {
         let (on, s) = (self.on, d.simd());
         let mut sums = [[s.splat(0.0); V]; R];
         // SAFETY: A and B have that many steps; a step of B is two tiles of 16 pairs of rows.
@@ -63,7 +63,7 @@ impl<const R: usize, const V: usize> Bf16Kernel for Tile<'_, R, V> {
 }
 
 /// A register tile of `P` pairs of rows and [`PAIR_VECTORS`] vectors of columns.
-struct PairTile<'a, const P: usize> {
+struct Bf16PairTile<'a, const P: usize> {
     on: &'a RowsTimesPanel,
     /// Twice as many as pairs, or one less.
     rows: usize,
@@ -76,10 +76,10 @@ struct PairTile<'a, const P: usize> {
 /// Vectors of columns of a tile of pairs.
 const PAIR_VECTORS: usize = 2;
 
-impl<const P: usize> Bf16Kernel for PairTile<'_, P> {
+impl<const P: usize> Bf16Kernel for Bf16PairTile<'_, P> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Bf16>(self, d: D) {
+    fn run<D: Bf16Instructions>(self, d: D) {
         let (on, s) = (self.on, d.simd());
         let Some(pairs) = d.pairs() else { return };
         let mut squares = [[[s.splat(0.0); 2]; PAIR_VECTORS]; P];
@@ -127,7 +127,7 @@ impl<const P: usize> Bf16Kernel for PairTile<'_, P> {
 macro_rules! by_pairs {
     ($d:ident, $on:ident, $sums:ident, $rows:ident, $column:expr, $($p:literal)*) => {
         match $rows.div_ceil(2) {
-            $($p => $d.enter(PairTile::<$p> {
+            $($p => $d.enter(Bf16PairTile::<$p> {
                 on: $on, rows: $rows, column: $column, sums: $sums,
             }),)*
             _ => {}
@@ -139,16 +139,16 @@ macro_rules! by_rows {
     ($d:ident, $on:ident, $sums:ident, $rows:ident, $column:expr, $v:literal: $($r:literal)*) => {
         match $rows {
             $($r if $r <= D::TILE_ROWS => {
-                $d.enter(Tile::<$r, $v> { on: $on, column: $column, sums: $sums });
+                $d.enter(Bf16Tile::<$r, $v> { on: $on, column: $column, sums: $sums });
             })*
             _ => {}
         }
     };
 }
 
-/// Multiplies at most [`Bf16::TILE_ROWS`] rows and leaves their sums, [`PANEL`] in each row.
+/// Multiplies at most [`Bf16Instructions::TILE_ROWS`] rows and leaves their sums, [`PANEL`] in each row.
 #[inline(always)]
-fn tile<D: Bf16>(d: D, on: &RowsTimesPanel, rows: usize, sums: *mut f32) {
+fn tile<D: Bf16Instructions>(d: D, on: &RowsTimesPanel, rows: usize, sums: *mut f32) {
     let mut column = 0;
     while column < on.place.columns {
         if d.pairs().is_some() {
@@ -171,7 +171,7 @@ fn tile<D: Bf16>(d: D, on: &RowsTimesPanel, rows: usize, sums: *mut f32) {
 /// # Safety
 /// The pointers are valid for the rows and steps.
 #[inline(always)]
-pub(super) unsafe fn panel<D: Bf16>(d: D, on: &RowsTimesPanel, rows: usize) {
+pub(super) unsafe fn panel<D: Bf16Instructions>(d: D, on: &RowsTimesPanel, rows: usize) {
     let mut sums = [0.0_f32; 12 * PANEL];
     // Tiles of nearly equal height: a thin last tile would be slow.
     let tiles = rows.div_ceil(D::TILE_ROWS);

@@ -2,31 +2,31 @@
 
 use half::bf16;
 
-use super::Beside;
+use super::Bf16Summand;
 use super::pack::PANEL;
-use crate::activation::{ActivateRows, Activation};
-use crate::cell::{Cell, RealsMut};
+use crate::activation::{ActivateRows, ActivationFunction};
+use crate::cell::{RealCell, RealsMut};
 use crate::gemm::check_matrix;
-use crate::gemm::{Finish, Join};
+use crate::gemm::{MatrixJoin, TileFinish};
 use crate::isa::{Amx, Simd};
-use crate::tiles::Results;
+use crate::tiles::TileResults;
 
 /// Rows that are activated at once before they are rounded.
 const AT_ONCE: usize = 16;
 
 /// Where results go.
 #[derive(Clone, Copy)]
-pub(crate) enum Cells {
+pub(crate) enum Bf16ResultCells {
     Fp32(*mut f32),
     Bf16(*mut bf16),
 }
 
 // SAFETY: only a pointer; whoever dereferences it vouches that tasks write disjoint elements.
-unsafe impl Send for Cells {}
+unsafe impl Send for Bf16ResultCells {}
 // SAFETY: as for Send.
-unsafe impl Sync for Cells {}
+unsafe impl Sync for Bf16ResultCells {}
 
-impl Cells {
+impl Bf16ResultCells {
     pub(crate) fn of(y: RealsMut<'_>) -> Self {
         match y {
             RealsMut::Fp32(y) => Self::Fp32(y.as_mut_ptr()),
@@ -58,26 +58,26 @@ impl Cells {
 
 /// A matrix of BF16 that joins a product, by its strides.
 #[derive(Clone, Copy)]
-pub(crate) struct Joined {
+pub(crate) struct JoinedBf16Matrix {
     data: *const bf16,
     ld: usize,
-    join: Join,
+    join: MatrixJoin,
 }
 
 // SAFETY: a read-only view of a slice that the caller of the product holds while tasks run.
-unsafe impl Send for Joined {}
+unsafe impl Send for JoinedBf16Matrix {}
 // SAFETY: as for Send.
-unsafe impl Sync for Joined {}
+unsafe impl Sync for JoinedBf16Matrix {}
 
-impl Joined {
+impl JoinedBf16Matrix {
     /// For an `m` x `n` product that is written to `c`.
     ///
     /// # Panics
     /// When there are fewer values than the product has, or none and C is not BF16.
-    pub(crate) fn of(beside: &Beside<'_>, (m, n): (usize, usize), c: Cells) -> Self {
+    pub(crate) fn of(beside: &Bf16Summand<'_>, (m, n): (usize, usize), c: Bf16ResultCells) -> Self {
         let own = match c {
-            Cells::Bf16(c) => c.cast_const(),
-            Cells::Fp32(_) => std::ptr::null(),
+            Bf16ResultCells::Bf16(c) => c.cast_const(),
+            Bf16ResultCells::Fp32(_) => std::ptr::null(),
         };
         let data = match beside.data {
             Some(data) => {
@@ -105,16 +105,16 @@ impl Joined {
         // SAFETY: the caller vouches for the row.
         let other = unsafe { bf16::load(s, self.data.add(row * self.ld), mask) };
         match self.join {
-            Join::Add => s.add(x, other),
-            Join::Multiply => s.mul(x, other),
+            MatrixJoin::Add => s.add(x, other),
+            MatrixJoin::Multiply => s.mul(x, other),
         }
     }
 }
 
 /// A part of C that becomes complete, or is added to.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
-    pub(crate) c: Cells,
+pub(crate) struct ResultPart {
+    pub(crate) c: Bf16ResultCells,
     pub(crate) c_stride: usize,
     pub(crate) columns: usize,
     /// Whether C already holds the sums of earlier blocks.
@@ -122,12 +122,12 @@ pub(crate) struct Place {
     /// Whether C is too large to be near.
     pub(crate) far: bool,
     /// On the last block: bias, residual and clamp, from this part's first row and column on.
-    pub(crate) finish: Option<Finish>,
+    pub(crate) finish: Option<TileFinish>,
     /// On the last block: a matrix of BF16 that joins, from there on.
-    pub(crate) beside: Option<Joined>,
+    pub(crate) beside: Option<JoinedBf16Matrix>,
 }
 
-impl<S: Simd> Results<S> for Place {
+impl<S: Simd> TileResults<S> for ResultPart {
     #[inline(always)]
     fn below(&self, rows: usize) -> Self {
         Self::below(self, rows)
@@ -153,12 +153,12 @@ impl<S: Simd> Results<S> for Place {
             return;
         }
         match self.c.at(row * self.c_stride) {
-            Cells::Fp32(c) => {
+            Bf16ResultCells::Fp32(c) => {
                 amx.prefetch_to_write(c);
                 amx.prefetch_to_write(c.wrapping_add(self.columns.min(17) - 1));
                 amx.prefetch_to_write(c.wrapping_add(self.columns - 1));
             }
-            Cells::Bf16(c) => {
+            Bf16ResultCells::Bf16(c) => {
                 amx.prefetch_to_write(c.cast());
                 amx.prefetch_to_write(c.wrapping_add(self.columns - 1).cast());
             }
@@ -166,7 +166,7 @@ impl<S: Simd> Results<S> for Place {
     }
 }
 
-impl Place {
+impl ResultPart {
     /// The same from a row on.
     #[inline(always)]
     pub(crate) fn below(&self, rows: usize) -> Self {
@@ -194,25 +194,25 @@ impl Place {
         // SAFETY: the caller vouches for sums and C.
         unsafe {
             match (self.c, self.finish.and_then(|finish| finish.late)) {
-                (Cells::Fp32(c), _) => {
+                (Bf16ResultCells::Fp32(c), _) => {
                     self.write_to(s, rows, (sums, stride, next), (c, self.c_stride));
                 }
-                (Cells::Bf16(c), None) => {
+                (Bf16ResultCells::Bf16(c), None) => {
                     self.write_to(s, rows, (sums, stride, next), (c, self.c_stride));
                 }
-                (Cells::Bf16(c), Some(late)) => {
+                (Bf16ResultCells::Bf16(c), Some(late)) => {
                     self.write_late(s, rows, (sums, stride, next), c, late);
                 }
             }
         }
     }
 
-    /// [`Place::write`] to elements of a type.
+    /// [`ResultPart::write`] to elements of a type.
     ///
     /// # Safety
     /// As there.
     #[inline(always)]
-    unsafe fn write_to<S: Simd, C: Cell>(
+    unsafe fn write_to<S: Simd, C: RealCell>(
         &self,
         s: S,
         rows: usize,
@@ -234,7 +234,7 @@ impl Place {
         }
     }
 
-    /// [`Place::write`] with an activation that a clamp cannot do: on FP32, before they are rounded.
+    /// [`ResultPart::write`] with an activation that a clamp cannot do: on FP32, before they are rounded.
     ///
     /// # Safety
     /// As there.
@@ -245,7 +245,7 @@ impl Place {
         rows: usize,
         (sums, stride, next): (*const f32, usize, usize),
         c: *mut bf16,
-        activation: Activation,
+        activation: ActivationFunction,
     ) {
         let mut results = [0.0_f32; AT_ONCE * PANEL];
         let data = results.as_mut_ptr();
@@ -275,18 +275,18 @@ impl Place {
         }
     }
 
-    /// [`Place::write`] for a vector of columns.
+    /// [`ResultPart::write`] for a vector of columns.
     ///
     /// # Safety
     /// As there; the mask covers what is left of the columns.
     #[inline(always)]
-    unsafe fn write_column<S: Simd, C: Cell>(
+    unsafe fn write_column<S: Simd, C: RealCell>(
         &self,
         s: S,
         rows: usize,
         (sums, stride): (*const f32, usize),
         (c, c_stride): (*mut C, usize),
-        (finish, beside, mask): (Option<Finish>, Option<Joined>, Option<S::M>),
+        (finish, beside, mask): (Option<TileFinish>, Option<JoinedBf16Matrix>, Option<S::M>),
     ) {
         // SAFETY: the caller vouches for the memory.
         unsafe {
@@ -331,7 +331,7 @@ impl Place {
     #[inline(always)]
     pub(crate) unsafe fn activate<S: Simd>(&self, s: S, rows: usize) {
         let late = self.finish.and_then(|finish| finish.late);
-        if let (Some(activation), Cells::Fp32(data)) = (late, self.c) {
+        if let (Some(activation), Bf16ResultCells::Fp32(data)) = (late, self.c) {
             let (columns, stride) = (self.columns, self.c_stride);
             let on = ActivateRows { activation, data, rows, columns, stride };
             // SAFETY: the caller vouches for C.

@@ -1,16 +1,18 @@
 //! From packed numbers to lanes, and to columns of FP32 and BF16.
 
-use super::pack::{BF16, BlockFormat, FP16, GROUP, HALF, LINE, PackedBlocks, SLICE, Shifts, UNIT};
-use crate::isa::{Kernel, Simd};
-use crate::memory::Shared;
+use super::pack::{
+    BF16, BlockFormat, FP16, GROUP, HALF, LINE, PackedBlocks, SLICE, ShiftValues, UNIT,
+};
+use crate::isa::{IsaKernel, Simd};
+use crate::memory::DisjointSlice;
 
 /// Numbers of `B` bits; 16 stands for 4 bits that name entries of a table.
-pub(super) struct Bits<S: Simd, const B: u32> {
+pub(super) struct PackedBits<S: Simd, const B: u32> {
     table: [u8; 16],
     of: std::marker::PhantomData<S>,
 }
 
-impl<S: Simd, const B: u32> Bits<S, B> {
+impl<S: Simd, const B: u32> PackedBits<S, B> {
     #[inline(always)]
     pub(super) fn new(_: S, format: BlockFormat) -> Self {
         let table = format.table().copied().unwrap_or_default();
@@ -25,7 +27,7 @@ impl<S: Simd, const B: u32> Bits<S, B> {
 #[inline(always)]
 pub(super) unsafe fn group_bytes<S: Simd, const B: u32>(
     s: S,
-    bits: &Bits<S, B>,
+    bits: &PackedBits<S, B>,
     unit: *const u8,
     group: usize,
     column: usize,
@@ -133,7 +135,7 @@ pub(super) unsafe fn float_row<S: Simd, const B: u32>(
 
 /// What columns become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ColumnForm {
     /// Rows of FP32, `stride` apart.
     Floats,
     /// Tiles as [`crate::bf16::PackedBf16`] has them.
@@ -141,19 +143,19 @@ pub(super) enum Form {
 }
 
 /// Makes some slices whole.
-pub(super) struct Unpack<'a> {
+pub(super) struct SliceUnpacker<'a> {
     pub(super) b: &'a PackedBlocks,
-    pub(super) form: Form,
+    pub(super) form: ColumnForm,
     /// The slice that becomes the first columns.
     pub(super) first: usize,
     /// Slices, counted from there.
     pub(super) slices: std::ops::Range<usize>,
     /// Columns between rows.
     pub(super) stride: usize,
-    pub(super) to: Shared<u8>,
+    pub(super) to: DisjointSlice<u8>,
 }
 
-impl Kernel for Unpack<'_> {
+impl IsaKernel for SliceUnpacker<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -171,7 +173,7 @@ impl Kernel for Unpack<'_> {
     }
 }
 
-impl Unpack<'_> {
+impl SliceUnpacker<'_> {
     #[inline(always)]
     fn bits<S: Simd, const B: u32>(&self, s: S) {
         let (b, units) = (self.b, self.b.units());
@@ -198,8 +200,8 @@ impl Unpack<'_> {
     #[inline(always)]
     fn place(&self, slice: usize, unit: usize, row: usize, column: usize) -> *mut f32 {
         let at = match self.form {
-            Form::Floats => (unit * UNIT + row) * self.stride + slice * SLICE + column,
-            Form::Bf16 => {
+            ColumnForm::Floats => (unit * UNIT + row) * self.stride + slice * SLICE + column,
+            ColumnForm::Bf16 => {
                 let tile = (slice / 2 * self.b.units() + unit) * 2 + slice % 2;
                 (tile * UNIT + row) / 2 * SLICE + column
             }
@@ -208,10 +210,10 @@ impl Unpack<'_> {
     }
 
     /// # Safety
-    /// As for [`Unpack::unit`].
+    /// As for [`SliceUnpacker::unit`].
     #[inline(always)]
     unsafe fn nothing<S: Simd>(&self, s: S, slice: usize, unit: usize, column: usize) {
-        let step = if self.form == Form::Floats { 1 } else { 2 };
+        let step = if self.form == ColumnForm::Floats { 1 } else { 2 };
         for row in (0..UNIT).step_by(step) {
             // SAFETY: the caller vouches for the place.
             unsafe { s.store(self.place(slice, unit, row, column), s.splat(0.0)) };
@@ -221,7 +223,7 @@ impl Unpack<'_> {
     /// A unit of floats.
     ///
     /// # Safety
-    /// As for [`Unpack::unit`].
+    /// As for [`SliceUnpacker::unit`].
     #[inline(always)]
     unsafe fn floats<S: Simd, const B: u32>(
         &self,
@@ -237,11 +239,11 @@ impl Unpack<'_> {
                     .map(|row| float_row::<S, B>(s, self.b, (from, unit), row, column));
                 let to = self.place(slice, unit, row, column);
                 match self.form {
-                    Form::Floats => {
+                    ColumnForm::Floats => {
                         s.store(to, low);
                         s.store(self.place(slice, unit, row + 1, column), high);
                     }
-                    Form::Bf16 => s.store(to, s.of_bits(pair(s, low, high))),
+                    ColumnForm::Bf16 => s.store(to, s.of_bits(pair(s, low, high))),
                 }
             }
         }
@@ -258,7 +260,7 @@ impl Unpack<'_> {
         column: usize,
     ) {
         let b = self.b;
-        let bits = Bits::<S, B>::new(s, b.format());
+        let bits = PackedBits::<S, B>::new(s, b.format());
         let bytes = b.slice(from).wrapping_add(unit * b.format().unit_bytes());
         // SAFETY: scales and shifts of a slice are whole; the caller vouches for the rest.
         unsafe {
@@ -277,11 +279,11 @@ impl Unpack<'_> {
                     let at = group * GROUP + row as usize;
                     let to = self.place(slice, unit, at, column);
                     match self.form {
-                        Form::Floats => {
+                        ColumnForm::Floats => {
                             s.store(to, low);
                             s.store(self.place(slice, unit, at + 1, column), high);
                         }
-                        Form::Bf16 => s.store(to, s.of_bits(pair(s, low, high))),
+                        ColumnForm::Bf16 => s.store(to, s.of_bits(pair(s, low, high))),
                     }
                 }
             }
@@ -289,7 +291,7 @@ impl Unpack<'_> {
     }
 }
 
-impl Unpack<'_> {
+impl SliceUnpacker<'_> {
     /// What the numbers of a row are multiplied by, and what is added.
     ///
     /// # Safety
@@ -307,9 +309,11 @@ impl Unpack<'_> {
             let scale = b.scales.load(s, at);
             let zero = s.splat(b.table_zero());
             let offset = match &b.shifts {
-                Shifts::Zero(own) => s.fnma(s.add(s.splat(*own), zero), scale, s.splat(0.0)),
-                Shifts::Zeros(all) => s.fnma(s.add(all.load(s, at), zero), scale, s.splat(0.0)),
-                Shifts::Offsets(all) => s.fnma(zero, scale, all.load(s, at)),
+                ShiftValues::Zero(own) => s.fnma(s.add(s.splat(*own), zero), scale, s.splat(0.0)),
+                ShiftValues::Zeros(all) => {
+                    s.fnma(s.add(all.load(s, at), zero), scale, s.splat(0.0))
+                }
+                ShiftValues::Offsets(all) => s.fnma(zero, scale, all.load(s, at)),
             };
             (scale, offset)
         }

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 
 use super::pack::SLICE;
 use crate::isa::Simd;
-use crate::memory::{Aligned, Shared};
+use crate::memory::{AlignedFloats, DisjointSlice};
 
 /// How scales and offsets are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,19 +20,19 @@ pub enum FactorForm {
 }
 
 /// The factors of all blocks: for each slice and block those of its columns.
-pub(super) struct Factors {
+pub(super) struct BlockFactorTable {
     form: FactorForm,
     /// Blocks of a column.
     blocks: usize,
     /// Blocks of a superblock, and superblocks of a column.
     per: usize,
     supers: usize,
-    data: Aligned,
+    data: AlignedFloats,
     /// Of superblocks.
-    wholes: Aligned,
+    wholes: AlignedFloats,
 }
 
-impl Factors {
+impl BlockFactorTable {
     /// Room for the factors of so many slices.
     pub(super) fn new(form: FactorForm, slices: usize, blocks: usize, block: usize) -> Self {
         let (width, per) = match form {
@@ -41,8 +41,8 @@ impl Factors {
             FactorForm::Nested(numbers) => (1, (numbers / block.max(1)).max(1)),
         };
         let supers = if matches!(form, FactorForm::Nested(_)) { blocks.div_ceil(per) } else { 0 };
-        let data = Aligned::lasting((slices * blocks * SLICE * width).div_ceil(4));
-        let wholes = Aligned::lasting((slices * supers * SLICE).div_ceil(2));
+        let data = AlignedFloats::lasting((slices * blocks * SLICE * width).div_ceil(4));
+        let wholes = AlignedFloats::lasting((slices * supers * SLICE).div_ceil(2));
         Self { form, blocks, per, supers, data, wholes }
     }
 
@@ -58,8 +58,8 @@ impl Factors {
     /// Where the factors of slices are written.
     pub(super) fn writer(&mut self) -> FactorWriter {
         let Self { form, blocks, per, supers, .. } = *self;
-        let data = Shared::from_ptr(self.data.as_bytes_mut().as_mut_ptr());
-        let wholes = Shared::from_ptr(self.wholes.as_bytes_mut().as_mut_ptr().cast());
+        let data = DisjointSlice::from_ptr(self.data.as_bytes_mut().as_mut_ptr());
+        let wholes = DisjointSlice::from_ptr(self.wholes.as_bytes_mut().as_mut_ptr().cast());
         FactorWriter { form, blocks, per, supers, data, wholes }
     }
 
@@ -169,8 +169,8 @@ pub(super) struct FactorWriter {
     blocks: usize,
     per: usize,
     supers: usize,
-    data: Shared<u8>,
-    wholes: Shared<u16>,
+    data: DisjointSlice<u8>,
+    wholes: DisjointSlice<u16>,
 }
 
 impl FactorWriter {

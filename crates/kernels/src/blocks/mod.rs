@@ -10,23 +10,26 @@ mod pack;
 mod rows;
 
 pub use factors::FactorForm;
-pub use pack::{BlockColumn, BlockFormat, BlockStorage, Half, PackedBlocks, Shift, Zeros};
+pub use pack::{
+    BlockColumn, BlockFormat, BlockStorage, HalfKind, PackedBlocks, StoredShift, StoredZeros,
+};
 
-use crate::Exec;
-use crate::activation::Activation;
-use crate::bf16::{self, Panels};
+use crate::KernelContext;
+use crate::activation::ActivationFunction;
+use crate::bf16::{self, Bf16Panels};
 use crate::gemm::{
-    BSource, DenseRows, Epilogue, Finish, Product as Dense, Trans, check_matrix, multiply,
+    BSource, DenseRows, GemmEpilogue, GemmProduct as Dense, TileFinish, Transposition,
+    check_matrix, multiply,
 };
 use crate::isa::Bf16Isa;
-use crate::memory::{Shared, with_scratch};
-use columns::{Form, Unpack};
+use crate::memory::{DisjointSlice, with_scratch};
+use columns::{ColumnForm, SliceUnpacker};
 use pack::{SLICE, UNIT};
 use rows::{FewRows, most_rows};
 
 /// How exact a product must be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Accuracy {
+pub enum BlockAccuracy {
     /// Rows and weights are FP32.
     #[default]
     Full,
@@ -48,19 +51,19 @@ pub struct BlockProduct<'a> {
     /// Leading dimension of `c`.
     pub ldc: usize,
     /// What happens to the product before it is stored.
-    pub epilogue: Epilogue<'a>,
+    pub epilogue: GemmEpilogue<'a>,
 }
 
 /// A product whose sizes are checked.
 #[derive(Clone, Copy)]
-struct Product<'a> {
+struct CheckedBlockProduct<'a> {
     b: &'a PackedBlocks,
-    c: Shared<f32>,
+    c: DisjointSlice<f32>,
     ldc: usize,
-    finish: Finish,
+    finish: TileFinish,
 }
 
-impl<'a> Product<'a> {
+impl<'a> CheckedBlockProduct<'a> {
     /// # Panics
     /// When a slice is shorter than its shape says.
     fn checked(product: &'a mut BlockProduct<'_>, m: usize, k: usize) -> Self {
@@ -68,7 +71,7 @@ impl<'a> Product<'a> {
         assert!(b.k() == k, "B has {} rows for {k} columns of A", b.k());
         check_matrix("C", c.len(), m, b.n(), *ldc);
         epilogue.check(m, b.n());
-        Self { b, c: Shared::new(c), ldc: *ldc, finish: Finish::new(epilogue) }
+        Self { b, c: DisjointSlice::new(c), ldc: *ldc, finish: TileFinish::new(epilogue) }
     }
 }
 
@@ -79,13 +82,13 @@ impl<'a> Product<'a> {
 /// # Panics
 /// When a slice is shorter than its shape says, or a leading dimension is less than a row.
 pub fn gemm_blocks(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     m: usize,
     a: (&[f32], usize),
     b: &PackedBlocks,
     (c, ldc): (&mut [f32], usize),
-    epilogue: &Epilogue<'_>,
-    accuracy: Accuracy,
+    epilogue: &GemmEpilogue<'_>,
+    accuracy: BlockAccuracy,
 ) {
     let product = BlockProduct { b, c, ldc, epilogue: *epilogue };
     gemm_blocks_each(exec, m, a, &mut [product], accuracy);
@@ -96,16 +99,16 @@ pub fn gemm_blocks(
 /// # Panics
 /// As [`gemm_blocks`].
 pub fn gemm_blocks_each(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     m: usize,
     (a, lda): (&[f32], usize),
     products: &mut [BlockProduct<'_>],
-    accuracy: Accuracy,
+    accuracy: BlockAccuracy,
 ) {
     let Some(k) = products.first().map(|product| product.b.k()) else { return };
     check_matrix("A", a.len(), m, k, lda);
-    let products: Vec<Product<'_>> =
-        products.iter_mut().map(|product| Product::checked(product, m, k)).collect();
+    let products: Vec<CheckedBlockProduct<'_>> =
+        products.iter_mut().map(|product| CheckedBlockProduct::checked(product, m, k)).collect();
     if m == 0 {
         return;
     }
@@ -126,13 +129,13 @@ pub fn gemm_blocks_each(
 /// # Panics
 /// As [`gemm_blocks`].
 pub fn gemm_blocks_gated(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     m: usize,
     (a, lda): (&[f32], usize),
-    (gate, activation): (&PackedBlocks, Activation),
+    (gate, activation): (&PackedBlocks, ActivationFunction),
     b: &PackedBlocks,
     (c, ldc): (&mut [f32], usize),
-    accuracy: Accuracy,
+    accuracy: BlockAccuracy,
 ) {
     let (n, k) = (b.n(), b.k());
     assert!(gate.n() == n, "a gate of {} columns for {n}", gate.n());
@@ -140,36 +143,40 @@ pub fn gemm_blocks_gated(
     if m == 0 || n == 0 {
         return;
     }
-    let epilogue = Epilogue::default().with_activation(activation);
+    let epilogue = GemmEpilogue::default().with_activation(activation);
     if m <= most_rows(exec, accuracy, gate).min(most_rows(exec, accuracy, b)) {
         // The gate stays with the thread that has its columns: C stands for it.
         let mut own = [0.0; 0];
-        let first =
-            Product { b: gate, c: Shared::new(&mut own), ldc: 0, finish: Finish::new(&epilogue) };
+        let first = CheckedBlockProduct {
+            b: gate,
+            c: DisjointSlice::new(&mut own),
+            ldc: 0,
+            finish: TileFinish::new(&epilogue),
+        };
         assert!(gate.k() == k, "a gate of {} rows for {k}", gate.k());
-        let mut second = BlockProduct { b, c, ldc, epilogue: Epilogue::default() };
-        let products = [first, Product::checked(&mut second, m, k)];
+        let mut second = BlockProduct { b, c, ldc, epilogue: GemmEpilogue::default() };
+        let products = [first, CheckedBlockProduct::checked(&mut second, m, k)];
         FewRows { m, a, lda, products: &products, gated: true }.run(exec, accuracy);
         return;
     }
     let mut gates = vec![0.0; m * n];
     gemm_blocks(exec, m, (a, lda), gate, (&mut gates, n), &epilogue, accuracy);
-    let epilogue = Epilogue::default().with_gate(&gates, n);
+    let epilogue = GemmEpilogue::default().with_gate(&gates, n);
     gemm_blocks(exec, m, (a, lda), b, (c, ldc), &epilogue, accuracy);
 }
 
 /// A product of rows for which it pays to make numbers whole.
 fn many_rows(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     m: usize,
     (a, lda): (&[f32], usize),
-    product: &Product<'_>,
-    accuracy: Accuracy,
+    product: &CheckedBlockProduct<'_>,
+    accuracy: BlockAccuracy,
 ) {
-    let Product { b, c, ldc, finish } = *product;
+    let CheckedBlockProduct { b, c, ldc, finish } = *product;
     let (n, k) = (b.n(), b.k());
-    let form = if accuracy == Accuracy::Full { Form::Floats } else { Form::Bf16 };
-    let width = if form == Form::Floats { size_of::<f32>() } else { size_of::<u16>() };
+    let form = if accuracy == BlockAccuracy::Full { ColumnForm::Floats } else { ColumnForm::Bf16 };
+    let width = if form == ColumnForm::Floats { size_of::<f32>() } else { size_of::<u16>() };
     let padded = k.next_multiple_of(UNIT).max(UNIT);
     let most = (WHOLE_BYTES / (padded * width)).next_multiple_of(128);
     for start in (0..n).step_by(most) {
@@ -177,25 +184,44 @@ fn many_rows(
         // Whole panels of BF16: two slices.
         let room = columns.next_multiple_of(2 * SLICE);
         with_scratch((room * padded * width).div_ceil(size_of::<f32>()), |scratch| {
-            let to = Shared::<u8>::from_ptr(scratch.as_mut_ptr().cast());
+            let to = DisjointSlice::<u8>::from_ptr(scratch.as_mut_ptr().cast());
             exec.pool.run_ranges(room / SLICE, 2, |slices| {
-                exec.isa.run(Unpack { b, form, first: start / SLICE, slices, stride: room, to });
+                exec.isa.run(SliceUnpacker {
+                    b,
+                    form,
+                    first: start / SLICE,
+                    slices,
+                    stride: room,
+                    to,
+                });
             });
             let (c, finish) = (c.at(start), finish.shifted(0, start));
             let a = DenseRows::new(a.as_ptr(), lda);
             match form {
-                Form::Floats => {
-                    let b = BSource::raw(to.ptr().cast(), room, Trans::No);
+                ColumnForm::Floats => {
+                    let b = BSource::raw(to.ptr().cast(), room, Transposition::No);
                     let product = Dense { m, n: columns, k, a, b, c, c_stride: ldc, finish };
                     // SAFETY: the lengths are checked above, B is in the scratch, and C is
                     // borrowed exclusively.
                     unsafe { multiply(exec, 1, |_| product) };
                 }
-                Form::Bf16 => {
-                    let b = Panels::of(to.ptr());
-                    let (n, c) = (columns, bf16::Cells::Fp32(c.ptr()));
+                ColumnForm::Bf16 => {
+                    let b = Bf16Panels::of(to.ptr());
+                    let (n, c) = (columns, bf16::Bf16ResultCells::Fp32(c.ptr()));
                     let (pairs, c_stride, adds, beside) = (false, ldc, false, None);
-                    let job = bf16::Job { m, n, k, a, pairs, b, c, c_stride, adds, finish, beside };
+                    let job = bf16::Bf16Product {
+                        m,
+                        n,
+                        k,
+                        a,
+                        pairs,
+                        b,
+                        c,
+                        c_stride,
+                        adds,
+                        finish,
+                        beside,
+                    };
                     // SAFETY: as above.
                     unsafe { bf16::multiply(exec, Bf16Isa::of(exec.isa), &job) };
                 }

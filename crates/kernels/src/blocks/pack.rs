@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::factors::{FactorForm, FactorWriter, Factors};
+use super::factors::{BlockFactorTable, FactorForm, FactorWriter};
 use crate::ThreadPool;
-use crate::memory::{Aligned, Shared};
+use crate::memory::{AlignedFloats, DisjointSlice};
 
 /// Columns of a slice.
 pub(super) const SLICE: usize = 16;
@@ -31,7 +31,7 @@ pub struct BlockFormat {
     bits: u32,
     block: usize,
     table: Option<[u8; 16]>,
-    half: Option<Half>,
+    half: Option<HalfKind>,
 }
 
 impl BlockFormat {
@@ -45,14 +45,14 @@ impl BlockFormat {
 
     /// Floats of 16 bits, which have no scales: their block is 0.
     #[must_use]
-    pub fn halves(half: Half) -> Self {
+    pub fn halves(half: HalfKind) -> Self {
         Self { bits: 16, block: 0, table: None, half: Some(half) }
     }
 
     /// The floats that numbers are, where they are floats.
     #[must_use]
     #[inline]
-    pub fn half(self) -> Option<Half> {
+    pub fn half(self) -> Option<HalfKind> {
         self.half
     }
 
@@ -93,8 +93,8 @@ impl BlockFormat {
     #[inline]
     pub(super) fn kind(self) -> u32 {
         match self.half {
-            Some(Half::Fp16) => FP16,
-            Some(Half::Bf16) => BF16,
+            Some(HalfKind::Fp16) => FP16,
+            Some(HalfKind::Bf16) => BF16,
             None if self.table.is_some() => 16,
             None => self.bits,
         }
@@ -126,7 +126,7 @@ impl BlockFormat {
 
 /// What is taken from or added to numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Shift {
+pub enum StoredShift {
     /// `(number - zero) * scale`, with one zero for all.
     Zero(f32),
     /// `(number - zero) * scale`, with a zero for each block.
@@ -137,7 +137,7 @@ pub enum Shift {
 
 /// The numbers that stand for zero.
 #[derive(Clone, Copy, Debug)]
-pub enum Zeros<'a> {
+pub enum StoredZeros<'a> {
     /// One for all.
     One(f32),
     /// One for each block, in the order of the scales.
@@ -146,7 +146,7 @@ pub enum Zeros<'a> {
 
 /// Floats of 16 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Half {
+pub enum HalfKind {
     /// FP16.
     Fp16,
     /// BF16.
@@ -161,7 +161,7 @@ pub struct BlockStorage {
     /// The scales.
     pub factors: FactorForm,
     /// What else makes a number.
-    pub shift: Shift,
+    pub shift: StoredShift,
 }
 
 /// A column that is to be filled: its numbers and what they are multiplied by. All are zeros before.
@@ -180,10 +180,10 @@ pub struct BlockColumn<'a> {
 }
 
 /// What is taken from or added to numbers, with the values.
-pub(super) enum Shifts {
+pub(super) enum ShiftValues {
     Zero(f32),
-    Zeros(Factors),
-    Offsets(Factors),
+    Zeros(BlockFactorTable),
+    Offsets(BlockFactorTable),
 }
 
 /// A matrix in blocks, cut into slices of 16 columns.
@@ -196,9 +196,9 @@ pub struct PackedBlocks {
     format: BlockFormat,
     k: usize,
     n: usize,
-    data: Aligned,
-    pub(super) scales: Factors,
-    pub(super) shifts: Shifts,
+    data: AlignedFloats,
+    pub(super) scales: BlockFactorTable,
+    pub(super) shifts: ShiftValues,
 }
 
 impl std::fmt::Debug for PackedBlocks {
@@ -221,15 +221,15 @@ impl PackedBlocks {
         format: BlockFormat,
         (k, n): (usize, usize),
         number: impl Fn(usize, usize) -> u8 + Sync,
-        (scales, zeros): (&[f32], Zeros<'_>),
+        (scales, zeros): (&[f32], StoredZeros<'_>),
     ) -> Self {
         let blocks = format.blocks(k);
         assert!(scales.len() == n * blocks, "{} scales for {n} x {blocks}", scales.len());
         let shift = match zeros {
-            Zeros::One(zero) => Shift::Zero(zero),
-            Zeros::Each(all) => {
+            StoredZeros::One(zero) => StoredShift::Zero(zero),
+            StoredZeros::Each(all) => {
                 assert!(all.len() == scales.len(), "{} zero points", all.len());
-                Shift::Zeros
+                StoredShift::Zeros
             }
         };
         let storage = BlockStorage { format, factors: FactorForm::Fp32, shift };
@@ -237,7 +237,7 @@ impl PackedBlocks {
             Self::pack_columns(pool, storage, (k, n), |column, to| {
                 let at = column * blocks..(column + 1) * blocks;
                 to.scales.copy_from_slice(&scales[at.clone()]);
-                if let Zeros::Each(all) = zeros {
+                if let StoredZeros::Each(all) = zeros {
                     to.shifts.copy_from_slice(&all[at]);
                 }
                 for (row, to) in to.numbers.iter_mut().enumerate() {
@@ -264,24 +264,29 @@ impl PackedBlocks {
         let BlockStorage { format, factors, shift } = storage;
         let blocks = format.blocks(k);
         let (slices, units) = (n.div_ceil(SLICE), k.div_ceil(UNIT));
-        let mut data = Aligned::lasting((slices * units * format.unit_bytes()).div_ceil(4));
-        let mut scales = Factors::new(factors, slices, blocks, format.block);
+        let mut data = AlignedFloats::lasting((slices * units * format.unit_bytes()).div_ceil(4));
+        let mut scales = BlockFactorTable::new(factors, slices, blocks, format.block);
         let mut shifts = match shift {
-            Shift::Zero(zero) => Shifts::Zero(zero),
-            Shift::Zeros => {
-                Shifts::Zeros(Factors::new(FactorForm::Fp32, slices, blocks, format.block))
+            StoredShift::Zero(zero) => ShiftValues::Zero(zero),
+            StoredShift::Zeros => ShiftValues::Zeros(BlockFactorTable::new(
+                FactorForm::Fp32,
+                slices,
+                blocks,
+                format.block,
+            )),
+            StoredShift::Offsets => {
+                ShiftValues::Offsets(BlockFactorTable::new(factors, slices, blocks, format.block))
             }
-            Shift::Offsets => Shifts::Offsets(Factors::new(factors, slices, blocks, format.block)),
         };
-        let task = Packing {
+        let task = SlicePacking {
             format,
             sizes: (k, n),
             supers: scales.supers(),
-            data: Shared::from_ptr(data.as_bytes_mut().as_mut_ptr()),
+            data: DisjointSlice::from_ptr(data.as_bytes_mut().as_mut_ptr()),
             scales: scales.writer(),
             shifts: match &mut shifts {
-                Shifts::Zero(_) => None,
-                Shifts::Zeros(all) | Shifts::Offsets(all) => Some(all.writer()),
+                ShiftValues::Zero(_) => None,
+                ShiftValues::Zeros(all) | ShiftValues::Offsets(all) => Some(all.writer()),
             },
         };
         let failure = Mutex::new(None);
@@ -323,8 +328,8 @@ impl PackedBlocks {
     #[must_use]
     pub fn size_bytes(&self) -> usize {
         let shifts = match &self.shifts {
-            Shifts::Zero(_) => 0,
-            Shifts::Zeros(all) | Shifts::Offsets(all) => all.size_bytes(),
+            ShiftValues::Zero(_) => 0,
+            ShiftValues::Zeros(all) | ShiftValues::Offsets(all) => all.size_bytes(),
         };
         size_of_val(self.data.as_slice()) + self.scales.size_bytes() + shifts
     }
@@ -360,23 +365,23 @@ impl PackedBlocks {
     /// What every number has too much, where `signed` takes 128 from those of a whole byte.
     #[inline]
     pub(super) fn zero(&self, signed: bool) -> f32 {
-        let own = if let Shifts::Zero(zero) = self.shifts { zero } else { 0.0 };
+        let own = if let ShiftValues::Zero(zero) = self.shifts { zero } else { 0.0 };
         let whole = self.format.kind() >= 8;
         own + self.table_zero() - if signed && whole { f32::from(TABLE_ZERO) } else { 0.0 }
     }
 }
 
 /// Slices that are packed.
-struct Packing {
+struct SlicePacking {
     format: BlockFormat,
     sizes: (usize, usize),
     supers: usize,
-    data: Shared<u8>,
+    data: DisjointSlice<u8>,
     scales: FactorWriter,
     shifts: Option<FactorWriter>,
 }
 
-impl Packing {
+impl SlicePacking {
     /// Packs some slices; a failure comes with its column.
     fn run<E>(
         &self,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::gemm::test_values;
 use crate::isa::Isa;
-use crate::{Activation, ThreadPool};
+use crate::{ActivationFunction, ThreadPool};
 
 fn numbers(k: usize, n: usize, bits: u32) -> Vec<u8> {
     let mask = u8::MAX >> (8 - bits);
@@ -25,7 +25,7 @@ fn check(bits: u32, block: usize, (k, n): (usize, usize), own_zeros: bool) {
     let points: Vec<f32> =
         test_values(n * blocks, 8).iter().map(|x| (x + 1.0) * range / 2.0).collect();
     let zero = (range + 1.0) / 2.0;
-    let zeros = if own_zeros { Zeros::Each(&points) } else { Zeros::One(zero) };
+    let zeros = if own_zeros { StoredZeros::Each(&points) } else { StoredZeros::One(zero) };
     let number = |i, j| all[j * k + i];
     let pool = ThreadPool::new(2);
     let packed = PackedBlocks::pack(&pool, format, (k, n), number, (&scales, zeros));
@@ -45,16 +45,19 @@ fn check(bits: u32, block: usize, (k, n): (usize, usize), own_zeros: bool) {
         for threads in [1, 2] {
             let pool = ThreadPool::new(threads);
             for isa in Isa::available() {
-                for accuracy in [Accuracy::Full, Accuracy::Reduced] {
-                    let epilogue = Epilogue::bias(&bias).with_activation(Activation::Relu);
+                for accuracy in [BlockAccuracy::Full, BlockAccuracy::Reduced] {
+                    let epilogue =
+                        GemmEpilogue::bias(&bias).with_activation(ActivationFunction::Relu);
                     let mut c = vec![f32::NAN; m * n];
-                    let exec = Exec { pool: &pool, isa };
+                    let exec = KernelContext { pool: &pool, isa };
                     gemm_blocks(exec, m, (&a, k + 1), &packed, (&mut c, n), &epilogue, accuracy);
                     // Weights are below 1.5. A byte is off by 1/254 of the largest term, a BF16 by
                     // 2^-9 of itself; the errors of k terms are independent, so 6 deviations.
                     let tolerance = match accuracy {
-                        Accuracy::Full => 1e-6 * (k as f64 + 4.0) * f64::from(range).max(4.0) / 4.0,
-                        Accuracy::Reduced => 6.0 * (k as f64).sqrt() * 1.5 / 254.0,
+                        BlockAccuracy::Full => {
+                            1e-6 * (k as f64 + 4.0) * f64::from(range).max(4.0) / 4.0
+                        }
+                        BlockAccuracy::Reduced => 6.0 * (k as f64).sqrt() * 1.5 / 254.0,
                     };
                     for (at, &got) in c.iter().enumerate() {
                         let want = want(at / n, at % n);
@@ -125,9 +128,9 @@ fn stored(storage: BlockStorage, (k, n): (usize, usize), seed: usize) -> Stored 
         }
     };
     let shift = |column: usize, at: usize| match storage.shift {
-        Shift::Zero(zero) => zero,
-        Shift::Zeros => ((column + at) % 5) as f32,
-        Shift::Offsets => -factor(column + 1, at, 0.0),
+        StoredShift::Zero(zero) => zero,
+        StoredShift::Zeros => ((column + at) % 5) as f32,
+        StoredShift::Offsets => -factor(column + 1, at, 0.0),
     };
     let packed: Result<PackedBlocks, ()> =
         PackedBlocks::pack_columns(&pool, storage, (k, n), |column, to| {
@@ -152,7 +155,7 @@ fn stored(storage: BlockStorage, (k, n): (usize, usize), seed: usize) -> Stored 
         };
         let (scale, shift) = (f64::from(factor(column, at, 31.0)), f64::from(shift(column, at)));
         match storage.shift {
-            Shift::Offsets => number * scale + shift,
+            StoredShift::Offsets => number * scale + shift,
             _ => (number - shift) * scale,
         }
     };
@@ -174,40 +177,40 @@ fn scales_and_offsets_of_every_form_are_right() {
     let table = BlockFormat::with_table(table, 32).unwrap();
     let (k, n) = (512, 40);
     for (format, factors, shift) in [
-        (plain(4, 32), FactorForm::Fp16, Shift::Zero(8.0)),
-        (plain(4, 32), FactorForm::Nested(256), Shift::Offsets),
-        (plain(6, 16), FactorForm::Nested(256), Shift::Zero(32.0)),
-        (plain(2, 16), FactorForm::Nested(256), Shift::Offsets),
-        (plain(3, 16), FactorForm::Nested(256), Shift::Zero(4.0)),
-        (plain(5, 32), FactorForm::Fp16, Shift::Offsets),
-        (plain(8, 32), FactorForm::Fp16, Shift::Zero(128.0)),
-        (plain(8, 64), FactorForm::Bf16, Shift::Offsets),
-        (plain(4, 64), FactorForm::Fp32, Shift::Zeros),
-        (table, FactorForm::Nested(256), Shift::Zero(0.0)),
-        (table, FactorForm::Fp16, Shift::Zero(0.0)),
+        (plain(4, 32), FactorForm::Fp16, StoredShift::Zero(8.0)),
+        (plain(4, 32), FactorForm::Nested(256), StoredShift::Offsets),
+        (plain(6, 16), FactorForm::Nested(256), StoredShift::Zero(32.0)),
+        (plain(2, 16), FactorForm::Nested(256), StoredShift::Offsets),
+        (plain(3, 16), FactorForm::Nested(256), StoredShift::Zero(4.0)),
+        (plain(5, 32), FactorForm::Fp16, StoredShift::Offsets),
+        (plain(8, 32), FactorForm::Fp16, StoredShift::Zero(128.0)),
+        (plain(8, 64), FactorForm::Bf16, StoredShift::Offsets),
+        (plain(4, 64), FactorForm::Fp32, StoredShift::Zeros),
+        (table, FactorForm::Nested(256), StoredShift::Zero(0.0)),
+        (table, FactorForm::Fp16, StoredShift::Zero(0.0)),
     ] {
         let storage = BlockStorage { format, factors, shift };
         let [one, two] = [1, 5].map(|seed| stored(storage, (k, n), seed));
         for m in [1, 3, 7, 70] {
             let a = test_values(m * k, 1);
             for isa in Isa::available() {
-                for accuracy in [Accuracy::Full, Accuracy::Reduced] {
+                for accuracy in [BlockAccuracy::Full, BlockAccuracy::Reduced] {
                     let pool = ThreadPool::new(2);
-                    let exec = Exec { pool: &pool, isa };
+                    let exec = KernelContext { pool: &pool, isa };
                     let what = format!("{storage:?} {} {accuracy:?} {m}", isa.name());
                     let mut results = [vec![f32::NAN; m * n], vec![f32::NAN; m * n]];
                     let [c, d] = &mut results;
-                    let epilogue = Epilogue::default();
+                    let epilogue = GemmEpilogue::default();
                     let mut both = [
                         BlockProduct { b: &one.packed, c, ldc: n, epilogue },
                         BlockProduct { b: &two.packed, c: d, ldc: n, epilogue },
                     ];
                     gemm_blocks_each(exec, m, (&a, k), &mut both, accuracy);
                     let mut gated = vec![f32::NAN; m * n];
-                    let gate = (&one.packed, Activation::Relu);
+                    let gate = (&one.packed, ActivationFunction::Relu);
                     let to = (&mut gated[..], n);
                     gemm_blocks_gated(exec, m, (&a, k), gate, &two.packed, to, accuracy);
-                    let own = if accuracy == Accuracy::Full { 1e-5 } else { 0.03 };
+                    let own = if accuracy == BlockAccuracy::Full { 1e-5 } else { 0.03 };
                     for at in 0..m * n {
                         let row = &a[at / n * k..][..k];
                         let column = |of: &Stored| sum(row, &of.weights[at % n * k..][..k]);
@@ -230,7 +233,7 @@ fn scales_and_offsets_of_every_form_are_right() {
 #[test]
 fn a_column_that_fails_is_told() {
     let format = BlockFormat::new(4, 32).unwrap();
-    let storage = BlockStorage { format, factors: FactorForm::Fp32, shift: Shift::Zero(0.0) };
+    let storage = BlockStorage { format, factors: FactorForm::Fp32, shift: StoredShift::Zero(0.0) };
     let packed =
         PackedBlocks::pack_columns(&ThreadPool::new(2), storage, (64, 100), |column, _| {
             if column % 40 == 39 { Err(column) } else { Ok(()) }
@@ -239,12 +242,12 @@ fn a_column_that_fails_is_told() {
 }
 
 /// Products whose every sum is exact in FP32, so that only the right numbers give them.
-fn check_halves(half: Half, (k, n): (usize, usize)) {
+fn check_halves(half: HalfKind, (k, n): (usize, usize)) {
     let weight = |row: usize, column: usize| ((row * 7 + column * 3) % 33) as f32 / 8.0 - 2.0;
     let storage = BlockStorage {
         format: BlockFormat::halves(half),
         factors: FactorForm::Fp32,
-        shift: Shift::Zero(0.0),
+        shift: StoredShift::Zero(0.0),
     };
     let pool = ThreadPool::new(2);
     let packed: Result<PackedBlocks, ()> =
@@ -253,8 +256,8 @@ fn check_halves(half: Half, (k, n): (usize, usize)) {
             for (row, to) in to.numbers.chunks_exact_mut(2).enumerate() {
                 let number = weight(row, column);
                 to.copy_from_slice(&match half {
-                    Half::Fp16 => half::f16::from_f32(number).to_le_bytes(),
-                    Half::Bf16 => half::bf16::from_f32(number).to_le_bytes(),
+                    HalfKind::Fp16 => half::f16::from_f32(number).to_le_bytes(),
+                    HalfKind::Bf16 => half::bf16::from_f32(number).to_le_bytes(),
                 });
             }
             Ok(())
@@ -268,14 +271,14 @@ fn check_halves(half: Half, (k, n): (usize, usize)) {
             (0..k).map(|at| a[row * k + at] * weight(at, column)).sum()
         };
         for isa in Isa::available() {
-            for accuracy in [Accuracy::Full, Accuracy::Reduced] {
-                let exec = Exec { pool: &pool, isa };
+            for accuracy in [BlockAccuracy::Full, BlockAccuracy::Reduced] {
+                let exec = KernelContext { pool: &pool, isa };
                 let what = format!("{} {half:?} {accuracy:?} {m}x{k}x{n}", isa.name());
                 let mut c = vec![f32::NAN; m * n];
-                let epilogue = Epilogue::default();
+                let epilogue = GemmEpilogue::default();
                 gemm_blocks(exec, m, (&a, k), &packed, (&mut c, n), &epilogue, accuracy);
                 let mut gated = vec![f32::NAN; m * n];
-                let gate = (&packed, Activation::Relu);
+                let gate = (&packed, ActivationFunction::Relu);
                 gemm_blocks_gated(exec, m, (&a, k), gate, &packed, (&mut gated, n), accuracy);
                 for at in 0..m * n {
                     let want = want(at / n, at % n);
@@ -289,7 +292,7 @@ fn check_halves(half: Half, (k, n): (usize, usize)) {
 
 #[test]
 fn floats_of_16_bits_are_exact_and_stay_as_small_as_they_are() {
-    for half in [Half::Fp16, Half::Bf16] {
+    for half in [HalfKind::Fp16, HalfKind::Bf16] {
         check_halves(half, (96, 40));
         check_halves(half, (45, 300));
     }

@@ -1,13 +1,13 @@
 //! Ways to compute a convolution, and which is the fastest for a shape.
 
-use super::winograd::{self, Side};
+use super::winograd::{self, TileSide};
 use super::{ConvParams, direct, volume};
 use crate::isa::Isa;
 
 /// A way to compute a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Algorithm {
+pub enum CpuConvAlgorithm {
     /// One matrix product per group, whose rows are gathered from the image block by block.
     Packed,
     /// The register tile reads the image in place: for images with few channels.
@@ -29,16 +29,16 @@ const BYTES_PER_STEP: f64 = 6.0;
 const TILE_TERMS: usize = 16;
 
 /// All algorithms.
-const ALL: [Algorithm; 6] = [
-    Algorithm::Packed,
-    Algorithm::Direct,
-    Algorithm::Depthwise,
-    Algorithm::Winograd2,
-    Algorithm::Winograd4,
-    Algorithm::Winograd6,
+const ALL: [CpuConvAlgorithm; 6] = [
+    CpuConvAlgorithm::Packed,
+    CpuConvAlgorithm::Direct,
+    CpuConvAlgorithm::Depthwise,
+    CpuConvAlgorithm::Winograd2,
+    CpuConvAlgorithm::Winograd4,
+    CpuConvAlgorithm::Winograd6,
 ];
 
-impl Algorithm {
+impl CpuConvAlgorithm {
     /// A short name for reports and files.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -52,7 +52,7 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of that [`Algorithm::name`].
+    /// The algorithm of that [`CpuConvAlgorithm::name`].
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         ALL.into_iter().find(|algorithm| algorithm.name() == name)
@@ -76,11 +76,11 @@ impl Algorithm {
         all.into_iter().find(|algorithm| algorithm.fits(params)).unwrap_or(Self::Packed)
     }
 
-    pub(super) fn side(self) -> Option<Side> {
+    pub(super) fn side(self) -> Option<TileSide> {
         match self {
-            Self::Winograd2 => Some(Side::Two),
-            Self::Winograd4 => Some(Side::Four),
-            Self::Winograd6 => Some(Side::Six),
+            Self::Winograd2 => Some(TileSide::Two),
+            Self::Winograd4 => Some(TileSide::Four),
+            Self::Winograd6 => Some(TileSide::Six),
             _ => None,
         }
     }
@@ -117,9 +117,14 @@ impl Algorithm {
 /// # Panics
 /// When `params` contradicts itself.
 #[must_use]
-pub fn candidates(isa: Isa, params: &ConvParams, batch: usize, size: [usize; 3]) -> Vec<Algorithm> {
+pub fn candidates(
+    isa: Isa,
+    params: &ConvParams,
+    batch: usize,
+    size: [usize; 3],
+) -> Vec<CpuConvAlgorithm> {
     params.check();
-    let cost = |algorithm: Algorithm| algorithm.cost(isa, params, batch, size);
+    let cost = |algorithm: CpuConvAlgorithm| algorithm.cost(isa, params, batch, size);
     let mut found: Vec<_> = ALL.into_iter().filter(|algorithm| algorithm.fits(params)).collect();
     found.sort_by(|&a, &b| cost(a).total_cmp(&cost(b)));
     found
@@ -131,8 +136,8 @@ pub fn candidates(isa: Isa, params: &ConvParams, batch: usize, size: [usize; 3])
 /// # Panics
 /// When `params` contradicts itself.
 #[must_use]
-pub fn choose(isa: Isa, params: &ConvParams, batch: usize, size: [usize; 3]) -> Algorithm {
-    let exact = |algorithm: &Algorithm| *algorithm != Algorithm::Winograd6;
+pub fn choose(isa: Isa, params: &ConvParams, batch: usize, size: [usize; 3]) -> CpuConvAlgorithm {
+    let exact = |algorithm: &CpuConvAlgorithm| *algorithm != CpuConvAlgorithm::Winograd6;
     let all = candidates(isa, params, batch, size);
-    all.into_iter().find(exact).unwrap_or_else(|| Algorithm::for_any_size(params))
+    all.into_iter().find(exact).unwrap_or_else(|| CpuConvAlgorithm::for_any_size(params))
 }

@@ -9,13 +9,15 @@
 
 use super::depthwise;
 use super::direct;
-use super::rows::Window;
-use super::{Algorithm, MOST, PackedConv, Weights, volume};
-use crate::Exec;
-use crate::gemm::{DenseRows, Epilogue, Finish, PackedB, Product, check_matrix, multiply_here};
-use crate::isa::{Kernel, Simd};
-use crate::memory::{Shared, with_scratch};
-use crate::pieces::Pieces;
+use super::rows::ConvWindow;
+use super::{ConvWeights, CpuConvAlgorithm, MOST, PackedConv, volume};
+use crate::KernelContext;
+use crate::gemm::{
+    DenseRows, GemmEpilogue, GemmProduct, PackedB, TileFinish, check_matrix, multiply_here,
+};
+use crate::isa::{IsaKernel, Simd};
+use crate::memory::{DisjointSlice, with_scratch};
+use crate::pieces::WorkPieces;
 
 /// Pixels of the result that a step computes: a few register tiles for each product, and little else
 /// for the second-level cache.
@@ -26,35 +28,35 @@ const STEP_PIXELS: usize = 112;
 const BAND_BYTES: usize = 1024 * 1024;
 
 /// Bands pay where for each row of the wide image that is made twice there are so many in all.
-const LEAST_ROWS: usize = 6;
+const MIN_ROWS: usize = 6;
 
 /// A convolution of a chain.
 #[derive(Clone, Copy, Debug)]
-pub struct Link<'a> {
+pub struct ChainLink<'a> {
     /// Its weights.
     pub packed: &'a PackedConv,
     /// What follows it; only the last of a chain may have a residual.
-    pub epilogue: Epilogue<'a>,
+    pub epilogue: GemmEpilogue<'a>,
 }
 
 /// Convolutions of an image, each of the result of the one before.
 #[derive(Clone, Copy, Debug)]
-pub struct ConvChain<'a> {
+pub struct ConvChainSpec<'a> {
     /// Makes what the depthwise convolution sees: with a window of one pixel, or packed for
-    /// [`Algorithm::Direct`].
-    pub first: Option<Link<'a>>,
-    /// A convolution packed for [`Algorithm::Depthwise`].
-    pub depthwise: Link<'a>,
+    /// [`CpuConvAlgorithm::Direct`].
+    pub first: Option<ChainLink<'a>>,
+    /// A convolution packed for [`CpuConvAlgorithm::Depthwise`].
+    pub depthwise: ChainLink<'a>,
     /// Takes what the depthwise convolution gives, with a window of one pixel.
-    pub last: Option<Link<'a>>,
+    pub last: Option<ChainLink<'a>>,
 }
 
 /// What a chain is for an image of some size.
 #[derive(Clone, Copy)]
-struct Geometry {
+struct ChainGeometry {
     /// Of the first convolution, where there is one.
-    first: Option<Window>,
-    depthwise: Window,
+    first: Option<ConvWindow>,
+    depthwise: ConvWindow,
     /// Rows of the result in a step.
     step: usize,
     /// Rows of the wide image that are kept.
@@ -63,8 +65,8 @@ struct Geometry {
     between: [usize; 2],
 }
 
-impl<'a> ConvChain<'a> {
-    fn links(&self) -> impl Iterator<Item = Link<'a>> {
+impl<'a> ConvChainSpec<'a> {
+    fn links(&self) -> impl Iterator<Item = ChainLink<'a>> {
         [self.first, Some(self.depthwise), self.last].into_iter().flatten()
     }
 
@@ -87,29 +89,29 @@ impl<'a> ConvChain<'a> {
         let (rows, cuts) = (batch * geometry.depthwise.size[1], pieces(&geometry, batch, threads));
         let begin = (0..cuts.count()).map(|i| cuts.get(i)).filter(|piece| !piece.is_empty());
         let inside = begin.filter(|piece| piece.start % geometry.depthwise.out[1] != 0).count();
-        self.first.is_none() || inside * geometry.seen_twice() * LEAST_ROWS <= rows
+        self.first.is_none() || inside * geometry.seen_twice() * MIN_ROWS <= rows
     }
 
-    fn geometry(&self, size: [usize; 3]) -> Option<Geometry> {
+    fn geometry(&self, size: [usize; 3]) -> Option<ChainGeometry> {
         let p = self.depthwise.packed.params;
         let isa = self.depthwise.packed.isa;
         let flat = p.kernel[0] == 1 && p.stride[0] == 1 && size[0] == 1;
         let unpadded = p.pads_begin[0] == 0 && p.pads_end[0] == 0;
-        if !flat || !unpadded || self.depthwise.packed.algorithm != Algorithm::Depthwise {
+        if !flat || !unpadded || self.depthwise.packed.algorithm != CpuConvAlgorithm::Depthwise {
             return None;
         }
         let mut wide = size;
         let mut window = None;
-        if let Some(Link { packed, .. }) = self.first {
+        if let Some(ChainLink { packed, .. }) = self.first {
             let own = packed.params;
             wide = own.output_size(size);
-            let known = packed.algorithm == Algorithm::Direct || is_product(packed);
+            let known = packed.algorithm == CpuConvAlgorithm::Direct || is_product(packed);
             if !known || wide[0] != 1 || own.out_channels != p.in_channels || packed.isa != isa {
                 return None;
             }
-            window = Some(Window { params: own, size, out: wide });
+            window = Some(ConvWindow { params: own, size, out: wide });
         }
-        if let Some(Link { packed, .. }) = self.last {
+        if let Some(ChainLink { packed, .. }) = self.last {
             let fits = is_product(packed) && packed.params.in_channels == p.out_channels;
             if !fits || packed.isa != isa {
                 return None;
@@ -129,14 +131,15 @@ impl<'a> ConvChain<'a> {
         };
         let between =
             [floats(kept, wide[2], window.is_some()), floats(step, width, self.last.is_some())];
-        let depthwise = Window { params: p, size: wide, out };
-        Some(Geometry { first: window, depthwise, step, kept, between })
+        let depthwise = ConvWindow { params: p, size: wide, out };
+        Some(ChainGeometry { first: window, depthwise, step, kept, between })
     }
 }
 
 /// Whether a convolution is the product of its image with one matrix.
 fn is_product(packed: &PackedConv) -> bool {
-    matches!(&packed.weights, Weights::Dense(all) if all.len() == 1) && packed.params.is_pointwise()
+    matches!(&packed.weights, ConvWeights::Dense(all) if all.len() == 1)
+        && packed.params.is_pointwise()
 }
 
 /// `y` = the last convolution of a chain of the result of the one before it, and so on; epilogues
@@ -151,8 +154,8 @@ fn is_product(packed: &PackedConv) -> bool {
 /// than `exec.isa`, the convolutions are no such chain for images of this size, or an epilogue but
 /// the last has a residual.
 pub fn conv_chain(
-    exec: Exec<'_>,
-    chain: &ConvChain<'_>,
+    exec: KernelContext<'_>,
+    chain: &ConvChainSpec<'_>,
     x: &[f32],
     batch: usize,
     size: [usize; 3],
@@ -183,7 +186,7 @@ pub fn conv_chain(
     let geometry = chain.geometry(size);
     assert!(geometry.is_some(), "no chain of convolutions for images of {size:?}");
     let Some(geometry) = geometry else { return };
-    let (x, y) = (Shared::from_ptr(x.as_ptr().cast_mut()), Shared::new(y));
+    let (x, y) = (DisjointSlice::from_ptr(x.as_ptr().cast_mut()), DisjointSlice::new(y));
     let picture = geometry.first.filter(|window| !window.params.is_pointwise());
     let behind = picture.map_or(0, |window| direct::scratch_len(&window));
     let scratch_len = geometry.between.iter().sum::<usize>() + behind;
@@ -196,14 +199,14 @@ pub fn conv_chain(
                 let image = start / height;
                 let end = rows.end.min((image + 1) * height);
                 let rows = start - image * height..end - image * height;
-                exec.isa.run(Band { chain, geometry: &geometry, image, rows, x, y, scratch });
+                exec.isa.run(ChainBand { chain, geometry: &geometry, image, rows, x, y, scratch });
                 start = end;
             }
         });
     });
 }
 
-impl Geometry {
+impl ChainGeometry {
     /// Rows of the wide image that two neighbouring tasks see.
     fn seen_twice(&self) -> usize {
         let p = &self.depthwise.params;
@@ -213,33 +216,33 @@ impl Geometry {
 
 /// The rows of all results, cut into tasks. What two tasks see is made twice, so they are long where
 /// there is enough for all threads.
-fn pieces(geometry: &Geometry, batch: usize, threads: usize) -> Pieces {
-    let Window { params: p, out, .. } = &geometry.depthwise;
+fn pieces(geometry: &ChainGeometry, batch: usize, threads: usize) -> WorkPieces {
+    let ConvWindow { params: p, out, .. } = &geometry.depthwise;
     let len = batch * out[1];
     let long =
         (16 * geometry.seen_twice() / p.stride[1]).max(geometry.step).max(len / (8 * threads));
     let fewest = long.min(len / threads).max(1);
-    Pieces { len, threads, most: len, fewest, unit: 1 }
+    WorkPieces { len, threads, most: len, fewest, unit: 1 }
 }
 
 /// Some rows of the result of one image.
-struct Band<'a> {
-    chain: &'a ConvChain<'a>,
-    geometry: &'a Geometry,
+struct ChainBand<'a> {
+    chain: &'a ConvChainSpec<'a>,
+    geometry: &'a ChainGeometry,
     image: usize,
     /// Of the depthwise convolution's result.
     rows: std::ops::Range<usize>,
-    x: Shared<f32>,
-    y: Shared<f32>,
+    x: DisjointSlice<f32>,
+    y: DisjointSlice<f32>,
     /// Rows of the wide image, rows of a step, then what windows over a picture need.
     scratch: *mut f32,
 }
 
-impl Kernel for Band<'_> {
+impl IsaKernel for ChainBand<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Window { params: p, size, .. } = &self.geometry.depthwise;
+        let ConvWindow { params: p, size, .. } = &self.geometry.depthwise;
         let span = (p.kernel[1] - 1) * p.dilation[1] + 1;
         // The first row of the wide image that is not made yet.
         let mut next = 0;
@@ -263,18 +266,18 @@ impl Kernel for Band<'_> {
     }
 }
 
-impl Band<'_> {
+impl ChainBand<'_> {
     /// Makes rows of the wide image, the first of them at `place` of those kept.
     #[inline(always)]
     fn widen<S: Simd>(&self, s: S, rows: std::ops::Range<usize>, place: usize) {
         let (Some(link), Some(window)) = (&self.chain.first, &self.geometry.first) else { return };
-        let Weights::Dense(all) = &link.packed.weights else { return };
+        let ConvWeights::Dense(all) = &link.packed.weights else { return };
         let Some(weights) = all.first() else { return };
         let [_, height, width] = window.out;
         let p = &window.params;
         let (start, row) = (self.image * height + rows.start, width * p.out_channels);
-        let y = Shared::from_ptr(self.scratch.wrapping_add(place * row));
-        let finish = Finish::new(&link.epilogue);
+        let y = DisjointSlice::from_ptr(self.scratch.wrapping_add(place * row));
+        let finish = TileFinish::new(&link.epilogue);
         if is_product(link.packed) {
             let x = self.x.at(start * width * p.in_channels);
             // SAFETY: the image has these rows, and so many are kept from `place` on.
@@ -283,10 +286,10 @@ impl Band<'_> {
         }
         let x = self.x.ptr().cast_const();
         // What counts its rows from those of the first image writes the first of these to `place`.
-        let y = Shared::from_ptr(y.ptr().wrapping_sub(start * row));
+        let y = DisjointSlice::from_ptr(y.ptr().wrapping_sub(start * row));
         let behind = self.geometry.between[0] + self.geometry.between[1];
         let (range, scratch) = (start..start + rows.len(), self.scratch.wrapping_add(behind));
-        direct::Rows { window, x, weights, y, finish, range, scratch }.run(s);
+        direct::DirectConvRows { window, x, weights, y, finish, range, scratch }.run(s);
     }
 
     /// Computes a product of `m` rows.
@@ -298,15 +301,15 @@ impl Band<'_> {
         &self,
         s: S,
         weights: &PackedB,
-        a: Shared<f32>,
+        a: DisjointSlice<f32>,
         m: usize,
-        c: Shared<f32>,
-        finish: Finish,
+        c: DisjointSlice<f32>,
+        finish: TileFinish,
     ) {
         let (n, k) = (weights.n(), weights.k());
         let a = DenseRows::new(a.ptr().cast_const(), k);
         let b = weights.as_source();
-        let product = Product { m, n, k, a, b, c, c_stride: n, finish };
+        let product = GemmProduct { m, n, k, a, b, c, c_stride: n, finish };
         // SAFETY: the caller vouches for A, C and the epilogue.
         unsafe { multiply_here(s, &product) };
     }
@@ -320,7 +323,7 @@ impl Band<'_> {
     /// Filters each channel by itself.
     #[inline(always)]
     fn filter<S: Simd>(&self, s: S, rows: std::ops::Range<usize>) {
-        let Weights::Depthwise(weights) = &self.chain.depthwise.packed.weights else { return };
+        let ConvWeights::Depthwise(weights) = &self.chain.depthwise.packed.weights else { return };
         let window = &self.geometry.depthwise;
         let (channels, [_, height, width]) = (window.params.in_channels, window.out);
         let (x, kept) = if self.chain.first.is_some() {
@@ -336,23 +339,23 @@ impl Band<'_> {
             let pixel = self.image * height * width;
             (self.y.at(pixel * channels).ptr(), pixel)
         };
-        let y = Shared::from_ptr(y);
-        let finish = Finish::new(&self.chain.depthwise.epilogue).shifted(pixel, 0);
+        let y = DisjointSlice::from_ptr(y);
+        let finish = TileFinish::new(&self.chain.depthwise.epilogue).shifted(pixel, 0);
         let weights = weights.as_slice().as_ptr();
-        depthwise::Rows { window, x, kept, weights, rows, y, finish }.run(s);
+        depthwise::DepthwiseRows { window, x, kept, weights, rows, y, finish }.run(s);
     }
 
     /// Multiplies what the depthwise convolution gives.
     #[inline(always)]
     fn narrow<S: Simd>(&self, s: S, rows: std::ops::Range<usize>) {
         let Some(link) = &self.chain.last else { return };
-        let Weights::Dense(all) = &link.packed.weights else { return };
+        let ConvWeights::Dense(all) = &link.packed.weights else { return };
         let Some(weights) = all.first() else { return };
         let [_, height, width] = self.geometry.depthwise.out;
         let pixel = (self.image * height + rows.start) * width;
         let c = self.y.at(pixel * weights.n());
-        let finish = Finish::new(&link.epilogue).shifted(pixel, 0);
-        let a = Shared::from_ptr(self.filtered());
+        let finish = TileFinish::new(&link.epilogue).shifted(pixel, 0);
+        let a = DisjointSlice::from_ptr(self.filtered());
         // SAFETY: a step's rows have been filtered; this task alone writes these rows of the result,
         // which the epilogue covers.
         unsafe { self.product(s, weights, a, rows.len() * width, c, finish) };

@@ -1,7 +1,7 @@
 use super::tests::reference;
 use super::*;
 use crate::gemm::test_values as values;
-use crate::{Activation, ThreadPool};
+use crate::{ActivationFunction, ThreadPool};
 use proptest::prelude::*;
 
 /// A convolution of a chain with values of its own.
@@ -9,11 +9,11 @@ struct Part {
     params: ConvParams,
     weights: Vec<f32>,
     bias: Vec<f32>,
-    activation: Activation,
+    activation: ActivationFunction,
 }
 
 impl Part {
-    fn new(params: ConvParams, seed: u32, activation: Activation) -> Self {
+    fn new(params: ConvParams, seed: u32, activation: ActivationFunction) -> Self {
         let cin = params.in_channels / params.groups;
         let weights = values(params.out_channels * cin * params.taps(), seed);
         Self { params, weights, bias: values(params.out_channels, seed + 1), activation }
@@ -33,8 +33,8 @@ impl Part {
             let sum = sum + f64::from(self.bias[i % n]);
             let sum = sum + residual.map_or(0.0, |residual| f64::from(residual[i]));
             match self.activation {
-                Activation::Clip { min, max } => sum.clamp(f64::from(min), f64::from(max)),
-                Activation::Sigmoid => 1.0 / (1.0 + (-sum).exp()),
+                ActivationFunction::Clip { min, max } => sum.clamp(f64::from(min), f64::from(max)),
+                ActivationFunction::Sigmoid => 1.0 / (1.0 + (-sum).exp()),
                 _ => sum,
             }
         });
@@ -43,9 +43,9 @@ impl Part {
 
     fn packed(&self, isa: Isa) -> PackedConv {
         let algorithm = if self.params.is_pointwise() && self.params.groups == 1 {
-            Algorithm::Packed
+            CpuConvAlgorithm::Packed
         } else {
-            Algorithm::for_any_size(&self.params)
+            CpuConvAlgorithm::for_any_size(&self.params)
         };
         PackedConv::pack_with(isa, self.params, &self.weights, algorithm)
     }
@@ -69,24 +69,24 @@ impl Case {
     }
 
     /// Results on an instruction set.
-    fn run(&self, exec: Exec<'_>, x: &[f32], batch: usize, residual: &[f32]) -> Vec<f32> {
+    fn run(&self, exec: KernelContext<'_>, x: &[f32], batch: usize, residual: &[f32]) -> Vec<f32> {
         let parts = self.parts();
         let packed: Vec<PackedConv> = parts.iter().map(|part| part.packed(exec.isa)).collect();
         let count = parts.len();
-        let links: Vec<Link<'_>> = parts
+        let links: Vec<ChainLink<'_>> = parts
             .iter()
             .zip(&packed)
             .enumerate()
             .map(|(i, (part, packed))| {
-                let epilogue = Epilogue::bias(&part.bias).with_activation(part.activation);
+                let epilogue = GemmEpilogue::bias(&part.bias).with_activation(part.activation);
                 let joins = self.residual && i + 1 == count;
                 let n = part.params.out_channels;
                 let epilogue = if joins { epilogue.with_residual(residual, n) } else { epilogue };
-                Link { packed, epilogue }
+                ChainLink { packed, epilogue }
             })
             .collect();
         let at = usize::from(self.first.is_some());
-        let chain = ConvChain {
+        let chain = ConvChainSpec {
             first: self.first.as_ref().map(|_| links[0]),
             depthwise: links[at],
             last: links.get(at + 1).copied(),
@@ -129,7 +129,7 @@ impl Case {
             let mut all = Vec::new();
             for threads in [1, 2, 3] {
                 let pool = ThreadPool::new(threads);
-                let y = self.run(Exec { pool: &pool, isa }, &x, batch, &residual);
+                let y = self.run(KernelContext { pool: &pool, isa }, &x, batch, &residual);
                 for (i, (&got, &want)) in y.iter().zip(&exact).enumerate() {
                     let near = (f64::from(got) - want).abs() <= 3e-7 * terms as f64;
                     assert!(near, "{} {i}: {got} for {want}", isa.name());
@@ -140,7 +140,7 @@ impl Case {
             let (pool, len) = (ThreadPool::new(2), self.result_len());
             for row in 0..batch {
                 let (x, own) = (&x[row * image..][..image], &residual[row * len..][..len]);
-                let alone = self.run(Exec { pool: &pool, isa }, x, 1, own);
+                let alone = self.run(KernelContext { pool: &pool, isa }, x, 1, own);
                 assert_eq!(alone, all[0][row * len..][..len], "{} row {row}", isa.name());
             }
         }
@@ -161,7 +161,7 @@ fn depthwise(channels: usize, kernel: [usize; 2], stride: usize, pad: usize) -> 
     }
 }
 
-const RELU6: Activation = Activation::Clip { min: 0.0, max: 6.0 };
+const RELU6: ActivationFunction = ActivationFunction::Clip { min: 0.0, max: 6.0 };
 
 fn inverted(
     [cin, wide, cout]: [usize; 3],
@@ -171,7 +171,7 @@ fn inverted(
     Case {
         first: Some(Part::new(pointwise(cin, wide), 1, RELU6)),
         depthwise: Part::new(depthwise(wide, [kernel, kernel], stride, pad), 3, RELU6),
-        last: Some(Part::new(pointwise(wide, cout), 5, Activation::None)),
+        last: Some(Part::new(pointwise(wide, cout), 5, ActivationFunction::None)),
         residual: stride == 1,
         size,
     }
@@ -197,7 +197,7 @@ fn chains_may_begin_or_end_with_the_depthwise_convolution() {
     case.check(2);
     let mut case = inverted([6, 40, 11], (3, 1, 1), [21, 24]);
     case.last = None;
-    case.depthwise.activation = Activation::Sigmoid;
+    case.depthwise.activation = ActivationFunction::Sigmoid;
     case.check(2);
 }
 
@@ -205,9 +205,9 @@ fn chains_may_begin_or_end_with_the_depthwise_convolution() {
 fn functions_that_are_no_clamps_follow_every_convolution() {
     let mut case = inverted([6, 36, 37], (3, 1, 1), [15, 28]);
     for part in [case.first.as_mut(), case.last.as_mut()].into_iter().flatten() {
-        part.activation = Activation::Sigmoid;
+        part.activation = ActivationFunction::Sigmoid;
     }
-    case.depthwise.activation = Activation::Sigmoid;
+    case.depthwise.activation = ActivationFunction::Sigmoid;
     case.check(2);
 }
 
@@ -230,11 +230,11 @@ fn a_chain_may_begin_with_a_window_over_few_channels() {
 #[test]
 fn what_does_not_follow_is_refused() {
     let isa = Isa::detect();
-    let pack = |params: ConvParams| Part::new(params, 1, Activation::None).packed(isa);
+    let pack = |params: ConvParams| Part::new(params, 1, ActivationFunction::None).packed(isa);
     let (wide, filter, narrow) =
         (pack(pointwise(8, 40)), pack(depthwise(40, [3, 3], 1, 1)), pack(pointwise(40, 8)));
-    let link = |packed| Link { packed, epilogue: Epilogue::default() };
-    let chain = |first, depthwise, last| ConvChain {
+    let link = |packed| ChainLink { packed, epilogue: GemmEpilogue::default() };
+    let chain = |first, depthwise, last| ConvChainSpec {
         first: Some(link(first)),
         depthwise: link(depthwise),
         last: Some(link(last)),
@@ -272,7 +272,7 @@ proptest! {
         let case = Case {
             first: first.then(|| Part::new(pointwise(cin, wide), 1, RELU6)),
             depthwise: Part::new(filter, 3, RELU6),
-            last: last.then(|| Part::new(pointwise(wide, cout), 5, Activation::None)),
+            last: last.then(|| Part::new(pointwise(wide, cout), 5, ActivationFunction::None)),
             residual,
             size,
         };

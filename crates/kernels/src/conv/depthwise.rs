@@ -1,11 +1,11 @@
 //! Depthwise convolution: every channel by itself, vectors over channels.
 
-use super::rows::Window;
-use crate::Exec;
-use crate::cell::Cell;
-use crate::gemm::Finish;
-use crate::isa::{Kernel, Simd};
-use crate::memory::Shared;
+use super::rows::ConvWindow;
+use crate::KernelContext;
+use crate::cell::RealCell;
+use crate::gemm::TileFinish;
+use crate::isa::{IsaKernel, Simd};
+use crate::memory::DisjointSlice;
 
 /// Bytes of image rows that a block of channels may span, so that the rows of a window stay in
 /// the second-level cache while the window moves.
@@ -16,43 +16,43 @@ const WINDOW_BYTES: usize = 512 * 1024;
 /// # Safety
 /// `x`, `y` and the finish have the sizes of the window and `batch`; `weights` has one value per
 /// tap and channel; nothing else uses `y` meanwhile.
-pub(super) unsafe fn run<T: Cell>(
-    exec: Exec<'_>,
-    window: &Window,
+pub(super) unsafe fn run<T: RealCell>(
+    exec: KernelContext<'_>,
+    window: &ConvWindow,
     x: &[T],
     batch: usize,
     weights: &[f32],
-    y: Shared<T>,
-    finish: Finish,
+    y: DisjointSlice<T>,
+    finish: TileFinish,
 ) {
     let [od, oh, ow] = window.out;
     let work = ow * window.params.in_channels * window.params.taps();
     exec.pool.run_ranges(batch * od * oh, 65_536usize.div_ceil(work.max(1)), |rows| {
         let (x, weights) = (x.as_ptr(), weights.as_ptr());
-        exec.isa.run(Rows { window, x, kept: usize::MAX, weights, rows, y, finish });
+        exec.isa.run(DepthwiseRows { window, x, kept: usize::MAX, weights, rows, y, finish });
     });
 }
 
 /// Some output rows.
-pub(super) struct Rows<'a, T> {
-    pub(super) window: &'a Window,
+pub(super) struct DepthwiseRows<'a, T> {
+    pub(super) window: &'a ConvWindow,
     pub(super) x: *const T,
     /// How many image rows there are at `x`: row `r` lies where row `r % kept` would.
     pub(super) kept: usize,
     pub(super) weights: *const f32,
     /// Numbers of the rows, image after image.
     pub(super) rows: std::ops::Range<usize>,
-    pub(super) y: Shared<T>,
-    pub(super) finish: Finish,
+    pub(super) y: DisjointSlice<T>,
+    pub(super) finish: TileFinish,
 }
 
 /// Where a tap reads, for channel 0 of the first of the pixels that share it.
-struct Tap<T> {
+struct DepthwiseTap<T> {
     x: *const T,
     weight: *const f32,
 }
 
-impl<T: Cell> Kernel for Rows<'_, T> {
+impl<T: RealCell> IsaKernel for DepthwiseRows<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -78,7 +78,7 @@ impl<T: Cell> Kernel for Rows<'_, T> {
 
 /// The taps of dimension `d` that output coordinate `o` has inside the image.
 #[inline(always)]
-fn inside(w: &Window, d: usize, o: usize) -> std::ops::Range<usize> {
+fn inside(w: &ConvWindow, d: usize, o: usize) -> std::ops::Range<usize> {
     let p = &w.params;
     let start = o * p.stride[d];
     let first = p.pads_begin[d].saturating_sub(start).div_ceil(p.dilation[d]);
@@ -87,7 +87,7 @@ fn inside(w: &Window, d: usize, o: usize) -> std::ops::Range<usize> {
     first.min(end)..end
 }
 
-impl<T: Cell> Rows<'_, T> {
+impl<T: RealCell> DepthwiseRows<'_, T> {
     /// A row of the image, from channel 0 of its first column on.
     #[inline(always)]
     fn image_row(&self, batch: usize, depth: usize, height: usize) -> *const T {
@@ -98,7 +98,13 @@ impl<T: Cell> Rows<'_, T> {
 
     /// One output row, for the channels of `range`.
     #[inline(always)]
-    fn row<S: Simd>(&self, s: S, row: usize, range: (usize, usize), taps: &mut Vec<Tap<T>>) {
+    fn row<S: Simd>(
+        &self,
+        s: S,
+        row: usize,
+        range: (usize, usize),
+        taps: &mut Vec<DepthwiseTap<T>>,
+    ) {
         let w = self.window;
         let p = &w.params;
         if p.dilation[2] == 1 && p.kernel[2] <= p.pads_begin[2] + w.size[2] {
@@ -121,7 +127,7 @@ impl<T: Cell> Rows<'_, T> {
         for column in (0..whole_from).chain(whole_to..w.out[2]) {
             self.taps(taps, batch, [place[0], place[1], column]);
             let pixel = row * w.out[2] + column;
-            s.enter(Pixels::<T, 1> { rows: self, taps, skip: 0, pixel, range });
+            s.enter(DepthwisePixels::<T, 1> { rows: self, taps, skip: 0, pixel, range });
         }
         self.taps(taps, batch, [place[0], place[1], whole_from]);
         let mut column = whole_from;
@@ -130,11 +136,11 @@ impl<T: Cell> Rows<'_, T> {
             let (rows, pixel) = (self, row * w.out[2] + column);
             let taps = &taps[..];
             match whole_to - column {
-                8.. => s.enter(Pixels::<T, 8> { rows, taps, skip, pixel, range }),
-                6.. => s.enter(Pixels::<T, 6> { rows, taps, skip, pixel, range }),
-                4.. => s.enter(Pixels::<T, 4> { rows, taps, skip, pixel, range }),
-                2.. => s.enter(Pixels::<T, 2> { rows, taps, skip, pixel, range }),
-                _ => s.enter(Pixels::<T, 1> { rows, taps, skip, pixel, range }),
+                8.. => s.enter(DepthwisePixels::<T, 8> { rows, taps, skip, pixel, range }),
+                6.. => s.enter(DepthwisePixels::<T, 6> { rows, taps, skip, pixel, range }),
+                4.. => s.enter(DepthwisePixels::<T, 4> { rows, taps, skip, pixel, range }),
+                2.. => s.enter(DepthwisePixels::<T, 2> { rows, taps, skip, pixel, range }),
+                _ => s.enter(DepthwisePixels::<T, 1> { rows, taps, skip, pixel, range }),
             }
             column += match whole_to - column {
                 8.. => 8,
@@ -154,7 +160,7 @@ impl<T: Cell> Rows<'_, T> {
         s: S,
         row: usize,
         range: (usize, usize),
-        lines: &mut Vec<Tap<T>>,
+        lines: &mut Vec<DepthwiseTap<T>>,
     ) {
         let w = self.window;
         let p = &w.params;
@@ -165,7 +171,7 @@ impl<T: Cell> Rows<'_, T> {
             for h in inside(w, 1, place[1]) {
                 let image_h = place[1] * p.stride[1] + h * p.dilation[1] - p.pads_begin[1];
                 let tap = (d * p.kernel[1] + h) * KW;
-                lines.push(Tap {
+                lines.push(DepthwiseTap {
                     x: self.image_row(batch, image_d, image_h),
                     weight: self.weights.wrapping_add(tap * p.in_channels),
                 });
@@ -183,10 +189,34 @@ impl<T: Cell> Rows<'_, T> {
         while column < width {
             let at = column.min(width - most);
             match most {
-                8 => s.enter(Line::<T, 8, KW, SW> { rows: self, lines, row, column: at, range }),
-                7 => s.enter(Line::<T, 7, KW, SW> { rows: self, lines, row, column: at, range }),
-                4 => s.enter(Line::<T, 4, KW, SW> { rows: self, lines, row, column: at, range }),
-                _ => s.enter(Line::<T, 1, KW, SW> { rows: self, lines, row, column: at, range }),
+                8 => s.enter(DepthwiseLine::<T, 8, KW, SW> {
+                    rows: self,
+                    lines,
+                    row,
+                    column: at,
+                    range,
+                }),
+                7 => s.enter(DepthwiseLine::<T, 7, KW, SW> {
+                    rows: self,
+                    lines,
+                    row,
+                    column: at,
+                    range,
+                }),
+                4 => s.enter(DepthwiseLine::<T, 4, KW, SW> {
+                    rows: self,
+                    lines,
+                    row,
+                    column: at,
+                    range,
+                }),
+                _ => s.enter(DepthwiseLine::<T, 1, KW, SW> {
+                    rows: self,
+                    lines,
+                    row,
+                    column: at,
+                    range,
+                }),
             }
             column += most;
         }
@@ -194,7 +224,7 @@ impl<T: Cell> Rows<'_, T> {
 
     /// Lists the taps that the output pixel at `place` has inside the image.
     #[inline(always)]
-    fn taps(&self, taps: &mut Vec<Tap<T>>, batch: usize, place: [usize; 3]) {
+    fn taps(&self, taps: &mut Vec<DepthwiseTap<T>>, batch: usize, place: [usize; 3]) {
         let w = self.window;
         let p = &w.params;
         let channels = p.in_channels;
@@ -209,7 +239,7 @@ impl<T: Cell> Rows<'_, T> {
                 for t in columns.clone() {
                     let image_w = place[2] * p.stride[2] + t * p.dilation[2] - p.pads_begin[2];
                     let tap = (d * kh + h) * kw + t;
-                    taps.push(Tap {
+                    taps.push(DepthwiseTap {
                         x: image_row.wrapping_add(image_w * channels),
                         weight: self.weights.wrapping_add(tap * channels),
                     });
@@ -220,9 +250,9 @@ impl<T: Cell> Rows<'_, T> {
 }
 
 /// `P` adjacent output pixels that have the same taps, `skip` elements after those listed.
-struct Pixels<'a, T, const P: usize> {
-    rows: &'a Rows<'a, T>,
-    taps: &'a [Tap<T>],
+struct DepthwisePixels<'a, T, const P: usize> {
+    rows: &'a DepthwiseRows<'a, T>,
+    taps: &'a [DepthwiseTap<T>],
     skip: usize,
     /// Number of the first pixel.
     pixel: usize,
@@ -230,7 +260,7 @@ struct Pixels<'a, T, const P: usize> {
     range: (usize, usize),
 }
 
-impl<T: Cell, const P: usize> Kernel for Pixels<'_, T, P> {
+impl<T: RealCell, const P: usize> IsaKernel for DepthwisePixels<'_, T, P> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -247,7 +277,7 @@ impl<T: Cell, const P: usize> Kernel for Pixels<'_, T, P> {
     }
 }
 
-impl<T: Cell, const P: usize> Pixels<'_, T, P> {
+impl<T: RealCell, const P: usize> DepthwisePixels<'_, T, P> {
     /// One vector of channels from `c` on.
     ///
     /// # Safety
@@ -276,10 +306,10 @@ impl<T: Cell, const P: usize> Pixels<'_, T, P> {
 
 /// `P` pixels of an output row whose windows are `KW` wide and `SW` apart: what a pixel of the image
 /// gives to all of them is added while it is in a register.
-struct Line<'a, T, const P: usize, const KW: usize, const SW: usize> {
-    rows: &'a Rows<'a, T>,
+struct DepthwiseLine<'a, T, const P: usize, const KW: usize, const SW: usize> {
+    rows: &'a DepthwiseRows<'a, T>,
     /// Image rows from their first column on, with the weights of their taps.
-    lines: &'a [Tap<T>],
+    lines: &'a [DepthwiseTap<T>],
     row: usize,
     /// The first of the pixels.
     column: usize,
@@ -287,7 +317,9 @@ struct Line<'a, T, const P: usize, const KW: usize, const SW: usize> {
     range: (usize, usize),
 }
 
-impl<T: Cell, const P: usize, const KW: usize, const SW: usize> Kernel for Line<'_, T, P, KW, SW> {
+impl<T: RealCell, const P: usize, const KW: usize, const SW: usize> IsaKernel
+    for DepthwiseLine<'_, T, P, KW, SW>
+{
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -313,7 +345,9 @@ impl<T: Cell, const P: usize, const KW: usize, const SW: usize> Kernel for Line<
     }
 }
 
-impl<T: Cell, const P: usize, const KW: usize, const SW: usize> Line<'_, T, P, KW, SW> {
+impl<T: RealCell, const P: usize, const KW: usize, const SW: usize>
+    DepthwiseLine<'_, T, P, KW, SW>
+{
     /// One vector of channels from `c` on, of windows that start at image column `first`.
     ///
     /// # Safety
@@ -358,7 +392,7 @@ impl<T: Cell, const P: usize, const KW: usize, const SW: usize> Line<'_, T, P, K
     }
 }
 
-impl<T: Cell> Rows<'_, T> {
+impl<T: RealCell> DepthwiseRows<'_, T> {
     /// Finishes and writes one vector of channels of `P` pixels.
     ///
     /// # Safety

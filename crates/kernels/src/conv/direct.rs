@@ -5,12 +5,12 @@
 //! its own: a few padded rows of the image, at hand in the first-level cache, serve all.
 
 use super::ConvParams;
-use super::rows::Window;
-use crate::Exec;
+use super::rows::ConvWindow;
+use crate::KernelContext;
 use crate::activation::ActivateRows;
-use crate::gemm::{Ahead, Finish, PackedB, Step, copy_run, write_tile, zero_run};
-use crate::isa::{Kernel, Simd};
-use crate::memory::{Shared, with_scratch};
+use crate::gemm::{GemmStep, PackedB, PrefetchStretch, TileFinish, copy_run, write_tile, zero_run};
+use crate::isa::{IsaKernel, Simd};
+use crate::memory::{DisjointSlice, with_scratch};
 
 /// Output rows that share padded image rows.
 const BAND: usize = 4;
@@ -28,53 +28,53 @@ pub(super) fn fits(p: &ConvParams) -> bool {
 /// `x`, `y` and the finish have the sizes of the window and `batch`; nothing else uses `y`
 /// meanwhile; the parameters are such as [`fits`] takes, and `weights` are packed for `exec.isa`.
 pub(super) unsafe fn run(
-    exec: Exec<'_>,
-    window: &Window,
+    exec: KernelContext<'_>,
+    window: &ConvWindow,
     x: &[f32],
     batch: usize,
     weights: &PackedB,
-    y: Shared<f32>,
-    finish: Finish,
+    y: DisjointSlice<f32>,
+    finish: TileFinish,
 ) {
     let p = &window.params;
     let [depth, height, width] = window.out;
     let work = width * p.taps() * p.in_channels * p.out_channels;
-    let x = Shared::from_ptr(x.as_ptr().cast_mut());
+    let x = DisjointSlice::from_ptr(x.as_ptr().cast_mut());
     exec.pool.run_ranges(batch * depth * height, 65_536usize.div_ceil(work.max(1)), |range| {
         with_scratch(scratch_len(window), |scratch| {
             let scratch = scratch.as_mut_ptr();
             let x = x.ptr().cast_const();
-            exec.isa.run(Rows { window, x, weights, y, finish, range, scratch });
+            exec.isa.run(DirectConvRows { window, x, weights, y, finish, range, scratch });
         });
     });
 }
 
 /// Length and number of padded image rows.
-fn band(window: &Window) -> (usize, usize) {
+fn band(window: &ConvWindow) -> (usize, usize) {
     let p = &window.params;
     let line = ((window.out[2] - 1) * p.stride[2] + p.kernel[2]) * p.in_channels;
     (line, (BAND - 1) * p.stride[1] + (p.kernel[1] - 1) * p.dilation[1] + 1)
 }
 
-/// Floats of scratch that [`Rows`] needs.
-pub(super) fn scratch_len(window: &Window) -> usize {
+/// Floats of scratch that [`DirectConvRows`] needs.
+pub(super) fn scratch_len(window: &ConvWindow) -> usize {
     let (line, lines) = band(window);
     line * lines
 }
 
 /// Some output rows.
-pub(super) struct Rows<'a> {
-    pub(super) window: &'a Window,
+pub(super) struct DirectConvRows<'a> {
+    pub(super) window: &'a ConvWindow,
     pub(super) x: *const f32,
     pub(super) weights: &'a PackedB,
-    pub(super) y: Shared<f32>,
-    pub(super) finish: Finish,
+    pub(super) y: DisjointSlice<f32>,
+    pub(super) finish: TileFinish,
     /// Numbers of the rows, image after image.
     pub(super) range: std::ops::Range<usize>,
     pub(super) scratch: *mut f32,
 }
 
-impl Kernel for Rows<'_> {
+impl IsaKernel for DirectConvRows<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -90,7 +90,7 @@ impl Kernel for Rows<'_> {
     }
 }
 
-impl Rows<'_> {
+impl DirectConvRows<'_> {
     /// Copies the image rows that `count` output rows see, with their padding.
     ///
     /// # Safety
@@ -138,7 +138,7 @@ impl Rows<'_> {
             let panel = unsafe { b.panel(s, 0, k, column, columns, std::ptr::null_mut()) };
             for i in 0..count {
                 let pixel = (row + i) * width;
-                let step = Step {
+                let step = GemmStep {
                     k: p.kernel[2] * p.in_channels,
                     a: self.scratch.wrapping_add(i * p.stride[1] * line).cast_const(),
                     a_stride: line * p.dilation[1],
@@ -148,7 +148,7 @@ impl Rows<'_> {
                     c_stride: channels,
                     columns,
                     accumulate: false,
-                    ahead: Ahead::NOTHING,
+                    ahead: PrefetchStretch::NOTHING,
                     finish: Some(self.finish.shifted(pixel, column)),
                 };
                 self.row(s, &step);
@@ -167,7 +167,7 @@ impl Rows<'_> {
 
     /// The columns of a panel of one output row; the last tile may repeat pixels.
     #[inline(always)]
-    fn row<S: Simd>(&self, s: S, step: &Step) {
+    fn row<S: Simd>(&self, s: S, step: &GemmStep) {
         let width = self.window.out[2];
         let lines = self.window.params.kernel[1];
         let distance = self.window.params.stride[2] * self.window.params.in_channels;
@@ -176,7 +176,7 @@ impl Rows<'_> {
         let mut pixel = 0;
         while pixel < width {
             let at = pixel.min(width - rows);
-            let part = Step {
+            let part = GemmStep {
                 a: step.a.wrapping_add(at * distance),
                 c: step.c.wrapping_add(at * step.c_stride),
                 finish: step.finish.map(|finish| finish.shifted(at, 0)),
@@ -191,9 +191,9 @@ impl Rows<'_> {
 
 /// A tile of `R` pixels, `D` values apart, and `V` vectors. Of the step, `k` is the length of a
 /// window row, and `a_stride` the distance to the next one.
-struct Tile<'a, const R: usize, const V: usize, const D: usize>(&'a Step, usize);
+struct DirectConvTile<'a, const R: usize, const V: usize, const D: usize>(&'a GemmStep, usize);
 
-impl<const R: usize, const V: usize, const D: usize> Kernel for Tile<'_, R, V, D> {
+impl<const R: usize, const V: usize, const D: usize> IsaKernel for DirectConvTile<'_, R, V, D> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -228,7 +228,7 @@ impl<const R: usize, const V: usize, const D: usize> Kernel for Tile<'_, R, V, D
 macro_rules! by_distance {
     ($s:ident, $step:ident, $lines:ident, $d:ident, $r:literal, $v:literal: $($distance:literal)*) => {
         match $d {
-            $($distance => $s.enter(Tile::<$r, $v, $distance>($step, $lines)),)*
+            $($distance => $s.enter(DirectConvTile::<$r, $v, $distance>($step, $lines)),)*
             _ => {}
         }
     };
@@ -248,7 +248,7 @@ macro_rules! by_rows {
 /// # Safety
 /// The step's pointers are valid for the pixels.
 #[inline(always)]
-unsafe fn tile<S: Simd>(s: S, step: &Step, (rows, lines, d): (usize, usize, usize)) {
+unsafe fn tile<S: Simd>(s: S, step: &GemmStep, (rows, lines, d): (usize, usize, usize)) {
     match step.columns.div_ceil(S::LANES) {
         1 => by_rows!(s, step, rows, lines, d, 1: 1 4 6 12 14),
         2 => by_rows!(s, step, rows, lines, d, 2: 1 4 6 12 14),

@@ -14,16 +14,17 @@ mod winograd;
 
 use half::bf16;
 
-use crate::Exec;
+use crate::KernelContext;
 use crate::gemm::{
-    DenseRows, Epilogue, Finish, PackedB, Product, Trans, check_matrix, depth_blocks, multiply,
+    DenseRows, GemmEpilogue, GemmProduct, PackedB, TileFinish, Transposition, check_matrix,
+    depth_blocks, multiply,
 };
 use crate::isa::Isa;
-use crate::memory::{Aligned, Packed, Shared};
-pub use algorithm::{Algorithm, candidates, choose};
-pub use chain::{ConvChain, Link, conv_chain};
+use crate::memory::{AlignedFloats, DisjointSlice, PackedStorage};
+pub use algorithm::{CpuConvAlgorithm, candidates, choose};
+pub use chain::{ChainLink, ConvChainSpec, conv_chain};
 use galatea_tensor::Tensor;
-pub(crate) use rows::{ImageRows, Window};
+pub(crate) use rows::{ConvWindow, ImageRows};
 pub use transposed::{PackedTransposed, conv_transposed};
 
 /// The constants of a convolution. Spatial dimensions are depth, height, width; a 2-D
@@ -131,19 +132,19 @@ impl ConvParams {
 #[derive(Clone)]
 pub struct PackedConv {
     params: ConvParams,
-    algorithm: Algorithm,
+    algorithm: CpuConvAlgorithm,
     isa: Isa,
-    weights: Weights,
+    weights: ConvWeights,
 }
 
 #[derive(Clone)]
-enum Weights {
+enum ConvWeights {
     /// One matrix (taps x in-channels, out-channels) per group.
     Dense(Vec<PackedB>),
     /// Tap after tap, one value per channel.
-    Depthwise(Packed),
+    Depthwise(PackedStorage),
     /// One matrix (in-channels, out-channels) per point.
-    Winograd(winograd::Weights),
+    Winograd(winograd::WinogradWeights),
 }
 
 impl std::fmt::Debug for PackedConv {
@@ -161,7 +162,7 @@ impl PackedConv {
     #[must_use]
     pub fn pack(isa: Isa, params: ConvParams, weights: &[f32]) -> Self {
         params.check();
-        Self::pack_with(isa, params, weights, Algorithm::for_any_size(&params))
+        Self::pack_with(isa, params, weights, CpuConvAlgorithm::for_any_size(&params))
     }
 
     /// [`PackedConv::pack`] for one algorithm.
@@ -170,7 +171,12 @@ impl PackedConv {
     /// When `weights` has another length, `params` contradicts itself, or the algorithm does not
     /// fit them.
     #[must_use]
-    pub fn pack_with(isa: Isa, params: ConvParams, weights: &[f32], algorithm: Algorithm) -> Self {
+    pub fn pack_with(
+        isa: Isa,
+        params: ConvParams,
+        weights: &[f32],
+        algorithm: CpuConvAlgorithm,
+    ) -> Self {
         params.check();
         assert!(algorithm.fits(&params), "convolution: {} of {params:?}", algorithm.name());
         let cin = params.in_channels / params.groups;
@@ -181,10 +187,12 @@ impl PackedConv {
         );
         let weights = match (algorithm.side(), algorithm) {
             (Some(side), _) => {
-                Weights::Winograd(winograd::Weights::pack(isa, &params, side, weights))
+                ConvWeights::Winograd(winograd::WinogradWeights::pack(isa, &params, side, weights))
             }
-            (None, Algorithm::Depthwise) => Weights::Depthwise(pack_depthwise(&params, weights)),
-            (None, _) => Weights::Dense(pack_dense(isa, &params, weights)),
+            (None, CpuConvAlgorithm::Depthwise) => {
+                ConvWeights::Depthwise(pack_depthwise(&params, weights))
+            }
+            (None, _) => ConvWeights::Dense(pack_dense(isa, &params, weights)),
         };
         Self { params, algorithm, isa, weights }
     }
@@ -199,7 +207,7 @@ impl PackedConv {
     pub fn from_data(
         isa: Isa,
         params: ConvParams,
-        algorithm: Algorithm,
+        algorithm: CpuConvAlgorithm,
         all: &Tensor,
     ) -> Option<Self> {
         params.check();
@@ -207,14 +215,14 @@ impl PackedConv {
         let mut at = 0;
         let weights = match (algorithm.side(), algorithm) {
             (Some(side), _) => {
-                let (weights, end) = winograd::Weights::from_data(isa, &params, side, all)?;
+                let (weights, end) = winograd::WinogradWeights::from_data(isa, &params, side, all)?;
                 at = end;
-                Weights::Winograd(weights)
+                ConvWeights::Winograd(weights)
             }
-            (None, Algorithm::Depthwise) => {
-                let data = Packed::given(all, 0, params.taps() * params.groups)?;
+            (None, CpuConvAlgorithm::Depthwise) => {
+                let data = PackedStorage::given(all, 0, params.taps() * params.groups)?;
                 at += data.as_slice().len();
-                Weights::Depthwise(data)
+                ConvWeights::Depthwise(data)
             }
             (None, _) => {
                 let merged = params.merged(isa);
@@ -225,7 +233,7 @@ impl PackedConv {
                     at += group.data().len();
                     groups.push(group);
                 }
-                Weights::Dense(groups)
+                ConvWeights::Dense(groups)
             }
         };
         (all.elements() == at).then_some(Self { params, algorithm, isa, weights })
@@ -233,7 +241,7 @@ impl PackedConv {
 
     /// The algorithm that the weights are packed for.
     #[must_use]
-    pub fn algorithm(&self) -> Algorithm {
+    pub fn algorithm(&self) -> CpuConvAlgorithm {
         self.algorithm
     }
 
@@ -241,21 +249,23 @@ impl PackedConv {
     #[must_use]
     pub fn joins_result(&self) -> bool {
         match self.algorithm {
-            Algorithm::Packed => {
+            CpuConvAlgorithm::Packed => {
                 self.matrices().iter().all(|matrix| depth_blocks(matrix.k()).count() == 1)
             }
             // Their tiles overlap at the end of a line.
-            Algorithm::Direct | Algorithm::Depthwise => false,
-            Algorithm::Winograd2 | Algorithm::Winograd4 | Algorithm::Winograd6 => true,
+            CpuConvAlgorithm::Direct | CpuConvAlgorithm::Depthwise => false,
+            CpuConvAlgorithm::Winograd2
+            | CpuConvAlgorithm::Winograd4
+            | CpuConvAlgorithm::Winograd6 => true,
         }
     }
 
     /// The matrices, where the weights are matrices.
     fn matrices(&self) -> &[PackedB] {
         match &self.weights {
-            Weights::Dense(matrices) => matrices,
-            Weights::Winograd(weights) => std::slice::from_ref(&weights.matrix),
-            Weights::Depthwise(_) => &[],
+            ConvWeights::Dense(matrices) => matrices,
+            ConvWeights::Winograd(weights) => std::slice::from_ref(&weights.matrix),
+            ConvWeights::Depthwise(_) => &[],
         }
     }
 
@@ -263,7 +273,7 @@ impl PackedConv {
     #[must_use]
     pub fn data(&self) -> Vec<&[f32]> {
         match &self.weights {
-            Weights::Depthwise(data) => vec![data.as_slice()],
+            ConvWeights::Depthwise(data) => vec![data.as_slice()],
             _ => self.matrices().iter().map(PackedB::data).collect(),
         }
     }
@@ -272,7 +282,7 @@ impl PackedConv {
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         match &self.weights {
-            Weights::Depthwise(data) => data.is_mapped(),
+            ConvWeights::Depthwise(data) => data.is_mapped(),
             _ => self.matrices().iter().all(PackedB::is_mapped),
         }
     }
@@ -302,16 +312,16 @@ impl PackedConv {
 }
 
 /// One value per channel, tap after tap.
-fn pack_depthwise(params: &ConvParams, weights: &[f32]) -> Packed {
+fn pack_depthwise(params: &ConvParams, weights: &[f32]) -> PackedStorage {
     let (taps, groups) = (params.taps(), params.groups);
-    let mut by_tap = Aligned::lasting(taps * groups);
+    let mut by_tap = AlignedFloats::lasting(taps * groups);
     let out = by_tap.as_mut_slice();
     for (channel, w) in weights.chunks_exact(taps).enumerate() {
         for (tap, &w) in w.iter().enumerate() {
             out[tap * groups + channel] = w;
         }
     }
-    Packed::own(by_tap)
+    PackedStorage::own(by_tap)
 }
 
 /// One matrix per group, or per few groups. The gathered rows hold all channels of a tap together.
@@ -333,7 +343,7 @@ fn pack_dense(isa: Isa, params: &ConvParams, weights: &[f32]) -> Vec<PackedB> {
                 row[i % taps * cin + first + i / taps] = w;
             }
         }
-        PackedB::pack(isa, k, cout, &rows, k, Trans::Yes)
+        PackedB::pack(isa, k, cout, &rows, k, Transposition::Yes)
     };
     (0..merged.groups).map(pack).collect()
 }
@@ -349,13 +359,13 @@ fn pack_dense(isa: Isa, params: &ConvParams, weights: &[f32]) -> Vec<PackedB> {
 /// When a slice is shorter than its shape says, or the weights are packed for another
 /// instruction set than `exec.isa`.
 pub fn conv(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     packed: &PackedConv,
     x: &[f32],
     batch: usize,
     size: [usize; 3],
     y: &mut [f32],
-    epilogue: &Epilogue<'_>,
+    epilogue: &GemmEpilogue<'_>,
 ) {
     let p = &packed.params;
     assert!(size.iter().all(|&x| x < MOST), "convolution: an image of {size:?}");
@@ -369,25 +379,25 @@ pub fn conv(
     if pixels == 0 || p.out_channels == 0 {
         return;
     }
-    let y = Shared::new(y);
-    let finish = Finish::over(epilogue, y.ptr());
-    let window = Window { params: *p, size, out };
+    let y = DisjointSlice::new(y);
+    let finish = TileFinish::over(epilogue, y.ptr());
+    let window = ConvWindow { params: *p, size, out };
     match &packed.weights {
         // SAFETY: the lengths are checked above, and y is borrowed exclusively.
-        Weights::Depthwise(weights) => unsafe {
+        ConvWeights::Depthwise(weights) => unsafe {
             depthwise::run(exec, &window, x, batch, weights.as_slice(), y, finish);
         },
         // SAFETY: as above; the algorithm fits the parameters.
-        Weights::Winograd(weights) => unsafe {
+        ConvWeights::Winograd(weights) => unsafe {
             winograd::run(exec, &window, x, batch, weights, y, finish);
         },
-        Weights::Dense(groups) => {
-            if let (Algorithm::Direct, [b]) = (packed.algorithm, &groups[..]) {
+        ConvWeights::Dense(groups) => {
+            if let (CpuConvAlgorithm::Direct, [b]) = (packed.algorithm, &groups[..]) {
                 // SAFETY: as above; the algorithm fits the parameters.
                 unsafe { direct::run(exec, &window, x, batch, b, y, finish) };
                 return;
             }
-            let window = Window { params: p.merged(exec.isa), ..window };
+            let window = ConvWindow { params: p.merged(exec.isa), ..window };
             let (cin, cout) = window.params.group_channels();
             for (group, b) in groups.iter().enumerate() {
                 let image = x.as_ptr().wrapping_add(group * cin);
@@ -397,12 +407,12 @@ pub fn conv(
                 let b = b.as_source();
                 if p.is_pointwise() {
                     let a = DenseRows::new(image, p.in_channels);
-                    let product = Product { m: pixels, n, k, a, b, c, c_stride, finish };
+                    let product = GemmProduct { m: pixels, n, k, a, b, c, c_stride, finish };
                     // SAFETY: the lengths are checked above, and y is borrowed exclusively.
                     unsafe { multiply(exec, 1, |_| product) };
                 } else {
                     let a = ImageRows::new(&window, image);
-                    let product = Product { m: pixels, n, k, a, b, c, c_stride, finish };
+                    let product = GemmProduct { m: pixels, n, k, a, b, c, c_stride, finish };
                     // SAFETY: the lengths are checked above, and y is borrowed exclusively.
                     unsafe { multiply(exec, 1, |_| product) };
                 }
@@ -411,19 +421,19 @@ pub fn conv(
     }
 }
 
-/// [`conv`] of an image of BF16 to one, for weights that are packed for [`Algorithm::Depthwise`]:
+/// [`conv`] of an image of BF16 to one, for weights that are packed for [`CpuConvAlgorithm::Depthwise`]:
 /// products and sums are FP32, and results are rounded once, or twice around an activation that is
 /// no clamp.
 ///
 /// # Panics
 /// As there, or when the weights are packed for another algorithm.
 pub fn conv_depthwise_bf16(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     packed: &PackedConv,
     x: &[bf16],
     (batch, size): (usize, [usize; 3]),
     y: &mut [bf16],
-    epilogue: &Epilogue<'_>,
+    epilogue: &GemmEpilogue<'_>,
 ) {
     let p = &packed.params;
     assert!(size.iter().all(|&x| x < MOST), "convolution: an image of {size:?}");
@@ -435,13 +445,13 @@ pub fn conv_depthwise_bf16(
     check_matrix("result", y.len(), pixels, p.out_channels, p.out_channels);
     epilogue.check(pixels, p.out_channels);
     let name = packed.algorithm.name();
-    assert!(packed.algorithm == Algorithm::Depthwise, "weights are packed for {name}");
-    let Weights::Depthwise(weights) = &packed.weights else { return };
+    assert!(packed.algorithm == CpuConvAlgorithm::Depthwise, "weights are packed for {name}");
+    let ConvWeights::Depthwise(weights) = &packed.weights else { return };
     if pixels == 0 || p.out_channels == 0 {
         return;
     }
-    let (finish, y) = (Finish::new(epilogue), Shared::new(y));
-    let window = Window { params: *p, size, out };
+    let (finish, y) = (TileFinish::new(epilogue), DisjointSlice::new(y));
+    let window = ConvWindow { params: *p, size, out };
     // SAFETY: the lengths are checked above, and y is borrowed exclusively.
     unsafe { depthwise::run(exec, &window, x, batch, weights.as_slice(), y, finish) };
 }

@@ -6,13 +6,13 @@ use crate::isa::Simd;
 
 /// A convolution over an image of a given size.
 #[derive(Clone, Copy)]
-pub(crate) struct Window {
+pub(crate) struct ConvWindow {
     pub(crate) params: ConvParams,
     pub(crate) size: [usize; 3],
     pub(crate) out: [usize; 3],
 }
 
-impl Window {
+impl ConvWindow {
     /// Output pixels of a batch.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn pixels(&self, batch: usize) -> usize {
@@ -69,7 +69,7 @@ impl Window {
 /// pixels and the group has all channels, a run is a whole window row, else one tap.
 #[derive(Clone, Copy)]
 pub(crate) struct ImageRows {
-    window: Window,
+    window: ConvWindow,
     image: *const f32,
     /// Channels of the group.
     channels: usize,
@@ -83,7 +83,7 @@ unsafe impl Send for ImageRows {}
 unsafe impl Sync for ImageRows {}
 
 impl ImageRows {
-    pub(crate) fn new(window: &Window, image: *const f32) -> Self {
+    pub(crate) fn new(window: &ConvWindow, image: *const f32) -> Self {
         let p = &window.params;
         let merged = p.groups == 1 && p.dilation[2] == 1;
         Self {
@@ -96,13 +96,13 @@ impl ImageRows {
 
     /// The part of a run that `terms` terms from `term` on begin with.
     #[inline(always)]
-    fn segment(&self, term: usize, terms: usize) -> Segment {
+    fn segment(&self, term: usize, terms: usize) -> TermSegment {
         let p = &self.window.params;
         let length = self.channels * self.taps_per_run;
         let (run, from) = (term / length, term % length);
         let runs_per_row = p.kernel[2] / self.taps_per_run;
         let row = run / runs_per_row;
-        Segment {
+        TermSegment {
             depth: row / p.kernel[1] * p.dilation[0],
             height: row % p.kernel[1] * p.dilation[1],
             width: run % runs_per_row * self.taps_per_run * p.dilation[2],
@@ -119,7 +119,7 @@ impl ImageRows {
     unsafe fn copy_segment<S: Simd>(
         &self,
         s: S,
-        segment: &Segment,
+        segment: &TermSegment,
         (mut batch, mut place): (usize, [usize; 3]),
         rows: usize,
         mut out: *mut f32,
@@ -146,7 +146,7 @@ impl ImageRows {
     unsafe fn copy_pixels<S: Simd>(
         &self,
         s: S,
-        segment: &Segment,
+        segment: &TermSegment,
         batch: usize,
         place: [usize; 3],
         count: usize,
@@ -206,7 +206,7 @@ impl ImageRows {
 }
 
 /// Adjacent terms of a row: a part of one run.
-struct Segment {
+struct TermSegment {
     /// Offsets of the run's first tap in the window, in image coordinates.
     depth: usize,
     height: usize,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::gemm::test_values as values;
-use crate::{Activation, ThreadPool};
+use crate::{ActivationFunction, ThreadPool};
 use galatea_tensor::Tensor;
 use proptest::prelude::*;
 
@@ -55,9 +55,9 @@ fn check(p: ConvParams, batch: usize, size: [usize; 3], threads: usize) {
 
 /// How many times the error of a plain sum an algorithm may have: the transforms of minimal
 /// filtering cancel, the more the greater their tiles.
-fn growth(algorithm: Algorithm) -> f64 {
+fn growth(algorithm: CpuConvAlgorithm) -> f64 {
     match algorithm {
-        Algorithm::Winograd6 => 8.0,
+        CpuConvAlgorithm::Winograd6 => 8.0,
         _ => 1.0,
     }
 }
@@ -67,7 +67,7 @@ fn check_algorithm(
     batch: usize,
     size: [usize; 3],
     threads: usize,
-    algorithm: Algorithm,
+    algorithm: CpuConvAlgorithm,
 ) {
     let pool = ThreadPool::new(threads);
     let cin = p.in_channels / p.groups;
@@ -78,14 +78,14 @@ fn check_algorithm(
     let residual = values(want.len(), 4);
     let n = p.out_channels;
     for isa in Isa::available() {
-        let exec = Exec { pool: &pool, isa };
+        let exec = KernelContext { pool: &pool, isa };
         let first = PackedConv::pack_with(isa, p, &w, algorithm);
         let all = Tensor::vector(first.data().concat());
         let packed = PackedConv::from_data(isa, p, algorithm, &all).unwrap();
         assert_eq!(packed.algorithm(), algorithm);
         assert_eq!(packed.data(), first.data());
         let mut y = vec![f32::NAN; want.len()];
-        conv(exec, &packed, &x, batch, size, &mut y, &Epilogue::default());
+        conv(exec, &packed, &x, batch, size, &mut y, &GemmEpilogue::default());
         let tolerance = 3e-7 * (cin * p.taps() + 4) as f64 * growth(algorithm);
         for (i, (&g, &w)) in y.iter().zip(&want).enumerate() {
             assert!(
@@ -94,12 +94,12 @@ fn check_algorithm(
                 isa.name()
             );
         }
-        let clip = Activation::Clip { min: 0.0, max: 0.5 };
-        for activation in [clip, Activation::Sigmoid] {
-            let plain = Epilogue::bias(&bias).with_activation(activation);
+        let clip = ActivationFunction::Clip { min: 0.0, max: 0.5 };
+        for activation in [clip, ActivationFunction::Sigmoid] {
+            let plain = GemmEpilogue::bias(&bias).with_activation(activation);
             let epilogue = plain.with_residual(&residual, n);
             conv(exec, &packed, &x, batch, size, &mut y, &epilogue);
-            if algorithm == Algorithm::Depthwise {
+            if algorithm == CpuConvAlgorithm::Depthwise {
                 check_depthwise_bf16(exec, &packed, (batch, size), &x, &epilogue);
             }
             if packed.joins_result() {
@@ -110,7 +110,7 @@ fn check_algorithm(
             for (i, (&g, &w)) in y.iter().zip(&want).enumerate() {
                 let v = w + f64::from(bias[i % n]) + f64::from(residual[i]);
                 let v = match activation {
-                    Activation::Sigmoid => 1.0 / (1.0 + (-v).exp()),
+                    ActivationFunction::Sigmoid => 1.0 / (1.0 + (-v).exp()),
                     _ => v.clamp(0.0, 0.5),
                 };
                 assert!(
@@ -125,11 +125,11 @@ fn check_algorithm(
 
 /// From BF16 to BF16 against FP32 of the same values.
 fn check_depthwise_bf16(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     packed: &PackedConv,
     (batch, size): (usize, [usize; 3]),
     x: &[f32],
-    epilogue: &Epilogue<'_>,
+    epilogue: &GemmEpilogue<'_>,
 ) {
     let half: Vec<bf16> = x.iter().map(|&x| bf16::from_f32(x)).collect();
     let wide: Vec<f32> = half.iter().map(|x| x.to_f32()).collect();

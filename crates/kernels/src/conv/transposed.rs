@@ -4,10 +4,13 @@
 //! sums the values that fall on it, always in the same order.
 
 use super::{ConvParams, MOST, volume};
-use crate::Exec;
-use crate::gemm::{DenseRows, Epilogue, Finish, PackedB, Product, Trans, check_matrix, multiply};
-use crate::isa::{Isa, Kernel, Simd};
-use crate::memory::Shared;
+use crate::KernelContext;
+use crate::gemm::{
+    DenseRows, GemmEpilogue, GemmProduct, PackedB, TileFinish, Transposition, check_matrix,
+    multiply,
+};
+use crate::isa::{Isa, IsaKernel, Simd};
+use crate::memory::DisjointSlice;
 use galatea_tensor::Tensor;
 
 /// The weights of a transposed convolution, packed once for an instruction set.
@@ -51,7 +54,7 @@ impl PackedTransposed {
                     row[i % taps * cout + i / taps] = w;
                 }
             }
-            PackedB::pack(isa, cin, n, &rows, n, Trans::No)
+            PackedB::pack(isa, cin, n, &rows, n, Transposition::No)
         };
         Self { params, isa, groups: (0..params.groups).map(pack).collect() }
     }
@@ -115,7 +118,7 @@ impl PackedTransposed {
 /// set than `exec.isa`.
 #[allow(clippy::too_many_arguments, reason = "image and result are sizes with data")]
 pub fn conv_transposed(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     packed: &PackedTransposed,
     (x, size): (&[f32], [usize; 3]),
     batch: usize,
@@ -137,12 +140,12 @@ pub fn conv_transposed(
         return;
     }
     let (cin, cout) = p.group_channels();
-    let (y, room) = (Shared::new(y), Shared::new(room));
-    let finish = Finish::new(&Epilogue::default());
+    let (y, room) = (DisjointSlice::new(y), DisjointSlice::new(room));
+    let finish = TileFinish::new(&GemmEpilogue::default());
     for image in 0..batch {
         for (group, b) in packed.groups.iter().enumerate() {
             let from = x.as_ptr().wrapping_add(image * pixels * p.in_channels + group * cin);
-            let product = Product {
+            let product = GemmProduct {
                 m: pixels,
                 n: b.n(),
                 k: cin,
@@ -156,10 +159,10 @@ pub fn conv_transposed(
             unsafe { multiply(exec, 1, |_| product) };
             let bias = bias.map(|bias| &bias[group * cout..(group + 1) * cout]);
             let y = y.at(image * result * p.out_channels + group * cout);
-            let windows = Windows { params: p, size, out, pads_begin, bias, room, y };
+            let windows = TransposedWindows { params: p, size, out, pads_begin, bias, room, y };
             let work = out[2] * cout * p.taps().div_ceil(p.stride[2]);
             exec.pool.run_ranges(out[0] * out[1], 32_768usize.div_ceil(work.max(1)), |rows| {
-                exec.isa.run(Sum { windows, rows });
+                exec.isa.run(TransposedSum { windows, rows });
             });
         }
     }
@@ -167,18 +170,18 @@ pub fn conv_transposed(
 
 /// The windows of the pixels of an image, and where they fall.
 #[derive(Clone, Copy)]
-struct Windows<'a> {
+struct TransposedWindows<'a> {
     params: &'a ConvParams,
     size: [usize; 3],
     out: [usize; 3],
     pads_begin: [usize; 3],
     /// The bias of the group.
     bias: Option<&'a [f32]>,
-    room: Shared<f32>,
-    y: Shared<f32>,
+    room: DisjointSlice<f32>,
+    y: DisjointSlice<f32>,
 }
 
-impl Windows<'_> {
+impl TransposedWindows<'_> {
     /// The image coordinate whose window has tap `tap` at coordinate `o` of the result.
     #[inline(always)]
     fn source(&self, d: usize, o: usize, tap: usize) -> Option<usize> {
@@ -189,12 +192,12 @@ impl Windows<'_> {
 }
 
 /// Some rows of the result.
-struct Sum<'a> {
-    windows: Windows<'a>,
+struct TransposedSum<'a> {
+    windows: TransposedWindows<'a>,
     rows: std::ops::Range<usize>,
 }
 
-impl Kernel for Sum<'_> {
+impl IsaKernel for TransposedSum<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -226,7 +229,7 @@ impl Kernel for Sum<'_> {
     }
 }
 
-impl Sum<'_> {
+impl TransposedSum<'_> {
     /// # Safety
     /// Each term is the start of `cout` values of the room; `y` is valid for as many.
     #[inline(always)]
@@ -301,7 +304,7 @@ mod tests {
             let all = Tensor::vector(first.data().concat());
             let packed = PackedTransposed::from_data(isa, *p, &all).unwrap();
             let (mut room, mut y) = (vec![f32::NAN; packed.room(size)], vec![f32::NAN; want.len()]);
-            let exec = Exec { pool: &pool, isa };
+            let exec = KernelContext { pool: &pool, isa };
             let result = (p.pads_begin, out);
             conv_transposed(
                 exec,

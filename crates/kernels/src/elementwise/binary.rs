@@ -1,15 +1,15 @@
 //! Functions of two elements, with the broadcasts that models use.
 
 use super::{COSTLY_GRAIN, GRAIN};
-use crate::Exec;
-use crate::isa::{Kernel, Simd};
+use crate::KernelContext;
+use crate::isa::{IsaKernel, Simd};
 use crate::math;
-use crate::memory::Shared;
+use crate::memory::DisjointSlice;
 
 /// A function of two elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Binary {
+pub enum BinaryFunction {
     /// `a + b`.
     Add,
     /// `a - b`.
@@ -35,7 +35,7 @@ pub enum Binary {
 /// How the second operand is spread over the first, a matrix of `rows` rows of `columns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Broadcast {
+pub enum OperandBroadcast {
     /// Same shape.
     Same,
     /// One value for all.
@@ -52,7 +52,7 @@ pub enum Broadcast {
     },
 }
 
-impl Broadcast {
+impl OperandBroadcast {
     /// Checks `b` against `a` and gives the length of a run in which the pattern is the same.
     fn check(self, a: usize, b: usize) {
         let fits = match self {
@@ -74,11 +74,11 @@ impl Broadcast {
 /// # Panics
 /// When the lengths do not fit the broadcast, or `y` differs from `a` in length.
 pub fn binary(
-    exec: Exec<'_>,
-    f: Binary,
+    exec: KernelContext<'_>,
+    f: BinaryFunction,
     a: &[f32],
     b: &[f32],
-    broadcast: Broadcast,
+    broadcast: OperandBroadcast,
     y: &mut [f32],
 ) {
     assert!(a.len() == y.len(), "binary: {} elements into {}", a.len(), y.len());
@@ -90,7 +90,13 @@ pub fn binary(
 ///
 /// # Panics
 /// When the lengths do not fit the broadcast.
-pub fn binary_inplace(exec: Exec<'_>, f: Binary, a: &mut [f32], b: &[f32], broadcast: Broadcast) {
+pub fn binary_inplace(
+    exec: KernelContext<'_>,
+    f: BinaryFunction,
+    a: &mut [f32],
+    b: &[f32],
+    broadcast: OperandBroadcast,
+) {
     // SAFETY: source and destination are one slice.
     unsafe { run(exec, f, a.as_ptr(), b, broadcast, a) };
 }
@@ -98,18 +104,18 @@ pub fn binary_inplace(exec: Exec<'_>, f: Binary, a: &mut [f32], b: &[f32], broad
 /// # Safety
 /// `a` is valid for as many values as `y` has, and is `y` itself or does not overlap it.
 unsafe fn run(
-    exec: Exec<'_>,
-    f: Binary,
+    exec: KernelContext<'_>,
+    f: BinaryFunction,
     a: *const f32,
     b: &[f32],
-    broadcast: Broadcast,
+    broadcast: OperandBroadcast,
     y: &mut [f32],
 ) {
     let len = y.len();
     broadcast.check(len, b.len());
-    let a = Shared::from_ptr(a.cast_mut());
-    let y = Shared::new(y);
-    let costly = matches!(f, Binary::Pow | Binary::ReversePow);
+    let a = DisjointSlice::from_ptr(a.cast_mut());
+    let y = DisjointSlice::new(y);
+    let costly = matches!(f, BinaryFunction::Pow | BinaryFunction::ReversePow);
     let grain = if costly { COSTLY_GRAIN } else { GRAIN };
     let call = |start: usize, n: usize, b: &[f32], scalar: bool| {
         let (a, y) = (a.at(start).ptr().cast_const(), y.at(start).ptr());
@@ -117,15 +123,17 @@ unsafe fn run(
         unsafe { part(exec, f, a, b.as_ptr(), scalar, y, n) };
     };
     match broadcast {
-        Broadcast::Same => {
+        OperandBroadcast::Same => {
             exec.pool.run_ranges(len, grain, |r| call(r.start, r.len(), &b[r.start..], false));
         }
-        Broadcast::Scalar => exec.pool.run_ranges(len, grain, |r| call(r.start, r.len(), b, true)),
-        Broadcast::Row { columns } | Broadcast::Column { columns } if len > 0 => {
+        OperandBroadcast::Scalar => {
+            exec.pool.run_ranges(len, grain, |r| call(r.start, r.len(), b, true))
+        }
+        OperandBroadcast::Row { columns } | OperandBroadcast::Column { columns } if len > 0 => {
             exec.pool.run_ranges(len / columns, grain.div_ceil(columns), |rows| {
                 for row in rows {
                     match broadcast {
-                        Broadcast::Row { .. } => call(row * columns, columns, b, false),
+                        OperandBroadcast::Row { .. } => call(row * columns, columns, b, false),
                         _ => call(row * columns, columns, &b[row..], true),
                     }
                 }
@@ -135,7 +143,7 @@ unsafe fn run(
     }
 }
 
-struct Run<F> {
+struct BinaryRun<F> {
     f: F,
     a: *const f32,
     b: *const f32,
@@ -144,7 +152,7 @@ struct Run<F> {
     n: usize,
 }
 
-trait Combine: Copy {
+trait VectorCombine: Copy {
     fn combine<S: Simd>(self, s: S, a: S::F, b: S::F) -> S::F;
 }
 
@@ -152,7 +160,7 @@ macro_rules! combines {
     ($($name:ident($s:ident, $a:ident, $b:ident) => $body:expr;)*) => {$(
         #[derive(Clone, Copy)]
         struct $name;
-        impl Combine for $name {
+        impl VectorCombine for $name {
             #[inline(always)]
             fn combine<S: Simd>(self, $s: S, $a: S::F, $b: S::F) -> S::F {
                 $body
@@ -172,7 +180,7 @@ combines! {
     Min(s, a, b) => math::keep_nan(s, a, s.min(a, b));
 }
 
-impl<F: Combine> Kernel for Run<F> {
+impl<F: VectorCombine> IsaKernel for BinaryRun<F> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -209,8 +217,8 @@ impl<F: Combine> Kernel for Run<F> {
 /// `a` and `y` are valid for `n` values and are equal or do not overlap; `b` is valid for `n`
 /// values, or one if `scalar`, and is `y` itself (unless `scalar`) or does not overlap it.
 pub(super) unsafe fn part(
-    exec: Exec<'_>,
-    f: Binary,
+    exec: KernelContext<'_>,
+    f: BinaryFunction,
     a: *const f32,
     b: *const f32,
     scalar: bool,
@@ -219,27 +227,27 @@ pub(super) unsafe fn part(
 ) {
     macro_rules! go {
         ($f:expr) => {
-            exec.isa.run(Run { f: $f, a, b, scalar, y, n })
+            exec.isa.run(BinaryRun { f: $f, a, b, scalar, y, n })
         };
     }
     if n == 0 {
         return;
     }
     match f {
-        Binary::Add => go!(Add),
-        Binary::Sub => go!(Sub),
-        Binary::ReverseSub => go!(ReverseSub),
-        Binary::Mul => go!(Mul),
-        Binary::Div => go!(Div),
-        Binary::ReverseDiv => go!(ReverseDiv),
-        Binary::Max => go!(Max),
-        Binary::Min => go!(Min),
-        Binary::Pow | Binary::ReversePow => {
+        BinaryFunction::Add => go!(Add),
+        BinaryFunction::Sub => go!(Sub),
+        BinaryFunction::ReverseSub => go!(ReverseSub),
+        BinaryFunction::Mul => go!(Mul),
+        BinaryFunction::Div => go!(Div),
+        BinaryFunction::ReverseDiv => go!(ReverseDiv),
+        BinaryFunction::Max => go!(Max),
+        BinaryFunction::Min => go!(Min),
+        BinaryFunction::Pow | BinaryFunction::ReversePow => {
             for i in 0..n {
                 // SAFETY: i < n, and a scalar b is read at 0.
                 unsafe {
                     let (a, b) = (*a.add(i), *b.add(if scalar { 0 } else { i }));
-                    *y.add(i) = if f == Binary::Pow { pow(a, b) } else { pow(b, a) };
+                    *y.add(i) = if f == BinaryFunction::Pow { pow(a, b) } else { pow(b, a) };
                 }
             }
         }

@@ -1,9 +1,9 @@
 //! Chains of functions of elements, tile by tile: what lies between two functions of a chain stays
 //! in the first-level cache.
 
-use super::{Binary, COSTLY_GRAIN, Unary, binary, unary};
-use crate::Exec;
-use crate::memory::{Shared, with_scratch};
+use super::{BinaryFunction, COSTLY_GRAIN, ScalarFunction, binary, unary};
+use crate::KernelContext;
+use crate::memory::{DisjointSlice, with_scratch};
 
 /// Elements that a chain handles at a time.
 const TILE: usize = 512;
@@ -21,9 +21,9 @@ pub enum ChainOperand {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ChainStep {
     /// A function of one element.
-    Unary(Unary, ChainOperand),
+    Unary(ScalarFunction, ChainOperand),
     /// A function of two elements.
-    Binary(Binary, ChainOperand, ChainOperand),
+    Binary(BinaryFunction, ChainOperand, ChainOperand),
 }
 
 impl ChainStep {
@@ -117,7 +117,7 @@ impl ChainSpread {
 
 /// A chain of functions whose last one gives the result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Chain {
+pub struct FunctionChain {
     steps: Vec<ChainStep>,
     /// The tile that each step writes; the last one writes the result.
     tiles: Vec<usize>,
@@ -125,9 +125,9 @@ pub struct Chain {
     inputs: usize,
 }
 
-impl Chain {
+impl FunctionChain {
     /// A chain of steps over `inputs` inputs; `None` when there is no step, there are more than
-    /// [`Chain::MAX_INPUTS`] inputs, or a step reads an input or step that is not there.
+    /// [`FunctionChain::MAX_INPUTS`] inputs, or a step reads an input or step that is not there.
     #[must_use]
     pub fn new(steps: Vec<ChainStep>, inputs: usize) -> Option<Self> {
         let mut last_use = vec![0; steps.len()];
@@ -175,7 +175,12 @@ pub struct ChainInput<'a> {
 /// # Panics
 /// When the number of inputs is not the chain's, an input is shorter than its spread says, or an
 /// input without data is not spread as the result.
-pub fn chain(exec: Exec<'_>, chain: &Chain, inputs: &[ChainInput<'_>], y: &mut [f32]) {
+pub fn chain(
+    exec: KernelContext<'_>,
+    chain: &FunctionChain,
+    inputs: &[ChainInput<'_>],
+    y: &mut [f32],
+) {
     assert!(inputs.len() == chain.inputs, "chain: {} inputs of {}", inputs.len(), chain.inputs);
     for input in inputs {
         let fits = match input.data {
@@ -185,11 +190,11 @@ pub fn chain(exec: Exec<'_>, chain: &Chain, inputs: &[ChainInput<'_>], y: &mut [
         assert!(fits, "chain: an input does not reach over {} elements", y.len());
     }
     let len = y.len();
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     let spread = inputs.iter().filter(|input| *input.spread != ChainSpread::Same).count();
     exec.pool.run_ranges(len, COSTLY_GRAIN, |range| {
         with_scratch((chain.count + spread) * TILE, |scratch| {
-            let tiles = Shared::new(scratch);
+            let tiles = DisjointSlice::new(scratch);
             for start in range.clone().step_by(TILE) {
                 let n = TILE.min(range.end - start);
                 // SAFETY: ranges are disjoint parts of y, and tiles are this task's own.
@@ -205,16 +210,16 @@ pub fn chain(exec: Exec<'_>, chain: &Chain, inputs: &[ChainInput<'_>], y: &mut [
 /// `y` is valid for `n` values that no other task uses; `tiles` has room for the chain's tiles and
 /// the spread inputs; the inputs were checked against the whole result.
 unsafe fn tile(
-    exec: Exec<'_>,
-    chain: &Chain,
+    exec: KernelContext<'_>,
+    chain: &FunctionChain,
     inputs: &[ChainInput<'_>],
-    tiles: Shared<f32>,
-    y: Shared<f32>,
+    tiles: DisjointSlice<f32>,
+    y: DisjointSlice<f32>,
     start: usize,
     n: usize,
 ) {
     let mut spread = chain.count;
-    let mut sources = [std::ptr::null::<f32>(); Chain::MAX_INPUTS];
+    let mut sources = [std::ptr::null::<f32>(); FunctionChain::MAX_INPUTS];
     for (source, input) in sources.iter_mut().zip(inputs) {
         *source = match (input.data, input.spread) {
             (None, _) => y.ptr().cast_const(),
@@ -248,7 +253,7 @@ unsafe fn tile(
     }
 }
 
-impl Chain {
+impl FunctionChain {
     /// The most inputs of a chain.
     pub const MAX_INPUTS: usize = 32;
 }
@@ -290,10 +295,10 @@ mod tests {
                         ChainOperand::Step(step) => results[step],
                     };
                     let result = match *step {
-                        ChainStep::Unary(Unary::Neg, a) => -read(a),
+                        ChainStep::Unary(ScalarFunction::Neg, a) => -read(a),
                         ChainStep::Unary(_, a) => read(a).abs(),
-                        ChainStep::Binary(Binary::Mul, a, b) => read(a) * read(b),
-                        ChainStep::Binary(Binary::Sub, a, b) => read(a) - read(b),
+                        ChainStep::Binary(BinaryFunction::Mul, a, b) => read(a) * read(b),
+                        ChainStep::Binary(BinaryFunction::Sub, a, b) => read(a) - read(b),
                         ChainStep::Binary(_, a, b) => read(a) + read(b),
                     };
                     results.push(result);
@@ -332,14 +337,14 @@ mod tests {
             let steps: Vec<ChainStep> = functions.iter().enumerate().map(|(at, &(f, a, b))| {
                 let (a, b) = (operand(a, inputs.len(), at), operand(b, inputs.len(), at));
                 match f {
-                    0 => ChainStep::Unary(Unary::Neg, a),
-                    1 => ChainStep::Unary(Unary::Abs, a),
-                    2 => ChainStep::Binary(Binary::Mul, a, b),
-                    3 => ChainStep::Binary(Binary::Sub, a, b),
-                    _ => ChainStep::Binary(Binary::Add, a, b),
+                    0 => ChainStep::Unary(ScalarFunction::Neg, a),
+                    1 => ChainStep::Unary(ScalarFunction::Abs, a),
+                    2 => ChainStep::Binary(BinaryFunction::Mul, a, b),
+                    3 => ChainStep::Binary(BinaryFunction::Sub, a, b),
+                    _ => ChainStep::Binary(BinaryFunction::Add, a, b),
                 }
             }).collect();
-            let made = Chain::new(steps.clone(), inputs.len()).unwrap();
+            let made = FunctionChain::new(steps.clone(), inputs.len()).unwrap();
             let want = expected(&steps, &inputs, &shape);
             let spreads: Vec<ChainSpread> =
                 inputs.iter().map(|(_, own)| ChainSpread::new(own, &shape).unwrap()).collect();
@@ -352,7 +357,7 @@ mod tests {
                         ChainInput { data, spread }
                     })
                     .collect();
-                chain(Exec { pool: &pool, isa }, &made, &given, &mut y);
+                chain(KernelContext { pool: &pool, isa }, &made, &given, &mut y);
                 prop_assert_eq!(&y, &want);
             }
         }
@@ -361,17 +366,17 @@ mod tests {
     #[test]
     fn steps_share_tiles_and_wrong_programs_are_refused() {
         use ChainOperand::{Input, Step};
-        let chain = |steps: &[ChainStep]| Chain::new(steps.to_vec(), 1);
+        let chain = |steps: &[ChainStep]| FunctionChain::new(steps.to_vec(), 1);
         let line: Vec<ChainStep> = (0..6)
             .map(|at| {
                 let from = if at == 0 { Input(0) } else { Step(at - 1) };
-                ChainStep::Unary(Unary::Neg, from)
+                ChainStep::Unary(ScalarFunction::Neg, from)
             })
             .collect();
         assert_eq!(chain(&line).unwrap().count, 1);
         assert_eq!(chain(&[]), None);
-        assert_eq!(chain(&[ChainStep::Unary(Unary::Neg, Input(1))]), None);
-        assert_eq!(chain(&[ChainStep::Unary(Unary::Neg, Step(0))]), None);
+        assert_eq!(chain(&[ChainStep::Unary(ScalarFunction::Neg, Input(1))]), None);
+        assert_eq!(chain(&[ChainStep::Unary(ScalarFunction::Neg, Step(0))]), None);
         assert_eq!(ChainSpread::new(&[2], &[3]), None);
     }
 }

@@ -5,9 +5,9 @@ mod binary;
 mod chain;
 mod unary;
 
-pub use binary::{Binary, Broadcast, binary, binary_inplace};
-pub use chain::{Chain, ChainInput, ChainOperand, ChainSpread, ChainStep, chain};
-pub use unary::{Unary, activate, activate_inplace, unary, unary_inplace};
+pub use binary::{BinaryFunction, OperandBroadcast, binary, binary_inplace};
+pub use chain::{ChainInput, ChainOperand, ChainSpread, ChainStep, FunctionChain, chain};
+pub use unary::{ScalarFunction, activate, activate_inplace, unary, unary_inplace};
 
 /// Elements per task: enough work to outweigh handing it to a thread.
 const GRAIN: usize = 16_384;

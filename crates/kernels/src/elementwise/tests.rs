@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::gemm::test_values as values;
-use crate::{Activation, Exec, Isa, ThreadPool};
+use crate::{ActivationFunction, Isa, KernelContext, ThreadPool};
 use proptest::prelude::*;
 
 /// Distance from the exact value in units of the last place of the nearest `f32`.
@@ -51,7 +51,7 @@ fn sweep() -> Vec<f32> {
 /// The worst error on each instruction set: the set's name and the function, the error in ULP, what
 /// was given and what was found.
 fn worst(
-    f: Unary,
+    f: ScalarFunction,
     exact: impl Fn(f64) -> f64,
     domain: impl Fn(f32) -> bool,
 ) -> impl Iterator<Item = (String, f64, f32, f32)> {
@@ -61,7 +61,7 @@ fn worst(
     let mut found = Vec::new();
     for isa in Isa::available() {
         let mut y = vec![0.0; x.len()];
-        unary(Exec { pool: &pool, isa }, f, &x, &mut y);
+        unary(KernelContext { pool: &pool, isa }, f, &x, &mut y);
         let mut worst = (format!("{f:?} {}", isa.name()), 0.0, 0.0, 0.0);
         for ((&x, &y), &want) in x.iter().zip(&y).zip(&want).filter(|((x, _), _)| domain(**x)) {
             let error = ulps(y, want);
@@ -74,7 +74,7 @@ fn worst(
     found.into_iter()
 }
 
-fn check(f: Unary, exact: impl Fn(f64) -> f64, limit: f64, domain: impl Fn(f32) -> bool) {
+fn check(f: ScalarFunction, exact: impl Fn(f64) -> f64, limit: f64, domain: impl Fn(f32) -> bool) {
     for worst in worst(f, exact, domain) {
         assert!(worst.1 <= limit, "{worst:?}");
     }
@@ -84,18 +84,18 @@ fn check(f: Unary, exact: impl Fn(f64) -> f64, limit: f64, domain: impl Fn(f32) 
 fn functions_are_within_their_ulp_bounds_on_every_isa() {
     let all = |_: f32| true;
     // A result below the normal range loses bits with the last multiplication.
-    check(Unary::Exp, f64::exp, 1.2, all);
-    check(Unary::Log, f64::ln, 2.0, all);
-    check(Unary::Tanh, f64::tanh, 2.0, all);
-    check(Unary::Erf, erf, 2.0, all);
-    check(Unary::Sigmoid, |x| 1.0 / (1.0 + (-x).exp()), 2.0, all);
-    check(Unary::Sqrt, f64::sqrt, 0.5, all);
-    check(Unary::Rsqrt, |x| 1.0 / x.sqrt(), 1.5, all);
-    check(Unary::Reciprocal, |x| 1.0 / x, 0.5, all);
-    check(Unary::Softplus, |x| x.max(0.0) + (-x.abs()).exp().ln_1p(), 4.0, |x| x > -80.0);
-    check(Unary::Softsign, |x| x / (1.0 + x.abs()), 2.0, |x| x.is_finite());
-    check(Unary::Abs, f64::abs, 0.0, all);
-    check(Unary::Neg, |x| -x, 0.0, all);
+    check(ScalarFunction::Exp, f64::exp, 1.2, all);
+    check(ScalarFunction::Log, f64::ln, 2.0, all);
+    check(ScalarFunction::Tanh, f64::tanh, 2.0, all);
+    check(ScalarFunction::Erf, erf, 2.0, all);
+    check(ScalarFunction::Sigmoid, |x| 1.0 / (1.0 + (-x).exp()), 2.0, all);
+    check(ScalarFunction::Sqrt, f64::sqrt, 0.5, all);
+    check(ScalarFunction::Rsqrt, |x| 1.0 / x.sqrt(), 1.5, all);
+    check(ScalarFunction::Reciprocal, |x| 1.0 / x, 0.5, all);
+    check(ScalarFunction::Softplus, |x| x.max(0.0) + (-x.abs()).exp().ln_1p(), 4.0, |x| x > -80.0);
+    check(ScalarFunction::Softsign, |x| x / (1.0 + x.abs()), 2.0, |x| x.is_finite());
+    check(ScalarFunction::Abs, f64::abs, 0.0, all);
+    check(ScalarFunction::Neg, |x| -x, 0.0, all);
 }
 
 /// `1 - erf x` without cancellation, for `x` not below 0.
@@ -125,19 +125,19 @@ fn activations_are_within_2_ulp_of_the_exact_functions_for_every_float() {
     let silu = |x: f64| x / (1.0 + (-x).exp());
     let hard_swish = |x: f64| x * ((x + 3.0).clamp(0.0, 6.0) / 6.0);
     type Exact<'a> = &'a dyn Fn(f64) -> f64;
-    let cases: [(Activation, Exact<'_>); 6] = [
-        (Activation::Gelu, &gelu),
-        (Activation::GeluTanh, &gelu_tanh),
-        (Activation::Silu, &silu),
-        (Activation::HardSwish, &hard_swish),
-        (Activation::Tanh, &f64::tanh),
-        (Activation::Sigmoid, &|x| 1.0 / (1.0 + (-x).exp())),
+    let cases: [(ActivationFunction, Exact<'_>); 6] = [
+        (ActivationFunction::Gelu, &gelu),
+        (ActivationFunction::GeluTanh, &gelu_tanh),
+        (ActivationFunction::Silu, &silu),
+        (ActivationFunction::HardSwish, &hard_swish),
+        (ActivationFunction::Tanh, &f64::tanh),
+        (ActivationFunction::Sigmoid, &|x| 1.0 / (1.0 + (-x).exp())),
     ];
     let mut wrong = Vec::new();
     for (activation, exact) in cases {
         // Without fused multiply-add a sum or two are rounded once more.
         let limit = |name: &str| if name.ends_with("portable") { 2.5 } else { 2.0 };
-        let found = worst(Unary::Activation(activation), exact, |_| true);
+        let found = worst(ScalarFunction::Activation(activation), exact, |_| true);
         wrong.extend(found.filter(|worst| worst.1 > limit(&worst.0)));
     }
     assert!(wrong.is_empty(), "{wrong:?}");
@@ -152,22 +152,24 @@ fn activations_are_near_the_exact_functions() {
         x / (1.0 + (-2.0 * y).exp())
     };
     type Exact<'a> = &'a dyn Fn(f64) -> f64;
-    let cases: [(Activation, Exact<'_>); 8] = [
-        (Activation::Gelu, &gelu),
-        (Activation::GeluTanh, &gelu_tanh),
-        (Activation::Silu, &|x| x / (1.0 + (-x).exp())),
-        (Activation::HardSwish, &|x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0)),
-        (Activation::HardSigmoid { alpha: 0.2, beta: 0.5 }, &|x| (0.2 * x + 0.5).clamp(0.0, 1.0)),
-        (Activation::LeakyRelu { alpha: 0.1 }, &|x| if x < 0.0 { 0.1 * x } else { x }),
-        (Activation::Relu, &|x| x.max(0.0)),
-        (Activation::Clip { min: -1.0, max: 6.0 }, &|x| x.clamp(-1.0, 6.0)),
+    let cases: [(ActivationFunction, Exact<'_>); 8] = [
+        (ActivationFunction::Gelu, &gelu),
+        (ActivationFunction::GeluTanh, &gelu_tanh),
+        (ActivationFunction::Silu, &|x| x / (1.0 + (-x).exp())),
+        (ActivationFunction::HardSwish, &|x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0)),
+        (ActivationFunction::HardSigmoid { alpha: 0.2, beta: 0.5 }, &|x| {
+            (0.2 * x + 0.5).clamp(0.0, 1.0)
+        }),
+        (ActivationFunction::LeakyRelu { alpha: 0.1 }, &|x| if x < 0.0 { 0.1 * x } else { x }),
+        (ActivationFunction::Relu, &|x| x.max(0.0)),
+        (ActivationFunction::Clip { min: -1.0, max: 6.0 }, &|x| x.clamp(-1.0, 6.0)),
     ];
     let pool = ThreadPool::new(1);
     let x: Vec<f32> = (-9000..9000).map(|i| i as f32 * 0.001).collect();
     for isa in Isa::available() {
         for (activation, exact) in &cases {
             let mut y = x.clone();
-            activate_inplace(Exec { pool: &pool, isa }, *activation, &mut y);
+            activate_inplace(KernelContext { pool: &pool, isa }, *activation, &mut y);
             for (&x, &y) in x.iter().zip(&y) {
                 let want = exact(f64::from(x));
                 // The negative tail of GELU is a small difference of numbers near 1.
@@ -184,28 +186,28 @@ fn activations_of_infinities_are_those_of_the_formulas() {
     let pool = ThreadPool::new(1);
     // Minus infinity times a gate of 0 is a NaN, as in ONNX Runtime.
     let cases = [
-        (Activation::Gelu, f32::INFINITY, f32::NAN),
-        (Activation::GeluTanh, f32::INFINITY, f32::NAN),
-        (Activation::Silu, f32::INFINITY, f32::NAN),
-        (Activation::HardSwish, f32::INFINITY, f32::NAN),
-        (Activation::Sigmoid, 1.0, 0.0),
-        (Activation::Tanh, 1.0, -1.0),
-        (Activation::Relu, f32::INFINITY, 0.0),
-        (Activation::Clip { min: 0.0, max: 6.0 }, 6.0, 0.0),
-        (Activation::LeakyRelu { alpha: 0.1 }, f32::INFINITY, f32::NEG_INFINITY),
-        (Activation::HardSigmoid { alpha: 0.2, beta: 0.5 }, 1.0, 0.0),
+        (ActivationFunction::Gelu, f32::INFINITY, f32::NAN),
+        (ActivationFunction::GeluTanh, f32::INFINITY, f32::NAN),
+        (ActivationFunction::Silu, f32::INFINITY, f32::NAN),
+        (ActivationFunction::HardSwish, f32::INFINITY, f32::NAN),
+        (ActivationFunction::Sigmoid, 1.0, 0.0),
+        (ActivationFunction::Tanh, 1.0, -1.0),
+        (ActivationFunction::Relu, f32::INFINITY, 0.0),
+        (ActivationFunction::Clip { min: 0.0, max: 6.0 }, 6.0, 0.0),
+        (ActivationFunction::LeakyRelu { alpha: 0.1 }, f32::INFINITY, f32::NEG_INFINITY),
+        (ActivationFunction::HardSigmoid { alpha: 0.2, beta: 0.5 }, 1.0, 0.0),
     ];
     for isa in Isa::available() {
         for (activation, above, below) in cases {
             let mut x = [f32::INFINITY, f32::NEG_INFINITY];
-            activate_inplace(Exec { pool: &pool, isa }, activation, &mut x);
+            activate_inplace(KernelContext { pool: &pool, isa }, activation, &mut x);
             for (found, wanted) in x.into_iter().zip([above, below]) {
                 let equal = found == wanted || (found.is_nan() && wanted.is_nan());
                 assert!(equal, "{activation:?} {}: {found}, expected {wanted}", isa.name());
             }
             // Far out, nothing overflows on the way.
             let mut x = [1e38, -1e38];
-            activate_inplace(Exec { pool: &pool, isa }, activation, &mut x);
+            activate_inplace(KernelContext { pool: &pool, isa }, activation, &mut x);
             assert!(x.iter().all(|x| !x.is_nan()), "{activation:?} {}", isa.name());
         }
     }
@@ -215,33 +217,33 @@ fn activations_of_infinities_are_those_of_the_formulas() {
 fn a_nan_stays_a_nan() {
     let pool = ThreadPool::new(1);
     let activations = [
-        Activation::None,
-        Activation::Relu,
-        Activation::Clip { min: 0.0, max: 6.0 },
-        Activation::Gelu,
-        Activation::GeluTanh,
-        Activation::Sigmoid,
-        Activation::Tanh,
-        Activation::Silu,
-        Activation::HardSwish,
-        Activation::LeakyRelu { alpha: 0.1 },
+        ActivationFunction::None,
+        ActivationFunction::Relu,
+        ActivationFunction::Clip { min: 0.0, max: 6.0 },
+        ActivationFunction::Gelu,
+        ActivationFunction::GeluTanh,
+        ActivationFunction::Sigmoid,
+        ActivationFunction::Tanh,
+        ActivationFunction::Silu,
+        ActivationFunction::HardSwish,
+        ActivationFunction::LeakyRelu { alpha: 0.1 },
     ];
     for isa in Isa::available() {
-        let exec = Exec { pool: &pool, isa };
+        let exec = KernelContext { pool: &pool, isa };
         for activation in activations {
             let mut x = [f32::NAN; 3];
             activate_inplace(exec, activation, &mut x);
             assert!(x.iter().all(|v| v.is_nan()), "{activation:?} {}", isa.name());
         }
-        for f in [Binary::Add, Binary::Max, Binary::Min] {
+        for f in [BinaryFunction::Add, BinaryFunction::Max, BinaryFunction::Min] {
             for (a, b) in [(f32::NAN, 1.0), (1.0, f32::NAN), (f32::NAN, f32::INFINITY)] {
                 let mut y = [0.0];
-                binary(exec, f, &[a], &[b], Broadcast::Same, &mut y);
+                binary(exec, f, &[a], &[b], OperandBroadcast::Same, &mut y);
                 assert!(y[0].is_nan(), "{f:?} {}", isa.name());
             }
         }
         let mut y = [f32::INFINITY, f32::NEG_INFINITY];
-        binary_inplace(exec, Binary::Max, &mut y, &[1.0], Broadcast::Scalar);
+        binary_inplace(exec, BinaryFunction::Max, &mut y, &[1.0], OperandBroadcast::Scalar);
         assert_eq!(y, [f32::INFINITY, 1.0]);
     }
 }
@@ -252,9 +254,9 @@ proptest! {
     fn binaries_equal_the_reference_for_every_broadcast(
         rows in 0usize..50, columns in 1usize..70, seed in 0u32..1000,
         f in prop_oneof![
-            Just(Binary::Add), Just(Binary::Sub), Just(Binary::ReverseSub), Just(Binary::Mul),
-            Just(Binary::Div), Just(Binary::ReverseDiv), Just(Binary::Max), Just(Binary::Min),
-            Just(Binary::Pow), Just(Binary::ReversePow),
+            Just(BinaryFunction::Add), Just(BinaryFunction::Sub), Just(BinaryFunction::ReverseSub), Just(BinaryFunction::Mul),
+            Just(BinaryFunction::Div), Just(BinaryFunction::ReverseDiv), Just(BinaryFunction::Max), Just(BinaryFunction::Min),
+            Just(BinaryFunction::Pow), Just(BinaryFunction::ReversePow),
         ],
     ) {
         let pool = ThreadPool::new(2);
@@ -264,36 +266,36 @@ proptest! {
         let a = positive(rows * columns, seed);
         for isa in Isa::available() {
             for broadcast in [
-                Broadcast::Same, Broadcast::Scalar,
-                Broadcast::Row { columns }, Broadcast::Column { columns },
+                OperandBroadcast::Same, OperandBroadcast::Scalar,
+                OperandBroadcast::Row { columns }, OperandBroadcast::Column { columns },
             ] {
                 let b = positive(match broadcast {
-                    Broadcast::Same => rows * columns,
-                    Broadcast::Scalar => 1,
-                    Broadcast::Row { columns } => columns,
-                    Broadcast::Column { .. } => rows,
+                    OperandBroadcast::Same => rows * columns,
+                    OperandBroadcast::Scalar => 1,
+                    OperandBroadcast::Row { columns } => columns,
+                    OperandBroadcast::Column { .. } => rows,
                 }, seed + 1);
                 let mut y = vec![f32::NAN; a.len()];
-                binary(Exec { pool: &pool, isa }, f, &a, &b, broadcast, &mut y);
+                binary(KernelContext { pool: &pool, isa }, f, &a, &b, broadcast, &mut y);
                 for (i, &y) in y.iter().enumerate() {
                     let b = match broadcast {
-                        Broadcast::Same => b[i],
-                        Broadcast::Scalar => b[0],
-                        Broadcast::Row { columns } => b[i % columns],
-                        Broadcast::Column { columns } => b[i / columns],
+                        OperandBroadcast::Same => b[i],
+                        OperandBroadcast::Scalar => b[0],
+                        OperandBroadcast::Row { columns } => b[i % columns],
+                        OperandBroadcast::Column { columns } => b[i / columns],
                     };
                     let (a, b) = (f64::from(a[i]), f64::from(b));
                     let want = match f {
-                        Binary::Add => a + b,
-                        Binary::Sub => a - b,
-                        Binary::ReverseSub => b - a,
-                        Binary::Mul => a * b,
-                        Binary::Div => a / b,
-                        Binary::ReverseDiv => b / a,
-                        Binary::Max => a.max(b),
-                        Binary::Min => a.min(b),
-                        Binary::Pow => a.powf(b),
-                        Binary::ReversePow => b.powf(a),
+                        BinaryFunction::Add => a + b,
+                        BinaryFunction::Sub => a - b,
+                        BinaryFunction::ReverseSub => b - a,
+                        BinaryFunction::Mul => a * b,
+                        BinaryFunction::Div => a / b,
+                        BinaryFunction::ReverseDiv => b / a,
+                        BinaryFunction::Max => a.max(b),
+                        BinaryFunction::Min => a.min(b),
+                        BinaryFunction::Pow => a.powf(b),
+                        BinaryFunction::ReversePow => b.powf(a),
                     };
                     prop_assert!(ulps(y, want) <= 1.0, "{f:?} {broadcast:?} {y} {want}");
                 }

@@ -1,16 +1,16 @@
 //! Functions of one element.
 
 use super::{COSTLY_GRAIN, GRAIN};
-use crate::Exec;
-use crate::activation::{Activation, Clamp, Map, apply, apply_activation};
+use crate::KernelContext;
+use crate::activation::{ActivationFunction, ClampMap, VectorMap, apply, apply_activation};
 use crate::isa::Simd;
 use crate::math;
-use crate::memory::Shared;
+use crate::memory::DisjointSlice;
 
 /// A function of one element. Accuracy is against the exact result, in units in the last place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Unary {
+pub enum ScalarFunction {
     /// `e^x`, 1.2 ULP.
     Exp,
     /// `ln x`, 2 ULP.
@@ -68,14 +68,14 @@ pub enum Unary {
         shift: f32,
     },
     /// One of the activations.
-    Activation(Activation),
+    Activation(ActivationFunction),
 }
 
 macro_rules! vector_maps {
     ($($name:ident($s:ident, $x:ident) => $body:expr;)*) => {$(
         #[derive(Clone, Copy)]
         struct $name;
-        impl Map for $name {
+        impl VectorMap for $name {
             #[inline(always)]
             fn map<S: Simd>(self, $s: S, $x: S::F) -> S::F {
                 $body
@@ -116,8 +116,8 @@ fn log_1p<S: Simd>(s: S, e: S::F) -> S::F {
 }
 
 #[derive(Clone, Copy)]
-struct Affine(f32, f32);
-impl Map for Affine {
+struct AffineMap(f32, f32);
+impl VectorMap for AffineMap {
     #[inline(always)]
     fn map<S: Simd>(self, s: S, x: S::F) -> S::F {
         s.fma(x, s.splat(self.0), s.splat(self.1))
@@ -125,8 +125,8 @@ impl Map for Affine {
 }
 
 #[derive(Clone, Copy)]
-struct Elu(f32);
-impl Map for Elu {
+struct EluMap(f32);
+impl VectorMap for EluMap {
     #[inline(always)]
     fn map<S: Simd>(self, s: S, x: S::F) -> S::F {
         let zero = s.splat(0.0);
@@ -139,14 +139,14 @@ impl Map for Elu {
 ///
 /// # Panics
 /// When the lengths differ.
-pub fn unary(exec: Exec<'_>, f: Unary, x: &[f32], y: &mut [f32]) {
+pub fn unary(exec: KernelContext<'_>, f: ScalarFunction, x: &[f32], y: &mut [f32]) {
     assert!(x.len() == y.len(), "unary: {} elements into {}", x.len(), y.len());
     // SAFETY: the lengths are equal, and y is borrowed exclusively.
     unsafe { run(exec, f, x.as_ptr(), y) };
 }
 
 /// `x[i] = f(x[i])`.
-pub fn unary_inplace(exec: Exec<'_>, f: Unary, x: &mut [f32]) {
+pub fn unary_inplace(exec: KernelContext<'_>, f: ScalarFunction, x: &mut [f32]) {
     // SAFETY: source and destination are one slice, borrowed exclusively.
     unsafe { run(exec, f, x.as_ptr(), x) };
 }
@@ -155,28 +155,28 @@ pub fn unary_inplace(exec: Exec<'_>, f: Unary, x: &mut [f32]) {
 ///
 /// # Panics
 /// When the lengths differ.
-pub fn activate(exec: Exec<'_>, activation: Activation, x: &[f32], y: &mut [f32]) {
-    unary(exec, Unary::Activation(activation), x, y);
+pub fn activate(exec: KernelContext<'_>, activation: ActivationFunction, x: &[f32], y: &mut [f32]) {
+    unary(exec, ScalarFunction::Activation(activation), x, y);
 }
 
 /// `x[i] = activation(x[i])`.
-pub fn activate_inplace(exec: Exec<'_>, activation: Activation, x: &mut [f32]) {
-    unary_inplace(exec, Unary::Activation(activation), x);
+pub fn activate_inplace(exec: KernelContext<'_>, activation: ActivationFunction, x: &mut [f32]) {
+    unary_inplace(exec, ScalarFunction::Activation(activation), x);
 }
 
 /// # Safety
 /// `x` is valid for as many values as `y` has, and is `y` itself or does not overlap it.
-unsafe fn run(exec: Exec<'_>, f: Unary, x: *const f32, y: &mut [f32]) {
-    use Unary as U;
-    let cheap = Activation::as_clamp;
+unsafe fn run(exec: KernelContext<'_>, f: ScalarFunction, x: *const f32, y: &mut [f32]) {
+    use ScalarFunction as U;
+    let cheap = ActivationFunction::as_clamp;
     let grain = match f {
         U::Neg | U::Abs | U::Square | U::Affine { .. } | U::Sqrt => GRAIN,
         U::Activation(a) if cheap(a).is_some() => GRAIN,
         _ => COSTLY_GRAIN,
     };
-    let x = Shared::from_ptr(x.cast_mut());
+    let x = DisjointSlice::from_ptr(x.cast_mut());
     let len = y.len();
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     exec.pool.run_ranges(len, grain, |r| {
         let (x, y, n) = (x.at(r.start).ptr().cast_const(), y.at(r.start).ptr(), r.len());
         // SAFETY: ranges are disjoint parts of both.
@@ -186,8 +186,14 @@ unsafe fn run(exec: Exec<'_>, f: Unary, x: *const f32, y: &mut [f32]) {
 
 /// # Safety
 /// As for [`run`], for `n` values.
-pub(super) unsafe fn part(exec: Exec<'_>, f: Unary, x: *const f32, y: *mut f32, n: usize) {
-    use Unary as U;
+pub(super) unsafe fn part(
+    exec: KernelContext<'_>,
+    f: ScalarFunction,
+    x: *const f32,
+    y: *mut f32,
+    n: usize,
+) {
+    use ScalarFunction as U;
     let isa = exec.isa;
     // SAFETY: the caller vouches for n values at both.
     unsafe {
@@ -195,8 +201,8 @@ pub(super) unsafe fn part(exec: Exec<'_>, f: Unary, x: *const f32, y: *mut f32, 
             U::Exp => apply(isa, Exp, x, y, n),
             U::Log => apply(isa, Log, x, y, n),
             U::Erf => apply(isa, Erf, x, y, n),
-            U::Tanh => apply_activation(isa, Activation::Tanh, x, y, n),
-            U::Sigmoid => apply_activation(isa, Activation::Sigmoid, x, y, n),
+            U::Tanh => apply_activation(isa, ActivationFunction::Tanh, x, y, n),
+            U::Sigmoid => apply_activation(isa, ActivationFunction::Sigmoid, x, y, n),
             U::Sqrt => apply(isa, Sqrt, x, y, n),
             U::Rsqrt => apply(isa, Rsqrt, x, y, n),
             U::Reciprocal => apply(isa, Reciprocal, x, y, n),
@@ -206,9 +212,11 @@ pub(super) unsafe fn part(exec: Exec<'_>, f: Unary, x: *const f32, y: *mut f32, 
             U::Softplus => apply(isa, Softplus, x, y, n),
             U::Softsign => apply(isa, Softsign, x, y, n),
             U::Mish => apply(isa, Mish, x, y, n),
-            U::Elu { alpha } => apply(isa, Elu(alpha), x, y, n),
-            U::Affine { scale, shift } => apply(isa, Affine(scale, shift), x, y, n),
-            U::Activation(Activation::Clip { min, max }) => apply(isa, Clamp(min, max), x, y, n),
+            U::Elu { alpha } => apply(isa, EluMap(alpha), x, y, n),
+            U::Affine { scale, shift } => apply(isa, AffineMap(scale, shift), x, y, n),
+            U::Activation(ActivationFunction::Clip { min, max }) => {
+                apply(isa, ClampMap(min, max), x, y, n)
+            }
             U::Activation(activation) => apply_activation(isa, activation, x, y, n),
             U::Floor => each(f32::floor, x, y, n),
             U::Ceil => each(f32::ceil, x, y, n),

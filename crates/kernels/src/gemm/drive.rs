@@ -1,12 +1,12 @@
 //! How a product is cut into tasks: chunks of rows times groups of panels.
 
-use super::epilogue::Finish;
-use super::micro::{A_STRIDE, Ahead, K_BLOCK, Step, THIN_ROWS, block, thin};
-use super::pack::{BSource, DenseRows, RowSource, SharedBlock};
-use crate::Exec;
-use crate::isa::{Isa, Kernel, Simd};
-use crate::memory::{Shared, with_scratch};
-use crate::pieces::Pieces;
+use super::epilogue::TileFinish;
+use super::micro::{A_STRIDE, GemmStep, K_BLOCK, PrefetchStretch, THIN_ROWS, block, thin};
+use super::pack::{BSource, DenseRows, RowSource, SharedPanelBlock};
+use crate::KernelContext;
+use crate::isa::{Isa, IsaKernel, Simd};
+use crate::memory::{DisjointSlice, with_scratch};
+use crate::pieces::WorkPieces;
 
 /// Most rows in a chunk: more would not save much of the reading of B.
 const CHUNK_ROWS: usize = 222;
@@ -29,15 +29,15 @@ const SERIAL_TERMS: usize = 40_000;
 
 /// One product of a batch.
 #[derive(Clone, Copy)]
-pub(crate) struct Product<A> {
+pub(crate) struct GemmProduct<A> {
     pub(crate) m: usize,
     pub(crate) n: usize,
     pub(crate) k: usize,
     pub(crate) a: A,
     pub(crate) b: BSource,
-    pub(crate) c: Shared<f32>,
+    pub(crate) c: DisjointSlice<f32>,
     pub(crate) c_stride: usize,
-    pub(crate) finish: Finish,
+    pub(crate) finish: TileFinish,
 }
 
 /// A block of depth: (first term, terms, is first, is last).
@@ -72,20 +72,20 @@ pub(crate) fn depth_blocks(k: usize) -> impl Iterator<Item = DepthBlock> + Clone
 }
 
 /// A part of a product: rows `row..row + rows`, panels of columns `column..column_end`.
-struct Part<'a, A> {
-    product: &'a Product<A>,
+struct GemmPart<'a, A> {
+    product: &'a GemmProduct<A>,
     row: usize,
     rows: usize,
     column: usize,
     column_end: usize,
     scratch: *mut f32,
     /// The whole of A in blocks, where an earlier step has made them.
-    blocks: Option<SharedBlock>,
+    blocks: Option<SharedPanelBlock>,
     /// Row 0 of A and the distance between rows, where they are multiplied as they lie.
     placed: Option<(*const f32, usize)>,
 }
 
-impl<A: RowSource> Kernel for Part<'_, A> {
+impl<A: RowSource> IsaKernel for GemmPart<'_, A> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -112,10 +112,12 @@ impl<A: RowSource> Kernel for Part<'_, A> {
                 let blocks = depth_blocks(p.k).skip(first).take(together);
                 let start = blocks.clone().next().map_or(0, |(k0, ..)| k0);
                 let a = match (self.placed, self.blocks) {
-                    (Some((a, stride)), _) => Rows::Placed(a.wrapping_add(row * stride), stride),
+                    (Some((a, stride)), _) => {
+                        GemmRows::Placed(a.wrapping_add(row * stride), stride)
+                    }
                     (None, Some(blocks)) => {
                         let a = blocks.ptr().wrapping_add((first * p.m + row) * A_STRIDE);
-                        Rows::Blocks(a.cast_const(), p.m * A_STRIDE)
+                        GemmRows::Blocks(a.cast_const(), p.m * A_STRIDE)
                     }
                     (None, None) => {
                         for (i, (k0, k, ..)) in blocks.clone().enumerate() {
@@ -123,7 +125,7 @@ impl<A: RowSource> Kernel for Part<'_, A> {
                             // SAFETY: the scratch has room for these blocks of these rows.
                             unsafe { p.a.copy(s, row, rows, k0, k, out) };
                         }
-                        Rows::Blocks(own.cast_const(), rows * A_STRIDE)
+                        GemmRows::Blocks(own.cast_const(), rows * A_STRIDE)
                     }
                 };
                 // Panel after panel, so that sums stay near and B is read as one stream.
@@ -145,14 +147,14 @@ impl<A: RowSource> Kernel for Part<'_, A> {
 
 /// Rows of A that are multiplied.
 #[derive(Clone, Copy)]
-enum Rows {
+enum GemmRows {
     /// In blocks of depth from here on, and the distance between those.
     Blocks(*const f32, usize),
     /// As they lie in memory from here on, and the distance between rows.
     Placed(*const f32, usize),
 }
 
-impl Rows {
+impl GemmRows {
     /// Block `i` of those at hand, which starts with term `k0` of the rows, and the distance between
     /// its rows.
     #[inline(always)]
@@ -164,7 +166,7 @@ impl Rows {
     }
 }
 
-impl<A: RowSource> Part<'_, A> {
+impl<A: RowSource> GemmPart<'_, A> {
     /// What the step after block `i` of `together` reads of B, where `start` is the first term of
     /// those.
     #[inline(always)]
@@ -174,7 +176,7 @@ impl<A: RowSource> Part<'_, A> {
         (k0, k, _, last): DepthBlock,
         column: usize,
         width: usize,
-    ) -> Ahead {
+    ) -> PrefetchStretch {
         let b = &self.product.b;
         let panel = |column: usize| width.min(self.product.n - column).next_multiple_of(S::LANES);
         // Blocks differ by one term at most, so the length of this one does for the next.
@@ -183,7 +185,7 @@ impl<A: RowSource> Part<'_, A> {
         } else if column + width < self.column_end {
             b.ahead(start, k, column + width, panel(column + width))
         } else {
-            Ahead::NOTHING
+            PrefetchStretch::NOTHING
         }
     }
 
@@ -200,14 +202,14 @@ impl<A: RowSource> Part<'_, A> {
         (row, rows): (usize, usize),
         column: usize,
         (a, a_stride): (*const f32, usize),
-        ahead: Ahead,
+        ahead: PrefetchStretch,
     ) {
         let p = self.product;
         let columns = (S::LANES * S::TILE_VECTORS).min(p.n - column);
         // SAFETY: the block is inside B and C, as `multiply`'s callers have checked.
         unsafe {
             let panel = p.b.panel(s, k0, k, column, columns, self.scratch);
-            let step = Step {
+            let step = GemmStep {
                 k,
                 a,
                 a_stride,
@@ -227,14 +229,14 @@ impl<A: RowSource> Part<'_, A> {
 
 /// A few rows of A, read where they lie, times some panels of a packed B.
 struct ThinPart<'a, A> {
-    product: &'a Product<A>,
+    product: &'a GemmProduct<A>,
     a: *const f32,
     a_stride: usize,
     column: usize,
     column_end: usize,
 }
 
-impl<A: RowSource> Kernel for ThinPart<'_, A> {
+impl<A: RowSource> IsaKernel for ThinPart<'_, A> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -247,7 +249,7 @@ impl<A: RowSource> Kernel for ThinPart<'_, A> {
             // B needs no scratch.
             unsafe {
                 let panel = p.b.panel(s, 0, p.k, column, columns, std::ptr::null_mut());
-                let step = Step {
+                let step = GemmStep {
                     k: p.k,
                     a: self.a,
                     a_stride: self.a_stride,
@@ -258,7 +260,7 @@ impl<A: RowSource> Kernel for ThinPart<'_, A> {
                     columns,
                     accumulate: false,
                     finish: Some(p.finish.shifted(0, column)),
-                    ahead: Ahead::NOTHING,
+                    ahead: PrefetchStretch::NOTHING,
                 };
                 thin(s, &step, p.m);
             }
@@ -280,7 +282,7 @@ pub(crate) fn panels_scratch(isa: Isa, m: usize, k: usize) -> usize {
 #[inline(always)]
 pub(crate) unsafe fn multiply_panels<S: Simd>(
     s: S,
-    product: &Product<DenseRows>,
+    product: &GemmProduct<DenseRows>,
     columns: std::ops::Range<usize>,
     scratch: *mut f32,
 ) {
@@ -292,7 +294,7 @@ pub(crate) unsafe fn multiply_panels<S: Simd>(
         _ => {
             let (row, rows) = (0, product.m);
             let (blocks, placed) = (None, None);
-            Part { product, row, rows, column, column_end, scratch, blocks, placed }.run(s);
+            GemmPart { product, row, rows, column, column_end, scratch, blocks, placed }.run(s);
         }
     }
 }
@@ -303,22 +305,22 @@ pub(crate) unsafe fn multiply_panels<S: Simd>(
 /// # Safety
 /// As for [`multiply`].
 #[inline(always)]
-pub(crate) unsafe fn multiply_here<S: Simd>(s: S, product: &Product<DenseRows>) {
+pub(crate) unsafe fn multiply_here<S: Simd>(s: S, product: &GemmProduct<DenseRows>) {
     let (rows, column_end, placed) = (product.m, product.n, product.a.direct());
     // A packed B needs no scratch, nor does an A that is not copied.
     let (scratch, blocks) = (std::ptr::null_mut(), None);
-    Part { product, row: 0, rows, column: 0, column_end, scratch, blocks, placed }.run(s);
+    GemmPart { product, row: 0, rows, column: 0, column_end, scratch, blocks, placed }.run(s);
 }
 
 /// Copies some rows of A into shared blocks.
-struct Fill<'a, A> {
-    product: &'a Product<A>,
+struct SharedBlockFill<'a, A> {
+    product: &'a GemmProduct<A>,
     row: usize,
     rows: usize,
-    blocks: SharedBlock,
+    blocks: SharedPanelBlock,
 }
 
-impl<A: RowSource> Kernel for Fill<'_, A> {
+impl<A: RowSource> IsaKernel for SharedBlockFill<'_, A> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -334,20 +336,20 @@ impl<A: RowSource> Kernel for Fill<'_, A> {
 /// How a product is cut into tasks. Every sum is the same whatever the cut, to the last bit: what
 /// differs is what is read how often, and from where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Blocking {
+pub enum GemmBlocking {
     /// As the lengths suggest.
     #[default]
     Usual,
     /// Every thread multiplies its part of the rows with the whole of B.
     Rows,
     /// The rows of A are copied once by all threads, then each takes panels of B. Where B is not
-    /// packed, or for a batch, this is [`Blocking::Usual`].
+    /// packed, or for a batch, this is [`GemmBlocking::Usual`].
     Shared,
     /// Chunks of at most so many rows, times groups of panels.
     Chunks(usize),
 }
 
-impl Blocking {
+impl GemmBlocking {
     /// What there is to choose from, with names; the first is the default.
     pub const ALL: &'static [(&'static str, Self)] = &[
         ("usual", Self::Usual),
@@ -367,22 +369,22 @@ impl Blocking {
 }
 
 /// Finishes some rows of C whose sums are there.
-struct Finishing {
+struct RowFinishing {
     c: *mut f32,
     c_stride: usize,
     rows: usize,
     n: usize,
-    finish: Finish,
+    finish: TileFinish,
 }
 
-impl Kernel for Finishing {
+impl IsaKernel for RowFinishing {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let width = S::LANES * S::TILE_VECTORS;
         let mut column = 0;
         while column < self.n {
-            let step = Step {
+            let step = GemmStep {
                 // A product of no terms, added to what is there.
                 k: 0,
                 accumulate: true,
@@ -394,7 +396,7 @@ impl Kernel for Finishing {
                 c_stride: self.c_stride,
                 columns: width.min(self.n - column),
                 finish: Some(self.finish.shifted(0, column)),
-                ahead: Ahead::NOTHING,
+                ahead: PrefetchStretch::NOTHING,
             };
             // SAFETY: the rows and columns are inside C, as `finish_rows` was told; nothing of A
             // and B is read.
@@ -413,10 +415,10 @@ const FINISHED_ROWS: usize = 32;
 /// C has `m` rows of `n`, `c_stride` apart, the epilogue covers C, and nothing else uses C
 /// meanwhile.
 pub(super) unsafe fn finish_rows(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     (m, n): (usize, usize),
-    (c, c_stride): (Shared<f32>, usize),
-    finish: Finish,
+    (c, c_stride): (DisjointSlice<f32>, usize),
+    finish: TileFinish,
 ) {
     let tasks = m.div_ceil(FINISHED_ROWS);
     let part = |task: usize| {
@@ -424,7 +426,7 @@ pub(super) unsafe fn finish_rows(
         let rows = FINISHED_ROWS.min(m - row);
         // The last row ends with its elements, so this address is inside C.
         let c = c.ptr().wrapping_add(row * c_stride);
-        exec.isa.run(Finishing { c, c_stride, rows, n, finish: finish.shifted(row, 0) });
+        exec.isa.run(RowFinishing { c, c_stride, rows, n, finish: finish.shifted(row, 0) });
     };
     if m.saturating_mul(n) < SERIAL_TERMS {
         (0..tasks).for_each(part);
@@ -434,12 +436,12 @@ pub(super) unsafe fn finish_rows(
 }
 
 /// The tasks of a product: pieces of its rows times groups of its panels.
-struct Cut {
-    rows: Pieces,
+struct GemmCut {
+    rows: WorkPieces,
     groups: usize,
 }
 
-impl Cut {
+impl GemmCut {
     fn of([m, n, k]: [usize; 3], most: usize, width: usize, batch: usize, threads: usize) -> Self {
         let chunks = m.div_ceil(most);
         // Many products even out by themselves.
@@ -447,7 +449,7 @@ impl Cut {
         let threads = if batch >= 4 * threads { 1 } else { threads };
         let near = n.saturating_mul(k).saturating_mul(size_of::<f32>()) <= NEAR_BYTES;
         let fewest = if near { FEW_NEAR_ROWS } else { FEW_CHUNK_ROWS };
-        let rows = Pieces { len: m, threads, most, fewest: fewest.min(most), unit: 6 };
+        let rows = WorkPieces { len: m, threads, most, fewest: fewest.min(most), unit: 6 };
         // Few rows are not cut small enough for all threads, but columns are.
         let tasks = batch * rows.count();
         let groups = if alone && threads > 1 { (4 * threads).div_ceil(tasks) } else { 1 };
@@ -457,7 +459,7 @@ impl Cut {
     /// A part of the rows for each thread, in pieces that stay near.
     fn rows(m: usize, threads: usize) -> Self {
         let fewest = 2 * FEW_NEAR_ROWS;
-        let rows = Pieces { len: m, threads, most: CHUNK_ROWS, fewest, unit: 6 };
+        let rows = WorkPieces { len: m, threads, most: CHUNK_ROWS, fewest, unit: 6 };
         Self { rows, groups: 1 }
     }
 }
@@ -468,12 +470,12 @@ impl Cut {
 /// For every product: A has `m` rows of `k`, B is `k` x `n`, C has `m` rows of `n`, `c_stride`
 /// apart, the epilogue covers C, and nothing else uses C meanwhile. B is packed for `exec.isa`.
 pub(crate) unsafe fn multiply<A: RowSource>(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     batch: usize,
-    product: impl Fn(usize) -> Product<A> + Sync,
+    product: impl Fn(usize) -> GemmProduct<A> + Sync,
 ) {
     // SAFETY: as this function's.
-    unsafe { multiply_cut(exec, batch, Blocking::Usual, product) };
+    unsafe { multiply_cut(exec, batch, GemmBlocking::Usual, product) };
 }
 
 /// As [`multiply`], cut as asked for.
@@ -481,10 +483,10 @@ pub(crate) unsafe fn multiply<A: RowSource>(
 /// # Safety
 /// As for [`multiply`].
 pub(crate) unsafe fn multiply_cut<A: RowSource>(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     batch: usize,
-    blocking: Blocking,
-    product: impl Fn(usize) -> Product<A> + Sync,
+    blocking: GemmBlocking,
+    product: impl Fn(usize) -> GemmProduct<A> + Sync,
 ) {
     if batch == 0 {
         return;
@@ -521,9 +523,9 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
     let by_rows = batch == 1 && near && m <= CHUNK_ROWS && m >= 2 * FEW_NEAR_ROWS * threads;
     let packed = first.b.is_packed();
     let sharing = match blocking {
-        Blocking::Usual => threads > 1 && m <= CHUNK_ROWS && panels >= threads && !by_rows,
-        Blocking::Shared => true,
-        Blocking::Rows | Blocking::Chunks(_) => false,
+        GemmBlocking::Usual => threads > 1 && m <= CHUNK_ROWS && panels >= threads && !by_rows,
+        GemmBlocking::Shared => true,
+        GemmBlocking::Rows | GemmBlocking::Chunks(_) => false,
     };
     if sharing && batch == 1 && packed {
         // SAFETY: as this function's.
@@ -531,10 +533,10 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
         return;
     }
     let cut = match blocking {
-        Blocking::Rows => Cut::rows(m, threads),
-        Blocking::Chunks(rows) => Cut::of([m, n, k], rows.max(1), width, batch, threads),
-        _ if by_rows && packed => Cut::rows(m, threads),
-        _ => Cut::of([m, n, k], chunk_rows(k), width, batch, threads),
+        GemmBlocking::Rows => GemmCut::rows(m, threads),
+        GemmBlocking::Chunks(rows) => GemmCut::of([m, n, k], rows.max(1), width, batch, threads),
+        _ if by_rows && packed => GemmCut::rows(m, threads),
+        _ => GemmCut::of([m, n, k], chunk_rows(k), width, batch, threads),
     };
     let per_product = cut.rows.count() * cut.groups;
     run(batch * per_product, &|task| {
@@ -551,7 +553,16 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
             let scratch = scratch.as_mut_ptr();
             let product = &product;
             let (blocks, placed) = (None, None);
-            exec.isa.run(Part { product, row, rows, column, column_end, scratch, blocks, placed });
+            exec.isa.run(GemmPart {
+                product,
+                row,
+                rows,
+                column,
+                column_end,
+                scratch,
+                blocks,
+                placed,
+            });
         });
     });
 }
@@ -562,8 +573,8 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
 /// # Safety
 /// As for [`multiply`].
 unsafe fn multiply_shared<A: RowSource>(
-    exec: Exec<'_>,
-    product: &Product<A>,
+    exec: KernelContext<'_>,
+    product: &GemmProduct<A>,
     panels: usize,
     width: usize,
 ) {
@@ -571,16 +582,16 @@ unsafe fn multiply_shared<A: RowSource>(
     let threads = exec.pool.threads();
     let depth = depth_blocks(product.k).count();
     with_scratch(depth * m * A_STRIDE, |blocks| {
-        let blocks = Shared::new(blocks);
+        let blocks = DisjointSlice::new(blocks);
         let parts = threads.min(m);
         exec.pool.run(parts, |t| {
             let (row, end) = (m * t / parts, m * (t + 1) / parts);
-            exec.isa.run(Fill { product, row, rows: end - row, blocks });
+            exec.isa.run(SharedBlockFill { product, row, rows: end - row, blocks });
         });
-        let groups = Pieces { len: panels, threads, most: panels, fewest: 1, unit: 1 };
+        let groups = WorkPieces { len: panels, threads, most: panels, fewest: 1, unit: 1 };
         groups.run(exec.pool, |group| {
             let (column, column_end) = (group.start * width, (group.end * width).min(n));
-            exec.isa.run(Part {
+            exec.isa.run(GemmPart {
                 product,
                 row: 0,
                 rows: m,

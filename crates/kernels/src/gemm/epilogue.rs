@@ -1,33 +1,33 @@
 //! What happens to a product before it is stored: bias, residual, activation.
 
-use crate::activation::Activation;
+use crate::activation::ActivationFunction;
 use crate::isa::Simd;
 
 /// `C = activation(A B + bias + residual)`, or with a gate `C = activation((A B + bias) * gate)`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Epilogue<'a> {
+pub struct GemmEpilogue<'a> {
     /// One value per column of C, added to every row.
     pub bias: Option<&'a [f32]>,
     /// A matrix of the shape of C, added or, as a gate, multiplied.
-    pub residual: Option<Residual<'a>>,
+    pub residual: Option<ResidualMatrix<'a>>,
     /// Applied last.
-    pub activation: Activation,
+    pub activation: ActivationFunction,
 }
 
 /// A matrix that joins a product.
 #[derive(Clone, Copy, Debug)]
-pub struct Residual<'a> {
+pub struct ResidualMatrix<'a> {
     /// Rows `ld` apart; none: what C holds, for those that say that they take it.
     pub data: Option<&'a [f32]>,
     /// Leading dimension.
     pub ld: usize,
     /// How it joins.
-    pub join: Join,
+    pub join: MatrixJoin,
 }
 
 /// How a matrix joins a product.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Join {
+pub enum MatrixJoin {
     /// It is added.
     #[default]
     Add,
@@ -35,7 +35,7 @@ pub enum Join {
     Multiply,
 }
 
-impl<'a> Epilogue<'a> {
+impl<'a> GemmEpilogue<'a> {
     /// Only a bias.
     #[must_use]
     pub fn bias(bias: &'a [f32]) -> Self {
@@ -44,26 +44,32 @@ impl<'a> Epilogue<'a> {
 
     /// The same with another activation.
     #[must_use]
-    pub fn with_activation(self, activation: Activation) -> Self {
+    pub fn with_activation(self, activation: ActivationFunction) -> Self {
         Self { activation, ..self }
     }
 
     /// The same with a residual.
     #[must_use]
     pub fn with_residual(self, data: &'a [f32], ld: usize) -> Self {
-        Self { residual: Some(Residual { data: Some(data), ld, join: Join::Add }), ..self }
+        Self {
+            residual: Some(ResidualMatrix { data: Some(data), ld, join: MatrixJoin::Add }),
+            ..self
+        }
     }
 
     /// The same with a gate.
     #[must_use]
     pub fn with_gate(self, data: &'a [f32], ld: usize) -> Self {
-        Self { residual: Some(Residual { data: Some(data), ld, join: Join::Multiply }), ..self }
+        Self {
+            residual: Some(ResidualMatrix { data: Some(data), ld, join: MatrixJoin::Multiply }),
+            ..self
+        }
     }
 
     /// The same with what C, whose rows are `ld` apart, holds as the residual.
     #[must_use]
     pub fn with_own_residual(self, ld: usize) -> Self {
-        Self { residual: Some(Residual { data: None, ld, join: Join::Add }), ..self }
+        Self { residual: Some(ResidualMatrix { data: None, ld, join: MatrixJoin::Add }), ..self }
     }
 
     /// Checks the lengths against an `m` x `n` product that takes no residual from C.
@@ -77,7 +83,7 @@ impl<'a> Epilogue<'a> {
             assert!(bias.len() >= n, "bias has {} values for {n} columns", bias.len());
         }
         match self.residual {
-            Some(Residual { data: Some(data), ld, .. }) => {
+            Some(ResidualMatrix { data: Some(data), ld, .. }) => {
                 super::check_matrix("residual", data.len(), m, n, ld);
             }
             Some(_) => assert!(takes_own, "what C holds is no residual of this product"),
@@ -86,26 +92,26 @@ impl<'a> Epilogue<'a> {
     }
 }
 
-/// An [`Epilogue`] as pointers: what a register tile needs. Offsets are in rows and columns of C.
+/// An [`GemmEpilogue`] as pointers: what a register tile needs. Offsets are in rows and columns of C.
 #[derive(Clone, Copy)]
-pub(crate) struct Finish {
+pub(crate) struct TileFinish {
     bias: *const f32,
     residual: *const f32,
     pub(crate) residual_ld: usize,
-    join: Join,
+    join: MatrixJoin,
     pub(crate) low: f32,
     pub(crate) high: f32,
     /// What the clamp of a register tile cannot do; applied to C when a block is complete.
-    pub(crate) late: Option<Activation>,
+    pub(crate) late: Option<ActivationFunction>,
 }
 
 // SAFETY: read-only views of slices that the epilogue's owner holds while tasks run.
-unsafe impl Send for Finish {}
+unsafe impl Send for TileFinish {}
 // SAFETY: as for Send.
-unsafe impl Sync for Finish {}
+unsafe impl Sync for TileFinish {}
 
-impl Finish {
-    pub(crate) fn new(epilogue: &Epilogue<'_>) -> Self {
+impl TileFinish {
+    pub(crate) fn new(epilogue: &GemmEpilogue<'_>) -> Self {
         let clamp = epilogue.activation.as_clamp();
         let (low, high) = clamp.unwrap_or((f32::NEG_INFINITY, f32::INFINITY));
         Self {
@@ -115,7 +121,7 @@ impl Finish {
                 .and_then(|r| r.data)
                 .map_or(std::ptr::null(), <[f32]>::as_ptr),
             residual_ld: epilogue.residual.map_or(0, |r| r.ld),
-            join: epilogue.residual.map_or(Join::Add, |r| r.join),
+            join: epilogue.residual.map_or(MatrixJoin::Add, |r| r.join),
             low,
             high,
             late: clamp.is_none().then_some(epilogue.activation),
@@ -123,22 +129,22 @@ impl Finish {
     }
 
     /// For a product that is written to `c`, where a residual may lie.
-    pub(crate) fn over(epilogue: &Epilogue<'_>, c: *const f32) -> Self {
+    pub(crate) fn over(epilogue: &GemmEpilogue<'_>, c: *const f32) -> Self {
         let finish = Self::new(epilogue);
         match epilogue.residual {
-            Some(Residual { data: None, .. }) => Self { residual: c, ..finish },
+            Some(ResidualMatrix { data: None, .. }) => Self { residual: c, ..finish },
             _ => finish,
         }
     }
 
     /// A matrix is added, whose rows are `ld` apart.
     pub(crate) fn plus(matrix: *const f32, ld: usize) -> Self {
-        Self { residual: matrix, residual_ld: ld, ..Self::new(&Epilogue::default()) }
+        Self { residual: matrix, residual_ld: ld, ..Self::new(&GemmEpilogue::default()) }
     }
 
     /// The same where a matrix, whose rows are `ld` apart, multiplies.
     pub(crate) fn times(self, matrix: *const f32, ld: usize) -> Self {
-        Self { residual: matrix, residual_ld: ld, join: Join::Multiply, ..self }
+        Self { residual: matrix, residual_ld: ld, join: MatrixJoin::Multiply, ..self }
     }
 
     /// Whether no matrix joins.
@@ -164,8 +170,8 @@ impl Finish {
     #[inline(always)]
     pub(crate) fn joined<S: Simd>(&self, s: S, product: S::F, residual: S::F) -> S::F {
         match self.join {
-            Join::Add => s.add(product, residual),
-            Join::Multiply => s.mul(product, residual),
+            MatrixJoin::Add => s.add(product, residual),
+            MatrixJoin::Multiply => s.mul(product, residual),
         }
     }
 

@@ -1,8 +1,8 @@
 //! The register tile: the innermost product of a few rows of A with a panel of B.
 
-use super::epilogue::Finish;
+use super::epilogue::TileFinish;
 use crate::activation::ActivateRows;
-use crate::isa::{Kernel, Simd};
+use crate::isa::{IsaKernel, Simd};
 
 /// Depth of a block. Sums are kept in registers over a block and in C between blocks, so that a
 /// deep block costs C less; a tile of A this deep still fits the first-level cache, and the panel
@@ -15,7 +15,7 @@ pub(crate) const A_STRIDE: usize = K_BLOCK + 16;
 
 /// One step of a product: `C (+)= A B` over `k` terms, `columns` wide.
 #[derive(Clone, Copy)]
-pub(crate) struct Step {
+pub(crate) struct GemmStep {
     pub(crate) k: usize,
     pub(crate) a: *const f32,
     /// Distance between rows of A; [`A_STRIDE`] in a block.
@@ -30,14 +30,14 @@ pub(crate) struct Step {
     /// Whether C already holds the sum of earlier blocks.
     pub(crate) accumulate: bool,
     /// On the last block: bias, residual and clamp, from this step's first row and column on.
-    pub(crate) finish: Option<Finish>,
+    pub(crate) finish: Option<TileFinish>,
     /// What the step after this one reads of B, to be brought near meanwhile.
-    pub(crate) ahead: Ahead,
+    pub(crate) ahead: PrefetchStretch,
 }
 
 /// A stretch of memory that a later step reads.
 #[derive(Clone, Copy)]
-pub(crate) struct Ahead {
+pub(crate) struct PrefetchStretch {
     at: *const f32,
     len: usize,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Ahead {
 /// Floats in a cache line.
 const LINE: usize = 16;
 
-impl Ahead {
+impl PrefetchStretch {
     /// Nothing: the step after is not known, or its operand is copied first.
     pub(crate) const NOTHING: Self = Self { at: std::ptr::null(), len: 0 };
 
@@ -69,9 +69,9 @@ impl Ahead {
 
 /// A tile of `R` rows and `V` vectors; with `PLACED` the rows of A lie as far apart as the step says,
 /// else [`A_STRIDE`].
-struct Tile<'a, const R: usize, const V: usize, const PLACED: bool>(&'a Step);
+struct GemmTile<'a, const R: usize, const V: usize, const PLACED: bool>(&'a GemmStep);
 
-impl<const R: usize, const V: usize, const PLACED: bool> Kernel for Tile<'_, R, V, PLACED> {
+impl<const R: usize, const V: usize, const PLACED: bool> IsaKernel for GemmTile<'_, R, V, PLACED> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -112,11 +112,11 @@ impl<const R: usize, const V: usize, const PLACED: bool> Kernel for Tile<'_, R, 
     }
 }
 
-/// As [`Tile`], with any row stride of A and several sums per element: for a few rows, where one
+/// As [`GemmTile`], with any row stride of A and several sums per element: for a few rows, where one
 /// sum per element would wait for itself.
-struct Thin<'a, const R: usize, const V: usize, const U: usize>(&'a Step);
+struct ThinTile<'a, const R: usize, const V: usize, const U: usize>(&'a GemmStep);
 
-impl<const R: usize, const V: usize, const U: usize> Kernel for Thin<'_, R, V, U> {
+impl<const R: usize, const V: usize, const U: usize> IsaKernel for ThinTile<'_, R, V, U> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -153,7 +153,7 @@ impl<const R: usize, const V: usize, const U: usize> Kernel for Thin<'_, R, V, U
 #[inline(always)]
 unsafe fn thin_term<S: Simd, const R: usize, const V: usize>(
     s: S,
-    t: &Step,
+    t: &GemmStep,
     k: usize,
     acc: &mut [[S::F; V]; R],
 ) {
@@ -178,7 +178,7 @@ unsafe fn thin_term<S: Simd, const R: usize, const V: usize>(
 #[inline(always)]
 pub(crate) unsafe fn write_tile<S: Simd, const R: usize, const V: usize>(
     s: S,
-    t: &Step,
+    t: &GemmStep,
     acc: &mut [[S::F; V]; R],
 ) {
     let last = t.columns - (V - 1) * S::LANES;
@@ -218,7 +218,7 @@ unsafe fn load_part<S: Simd>(
 #[inline(always)]
 unsafe fn write_vectors<S: Simd, const R: usize, const V: usize>(
     s: S,
-    t: &Step,
+    t: &GemmStep,
     acc: &mut [[S::F; V]; R],
     whole: usize,
     mask: Option<S::M>,
@@ -271,7 +271,7 @@ unsafe fn write_vectors<S: Simd, const R: usize, const V: usize>(
 macro_rules! by_rows {
     ($s:ident, $step:ident, $rows:ident, $v:literal, $placed:literal: $($r:literal)*) => {
         match $rows {
-            $($r if $r <= S::tile_rows($v) => $s.enter(Tile::<$r, $v, $placed>($step)),)*
+            $($r if $r <= S::tile_rows($v) => $s.enter(GemmTile::<$r, $v, $placed>($step)),)*
             _ => {}
         }
     };
@@ -281,7 +281,7 @@ macro_rules! by_rows {
 const PLACED_ROWS: usize = 8;
 
 /// Most rows of a tile for a step.
-fn tile_rows<S: Simd>(step: &Step) -> usize {
+fn tile_rows<S: Simd>(step: &GemmStep) -> usize {
     let rows = S::tile_rows(step.columns.div_ceil(S::LANES));
     if step.a_stride == A_STRIDE { rows } else { rows.min(PLACED_ROWS) }
 }
@@ -291,7 +291,7 @@ fn tile_rows<S: Simd>(step: &Step) -> usize {
 /// # Safety
 /// The step's pointers are valid for `rows` rows, `k` terms and `columns` columns.
 #[inline(always)]
-unsafe fn tile<S: Simd>(s: S, step: &Step, rows: usize) {
+unsafe fn tile<S: Simd>(s: S, step: &GemmStep, rows: usize) {
     // Narrow panels must not pay for whole ones.
     match (step.a_stride == A_STRIDE, step.columns.div_ceil(S::LANES)) {
         (true, 1) => by_rows!(s, step, rows, 1, false: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
@@ -312,13 +312,13 @@ unsafe fn tile<S: Simd>(s: S, step: &Step, rows: usize) {
 /// The step's pointers are valid for `rows` rows, `k` terms and `columns` columns; `columns` is
 /// at most the tile width.
 #[inline(always)]
-pub(crate) unsafe fn block<S: Simd>(s: S, step: &Step, rows: usize) {
+pub(crate) unsafe fn block<S: Simd>(s: S, step: &GemmStep, rows: usize) {
     let most = tile_rows::<S>(step);
     // Rows that fit one tile of half the panel, but not one of the whole, read the panel once.
     let half = 2 * S::LANES;
-    let left = Step { columns: half.min(step.columns), ..*step };
+    let left = GemmStep { columns: half.min(step.columns), ..*step };
     if rows > most && rows <= tile_rows::<S>(&left) && step.columns > half {
-        let right = Step {
+        let right = GemmStep {
             b: step.b.wrapping_add(half),
             c: step.c.wrapping_add(half),
             columns: step.columns - half,
@@ -338,7 +338,7 @@ pub(crate) unsafe fn block<S: Simd>(s: S, step: &Step, rows: usize) {
     let mut start = 0;
     for i in 1..=tiles {
         let end = rows * i / tiles;
-        let part = Step {
+        let part = GemmStep {
             a: step.a.wrapping_add(start * step.a_stride),
             c: step.c.wrapping_add(start * step.c_stride),
             finish: step.finish.map(|f| f.shifted(start, 0)),
@@ -361,26 +361,26 @@ pub(crate) const THIN_ROWS: usize = 4;
 /// # Safety
 /// As for [`block`], with the step's own row stride of A.
 #[inline(always)]
-pub(crate) unsafe fn thin<S: Simd>(s: S, step: &Step, rows: usize) {
+pub(crate) unsafe fn thin<S: Simd>(s: S, step: &GemmStep, rows: usize) {
     // As many sums an element whatever the width: equal columns have equal sums, and a softmax
     // over equal values of many digits stays even.
     match (rows, step.columns.div_ceil(S::LANES)) {
-        (1, 1) => s.enter(Thin::<1, 1, 4>(step)),
-        (2, 1) => s.enter(Thin::<2, 1, 2>(step)),
-        (3, 1) => s.enter(Thin::<3, 1, 1>(step)),
-        (4, 1) => s.enter(Thin::<4, 1, 1>(step)),
-        (1, 2) => s.enter(Thin::<1, 2, 4>(step)),
-        (2, 2) => s.enter(Thin::<2, 2, 2>(step)),
-        (3, 2) => s.enter(Thin::<3, 2, 1>(step)),
-        (4, 2) => s.enter(Thin::<4, 2, 1>(step)),
-        (1, 3) => s.enter(Thin::<1, 3, 4>(step)),
-        (2, 3) => s.enter(Thin::<2, 3, 2>(step)),
-        (3, 3) => s.enter(Thin::<3, 3, 1>(step)),
-        (4, 3) => s.enter(Thin::<4, 3, 1>(step)),
-        (1, 4) => s.enter(Thin::<1, 4, 4>(step)),
-        (2, 4) => s.enter(Thin::<2, 4, 2>(step)),
-        (3, 4) => s.enter(Thin::<3, 4, 1>(step)),
-        (4, 4) => s.enter(Thin::<4, 4, 1>(step)),
+        (1, 1) => s.enter(ThinTile::<1, 1, 4>(step)),
+        (2, 1) => s.enter(ThinTile::<2, 1, 2>(step)),
+        (3, 1) => s.enter(ThinTile::<3, 1, 1>(step)),
+        (4, 1) => s.enter(ThinTile::<4, 1, 1>(step)),
+        (1, 2) => s.enter(ThinTile::<1, 2, 4>(step)),
+        (2, 2) => s.enter(ThinTile::<2, 2, 2>(step)),
+        (3, 2) => s.enter(ThinTile::<3, 2, 1>(step)),
+        (4, 2) => s.enter(ThinTile::<4, 2, 1>(step)),
+        (1, 3) => s.enter(ThinTile::<1, 3, 4>(step)),
+        (2, 3) => s.enter(ThinTile::<2, 3, 2>(step)),
+        (3, 3) => s.enter(ThinTile::<3, 3, 1>(step)),
+        (4, 3) => s.enter(ThinTile::<4, 3, 1>(step)),
+        (1, 4) => s.enter(ThinTile::<1, 4, 4>(step)),
+        (2, 4) => s.enter(ThinTile::<2, 4, 2>(step)),
+        (3, 4) => s.enter(ThinTile::<3, 4, 1>(step)),
+        (4, 4) => s.enter(ThinTile::<4, 4, 1>(step)),
         _ => {}
     }
     // SAFETY: the caller vouches for C.
@@ -390,7 +390,7 @@ pub(crate) unsafe fn thin<S: Simd>(s: S, step: &Step, rows: usize) {
 /// # Safety
 /// The step's C is valid for `rows` rows of `columns`.
 #[inline(always)]
-unsafe fn late<S: Simd>(s: S, step: &Step, rows: usize) {
+unsafe fn late<S: Simd>(s: S, step: &GemmStep, rows: usize) {
     if let Some(activation) = step.finish.and_then(|f| f.late) {
         let on = ActivateRows {
             activation,

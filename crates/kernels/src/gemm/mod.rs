@@ -10,21 +10,23 @@ mod epilogue;
 mod micro;
 mod pack;
 
-use crate::Exec;
-use crate::memory::Shared;
+use crate::KernelContext;
+use crate::memory::DisjointSlice;
 
-pub use drive::Blocking;
+pub use drive::GemmBlocking;
 pub(crate) use drive::{
-    Product, depth_blocks, multiply, multiply_here, multiply_panels, panels_scratch,
+    GemmProduct, depth_blocks, multiply, multiply_here, multiply_panels, panels_scratch,
 };
 use drive::{finish_rows, multiply_cut};
-pub(crate) use epilogue::Finish;
-pub use epilogue::{Epilogue, Join, Residual};
-pub(crate) use micro::{A_STRIDE, Ahead, K_BLOCK, Step, THIN_ROWS, block, thin, write_tile};
+pub(crate) use epilogue::TileFinish;
+pub use epilogue::{GemmEpilogue, MatrixJoin, ResidualMatrix};
+pub(crate) use micro::{
+    A_STRIDE, GemmStep, K_BLOCK, PrefetchStretch, THIN_ROWS, block, thin, write_tile,
+};
 pub(crate) use pack::{
     BSource, DenseRows, RowSource, TransposedRows, copy_rows, copy_run, pack_panel, zero_run,
 };
-pub use pack::{PackedB, PackedFp16, Trans};
+pub use pack::{PackedB, PackedFp16, Transposition};
 
 /// Checks that `len` elements hold `rows` rows of `columns`, `ld` apart.
 #[track_caller]
@@ -49,16 +51,16 @@ pub(crate) fn check_matrix(name: &str, len: usize, rows: usize, columns: usize, 
 /// packed for another instruction set than `exec.isa`.
 #[allow(clippy::too_many_arguments, reason = "the arguments of a BLAS product, in its order")]
 pub fn gemm(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     m: usize,
     a: &[f32],
     lda: usize,
     b: &PackedB,
     c: &mut [f32],
     ldc: usize,
-    epilogue: &Epilogue<'_>,
+    epilogue: &GemmEpilogue<'_>,
 ) {
-    gemm_cut(exec, Blocking::Usual, m, (a, lda), b, (c, ldc), epilogue);
+    gemm_cut(exec, GemmBlocking::Usual, m, (a, lda), b, (c, ldc), epilogue);
 }
 
 /// As [`gemm`], cut into tasks as asked for; matrices come with their leading dimensions.
@@ -66,28 +68,28 @@ pub fn gemm(
 /// # Panics
 /// As [`gemm`].
 pub fn gemm_cut(
-    exec: Exec<'_>,
-    blocking: Blocking,
+    exec: KernelContext<'_>,
+    blocking: GemmBlocking,
     m: usize,
     (a, lda): (&[f32], usize),
     b: &PackedB,
     (c, ldc): (&mut [f32], usize),
-    epilogue: &Epilogue<'_>,
+    epilogue: &GemmEpilogue<'_>,
 ) {
     let (n, k) = (b.n(), b.k());
     assert!(b.isa() == exec.isa, "B is packed for {}, not {}", b.isa().name(), exec.isa.name());
     check_matrix("A", a.len(), m, k, lda);
     check_matrix("C", c.len(), m, n, ldc);
     epilogue.check(m, n);
-    let product = Product {
+    let product = GemmProduct {
         m,
         n,
         k,
         a: DenseRows::new(a.as_ptr(), lda),
         b: b.as_source(),
-        c: Shared::new(c),
+        c: DisjointSlice::new(c),
         c_stride: ldc,
-        finish: Finish::new(epilogue),
+        finish: TileFinish::new(epilogue),
     };
     // SAFETY: the lengths are checked above, and C is borrowed exclusively.
     unsafe { multiply_cut(exec, 1, blocking, |_| product) };
@@ -100,15 +102,15 @@ pub fn gemm_cut(
 /// # Panics
 /// When a slice is shorter than its shape says, or a leading dimension is less than a row.
 pub fn finish(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     (m, n): (usize, usize),
     (c, ldc): (&mut [f32], usize),
-    epilogue: &Epilogue<'_>,
+    epilogue: &GemmEpilogue<'_>,
 ) {
     check_matrix("C", c.len(), m, n, ldc);
     epilogue.check(m, n);
     // SAFETY: the lengths are checked above, and C is borrowed exclusively.
-    unsafe { finish_rows(exec, (m, n), (Shared::new(c), ldc), Finish::new(epilogue)) };
+    unsafe { finish_rows(exec, (m, n), (DisjointSlice::new(c), ldc), TileFinish::new(epilogue)) };
 }
 
 /// [`gemm`] with weights of FP16, which are widened: what is lost is their rounding.
@@ -117,29 +119,29 @@ pub fn finish(
 /// As there.
 #[allow(clippy::too_many_arguments, reason = "the arguments of a BLAS product, in its order")]
 pub fn gemm_fp16(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     m: usize,
     a: &[f32],
     lda: usize,
     b: &PackedFp16,
     c: &mut [f32],
     ldc: usize,
-    epilogue: &Epilogue<'_>,
+    epilogue: &GemmEpilogue<'_>,
 ) {
     let (n, k) = (b.n(), b.k());
     assert!(b.isa() == exec.isa, "B is packed for {}, not {}", b.isa().name(), exec.isa.name());
     check_matrix("A", a.len(), m, k, lda);
     check_matrix("C", c.len(), m, n, ldc);
     epilogue.check(m, n);
-    let product = Product {
+    let product = GemmProduct {
         m,
         n,
         k,
         a: DenseRows::new(a.as_ptr(), lda),
         b: b.as_source(),
-        c: Shared::new(c),
+        c: DisjointSlice::new(c),
         c_stride: ldc,
-        finish: Finish::new(epilogue),
+        finish: TileFinish::new(epilogue),
     };
     // SAFETY: the lengths are checked above, and C is borrowed exclusively.
     unsafe { multiply(exec, 1, |_| product) };
@@ -147,7 +149,7 @@ pub fn gemm_fp16(
 
 /// One side of a batched product: matrices of the same size inside a slice.
 #[derive(Clone, Copy, Debug)]
-pub struct Operand<'a> {
+pub struct BatchedOperand<'a> {
     /// The elements of all matrices.
     pub data: &'a [f32],
     /// Where each matrix of the batch starts; the same offset may repeat (broadcast).
@@ -155,13 +157,13 @@ pub struct Operand<'a> {
     /// Distance between the rows that lie in memory.
     pub ld: usize,
     /// Whether the product uses the matrix transposed.
-    pub trans: Trans,
+    pub trans: Transposition,
 }
 
-impl Operand<'_> {
+impl BatchedOperand<'_> {
     fn check(&self, name: &str, batch: usize, rows: usize, columns: usize) {
         let (rows, columns) =
-            if self.trans == Trans::No { (rows, columns) } else { (columns, rows) };
+            if self.trans == Transposition::No { (rows, columns) } else { (columns, rows) };
         assert!(self.offsets.len() == batch, "{name}: {} offsets", self.offsets.len());
         for &offset in self.offsets {
             let len = self.data.len().saturating_sub(offset);
@@ -179,25 +181,25 @@ impl Operand<'_> {
 /// # Panics
 /// When A and B have different numbers of offsets, or a slice is shorter than its shape says.
 pub fn matmul_batched(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     (m, k, n): (usize, usize, usize),
-    a: Operand<'_>,
-    b: Operand<'_>,
+    a: BatchedOperand<'_>,
+    b: BatchedOperand<'_>,
     c: &mut [f32],
-    epilogue: &Epilogue<'_>,
+    epilogue: &GemmEpilogue<'_>,
 ) {
     let batch = a.offsets.len();
     a.check("A", batch, m, k);
     b.check("B", batch, k, n);
     check_matrix("C", c.len(), batch.saturating_mul(m), n, n);
     epilogue.check(batch.saturating_mul(m), n);
-    let c = Shared::new(c);
-    let (a_data, b_data) = (Input(a.data), Input(b.data));
-    let finish = Finish::new(epilogue);
+    let c = DisjointSlice::new(c);
+    let (a_data, b_data) = (OperandPointer(a.data), OperandPointer(b.data));
+    let finish = TileFinish::new(epilogue);
     match a.trans {
-        Trans::No => {
+        Transposition::No => {
             let rows = |i: usize| DenseRows::new(a_data.at(a.offsets[i]), a.ld);
-            let product = |i| Product {
+            let product = |i| GemmProduct {
                 m,
                 n,
                 k,
@@ -210,9 +212,9 @@ pub fn matmul_batched(
             // SAFETY: the lengths are checked above, and C is borrowed exclusively.
             unsafe { multiply(exec, batch, product) };
         }
-        Trans::Yes => {
+        Transposition::Yes => {
             let rows = |i: usize| TransposedRows::new(a_data.at(a.offsets[i]), a.ld);
-            let product = |i| Product {
+            let product = |i| GemmProduct {
                 m,
                 n,
                 k,
@@ -230,9 +232,9 @@ pub fn matmul_batched(
 
 /// A slice as pointers into it; empty matrices may lie at its end.
 #[derive(Clone, Copy)]
-struct Input<'a>(&'a [f32]);
+struct OperandPointer<'a>(&'a [f32]);
 
-impl Input<'_> {
+impl OperandPointer<'_> {
     fn at(self, offset: usize) -> *const f32 {
         self.0.as_ptr().wrapping_add(offset)
     }

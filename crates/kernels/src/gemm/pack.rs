@@ -1,14 +1,14 @@
 //! Where the operands of a product come from: panels of B packed once, rows of A copied per block.
 
-use super::micro::{A_STRIDE, Ahead, K_BLOCK};
-use crate::isa::{Isa, Kernel, Simd};
-use crate::memory::{Aligned, Packed, Shared};
+use super::micro::{A_STRIDE, K_BLOCK, PrefetchStretch};
+use crate::isa::{Isa, IsaKernel, Simd};
+use crate::memory::{AlignedFloats, DisjointSlice, PackedStorage};
 use galatea_tensor::Tensor;
 use half::f16;
 
 /// Whether a matrix is used as it lies in memory or transposed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Trans {
+pub enum Transposition {
     /// As it lies.
     #[default]
     No,
@@ -29,7 +29,7 @@ pub struct PackedB {
     k: usize,
     n: usize,
     width: usize,
-    data: Packed,
+    data: PackedStorage,
 }
 
 impl std::fmt::Debug for PackedB {
@@ -40,21 +40,21 @@ impl std::fmt::Debug for PackedB {
 }
 
 impl PackedB {
-    /// Packs a `k` x `n` matrix for `isa`. With [`Trans::No`] `b` holds `k` rows of `n`, `ldb`
-    /// apart; with [`Trans::Yes`] it holds `n` rows of `k`, `ldb` apart.
+    /// Packs a `k` x `n` matrix for `isa`. With [`Transposition::No`] `b` holds `k` rows of `n`, `ldb`
+    /// apart; with [`Transposition::Yes`] it holds `n` rows of `k`, `ldb` apart.
     ///
     /// # Panics
     /// When `b` is shorter than the matrix, or `ldb` is less than the length of its rows.
     #[must_use]
-    pub fn pack(isa: Isa, k: usize, n: usize, b: &[f32], ldb: usize, trans: Trans) -> Self {
-        let (rows, columns) = if trans == Trans::No { (k, n) } else { (n, k) };
+    pub fn pack(isa: Isa, k: usize, n: usize, b: &[f32], ldb: usize, trans: Transposition) -> Self {
+        let (rows, columns) = if trans == Transposition::No { (k, n) } else { (n, k) };
         super::check_matrix("B", b.len(), rows, columns, ldb);
         let width = isa.tile_columns();
-        let mut data = Aligned::lasting(Self::len(isa, k, n));
+        let mut data = AlignedFloats::lasting(Self::len(isa, k, n));
         let out = data.as_mut_slice().as_mut_ptr();
         for (panel, start) in (0..n).step_by(width).enumerate() {
             let columns = width.min(n - start);
-            let offset = if trans == Trans::No { start } else { start * ldb };
+            let offset = if trans == Transposition::No { start } else { start * ldb };
             isa.run(PackPanel {
                 b: b.as_ptr().wrapping_add(offset),
                 ldb,
@@ -64,7 +64,7 @@ impl PackedB {
                 out: out.wrapping_add(panel * width * k),
             });
         }
-        Self { isa, k, n, width, data: Packed::own(data) }
+        Self { isa, k, n, width, data: PackedStorage::own(data) }
     }
 
     /// How many floats a packed `k` x `n` matrix has.
@@ -78,7 +78,7 @@ impl PackedB {
     /// there.
     #[must_use]
     pub fn from_data(isa: Isa, k: usize, n: usize, all: &Tensor, at: usize) -> Option<Self> {
-        let data = Packed::given(all, at, Self::len(isa, k, n))?;
+        let data = PackedStorage::given(all, at, Self::len(isa, k, n))?;
         Some(Self { isa, k, n, width: isa.tile_columns(), data })
     }
 
@@ -119,7 +119,7 @@ impl PackedB {
     }
 
     pub(crate) fn as_source(&self) -> BSource {
-        BSource { data: self.data.as_slice().as_ptr(), form: Form::Packed { k: self.k } }
+        BSource { data: self.data.as_slice().as_ptr(), form: PanelForm::Packed { k: self.k } }
     }
 }
 
@@ -127,13 +127,13 @@ impl PackedB {
 struct PackPanel {
     b: *const f32,
     ldb: usize,
-    trans: Trans,
+    trans: Transposition,
     k: usize,
     columns: usize,
     out: *mut f32,
 }
 
-impl Kernel for PackPanel {
+impl IsaKernel for PackPanel {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -151,7 +151,7 @@ pub(crate) unsafe fn pack_panel<S: Simd>(
     s: S,
     b: *const f32,
     ldb: usize,
-    trans: Trans,
+    trans: Transposition,
     k: usize,
     columns: usize,
     out: *mut f32,
@@ -163,7 +163,7 @@ pub(crate) unsafe fn pack_panel<S: Simd>(
         // SAFETY: lanes first..first + here are columns of B; out has whole rows.
         unsafe {
             match trans {
-                Trans::No => {
+                Transposition::No => {
                     let m = s.tail(here);
                     for row in 0..k {
                         let x = if here == S::LANES {
@@ -174,7 +174,7 @@ pub(crate) unsafe fn pack_panel<S: Simd>(
                         s.store(out.add(row * width), x);
                     }
                 }
-                Trans::Yes => {
+                Transposition::Yes => {
                     transpose_into(s, b.wrapping_add(first * ldb), ldb, here, k, out, width);
                 }
             }
@@ -233,7 +233,7 @@ pub struct PackedFp16 {
     isa: Isa,
     k: usize,
     n: usize,
-    data: Packed,
+    data: PackedStorage,
 }
 
 impl std::fmt::Debug for PackedFp16 {
@@ -249,22 +249,26 @@ impl PackedFp16 {
     /// # Panics
     /// As there.
     #[must_use]
-    pub fn pack(isa: Isa, k: usize, n: usize, b: &[f32], ldb: usize, trans: Trans) -> Self {
-        let (rows, columns) = if trans == Trans::No { (k, n) } else { (n, k) };
+    pub fn pack(isa: Isa, k: usize, n: usize, b: &[f32], ldb: usize, trans: Transposition) -> Self {
+        let (rows, columns) = if trans == Transposition::No { (k, n) } else { (n, k) };
         super::check_matrix("B", b.len(), rows, columns, ldb);
         let width = isa.tile_columns();
-        let mut data = Aligned::lasting(Self::len(isa, k, n));
+        let mut data = AlignedFloats::lasting(Self::len(isa, k, n));
         let (halves, _) = data.as_bytes_mut().as_chunks_mut::<{ size_of::<f16>() }>();
         for column in 0..n {
             let panel = column / width * width;
             let stride = width.min(n - panel).next_multiple_of(isa.lanes());
             let start = panel * k + column - panel;
             for row in 0..k {
-                let from = if trans == Trans::No { row * ldb + column } else { column * ldb + row };
+                let from = if trans == Transposition::No {
+                    row * ldb + column
+                } else {
+                    column * ldb + row
+                };
                 halves[start + row * stride] = f16::from_f32(b[from]).to_ne_bytes();
             }
         }
-        Self { isa, k, n, data: Packed::own(data) }
+        Self { isa, k, n, data: PackedStorage::own(data) }
     }
 
     /// How many floats the room of a packed `k` x `n` matrix has.
@@ -275,7 +279,7 @@ impl PackedFp16 {
     /// A matrix that was packed before, as [`PackedB::from_data`].
     #[must_use]
     pub fn from_data(isa: Isa, k: usize, n: usize, all: &Tensor, at: usize) -> Option<Self> {
-        Some(Self { isa, k, n, data: Packed::given(all, at, Self::len(isa, k, n))? })
+        Some(Self { isa, k, n, data: PackedStorage::given(all, at, Self::len(isa, k, n))? })
     }
 
     /// The packed matrix, two FP16 in the place of an FP32: a whole number of cache lines.
@@ -315,7 +319,7 @@ impl PackedFp16 {
     }
 
     pub(crate) fn as_source(&self) -> BSource {
-        BSource { data: self.data.as_slice().as_ptr(), form: Form::Halves { k: self.k } }
+        BSource { data: self.data.as_slice().as_ptr(), form: PanelForm::Halves { k: self.k } }
     }
 }
 
@@ -323,17 +327,17 @@ impl PackedFp16 {
 #[derive(Clone, Copy)]
 pub(crate) struct BSource {
     data: *const f32,
-    form: Form,
+    form: PanelForm,
 }
 
 #[derive(Clone, Copy)]
-enum Form {
+enum PanelForm {
     /// Panels of `k` rows.
     Packed { k: usize },
     /// The same of FP16, widened block by block into scratch.
     Halves { k: usize },
     /// A matrix in memory, packed block by block into scratch.
-    Raw { ld: usize, trans: Trans },
+    Raw { ld: usize, trans: Transposition },
 }
 
 // SAFETY: a read-only view of a slice that the caller of the product holds while tasks run.
@@ -343,32 +347,33 @@ unsafe impl Sync for BSource {}
 
 /// A block of a panel, ready for a register tile.
 #[derive(Clone, Copy)]
-pub(crate) struct Panel {
+pub(crate) struct PanelBlock {
     pub(crate) data: *const f32,
     pub(crate) stride: usize,
 }
 
 impl BSource {
-    pub(crate) fn raw(data: *const f32, ld: usize, trans: Trans) -> Self {
-        Self { data, form: Form::Raw { ld, trans } }
+    pub(crate) fn raw(data: *const f32, ld: usize, trans: Transposition) -> Self {
+        Self { data, form: PanelForm::Raw { ld, trans } }
     }
 
     pub(crate) fn is_packed(&self) -> bool {
-        matches!(self.form, Form::Packed { .. })
+        matches!(self.form, PanelForm::Packed { .. })
     }
 
     /// Where rows `k0..k0 + k` of the panel that starts at column `start` lie, if they are packed.
     #[inline(always)]
-    pub(crate) fn ahead(&self, k0: usize, k: usize, start: usize, width: usize) -> Ahead {
+    pub(crate) fn ahead(&self, k0: usize, k: usize, start: usize, width: usize) -> PrefetchStretch {
         match self.form {
-            Form::Packed { k: depth } => {
-                Ahead::floats(self.data.wrapping_add(start * depth + k0 * width), k * width)
-            }
-            Form::Halves { k: depth } => {
+            PanelForm::Packed { k: depth } => PrefetchStretch::floats(
+                self.data.wrapping_add(start * depth + k0 * width),
+                k * width,
+            ),
+            PanelForm::Halves { k: depth } => {
                 let start = (start * depth + k0 * width) / 2;
-                Ahead::floats(self.data.wrapping_add(start), k * width / 2)
+                PrefetchStretch::floats(self.data.wrapping_add(start), k * width / 2)
             }
-            Form::Raw { .. } => Ahead::NOTHING,
+            PanelForm::Raw { .. } => PrefetchStretch::NOTHING,
         }
     }
 
@@ -387,13 +392,13 @@ impl BSource {
         start: usize,
         columns: usize,
         scratch: *mut f32,
-    ) -> Panel {
+    ) -> PanelBlock {
         match self.form {
-            Form::Packed { k: depth } => {
+            PanelForm::Packed { k: depth } => {
                 let stride = columns.next_multiple_of(S::LANES);
-                Panel { data: self.data.wrapping_add(start * depth + k0 * stride), stride }
+                PanelBlock { data: self.data.wrapping_add(start * depth + k0 * stride), stride }
             }
-            Form::Halves { k: depth } => {
+            PanelForm::Halves { k: depth } => {
                 let width = columns.next_multiple_of(S::LANES);
                 let from = self.data.cast::<u16>().wrapping_add(start * depth + k0 * width);
                 let mut at = 0;
@@ -403,16 +408,17 @@ impl BSource {
                     unsafe { s.store(scratch.add(at), s.load_f16(from.add(at))) };
                     at += S::LANES;
                 }
-                Panel { data: scratch, stride: width }
+                PanelBlock { data: scratch, stride: width }
             }
-            Form::Raw { ld, trans } => {
-                let offset = if trans == Trans::No { k0 * ld + start } else { start * ld + k0 };
+            PanelForm::Raw { ld, trans } => {
+                let offset =
+                    if trans == Transposition::No { k0 * ld + start } else { start * ld + k0 };
                 // SAFETY: the caller vouches for the block and for the scratch.
                 let stride = unsafe {
                     let b = self.data.add(offset);
                     pack_panel(s, b, ld, trans, k, columns, scratch)
                 };
-                Panel { data: scratch, stride }
+                PanelBlock { data: scratch, stride }
             }
         }
     }
@@ -611,4 +617,4 @@ pub(crate) unsafe fn zero_run<S: Simd>(s: S, n: usize, dst: *mut f32) {
 }
 
 /// A block buffer shared by tasks that each fill some of its rows.
-pub(crate) type SharedBlock = Shared<f32>;
+pub(crate) type SharedPanelBlock = DisjointSlice<f32>;

@@ -1,6 +1,6 @@
 use super::finish as finish_c;
 use super::*;
-use crate::{Activation, Isa, ThreadPool};
+use crate::{ActivationFunction, Isa, ThreadPool};
 use proptest::prelude::*;
 
 /// Repeatable values in -1..1.
@@ -50,13 +50,14 @@ fn assert_near(got: &[f32], want: &[f64], k: usize, what: &str) {
 fn weights_of_fp16_are_those_of_fp32_rounded() {
     let pool = ThreadPool::new(2);
     for (m, k, n) in [(1, 1, 1), (1, 300, 70), (5, 17, 33), (40, 513, 47), (300, 260, 64)] {
-        for trans in [Trans::No, Trans::Yes] {
-            let ldb = if trans == Trans::No { n + 2 } else { k + 2 };
-            let rows = if trans == Trans::No { k } else { n };
+        for trans in [Transposition::No, Transposition::Yes] {
+            let ldb = if trans == Transposition::No { n + 2 } else { k + 2 };
+            let rows = if trans == Transposition::No { k } else { n };
             let (a, b, bias) = (values(m * k, 1), values(rows * ldb, 2), values(n, 3));
             let rounded: Vec<f32> = b.iter().map(|&b| half::f16::from_f32(b).to_f32()).collect();
-            let at =
-                |x: usize, j: usize| if trans == Trans::No { x * ldb + j } else { j * ldb + x };
+            let at = |x: usize, j: usize| {
+                if trans == Transposition::No { x * ldb + j } else { j * ldb + x }
+            };
             let want = reference(
                 (m, k, n),
                 |i, x| a[i * k + x],
@@ -64,7 +65,7 @@ fn weights_of_fp16_are_those_of_fp32_rounded() {
                 |sum, _, j| (sum + f64::from(bias[j])).max(0.0),
             );
             for isa in Isa::available() {
-                let exec = Exec { pool: &pool, isa };
+                let exec = KernelContext { pool: &pool, isa };
                 let first = PackedFp16::pack(isa, k, n, &b, ldb, trans);
                 let all = galatea_tensor::Tensor::vector(first.data().to_vec());
                 let packed = PackedFp16::from_data(isa, k, n, &all, 0).unwrap();
@@ -73,7 +74,7 @@ fn weights_of_fp16_are_those_of_fp32_rounded() {
                         <= PackedB::pack(isa, k, n, &b, ldb, trans).size_bytes() + 128
                 );
                 let mut c = vec![f32::NAN; m * n];
-                let epilogue = Epilogue::bias(&bias).with_activation(Activation::Relu);
+                let epilogue = GemmEpilogue::bias(&bias).with_activation(ActivationFunction::Relu);
                 gemm_fp16(exec, m, &a, k, &packed, &mut c, n, &epilogue);
                 assert_near(&c, &want, k, isa.name());
             }
@@ -83,7 +84,7 @@ fn weights_of_fp16_are_those_of_fp32_rounded() {
 
 struct Widen<'a>(&'a [u16], &'a mut [f32]);
 
-impl crate::isa::Kernel for Widen<'_> {
+impl crate::isa::IsaKernel for Widen<'_> {
     type Output = ();
     fn run<S: crate::isa::Simd>(self, s: S) {
         for at in (0..self.0.len()).step_by(S::LANES) {
@@ -107,41 +108,44 @@ fn every_fp16_is_widened_exactly() {
     }
 }
 
-fn check_gemm(m: usize, k: usize, n: usize, threads: usize, trans: Trans) {
+fn check_gemm(m: usize, k: usize, n: usize, threads: usize, trans: Transposition) {
     let pool = ThreadPool::new(threads);
     let (lda, ldc) = (k + 3, n + 5);
-    let ldb = if trans == Trans::No { n + 2 } else { k + 2 };
+    let ldb = if trans == Transposition::No { n + 2 } else { k + 2 };
     let a = values(m * lda, 1);
-    let b = values((if trans == Trans::No { k } else { n }) * ldb, 2);
+    let b = values((if trans == Transposition::No { k } else { n }) * ldb, 2);
     let bias = values(n, 3);
     let residual = values(m * ldc, 4);
     let at = |i: usize, x: usize| a[i * lda + x];
-    let bt = |x: usize, j: usize| if trans == Trans::No { b[x * ldb + j] } else { b[j * ldb + x] };
+    let bt = |x: usize, j: usize| {
+        if trans == Transposition::No { b[x * ldb + j] } else { b[j * ldb + x] }
+    };
     for isa in Isa::available() {
-        let exec = Exec { pool: &pool, isa };
+        let exec = KernelContext { pool: &pool, isa };
         let packed = PackedB::pack(isa, k, n, &b, ldb, trans);
         type Finisher<'a> = &'a dyn Fn(f64, usize, usize) -> f64;
-        let epilogues: [(Epilogue<'_>, Finisher<'_>); 4] = [
-            (Epilogue::default(), &|x, _, _| x),
+        let epilogues: [(GemmEpilogue<'_>, Finisher<'_>); 4] = [
+            (GemmEpilogue::default(), &|x, _, _| x),
             (
-                Epilogue::bias(&bias)
+                GemmEpilogue::bias(&bias)
                     .with_residual(&residual, ldc)
-                    .with_activation(Activation::Relu),
+                    .with_activation(ActivationFunction::Relu),
                 &|x, i, j| (x + f64::from(bias[j]) + f64::from(residual[i * ldc + j])).max(0.0),
             ),
-            (Epilogue::bias(&bias).with_gate(&residual, ldc), &|x, i, j| {
+            (GemmEpilogue::bias(&bias).with_gate(&residual, ldc), &|x, i, j| {
                 (x + f64::from(bias[j])) * f64::from(residual[i * ldc + j])
             }),
-            (Epilogue::bias(&bias).with_activation(Activation::GeluTanh), &|x, _, j| {
-                gelu(x + f64::from(bias[j]))
-            }),
+            (
+                GemmEpilogue::bias(&bias).with_activation(ActivationFunction::GeluTanh),
+                &|x, _, j| gelu(x + f64::from(bias[j])),
+            ),
         ];
         for (epilogue, finish) in &epilogues {
             let mut c = vec![f32::NAN; m * ldc];
             gemm(exec, m, &a, lda, &packed, &mut c, ldc, epilogue);
             // In two steps: the product, then what comes after it.
             let mut parts = vec![f32::NAN; m * ldc];
-            gemm(exec, m, &a, lda, &packed, &mut parts, ldc, &Epilogue::default());
+            gemm(exec, m, &a, lda, &packed, &mut parts, ldc, &GemmEpilogue::default());
             finish_c(exec, (m, n), (&mut parts, ldc), epilogue);
             let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             assert!(bits(&parts) == bits(&c), "{m}x{k}x{n} in two steps");
@@ -176,9 +180,9 @@ fn products_equal_the_reference_for_many_shapes() {
     ];
     for (m, k, n) in shapes {
         for threads in [1, 2] {
-            check_gemm(m, k, n, threads, Trans::No);
+            check_gemm(m, k, n, threads, Transposition::No);
         }
-        check_gemm(m, k, n, 3, Trans::Yes);
+        check_gemm(m, k, n, 3, Transposition::Yes);
     }
 }
 
@@ -187,17 +191,17 @@ fn every_blocking_gives_the_same_bits() {
     for (m, k, n) in [(1, 7, 5), (9, 40, 70), (61, 1100, 130), (240, 64, 200)] {
         let (a, b, bias) = (values(m * k, 1), values(k * n, 2), values(n, 3));
         for isa in Isa::available() {
-            let packed = PackedB::pack(isa, k, n, &b, n, Trans::No);
+            let packed = PackedB::pack(isa, k, n, &b, n, Transposition::No);
             for threads in [1, 3] {
                 let pool = ThreadPool::new(threads);
-                let product = |blocking: Blocking| {
-                    let (mut c, epilogue) = (vec![f32::NAN; m * n], Epilogue::bias(&bias));
-                    let exec = Exec { pool: &pool, isa };
+                let product = |blocking: GemmBlocking| {
+                    let (mut c, epilogue) = (vec![f32::NAN; m * n], GemmEpilogue::bias(&bias));
+                    let exec = KernelContext { pool: &pool, isa };
                     gemm_cut(exec, blocking, m, (&a, k), &packed, (&mut c, n), &epilogue);
                     c
                 };
-                let usual = product(Blocking::Usual);
-                for &(name, blocking) in Blocking::ALL {
+                let usual = product(GemmBlocking::Usual);
+                for &(name, blocking) in GemmBlocking::ALL {
                     let same = product(blocking) == usual;
                     assert!(same, "{} {name} {m}x{k}x{n} on {threads}", isa.name());
                 }
@@ -210,12 +214,12 @@ fn every_blocking_gives_the_same_bits() {
 fn a_product_of_depth_zero_is_its_epilogue() {
     let pool = ThreadPool::new(2);
     for isa in Isa::available() {
-        let exec = Exec { pool: &pool, isa };
-        let packed = PackedB::pack(isa, 0, 5, &[], 5, Trans::No);
+        let exec = KernelContext { pool: &pool, isa };
+        let packed = PackedB::pack(isa, 0, 5, &[], 5, Transposition::No);
         let bias = [1.0, -2.0, 3.0, -4.0, 5.0];
         for m in [1, 20] {
             let mut c = vec![f32::NAN; m * 5];
-            let epilogue = Epilogue::bias(&bias).with_activation(Activation::Relu);
+            let epilogue = GemmEpilogue::bias(&bias).with_activation(ActivationFunction::Relu);
             gemm(exec, m, &[], 0, &packed, &mut c, 5, &epilogue);
             assert_eq!(c, [1.0, 0.0, 3.0, 0.0, 5.0].repeat(m));
         }
@@ -230,11 +234,11 @@ fn the_result_does_not_depend_on_the_rows_beside_it() {
     let a = values(30 * k, 1);
     let b = values(k * n, 2);
     for isa in Isa::available() {
-        let exec = Exec { pool: &pool, isa };
-        let packed = PackedB::pack(isa, k, n, &b, n, Trans::No);
+        let exec = KernelContext { pool: &pool, isa };
+        let packed = PackedB::pack(isa, k, n, &b, n, Transposition::No);
         let run = |rows: usize| {
             let mut c = vec![0.0; rows * n];
-            gemm(exec, rows, &a[..rows * k], k, &packed, &mut c, n, &Epilogue::default());
+            gemm(exec, rows, &a[..rows * k], k, &packed, &mut c, n, &GemmEpilogue::default());
             c
         };
         let all = run(30);
@@ -248,9 +252,9 @@ fn the_result_does_not_depend_on_the_rows_beside_it() {
 #[should_panic(expected = "A: 11 elements for 3 rows of 4")]
 fn a_short_slice_is_refused() {
     let pool = ThreadPool::new(1);
-    let exec = Exec::new(&pool);
-    let b = PackedB::pack(exec.isa, 4, 2, &[0.0; 8], 2, Trans::No);
-    gemm(exec, 3, &[0.0; 11], 4, &b, &mut [0.0; 6], 2, &Epilogue::default());
+    let exec = KernelContext::new(&pool);
+    let b = PackedB::pack(exec.isa, 4, 2, &[0.0; 8], 2, Transposition::No);
+    gemm(exec, 3, &[0.0; 11], 4, &b, &mut [0.0; 6], 2, &GemmEpilogue::default());
 }
 
 #[test]
@@ -260,11 +264,11 @@ fn equal_columns_have_equal_sums_whatever_their_panel() {
     let column = test_values(k, 5);
     let b: Vec<f32> = column.iter().flat_map(|&x| std::iter::repeat_n(x, n)).collect();
     for isa in Isa::available() {
-        let exec = Exec { pool: &pool, isa };
-        let packed = PackedB::pack(isa, k, n, &b, n, Trans::No);
+        let exec = KernelContext { pool: &pool, isa };
+        let packed = PackedB::pack(isa, k, n, &b, n, Transposition::No);
         for m in [1, 2, 3, 4, 5, 17] {
             let mut c = vec![0.0; m * n];
-            gemm(exec, m, &test_values(m * k, 6), k, &packed, &mut c, n, &Epilogue::default());
+            gemm(exec, m, &test_values(m * k, 6), k, &packed, &mut c, n, &GemmEpilogue::default());
             for row in c.chunks_exact(n) {
                 let same = row.iter().all(|x| x.to_bits() == row[0].to_bits());
                 assert!(same, "{} with {m} rows", isa.name());
@@ -273,12 +277,12 @@ fn equal_columns_have_equal_sums_whatever_their_panel() {
     }
 }
 
-fn check_batched(batch: usize, m: usize, k: usize, n: usize, ta: Trans, tb: Trans) {
+fn check_batched(batch: usize, m: usize, k: usize, n: usize, ta: Transposition, tb: Transposition) {
     let pool = ThreadPool::new(2);
-    let lda = if ta == Trans::No { k } else { m } + 1;
-    let ldb = if tb == Trans::No { n } else { k } + 3;
-    let a_size = lda * if ta == Trans::No { m } else { k };
-    let b_size = ldb * if tb == Trans::No { k } else { n };
+    let lda = if ta == Transposition::No { k } else { m } + 1;
+    let ldb = if tb == Transposition::No { n } else { k } + 3;
+    let a_size = lda * if ta == Transposition::No { m } else { k };
+    let b_size = ldb * if tb == Transposition::No { k } else { n };
     let a = values(a_size * batch, 5);
     let b = values(b_size, 6);
     let a_offsets: Vec<usize> = (0..batch).map(|i| i * a_size).collect();
@@ -286,19 +290,20 @@ fn check_batched(batch: usize, m: usize, k: usize, n: usize, ta: Trans, tb: Tran
     for isa in Isa::available() {
         let mut c = vec![f32::NAN; batch * m * n];
         matmul_batched(
-            Exec { pool: &pool, isa },
+            KernelContext { pool: &pool, isa },
             (m, k, n),
-            Operand { data: &a, offsets: &a_offsets, ld: lda, trans: ta },
-            Operand { data: &b, offsets: &b_offsets, ld: ldb, trans: tb },
+            BatchedOperand { data: &a, offsets: &a_offsets, ld: lda, trans: ta },
+            BatchedOperand { data: &b, offsets: &b_offsets, ld: ldb, trans: tb },
             &mut c,
-            &Epilogue::default(),
+            &GemmEpilogue::default(),
         );
         for i in 0..batch {
             let at = |r: usize, x: usize| {
-                a[i * a_size + if ta == Trans::No { r * lda + x } else { x * lda + r }]
+                a[i * a_size + if ta == Transposition::No { r * lda + x } else { x * lda + r }]
             };
-            let bt =
-                |x: usize, j: usize| b[if tb == Trans::No { x * ldb + j } else { j * ldb + x }];
+            let bt = |x: usize, j: usize| {
+                b[if tb == Transposition::No { x * ldb + j } else { j * ldb + x }]
+            };
             let want = reference((m, k, n), at, bt, |x, _, _| x);
             let what = format!("{} {batch}x{m}x{k}x{n} {ta:?} {tb:?}", isa.name());
             assert_near(&c[i * m * n..(i + 1) * m * n], &want, k, &what);
@@ -311,8 +316,8 @@ proptest! {
     #[test]
     fn batched_products_equal_the_reference(
         batch in 1usize..4, m in 1usize..40, k in 0usize..300, n in 1usize..70,
-        ta in prop_oneof![Just(Trans::No), Just(Trans::Yes)],
-        tb in prop_oneof![Just(Trans::No), Just(Trans::Yes)],
+        ta in prop_oneof![Just(Transposition::No), Just(Transposition::Yes)],
+        tb in prop_oneof![Just(Transposition::No), Just(Transposition::Yes)],
     ) {
         check_batched(batch, m, k, n, ta, tb);
     }
@@ -320,7 +325,7 @@ proptest! {
     #[test]
     fn packed_products_equal_the_reference(
         m in 1usize..70, k in 0usize..600, n in 1usize..140, threads in 1usize..4,
-        trans in prop_oneof![Just(Trans::No), Just(Trans::Yes)],
+        trans in prop_oneof![Just(Transposition::No), Just(Transposition::Yes)],
     ) {
         check_gemm(m, k, n, threads, trans);
     }

@@ -1,58 +1,58 @@
 //! Convolutions of bytes over channels-last images: products whose rows are gathered from the image.
 
-use super::depthwise::{self, Channels};
-use super::drive::{ByteRows, DenseBytes, Job, multiply};
+use super::depthwise::{self, Int8Channels};
+use super::drive::{ByteRows, DenseBytes, Int8Product, multiply};
 #[cfg(target_arch = "x86_64")]
 use super::lines;
-use super::micro::Out;
+use super::micro::Int8Output;
 #[cfg(target_arch = "x86_64")]
 use super::pack::FLIP;
-use super::pack::{Columns, PackedInt8};
+use super::pack::{ColumnScales, PackedInt8};
 #[cfg(target_arch = "x86_64")]
-use super::tiles::LEAST_ROWS;
-use super::{Bytes, Target};
-use crate::Exec;
-use crate::conv::{ConvParams, Window, volume};
+use super::tiles::MIN_ROWS;
+use super::{Int8Target, QuantizedBytes};
+use crate::KernelContext;
+use crate::conv::{ConvParams, ConvWindow, volume};
 use crate::gemm::check_matrix;
 use crate::isa::DotIsa;
 #[cfg(target_arch = "x86_64")]
-use crate::lines::{Lines, Picture, Runs};
+use crate::lines::{ByteImage, LineConv, WindowRuns};
 
 /// Most taps of a depthwise window: sums of so many products of bytes are exact as `f32`.
-const MOST_TAPS: usize = 256;
+const MAX_TAPS: usize = 256;
 
 /// The weights of a convolution of bytes, packed once.
 #[derive(Clone, Debug)]
 pub struct Int8Conv {
     params: ConvParams,
     dot: DotIsa,
-    weights: Weights,
+    weights: PackedInt8ConvWeights,
     /// How the terms lie where the image may be read by tiles.
     #[cfg(target_arch = "x86_64")]
-    runs: Option<Runs>,
+    runs: Option<WindowRuns>,
 }
 
 #[derive(Clone, Debug)]
-enum Weights {
+enum PackedInt8ConvWeights {
     /// One matrix (taps x in-channels, out-channels) per group.
     Dense(Vec<PackedInt8>),
     /// Tap after tap, one value per channel, less its zero point.
     Depthwise(Vec<f32>),
 }
 
-/// What is done to the sums of each output channel, as [`Columns`] for products.
+/// What is done to the sums of each output channel, as [`ColumnScales`] for products.
 #[derive(Clone, Debug)]
-pub struct ConvColumns(Prepared);
+pub struct ConvColumns(PreparedInt8Conv);
 
 #[derive(Clone, Debug)]
-enum Prepared {
-    Dense(Vec<Columns>),
+enum PreparedInt8Conv {
+    Dense(Vec<ColumnScales>),
     Depthwise { offsets: Vec<f32>, scales: Vec<f32> },
 }
 
 /// Quantised weights in ONNX's order: out-channel, in-channel of the group, depth, height, width.
 #[derive(Clone, Copy, Debug)]
-pub struct Int8Weights<'a> {
+pub struct Int8ConvWeights<'a> {
     /// The bytes.
     pub data: &'a [u8],
     /// Whether they are two's complement.
@@ -61,7 +61,7 @@ pub struct Int8Weights<'a> {
     pub zeros: &'a [i32],
 }
 
-impl Int8Weights<'_> {
+impl Int8ConvWeights<'_> {
     pub(super) fn zero(&self, channel: usize) -> i32 {
         self.zeros[if self.zeros.len() == 1 { 0 } else { channel }]
     }
@@ -80,7 +80,12 @@ impl Int8Conv {
     /// When there are not as many weights or zero points as `params` says, or these contradict
     /// themselves.
     #[must_use]
-    pub fn pack(dot: DotIsa, params: ConvParams, weights: Int8Weights<'_>, scaled: bool) -> Self {
+    pub fn pack(
+        dot: DotIsa,
+        params: ConvParams,
+        weights: Int8ConvWeights<'_>,
+        scaled: bool,
+    ) -> Self {
         params.check();
         let groups = params.groups;
         let (cin, cout) = (params.in_channels / groups, params.out_channels / groups);
@@ -90,12 +95,12 @@ impl Int8Conv {
         let zeros = weights.zeros.len();
         assert!(zeros == 1 || zeros == params.out_channels, "{zeros} zero points for {params:?}");
         let one_to_one = groups > 1 && cin == 1 && cout == 1;
-        let weights = if scaled && one_to_one && taps <= MOST_TAPS {
+        let weights = if scaled && one_to_one && taps <= MAX_TAPS {
             let value = |tap: usize, channel: usize| {
                 (weights.value(channel * taps + tap) - weights.zero(channel)) as f32
             };
             let by_tap = (0..taps).flat_map(|tap| (0..groups).map(move |c| value(tap, c)));
-            Weights::Depthwise(by_tap.collect())
+            PackedInt8ConvWeights::Depthwise(by_tap.collect())
         } else {
             let weight = |group: usize, column: usize, (tap, channel): (usize, usize)| {
                 weights.data[((group * cout + column) * cin + channel) * taps + tap]
@@ -107,7 +112,7 @@ impl Int8Conv {
                 return Self {
                     params,
                     dot,
-                    weights: Weights::Dense(vec![packed]),
+                    weights: PackedInt8ConvWeights::Dense(vec![packed]),
                     runs: Some(runs),
                 };
             }
@@ -117,7 +122,7 @@ impl Int8Conv {
                     weight(group, column, (row / cin, row % cin))
                 })
             };
-            Weights::Dense((0..groups).map(pack).collect())
+            PackedInt8ConvWeights::Dense((0..groups).map(pack).collect())
         };
         Self {
             params,
@@ -138,8 +143,8 @@ impl Int8Conv {
     #[must_use]
     pub fn size_bytes(&self) -> usize {
         match &self.weights {
-            Weights::Dense(groups) => groups.iter().map(PackedInt8::size_bytes).sum(),
-            Weights::Depthwise(data) => size_of_val(&data[..]),
+            PackedInt8ConvWeights::Dense(groups) => groups.iter().map(PackedInt8::size_bytes).sum(),
+            PackedInt8ConvWeights::Depthwise(data) => size_of_val(&data[..]),
         }
     }
 
@@ -161,11 +166,11 @@ impl Int8Conv {
             assert!(bias.len() == channels, "{} biases for {channels} channels", bias.len());
         }
         ConvColumns(match &self.weights {
-            Weights::Depthwise(_) => Prepared::Depthwise {
+            PackedInt8ConvWeights::Depthwise(_) => PreparedInt8Conv::Depthwise {
                 offsets: (0..channels).map(|c| bias.map_or(0.0, |bias| bias[c] as f32)).collect(),
                 scales: (0..channels).map(scale).collect(),
             },
-            Weights::Dense(groups) => {
+            PackedInt8ConvWeights::Dense(groups) => {
                 let cout = channels / self.params.groups;
                 #[cfg(target_arch = "x86_64")]
                 assert!(
@@ -175,14 +180,14 @@ impl Int8Conv {
                 let of = |(group, packed): (usize, &PackedInt8)| {
                     let range = group * cout..(group + 1) * cout;
                     let zeros = if zeros.len() == 1 { zeros } else { &zeros[range.clone()] };
-                    let columns = Columns::new(packed, image, zeros);
+                    let columns = ColumnScales::new(packed, image, zeros);
                     let columns = columns.with_scales(|column| scale(group * cout + column));
                     match bias {
                         Some(bias) => columns.with_sums(&bias[range]),
                         None => columns,
                     }
                 };
-                Prepared::Dense(groups.iter().enumerate().map(of).collect())
+                PreparedInt8Conv::Dense(groups.iter().enumerate().map(of).collect())
             }
         })
     }
@@ -197,12 +202,12 @@ impl Int8Conv {
 /// When a slice is shorter than its shape says, the columns are prepared for other weights or
 /// another form of `x`, or sums of any kind are wanted of depthwise weights packed to be scaled.
 pub fn conv_int8(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     packed: &Int8Conv,
-    x: Bytes<'_>,
+    x: QuantizedBytes<'_>,
     (batch, size): (usize, [usize; 3]),
     columns: &ConvColumns,
-    target: Target<'_>,
+    target: Int8Target<'_>,
 ) {
     let p = &packed.params;
     let out = p.output_size(size);
@@ -213,25 +218,28 @@ pub fn conv_int8(
     if pixels == 0 || p.out_channels == 0 {
         return;
     }
-    let window = Window { params: *p, size, out };
+    let window = ConvWindow { params: *p, size, out };
     let out = target.out();
     match (&packed.weights, &columns.0) {
-        (Weights::Depthwise(weights), Prepared::Depthwise { offsets, scales }) => {
+        (
+            PackedInt8ConvWeights::Depthwise(weights),
+            PreparedInt8Conv::Depthwise { offsets, scales },
+        ) => {
             let counts = [weights.len() / p.taps(), offsets.len(), scales.len()];
             assert!(counts == [p.out_channels; 3], "{counts:?} channels for {p:?}");
-            let channels = Channels { weights, offsets, scales };
-            let writes = matches!(out, Out::Bytes { .. } | Out::Floats(_));
+            let channels = Int8Channels { weights, offsets, scales };
+            let writes = matches!(out, Int8Output::Bytes { .. } | Int8Output::Floats(_));
             assert!(writes, "a depthwise convolution that makes sums");
             // SAFETY: the lengths are checked above, and the target is borrowed exclusively.
             unsafe { depthwise::run(exec, packed.dot, &window, x, batch, channels, out) };
         }
-        (Weights::Dense(groups), Prepared::Dense(columns)) => {
+        (PackedInt8ConvWeights::Dense(groups), PreparedInt8Conv::Dense(columns)) => {
             assert!(groups.len() == columns.len(), "columns of {} groups", columns.len());
             let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
             for (group, (b, columns)) in groups.iter().zip(columns).enumerate() {
                 columns.check(b, x.signed);
                 let image = x.data.as_ptr().wrapping_add(group * cin);
-                let job = Job {
+                let job = Int8Product {
                     m: pixels,
                     n: b.n(),
                     k: p.taps() * cin,
@@ -245,8 +253,8 @@ pub fn conv_int8(
                 #[cfg(target_arch = "x86_64")]
                 if let (Some(runs), DotIsa::Amx(amx, vectors)) = (packed.runs, packed.dot) {
                     let (len, flip) = (in_pixels * p.in_channels, if x.signed { FLIP } else { 0 });
-                    let picture = Picture { data: image, len, flip, fill: fill(x) };
-                    let lines = Lines::of(&window, runs, picture, batch, LEAST_ROWS);
+                    let picture = ByteImage { data: image, len, flip, fill: fill(x) };
+                    let lines = LineConv::of(&window, runs, picture, batch, MIN_ROWS);
                     if let Some(lines) = lines {
                         // SAFETY: the lengths are checked above, and the target is borrowed
                         // exclusively.
@@ -266,15 +274,18 @@ pub fn conv_int8(
                 }
             }
         }
-        _ => assert!(matches!(columns.0, Prepared::Dense(_)), "columns of another convolution"),
+        _ => assert!(
+            matches!(columns.0, PreparedInt8Conv::Dense(_)),
+            "columns of another convolution"
+        ),
     }
 }
 
 /// How tiles may read an image: where there are tiles, and weights have no zero points.
 #[cfg(target_arch = "x86_64")]
-fn runs_of(dot: DotIsa, params: &ConvParams, weights: Int8Weights<'_>) -> Option<Runs> {
+fn runs_of(dot: DotIsa, params: &ConvParams, weights: Int8ConvWeights<'_>) -> Option<WindowRuns> {
     let symmetric = weights.signed && weights.zeros.iter().all(|&zero| zero == 0);
-    (symmetric && matches!(dot, DotIsa::Amx(..))).then(|| Runs::of(params, 1)).flatten()
+    (symmetric && matches!(dot, DotIsa::Amx(..))).then(|| WindowRuns::of(params, 1)).flatten()
 }
 
 /// The byte that stands for zero in an image.
@@ -283,14 +294,14 @@ fn runs_of(dot: DotIsa, params: &ConvParams, weights: Int8Weights<'_>) -> Option
     clippy::cast_sign_loss,
     reason = "a zero point is a byte"
 )]
-fn fill(x: Bytes<'_>) -> u8 {
+fn fill(x: QuantizedBytes<'_>) -> u8 {
     x.zero as u8
 }
 
 /// Rows gathered from one group's channels of an image: one per output pixel.
 #[derive(Clone, Copy)]
 struct ImageBytes<'a> {
-    window: &'a Window,
+    window: &'a ConvWindow,
     image: *const u8,
     /// Channels of the group.
     channels: usize,

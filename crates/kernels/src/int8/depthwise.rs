@@ -1,15 +1,15 @@
 //! Depthwise convolution of bytes: every channel by itself, vectors over channels. Sums of a few
 //! hundred products of bytes are exact as `f32`.
 
-use super::Bytes;
-use super::micro::{Out, narrowed, store_bytes};
-use crate::Exec;
-use crate::conv::Window;
-use crate::isa::{Dot, DotIsa, DotKernel, Simd};
+use super::QuantizedBytes;
+use super::micro::{Int8Output, narrowed, store_bytes};
+use crate::KernelContext;
+use crate::conv::ConvWindow;
+use crate::isa::{DotInstructions, DotIsa, DotKernel, Simd};
 
 /// What is known of each channel.
 #[derive(Clone, Copy)]
-pub(super) struct Channels<'a> {
+pub(super) struct Int8Channels<'a> {
     /// Tap after tap, one value per channel.
     pub(super) weights: &'a [f32],
     pub(super) offsets: &'a [f32],
@@ -22,37 +22,37 @@ pub(super) struct Channels<'a> {
 /// `x`, the channels and `out` have the sizes of the window and `batch`; nothing else uses `out`
 /// meanwhile.
 pub(super) unsafe fn run(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     dot: DotIsa,
-    window: &Window,
-    x: Bytes<'_>,
+    window: &ConvWindow,
+    x: QuantizedBytes<'_>,
     batch: usize,
-    channels: Channels<'_>,
-    out: Out,
+    channels: Int8Channels<'_>,
+    out: Int8Output,
 ) {
     let [od, oh, ow] = window.out;
     let work = ow * window.params.in_channels * window.params.taps();
     exec.pool.run_ranges(batch * od * oh, 65_536usize.div_ceil(work.max(1)), |rows| {
-        dot.run(Rows { window, x, channels, rows, out });
+        dot.run(Int8DepthwiseRows { window, x, channels, rows, out });
     });
 }
 
 /// Some output rows.
-struct Rows<'a> {
-    window: &'a Window,
-    x: Bytes<'a>,
-    channels: Channels<'a>,
+struct Int8DepthwiseRows<'a> {
+    window: &'a ConvWindow,
+    x: QuantizedBytes<'a>,
+    channels: Int8Channels<'a>,
     rows: std::ops::Range<usize>,
-    out: Out,
+    out: Int8Output,
 }
 
 /// Pixels of an inner part of a row that are computed together.
 const TOGETHER: usize = 4;
 
-impl DotKernel for Rows<'_> {
+impl DotKernel for Int8DepthwiseRows<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) {
+    fn run<D: DotInstructions>(self, d: D) {
         let w = self.window;
         let p = &w.params;
         let span = (p.kernel[2] - 1) * p.dilation[2];
@@ -68,7 +68,7 @@ impl DotKernel for Rows<'_> {
             for column in (0..from).chain(to..w.out[2]) {
                 self.taps(&mut taps, batch, [place[0], place[1], column]);
                 let (rows, taps, pixel) = (&self, &taps[..], row * w.out[2] + column);
-                d.enter(Pixels::<1> { rows, taps, skip: 0, pixel });
+                d.enter(Int8DepthwisePixels::<1> { rows, taps, skip: 0, pixel });
             }
             if from == to {
                 continue;
@@ -91,10 +91,10 @@ impl DotKernel for Rows<'_> {
                 let skip = (column - from) * p.stride[2] * p.in_channels;
                 let pixel = row * w.out[2] + column;
                 if to - column >= TOGETHER {
-                    d.enter(Pixels::<TOGETHER> { rows, taps, skip, pixel });
+                    d.enter(Int8DepthwisePixels::<TOGETHER> { rows, taps, skip, pixel });
                     column += TOGETHER;
                 } else {
-                    d.enter(Pixels::<1> { rows, taps, skip, pixel });
+                    d.enter(Int8DepthwisePixels::<1> { rows, taps, skip, pixel });
                     column += 1;
                 }
             }
@@ -104,7 +104,7 @@ impl DotKernel for Rows<'_> {
 
 /// Where a tap reads, for channel 0 of the first of the pixels that share it.
 #[derive(Clone, Copy)]
-struct Tap {
+struct Int8DepthwiseTap {
     x: *const u8,
     weight: *const f32,
 }
@@ -112,15 +112,15 @@ struct Tap {
 /// Pixels of a line that are computed together, where there are so many.
 const MOST: usize = 8;
 
-impl Rows<'_> {
+impl Int8DepthwiseRows<'_> {
     /// Computes the columns `from..to` of a row that starts with pixel `first`, whose windows are `KW`
     /// wide and `SW` apart and inside the image; `taps` are those of the first. Some pixels may be
     /// computed twice. False where they are too few, or channels are left over.
     #[inline(always)]
-    fn lines<D: Dot, const KW: usize, const SW: usize>(
+    fn lines<D: DotInstructions, const KW: usize, const SW: usize>(
         &self,
         d: D,
-        taps: &[Tap],
+        taps: &[Int8DepthwiseTap],
         first: usize,
         (from, to): (usize, usize),
     ) -> bool {
@@ -137,9 +137,9 @@ impl Rows<'_> {
             let at = column.min(to - most);
             let (skip, pixel) = ((at - from) * SW * channels, first + at);
             if most == MOST {
-                d.enter(Line::<MOST, KW, SW> { rows: self, taps, skip, pixel });
+                d.enter(Int8DepthwiseLine::<MOST, KW, SW> { rows: self, taps, skip, pixel });
             } else {
-                d.enter(Line::<TOGETHER, KW, SW> { rows: self, taps, skip, pixel });
+                d.enter(Int8DepthwiseLine::<TOGETHER, KW, SW> { rows: self, taps, skip, pixel });
             }
         }
         true
@@ -147,7 +147,7 @@ impl Rows<'_> {
 
     /// Lists the taps that the output pixel at `place` has inside the image.
     #[inline(always)]
-    fn taps(&self, taps: &mut Vec<Tap>, batch: usize, place: [usize; 3]) {
+    fn taps(&self, taps: &mut Vec<Int8DepthwiseTap>, batch: usize, place: [usize; 3]) {
         let w = self.window;
         let p = &w.params;
         taps.clear();
@@ -160,7 +160,7 @@ impl Rows<'_> {
                     let line = (batch * w.size[0] + image_d) * w.size[1] + image_h;
                     let pixel = line * w.size[2] + image_w;
                     let tap = (d * p.kernel[1] + h) * p.kernel[2] + t;
-                    taps.push(Tap {
+                    taps.push(Int8DepthwiseTap {
                         x: self.x.data.as_ptr().wrapping_add(pixel * p.in_channels),
                         weight: self.channels.weights.as_ptr().wrapping_add(tap * p.in_channels),
                     });
@@ -172,19 +172,21 @@ impl Rows<'_> {
 
 /// `P` pixels of an output row whose windows are `KW` wide and `SW` apart: what a pixel of the image
 /// gives to all of them is added while it is in a register.
-struct Line<'a, const P: usize, const KW: usize, const SW: usize> {
-    rows: &'a Rows<'a>,
-    /// Whole rows of taps, [`Line::skip`] elements before those of the first pixel.
-    taps: &'a [Tap],
+struct Int8DepthwiseLine<'a, const P: usize, const KW: usize, const SW: usize> {
+    rows: &'a Int8DepthwiseRows<'a>,
+    /// Whole rows of taps, [`Int8DepthwiseLine::skip`] elements before those of the first pixel.
+    taps: &'a [Int8DepthwiseTap],
     skip: usize,
     /// Number of the first pixel.
     pixel: usize,
 }
 
-impl<const P: usize, const KW: usize, const SW: usize> DotKernel for Line<'_, P, KW, SW> {
+impl<const P: usize, const KW: usize, const SW: usize> DotKernel
+    for Int8DepthwiseLine<'_, P, KW, SW>
+{
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) {
+    fn run<D: DotInstructions>(self, d: D) {
         let (rows, s) = (self.rows, d.simd());
         let channels = rows.window.params.in_channels;
         let (signed, zero) = (rows.x.signed, s.splat(rows.x.zero as f32));
@@ -221,13 +223,13 @@ impl<const P: usize, const KW: usize, const SW: usize> DotKernel for Line<'_, P,
     }
 }
 
-impl Rows<'_> {
+impl Int8DepthwiseRows<'_> {
     /// Finishes and writes a vector of channels of `P` pixels.
     ///
     /// # Safety
     /// The pixels and the channels exist.
     #[inline(always)]
-    unsafe fn store<D: Dot, const P: usize>(
+    unsafe fn store<D: DotInstructions, const P: usize>(
         &self,
         d: D,
         acc: [<D::S as Simd>::F; P],
@@ -242,12 +244,12 @@ impl Rows<'_> {
             for (i, acc) in acc.into_iter().enumerate() {
                 let scaled = s.mul(s.add(acc, offset), scale);
                 match self.out.at((pixel + i) * self.window.params.in_channels + c) {
-                    Out::Bytes { c, zero, low, high } => {
+                    Int8Output::Bytes { c, zero, low, high } => {
                         let bytes = narrowed(s, scaled, zero, low, high);
                         store_bytes(d, c.ptr(), bytes, <D::S as Simd>::LANES);
                     }
-                    Out::Floats(c) => s.store(c.ptr(), scaled),
-                    Out::Sum { .. } | Out::Sums(_) => {}
+                    Int8Output::Floats(c) => s.store(c.ptr(), scaled),
+                    Int8Output::Sum { .. } | Int8Output::Sums(_) => {}
                 }
             }
         }
@@ -255,18 +257,18 @@ impl Rows<'_> {
 }
 
 /// `P` adjacent output pixels that have the same taps, `skip` elements after those listed.
-struct Pixels<'a, const P: usize> {
-    rows: &'a Rows<'a>,
-    taps: &'a [Tap],
+struct Int8DepthwisePixels<'a, const P: usize> {
+    rows: &'a Int8DepthwiseRows<'a>,
+    taps: &'a [Int8DepthwiseTap],
     skip: usize,
     /// Number of the first pixel.
     pixel: usize,
 }
 
-impl<const P: usize> DotKernel for Pixels<'_, P> {
+impl<const P: usize> DotKernel for Int8DepthwisePixels<'_, P> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) {
+    fn run<D: DotInstructions>(self, d: D) {
         let end = self.rows.window.params.in_channels;
         let mut c = 0;
         while c + D::S::LANES <= end {
@@ -281,13 +283,13 @@ impl<const P: usize> DotKernel for Pixels<'_, P> {
     }
 }
 
-impl<const P: usize> Pixels<'_, P> {
+impl<const P: usize> Int8DepthwisePixels<'_, P> {
     /// One vector of channels from `c` on.
     ///
     /// # Safety
     /// The vector is whole; all taps are inside the image for all `P` pixels.
     #[inline(always)]
-    unsafe fn vector<D: Dot>(&self, d: D, c: usize) {
+    unsafe fn vector<D: DotInstructions>(&self, d: D, c: usize) {
         let (rows, s) = (self.rows, d.simd());
         let p = &rows.window.params;
         let step = p.stride[2] * p.in_channels;
@@ -331,14 +333,14 @@ impl<const P: usize> Pixels<'_, P> {
             }
             let scaled = (sum + rows.channels.offsets[c]) * rows.channels.scales[c];
             match rows.out.at((self.pixel + i) * p.in_channels + c) {
-                Out::Bytes { c, zero, low, high } => {
+                Int8Output::Bytes { c, zero, low, high } => {
                     let value = (scaled.round_ties_even() as i32).saturating_add(zero);
                     // SAFETY: the result covers the pixel.
                     unsafe { *c.ptr() = value.clamp(low, high) as u8 };
                 }
                 // SAFETY: the result covers the pixel.
-                Out::Floats(c) => unsafe { *c.ptr() = scaled },
-                Out::Sum { .. } | Out::Sums(_) => {}
+                Int8Output::Floats(c) => unsafe { *c.ptr() = scaled },
+                Int8Output::Sum { .. } | Int8Output::Sums(_) => {}
             }
         }
     }

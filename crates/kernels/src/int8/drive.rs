@@ -1,11 +1,11 @@
 //! How an integer product is cut into tasks, and how rows of A come to a tile.
 
-use super::micro::{Out, Step, block};
-use super::pack::{ColumnPointers, FLIP, Panels};
+use super::micro::{Int8Output, Int8Step, block};
+use super::pack::{ColumnPointers, FLIP, Int8Panels};
 #[cfg(target_arch = "x86_64")]
 use super::tiles;
-use crate::Exec;
-use crate::isa::{Dot, DotIsa, DotKernel, Form, Simd};
+use crate::KernelContext;
+use crate::isa::{DotInstructions, DotIsa, DotKernel, LeftTerms, Simd};
 use crate::memory::with_scratch;
 
 /// Bytes of A that a task works on at a time where it has one panel of B, so that they stay in the
@@ -78,24 +78,24 @@ impl ByteRows for DenseBytes {
 
 /// One product.
 #[derive(Clone, Copy)]
-pub(super) struct Job<A> {
+pub(super) struct Int8Product<A> {
     pub(super) m: usize,
     pub(super) n: usize,
     pub(super) k: usize,
     pub(super) a: A,
     pub(super) signed: bool,
-    pub(super) b: Panels,
+    pub(super) b: Int8Panels,
     pub(super) columns: ColumnPointers,
-    pub(super) out: Out,
+    pub(super) out: Int8Output,
     /// Elements between rows of C.
     pub(super) c_stride: usize,
 }
 
-impl<A> Job<A> {
+impl<A> Int8Product<A> {
     /// The same with other rows of A.
-    pub(super) fn with<B>(&self, a: B) -> Job<B> {
+    pub(super) fn with<B>(&self, a: B) -> Int8Product<B> {
         let Self { m, n, k, signed, b, columns, out, c_stride, .. } = *self;
-        Job { m, n, k, a, signed, b, columns, out, c_stride }
+        Int8Product { m, n, k, a, signed, b, columns, out, c_stride }
     }
 
     /// Whether one thread computes it.
@@ -106,7 +106,7 @@ impl<A> Job<A> {
 
 /// Sizes of a task's copy of some rows.
 #[derive(Clone, Copy)]
-struct Room {
+struct Int8CopySizes {
     /// Rows at a time.
     rows: usize,
     /// Bytes between rows as copied from A.
@@ -115,7 +115,7 @@ struct Room {
     ready: usize,
 }
 
-impl Room {
+impl Int8CopySizes {
     fn of(k: usize, rows: usize, several: bool) -> Self {
         let (least, most) = ROWS_AT_ONCE;
         let bytes = if several { PANELS_BYTES } else { NEAR_BYTES };
@@ -133,29 +133,29 @@ impl Room {
 }
 
 /// Rows `row..row + rows` times the panels of columns `column..column_end`.
-struct Part<'a, A> {
-    job: &'a Job<A>,
+struct Int8ProductPart<'a, A> {
+    job: &'a Int8Product<A>,
     row: usize,
     rows: usize,
     column: usize,
     column_end: usize,
     scratch: *mut u8,
-    room: Room,
+    room: Int8CopySizes,
 }
 
-impl<A: ByteRows> DotKernel for Part<'_, A> {
+impl<A: ByteRows> DotKernel for Int8ProductPart<'_, A> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) {
+    fn run<D: DotInstructions>(self, d: D) {
         let (job, room) = (self.job, self.room);
         let width = D::S::LANES * D::TILE_VECTORS;
         let raw = self.scratch;
         let ready = raw.wrapping_add(room.rows * room.raw);
         let sums = ready.wrapping_add(room.rows * room.ready).cast::<i32>();
         let as_it_is = match D::FORM {
-            Form::Unsigned => !job.signed,
-            Form::Signed => job.signed,
-            Form::Wide => false,
+            LeftTerms::Unsigned => !job.signed,
+            LeftTerms::Signed => job.signed,
+            LeftTerms::Wide => false,
         };
         let direct = job.a.direct().filter(|_| as_it_is && job.k.is_multiple_of(D::GROUP));
         let slices = self.rows.div_ceil(room.rows);
@@ -176,7 +176,7 @@ impl<A: ByteRows> DotKernel for Part<'_, A> {
             }
             let mut column = self.column;
             while column < self.column_end {
-                let step = Step {
+                let step = Int8Step {
                     groups: job.k.div_ceil(D::GROUP),
                     a,
                     a_stride,
@@ -200,16 +200,16 @@ impl<A: ByteRows> DotKernel for Part<'_, A> {
 /// # Safety
 /// Both buffers have room for the rows.
 #[inline(always)]
-unsafe fn make_ready<D: Dot>(
-    job: &Job<impl ByteRows>,
+unsafe fn make_ready<D: DotInstructions>(
+    job: &Int8Product<impl ByteRows>,
     rows: usize,
-    room: Room,
+    room: Int8CopySizes,
     raw: *mut u8,
     ready: *mut u8,
 ) -> (*const u8, usize) {
     let padded = job.k.next_multiple_of(D::GROUP);
     let flip = match (D::FORM, job.signed) {
-        (Form::Unsigned, true) | (Form::Signed, false) => FLIP,
+        (LeftTerms::Unsigned, true) | (LeftTerms::Signed, false) => FLIP,
         _ => 0,
     };
     for r in 0..rows {
@@ -220,7 +220,7 @@ unsafe fn make_ready<D: Dot>(
             if flip != 0 {
                 bytes.iter_mut().for_each(|byte| *byte ^= flip);
             }
-            if D::FORM == Form::Wide {
+            if D::FORM == LeftTerms::Wide {
                 let wide = ready.add(r * room.ready).cast::<[u8; 2]>();
                 let wide = std::slice::from_raw_parts_mut(wide, padded);
                 for (wide, &byte) in wide.iter_mut().zip(&*bytes) {
@@ -231,27 +231,33 @@ unsafe fn make_ready<D: Dot>(
             }
         }
     }
-    if D::FORM == Form::Wide { (ready, room.ready) } else { (raw, room.raw) }
+    if D::FORM == LeftTerms::Wide { (ready, room.ready) } else { (raw, room.raw) }
 }
 
 /// # Safety
 /// The rows have `k` terms each, and `sums` has room for one for each row.
 #[inline(always)]
-unsafe fn sum_rows<D: Dot>(k: usize, rows: usize, a: *const u8, a_stride: usize, sums: *mut i32) {
+unsafe fn sum_rows<D: DotInstructions>(
+    k: usize,
+    rows: usize,
+    a: *const u8,
+    a_stride: usize,
+    sums: *mut i32,
+) {
     for r in 0..rows {
         // SAFETY: the caller vouches for the rows and the sums.
         unsafe {
             let row = a.add(r * a_stride);
             let sum = match D::FORM {
-                Form::Unsigned => {
+                LeftTerms::Unsigned => {
                     let row = std::slice::from_raw_parts(row, k);
                     row.iter().map(|&term| i32::from(term)).sum()
                 }
-                Form::Signed => {
+                LeftTerms::Signed => {
                     let row = std::slice::from_raw_parts(row.cast::<i8>(), k);
                     row.iter().map(|&term| i32::from(term)).sum()
                 }
-                Form::Wide => {
+                LeftTerms::Wide => {
                     let row = std::slice::from_raw_parts(row.cast::<[u8; 2]>(), k);
                     row.iter().map(|&term| i32::from(i16::from_le_bytes(term))).sum::<i32>()
                 }
@@ -266,12 +272,16 @@ unsafe fn sum_rows<D: Dot>(k: usize, rows: usize, a: *const u8, a_stride: usize,
 /// # Safety
 /// A has `m` rows of `k`, B and the columns have `n` columns, C has `m` rows of `n`, `c_stride`
 /// apart, and nothing else uses C meanwhile. B is packed for `dot`.
-pub(super) unsafe fn multiply<A: ByteRows>(exec: Exec<'_>, dot: DotIsa, job: &Job<A>) {
+pub(super) unsafe fn multiply<A: ByteRows>(
+    exec: KernelContext<'_>,
+    dot: DotIsa,
+    job: &Int8Product<A>,
+) {
     let (m, n) = (job.m, job.n);
     if m == 0 || n == 0 {
         return;
     }
-    let width = dot.run(Width);
+    let width = dot.run(TileWidthQuery);
     let panels = n.div_ceil(width);
     let threads = exec.pool.threads();
     let serial = job.is_serial(threads);
@@ -280,7 +290,7 @@ pub(super) unsafe fn multiply<A: ByteRows>(exec: Exec<'_>, dot: DotIsa, job: &Jo
     let wanted = if serial { 1 } else { threads * 2 };
     #[cfg(target_arch = "x86_64")]
     if let DotIsa::Amx(amx, vectors) = dot
-        && m >= tiles::LEAST_ROWS
+        && m >= tiles::MIN_ROWS
     {
         // SAFETY: as this function's.
         unsafe { tiles::multiply(exec, (amx, vectors), job, wanted) };
@@ -294,23 +304,23 @@ pub(super) unsafe fn multiply<A: ByteRows>(exec: Exec<'_>, dot: DotIsa, job: &Jo
         let (row, row_end) = (m * chunk / chunks, m * (chunk + 1) / chunks);
         let column = panels * group / groups * width;
         let column_end = (panels * (group + 1) / groups * width).min(n);
-        let room = Room::of(job.k, row_end - row, column_end - column > width);
+        let room = Int8CopySizes::of(job.k, row_end - row, column_end - column > width);
         with_scratch(room.bytes().div_ceil(size_of::<f32>()), |scratch| {
             let scratch = scratch.as_mut_ptr().cast();
             let rows = row_end - row;
-            dot.run(Part { job, row, rows, column, column_end, scratch, room });
+            dot.run(Int8ProductPart { job, row, rows, column, column_end, scratch, room });
         });
     };
     if serial { (0..chunks * groups).for_each(task) } else { exec.pool.run(chunks * groups, task) }
 }
 
 /// Asks for the tile width.
-struct Width;
+struct TileWidthQuery;
 
-impl DotKernel for Width {
+impl DotKernel for TileWidthQuery {
     type Output = usize;
     #[inline(always)]
-    fn run<D: Dot>(self, _: D) -> usize {
+    fn run<D: DotInstructions>(self, _: D) -> usize {
         D::S::LANES * D::TILE_VECTORS
     }
 }

@@ -1,11 +1,11 @@
 //! Between floats and bytes, element by element.
 
-use super::Bytes;
-use super::join::Divisor;
+use super::QuantizedBytes;
+use super::join::ConstantDivisor;
 use super::micro::{narrowed, store_bytes};
-use crate::Exec;
-use crate::isa::{Dot, DotIsa, DotKernel, Simd};
-use crate::memory::Shared;
+use crate::KernelContext;
+use crate::isa::{DotInstructions, DotIsa, DotKernel, Simd};
+use crate::memory::DisjointSlice;
 
 /// Elements that one task has at least.
 const GRAIN: usize = 16 * 1024;
@@ -32,15 +32,21 @@ macro_rules! for_vectors {
 ///
 /// # Panics
 /// When the slices have different lengths.
-pub fn quantize(exec: Exec<'_>, x: &[f32], scale: f32, (signed, zero): (bool, i32), y: &mut [u8]) {
+pub fn quantize(
+    exec: KernelContext<'_>,
+    x: &[f32],
+    scale: f32,
+    (signed, zero): (bool, i32),
+    y: &mut [u8],
+) {
     assert!(x.len() == y.len(), "{} floats for {} bytes", x.len(), y.len());
     let dot = DotIsa::of(exec.isa);
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     let limits = limits(signed);
     exec.pool.run_ranges(x.len(), GRAIN, |range| {
         // SAFETY: ranges do not overlap and are inside the result.
         let y = unsafe { y.range(range.clone()) };
-        dot.run(Quantize { x: &x[range], y, scale, zero, limits });
+        dot.run(QuantizeLoop { x: &x[range], y, scale, zero, limits });
     });
 }
 
@@ -49,7 +55,7 @@ pub(super) fn limits(signed: bool) -> (i32, i32) {
     if signed { (-128, 127) } else { (0, 255) }
 }
 
-struct Quantize<'a> {
+struct QuantizeLoop<'a> {
     x: &'a [f32],
     y: &'a mut [u8],
     scale: f32,
@@ -57,10 +63,10 @@ struct Quantize<'a> {
     limits: (i32, i32),
 }
 
-impl DotKernel for Quantize<'_> {
+impl DotKernel for QuantizeLoop<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) {
+    fn run<D: DotInstructions>(self, d: D) {
         let s = d.simd();
         let scale = s.splat(self.scale);
         for_vectors!(D, self.x.len(), |at, count| {
@@ -85,7 +91,7 @@ unsafe fn load<S: Simd>(s: S, p: *const f32, count: usize) -> S::F {
 /// # Safety
 /// `p` is valid for `count` bytes, at most a vector.
 #[inline(always)]
-pub(super) unsafe fn load_floats<D: Dot>(
+pub(super) unsafe fn load_floats<D: DotInstructions>(
     d: D,
     p: *const u8,
     signed: bool,
@@ -107,27 +113,27 @@ pub(super) unsafe fn load_floats<D: Dot>(
 ///
 /// # Panics
 /// When the slices have different lengths.
-pub fn dequantize(exec: Exec<'_>, x: Bytes<'_>, scale: f32, y: &mut [f32]) {
+pub fn dequantize(exec: KernelContext<'_>, x: QuantizedBytes<'_>, scale: f32, y: &mut [f32]) {
     assert!(x.data.len() == y.len(), "{} bytes for {} floats", x.data.len(), y.len());
     let dot = DotIsa::of(exec.isa);
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     exec.pool.run_ranges(x.data.len(), GRAIN, |range| {
         // SAFETY: ranges do not overlap and are inside the result.
         let y = unsafe { y.range(range.clone()) };
-        dot.run(Dequantize { x: Bytes { data: &x.data[range], ..x }, y, scale });
+        dot.run(DequantizeLoop { x: QuantizedBytes { data: &x.data[range], ..x }, y, scale });
     });
 }
 
-struct Dequantize<'a> {
-    x: Bytes<'a>,
+struct DequantizeLoop<'a> {
+    x: QuantizedBytes<'a>,
     y: &'a mut [f32],
     scale: f32,
 }
 
-impl DotKernel for Dequantize<'_> {
+impl DotKernel for DequantizeLoop<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) {
+    fn run<D: DotInstructions>(self, d: D) {
         let s = d.simd();
         let (scale, zero) = (s.splat(self.scale), s.splat(self.x.zero as f32));
         for_vectors!(D, self.y.len(), |at, count| {
@@ -144,7 +150,7 @@ impl DotKernel for Dequantize<'_> {
 
 /// How two values become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pair {
+pub enum PairFunction {
     /// Their sum.
     Sum,
     /// Their product.
@@ -157,9 +163,9 @@ pub enum Pair {
 /// # Panics
 /// When `y` has another length than `a`, or `a` is no multiple of `b`.
 pub fn pair_bytes(
-    exec: Exec<'_>,
-    pair: Pair,
-    (a, b): (Bytes<'_>, Bytes<'_>),
+    exec: KernelContext<'_>,
+    pair: PairFunction,
+    (a, b): (QuantizedBytes<'_>, QuantizedBytes<'_>),
     scales: [f32; 3],
     (signed, zero): (bool, i32),
     y: &mut [u8],
@@ -171,12 +177,13 @@ pub fn pair_bytes(
     }
     assert!(run > 0 && len.is_multiple_of(run), "{len} bytes with {run}");
     let dot = DotIsa::of(exec.isa);
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     let limits = limits(signed);
     let task = |range: std::ops::Range<usize>, other: &[u8]| {
         // SAFETY: ranges do not overlap and are inside the result.
         let y = unsafe { y.range(range.clone()) };
-        let (a, b) = (Bytes { data: &a.data[range], ..a }, Bytes { data: other, ..b });
+        let (a, b) =
+            (QuantizedBytes { data: &a.data[range], ..a }, QuantizedBytes { data: other, ..b });
         dot.run(PairBytes { pair, a, b, y, scales, zero, limits });
     };
     if run == len {
@@ -191,9 +198,9 @@ pub fn pair_bytes(
 }
 
 struct PairBytes<'a> {
-    pair: Pair,
-    a: Bytes<'a>,
-    b: Bytes<'a>,
+    pair: PairFunction,
+    a: QuantizedBytes<'a>,
+    b: QuantizedBytes<'a>,
     y: &'a mut [u8],
     scales: [f32; 3],
     zero: i32,
@@ -203,11 +210,11 @@ struct PairBytes<'a> {
 impl DotKernel for PairBytes<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) {
+    fn run<D: DotInstructions>(self, d: D) {
         let [scale_a, scale_b, scale_y] = self.scales;
         let divisor = match self.pair {
-            Pair::Sum => Divisor::new(scale_y, [scale_a, scale_b]),
-            Pair::Product => Divisor::new(scale_y, [scale_a * scale_b, scale_a]),
+            PairFunction::Sum => ConstantDivisor::new(scale_y, [scale_a, scale_b]),
+            PairFunction::Product => ConstantDivisor::new(scale_y, [scale_a * scale_b, scale_a]),
         };
         match divisor.is_quick() {
             true => self.all::<D, true>(d, divisor),
@@ -218,7 +225,7 @@ impl DotKernel for PairBytes<'_> {
 
 impl PairBytes<'_> {
     #[inline(always)]
-    fn all<D: Dot, const QUICK: bool>(self, d: D, divisor: Divisor) {
+    fn all<D: DotInstructions, const QUICK: bool>(self, d: D, divisor: ConstantDivisor) {
         let s = d.simd();
         let (a, b) = (self.a, self.b);
         let (scale_a, scale_b) = (s.splat(self.scales[0]), s.splat(self.scales[1]));
@@ -230,8 +237,8 @@ impl PairBytes<'_> {
                 let z = s.sub(load_floats(d, b.data.as_ptr().add(at), b.signed, count), zero_b);
                 let (x, z) = (s.mul(x, scale_a), s.mul(z, scale_b));
                 let both = match self.pair {
-                    Pair::Sum => s.add(x, z),
-                    Pair::Product => s.mul(x, z),
+                    PairFunction::Sum => s.add(x, z),
+                    PairFunction::Product => s.mul(x, z),
                 };
                 let (low, high) = self.limits;
                 let v = narrowed(s, divisor.divide::<_, QUICK>(s, both), self.zero, low, high);
@@ -243,16 +250,16 @@ impl PairBytes<'_> {
 
 /// The smallest and the largest of the elements and 0; what is no number does not count.
 #[must_use]
-pub fn extremes(exec: Exec<'_>, x: &[f32]) -> (f32, f32) {
+pub fn extremes(exec: KernelContext<'_>, x: &[f32]) -> (f32, f32) {
     let threads = exec.pool.threads();
     let parts = if x.len() < 2 * GRAIN { 1 } else { threads };
     let mut found = vec![(0.0_f32, 0.0_f32); parts];
-    let shared = Shared::new(&mut found);
+    let shared = DisjointSlice::new(&mut found);
     let dot = DotIsa::of(exec.isa);
     let part = |at: usize| {
         let x = &x[x.len() * at / parts..x.len() * (at + 1) / parts];
         // SAFETY: each part has an element of its own.
-        unsafe { shared.range(at..at + 1)[0] = dot.run(Extremes(x)) };
+        unsafe { shared.range(at..at + 1)[0] = dot.run(ExtremesLoop(x)) };
     };
     if parts == 1 {
         part(0)
@@ -262,12 +269,12 @@ pub fn extremes(exec: Exec<'_>, x: &[f32]) -> (f32, f32) {
     found.iter().fold((0.0, 0.0), |(low, high), part| (part.0.min(low), part.1.max(high)))
 }
 
-struct Extremes<'a>(&'a [f32]);
+struct ExtremesLoop<'a>(&'a [f32]);
 
-impl DotKernel for Extremes<'_> {
+impl DotKernel for ExtremesLoop<'_> {
     type Output = (f32, f32);
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) -> (f32, f32) {
+    fn run<D: DotInstructions>(self, d: D) -> (f32, f32) {
         let s = d.simd();
         let (mut low, mut high) = (s.splat(0.0), s.splat(0.0));
         for_vectors!(D, self.0.len(), |at, count| {
@@ -285,9 +292,9 @@ impl DotKernel for Extremes<'_> {
 ///
 /// # Panics
 /// When the slices have different lengths.
-pub fn look_up(exec: Exec<'_>, x: &[u8], table: &[u8; 256], y: &mut [u8]) {
+pub fn look_up(exec: KernelContext<'_>, x: &[u8], table: &[u8; 256], y: &mut [u8]) {
     assert!(x.len() == y.len(), "{} bytes for {} bytes", x.len(), y.len());
-    let y = Shared::new(y);
+    let y = DisjointSlice::new(y);
     exec.pool.run_ranges(x.len(), GRAIN, |range| {
         // SAFETY: ranges do not overlap and are inside the result.
         let y = unsafe { y.range(range.clone()) };

@@ -13,13 +13,13 @@ const EXACT: std::ops::RangeInclusive<f32> = 1e-12..=1e12;
 /// Source: Markstein, *Computation of elementary functions on the IBM RISC System/6000 processor*
 /// (1990), theorem 8.5 of Muller and others, *Handbook of Floating-Point Arithmetic*.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Divisor {
+pub(super) struct ConstantDivisor {
     by: f32,
     /// The reciprocal, where quotients are exact so.
     reciprocal: Option<f32>,
 }
 
-impl Divisor {
+impl ConstantDivisor {
     /// For dividends made of values with these scales.
     pub(super) fn new(by: f32, scales: [f32; 2]) -> Self {
         const SIGNIFICAND: u32 = (1 << (f32::MANTISSA_DIGITS - 1)) - 1;
@@ -34,7 +34,7 @@ impl Divisor {
         self.reciprocal.is_some()
     }
 
-    /// Divides; `QUICK` is what [`Divisor::is_quick`] says.
+    /// Divides; `QUICK` is what [`ConstantDivisor::is_quick`] says.
     #[inline(always)]
     pub(super) fn divide<S: Simd, const QUICK: bool>(&self, s: S, x: S::F) -> S::F {
         let by = s.splat(self.by);
@@ -49,16 +49,16 @@ impl Divisor {
 
 /// How a summand of a product's own joins bytes of another tensor.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Joins {
+pub(super) struct SummandJoin {
     signed: bool,
     zero: f32,
     scales: [f32; 2],
-    divisor: Divisor,
+    divisor: ConstantDivisor,
     /// What stands for zero, the smallest and the largest result.
     result: (i32, i32, i32),
 }
 
-impl Joins {
+impl SummandJoin {
     pub(super) fn new(
         (signed, zero): (bool, i32),
         [own, other, result]: [f32; 3],
@@ -69,7 +69,7 @@ impl Joins {
             signed,
             zero: zero as f32,
             scales: [own, other],
-            divisor: Divisor::new(result, [own, other]),
+            divisor: ConstantDivisor::new(result, [own, other]),
             result: (result_zero, low, high),
         }
     }
@@ -81,7 +81,7 @@ impl Joins {
     }
 
     /// Sums in units of the result: of summands less what stands for zero, and of other bytes as
-    /// floats. `QUICK` is what [`Joins::is_quick`] says.
+    /// floats. `QUICK` is what [`SummandJoin::is_quick`] says.
     #[inline(always)]
     pub(super) fn sum<S: Simd, const QUICK: bool>(&self, s: S, own: S::F, other: S::F) -> S::F {
         let other = s.mul(s.sub(other, s.splat(self.zero)), s.splat(self.scales[1]));
@@ -106,16 +106,16 @@ impl Joins {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isa::{Dot, DotIsa, DotKernel};
+    use crate::isa::{DotInstructions, DotIsa, DotKernel};
 
     struct Divide(f32, f32);
 
     impl DotKernel for Divide {
         type Output = f32;
         #[inline(always)]
-        fn run<D: Dot>(self, d: D) -> f32 {
+        fn run<D: DotInstructions>(self, d: D) -> f32 {
             let s = d.simd();
-            let (divisor, x) = (Divisor::new(self.1, [1.0; 2]), s.splat(self.0));
+            let (divisor, x) = (ConstantDivisor::new(self.1, [1.0; 2]), s.splat(self.0));
             s.reduce_max(match divisor.is_quick() {
                 true => divisor.divide::<_, true>(s, x),
                 false => divisor.divide::<_, false>(s, x),

@@ -1,17 +1,17 @@
 //! Convolutions of bytes by tiles that are read where the image lies.
 
-use super::drive::Job;
-use super::tiles::Block;
-use crate::Exec;
-use crate::isa::{Amx, Dot, DotKernel, Vnni};
-use crate::lines::Lines;
+use super::drive::Int8Product;
+use super::tiles::AmxBlock;
+use crate::KernelContext;
+use crate::isa::{Amx, DotInstructions, DotKernel, Vnni};
+use crate::lines::LineConv;
 use crate::memory::with_scratch;
-use crate::tiles::{SUMS_BYTES, Tiles};
+use crate::tiles::{RowTiles, SUMS_BYTES};
 use std::ops::Range;
 
 /// Some tiles times some columns.
-struct Part<'a, 'b> {
-    job: &'a Job<Lines<'b>>,
+struct Int8LinePart<'a, 'b> {
+    job: &'a Int8Product<LineConv<'b>>,
     amx: Amx,
     vectors: Vnni,
     tiles: Range<usize>,
@@ -21,7 +21,7 @@ struct Part<'a, 'b> {
     room: *mut u8,
 }
 
-impl Part<'_, '_> {
+impl Int8LinePart<'_, '_> {
     fn last_step(&self) -> usize {
         self.steps.last().copied().unwrap_or(0)
     }
@@ -39,18 +39,18 @@ impl Part<'_, '_> {
     }
 }
 
-impl DotKernel for Part<'_, '_> {
+impl DotKernel for Int8LinePart<'_, '_> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, _: D) {
+    fn run<D: DotInstructions>(self, _: D) {
         let (job, lines, tiles) = (self.job, &self.job.a, self.tiles.clone());
         let copies = self.room.wrapping_add(self.sums_bytes());
         // SAFETY: the caller of the convolution holds the image; the room is as large as asked.
         let list = unsafe { lines.list(tiles, self.last_step(), copies) };
-        let a = Tiles { list: &list, steps: self.steps, stride: lines.stride() };
+        let a = RowTiles { list: &list, steps: self.steps, stride: lines.stride() };
         let (row, row_sums, columns) = (0, std::ptr::null(), self.columns);
         let (amx, vectors, sums) = (self.amx, self.vectors, self.room);
-        let block = Block { amx, vectors, a, row, row_sums, sums, columns };
+        let block = AmxBlock { amx, vectors, a, row, row_sums, sums, columns };
         self.amx.begin(lines.tile_rows());
         // SAFETY: the tiles make rows of the product, the columns are inside it.
         unsafe { block.multiply(job) };
@@ -63,10 +63,14 @@ impl DotKernel for Part<'_, '_> {
 /// # Safety
 /// As for [`super::drive::multiply`]; B is packed for VNNI with the terms of the runs, its columns
 /// have no zero points, and the image has the size of the lines.
-pub(super) unsafe fn multiply(exec: Exec<'_>, (amx, vectors): (Amx, Vnni), job: &Job<Lines<'_>>) {
+pub(super) unsafe fn multiply(
+    exec: KernelContext<'_>,
+    (amx, vectors): (Amx, Vnni),
+    job: &Int8Product<LineConv<'_>>,
+) {
     let steps = job.a.steps();
     job.a.share(exec, job.is_serial(exec.pool.threads()), job.n, |tiles, columns| {
         let room = std::ptr::null_mut();
-        Part { job, amx, vectors, tiles, steps: &steps, columns, room }.start();
+        Int8LinePart { job, amx, vectors, tiles, steps: &steps, columns, room }.start();
     });
 }

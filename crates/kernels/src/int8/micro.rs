@@ -1,32 +1,32 @@
 //! The register tile of integer products, and what becomes of its sums.
 
 use super::elementwise::load_floats;
-use super::join::Joins;
+use super::join::SummandJoin;
 use super::pack::ColumnPointers;
-use crate::isa::{Dot, DotKernel, Pairs, Simd};
-use crate::memory::Shared;
+use crate::isa::{DotInstructions, DotKernel, PairInstructions, Simd};
+use crate::memory::DisjointSlice;
 
 /// Where results go, and how they are made.
 #[derive(Clone, Copy)]
-pub(super) enum Out {
+pub(super) enum Int8Output {
     Bytes {
-        c: Shared<u8>,
+        c: DisjointSlice<u8>,
         zero: i32,
         low: i32,
         high: i32,
     },
     /// Summands with their zero, least and most, which join others.
     Sum {
-        c: Shared<u8>,
+        c: DisjointSlice<u8>,
         summand: (i32, i32, i32),
-        from: Shared<u8>,
-        joins: Joins,
+        from: DisjointSlice<u8>,
+        joins: SummandJoin,
     },
-    Floats(Shared<f32>),
-    Sums(Shared<i32>),
+    Floats(DisjointSlice<f32>),
+    Sums(DisjointSlice<i32>),
 }
 
-impl Out {
+impl Int8Output {
     /// The same from an element on.
     #[inline(always)]
     pub(super) fn at(self, offset: usize) -> Self {
@@ -43,7 +43,7 @@ impl Out {
 
 /// Some rows of A times a panel of B.
 #[derive(Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct Int8Step {
     /// Groups of terms.
     pub(super) groups: usize,
     pub(super) a: *const u8,
@@ -53,7 +53,7 @@ pub(super) struct Step {
     pub(super) columns: ColumnPointers,
     /// Sum of each row of A; read where the columns have zero points.
     pub(super) row_sums: *const i32,
-    pub(super) out: Out,
+    pub(super) out: Int8Output,
     /// Elements between rows of C.
     pub(super) c_stride: usize,
     /// At most the tile width.
@@ -61,12 +61,12 @@ pub(super) struct Step {
 }
 
 /// A tile of `R` rows and `V` vectors.
-struct Tile<'a, const R: usize, const V: usize>(&'a Step);
+struct Int8Tile<'a, const R: usize, const V: usize>(&'a Int8Step);
 
-impl<const R: usize, const V: usize> DotKernel for Tile<'_, R, V> {
+impl<const R: usize, const V: usize> DotKernel for Int8Tile<'_, R, V> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) {
+    fn run<D: DotInstructions>(self, d: D) {
         let (t, s) = (self.0, d.simd());
         let mut acc = [[s.splat_i(0); V]; R];
         let (mut a, mut b) = (t.a, t.b);
@@ -97,13 +97,13 @@ impl<const R: usize, const V: usize> DotKernel for Tile<'_, R, V> {
     }
 }
 
-impl Step {
+impl Int8Step {
     /// Finishes the sums of vector `v` of row `r`.
     ///
     /// # Safety
     /// The step has the row and a column of the vector.
     #[inline(always)]
-    unsafe fn finish<D: Dot>(&self, d: D, r: usize, v: usize, sum: <D::S as Simd>::I) {
+    unsafe fn finish<D: DotInstructions>(&self, d: D, r: usize, v: usize, sum: <D::S as Simd>::I) {
         let column = v * D::S::LANES;
         let columns = self.columns.shifted(column);
         let here = (self.width - column).min(D::S::LANES);
@@ -115,16 +115,16 @@ impl Step {
 }
 
 /// A tile of `P` pairs of rows and `V` vectors, which are pairs of columns here.
-struct PairTile<'a, const P: usize, const V: usize> {
-    step: &'a Step,
+struct Int8PairTile<'a, const P: usize, const V: usize> {
+    step: &'a Int8Step,
     /// Twice as many as pairs, or one less.
     rows: usize,
 }
 
-impl<const P: usize, const V: usize> DotKernel for PairTile<'_, P, V> {
+impl<const P: usize, const V: usize> DotKernel for Int8PairTile<'_, P, V> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) {
+    fn run<D: DotInstructions>(self, d: D) {
         let (t, s) = (self.step, d.simd());
         let Some(pairs) = d.pairs() else { return };
         let mut squares = [[[s.splat_i(0); 2]; V]; P];
@@ -175,11 +175,11 @@ impl<const P: usize, const V: usize> DotKernel for PairTile<'_, P, V> {
 /// `out` is valid for `count` elements, at most a vector; the columns for a vector; `row_sum` where
 /// the columns have zero points.
 #[inline(always)]
-pub(super) unsafe fn finish<D: Dot>(
+pub(super) unsafe fn finish<D: DotInstructions>(
     d: D,
     columns: &ColumnPointers,
     row_sum: *const i32,
-    out: Out,
+    out: Int8Output,
     mut sum: <D::S as Simd>::I,
     count: usize,
 ) {
@@ -223,17 +223,17 @@ pub(super) fn whole<S: Simd>(s: S, scaled: S::F, zero: i32, low: i32, high: i32)
 }
 
 /// Stores `count` sums of what scaled sums stand for as bytes and what joins them. `QUICK` is what
-/// [`Joins::is_quick`] says.
+/// [`SummandJoin::is_quick`] says.
 ///
 /// # Safety
 /// `c` and `from` are valid for `count` bytes, at most a vector.
 #[inline(always)]
-unsafe fn store_joined<D: Dot, const QUICK: bool>(
+unsafe fn store_joined<D: DotInstructions, const QUICK: bool>(
     d: D,
     scaled: <D::S as Simd>::F,
     (c, from): (*mut u8, *const u8),
     (zero, low, high): (i32, i32, i32),
-    joins: &Joins,
+    joins: &SummandJoin,
     count: usize,
 ) {
     let s = d.simd();
@@ -252,9 +252,9 @@ unsafe fn store_joined<D: Dot, const QUICK: bool>(
 /// # Safety
 /// `out` is valid for `count` elements, at most a vector; the columns for a vector.
 #[inline(always)]
-unsafe fn write<D: Dot>(
+unsafe fn write<D: DotInstructions>(
     d: D,
-    out: Out,
+    out: Int8Output,
     columns: &ColumnPointers,
     sum: <D::S as Simd>::I,
     count: usize,
@@ -263,11 +263,11 @@ unsafe fn write<D: Dot>(
     // SAFETY: the caller vouches for the memory.
     unsafe {
         match out {
-            Out::Bytes { c, zero, low, high } => {
+            Int8Output::Bytes { c, zero, low, high } => {
                 let scaled = s.mul(s.to_float(sum), s.load(columns.scales));
                 store_bytes(d, c.ptr(), narrowed(s, scaled, zero, low, high), count);
             }
-            Out::Sum { c, summand, from, joins } => {
+            Int8Output::Sum { c, summand, from, joins } => {
                 let scaled = s.mul(s.to_float(sum), s.load(columns.scales));
                 let places = (c.ptr(), from.ptr().cast_const());
                 match joins.is_quick() {
@@ -275,11 +275,11 @@ unsafe fn write<D: Dot>(
                     false => store_joined::<D, false>(d, scaled, places, summand, &joins, count),
                 }
             }
-            Out::Floats(c) => {
+            Int8Output::Floats(c) => {
                 let scaled = s.fma(s.to_float(sum), s.load(columns.scales), s.load(columns.biases));
                 store(s, c.ptr(), scaled, count);
             }
-            Out::Sums(c) => store(s, c.ptr().cast(), s.of_bits(sum), count),
+            Int8Output::Sums(c) => store(s, c.ptr().cast(), s.of_bits(sum), count),
         }
     }
 }
@@ -295,7 +295,12 @@ pub(super) unsafe fn store<S: Simd>(s: S, p: *mut f32, v: S::F, count: usize) {
 /// # Safety
 /// `p` is valid for `count` bytes, at most a vector.
 #[inline(always)]
-pub(super) unsafe fn store_bytes<D: Dot>(d: D, p: *mut u8, v: <D::S as Simd>::I, count: usize) {
+pub(super) unsafe fn store_bytes<D: DotInstructions>(
+    d: D,
+    p: *mut u8,
+    v: <D::S as Simd>::I,
+    count: usize,
+) {
     // SAFETY: the caller vouches for the memory; a vector has at most 16 lanes.
     unsafe {
         if count == D::S::LANES {
@@ -310,7 +315,7 @@ macro_rules! by_rows {
     ($d:ident, $step:ident, $rows:ident, $v:literal: $($r:literal)*) => {
         match $rows {
             $($r if $r <= D::TILE_ROWS[if $v > 2 { 1 } else { 0 }] => {
-                $d.enter(Tile::<$r, $v>($step));
+                $d.enter(Int8Tile::<$r, $v>($step));
             })*
             _ => {}
         }
@@ -320,7 +325,7 @@ macro_rules! by_rows {
 macro_rules! by_pairs {
     ($d:ident, $step:ident, $rows:ident, $v:literal: $($p:literal)*) => {
         match $rows.div_ceil(2) {
-            $($p => $d.enter(PairTile::<$p, $v> { step: $step, rows: $rows }),)*
+            $($p => $d.enter(Int8PairTile::<$p, $v> { step: $step, rows: $rows }),)*
             _ => {}
         }
     };
@@ -331,7 +336,7 @@ macro_rules! by_pairs {
 /// # Safety
 /// The step's pointers are valid for `rows` rows.
 #[inline(always)]
-unsafe fn tile_of_pairs<D: Dot>(d: D, step: &Step, rows: usize) {
+unsafe fn tile_of_pairs<D: DotInstructions>(d: D, step: &Int8Step, rows: usize) {
     match step.width.div_ceil(D::S::LANES) {
         1 => by_pairs!(d, step, rows, 1: 1 2 3 4 5 6),
         2 => by_pairs!(d, step, rows, 2: 1 2 3 4 5 6),
@@ -346,7 +351,7 @@ unsafe fn tile_of_pairs<D: Dot>(d: D, step: &Step, rows: usize) {
 /// # Safety
 /// The step's pointers are valid for `rows` rows.
 #[inline(always)]
-unsafe fn tile<D: Dot>(d: D, step: &Step, rows: usize) {
+unsafe fn tile<D: DotInstructions>(d: D, step: &Int8Step, rows: usize) {
     if d.pairs().is_some() {
         // SAFETY: as this function's.
         return unsafe { tile_of_pairs(d, step, rows) };
@@ -365,14 +370,14 @@ unsafe fn tile<D: Dot>(d: D, step: &Step, rows: usize) {
 /// # Safety
 /// The step's pointers are valid for `rows` rows.
 #[inline(always)]
-pub(super) unsafe fn block<D: Dot>(d: D, step: &Step, rows: usize) {
+pub(super) unsafe fn block<D: DotInstructions>(d: D, step: &Int8Step, rows: usize) {
     let wide = step.width > 2 * D::S::LANES;
     // Tiles of nearly equal height: a thin last tile would be slow.
     let tiles = rows.div_ceil(D::TILE_ROWS[usize::from(wide)]);
     let mut start = 0;
     for i in 1..=tiles {
         let end = rows * i / tiles;
-        let part = Step {
+        let part = Int8Step {
             a: step.a.wrapping_add(start * step.a_stride),
             row_sums: step.row_sums.wrapping_add(start),
             out: step.out.at(start * step.c_stride),

@@ -20,21 +20,21 @@ mod results;
 #[cfg(target_arch = "x86_64")]
 mod tiles;
 
-pub use conv::{ConvColumns, Int8Conv, Int8Weights, conv_int8};
-pub use elementwise::{Pair, dequantize, extremes, look_up, pair_bytes, quantize};
-pub use pack::{Columns, PackedInt8};
+pub use conv::{ConvColumns, Int8Conv, Int8ConvWeights, conv_int8};
+pub use elementwise::{PairFunction, dequantize, extremes, look_up, pair_bytes, quantize};
+pub use pack::{ColumnScales, PackedInt8};
 pub use pool::max_pool_bytes;
 
-use crate::Exec;
+use crate::KernelContext;
 use crate::gemm::check_matrix;
-use crate::memory::Shared;
-use drive::{DenseBytes, Job, multiply};
-use join::Joins;
-use micro::Out;
+use crate::memory::DisjointSlice;
+use drive::{DenseBytes, Int8Product, multiply};
+use join::SummandJoin;
+use micro::Int8Output;
 
 /// Quantised values: one byte each.
 #[derive(Clone, Copy, Debug)]
-pub struct Bytes<'a> {
+pub struct QuantizedBytes<'a> {
     /// The bytes.
     pub data: &'a [u8],
     /// Whether they are two's complement.
@@ -43,9 +43,9 @@ pub struct Bytes<'a> {
     pub zero: i32,
 }
 
-/// How sums become results, and where they go. What is per column is in [`Columns`].
+/// How sums become results, and where they go. What is per column is in [`ColumnScales`].
 #[derive(Debug)]
-pub enum Target<'a> {
+pub enum Int8Target<'a> {
     /// Scaled, rounded to even, moved by `zero` and limited to `low..=high`.
     Bytes {
         /// The results.
@@ -57,7 +57,7 @@ pub enum Target<'a> {
         /// The largest result.
         high: i32,
     },
-    /// As `Bytes`; what they stand for is then added to what other bytes stand for, and the sum made
+    /// As `QuantizedBytes`; what they stand for is then added to what other bytes stand for, and the sum made
     /// bytes again.
     Sum {
         /// The results.
@@ -69,7 +69,7 @@ pub enum Target<'a> {
         /// The largest summand.
         high: i32,
         /// The other summands, and how sums become bytes.
-        beside: Beside<'a>,
+        beside: Int8Summand<'a>,
     },
     /// Scaled, with the bias of each column.
     Floats(&'a mut [f32]),
@@ -79,7 +79,7 @@ pub enum Target<'a> {
 
 /// Bytes that join a product's, and how sums become bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Beside<'a> {
+pub struct Int8Summand<'a> {
     /// One for each result, as they lie; none: those that are where the results go.
     pub data: Option<&'a [u8]>,
     /// Whether they are two's complement, and what stands for zero.
@@ -90,7 +90,7 @@ pub struct Beside<'a> {
     pub result: (bool, i32),
 }
 
-impl Target<'_> {
+impl Int8Target<'_> {
     fn len(&self) -> usize {
         match self {
             Self::Bytes { out, .. } | Self::Sum { out, .. } => out.len(),
@@ -99,22 +99,22 @@ impl Target<'_> {
         }
     }
 
-    fn out(self) -> Out {
+    fn out(self) -> Int8Output {
         match self {
             Self::Bytes { out, zero, low, high } => {
-                Out::Bytes { c: Shared::new(out), zero, low, high }
+                Int8Output::Bytes { c: DisjointSlice::new(out), zero, low, high }
             }
             Self::Sum { out, zero, low, high, beside } => {
-                let Beside { data, form, scales, result } = beside;
+                let Int8Summand { data, form, scales, result } = beside;
                 let len = data.map_or(out.len(), <[u8]>::len);
                 assert!(len >= out.len(), "{len} summands for {}", out.len());
-                let c = Shared::new(out);
-                let from = data.map_or(c, |data| Shared::from_ptr(data.as_ptr().cast_mut()));
-                let joins = Joins::new(form, scales, result);
-                Out::Sum { c, summand: (zero, low, high), from, joins }
+                let c = DisjointSlice::new(out);
+                let from = data.map_or(c, |data| DisjointSlice::from_ptr(data.as_ptr().cast_mut()));
+                let joins = SummandJoin::new(form, scales, result);
+                Int8Output::Sum { c, summand: (zero, low, high), from, joins }
             }
-            Self::Floats(out) => Out::Floats(Shared::new(out)),
-            Self::Sums(out) => Out::Sums(Shared::new(out)),
+            Self::Floats(out) => Int8Output::Floats(DisjointSlice::new(out)),
+            Self::Sums(out) => Int8Output::Sums(DisjointSlice::new(out)),
         }
     }
 }
@@ -127,18 +127,18 @@ impl Target<'_> {
 /// When a slice is shorter than its shape says, or `columns` is made for another B or another form
 /// of A.
 pub fn gemm_int8(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     m: usize,
-    a: Bytes<'_>,
+    a: QuantizedBytes<'_>,
     b: &PackedInt8,
-    columns: &Columns,
-    target: Target<'_>,
+    columns: &ColumnScales,
+    target: Int8Target<'_>,
 ) {
     let (n, k) = (b.n(), b.k());
     check_matrix("A", a.data.len(), m, k, k);
     check_matrix("C", target.len(), m, n, n);
     columns.check(b, a.signed);
-    let job = Job {
+    let job = Int8Product {
         m,
         n,
         k,
@@ -155,9 +155,9 @@ pub fn gemm_int8(
 
 /// A right-hand matrix that is no constant: `k` rows of `n` bytes for each of a batch.
 #[derive(Clone, Copy, Debug)]
-pub struct Right<'a> {
+pub struct Int8RightMatrix<'a> {
     /// The matrices.
-    pub bytes: Bytes<'a>,
+    pub bytes: QuantizedBytes<'a>,
     /// Where each starts; the same offset may repeat.
     pub offsets: &'a [usize],
 }
@@ -169,12 +169,12 @@ pub struct Right<'a> {
 /// # Panics
 /// When there are not as many offsets of A as of B, or a slice is shorter than its shape says.
 pub fn matmul_int8_batched(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     (m, k, n): (usize, usize, usize),
-    (a, a_offsets): (Bytes<'_>, &[usize]),
-    b: Right<'_>,
+    (a, a_offsets): (QuantizedBytes<'_>, &[usize]),
+    b: Int8RightMatrix<'_>,
     scale: f32,
-    target: Target<'_>,
+    target: Int8Target<'_>,
 ) {
     let batch = a_offsets.len();
     assert!(b.offsets.len() == batch, "{batch} matrices and {}", b.offsets.len());
@@ -191,9 +191,9 @@ pub fn matmul_int8_batched(
         let right = &b.bytes.data[b.offsets[i]..];
         let packed =
             PackedInt8::pack(dot, (k, n), b.bytes.signed, |row, column| right[row * n + column]);
-        let columns = Columns::new(&packed, (a.signed, a.zero), &[b.bytes.zero]);
+        let columns = ColumnScales::new(&packed, (a.signed, a.zero), &[b.bytes.zero]);
         let columns = columns.with_scales(|_| scale);
-        let job = Job {
+        let job = Int8Product {
             m,
             n,
             k,

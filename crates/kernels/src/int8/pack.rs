@@ -1,23 +1,23 @@
 //! The right-hand bytes of a product, packed once, and what is known of its columns.
 
-use crate::isa::{Dot, DotIsa, DotKernel, Form, Simd};
-use crate::memory::Aligned;
+use crate::isa::{DotInstructions, DotIsa, DotKernel, LeftTerms, Simd};
+use crate::memory::AlignedFloats;
 
 /// Sizes of a set of integer instructions.
 #[derive(Clone, Copy)]
-struct Sizes {
+struct InstructionSizes {
     width: usize,
     terms: usize,
-    form: Form,
+    form: LeftTerms,
 }
 
-struct Ask;
+struct SizesQuery;
 
-impl DotKernel for Ask {
-    type Output = Sizes;
+impl DotKernel for SizesQuery {
+    type Output = InstructionSizes;
     #[inline(always)]
-    fn run<D: Dot>(self, _: D) -> Sizes {
-        Sizes { width: D::S::LANES * D::TILE_VECTORS, terms: D::GROUP, form: D::FORM }
+    fn run<D: DotInstructions>(self, _: D) -> InstructionSizes {
+        InstructionSizes { width: D::S::LANES * D::TILE_VECTORS, terms: D::GROUP, form: D::FORM }
     }
 }
 
@@ -34,7 +34,7 @@ pub struct PackedInt8 {
     groups: usize,
     /// What was taken from each value to make it a signed byte.
     shift: i32,
-    data: Aligned,
+    data: AlignedFloats,
     /// Sum of each packed column.
     sums: Vec<i32>,
 }
@@ -60,12 +60,12 @@ impl PackedInt8 {
         signed: bool,
         b: impl Fn(usize, usize) -> u8,
     ) -> Self {
-        let Sizes { width, terms, .. } = dot.run(Ask);
+        let InstructionSizes { width, terms, .. } = dot.run(SizesQuery);
         let groups = k.div_ceil(terms);
         // Tiles take 16 groups at once: what lies behind the last panel meets zeros of A.
         let bytes = n.div_ceil(width) * width * groups * terms
             + (groups.next_multiple_of(16) - groups) * width * terms;
-        let mut data = Aligned::lasting(bytes.div_ceil(size_of::<f32>()));
+        let mut data = AlignedFloats::lasting(bytes.div_ceil(size_of::<f32>()));
         let flip = if signed { 0 } else { FLIP };
         let mut sums = vec![0_i32; n];
         let out = data.as_bytes_mut();
@@ -106,26 +106,26 @@ impl PackedInt8 {
         size_of_val(self.data.as_slice()) + size_of_val(&self.sums[..])
     }
 
-    pub(super) fn panels(&self) -> Panels {
-        Panels { data: self.data.as_slice().as_ptr().cast(), groups: self.groups }
+    pub(super) fn panels(&self) -> Int8Panels {
+        Int8Panels { data: self.data.as_slice().as_ptr().cast(), groups: self.groups }
     }
 }
 
 /// The packed matrix as a task sees it.
 #[derive(Clone, Copy)]
-pub(super) struct Panels {
+pub(super) struct Int8Panels {
     pub(super) data: *const i8,
     pub(super) groups: usize,
 }
 
 // SAFETY: a read-only view of a packed matrix that the caller of the product holds meanwhile.
-unsafe impl Send for Panels {}
+unsafe impl Send for Int8Panels {}
 // SAFETY: as for Send.
-unsafe impl Sync for Panels {}
+unsafe impl Sync for Int8Panels {}
 
 /// What is done to the sums of each column; one value per column, and zeros up to a whole panel.
 #[derive(Clone, Debug)]
-pub struct Columns {
+pub struct ColumnScales {
     /// Added to the sums: what the zero points make constant, and a bias.
     offsets: Vec<i32>,
     /// Taken away as often as the sum of the row says; empty where they are all 0.
@@ -136,7 +136,7 @@ pub struct Columns {
     n: usize,
 }
 
-impl Columns {
+impl ColumnScales {
     /// Prepares the columns of `b` for an A with this form and zero point. `zeros` has the zero
     /// points of B, one or one a column. Scales are 1 and biases 0 at first.
     ///
@@ -146,9 +146,9 @@ impl Columns {
     pub fn new(b: &PackedInt8, (signed, zero): (bool, i32), zeros: &[i32]) -> Self {
         assert!(zeros.len() == 1 || zeros.len() == b.n, "{} zero points for {b:?}", zeros.len());
         let a_zero = zero
-            + match (b.dot.run(Ask).form, signed) {
-                (Form::Unsigned, true) => HALF,
-                (Form::Signed, false) => -HALF,
+            + match (b.dot.run(SizesQuery).form, signed) {
+                (LeftTerms::Unsigned, true) => HALF,
+                (LeftTerms::Signed, false) => -HALF,
                 _ => 0,
             };
         let of = |column: usize| zeros[if zeros.len() == 1 { 0 } else { column }] - b.shift;
@@ -223,7 +223,7 @@ impl Columns {
     }
 }
 
-/// [`Columns`] as a tile sees them.
+/// [`ColumnScales`] as a tile sees them.
 #[derive(Clone, Copy)]
 pub(super) struct ColumnPointers {
     pub(super) offsets: *const i32,

@@ -1,10 +1,10 @@
 //! Pooling of bytes over channels-last images.
 
 use super::pack::FLIP;
-use crate::Exec;
-use crate::conv::{ConvParams, Window, volume};
-use crate::isa::{Dot, DotIsa, DotKernel};
-use crate::memory::{Shared, with_scratch};
+use crate::KernelContext;
+use crate::conv::{ConvParams, ConvWindow, volume};
+use crate::isa::{DotInstructions, DotIsa, DotKernel};
+use crate::memory::{DisjointSlice, with_scratch};
 
 /// Values that one task compares at least.
 const GRAIN: usize = 1 << 15;
@@ -18,7 +18,7 @@ const GRAIN: usize = 1 << 15;
 /// # Panics
 /// When a slice is shorter than its shape says.
 pub fn max_pool_bytes(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     params: &ConvParams,
     x: &[u8],
     signed: bool,
@@ -34,8 +34,8 @@ pub fn max_pool_bytes(
     if line == 0 {
         return;
     }
-    let window = Window { params: *params, size, out };
-    let (y, dot) = (Shared::new(y), DotIsa::of(exec.isa));
+    let window = ConvWindow { params: *params, size, out };
+    let (y, dot) = (DisjointSlice::new(y), DotIsa::of(exec.isa));
     exec.pool.run_ranges(lines, (GRAIN / (line * params.taps())).max(1), |range| {
         let first = range.start;
         // SAFETY: ranges do not overlap and are inside the result.
@@ -46,16 +46,16 @@ pub fn max_pool_bytes(
                 std::slice::from_raw_parts_mut(room.as_mut_ptr().cast(), size[2] * channels)
             };
             match signed {
-                true => dot.run(Lines::<FLIP> { window: &window, x, first, y, most }),
-                false => dot.run(Lines::<0> { window: &window, x, first, y, most }),
+                true => dot.run(Int8PoolLines::<FLIP> { window: &window, x, first, y, most }),
+                false => dot.run(Int8PoolLines::<0> { window: &window, x, first, y, most }),
             }
         });
     });
 }
 
 /// Lines of the result. Bytes are ordered as they are after a change of the bits `FLIPPED`.
-struct Lines<'a, const FLIPPED: u8> {
-    window: &'a Window,
+struct Int8PoolLines<'a, const FLIPPED: u8> {
+    window: &'a ConvWindow,
     x: &'a [u8],
     /// Number of the first line.
     first: usize,
@@ -64,11 +64,11 @@ struct Lines<'a, const FLIPPED: u8> {
     most: &'a mut [u8],
 }
 
-impl<const FLIPPED: u8> DotKernel for Lines<'_, FLIPPED> {
+impl<const FLIPPED: u8> DotKernel for Int8PoolLines<'_, FLIPPED> {
     type Output = ();
     /// Compares whole lines first, which lie adjacent, and then what is left of each window: a line.
     #[inline(always)]
-    fn run<D: Dot>(self, _: D) {
+    fn run<D: DotInstructions>(self, _: D) {
         let w = self.window;
         let p = &w.params;
         let channels = p.in_channels;

@@ -1,24 +1,24 @@
 //! What becomes of the sums that tiles leave: bytes are made two rows of two vectors at a time.
 
-use super::join::Joins;
-use super::micro::{Out, store, whole};
+use super::join::SummandJoin;
+use super::micro::{Int8Output, store, whole};
 use super::pack::ColumnPointers;
-use crate::isa::{Amx, Avx512, Dot, Simd, Vnni};
-use crate::tiles::{COLUMNS, Results};
+use crate::isa::{Amx, Avx512, DotInstructions, Simd, Vnni};
+use crate::tiles::{COLUMNS, TileResults};
 
 type F = <Avx512 as Simd>::F;
 type I = <Avx512 as Simd>::I;
 
 /// Two rows of two vectors.
-type Square = [[F; 2]; 2];
+type VectorSquare = [[F; 2]; 2];
 
 /// Where sums become results.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Int8ResultPlace {
     pub(super) columns: ColumnPointers,
     /// Sum of each row of A; read where the columns have zero points.
     pub(super) row_sums: *const i32,
-    pub(super) out: Out,
+    pub(super) out: Int8Output,
     /// Elements between rows of C.
     pub(super) c_stride: usize,
     /// Columns, at most two vectors.
@@ -27,7 +27,7 @@ pub(super) struct Place {
     pub(super) far: bool,
 }
 
-impl Results<Vnni> for Place {
+impl TileResults<Vnni> for Int8ResultPlace {
     #[inline(always)]
     fn below(&self, rows: usize) -> Self {
         Self {
@@ -46,10 +46,10 @@ impl Results<Vnni> for Place {
     unsafe fn write(&self, d: Vnni, rows: usize, sums: *const f32, strides: (usize, usize)) {
         // SAFETY: the caller vouches for the sums; columns are padded to whole panels.
         unsafe {
-            let sums = Sums::new(d, self, (sums, rows), strides);
+            let sums = Int8RowSums::new(d, self, (sums, rows), strides);
             match self.out {
-                Out::Bytes { c, zero, low, high } => sums.bytes(c.ptr(), (zero, low, high)),
-                Out::Sum { c, summand, from, joins } => {
+                Int8Output::Bytes { c, zero, low, high } => sums.bytes(c.ptr(), (zero, low, high)),
+                Int8Output::Sum { c, summand, from, joins } => {
                     let places = (c.ptr(), from.ptr().cast_const());
                     match (joins.is_quick(), joins.is_signed()) {
                         (true, true) => sums.joined::<true, true>(places, summand, &joins),
@@ -58,8 +58,8 @@ impl Results<Vnni> for Place {
                         (false, false) => sums.joined::<false, false>(places, summand, &joins),
                     }
                 }
-                Out::Floats(c) => sums.floats(c.ptr()),
-                Out::Sums(c) => sums.keep(c.ptr()),
+                Int8Output::Floats(c) => sums.floats(c.ptr()),
+                Int8Output::Sums(c) => sums.keep(c.ptr()),
             }
         }
     }
@@ -70,14 +70,14 @@ impl Results<Vnni> for Place {
             return;
         }
         let start: *const f32 = match self.out {
-            Out::Floats(c) => c.ptr(),
-            Out::Sums(c) => c.ptr().cast(),
-            Out::Bytes { c, .. } => {
+            Int8Output::Floats(c) => c.ptr(),
+            Int8Output::Sums(c) => c.ptr().cast(),
+            Int8Output::Bytes { c, .. } => {
                 let line = c.ptr().wrapping_add(row * self.c_stride);
                 amx.prefetch_to_write(line.cast());
                 return;
             }
-            Out::Sum { c, from, .. } => {
+            Int8Output::Sum { c, from, .. } => {
                 let at = row * self.c_stride;
                 amx.prefetch_to_write(c.ptr().wrapping_add(at).cast());
                 amx.prefetch(from.ptr().wrapping_add(at));
@@ -91,9 +91,9 @@ impl Results<Vnni> for Place {
 }
 
 /// Rows of sums, and what is known of their columns.
-struct Sums<'a> {
+struct Int8RowSums<'a> {
     d: Vnni,
-    place: &'a Place,
+    place: &'a Int8ResultPlace,
     at: *const f32,
     rows: usize,
     /// Sums between rows, and between the two vectors of a row.
@@ -102,13 +102,13 @@ struct Sums<'a> {
     scales: [F; 2],
 }
 
-impl<'a> Sums<'a> {
+impl<'a> Int8RowSums<'a> {
     /// # Safety
     /// The columns are there for two vectors.
     #[inline(always)]
     unsafe fn new(
         d: Vnni,
-        place: &'a Place,
+        place: &'a Int8ResultPlace,
         (at, rows): (*const f32, usize),
         strides: (usize, usize),
     ) -> Self {
@@ -145,9 +145,9 @@ impl<'a> Sums<'a> {
     /// Two rows, scaled.
     ///
     /// # Safety
-    /// As for [`Sums::sum`].
+    /// As for [`Int8RowSums::sum`].
     #[inline(always)]
-    unsafe fn scaled(&self, rows: [usize; 2]) -> Square {
+    unsafe fn scaled(&self, rows: [usize; 2]) -> VectorSquare {
         let s = self.d.simd();
         let mut square = [self.scales; 2];
         for (scaled, row) in square.iter_mut().zip(rows) {
@@ -188,17 +188,17 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// Bytes of sums with others. `QUICK` is what [`Joins::is_quick`] says, `SIGNED` what
-    /// [`Joins::is_signed`] says.
+    /// Bytes of sums with others. `QUICK` is what [`SummandJoin::is_quick`] says, `SIGNED` what
+    /// [`SummandJoin::is_signed`] says.
     ///
     /// # Safety
-    /// As for [`Sums::bytes`], and the other bytes lie as those of C.
+    /// As for [`Int8RowSums::bytes`], and the other bytes lie as those of C.
     #[inline(always)]
     unsafe fn joined<const QUICK: bool, const SIGNED: bool>(
         &self,
         (c, from): (*mut u8, *const u8),
         (zero, low, high): (i32, i32, i32),
-        joins: &Joins,
+        joins: &SummandJoin,
     ) {
         let (d, s, stride) = (self.d, self.d.simd(), self.place.c_stride);
         let to = d.narrow_to(joins.result());

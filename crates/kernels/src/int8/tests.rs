@@ -24,21 +24,21 @@ fn value(byte: u8, signed: bool) -> i32 {
 }
 
 /// Every instruction set with pools of one and of three threads.
-fn everywhere(body: impl Fn(Exec<'_>)) {
+fn everywhere(body: impl Fn(KernelContext<'_>)) {
     for threads in [1, 3] {
         let pool = ThreadPool::new(threads);
         for isa in Isa::available() {
-            body(Exec { pool: &pool, isa });
+            body(KernelContext { pool: &pool, isa });
         }
     }
 }
 
 /// Every set of integer instructions with pools of one and of three threads.
-fn every_dot(body: impl Fn(Exec<'_>, DotIsa)) {
+fn every_dot(body: impl Fn(KernelContext<'_>, DotIsa)) {
     for threads in [1, 3] {
         let pool = ThreadPool::new(threads);
         for dot in DotIsa::available() {
-            body(Exec::new(&pool), dot);
+            body(KernelContext::new(&pool), dot);
         }
     }
 }
@@ -63,10 +63,10 @@ fn sums_are_exact_for_every_form_and_size() {
                 let a_zero = value(77, a_signed);
                 for zeros in [vec![0], vec![value(200, b_signed)], noise_zeros(n, b_signed)] {
                     let packed = PackedInt8::pack(dot, (k, n), b_signed, |i, j| b[i * n + j]);
-                    let columns = Columns::new(&packed, (a_signed, a_zero), &zeros);
+                    let columns = ColumnScales::new(&packed, (a_signed, a_zero), &zeros);
                     let mut found = vec![0; m * n];
-                    let bytes = Bytes { data: &a, signed: a_signed, zero: a_zero };
-                    gemm_int8(exec, m, bytes, &packed, &columns, Target::Sums(&mut found));
+                    let bytes = QuantizedBytes { data: &a, signed: a_signed, zero: a_zero };
+                    gemm_int8(exec, m, bytes, &packed, &columns, Int8Target::Sums(&mut found));
                     let expected = |at: usize| -> i32 {
                         let (row, column) = (at / n, at % n);
                         let zero = zeros[if zeros.len() == 1 { 0 } else { column }];
@@ -96,14 +96,14 @@ fn sums_are_scaled_rounded_moved_and_limited() {
         let packed = PackedInt8::pack(DotIsa::of(exec.isa), (k, n), true, |i, j| b[i * n + j]);
         let bias: Vec<i32> = (0..n as i32).map(|at| at * 100 - 900).collect();
         let scale = |column: usize| 1.0 / (200.0 + column as f32);
-        let columns = Columns::new(&packed, (false, 100), &[0]).with_sums(&bias);
+        let columns = ColumnScales::new(&packed, (false, 100), &[0]).with_sums(&bias);
         let columns = columns.with_scales(scale).with_biases(&vec![0.5; n]);
-        let bytes = Bytes { data: &a, signed: false, zero: 100 };
+        let bytes = QuantizedBytes { data: &a, signed: false, zero: 100 };
         let (mut floats, mut out) = (vec![0.0; m * n], vec![0; m * n]);
         let mut sums = vec![0; m * n];
-        gemm_int8(exec, m, bytes, &packed, &columns, Target::Sums(&mut sums));
-        gemm_int8(exec, m, bytes, &packed, &columns, Target::Floats(&mut floats));
-        let target = Target::Bytes { out: &mut out, zero: -3, low: -100, high: 127 };
+        gemm_int8(exec, m, bytes, &packed, &columns, Int8Target::Sums(&mut sums));
+        gemm_int8(exec, m, bytes, &packed, &columns, Int8Target::Floats(&mut floats));
+        let target = Int8Target::Bytes { out: &mut out, zero: -3, low: -100, high: 127 };
         gemm_int8(exec, m, bytes, &packed, &columns, target);
         for (at, &sum) in sums.iter().enumerate() {
             let scaled = sum as f32 * scale(at % n);
@@ -120,7 +120,7 @@ fn plain_conv(
     p: &ConvParams,
     (x, signed, zero): (&[u8], bool, i32),
     (batch, size): (usize, [usize; 3]),
-    w: Int8Weights<'_>,
+    w: Int8ConvWeights<'_>,
 ) -> Vec<i32> {
     let out = p.output_size(size);
     let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
@@ -241,29 +241,29 @@ impl<'a> ConvCase<'a> {
         let x = noise(image.0 * image.1.iter().product::<usize>() * p.in_channels, 5);
         let zero = value(90, signed.0);
         let weights = noise(p.out_channels * p.in_channels / p.groups * p.taps(), 6);
-        let of = Int8Weights { data: &weights, signed: signed.1, zeros };
+        let of = Int8ConvWeights { data: &weights, signed: signed.1, zeros };
         let sums = plain_conv(p, (&x, signed.0, zero), image, of);
         Self { p, image, signed, zeros, x, weights, zero, sums }
     }
 
     /// Compares sums and bytes.
-    fn check(&self, exec: Exec<'_>) {
+    fn check(&self, exec: KernelContext<'_>) {
         let Self { p, image, signed: (x_signed, w_signed), zeros, zero, .. } = *self;
-        let weights = Int8Weights { data: &self.weights, signed: w_signed, zeros };
+        let weights = Int8ConvWeights { data: &self.weights, signed: w_signed, zeros };
         let expected = &self.sums;
         let dot = DotIsa::of(exec.isa);
-        let bytes = Bytes { data: &self.x, signed: x_signed, zero };
+        let bytes = QuantizedBytes { data: &self.x, signed: x_signed, zero };
         let packed = Int8Conv::pack(dot, *p, weights, false);
         let columns = packed.columns((x_signed, zero), zeros, None, |_| 1.0);
         let mut sums = vec![0; expected.len()];
-        conv_int8(exec, &packed, bytes, image, &columns, Target::Sums(&mut sums));
+        conv_int8(exec, &packed, bytes, image, &columns, Int8Target::Sums(&mut sums));
         assert!(sums == *expected, "{p:?} {image:?} {x_signed} {w_signed} {dot:?}");
         let packed = Int8Conv::pack(dot, *p, weights, true);
         let bias: Vec<i32> = (0..p.out_channels as i32).map(|c| c * 1000).collect();
         let scale = |channel: usize| 1.0 / (1000.0 + channel as f32);
         let columns = packed.columns((x_signed, zero), zeros, Some(&bias), scale);
         let mut out = vec![0; expected.len()];
-        let target = Target::Bytes { out: &mut out, zero: 120, low: 0, high: 255 };
+        let target = Int8Target::Bytes { out: &mut out, zero: 120, low: 0, high: 255 };
         conv_int8(exec, &packed, bytes, image, &columns, target);
         for (at, (&found, sum)) in out.iter().zip(expected).enumerate() {
             let channel = at % p.out_channels;
@@ -274,18 +274,19 @@ impl<'a> ConvCase<'a> {
         if p.groups == 1 {
             // Together with a sum as the two after each other.
             let other = noise(out.len(), 8);
-            let other = Bytes { data: &other, signed: x_signed, zero: 3 };
+            let other = QuantizedBytes { data: &other, signed: x_signed, zero: 3 };
             let scales = [0.3, 0.7, 0.9];
             let mut expected = vec![0; out.len()];
-            let own = Bytes { data: &out, signed: false, zero: 120 };
-            pair_bytes(exec, Pair::Sum, (own, other), scales, (true, -5), &mut expected);
+            let own = QuantizedBytes { data: &out, signed: false, zero: 120 };
+            pair_bytes(exec, PairFunction::Sum, (own, other), scales, (true, -5), &mut expected);
             // The others lie elsewhere, or where the sums go.
             for (data, mut found) in
                 [(Some(other.data), vec![0; out.len()]), (None, other.data.to_vec())]
             {
                 let form = (other.signed, other.zero);
-                let beside = Beside { data, form, scales, result: (true, -5) };
-                let target = Target::Sum { out: &mut found, zero: 120, low: 0, high: 255, beside };
+                let beside = Int8Summand { data, form, scales, result: (true, -5) };
+                let target =
+                    Int8Target::Sum { out: &mut found, zero: 120, low: 0, high: 255, beside };
                 conv_int8(exec, &packed, bytes, image, &columns, target);
                 assert!(found == expected, "{p:?} {image:?} {dot:?} {data:?}");
             }
@@ -306,21 +307,23 @@ fn floats_become_bytes_and_come_back() {
                 assert_eq!(value(q, signed), expected);
             }
             let mut back = vec![0.0; x.len()];
-            dequantize(exec, Bytes { data: &q, signed, zero: 7 }, 0.25, &mut back);
+            dequantize(exec, QuantizedBytes { data: &q, signed, zero: 7 }, 0.25, &mut back);
             for (&q, &back) in q.iter().zip(&back) {
                 assert_eq!(back, (value(q, signed) - 7) as f32 * 0.25);
             }
-            let a = Bytes { data: &q, signed, zero: 7 };
+            let a = QuantizedBytes { data: &q, signed, zero: 7 };
             // As long, and a part that is repeated: 1003 = 17 * 59.
-            for (pair, len) in [(Pair::Sum, x.len()), (Pair::Sum, 59), (Pair::Product, 17)] {
+            for (pair, len) in
+                [(PairFunction::Sum, x.len()), (PairFunction::Sum, 59), (PairFunction::Product, 17)]
+            {
                 let other = noise(len, 8);
-                let b = Bytes { data: &other, signed: true, zero: -1 };
+                let b = QuantizedBytes { data: &other, signed: true, zero: -1 };
                 let mut y = vec![0; x.len()];
                 pair_bytes(exec, pair, (a, b), [0.5, 0.25, 2.0], (false, 3), &mut y);
                 for ((&q, &o), &found) in q.iter().zip(other.iter().cycle()).zip(&y) {
                     let (a, b) =
                         ((value(q, signed) - 7) as f32 * 0.5, (value(o, true) + 1) as f32 * 0.25);
-                    let both = if pair == Pair::Sum { a + b } else { a * b };
+                    let both = if pair == PairFunction::Sum { a + b } else { a * b };
                     let expected = ((both / 2.0).round_ties_even() as i32 + 3).clamp(0, 255);
                     assert_eq!(i32::from(found), expected);
                 }
@@ -340,10 +343,13 @@ fn products_of_two_values_of_a_run_are_right() {
         let (m, k, n) = (5, 19, 40);
         let (a, b) = (noise(3 * m * k, 1), noise(2 * k * n, 2));
         let offsets = [0, k * n, 0];
-        let left = Bytes { data: &a, signed: true, zero: -7 };
-        let right = Right { bytes: Bytes { data: &b, signed: false, zero: 99 }, offsets: &offsets };
+        let left = QuantizedBytes { data: &a, signed: true, zero: -7 };
+        let right = Int8RightMatrix {
+            bytes: QuantizedBytes { data: &b, signed: false, zero: 99 },
+            offsets: &offsets,
+        };
         let mut found = vec![0.0; 3 * m * n];
-        let target = Target::Floats(&mut found);
+        let target = Int8Target::Floats(&mut found);
         matmul_int8_batched(exec, (m, k, n), (left, &[0, m * k, 2 * m * k]), right, 0.25, target);
         for (at, found) in found.iter().enumerate() {
             let (row, column) = (at / n, at % n);

@@ -1,14 +1,14 @@
 //! Products of bytes by tiles of AMX. Panels are those of the vectors: 16 groups of rows are a tile
 //! of B whose rows lie a panel's width apart.
 
-use super::drive::{ByteRows, Job};
+use super::drive::{ByteRows, Int8Product};
 use super::pack::FLIP;
-use super::results::Place;
-use crate::Exec;
-use crate::isa::{AMX_ROWS, Amx, Dot, DotKernel, Simd, TILE_BYTES, Terms, Vnni};
+use super::results::Int8ResultPlace;
+use crate::KernelContext;
+use crate::isa::{AMX_ROWS, Amx, DotInstructions, DotKernel, Simd, TILE_BYTES, TileTerms, Vnni};
 use crate::lines::whole_rows_first;
-use crate::memory::{Shared, with_scratch};
-use crate::tiles::{COLUMNS, Pending, SUMS_BYTES, Tiles, TilesTimesPanel, tiles_of_block};
+use crate::memory::{DisjointSlice, with_scratch};
+use crate::tiles::{COLUMNS, PendingSums, RowTiles, SUMS_BYTES, TilesTimesPanel, tiles_of_block};
 use std::ops::Range;
 
 /// Terms of a step: what a tile holds of a row.
@@ -23,25 +23,25 @@ const TASK_ROWS: usize = 32;
 const NEAR_BYTES: usize = 1 << 20;
 
 /// Fewest rows that are worth tiles.
-pub(super) const LEAST_ROWS: usize = 5;
+pub(super) const MIN_ROWS: usize = 5;
 
 /// Rows `row..row + rows` times some whole panels of columns.
-struct Part<'a, A> {
-    job: &'a Job<A>,
+struct AmxPart<'a, A> {
+    job: &'a Int8Product<A>,
     amx: Amx,
     vectors: Vnni,
     row: usize,
     rows: usize,
     columns: Range<usize>,
     scratch: *mut u8,
-    room: Room,
+    room: AmxWorkspace,
     /// All rows in tiles and their sums, where an earlier step has made them.
-    made: Option<(Shared<u8>, Shared<i32>)>,
+    made: Option<(DisjointSlice<u8>, DisjointSlice<i32>)>,
 }
 
 /// What a task needs besides its operands, in bytes.
 #[derive(Clone, Copy)]
-struct Room {
+struct AmxWorkspace {
     /// Bytes between rows as copied.
     raw: usize,
     tile_rows: usize,
@@ -49,7 +49,7 @@ struct Room {
     steps: usize,
 }
 
-impl Room {
+impl AmxWorkspace {
     fn of(rows: usize, k: usize) -> Self {
         let blocks = rows.div_ceil(BLOCK_ROWS);
         let rows = rows.div_ceil(blocks);
@@ -77,10 +77,10 @@ impl Room {
     }
 }
 
-impl<A: ByteRows> DotKernel for Part<'_, A> {
+impl<A: ByteRows> DotKernel for AmxPart<'_, A> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) {
+    fn run<D: DotInstructions>(self, d: D) {
         let most = self.room.pairs * 2 * self.room.tile_rows;
         let blocks = self.rows.div_ceil(most);
         self.amx.begin(self.room.tile_rows);
@@ -94,11 +94,11 @@ impl<A: ByteRows> DotKernel for Part<'_, A> {
     }
 }
 
-impl<A: ByteRows> Part<'_, A> {
+impl<A: ByteRows> AmxPart<'_, A> {
     /// # Safety
     /// The rows exist, no more than the room has.
     #[inline(always)]
-    unsafe fn block<D: Dot>(&self, d: D, row: usize, rows: usize) {
+    unsafe fn block<D: DotInstructions>(&self, d: D, row: usize, rows: usize) {
         let (job, room) = (self.job, self.room);
         let own = self.scratch.wrapping_add(room.pairs * SUMS_BYTES);
         let own_sums = own.wrapping_add(room.block()).cast::<i32>();
@@ -109,26 +109,26 @@ impl<A: ByteRows> Part<'_, A> {
         if self.made.is_none() {
             let raw = own.wrapping_add(room.block() + room.row_sums());
             for pair in 0..rows.div_ceil(2 * room.tile_rows) {
-                let fill = Fill { job, room, row, rows, pair, block, row_sums, raw };
+                let fill = AmxRowCopy { job, room, row, rows, pair, block, row_sums, raw };
                 // SAFETY: the rows exist; raw rows have room for a pair of tiles.
                 unsafe { fill.pair(d) };
             }
         }
         let (list, steps) = tiles_of_block(block, (rows, room.tile_rows), room.steps);
-        let a = Tiles { list: &list, steps: &steps, stride: STEP };
+        let a = RowTiles { list: &list, steps: &steps, stride: STEP };
         let columns = self.columns.clone();
         let (amx, vectors, sums) = (self.amx, self.vectors, self.scratch);
-        let on = Block { amx, vectors, a, row, row_sums, sums, columns };
+        let on = AmxBlock { amx, vectors, a, row, row_sums, sums, columns };
         // SAFETY: the rows are inside the product.
         unsafe { on.multiply(job) };
     }
 }
 
 /// Rows of A in tiles, times some columns.
-pub(super) struct Block<'a> {
+pub(super) struct AmxBlock<'a> {
     pub(super) amx: Amx,
     pub(super) vectors: Vnni,
-    pub(super) a: Tiles<'a>,
+    pub(super) a: RowTiles<'a>,
     /// The row of the product that is row 0 of the tiles.
     pub(super) row: usize,
     /// The sum of each row; read where columns have zero points.
@@ -138,21 +138,21 @@ pub(super) struct Block<'a> {
     pub(super) columns: Range<usize>,
 }
 
-impl Block<'_> {
+impl AmxBlock<'_> {
     /// # Safety
     /// Between [`Amx::begin`] for these tiles and [`Amx::end`], where the vectors are entered; A has
     /// the rows, B and C the columns.
     #[inline(always)]
-    pub(super) unsafe fn multiply<A>(&self, job: &Job<A>) {
+    pub(super) unsafe fn multiply<A>(&self, job: &Int8Product<A>) {
         let d = self.vectors;
-        let mut pending: Option<Pending<Place>> = None;
+        let mut pending: Option<PendingSums<Int8ResultPlace>> = None;
         let columns = self.columns.clone().step_by(2 * COLUMNS);
         let steps = self.a.steps.len();
         let panels_bytes = self.columns.len() * steps * STEP;
         if whole_rows_first(steps, panels_bytes) {
             // Whole rows of C after each other: with so few terms C is most of what moves.
             for list in self.a.list.chunks(2) {
-                let a = Tiles { list, ..self.a };
+                let a = RowTiles { list, ..self.a };
                 for column in columns.clone() {
                     // SAFETY: the panel and the rows are inside the product.
                     unsafe { self.panel(job, a, column, false).run(d, &mut pending) };
@@ -174,22 +174,22 @@ impl Block<'_> {
     #[inline(always)]
     fn panel<'t, A>(
         &self,
-        job: &Job<A>,
-        a: Tiles<'t>,
+        job: &Int8Product<A>,
+        a: RowTiles<'t>,
         column: usize,
         far: bool,
-    ) -> TilesTimesPanel<'t, Place> {
+    ) -> TilesTimesPanel<'t, Int8ResultPlace> {
         let (panel, inside) = (column / PANEL, column % PANEL);
         let start = panel * PANEL * job.b.groups * Vnni::TERMS + inside * Vnni::TERMS;
         let results = job.m * job.n * size_of::<f32>();
         TilesTimesPanel {
             amx: self.amx,
-            terms: Terms::Bytes,
+            terms: TileTerms::Bytes,
             a,
             b: job.b.data.cast::<u8>().wrapping_add(start),
             far,
             sums: self.sums,
-            place: Place {
+            place: Int8ResultPlace {
                 columns: job.columns.shifted(column),
                 row_sums: self.row_sums,
                 out: job.out.at(self.row * job.c_stride + column),
@@ -202,9 +202,9 @@ impl Block<'_> {
 }
 
 /// Copies the rows of a pair of tiles.
-struct Fill<'a, A> {
-    job: &'a Job<A>,
-    room: Room,
+struct AmxRowCopy<'a, A> {
+    job: &'a Int8Product<A>,
+    room: AmxWorkspace,
     /// The first row of the block, and how many it has.
     row: usize,
     rows: usize,
@@ -215,20 +215,20 @@ struct Fill<'a, A> {
     raw: *mut u8,
 }
 
-impl<A: ByteRows> DotKernel for Fill<'_, A> {
+impl<A: ByteRows> DotKernel for AmxRowCopy<'_, A> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) {
+    fn run<D: DotInstructions>(self, d: D) {
         // SAFETY: whoever makes one vouches for rows and room.
         unsafe { self.pair(d) };
     }
 }
 
-impl<A: ByteRows> Fill<'_, A> {
+impl<A: ByteRows> AmxRowCopy<'_, A> {
     /// # Safety
     /// The rows exist, and there is room for them.
     #[inline(always)]
-    unsafe fn pair<D: Dot>(&self, d: D) {
+    unsafe fn pair<D: DotInstructions>(&self, d: D) {
         let (job, room) = (self.job, self.room);
         let pair_rows = 2 * room.tile_rows;
         let start = self.pair * pair_rows;
@@ -260,7 +260,7 @@ impl<A: ByteRows> Fill<'_, A> {
     /// # Safety
     /// The row has all terms; the tiles have room for it.
     #[inline(always)]
-    unsafe fn tile_row<D: Dot>(&self, d: D, from: *const u8, to: *mut u8) {
+    unsafe fn tile_row<D: DotInstructions>(&self, d: D, from: *const u8, to: *mut u8) {
         let s = d.simd();
         const LANE: usize = size_of::<f32>();
         let flip = if self.job.signed { u32::from(FLIP) * 0x0101_0101 } else { 0 };
@@ -321,9 +321,9 @@ impl<A: ByteRows> Fill<'_, A> {
 /// # Safety
 /// As for [`super::drive::multiply`]; B is packed for VNNI.
 pub(super) unsafe fn multiply<A: ByteRows>(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     (amx, vectors): (Amx, Vnni),
-    job: &Job<A>,
+    job: &Int8Product<A>,
     wanted: usize,
 ) {
     let (m, n) = (job.m, job.n);
@@ -334,17 +334,17 @@ pub(super) unsafe fn multiply<A: ByteRows>(
     };
     if wanted > 1 && m <= BLOCK_ROWS && panels >= wanted {
         // Few rows: all threads make tiles of them once, then each takes panels of B.
-        let room = Room::of(m, job.k);
+        let room = AmxWorkspace::of(m, job.k);
         let bytes = room.block() + room.row_sums();
         with_scratch(bytes.div_ceil(size_of::<f32>()), |made| {
-            let block = Shared::<u8>::from_ptr(made.as_mut_ptr().cast());
-            let row_sums = Shared::<i32>::from_ptr(block.at(room.block()).ptr().cast());
+            let block = DisjointSlice::<u8>::from_ptr(made.as_mut_ptr().cast());
+            let row_sums = DisjointSlice::<i32>::from_ptr(block.at(room.block()).ptr().cast());
             exec.pool.run(m.div_ceil(2 * room.tile_rows), |pair| {
                 with_scratch(room.raw_pair().div_ceil(size_of::<f32>()), |raw| {
                     let (block, row_sums) = (block.ptr(), row_sums.ptr());
                     let raw = raw.as_mut_ptr().cast();
                     let (row, rows) = (0, m);
-                    vectors.enter(Fill { job, room, row, rows, pair, block, row_sums, raw });
+                    vectors.enter(AmxRowCopy { job, room, row, rows, pair, block, row_sums, raw });
                 });
             });
             exec.pool.run(wanted, |group| {
@@ -352,7 +352,7 @@ pub(super) unsafe fn multiply<A: ByteRows>(
                 with_scratch((room.pairs * SUMS_BYTES).div_ceil(size_of::<f32>()), |scratch| {
                     let scratch = scratch.as_mut_ptr().cast();
                     let (row, rows, made) = (0, m, Some((block, row_sums)));
-                    vectors.enter(Part {
+                    vectors.enter(AmxPart {
                         job,
                         amx,
                         vectors,
@@ -376,10 +376,10 @@ pub(super) unsafe fn multiply<A: ByteRows>(
         let (row, row_end) = (m * chunk / chunks, m * (chunk + 1) / chunks);
         let columns = columns(group, groups);
         let (rows, made) = (row_end - row, None);
-        let room = Room::of(rows, job.k);
+        let room = AmxWorkspace::of(rows, job.k);
         with_scratch(room.bytes().div_ceil(size_of::<f32>()), |scratch| {
             let scratch = scratch.as_mut_ptr().cast();
-            vectors.enter(Part { job, amx, vectors, row, rows, columns, scratch, room, made });
+            vectors.enter(AmxPart { job, amx, vectors, row, rows, columns, scratch, room, made });
         });
     };
     let tasks = chunks * groups;

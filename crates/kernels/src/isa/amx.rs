@@ -68,7 +68,7 @@ impl Amx {
 
 /// How much of a 2 x 2 block of tiles a product fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub(crate) enum TileExtent {
     /// All of it.
     Whole,
     /// The first tile of each row.
@@ -77,7 +77,7 @@ pub(crate) enum Extent {
     OneRow,
 }
 
-impl Extent {
+impl TileExtent {
     /// For a second tile of rows and one of columns.
     #[inline(always)]
     pub(crate) fn of(two_rows: bool, two_columns: bool) -> Self {
@@ -95,14 +95,14 @@ impl Extent {
     allow(dead_code, reason = "there are no tiles here")
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Terms {
+pub(crate) enum TileTerms {
     /// Pairs of BF16, in tiles of B that are [`TILE_BYTES`] apart with rows 64 bytes apart.
     Bf16,
     /// Unsigned times signed bytes, with rows of B 256 bytes apart and its tiles 64 bytes apart.
     Bytes,
 }
 
-impl Terms {
+impl TileTerms {
     /// Bytes between the steps of a panel of B.
     #[inline(always)]
     pub(crate) fn step_bytes(self) -> usize {
@@ -134,8 +134,8 @@ pub(crate) struct TileBlock {
     /// Proves that there are tiles.
     #[allow(dead_code, reason = "held, not read")]
     pub(crate) amx: Amx,
-    pub(crate) terms: Terms,
-    pub(crate) extent: Extent,
+    pub(crate) terms: TileTerms,
+    pub(crate) extent: TileExtent,
 }
 
 #[cfg_attr(
@@ -171,8 +171,8 @@ impl TileBlock {
         // SAFETY: the token proves the instructions; the caller vouches for the rest.
         unsafe {
             match self.terms {
-                Terms::Bf16 => linux::step_bf16(self.extent, a, stride, b),
-                Terms::Bytes => linux::step_bytes(self.extent, a, stride, b),
+                TileTerms::Bf16 => linux::step_bf16(self.extent, a, stride, b),
+                TileTerms::Bytes => linux::step_bytes(self.extent, a, stride, b),
             }
         }
     }
@@ -193,7 +193,7 @@ impl TileBlock {
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod linux {
-    use super::Extent;
+    use super::TileExtent;
     use std::arch::asm;
     use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
 
@@ -240,12 +240,12 @@ mod linux {
     }
 
     #[repr(C, align(64))]
-    struct Config([u8; 64]);
+    struct TileConfig([u8; 64]);
 
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation, reason = "at most 16")]
     pub(super) fn configure(rows: usize) {
-        let mut config = Config([0; 64]);
+        let mut config = TileConfig([0; 64]);
         config.0[0] = 1;
         for tile in 0..8 {
             config.0[16 + 2 * tile] = 64;
@@ -300,11 +300,11 @@ mod linux {
     /// # Safety
     /// As for [`super::TileBlock::start`].
     #[inline(always)]
-    pub(super) unsafe fn load(extent: Extent, sums: *const u8) {
+    pub(super) unsafe fn load(extent: TileExtent, sums: *const u8) {
         // SAFETY: the caller vouches for tiles and sums.
         unsafe {
             match extent {
-                Extent::Whole => tiles!(
+                TileExtent::Whole => tiles!(
                     [
                         "tileloadd tmm0, [{c} + {s}]",
                         "tileloadd tmm1, [{c} + {s} + 1024]",
@@ -313,11 +313,11 @@ mod linux {
                     ],
                     c = in(reg) sums, s = in(reg) 64_usize,
                 ),
-                Extent::OneColumn => tiles!(
+                TileExtent::OneColumn => tiles!(
                     ["tileloadd tmm0, [{c} + {s}]", "tileloadd tmm2, [{c} + {s} + 2048]"],
                     c = in(reg) sums, s = in(reg) 64_usize,
                 ),
-                Extent::OneRow => tiles!(
+                TileExtent::OneRow => tiles!(
                     ["tileloadd tmm0, [{c} + {s}]", "tileloadd tmm1, [{c} + {s} + 1024]"],
                     c = in(reg) sums, s = in(reg) 64_usize,
                 ),
@@ -328,11 +328,11 @@ mod linux {
     /// # Safety
     /// As for [`super::TileBlock::keep`].
     #[inline(always)]
-    pub(super) unsafe fn store(extent: Extent, sums: *mut u8) {
+    pub(super) unsafe fn store(extent: TileExtent, sums: *mut u8) {
         // SAFETY: the caller vouches for tiles and sums.
         unsafe {
             match extent {
-                Extent::Whole => tiles!(
+                TileExtent::Whole => tiles!(
                     [
                         "tilestored [{c} + {s}], tmm0",
                         "tilestored [{c} + {s} + 1024], tmm1",
@@ -341,11 +341,11 @@ mod linux {
                     ],
                     c = in(reg) sums, s = in(reg) 64_usize,
                 ),
-                Extent::OneColumn => tiles!(
+                TileExtent::OneColumn => tiles!(
                     ["tilestored [{c} + {s}], tmm0", "tilestored [{c} + {s} + 2048], tmm2"],
                     c = in(reg) sums, s = in(reg) 64_usize,
                 ),
-                Extent::OneRow => tiles!(
+                TileExtent::OneRow => tiles!(
                     ["tilestored [{c} + {s}], tmm0", "tilestored [{c} + {s} + 1024], tmm1"],
                     c = in(reg) sums, s = in(reg) 64_usize,
                 ),
@@ -361,7 +361,7 @@ mod linux {
             /// As for [`super::TileBlock::step`].
             #[inline(always)]
             pub(super) unsafe fn $name(
-                extent: Extent,
+                extent: TileExtent,
                 a: [*const u8; 2],
                 stride: usize,
                 b: *const u8,
@@ -370,7 +370,7 @@ mod linux {
                 // SAFETY: the caller vouches for tiles and operands.
                 unsafe {
                     match extent {
-                        Extent::Whole => tiles!(
+                        TileExtent::Whole => tiles!(
                             [
                                 "tileloadd tmm4, [{a} + {r}]",
                                 "tileloadd tmm6, [{b} + {t}]",
@@ -384,7 +384,7 @@ mod linux {
                             a = in(reg) first, a2 = in(reg) second, r = in(reg) stride,
                             b = in(reg) b, t = in(reg) $stride,
                         ),
-                        Extent::OneColumn => tiles!(
+                        TileExtent::OneColumn => tiles!(
                             [
                                 "tileloadd tmm4, [{a} + {r}]",
                                 "tileloadd tmm6, [{b} + {t}]",
@@ -395,7 +395,7 @@ mod linux {
                             a = in(reg) first, a2 = in(reg) second, r = in(reg) stride,
                             b = in(reg) b, t = in(reg) $stride,
                         ),
-                        Extent::OneRow => tiles!(
+                        TileExtent::OneRow => tiles!(
                             [
                                 "tileloadd tmm4, [{a} + {r}]",
                                 "tileloadd tmm6, [{b} + {t}]",

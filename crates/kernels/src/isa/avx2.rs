@@ -1,6 +1,6 @@
 //! AVX2 with FMA: 8 lanes of `f32`, 16 registers.
 
-use super::{Kernel, Simd};
+use super::{IsaKernel, Simd};
 use std::arch::x86_64::*;
 
 /// AVX2, FMA and F16C.
@@ -24,7 +24,7 @@ impl Avx2 {
 
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline(never)]
-fn enter<K: Kernel>(s: Avx2, kernel: K) -> K::Output {
+fn enter<K: IsaKernel>(s: Avx2, kernel: K) -> K::Output {
     kernel.run(s)
 }
 
@@ -37,7 +37,7 @@ impl Simd for Avx2 {
     type M = M;
 
     #[inline(always)]
-    fn enter<K: Kernel>(self, kernel: K) -> K::Output {
+    fn enter<K: IsaKernel>(self, kernel: K) -> K::Output {
         // SAFETY: the token proves that the processor has the features.
         unsafe { enter(self, kernel) }
     }

@@ -1,6 +1,6 @@
 //! AVX-512: 16 lanes of `f32`, 32 registers, masks.
 
-use super::{Kernel, Simd};
+use super::{IsaKernel, Simd};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
@@ -29,7 +29,7 @@ impl Avx512 {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
 #[inline(never)]
-fn enter<K: Kernel>(s: Avx512, kernel: K) -> K::Output {
+fn enter<K: IsaKernel>(s: Avx512, kernel: K) -> K::Output {
     kernel.run(s)
 }
 
@@ -52,7 +52,7 @@ impl Simd for Avx512 {
     type M = M;
 
     #[inline(always)]
-    fn enter<K: Kernel>(self, kernel: K) -> K::Output {
+    fn enter<K: IsaKernel>(self, kernel: K) -> K::Output {
         // SAFETY: the token proves that the processor has the features.
         unsafe { enter(self, kernel) }
     }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use super::amx::Amx;
-use super::{Isa, NoPairs, Pairs, Simd};
+use super::{Isa, NoPairs, PairInstructions, Simd};
 
 #[cfg(target_arch = "aarch64")]
 use super::bf16_neon::NeonBf16;
@@ -12,20 +12,20 @@ use super::bf16_x86::Avx512Bf16;
 #[cfg(target_arch = "aarch64")]
 use super::pairs_neon::Bfmmla;
 
-/// An algorithm to be compiled for each set of BF16 instructions; as [`super::Kernel`].
+/// An algorithm to be compiled for each set of BF16 instructions; as [`super::IsaKernel`].
 pub trait Bf16Kernel {
     /// What the algorithm returns.
     type Output;
     /// The algorithm, in terms of `D`.
-    fn run<D: Bf16>(self, d: D) -> Self::Output;
+    fn run<D: Bf16Instructions>(self, d: D) -> Self::Output;
 }
 
 /// A set of instructions on pairs of BF16, as a token.
-pub trait Bf16: Copy + Send + Sync + Debug + 'static {
+pub trait Bf16Instructions: Copy + Send + Sync + Debug + 'static {
     /// The vectors around the products.
     type S: Simd;
     /// Products of a pair of rows by a pair of columns, where there are such instructions.
-    type Pairs: Pairs<Sum = <Self::S as Simd>::F, Terms = <Self::S as Simd>::I>;
+    type Pairs: PairInstructions<Sum = <Self::S as Simd>::F, Terms = <Self::S as Simd>::I>;
     /// Rows of the register tile.
     const TILE_ROWS: usize;
     /// Columns of the register tile: 8, 16 or 32.
@@ -156,23 +156,23 @@ impl Bf16Isa {
             Self::Bfmmla(d) => d.enter(kernel),
             #[cfg(target_arch = "aarch64")]
             Self::Neon(d) => d.enter(kernel),
-            Self::Widened(isa) => isa.run(Widening(kernel)),
+            Self::Widened(isa) => isa.run(WideningKernel(kernel)),
         }
     }
 }
 
 /// Products of FP32 in place of those of BF16.
 #[derive(Clone, Copy, Debug)]
-pub struct Widened<S>(S);
+pub struct WidenedBf16<S>(S);
 
 /// A BF16 algorithm for instruction sets that have none.
-struct Widening<K>(K);
+struct WideningKernel<K>(K);
 
-impl<K: Bf16Kernel> super::Kernel for Widening<K> {
+impl<K: Bf16Kernel> super::IsaKernel for WideningKernel<K> {
     type Output = K::Output;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> K::Output {
-        self.0.run(Widened(s))
+        self.0.run(WidenedBf16(s))
     }
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn nearest(x: f32) -> u16 {
     if x.is_nan() { (bits >> 16) as u16 | 0x40 } else { (rounded >> 16) as u16 }
 }
 
-impl<S: Simd> Bf16 for Widened<S> {
+impl<S: Simd> Bf16Instructions for WidenedBf16<S> {
     type S = S;
     type Pairs = NoPairs<S::F, S::I>;
     const TILE_ROWS: usize = 4;
@@ -197,7 +197,7 @@ impl<S: Simd> Bf16 for Widened<S> {
     }
     #[inline(always)]
     fn enter<K: Bf16Kernel>(self, kernel: K) -> K::Output {
-        self.0.enter(Widening(kernel))
+        self.0.enter(WideningKernel(kernel))
     }
     #[inline(always)]
     fn dot(self, sum: S::F, a: S::I, b: S::I) -> S::F {

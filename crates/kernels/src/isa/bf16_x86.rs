@@ -1,6 +1,6 @@
 //! BF16 products of x86: AVX-512 with BF16.
 
-use super::{Avx512, Bf16, Bf16Kernel, NoPairs};
+use super::{Avx512, Bf16Instructions, Bf16Kernel, NoPairs};
 use std::arch::x86_64::*;
 
 /// AVX-512 with BF16. Numbers below the smallest normal one count as zeros.
@@ -22,7 +22,7 @@ fn enter<K: Bf16Kernel>(d: Avx512Bf16, kernel: K) -> K::Output {
     kernel.run(d)
 }
 
-impl Bf16 for Avx512Bf16 {
+impl Bf16Instructions for Avx512Bf16 {
     type S = Avx512;
     type Pairs = NoPairs<__m512, __m512i>;
     const TILE_ROWS: usize = 12;

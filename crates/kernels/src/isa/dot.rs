@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::{Isa, NoPairs, Pairs, Portable, Simd};
+use super::{Isa, NoPairs, PairInstructions, Portable, Simd};
 
 #[cfg(target_arch = "x86_64")]
 use super::amx::Amx;
@@ -18,12 +18,12 @@ pub trait DotKernel {
     /// What the algorithm returns.
     type Output;
     /// The algorithm, in terms of `D`.
-    fn run<D: Dot>(self, d: D) -> Self::Output;
+    fn run<D: DotInstructions>(self, d: D) -> Self::Output;
 }
 
 /// What the left-hand terms of a product look like to the instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum LeftTerms {
     /// Bytes from 0 to 255.
     Unsigned,
     /// Bytes from -128 to 127.
@@ -33,17 +33,17 @@ pub enum Form {
 }
 
 /// A set of integer instructions, as a token. The right-hand terms are always signed bytes.
-pub trait Dot: Copy + Send + Sync + Debug + 'static {
+pub trait DotInstructions: Copy + Send + Sync + Debug + 'static {
     /// The vectors around the products.
     type S: Simd;
     /// Products of a pair of rows by a pair of columns, where there are such instructions.
-    type Pairs: Pairs<Sum = <Self::S as Simd>::I, Terms = <Self::S as Simd>::I>;
+    type Pairs: PairInstructions<Sum = <Self::S as Simd>::I, Terms = <Self::S as Simd>::I>;
     /// Products that a lane adds up at once.
     const TERMS: usize;
     /// Terms of a column that lie together in a packed panel.
     const GROUP: usize = Self::TERMS;
-    /// The left-hand terms: a lane takes [`Dot::TERMS`] of them, 32 bits.
-    const FORM: Form;
+    /// The left-hand terms: a lane takes [`DotInstructions::TERMS`] of them, 32 bits.
+    const FORM: LeftTerms;
     /// Vectors in a row of the register tile.
     const TILE_VECTORS: usize;
     /// Rows of the register tile that is one or two vectors wide, and of wider ones.
@@ -61,7 +61,7 @@ pub trait Dot: Copy + Send + Sync + Debug + 'static {
     /// Runs `kernel` as a function of its own, compiled with these instructions.
     fn enter<K: DotKernel>(self, kernel: K) -> K::Output;
 
-    /// Loads right-hand terms: [`Dot::TERMS`] adjacent bytes for each lane.
+    /// Loads right-hand terms: [`DotInstructions::TERMS`] adjacent bytes for each lane.
     ///
     /// # Safety
     /// `p` is valid for reading them.
@@ -196,7 +196,7 @@ impl DotIsa {
             Self::I8mm(d) => d.enter(kernel),
             #[cfg(target_arch = "aarch64")]
             Self::Neon(d) => d.enter(kernel),
-            Self::Portable(d) => Dot::enter(d, kernel),
+            Self::Portable(d) => DotInstructions::enter(d, kernel),
         }
     }
 }
@@ -212,11 +212,11 @@ fn halves(word: i32) -> [i32; 2] {
     [(word << 16) >> 16, word >> 16]
 }
 
-impl Dot for Portable {
+impl DotInstructions for Portable {
     type S = Self;
     type Pairs = NoPairs<[i32; 4], [i32; 4]>;
     const TERMS: usize = 2;
-    const FORM: Form = Form::Wide;
+    const FORM: LeftTerms = LeftTerms::Wide;
     const TILE_VECTORS: usize = 2;
     const TILE_ROWS: [usize; 2] = [4, 4];
 

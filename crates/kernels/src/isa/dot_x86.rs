@@ -1,6 +1,6 @@
 //! Integer products of x86: VNNI, and AVX2 without it.
 
-use super::{Avx2, Avx512, Dot, DotKernel, Form, NoPairs, Simd};
+use super::{Avx2, Avx512, DotInstructions, DotKernel, LeftTerms, NoPairs, Simd};
 use std::arch::x86_64::*;
 
 /// AVX-512 with VNNI: unsigned by signed bytes, four at a time.
@@ -18,7 +18,7 @@ impl Vnni {
 
 /// How floats become bytes that saturate.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Narrow {
+pub(crate) struct SaturatingNarrow {
     most: __m512,
     /// Numbers of 16 bits: moved by what stands for zero, and so that they are not signed.
     zero: __m512i,
@@ -31,11 +31,11 @@ impl Vnni {
     /// bytes only.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation, reason = "bytes, and sums of two of them")]
-    pub(crate) fn narrow_to(self, (zero, low, high): (i32, i32, i32)) -> Narrow {
+    pub(crate) fn narrow_to(self, (zero, low, high): (i32, i32, i32)) -> SaturatingNarrow {
         let half = if low < 0 { 128 } else { 0 };
         // SAFETY: the token proves the instruction set.
         unsafe {
-            Narrow {
+            SaturatingNarrow {
                 most: _mm512_set1_ps((high - zero) as f32),
                 zero: _mm512_set1_epi16((zero + half) as i16),
                 least: _mm512_set1_epi8((low + half) as i8),
@@ -46,7 +46,7 @@ impl Vnni {
 
     /// Two vectors as numbers of 16 bits, four of each in turn.
     #[inline(always)]
-    fn halves(self, to: Narrow, [low, high]: [__m512; 2]) -> __m512i {
+    fn halves(self, to: SaturatingNarrow, [low, high]: [__m512; 2]) -> __m512i {
         // SAFETY: the token proves the instruction set.
         unsafe {
             // The least of the two, or the second where that is no number, which becomes the least of
@@ -59,7 +59,7 @@ impl Vnni {
 
     /// The bytes of two rows of two vectors, row after row.
     #[inline(always)]
-    pub(crate) fn narrow(self, to: Narrow, rows: [[__m512; 2]; 2]) -> __m512i {
+    pub(crate) fn narrow(self, to: SaturatingNarrow, rows: [[__m512; 2]; 2]) -> __m512i {
         // SAFETY: the token proves the instruction set.
         unsafe {
             let halves = [self.halves(to, rows[0]), self.halves(to, rows[1])];
@@ -106,11 +106,11 @@ fn enter_vnni<K: DotKernel>(d: Vnni, kernel: K) -> K::Output {
     kernel.run(d)
 }
 
-impl Dot for Vnni {
+impl DotInstructions for Vnni {
     type S = Avx512;
     type Pairs = NoPairs<__m512i, __m512i>;
     const TERMS: usize = 4;
-    const FORM: Form = Form::Unsigned;
+    const FORM: LeftTerms = LeftTerms::Unsigned;
     const TILE_VECTORS: usize = 4;
     const TILE_ROWS: [usize; 2] = [12, 6];
 
@@ -172,11 +172,11 @@ fn enter_avx2<K: DotKernel>(d: Avx2Dot, kernel: K) -> K::Output {
     kernel.run(d)
 }
 
-impl Dot for Avx2Dot {
+impl DotInstructions for Avx2Dot {
     type S = Avx2;
     type Pairs = NoPairs<__m256i, __m256i>;
     const TERMS: usize = 2;
-    const FORM: Form = Form::Wide;
+    const FORM: LeftTerms = LeftTerms::Wide;
     const TILE_VECTORS: usize = 2;
     const TILE_ROWS: [usize; 2] = [6, 6];
 

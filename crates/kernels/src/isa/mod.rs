@@ -26,25 +26,25 @@ mod avx512;
 mod neon;
 
 pub use amx::Amx;
-pub(crate) use amx::{Extent, TILE_BYTES, TILE_ROWS as AMX_ROWS, Terms, TileBlock};
+pub(crate) use amx::{TILE_BYTES, TILE_ROWS as AMX_ROWS, TileBlock, TileExtent, TileTerms};
 #[cfg(target_arch = "x86_64")]
 pub use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub use avx512::Avx512;
 pub(crate) use bf16::nearest;
-pub use bf16::{Bf16, Bf16Isa, Bf16Kernel, Widened};
+pub use bf16::{Bf16Instructions, Bf16Isa, Bf16Kernel, WidenedBf16};
 #[cfg(target_arch = "aarch64")]
 pub use bf16_neon::NeonBf16;
 #[cfg(target_arch = "x86_64")]
 pub use bf16_x86::Avx512Bf16;
-pub use dot::{Dot, DotIsa, DotKernel, Form};
+pub use dot::{DotInstructions, DotIsa, DotKernel, LeftTerms};
 #[cfg(target_arch = "aarch64")]
 pub use dot_neon::NeonDot;
 #[cfg(target_arch = "x86_64")]
 pub use dot_x86::{Avx2Dot, Vnni};
 #[cfg(target_arch = "aarch64")]
 pub use neon::Neon;
-pub use pairs::{NoPairs, Pairs};
+pub use pairs::{NoPairs, PairInstructions};
 #[cfg(target_arch = "aarch64")]
 pub use pairs_neon::{Bfmmla, I8mm};
 pub use portable::Portable;
@@ -54,7 +54,7 @@ pub use simd::Simd;
 ///
 /// `run` must be `#[inline(always)]`, as must what it calls down to the vector operations:
 /// only then does its code get the target features of [`Isa::run`].
-pub trait Kernel {
+pub trait IsaKernel {
     /// What the algorithm returns.
     type Output;
     /// The algorithm, in terms of `S`.
@@ -164,7 +164,7 @@ impl Isa {
 
     /// Runs `kernel` compiled for this instruction set.
     #[inline]
-    pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
+    pub fn run<K: IsaKernel>(self, kernel: K) -> K::Output {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(s) => s.enter(kernel),

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 ///
 /// A vector of terms holds 8 bytes of the first and 8 of the second of a pair; a vector of sums holds
 /// a square of four: those of the first row, then those of the second.
-pub trait Pairs: Copy {
+pub trait PairInstructions: Copy {
     /// A square of sums.
     type Sum: Copy;
     /// The terms of a pair.
@@ -33,7 +33,7 @@ pub trait Pairs: Copy {
 #[derive(Clone, Copy, Debug)]
 pub struct NoPairs<S, T>(Infallible, PhantomData<(S, T)>);
 
-impl<S: Copy, T: Copy> Pairs for NoPairs<S, T> {
+impl<S: Copy, T: Copy> PairInstructions for NoPairs<S, T> {
     type Sum = S;
     type Terms = T;
 

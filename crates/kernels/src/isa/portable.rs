@@ -2,7 +2,7 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "exponents of f32 are far inside i32")]
 
-use super::{Kernel, Simd};
+use super::{IsaKernel, Simd};
 
 /// No instruction set beyond the compilation target's baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Portable {
 }
 
 #[inline(never)]
-fn enter<K: Kernel>(s: Portable, kernel: K) -> K::Output {
+fn enter<K: IsaKernel>(s: Portable, kernel: K) -> K::Output {
     kernel.run(s)
 }
 
@@ -47,7 +47,7 @@ impl Simd for Portable {
     type M = M;
 
     #[inline(always)]
-    fn enter<K: Kernel>(self, kernel: K) -> K::Output {
+    fn enter<K: IsaKernel>(self, kernel: K) -> K::Output {
         enter(self, kernel)
     }
     #[inline(always)]

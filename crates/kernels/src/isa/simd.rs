@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::{Kernel, nearest};
+use super::{IsaKernel, nearest};
 
 /// One instruction set, as a token: holding a value proves that the processor has it.
 ///
@@ -36,7 +36,7 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     type M: Copy;
 
     /// Runs `kernel` as a function of its own, compiled with these instructions.
-    fn enter<K: Kernel>(self, kernel: K) -> K::Output;
+    fn enter<K: IsaKernel>(self, kernel: K) -> K::Output;
 
     /// A vector with `value` in every lane.
     fn splat(self, value: f32) -> Self::F;
@@ -135,7 +135,7 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     /// `p` is valid for reading that many.
     #[inline(always)]
     unsafe fn load_bf16(self, p: *const u16) -> Self::F {
-        let mut wide = [0.0_f32; MOST_LANES];
+        let mut wide = [0.0_f32; MAX_LANES];
         for (i, wide) in wide.iter_mut().enumerate().take(Self::LANES) {
             // SAFETY: i is below LANES; the caller vouches for those values.
             *wide = f32::from_bits(u32::from(unsafe { *p.add(i) }) << 16);
@@ -150,7 +150,7 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     /// `p` is valid for reading that many.
     #[inline(always)]
     unsafe fn load_f16(self, p: *const u16) -> Self::F {
-        let mut wide = [0.0_f32; MOST_LANES];
+        let mut wide = [0.0_f32; MAX_LANES];
         for (i, wide) in wide.iter_mut().enumerate().take(Self::LANES) {
             // SAFETY: i is below LANES; the caller vouches for those values.
             *wide = widened(unsafe { *p.add(i) });
@@ -165,7 +165,7 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     /// `p` is valid for reading that many.
     #[inline(always)]
     unsafe fn load_i8(self, p: *const i8) -> Self::F {
-        let mut wide = [0.0_f32; MOST_LANES];
+        let mut wide = [0.0_f32; MAX_LANES];
         for (i, wide) in wide.iter_mut().enumerate().take(Self::LANES) {
             // SAFETY: i is below LANES; the caller vouches for those values.
             *wide = f32::from(unsafe { *p.add(i) });
@@ -177,7 +177,7 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     /// Every byte of a vector, which is below 16, replaced by the one that a table has for it.
     #[inline(always)]
     fn look_up(self, table: &[u8; 16], indices: Self::I) -> Self::I {
-        let mut lanes = [0.0_f32; MOST_LANES];
+        let mut lanes = [0.0_f32; MAX_LANES];
         // SAFETY: there are as many as any vector has.
         unsafe { self.store(lanes.as_mut_ptr(), self.of_bits(indices)) };
         for lane in lanes.iter_mut().take(Self::LANES) {
@@ -197,7 +197,7 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     /// `p` is valid for writing that many.
     #[inline(always)]
     unsafe fn store_bf16(self, p: *mut u16, v: Self::F) {
-        let mut wide = [0.0_f32; MOST_LANES];
+        let mut wide = [0.0_f32; MAX_LANES];
         // SAFETY: there are as many as any vector has.
         unsafe { self.store(wide.as_mut_ptr(), v) };
         for (i, &wide) in wide.iter().enumerate().take(Self::LANES) {
@@ -212,7 +212,7 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     /// `p` is valid for reading the chosen lanes.
     #[inline(always)]
     unsafe fn load_bf16_tail(self, p: *const u16, m: Self::M) -> Self::F {
-        let mut wide = [0.0_f32; MOST_LANES];
+        let mut wide = [0.0_f32; MAX_LANES];
         for (i, wide) in wide.iter_mut().enumerate().take(chosen(self, m)) {
             // SAFETY: the caller vouches for the chosen lanes.
             *wide = f32::from_bits(u32::from(unsafe { *p.add(i) }) << 16);
@@ -227,7 +227,7 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     /// `p` is valid for writing the chosen lanes.
     #[inline(always)]
     unsafe fn store_bf16_tail(self, p: *mut u16, m: Self::M, v: Self::F) {
-        let mut wide = [0.0_f32; MOST_LANES];
+        let mut wide = [0.0_f32; MAX_LANES];
         // SAFETY: there are as many as any vector has.
         unsafe { self.store(wide.as_mut_ptr(), v) };
         for (i, &wide) in wide.iter().enumerate().take(chosen(self, m)) {
@@ -269,7 +269,7 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
 }
 
 /// Lanes of the widest vector.
-const MOST_LANES: usize = 16;
+const MAX_LANES: usize = 16;
 
 /// An FP16 as FP32, by operations that a compiler makes vectors of: the exponent moved by a product,
 /// which also makes subnormal numbers normal.
@@ -286,7 +286,7 @@ fn widened(half: u16) -> f32 {
 /// How many lanes a mask made by [`Simd::tail`] chooses.
 #[inline(always)]
 fn chosen<S: Simd>(s: S, m: S::M) -> usize {
-    let mut ones = [0.0_f32; MOST_LANES];
+    let mut ones = [0.0_f32; MAX_LANES];
     // SAFETY: there are as many as any vector has.
     unsafe { s.store(ones.as_mut_ptr(), s.select(m, s.splat(1.0), s.splat(0.0))) };
     ones.iter().filter(|&&one| one > 0.0).count()

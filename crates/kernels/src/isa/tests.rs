@@ -2,7 +2,7 @@ use super::*;
 
 struct Vectors;
 
-impl Kernel for Vectors {
+impl IsaKernel for Vectors {
     type Output = Vec<(&'static str, Vec<f32>)>;
     /// Every operation on the first four lanes, which all instruction sets have.
     #[inline(always)]
@@ -72,7 +72,7 @@ fn every_isa_means_what_portable_means() {
 
 struct Transposed;
 
-impl Kernel for Transposed {
+impl IsaKernel for Transposed {
     type Output = bool;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> bool {

@@ -5,7 +5,7 @@ use half::{bf16, f16};
 
 use crate::gemm::copy_run;
 use crate::isa::Simd;
-use crate::memory::Shared;
+use crate::memory::DisjointSlice;
 
 /// The greatest magnitude of a byte.
 const MOST: f32 = 127.0;
@@ -17,7 +17,7 @@ const CHUNK: usize = 64;
 const LINE: usize = 64;
 
 /// Bytes that are asked for ahead.
-const MOST_FORESEEN: usize = 16 * 1024;
+const MAX_FORESEEN: usize = 16 * 1024;
 
 /// The caches of a step, which it also writes: keys `[blocks, kv_heads, head_size, block_size]`, so
 /// that an element of neighbouring positions is one vector, and values
@@ -54,37 +54,37 @@ impl PagedCaches<'_> {
     }
 
     /// The caches of keys and of values for tasks, with the lengths of their vectors and of blocks.
-    pub(super) fn shared(self, sizes: [usize; 2], block: usize) -> [Cache; 2] {
+    pub(super) fn shared(self, sizes: [usize; 2], block: usize) -> [PagedCache; 2] {
         let cells = match self {
-            Self::Fp32(all) => all.map(|x| Cells::Fp32(Shared::new(x))),
-            Self::Fp16(all) => all.map(|x| Cells::Fp16(Shared::new(x))),
-            Self::Bf16(all) => all.map(|x| Cells::Bf16(Shared::new(x))),
+            Self::Fp32(all) => all.map(|x| CacheCells::Fp32(DisjointSlice::new(x))),
+            Self::Fp16(all) => all.map(|x| CacheCells::Fp16(DisjointSlice::new(x))),
+            Self::Bf16(all) => all.map(|x| CacheCells::Bf16(DisjointSlice::new(x))),
             Self::Int8 { caches: [k, v], scales: [a, b] } => [
-                Cells::Int8(Shared::new(k), Shared::new(a)),
-                Cells::Int8(Shared::new(v), Shared::new(b)),
+                CacheCells::Int8(DisjointSlice::new(k), DisjointSlice::new(a)),
+                CacheCells::Int8(DisjointSlice::new(v), DisjointSlice::new(b)),
             ],
         };
         let [keys, values] = cells;
         [
-            Cache { cells: keys, size: sizes[0], step: block },
-            Cache { cells: values, size: sizes[1], step: 1 },
+            PagedCache { cells: keys, size: sizes[0], step: block },
+            PagedCache { cells: values, size: sizes[1], step: 1 },
         ]
     }
 }
 
 #[derive(Clone, Copy)]
-enum Cells {
-    Fp32(Shared<f32>),
-    Fp16(Shared<f16>),
-    Bf16(Shared<bf16>),
-    Int8(Shared<i8>, Shared<f32>),
+enum CacheCells {
+    Fp32(DisjointSlice<f32>),
+    Fp16(DisjointSlice<f16>),
+    Bf16(DisjointSlice<bf16>),
+    Int8(DisjointSlice<i8>, DisjointSlice<f32>),
 }
 
 /// A cache of keys or of values, whose vectors have the number `(block · heads + head) · positions of
 /// a block + position`.
 #[derive(Clone, Copy)]
-pub(super) struct Cache {
-    cells: Cells,
+pub(super) struct PagedCache {
+    cells: CacheCells,
     /// Elements of a vector.
     pub(super) size: usize,
     /// Distance between the elements of a vector: 1, or the positions of a block, whose vectors lie
@@ -92,7 +92,7 @@ pub(super) struct Cache {
     step: usize,
 }
 
-impl Cache {
+impl PagedCache {
     /// Where the first element of a vector is.
     #[inline(always)]
     fn start(self, vector: usize) -> usize {
@@ -108,22 +108,22 @@ impl Cache {
         // SAFETY: the caller vouches for the vector and for exclusive use.
         unsafe {
             match self.cells {
-                Cells::Fp32(to) => self.spread(row, to.at(start)),
-                Cells::Fp16(to) => {
+                CacheCells::Fp32(to) => self.spread(row, to.at(start)),
+                CacheCells::Fp16(to) => {
                     for (at, part) in row.chunks(CHUNK).enumerate() {
                         let mut halves = [f16::ZERO; CHUNK];
                         halves[..part.len()].convert_from_f32_slice(part);
                         self.spread(&halves[..part.len()], to.at(start + at * CHUNK * self.step));
                     }
                 }
-                Cells::Bf16(to) => {
+                CacheCells::Bf16(to) => {
                     for (at, part) in row.chunks(CHUNK).enumerate() {
                         let mut halves = [bf16::ZERO; CHUNK];
                         halves[..part.len()].convert_from_f32_slice(part);
                         self.spread(&halves[..part.len()], to.at(start + at * CHUNK * self.step));
                     }
                 }
-                Cells::Int8(to, scales) => {
+                CacheCells::Int8(to, scales) => {
                     let scale = scale_of(row);
                     scales.at(vector).ptr().write(scale);
                     for (at, &x) in row.iter().enumerate() {
@@ -137,9 +137,9 @@ impl Cache {
     /// Writes elements of a vector, from `to` on.
     ///
     /// # Safety
-    /// As [`Cache::write`].
+    /// As [`PagedCache::write`].
     #[inline(always)]
-    unsafe fn spread<T: Copy>(self, row: &[T], to: Shared<T>) {
+    unsafe fn spread<T: Copy>(self, row: &[T], to: DisjointSlice<T>) {
         // SAFETY: the caller vouches for the vector.
         unsafe {
             if self.step == 1 {
@@ -156,7 +156,7 @@ impl Cache {
     #[inline(always)]
     pub(super) fn plain(self, vector: usize) -> Option<*const f32> {
         match self.cells {
-            Cells::Fp32(cells) => Some(cells.at(self.start(vector)).ptr().cast_const()),
+            CacheCells::Fp32(cells) => Some(cells.at(self.start(vector)).ptr().cast_const()),
             _ => None,
         }
     }
@@ -172,7 +172,7 @@ impl Cache {
         let (at, n) = (vector * self.size, self.size);
         // SAFETY: the caller vouches for the vectors and for the room.
         unsafe {
-            if let Cells::Int8(cells, scales) = self.cells {
+            if let CacheCells::Int8(cells, scales) = self.cells {
                 for row in 0..count {
                     let scale = s.splat(*scales.at(vector + row).ptr());
                     widen_bytes(s, cells.at(at + row * n).ptr(), n, near.add(row * n), scale);
@@ -205,25 +205,25 @@ impl Cache {
             while whole && i < count {
                 let (at, near) = (start + i, near.add(i));
                 match self.cells {
-                    Cells::Fp32(cells) => {
+                    CacheCells::Fp32(cells) => {
                         let from = cells.at(at).ptr();
                         for e in 0..self.size {
                             s.store(near.add(e * stride), s.load(from.add(e * self.step)));
                         }
                     }
-                    Cells::Fp16(cells) => {
+                    CacheCells::Fp16(cells) => {
                         let from = cells.at(at).ptr().cast::<u16>();
                         for e in 0..self.size {
                             s.store(near.add(e * stride), s.load_f16(from.add(e * self.step)));
                         }
                     }
-                    Cells::Bf16(cells) => {
+                    CacheCells::Bf16(cells) => {
                         let from = cells.at(at).ptr().cast::<u16>();
                         for e in 0..self.size {
                             s.store(near.add(e * stride), s.load_bf16(from.add(e * self.step)));
                         }
                     }
-                    Cells::Int8(cells, scales) => {
+                    CacheCells::Int8(cells, scales) => {
                         let from = cells.at(at).ptr();
                         let scales = s.load(scales.at(vector + i).ptr());
                         for e in 0..self.size {
@@ -240,7 +240,7 @@ impl Cache {
             for e in 0..self.size {
                 let near = near.add(e * stride);
                 self.cells.widen(s, start + e * self.step, count, near);
-                if let Cells::Int8(_, scales) = self.cells {
+                if let CacheCells::Int8(_, scales) = self.cells {
                     for i in 0..count {
                         *near.add(i) *= *scales.at(vector + i).ptr();
                     }
@@ -255,12 +255,14 @@ impl Cache {
     pub(super) fn prefetch<S: Simd>(self, s: S, first: usize, count: usize) {
         let elements = count * self.size;
         let (at, bytes) = match self.cells {
-            Cells::Fp32(cells) => (cells.at(first * self.size).ptr().cast::<u8>(), 4 * elements),
-            Cells::Fp16(cells) => (cells.at(first * self.size).ptr().cast(), 2 * elements),
-            Cells::Bf16(cells) => (cells.at(first * self.size).ptr().cast(), 2 * elements),
-            Cells::Int8(cells, _) => (cells.at(first * self.size).ptr().cast(), elements),
+            CacheCells::Fp32(cells) => {
+                (cells.at(first * self.size).ptr().cast::<u8>(), 4 * elements)
+            }
+            CacheCells::Fp16(cells) => (cells.at(first * self.size).ptr().cast(), 2 * elements),
+            CacheCells::Bf16(cells) => (cells.at(first * self.size).ptr().cast(), 2 * elements),
+            CacheCells::Int8(cells, _) => (cells.at(first * self.size).ptr().cast(), elements),
         };
-        if bytes > MOST_FORESEEN {
+        if bytes > MAX_FORESEEN {
             return;
         }
         for line in (0..bytes).step_by(LINE) {
@@ -269,7 +271,7 @@ impl Cache {
     }
 }
 
-impl Cells {
+impl CacheCells {
     /// Copies `n` neighbours as FP32; of bytes the scales are still to be applied.
     ///
     /// # Safety

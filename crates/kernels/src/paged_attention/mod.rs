@@ -12,12 +12,12 @@
 mod cache;
 mod task;
 
-use crate::Exec;
-use crate::memory::{Shared, with_scratch};
+use crate::KernelContext;
+use crate::memory::{DisjointSlice, with_scratch};
 
-use cache::Cache;
+use cache::PagedCache;
 pub use cache::PagedCaches;
-use task::{Task, scratch_len};
+use task::{PagedAttentionTask, scratch_len};
 
 /// Most queries of a task: rows of a sequence times the heads that share a key head.
 const QUERIES: usize = 96;
@@ -33,7 +33,7 @@ const SERIAL_TERMS: usize = 40_000;
 
 /// The sizes of a step, and where its rows and positions are.
 #[derive(Clone, Copy, Debug)]
-pub struct PagedAttention<'a> {
+pub struct PagedAttentionStep<'a> {
     /// Query heads.
     pub heads: usize,
     /// Key and value heads; a divisor of `heads`, whose neighbours share one.
@@ -58,7 +58,7 @@ pub struct PagedAttention<'a> {
     pub blocks: &'a [i64],
 }
 
-impl PagedAttention<'_> {
+impl PagedAttentionStep<'_> {
     /// Query heads that share a key head.
     fn group(&self) -> usize {
         self.heads / self.kv_heads
@@ -127,7 +127,7 @@ impl PagedAttention<'_> {
     }
 
     /// The tiles of all rows.
-    fn tiles(&self) -> Vec<Tile> {
+    fn tiles(&self) -> Vec<PagedTile> {
         let mut tiles = Vec::new();
         for (sequence, &length) in self.lengths.iter().enumerate() {
             let (start, end) = (self.starts[sequence], self.starts[sequence + 1]);
@@ -147,7 +147,7 @@ impl PagedAttention<'_> {
                     };
                     let (row, rows) = (start + from, to - from);
                     let seen = first..position + rows;
-                    tiles.push(Tile { sequence, head, row, rows, position, seen, part: None });
+                    tiles.push(PagedTile { sequence, head, row, rows, position, seen, part: None });
                 }
             }
         }
@@ -156,8 +156,12 @@ impl PagedAttention<'_> {
 
     /// The tiles of a step, where some are cut into parts of their positions; how those are joined,
     /// and the floats that their sums need.
-    fn parts(&self, tiles: Vec<Tile>, threads: usize) -> (Vec<Tile>, Vec<Join>, usize) {
-        let cost = |tile: &Tile| (tile.rows * self.group()).max(8) * tile.seen.len();
+    fn parts(
+        &self,
+        tiles: Vec<PagedTile>,
+        threads: usize,
+    ) -> (Vec<PagedTile>, Vec<SplitTileJoin>, usize) {
+        let cost = |tile: &PagedTile| (tile.rows * self.group()).max(8) * tile.seen.len();
         let all: usize = tiles.iter().map(cost).sum();
         let share = (all / (threads * PARTS)).max(1);
         let (mut parts, mut joins, mut room) = (Vec::with_capacity(tiles.len()), Vec::new(), 0);
@@ -177,9 +181,9 @@ impl PagedAttention<'_> {
             };
             for cut in 0..cuts {
                 let seen = border(cut)..border(cut + 1);
-                parts.push(Tile { seen, part: Some(room + cut * each), ..tile.clone() });
+                parts.push(PagedTile { seen, part: Some(room + cut * each), ..tile.clone() });
             }
-            joins.push(Join { first: room, cuts, tile });
+            joins.push(SplitTileJoin { first: room, cuts, tile });
             room += cuts * each;
         }
         (parts, joins, room)
@@ -188,7 +192,7 @@ impl PagedAttention<'_> {
 
 /// Rows of a sequence with the query heads of a key head, and positions that they see.
 #[derive(Clone, Debug)]
-struct Tile {
+struct PagedTile {
     sequence: usize,
     /// The key head.
     head: usize,
@@ -204,23 +208,23 @@ struct Tile {
 }
 
 /// The parts of a tile whose positions were split.
-struct Join {
+struct SplitTileJoin {
     /// Where the first one's sums are.
     first: usize,
     cuts: usize,
-    tile: Tile,
+    tile: PagedTile,
 }
 
 /// Where the tasks of a step read and write.
 #[derive(Clone, Copy)]
-struct Places<'a> {
-    a: &'a PagedAttention<'a>,
+struct PagedAttentionBuffers<'a> {
+    a: &'a PagedAttentionStep<'a>,
     q: &'a [f32],
-    keys: Cache,
-    values: Cache,
-    y: Shared<f32>,
+    keys: PagedCache,
+    values: PagedCache,
+    y: DisjointSlice<f32>,
     /// Sums of parts.
-    parts: Shared<f32>,
+    parts: DisjointSlice<f32>,
 }
 
 /// Writes the rows' keys and values to the caches, then `Y = softmax(scale Q Kᵀ) V` for every row
@@ -233,8 +237,8 @@ struct Places<'a> {
 /// When a slice has another length than its shape says, `kv_heads` does not divide `heads`, or
 /// starts, lengths and blocks contradict each other or name blocks that the caches do not have.
 pub fn paged_attention(
-    exec: Exec<'_>,
-    a: &PagedAttention<'_>,
+    exec: KernelContext<'_>,
+    a: &PagedAttentionStep<'_>,
     [q, k, v]: [&[f32]; 3],
     caches: PagedCaches<'_>,
     y: &mut [f32],
@@ -248,12 +252,12 @@ pub fn paged_attention(
     let threads = if serial { 1 } else { exec.pool.threads() };
     let (tiles, joins, room) = a.parts(tiles, threads);
     with_scratch(room, |parts| {
-        let parts = Shared::new(parts);
-        let places = Places { a, q, keys, values, y: Shared::new(y), parts };
+        let parts = DisjointSlice::new(parts);
+        let places = PagedAttentionBuffers { a, q, keys, values, y: DisjointSlice::new(y), parts };
         let compute = |i: usize| {
             let tile = &tiles[i];
             let len = scratch_len(exec.isa, a, tile.rows * a.group());
-            with_scratch(len, |scratch| exec.isa.run(Task { places, tile, scratch }));
+            with_scratch(len, |scratch| exec.isa.run(PagedAttentionTask { places, tile, scratch }));
         };
         if serial {
             (0..tiles.len()).for_each(compute);
@@ -266,7 +270,12 @@ pub fn paged_attention(
 
 /// Writes the rows' keys and values, head by head: whatever the blocks are, heads have vectors of
 /// their own, so that threads never meet.
-fn write(exec: Exec<'_>, a: &PagedAttention<'_>, keys: (Cache, &[f32]), values: (Cache, &[f32])) {
+fn write(
+    exec: KernelContext<'_>,
+    a: &PagedAttentionStep<'_>,
+    keys: (PagedCache, &[f32]),
+    values: (PagedCache, &[f32]),
+) {
     let write_head = |head: usize| {
         for (sequence, &length) in a.lengths.iter().enumerate() {
             let (start, end) = (a.starts[sequence], a.starts[sequence + 1]);
@@ -290,7 +299,7 @@ fn write(exec: Exec<'_>, a: &PagedAttention<'_>, keys: (Cache, &[f32]), values: 
     }
 }
 
-impl Places<'_> {
+impl PagedAttentionBuffers<'_> {
     /// Where a row of Y starts, by row and query head.
     #[inline(always)]
     fn y_at(&self, row: usize, head: usize) -> usize {
@@ -298,7 +307,7 @@ impl Places<'_> {
     }
 
     /// Writes the rows of Y of a tile from the sums of its parts.
-    fn join(&self, join: &Join) {
+    fn join(&self, join: &SplitTileJoin) {
         let (a, tile) = (self.a, &join.tile);
         let (group, size) = (a.group(), a.value_size);
         let queries = tile.rows * group;

@@ -1,13 +1,13 @@
 //! One task: some queries that share a key head, and some positions.
 
-use super::cache::Cache;
-use super::{PagedAttention, Places, Tile};
+use super::cache::PagedCache;
+use super::{PagedAttentionBuffers, PagedAttentionStep, PagedTile};
 use crate::Isa;
 use crate::gemm::{
-    A_STRIDE, Ahead, DenseRows, RowSource, Step, THIN_ROWS, Trans, block, depth_blocks, pack_panel,
-    thin,
+    A_STRIDE, DenseRows, GemmStep, PrefetchStretch, RowSource, THIN_ROWS, Transposition, block,
+    depth_blocks, pack_panel, thin,
 };
-use crate::isa::{Kernel, Simd};
+use crate::isa::{IsaKernel, Simd};
 use crate::math;
 use crate::softmax::{exp_shifted, max, scale};
 
@@ -27,7 +27,7 @@ const AHEAD: usize = 2;
 const FEW: usize = 16;
 
 /// Floats that a task of so many queries needs.
-pub(super) fn scratch_len(isa: Isa, a: &PagedAttention<'_>, queries: usize) -> usize {
+pub(super) fn scratch_len(isa: Isa, a: &PagedAttentionStep<'_>, queries: usize) -> usize {
     let width = isa.tile_columns();
     let depth = depth_blocks(a.head_size).count();
     let sums = queries * (a.value_size + 2);
@@ -39,23 +39,23 @@ pub(super) fn scratch_len(isa: Isa, a: &PagedAttention<'_>, queries: usize) -> u
 }
 
 /// Floats of a panel of keys, and of one of values.
-fn panel_len(a: &PagedAttention<'_>, width: usize) -> usize {
+fn panel_len(a: &PagedAttentionStep<'_>, width: usize) -> usize {
     width * a.head_size.max(SPAN)
 }
 
 /// Floats of values side by side.
-fn near_len(a: &PagedAttention<'_>, queries: usize) -> usize {
+fn near_len(a: &PagedAttentionStep<'_>, queries: usize) -> usize {
     a.value_size * if queries <= FEW { NEAR } else { SPAN }
 }
 
-pub(super) struct Task<'a> {
-    pub(super) places: Places<'a>,
-    pub(super) tile: &'a Tile,
+pub(super) struct PagedAttentionTask<'a> {
+    pub(super) places: PagedAttentionBuffers<'a>,
+    pub(super) tile: &'a PagedTile,
     pub(super) scratch: &'a mut [f32],
 }
 
 /// The parts of a task's scratch.
-struct Scratch<'a> {
+struct PagedScratch<'a> {
     /// Scaled queries in blocks of depth.
     blocks: &'a mut [f32],
     /// Scores of a span, rows [`STRIDE`] apart.
@@ -74,12 +74,12 @@ struct Scratch<'a> {
 
 /// Positions `first..first + count` of a sequence.
 #[derive(Clone, Copy)]
-struct Span {
+struct PositionSpan {
     first: usize,
     count: usize,
 }
 
-impl Kernel for Task<'_> {
+impl IsaKernel for PagedAttentionTask<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
@@ -95,14 +95,14 @@ impl Kernel for Task<'_> {
         let (sums, rest) = rest.split_at_mut(queries * a.value_size);
         let (highest, rest) = rest.split_at_mut(queries);
         let total = &mut rest[..queries];
-        let mut scratch = Scratch { blocks, scores, panel, near, sums, highest, total };
+        let mut scratch = PagedScratch { blocks, scores, panel, near, sums, highest, total };
         scratch.sums.fill(0.0);
         scratch.highest.fill(f32::NEG_INFINITY);
         scratch.total.fill(0.0);
         self.copy_queries(s, scratch.blocks);
         let mut first = self.tile.seen.start;
         while first < self.tile.seen.end {
-            let span = Span { first, count: SPAN.min(self.tile.seen.end - first) };
+            let span = PositionSpan { first, count: SPAN.min(self.tile.seen.end - first) };
             self.scores(s, span, &mut scratch);
             for query in 0..queries {
                 self.weigh(s, query, span, &mut scratch);
@@ -114,7 +114,7 @@ impl Kernel for Task<'_> {
     }
 }
 
-impl Task<'_> {
+impl PagedAttentionTask<'_> {
     /// How many queries there are: those of the first head, then those of the next.
     #[inline(always)]
     fn queries(&self) -> usize {
@@ -139,7 +139,7 @@ impl Task<'_> {
     /// Asks for the vectors of a later block: blocks lie anywhere, so that the processor does not
     /// foresee them.
     #[inline(always)]
-    fn foresee<S: Simd>(&self, s: S, cache: Cache, position: usize) {
+    fn foresee<S: Simd>(&self, s: S, cache: PagedCache, position: usize) {
         let block = self.places.a.block_size;
         let position = position / block * block + AHEAD * block;
         if position < self.tile.seen.end {
@@ -169,7 +169,7 @@ impl Task<'_> {
 
     /// Scores of a span: queries times keys, which are the columns of panels.
     #[inline(always)]
-    fn scores<S: Simd>(&self, s: S, span: Span, scratch: &mut Scratch<'_>) {
+    fn scores<S: Simd>(&self, s: S, span: PositionSpan, scratch: &mut PagedScratch<'_>) {
         let a = self.places.a;
         let in_place = self.queries() <= FEW && a.block_size.is_multiple_of(S::LANES);
         let width = S::LANES * S::TILE_VECTORS;
@@ -217,11 +217,11 @@ impl Task<'_> {
         s: S,
         (keys, stride): (*const f32, usize),
         (column, columns): (usize, usize),
-        scratch: &mut Scratch<'_>,
+        scratch: &mut PagedScratch<'_>,
     ) {
         let queries = self.queries();
         for (i, (k0, k, is_first, _)) in depth_blocks(self.places.a.head_size).enumerate() {
-            let step = Step {
+            let step = GemmStep {
                 k,
                 a: scratch.blocks.as_ptr().wrapping_add(i * queries * A_STRIDE),
                 a_stride: A_STRIDE,
@@ -232,7 +232,7 @@ impl Task<'_> {
                 columns,
                 accumulate: !is_first,
                 finish: None,
-                ahead: Ahead::NOTHING,
+                ahead: PrefetchStretch::NOTHING,
             };
             // SAFETY: as the caller says; the scratch holds the queries' blocks.
             unsafe { product(s, &step, queries) };
@@ -242,7 +242,13 @@ impl Task<'_> {
     /// Makes one query's scores of a span exponentials, zero where it does not look; scales its sums
     /// so far when the greatest score grows.
     #[inline(always)]
-    fn weigh<S: Simd>(&self, s: S, query: usize, span: Span, scratch: &mut Scratch<'_>) {
+    fn weigh<S: Simd>(
+        &self,
+        s: S,
+        query: usize,
+        span: PositionSpan,
+        scratch: &mut PagedScratch<'_>,
+    ) {
         let a = self.places.a;
         let end = self.tile.position + query % self.tile.rows + 1;
         let start = if a.window == 0 { 0 } else { end.saturating_sub(a.window) };
@@ -275,7 +281,7 @@ impl Task<'_> {
 
     /// Adds the weighted values of a span.
     #[inline(always)]
-    fn values<S: Simd>(&self, s: S, span: Span, scratch: &mut Scratch<'_>) {
+    fn values<S: Simd>(&self, s: S, span: PositionSpan, scratch: &mut PagedScratch<'_>) {
         let (few, size) = (self.queries() <= FEW, self.places.a.value_size);
         let mut done = 0;
         while done < span.count {
@@ -315,7 +321,7 @@ impl Task<'_> {
         s: S,
         values: *const f32,
         (first, count): (usize, usize),
-        scratch: &mut Scratch<'_>,
+        scratch: &mut PagedScratch<'_>,
     ) {
         let width = S::LANES * S::TILE_VECTORS;
         let (queries, size) = (self.queries(), self.places.a.value_size);
@@ -330,10 +336,11 @@ impl Task<'_> {
                     (values, size)
                 } else {
                     let panel = scratch.panel.as_mut_ptr();
-                    let stride = pack_panel(s, values, size, Trans::No, count, columns, panel);
+                    let stride =
+                        pack_panel(s, values, size, Transposition::No, count, columns, panel);
                     (panel.cast_const(), stride)
                 };
-                let step = Step {
+                let step = GemmStep {
                     k: count,
                     a: scratch.scores.as_ptr().add(first),
                     a_stride: STRIDE,
@@ -344,7 +351,7 @@ impl Task<'_> {
                     columns,
                     accumulate: true,
                     finish: None,
-                    ahead: Ahead::NOTHING,
+                    ahead: PrefetchStretch::NOTHING,
                 };
                 product(s, &step, queries);
             }
@@ -354,7 +361,7 @@ impl Task<'_> {
 
     /// Writes the rows of Y, or what the parts of a tile are joined from.
     #[inline(always)]
-    fn finish<S: Simd>(&self, s: S, scratch: &mut Scratch<'_>) {
+    fn finish<S: Simd>(&self, s: S, scratch: &mut PagedScratch<'_>) {
         let (a, tile) = (self.places.a, self.tile);
         let (queries, size) = (self.queries(), a.value_size);
         if let Some(part) = tile.part {
@@ -385,7 +392,7 @@ impl Task<'_> {
 /// # Safety
 /// As [`block`].
 #[inline(always)]
-unsafe fn product<S: Simd>(s: S, step: &Step, rows: usize) {
+unsafe fn product<S: Simd>(s: S, step: &GemmStep, rows: usize) {
     // SAFETY: as the caller says.
     unsafe {
         if rows <= THIN_ROWS {

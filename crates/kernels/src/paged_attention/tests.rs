@@ -1,9 +1,9 @@
 use galatea_tensor::{bf16, f16};
 use proptest::prelude::*;
 
-use super::{PagedAttention, PagedCaches, paged_attention};
+use super::{PagedAttentionStep, PagedCaches, paged_attention};
 use crate::gemm::test_values as values;
-use crate::{Exec, Isa, ThreadPool};
+use crate::{Isa, KernelContext, ThreadPool};
 
 /// What a cache is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -136,9 +136,14 @@ impl Case {
         })
     }
 
-    fn run(&self, exec: Exec<'_>, inputs: &[Vec<f32>; 3], caches: &mut Caches) -> Vec<f32> {
+    fn run(
+        &self,
+        exec: KernelContext<'_>,
+        inputs: &[Vec<f32>; 3],
+        caches: &mut Caches,
+    ) -> Vec<f32> {
         let (starts, lengths, (blocks, _)) = (self.starts(), self.lengths(), self.blocks());
-        let a = PagedAttention {
+        let a = PagedAttentionStep {
             heads: self.heads,
             kv_heads: self.kv_heads,
             head_size: self.sizes[0],
@@ -247,7 +252,7 @@ fn check(case: &Case) {
         let pool = ThreadPool::new(threads);
         for isa in Isa::available() {
             let mut caches = case.caches();
-            let y = case.run(Exec { pool: &pool, isa }, &inputs, &mut caches);
+            let y = case.run(KernelContext { pool: &pool, isa }, &inputs, &mut caches);
             case.check_written(&inputs, &caches);
             for (at, (found, want)) in y.iter().zip(case.expected(&inputs[0], &caches)).enumerate()
             {
@@ -304,7 +309,7 @@ fn windows_caps_and_odd_sizes_equal_the_formula() {
 #[test]
 fn a_prompt_at_once_gives_what_its_tokens_give_one_by_one() {
     let pool = ThreadPool::new(2);
-    let exec = Exec::new(&pool);
+    let exec = KernelContext::new(&pool);
     for kind in KINDS {
         let whole = Case { kind, ..case(7, 1, 24, &[(60, 60)]) };
         let inputs = whole.inputs();
@@ -321,7 +326,7 @@ fn a_prompt_at_once_gives_what_its_tokens_give_one_by_one() {
                 .collect();
             let part: [Vec<f32>; 3] = part.try_into().unwrap();
             let (blocks, _) = whole.blocks();
-            let a = PagedAttention {
+            let a = PagedAttentionStep {
                 heads: 7,
                 kv_heads: 1,
                 head_size: 24,
@@ -350,7 +355,7 @@ fn what_lies_behind_a_sequence_is_not_looked_at() {
     let case = case(4, 2, 16, &[(1, 19), (9, 37)]);
     let inputs = case.inputs();
     for isa in Isa::available() {
-        let exec = Exec { pool: &pool, isa };
+        let exec = KernelContext { pool: &pool, isa };
         let expected = case.run(exec, &inputs, &mut case.caches());
         let mut caches = case.caches();
         let Caches::Fp32(all) = &mut caches else { unreachable!() };
@@ -377,7 +382,7 @@ fn a_block_that_the_caches_do_not_have_is_refused() {
     let case = case(1, 1, 4, &[(1, 5)]);
     let mut caches = [[0.0; 3 * 16 * 4]; 2];
     let [keys, values] = &mut caches;
-    let a = PagedAttention {
+    let a = PagedAttentionStep {
         heads: 1,
         kv_heads: 1,
         head_size: 4,
@@ -391,7 +396,7 @@ fn a_block_that_the_caches_do_not_have_is_refused() {
         blocks: &[3],
     };
     let caches = PagedCaches::Fp32([keys, values]);
-    paged_attention(Exec::new(&pool), &a, [&[0.0; 4]; 3], caches, &mut [0.0; 4]);
+    paged_attention(KernelContext::new(&pool), &a, [&[0.0; 4]; 3], caches, &mut [0.0; 4]);
 }
 
 proptest! {

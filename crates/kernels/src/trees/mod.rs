@@ -10,9 +10,9 @@ mod node;
 
 use std::ops::Range;
 
-use self::node::{Compact, Node, Wide};
-use crate::Exec;
-use crate::memory::Shared;
+use self::node::{BranchlessNode, CompactNode, WideNode};
+use crate::KernelContext;
+use crate::memory::DisjointSlice;
 
 /// Rows or trees that go down together.
 const LANES: usize = 8;
@@ -28,7 +28,7 @@ const ALWAYS_NO: (f32, f32) = (f32::NEG_INFINITY, f32::NAN);
 
 /// A node of a tree as it is given: the root comes first, and links are positions in the tree.
 #[derive(Clone, Debug, PartialEq)]
-pub enum TreeNode {
+pub enum GivenTreeNode {
     /// Asks whether a feature lies in a range.
     Branch {
         /// The feature.
@@ -48,10 +48,10 @@ pub enum TreeNode {
 
 /// Trees prepared for any number of rows.
 #[derive(Debug)]
-pub struct Trees {
-    form: Form,
-    roots: Vec<Root>,
-    leaves: Leaves,
+pub struct PreparedTrees {
+    form: TreeNodeForm,
+    roots: Vec<TreeRoot>,
+    leaves: LeafValues,
     targets: usize,
     features: usize,
     missing: bool,
@@ -59,12 +59,12 @@ pub struct Trees {
     steps: usize,
 }
 
-enum Form {
-    Compact(Vec<Compact>),
-    Wide(Vec<Wide>),
+enum TreeNodeForm {
+    Compact(Vec<CompactNode>),
+    Wide(Vec<WideNode>),
 }
 
-impl std::fmt::Debug for Form {
+impl std::fmt::Debug for TreeNodeForm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Compact(nodes) => write!(f, "Compact({})", nodes.len()),
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Form {
 
 /// Where a tree lies and how deep it is.
 #[derive(Clone, Copy, Debug)]
-struct Root {
+struct TreeRoot {
     first: usize,
     /// Steps to the nearest and to the farthest leaf.
     shortest: usize,
@@ -84,7 +84,7 @@ struct Root {
 
 /// What the leaves say, by the position of the node among all nodes.
 #[derive(Debug)]
-enum Leaves {
+enum LeafValues {
     /// Every leaf of a tree has one weight, for the same target.
     One { weights: Vec<f32>, targets: Vec<usize> },
     /// Any number of weights: those of a leaf lie from `starts[node]` to `starts[node + 1]`.
@@ -92,16 +92,16 @@ enum Leaves {
 }
 
 /// A tree's nodes in their new order: children side by side, the one for no first.
-struct Laid<'a> {
-    nodes: Vec<&'a TreeNode>,
+struct LaidTree<'a> {
+    nodes: Vec<&'a GivenTreeNode>,
     /// Where the children of a branch begin; a leaf's own position.
     children: Vec<usize>,
     shortest: usize,
     longest: usize,
 }
 
-impl<'a> Laid<'a> {
-    fn new(tree: &'a [TreeNode]) -> Result<Self, String> {
+impl<'a> LaidTree<'a> {
+    fn new(tree: &'a [GivenTreeNode]) -> Result<Self, String> {
         let root = tree.first().ok_or("a tree without nodes")?;
         let mut laid = Self { nodes: vec![root], children: Vec::new(), shortest: 0, longest: 0 };
         let (mut depths, mut shortest) = (vec![0_usize], usize::MAX);
@@ -110,11 +110,11 @@ impl<'a> Laid<'a> {
             let depth = depths[at];
             laid.longest = laid.longest.max(depth);
             match node {
-                TreeNode::Leaf(_) => {
+                GivenTreeNode::Leaf(_) => {
                     shortest = shortest.min(depth);
                     laid.children.push(at);
                 }
-                TreeNode::Branch { yes, no, .. } => {
+                GivenTreeNode::Branch { yes, no, .. } => {
                     laid.children.push(laid.nodes.len());
                     for &child in [no, yes] {
                         laid.nodes.push(tree.get(child).ok_or("a link leads out of its tree")?);
@@ -131,39 +131,39 @@ impl<'a> Laid<'a> {
         Ok(laid)
     }
 
-    fn fits<N: Node>(&self) -> bool {
+    fn fits<N: BranchlessNode>(&self) -> bool {
         let mut all = self.nodes.iter().zip(&self.children);
         all.all(|(node, &child)| match node {
-            TreeNode::Branch { feature, range, .. } => N::fits(*feature, range.0, child),
-            TreeNode::Leaf(_) => N::fits(0, ALWAYS_NO.0, child),
+            GivenTreeNode::Branch { feature, range, .. } => N::fits(*feature, range.0, child),
+            GivenTreeNode::Leaf(_) => N::fits(0, ALWAYS_NO.0, child),
         })
     }
 
-    fn packed<N: Node>(&self) -> impl Iterator<Item = N> {
+    fn packed<N: BranchlessNode>(&self) -> impl Iterator<Item = N> {
         self.nodes.iter().zip(&self.children).map(|(node, &child)| match **node {
-            TreeNode::Branch { feature, range, missing_is_yes, .. } => {
+            GivenTreeNode::Branch { feature, range, missing_is_yes, .. } => {
                 N::new(feature, range, child, missing_is_yes)
             }
-            TreeNode::Leaf(_) => N::new(0, ALWAYS_NO, child, false),
+            GivenTreeNode::Leaf(_) => N::new(0, ALWAYS_NO, child, false),
         })
     }
 }
 
 /// The one target of all leaves of a tree, if each has one weight.
-fn only_target(tree: &[TreeNode]) -> Option<usize> {
+fn only_target(tree: &[GivenTreeNode]) -> Option<usize> {
     let mut leaves = tree.iter().filter_map(|node| match node {
-        TreeNode::Leaf(votes) => Some(votes),
-        TreeNode::Branch { .. } => None,
+        GivenTreeNode::Leaf(votes) => Some(votes),
+        GivenTreeNode::Branch { .. } => None,
     });
     let &[(target, _)] = leaves.next()?.as_slice() else { return None };
     leaves.all(|votes| matches!(votes[..], [(other, _)] if other == target)).then_some(target)
 }
 
-impl Leaves {
-    fn new(trees: &[Vec<TreeNode>], laid: &[Laid<'_>]) -> Self {
-        let votes = |node: &&TreeNode| match node {
-            TreeNode::Leaf(votes) => votes.clone(),
-            TreeNode::Branch { .. } => Vec::new(),
+impl LeafValues {
+    fn new(trees: &[Vec<GivenTreeNode>], laid: &[LaidTree<'_>]) -> Self {
+        let votes = |node: &&GivenTreeNode| match node {
+            GivenTreeNode::Leaf(votes) => votes.clone(),
+            GivenTreeNode::Branch { .. } => Vec::new(),
         };
         let all = laid.iter().flat_map(|tree| tree.nodes.iter().map(votes));
         let targets: Option<Vec<usize>> = trees.iter().map(|tree| only_target(tree)).collect();
@@ -180,43 +180,43 @@ impl Leaves {
     }
 }
 
-impl Trees {
+impl PreparedTrees {
     /// Prepares trees that vote for `targets` targets.
     ///
     /// # Errors
     /// When something is no tree, or a leaf votes for a target that does not exist.
-    pub fn new(trees: &[Vec<TreeNode>], targets: usize) -> Result<Self, String> {
+    pub fn new(trees: &[Vec<GivenTreeNode>], targets: usize) -> Result<Self, String> {
         let (mut features, mut missing) = (0, false);
         for node in trees.iter().flatten() {
             match node {
-                TreeNode::Branch { feature, missing_is_yes, .. } => {
+                GivenTreeNode::Branch { feature, missing_is_yes, .. } => {
                     features = features.max(*feature as usize + 1);
                     missing |= missing_is_yes;
                 }
-                TreeNode::Leaf(votes) => {
+                GivenTreeNode::Leaf(votes) => {
                     if let Some((target, _)) = votes.iter().find(|vote| vote.0 >= targets) {
                         return Err(format!("a leaf votes for target {target} of {targets}"));
                     }
                 }
             }
         }
-        let laid = trees.iter().map(|tree| Laid::new(tree)).collect::<Result<Vec<_>, _>>()?;
-        let form = if laid.iter().all(Laid::fits::<Compact>) {
-            Form::Compact(laid.iter().flat_map(Laid::packed).collect())
-        } else if laid.iter().all(Laid::fits::<Wide>) {
-            Form::Wide(laid.iter().flat_map(Laid::packed).collect())
+        let laid = trees.iter().map(|tree| LaidTree::new(tree)).collect::<Result<Vec<_>, _>>()?;
+        let form = if laid.iter().all(LaidTree::fits::<CompactNode>) {
+            TreeNodeForm::Compact(laid.iter().flat_map(LaidTree::packed).collect())
+        } else if laid.iter().all(LaidTree::fits::<WideNode>) {
+            TreeNodeForm::Wide(laid.iter().flat_map(LaidTree::packed).collect())
         } else {
             return Err("a tree of more than 2^32 nodes".to_owned());
         };
         let mut first = 0;
-        let root = |tree: &Laid<'_>| {
-            let root = Root { first, shortest: tree.shortest, longest: tree.longest };
+        let root = |tree: &LaidTree<'_>| {
+            let root = TreeRoot { first, shortest: tree.shortest, longest: tree.longest };
             first += tree.nodes.len();
             root
         };
-        let roots: Vec<Root> = laid.iter().map(root).collect();
+        let roots: Vec<TreeRoot> = laid.iter().map(root).collect();
         let steps = roots.iter().map(|root| root.longest + 1).sum();
-        let leaves = Leaves::new(trees, &laid);
+        let leaves = LeafValues::new(trees, &laid);
         Ok(Self { form, roots, leaves, targets, features, missing, steps })
     }
 
@@ -231,8 +231,8 @@ impl Trees {
     #[must_use]
     pub fn always_voted(&self) -> Option<&[usize]> {
         match &self.leaves {
-            Leaves::One { targets, .. } => Some(targets),
-            Leaves::Many { .. } => None,
+            LeafValues::One { targets, .. } => Some(targets),
+            LeafValues::Many { .. } => None,
         }
     }
 
@@ -240,28 +240,28 @@ impl Trees {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let nodes = match &self.form {
-            Form::Compact(nodes) => size_of_val(&nodes[..]),
-            Form::Wide(nodes) => size_of_val(&nodes[..]),
+            TreeNodeForm::Compact(nodes) => size_of_val(&nodes[..]),
+            TreeNodeForm::Wide(nodes) => size_of_val(&nodes[..]),
         };
         nodes
             + match &self.leaves {
-                Leaves::One { weights, .. } => size_of_val(&weights[..]),
-                Leaves::Many { starts, votes } => {
+                LeafValues::One { weights, .. } => size_of_val(&weights[..]),
+                LeafValues::Many { starts, votes } => {
                     size_of_val(&starts[..]) + size_of_val(&votes[..])
                 }
             }
     }
 
     /// Sums the weights of the leaves that each row comes to. `voted` says for which targets there
-    /// was a vote; it stays as it is where [`Trees::always_voted`] knows, and may then be empty.
+    /// was a vote; it stays as it is where [`PreparedTrees::always_voted`] knows, and may then be empty.
     ///
     /// Shapes: `x` is `[rows, width]`, `scores` and `voted` are `[rows, targets]`.
     ///
     /// # Panics
-    /// When a length is another, or rows have less than [`Trees::features`] features.
+    /// When a length is another, or rows have less than [`PreparedTrees::features`] features.
     pub fn sum(
         &self,
-        exec: Exec<'_>,
+        exec: KernelContext<'_>,
         (x, width): (&[f32], usize),
         scores: &mut [f32],
         voted: &mut [bool],
@@ -270,7 +270,7 @@ impl Trees {
         assert!(width >= self.features, "trees: {width} features, expected {}", self.features);
         assert_eq!(Some(x.len()), rows.checked_mul(width), "trees: features");
         assert_eq!(scores.len(), rows * self.targets, "trees: scores");
-        let many = matches!(self.leaves, Leaves::Many { .. });
+        let many = matches!(self.leaves, LeafValues::Many { .. });
         assert!(!many || voted.len() == scores.len(), "trees: votes");
         let block = BLOCK_BYTES / size_of::<f32>() / width.max(1);
         let block = block.max(1).next_multiple_of(LANES);
@@ -279,7 +279,7 @@ impl Trees {
         let groups = rows.div_ceil(LANES);
         let even = (groups / exec.pool.threads()).min(FEW_GROUPS);
         let grain = (GRAIN_STEPS / self.steps.max(1) / LANES).max(even).max(1);
-        let (scores, voted) = (Shared::new(scores), Shared::new(voted));
+        let (scores, voted) = (DisjointSlice::new(scores), DisjointSlice::new(voted));
         exec.pool.run_ranges(groups, grain, |range| {
             let range = range.start * LANES..(range.end * LANES).min(rows);
             for first in range.clone().step_by(block) {
@@ -289,20 +289,21 @@ impl Trees {
                 let scores = unsafe { scores.range(part.clone()) };
                 // SAFETY: as above.
                 let voted = if many { unsafe { voted.range(part) } } else { &mut [] };
-                let rows = Rows { x: &x[first * width..last * width], width, count: last - first };
+                let rows =
+                    TreeRows { x: &x[first * width..last * width], width, count: last - first };
                 self.block(rows, scores, voted);
             }
         });
     }
 
-    fn block(&self, rows: Rows<'_>, scores: &mut [f32], voted: &mut [bool]) {
+    fn block(&self, rows: TreeRows<'_>, scores: &mut [f32], voted: &mut [bool]) {
         scores.fill(0.0);
         voted.fill(false);
         let mut add = |row: usize, tree: usize, node: usize| match &self.leaves {
-            Leaves::One { weights, targets } => {
+            LeafValues::One { weights, targets } => {
                 scores[row * self.targets + targets[tree]] += weights[node];
             }
-            Leaves::Many { starts, votes } => {
+            LeafValues::Many { starts, votes } => {
                 for &(target, weight) in &votes[starts[node]..starts[node + 1]] {
                     scores[row * self.targets + target] += weight;
                     voted[row * self.targets + target] = true;
@@ -310,17 +311,25 @@ impl Trees {
             }
         };
         match (&self.form, self.missing) {
-            (Form::Compact(nodes), false) => walk::<_, false>(nodes, &self.roots, rows, &mut add),
-            (Form::Compact(nodes), true) => walk::<_, true>(nodes, &self.roots, rows, &mut add),
-            (Form::Wide(nodes), false) => walk::<_, false>(nodes, &self.roots, rows, &mut add),
-            (Form::Wide(nodes), true) => walk::<_, true>(nodes, &self.roots, rows, &mut add),
+            (TreeNodeForm::Compact(nodes), false) => {
+                walk::<_, false>(nodes, &self.roots, rows, &mut add)
+            }
+            (TreeNodeForm::Compact(nodes), true) => {
+                walk::<_, true>(nodes, &self.roots, rows, &mut add)
+            }
+            (TreeNodeForm::Wide(nodes), false) => {
+                walk::<_, false>(nodes, &self.roots, rows, &mut add)
+            }
+            (TreeNodeForm::Wide(nodes), true) => {
+                walk::<_, true>(nodes, &self.roots, rows, &mut add)
+            }
         }
     }
 }
 
 /// Rows of a block.
 #[derive(Clone, Copy)]
-struct Rows<'a> {
+struct TreeRows<'a> {
     x: &'a [f32],
     width: usize,
     count: usize,
@@ -328,10 +337,10 @@ struct Rows<'a> {
 
 /// Sends every row down every tree and shows row, tree and the leaf's position among all nodes: for
 /// each row in the order of the trees.
-fn walk<N: Node, const MISSING: bool>(
+fn walk<N: BranchlessNode, const MISSING: bool>(
     nodes: &[N],
-    roots: &[Root],
-    rows: Rows<'_>,
+    roots: &[TreeRoot],
+    rows: TreeRows<'_>,
     add: &mut impl FnMut(usize, usize, usize),
 ) {
     let whole = rows.count / LANES * LANES;
@@ -352,10 +361,10 @@ fn walk<N: Node, const MISSING: bool>(
 }
 
 /// Sends one row down all trees, several at a time.
-fn few<N: Node, const MISSING: bool>(
+fn few<N: BranchlessNode, const MISSING: bool>(
     nodes: &[N],
-    roots: &[Root],
-    rows: Rows<'_>,
+    roots: &[TreeRoot],
+    rows: TreeRows<'_>,
     row: usize,
     add: &mut impl FnMut(usize, usize, usize),
 ) {
@@ -373,9 +382,9 @@ fn few<N: Node, const MISSING: bool>(
 
 /// Goes down from each root with the row that begins at `row` in `x`; gives the leaves' positions.
 #[inline(always)]
-fn descend<N: Node, const MISSING: bool>(
+fn descend<N: BranchlessNode, const MISSING: bool>(
     nodes: &[N],
-    roots: [Root; LANES],
+    roots: [TreeRoot; LANES],
     x: &[f32],
     row: [usize; LANES],
 ) -> [usize; LANES] {
@@ -385,7 +394,7 @@ fn descend<N: Node, const MISSING: bool>(
         for lane in 0..LANES {
             let place = roots[lane].first + at[lane] as usize;
             // SAFETY: a tree's root and the children that its nodes name lie inside the tree, and
-            // a leaf is its own child: `Laid::new` has laid every child that it numbered.
+            // a leaf is its own child: `LaidTree::new` has laid every child that it numbered.
             let node = unsafe { *nodes.get_unchecked(place) };
             // SAFETY: `sum` has checked that rows are whole and have all features that nodes ask
             // for; where there is a step there is a branch, so there is a feature 0 too.
@@ -429,15 +438,15 @@ mod tests {
     }
 
     /// A tree of at most this depth, with leaves at any depth.
-    fn grow(dice: &mut Dice, tree: &mut Vec<TreeNode>, depth: usize, made: &Made) -> usize {
+    fn grow(dice: &mut Dice, tree: &mut Vec<GivenTreeNode>, depth: usize, made: &Made) -> usize {
         let at = tree.len();
         if depth == 0 || dice.below(6) == 0 {
             let count = if made.many { dice.below(4) } else { 1 };
             let votes = (0..count).map(|_| (dice.below(made.targets), dice.number()));
-            tree.push(TreeNode::Leaf(votes.collect()));
+            tree.push(GivenTreeNode::Leaf(votes.collect()));
             return at;
         }
-        tree.push(TreeNode::Leaf(Vec::new()));
+        tree.push(GivenTreeNode::Leaf(Vec::new()));
         let yes = grow(dice, tree, depth - 1, made);
         let no = grow(dice, tree, depth - 1, made);
         let feature = made.features[dice.below(made.features.len())];
@@ -445,7 +454,7 @@ mod tests {
         let from =
             if made.ranges && dice.below(3) == 0 { dice.number() } else { f32::NEG_INFINITY };
         let range = (from, dice.number());
-        tree[at] = TreeNode::Branch { feature, range, yes, no, missing_is_yes };
+        tree[at] = GivenTreeNode::Branch { feature, range, yes, no, missing_is_yes };
         at
     }
 
@@ -457,7 +466,7 @@ mod tests {
         ranges: bool,
     }
 
-    fn forest(dice: &mut Dice, trees: usize, made: &Made) -> Vec<Vec<TreeNode>> {
+    fn forest(dice: &mut Dice, trees: usize, made: &Made) -> Vec<Vec<GivenTreeNode>> {
         let mut tree = || {
             let mut tree = Vec::new();
             grow(dice, &mut tree, 6, made);
@@ -466,12 +475,12 @@ mod tests {
         (0..trees).map(|_| tree()).collect()
     }
 
-    fn leaf<'a>(tree: &'a [TreeNode], row: &[f32]) -> &'a [(usize, f32)] {
+    fn leaf<'a>(tree: &'a [GivenTreeNode], row: &[f32]) -> &'a [(usize, f32)] {
         let mut at = 0;
         loop {
             match &tree[at] {
-                TreeNode::Leaf(votes) => return votes,
-                TreeNode::Branch { feature, range, yes, no, missing_is_yes } => {
+                GivenTreeNode::Leaf(votes) => return votes,
+                GivenTreeNode::Branch { feature, range, yes, no, missing_is_yes } => {
                     let x = row[*feature as usize];
                     let inside = range.0 <= x && x <= range.1;
                     let answer = inside || (x.is_nan() && *missing_is_yes);
@@ -482,7 +491,11 @@ mod tests {
     }
 
     /// Sums as a reader would write them.
-    fn plain(trees: &[Vec<TreeNode>], rows: &[Vec<f32>], targets: usize) -> (Vec<f32>, Vec<bool>) {
+    fn plain(
+        trees: &[Vec<GivenTreeNode>],
+        rows: &[Vec<f32>],
+        targets: usize,
+    ) -> (Vec<f32>, Vec<bool>) {
         let mut scores = vec![0.0; rows.len() * targets];
         let mut voted = vec![false; rows.len() * targets];
         for (at, row) in rows.iter().enumerate() {
@@ -494,9 +507,9 @@ mod tests {
         (scores, voted)
     }
 
-    fn check(trees: &[Vec<TreeNode>], width: usize, targets: usize, dice: &mut Dice) {
+    fn check(trees: &[Vec<GivenTreeNode>], width: usize, targets: usize, dice: &mut Dice) {
         let pool = ThreadPool::new(2);
-        let ready = Trees::new(trees, targets).unwrap();
+        let ready = PreparedTrees::new(trees, targets).unwrap();
         for count in [0, 1, 2, 7, 8, 9, 40, 300] {
             let mut number = || if dice.below(12) == 0 { f32::NAN } else { dice.number() };
             let rows: Vec<Vec<f32>> =
@@ -504,7 +517,7 @@ mod tests {
             let (expected, votes) = plain(trees, &rows, targets);
             let mut scores = vec![7.0; count * targets];
             let mut voted = vec![true; count * targets];
-            ready.sum(Exec::new(&pool), (&rows.concat(), width), &mut scores, &mut voted);
+            ready.sum(KernelContext::new(&pool), (&rows.concat(), width), &mut scores, &mut voted);
             assert_eq!(scores, expected, "{count} rows");
             match ready.always_voted() {
                 None => assert_eq!(voted, votes),
@@ -536,36 +549,38 @@ mod tests {
         let features = vec![3, 40_000];
         let made = Made { features, targets: 1, many: false, missing: true, ranges: false };
         let trees = forest(&mut dice, 9, &made);
-        assert!(matches!(Trees::new(&trees, 1).unwrap().form, Form::Wide(_)));
+        assert!(matches!(PreparedTrees::new(&trees, 1).unwrap().form, TreeNodeForm::Wide(_)));
         check(&trees, 40_001, 1, &mut dice);
     }
 
     #[test]
     fn a_tree_may_be_a_leaf_and_need_no_features() {
-        let trees =
-            vec![vec![TreeNode::Leaf(vec![(0, 0.5)])], vec![TreeNode::Leaf(vec![(1, 2.0)])]];
-        let ready = Trees::new(&trees, 2).unwrap();
+        let trees = vec![
+            vec![GivenTreeNode::Leaf(vec![(0, 0.5)])],
+            vec![GivenTreeNode::Leaf(vec![(1, 2.0)])],
+        ];
+        let ready = PreparedTrees::new(&trees, 2).unwrap();
         let mut scores = [0.0; 6];
         let pool = ThreadPool::new(1);
-        ready.sum(Exec::new(&pool), (&[], 0), &mut scores, &mut []);
+        ready.sum(KernelContext::new(&pool), (&[], 0), &mut scores, &mut []);
         assert_eq!(scores, [0.5, 2.0, 0.5, 2.0, 0.5, 2.0]);
         assert_eq!(ready.always_voted(), Some(&[0, 1][..]));
     }
 
     #[test]
     fn what_is_no_tree_is_refused() {
-        let branch = |yes, no| TreeNode::Branch {
+        let branch = |yes, no| GivenTreeNode::Branch {
             feature: 0,
             range: (0.0, 0.0),
             yes,
             no,
             missing_is_yes: false,
         };
-        let leaf = || TreeNode::Leaf(vec![(0, 1.0)]);
-        let error = |tree: Vec<TreeNode>| Trees::new(&[tree], 1).unwrap_err();
+        let leaf = || GivenTreeNode::Leaf(vec![(0, 1.0)]);
+        let error = |tree: Vec<GivenTreeNode>| PreparedTrees::new(&[tree], 1).unwrap_err();
         assert!(error(Vec::new()).contains("without nodes"));
         assert!(error(vec![branch(1, 2), leaf()]).contains("leads out"));
         assert!(error(vec![branch(0, 1), leaf()]).contains("two parents"));
-        assert!(error(vec![TreeNode::Leaf(vec![(1, 1.0)])]).contains("target 1 of 1"));
+        assert!(error(vec![GivenTreeNode::Leaf(vec![(1, 1.0)])]).contains("target 1 of 1"));
     }
 }

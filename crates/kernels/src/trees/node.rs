@@ -2,7 +2,7 @@
 
 /// A node that is read without branches: a branch asks `from <= x <= to`, and its two children lie
 /// side by side, the one for no first; a leaf answers no to every question and is its own child.
-pub(super) trait Node: Copy + Send + Sync + 'static {
+pub(super) trait BranchlessNode: Copy + Send + Sync + 'static {
     /// Whether a node with these numbers fits.
     fn fits(feature: u32, from: f32, child: usize) -> bool;
 
@@ -19,9 +19,9 @@ pub(super) trait Node: Copy + Send + Sync + 'static {
 /// Eight bytes: the end of the range, which has no beginning, 15 bits of the feature and one for NaN,
 /// 16 bits of the child.
 #[derive(Clone, Copy)]
-pub(super) struct Compact(u64);
+pub(super) struct CompactNode(u64);
 
-impl Node for Compact {
+impl BranchlessNode for CompactNode {
     fn fits(feature: u32, from: f32, child: usize) -> bool {
         feature < 1 << 15 && from == f32::NEG_INFINITY && child < 1 << 16
     }
@@ -49,7 +49,7 @@ impl Node for Compact {
 
 /// Sixteen bytes, for many features, large trees and any range.
 #[derive(Clone, Copy)]
-pub(super) struct Wide {
+pub(super) struct WideNode {
     from: f32,
     to: f32,
     /// With a bit for NaN.
@@ -57,7 +57,7 @@ pub(super) struct Wide {
     child: u32,
 }
 
-impl Node for Wide {
+impl BranchlessNode for WideNode {
     fn fits(feature: u32, _: f32, child: usize) -> bool {
         feature < 1 << 31 && u32::try_from(child).is_ok_and(|child| child < u32::MAX)
     }
@@ -87,7 +87,7 @@ impl Node for Wide {
 mod tests {
     use super::*;
 
-    fn walks<N: Node>() {
+    fn walks<N: BranchlessNode>() {
         for missing in [false, true] {
             let node = N::new(1234, (f32::NEG_INFINITY, -2.5), 4321, missing);
             assert_eq!(node.feature(), 1234);
@@ -105,12 +105,12 @@ mod tests {
 
     #[test]
     fn both_forms_answer_alike() {
-        walks::<Compact>();
-        walks::<Wide>();
+        walks::<CompactNode>();
+        walks::<WideNode>();
         let open = f32::NEG_INFINITY;
-        assert!(Compact::fits(32_767, open, 65_535) && !Compact::fits(0, 0.0, 0));
-        assert!(!Compact::fits(32_768, open, 0) && !Compact::fits(0, open, 65_536));
-        let equal = Wide::new(5, (1.5, 1.5), 8, true);
+        assert!(CompactNode::fits(32_767, open, 65_535) && !CompactNode::fits(0, 0.0, 0));
+        assert!(!CompactNode::fits(32_768, open, 0) && !CompactNode::fits(0, open, 65_536));
+        let equal = WideNode::new(5, (1.5, 1.5), 8, true);
         assert_eq!([1.0, 1.5, 2.0, f32::NAN].map(|x| equal.next::<true>(x)), [8, 9, 8, 9]);
     }
 }

@@ -3,37 +3,41 @@
 use galatea_graph::{AttributeValue, Graph, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use super::Weights;
+use super::CheckpointWeights;
 use super::encoder::{
     EncoderArchitecture, EncoderShape, attention, head_width, key_mask, per_token, product,
 };
-use super::net::Net;
-use crate::config::Config;
-use crate::error::{Error, Kind, Result};
+use super::net::NetBuilder;
+use crate::config::JsonConfig;
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// BERT, also what MiniLM, BGE, E5 and GTE are.
 pub(super) const BERT: EncoderArchitecture = EncoderArchitecture {
     model_types: &["bert"],
-    shape: |config, weights| Ok(Bert::new(config, weights, &BERT_NAMES)?.shape),
-    build: |config, weights| Bert::new(config, weights, &BERT_NAMES)?.graph(weights),
+    shape: |config, weights| Ok(BertArchitecture::new(config, weights, &BERT_NAMES)?.shape),
+    build: |config, weights| BertArchitecture::new(config, weights, &BERT_NAMES)?.graph(weights),
 };
 
 /// RoBERTa, whose positions begin behind the number of the padding token.
 pub(super) const ROBERTA: EncoderArchitecture = EncoderArchitecture {
     model_types: &["roberta", "xlm-roberta", "camembert"],
-    shape: |config, weights| Ok(Bert::new(config, weights, &ROBERTA_NAMES)?.shape),
-    build: |config, weights| Bert::new(config, weights, &ROBERTA_NAMES)?.graph(weights),
+    shape: |config, weights| Ok(BertArchitecture::new(config, weights, &ROBERTA_NAMES)?.shape),
+    build: |config, weights| BertArchitecture::new(config, weights, &ROBERTA_NAMES)?.graph(weights),
 };
 
 /// DistilBERT, which has no types of tokens.
 pub(super) const DISTILBERT: EncoderArchitecture = EncoderArchitecture {
     model_types: &["distilbert"],
-    shape: |config, weights| Ok(Bert::new(&renamed(config)?, weights, &DISTIL_NAMES)?.shape),
-    build: |config, weights| Bert::new(&renamed(config)?, weights, &DISTIL_NAMES)?.graph(weights),
+    shape: |config, weights| {
+        Ok(BertArchitecture::new(&renamed(config)?, weights, &DISTIL_NAMES)?.shape)
+    },
+    build: |config, weights| {
+        BertArchitecture::new(&renamed(config)?, weights, &DISTIL_NAMES)?.graph(weights)
+    },
 };
 
 /// What the parts of a checkpoint are called.
-struct Names {
+struct BertNames {
     /// In front of all but a classifier's own parts; files of the bare model leave it out.
     prefix: &'static str,
     layer: &'static str,
@@ -49,7 +53,7 @@ struct Names {
     after_padding: bool,
 }
 
-const BERT_NAMES: Names = Names {
+const BERT_NAMES: BertNames = BertNames {
     prefix: "bert.",
     layer: "encoder.layer",
     attention: [
@@ -64,14 +68,14 @@ const BERT_NAMES: Names = Names {
     after_padding: false,
 };
 
-const ROBERTA_NAMES: Names = Names {
+const ROBERTA_NAMES: BertNames = BertNames {
     prefix: "roberta.",
     classifier: ["classifier.dense", "Tanh", "classifier.out_proj"],
     after_padding: true,
     ..BERT_NAMES
 };
 
-const DISTIL_NAMES: Names = Names {
+const DISTIL_NAMES: BertNames = BertNames {
     prefix: "distilbert.",
     layer: "transformer.layer",
     attention: ["attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"],
@@ -82,7 +86,7 @@ const DISTIL_NAMES: Names = Names {
 };
 
 /// DistilBERT's configuration in BERT's words.
-fn renamed(config: &Config) -> Result<Config> {
+fn renamed(config: &JsonConfig) -> Result<JsonConfig> {
     let activation = config.text("activation")?.unwrap_or("gelu");
     Ok(config
         .clone()
@@ -93,9 +97,9 @@ fn renamed(config: &Config) -> Result<Config> {
         .or("hidden_act", activation))
 }
 
-struct Bert {
+struct BertArchitecture {
     shape: EncoderShape,
-    names: &'static Names,
+    names: &'static BertNames,
     layers: usize,
     heads: usize,
     width: usize,
@@ -114,8 +118,12 @@ const ACTIVATIONS: &[(&str, (&str, &str))] = &[
     ("relu", ("Relu", "")),
 ];
 
-impl Bert {
-    fn new(config: &Config, weights: &dyn Weights, names: &'static Names) -> Result<Self> {
+impl BertArchitecture {
+    fn new(
+        config: &JsonConfig,
+        weights: &dyn CheckpointWeights,
+        names: &'static BertNames,
+    ) -> Result<Self> {
         let (hidden, heads) =
             (config.length("hidden_size")?, config.length("num_attention_heads")?);
         if !matches!(config.text("position_embedding_type")?, None | Some("absolute")) {
@@ -167,9 +175,9 @@ impl Bert {
         })
     }
 
-    fn graph(&self, weights: &dyn Weights) -> Result<Graph> {
+    fn graph(&self, weights: &dyn CheckpointWeights) -> Result<Graph> {
         let EncoderShape { hidden, types, .. } = self.shape;
-        let mut net = Net::new("encoder", weights);
+        let mut net = NetBuilder::new("encoder", weights);
         let prefix = self.names.prefix;
         let own = net.has(&format!("{prefix}embeddings.word_embeddings.weight"));
         let prefix = if own { prefix } else { "" };
@@ -216,7 +224,13 @@ impl Bert {
         })
     }
 
-    fn layer(&self, net: &mut Net<'_>, x: ValueId, mask: ValueId, at: &str) -> Result<ValueId> {
+    fn layer(
+        &self,
+        net: &mut NetBuilder<'_>,
+        x: ValueId,
+        mask: ValueId,
+        at: &str,
+    ) -> Result<ValueId> {
         let hidden = self.shape.hidden;
         let [query, key, value, out] = self.names.attention;
         let mut part = |name: &str| product(net, x, &format!("{at}.{name}"), [hidden; 2], true);
@@ -236,14 +250,14 @@ impl Bert {
         self.normalised(net, sum, &format!("{at}.{last}"))
     }
 
-    fn active(&self, net: &mut Net<'_>, x: ValueId) -> Result<ValueId> {
+    fn active(&self, net: &mut NetBuilder<'_>, x: ValueId) -> Result<ValueId> {
         let (op, form) = self.activation;
         let form = ("approximate", AttributeValue::String(form.into()));
         let attributes = if op == "Gelu" { vec![form] } else { Vec::new() };
         net.one(op, &attributes, &[x])
     }
 
-    fn normalised(&self, net: &mut Net<'_>, x: ValueId, name: &str) -> Result<ValueId> {
+    fn normalised(&self, net: &mut NetBuilder<'_>, x: ValueId, name: &str) -> Result<ValueId> {
         // The oldest files call scale and bias as TensorFlow did.
         let old = net.has(&format!("{name}.gamma"));
         let [scale, bias] = if old { ["gamma", "beta"] } else { ["weight", "bias"] };
@@ -254,7 +268,7 @@ impl Bert {
     }
 
     /// Scores of the first token's row.
-    fn classified(&self, net: &mut Net<'_>, x: ValueId, labels: usize) -> Result<ValueId> {
+    fn classified(&self, net: &mut NetBuilder<'_>, x: ValueId, labels: usize) -> Result<ValueId> {
         let [dense, activation, out] = self.names.classifier;
         let hidden = self.shape.hidden;
         let first = net.constant("first", Tensor::scalar(0_i64));
@@ -266,7 +280,11 @@ impl Bert {
 }
 
 /// How many labels a classifier's checkpoint has; `None` for other checkpoints.
-fn labels(config: &Config, weights: &dyn Weights, names: &Names) -> Result<Option<usize>> {
+fn labels(
+    config: &JsonConfig,
+    weights: &dyn CheckpointWeights,
+    names: &BertNames,
+) -> Result<Option<usize>> {
     let classifies = |name: &&str| name.ends_with("ForSequenceClassification");
     if !config.texts("architectures")?.unwrap_or_default().iter().any(classifies) {
         return Ok(None);
@@ -278,7 +296,7 @@ fn labels(config: &Config, weights: &dyn Weights, names: &Names) -> Result<Optio
         Some(&labels) if labels > 0 => Ok(Some(labels)),
         _ => {
             let text = format!("shape {:?}, expected a row for each label", tensor.shape());
-            Err(Error::new(Kind::Weights, format!("tensor '{name}'"), text))
+            Err(LlmError::new(LlmErrorKind::Weights, format!("tensor '{name}'"), text))
         }
     }
 }

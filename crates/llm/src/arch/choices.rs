@@ -3,7 +3,7 @@
 use galatea_graph::{AttributeValue, Attributes, Graph, ONNX_DOMAIN, ValueId};
 use galatea_tensor::Tensor;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::sampling::TOP;
 
 /// The outputs behind the caches: the number of the first largest logit of each wanted row and that logit, then
@@ -16,7 +16,7 @@ pub const CHOICES: [&str; 4] = ["best", "best_logit", "top_logits", "top"];
 /// # Errors
 /// When the graph has no logits.
 pub fn add_choices(graph: &mut Graph, vocabulary: usize) -> Result<()> {
-    let failed = |text: String| Error::new(Kind::Model, "choices", text);
+    let failed = |text: String| LlmError::new(LlmErrorKind::Model, "choices", text);
     let logits = graph.find_value("logits").filter(|id| graph.outputs.contains(id));
     let logits = logits.ok_or_else(|| failed("the graph gives no logits".to_owned()))?;
     let count = i64::try_from(TOP.min(vocabulary)).unwrap_or(i64::MAX);

@@ -5,24 +5,24 @@ use galatea_graph::ops::fused::FusedActivation;
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::Tensor;
 
-use super::fixed::By;
-use super::net::Net;
-use super::rope::Rope;
-use super::step::{Heads, Step};
-use super::{Built, Form, ModelShape, Weights, contradiction, layers};
-use crate::config::Config;
+use super::fixed::LookUpKey;
+use super::net::NetBuilder;
+use super::rope::RopeScaling;
+use super::step::{LayerHeads, StepForm};
+use super::{BuiltArchitecture, CheckpointWeights, GraphForm, ModelShape, contradiction, layers};
+use crate::config::JsonConfig;
 use crate::error::Result;
 
 /// What differs between the family's members.
 #[derive(Clone, Debug)]
-pub(super) struct Decoder {
+pub(super) struct DecoderTraits {
     pub(super) shape: ModelShape,
     pub(super) hidden: usize,
     pub(super) heads: usize,
     /// Length of the gated network's inside.
     pub(super) inner: usize,
     pub(super) epsilon: f64,
-    pub(super) rope: Rope,
+    pub(super) rope: RopeScaling,
     /// Whether the logits' weights are those of the tokens.
     pub(super) tied: bool,
     /// Whether the projections to queries, keys and values have biases, and the one behind attention.
@@ -35,12 +35,12 @@ pub(super) struct Decoder {
     pub(super) windows: Vec<usize>,
 }
 
-impl Decoder {
+impl DecoderTraits {
     /// What the members' configurations have in common.
     ///
     /// # Errors
     /// When something is missing or does not fit.
-    pub(super) fn new(config: &Config) -> Result<Self> {
+    pub(super) fn new(config: &JsonConfig) -> Result<Self> {
         let shape = shape(config)?;
         let hidden = config.length("hidden_size")?;
         let heads = config.length("num_attention_heads")?;
@@ -48,7 +48,7 @@ impl Decoder {
             None | Some("silu" | "swish") => {}
             Some(_) => return Err(config.unknown("hidden_act", &["silu"])),
         }
-        let rope = Rope::new(config, shape.head_size, shape.positions)?;
+        let rope = RopeScaling::new(config, shape.head_size, shape.positions)?;
         Ok(Self {
             hidden,
             heads,
@@ -68,13 +68,19 @@ impl Decoder {
     ///
     /// # Errors
     /// When weights are missing, have another shape or are not known.
-    pub(super) fn graph(&self, name: &str, weights: &dyn Weights, form: &Form) -> Result<Built> {
-        let mut net = Net::new(name, weights);
-        let step = Step::inputs(&mut net, &self.shape, form);
+    pub(super) fn graph(
+        &self,
+        name: &str,
+        weights: &dyn CheckpointWeights,
+        form: &GraphForm,
+    ) -> Result<BuiltArchitecture> {
+        let mut net = NetBuilder::new(name, weights);
+        let step = StepForm::inputs(&mut net, &self.shape, form);
         let tables = self.rope.tables(form.positions(&self.shape))?;
         let tables = step.angles(&mut net, "", tables);
         let shape = [self.shape.vocabulary, self.hidden];
-        let mut x = step.looked_up(&mut net, "model.embed_tokens.weight", shape, By::Token)?;
+        let mut x =
+            step.looked_up(&mut net, "model.embed_tokens.weight", shape, LookUpKey::Token)?;
         let mut caches = Vec::new();
         for layer in 0..self.shape.layers {
             let at = format!("model.layers.{layer}");
@@ -100,16 +106,16 @@ impl Decoder {
         })
     }
 
-    fn normalised(&self, net: &mut Net<'_>, x: ValueId, name: &str) -> Result<ValueId> {
+    fn normalised(&self, net: &mut NetBuilder<'_>, x: ValueId, name: &str) -> Result<ValueId> {
         let scale = net.floats(&format!("{name}.weight"), &[self.hidden])?;
         rms(net, x, scale, self.epsilon)
     }
 
     fn attention(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         x: ValueId,
-        step: &Step,
+        step: &StepForm,
         tables: [ValueId; 2],
         layer: usize,
     ) -> Result<(ValueId, Vec<ValueId>)> {
@@ -127,7 +133,7 @@ impl Decoder {
         query = step.turned(net, query, tables, self.heads)?;
         key = step.turned(net, key, tables, kv_heads)?;
         let window = self.windows.get(layer).copied().unwrap_or(0);
-        let heads = Heads { window, ..Heads::new(self.heads, kv_heads) };
+        let heads = LayerHeads { window, ..LayerHeads::new(self.heads, kv_heads) };
         let (attended, caches) = step.attended(net, [query, key, value], &heads, layer)?;
         let sizes = [columns[0], self.hidden];
         Ok((net.linear(attended, &format!("{at}.o_proj"), sizes, last_bias)?, caches))
@@ -136,7 +142,7 @@ impl Decoder {
     /// Every head of every row by itself.
     fn heads_normalised(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         x: ValueId,
         name: &str,
         columns: usize,
@@ -151,7 +157,7 @@ impl Decoder {
     }
 
     /// `down(silu(gate(x)) · up(x))`.
-    fn gated(&self, net: &mut Net<'_>, x: ValueId, at: &str) -> Result<ValueId> {
+    fn gated(&self, net: &mut NetBuilder<'_>, x: ValueId, at: &str) -> Result<ValueId> {
         let (inward, outward) = ([self.hidden, self.inner], [self.inner, self.hidden]);
         let names = [format!("{at}.gate_proj"), format!("{at}.up_proj")];
         let [gate, up] = [names[0].as_str(), names[1].as_str()];
@@ -170,13 +176,13 @@ impl Decoder {
 }
 
 /// The longest head; no model comes near it.
-const MOST_HEAD_SIZE: usize = 1 << 16;
+const MAX_HEAD_SIZE: usize = 1 << 16;
 
 /// The family's sizes.
 ///
 /// # Errors
 /// When something is missing or does not fit.
-pub(super) fn shape(config: &Config) -> Result<ModelShape> {
+pub(super) fn shape(config: &JsonConfig) -> Result<ModelShape> {
     let heads = config.length("num_attention_heads")?;
     let kv_heads = config.optional_length("num_key_value_heads")?.unwrap_or(heads);
     let hidden = config.length("hidden_size")?;
@@ -187,7 +193,7 @@ pub(super) fn shape(config: &Config) -> Result<ModelShape> {
             return Err(contradiction(format!("hidden_size {hidden} for {heads} heads")));
         }
     };
-    let sound = head_size.is_multiple_of(2) && head_size <= MOST_HEAD_SIZE;
+    let sound = head_size.is_multiple_of(2) && head_size <= MAX_HEAD_SIZE;
     if !heads.is_multiple_of(kv_heads) || !sound {
         let text = format!("{heads} heads of {head_size} share {kv_heads} heads of keys");
         return Err(contradiction(text));
@@ -207,7 +213,12 @@ pub(super) fn int(length: usize) -> i64 {
 }
 
 /// Rows divided by the root of their mean square.
-pub(super) fn rms(net: &mut Net<'_>, x: ValueId, scale: ValueId, epsilon: f64) -> Result<ValueId> {
+pub(super) fn rms(
+    net: &mut NetBuilder<'_>,
+    x: ValueId,
+    scale: ValueId,
+    epsilon: f64,
+) -> Result<ValueId> {
     #[allow(clippy::cast_possible_truncation, reason = "an attribute of FP32")]
     let epsilon = ("epsilon", AttributeValue::Float(epsilon as f32));
     net.one("RMSNormalization", &[epsilon], &[x, scale])

@@ -9,9 +9,9 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::bert;
 use super::decoder::int;
-use super::net::Net;
-use super::{Weights, contradiction};
-use crate::config::Config;
+use super::net::NetBuilder;
+use super::{CheckpointWeights, contradiction};
+use crate::config::JsonConfig;
 use crate::error::Result;
 
 /// A way from a checkpoint to an encoder's graph.
@@ -19,8 +19,8 @@ use crate::error::Result;
 pub struct EncoderArchitecture {
     /// Values of `model_type` that name it.
     pub model_types: &'static [&'static str],
-    pub(super) shape: fn(&Config, &dyn Weights) -> Result<EncoderShape>,
-    pub(super) build: fn(&Config, &dyn Weights) -> Result<Graph>,
+    pub(super) shape: fn(&JsonConfig, &dyn CheckpointWeights) -> Result<EncoderShape>,
+    pub(super) build: fn(&JsonConfig, &dyn CheckpointWeights) -> Result<Graph>,
 }
 
 /// What those who run an encoder need to know of it.
@@ -47,7 +47,7 @@ pub const ENCODERS: &[EncoderArchitecture] = &[bert::BERT, bert::ROBERTA, bert::
 ///
 /// # Errors
 /// When the name is no text.
-pub fn encoder(config: &Config) -> Result<Option<&'static EncoderArchitecture>> {
+pub fn encoder(config: &JsonConfig) -> Result<Option<&'static EncoderArchitecture>> {
     let Some(name) = config.text("model_type")? else { return Ok(None) };
     Ok(ENCODERS.iter().find(|row| row.model_types.contains(&name)))
 }
@@ -57,7 +57,11 @@ impl EncoderArchitecture {
     ///
     /// # Errors
     /// When the configuration lacks something or contradicts itself.
-    pub fn shape(&self, config: &Config, weights: &dyn Weights) -> Result<EncoderShape> {
+    pub fn shape(
+        &self,
+        config: &JsonConfig,
+        weights: &dyn CheckpointWeights,
+    ) -> Result<EncoderShape> {
         (self.shape)(config, weights)
     }
 
@@ -66,25 +70,25 @@ impl EncoderArchitecture {
     /// # Errors
     /// When the configuration contradicts itself, or weights are missing, have another shape or are
     /// not known.
-    pub fn graph(&self, config: &Config, weights: &dyn Weights) -> Result<Graph> {
+    pub fn graph(&self, config: &JsonConfig, weights: &dyn CheckpointWeights) -> Result<Graph> {
         (self.build)(config, weights)
     }
 }
 
 /// A matrix of numbers for each token of a batch.
-pub(super) fn per_token(net: &mut Net<'_>, name: &str, dtype: DataType) -> ValueId {
+pub(super) fn per_token(net: &mut NetBuilder<'_>, name: &str, dtype: DataType) -> ValueId {
     net.input(name, dtype, &[Dim::symbol("batch"), Dim::symbol("length")])
 }
 
 /// The mask of keys `[batch, length]` as attention adds it.
-pub(super) fn key_mask(net: &mut Net<'_>, mask: ValueId) -> Result<ValueId> {
+pub(super) fn key_mask(net: &mut NetBuilder<'_>, mask: ValueId) -> Result<ValueId> {
     let axes = net.constant("axes", Tensor::vector(vec![1_i64, 2]));
     net.one("Unsqueeze", &[], &[mask, axes])
 }
 
 /// A projection of the last axis, with `W` `[outputs, inputs]`.
 pub(super) fn product(
-    net: &mut Net<'_>,
+    net: &mut NetBuilder<'_>,
     x: ValueId,
     name: &str,
     [inputs, outputs]: [usize; 2],
@@ -106,7 +110,7 @@ pub(super) fn product(
 
 /// `[batch, length, heads · width]` as `[batch, length, heads, width]`.
 pub(super) fn heads_apart(
-    net: &mut Net<'_>,
+    net: &mut NetBuilder<'_>,
     x: ValueId,
     [heads, width]: [usize; 2],
 ) -> Result<ValueId> {
@@ -116,7 +120,7 @@ pub(super) fn heads_apart(
 
 /// Attention of rows `[batch, length, heads · width]` with what is added to the scores.
 pub(super) fn attention(
-    net: &mut Net<'_>,
+    net: &mut NetBuilder<'_>,
     rows: [ValueId; 3],
     added: ValueId,
     [heads, width]: [usize; 2],
@@ -131,7 +135,7 @@ pub(super) fn attention(
 
 /// The same of vectors `[batch, length, heads, width]`, whose results have so many columns together.
 pub(super) fn attention_of(
-    net: &mut Net<'_>,
+    net: &mut NetBuilder<'_>,
     [query, key, value]: [ValueId; 3],
     added: ValueId,
     columns: usize,

@@ -10,16 +10,16 @@ use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ONNX_DOMAIN, V
 use galatea_tensor::{DataType, Tensor};
 
 use super::decoder::int;
-use super::net::Net;
-use super::step::Heads;
-use super::{ModelShape, Weights, contradiction};
-use crate::error::{Error, Kind, Result};
+use super::net::NetBuilder;
+use super::step::LayerHeads;
+use super::{CheckpointWeights, ModelShape, contradiction};
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// The first version of ONNX that writes into caches.
 const OPSET: i64 = 24;
 
 /// Most logits of one product: the Neural Engine has no longer axes.
-const MOST_LOGITS: usize = 16_384;
+const MAX_LOGITS: usize = 16_384;
 
 /// The inputs and outputs that have the same name in all graphs of this form.
 const START: &str = "start";
@@ -48,7 +48,7 @@ impl FixedOptions {
                 "{rows} rows of {context} positions found, expected rows from 1 to the positions, \
                  and those up to {most}"
             );
-            return Err(Error::new(Kind::Parameter, "context", text));
+            return Err(LlmError::new(LlmErrorKind::Parameter, "context", text));
         }
         Ok(())
     }
@@ -56,7 +56,7 @@ impl FixedOptions {
 
 /// What the rows of a table are looked up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum LookUpKey {
     /// The token of a row.
     Token,
     /// Its position.
@@ -65,11 +65,11 @@ pub enum By {
 
 /// A matrix of which each row of a step brings one row as an input.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct RowTable {
     /// The input.
     pub input: String,
     /// What says which row.
-    pub by: By,
+    pub by: LookUpKey,
     /// The shape of a row as an input.
     pub row: Vec<usize>,
     /// The matrix, with a vector for each row.
@@ -77,16 +77,16 @@ pub struct Table {
 }
 
 /// What an architecture builds.
-pub(super) struct Built {
+pub(super) struct BuiltArchitecture {
     pub(super) graph: Graph,
-    pub(super) tables: Vec<Table>,
+    pub(super) tables: Vec<RowTable>,
     pub(super) ends: Vec<ValueId>,
 }
 
 /// Weights of which the graph holds the numbers themselves.
-pub(super) struct Plain<'w>(pub(super) &'w dyn Weights);
+pub(super) struct PlainWeights<'w>(pub(super) &'w dyn CheckpointWeights);
 
-impl Weights for Plain<'_> {
+impl CheckpointWeights for PlainWeights<'_> {
     fn tensor(&self, name: &str) -> Result<Tensor> {
         self.0.tensor(name)
     }
@@ -115,7 +115,11 @@ pub(super) struct FixedStep {
 }
 
 impl FixedStep {
-    pub(super) fn inputs(net: &mut Net<'_>, shape: &ModelShape, options: &FixedOptions) -> Self {
+    pub(super) fn inputs(
+        net: &mut NetBuilder<'_>,
+        shape: &ModelShape,
+        options: &FixedOptions,
+    ) -> Self {
         net.set_opset(OPSET);
         let start = net.input(START, DataType::Int64, &[Dim::Known(1)]);
         let ModelShape { kv_heads, head_size, .. } = *shape;
@@ -130,30 +134,30 @@ impl FixedStep {
     /// A row of a table for each row of the step.
     fn rows(
         &self,
-        net: &mut Net<'_>,
-        (input, by): (&str, By),
+        net: &mut NetBuilder<'_>,
+        (input, by): (&str, LookUpKey),
         rows: Tensor,
         dims: &[usize],
     ) -> ValueId {
         let row = dims.get(1..).unwrap_or_default().to_vec();
         let dims: Vec<Dim> = dims.iter().copied().map(Dim::Known).collect();
         let id = net.input(input, DataType::Fp32, &dims);
-        net.tables.push(Table { input: input.to_owned(), by, row, rows });
+        net.tables.push(RowTable { input: input.to_owned(), by, row, rows });
         id
     }
 
     /// A row of a matrix for each row of the step.
     pub(super) fn looked_up(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         name: &str,
         sizes: [usize; 2],
-        by: By,
+        by: LookUpKey,
     ) -> Result<ValueId> {
         let table = net.weight(name, &sizes)?;
         let input = match by {
-            By::Token => "embeddings",
-            By::Position => "places",
+            LookUpKey::Token => "embeddings",
+            LookUpKey::Position => "places",
         };
         Ok(self.rows(net, (input, by), table, &[self.options.rows, sizes[1]]))
     }
@@ -161,7 +165,7 @@ impl FixedStep {
     /// The angles of a row are those of all its heads.
     pub(super) fn angles(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         kind: &str,
         tables: [Tensor; 2],
     ) -> [ValueId; 2] {
@@ -169,14 +173,14 @@ impl FixedStep {
         tables.map(|table| {
             let dims = [self.options.rows, 1, table.shape().last().copied().unwrap_or(1)];
             let name = names.next().unwrap_or_default();
-            self.rows(net, (&name, By::Position), table, &dims)
+            self.rows(net, (&name, LookUpKey::Position), table, &dims)
         })
     }
 
     /// Both halves of each head turned.
     pub(super) fn turned(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         x: ValueId,
         [cos, sin]: [ValueId; 2],
         heads: usize,
@@ -204,13 +208,13 @@ impl FixedStep {
     }
 
     /// Rows of heads as `[1, heads, rows, elements]`.
-    fn by_head(&self, net: &mut Net<'_>, x: ValueId, heads: usize) -> Result<ValueId> {
+    fn by_head(&self, net: &mut NetBuilder<'_>, x: ValueId, heads: usize) -> Result<ValueId> {
         let apart = reshaped(net, x, &[1, self.options.rows, heads, self.head_size])?;
         turned_axes(net, apart, &[0, 2, 1, 3])
     }
 
     /// Each head of a cache so many times, one behind the other.
-    fn repeated(&self, net: &mut Net<'_>, cache: ValueId, times: usize) -> Result<ValueId> {
+    fn repeated(&self, net: &mut NetBuilder<'_>, cache: ValueId, times: usize) -> Result<ValueId> {
         let (heads, context, size) = (self.kv_heads, self.options.context, self.head_size);
         let axis = net.constant("axis", Tensor::vector(vec![2_i64]));
         let apart = net.one("Unsqueeze", &[], &[cache, axis])?;
@@ -221,7 +225,7 @@ impl FixedStep {
     }
 
     /// What hides positions from rows, of layers that see so many; 0 is all.
-    fn mask(&self, net: &mut Net<'_>, window: usize) -> ValueId {
+    fn mask(&self, net: &mut NetBuilder<'_>, window: usize) -> ValueId {
         let FixedOptions { rows, context, .. } = self.options;
         let name = if window == 0 { MASK.to_owned() } else { format!("{MASK}_{window}") };
         net.input_once(&name, DataType::Fp32, &[1, 1, rows, context].map(Dim::Known))
@@ -230,9 +234,9 @@ impl FixedStep {
     /// Attention of a layer, and its caches after the step. Heads that share keys are more rows of one.
     pub(super) fn attended(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         [query, key, value]: [ValueId; 3],
-        heads: &Heads,
+        heads: &LayerHeads,
         layer: usize,
     ) -> Result<(ValueId, Vec<ValueId>)> {
         let (FixedOptions { rows, context, exported }, size) = (self.options, self.head_size);
@@ -294,7 +298,7 @@ impl FixedStep {
     /// Logits in parts that the Neural Engine has axes for.
     pub(super) fn logits(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         x: ValueId,
         name: &str,
         [inputs, outputs]: [usize; 2],
@@ -302,19 +306,20 @@ impl FixedStep {
         let name = format!("{name}.weight");
         let matrix = net.weight(&name, &[outputs, inputs])?;
         let part = |first: usize| -> Result<ValueId> {
-            let count = MOST_LOGITS.min(outputs - first);
+            let count = MAX_LOGITS.min(outputs - first);
             let rows = matrix.slice_axis(0, first, count, 1);
-            let rows = rows.map_err(|error| Error::new(Kind::Weights, &name, error.to_string()))?;
+            let rows = rows
+                .map_err(|error| LlmError::new(LlmErrorKind::Weights, &name, error.to_string()))?;
             let rows = net.as_floats(&name, rows)?;
             net.one("Gemm", &[("transB", AttributeValue::Int(1))], &[x, rows])
         };
-        (0..outputs).step_by(MOST_LOGITS).map(part).collect()
+        (0..outputs).step_by(MAX_LOGITS).map(part).collect()
     }
 
     /// Names the results: logits, and keys and values of each layer.
     pub(super) fn outputs(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         logits: &[ValueId],
         caches: Vec<ValueId>,
     ) -> Result<()> {
@@ -330,14 +335,14 @@ impl FixedStep {
 }
 
 /// A value with another shape.
-fn reshaped(net: &mut Net<'_>, x: ValueId, shape: &[usize]) -> Result<ValueId> {
+fn reshaped(net: &mut NetBuilder<'_>, x: ValueId, shape: &[usize]) -> Result<ValueId> {
     let shape = Tensor::vector(shape.iter().copied().map(int).collect::<Vec<i64>>());
     let shape = net.constant("shape", shape);
     net.one("Reshape", &[], &[x, shape])
 }
 
 /// A value with its axes in another order.
-fn turned_axes(net: &mut Net<'_>, x: ValueId, order: &[i64]) -> Result<ValueId> {
+fn turned_axes(net: &mut NetBuilder<'_>, x: ValueId, order: &[i64]) -> Result<ValueId> {
     net.one("Transpose", &[("perm", AttributeValue::Ints(order.to_vec()))], &[x])
 }
 
@@ -351,7 +356,7 @@ fn turned_axes(net: &mut Net<'_>, x: ValueId, order: &[i64]) -> Result<ValueId> 
 #[derive(Debug)]
 pub struct FixedGraph {
     graph: Graph,
-    tables: Vec<Table>,
+    tables: Vec<RowTable>,
     /// The rows behind each layer.
     ends: Vec<ValueId>,
     options: FixedOptions,
@@ -359,8 +364,12 @@ pub struct FixedGraph {
 }
 
 impl FixedGraph {
-    pub(super) fn new(built: Built, options: FixedOptions, shape: ModelShape) -> Result<Self> {
-        let Built { graph, tables, ends } = built;
+    pub(super) fn new(
+        built: BuiltArchitecture,
+        options: FixedOptions,
+        shape: ModelShape,
+    ) -> Result<Self> {
+        let BuiltArchitecture { graph, tables, ends } = built;
         if ends.len() != shape.layers {
             return Err(contradiction(format!("{} layers of {}", ends.len(), shape.layers)));
         }
@@ -375,7 +384,7 @@ impl FixedGraph {
 
     /// Of what rows are inputs.
     #[must_use]
-    pub fn tables(&self) -> &[Table] {
+    pub fn tables(&self) -> &[RowTable] {
         &self.tables
     }
 
@@ -400,8 +409,9 @@ impl FixedGraph {
     pub fn weights(&self) -> (Vec<usize>, usize) {
         let count = |graph: Result<Graph>| {
             let graph = graph.unwrap_or_default();
-            let numbers =
-                |value: &galatea_graph::Value| value.initializer.as_ref().map(Tensor::elements);
+            let numbers = |value: &galatea_graph::GraphValue| {
+                value.initializer.as_ref().map(Tensor::elements)
+            };
             graph.values().iter().filter_map(numbers).sum::<usize>()
         };
         let layers = (0..self.shape.layers).map(|at| count(self.cut(Some(at..at + 1))));
@@ -417,7 +427,7 @@ impl FixedGraph {
     pub fn layers(&self, layers: Range<usize>) -> Result<Graph> {
         if layers.is_empty() || layers.end > self.shape.layers {
             let text = format!("{layers:?} found, there are {}", self.shape.layers);
-            return Err(Error::new(Kind::Parameter, "layers", text));
+            return Err(LlmError::new(LlmErrorKind::Parameter, "layers", text));
         }
         self.cut(Some(layers))
     }
@@ -460,7 +470,7 @@ impl FixedGraph {
 
     /// Length of a row between layers.
     fn row_width(&self) -> usize {
-        let words = self.tables.iter().find(|table| table.by == By::Token);
+        let words = self.tables.iter().find(|table| table.by == LookUpKey::Token);
         words.and_then(|table| table.rows.shape().last().copied()).unwrap_or(1)
     }
 }
@@ -482,7 +492,7 @@ fn cut_out(
     outputs: &[(String, ValueId)],
     rows: usize,
 ) -> Result<Graph> {
-    let failed = |text: String| Error::new(Kind::Weights, "the graph", text);
+    let failed = |text: String| LlmError::new(LlmErrorKind::Weights, "the graph", text);
     let border = first.map(|(id, _)| id);
     let mut needed: HashSet<ValueId> = outputs.iter().map(|(_, id)| *id).collect();
     let mut nodes = Vec::new();

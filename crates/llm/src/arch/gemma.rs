@@ -5,23 +5,27 @@ use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::Tensor;
 
 use super::decoder::{self, int, rms};
-use super::fixed::By;
-use super::net::Net;
-use super::rope::Rope;
-use super::step::{Heads, Step};
-use super::{Architecture, Built, Form, ModelShape, Weights, contradiction};
-use crate::config::Config;
+use super::fixed::LookUpKey;
+use super::net::NetBuilder;
+use super::rope::RopeScaling;
+use super::step::{LayerHeads, StepForm};
+use super::{
+    BuiltArchitecture, CheckpointWeights, GraphForm, ModelArchitecture, ModelShape, contradiction,
+};
+use crate::config::JsonConfig;
 use crate::error::Result;
 
 /// Gemma 3, also the text part of checkpoints that read pictures.
-pub(super) const GEMMA3: Architecture = Architecture {
+pub(super) const GEMMA3: ModelArchitecture = ModelArchitecture {
     model_types: &["gemma3_text", "gemma3"],
     shape: |config| decoder::shape(&text(config)?),
-    build: |config, weights, options| Gemma::new(&text(config)?)?.graph(weights, options),
+    build: |config, weights, options| {
+        GemmaArchitecture::new(&text(config)?)?.graph(weights, options)
+    },
 };
 
 /// What a configuration says of the text part, with what it need not say.
-fn text(config: &Config) -> Result<Config> {
+fn text(config: &JsonConfig) -> Result<JsonConfig> {
     let inner = config.object("text_config")?.unwrap_or_else(|| config.clone());
     Ok(inner
         .or("num_attention_heads", 8)
@@ -40,7 +44,7 @@ fn text(config: &Config) -> Result<Config> {
 /// that read pictures.
 const PREFIXES: &[&str] = &["model.", "language_model.model.", "model.language_model."];
 
-struct Gemma {
+struct GemmaArchitecture {
     shape: ModelShape,
     hidden: usize,
     inner: usize,
@@ -52,13 +56,13 @@ struct Gemma {
     /// How many positions each layer sees; 0 is all.
     windows: Vec<usize>,
     /// Rotations of layers with a window, and of the others.
-    ropes: [Rope; 2],
+    ropes: [RopeScaling; 2],
     tied: bool,
     bias: bool,
 }
 
-impl Gemma {
-    fn new(config: &Config) -> Result<Self> {
+impl GemmaArchitecture {
+    fn new(config: &JsonConfig) -> Result<Self> {
         let shape = decoder::shape(config)?;
         // Old configurations name another activation than the one that was trained.
         match config.text("hidden_activation")? {
@@ -86,11 +90,15 @@ impl Gemma {
         })
     }
 
-    fn graph(&self, weights: &dyn Weights, form: &Form) -> Result<Built> {
-        let mut net = Net::new("gemma3", weights);
+    fn graph(
+        &self,
+        weights: &dyn CheckpointWeights,
+        form: &GraphForm,
+    ) -> Result<BuiltArchitecture> {
+        let mut net = NetBuilder::new("gemma3", weights);
         let has = |prefix: &&&str| net.has(&format!("{prefix}embed_tokens.weight"));
         let prefix = PREFIXES.iter().find(has).copied().unwrap_or("model.");
-        let step = Step::inputs(&mut net, &self.shape, form);
+        let step = StepForm::inputs(&mut net, &self.shape, form);
         let mut tables = Vec::new();
         for (rope, kind) in self.ropes.iter().zip(["_window", ""]) {
             let both = rope.tables(form.positions(&self.shape))?;
@@ -98,7 +106,7 @@ impl Gemma {
         }
         let shape = [self.shape.vocabulary, self.hidden];
         let words = format!("{prefix}embed_tokens.weight");
-        let x = step.looked_up(&mut net, &words, shape, By::Token)?;
+        let x = step.looked_up(&mut net, &words, shape, LookUpKey::Token)?;
         #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a length")]
         let root = net.constant("root", Tensor::scalar((self.hidden as f64).sqrt() as f32));
         let mut x = net.one("Mul", &[], &[x, root])?;
@@ -108,11 +116,11 @@ impl Gemma {
             let table = tables.get(usize::from(window == 0)).copied().unwrap_or([x; 2]);
             let normal = self.normalised(&mut net, x, &format!("{at}.input_layernorm"))?;
             let rows = self.rows(&mut net, normal, &format!("{at}.self_attn"), (&step, table))?;
-            let heads = Heads {
+            let heads = LayerHeads {
                 window,
                 scale: Some(self.scale),
                 softcap: self.softcaps[0],
-                ..Heads::new(self.heads, self.shape.kv_heads)
+                ..LayerHeads::new(self.heads, self.shape.kv_heads)
             };
             let (attended, kept) = step.attended(&mut net, rows, &heads, layer)?;
             caches.extend(kept);
@@ -146,7 +154,7 @@ impl Gemma {
     }
 
     /// Rows of a mean square of 1, times one more than the weights.
-    fn normalised(&self, net: &mut Net<'_>, x: ValueId, name: &str) -> Result<ValueId> {
+    fn normalised(&self, net: &mut NetBuilder<'_>, x: ValueId, name: &str) -> Result<ValueId> {
         let scale = one_more(net, name, self.hidden)?;
         rms(net, x, scale, self.epsilon)
     }
@@ -154,10 +162,10 @@ impl Gemma {
     /// Queries, keys and values of a layer.
     fn rows(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         x: ValueId,
         at: &str,
-        (step, tables): (&Step, [ValueId; 2]),
+        (step, tables): (&StepForm, [ValueId; 2]),
     ) -> Result<[ValueId; 3]> {
         let ModelShape { kv_heads, head_size, .. } = self.shape;
         let columns = [self.heads, kv_heads, kv_heads].map(|heads| heads * head_size);
@@ -178,7 +186,7 @@ impl Gemma {
     }
 
     /// `down(gelu(gate(x)) · up(x))`.
-    fn gated(&self, net: &mut Net<'_>, x: ValueId, at: &str) -> Result<ValueId> {
+    fn gated(&self, net: &mut NetBuilder<'_>, x: ValueId, at: &str) -> Result<ValueId> {
         let (inward, outward) = ([self.hidden, self.inner], [self.inner, self.hidden]);
         let names = [format!("{at}.gate_proj"), format!("{at}.up_proj")];
         let [gate, up] = [names[0].as_str(), names[1].as_str()];
@@ -194,7 +202,7 @@ impl Gemma {
     }
 
     /// Logits kept inside their bounds.
-    fn capped(&self, net: &mut Net<'_>, logits: ValueId) -> Result<ValueId> {
+    fn capped(&self, net: &mut NetBuilder<'_>, logits: ValueId) -> Result<ValueId> {
         let [_, most] = self.softcaps;
         if most == 0.0 {
             return Ok(logits);
@@ -206,14 +214,14 @@ impl Gemma {
     }
 }
 
-fn one_more(net: &mut Net<'_>, name: &str, length: usize) -> Result<ValueId> {
+fn one_more(net: &mut NetBuilder<'_>, name: &str, length: usize) -> Result<ValueId> {
     let weight = net.floats(&format!("{name}.weight"), &[length])?;
     let one = net.constant("one", Tensor::scalar(1.0_f32));
     net.one("Add", &[], &[weight, one])
 }
 
 /// The window of each layer: `layer_types` names those that have one, or all but every `n`th do.
-fn windows(config: &Config, layers: usize) -> Result<Vec<usize>> {
+fn windows(config: &JsonConfig, layers: usize) -> Result<Vec<usize>> {
     let window = config.length("sliding_window")?;
     let types = config.texts("layer_types")?;
     if let Some(types) = &types
@@ -233,18 +241,19 @@ fn windows(config: &Config, layers: usize) -> Result<Vec<usize>> {
 }
 
 /// Rotations of layers with a window, and of the others.
-fn ropes(config: &Config, sizes: (usize, usize)) -> Result<[Rope; 2]> {
+fn ropes(config: &JsonConfig, sizes: (usize, usize)) -> Result<[RopeScaling; 2]> {
     let newer = config.object("rope_parameters")?;
-    let rope = |layers: &str, key: &str, base: f64, older: Option<Config>| -> Result<Rope> {
-        let own = match &newer {
-            Some(newer) => newer.object(layers)?,
-            None => older,
+    let rope =
+        |layers: &str, key: &str, base: f64, older: Option<JsonConfig>| -> Result<RopeScaling> {
+            let own = match &newer {
+                Some(newer) => newer.object(layers)?,
+                None => older,
+            };
+            let base = config.positive_or(key, base)?;
+            let Some(own) = own else { return Ok(RopeScaling::plain(base, sizes.0)) };
+            let base = own.positive_or("rope_theta", base)?;
+            RopeScaling::variant(config, &own, base, sizes)
         };
-        let base = config.positive_or(key, base)?;
-        let Some(own) = own else { return Ok(Rope::plain(base, sizes.0)) };
-        let base = own.positive_or("rope_theta", base)?;
-        Rope::variant(config, &own, base, sizes)
-    };
     let local = rope("sliding_attention", "rope_local_base_freq", 10_000.0, None)?;
     let older = config.object("rope_scaling")?;
     Ok([local, rope("full_attention", "rope_theta", 1_000_000.0, older)?])

@@ -4,17 +4,21 @@ use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::Tensor;
 
 use super::decoder::int;
-use super::fixed::By;
-use super::net::Net;
-use super::step::{Heads, Step};
-use super::{Architecture, Built, Form, ModelShape, Weights, contradiction, layers};
-use crate::config::Config;
+use super::fixed::LookUpKey;
+use super::net::NetBuilder;
+use super::step::{LayerHeads, StepForm};
+use super::{
+    BuiltArchitecture, CheckpointWeights, GraphForm, ModelArchitecture, ModelShape, contradiction,
+    layers,
+};
+use crate::config::JsonConfig;
 use crate::error::Result;
 
 /// GPT-2.
-pub(super) const GPT2: Architecture = Architecture { model_types: &["gpt2"], shape, build };
+pub(super) const GPT2: ModelArchitecture =
+    ModelArchitecture { model_types: &["gpt2"], shape, build };
 
-fn shape(config: &Config) -> Result<ModelShape> {
+fn shape(config: &JsonConfig) -> Result<ModelShape> {
     let (hidden, heads) = (config.length("n_embd")?, config.length("n_head")?);
     if !hidden.is_multiple_of(heads) {
         return Err(contradiction(format!("n_embd {hidden} for {heads} heads")));
@@ -29,14 +33,18 @@ fn shape(config: &Config) -> Result<ModelShape> {
 }
 
 /// A checkpoint's sizes and how it names its weights.
-struct Gpt2<'w> {
-    net: Net<'w>,
+struct Gpt2Architecture<'w> {
+    net: NetBuilder<'w>,
     prefix: &'static str,
     hidden: usize,
     epsilon: f32,
 }
 
-fn build(config: &Config, weights: &dyn Weights, form: &Form) -> Result<Built> {
+fn build(
+    config: &JsonConfig,
+    weights: &dyn CheckpointWeights,
+    form: &GraphForm,
+) -> Result<BuiltArchitecture> {
     let shape = shape(config)?;
     let hidden = config.length("n_embd")?;
     let inner = config.optional_length("n_inner")?.unwrap_or(4 * hidden);
@@ -44,18 +52,18 @@ fn build(config: &Config, weights: &dyn Weights, form: &Form) -> Result<Built> {
         None | Some("gelu_new" | "gelu_pytorch_tanh") => {}
         Some(_) => return Err(config.unknown("activation_function", &["gelu_new"])),
     }
-    let mut net = Net::new("gpt2", weights);
-    let step = Step::inputs(&mut net, &shape, form);
+    let mut net = NetBuilder::new("gpt2", weights);
+    let step = StepForm::inputs(&mut net, &shape, form);
     // The bare model's checkpoints name their weights without a prefix.
     let prefix = if net.has("transformer.wte.weight") { "transformer." } else { "" };
     #[allow(clippy::cast_possible_truncation, reason = "an attribute of FP32")]
     let epsilon = config.positive_or("layer_norm_epsilon", 1e-5)? as f32;
-    let mut model = Gpt2 { net, prefix, hidden, epsilon };
+    let mut model = Gpt2Architecture { net, prefix, hidden, epsilon };
     let net = &mut model.net;
     let words = [shape.vocabulary, hidden];
-    let word = step.looked_up(net, &format!("{prefix}wte.weight"), words, By::Token)?;
+    let word = step.looked_up(net, &format!("{prefix}wte.weight"), words, LookUpKey::Token)?;
     let places = [shape.positions, hidden];
-    let place = step.looked_up(net, &format!("{prefix}wpe.weight"), places, By::Position)?;
+    let place = step.looked_up(net, &format!("{prefix}wpe.weight"), places, LookUpKey::Position)?;
     let mut x = net.one("Add", &[], &[word, place])?;
     let mut caches = Vec::new();
     for layer in 0..shape.layers {
@@ -65,7 +73,7 @@ fn build(config: &Config, weights: &dyn Weights, form: &Form) -> Result<Built> {
         let lengths = model.net.constant("lengths", Tensor::vector(vec![int(hidden); 3]));
         let axis = [("axis", AttributeValue::Int(1))];
         let parts: [ValueId; 3] = model.net.several("Split", &axis, &[joined, lengths])?;
-        let heads = Heads::new(shape.kv_heads, shape.kv_heads);
+        let heads = LayerHeads::new(shape.kv_heads, shape.kv_heads);
         let (attended, kept) = step.attended(&mut model.net, parts, &heads, layer)?;
         caches.extend(kept);
         let attended = model.linear(attended, &format!("{at}.attn.c_proj"), [hidden; 2])?;
@@ -91,7 +99,7 @@ fn build(config: &Config, weights: &dyn Weights, form: &Form) -> Result<Built> {
     })
 }
 
-impl Gpt2<'_> {
+impl Gpt2Architecture<'_> {
     fn floats(&mut self, name: &str, shape: &[usize]) -> Result<ValueId> {
         self.net.floats(&format!("{}{name}", self.prefix), shape)
     }

@@ -25,22 +25,22 @@ mod t5;
 use std::sync::Arc;
 
 pub use choices::{CHOICES, add_choices};
-pub use fixed::{By, FixedGraph, FixedOptions, Table};
+pub use fixed::{FixedGraph, FixedOptions, LookUpKey, RowTable};
 use galatea_graph::Graph;
 use galatea_graph::blocks::BlockWeights;
 use galatea_tensor::{DataType, Tensor};
-pub use t5::{EncoderDecoderShape, T5, T5_TYPES};
+pub use t5::{EncoderDecoderShape, T5_TYPES, T5Architecture};
 
-use fixed::Built;
+use fixed::BuiltArchitecture;
 
 pub use encoder::{ENCODERS, EncoderArchitecture, EncoderShape, encoder};
 
-use crate::config::Config;
-use crate::error::{Error, Kind, Result};
+use crate::config::JsonConfig;
+use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::weights::{FloatMatrix, is_half};
 
 /// The tensors of a checkpoint by their names.
-pub trait Weights {
+pub trait CheckpointWeights {
     /// The tensor of this name.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ pub trait Weights {
     /// The same of a matrix that lies turned: its rows are the columns of the tensor.
     ///
     /// # Errors
-    /// As [`Weights::blocks`].
+    /// As [`CheckpointWeights::blocks`].
     fn turned_blocks(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
         let matrix = FloatMatrix::turned(&self.tensor(name)?);
         Ok(matrix.filter(|matrix| is_half(&**matrix)))
@@ -67,7 +67,7 @@ pub trait Weights {
     /// A matrix whose rows are asked for by their numbers, which then stay where they are.
     ///
     /// # Errors
-    /// As [`Weights::blocks`].
+    /// As [`CheckpointWeights::blocks`].
     fn table(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
         match self.blocks(name)? {
             Some(blocks) => Ok(Some(blocks)),
@@ -83,7 +83,7 @@ pub trait Weights {
     fn names(&self) -> Vec<String>;
 }
 
-impl<W: Weights + ?Sized> Weights for Box<W> {
+impl<W: CheckpointWeights + ?Sized> CheckpointWeights for Box<W> {
     fn tensor(&self, name: &str) -> Result<Tensor> {
         (**self).tensor(name)
     }
@@ -111,12 +111,12 @@ impl<W: Weights + ?Sized> Weights for Box<W> {
 
 /// A way from a checkpoint to a graph.
 #[derive(Debug)]
-pub struct Architecture {
+pub struct ModelArchitecture {
     /// Values of `model_type` that name it.
     pub model_types: &'static [&'static str],
     /// What a checkpoint of it needs to know of its caches.
-    shape: fn(&Config) -> Result<ModelShape>,
-    build: fn(&Config, &dyn Weights, &Form) -> Result<Built>,
+    shape: fn(&JsonConfig) -> Result<ModelShape>,
+    build: fn(&JsonConfig, &dyn CheckpointWeights, &GraphForm) -> Result<BuiltArchitecture>,
 }
 
 /// What a decoder's graph is made for, beside its checkpoint.
@@ -143,14 +143,14 @@ impl StepOptions {
 }
 
 /// What the rows of a graph are.
-enum Form {
+enum GraphForm {
     /// Those of several sequences, over blocks.
     Paged(StepOptions),
     /// Those of one, with lengths that are all known.
     Fixed(FixedOptions),
 }
 
-impl Form {
+impl GraphForm {
     /// Positions that tables need.
     fn positions(&self, shape: &ModelShape) -> usize {
         match self {
@@ -186,14 +186,14 @@ impl ModelShape {
 }
 
 /// All architectures.
-pub const ARCHITECTURES: &[Architecture] =
+pub const ARCHITECTURES: &[ModelArchitecture] =
     &[llama::LLAMA, qwen::QWEN2, qwen::QWEN3, gpt2::GPT2, gemma::GEMMA3];
 
 /// The architecture that a checkpoint's `config.json` names.
 ///
 /// # Errors
 /// When there is none of that name.
-pub fn architecture(config: &Config) -> Result<&'static Architecture> {
+pub fn architecture(config: &JsonConfig) -> Result<&'static ModelArchitecture> {
     let name = config.text("model_type")?;
     let found =
         ARCHITECTURES.iter().find(|row| name.is_some_and(|name| row.model_types.contains(&name)));
@@ -204,20 +204,20 @@ pub fn architecture(config: &Config) -> Result<&'static Architecture> {
     })
 }
 
-impl Architecture {
+impl ModelArchitecture {
     /// The sizes of a checkpoint.
     ///
     /// # Errors
     /// When the configuration lacks something or contradicts itself.
-    pub fn shape(&self, config: &Config) -> Result<ModelShape> {
+    pub fn shape(&self, config: &JsonConfig) -> Result<ModelShape> {
         (self.shape)(config)
     }
 
     /// The graph of a checkpoint, with the usual options.
     ///
     /// # Errors
-    /// As [`Architecture::graph_for`].
-    pub fn graph(&self, config: &Config, weights: &dyn Weights) -> Result<Graph> {
+    /// As [`ModelArchitecture::graph_for`].
+    pub fn graph(&self, config: &JsonConfig, weights: &dyn CheckpointWeights) -> Result<Graph> {
         self.graph_for(config, weights, &StepOptions::default())
     }
 
@@ -229,42 +229,43 @@ impl Architecture {
     /// not known.
     pub fn graph_for(
         &self,
-        config: &Config,
-        weights: &dyn Weights,
+        config: &JsonConfig,
+        weights: &dyn CheckpointWeights,
         options: &StepOptions,
     ) -> Result<Graph> {
-        (self.build)(config, weights, &Form::Paged(*options)).map(|built| built.graph)
+        (self.build)(config, weights, &GraphForm::Paged(*options)).map(|built| built.graph)
     }
 
     /// The graph of one sequence whose lengths are all known, as [`FixedGraph`] describes it.
     ///
     /// # Errors
-    /// As [`Architecture::graph_for`], and lengths that are nothing or beyond the model's positions.
+    /// As [`ModelArchitecture::graph_for`], and lengths that are nothing or beyond the model's positions.
     pub fn fixed_graph(
         &self,
-        config: &Config,
-        weights: &dyn Weights,
+        config: &JsonConfig,
+        weights: &dyn CheckpointWeights,
         options: &FixedOptions,
     ) -> Result<FixedGraph> {
         let shape = self.shape(config)?;
         options.check(&shape)?;
-        let built = (self.build)(config, &fixed::Plain(weights), &Form::Fixed(*options))?;
+        let built =
+            (self.build)(config, &fixed::PlainWeights(weights), &GraphForm::Fixed(*options))?;
         FixedGraph::new(built, *options, shape)
     }
 }
 
 /// The error of sizes that do not fit each other.
-fn contradiction(text: String) -> Error {
-    Error::new(Kind::Config, "config.json", text)
+fn contradiction(text: String) -> LlmError {
+    LlmError::new(LlmErrorKind::Config, "config.json", text)
 }
 
 /// Most layers of a model, more than any has: a graph has inputs for each before any weight is read.
-const MOST_LAYERS: usize = 4096;
+const MAX_LAYERS: usize = 4096;
 
 /// The number of layers under a key.
-fn layers(config: &Config, key: &str) -> Result<usize> {
+fn layers(config: &JsonConfig, key: &str) -> Result<usize> {
     match config.length(key)? {
-        layers if layers <= MOST_LAYERS => Ok(layers),
-        layers => Err(contradiction(format!("{key} {layers}, expected at most {MOST_LAYERS}"))),
+        layers if layers <= MAX_LAYERS => Ok(layers),
+        layers => Err(contradiction(format!("{key} {layers}, expected at most {MAX_LAYERS}"))),
     }
 }

@@ -11,16 +11,16 @@ use galatea_graph::{
 };
 use galatea_tensor::{DataType, Tensor};
 
-use super::Weights;
-use super::fixed::{Built, Table};
-use crate::error::{Error, Kind, Result};
+use super::CheckpointWeights;
+use super::fixed::{BuiltArchitecture, RowTable};
+use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::weights::is_half;
 
 /// The version of ONNX that graphs are written in.
 const OPSET: i64 = 23;
 
-fn held(error: &OpError) -> Error {
-    Error::new(Kind::Weights, "the graph", error.to_string())
+fn held(error: &OpError) -> LlmError {
+    LlmError::new(LlmErrorKind::Weights, "the graph", error.to_string())
 }
 
 /// What weights may be, where they are not of few bits.
@@ -32,18 +32,18 @@ fn rounds(all: &[Arc<dyn BlockWeights>]) -> bool {
 }
 
 /// A graph and the weights that it has not used yet.
-pub(super) struct Net<'w> {
+pub(super) struct NetBuilder<'w> {
     graph: Graph,
-    weights: &'w dyn Weights,
+    weights: &'w dyn CheckpointWeights,
     used: HashSet<String>,
     /// Of what rows are inputs, in graphs of fixed lengths.
-    pub(super) tables: Vec<Table>,
+    pub(super) tables: Vec<RowTable>,
     /// The rows behind each layer, in the same.
     pub(super) ends: Vec<ValueId>,
 }
 
-impl<'w> Net<'w> {
-    pub(super) fn new(name: &str, weights: &'w dyn Weights) -> Self {
+impl<'w> NetBuilder<'w> {
+    pub(super) fn new(name: &str, weights: &'w dyn CheckpointWeights) -> Self {
         let mut graph = Graph::new(name);
         graph.opsets.insert(ONNX_DOMAIN.to_owned(), OPSET);
         graph.opsets.insert(GALATEA_DOMAIN.to_owned(), 1);
@@ -87,7 +87,7 @@ impl<'w> Net<'w> {
             return Ok(tensor);
         }
         let text = format!("shape {:?}, expected {shape:?}", tensor.shape());
-        Err(Error::new(Kind::Weights, format!("tensor '{name}'"), text))
+        Err(LlmError::new(LlmErrorKind::Weights, format!("tensor '{name}'"), text))
     }
 
     /// Whether the checkpoint has a weight of this name.
@@ -106,7 +106,7 @@ impl<'w> Net<'w> {
         let dtype = tensor.dtype();
         if !FLOATS.contains(&dtype) {
             let text = format!("{dtype} of shape {:?}, expected one of {FLOATS:?}", tensor.shape());
-            return Err(Error::new(Kind::Weights, format!("tensor '{name}'"), text));
+            return Err(LlmError::new(LlmErrorKind::Weights, format!("tensor '{name}'"), text));
         }
         let stored = self.graph.add_constant(name, tensor);
         if dtype == DataType::Fp32 {
@@ -158,7 +158,7 @@ impl<'w> Net<'w> {
             attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         self.graph
             .add_node((domain, op), "", &attributes, inputs.to_vec(), outputs)
-            .map_err(|error| Error::new(Kind::Weights, op, error.to_string()))
+            .map_err(|error| LlmError::new(LlmErrorKind::Weights, op, error.to_string()))
     }
 
     /// A projection `x Wᵀ + b` of rows, with `W` `[outputs, inputs]` and a bias if the checkpoint
@@ -195,7 +195,7 @@ impl<'w> Net<'w> {
         Ok(Some(result))
     }
 
-    /// [`Net::linear`] with a bias, where the checkpoint has `W` as `[inputs, outputs]`.
+    /// [`NetBuilder::linear`] with a bias, where the checkpoint has `W` as `[inputs, outputs]`.
     pub(super) fn turned_linear(
         &mut self,
         x: ValueId,
@@ -236,7 +236,7 @@ impl<'w> Net<'w> {
         }
         let found = [blocks.rows(), blocks.columns()];
         let text = format!("shape {found:?}, expected {:?}", [rows, columns]);
-        Err(Error::new(Kind::Weights, format!("tensor '{name}'"), text))
+        Err(LlmError::new(LlmErrorKind::Weights, format!("tensor '{name}'"), text))
     }
 
     /// Rows of a matrix by their numbers.
@@ -255,7 +255,7 @@ impl<'w> Net<'w> {
         Ok(rows)
     }
 
-    /// Projections of the same rows, each as [`Net::linear`] makes it.
+    /// Projections of the same rows, each as [`NetBuilder::linear`] makes it.
     pub(super) fn linears<const N: usize>(
         &mut self,
         x: ValueId,
@@ -334,21 +334,24 @@ impl<'w> Net<'w> {
         self.finish_step(left_over).map(|built| built.graph)
     }
 
-    /// [`Net::finish`] of a decoder's step.
+    /// [`NetBuilder::finish`] of a decoder's step.
     ///
     /// # Errors
     /// As there.
-    pub(super) fn finish_step(mut self, left_over: impl Fn(&str) -> bool) -> Result<Built> {
+    pub(super) fn finish_step(
+        mut self,
+        left_over: impl Fn(&str) -> bool,
+    ) -> Result<BuiltArchitecture> {
         for name in self.weights.names() {
             if !self.used.contains(&name) && !left_over(&name) {
                 let text = "the architecture has no such weight";
-                return Err(Error::new(Kind::Weights, format!("tensor '{name}'"), text));
+                return Err(LlmError::new(LlmErrorKind::Weights, format!("tensor '{name}'"), text));
             }
         }
         let failed = |error: galatea_graph::GraphError| {
-            Error::new(Kind::Weights, "the graph", error.to_string())
+            LlmError::new(LlmErrorKind::Weights, "the graph", error.to_string())
         };
         self.graph.sort().map_err(failed)?;
-        Ok(Built { graph: self.graph, tables: self.tables, ends: self.ends })
+        Ok(BuiltArchitecture { graph: self.graph, tables: self.tables, ends: self.ends })
     }
 }

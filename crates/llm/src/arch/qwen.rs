@@ -1,35 +1,39 @@
 //! Qwen 2, 2.5 and 3.
 
-use super::Architecture;
-use super::decoder::{self, Decoder};
-use crate::config::Config;
+use super::ModelArchitecture;
+use super::decoder::{self, DecoderTraits};
+use crate::config::JsonConfig;
 use crate::error::Result;
 
 /// Qwen 2 and 2.5: LLaMA with biases on queries, keys and values.
-pub(super) const QWEN2: Architecture = Architecture {
+pub(super) const QWEN2: ModelArchitecture = ModelArchitecture {
     model_types: &["qwen2"],
     shape: decoder::shape,
     build: |config, weights, form| {
-        let plain = Decoder { biases: [true, false], ..Decoder::new(config)? };
+        let plain = DecoderTraits { biases: [true, false], ..DecoderTraits::new(config)? };
         let windows = windows(config, plain.shape.layers)?;
-        Decoder { windows, ..plain }.graph("qwen2", weights, form)
+        DecoderTraits { windows, ..plain }.graph("qwen2", weights, form)
     },
 };
 
 /// Qwen 3: LLaMA with queries and keys normalised head by head.
-pub(super) const QWEN3: Architecture = Architecture {
+pub(super) const QWEN3: ModelArchitecture = ModelArchitecture {
     model_types: &["qwen3"],
     shape: decoder::shape,
     build: |config, weights, form| {
         let bias = config.flag("attention_bias", false)?;
-        let plain = Decoder { biases: [bias; 2], normalised_heads: true, ..Decoder::new(config)? };
+        let plain = DecoderTraits {
+            biases: [bias; 2],
+            normalised_heads: true,
+            ..DecoderTraits::new(config)?
+        };
         let windows = windows(config, plain.shape.layers)?;
-        Decoder { windows, ..plain }.graph("qwen3", weights, form)
+        DecoderTraits { windows, ..plain }.graph("qwen3", weights, form)
     },
 };
 
 /// The window of each layer: of those that `layer_types` names so, or of all from a layer on.
-fn windows(config: &Config, layers: usize) -> Result<Vec<usize>> {
+fn windows(config: &JsonConfig, layers: usize) -> Result<Vec<usize>> {
     let window = config.optional_length("sliding_window")?.unwrap_or(0);
     if !config.flag("use_sliding_window", false)? || window == 0 {
         return Ok(vec![0; layers]);

@@ -8,12 +8,12 @@ use std::f64::consts::TAU;
 use galatea_tensor::Tensor;
 
 use super::contradiction;
-use crate::config::Config;
+use crate::config::JsonConfig;
 use crate::error::Result;
 
 /// How positions become angles.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Rope {
+pub(super) struct RopeScaling {
     /// The angle of a position, per pair of elements.
     frequencies: Vec<f64>,
     /// Factor on cosines and sines.
@@ -21,17 +21,17 @@ pub(super) struct Rope {
 }
 
 /// Most numbers of a table: a gigabyte of them.
-const MOST_ANGLES: usize = 1 << 28;
+const MAX_ANGLES: usize = 1 << 28;
 
 /// The variants that a configuration names.
 const VARIANTS: &[&str] = &["default", "linear", "dynamic", "yarn", "llama3"];
 
-impl Rope {
+impl RopeScaling {
     /// For heads of `width` elements and sequences of up to `positions`.
     ///
     /// # Errors
     /// When the configuration names another variant or lacks what the variant needs.
-    pub(super) fn new(config: &Config, width: usize, positions: usize) -> Result<Self> {
+    pub(super) fn new(config: &JsonConfig, width: usize, positions: usize) -> Result<Self> {
         // Newer configurations keep the base beside the variant.
         let parameters = match config.object("rope_parameters")? {
             Some(parameters) => Some(parameters),
@@ -53,8 +53,8 @@ impl Rope {
     /// # Errors
     /// As [`Self::new`].
     pub(super) fn variant(
-        config: &Config,
-        parameters: &Config,
+        config: &JsonConfig,
+        parameters: &JsonConfig,
         base: f64,
         (width, positions): (usize, usize),
     ) -> Result<Self> {
@@ -92,8 +92,8 @@ impl Rope {
     /// A larger base for sequences longer than those of training: that of the longest sequence.
     #[allow(clippy::cast_precision_loss, reason = "lengths")]
     fn dynamic(
-        config: &Config,
-        parameters: &Config,
+        config: &JsonConfig,
+        parameters: &JsonConfig,
         base: f64,
         (width, positions): (usize, usize),
     ) -> Result<Self> {
@@ -110,7 +110,13 @@ impl Rope {
 
     /// Low frequencies are interpolated, high ones kept, and between them both are mixed.
     #[allow(clippy::cast_precision_loss, reason = "lengths")]
-    fn yarn(self, config: &Config, parameters: &Config, base: f64, width: usize) -> Result<Self> {
+    fn yarn(
+        self,
+        config: &JsonConfig,
+        parameters: &JsonConfig,
+        base: f64,
+        width: usize,
+    ) -> Result<Self> {
         let factor = parameters.positive_or("factor", 1.0)?;
         let trained = match parameters.optional_length("original_max_position_embeddings")? {
             Some(trained) => trained,
@@ -141,7 +147,7 @@ impl Rope {
     }
 
     /// As YaRN mixes, with bounds by wavelength.
-    fn llama3(self, parameters: &Config) -> Result<Self> {
+    fn llama3(self, parameters: &JsonConfig) -> Result<Self> {
         let factor = parameters.positive_or("factor", 8.0)?;
         let low = parameters.positive_or("low_freq_factor", 1.0)?;
         let high = parameters.positive_or("high_freq_factor", 4.0)?;
@@ -160,7 +166,7 @@ impl Rope {
     }
 
     /// Every frequency divided by a factor of its own, as GGUF files state it.
-    fn divided(self, parameters: &Config) -> Result<Self> {
+    fn divided(self, parameters: &JsonConfig) -> Result<Self> {
         let factors = parameters.numbers("factors")?.unwrap_or_default();
         let right = |&factor: &f64| factor.is_finite() && factor > 0.0;
         if factors.len() != self.frequencies.len() || !factors.iter().all(right) {
@@ -179,9 +185,9 @@ impl Rope {
     /// When they are beyond memory.
     pub(super) fn tables(&self, positions: usize) -> Result<[Tensor; 2]> {
         let shape = [positions, self.frequencies.len()];
-        if positions.saturating_mul(self.frequencies.len()) > MOST_ANGLES {
+        if positions.saturating_mul(self.frequencies.len()) > MAX_ANGLES {
             return Err(contradiction(format!(
-                "{positions} positions of {} angles, expected at most {MOST_ANGLES} together",
+                "{positions} positions of {} angles, expected at most {MAX_ANGLES} together",
                 self.frequencies.len()
             )));
         }
@@ -200,7 +206,7 @@ impl Rope {
 }
 
 /// The factor on cosines and sines that YaRN's paper fits, with DeepSeek's two scales where given.
-fn yarn_factor(parameters: &Config, factor: f64) -> Result<f64> {
+fn yarn_factor(parameters: &JsonConfig, factor: f64) -> Result<f64> {
     let of = |scale: f64| if factor <= 1.0 { 1.0 } else { 0.1 * scale * factor.ln() + 1.0 };
     Ok(match (parameters.number("mscale")?, parameters.number("mscale_all_dim")?) {
         (Some(own), Some(all)) if own != 0.0 && all != 0.0 => of(own) / of(all),
@@ -212,14 +218,14 @@ fn yarn_factor(parameters: &Config, factor: f64) -> Result<f64> {
 mod tests {
     use super::*;
 
-    fn rope(text: &str, width: usize) -> Result<Rope> {
-        Rope::new(&Config::parse("config.json", text.as_bytes())?, width, 64)
+    fn rope(text: &str, width: usize) -> Result<RopeScaling> {
+        RopeScaling::new(&JsonConfig::parse("config.json", text.as_bytes())?, width, 64)
     }
 
     #[test]
     fn frequencies_fall_from_one_and_variants_stretch_them() {
         let plain = rope("{}", 4).unwrap();
-        assert_eq!(plain, Rope { frequencies: vec![1.0, 0.01], factor: 1.0 });
+        assert_eq!(plain, RopeScaling { frequencies: vec![1.0, 0.01], factor: 1.0 });
         let old = r#"{"rope_theta": 100, "rope_scaling": {"type": "linear", "factor": 4}}"#;
         assert_eq!(rope(old, 4).unwrap().frequencies, [0.25, 0.025]);
         let new = r#"{"rope_parameters": {"rope_type": "default", "rope_theta": 100.0}}"#;
@@ -235,12 +241,12 @@ mod tests {
     fn high_frequencies_stay_and_low_ones_are_divided() {
         let llama = r#"{"rope_theta": 500000, "rope_scaling": {"rope_type": "llama3", "factor": 8,
             "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 8192}}"#;
-        let (plain, found) = (Rope::plain(500_000.0, 128), rope(llama, 128).unwrap());
+        let (plain, found) = (RopeScaling::plain(500_000.0, 128), rope(llama, 128).unwrap());
         assert_eq!(found.frequencies[0], plain.frequencies[0]);
         assert_eq!(found.frequencies[63], plain.frequencies[63] / 8.0);
         let yarn = r#"{"max_position_embeddings": 64, "rope_scaling": {"rope_type": "yarn",
             "factor": 4, "original_max_position_embeddings": 4096}}"#;
-        let (plain, found) = (Rope::plain(10_000.0, 64), rope(yarn, 64).unwrap());
+        let (plain, found) = (RopeScaling::plain(10_000.0, 64), rope(yarn, 64).unwrap());
         assert_eq!(found.frequencies[0], plain.frequencies[0]);
         assert_eq!(found.frequencies[31], plain.frequencies[31] / 4.0);
         assert!((found.factor - (0.1 * 4.0_f64.ln() + 1.0)).abs() < 1e-12);

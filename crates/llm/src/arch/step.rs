@@ -5,13 +5,13 @@ use galatea_graph::{AttributeValue, Dim, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
 use super::decoder::int;
-use super::fixed::{By, FixedStep};
-use super::net::Net;
-use super::{Form, ModelShape, StepOptions};
+use super::fixed::{FixedStep, LookUpKey};
+use super::net::NetBuilder;
+use super::{GraphForm, ModelShape, StepOptions};
 use crate::error::Result;
 
 /// How the heads of a layer attend.
-pub(super) struct Heads {
+pub(super) struct LayerHeads {
     /// Heads of queries.
     pub(super) heads: usize,
     /// Heads of keys and values.
@@ -24,40 +24,40 @@ pub(super) struct Heads {
     pub(super) softcap: f32,
 }
 
-impl Heads {
+impl LayerHeads {
     pub(super) fn new(heads: usize, kv_heads: usize) -> Self {
         Self { heads, kv_heads, window: 0, scale: None, softcap: 0.0 }
     }
 }
 
 /// A step of one form.
-pub(super) enum Step {
+pub(super) enum StepForm {
     /// Rows of several sequences.
     Paged(PagedStep),
     /// Rows of one.
     Fixed(FixedStep),
 }
 
-impl Step {
+impl StepForm {
     /// The inputs of a step.
-    pub(super) fn inputs(net: &mut Net<'_>, shape: &ModelShape, form: &Form) -> Self {
+    pub(super) fn inputs(net: &mut NetBuilder<'_>, shape: &ModelShape, form: &GraphForm) -> Self {
         match form {
-            Form::Paged(options) => Self::Paged(PagedStep::inputs(net, shape, options)),
-            Form::Fixed(options) => Self::Fixed(FixedStep::inputs(net, shape, options)),
+            GraphForm::Paged(options) => Self::Paged(PagedStep::inputs(net, shape, options)),
+            GraphForm::Fixed(options) => Self::Fixed(FixedStep::inputs(net, shape, options)),
         }
     }
 
     /// A row of a matrix for each row of the step, looked up by its token or its position.
     pub(super) fn looked_up(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         name: &str,
         sizes: [usize; 2],
-        by: By,
+        by: LookUpKey,
     ) -> Result<ValueId> {
         match (self, by) {
-            (Self::Paged(step), By::Token) => net.rows_of(name, sizes, step.tokens),
-            (Self::Paged(step), By::Position) => net.rows_of(name, sizes, step.positions),
+            (Self::Paged(step), LookUpKey::Token) => net.rows_of(name, sizes, step.tokens),
+            (Self::Paged(step), LookUpKey::Position) => net.rows_of(name, sizes, step.positions),
             (Self::Fixed(step), by) => step.looked_up(net, name, sizes, by),
         }
     }
@@ -65,7 +65,7 @@ impl Step {
     /// Cosines and sines, of which rows are turned by their positions; `kind` tells several apart.
     pub(super) fn angles(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         kind: &str,
         tables: [Tensor; 2],
     ) -> [ValueId; 2] {
@@ -78,7 +78,7 @@ impl Step {
     /// Rows of heads turned by their positions.
     pub(super) fn turned(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         x: ValueId,
         angles: [ValueId; 2],
         heads: usize,
@@ -92,9 +92,9 @@ impl Step {
     /// Attention of a layer, and its caches after the step.
     pub(super) fn attended(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         rows: [ValueId; 3],
-        heads: &Heads,
+        heads: &LayerHeads,
         layer: usize,
     ) -> Result<(ValueId, Vec<ValueId>)> {
         match self {
@@ -104,14 +104,14 @@ impl Step {
     }
 
     /// Says what the rows are behind a layer: graphs of fixed lengths can be cut there.
-    pub(super) fn end(&self, net: &mut Net<'_>, x: ValueId) {
+    pub(super) fn end(&self, net: &mut NetBuilder<'_>, x: ValueId) {
         if let Self::Fixed(_) = self {
             net.ends.push(x);
         }
     }
 
     /// The rows whose logits are asked for.
-    pub(super) fn wanted(&self, net: &mut Net<'_>, x: ValueId) -> Result<ValueId> {
+    pub(super) fn wanted(&self, net: &mut NetBuilder<'_>, x: ValueId) -> Result<ValueId> {
         match self {
             Self::Paged(step) => net.one("Gather", &[], &[x, step.wanted]),
             Self::Fixed(_) => Ok(x),
@@ -121,7 +121,7 @@ impl Step {
     /// Logits of rows, in the parts that the form has.
     pub(super) fn logits(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         x: ValueId,
         name: &str,
         sizes: [usize; 2],
@@ -135,7 +135,7 @@ impl Step {
     /// Names the results of the step.
     pub(super) fn outputs(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         logits: &[ValueId],
         caches: Vec<ValueId>,
     ) -> Result<()> {
@@ -160,7 +160,7 @@ pub(super) struct PagedStep {
 const CACHES: [&str; 4] = ["key", "value", "key_scales", "value_scales"];
 
 impl PagedStep {
-    fn inputs(net: &mut Net<'_>, shape: &ModelShape, options: &StepOptions) -> Self {
+    fn inputs(net: &mut NetBuilder<'_>, shape: &ModelShape, options: &StepOptions) -> Self {
         let mut list = |name: &str, dims: &[&str]| {
             let dims: Vec<Dim> = dims.iter().map(|name| Dim::symbol(name)).collect();
             net.input(name, DataType::Int64, &dims)
@@ -195,7 +195,7 @@ impl PagedStep {
     /// Rows of heads turned by their positions.
     fn turned(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         x: ValueId,
         [cos, sin]: [ValueId; 2],
         heads: usize,
@@ -211,9 +211,9 @@ impl PagedStep {
     /// Attention of a layer, and its caches after the step.
     fn attended(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         [query, key, value]: [ValueId; 3],
-        heads: &Heads,
+        heads: &LayerHeads,
         layer: usize,
     ) -> Result<(ValueId, Vec<ValueId>)> {
         let caches = self.caches.get(layer).map_or(&[][..], Vec::as_slice);
@@ -239,7 +239,12 @@ impl PagedStep {
     }
 
     /// Names the results of the step.
-    fn outputs(&self, net: &mut Net<'_>, logits: &[ValueId], caches: Vec<ValueId>) -> Result<()> {
+    fn outputs(
+        &self,
+        net: &mut NetBuilder<'_>,
+        logits: &[ValueId],
+        caches: Vec<ValueId>,
+    ) -> Result<()> {
         for &logits in logits {
             net.output("logits", logits)?;
         }

@@ -18,9 +18,9 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::decoder::{int, rms};
 use super::encoder::{attention_of, heads_apart, key_mask, per_token, product};
-use super::net::Net;
-use super::{Weights, contradiction};
-use crate::config::Config;
+use super::net::NetBuilder;
+use super::{CheckpointWeights, contradiction};
+use crate::config::JsonConfig;
 use crate::error::Result;
 
 /// The sizes of an encoder and its decoder.
@@ -40,7 +40,7 @@ pub struct EncoderDecoderShape {
 
 /// A checkpoint of T5.
 #[derive(Debug)]
-pub struct T5 {
+pub struct T5Architecture {
     shape: EncoderDecoderShape,
     /// Layers of the encoder.
     layers: usize,
@@ -66,12 +66,12 @@ const NETWORKS: &[(&str, (&str, &str), bool)] = &[
     ("gated-relu", ("Relu", ""), true),
 ];
 
-impl T5 {
+impl T5Architecture {
     /// What a configuration says.
     ///
     /// # Errors
     /// When it is of another architecture, lacks something or contradicts itself.
-    pub fn new(config: &Config) -> Result<Self> {
+    pub fn new(config: &JsonConfig) -> Result<Self> {
         if !config.text("model_type")?.is_some_and(|name| T5_TYPES.contains(&name)) {
             return Err(config.unknown("model_type", T5_TYPES));
         }
@@ -138,8 +138,8 @@ impl T5 {
     ///
     /// # Errors
     /// When weights are missing, have another shape or are not known.
-    pub fn encoder(&self, weights: &dyn Weights) -> Result<Graph> {
-        let mut net = Net::new("t5-encoder", weights);
+    pub fn encoder(&self, weights: &dyn CheckpointWeights) -> Result<Graph> {
+        let mut net = NetBuilder::new("t5-encoder", weights);
         let tokens = per_token(&mut net, "tokens", DataType::Int64);
         let positions = net.input("positions", DataType::Int64, &[Dim::symbol("length")]);
         let mask = per_token(&mut net, "mask", DataType::Fp32);
@@ -173,8 +173,8 @@ impl T5 {
     ///
     /// # Errors
     /// As for [`Self::encoder`].
-    pub fn decoder(&self, weights: &dyn Weights) -> Result<Graph> {
-        let mut net = Net::new("t5-decoder", weights);
+    pub fn decoder(&self, weights: &dyn CheckpointWeights) -> Result<Graph> {
+        let mut net = NetBuilder::new("t5-decoder", weights);
         let [batch, new, source] = ["batch", "new", "source"].map(Dim::symbol);
         let tokens = net.input("tokens", DataType::Int64, &[batch.clone(), new.clone()]);
         let positions = net.input("positions", DataType::Int64, &[batch.clone(), new]);
@@ -231,7 +231,7 @@ impl T5 {
     }
 
     /// Keys and values of the source and of the tokens so far.
-    fn layer_inputs(&self, net: &mut Net<'_>, layer: usize) -> [ValueId; 4] {
+    fn layer_inputs(&self, net: &mut NetBuilder<'_>, layer: usize) -> [ValueId; 4] {
         let mut input = |kind: &str, length: &str| {
             let [heads, width] = [self.shape.heads, self.shape.head_size].map(Dim::Known);
             let dims = [Dim::symbol("batch"), Dim::symbol(length), heads, width];
@@ -245,17 +245,17 @@ impl T5 {
         ]
     }
 
-    fn embedded(&self, net: &mut Net<'_>, tokens: ValueId) -> Result<ValueId> {
+    fn embedded(&self, net: &mut NetBuilder<'_>, tokens: ValueId) -> Result<ValueId> {
         net.rows_of("shared.weight", [self.shape.vocabulary, self.model], tokens)
     }
 
-    fn normalised(&self, net: &mut Net<'_>, x: ValueId, name: &str) -> Result<ValueId> {
+    fn normalised(&self, net: &mut NetBuilder<'_>, x: ValueId, name: &str) -> Result<ValueId> {
         let scale = net.floats(&format!("{name}.weight"), &[self.model])?;
         rms(net, x, scale, self.epsilon)
     }
 
     /// Vectors of heads `[batch, length, heads, width]`.
-    fn heads(&self, net: &mut Net<'_>, x: ValueId, at: &str, part: &str) -> Result<ValueId> {
+    fn heads(&self, net: &mut NetBuilder<'_>, x: ValueId, at: &str, part: &str) -> Result<ValueId> {
         let sizes = [self.shape.heads, self.shape.head_size];
         let columns = self.shape.heads * self.shape.head_size;
         let rows = product(net, x, &format!("{at}.{part}"), [self.model, columns], false)?;
@@ -264,7 +264,7 @@ impl T5 {
 
     fn attended(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         heads: [ValueId; 3],
         added: ValueId,
         at: &str,
@@ -275,7 +275,7 @@ impl T5 {
     }
 
     /// `x + out(activation(in(norm(x))))`, with a gate in some releases.
-    fn network(&self, net: &mut Net<'_>, x: ValueId, at: &str) -> Result<ValueId> {
+    fn network(&self, net: &mut NetBuilder<'_>, x: ValueId, at: &str) -> Result<ValueId> {
         let normal = self.normalised(net, x, &format!("{at}.layer_norm"))?;
         let at = format!("{at}.DenseReluDense");
         let sizes = [self.model, self.inner];
@@ -297,7 +297,7 @@ impl T5 {
     /// with −∞ where a query would see a later key.
     fn bias(
         &self,
-        net: &mut Net<'_>,
+        net: &mut NetBuilder<'_>,
         stack: &str,
         [queries, keys]: [ValueId; 2],
     ) -> Result<ValueId> {

@@ -20,29 +20,29 @@ pub type BlockId = usize;
 
 /// What a block holds: a keyed digest of its tokens and of all before them, so that nobody can make
 /// two that are alike.
-type Digest = u128;
+type BlockDigest = u128;
 
 /// A block.
 #[derive(Debug, Default)]
-struct Block {
+struct CacheBlock {
     /// Tables that have it.
     holders: usize,
     /// What it holds, once all its positions are computed.
-    digest: Option<Digest>,
+    digest: Option<BlockDigest>,
 }
 
 /// The blocks of a sequence.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Table {
+pub struct BlockTable {
     blocks: Vec<BlockId>,
     /// Positions that are computed.
     computed: usize,
     /// Blocks whose contents are known to others, and what these hold.
     known: usize,
-    digest: Digest,
+    digest: BlockDigest,
 }
 
-impl Table {
+impl BlockTable {
     /// The blocks in the order of their positions.
     #[must_use]
     pub fn blocks(&self) -> &[BlockId] {
@@ -75,10 +75,10 @@ pub struct CacheStatistics {
 #[derive(Debug)]
 pub struct BlockCache {
     size: usize,
-    blocks: Vec<Block>,
+    blocks: Vec<CacheBlock>,
     free: Vec<BlockId>,
     /// Blocks by what they hold.
-    known: HashMap<Digest, BlockId>,
+    known: HashMap<BlockDigest, BlockId>,
     /// The key of digests.
     key: (u64, u64),
     /// Blocks that nobody has, but whose contents are known, the longest unused first.
@@ -98,7 +98,7 @@ pub struct BlockCopy {
 
 /// A copy between a block and a place outside the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Swap {
+pub enum BlockSwap {
     /// What the block holds is kept.
     Out {
         /// The block that is read.
@@ -121,7 +121,7 @@ impl BlockCache {
     pub fn new(count: usize, size: NonZeroUsize) -> Self {
         Self {
             size: size.get(),
-            blocks: (0..count).map(|_| Block::default()).collect(),
+            blocks: (0..count).map(|_| CacheBlock::default()).collect(),
             // The lowest number is taken first.
             free: (0..count).rev().collect(),
             known: HashMap::new(),
@@ -155,8 +155,8 @@ impl BlockCache {
     /// A table for a sequence that begins with these tokens, with all whole blocks of them that are
     /// there already; the last token is left to be computed, as somebody wants what follows it.
     /// Sequences with different salts share nothing: those of tenants, or of adapters.
-    pub fn open(&mut self, tokens: &[u32], salt: u64) -> Table {
-        let mut table = Table { digest: salt.into(), ..Table::default() };
+    pub fn open(&mut self, tokens: &[u32], salt: u64) -> BlockTable {
+        let mut table = BlockTable { digest: salt.into(), ..BlockTable::default() };
         let most = tokens.len().saturating_sub(1) / self.size;
         for tokens in tokens.chunks_exact(self.size).take(most) {
             let digest = self.digest(table.digest, tokens);
@@ -174,13 +174,13 @@ impl BlockCache {
 
     /// How many blocks a table lacks for so many positions.
     #[must_use]
-    pub fn lacking(&self, table: &Table, positions: usize) -> usize {
+    pub fn lacking(&self, table: &BlockTable, positions: usize) -> usize {
         positions.div_ceil(self.size).saturating_sub(table.blocks.len())
     }
 
     /// Gives a table blocks for so many positions. Nothing happens where there are not enough.
     #[must_use]
-    pub fn extend(&mut self, table: &mut Table, positions: usize) -> bool {
+    pub fn extend(&mut self, table: &mut BlockTable, positions: usize) -> bool {
         let lacking = self.lacking(table, positions);
         if lacking > self.available() {
             return false;
@@ -194,7 +194,7 @@ impl BlockCache {
 
     /// Notes that the positions of all these tokens, from the first of the sequence on, are computed.
     /// Whole blocks can be shared from now on.
-    pub fn computed(&mut self, table: &mut Table, tokens: &[u32]) {
+    pub fn computed(&mut self, table: &mut BlockTable, tokens: &[u32]) {
         table.computed = tokens.len().min(table.blocks.len() * self.size);
         while (table.known + 1) * self.size <= table.computed {
             let tokens = &tokens[table.known * self.size..][..self.size];
@@ -209,7 +209,7 @@ impl BlockCache {
 
     /// Forgets what is computed behind so many positions, such as drafts that were refused. Blocks
     /// that others know keep what they hold, so they cannot be given back in part.
-    pub fn truncate(&mut self, table: &mut Table, positions: usize) {
+    pub fn truncate(&mut self, table: &mut BlockTable, positions: usize) {
         let keep = positions.max(table.known * self.size).min(table.computed);
         table.computed = keep;
         let blocks = keep.div_ceil(self.size);
@@ -220,7 +220,7 @@ impl BlockCache {
 
     /// A second sequence with the same past. The block that both would go on writing is copied;
     /// `None` where there is no block for that.
-    pub fn fork(&mut self, table: &Table) -> Option<(Table, Option<BlockCopy>)> {
+    pub fn fork(&mut self, table: &BlockTable) -> Option<(BlockTable, Option<BlockCopy>)> {
         let whole = table.computed / self.size;
         let partial = !table.computed.is_multiple_of(self.size);
         let copy = match partial {
@@ -233,11 +233,11 @@ impl BlockCache {
         }
         blocks.extend(copy.map(|copy| copy.to));
         let (computed, known, digest) = (table.computed, table.known, table.digest);
-        Some((Table { blocks, computed, known, digest }, copy))
+        Some((BlockTable { blocks, computed, known, digest }, copy))
     }
 
     /// Gives all blocks of a table back.
-    pub fn close(&mut self, table: Table) {
+    pub fn close(&mut self, table: BlockTable) {
         // The last ones are taken again first: what follows the beginning is wanted more seldom.
         for block in table.blocks.into_iter().rev() {
             self.release(block);
@@ -294,7 +294,7 @@ impl BlockCache {
         }
     }
 
-    fn digest(&self, before: Digest, tokens: &[u32]) -> Digest {
+    fn digest(&self, before: BlockDigest, tokens: &[u32]) -> BlockDigest {
         let mut hasher = SipHasher13::new_with_keys(self.key.0, self.key.1);
         hasher.write_u128(before);
         for &token in tokens {

@@ -15,7 +15,7 @@ fn tokens(count: u32) -> Vec<u32> {
 }
 
 /// Opens a sequence and computes all its tokens.
-fn computed(cache: &mut BlockCache, tokens: &[u32]) -> Option<Table> {
+fn computed(cache: &mut BlockCache, tokens: &[u32]) -> Option<BlockTable> {
     let mut table = cache.open(tokens, 0);
     if !cache.extend(&mut table, tokens.len()) {
         cache.close(table);
@@ -130,7 +130,7 @@ fn act() -> impl Strategy<Value = Act> {
 /// What a block was last written with: the tokens up to its end.
 type Contents = Vec<Option<Vec<u32>>>;
 
-fn check(cache: &BlockCache, held: &[(Table, Vec<u32>)], contents: &Contents) {
+fn check(cache: &BlockCache, held: &[(BlockTable, Vec<u32>)], contents: &Contents) {
     let mut holders = vec![0; contents.len()];
     for (table, tokens) in held {
         for (at, &block) in table.blocks().iter().enumerate() {
@@ -151,7 +151,7 @@ fn check(cache: &BlockCache, held: &[(Table, Vec<u32>)], contents: &Contents) {
 }
 
 /// Writes the positions that are computed now.
-fn write(contents: &mut Contents, table: &Table, from: usize, tokens: &[u32]) {
+fn write(contents: &mut Contents, table: &BlockTable, from: usize, tokens: &[u32]) {
     for position in from..table.computed() {
         contents[table.blocks()[position / SIZE]] = Some(tokens[..=position].to_vec());
     }
@@ -162,7 +162,7 @@ proptest! {
     fn every_table_sees_what_it_wrote(acts in prop::collection::vec(act(), 1..80)) {
         let mut cache = cache(10);
         let mut contents: Contents = vec![None; 10];
-        let mut held: Vec<(Table, Vec<u32>)> = Vec::new();
+        let mut held: Vec<(BlockTable, Vec<u32>)> = Vec::new();
         for act in acts {
             match act {
                 Act::Open(tokens) => {

@@ -9,17 +9,18 @@ use std::sync::Arc;
 use galatea_formats::{coreml, safetensors};
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, SessionOptions};
 
-use super::engine::{Behind, Replaceable};
-use super::manifest::{MANIFEST, Manifest, TABLES, TableEntry};
+use super::engine::{FallbackMaker, ReplaceableFunctions};
+use super::manifest::{ChunkManifest, MANIFEST, TABLES, TableEntry};
 use super::sessions::{ChunkFunction, SessionChunks};
 use super::{ChunkFunctions, ChunkModel, ChunkSizes};
-use crate::arch::{By, Table, Weights};
+use crate::arch::{CheckpointWeights, LookUpKey, RowTable};
 use crate::engine::StepModel;
-use crate::error::{Error, Kind, Result};
-use crate::model::{LoadOptions, position_bytes};
+use crate::error::{LlmError, LlmErrorKind, Result};
+use crate::model::{CheckpointOptions, position_bytes};
 
 /// The words for what says which row.
-const KEYS: [(&str, By); 2] = [("token", By::Token), ("position", By::Position)];
+const KEYS: [(&str, LookUpKey); 2] =
+    [("token", LookUpKey::Token), ("position", LookUpKey::Position)];
 
 /// The function of a package of layers that computes so many rows.
 #[must_use]
@@ -27,21 +28,25 @@ pub fn function_name(rows: usize) -> String {
     if rows == 1 { "decode".to_owned() } else { format!("prefill_{rows}") }
 }
 
-fn unwritten(path: &Path, error: impl std::fmt::Display) -> Error {
-    Error::new(Kind::Read, path.display().to_string(), format!("cannot be written: {error}"))
+fn unwritten(path: &Path, error: impl std::fmt::Display) -> LlmError {
+    LlmError::new(
+        LlmErrorKind::Read,
+        path.display().to_string(),
+        format!("cannot be written: {error}"),
+    )
 }
 
 /// Writes the tables of a model into a folder of chunks, and says what lies there.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write_tables(folder: &Path, tables: &[Table]) -> Result<Vec<TableEntry>> {
+pub fn write_tables(folder: &Path, tables: &[RowTable]) -> Result<Vec<TableEntry>> {
     let path = folder.join(TABLES);
     let file = File::create(&path).map_err(|error| unwritten(&path, error))?;
     let all = tables.iter().map(|table| (table.input.as_str(), &table.rows));
     safetensors::write(all, &BTreeMap::new(), BufWriter::new(file))
         .map_err(|error| unwritten(&path, error))?;
-    let entry = |table: &Table| {
+    let entry = |table: &RowTable| {
         let by = KEYS.iter().find(|(_, by)| *by == table.by).map_or("", |(word, _)| word);
         TableEntry { input: table.input.clone(), by: by.to_owned(), row: table.row.clone() }
     };
@@ -52,7 +57,7 @@ pub fn write_tables(folder: &Path, tables: &[Table]) -> Result<Vec<TableEntry>> 
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write_manifest(folder: &Path, manifest: &Manifest) -> Result<()> {
+pub fn write_manifest(folder: &Path, manifest: &ChunkManifest) -> Result<()> {
     let path = folder.join(MANIFEST);
     let mut text =
         serde_json::to_string_pretty(manifest).map_err(|error| unwritten(&path, error))?;
@@ -67,8 +72,8 @@ impl ChunkModel {
     ///
     /// # Errors
     /// Files that are missing, damaged or do not fit each other, and no room for the state of one sequence.
-    pub fn load(folder: &Path, options: &LoadOptions) -> Result<Self> {
-        let manifest = Manifest::read(folder)?;
+    pub fn load(folder: &Path, options: &CheckpointOptions) -> Result<Self> {
+        let manifest = ChunkManifest::read(folder)?;
         let shape = manifest.shape();
         let tables = tables(folder, &manifest)?;
         let sequences = sequences(&manifest, options)?;
@@ -104,8 +109,8 @@ impl ChunkModel {
 /// What runs the functions of a folder.
 fn functions(
     folder: &Path,
-    manifest: &Manifest,
-    options: &LoadOptions,
+    manifest: &ChunkManifest,
+    options: &CheckpointOptions,
 ) -> Result<Box<dyn ChunkFunctions>> {
     let Some(engine) = &options.chunk_engine else {
         return sessions(folder, manifest, options.providers.clone(), &options.session);
@@ -114,9 +119,9 @@ fn functions(
     let (providers, session) = (engine.behind(), options.session.clone());
     match engine.load(&folder, &manifest) {
         Ok(functions) => {
-            let behind: Behind =
+            let behind: FallbackMaker =
                 Box::new(move || sessions(&folder, &manifest, providers, &session));
-            Ok(Box::new(Replaceable::new(functions, behind)))
+            Ok(Box::new(ReplaceableFunctions::new(functions, behind)))
         }
         Err(error) => {
             tracing::warn!(%error, "chunks are left to the processor");
@@ -128,7 +133,7 @@ fn functions(
 /// The functions of a folder as sessions.
 fn sessions(
     folder: &Path,
-    manifest: &Manifest,
+    manifest: &ChunkManifest,
     providers: Vec<Arc<dyn ExecutionProvider>>,
     session: &SessionOptions,
 ) -> Result<Box<dyn ChunkFunctions>> {
@@ -151,7 +156,7 @@ fn sessions(
 pub fn weight_bytes(package: &Path) -> Result<u64> {
     let folder = package.join("Data/com.apple.CoreML/weights");
     let failed = |error: std::io::Error| {
-        Error::new(Kind::Read, folder.display().to_string(), error.to_string())
+        LlmError::new(LlmErrorKind::Read, folder.display().to_string(), error.to_string())
     };
     if !folder.is_dir() {
         return Ok(0);
@@ -165,7 +170,7 @@ pub fn weight_bytes(package: &Path) -> Result<u64> {
 }
 
 /// For how many sequences there is room.
-fn sequences(manifest: &Manifest, options: &LoadOptions) -> Result<usize> {
+fn sequences(manifest: &ChunkManifest, options: &CheckpointOptions) -> Result<usize> {
     let position = position_bytes(&manifest.shape(), galatea_tensor::DataType::Fp16);
     let each = position.saturating_mul(manifest.context).max(1);
     match options.blocks.unwrap_or((options.cache_bytes / each).min(options.engine.max_sequences)) {
@@ -173,7 +178,7 @@ fn sequences(manifest: &Manifest, options: &LoadOptions) -> Result<usize> {
             let found = options.cache_bytes;
             let text =
                 format!("{found} found, expected at least {each} for the state of a sequence");
-            Err(Error::new(Kind::Parameter, "cache_bytes", text))
+            Err(LlmError::new(LlmErrorKind::Parameter, "cache_bytes", text))
         }
         sequences => Ok(sequences),
     }
@@ -185,7 +190,8 @@ fn package(
     chunk: usize,
     names: &BTreeSet<(String, usize)>,
 ) -> Result<Vec<((usize, usize), ChunkFunction)>> {
-    let wrong = |text: String| Error::new(Kind::Weights, path.display().to_string(), text);
+    let wrong =
+        |text: String| LlmError::new(LlmErrorKind::Weights, path.display().to_string(), text);
     let model = coreml::load(path).map_err(|error| wrong(error.to_string()))?;
     let mut found = Vec::with_capacity(names.len());
     for function in model.functions {
@@ -203,20 +209,21 @@ fn package(
     }
 }
 
-fn tables(folder: &Path, manifest: &Manifest) -> Result<Vec<Table>> {
+fn tables(folder: &Path, manifest: &ChunkManifest) -> Result<Vec<RowTable>> {
     let path = folder.join(TABLES);
-    let wrong = |text: String| Error::new(Kind::Weights, path.display().to_string(), text);
+    let wrong =
+        |text: String| LlmError::new(LlmErrorKind::Weights, path.display().to_string(), text);
     let file = safetensors::open(&path).map_err(|error| wrong(error.to_string()))?;
     let mut tables = Vec::with_capacity(manifest.tables.len());
     for entry in &manifest.tables {
         let by = KEYS.iter().find(|(word, _)| *word == entry.by).map(|(_, by)| *by);
         let by =
             by.ok_or_else(|| wrong(format!("'{}' looked up by '{}'", entry.input, entry.by)))?;
-        let rows = Weights::tensor(&file, &entry.input)?;
+        let rows = CheckpointWeights::tensor(&file, &entry.input)?;
         let width = entry.row.iter().try_fold(1_usize, |all, &len| all.checked_mul(len));
         let least = match by {
-            By::Token => manifest.vocabulary,
-            By::Position => manifest.context,
+            LookUpKey::Token => manifest.vocabulary,
+            LookUpKey::Position => manifest.context,
         };
         let fits = matches!(rows.shape(), &[count, own] if count >= least && Some(own) == width);
         if !fits {
@@ -227,7 +234,7 @@ fn tables(folder: &Path, manifest: &Manifest) -> Result<Vec<Table>> {
             );
             return Err(wrong(text));
         }
-        tables.push(Table { input: entry.input.clone(), by, row: entry.row.clone(), rows });
+        tables.push(RowTable { input: entry.input.clone(), by, row: entry.row.clone(), rows });
     }
     Ok(tables)
 }

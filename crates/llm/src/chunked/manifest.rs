@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::arch::ModelShape;
-use crate::error::{Error, Kind, Result};
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// The file of the manifest.
 pub const MANIFEST: &str = "chunks.json";
@@ -20,7 +20,7 @@ const MOST: usize = 1 << 24;
 /// What a runner must know of a folder of chunks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Manifest {
+pub struct ChunkManifest {
     /// The version of this description.
     pub version: u32,
     /// What `model_type` of the checkpoint says.
@@ -60,7 +60,7 @@ pub struct TableEntry {
     pub row: Vec<usize>,
 }
 
-impl Manifest {
+impl ChunkManifest {
     /// A manifest of a model's sizes.
     #[must_use]
     pub fn new(architecture: &str, shape: &ModelShape, context: usize) -> Self {
@@ -94,10 +94,10 @@ impl Manifest {
         let path = folder.join(MANIFEST);
         let place = path.display().to_string();
         let bytes = std::fs::read(&path)
-            .map_err(|error| Error::new(Kind::Read, &place, error.to_string()))?;
+            .map_err(|error| LlmError::new(LlmErrorKind::Read, &place, error.to_string()))?;
         let found: Self = serde_json::from_slice(&bytes)
-            .map_err(|error| Error::new(Kind::Config, &place, error.to_string()))?;
-        found.check().map_err(|text| Error::new(Kind::Config, &place, text))?;
+            .map_err(|error| LlmError::new(LlmErrorKind::Config, &place, error.to_string()))?;
+        found.check().map_err(|text| LlmError::new(LlmErrorKind::Config, &place, text))?;
         Ok(found)
     }
 
@@ -157,19 +157,19 @@ mod tests {
     fn manifests_come_back_and_what_cannot_be_is_named() {
         let shape =
             ModelShape { layers: 2, kv_heads: 1, head_size: 4, vocabulary: 9, positions: 64 };
-        let mut manifest = Manifest::new("llama", &shape, 32);
+        let mut manifest = ChunkManifest::new("llama", &shape, 32);
         manifest.rows = vec![1, 16];
         manifest.chunks = vec!["layers_0.mlpackage".to_owned()];
         manifest.head = "head.mlpackage".to_owned();
         let folder = tempfile::tempdir().unwrap();
-        let write = |manifest: &Manifest| {
+        let write = |manifest: &ChunkManifest| {
             let text = serde_json::to_vec(manifest).unwrap();
             std::fs::write(folder.path().join(MANIFEST), text).unwrap();
-            Manifest::read(folder.path())
+            ChunkManifest::read(folder.path())
         };
         assert_eq!(write(&manifest).unwrap(), manifest);
         assert_eq!(manifest.shape().positions, 32);
-        let wrong = |change: fn(&mut Manifest), expected: &str| {
+        let wrong = |change: fn(&mut ChunkManifest), expected: &str| {
             let mut damaged = manifest.clone();
             change(&mut damaged);
             let error = write(&damaged).unwrap_err().to_string();
@@ -184,6 +184,6 @@ mod tests {
         );
         wrong(|found| found.vocabulary = 0, "vocabulary: 0 found");
         std::fs::write(folder.path().join(MANIFEST), r#"{"version": 1}"#).unwrap();
-        assert!(Manifest::read(folder.path()).is_err());
+        assert!(ChunkManifest::read(folder.path()).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Decoders in chunks: functions of fixed lengths over one sequence, as the Neural Engine takes them.
 //!
-//! A folder of chunks has a [`Manifest`], packages with some layers each and one with what is behind
+//! A folder of chunks has a [`ChunkManifest`], packages with some layers each and one with what is behind
 //! them, and tables of what is looked up by token or position. [`ChunkModel`] computes the steps of an
 //! engine with them: a block of the engine's cache is the state of a sequence, so its number names the
 //! sequence, and the rows of a step are computed sequence by sequence.
@@ -19,20 +19,20 @@ use galatea_tensor::{DataType, Tensor};
 
 pub use engine::ChunkEngine;
 pub use load::{function_name, weight_bytes, write_manifest, write_tables};
-pub use manifest::{MANIFEST, Manifest, TABLES, TableEntry};
+pub use manifest::{ChunkManifest, MANIFEST, TABLES, TableEntry};
 pub use sessions::{ChunkFunction, SessionChunks};
 
-use crate::arch::{By, ModelShape, Table};
+use crate::arch::{LookUpKey, ModelShape, RowTable};
 use crate::cache::BlockCopy;
-use crate::engine::{Logits, StepBatch, StepModel};
-use crate::error::{Error, Kind, Result};
+use crate::engine::{LogitRows, StepBatch, StepModel};
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// What hides a position from a row: enough for its share to be 0, and little enough for sums in FP16.
 const HIDDEN: f32 = -1e4;
 
 /// A function of more rows than are left is run where at least this part of its rows is needed: each
 /// run reads all weights, so that few rows of many cost less than one by one.
-const LEAST_SHARE: usize = 8;
+const MIN_SHARE: usize = 8;
 
 /// Who runs the functions of chunks. The states of a sequence are zeros before the first run.
 pub trait ChunkFunctions: Send {
@@ -42,7 +42,7 @@ pub trait ChunkFunctions: Send {
     ///
     /// # Errors
     /// When it fails. Then nothing that the states hold is used again.
-    fn run(&mut self, place: Place, inputs: &HashMap<String, Tensor>) -> Result<Vec<Tensor>>;
+    fn run(&mut self, place: ChunkPlace, inputs: &HashMap<String, Tensor>) -> Result<Vec<Tensor>>;
 
     /// Copies the states of a sequence to another.
     ///
@@ -53,7 +53,7 @@ pub trait ChunkFunctions: Send {
 
 /// Which function is run on which states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ChunkPlace {
     /// The chunk.
     pub chunk: usize,
     /// Rows of the function.
@@ -81,7 +81,7 @@ pub struct ChunkSizes {
 pub struct ChunkModel {
     sizes: ChunkSizes,
     context: NonZeroUsize,
-    tables: Vec<Table>,
+    tables: Vec<RowTable>,
     functions: Box<dyn ChunkFunctions>,
     weight_bytes: usize,
 }
@@ -92,11 +92,11 @@ impl std::fmt::Debug for ChunkModel {
     }
 }
 
-fn failed(text: impl Into<String>) -> Error {
-    Error::new(Kind::Model, "step", text)
+fn failed(text: impl Into<String>) -> LlmError {
+    LlmError::new(LlmErrorKind::Model, "step", text)
 }
 
-fn tensor(error: impl std::fmt::Display) -> Error {
+fn tensor(error: impl std::fmt::Display) -> LlmError {
     failed(error.to_string())
 }
 
@@ -107,7 +107,7 @@ impl ChunkModel {
     /// When there is no function of one row, or the states have no positions.
     pub fn new(
         mut sizes: ChunkSizes,
-        tables: Vec<Table>,
+        tables: Vec<RowTable>,
         functions: Box<dyn ChunkFunctions>,
     ) -> Result<Self> {
         sizes.rows.sort_unstable();
@@ -131,7 +131,7 @@ impl ChunkModel {
         let fitting = self.sizes.rows.iter().filter(fits);
         let whole = fitting.clone().copied().find(|&rows| rows >= left);
         match whole {
-            Some(rows) if left * LEAST_SHARE >= rows => rows,
+            Some(rows) if left * MIN_SHARE >= rows => rows,
             _ => fitting.copied().rfind(|&rows| rows <= left).unwrap_or(1),
         }
     }
@@ -151,7 +151,7 @@ impl ChunkModel {
             let mut inputs = self.inputs(&left[..count], position + done, rows)?;
             let mut hidden = None;
             for chunk in 0..self.sizes.chunks {
-                let place = Place { chunk, rows, sequence };
+                let place = ChunkPlace { chunk, rows, sequence };
                 let given = self.functions.run(place, &inputs)?.into_iter().next();
                 let given = given.ok_or_else(|| failed(format!("chunk {chunk} gave nothing")))?;
                 inputs.insert("hidden".to_owned(), given.clone());
@@ -186,8 +186,8 @@ impl ChunkModel {
             let mut all = Vec::with_capacity(rows * table.row.iter().product::<usize>());
             for at in 0..rows {
                 let row = match table.by {
-                    By::Token => tokens.get(at).copied().unwrap_or(0),
-                    By::Position => start + i64::try_from(at).map_err(tensor)?,
+                    LookUpKey::Token => tokens.get(at).copied().unwrap_or(0),
+                    LookUpKey::Position => start + i64::try_from(at).map_err(tensor)?,
                 };
                 let row = usize::try_from(row).map_err(tensor)?;
                 let row = table.rows.slice_axis(0, row, 1, 1).map_err(tensor)?;
@@ -250,7 +250,7 @@ impl StepModel for ChunkModel {
         copies.iter().try_for_each(|copy| self.functions.copy(copy.from, copy.to))
     }
 
-    fn step(&mut self, batch: &StepBatch) -> Result<Logits> {
+    fn step(&mut self, batch: &StepBatch) -> Result<LogitRows> {
         let (width, head) = (self.sizes.shape.vocabulary, self.sizes.chunks);
         let row = |row: &i64| usize::try_from(*row).ok();
         let places: HashMap<usize, usize> =
@@ -264,7 +264,8 @@ impl StepModel for ChunkModel {
             let mut wanted = |at: usize, hidden: &Tensor, functions: &mut dyn ChunkFunctions| {
                 let Some(&place) = places.get(&(first + at)) else { return Ok(()) };
                 let inputs = HashMap::from([("hidden".to_owned(), hidden.clone())]);
-                let parts = functions.run(Place { chunk: head, rows: 1, sequence }, &inputs)?;
+                let parts =
+                    functions.run(ChunkPlace { chunk: head, rows: 1, sequence }, &inputs)?;
                 let mut found = Vec::with_capacity(width);
                 for part in parts {
                     let part = converted(&part, DataType::Fp32).map_err(tensor)?;
@@ -279,6 +280,6 @@ impl StepModel for ChunkModel {
             let tokens = batch.tokens.get(rows).unwrap_or_default();
             self.piece(tokens, position, sequence, &mut wanted)?;
         }
-        Logits::new(logits, width)
+        LogitRows::new(logits, width)
     }
 }

@@ -7,8 +7,8 @@ use galatea_graph::{Graph, converted};
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::Tensor;
 
-use super::{ChunkFunctions, Place};
-use crate::error::{Error, Kind, Result};
+use super::{ChunkFunctions, ChunkPlace};
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// A function as a graph: what it is given, then its states; what it gives, then its states as it
 /// leaves them.
@@ -22,21 +22,21 @@ pub struct ChunkFunction {
 
 /// A function that is run for the first time, or was run before.
 #[derive(Debug)]
-enum Made {
+enum FunctionUse {
     Not(Box<Graph>),
     Session(Box<Session>),
 }
 
 #[derive(Debug)]
-struct Function {
-    made: Made,
+struct FunctionSession {
+    made: FunctionUse,
     states: usize,
 }
 
 /// Runs functions by sessions. Each is made when it is needed for the first time.
 pub struct SessionChunks {
     /// By chunk and rows.
-    functions: HashMap<(usize, usize), Function>,
+    functions: HashMap<(usize, usize), FunctionSession>,
     /// By chunk and sequence; none before the first run.
     states: HashMap<(usize, usize), Vec<Tensor>>,
     providers: Vec<Arc<dyn ExecutionProvider>>,
@@ -51,9 +51,9 @@ impl std::fmt::Debug for SessionChunks {
     }
 }
 
-fn failed(place: Place, text: impl std::fmt::Display) -> Error {
+fn failed(place: ChunkPlace, text: impl std::fmt::Display) -> LlmError {
     let place = format!("chunk {}, function of {} rows", place.chunk, place.rows);
-    Error::new(Kind::Model, place, text.to_string())
+    LlmError::new(LlmErrorKind::Model, place, text.to_string())
 }
 
 impl SessionChunks {
@@ -65,32 +65,32 @@ impl SessionChunks {
         options: SessionOptions,
     ) -> Self {
         let function = |(place, function): (_, ChunkFunction)| {
-            let made = Made::Not(Box::new(function.graph));
-            (place, Function { made, states: function.states })
+            let made = FunctionUse::Not(Box::new(function.graph));
+            (place, FunctionSession { made, states: function.states })
         };
         let functions = functions.into_iter().map(function).collect();
         Self { functions, states: HashMap::new(), providers, options }
     }
 
     /// The session of a function, and how many states it has.
-    fn session(&mut self, place: Place) -> Result<(&Session, usize)> {
+    fn session(&mut self, place: ChunkPlace) -> Result<(&Session, usize)> {
         let missing = || failed(place, "there is no such function");
         let function = self.functions.get_mut(&(place.chunk, place.rows)).ok_or_else(missing)?;
-        if let Made::Not(graph) = &mut function.made {
+        if let FunctionUse::Not(graph) = &mut function.made {
             let graph = std::mem::take(&mut **graph);
             let session = Session::new(graph, &self.providers, &self.options);
             let session = session.map_err(|error| failed(place, error))?;
-            function.made = Made::Session(Box::new(session));
+            function.made = FunctionUse::Session(Box::new(session));
         }
         match &function.made {
-            Made::Session(session) => Ok((session, function.states)),
-            Made::Not(_) => Err(missing()),
+            FunctionUse::Session(session) => Ok((session, function.states)),
+            FunctionUse::Not(_) => Err(missing()),
         }
     }
 }
 
 impl ChunkFunctions for SessionChunks {
-    fn run(&mut self, place: Place, inputs: &HashMap<String, Tensor>) -> Result<Vec<Tensor>> {
+    fn run(&mut self, place: ChunkPlace, inputs: &HashMap<String, Tensor>) -> Result<Vec<Tensor>> {
         let held = self.states.remove(&(place.chunk, place.sequence));
         let (session, states) = self.session(place)?;
         let all = session.inputs();

@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{MOST_TEXTS, MOST_TOKENS, TextEncoder, TextTokens};
-use crate::engine::Histogram;
-use crate::error::{Error, Kind, Result};
+use super::{MAX_TEXTS, MAX_TOKENS, TextEncoder, TextTokens};
+use crate::engine::EngineHistogram;
+use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::guarded::guarded;
-use crate::observe::{Observed, Observer, Outcome, RequestRecord};
+use crate::observe::{EngineObserver, EngineOutcome, ObserverHandle, RequestRecord};
 
 /// What became of a request's texts.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Encoded {
+pub struct EncodedTexts {
     /// The vector of each text, or of a classifier a list of its one score.
     pub results: Vec<Vec<f32>>,
     /// From submission until the first text was computed.
@@ -23,7 +23,7 @@ pub struct Encoded {
 }
 
 /// Takes what became of a request, on the engine's thread: it must not block.
-pub type ResultSink = Box<dyn FnOnce(Result<Encoded>) + Send>;
+pub type ResultSink = Box<dyn FnOnce(Result<EncodedTexts>) + Send>;
 
 /// What an encoder's engine has done, as numbers that only grow, and what it does now.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,13 +45,13 @@ pub struct EncoderStatistics {
     /// Tokens of texts that were computed.
     pub tokens: u64,
     /// From submission until the end, in seconds.
-    pub request_latency: Histogram,
+    pub request_latency: EngineHistogram,
     /// From submission until the first text was computed, in seconds.
-    pub queue_time: Histogram,
+    pub queue_time: EngineHistogram,
     /// Tokens of the texts of a request.
-    pub request_tokens: Histogram,
+    pub request_tokens: EngineHistogram,
     /// Tokens of the texts that were computed together.
-    pub step_tokens: Histogram,
+    pub step_tokens: EngineHistogram,
 }
 
 impl EncoderStatistics {
@@ -65,26 +65,26 @@ impl EncoderStatistics {
             failed: 0,
             cancelled: 0,
             tokens: 0,
-            request_latency: Histogram::of_requests(),
-            queue_time: Histogram::of_requests(),
-            request_tokens: Histogram::of_tokens(),
-            step_tokens: Histogram::of_steps(),
+            request_latency: EngineHistogram::of_requests(),
+            queue_time: EngineHistogram::of_requests(),
+            request_tokens: EngineHistogram::of_tokens(),
+            step_tokens: EngineHistogram::of_steps(),
         }
     }
 }
 
 /// What the engine's thread and its users share.
-struct Shared {
+struct EncoderShared {
     /// Requests none of whose texts was computed yet.
     waiting: AtomicUsize,
     stopping: AtomicBool,
     statistics: Mutex<EncoderStatistics>,
-    observed: Observed,
+    observed: ObserverHandle,
     /// The number of the next request.
     next: AtomicU64,
 }
 
-impl Shared {
+impl EncoderShared {
     fn statistics(&self) -> MutexGuard<'_, EncoderStatistics> {
         self.statistics.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,9 +94,9 @@ impl Shared {
 /// its thread.
 pub struct EncoderEngine {
     model: Arc<TextEncoder>,
-    shared: Arc<Shared>,
+    shared: Arc<EncoderShared>,
     max_waiting: usize,
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<EncodeJob>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -114,15 +114,15 @@ impl EncoderEngine {
     pub fn start(model: TextEncoder, max_waiting: usize) -> Result<Self> {
         model.encoder().check_labels()?;
         let model = Arc::new(model);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(EncoderShared {
             waiting: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             statistics: Mutex::new(EncoderStatistics::new()),
-            observed: Observed::default(),
+            observed: ObserverHandle::default(),
             next: AtomicU64::new(0),
         });
         let (jobs, arrivals) = mpsc::channel();
-        let worker = Worker {
+        let worker = EncoderWorker {
             model: Arc::clone(&model),
             shared: Arc::clone(&shared),
             arrivals,
@@ -130,7 +130,11 @@ impl EncoderEngine {
         };
         let thread = std::thread::Builder::new().name("encoder".to_owned());
         let thread = thread.spawn(move || worker.run()).map_err(|error| {
-            Error::new(Kind::Unavailable, "encoder", format!("its thread does not start: {error}"))
+            LlmError::new(
+                LlmErrorKind::Unavailable,
+                "encoder",
+                format!("its thread does not start: {error}"),
+            )
         })?;
         Ok(Self { model, shared, max_waiting, jobs: Some(jobs), thread: Some(thread) })
     }
@@ -144,13 +148,13 @@ impl EncoderEngine {
     /// Takes texts. `sink` is told what became of them.
     ///
     /// # Errors
-    /// [`Kind::Parameter`] for texts that cannot be computed, [`Kind::Overloaded`] where too many
-    /// requests wait, [`Kind::Unavailable`] where the engine stops. The sink is not called then.
+    /// [`LlmErrorKind::Parameter`] for texts that cannot be computed, [`LlmErrorKind::Overloaded`] where too many
+    /// requests wait, [`LlmErrorKind::Unavailable`] where the engine stops. The sink is not called then.
     pub fn submit(&self, texts: Vec<TextTokens>, sink: ResultSink) -> Result<EncoderTicket> {
         for (at, text) in texts.iter().enumerate() {
             self.model.encoder().check_text(at, text)?;
         }
-        let unavailable = || Error::new(Kind::Unavailable, "encoder", "it stops");
+        let unavailable = || LlmError::new(LlmErrorKind::Unavailable, "encoder", "it stops");
         let jobs = self.jobs.as_ref().ok_or_else(unavailable)?;
         let most = self.max_waiting;
         let enter = |waiting: usize| (waiting < most).then_some(waiting + 1);
@@ -158,7 +162,7 @@ impl EncoderEngine {
         if let Err(waiting) = entered {
             self.shared.statistics().refused += 1;
             let text = format!("{waiting} requests wait, at most {most} may");
-            return Err(Error::new(Kind::Overloaded, "queue", text));
+            return Err(LlmError::new(LlmErrorKind::Overloaded, "queue", text));
         }
         let mut statistics = self.shared.statistics();
         statistics.requests += 1;
@@ -166,7 +170,7 @@ impl EncoderEngine {
         statistics.request_tokens.observe(tokens as f64);
         drop(statistics);
         let cancelled = Arc::new(AtomicBool::new(false));
-        let job = Job {
+        let job = EncodeJob {
             number: self.shared.next.fetch_add(1, Ordering::Relaxed),
             results: vec![Vec::new(); texts.len()],
             texts,
@@ -183,7 +187,7 @@ impl EncoderEngine {
     }
 
     /// Tells somebody of every step and every request from now on; the first one who asks stays.
-    pub fn observe(&self, observer: Arc<dyn Observer>) {
+    pub fn observe(&self, observer: Arc<dyn EngineObserver>) {
         self.shared.observed.set(observer);
     }
 
@@ -220,7 +224,7 @@ impl Drop for EncoderTicket {
 }
 
 /// The texts of a request, and the results so far.
-struct Job {
+struct EncodeJob {
     number: u64,
     texts: Vec<TextTokens>,
     results: Vec<Vec<f32>>,
@@ -229,12 +233,12 @@ struct Job {
     sink: Option<ResultSink>,
     cancelled: Arc<AtomicBool>,
     submitted: Instant,
-    shared: Arc<Shared>,
+    shared: Arc<EncoderShared>,
     /// How long it waited, once it does no more.
     queue: Option<Duration>,
 }
 
-impl Job {
+impl EncodeJob {
     fn begin(&mut self) {
         if self.queue.is_none() {
             self.shared.waiting.fetch_sub(1, Ordering::AcqRel);
@@ -269,7 +273,7 @@ impl Job {
         self.note_end(result.is_ok());
         let (results, queue) = (std::mem::take(&mut self.results), self.queue.unwrap_or_default());
         let told = guarded(|| {
-            sink(result.map(|()| Encoded { results, queue }));
+            sink(result.map(|()| EncodedTexts { results, queue }));
             Ok(())
         });
         if let Err(error) = told {
@@ -278,13 +282,13 @@ impl Job {
     }
 }
 
-impl Job {
+impl EncodeJob {
     fn note_end(&self, well: bool) {
         let Some(observer) = self.shared.observed.get() else { return };
         let outcome = match well {
-            true => Outcome::Finished,
-            false if self.is_cancelled() => Outcome::Cancelled,
-            false => Outcome::Failed,
+            true => EngineOutcome::Finished,
+            false if self.is_cancelled() => EngineOutcome::Cancelled,
+            false => EngineOutcome::Failed,
         };
         observer.ended(RequestRecord {
             number: self.number,
@@ -301,22 +305,22 @@ impl Job {
     }
 }
 
-impl Drop for Job {
+impl Drop for EncodeJob {
     fn drop(&mut self) {
-        self.end(Err(Error::new(Kind::Unavailable, "encoder", "it stops")));
+        self.end(Err(LlmError::new(LlmErrorKind::Unavailable, "encoder", "it stops")));
     }
 }
 
 /// What the thread knows.
-struct Worker {
+struct EncoderWorker {
     model: Arc<TextEncoder>,
-    shared: Arc<Shared>,
-    arrivals: Receiver<Job>,
+    shared: Arc<EncoderShared>,
+    arrivals: Receiver<EncodeJob>,
     /// Requests in the order of their arrival.
-    open: VecDeque<Job>,
+    open: VecDeque<EncodeJob>,
 }
 
-impl Worker {
+impl EncoderWorker {
     fn run(mut self) {
         loop {
             if self.open.is_empty() {
@@ -331,7 +335,11 @@ impl Worker {
             }
             self.open.retain_mut(|job| {
                 if job.is_cancelled() {
-                    job.end(Err(Error::new(Kind::Unavailable, "encoder", "the client left")));
+                    job.end(Err(LlmError::new(
+                        LlmErrorKind::Unavailable,
+                        "encoder",
+                        "the client left",
+                    )));
                 } else if job.is_done() {
                     // It has no texts.
                     job.end(Ok(()));
@@ -351,7 +359,7 @@ impl Worker {
             for (at, job) in self.open.iter_mut().enumerate() {
                 let Some(text) = job.texts.get(job.next) else { continue };
                 let all = tokens + text.tokens.len();
-                if places.len() == MOST_TEXTS || (all > MOST_TOKENS && !places.is_empty()) {
+                if places.len() == MAX_TEXTS || (all > MAX_TOKENS && !places.is_empty()) {
                     break 'full;
                 }
                 tokens = all;

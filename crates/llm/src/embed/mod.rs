@@ -1,6 +1,6 @@
 //! Encoders: texts to vectors, and scores of documents for a query.
 //!
-//! An [`Encoder`] computes tokens, a [`TextEncoder`] has the tokenizer and the prompts too, and an
+//! An [`EncoderModel`] computes tokens, a [`TextEncoder`] has the tokenizer and the prompts too, and an
 //! [`EncoderEngine`] puts the texts of many requests together.
 
 mod engine;
@@ -14,28 +14,28 @@ use std::sync::Arc;
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::Tensor;
 
-pub use engine::{Encoded, EncoderEngine, EncoderStatistics, EncoderTicket, ResultSink};
-pub use pooling::{Pooling, normalise};
+pub use engine::{EncodedTexts, EncoderEngine, EncoderStatistics, EncoderTicket, ResultSink};
+pub use pooling::{TextPooling, normalise};
 pub use settings::EncoderSettings;
 pub use text::{TextEncoder, cosine};
 
 use crate::arch::{self, EncoderShape};
-use crate::config::Config;
-use crate::error::{Error, Kind, Result};
-use crate::weights::{self, Quantization};
+use crate::config::JsonConfig;
+use crate::error::{LlmError, LlmErrorKind, Result};
+use crate::weights::{self, GgmlQuantization};
 
 /// Most texts of one run.
-const MOST_TEXTS: usize = 32;
+const MAX_TEXTS: usize = 32;
 
 /// Most tokens of one run, those that fill up shorter texts included, unless one text has more.
-const MOST_TOKENS: usize = 8192;
+const MAX_TOKENS: usize = 8192;
 
 /// Lengths of runs are multiples of this, so that a session sees few different shapes.
 const LENGTH_STEP: usize = 8;
 
 /// A session that computes an encoder's graph. It may be used by several threads.
 #[derive(Debug)]
-pub struct Encoder {
+pub struct EncoderModel {
     session: Session,
     shape: EncoderShape,
     settings: EncoderSettings,
@@ -51,12 +51,12 @@ pub struct TextTokens {
 }
 
 /// Tokens of a text with their types.
-struct Row<'t> {
+struct TypedTokens<'t> {
     tokens: &'t [u32],
     types: &'t [u32],
 }
 
-impl Encoder {
+impl EncoderModel {
     /// An encoder of a session whose graph `arch` describes.
     pub fn new(session: Session, shape: EncoderShape, settings: EncoderSettings) -> Self {
         Self { session, shape, settings }
@@ -84,10 +84,10 @@ impl Encoder {
         folder: &Path,
         providers: &[Arc<dyn ExecutionProvider>],
         options: &SessionOptions,
-        to: Option<Quantization>,
+        to: Option<GgmlQuantization>,
     ) -> Result<Self> {
         let place = || folder.display().to_string();
-        let config = Config::read(&folder.join("config.json"))?;
+        let config = JsonConfig::read(&folder.join("config.json"))?;
         let Some(architecture) = arch::encoder(&config)? else {
             let known: Vec<&str> =
                 arch::ENCODERS.iter().flat_map(|row| row.model_types).copied().collect();
@@ -98,7 +98,7 @@ impl Encoder {
         let shape = architecture.shape(&config, &*weights)?;
         let graph = architecture.graph(&config, &*weights)?;
         let session = Session::new(graph, providers, options)
-            .map_err(|error| Error::new(Kind::Model, place(), error.to_string()))?;
+            .map_err(|error| LlmError::new(LlmErrorKind::Model, place(), error.to_string()))?;
         weights.release();
         Ok(Self::new(session, shape, settings))
     }
@@ -144,14 +144,15 @@ impl Encoder {
     pub fn embed(&self, texts: &[Vec<u32>]) -> Result<Vec<Vec<f32>>> {
         if self.shape.labels.is_some() {
             let text = "this model scores texts, it makes no vectors";
-            return Err(Error::new(Kind::Parameter, "input", text));
+            return Err(LlmError::new(LlmErrorKind::Parameter, "input", text));
         }
-        let rows: Vec<Row<'_>> = texts.iter().map(|tokens| Row { tokens, types: &[] }).collect();
+        let rows: Vec<TypedTokens<'_>> =
+            texts.iter().map(|tokens| TypedTokens { tokens, types: &[] }).collect();
         self.run(&rows, |row, values| self.pooled(row, values))
     }
 
     /// The vector of a text's rows.
-    fn pooled(&self, row: &Row<'_>, values: &[f32]) -> Vec<f32> {
+    fn pooled(&self, row: &TypedTokens<'_>, values: &[f32]) -> Vec<f32> {
         let width = self.shape.hidden;
         let own = values.get(..row.tokens.len() * width).unwrap_or(values);
         let mut vector = Vec::new();
@@ -175,8 +176,10 @@ impl Encoder {
     /// # Errors
     /// As for [`Self::embed`].
     pub fn raw(&self, texts: &[TextTokens]) -> Result<Vec<Vec<f32>>> {
-        let rows: Vec<Row<'_>> =
-            texts.iter().map(|text| Row { tokens: &text.tokens, types: &text.types }).collect();
+        let rows: Vec<TypedTokens<'_>> = texts
+            .iter()
+            .map(|text| TypedTokens { tokens: &text.tokens, types: &text.types })
+            .collect();
         self.run(&rows, |row, values| {
             let own = self.shape.labels.unwrap_or(row.tokens.len() * self.shape.hidden);
             values.get(..own).unwrap_or(values).to_vec()
@@ -185,8 +188,10 @@ impl Encoder {
 
     /// The vector of each text, or of a classifier its one score.
     fn results(&self, texts: &[&TextTokens]) -> Result<Vec<Vec<f32>>> {
-        let rows: Vec<Row<'_>> =
-            texts.iter().map(|text| Row { tokens: &text.tokens, types: &text.types }).collect();
+        let rows: Vec<TypedTokens<'_>> = texts
+            .iter()
+            .map(|text| TypedTokens { tokens: &text.tokens, types: &text.types })
+            .collect();
         self.run(&rows, |row, values| match self.shape.labels {
             Some(_) => vec![self.told(values)],
             None => self.pooled(row, values),
@@ -200,11 +205,11 @@ impl Encoder {
     pub fn score(&self, pairs: &[(Vec<u32>, Vec<u32>)]) -> Result<Vec<f32>> {
         if self.shape.labels.is_none() {
             let text = "the model makes vectors, it does not score pairs";
-            return Err(Error::new(Kind::Parameter, "model", text));
+            return Err(LlmError::new(LlmErrorKind::Parameter, "model", text));
         }
         self.check_labels()?;
-        let rows: Vec<Row<'_>> =
-            pairs.iter().map(|(tokens, types)| Row { tokens, types }).collect();
+        let rows: Vec<TypedTokens<'_>> =
+            pairs.iter().map(|(tokens, types)| TypedTokens { tokens, types }).collect();
         self.run(&rows, |_, values| self.told(values))
     }
 
@@ -214,24 +219,29 @@ impl Encoder {
             None | Some(1) => Ok(()),
             Some(labels) => {
                 let text = format!("the model has {labels} labels, scores need one");
-                Err(Error::new(Kind::Parameter, "model", text))
+                Err(LlmError::new(LlmErrorKind::Parameter, "model", text))
             }
         }
     }
 
     /// Runs texts of about one length together, and gives what `each` makes of their parts of the
     /// results, in the order of the texts.
-    fn run<T>(&self, rows: &[Row<'_>], each: impl Fn(&Row<'_>, &[f32]) -> T) -> Result<Vec<T>> {
+    fn run<T>(
+        &self,
+        rows: &[TypedTokens<'_>],
+        each: impl Fn(&TypedTokens<'_>, &[f32]) -> T,
+    ) -> Result<Vec<T>> {
         for (at, row) in rows.iter().enumerate() {
-            self.check(row)
-                .map_err(|text| Error::new(Kind::Parameter, format!("input {at}"), text))?;
+            self.check(row).map_err(|text| {
+                LlmError::new(LlmErrorKind::Parameter, format!("input {at}"), text)
+            })?;
         }
-        let mut order: Vec<(usize, &Row<'_>)> = rows.iter().enumerate().collect();
+        let mut order: Vec<(usize, &TypedTokens<'_>)> = rows.iter().enumerate().collect();
         order.sort_by_key(|(_, row)| row.tokens.len());
         let mut results = Vec::with_capacity(rows.len());
         let mut rest = order.as_slice();
         while let Some((_, first)) = rest.first() {
-            let length_of = |row: &Row<'_>| {
+            let length_of = |row: &TypedTokens<'_>| {
                 row.tokens.len().next_multiple_of(LENGTH_STEP).min(self.shape.positions)
             };
             let padded = |count: usize| -> usize {
@@ -240,11 +250,11 @@ impl Encoder {
             };
             let mut own = length_of(first);
             let mut count = 1;
-            for (_, row) in rest.iter().take(MOST_TEXTS).skip(1) {
+            for (_, row) in rest.iter().take(MAX_TEXTS).skip(1) {
                 let own_too = own + length_of(row);
                 let all = (count + 1) * padded(count + 1);
                 // Texts of very different lengths are cheaper apart.
-                if all > MOST_TOKENS || all > 2 * own_too {
+                if all > MAX_TOKENS || all > 2 * own_too {
                     break;
                 }
                 (own, count) = (own_too, count + 1);
@@ -264,11 +274,12 @@ impl Encoder {
 
     /// Refuses a text that cannot be computed, by its number.
     fn check_text(&self, at: usize, text: &TextTokens) -> Result<()> {
-        let row = Row { tokens: &text.tokens, types: &text.types };
-        self.check(&row).map_err(|text| Error::new(Kind::Parameter, format!("input {at}"), text))
+        let row = TypedTokens { tokens: &text.tokens, types: &text.types };
+        self.check(&row)
+            .map_err(|text| LlmError::new(LlmErrorKind::Parameter, format!("input {at}"), text))
     }
 
-    fn check(&self, row: &Row<'_>) -> std::result::Result<(), String> {
+    fn check(&self, row: &TypedTokens<'_>) -> std::result::Result<(), String> {
         let (length, most) = (row.tokens.len(), self.context());
         if length == 0 || length > most {
             return Err(format!("{length} tokens found, expected from 1 to {most}"));
@@ -284,8 +295,8 @@ impl Encoder {
     }
 
     /// The result of one run.
-    fn batch(&self, batch: &[(usize, &Row<'_>)], length: usize) -> Result<Vec<f32>> {
-        let failed = |text: String| Error::new(Kind::Model, "encoder", text);
+    fn batch(&self, batch: &[(usize, &TypedTokens<'_>)], length: usize) -> Result<Vec<f32>> {
+        let failed = |text: String| LlmError::new(LlmErrorKind::Model, "encoder", text);
         let count = batch.len() * length;
         let (mut tokens, mut positions) = (vec![0_i64; count], vec![0_i64; count]);
         let (mut types, mut mask) = (vec![0_i64; count], vec![f32::NEG_INFINITY; count]);

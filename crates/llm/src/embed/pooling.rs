@@ -1,11 +1,11 @@
 //! One vector of a text's rows, as sentence-transformers makes it.
 
-use crate::config::Config;
-use crate::error::{Error, Kind, Result};
+use crate::config::JsonConfig;
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// A way from rows to one vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pooling {
+pub enum TextPooling {
     /// The first row.
     Cls,
     /// The greatest of each column.
@@ -22,21 +22,21 @@ pub enum Pooling {
 
 /// All ways: the name, the key of older files, and the way, in the order in which vectors of several
 /// follow each other.
-const WAYS: &[(&str, &str, Pooling)] = &[
-    ("cls", "pooling_mode_cls_token", Pooling::Cls),
-    ("max", "pooling_mode_max_tokens", Pooling::Max),
-    ("mean", "pooling_mode_mean_tokens", Pooling::Mean),
-    ("mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", Pooling::MeanSqrtLength),
-    ("weightedmean", "pooling_mode_weightedmean_tokens", Pooling::WeightedMean),
-    ("lasttoken", "pooling_mode_lasttoken", Pooling::LastToken),
+const WAYS: &[(&str, &str, TextPooling)] = &[
+    ("cls", "pooling_mode_cls_token", TextPooling::Cls),
+    ("max", "pooling_mode_max_tokens", TextPooling::Max),
+    ("mean", "pooling_mode_mean_tokens", TextPooling::Mean),
+    ("mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", TextPooling::MeanSqrtLength),
+    ("weightedmean", "pooling_mode_weightedmean_tokens", TextPooling::WeightedMean),
+    ("lasttoken", "pooling_mode_lasttoken", TextPooling::LastToken),
 ];
 
-impl Pooling {
+impl TextPooling {
     /// What a `config.json` of a pooling module says.
     ///
     /// # Errors
     /// A way that is not known, and none at all.
-    pub fn read(config: &Config) -> Result<Vec<Self>> {
+    pub fn read(config: &JsonConfig) -> Result<Vec<Self>> {
         if !config.flag("include_prompt", true)? {
             return Err(config.unknown("include_prompt", &["true"]));
         }
@@ -60,7 +60,7 @@ impl Pooling {
         }
         if found.is_empty() {
             let text = format!("no way of pooling, expected one of {known:?}");
-            return Err(Error::new(Kind::Config, "1_Pooling/config.json", text));
+            return Err(LlmError::new(LlmErrorKind::Config, "1_Pooling/config.json", text));
         }
         Ok(found)
     }
@@ -114,7 +114,7 @@ pub fn normalise(vector: &mut [f32]) {
 mod tests {
     use super::*;
 
-    fn pooled(way: Pooling) -> Vec<f32> {
+    fn pooled(way: TextPooling) -> Vec<f32> {
         let mut vector = Vec::new();
         way.pool(&[1.0, -4.0, 3.0, 2.0, 2.0, 8.0, 0.0, 6.0], 2, &mut vector);
         vector
@@ -122,12 +122,12 @@ mod tests {
 
     #[test]
     fn every_way_makes_one_vector_of_all_rows() {
-        assert_eq!(pooled(Pooling::Cls), [1.0, -4.0]);
-        assert_eq!(pooled(Pooling::LastToken), [0.0, 6.0]);
-        assert_eq!(pooled(Pooling::Max), [3.0, 8.0]);
-        assert_eq!(pooled(Pooling::Mean), [1.5, 3.0]);
-        assert_eq!(pooled(Pooling::MeanSqrtLength), [3.0, 6.0]);
-        assert_eq!(pooled(Pooling::WeightedMean), [1.3, 4.8]);
+        assert_eq!(pooled(TextPooling::Cls), [1.0, -4.0]);
+        assert_eq!(pooled(TextPooling::LastToken), [0.0, 6.0]);
+        assert_eq!(pooled(TextPooling::Max), [3.0, 8.0]);
+        assert_eq!(pooled(TextPooling::Mean), [1.5, 3.0]);
+        assert_eq!(pooled(TextPooling::MeanSqrtLength), [3.0, 6.0]);
+        assert_eq!(pooled(TextPooling::WeightedMean), [1.3, 4.8]);
         let mut vector = [3.0, 4.0];
         normalise(&mut vector);
         assert_eq!(vector, [0.6, 0.8]);
@@ -135,13 +135,14 @@ mod tests {
 
     #[test]
     fn older_and_newer_files_name_their_ways() {
-        let read = |text: &str| Pooling::read(&Config::parse("config.json", text.as_bytes())?);
-        assert_eq!(read("{}").unwrap(), [Pooling::Mean]);
+        let read =
+            |text: &str| TextPooling::read(&JsonConfig::parse("config.json", text.as_bytes())?);
+        assert_eq!(read("{}").unwrap(), [TextPooling::Mean]);
         let older = r#"{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}"#;
-        assert_eq!(read(older).unwrap(), [Pooling::Cls]);
-        assert_eq!(read(r#"{"pooling_mode": "lasttoken"}"#).unwrap(), [Pooling::LastToken]);
+        assert_eq!(read(older).unwrap(), [TextPooling::Cls]);
+        assert_eq!(read(r#"{"pooling_mode": "lasttoken"}"#).unwrap(), [TextPooling::LastToken]);
         let two = read(r#"{"pooling_mode": ["mean", "max"]}"#).unwrap();
-        assert_eq!(two, [Pooling::Mean, Pooling::Max]);
+        assert_eq!(two, [TextPooling::Mean, TextPooling::Max]);
         for wrong in [
             r#"{"pooling_mode": "median"}"#,
             r#"{"pooling_mode_mean_tokens": false}"#,

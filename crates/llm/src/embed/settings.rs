@@ -4,18 +4,18 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::pooling::Pooling;
-use crate::config::Config;
-use crate::error::{Error, Kind, Result};
+use super::pooling::TextPooling;
+use crate::config::JsonConfig;
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// Most bytes of a file of settings.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// How an encoder's rows become vectors and its scores are told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EncoderSettings {
     /// Ways of pooling, whose vectors follow each other.
-    pub pooling: Vec<Pooling>,
+    pub pooling: Vec<TextPooling>,
     /// Whether vectors get a length of 1.
     pub normalise: bool,
     /// Texts in front of texts, by what these are for.
@@ -32,7 +32,7 @@ impl Default for EncoderSettings {
     /// The mean of rows as it is, and scores between 0 and 1, as sentence-transformers has it.
     fn default() -> Self {
         Self {
-            pooling: vec![Pooling::Mean],
+            pooling: vec![TextPooling::Mean],
             normalise: false,
             prompts: Vec::new(),
             default_prompt: None,
@@ -48,31 +48,32 @@ impl EncoderSettings {
     ///
     /// # Errors
     /// A file that is malformed, and a module that is not known.
-    pub fn read(folder: &Path, config: &Config) -> Result<Self> {
+    pub fn read(folder: &Path, config: &JsonConfig) -> Result<Self> {
         let mut settings = Self { sigmoid: sigmoid(config)?, ..Self::default() };
         for (kind, path) in modules(&folder.join("modules.json"))? {
             match kind.as_str() {
                 "Transformer" => {}
                 "Pooling" => {
-                    let config = Config::read(&folder.join(path).join("config.json"))?;
-                    settings.pooling = Pooling::read(&config)?;
+                    let config = JsonConfig::read(&folder.join(path).join("config.json"))?;
+                    settings.pooling = TextPooling::read(&config)?;
                 }
                 "Normalize" => settings.normalise = true,
                 other => {
                     let text = format!(
                         "module '{other}' found, expected Transformer, Pooling or Normalize"
                     );
-                    return Err(Error::new(Kind::Config, "modules.json", text));
+                    return Err(LlmError::new(LlmErrorKind::Config, "modules.json", text));
                 }
             }
         }
         let sentence = folder.join("sentence_bert_config.json");
         if sentence.exists() {
-            settings.most_tokens = Config::read(&sentence)?.optional_length("max_seq_length")?;
+            settings.most_tokens =
+                JsonConfig::read(&sentence)?.optional_length("max_seq_length")?;
         }
         let prompts = folder.join("config_sentence_transformers.json");
         if prompts.exists() {
-            let config = Config::read(&prompts)?;
+            let config = JsonConfig::read(&prompts)?;
             settings.default_prompt = config.text("default_prompt_name")?.map(str::to_owned);
             if let Some(prompts) = config.object("prompts")? {
                 for name in prompts.keys() {
@@ -94,13 +95,13 @@ impl EncoderSettings {
         found.map(|(_, text)| text.as_str()).ok_or_else(|| {
             let known: Vec<&str> = self.prompts.iter().map(|(name, _)| name.as_str()).collect();
             let text = format!("'{name}' found, expected one of {known:?}");
-            Error::new(Kind::Parameter, "prompt_name", text)
+            LlmError::new(LlmErrorKind::Parameter, "prompt_name", text)
         })
     }
 }
 
 /// Whether scores are told between 0 and 1, as cross-encoders' files say.
-fn sigmoid(config: &Config) -> Result<bool> {
+fn sigmoid(config: &JsonConfig) -> Result<bool> {
     let newer = config.object("sentence_transformers")?;
     let newer = match &newer {
         Some(newer) => newer.text("activation_fn")?,
@@ -113,7 +114,7 @@ fn sigmoid(config: &Config) -> Result<bool> {
         Some("Identity") => Ok(false),
         _ => {
             let text = format!("'{name}' found, expected Sigmoid or Identity");
-            Err(Error::new(Kind::Config, "config.json: activation_fn", text))
+            Err(LlmError::new(LlmErrorKind::Config, "config.json: activation_fn", text))
         }
     }
 }
@@ -124,14 +125,15 @@ fn modules(path: &Path) -> Result<Vec<(String, String)>> {
         return Ok(Vec::new());
     }
     let place = path.display().to_string();
-    let failed = |error: std::io::Error| Error::new(Kind::Read, &place, error.to_string());
+    let failed =
+        |error: std::io::Error| LlmError::new(LlmErrorKind::Read, &place, error.to_string());
     let size = std::fs::metadata(path).map_err(failed)?.len();
-    if size > MOST_BYTES {
-        let text = format!("{size} bytes, expected at most {MOST_BYTES}");
-        return Err(Error::new(Kind::Config, place, text));
+    if size > MAX_BYTES {
+        let text = format!("{size} bytes, expected at most {MAX_BYTES}");
+        return Err(LlmError::new(LlmErrorKind::Config, place, text));
     }
     let bytes = std::fs::read(path).map_err(failed)?;
-    let wrong = |text: String| Error::new(Kind::Config, &place, text);
+    let wrong = |text: String| LlmError::new(LlmErrorKind::Config, &place, text);
     let all: Vec<Value> =
         serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
     let module = |module: &Value| {
@@ -162,7 +164,7 @@ mod tests {
         for (name, text) in files {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
-        EncoderSettings::read(folder.path(), &Config::parse("config.json", config.as_bytes())?)
+        EncoderSettings::read(folder.path(), &JsonConfig::parse("config.json", config.as_bytes())?)
     }
 
     #[test]
@@ -185,7 +187,7 @@ mod tests {
             r#"{"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}}"#,
         )
         .unwrap();
-        assert_eq!((found.pooling[0], found.normalise), (Pooling::Cls, true));
+        assert_eq!((found.pooling[0], found.normalise), (TextPooling::Cls, true));
         assert_eq!((found.most_tokens, found.sigmoid), (Some(256), false));
         assert_eq!(found.prompt(None).unwrap(), "query: ");
         assert_eq!(found.prompt(Some("passage")).unwrap(), "");

@@ -5,23 +5,23 @@ use std::sync::Arc;
 
 use galatea_runtime::{ExecutionProvider, SessionOptions};
 
-use super::{Encoder, TextTokens, pooling};
+use super::{EncoderModel, TextTokens, pooling};
 use crate::arch;
-use crate::config::Config;
-use crate::error::{Error, Kind, Result};
-use crate::tokens::{Surround, Tokenizer};
-use crate::weights::Quantization;
+use crate::config::JsonConfig;
+use crate::error::{LlmError, LlmErrorKind, Result};
+use crate::tokens::{SpecialTokens, Tokenizer};
+use crate::weights::GgmlQuantization;
 
 /// An encoder with its tokenizer: what front ends need for embeddings and for ranks.
 #[derive(Debug)]
 pub struct TextEncoder {
     tokenizer: Arc<Tokenizer>,
-    encoder: Encoder,
+    encoder: EncoderModel,
 }
 
 impl TextEncoder {
     /// Puts the parts together.
-    pub fn new(tokenizer: Arc<Tokenizer>, encoder: Encoder) -> Self {
+    pub fn new(tokenizer: Arc<Tokenizer>, encoder: EncoderModel) -> Self {
         Self { tokenizer, encoder }
     }
 
@@ -30,7 +30,7 @@ impl TextEncoder {
     /// # Errors
     /// When there is no such file, or it is malformed.
     pub fn recognises(folder: &Path) -> Result<bool> {
-        Ok(arch::encoder(&Config::read(&folder.join("config.json"))?)?.is_some())
+        Ok(arch::encoder(&JsonConfig::read(&folder.join("config.json"))?)?.is_some())
     }
 
     /// Loads a folder of `config.json`, safetensors and `tokenizer.json`, and what
@@ -55,14 +55,14 @@ impl TextEncoder {
         folder: &Path,
         providers: &[Arc<dyn ExecutionProvider>],
         options: &SessionOptions,
-        to: Option<Quantization>,
+        to: Option<GgmlQuantization>,
     ) -> Result<Self> {
         if !Self::recognises(folder)? {
             // Its error says which there are.
-            Encoder::load(folder, providers, options)?;
+            EncoderModel::load(folder, providers, options)?;
         }
         let tokenizer = Arc::new(Tokenizer::from_folder(folder)?);
-        Ok(Self::new(tokenizer, Encoder::load_as(folder, providers, options, to)?))
+        Ok(Self::new(tokenizer, EncoderModel::load_as(folder, providers, options, to)?))
     }
 
     /// The same encoder for texts of at most so many tokens.
@@ -73,7 +73,7 @@ impl TextEncoder {
         let own = self.encoder.context();
         if most == 0 || most > own {
             let text = format!("{most} tokens found, expected 1 to {own}");
-            return Err(Error::new(Kind::Parameter, "context", text));
+            return Err(LlmError::new(LlmErrorKind::Parameter, "context", text));
         }
         self.encoder.settings.most_tokens = Some(most);
         Ok(self)
@@ -87,7 +87,7 @@ impl TextEncoder {
 
     /// What computes tokens.
     #[must_use]
-    pub fn encoder(&self) -> &Encoder {
+    pub fn encoder(&self) -> &EncoderModel {
         &self.encoder
     }
 
@@ -96,7 +96,7 @@ impl TextEncoder {
     /// # Errors
     /// An unknown name, and what the tokenizer cannot express.
     pub fn tokens(&self, text: &str, prompt: Option<&str>) -> Result<Vec<u32>> {
-        self.text(text, prompt, Surround::Add, None).map(|text| text.tokens)
+        self.text(text, prompt, SpecialTokens::Add, None).map(|text| text.tokens)
     }
 
     /// The tokens of a text, the prompt of this name or the default one in front. Of more than `most`
@@ -108,7 +108,7 @@ impl TextEncoder {
         &self,
         text: &str,
         prompt: Option<&str>,
-        surround: Surround,
+        surround: SpecialTokens,
         most: Option<usize>,
     ) -> Result<TextTokens> {
         let prompt = self.encoder.settings().prompt(prompt)?;
@@ -117,7 +117,7 @@ impl TextEncoder {
         let Some(most) = most.filter(|most| *most < tokens.len()) else {
             return Ok(TextTokens { tokens, types: Vec::new() });
         };
-        let own = self.tokenizer.encode(&text, Surround::Omit)?;
+        let own = self.tokenizer.encode(&text, SpecialTokens::Omit)?;
         let tokens = without_end(tokens, &own, most)
             .ok_or_else(|| no_room(most, "the tokens around a text"))?;
         Ok(TextTokens { tokens, types: Vec::new() })
@@ -133,7 +133,7 @@ impl TextEncoder {
         let Some(most) = most.filter(|most| *most < tokens.len()) else {
             return Ok(TextTokens { tokens, types });
         };
-        let own = self.tokenizer.encode(second, Surround::Omit)?;
+        let own = self.tokenizer.encode(second, SpecialTokens::Omit)?;
         let left_out = tokens.len() - most;
         let tokens = without_end(tokens, &own, most)
             .ok_or_else(|| no_room(most, "the first text and the tokens around both"))?;
@@ -164,9 +164,9 @@ impl TextEncoder {
         let passage = named("document").or_else(|| named("passage"));
         let mut texts = Vec::with_capacity(documents.len() + 1);
         for document in documents {
-            texts.push(self.text(document, passage, Surround::Add, most)?);
+            texts.push(self.text(document, passage, SpecialTokens::Add, most)?);
         }
-        texts.push(self.text(query, named("query"), Surround::Add, most)?);
+        texts.push(self.text(query, named("query"), SpecialTokens::Add, most)?);
         Ok(texts)
     }
 
@@ -184,7 +184,7 @@ impl TextEncoder {
     /// How well each document answers the query, and the number of all tokens.
     ///
     /// # Errors
-    /// A text with too many tokens, by the document's number, and as for [`Encoder::embed`].
+    /// A text with too many tokens, by the document's number, and as for [`EncoderModel::embed`].
     pub fn rank(&self, query: &str, documents: &[&str]) -> Result<(Vec<f32>, usize)> {
         self.encoder.check_labels()?;
         let texts = self.ranked(query, documents, None)?;
@@ -220,9 +220,9 @@ fn without_end(mut tokens: Vec<u32>, text: &[u32], most: usize) -> Option<Vec<u3
     Some(tokens)
 }
 
-fn no_room(most: usize, what: &str) -> Error {
+fn no_room(most: usize, what: &str) -> LlmError {
     let text = format!("{most} tokens found, but {what} need as many");
-    Error::new(Kind::Parameter, "truncate_prompt_tokens", text)
+    LlmError::new(LlmErrorKind::Parameter, "truncate_prompt_tokens", text)
 }
 
 #[cfg(test)]

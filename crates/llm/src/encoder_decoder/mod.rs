@@ -8,16 +8,16 @@ use std::sync::Arc;
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::Tensor;
 
-pub(crate) use rows::{RowId, Rows, Source};
+pub(crate) use rows::{ReadSource, RowId, WritingRows};
 
-use crate::arch::{EncoderDecoderShape, T5, T5_TYPES};
-use crate::config::Config;
-use crate::error::{Error, Kind, Result};
-use crate::weights::{self, Quantization};
+use crate::arch::{EncoderDecoderShape, T5_TYPES, T5Architecture};
+use crate::config::JsonConfig;
+use crate::error::{LlmError, LlmErrorKind, Result};
+use crate::weights::{self, GgmlQuantization};
 
 /// Most tokens of a text that is read, and of one that is written. Such models know distances only, so
 /// this bounds memory: what is added to scores grows with the square.
-pub(crate) const MOST_TOKENS: usize = 4096;
+pub(crate) const MAX_TOKENS: usize = 4096;
 
 /// Lengths of texts that are read are multiples of this, so that a session sees few different shapes.
 const LENGTH_STEP: usize = 16;
@@ -32,19 +32,19 @@ pub struct EncoderDecoder {
 
 /// Texts that are being written, each as many tokens long as the others.
 #[derive(Debug)]
-pub struct Writing<'m> {
+pub struct WritingTexts<'m> {
     model: &'m EncoderDecoder,
-    rows: Rows,
+    rows: WritingRows,
     texts: usize,
     length: usize,
 }
 
-fn failed(error: impl std::fmt::Display) -> Error {
-    Error::new(Kind::Model, "encoder-decoder", error.to_string())
+fn failed(error: impl std::fmt::Display) -> LlmError {
+    LlmError::new(LlmErrorKind::Model, "encoder-decoder", error.to_string())
 }
 
 impl EncoderDecoder {
-    /// Puts sessions of graphs together that `arch::T5` made.
+    /// Puts sessions of graphs together that `arch::T5Architecture` made.
     pub fn new(encoder: Session, decoder: Session, shape: EncoderDecoderShape) -> Self {
         Self { encoder, decoder, shape }
     }
@@ -54,7 +54,7 @@ impl EncoderDecoder {
     /// # Errors
     /// When there is no such file, or it is malformed.
     pub fn recognises(folder: &Path) -> Result<bool> {
-        let config = Config::read(&folder.join("config.json"))?;
+        let config = JsonConfig::read(&folder.join("config.json"))?;
         Ok(config.text("model_type")?.is_some_and(|name| T5_TYPES.contains(&name)))
     }
 
@@ -79,15 +79,15 @@ impl EncoderDecoder {
         folder: &Path,
         providers: &[Arc<dyn ExecutionProvider>],
         options: &SessionOptions,
-        to: Option<Quantization>,
+        to: Option<GgmlQuantization>,
     ) -> Result<Self> {
-        let config = Config::read(&folder.join("config.json"))?;
-        let model = T5::new(&config)?;
+        let config = JsonConfig::read(&folder.join("config.json"))?;
+        let model = T5Architecture::new(&config)?;
         let place = || folder.display().to_string();
         let weights = weights::of_folder(folder, &config, to)?;
         let session = |graph| {
             let session = Session::new(graph, providers, options)
-                .map_err(|error| Error::new(Kind::Model, place(), error.to_string()));
+                .map_err(|error| LlmError::new(LlmErrorKind::Model, place(), error.to_string()));
             weights.release();
             session
         };
@@ -116,30 +116,30 @@ impl EncoderDecoder {
     ///
     /// # Errors
     /// No text, one without tokens, with too many or with unknown ones, and a run that fails.
-    pub fn read(&self, texts: &[Vec<u32>]) -> Result<Writing<'_>> {
+    pub fn read(&self, texts: &[Vec<u32>]) -> Result<WritingTexts<'_>> {
         if texts.is_empty() {
             let text = "no text found, expected at least one";
-            return Err(Error::new(Kind::Parameter, "input", text));
+            return Err(LlmError::new(LlmErrorKind::Parameter, "input", text));
         }
-        let mut rows = Rows::default();
+        let mut rows = WritingRows::default();
         for (id, text) in (0..).zip(texts) {
             let source = self.source(text).map_err(|error| match error.kind() {
-                Kind::Parameter => error.within(format!("input {id}")),
+                LlmErrorKind::Parameter => error.within(format!("input {id}")),
                 _ => error,
             })?;
             rows.add(self, id, &source)?;
         }
-        Ok(Writing { model: self, rows, texts: texts.len(), length: 0 })
+        Ok(WritingTexts { model: self, rows, texts: texts.len(), length: 0 })
     }
 
     /// Reads a text.
     ///
     /// # Errors
     /// One without tokens, with too many or with unknown ones, and a run that fails.
-    pub(crate) fn source(&self, text: &[u32]) -> Result<Source> {
-        if text.is_empty() || text.len() > MOST_TOKENS {
-            let found = format!("{} tokens found, expected 1 to {MOST_TOKENS}", text.len());
-            return Err(Error::new(Kind::Parameter, "tokens", found));
+    pub(crate) fn source(&self, text: &[u32]) -> Result<ReadSource> {
+        if text.is_empty() || text.len() > MAX_TOKENS {
+            let found = format!("{} tokens found, expected 1 to {MAX_TOKENS}", text.len());
+            return Err(LlmError::new(LlmErrorKind::Parameter, "tokens", found));
         }
         self.check(text)?;
         let length = text.len().next_multiple_of(LENGTH_STEP);
@@ -159,7 +159,7 @@ impl EncoderDecoder {
         let cross = found.split_off(1);
         let whole = |tensor: Tensor| tensor.contiguous().map_err(failed);
         let cross = cross.into_iter().map(whole).collect::<Result<_>>()?;
-        Ok(Source { cross, length: text.len() })
+        Ok(ReadSource { cross, length: text.len() })
     }
 
     /// The likeliest tokens, one after the other, of an answer to each text: until a token of `ends`,
@@ -198,24 +198,24 @@ impl EncoderDecoder {
         match tokens.iter().find(|token| !known(token)) {
             Some(token) => {
                 let text = format!("token {token} found, expected tokens below {most}");
-                Err(Error::new(Kind::Parameter, "input", text))
+                Err(LlmError::new(LlmErrorKind::Parameter, "input", text))
             }
             None => Ok(()),
         }
     }
 }
 
-impl Writing<'_> {
+impl WritingTexts<'_> {
     /// Appends a token to each text, the start first, and gives the logits of what follows.
     ///
     /// # Errors
     /// Another number of tokens than texts, unknown ones, texts that are too long, and a run that
     /// fails. After a failed run nothing more can be written.
     pub fn write(&mut self, tokens: &[u32]) -> Result<Vec<Vec<f32>>> {
-        if tokens.len() != self.texts || self.length == MOST_TOKENS {
+        if tokens.len() != self.texts || self.length == MAX_TOKENS {
             let (found, texts, length) = (tokens.len(), self.texts, self.length);
             let text = format!("{found} tokens for {texts} texts of {length} tokens");
-            return Err(Error::new(Kind::Parameter, "tokens", text));
+            return Err(LlmError::new(LlmErrorKind::Parameter, "tokens", text));
         }
         self.model.check(tokens)?;
         let tokens: Vec<(RowId, u32)> = (0..).zip(tokens.iter().copied()).collect();

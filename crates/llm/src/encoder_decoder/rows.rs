@@ -10,17 +10,17 @@ use super::{EncoderDecoder, failed};
 use crate::error::Result;
 
 /// The least places for tokens that are written.
-const LEAST_PAST: usize = 32;
+const MIN_PAST: usize = 32;
 
 /// The least places for tokens that were read.
-const LEAST_SOURCE: usize = 16;
+const MIN_SOURCE: usize = 16;
 
 /// A position behind all others.
 const FAR: i64 = 1 << 40;
 
 /// A text that was read: keys and values for each layer of the decoder.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct ReadSource {
     /// `[1, length, heads, width]`; behind the text's own length lies nothing of meaning.
     pub(super) cross: Vec<Tensor>,
     pub(super) length: usize,
@@ -31,7 +31,7 @@ pub(crate) type RowId = u64;
 
 /// A row in use.
 #[derive(Clone, Debug)]
-struct Row {
+struct WritingRow {
     id: RowId,
     source: usize,
     /// Tokens that were written.
@@ -40,7 +40,7 @@ struct Row {
 
 /// Rows, read sources and written tokens that the tensors have room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Room {
+struct RowCapacity {
     rows: usize,
     source: usize,
     past: usize,
@@ -48,17 +48,17 @@ struct Room {
 
 /// Texts that are being written.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
+pub(crate) struct WritingRows {
     /// What each row of the tensors holds.
-    rows: Vec<Option<Row>>,
-    room: Room,
+    rows: Vec<Option<WritingRow>>,
+    room: RowCapacity,
     /// 0 where a token was read, −∞ elsewhere.
     mask: Vec<f32>,
     cross: Vec<Tensor>,
     caches: Vec<Tensor>,
 }
 
-impl Rows {
+impl WritingRows {
     /// How many texts there are.
     pub(crate) fn len(&self) -> usize {
         self.rows.iter().flatten().count()
@@ -68,7 +68,7 @@ impl Rows {
     /// will write `past`.
     pub(crate) fn bytes(model: &EncoderDecoder, rows: usize, source: usize, past: usize) -> usize {
         let shape = &model.shape;
-        let room = Room::of(rows, source, past);
+        let room = RowCapacity::of(rows, source, past);
         let place = shape.heads * shape.head_size * size_of::<f32>() * 2 * shape.layers;
         (room.source + room.past).saturating_mul(room.rows).saturating_mul(place)
     }
@@ -77,7 +77,12 @@ impl Rows {
     ///
     /// # Errors
     /// No memory, after which no row is there any more.
-    pub(crate) fn add(&mut self, model: &EncoderDecoder, id: RowId, source: &Source) -> Result<()> {
+    pub(crate) fn add(
+        &mut self,
+        model: &EncoderDecoder,
+        id: RowId,
+        source: &ReadSource,
+    ) -> Result<()> {
         let result = self.begin(model, id, source);
         if result.is_err() {
             *self = Self::default();
@@ -85,14 +90,14 @@ impl Rows {
         result
     }
 
-    fn begin(&mut self, model: &EncoderDecoder, id: RowId, source: &Source) -> Result<()> {
+    fn begin(&mut self, model: &EncoderDecoder, id: RowId, source: &ReadSource) -> Result<()> {
         let free = self.rows.iter().position(Option::is_none);
         let at = match free.filter(|_| source.length <= self.room.source) {
             Some(at) => at,
             None => {
                 let longest = self.longest(|row| row.source).max(source.length);
                 let past = self.longest(|row| row.length) + 1;
-                self.resize(model, Room::of(self.len() + 1, longest, past))?;
+                self.resize(model, RowCapacity::of(self.len() + 1, longest, past))?;
                 self.len()
             }
         };
@@ -112,7 +117,7 @@ impl Rows {
             *cell = if place < source.length { 0.0 } else { f32::NEG_INFINITY };
         }
         if let Some(slot) = self.rows.get_mut(at) {
-            *slot = Some(Row { id, source: source.length, length: 0 });
+            *slot = Some(WritingRow { id, source: source.length, length: 0 });
         }
         Ok(())
     }
@@ -133,7 +138,7 @@ impl Rows {
         } else if used.next_power_of_two() < self.room.rows {
             let (source, past) =
                 (self.longest(|row| row.source), self.longest(|row| row.length) + 1);
-            let smaller = self.resize(model, Room::of(used, source, past));
+            let smaller = self.resize(model, RowCapacity::of(used, source, past));
             if smaller.is_err() {
                 *self = Self::default();
             }
@@ -162,8 +167,8 @@ impl Rows {
         if self.longest(|row| row.length) >= self.room.past {
             let (source, past) =
                 (self.longest(|row| row.source), self.longest(|row| row.length) + 1);
-            let room = Room::of(self.len(), source, past);
-            self.resize(model, Room { rows: room.rows.max(self.room.rows), ..room })?;
+            let room = RowCapacity::of(self.len(), source, past);
+            self.resize(model, RowCapacity { rows: room.rows.max(self.room.rows), ..room })?;
         }
         let mut found = model.decoder.run_owned(self.inputs(tokens)?).map_err(failed)?;
         let layers = model.shape.layers;
@@ -185,7 +190,7 @@ impl Rows {
 
     /// The decoder's inputs.
     fn inputs(&self, tokens: &[(RowId, u32)]) -> Result<Vec<Tensor>> {
-        let Room { rows, source, past } = self.room;
+        let RowCapacity { rows, source, past } = self.room;
         let (mut own, mut positions) = (vec![0_i64; rows], vec![0_i64; rows]);
         let mut keys = vec![FAR; rows * (past + 1)];
         for (id, token) in tokens {
@@ -251,12 +256,12 @@ impl Rows {
         self.rows.iter().position(|row| row.as_ref().is_some_and(|row| row.id == id))
     }
 
-    fn longest(&self, of: impl Fn(&Row) -> usize) -> usize {
+    fn longest(&self, of: impl Fn(&WritingRow) -> usize) -> usize {
         self.rows.iter().flatten().map(of).max().unwrap_or(0)
     }
 
     /// Makes tensors with this room, in which the rows in use come first.
-    fn resize(&mut self, model: &EncoderDecoder, room: Room) -> Result<()> {
+    fn resize(&mut self, model: &EncoderDecoder, room: RowCapacity) -> Result<()> {
         let used: Vec<usize> = (0..self.rows.len())
             .filter(|at| self.rows.get(*at).is_some_and(Option::is_some))
             .collect();
@@ -282,7 +287,7 @@ impl Rows {
         let caches = (0..tensors)
             .map(|at| moved(self.caches.get(at), self.room.past, room.past))
             .collect::<Result<_>>()?;
-        let mut rows: Vec<Option<Row>> =
+        let mut rows: Vec<Option<WritingRow>> =
             used.iter().filter_map(|at| self.rows.get(*at).cloned()).collect();
         rows.resize(room.rows, None);
         // A row that nobody has attends to one place, which holds zeros.
@@ -295,13 +300,13 @@ impl Rows {
     }
 }
 
-impl Room {
+impl RowCapacity {
     /// Room for so many rows, of which the longest has read `source` tokens and has `past`.
     fn of(rows: usize, source: usize, past: usize) -> Self {
         Self {
             rows: rows.next_power_of_two(),
-            source: source.next_power_of_two().max(LEAST_SOURCE),
-            past: past.next_power_of_two().max(LEAST_PAST),
+            source: source.next_power_of_two().max(MIN_SOURCE),
+            past: past.next_power_of_two().max(MIN_PAST),
         }
     }
 }

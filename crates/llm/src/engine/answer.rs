@@ -1,43 +1,45 @@
 //! One answer: from rows of logits to text.
 
 use crate::error::Result;
-use crate::grammar::Constraint;
-use crate::sampling::{Need, Row, Sampler, SamplingParameters, Scratch, TokenLogprobs, logprobs};
+use crate::grammar::GrammarConstraint;
+use crate::sampling::{
+    LogitNeed, LogitRow, SamplerScratch, SamplingParameters, TokenLogprobs, TokenSampler, logprobs,
+};
 use crate::stop::{FinishReason, StopStrings, finish_reason};
-use crate::tokens::{Beginning, SpecialText, TextStream, Tokenizer};
+use crate::tokens::{SpecialText, StreamStart, TextStream, Tokenizer};
 
-use super::request::Delta;
+use super::request::AnswerDelta;
 
 /// The most tokens that are taken from a grammar at once.
-const MOST_FORCED: usize = 32;
+const MAX_FORCED: usize = 32;
 
 /// The memory that the answers of an engine share.
 #[derive(Debug)]
-pub(super) struct Memory {
-    scratch: Scratch,
+pub(super) struct AnswerMemory {
+    scratch: SamplerScratch,
     /// A row as the model gave it.
     raw: Vec<f32>,
 }
 
-impl Memory {
+impl AnswerMemory {
     pub(super) fn new(vocabulary: usize) -> Self {
-        Self { scratch: Scratch::new(vocabulary), raw: Vec::with_capacity(vocabulary) }
+        Self { scratch: SamplerScratch::new(vocabulary), raw: Vec::with_capacity(vocabulary) }
     }
 }
 
 /// A token that was chosen, and its log-probability where that is asked for.
 #[derive(Debug)]
-pub(super) struct Choice {
+pub(super) struct ChosenToken {
     token: u32,
     told: Option<TokenLogprobs>,
 }
 
 /// An answer that goes on.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct OngoingAnswer {
     index: usize,
-    sampler: Sampler,
-    constraint: Option<Constraint>,
+    sampler: TokenSampler,
+    constraint: Option<GrammarConstraint>,
     stream: TextStream,
     stops: StopStrings,
     /// Tokens so far, and the most that the context has room for.
@@ -45,11 +47,11 @@ pub(super) struct Answer {
     room: u32,
 }
 
-impl Answer {
+impl OngoingAnswer {
     pub(super) fn new(
         index: usize,
-        sampler: Sampler,
-        constraint: Option<Constraint>,
+        sampler: TokenSampler,
+        constraint: Option<GrammarConstraint>,
         room: u32,
     ) -> Self {
         let parameters = sampler.parameters();
@@ -59,7 +61,7 @@ impl Answer {
         };
         Self {
             index,
-            stream: TextStream::new(Beginning::AfterPrompt, special),
+            stream: TextStream::new(StreamStart::AfterPrompt, special),
             stops: StopStrings::new(parameters),
             sampler,
             constraint,
@@ -95,8 +97,8 @@ impl Answer {
     /// The tokens that must come next, at most `most` of them: where the grammar leaves one text only,
     /// they are how the tokenizer writes it.
     pub(super) fn forced(&mut self, most: usize) -> Vec<u32> {
-        let mut forced = self.constraint.as_mut().map_or_else(Vec::new, Constraint::forced);
-        forced.truncate(most.min(MOST_FORCED));
+        let mut forced = self.constraint.as_mut().map_or_else(Vec::new, GrammarConstraint::forced);
+        forced.truncate(most.min(MAX_FORCED));
         forced
     }
 
@@ -105,20 +107,24 @@ impl Answer {
     }
 
     /// What the next choices need of rows of so many logits.
-    pub(super) fn need(&self, vocabulary: usize) -> Need {
-        if self.is_constrained() { Need::Logits } else { self.sampler.need(vocabulary) }
+    pub(super) fn need(&self, vocabulary: usize) -> LogitNeed {
+        if self.is_constrained() { LogitNeed::Logits } else { self.sampler.need(vocabulary) }
     }
 
     /// Chooses the next token from a row, which it may change.
     ///
     /// # Errors
     /// When no token is possible.
-    pub(super) fn choose(&mut self, row: Row<'_>, memory: &mut Memory) -> Result<Choice> {
+    pub(super) fn choose(
+        &mut self,
+        row: LogitRow<'_>,
+        memory: &mut AnswerMemory,
+    ) -> Result<ChosenToken> {
         let row = match row {
-            Row::Logits(row) => row,
-            Row::Top(top) => {
+            LogitRow::Logits(row) => row,
+            LogitRow::Top(top) => {
                 let token = self.sampler.sample_top(top, &mut memory.scratch)?;
-                return Ok(Choice { token, told: None });
+                return Ok(ChosenToken { token, told: None });
             }
         };
         let top = self.parameters().logprobs;
@@ -133,15 +139,19 @@ impl Answer {
         let token = self.sampler.sample(row, &mut memory.scratch)?;
         let raw = if changed { &memory.raw } else { &*row };
         let told = top.and_then(|top| logprobs(raw, token, top as usize));
-        Ok(Choice { token, told })
+        Ok(ChosenToken { token, told })
     }
 
     /// Takes a token.
     ///
     /// # Errors
     /// A token that the grammar does not allow.
-    pub(super) fn take(&mut self, choice: Choice, tokenizer: &Tokenizer) -> Result<Delta> {
-        let Choice { token, told } = choice;
+    pub(super) fn take(
+        &mut self,
+        choice: ChosenToken,
+        tokenizer: &Tokenizer,
+    ) -> Result<AnswerDelta> {
+        let ChosenToken { token, told } = choice;
         self.sampler.observe(token);
         self.count += 1;
         if let Some(constraint) = &mut self.constraint {
@@ -153,7 +163,8 @@ impl Answer {
         if !ended || self.parameters().include_stop_str_in_output {
             finish = self.show(token, tokenizer, &mut text).or(finish);
         }
-        if finish.is_none() && self.constraint.as_ref().is_some_and(Constraint::is_finished) {
+        if finish.is_none() && self.constraint.as_ref().is_some_and(GrammarConstraint::is_finished)
+        {
             // Only an end token could follow.
             finish = Some(FinishReason::EndOfText);
         }
@@ -164,7 +175,7 @@ impl Answer {
             self.flush(&mut text);
         }
         let logprobs = told.into_iter().collect();
-        Ok(Delta { index: self.index, text, tokens: vec![token], logprobs, finish })
+        Ok(AnswerDelta { index: self.index, text, tokens: vec![token], logprobs, finish })
     }
 
     /// Appends the text that a token completes to `text`, and says whether a stop string ends it.
@@ -190,11 +201,11 @@ impl Answer {
     }
 
     /// The last piece of an answer that is taken back.
-    pub(super) fn cancel(mut self) -> Delta {
+    pub(super) fn cancel(mut self) -> AnswerDelta {
         let mut text = String::new();
         self.flush(&mut text);
         let (tokens, logprobs) = (Vec::new(), Vec::new());
         let finish = Some(FinishReason::Cancelled);
-        Delta { index: self.index, text, tokens, logprobs, finish }
+        AnswerDelta { index: self.index, text, tokens, logprobs, finish }
     }
 }

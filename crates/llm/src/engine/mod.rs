@@ -1,6 +1,6 @@
 //! Generation: many requests at once, step by step, on a thread of the engine's own.
 //!
-//! [`Engine::submit`] checks a request and hands it to the thread, which asks the scheduler for a plan,
+//! [`GenerationEngine::submit`] checks a request and hands it to the thread, which asks the scheduler for a plan,
 //! lets the [`StepModel`] compute it, chooses tokens, and tells each request's [`EventSink`] what
 //! happened. Between two steps it takes new requests and those that are taken back.
 
@@ -12,37 +12,37 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use crate::cache::BlockCache;
-use crate::error::{Error, Kind, Result};
-use crate::observe::{Observed, Observer, Outcome, RequestRecord};
-use crate::sampling::Sampler;
-use crate::schedule::{Arrival, Limits, Scheduler, SequenceId, SwapLimits};
+use crate::error::{LlmError, LlmErrorKind, Result};
+use crate::observe::{EngineObserver, EngineOutcome, ObserverHandle, RequestRecord};
+use crate::sampling::TokenSampler;
+use crate::schedule::{ArrivingSequence, SequenceId, SequenceScheduler, StepLimits, SwapLimits};
 use crate::tokens::Tokenizer;
 
 mod answer;
-mod intake;
+mod command_loop;
 mod model;
 mod request;
+mod seq2seq;
 mod session_model;
 mod speculate;
 mod statistics;
 mod swap_store;
 mod worker;
-mod writer;
 
-pub use model::{Logits, StepBatch, StepModel};
-pub use request::{Delta, EventSink, GenerationEvent, GenerationRequest, Usage};
+pub use model::{LogitRows, StepBatch, StepModel};
+pub use request::{AnswerDelta, EventSink, GenerationEvent, GenerationRequest, TokenUsage};
 pub use session_model::SessionModel;
-pub use speculate::Speculation;
-pub use statistics::{EngineStatistics, Histogram};
+pub use speculate::SpeculationMethod;
+pub use statistics::{EngineHistogram, EngineStatistics};
 
-use answer::Answer;
-use intake::{Command, Submission};
-use request::Reply;
-use speculate::{DraftModel, Proposer};
-use worker::Worker;
+use answer::OngoingAnswer;
+use command_loop::{EngineCommand, SubmittedRequest};
+use request::EventReceiver;
+use speculate::{DraftModel, TokenProposer};
+use worker::DecoderWorker;
 
 /// A preempted sequence with fewer positions is computed anew.
-const LEAST_SWAPPED: usize = 32;
+const MIN_SWAPPED: usize = 32;
 
 /// What an engine may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct EngineOptions {
     /// Whether requests share what they begin with.
     pub prefix_caching: bool,
     /// How tokens are guessed that one step then confirms.
-    pub speculative: Option<Speculation>,
+    pub speculative: Option<SpeculationMethod>,
     /// The most threads that choose the tokens of a step together.
     pub threads: usize,
 }
@@ -80,7 +80,8 @@ impl Default for EngineOptions {
 
 impl EngineOptions {
     fn validate(&self) -> Result<()> {
-        let refused = |field: &str, message: String| Error::new(Kind::Parameter, field, message);
+        let refused =
+            |field: &str, message: String| LlmError::new(LlmErrorKind::Parameter, field, message);
         if self.max_sequences == 0 || self.max_batched_tokens < self.max_sequences {
             let text = format!(
                 "{} found, expected at least max_sequences, {}, and 1",
@@ -91,21 +92,21 @@ impl EngineOptions {
         if self.max_waiting == 0 {
             return Err(refused("max_waiting", "0 found, expected at least 1".to_owned()));
         }
-        self.speculative.as_ref().map_or(Ok(()), Speculation::validate)
+        self.speculative.as_ref().map_or(Ok(()), SpeculationMethod::validate)
     }
 }
 
 /// What the engine's thread and its users share.
 #[derive(Debug)]
-struct Shared {
+struct EngineShared {
     /// Requests that wait until their prompt begins to be computed.
     waiting: AtomicUsize,
     stopping: AtomicBool,
     statistics: Mutex<EngineStatistics>,
-    observed: Observed,
+    observed: ObserverHandle,
 }
 
-impl Shared {
+impl EngineShared {
     fn statistics(&self) -> MutexGuard<'_, EngineStatistics> {
         self.statistics.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,8 +117,8 @@ impl Shared {
         &self,
         (number, id): (SequenceId, &str),
         (submitted, [admitted, first_token]): (Instant, [Option<Instant>; 2]),
-        usage: &Usage,
-        outcome: Outcome,
+        usage: &TokenUsage,
+        outcome: EngineOutcome,
     ) {
         let Some(observer) = self.observed.get() else { return };
         observer.ended(RequestRecord {
@@ -142,15 +143,19 @@ impl Shared {
 fn start_thread(run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     let thread = std::thread::Builder::new().name("llm-engine".to_owned());
     thread.spawn(run).map_err(|error| {
-        Error::new(Kind::Unavailable, "engine", format!("its thread does not start: {error}"))
+        LlmError::new(
+            LlmErrorKind::Unavailable,
+            "engine",
+            format!("its thread does not start: {error}"),
+        )
     })
 }
 
 /// An engine that generates. Dropping it fails all requests and ends its thread.
 #[derive(Debug)]
-pub struct Engine {
-    commands: Sender<Command>,
-    shared: Arc<Shared>,
+pub struct GenerationEngine {
+    commands: Sender<EngineCommand>,
+    shared: Arc<EngineShared>,
     tokenizer: Arc<Tokenizer>,
     options: EngineOptions,
     vocabulary: usize,
@@ -161,7 +166,7 @@ pub struct Engine {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Engine {
+impl GenerationEngine {
     /// Starts the engine's thread.
     ///
     /// # Errors
@@ -173,19 +178,21 @@ impl Engine {
     ) -> Result<Self> {
         let proposer = match options.speculative {
             None => None,
-            Some(Speculation::PromptLookup { ngram, .. }) => Some(Proposer::Lookup { ngram }),
-            Some(Speculation::Draft { .. }) => {
+            Some(SpeculationMethod::PromptLookup { ngram, .. }) => {
+                Some(TokenProposer::Lookup { ngram })
+            }
+            Some(SpeculationMethod::Draft { .. }) => {
                 let text = "Draft found, expected a draft model with it".to_owned();
-                return Err(Error::new(Kind::Parameter, "speculative", text));
+                return Err(LlmError::new(LlmErrorKind::Parameter, "speculative", text));
             }
         };
         Self::start_with(model, tokenizer, options, proposer)
     }
 
-    /// As [`Engine::start`], with a smaller model that guesses `max_tokens` tokens at a time.
+    /// As [`GenerationEngine::start`], with a smaller model that guesses `max_tokens` tokens at a time.
     ///
     /// # Errors
-    /// As [`Engine::start`], and where the draft model does not know all tokens.
+    /// As [`GenerationEngine::start`], and where the draft model does not know all tokens.
     pub fn start_with_draft(
         model: Box<dyn StepModel>,
         draft: Box<dyn StepModel>,
@@ -196,11 +203,11 @@ impl Engine {
         let (known, wanted) = (draft.shape().vocabulary, tokenizer.vocabulary_size());
         if known < wanted {
             let text = format!("{known} tokens found, expected the {wanted} of the tokenizer");
-            return Err(Error::new(Kind::Parameter, "draft model", text));
+            return Err(LlmError::new(LlmErrorKind::Parameter, "draft model", text));
         }
-        options.speculative = Some(Speculation::Draft { max_tokens });
+        options.speculative = Some(SpeculationMethod::Draft { max_tokens });
         let draft = DraftModel::new(draft, options.max_batched_tokens);
-        let proposer = Some(Proposer::Draft(Box::new(draft)));
+        let proposer = Some(TokenProposer::Draft(Box::new(draft)));
         Self::start_with(model, tokenizer, options, proposer)
     }
 
@@ -208,7 +215,7 @@ impl Engine {
         model: Box<dyn StepModel>,
         tokenizer: Arc<Tokenizer>,
         options: EngineOptions,
-        proposer: Option<Proposer>,
+        proposer: Option<TokenProposer>,
     ) -> Result<Self> {
         options.validate()?;
         let (size, blocks) = (model.block_size(), model.block_count());
@@ -218,26 +225,26 @@ impl Engine {
         if context > own || context < 2 {
             let text =
                 format!("{context} tokens found, expected 2 to {own}, for which there is room");
-            return Err(Error::new(Kind::Parameter, "context", text));
+            return Err(LlmError::new(LlmErrorKind::Parameter, "context", text));
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(EngineShared {
             waiting: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             statistics: Mutex::new(EngineStatistics {
                 swap_blocks: model.swap_blocks(),
                 ..EngineStatistics::new(blocks, size.get())
             }),
-            observed: Observed::default(),
+            observed: ObserverHandle::default(),
         });
-        let limits = Limits {
+        let limits = StepLimits {
             max_sequences: options.max_sequences,
             max_batched_tokens: options.max_batched_tokens,
             prefix_caching: options.prefix_caching,
-            swap: SwapLimits { blocks: model.swap_blocks(), least_positions: LEAST_SWAPPED },
+            swap: SwapLimits { blocks: model.swap_blocks(), least_positions: MIN_SWAPPED },
         };
-        let scheduler = Scheduler::new(limits, BlockCache::new(blocks, size));
+        let scheduler = SequenceScheduler::new(limits, BlockCache::new(blocks, size));
         let (commands, receiver) = mpsc::channel();
-        let mut worker = Worker::new(
+        let mut worker = DecoderWorker::new(
             model,
             Arc::clone(&tokenizer),
             scheduler,
@@ -247,7 +254,7 @@ impl Engine {
         if let (Some(proposer), Some(speculation)) = (proposer, options.speculative) {
             worker.speculate(proposer, speculation.max_tokens());
         }
-        let thread = start_thread(move || intake::run(worker, &receiver))?;
+        let thread = start_thread(move || command_loop::run(worker, &receiver))?;
         Ok(Self {
             commands,
             shared,
@@ -276,10 +283,10 @@ impl Engine {
     /// Takes a request. Its events go to `sink`, the first one maybe before this returns.
     ///
     /// # Errors
-    /// [`Kind::Parameter`] for what cannot be generated, [`Kind::Overloaded`] where too many requests
-    /// wait, [`Kind::Unavailable`] where the engine stops. The sink is told nothing then.
-    pub fn submit(&self, request: GenerationRequest, sink: EventSink) -> Result<Ticket> {
-        let unavailable = || Error::new(Kind::Unavailable, "engine", "it stops");
+    /// [`LlmErrorKind::Parameter`] for what cannot be generated, [`LlmErrorKind::Overloaded`] where too many requests
+    /// wait, [`LlmErrorKind::Unavailable`] where the engine stops. The sink is told nothing then.
+    pub fn submit(&self, request: GenerationRequest, sink: EventSink) -> Result<RequestTicket> {
+        let unavailable = || LlmError::new(LlmErrorKind::Unavailable, "engine", "it stops");
         if self.shared.stopping.load(Ordering::Acquire) {
             return Err(unavailable());
         }
@@ -290,30 +297,31 @@ impl Engine {
         let GenerationRequest { prompt, sampling, constraint, priority, client, salt, id: name } =
             request;
         let every_row = sampling.prompt_logprobs.is_some();
-        let submission = Submission {
+        let submission = SubmittedRequest {
             name,
-            arrival: Arrival { id, tokens: prompt, client, priority, salt, every_row },
+            arrival: ArrivingSequence { id, tokens: prompt, client, priority, salt, every_row },
             answer,
             // The first answer has its own.
             constraint: constraint.filter(|_| n > 1),
             sampling,
-            reply: Reply::new(sink),
+            reply: EventReceiver::new(sink),
             submitted: Instant::now(),
         };
-        if let Err(lost) = self.commands.send(Command::Submit(Box::new(submission))) {
+        if let Err(lost) = self.commands.send(EngineCommand::Submit(Box::new(submission))) {
             self.shared.waiting.fetch_sub(1, Ordering::AcqRel);
-            if let Command::Submit(submission) = lost.0 {
+            if let EngineCommand::Submit(submission) = lost.0 {
                 submission.reply.forget();
             }
             return Err(unavailable());
         }
-        Ok(Ticket { id, commands: Some(self.commands.clone()) })
+        Ok(RequestTicket { id, commands: Some(self.commands.clone()) })
     }
 
     /// Compares a request with what can be generated, and makes its first answer.
-    fn check(&self, request: &GenerationRequest) -> Result<Answer> {
+    fn check(&self, request: &GenerationRequest) -> Result<OngoingAnswer> {
         let (found, most) = (request.prompt.len(), self.context - 1);
-        let refused = |message: String| Err(Error::new(Kind::Parameter, "prompt", message));
+        let refused =
+            |message: String| Err(LlmError::new(LlmErrorKind::Parameter, "prompt", message));
         if found == 0 {
             return refused("0 tokens found, expected at least 1".to_owned());
         }
@@ -333,9 +341,9 @@ impl Engine {
         }
         let before = if self.reads { &[] } else { request.prompt.as_slice() };
         let sampler =
-            Sampler::new(&request.sampling, self.vocabulary, before, self.tokenizer.eos(), 0)?;
+            TokenSampler::new(&request.sampling, self.vocabulary, before, self.tokenizer.eos(), 0)?;
         let room = u32::try_from(self.context - found).unwrap_or(u32::MAX);
-        Ok(Answer::new(0, sampler, request.constraint.clone(), room))
+        Ok(OngoingAnswer::new(0, sampler, request.constraint.clone(), room))
     }
 
     /// Takes a place among those who wait.
@@ -347,7 +355,7 @@ impl Engine {
             Err(waiting) => {
                 self.shared.statistics().refused += 1;
                 let text = format!("{waiting} requests wait, at most {most} may");
-                Err(Error::new(Kind::Overloaded, "queue", text))
+                Err(LlmError::new(LlmErrorKind::Overloaded, "queue", text))
             }
         }
     }
@@ -359,7 +367,7 @@ impl Engine {
     }
 
     /// Tells somebody of every step and every request from now on; the first one who asks stays.
-    pub fn observe(&self, observer: Arc<dyn Observer>) {
+    pub fn observe(&self, observer: Arc<dyn EngineObserver>) {
         self.shared.observed.set(observer);
     }
 
@@ -369,11 +377,11 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl Drop for GenerationEngine {
     fn drop(&mut self) {
         self.refuse_requests();
         // An error says that the thread has ended already.
-        let _ = self.commands.send(Command::Stop);
+        let _ = self.commands.send(EngineCommand::Stop);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -382,23 +390,23 @@ impl Drop for Engine {
 
 /// A request that was taken. Dropping it takes the request back, where it has not ended.
 #[derive(Debug)]
-pub struct Ticket {
+pub struct RequestTicket {
     id: SequenceId,
-    commands: Option<Sender<Command>>,
+    commands: Option<Sender<EngineCommand>>,
 }
 
-impl Ticket {
+impl RequestTicket {
     /// Lets the request run to its end.
     pub fn detach(mut self) {
         self.commands = None;
     }
 }
 
-impl Drop for Ticket {
+impl Drop for RequestTicket {
     fn drop(&mut self) {
         if let Some(commands) = &self.commands {
             // An error says that the engine has stopped, and with it the request.
-            let _ = commands.send(Command::Cancel(self.id));
+            let _ = commands.send(EngineCommand::Cancel(self.id));
         }
     }
 }

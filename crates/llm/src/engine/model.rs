@@ -5,9 +5,9 @@ use std::num::NonZeroUsize;
 use galatea_tensor::{OwnedTensor, Tensor};
 
 use crate::arch::ModelShape;
-use crate::cache::{BlockCopy, Swap};
-use crate::error::{Error, Kind, Result};
-use crate::sampling::{Need, Row, Top, row};
+use crate::cache::{BlockCopy, BlockSwap};
+use crate::error::{LlmError, LlmErrorKind, Result};
+use crate::sampling::{LogitNeed, LogitRow, TopTokens, row};
 
 /// A model that computes steps over blocks of keys and values. It is used by one thread.
 pub trait StepModel: Send {
@@ -36,20 +36,20 @@ pub trait StepModel: Send {
     /// # Errors
     /// When it fails, or there is no room outside the caches. Then nothing that any block holds is used
     /// again, nor what was kept.
-    fn swap(&mut self, _swaps: &[Swap]) -> Result<()> {
+    fn swap(&mut self, _swaps: &[BlockSwap]) -> Result<()> {
         let text = "there is no room outside the caches, and something is to be kept there";
-        Err(Error::new(Kind::Model, "swap", text))
+        Err(LlmError::new(LlmErrorKind::Model, "swap", text))
     }
 
     /// Computes rows and gives the logits of those that are wanted, or what [`StepBatch::need`] says of them.
     ///
     /// # Errors
     /// When it fails. Then nothing that any block holds is used again.
-    fn step(&mut self, batch: &StepBatch) -> Result<Logits>;
+    fn step(&mut self, batch: &StepBatch) -> Result<LogitRows>;
 
     /// Takes the logits of a step back once they are read, so that the next one may write into their
     /// memory: where a vocabulary is large, to ask the system for it costs more than to choose tokens.
-    fn take_back(&mut self, _logits: Logits) {}
+    fn take_back(&mut self, _logits: LogitRows) {}
 }
 
 /// The rows of a step, sequence by sequence, as `arch` says that graphs take them.
@@ -70,7 +70,7 @@ pub struct StepBatch {
     /// The rows whose logits are asked for.
     pub wanted: Vec<i64>,
     /// What is needed of these logits, at least.
-    pub need: Need,
+    pub need: LogitNeed,
 }
 
 impl StepBatch {
@@ -87,7 +87,7 @@ impl StepBatch {
         for list in [tokens, positions, starts, lengths, blocks, wanted] {
             list.clear();
         }
-        self.need = Need::Logits;
+        self.need = LogitNeed::Logits;
         self.starts.push(0);
         self.most_blocks = most_blocks.next_power_of_two();
     }
@@ -120,13 +120,13 @@ fn int(value: usize) -> i64 {
 
 /// Rows of logits, which sampling writes over, or the most probable tokens of each.
 #[derive(Debug)]
-pub struct Logits {
-    values: Values,
+pub struct LogitRows {
+    values: LogitValues,
     width: usize,
 }
 
 #[derive(Debug)]
-enum Values {
+enum LogitValues {
     List(Vec<f32>),
     Tensor(OwnedTensor),
     /// Of each row so many tokens, the most probable first.
@@ -137,7 +137,7 @@ enum Values {
     },
 }
 
-impl Logits {
+impl LogitRows {
     /// Rows of `width` logits each, one behind the other.
     ///
     /// # Errors
@@ -145,9 +145,9 @@ impl Logits {
     pub fn new(values: Vec<f32>, width: usize) -> Result<Self> {
         if width == 0 || !values.len().is_multiple_of(width) {
             let found = format!("{} values found, expected rows of {width}", values.len());
-            return Err(Error::new(Kind::Model, "logits", found));
+            return Err(LlmError::new(LlmErrorKind::Model, "logits", found));
         }
-        Ok(Self { values: Values::List(values), width })
+        Ok(Self { values: LogitValues::List(values), width })
     }
 
     /// Takes a matrix of FP32, without a copy where nobody else has it.
@@ -157,21 +157,21 @@ impl Logits {
     pub fn from_tensor(tensor: Tensor) -> Result<Self> {
         let &[_, width] = tensor.shape() else {
             let found = format!("shape {:?} found, expected two axes", tensor.shape());
-            return Err(Error::new(Kind::Model, "logits", found));
+            return Err(LlmError::new(LlmErrorKind::Model, "logits", found));
         };
         let failed = |error: galatea_tensor::TensorError| {
-            Error::new(Kind::Model, "logits", error.to_string())
+            LlmError::new(LlmErrorKind::Model, "logits", error.to_string())
         };
         match tensor.into_owned() {
             Ok(mut tensor) => {
                 tensor.as_mut_slice::<f32>().map_err(failed)?;
-                Ok(Self { values: Values::Tensor(tensor), width })
+                Ok(Self { values: LogitValues::Tensor(tensor), width })
             }
             Err(tensor) => Self::new(tensor.to_vec::<f32>().map_err(failed)?, width),
         }
     }
 
-    /// The most probable tokens of rows of `width` logits each, `each` of a row, as [`Top`] has them.
+    /// The most probable tokens of rows of `width` logits each, `each` of a row, as [`TopTokens`] has them.
     ///
     /// # Errors
     /// When there are not as many tokens as logits, or the last row is not whole.
@@ -183,9 +183,9 @@ impl Logits {
         if each == 0 || logits.len() != tokens.len() || !logits.len().is_multiple_of(each) {
             let (logits, tokens) = (logits.len(), tokens.len());
             let found = format!("{logits} logits and {tokens} tokens found, expected {each} a row");
-            return Err(Error::new(Kind::Model, "logits", found));
+            return Err(LlmError::new(LlmErrorKind::Model, "logits", found));
         }
-        Ok(Self { values: Values::Top { logits, tokens, each }, width })
+        Ok(Self { values: LogitValues::Top { logits, tokens, each }, width })
     }
 
     /// The memory of the values.
@@ -194,8 +194,8 @@ impl Logits {
     /// The tensor where they lie in one.
     pub fn into_values(self) -> std::result::Result<Vec<f32>, Tensor> {
         match self.values {
-            Values::List(values) | Values::Top { logits: values, .. } => Ok(values),
-            Values::Tensor(tensor) => Err(tensor.freeze()),
+            LogitValues::List(values) | LogitValues::Top { logits: values, .. } => Ok(values),
+            LogitValues::Tensor(tensor) => Err(tensor.freeze()),
         }
     }
 
@@ -208,7 +208,7 @@ impl Logits {
     /// How many rows there are.
     #[must_use]
     pub fn rows(&mut self) -> usize {
-        if let Values::Top { tokens, each, .. } = &self.values {
+        if let LogitValues::Top { tokens, each, .. } = &self.values {
             return tokens.len() / *each;
         }
         let width = self.width.max(1);
@@ -216,23 +216,26 @@ impl Logits {
     }
 
     /// What a token is chosen from in a row.
-    pub fn choices(&mut self, row: usize) -> Option<Row<'_>> {
+    pub fn choices(&mut self, row: usize) -> Option<LogitRow<'_>> {
         let values = match &mut self.values {
-            Values::Top { logits, tokens, each } => {
+            LogitValues::Top { logits, tokens, each } => {
                 let part = part(row, *each)?;
-                return Some(Row::Top(Top::new(logits.get(part.clone())?, tokens.get(part)?)));
+                return Some(LogitRow::Top(TopTokens::new(
+                    logits.get(part.clone())?,
+                    tokens.get(part)?,
+                )));
             }
-            Values::List(values) => values,
-            Values::Tensor(tensor) => tensor.as_mut_slice().unwrap_or_default(),
+            LogitValues::List(values) => values,
+            LogitValues::Tensor(tensor) => tensor.as_mut_slice().unwrap_or_default(),
         };
-        values.get_mut(part(row, self.width)?).map(Row::Logits)
+        values.get_mut(part(row, self.width)?).map(LogitRow::Logits)
     }
 
     /// The most probable token of a row.
     pub fn best(&mut self, row: usize) -> Option<u32> {
         match self.choices(row)? {
-            Row::Logits(row) => u32::try_from(row::argmax(row)?).ok(),
-            Row::Top(top) => top.best(),
+            LogitRow::Logits(row) => u32::try_from(row::argmax(row)?).ok(),
+            LogitRow::Top(top) => top.best(),
         }
     }
 
@@ -250,10 +253,10 @@ impl Logits {
 
     fn values(&mut self) -> &mut [f32] {
         match &mut self.values {
-            Values::List(values) => values,
-            Values::Top { .. } => &mut [],
+            LogitValues::List(values) => values,
+            LogitValues::Top { .. } => &mut [],
             // The type was compared when it was taken.
-            Values::Tensor(tensor) => tensor.as_mut_slice().unwrap_or_default(),
+            LogitValues::Tensor(tensor) => tensor.as_mut_slice().unwrap_or_default(),
         }
     }
 }

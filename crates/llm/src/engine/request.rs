@@ -1,7 +1,7 @@
 //! What an engine is asked, and what it answers.
 
-use crate::error::{Error, Kind};
-use crate::grammar::Constraint;
+use crate::error::{LlmError, LlmErrorKind};
+use crate::grammar::GrammarConstraint;
 use crate::sampling::{SamplingParameters, TokenLogprobs};
 use crate::stop::FinishReason;
 
@@ -13,7 +13,7 @@ pub struct GenerationRequest {
     /// How tokens are chosen, how many answers there are, and when they end.
     pub sampling: SamplingParameters,
     /// What each answer has to follow.
-    pub constraint: Option<Constraint>,
+    pub constraint: Option<GrammarConstraint>,
     /// Lower ones run first.
     pub priority: i32,
     /// Steps are shared fairly between clients.
@@ -25,7 +25,7 @@ pub struct GenerationRequest {
 }
 
 /// What happens to a request, in this order: [`Started`](Self::Started), any number of
-/// [`Delta`](Self::Delta)s, and [`Finished`](Self::Finished); or [`Failed`](Self::Failed) at any time.
+/// [`AnswerDelta`](Self::Delta)s, and [`Finished`](Self::Finished); or [`Failed`](Self::Failed) at any time.
 /// Exactly one of the last two comes, and nothing behind it.
 #[derive(Debug)]
 pub enum GenerationEvent {
@@ -38,16 +38,16 @@ pub enum GenerationEvent {
         prompt_logprobs: Option<Vec<Option<TokenLogprobs>>>,
     },
     /// An answer goes on.
-    Delta(Delta),
+    Delta(AnswerDelta),
     /// All answers have ended.
-    Finished(Usage),
+    Finished(TokenUsage),
     /// The request failed.
-    Failed(Error),
+    Failed(LlmError),
 }
 
 /// The next piece of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Delta {
+pub struct AnswerDelta {
     /// Which answer, from 0 up to `n`.
     pub index: usize,
     /// The text that is certain by now: characters that are not whole and what may become a stop
@@ -63,7 +63,7 @@ pub struct Delta {
 
 /// What a request took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Tokens of the prompt.
     pub prompt_tokens: usize,
     /// Those of them that were found in the cache.
@@ -82,9 +82,9 @@ pub struct Usage {
 pub type EventSink = Box<dyn FnMut(GenerationEvent) + Send>;
 
 /// Where the events of a request go. Exactly one last event comes, whatever happens to the request.
-pub(super) struct Reply(Option<EventSink>);
+pub(super) struct EventReceiver(Option<EventSink>);
 
-impl Reply {
+impl EventReceiver {
     pub(super) fn new(sink: EventSink) -> Self {
         Self(Some(sink))
     }
@@ -112,9 +112,9 @@ impl Reply {
     }
 }
 
-impl Drop for Reply {
+impl Drop for EventReceiver {
     fn drop(&mut self) {
-        let stopped = Error::new(Kind::Unavailable, "engine", "it stops");
+        let stopped = LlmError::new(LlmErrorKind::Unavailable, "engine", "it stops");
         self.tell(GenerationEvent::Failed(stopped));
     }
 }

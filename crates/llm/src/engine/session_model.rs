@@ -4,17 +4,17 @@ use std::collections::HashMap;
 use std::num::NonZeroUsize;
 
 use galatea_graph::Dim;
-use galatea_runtime::tune::Problem;
+use galatea_runtime::tune::TuningProblem;
 use galatea_runtime::{IoInfo, ProfileRow, Session};
-use galatea_tensor::{OwnedTensor, Parts, Tensor, TensorError};
+use galatea_tensor::{OwnedParts, OwnedTensor, Tensor, TensorError};
 
 use crate::arch::{CHOICES, ModelShape};
-use crate::cache::{BlockCopy, Swap};
-use crate::error::{Error, Kind, Result};
-use crate::sampling::Need;
+use crate::cache::{BlockCopy, BlockSwap};
+use crate::error::{LlmError, LlmErrorKind, Result};
+use crate::sampling::LogitNeed;
 
-use super::model::{Logits, StepBatch, StepModel};
-use super::swap_store::SwapStore;
+use super::model::{LogitRows, StepBatch, StepModel};
+use super::swap_store::BlockSwapStore;
 
 /// The inputs of a step in front of its caches.
 const STEP_INPUTS: [&str; 6] = ["tokens", "positions", "starts", "lengths", "blocks", "wanted"];
@@ -38,7 +38,7 @@ pub struct SessionModel {
     block_count: usize,
     /// In the order of the inputs; none when a step that failed has lost them.
     caches: Vec<Tensor>,
-    store: SwapStore,
+    store: BlockSwapStore,
 }
 
 impl SessionModel {
@@ -64,7 +64,7 @@ impl SessionModel {
                  logits and the same caches, and {CHOICES:?} behind them or nothing",
                 outputs.len()
             );
-            return Err(Error::new(Kind::Model, "session", text));
+            return Err(LlmError::new(LlmErrorKind::Model, "session", text));
         }
         let mut model = Self {
             session,
@@ -72,7 +72,7 @@ impl SessionModel {
             block_size,
             block_count,
             caches: Vec::new(),
-            store: SwapStore::default(),
+            store: BlockSwapStore::default(),
         };
         model.caches = model.zeros()?;
         Ok(model)
@@ -83,7 +83,7 @@ impl SessionModel {
     #[must_use]
     pub fn with_swap_space(mut self, bytes: usize) -> Self {
         let block = self.cache_bytes() / self.block_count.max(1);
-        self.store = SwapStore::new(bytes.checked_div(block).unwrap_or(0));
+        self.store = BlockSwapStore::new(bytes.checked_div(block).unwrap_or(0));
         self
     }
 
@@ -107,7 +107,7 @@ impl SessionModel {
     /// a step that fails.
     pub fn logits(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
         let room = self.shape.positions.min(self.block_size.get() * self.block_count);
-        let refused = |text: String| Err(Error::new(Kind::Parameter, "tokens", text));
+        let refused = |text: String| Err(LlmError::new(LlmErrorKind::Parameter, "tokens", text));
         if tokens.is_empty() || tokens.len() > room {
             return refused(format!("{} found, expected 1 to {room}", tokens.len()));
         }
@@ -143,8 +143,8 @@ impl SessionModel {
         let names = self.session.inputs().iter().map(|info| info.name.as_str());
         let named: Vec<(&str, Tensor)> = names.zip(inputs).collect();
         let profiled = self.session.profile_wanted(&named, &self.wanted(self.needed(batch)));
-        let (_, rows) =
-            profiled.map_err(|error| Error::new(Kind::Model, "step", error.to_string()))?;
+        let (_, rows) = profiled
+            .map_err(|error| LlmError::new(LlmErrorKind::Model, "step", error.to_string()))?;
         Ok(rows)
     }
 
@@ -152,7 +152,7 @@ impl SessionModel {
     ///
     /// # Errors
     /// As [`StepModel::step`].
-    pub fn problems(&mut self, batch: &StepBatch) -> Result<Vec<Problem>> {
+    pub fn problems(&mut self, batch: &StepBatch) -> Result<Vec<TuningProblem>> {
         if self.caches.is_empty() {
             self.caches = self.zeros()?;
         }
@@ -160,7 +160,7 @@ impl SessionModel {
         let names = self.session.inputs().iter().map(|info| info.name.as_str());
         let named: Vec<(&str, Tensor)> = names.zip(inputs).collect();
         let found = self.session.problems(&named);
-        found.map_err(|error| Error::new(Kind::Model, "step", error.to_string()))
+        found.map_err(|error| LlmError::new(LlmErrorKind::Model, "step", error.to_string()))
     }
 
     /// Caches that hold nothing.
@@ -173,7 +173,7 @@ impl SessionModel {
             let named = || known.get(dim.to_string().as_str()).copied();
             dim.known().or_else(named).ok_or_else(|| {
                 let text = format!("axis '{dim}' found, expected cache_blocks or block_size");
-                Error::new(Kind::Model, &info.name, text)
+                LlmError::new(LlmErrorKind::Model, &info.name, text)
             })
         };
         let zeros = |(at, info): (usize, &IoInfo)| {
@@ -181,13 +181,13 @@ impl SessionModel {
                 info.dims.iter().map(|dim| length(info, dim)).collect::<Result<_>>()?;
             if dims.first() != Some(&self.block_count) {
                 let text = format!("shape {dims:?} found, expected the blocks first");
-                return Err(Error::new(Kind::Model, &info.name, text));
+                return Err(LlmError::new(LlmErrorKind::Model, &info.name, text));
             }
             let failed = |error: &dyn std::fmt::Display| {
-                Error::new(Kind::Model, &info.name, error.to_string())
+                LlmError::new(LlmErrorKind::Model, &info.name, error.to_string())
             };
             // One by one: what two share is not written where it is.
-            match self.session.place(at, &dims).map_err(|error| failed(&error))? {
+            match self.session.allocate_input(at, &dims).map_err(|error| failed(&error))? {
                 Some(placed) => Ok(placed),
                 None => Tensor::zeros(info.dtype, &dims).map_err(|error| failed(&error)),
             }
@@ -200,9 +200,9 @@ impl SessionModel {
     fn change_caches(
         &mut self,
         place: &str,
-        mut change: impl FnMut(usize, &mut dyn Parts, usize) -> std::result::Result<(), String>,
+        mut change: impl FnMut(usize, &mut dyn OwnedParts, usize) -> std::result::Result<(), String>,
     ) -> Result<()> {
-        let failed = |text: String| Error::new(Kind::Model, place, text);
+        let failed = |text: String| LlmError::new(LlmErrorKind::Model, place, text);
         let tensor = |error: TensorError| failed(error.to_string());
         if self.caches.is_empty() {
             self.caches = self.zeros()?;
@@ -225,7 +225,7 @@ impl SessionModel {
         let list = |values: &Vec<i64>| Tensor::vector(values.clone());
         let shape = [batch.sequences(), batch.most_blocks];
         let blocks = Tensor::from_vec(&shape, batch.blocks.clone())
-            .map_err(|error| Error::new(Kind::Model, "step", error.to_string()))?;
+            .map_err(|error| LlmError::new(LlmErrorKind::Model, "step", error.to_string()))?;
         // Kernels are spared the case of no row at all.
         let last = i64::try_from(batch.tokens.len()).unwrap_or(i64::MAX) - 1;
         let wanted = if batch.wanted.is_empty() { vec![last] } else { batch.wanted.clone() };
@@ -240,12 +240,12 @@ impl SessionModel {
     }
 
     /// The least that a step may give for what a batch needs: where reading costs nothing, that is all.
-    fn needed(&self, batch: &StepBatch) -> Need {
+    fn needed(&self, batch: &StepBatch) -> LogitNeed {
         let first = self.cache_count() + 1;
         let choices = first..first + CHOICES.len();
         let spares = |output: usize| self.session.reads_back(output);
         let known = self.session.outputs().len() == choices.end;
-        if known && choices.clone().all(spares) { batch.need } else { Need::Logits }
+        if known && choices.clone().all(spares) { batch.need } else { LogitNeed::Logits }
     }
 
     /// How many caches a step takes.
@@ -254,24 +254,25 @@ impl SessionModel {
     }
 
     /// The outputs that a run is to give.
-    fn wanted(&self, need: Need) -> Vec<bool> {
+    fn wanted(&self, need: LogitNeed) -> Vec<bool> {
         let first = self.cache_count() + 1;
         let mut wanted = vec![true; self.session.outputs().len()];
-        wanted[LOGITS] = need == Need::Logits;
+        wanted[LOGITS] = need == LogitNeed::Logits;
         wanted[first..].fill(false);
         let own: &[usize] = match need {
-            Need::Best => &BEST,
-            Need::Top => &TOP,
-            Need::Logits => &[],
+            LogitNeed::Best => &BEST,
+            LogitNeed::Top => &TOP,
+            LogitNeed::Logits => &[],
         };
         own.iter().for_each(|at| wanted[first + at] = true);
         wanted
     }
 
     /// Runs a step, and gives what it gives beside the caches, in the order of the outputs.
-    fn run(&mut self, batch: &StepBatch, need: Need) -> Result<Vec<Tensor>> {
-        let failed =
-            |error: &dyn std::fmt::Display| Error::new(Kind::Model, "step", error.to_string());
+    fn run(&mut self, batch: &StepBatch, need: LogitNeed) -> Result<Vec<Tensor>> {
+        let failed = |error: &dyn std::fmt::Display| {
+            LlmError::new(LlmErrorKind::Model, "step", error.to_string())
+        };
         if self.caches.is_empty() {
             self.caches = self.zeros()?;
         }
@@ -279,7 +280,7 @@ impl SessionModel {
         inputs.append(&mut self.caches);
         let outputs = self.session.run_wanted(inputs, &self.wanted(need));
         let mut outputs = outputs.map_err(|error| failed(&error))?;
-        let first = usize::from(need == Need::Logits);
+        let first = usize::from(need == LogitNeed::Logits);
         let caches = first..first + self.cache_count();
         if outputs.len() < caches.end {
             return Err(failed(&format!("it gave {} outputs", outputs.len())));
@@ -289,18 +290,20 @@ impl SessionModel {
     }
 
     /// Logits as a step gives them.
-    fn all_logits(&mut self, batch: &StepBatch) -> Result<Logits> {
-        let given = self.run(batch, Need::Logits)?.pop();
-        given.map_or_else(|| Err(nothing()), Logits::from_tensor)
+    fn all_logits(&mut self, batch: &StepBatch) -> Result<LogitRows> {
+        let given = self.run(batch, LogitNeed::Logits)?.pop();
+        given.map_or_else(|| Err(nothing()), LogitRows::from_tensor)
     }
 
     /// The most probable tokens of each row; `None` where a row has a NaN, which counts as the largest of all
     /// here, and is never chosen.
-    fn top(&mut self, batch: &StepBatch, need: Need) -> Result<Option<Logits>> {
+    fn top(&mut self, batch: &StepBatch, need: LogitNeed) -> Result<Option<LogitRows>> {
         let [first, second] =
             <[Tensor; 2]>::try_from(self.run(batch, need)?).map_err(|_| nothing())?;
-        let (tokens, logits) = if need == Need::Best { (first, second) } else { (second, first) };
-        let failed = |error: TensorError| Error::new(Kind::Model, "step", error.to_string());
+        let (tokens, logits) =
+            if need == LogitNeed::Best { (first, second) } else { (second, first) };
+        let failed =
+            |error: TensorError| LlmError::new(LlmErrorKind::Model, "step", error.to_string());
         let each = logits.shape().last().copied().unwrap_or_default();
         let logits = logits.to_vec::<f32>().map_err(failed)?;
         let tokens = tokens.to_vec::<i64>().map_err(failed)?;
@@ -308,7 +311,7 @@ impl SessionModel {
         if logits.iter().any(|logit| logit.is_nan()) {
             return Ok(None);
         }
-        Logits::of_top(logits, tokens.collect(), (each, self.shape.vocabulary)).map(Some)
+        LogitRows::of_top(logits, tokens.collect(), (each, self.shape.vocabulary)).map(Some)
     }
 }
 
@@ -343,7 +346,7 @@ impl StepModel for SessionModel {
         self.store.slots()
     }
 
-    fn swap(&mut self, swaps: &[Swap]) -> Result<()> {
+    fn swap(&mut self, swaps: &[BlockSwap]) -> Result<()> {
         let mut store = std::mem::take(&mut self.store);
         let blocks = self.block_count;
         let swapped = self.change_caches("swap", |cache, parts, each| {
@@ -353,9 +356,9 @@ impl StepModel for SessionModel {
         swapped
     }
 
-    fn step(&mut self, batch: &StepBatch) -> Result<Logits> {
+    fn step(&mut self, batch: &StepBatch) -> Result<LogitRows> {
         match self.needed(batch) {
-            Need::Logits => self.all_logits(batch),
+            LogitNeed::Logits => self.all_logits(batch),
             // A step that is computed again writes to the caches what is there.
             need => match self.top(batch, need)? {
                 Some(top) => Ok(top),
@@ -364,15 +367,15 @@ impl StepModel for SessionModel {
         }
     }
 
-    fn take_back(&mut self, logits: Logits) {
+    fn take_back(&mut self, logits: LogitRows) {
         if let Err(tensor) = logits.into_values() {
-            self.session.recycle(LOGITS, tensor);
+            self.session.return_buffer(LOGITS, tensor);
         }
     }
 }
 
-fn nothing() -> Error {
-    Error::new(Kind::Model, "step", "it gave something else than it was asked for")
+fn nothing() -> LlmError {
+    LlmError::new(LlmErrorKind::Model, "step", "it gave something else than it was asked for")
 }
 
 /// A cache that nobody else has, to be written.

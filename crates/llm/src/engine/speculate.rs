@@ -8,16 +8,16 @@
 
 use std::collections::HashMap;
 
-use crate::cache::{BlockCache, Table};
-use crate::error::{Error, Kind, Result};
-use crate::sampling::Need;
-use crate::schedule::{Scheduler, SequenceId};
+use crate::cache::{BlockCache, BlockTable};
+use crate::error::{LlmError, LlmErrorKind, Result};
+use crate::sampling::LogitNeed;
+use crate::schedule::{SequenceId, SequenceScheduler};
 
 use super::model::{StepBatch, StepModel};
 
 /// Where guesses come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speculation {
+pub enum SpeculationMethod {
     /// What followed the last tokens where these occurred before, in the prompt or the answer.
     PromptLookup {
         /// The most tokens of a guess.
@@ -33,7 +33,7 @@ pub enum Speculation {
     },
 }
 
-impl Speculation {
+impl SpeculationMethod {
     /// The most tokens of a guess.
     #[must_use]
     pub fn max_tokens(&self) -> usize {
@@ -49,7 +49,7 @@ impl Speculation {
                 return Ok(());
             }
             let text = format!("{value} found, expected 1 to 64");
-            Err(Error::new(Kind::Parameter, format!("speculative.{field}"), text))
+            Err(LlmError::new(LlmErrorKind::Parameter, format!("speculative.{field}"), text))
         };
         if let Self::PromptLookup { ngram, .. } = self {
             check("ngram", *ngram)?;
@@ -59,28 +59,30 @@ impl Speculation {
 }
 
 /// A sequence for which tokens are guessed, and the most of them.
-pub(super) type Wish = (SequenceId, usize);
+pub(super) type SpeculationRequest = (SequenceId, usize);
 
 /// Who guesses.
 #[derive(Debug)]
-pub(super) enum Proposer {
+pub(super) enum TokenProposer {
     Lookup { ngram: usize },
     Draft(Box<DraftModel>),
 }
 
-impl Proposer {
+impl TokenProposer {
     /// Guesses for sequences that lack one token.
     ///
     /// # Errors
     /// When a draft model fails.
     pub(super) fn propose(
         &mut self,
-        scheduler: &Scheduler,
-        wishes: &[Wish],
+        scheduler: &SequenceScheduler,
+        wishes: &[SpeculationRequest],
     ) -> Result<Vec<(SequenceId, Vec<u32>)>> {
         match self {
             Self::Lookup { ngram } => {
-                let guess = |&(id, most): &Wish| (id, look_up(scheduler.tokens(id), *ngram, most));
+                let guess = |&(id, most): &SpeculationRequest| {
+                    (id, look_up(scheduler.tokens(id), *ngram, most))
+                };
                 Ok(wishes.iter().map(guess).collect())
             }
             Self::Draft(draft) => draft.propose(scheduler, wishes),
@@ -117,8 +119,8 @@ fn look_up(tokens: &[u32], ngram: usize, most: usize) -> Vec<u32> {
 
 /// A sequence in the blocks of a draft model.
 #[derive(Debug, Default)]
-struct Past {
-    table: Table,
+struct DraftPast {
+    table: BlockTable,
     /// The tokens whose keys and values are there, guesses included.
     written: Vec<u32>,
 }
@@ -127,7 +129,7 @@ struct Past {
 pub(super) struct DraftModel {
     model: Box<dyn StepModel>,
     cache: BlockCache,
-    pasts: HashMap<SequenceId, Past>,
+    pasts: HashMap<SequenceId, DraftPast>,
     /// The most rows of a step.
     most_rows: usize,
     batch: StepBatch,
@@ -140,9 +142,9 @@ impl std::fmt::Debug for DraftModel {
 }
 
 /// A guess that grows.
-struct Guess {
+struct GrowingGuess {
     id: SequenceId,
-    past: Past,
+    past: DraftPast,
     /// Rows of the next step.
     feed: Vec<u32>,
     /// Whether the rows end with the newest token.
@@ -159,8 +161,8 @@ impl DraftModel {
 
     fn propose(
         &mut self,
-        scheduler: &Scheduler,
-        wishes: &[Wish],
+        scheduler: &SequenceScheduler,
+        wishes: &[SpeculationRequest],
     ) -> Result<Vec<(SequenceId, Vec<u32>)>> {
         let mut budget = self.most_rows;
         let mut guesses = Vec::with_capacity(wishes.len());
@@ -181,7 +183,7 @@ impl DraftModel {
             }
         }
         let mut found = Vec::with_capacity(guesses.len());
-        for Guess { id, past, guess, .. } in guesses {
+        for GrowingGuess { id, past, guess, .. } in guesses {
             self.pasts.insert(id, past);
             found.push((id, guess));
         }
@@ -191,18 +193,18 @@ impl DraftModel {
     /// What a sequence needs before it can be guessed. `None` where there is no room for it.
     fn begin(
         &mut self,
-        scheduler: &Scheduler,
-        (id, most): Wish,
-        past: Option<Past>,
+        scheduler: &SequenceScheduler,
+        (id, most): SpeculationRequest,
+        past: Option<DraftPast>,
         budget: &mut usize,
-    ) -> Option<Guess> {
+    ) -> Option<GrowingGuess> {
         let tokens = scheduler.tokens(id);
         let shape = self.model.shape();
         let room = shape.positions.saturating_sub(tokens.len()).min(most);
         let vocabulary = shape.vocabulary;
         let mut past = past.unwrap_or_else(|| {
             let table = self.cache.open(tokens, scheduler.salt(id));
-            Past { written: tokens[..table.computed()].to_vec(), table }
+            DraftPast { written: tokens[..table.computed()].to_vec(), table }
         });
         // Confirmed are the tokens that the sequence has as well; the last one is computed again
         // where nothing else is left to do.
@@ -220,24 +222,24 @@ impl DraftModel {
             return None;
         }
         *budget -= count;
-        Some(Guess { id, past, feed, whole, guess: Vec::new(), most: room })
+        Some(GrowingGuess { id, past, feed, whole, guess: Vec::new(), most: room })
     }
 
     /// One step for all guesses that grow.
-    fn step(&mut self, guesses: &mut [Guess]) -> Result<()> {
-        let growing = |guess: &&mut Guess| !guess.feed.is_empty();
-        let mut guesses: Vec<&mut Guess> = guesses.iter_mut().filter(growing).collect();
+    fn step(&mut self, guesses: &mut [GrowingGuess]) -> Result<()> {
+        let growing = |guess: &&mut GrowingGuess| !guess.feed.is_empty();
+        let mut guesses: Vec<&mut GrowingGuess> = guesses.iter_mut().filter(growing).collect();
         if guesses.is_empty() {
             return Ok(());
         }
-        let blocks = |guess: &&mut Guess| guess.past.table.blocks().len();
+        let blocks = |guess: &&mut GrowingGuess| guess.past.table.blocks().len();
         self.batch.clear(guesses.iter().map(blocks).max().unwrap_or(0));
         for guess in &guesses {
             let (from, blocks) = (guess.past.written.len(), guess.past.table.blocks());
             let wanted = usize::from(guess.whole);
             self.batch.push(guess.feed.iter().copied(), from, wanted, blocks);
         }
-        self.batch.need = Need::Best;
+        self.batch.need = LogitNeed::Best;
         let mut logits = self.model.step(&self.batch)?;
         let mut at = 0;
         for guess in &mut guesses {

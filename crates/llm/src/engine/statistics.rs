@@ -31,13 +31,13 @@ const ANSWERS: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0];
 
 /// How often values lay where.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Histogram {
+pub struct EngineHistogram {
     bounds: &'static [f64],
     counts: Vec<u64>,
     sum: f64,
 }
 
-impl Histogram {
+impl EngineHistogram {
     fn new(bounds: &'static [f64]) -> Self {
         Self { bounds, counts: vec![0; bounds.len() + 1], sum: 0.0 }
     }
@@ -143,29 +143,29 @@ pub struct EngineStatistics {
     /// Those that were the model's own.
     pub accepted_tokens: u64,
     /// From submission until the first token.
-    pub time_to_first_token: Histogram,
+    pub time_to_first_token: EngineHistogram,
     /// Between tokens of an answer.
-    pub inter_token_latency: Histogram,
+    pub inter_token_latency: EngineHistogram,
     /// From submission until the end.
-    pub request_latency: Histogram,
+    pub request_latency: EngineHistogram,
     /// From submission until the prompt began to be computed.
-    pub queue_time: Histogram,
+    pub queue_time: EngineHistogram,
     /// From then until the end.
-    pub inference_time: Histogram,
+    pub inference_time: EngineHistogram,
     /// From when the prompt began to be computed until the first token.
-    pub prefill_time: Histogram,
+    pub prefill_time: EngineHistogram,
     /// From the first token until the end.
-    pub decode_time: Histogram,
+    pub decode_time: EngineHistogram,
     /// Tokens of the prompt of a request.
-    pub request_prompt_tokens: Histogram,
+    pub request_prompt_tokens: EngineHistogram,
     /// Tokens of the answers of a request.
-    pub request_generation_tokens: Histogram,
+    pub request_generation_tokens: EngineHistogram,
     /// The most tokens that a request's answers may have.
-    pub request_max_tokens: Histogram,
+    pub request_max_tokens: EngineHistogram,
     /// Answers of a request.
-    pub request_answers: Histogram,
+    pub request_answers: EngineHistogram,
     /// Rows of a step.
-    pub step_tokens: Histogram,
+    pub step_tokens: EngineHistogram,
 }
 
 impl EngineStatistics {
@@ -196,18 +196,18 @@ impl EngineStatistics {
             drafts: 0,
             draft_tokens: 0,
             accepted_tokens: 0,
-            time_to_first_token: Histogram::new(FIRST_TOKEN),
-            inter_token_latency: Histogram::new(BETWEEN_TOKENS),
-            request_latency: Histogram::of_requests(),
-            queue_time: Histogram::of_requests(),
-            inference_time: Histogram::of_requests(),
-            prefill_time: Histogram::of_requests(),
-            decode_time: Histogram::of_requests(),
-            request_prompt_tokens: Histogram::of_tokens(),
-            request_generation_tokens: Histogram::of_tokens(),
-            request_max_tokens: Histogram::of_tokens(),
-            request_answers: Histogram::new(ANSWERS),
-            step_tokens: Histogram::of_steps(),
+            time_to_first_token: EngineHistogram::new(FIRST_TOKEN),
+            inter_token_latency: EngineHistogram::new(BETWEEN_TOKENS),
+            request_latency: EngineHistogram::of_requests(),
+            queue_time: EngineHistogram::of_requests(),
+            inference_time: EngineHistogram::of_requests(),
+            prefill_time: EngineHistogram::of_requests(),
+            decode_time: EngineHistogram::of_requests(),
+            request_prompt_tokens: EngineHistogram::of_tokens(),
+            request_generation_tokens: EngineHistogram::of_tokens(),
+            request_max_tokens: EngineHistogram::of_tokens(),
+            request_answers: EngineHistogram::new(ANSWERS),
+            step_tokens: EngineHistogram::of_steps(),
         }
     }
 
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_value_at_a_bound_belongs_to_the_part_below() {
-        let mut histogram = Histogram::new(ANSWERS);
+        let mut histogram = EngineHistogram::new(ANSWERS);
         for value in [1.0, 1.5, 2.0, 100.0] {
             histogram.observe(value);
         }

@@ -1,19 +1,19 @@
 //! Memory outside the caches for blocks of preempted sequences.
 
-use galatea_tensor::Parts;
+use galatea_tensor::OwnedParts;
 
-use crate::cache::Swap;
+use crate::cache::BlockSwap;
 
 /// Places for blocks. Each holds the bytes that a block has in every cache, one behind the other, and takes
 /// no memory before it is used.
 #[derive(Debug, Default)]
-pub(super) struct SwapStore {
+pub(super) struct BlockSwapStore {
     /// By cache and place.
     caches: Vec<Vec<Vec<u8>>>,
     slots: usize,
 }
 
-impl SwapStore {
+impl BlockSwapStore {
     pub(super) fn new(slots: usize) -> Self {
         Self { caches: Vec::new(), slots }
     }
@@ -30,17 +30,17 @@ impl SwapStore {
     /// A block or a place that there is not, a place that holds nothing, and memory that the system has not.
     pub(super) fn swap(
         &mut self,
-        swaps: &[Swap],
+        swaps: &[BlockSwap],
         cache: usize,
-        parts: &mut dyn Parts,
+        parts: &mut dyn OwnedParts,
         (blocks, each): (usize, usize),
     ) -> Result<(), String> {
-        let out = |swap: &Swap| matches!(swap, Swap::Out { .. });
+        let out = |swap: &BlockSwap| matches!(swap, BlockSwap::Out { .. });
         // Those of one direction at once: a device is waited for each time.
         for swaps in swaps.chunk_by(|one, next| out(one) == out(next)) {
             let mut starts = Vec::with_capacity(swaps.len());
             for swap in swaps {
-                let (Swap::Out { block, slot } | Swap::In { slot, block }) = *swap;
+                let (BlockSwap::Out { block, slot } | BlockSwap::In { slot, block }) = *swap;
                 let slots = self.slots;
                 if slot >= slots || block >= blocks {
                     return Err(format!(
@@ -67,8 +67,8 @@ impl SwapStore {
     }
 
     /// Keeps the bytes of a block.
-    fn keep(&mut self, swap: Swap, cache: usize, bytes: &[u8]) -> Result<(), String> {
-        let (Swap::Out { slot, .. } | Swap::In { slot, .. }) = swap;
+    fn keep(&mut self, swap: BlockSwap, cache: usize, bytes: &[u8]) -> Result<(), String> {
+        let (BlockSwap::Out { slot, .. } | BlockSwap::In { slot, .. }) = swap;
         if self.caches.len() <= cache {
             self.caches.resize_with(cache + 1, Vec::new);
         }
@@ -85,8 +85,8 @@ impl SwapStore {
     }
 
     /// The bytes of a block that was kept.
-    fn kept(&self, swap: Swap, cache: usize, each: usize) -> Result<&[u8], String> {
-        let (Swap::Out { slot, .. } | Swap::In { slot, .. }) = swap;
+    fn kept(&self, swap: BlockSwap, cache: usize, each: usize) -> Result<&[u8], String> {
+        let (BlockSwap::Out { slot, .. } | BlockSwap::In { slot, .. }) = swap;
         let place = self.caches.get(cache).and_then(|places| places.get(slot));
         let place = place.filter(|place| place.len() == each);
         place.map(Vec::as_slice).ok_or_else(|| format!("place {slot} holds nothing"))
@@ -101,13 +101,13 @@ mod tests {
 
     #[test]
     fn blocks_of_each_cache_come_back_as_they_were() {
-        let mut store = SwapStore::new(2);
+        let mut store = BlockSwapStore::new(2);
         let mut first = HostBuffer::try_copy(&[1, 2, 3, 4, 5, 6]).unwrap();
         let mut second = HostBuffer::try_copy(&[7, 8, 9]).unwrap();
-        let back = [Swap::In { slot: 1, block: 0 }, Swap::In { slot: 0, block: 1 }];
+        let back = [BlockSwap::In { slot: 1, block: 0 }, BlockSwap::In { slot: 0, block: 1 }];
         for (at, cache) in [&mut first, &mut second].into_iter().enumerate() {
             let sizes = (3, cache.as_bytes().len() / 3);
-            let out = [Swap::Out { block: 2, slot: 1 }, Swap::Out { block: 0, slot: 0 }];
+            let out = [BlockSwap::Out { block: 2, slot: 1 }, BlockSwap::Out { block: 0, slot: 0 }];
             store.swap(&out, at, cache, sizes).unwrap();
             cache.as_bytes_mut().fill(0);
             store.swap(&back, at, cache, sizes).unwrap();
@@ -120,13 +120,13 @@ mod tests {
 
     #[test]
     fn what_there_is_not_is_told() {
-        let mut store = SwapStore::new(2);
+        let mut store = BlockSwapStore::new(2);
         let mut cache = HostBuffer::zeroed(4);
         let mut swap = |swap| store.swap(&[swap], 0, &mut cache, (4, 1)).unwrap_err();
-        let error = swap(Swap::Out { block: 4, slot: 0 });
+        let error = swap(BlockSwap::Out { block: 4, slot: 0 });
         assert_eq!(error, "block 4 and place 0, there are 4 and 2");
-        let error = swap(Swap::Out { block: 0, slot: 2 });
+        let error = swap(BlockSwap::Out { block: 0, slot: 2 });
         assert_eq!(error, "block 0 and place 2, there are 4 and 2");
-        assert_eq!(swap(Swap::In { slot: 0, block: 1 }), "place 0 holds nothing");
+        assert_eq!(swap(BlockSwap::In { slot: 0, block: 1 }), "place 0 holds nothing");
     }
 }

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 
-use crate::arch::{ModelShape, Weights};
-use crate::error::{Error, Kind};
+use crate::arch::{CheckpointWeights, ModelShape};
+use crate::error::{LlmError, LlmErrorKind};
 
 /// The type of the cache: one that is told, or as exact as the weights are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,9 +26,9 @@ const NAMES: &[(&str, CacheType)] = &[
 ];
 
 impl FromStr for CacheType {
-    type Err = Error;
+    type Err = LlmError;
 
-    fn from_str(name: &str) -> Result<Self, Error> {
+    fn from_str(name: &str) -> Result<Self, LlmError> {
         if let Some((_, found)) = NAMES.iter().find(|(own, _)| *own == name) {
             return Ok(*found);
         }
@@ -41,14 +41,14 @@ impl FromStr for CacheType {
         } else {
             format!("{name:?} found, expected {known}")
         };
-        Err(Error::new(Kind::Parameter, "kv_cache_dtype", text))
+        Err(LlmError::new(LlmErrorKind::Parameter, "kv_cache_dtype", text))
     }
 }
 
 impl CacheType {
     /// The type for a checkpoint: where none is told, FP16 beside weights of few bits, which are further off
     /// than that; the type of a session that computes in fewer bits; else FP32, which takes nothing away.
-    pub(super) fn of(self, weights: &dyn Weights, precision: Precision) -> DataType {
+    pub(super) fn of(self, weights: &dyn CheckpointWeights, precision: Precision) -> DataType {
         let few_bits = |name: &String| {
             let blocks = weights.blocks(name).ok().flatten();
             blocks.is_some_and(|blocks| blocks.format().bits() < 16)

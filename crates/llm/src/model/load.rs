@@ -10,22 +10,22 @@ use serde_json::Value;
 
 use super::LanguageModel;
 use super::cache_type::{CacheType, position_bytes};
-use crate::arch::{self, ModelShape, StepOptions, Weights};
-use crate::chunked::{ChunkEngine, ChunkModel, Manifest};
-use crate::config::Config;
+use crate::arch::{self, CheckpointWeights, ModelShape, StepOptions};
+use crate::chunked::{ChunkEngine, ChunkManifest, ChunkModel};
+use crate::config::JsonConfig;
 use crate::encoder_decoder::EncoderDecoder;
-use crate::engine::{Engine, EngineOptions, SessionModel, StepModel};
-use crate::error::{Error, Kind, Result};
+use crate::engine::{EngineOptions, GenerationEngine, SessionModel, StepModel};
+use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::gguf::GgufCheckpoint;
 use crate::sampling::SamplingParameters;
 use crate::template::ChatTemplate;
 use crate::tokens::Tokenizer;
 use crate::tools::ToolFormat;
-use crate::weights::{FolderWeights, Quantization, Quantized};
+use crate::weights::{FolderWeights, GgmlQuantization, RoundedCheckpoint};
 
 /// How a checkpoint is loaded.
 #[derive(Clone)]
-pub struct LoadOptions {
+pub struct CheckpointOptions {
     /// Who computes, preferred ones first.
     pub providers: Vec<Arc<dyn ExecutionProvider>>,
     /// How.
@@ -41,7 +41,7 @@ pub struct LoadOptions {
     /// The folder of the tokenizer, where that is not the checkpoint's.
     pub tokenizer: Option<PathBuf>,
     /// How matrices of floats are rounded while they are loaded.
-    pub quantization: Option<Quantization>,
+    pub quantization: Option<GgmlQuantization>,
     /// What keys and values are stored as.
     pub cache_type: CacheType,
     /// The most memory outside the cache for the blocks of preempted sequences; without it these are
@@ -53,7 +53,7 @@ pub struct LoadOptions {
     pub chunk_engine: Option<Arc<dyn ChunkEngine>>,
 }
 
-impl LoadOptions {
+impl CheckpointOptions {
     /// The usual options: blocks of 16 positions in at most 1 GiB.
     pub fn new(providers: Vec<Arc<dyn ExecutionProvider>>) -> Self {
         Self {
@@ -74,7 +74,8 @@ impl LoadOptions {
 
     /// How the cache is cut into blocks.
     fn blocks(&self, shape: &ModelShape, cache: DataType) -> Result<(NonZeroUsize, usize)> {
-        let refused = |field: &str, message: String| Error::new(Kind::Parameter, field, message);
+        let refused =
+            |field: &str, message: String| LlmError::new(LlmErrorKind::Parameter, field, message);
         let Some(size) = NonZeroUsize::new(self.block_size) else {
             return Err(refused("block_size", "0 found, expected at least 1".to_owned()));
         };
@@ -95,7 +96,7 @@ impl LoadOptions {
     }
 }
 
-impl std::fmt::Debug for LoadOptions {
+impl std::fmt::Debug for CheckpointOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LoadOptions")
             .field("engine", &self.engine)
@@ -107,33 +108,33 @@ impl std::fmt::Debug for LoadOptions {
 }
 
 /// A checkpoint whose files are found, with all that is small.
-pub(super) struct Checkpoint {
-    config: Config,
+pub(super) struct FoundCheckpoint {
+    config: JsonConfig,
     pub(super) tokenizer: Arc<Tokenizer>,
     template: Option<ChatTemplate>,
     tool_format: ToolFormat,
     defaults: SamplingParameters,
-    weights: Box<dyn Weights>,
+    weights: Box<dyn CheckpointWeights>,
 }
 
-impl Checkpoint {
+impl FoundCheckpoint {
     /// Opens a folder of `config.json`, safetensors and `tokenizer.json`, or a GGUF file.
-    pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Self> {
+    pub(super) fn open(path: &Path, options: &CheckpointOptions) -> Result<Self> {
         let mut found = Self::found(path, options)?;
         if let Some(to) = options.quantization {
-            found.weights = Box::new(Quantized::new(found.weights, to));
+            found.weights = Box::new(RoundedCheckpoint::new(found.weights, to));
         }
         Ok(found)
     }
 
-    fn found(path: &Path, options: &LoadOptions) -> Result<Self> {
+    fn found(path: &Path, options: &CheckpointOptions) -> Result<Self> {
         if path.is_dir() {
             return Self::of_folder(path, options);
         }
         if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf")) {
             let text = "expected a folder with config.json, safetensors and tokenizer.json, or a \
                         .gguf file";
-            return Err(Error::new(Kind::Read, path.display().to_string(), text));
+            return Err(LlmError::new(LlmErrorKind::Read, path.display().to_string(), text));
         }
         let file = GgufCheckpoint::open(path)?;
         let tokenizer = match &options.tokenizer {
@@ -151,8 +152,8 @@ impl Checkpoint {
         })
     }
 
-    fn of_folder(folder: &Path, options: &LoadOptions) -> Result<Self> {
-        let config = Config::read(&folder.join("config.json"))?;
+    fn of_folder(folder: &Path, options: &CheckpointOptions) -> Result<Self> {
+        let config = JsonConfig::read(&folder.join("config.json"))?;
         // What can be wrong with small files is found before large ones are read.
         arch::architecture(&config)?.shape(&config)?;
         let place = options.tokenizer.as_deref().unwrap_or(folder);
@@ -169,17 +170,21 @@ impl Checkpoint {
     }
 
     /// What computes its steps.
-    pub(super) fn step_model(&self, path: &Path, options: &LoadOptions) -> Result<SessionModel> {
+    pub(super) fn step_model(
+        &self,
+        path: &Path,
+        options: &CheckpointOptions,
+    ) -> Result<SessionModel> {
         step_model(&self.config, &*self.weights, path, options)
     }
 }
 
 /// What computes the steps of a checkpoint.
 fn step_model(
-    config: &Config,
-    weights: &dyn Weights,
+    config: &JsonConfig,
+    weights: &dyn CheckpointWeights,
     path: &Path,
-    options: &LoadOptions,
+    options: &CheckpointOptions,
 ) -> Result<SessionModel> {
     let architecture = arch::architecture(config)?;
     let shape = architecture.shape(config)?;
@@ -191,8 +196,9 @@ fn step_model(
         arch::add_choices(&mut graph, shape.vocabulary)?;
     }
     let session = Session::new(graph, &options.providers, &options.session);
-    let session = session
-        .map_err(|error| Error::new(Kind::Model, path.display().to_string(), error.to_string()))?;
+    let session = session.map_err(|error| {
+        LlmError::new(LlmErrorKind::Model, path.display().to_string(), error.to_string())
+    })?;
     weights.release();
     SessionModel::new(session, shape, size, blocks)
 }
@@ -202,9 +208,9 @@ impl SessionModel {
     ///
     /// # Errors
     /// As for [`LanguageModel::load`].
-    pub fn load(path: &Path, options: &LoadOptions) -> Result<Self> {
+    pub fn load(path: &Path, options: &CheckpointOptions) -> Result<Self> {
         if path.is_dir() {
-            let config = Config::read(&path.join("config.json"))?;
+            let config = JsonConfig::read(&path.join("config.json"))?;
             arch::architecture(&config)?.shape(&config)?;
             let weights = FolderWeights::open(path, &config)?;
             return step_model(&config, &weights, path, options);
@@ -221,16 +227,16 @@ impl LanguageModel {
     /// # Errors
     /// An architecture that is not known, weights that do not fit it, files that are missing or
     /// malformed, and options that contradict each other or the checkpoint.
-    pub fn load(path: &Path, options: &LoadOptions) -> Result<Self> {
+    pub fn load(path: &Path, options: &CheckpointOptions) -> Result<Self> {
         if path.is_dir() && EncoderDecoder::recognises(path)? {
             return Self::load_encoder_decoder(path, options);
         }
-        if Manifest::is_in(path) {
+        if ChunkManifest::is_in(path) {
             return Self::load_chunks(path, options);
         }
-        let checkpoint = Checkpoint::open(path, options)?;
+        let checkpoint = FoundCheckpoint::open(path, options)?;
         let model = checkpoint.step_model(path, options)?.with_swap_space(options.swap_bytes);
-        let Checkpoint { tokenizer, template, tool_format, defaults, .. } = checkpoint;
+        let FoundCheckpoint { tokenizer, template, tool_format, defaults, .. } = checkpoint;
         let memory = model.session().memory();
         let weight_bytes = memory.initializer_bytes + memory.mapped_bytes;
         let positions = model.block_count().saturating_mul(model.block_size().get());
@@ -238,14 +244,14 @@ impl LanguageModel {
         let (model, own) = (Box::new(model), options.engine.clone());
         let mut draft_bytes = 0;
         let engine = match &options.draft {
-            None => Engine::start(model, Arc::clone(&tokenizer), own)?,
+            None => GenerationEngine::start(model, Arc::clone(&tokenizer), own)?,
             Some((path, max_tokens)) => {
-                let draft = Checkpoint::open(path, options)?;
+                let draft = FoundCheckpoint::open(path, options)?;
                 let draft = step_model(&draft.config, &*draft.weights, path, options)?;
                 let memory = draft.session().memory();
                 draft_bytes = memory.initializer_bytes + memory.mapped_bytes + draft.cache_bytes();
                 let (draft, tokenizer) = (Box::new(draft), Arc::clone(&tokenizer));
-                Engine::start_with_draft(model, draft, *max_tokens, tokenizer, own)?
+                GenerationEngine::start_with_draft(model, draft, *max_tokens, tokenizer, own)?
             }
         };
         let model = Self::new(tokenizer, template, tool_format, defaults, engine);
@@ -253,10 +259,10 @@ impl LanguageModel {
     }
 
     /// Loads a folder of chunks, with the tokenizer that lies there.
-    fn load_chunks(folder: &Path, options: &LoadOptions) -> Result<Self> {
+    fn load_chunks(folder: &Path, options: &CheckpointOptions) -> Result<Self> {
         let refused = |field: &str| {
             let text = "chunks are computed as they were converted, expected none";
-            Err(Error::new(Kind::Parameter, field, text))
+            Err(LlmError::new(LlmErrorKind::Parameter, field, text))
         };
         if options.quantization.is_some() {
             return refused("quantization");
@@ -271,21 +277,24 @@ impl LanguageModel {
         let model = ChunkModel::load(folder, options)?;
         let (position_bytes, weight_bytes) = (model.position_bytes(), model.weight_bytes());
         let own = options.engine.clone();
-        let engine = Engine::start(Box::new(model), Arc::clone(&tokenizer), own)?;
+        let engine = GenerationEngine::start(Box::new(model), Arc::clone(&tokenizer), own)?;
         let model = Self::new(tokenizer, template, tool_format, defaults, engine);
         Ok(Self { weight_bytes, position_bytes, ..model })
     }
 
     /// Loads a folder whose model reads a text whole and writes another one. It has no chats.
-    fn load_encoder_decoder(folder: &Path, options: &LoadOptions) -> Result<Self> {
+    fn load_encoder_decoder(folder: &Path, options: &CheckpointOptions) -> Result<Self> {
         let place = options.tokenizer.as_deref().unwrap_or(folder);
         let tokenizer = Arc::new(Tokenizer::from_folder(place)?);
         let defaults = defaults(folder)?;
         let (providers, session) = (&options.providers, &options.session);
         let model = EncoderDecoder::load_as(folder, providers, session, options.quantization)?;
         let weight_bytes = model.weight_bytes();
-        let engine =
-            Engine::start_encoder_decoder(model, Arc::clone(&tokenizer), options.engine.clone())?;
+        let engine = GenerationEngine::start_encoder_decoder(
+            model,
+            Arc::clone(&tokenizer),
+            options.engine.clone(),
+        )?;
         let model = Self::new(tokenizer, None, ToolFormat::Hermes, defaults, engine);
         Ok(Self { weight_bytes, ..model })
     }
@@ -300,7 +309,7 @@ fn tool_format(folder: &Path) -> Result<ToolFormat> {
         source = text;
     } else if config.exists() {
         let bytes = std::fs::read(&config).map_err(|error| {
-            Error::new(Kind::Read, config.display().to_string(), error.to_string())
+            LlmError::new(LlmErrorKind::Read, config.display().to_string(), error.to_string())
         })?;
         // Whatever is wrong with it, the template was read before.
         let all: Value = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -320,7 +329,7 @@ fn defaults(folder: &Path) -> Result<SamplingParameters> {
     if !path.exists() {
         return Ok(plain);
     }
-    let config = Config::read(&path)?;
+    let config = JsonConfig::read(&path)?;
     let number = |key: &str, default: f32| -> Result<f32> {
         #[expect(clippy::cast_possible_truncation, reason = "settings have few digits")]
         Ok(config.number(key)?.map_or(default, |number| number as f32))
@@ -371,7 +380,7 @@ mod tests {
     fn blocks_fill_the_memory_but_no_more_than_sequences_can_have() {
         let shape =
             ModelShape { layers: 2, kv_heads: 1, head_size: 4, vocabulary: 9, positions: 64 };
-        let mut options = LoadOptions::new(Vec::new());
+        let mut options = CheckpointOptions::new(Vec::new());
         // A block takes 16 positions of 2 layers with keys and values of 4 numbers.
         options.cache_bytes = 10 * 16 * 2 * 2 * 4 * 4;
         assert_eq!(options.blocks(&shape, DataType::Fp32).unwrap().1, 10);

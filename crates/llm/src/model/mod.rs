@@ -8,10 +8,10 @@ use std::sync::{Arc, OnceLock};
 
 pub use cache_type::CacheType;
 pub(crate) use cache_type::position_bytes;
-pub use load::LoadOptions;
-pub use perplexity::{Perplexity, PerplexityScore};
+pub use load::CheckpointOptions;
+pub use perplexity::{PerplexityModel, PerplexityScore};
 
-use crate::engine::Engine;
+use crate::engine::GenerationEngine;
 use crate::error::Result;
 use crate::grammar::GrammarCompiler;
 use crate::sampling::SamplingParameters;
@@ -26,7 +26,7 @@ pub struct LanguageModel {
     template: Option<ChatTemplate>,
     tool_format: ToolFormat,
     defaults: SamplingParameters,
-    engine: Engine,
+    engine: GenerationEngine,
     weight_bytes: usize,
     /// Of keys and values of a position.
     position_bytes: usize,
@@ -43,7 +43,7 @@ impl LanguageModel {
         template: Option<ChatTemplate>,
         tool_format: ToolFormat,
         defaults: SamplingParameters,
-        engine: Engine,
+        engine: GenerationEngine,
     ) -> Self {
         let grammars = OnceLock::new();
         Self {
@@ -114,7 +114,7 @@ impl LanguageModel {
     }
 
     /// The engine.
-    pub fn engine(&self) -> &Engine {
+    pub fn engine(&self) -> &GenerationEngine {
         &self.engine
     }
 }

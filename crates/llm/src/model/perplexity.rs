@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::load::{Checkpoint, LoadOptions};
+use super::load::{CheckpointOptions, FoundCheckpoint};
 use crate::engine::{SessionModel, StepBatch, StepModel};
-use crate::error::{Error, Kind, Result};
-use crate::sampling::Need;
-use crate::tokens::{Surround, Tokenizer};
+use crate::error::{LlmError, LlmErrorKind, Result};
+use crate::sampling::LogitNeed;
+use crate::tokens::{SpecialTokens, Tokenizer};
 
 /// A checkpoint that is asked how probable it finds the tokens of a text, in pieces of one length.
 #[derive(Debug)]
-pub struct Perplexity {
+pub struct PerplexityModel {
     model: SessionModel,
     tokenizer: Arc<Tokenizer>,
     chunk: usize,
@@ -29,17 +29,17 @@ pub struct PerplexityScore {
     pub chunks: usize,
 }
 
-impl Perplexity {
+impl PerplexityModel {
     /// Loads a checkpoint for pieces of `chunk` tokens, or as many as it takes.
     ///
     /// # Errors
     /// As [`super::LanguageModel::load`], and pieces of fewer than 4 tokens.
-    pub fn load(path: &Path, options: &LoadOptions, chunk: usize) -> Result<Self> {
-        let checkpoint = Checkpoint::open(path, options)?;
+    pub fn load(path: &Path, options: &CheckpointOptions, chunk: usize) -> Result<Self> {
+        let checkpoint = FoundCheckpoint::open(path, options)?;
         let chunk = chunk.min(checkpoint.shape()?.positions);
         if chunk < 4 {
             let text = format!("{chunk} found, expected at least 4 tokens");
-            return Err(Error::new(Kind::Parameter, "chunk", text));
+            return Err(LlmError::new(LlmErrorKind::Parameter, "chunk", text));
         }
         let mut options = options.clone();
         options.engine.context = Some(chunk);
@@ -68,8 +68,8 @@ impl Perplexity {
     /// # Errors
     /// A text shorter than a piece, and steps that fail.
     pub fn score(&mut self, text: &str) -> Result<PerplexityScore> {
-        let tokens = self.tokenizer.encode(text, Surround::Add)?;
-        let plain = self.tokenizer.encode("", Surround::Add)?;
+        let tokens = self.tokenizer.encode(text, SpecialTokens::Add)?;
+        let plain = self.tokenizer.encode("", SpecialTokens::Add)?;
         let first = self.tokenizer.bos().filter(|bos| plain.first() == Some(bos));
         if tokens.len() < self.chunk {
             let text = format!(
@@ -77,7 +77,7 @@ impl Perplexity {
                 tokens.len(),
                 self.chunk
             );
-            return Err(Error::new(Kind::Parameter, "text", text));
+            return Err(LlmError::new(LlmErrorKind::Parameter, "text", text));
         }
         let (mut sum, mut count, mut chunks) = (0.0_f64, 0, 0);
         for piece in tokens.chunks_exact(self.chunk) {
@@ -107,7 +107,7 @@ impl Perplexity {
             blocks: range(0, blocks),
             most_blocks: blocks,
             wanted: range(from, count - 1),
-            need: Need::Logits,
+            need: LogitNeed::Logits,
         };
         let mut logits = self.model.step(&batch)?;
         let mut sum = 0.0;
@@ -118,7 +118,7 @@ impl Perplexity {
             let own =
                 usize::try_from(next).ok().and_then(|next| row.get(next)).ok_or_else(|| {
                     let text = format!("token {next} found, expected one of {}", row.len());
-                    Error::new(Kind::Model, "logits", text)
+                    LlmError::new(LlmErrorKind::Model, "logits", text)
                 })?;
             sum += all.ln() - f64::from(own - most);
         }

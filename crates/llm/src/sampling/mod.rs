@@ -1,7 +1,7 @@
 //! From one row of logits to one token.
 //!
-//! [`SamplingParameters`] say how, checked against their ranges; a [`Sampler`] keeps what a request
-//! needs to remember between its tokens; [`Scratch`] is the memory that all requests of an engine
+//! [`SamplingParameters`] say how, checked against their ranges; a [`TokenSampler`] keeps what a request
+//! needs to remember between its tokens; [`SamplerScratch`] is the memory that all requests of an engine
 //! share, so that a step allocates nothing.
 
 mod logprobs;
@@ -12,5 +12,5 @@ mod top;
 
 pub use logprobs::{TokenLogprobs, logprobs};
 pub use parameters::SamplingParameters;
-pub use sampler::{Sampler, Scratch};
-pub use top::{Need, Row, TOP, Top};
+pub use sampler::{SamplerScratch, TokenSampler};
+pub use top::{LogitNeed, LogitRow, TOP, TopTokens};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// The most answers of one request.
 const MAX_N: u32 = 128;
@@ -99,14 +99,14 @@ impl Default for SamplingParameters {
 fn one_or_many<'de, D: Deserializer<'de>>(input: D) -> std::result::Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Stop {
+    enum StopCondition {
         One(String),
         Many(Vec<String>),
     }
     Ok(match Option::deserialize(input)? {
         None => Vec::new(),
-        Some(Stop::One(one)) => vec![one],
-        Some(Stop::Many(many)) => many,
+        Some(StopCondition::One(one)) => vec![one],
+        Some(StopCondition::Many(many)) => many,
     })
 }
 
@@ -202,5 +202,5 @@ fn check(field: &str, value: impl std::fmt::Display, inside: bool, range: &str) 
     if inside {
         return Ok(());
     }
-    Err(Error::new(Kind::Parameter, field, format!("{value} found, expected {range}")))
+    Err(LlmError::new(LlmErrorKind::Parameter, field, format!("{value} found, expected {range}")))
 }

@@ -54,7 +54,7 @@ pub fn visit_from(row: &[f32], mut least: f32, mut visit: impl FnMut(usize, f32)
 }
 
 /// The least power of two that counts; what lies below weighs as much, which is nothing.
-const LEAST_POWER: f32 = -125.0;
+const MIN_POWER: f32 = -125.0;
 
 /// Weights below are those of tokens that cannot come.
 pub(super) const NO_WEIGHT: f32 = 1e-36;
@@ -67,7 +67,7 @@ fn power_of_two(x: f32) -> f32 {
     // Adding it leaves the nearest integer in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
     // Not `f32::max`, which looks for NaN on the other side too.
-    let x = if x > LEAST_POWER { x } else { LEAST_POWER };
+    let x = if x > MIN_POWER { x } else { MIN_POWER };
     let rounded = x + ROUND;
     let f = x - (rounded - ROUND);
     let square = f * f;

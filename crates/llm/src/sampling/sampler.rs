@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use rand_core::Rng;
 use rand_pcg::Pcg64;
 
-use super::{Need, SamplingParameters, TOP, TokenLogprobs, Top, logprobs, row};
-use crate::error::{Error, Kind, Result};
+use super::{LogitNeed, SamplingParameters, TOP, TokenLogprobs, TopTokens, logprobs, row};
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// Tokens that are e^-30 times as probable as the first one never come: 2^22 of them together have
 /// less than one part in two million.
@@ -20,15 +20,15 @@ const IN_PROMPT: u32 = 1 << 31;
 
 /// The memory of a step, shared by the requests of an engine.
 #[derive(Debug)]
-pub struct Scratch {
-    candidates: Vec<Candidate>,
+pub struct SamplerScratch {
+    candidates: Vec<TokenCandidate>,
     /// The row as the model gave it, for log-probabilities.
     raw: Vec<f32>,
     /// Sums of weights of parts of a row.
     sums: Vec<f64>,
 }
 
-impl Scratch {
+impl SamplerScratch {
     /// Memory for rows of `vocabulary_size` logits.
     pub fn new(vocabulary_size: usize) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl Scratch {
 
 /// A token that may be chosen: its logit, and later its weight.
 #[derive(Debug, Clone, Copy)]
-struct Candidate {
+struct TokenCandidate {
     token: u32,
     logit: f32,
     weight: f32,
@@ -53,7 +53,7 @@ struct Candidate {
 /// before, and on nothing else: not on the other rows of a batch, nor on choices that were thrown
 /// away.
 #[derive(Debug, Clone)]
-pub struct Sampler {
+pub struct TokenSampler {
     parameters: SamplingParameters,
     generator: Pcg64,
     /// Tokens that end the answer, which must not come before `min_tokens`.
@@ -65,7 +65,7 @@ pub struct Sampler {
     observed: u32,
 }
 
-impl Sampler {
+impl TokenSampler {
     /// A sampler for the `index`-th of a request's answers to `prompt`. `eos` are the model's end
     /// tokens.
     ///
@@ -141,7 +141,7 @@ impl Sampler {
     ///
     /// # Errors
     /// A row without a finite logit.
-    pub fn sample(&self, logits: &mut [f32], scratch: &mut Scratch) -> Result<u32> {
+    pub fn sample(&self, logits: &mut [f32], scratch: &mut SamplerScratch) -> Result<u32> {
         self.process(logits);
         let index = if self.parameters.is_greedy() {
             row::argmax(logits)
@@ -153,17 +153,17 @@ impl Sampler {
     }
 
     /// What the next choice needs of a row of so many logits; no choice after it needs more, unless the parameters
-    /// say [`Need::Logits`]. Penalties, biases and log-probabilities concern tokens wherever they stand, and
+    /// say [`LogitNeed::Logits`]. Penalties, biases and log-probabilities concern tokens wherever they stand, and
     /// without `top_k` the share of a token depends on all others.
     #[must_use]
-    pub fn need(&self, vocabulary_size: usize) -> Need {
+    pub fn need(&self, vocabulary_size: usize) -> LogitNeed {
         let p = &self.parameters;
         let changes = self.has_penalties() || self.changes_logits();
         match usize::try_from(p.top_k) {
-            _ if changes || p.logprobs.is_some() => Need::Logits,
-            _ if p.is_greedy() => Need::Best,
-            Ok(1..=TOP) if self.top_k(vocabulary_size) > 0 => Need::Top,
-            _ => Need::Logits,
+            _ if changes || p.logprobs.is_some() => LogitNeed::Logits,
+            _ if p.is_greedy() => LogitNeed::Best,
+            Ok(1..=TOP) if self.top_k(vocabulary_size) > 0 => LogitNeed::Top,
+            _ => LogitNeed::Logits,
         }
     }
 
@@ -172,7 +172,7 @@ impl Sampler {
     ///
     /// # Errors
     /// As for [`Self::sample`].
-    pub fn sample_top(&self, top: Top<'_>, scratch: &mut Scratch) -> Result<u32> {
+    pub fn sample_top(&self, top: TopTokens<'_>, scratch: &mut SamplerScratch) -> Result<u32> {
         let p = &self.parameters;
         if p.is_greedy() {
             return top.best().ok_or_else(impossible);
@@ -184,7 +184,11 @@ impl Sampler {
         let (least, most) = (self.least(largest), usize::try_from(p.top_k).unwrap_or(0));
         let likely = top.each().take(most).filter(|(_, logit)| *logit >= least);
         candidates.clear();
-        candidates.extend(likely.map(|(token, logit)| Candidate { token, logit, weight: 0.0 }));
+        candidates.extend(likely.map(|(token, logit)| TokenCandidate {
+            token,
+            logit,
+            weight: 0.0,
+        }));
         let index = self.draw(candidates, largest, None);
         index.and_then(|index| u32::try_from(index).ok()).ok_or_else(impossible)
     }
@@ -196,7 +200,7 @@ impl Sampler {
     pub fn sample_with_logprobs(
         &self,
         logits: &mut [f32],
-        scratch: &mut Scratch,
+        scratch: &mut SamplerScratch,
     ) -> Result<(u32, Option<TokenLogprobs>)> {
         let Some(top) = self.parameters.logprobs else {
             return Ok((self.sample(logits, scratch)?, None));
@@ -253,7 +257,7 @@ impl Sampler {
         }
     }
 
-    fn choose(&self, logits: &[f32], largest: f32, scratch: &mut Scratch) -> Option<usize> {
+    fn choose(&self, logits: &[f32], largest: f32, scratch: &mut SamplerScratch) -> Option<usize> {
         let p = &self.parameters;
         let scale = p.temperature.recip();
         let top_k = self.top_k(logits.len());
@@ -293,7 +297,7 @@ impl Sampler {
     /// Draws one of the candidates. `wanted` is the weight that top-p keeps, where that is no share of theirs.
     fn draw(
         &self,
-        candidates: &mut Vec<Candidate>,
+        candidates: &mut Vec<TokenCandidate>,
         largest: f32,
         wanted: Option<f64>,
     ) -> Option<usize> {
@@ -331,21 +335,21 @@ fn mix(seed: u64) -> u128 {
     u128::from(step(seed)) << 64 | u128::from(step(seed ^ u64::MAX))
 }
 
-fn impossible() -> Error {
+fn impossible() -> LlmError {
     let text = "no token is possible: all logits are -inf or NaN";
-    Error::new(Kind::Parameter, "logits", text)
+    LlmError::new(LlmErrorKind::Parameter, "logits", text)
 }
 
 /// The more probable token first; of equal ones the lower id. No candidate is NaN, and zeros are equal.
-fn by_logit(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
+fn by_logit(a: &TokenCandidate, b: &TokenCandidate) -> std::cmp::Ordering {
     b.logit.partial_cmp(&a.logit).unwrap_or(std::cmp::Ordering::Equal).then(a.token.cmp(&b.token))
 }
 
-fn candidate(index: usize, logit: f32) -> Candidate {
-    Candidate { token: u32::try_from(index).unwrap_or(u32::MAX), logit, weight: 0.0 }
+fn candidate(index: usize, logit: f32) -> TokenCandidate {
+    TokenCandidate { token: u32::try_from(index).unwrap_or(u32::MAX), logit, weight: 0.0 }
 }
 
-fn collect_from(logits: &[f32], least: f32, candidates: &mut Vec<Candidate>) {
+fn collect_from(logits: &[f32], least: f32, candidates: &mut Vec<TokenCandidate>) {
     candidates.clear();
     row::visit_from(logits, least, |i, logit| {
         candidates.push(candidate(i, logit));
@@ -355,7 +359,7 @@ fn collect_from(logits: &[f32], least: f32, candidates: &mut Vec<Candidate>) {
 
 /// Collects at least the `top_k` most probable tokens: whenever there are several times as many, a
 /// partial selection drops the others and raises the least logit.
-fn collect_top_k(logits: &[f32], least: f32, top_k: usize, candidates: &mut Vec<Candidate>) {
+fn collect_top_k(logits: &[f32], least: f32, top_k: usize, candidates: &mut Vec<TokenCandidate>) {
     candidates.clear();
     let full = (top_k * SLACK).max(256);
     let mut least = least;
@@ -381,7 +385,7 @@ fn collect_share(
     least: f32,
     scale: f32,
     wanted: f64,
-    candidates: &mut Vec<Candidate>,
+    candidates: &mut Vec<TokenCandidate>,
 ) {
     let mut nats = 4.0;
     loop {
@@ -396,7 +400,7 @@ fn collect_share(
 }
 
 /// Gives candidates their weights, and their sum.
-fn weigh(candidates: &mut [Candidate], largest: f32, scale: f32) -> f64 {
+fn weigh(candidates: &mut [TokenCandidate], largest: f32, scale: f32) -> f64 {
     let mut sum = 0.0;
     for candidate in candidates {
         candidate.weight = row::weight(candidate.logit, largest, scale);
@@ -406,7 +410,7 @@ fn weigh(candidates: &mut [Candidate], largest: f32, scale: f32) -> f64 {
 }
 
 /// Keeps the first candidates whose weights reach `wanted`, and gives their sum.
-fn keep_share(candidates: &mut Vec<Candidate>, wanted: f64) -> f64 {
+fn keep_share(candidates: &mut Vec<TokenCandidate>, wanted: f64) -> f64 {
     let mut sum = 0.0;
     let mut kept = 0;
     for candidate in candidates.iter() {
@@ -422,20 +426,20 @@ fn keep_share(candidates: &mut Vec<Candidate>, wanted: f64) -> f64 {
 
 /// Keeps the candidates whose information is nearest to the entropy until they have the share
 /// `typical_p` of `total`.
-fn keep_typical(candidates: &mut Vec<Candidate>, total: f64, typical_p: f64) -> f64 {
-    let information = |candidate: &Candidate| (total / f64::from(candidate.weight)).ln();
+fn keep_typical(candidates: &mut Vec<TokenCandidate>, total: f64, typical_p: f64) -> f64 {
+    let information = |candidate: &TokenCandidate| (total / f64::from(candidate.weight)).ln();
     let entropy: f64 = candidates
         .iter()
         .filter(|candidate| candidate.weight > row::NO_WEIGHT)
         .map(|candidate| f64::from(candidate.weight) / total * information(candidate))
         .sum();
-    let distance = |candidate: &Candidate| (information(candidate) - entropy).abs();
+    let distance = |candidate: &TokenCandidate| (information(candidate) - entropy).abs();
     candidates.sort_unstable_by(|a, b| distance(a).total_cmp(&distance(b)).then(by_logit(a, b)));
     keep_share(candidates, total * typical_p)
 }
 
 /// The candidate at which the running sum of weights passes `target`.
-fn pick(candidates: &[Candidate], target: f64) -> Option<usize> {
+fn pick(candidates: &[TokenCandidate], target: f64) -> Option<usize> {
     let mut sum = 0.0;
     let mut last = None;
     for candidate in candidates.iter().filter(|candidate| candidate.weight > row::NO_WEIGHT) {

@@ -1,11 +1,11 @@
 //! The most probable tokens of a row, where they are all that a choice needs.
 
-/// How many of the most probable tokens a [`Top`] has where the vocabulary has as many.
+/// How many of the most probable tokens a [`TopTokens`] has where the vocabulary has as many.
 pub const TOP: usize = 64;
 
 /// What a choice needs of a row of logits. Later ones serve for earlier ones too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Need {
+pub enum LogitNeed {
     /// The most probable token.
     Best,
     /// The [`TOP`] most probable tokens.
@@ -18,12 +18,12 @@ pub enum Need {
 /// The most probable tokens of a row and their logits, none of which is NaN: the more probable first, of equal ones
 /// the lower id.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Top<'a> {
+pub struct TopTokens<'a> {
     logits: &'a [f32],
     tokens: &'a [u32],
 }
 
-impl<'a> Top<'a> {
+impl<'a> TopTokens<'a> {
     /// Tokens and their logits in that order.
     #[must_use]
     pub fn new(logits: &'a [f32], tokens: &'a [u32]) -> Self {
@@ -50,9 +50,9 @@ impl<'a> Top<'a> {
 
 /// What a token is chosen from.
 #[derive(Debug)]
-pub enum Row<'a> {
+pub enum LogitRow<'a> {
     /// All logits, which sampling writes over.
     Logits(&'a mut [f32]),
     /// The most probable tokens.
-    Top(Top<'a>),
+    Top(TopTokens<'a>),
 }

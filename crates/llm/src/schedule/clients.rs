@@ -5,21 +5,21 @@ use std::collections::{BTreeSet, HashMap};
 use super::SequenceId;
 
 /// Clients of which nothing waits or runs are forgotten when there are more of them than this.
-const MOST_IDLE: usize = 1024;
+const MAX_IDLE: usize = 1024;
 
 /// What orders sequences of one client, and all sequences when one must go: the lowest first.
-pub(super) type Rank = (i32, SequenceId);
+pub(super) type SequenceRank = (i32, SequenceId);
 
 /// What a client has got and wants.
 #[derive(Debug, Default)]
-struct Client {
+struct ServedClient {
     /// What was done for it, in tokens of prompts.
     service: u64,
-    waiting: BTreeSet<Rank>,
+    waiting: BTreeSet<SequenceRank>,
     running: usize,
 }
 
-impl Client {
+impl ServedClient {
     fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.running == 0
     }
@@ -30,12 +30,12 @@ impl Client {
 /// Source: Sheng et al. 2024, "Fairness in Serving Large Language Models", arXiv 2401.00588: who has
 /// got least is next, and who comes back begins with no less than the least of those who are there.
 #[derive(Debug, Default)]
-pub(super) struct Clients {
-    clients: HashMap<u64, Client>,
+pub(super) struct ServedClients {
+    clients: HashMap<u64, ServedClient>,
     waiting: usize,
 }
 
-impl Clients {
+impl ServedClients {
     /// How many sequences wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting
@@ -47,8 +47,8 @@ impl Clients {
     }
 
     /// A sequence begins to wait.
-    pub(super) fn wait(&mut self, client: u64, rank: Rank) {
-        if self.clients.get(&client).is_none_or(Client::is_idle) {
+    pub(super) fn wait(&mut self, client: u64, rank: SequenceRank) {
+        if self.clients.get(&client).is_none_or(ServedClient::is_idle) {
             self.lift(client);
         }
         if self.clients.entry(client).or_default().waiting.insert(rank) {
@@ -57,7 +57,7 @@ impl Clients {
     }
 
     /// A sequence does not wait any more.
-    pub(super) fn stop_waiting(&mut self, client: u64, rank: Rank) {
+    pub(super) fn stop_waiting(&mut self, client: u64, rank: SequenceRank) {
         if let Some(client) = self.clients.get_mut(&client)
             && client.waiting.remove(&rank)
         {
@@ -86,11 +86,11 @@ impl Clients {
 
     /// The sequence that is next: the lowest priority, then the client that has got least, then the
     /// one that came first.
-    pub(super) fn next(&self) -> Option<Rank> {
+    pub(super) fn next(&self) -> Option<SequenceRank> {
         if self.waiting == 0 {
             return None;
         }
-        let first = |client: &Client| {
+        let first = |client: &ServedClient| {
             client.waiting.first().map(|&(priority, id)| (priority, client.service, id))
         };
         self.clients.values().filter_map(first).min().map(|(priority, _, id)| (priority, id))
@@ -104,7 +104,7 @@ impl Clients {
             self.clients.clear();
             return;
         };
-        if self.clients.len() > MOST_IDLE {
+        if self.clients.len() > MAX_IDLE {
             // They would be lifted to the least anyway.
             self.clients.retain(|_, client| !client.is_idle() || client.service > least);
         }

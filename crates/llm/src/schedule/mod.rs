@@ -1,6 +1,6 @@
 //! Which rows the next step computes: a state machine without thread, lock or clock.
 //!
-//! A sequence wants all its tokens computed, and the logits behind the last one. A [`Plan`] gives each
+//! A sequence wants all its tokens computed, and the logits behind the last one. A [`StepPlan`] gives each
 //! running sequence rows of the step: one to those that lack one token only, and what is left of the
 //! step's tokens to prompts, in pieces. Sequences wait until there are blocks for all their tokens.
 //! Where blocks run out, the sequence of the lowest rank gives its own back and waits again. What it had
@@ -9,29 +9,29 @@
 
 use std::collections::HashMap;
 
-use crate::cache::{BlockCache, BlockCopy, Swap, Table};
+use crate::cache::{BlockCache, BlockCopy, BlockSwap, BlockTable};
 
 mod clients;
 mod swap;
 #[cfg(test)]
 mod tests;
 
-use clients::{Clients, Rank};
+use clients::{SequenceRank, ServedClients};
 pub use swap::SwapLimits;
-use swap::{Kept, SwapStore};
+use swap::{SwapSlots, SwappedSequence};
 
 /// The number of a sequence; the one that came first has the lowest.
 pub type SequenceId = u64;
 
 /// Rows of a sequence whose rows are all wanted: their logits take much memory.
-const MOST_WANTED: usize = 64;
+const MAX_WANTED: usize = 64;
 
 /// The service of a generated token, as that of one token of a prompt is 1.
 const GENERATED_SERVICE: u64 = 2;
 
 /// What a step may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct StepLimits {
     /// The most sequences that run together.
     pub max_sequences: usize,
     /// The most rows of a step; at least as many as sequences.
@@ -44,7 +44,7 @@ pub struct Limits {
 
 /// A sequence that arrives.
 #[derive(Clone, Debug)]
-pub struct Arrival {
+pub struct ArrivingSequence {
     /// Its number, which no other one has.
     pub id: SequenceId,
     /// Its tokens; at least one.
@@ -74,7 +74,7 @@ pub struct PlannedRows {
 
 /// A sequence that begins to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Admitted {
+pub struct AdmittedSequence {
     /// The sequence.
     pub id: SequenceId,
     /// Tokens that were found in the cache.
@@ -83,18 +83,18 @@ pub struct Admitted {
 
 /// What a step computes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct StepPlan {
     /// The rows, sequence by sequence.
     pub rows: Vec<PlannedRows>,
     /// Sequences that begin to run, or go on after they were preempted.
-    pub admitted: Vec<Admitted>,
+    pub admitted: Vec<AdmittedSequence>,
     /// Sequences that had to give their blocks back.
     pub preempted: Vec<SequenceId>,
     /// Copies to be made before the step, in this order.
-    pub swaps: Vec<Swap>,
+    pub swaps: Vec<BlockSwap>,
 }
 
-impl Plan {
+impl StepPlan {
     /// The number of all rows.
     #[must_use]
     pub fn tokens(&self) -> usize {
@@ -104,7 +104,7 @@ impl Plan {
 
 /// What became of a second sequence with the same past.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forked {
+pub enum ForkOutcome {
     /// It runs, once this copy is made.
     Running(Option<BlockCopy>),
     /// There is no room for it yet; it waits like one that arrives.
@@ -113,13 +113,13 @@ pub enum Forked {
 
 /// A sequence.
 #[derive(Debug)]
-struct Sequence {
+struct ScheduledSequence {
     tokens: Vec<u32>,
     /// Tokens that may follow, to be computed with the last one.
     drafts: Vec<u32>,
-    table: Table,
+    table: BlockTable,
     /// What is kept of it while it waits.
-    kept: Kept,
+    kept: SwappedSequence,
     running: bool,
     client: u64,
     priority: i32,
@@ -127,7 +127,7 @@ struct Sequence {
     every_row: bool,
 }
 
-impl Sequence {
+impl ScheduledSequence {
     /// Tokens that are not computed.
     fn lacking(&self) -> usize {
         self.tokens.len() - self.table.computed().min(self.tokens.len())
@@ -136,43 +136,43 @@ impl Sequence {
 
 /// The sequences of an engine, and the blocks that they have.
 #[derive(Debug)]
-pub struct Scheduler {
-    limits: Limits,
+pub struct SequenceScheduler {
+    limits: StepLimits,
     cache: BlockCache,
     /// Blocks that stay free when a sequence begins, so that those that run can grow for a while.
     reserve: usize,
-    sequences: HashMap<SequenceId, Sequence>,
+    sequences: HashMap<SequenceId, ScheduledSequence>,
     running: Vec<SequenceId>,
-    clients: Clients,
-    swap: SwapStore,
+    clients: ServedClients,
+    swap: SwapSlots,
     /// The sequence for which blocks were missing last, and how many there were.
     refused: Option<(SequenceId, usize)>,
 }
 
-impl Scheduler {
+impl SequenceScheduler {
     /// A scheduler over all blocks of a model.
     #[must_use]
-    pub fn new(limits: Limits, cache: BlockCache) -> Self {
+    pub fn new(limits: StepLimits, cache: BlockCache) -> Self {
         Self {
             limits,
             reserve: cache.available() / 100,
             cache,
             sequences: HashMap::new(),
             running: Vec::new(),
-            clients: Clients::default(),
-            swap: SwapStore::new(limits.swap),
+            clients: ServedClients::default(),
+            swap: SwapSlots::new(limits.swap),
             refused: None,
         }
     }
 
     /// Takes a sequence. Its tokens, and those that it will grow by, must fit into all blocks.
-    pub fn add(&mut self, arrival: Arrival) {
-        let Arrival { id, tokens, client, priority, salt, every_row } = arrival;
-        let sequence = Sequence {
+    pub fn add(&mut self, arrival: ArrivingSequence) {
+        let ArrivingSequence { id, tokens, client, priority, salt, every_row } = arrival;
+        let sequence = ScheduledSequence {
             tokens,
             drafts: Vec::new(),
-            table: Table::default(),
-            kept: Kept::default(),
+            table: BlockTable::default(),
+            kept: SwappedSequence::default(),
             running: false,
             client,
             priority,
@@ -198,8 +198,8 @@ impl Scheduler {
 
     /// The next step. It is empty only if there is no sequence. Sequences whose tokens are all computed
     /// must have got a token or be removed.
-    pub fn plan(&mut self) -> Plan {
-        let mut plan = Plan::default();
+    pub fn plan(&mut self) -> StepPlan {
+        let mut plan = StepPlan::default();
         let mut budget = self.limits.max_batched_tokens;
         self.plan_decodes(&mut plan, &mut budget);
         self.plan_prompts(&mut plan, &mut budget);
@@ -208,8 +208,8 @@ impl Scheduler {
     }
 
     /// The sequences that lack one token, the highest rank first.
-    fn plan_decodes(&mut self, plan: &mut Plan, budget: &mut usize) {
-        let mut ranks: Vec<Rank> = self.ranks(|sequence| sequence.lacking() == 1);
+    fn plan_decodes(&mut self, plan: &mut StepPlan, budget: &mut usize) {
+        let mut ranks: Vec<SequenceRank> = self.ranks(|sequence| sequence.lacking() == 1);
         ranks.sort_unstable();
         // Drafts leave half of the rows to prompts.
         let mut spare = budget.saturating_sub(ranks.len()) / 2;
@@ -224,7 +224,7 @@ impl Scheduler {
 
     /// Finds blocks for the last token of a sequence and at most `most` drafts, and gives the number
     /// of positions without drafts, and that of drafts. `None` where it was preempted itself.
-    fn grow(&mut self, id: SequenceId, most: usize, plan: &mut Plan) -> Option<(usize, usize)> {
+    fn grow(&mut self, id: SequenceId, most: usize, plan: &mut StepPlan) -> Option<(usize, usize)> {
         loop {
             let sequence = self.sequences.get_mut(&id).filter(|sequence| sequence.running)?;
             let positions = sequence.tokens.len();
@@ -244,7 +244,7 @@ impl Scheduler {
     }
 
     /// Pieces of prompts that run already, those of clients that have got least first.
-    fn plan_prompts(&mut self, plan: &mut Plan, budget: &mut usize) {
+    fn plan_prompts(&mut self, plan: &mut StepPlan, budget: &mut usize) {
         let mut ranks: Vec<(i32, u64, SequenceId)> = Vec::new();
         for (priority, id) in self.ranks(|sequence| sequence.lacking() > 1) {
             let client = self.sequences.get(&id).map_or(0, |sequence| sequence.client);
@@ -257,9 +257,9 @@ impl Scheduler {
     }
 
     /// Rows of a sequence that has blocks for all its tokens.
-    fn plan_piece(&mut self, id: SequenceId, plan: &mut Plan, budget: &mut usize) {
+    fn plan_piece(&mut self, id: SequenceId, plan: &mut StepPlan, budget: &mut usize) {
         let Some(sequence) = self.sequences.get(&id) else { return };
-        let most = if sequence.every_row { MOST_WANTED } else { usize::MAX };
+        let most = if sequence.every_row { MAX_WANTED } else { usize::MAX };
         let count = sequence.lacking().min(*budget).min(most);
         if count == 0 {
             return;
@@ -273,13 +273,13 @@ impl Scheduler {
     }
 
     /// Sequences that begin to run.
-    fn plan_admissions(&mut self, plan: &mut Plan, budget: &mut usize) {
+    fn plan_admissions(&mut self, plan: &mut StepPlan, budget: &mut usize) {
         while *budget > 0 {
             let Some((priority, id)) = self.clients.next() else { return };
             let room = self.running.len() < self.limits.max_sequences;
             match if room { self.admit(id, plan) } else { None } {
                 Some(cached) => {
-                    plan.admitted.push(Admitted { id, cached });
+                    plan.admitted.push(AdmittedSequence { id, cached });
                     self.plan_piece(id, plan, budget);
                 }
                 // Those of a lower priority make room.
@@ -295,7 +295,7 @@ impl Scheduler {
 
     /// Gives a waiting sequence blocks for all its tokens, and says how many tokens are computed
     /// already. `None` where there are not enough blocks.
-    fn admit(&mut self, id: SequenceId, plan: &mut Plan) -> Option<usize> {
+    fn admit(&mut self, id: SequenceId, plan: &mut StepPlan) -> Option<usize> {
         let available = self.cache.available();
         let alone = self.running.is_empty();
         if !alone && self.refused.is_some_and(|(refused, had)| refused == id && available <= had) {
@@ -330,7 +330,7 @@ impl Scheduler {
     }
 
     /// Takes a running sequence's blocks, and its rows of the plan, whose number it gives.
-    fn preempt(&mut self, id: SequenceId, plan: &mut Plan) -> usize {
+    fn preempt(&mut self, id: SequenceId, plan: &mut StepPlan) -> usize {
         if let Some(sequence) = self.sequences.get_mut(&id).filter(|sequence| sequence.running) {
             let positions = sequence.table.computed();
             let blocks = &sequence.table.blocks()[..positions.div_ceil(self.cache.block_size())];
@@ -417,9 +417,9 @@ impl Scheduler {
 
     /// A second sequence with the tokens of a first one, which are all computed. Both lack a token
     /// ([`Self::push`]) before the next plan, the second one where it runs.
-    pub fn fork(&mut self, id: SequenceId, second: SequenceId) -> Forked {
-        let Some(first) = self.sequences.get(&id) else { return Forked::Waiting };
-        let arrival = Arrival {
+    pub fn fork(&mut self, id: SequenceId, second: SequenceId) -> ForkOutcome {
+        let Some(first) = self.sequences.get(&id) else { return ForkOutcome::Waiting };
+        let arrival = ArrivingSequence {
             id: second,
             tokens: first.tokens.clone(),
             client: first.client,
@@ -432,14 +432,14 @@ impl Scheduler {
         self.add(arrival);
         let (Some((table, copy)), Some(sequence)) = (forked, self.sequences.get_mut(&second))
         else {
-            return Forked::Waiting;
+            return ForkOutcome::Waiting;
         };
         sequence.table = table;
         sequence.running = true;
         self.running.push(second);
         self.clients.run(sequence.client);
         self.clients.stop_waiting(sequence.client, (sequence.priority, second));
-        Forked::Running(copy)
+        ForkOutcome::Running(copy)
     }
 
     /// The tokens of a sequence.
@@ -503,7 +503,7 @@ impl Scheduler {
     }
 
     /// The ranks of the running sequences that `which` names.
-    fn ranks(&self, which: impl Fn(&Sequence) -> bool) -> Vec<Rank> {
+    fn ranks(&self, which: impl Fn(&ScheduledSequence) -> bool) -> Vec<SequenceRank> {
         let rank = |&id: &SequenceId| {
             let sequence = self.sequences.get(&id)?;
             which(sequence).then_some((sequence.priority, id))
@@ -512,7 +512,7 @@ impl Scheduler {
     }
 
     /// The running sequence that goes first when blocks run out.
-    fn lowest(&self) -> Option<Rank> {
+    fn lowest(&self) -> Option<SequenceRank> {
         let rank = |&id: &SequenceId| Some((self.sequences.get(&id)?.priority, id));
         self.running.iter().filter_map(rank).max()
     }

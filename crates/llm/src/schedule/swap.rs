@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use crate::cache::{BlockId, Swap};
+use crate::cache::{BlockId, BlockSwap};
 
 /// The number of a place for one block.
-pub(super) type SlotId = usize;
+pub(super) type SwapSlotId = usize;
 
 /// What may be kept outside the caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,21 +19,21 @@ pub struct SwapLimits {
 
 /// What a sequence has outside the caches.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct SwappedSequence {
     /// A place for each of its first blocks.
-    slots: Vec<SlotId>,
+    slots: Vec<SwapSlotId>,
     /// Positions that these hold.
     pub(super) positions: usize,
 }
 
 /// All places, and which of them are free.
 #[derive(Debug)]
-pub(super) struct SwapStore {
+pub(super) struct SwapSlots {
     limits: SwapLimits,
-    free: Vec<SlotId>,
+    free: Vec<SwapSlotId>,
 }
 
-impl SwapStore {
+impl SwapSlots {
     pub(super) fn new(limits: SwapLimits) -> Self {
         // The lowest number is taken first, so that memory is taken only for what is used.
         Self { limits, free: (0..limits.blocks).rev().collect() }
@@ -50,33 +50,35 @@ impl SwapStore {
         &mut self,
         blocks: &[BlockId],
         positions: usize,
-        swaps: &mut Vec<Swap>,
-    ) -> Kept {
+        swaps: &mut Vec<BlockSwap>,
+    ) -> SwappedSequence {
         let pays = positions > 0 && positions >= self.limits.least_positions;
         if !pays || blocks.len() > self.free.len() {
-            return Kept::default();
+            return SwappedSequence::default();
         }
         let slots = self.free.split_off(self.free.len() - blocks.len());
-        swaps.extend(blocks.iter().zip(&slots).map(|(&block, &slot)| Swap::Out { block, slot }));
-        Kept { slots, positions }
+        swaps.extend(
+            blocks.iter().zip(&slots).map(|(&block, &slot)| BlockSwap::Out { block, slot }),
+        );
+        SwappedSequence { slots, positions }
     }
 
     /// Brings blocks back into those of a table, of which the first ones are there already. Nothing is
     /// kept any more.
     pub(super) fn bring_back(
         &mut self,
-        kept: Kept,
+        kept: SwappedSequence,
         blocks: &[BlockId],
         lacking: Range<usize>,
-        swaps: &mut Vec<Swap>,
+        swaps: &mut Vec<BlockSwap>,
     ) {
         let pairs = kept.slots.iter().zip(blocks).take(lacking.end).skip(lacking.start);
-        swaps.extend(pairs.map(|(&slot, &block)| Swap::In { slot, block }));
+        swaps.extend(pairs.map(|(&slot, &block)| BlockSwap::In { slot, block }));
         self.forget(kept);
     }
 
     /// Keeps nothing of a sequence any more.
-    pub(super) fn forget(&mut self, kept: Kept) {
+    pub(super) fn forget(&mut self, kept: SwappedSequence) {
         self.free.extend(kept.slots.into_iter().rev());
     }
 }

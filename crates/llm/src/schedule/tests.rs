@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn scheduler(blocks: usize, size: usize, max_sequences: usize, tokens: usize) -> Scheduler {
+fn scheduler(blocks: usize, size: usize, max_sequences: usize, tokens: usize) -> SequenceScheduler {
     swapping(blocks, size, max_sequences, tokens, SwapLimits::default())
 }
 
@@ -16,9 +16,9 @@ fn swapping(
     max_sequences: usize,
     max_batched_tokens: usize,
     swap: SwapLimits,
-) -> Scheduler {
-    let limits = Limits { max_sequences, max_batched_tokens, prefix_caching: true, swap };
-    Scheduler::new(limits, BlockCache::new(blocks, NonZeroUsize::new(size).unwrap()))
+) -> SequenceScheduler {
+    let limits = StepLimits { max_sequences, max_batched_tokens, prefix_caching: true, swap };
+    SequenceScheduler::new(limits, BlockCache::new(blocks, NonZeroUsize::new(size).unwrap()))
 }
 
 /// What comes at some step.
@@ -70,7 +70,7 @@ type Place = Option<(u64, usize, u32)>;
 
 /// Drives a scheduler with a model that keeps what is written into its blocks.
 struct Driver {
-    scheduler: Scheduler,
+    scheduler: SequenceScheduler,
     size: usize,
     places: Vec<Place>,
     /// What lies outside the caches.
@@ -106,13 +106,13 @@ impl Driver {
         }
     }
 
-    fn swap(&mut self, swap: Swap) {
+    fn swap(&mut self, swap: BlockSwap) {
         let range = |at: usize| at * self.size..(at + 1) * self.size;
         match swap {
-            Swap::Out { block, slot } => {
+            BlockSwap::Out { block, slot } => {
                 self.store[range(slot)].copy_from_slice(&self.places[range(block)]);
             }
-            Swap::In { slot, block } => {
+            BlockSwap::In { slot, block } => {
                 self.places[range(block)].copy_from_slice(&self.store[range(slot)]);
             }
         }
@@ -122,7 +122,7 @@ impl Driver {
         let visit = &self.visits[at];
         let id = self.next;
         self.next += 1 + visit.forks as u64;
-        self.scheduler.add(Arrival {
+        self.scheduler.add(ArrivingSequence {
             id,
             tokens: visit.prompt.clone(),
             client: visit.client,
@@ -176,7 +176,7 @@ impl Driver {
         let mut ready = vec![id];
         for fork in 0..forks as u64 {
             let second = id + 1 + fork;
-            if let Forked::Running(copy) = self.scheduler.fork(id, second) {
+            if let ForkOutcome::Running(copy) = self.scheduler.fork(id, second) {
                 if let Some(BlockCopy { from, to }) = copy {
                     let size = self.size;
                     self.places.copy_within(from * size..(from + 1) * size, to * size);
@@ -297,15 +297,15 @@ proptest! {
     }
 }
 
-fn arrival(id: SequenceId, length: u32, client: u64, priority: i32) -> Arrival {
+fn arrival(id: SequenceId, length: u32, client: u64, priority: i32) -> ArrivingSequence {
     // Nothing is shared.
     let first = u32::try_from(id).unwrap() * 1000;
     let tokens = (first..first + length).collect();
-    Arrival { id, tokens, client, priority, salt: 0, every_row: false }
+    ArrivingSequence { id, tokens, client, priority, salt: 0, every_row: false }
 }
 
 /// Runs until nothing is left: every sequence generates `count` tokens. Gives the order of ends.
-fn finish_all(scheduler: &mut Scheduler, count: usize) -> Vec<SequenceId> {
+fn finish_all(scheduler: &mut SequenceScheduler, count: usize) -> Vec<SequenceId> {
     let mut generated: BTreeMap<SequenceId, usize> = BTreeMap::new();
     let mut order = Vec::new();
     loop {
@@ -421,7 +421,7 @@ fn a_preempted_sequence_finds_what_it_had_computed() {
 
 /// Two sequences of 12 tokens in 8 blocks of 4 positions: the second one is preempted when the first one
 /// has grown for long enough. Gives what is copied, and how many rows the second one has afterwards.
-fn preempted(swap: SwapLimits) -> (Scheduler, Vec<Swap>, usize) {
+fn preempted(swap: SwapLimits) -> (SequenceScheduler, Vec<BlockSwap>, usize) {
     let mut scheduler = swapping(8, 4, 2, 64, swap);
     scheduler.limits.prefix_caching = false;
     scheduler.add(arrival(0, 12, 0, 0));
@@ -447,7 +447,7 @@ fn preempted(swap: SwapLimits) -> (Scheduler, Vec<Swap>, usize) {
 #[test]
 fn what_a_preempted_sequence_had_computed_is_kept_and_brought_back() {
     let (mut scheduler, swaps, rows) = preempted(SwapLimits { blocks: 8, least_positions: 8 });
-    let outs = swaps.iter().filter(|swap| matches!(swap, Swap::Out { .. })).count();
+    let outs = swaps.iter().filter(|swap| matches!(swap, BlockSwap::Out { .. })).count();
     // Of 16 positions; one token was not computed.
     assert_eq!((outs, swaps.len(), rows), (4, 8, 1), "{swaps:?}");
     assert_eq!((scheduler.swapped(), scheduler.swapped_blocks()), (0, 0));

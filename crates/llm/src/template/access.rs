@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::arithmetic::item;
-use super::meter::{RenderMeter, Rendered};
+use super::meter::{RenderMeter, RenderResult};
 use super::methods;
 use super::value::{LoopValue, MethodValue, TemplateValue};
 
@@ -16,7 +16,7 @@ pub(super) fn member(
     value: &TemplateValue,
     name: &Arc<str>,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     let found = match value.defined()? {
         TemplateValue::Namespace(namespace) => namespace.get(name, meter)?,
         TemplateValue::Loop(of) => loop_member(of, name),
@@ -66,7 +66,7 @@ pub(super) fn path(
     value: &TemplateValue,
     path: &TemplateValue,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     let Some(text) = path.as_str() else { return item(value, path, meter) };
     let mut found = value.clone();
     for part in text.split('.') {

@@ -6,7 +6,7 @@ use super::builder::{ItemsBuilder, TextBuilder};
 use super::compare::as_float;
 use super::format::percent;
 use super::lexer::is_space;
-use super::meter::{RenderFault, RenderMeter, Rendered};
+use super::meter::{RenderFault, RenderMeter, RenderResult};
 use super::syntax::ArithmeticSign;
 use super::value::{ListValue, TemplateValue};
 
@@ -19,7 +19,7 @@ pub(super) fn operate(
     a: &TemplateValue,
     b: &TemplateValue,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     use TemplateValue as V;
     match (by, a.defined()?, b.defined()?) {
         (ArithmeticSign::Add, V::Text(a), V::Text(b)) => {
@@ -61,14 +61,18 @@ fn list_like(
     like: &ListValue,
     items: Vec<TemplateValue>,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     match like.is_tuple {
         true => TemplateValue::tuple(items, meter),
         false => TemplateValue::list(items, meter),
     }
 }
 
-fn repeat(value: &TemplateValue, times: usize, meter: &RenderMeter<'_>) -> Rendered<TemplateValue> {
+fn repeat(
+    value: &TemplateValue,
+    times: usize,
+    meter: &RenderMeter<'_>,
+) -> RenderResult<TemplateValue> {
     match value {
         TemplateValue::Text(text) => {
             let mut out = TextBuilder::new(meter)?;
@@ -88,7 +92,7 @@ fn repeat(value: &TemplateValue, times: usize, meter: &RenderMeter<'_>) -> Rende
     }
 }
 
-fn integers(by: ArithmeticSign, a: i128, b: i128) -> Rendered<TemplateValue> {
+fn integers(by: ArithmeticSign, a: i128, b: i128) -> RenderResult<TemplateValue> {
     let zero = matches!(
         by,
         ArithmeticSign::Divide | ArithmeticSign::FloorDivide | ArithmeticSign::Remainder
@@ -124,7 +128,7 @@ fn integers(by: ArithmeticSign, a: i128, b: i128) -> Rendered<TemplateValue> {
     found.map(TemplateValue::Int).ok_or_else(too_large)
 }
 
-fn floats(by: ArithmeticSign, a: f64, b: f64) -> Rendered<TemplateValue> {
+fn floats(by: ArithmeticSign, a: f64, b: f64) -> RenderResult<TemplateValue> {
     let divides = matches!(
         by,
         ArithmeticSign::Divide | ArithmeticSign::FloorDivide | ArithmeticSign::Remainder
@@ -148,7 +152,7 @@ fn floats(by: ArithmeticSign, a: f64, b: f64) -> Rendered<TemplateValue> {
 }
 
 /// The negative of a number, or the number.
-pub(super) fn signed(value: &TemplateValue, negative: bool) -> Rendered<TemplateValue> {
+pub(super) fn signed(value: &TemplateValue, negative: bool) -> RenderResult<TemplateValue> {
     match value.defined()? {
         TemplateValue::Float(number) => {
             Ok(TemplateValue::Float(if negative { -number } else { *number }))
@@ -182,7 +186,7 @@ pub(super) fn item(
     value: &TemplateValue,
     key: &TemplateValue,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     let found = match value.defined()? {
         TemplateValue::Map(map) => map.get(key, meter)?.cloned(),
         TemplateValue::List(list) => {
@@ -202,7 +206,11 @@ pub(super) fn item(
     Ok(found.unwrap_or(TemplateValue::Undefined(None)))
 }
 
-fn character(text: &str, index: i128, meter: &RenderMeter<'_>) -> Rendered<Option<TemplateValue>> {
+fn character(
+    text: &str,
+    index: i128,
+    meter: &RenderMeter<'_>,
+) -> RenderResult<Option<TemplateValue>> {
     // Only to count characters, all bytes are looked at.
     meter.bytes(text.len())?;
     if !text.is_ascii() {
@@ -245,7 +253,7 @@ impl Iterator for SlicePlaces {
 }
 
 impl GivenSlice {
-    fn places(&self, length: usize) -> Rendered<SlicePlaces> {
+    fn places(&self, length: usize) -> RenderResult<SlicePlaces> {
         let length = i128::try_from(length).unwrap_or(i128::MAX);
         let bound = |value: &TemplateValue| match value {
             TemplateValue::None | TemplateValue::Undefined(_) => Ok(None),
@@ -277,7 +285,7 @@ impl GivenSlice {
         &self,
         value: &TemplateValue,
         meter: &RenderMeter<'_>,
-    ) -> Rendered<TemplateValue> {
+    ) -> RenderResult<TemplateValue> {
         match value.defined()? {
             TemplateValue::List(list) => {
                 let mut out = ItemsBuilder::new(meter)?;
@@ -301,7 +309,7 @@ impl GivenSlice {
         }
     }
 
-    fn of_text(&self, text: &str, meter: &RenderMeter<'_>) -> Rendered<TemplateValue> {
+    fn of_text(&self, text: &str, meter: &RenderMeter<'_>) -> RenderResult<TemplateValue> {
         meter.bytes(text.len())?;
         let ascii = text.is_ascii();
         if !ascii {

@@ -1,7 +1,7 @@
 //! Texts that grow within the bounds of a rendering.
 
 use super::MAX_TEXT_BYTES;
-use super::meter::{HeldBytes, RenderFault, RenderMeter, Rendered};
+use super::meter::{HeldBytes, RenderFault, RenderMeter, RenderResult};
 use super::value::{TemplateValue, check_length};
 
 /// A text that is being written.
@@ -17,7 +17,7 @@ pub(super) struct WrittenText {
 }
 
 impl WrittenText {
-    pub(super) fn new(meter: &RenderMeter<'_>) -> Rendered<Self> {
+    pub(super) fn new(meter: &RenderMeter<'_>) -> RenderResult<Self> {
         Ok(Self { text: String::new(), held: meter.hold(0)? })
     }
 
@@ -25,13 +25,13 @@ impl WrittenText {
     ///
     /// # Errors
     /// When a bound is reached, or the host has no memory.
-    pub(super) fn push(&mut self, text: &str, meter: &RenderMeter<'_>) -> Rendered<()> {
+    pub(super) fn push(&mut self, text: &str, meter: &RenderMeter<'_>) -> RenderResult<()> {
         self.reserve(text.len(), meter)?;
         self.text.push_str(text);
         Ok(())
     }
 
-    fn reserve(&mut self, bytes: usize, meter: &RenderMeter<'_>) -> Rendered<()> {
+    fn reserve(&mut self, bytes: usize, meter: &RenderMeter<'_>) -> RenderResult<()> {
         check_length(self.text.len().saturating_add(bytes))?;
         meter.bytes(bytes)?;
         let before = self.text.capacity();
@@ -48,7 +48,7 @@ impl WrittenText {
         self.text
     }
 
-    pub(super) fn into_value(mut self, meter: &RenderMeter<'_>) -> Rendered<TemplateValue> {
+    pub(super) fn into_value(mut self, meter: &RenderMeter<'_>) -> RenderResult<TemplateValue> {
         if self.text.capacity() > 2 * self.text.len() {
             self.text.shrink_to_fit();
         }
@@ -59,20 +59,20 @@ impl WrittenText {
 }
 
 impl<'m, 'a> TextBuilder<'m, 'a> {
-    pub(super) fn new(meter: &'m RenderMeter<'a>) -> Rendered<Self> {
+    pub(super) fn new(meter: &'m RenderMeter<'a>) -> RenderResult<Self> {
         Ok(Self { meter, written: WrittenText::new(meter)? })
     }
 
-    pub(super) fn push(&mut self, text: &str) -> Rendered<()> {
+    pub(super) fn push(&mut self, text: &str) -> RenderResult<()> {
         self.written.push(text, self.meter)
     }
 
-    pub(super) fn push_char(&mut self, character: char) -> Rendered<()> {
+    pub(super) fn push_char(&mut self, character: char) -> RenderResult<()> {
         self.push(character.encode_utf8(&mut [0; 4]))
     }
 
     /// Appends two texts, and takes no more memory than they need.
-    pub(super) fn push_both(&mut self, first: &str, second: &str) -> Rendered<()> {
+    pub(super) fn push_both(&mut self, first: &str, second: &str) -> RenderResult<()> {
         self.written.reserve(first.len() + second.len(), self.meter)?;
         self.written.text.push_str(first);
         self.written.text.push_str(second);
@@ -80,7 +80,7 @@ impl<'m, 'a> TextBuilder<'m, 'a> {
     }
 
     /// Appends a text so many times.
-    pub(super) fn push_times(&mut self, text: &str, times: usize) -> Rendered<()> {
+    pub(super) fn push_times(&mut self, text: &str, times: usize) -> RenderResult<()> {
         let bytes = text.len().saturating_mul(times);
         check_length(bytes)?;
         self.written.reserve(bytes, self.meter)?;
@@ -94,7 +94,7 @@ impl<'m, 'a> TextBuilder<'m, 'a> {
         &self.written.text
     }
 
-    pub(super) fn into_value(self) -> Rendered<TemplateValue> {
+    pub(super) fn into_value(self) -> RenderResult<TemplateValue> {
         self.written.into_value(self.meter)
     }
 }
@@ -107,12 +107,12 @@ pub(super) struct ItemsBuilder<'m, 'a> {
 }
 
 impl<'m, 'a> ItemsBuilder<'m, 'a> {
-    pub(super) fn new(meter: &'m RenderMeter<'a>) -> Rendered<Self> {
+    pub(super) fn new(meter: &'m RenderMeter<'a>) -> RenderResult<Self> {
         Ok(Self { meter, items: Vec::new(), held: meter.hold(0)? })
     }
 
     /// Appends a value, which takes a step.
-    pub(super) fn push(&mut self, value: TemplateValue) -> Rendered<()> {
+    pub(super) fn push(&mut self, value: TemplateValue) -> RenderResult<()> {
         self.meter.step(1)?;
         let before = self.items.capacity();
         self.items.push(value);
@@ -122,7 +122,7 @@ impl<'m, 'a> ItemsBuilder<'m, 'a> {
         Ok(())
     }
 
-    pub(super) fn extend(&mut self, values: &[TemplateValue]) -> Rendered<()> {
+    pub(super) fn extend(&mut self, values: &[TemplateValue]) -> RenderResult<()> {
         self.meter.elements(values.len() / 8 + 1)?;
         self.held.set((self.items.len() + values.len()) * size_of::<TemplateValue>())?;
         self.items.extend_from_slice(values);
@@ -137,7 +137,7 @@ impl<'m, 'a> ItemsBuilder<'m, 'a> {
         self.items
     }
 
-    pub(super) fn into_list(self) -> Rendered<TemplateValue> {
+    pub(super) fn into_list(self) -> RenderResult<TemplateValue> {
         drop(self.held);
         TemplateValue::list(self.items, self.meter)
     }

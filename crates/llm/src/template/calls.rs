@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::meter::{RenderFault, Rendered};
+use super::meter::{RenderFault, RenderResult};
 use super::value::TemplateValue;
 
 /// Arguments in their order, and by name.
@@ -30,13 +30,13 @@ impl CallValues {
     }
 
     /// Gives an argument that is needed; see [`Self::get`].
-    pub(super) fn need(&self, of: &str, at: usize, name: &str) -> Rendered<&TemplateValue> {
+    pub(super) fn need(&self, of: &str, at: usize, name: &str) -> RenderResult<&TemplateValue> {
         let missing = || RenderFault::new(format!("{of}: the argument '{name}' is missing"));
         self.get(at, name).ok_or_else(missing)
     }
 
     /// A text, or none where the argument is missing.
-    pub(super) fn text(&self, of: &str, at: usize, name: &str) -> Rendered<Option<&str>> {
+    pub(super) fn text(&self, of: &str, at: usize, name: &str) -> RenderResult<Option<&str>> {
         match self.get(at, name) {
             None | Some(TemplateValue::None) => Ok(None),
             Some(TemplateValue::Text(text)) => Ok(Some(&text.text)),
@@ -45,13 +45,13 @@ impl CallValues {
     }
 
     /// A text that is needed.
-    pub(super) fn need_text(&self, of: &str, at: usize, name: &str) -> Rendered<&str> {
+    pub(super) fn need_text(&self, of: &str, at: usize, name: &str) -> RenderResult<&str> {
         let value = self.need(of, at, name)?.defined()?;
         value.as_str().ok_or_else(|| wrong(of, name, "a text", value))
     }
 
     /// A whole number, or none where the argument is missing.
-    pub(super) fn int(&self, of: &str, at: usize, name: &str) -> Rendered<Option<i128>> {
+    pub(super) fn int(&self, of: &str, at: usize, name: &str) -> RenderResult<Option<i128>> {
         match self.get(at, name) {
             None | Some(TemplateValue::None) => Ok(None),
             Some(other) => match other.as_int() {
@@ -62,7 +62,7 @@ impl CallValues {
     }
 
     /// A number of things, which is no less than zero.
-    pub(super) fn size(&self, of: &str, at: usize, name: &str) -> Rendered<Option<usize>> {
+    pub(super) fn size(&self, of: &str, at: usize, name: &str) -> RenderResult<Option<usize>> {
         let number = self.int(of, at, name)?;
         Ok(number.map(|number| usize::try_from(number.max(0)).unwrap_or(usize::MAX)))
     }
@@ -73,7 +73,7 @@ impl CallValues {
     }
 
     /// Refuses arguments beyond those that are known.
-    pub(super) fn expect(&self, of: &str, names: &[&str]) -> Rendered<()> {
+    pub(super) fn expect(&self, of: &str, names: &[&str]) -> RenderResult<()> {
         if self.positional.len() > names.len() {
             let (found, most) = (self.positional.len(), names.len());
             let message = format!("{of}: {found} arguments found, expected at most {most}");

@@ -3,7 +3,7 @@
 use super::calls::CallValues;
 use super::compare::{as_float, compare};
 use super::filters;
-use super::meter::{RenderFault, RenderMeter, Rendered};
+use super::meter::{RenderFault, RenderMeter, RenderResult};
 use super::syntax::Comparator;
 use super::value::{TemplateValue, whole};
 
@@ -57,7 +57,7 @@ pub(super) fn holds(
     value: &TemplateValue,
     arguments: &CallValues,
     meter: &RenderMeter<'_>,
-) -> Rendered<bool> {
+) -> RenderResult<bool> {
     use TemplateValue as V;
     let _level = meter.deeper()?;
     meter.step(1)?;
@@ -121,7 +121,7 @@ fn comparator(name: &str) -> Option<Comparator> {
     })
 }
 
-fn divides(name: &str, value: &TemplateValue, arguments: &CallValues) -> Rendered<bool> {
+fn divides(name: &str, value: &TemplateValue, arguments: &CallValues) -> RenderResult<bool> {
     let value = value.defined()?;
     let number = match value {
         TemplateValue::Float(number) => whole(*number),

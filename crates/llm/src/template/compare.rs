@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::meter::{RenderFault, RenderMeter, Rendered};
+use super::meter::{RenderFault, RenderMeter, RenderResult};
 use super::syntax::Comparator;
 use super::value::{ListValue, TemplateValue};
 
@@ -12,7 +12,7 @@ pub(super) fn compare(
     a: &TemplateValue,
     b: &TemplateValue,
     meter: &RenderMeter<'_>,
-) -> Rendered<bool> {
+) -> RenderResult<bool> {
     Ok(match by {
         Comparator::Equal => equal(a, b, meter)?,
         Comparator::Unequal => !equal(a, b, meter)?,
@@ -34,7 +34,7 @@ pub(super) fn equal(
     a: &TemplateValue,
     b: &TemplateValue,
     meter: &RenderMeter<'_>,
-) -> Rendered<bool> {
+) -> RenderResult<bool> {
     use TemplateValue as V;
     meter.step(1)?;
     Ok(match (a, b) {
@@ -64,7 +64,7 @@ pub(super) fn equal(
     })
 }
 
-fn equal_lists(a: &ListValue, b: &ListValue, meter: &RenderMeter<'_>) -> Rendered<bool> {
+fn equal_lists(a: &ListValue, b: &ListValue, meter: &RenderMeter<'_>) -> RenderResult<bool> {
     if a.items.len() != b.items.len() {
         return Ok(false);
     }
@@ -102,7 +102,7 @@ pub(super) fn order(
     b: &TemplateValue,
     sign: &str,
     meter: &RenderMeter<'_>,
-) -> Rendered<Option<Ordering>> {
+) -> RenderResult<Option<Ordering>> {
     use TemplateValue as V;
     meter.step(1)?;
     match (a.defined()?, b.defined()?) {
@@ -132,7 +132,7 @@ pub(super) fn contains(
     value: &TemplateValue,
     item: &TemplateValue,
     meter: &RenderMeter<'_>,
-) -> Rendered<bool> {
+) -> RenderResult<bool> {
     match value {
         TemplateValue::Text(text) => {
             let Some(part) = item.defined()?.as_str() else {
@@ -167,7 +167,7 @@ pub(super) fn sort_by_keys(
     keyed: Vec<KeyedValue>,
     reverse: bool,
     meter: &RenderMeter<'_>,
-) -> Rendered<Vec<TemplateValue>> {
+) -> RenderResult<Vec<TemplateValue>> {
     let _held = meter.hold(keyed.len() * 2 * size_of::<usize>())?;
     let mut sorted: Vec<usize> = (0..keyed.len()).collect();
     let mut merged: Vec<usize> = Vec::with_capacity(sorted.len());

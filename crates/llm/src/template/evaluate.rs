@@ -6,69 +6,71 @@ use std::sync::Arc;
 use super::builder::{ItemsBuilder, TextBuilder};
 use super::calls::{CallValues, NamedValue};
 use super::filters::{self, FilterCall};
-use super::meter::{RenderFault, Rendered};
-use super::render::Renderer;
+use super::meter::{RenderFault, RenderResult};
+use super::render::TemplateRenderer;
 use super::show::show;
 use super::syntax::{
-    ArithmeticStep, CallArguments, CompareStep, IfChoice, LinkKind, Literal, MAX_NAMED_ARGUMENTS,
-    MapPair, NameId, SliceBounds, Term, TermLink,
+    ArithmeticStep, CallArguments, CompareStep, IfChoice, LinkKind, MAX_NAMED_ARGUMENTS, MapPair,
+    NameId, SliceBounds, TemplateTerm, TermLink, TermLiteral,
 };
 use super::value::{MacroValue, MapEntry, TemplateValue};
 use super::{access, arithmetic, checks, compare, functions, methods};
 
-impl<'t> Renderer<'t, '_, '_> {
+impl<'t> TemplateRenderer<'t, '_, '_> {
     /// The value of a term.
-    pub(super) fn term(&mut self, term: &'t Term) -> Rendered<TemplateValue> {
+    pub(super) fn term(&mut self, term: &'t TemplateTerm) -> RenderResult<TemplateValue> {
         self.meter.step(1)?;
         match term {
-            Term::Literal(literal) => return self.literal(literal),
-            Term::Name(name) => return self.variable(*name),
+            TemplateTerm::Literal(literal) => return self.literal(literal),
+            TemplateTerm::Name(name) => return self.variable(*name),
             _ => {}
         }
         let _level = self.meter.deeper()?;
         match term {
-            Term::Literal(literal) => self.literal(literal),
-            Term::Name(name) => self.variable(*name),
-            Term::List(terms) => {
+            TemplateTerm::Literal(literal) => self.literal(literal),
+            TemplateTerm::Name(name) => self.variable(*name),
+            TemplateTerm::List(terms) => {
                 let items = self.terms(terms)?;
                 TemplateValue::list(items, self.meter)
             }
-            Term::Tuple(terms) => {
+            TemplateTerm::Tuple(terms) => {
                 let items = self.terms(terms)?;
                 TemplateValue::tuple(items, self.meter)
             }
-            Term::Map(pairs) => self.map(pairs),
-            Term::Truth { negated, of } => {
+            TemplateTerm::Map(pairs) => self.map(pairs),
+            TemplateTerm::Truth { negated, of } => {
                 Ok(TemplateValue::Bool(self.term(of)?.is_true() != *negated))
             }
-            Term::Sign { negative, of } => {
+            TemplateTerm::Sign { negative, of } => {
                 let value = self.term(of)?;
                 arithmetic::signed(&value, *negative)
             }
-            Term::And(terms) => self.first_that(terms, false),
-            Term::Or(terms) => self.first_that(terms, true),
-            Term::Compare { first, rest } => self.compare(first, rest),
-            Term::Chain { first, rest } => self.chain(first, rest),
-            Term::Concat(terms) => self.concat(terms),
-            Term::Choice { choices, otherwise } => self.choice(choices, otherwise.as_deref()),
-            Term::Linked { base, links } => {
+            TemplateTerm::And(terms) => self.first_that(terms, false),
+            TemplateTerm::Or(terms) => self.first_that(terms, true),
+            TemplateTerm::Compare { first, rest } => self.compare(first, rest),
+            TemplateTerm::Chain { first, rest } => self.chain(first, rest),
+            TemplateTerm::Concat(terms) => self.concat(terms),
+            TemplateTerm::Choice { choices, otherwise } => {
+                self.choice(choices, otherwise.as_deref())
+            }
+            TemplateTerm::Linked { base, links } => {
                 let value = self.term(base)?;
                 self.linked(value, links)
             }
         }
     }
 
-    fn literal(&self, literal: &Literal) -> Rendered<TemplateValue> {
+    fn literal(&self, literal: &TermLiteral) -> RenderResult<TemplateValue> {
         Ok(match literal {
-            Literal::None => TemplateValue::None,
-            Literal::Bool(truth) => TemplateValue::Bool(*truth),
-            Literal::Int(number) => TemplateValue::Int(*number),
-            Literal::Float(number) => TemplateValue::Float(*number),
-            Literal::Text(text) => return TemplateValue::text(&**text, self.meter),
+            TermLiteral::None => TemplateValue::None,
+            TermLiteral::Bool(truth) => TemplateValue::Bool(*truth),
+            TermLiteral::Int(number) => TemplateValue::Int(*number),
+            TermLiteral::Float(number) => TemplateValue::Float(*number),
+            TermLiteral::Text(text) => return TemplateValue::text(&**text, self.meter),
         })
     }
 
-    fn variable(&self, name: NameId) -> Rendered<TemplateValue> {
+    fn variable(&self, name: NameId) -> RenderResult<TemplateValue> {
         if self.loop_name == Some(name)
             && let Some(looping) = self.scopes.looping()
         {
@@ -78,7 +80,7 @@ impl<'t> Renderer<'t, '_, '_> {
         Ok(found.unwrap_or_else(|| TemplateValue::Undefined(Some(self.name(name)))))
     }
 
-    fn terms(&mut self, terms: &'t [Term]) -> Rendered<Vec<TemplateValue>> {
+    fn terms(&mut self, terms: &'t [TemplateTerm]) -> RenderResult<Vec<TemplateValue>> {
         let mut items = ItemsBuilder::new(self.meter)?;
         for term in terms {
             items.push(self.term(term)?)?;
@@ -86,7 +88,7 @@ impl<'t> Renderer<'t, '_, '_> {
         Ok(items.into_items())
     }
 
-    fn map(&mut self, pairs: &'t [MapPair]) -> Rendered<TemplateValue> {
+    fn map(&mut self, pairs: &'t [MapPair]) -> RenderResult<TemplateValue> {
         let mut entries = Vec::with_capacity(pairs.len());
         for pair in pairs {
             let key = self.term(&pair.key)?;
@@ -96,7 +98,11 @@ impl<'t> Renderer<'t, '_, '_> {
     }
 
     /// The first value of a truth, or the last value.
-    fn first_that(&mut self, terms: &'t [Term], is_true: bool) -> Rendered<TemplateValue> {
+    fn first_that(
+        &mut self,
+        terms: &'t [TemplateTerm],
+        is_true: bool,
+    ) -> RenderResult<TemplateValue> {
         let mut value = TemplateValue::None;
         for term in terms {
             value = self.term(term)?;
@@ -107,7 +113,11 @@ impl<'t> Renderer<'t, '_, '_> {
         Ok(value)
     }
 
-    fn compare(&mut self, first: &'t Term, rest: &'t [CompareStep]) -> Rendered<TemplateValue> {
+    fn compare(
+        &mut self,
+        first: &'t TemplateTerm,
+        rest: &'t [CompareStep],
+    ) -> RenderResult<TemplateValue> {
         let mut left = self.term(first)?;
         for step in rest {
             let right = self.term(&step.with)?;
@@ -119,7 +129,11 @@ impl<'t> Renderer<'t, '_, '_> {
         Ok(TemplateValue::Bool(true))
     }
 
-    fn chain(&mut self, first: &'t Term, rest: &'t [ArithmeticStep]) -> Rendered<TemplateValue> {
+    fn chain(
+        &mut self,
+        first: &'t TemplateTerm,
+        rest: &'t [ArithmeticStep],
+    ) -> RenderResult<TemplateValue> {
         let mut value = self.term(first)?;
         for step in rest {
             let with = self.term(&step.with)?;
@@ -128,7 +142,7 @@ impl<'t> Renderer<'t, '_, '_> {
         Ok(value)
     }
 
-    fn concat(&mut self, terms: &'t [Term]) -> Rendered<TemplateValue> {
+    fn concat(&mut self, terms: &'t [TemplateTerm]) -> RenderResult<TemplateValue> {
         let mut out = TextBuilder::new(self.meter)?;
         for term in terms {
             let value = self.term(term)?;
@@ -140,8 +154,8 @@ impl<'t> Renderer<'t, '_, '_> {
     fn choice(
         &mut self,
         choices: &'t [IfChoice],
-        otherwise: Option<&'t Term>,
-    ) -> Rendered<TemplateValue> {
+        otherwise: Option<&'t TemplateTerm>,
+    ) -> RenderResult<TemplateValue> {
         for choice in choices {
             if self.term(&choice.test)?.is_true() {
                 return self.term(&choice.value);
@@ -155,7 +169,7 @@ impl<'t> Renderer<'t, '_, '_> {
         &mut self,
         mut value: TemplateValue,
         links: &'t [TermLink],
-    ) -> Rendered<TemplateValue> {
+    ) -> RenderResult<TemplateValue> {
         for link in links {
             self.meter.step(1)?;
             value = self.link(value, link).map_err(|fault| fault.at(link.line))?;
@@ -163,7 +177,7 @@ impl<'t> Renderer<'t, '_, '_> {
         Ok(value)
     }
 
-    fn link(&mut self, value: TemplateValue, link: &'t TermLink) -> Rendered<TemplateValue> {
+    fn link(&mut self, value: TemplateValue, link: &'t TermLink) -> RenderResult<TemplateValue> {
         match &link.kind {
             LinkKind::Attribute(name) => access::member(&value, name, self.meter),
             LinkKind::Item(key) => {
@@ -194,7 +208,7 @@ impl<'t> Renderer<'t, '_, '_> {
     }
 
     /// `value[key]`, where a key that is not there may be an attribute.
-    fn item(&self, value: &TemplateValue, key: &TemplateValue) -> Rendered<TemplateValue> {
+    fn item(&self, value: &TemplateValue, key: &TemplateValue) -> RenderResult<TemplateValue> {
         let found = arithmetic::item(value, key, self.meter)?;
         match key.as_str().filter(|name| found.is_undefined() && name.len() <= 100) {
             Some(name) => access::member(value, &Arc::from(name), self.meter),
@@ -202,8 +216,12 @@ impl<'t> Renderer<'t, '_, '_> {
         }
     }
 
-    fn slice(&mut self, value: &TemplateValue, bounds: &'t SliceBounds) -> Rendered<TemplateValue> {
-        let mut bound = |term: &'t Option<Term>| match term {
+    fn slice(
+        &mut self,
+        value: &TemplateValue,
+        bounds: &'t SliceBounds,
+    ) -> RenderResult<TemplateValue> {
+        let mut bound = |term: &'t Option<TemplateTerm>| match term {
             Some(term) => self.term(term),
             None => Ok(TemplateValue::None),
         };
@@ -215,7 +233,7 @@ impl<'t> Renderer<'t, '_, '_> {
         given.of(value, self.meter)
     }
 
-    fn arguments(&mut self, given: &'t CallArguments) -> Rendered<CallValues> {
+    fn arguments(&mut self, given: &'t CallArguments) -> RenderResult<CallValues> {
         let mut positional = self.terms(&given.positional)?;
         let mut named = Vec::with_capacity(given.named.len());
         for argument in &given.named {
@@ -247,7 +265,7 @@ impl<'t> Renderer<'t, '_, '_> {
     }
 
     /// Calls a value.
-    fn call(&mut self, value: TemplateValue, arguments: CallValues) -> Rendered<TemplateValue> {
+    fn call(&mut self, value: TemplateValue, arguments: CallValues) -> RenderResult<TemplateValue> {
         match value.defined()? {
             TemplateValue::Macro(called) => self.call_macro(*called, arguments),
             TemplateValue::Function(name) => {
@@ -273,7 +291,7 @@ impl<'t> Renderer<'t, '_, '_> {
         value: &TemplateValue,
         name: &Arc<str>,
         arguments: CallValues,
-    ) -> Rendered<TemplateValue> {
+    ) -> RenderResult<TemplateValue> {
         match value.defined()? {
             TemplateValue::Loop(of) => functions::call_loop(of, name, &arguments, self.meter),
             other if methods::exists(other, name) => {
@@ -292,10 +310,10 @@ impl<'t> Renderer<'t, '_, '_> {
     /// The value of a call, which gets a body to call.
     pub(super) fn call_with(
         &mut self,
-        term: &'t Term,
+        term: &'t TemplateTerm,
         caller: MacroValue,
-    ) -> Rendered<TemplateValue> {
-        let Term::Linked { base, links } = term else {
+    ) -> RenderResult<TemplateValue> {
+        let TemplateTerm::Linked { base, links } = term else {
             return Err(RenderFault::new("`call` needs a call"));
         };
         let Some((last, before)) = links.split_last() else {

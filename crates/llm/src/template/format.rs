@@ -4,7 +4,7 @@ use super::arithmetic::place;
 use super::builder::TextBuilder;
 use super::calls::CallValues;
 use super::compare::as_float;
-use super::meter::{RenderFault, RenderMeter, Rendered};
+use super::meter::{RenderFault, RenderMeter, RenderResult};
 use super::show::{float, represent, show};
 use super::value::{ListValue, TemplateValue};
 
@@ -33,7 +33,7 @@ pub(super) fn percent(
     text: &str,
     values: &TemplateValue,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     let mut out = TextBuilder::new(meter)?;
     let items = match values {
         TemplateValue::List(list) if list.is_tuple => list.items.as_slice(),
@@ -87,8 +87,8 @@ pub(super) fn percent(
 /// Flags, width and precision.
 fn percent_style<'t, 'v>(
     text: &'t str,
-    take: &mut impl FnMut() -> Rendered<&'v TemplateValue>,
-) -> Rendered<(PlaceStyle, &'t str)> {
+    take: &mut impl FnMut() -> RenderResult<&'v TemplateValue>,
+) -> RenderResult<(PlaceStyle, &'t str)> {
     let mut style = PlaceStyle::default();
     let mut rest = text;
     while let Some(flag) = rest.chars().next().filter(|flag| "-+ 0#".contains(*flag)) {
@@ -101,7 +101,7 @@ fn percent_style<'t, 'v>(
         }
         rest = rest.get(1..).unwrap_or_default();
     }
-    let mut number = |rest: &mut &'t str| -> Rendered<Option<usize>> {
+    let mut number = |rest: &mut &'t str| -> RenderResult<Option<usize>> {
         if let Some(after) = rest.strip_prefix('*') {
             *rest = after;
             let given = take()?.as_int();
@@ -119,7 +119,7 @@ fn percent_style<'t, 'v>(
 }
 
 /// A number at the beginning of a text, which is passed.
-fn digits(rest: &mut &str) -> Rendered<Option<usize>> {
+fn digits(rest: &mut &str) -> RenderResult<Option<usize>> {
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (number, after) = rest.split_at(end);
     *rest = after;
@@ -137,7 +137,7 @@ fn put(
     style: &PlaceStyle,
     meter: &RenderMeter<'_>,
     out: &mut TextBuilder<'_, '_>,
-) -> Rendered<()> {
+) -> RenderResult<()> {
     let type_of = value.type_name();
     let refused = |wanted: &str| {
         RenderFault::new(format!("%{kind} format: {wanted} is required, not '{type_of}'"))
@@ -206,7 +206,7 @@ fn sign(negative: bool, style: &PlaceStyle) -> &'static str {
 }
 
 /// The magnitude of a float.
-fn decimal(number: f64, kind: char, style: &PlaceStyle) -> Rendered<String> {
+fn decimal(number: f64, kind: char, style: &PlaceStyle) -> RenderResult<String> {
     let precision = style.precision.unwrap_or(6);
     if precision > MAX_PRECISION {
         let message = format!("format: precision {precision}, expected at most {MAX_PRECISION}");
@@ -261,7 +261,7 @@ fn pad(
     style: &PlaceStyle,
     right: bool,
     out: &mut TextBuilder<'_, '_>,
-) -> Rendered<()> {
+) -> RenderResult<()> {
     let length = sign.chars().count() + text.chars().count();
     let missing = style.width.saturating_sub(length);
     let fill = style.fill.unwrap_or(' ').to_string();
@@ -288,7 +288,7 @@ pub(super) fn braces(
     text: &str,
     values: &CallValues,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     let mut out = TextBuilder::new(meter)?;
     let mut automatic = 0;
     let mut rest = text;
@@ -333,7 +333,7 @@ fn field_value(
     automatic: &mut usize,
     values: &CallValues,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     let end = path.find(['.', '[']).unwrap_or(path.len());
     let (first, mut rest) = path.split_at(end);
     let missing = || RenderFault::new(format!("the format field '{first}' is missing"));
@@ -373,7 +373,7 @@ struct BraceStyle {
     kind: char,
 }
 
-fn brace_style(text: &str) -> Rendered<BraceStyle> {
+fn brace_style(text: &str) -> RenderResult<BraceStyle> {
     let mut style = PlaceStyle::default();
     let mut rest = text;
     let mut align = None;

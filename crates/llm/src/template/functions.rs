@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::builder::ItemsBuilder;
 use super::calls::CallValues;
 use super::compare::equal;
-use super::meter::{RenderFault, RenderMeter, Rendered};
+use super::meter::{RenderFault, RenderMeter, RenderResult};
 use super::value::{LoopValue, MapEntry, NamespaceValue, TemplateValue};
 
 /// The longest range, as in Jinja2's sandbox.
@@ -30,7 +30,7 @@ pub(super) fn call(
     arguments: &CallValues,
     now: i64,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     meter.step(1)?;
     match name {
         "range" => range(arguments, meter),
@@ -67,7 +67,7 @@ pub(super) fn call(
 }
 
 /// The entries of a map that is given, or of pairs, and named ones.
-fn entries(arguments: &CallValues, meter: &RenderMeter<'_>) -> Rendered<Vec<MapEntry>> {
+fn entries(arguments: &CallValues, meter: &RenderMeter<'_>) -> RenderResult<Vec<MapEntry>> {
     let mut entries = match arguments.positional.first() {
         None => Vec::new(),
         Some(TemplateValue::Map(map)) => {
@@ -96,7 +96,7 @@ fn entries(arguments: &CallValues, meter: &RenderMeter<'_>) -> Rendered<Vec<MapE
     Ok(entries)
 }
 
-fn range(arguments: &CallValues, meter: &RenderMeter<'_>) -> Rendered<TemplateValue> {
+fn range(arguments: &CallValues, meter: &RenderMeter<'_>) -> RenderResult<TemplateValue> {
     arguments.expect("range", &["start", "stop", "step"])?;
     let bound = |at| {
         let value = arguments.positional.get(at).map(TemplateValue::defined).transpose()?;
@@ -135,7 +135,7 @@ pub(super) fn call_loop(
     name: &str,
     arguments: &CallValues,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     match name {
         "cycle" => {
             let count = arguments.positional.len();

@@ -2,7 +2,7 @@
 
 use super::builder::TextBuilder;
 use super::calls::CallValues;
-use super::meter::{RenderFault, RenderMeter, Rendered};
+use super::meter::{RenderFault, RenderMeter, RenderResult};
 use super::show::float;
 use super::value::{MapEntry, TemplateValue};
 
@@ -25,7 +25,7 @@ pub(super) fn tojson(
     value: &TemplateValue,
     arguments: &CallValues,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     arguments.expect("tojson", &["ensure_ascii", "indent", "separators", "sort_keys"])?;
     let truth = |at, name| arguments.get(at, name).is_some_and(TemplateValue::is_true);
     let indent = match arguments.get(1, "indent") {
@@ -78,7 +78,7 @@ struct JsonWriter<'s, 'm, 'a> {
 
 impl JsonWriter<'_, '_, '_> {
     /// Writes a value, whose depth is bounded.
-    fn write(&mut self, value: &TemplateValue, level: usize) -> Rendered<()> {
+    fn write(&mut self, value: &TemplateValue, level: usize) -> RenderResult<()> {
         self.meter.step(1)?;
         match value {
             TemplateValue::None | TemplateValue::Undefined(_) => self.out.push("null"),
@@ -121,7 +121,7 @@ impl JsonWriter<'_, '_, '_> {
         &mut self,
         entries: impl ExactSizeIterator<Item = &'e MapEntry>,
         level: usize,
-    ) -> Rendered<()> {
+    ) -> RenderResult<()> {
         if entries.len() == 0 {
             return self.out.push("{}");
         }
@@ -146,20 +146,20 @@ impl JsonWriter<'_, '_, '_> {
         self.out.push("}")
     }
 
-    fn separate(&mut self, index: usize, level: usize) -> Rendered<()> {
+    fn separate(&mut self, index: usize, level: usize) -> RenderResult<()> {
         if index > 0 {
             self.out.push(&self.style.between)?;
         }
         self.line(level)
     }
 
-    fn line(&mut self, level: usize) -> Rendered<()> {
+    fn line(&mut self, level: usize) -> RenderResult<()> {
         let Some(indent) = &self.style.indent else { return Ok(()) };
         self.out.push("\n")?;
         self.out.push_times(indent, level)
     }
 
-    fn text(&mut self, text: &str) -> Rendered<()> {
+    fn text(&mut self, text: &str) -> RenderResult<()> {
         self.meter.characters(text.len())?;
         self.out.push("\"")?;
         let mut from = 0;

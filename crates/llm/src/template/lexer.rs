@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::meter::{RenderFault, Rendered};
+use super::meter::{RenderFault, RenderResult};
 
 /// The tokens of all templates of a model. The longest known templates have a tenth of it.
 pub(super) const MAX_TOKENS: usize = 1 << 18;
@@ -11,7 +11,7 @@ pub(super) const MAX_TOKENS: usize = 1 << 18;
 const MAX_NAME_BYTES: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Lexeme {
+pub(super) enum TemplateLexeme {
     /// Text outside of tags.
     Raw(Box<str>),
     PrintBegin,
@@ -27,7 +27,7 @@ pub(super) enum Lexeme {
 
 #[derive(Debug, Clone)]
 pub(super) struct JinjaToken {
-    pub(super) lexeme: Lexeme,
+    pub(super) lexeme: TemplateLexeme,
     /// From 1.
     pub(super) line: u32,
 }
@@ -42,7 +42,7 @@ const SIGNS: &[&str] = &[
 ///
 /// # Errors
 /// Characters that no token begins with, text and tags without an end, and too many tokens.
-pub(super) fn tokens(source: &str, limit: usize) -> Rendered<Vec<JinjaToken>> {
+pub(super) fn tokens(source: &str, limit: usize) -> RenderResult<Vec<JinjaToken>> {
     let source = lines(source);
     let mut lexer = JinjaLexer {
         source: &source,
@@ -85,11 +85,11 @@ impl<'a> JinjaLexer<'a> {
         self.source.get(self.at..).unwrap_or_default()
     }
 
-    fn fault<T>(&self, message: impl Into<String>) -> Rendered<T> {
+    fn fault<T>(&self, message: impl Into<String>) -> RenderResult<T> {
         Err(RenderFault::new(message).at(self.line))
     }
 
-    fn push(&mut self, lexeme: Lexeme) -> Rendered<()> {
+    fn push(&mut self, lexeme: TemplateLexeme) -> RenderResult<()> {
         if self.tokens.len() >= self.limit {
             let message =
                 format!("it has more tokens than a model's templates may have: {MAX_TOKENS}");
@@ -113,12 +113,12 @@ impl<'a> JinjaLexer<'a> {
         self.skip(rest.len() - rest.trim_start_matches(is_space).len())
     }
 
-    fn run(&mut self) -> Rendered<()> {
+    fn run(&mut self) -> RenderResult<()> {
         loop {
             let rest = self.rest();
             let Some(begin) = next_tag(rest) else {
                 if !rest.is_empty() {
-                    self.push(Lexeme::Raw(rest.into()))?;
+                    self.push(TemplateLexeme::Raw(rest.into()))?;
                 }
                 return Ok(());
             };
@@ -126,20 +126,20 @@ impl<'a> JinjaLexer<'a> {
             self.text(text, tag)?;
             match tag.as_bytes().get(1) {
                 Some(b'#') => self.comment()?,
-                Some(b'{') => self.tag(Lexeme::PrintBegin, Lexeme::PrintEnd)?,
+                Some(b'{') => self.tag(TemplateLexeme::PrintBegin, TemplateLexeme::PrintEnd)?,
                 _ => match raw_begin(tag) {
                     Some(bytes) => self.raw(bytes)?,
-                    None => self.tag(Lexeme::BlockBegin, Lexeme::BlockEnd)?,
+                    None => self.tag(TemplateLexeme::BlockBegin, TemplateLexeme::BlockEnd)?,
                 },
             }
         }
     }
 
     /// Text in front of a tag, without the space that the tag takes away.
-    fn text(&mut self, text: &str, tag: &str) -> Rendered<()> {
+    fn text(&mut self, text: &str, tag: &str) -> RenderResult<()> {
         let kept = self.kept(text, tag);
         if !kept.is_empty() {
-            self.push(Lexeme::Raw(kept.into()))?;
+            self.push(TemplateLexeme::Raw(kept.into()))?;
         }
         self.skip(text.len());
         Ok(())
@@ -171,7 +171,7 @@ impl<'a> JinjaLexer<'a> {
         self.begins_line = eaten.ends_with('\n');
     }
 
-    fn comment(&mut self) -> Rendered<()> {
+    fn comment(&mut self) -> RenderResult<()> {
         let Some(end) = self.rest().get(2..).and_then(|rest| rest.find("#}")) else {
             return self.fault("a comment has no end `#}`");
         };
@@ -182,7 +182,7 @@ impl<'a> JinjaLexer<'a> {
         Ok(())
     }
 
-    fn raw(&mut self, bytes: usize) -> Rendered<()> {
+    fn raw(&mut self, bytes: usize) -> RenderResult<()> {
         let strips = self.skip(bytes).ends_with("-%}");
         self.begins_line = strips && self.skip_space().ends_with('\n');
         let rest = self.rest();
@@ -201,9 +201,9 @@ impl<'a> JinjaLexer<'a> {
     }
 
     /// A tag with its tokens.
-    fn tag(&mut self, begin: Lexeme, end: Lexeme) -> Rendered<()> {
+    fn tag(&mut self, begin: TemplateLexeme, end: TemplateLexeme) -> RenderResult<()> {
         let signed = self.rest().as_bytes().get(2).is_some_and(|sign| b"+-".contains(sign));
-        let block = begin == Lexeme::BlockBegin;
+        let block = begin == TemplateLexeme::BlockBegin;
         let close = if block { "%}" } else { "}}" };
         self.push(begin)?;
         self.skip(if signed { 3 } else { 2 });
@@ -231,7 +231,7 @@ impl<'a> JinjaLexer<'a> {
                             format!("a name of {bytes} bytes, longer than {MAX_NAME_BYTES}");
                         return self.fault(message);
                     }
-                    self.push(Lexeme::Name(rest.get(..bytes).unwrap_or_default().into()))?;
+                    self.push(TemplateLexeme::Name(rest.get(..bytes).unwrap_or_default().into()))?;
                     self.skip(bytes);
                 }
                 Some(quote @ ('"' | '\'')) => self.string(quote)?,
@@ -244,14 +244,14 @@ impl<'a> JinjaLexer<'a> {
                         ")" | "]" | "}" => open = open.saturating_sub(1),
                         _ => {}
                     }
-                    self.push(Lexeme::Sign(sign))?;
+                    self.push(TemplateLexeme::Sign(sign))?;
                     self.skip(sign.len());
                 }
             }
         }
     }
 
-    fn string(&mut self, quote: char) -> Rendered<()> {
+    fn string(&mut self, quote: char) -> RenderResult<()> {
         let rest = self.rest();
         let mut escaped = false;
         let end = rest.char_indices().skip(1).find(|(_, c)| {
@@ -263,15 +263,17 @@ impl<'a> JinjaLexer<'a> {
             return self.fault(format!("a text has no end {quote}"));
         };
         let text = unescape(rest.get(1..end).unwrap_or_default());
-        self.push(Lexeme::Text(text.into()))?;
+        self.push(TemplateLexeme::Text(text.into()))?;
         self.skip(end + 1);
         Ok(())
     }
 
-    fn number(&mut self) -> Rendered<()> {
+    fn number(&mut self) -> RenderResult<()> {
         let rest = self.rest();
-        let after_point =
-            matches!(self.tokens.last(), Some(JinjaToken { lexeme: Lexeme::Sign("."), .. }));
+        let after_point = matches!(
+            self.tokens.last(),
+            Some(JinjaToken { lexeme: TemplateLexeme::Sign("."), .. })
+        );
         let found = match after_point {
             // `a.0.1` are two attributes.
             true => rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()),
@@ -286,9 +288,9 @@ impl<'a> JinjaLexer<'a> {
         };
         let digits = if radix == 10 { text.as_str() } else { text.get(2..).unwrap_or_default() };
         let lexeme = if radix == 10 && digits.contains(['.', 'e', 'E']) {
-            digits.parse().ok().map(Lexeme::Float)
+            digits.parse().ok().map(TemplateLexeme::Float)
         } else {
-            i128::from_str_radix(digits, radix).ok().map(Lexeme::Int)
+            i128::from_str_radix(digits, radix).ok().map(TemplateLexeme::Int)
         };
         let Some(lexeme) = lexeme else {
             let shown: String = text.chars().take(40).collect();

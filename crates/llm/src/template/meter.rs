@@ -33,7 +33,7 @@ pub(super) struct RenderFault {
 }
 
 /// The result of whatever a template does.
-pub(super) type Rendered<T> = Result<T, RenderFault>;
+pub(super) type RenderResult<T> = Result<T, RenderFault>;
 
 impl RenderFault {
     /// An error whose line is not known yet. Messages that texts of a request are part of are cut.
@@ -99,7 +99,7 @@ impl<'a> RenderMeter<'a> {
     }
 
     /// Takes steps.
-    pub(super) fn step(&self, steps: u64) -> Rendered<()> {
+    pub(super) fn step(&self, steps: u64) -> RenderResult<()> {
         match self.steps.get().checked_sub(steps) {
             Some(left) => self.steps.set(left),
             None => {
@@ -118,7 +118,7 @@ impl<'a> RenderMeter<'a> {
     }
 
     #[cold]
-    fn look(&self) -> Rendered<()> {
+    fn look(&self) -> RenderResult<()> {
         self.look.set(STEPS_BETWEEN_LOOKS);
         if (self.stop)() {
             return Err(RenderFault::new("cancelled: nobody wants the text any more"));
@@ -127,7 +127,7 @@ impl<'a> RenderMeter<'a> {
     }
 
     /// Takes the steps for looking at or copying bytes.
-    pub(super) fn bytes(&self, bytes: usize) -> Rendered<()> {
+    pub(super) fn bytes(&self, bytes: usize) -> RenderResult<()> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let unpaid = self.unpaid.get().saturating_add(bytes).saturating_add(BYTES_A_LOOK);
         self.unpaid.set(unpaid % BYTES_A_STEP);
@@ -135,12 +135,12 @@ impl<'a> RenderMeter<'a> {
     }
 
     /// Takes the steps for looking at each character of some bytes.
-    pub(super) fn characters(&self, bytes: usize) -> Rendered<()> {
+    pub(super) fn characters(&self, bytes: usize) -> RenderResult<()> {
         self.bytes(bytes.saturating_mul(8))
     }
 
     /// Goes a level deeper, as long as the result lives.
-    pub(super) fn deeper(&self) -> Rendered<DepthLevel<'_>> {
+    pub(super) fn deeper(&self) -> RenderResult<DepthLevel<'_>> {
         if self.depth.get() >= MAX_DEPTH {
             let message = format!("the recursion is deeper than {MAX_DEPTH} levels");
             return Err(RenderFault::new(message));
@@ -150,12 +150,12 @@ impl<'a> RenderMeter<'a> {
     }
 
     /// Takes a step for each of some elements.
-    pub(super) fn elements(&self, count: usize) -> Rendered<()> {
+    pub(super) fn elements(&self, count: usize) -> RenderResult<()> {
         self.step(count as u64)
     }
 
     /// Counts memory until the result is dropped.
-    pub(super) fn hold(&self, bytes: usize) -> Rendered<HeldBytes> {
+    pub(super) fn hold(&self, bytes: usize) -> RenderResult<HeldBytes> {
         let mut hold = HeldBytes { bytes: 0, held: Rc::clone(&self.held) };
         hold.grow(bytes)?;
         Ok(hold)
@@ -182,7 +182,7 @@ pub(super) struct HeldBytes {
 
 impl HeldBytes {
     /// Counts further bytes.
-    pub(super) fn grow(&mut self, bytes: usize) -> Rendered<()> {
+    pub(super) fn grow(&mut self, bytes: usize) -> RenderResult<()> {
         let held = self.held.bytes.get().saturating_add(bytes);
         if held > self.held.limit {
             let message =
@@ -199,7 +199,7 @@ impl HeldBytes {
     }
 
     /// Counts so many bytes from now on.
-    pub(super) fn set(&mut self, bytes: usize) -> Rendered<()> {
+    pub(super) fn set(&mut self, bytes: usize) -> RenderResult<()> {
         match bytes.checked_sub(self.bytes) {
             Some(more) => self.grow(more),
             None => {

@@ -39,9 +39,9 @@ use serde_json::{Map, Value, json};
 
 use self::meter::RenderFault;
 use self::render::RenderVariables;
-use self::syntax::Syntax;
+use self::syntax::TemplateSyntax;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// The longest template.
 pub const MAX_TEMPLATE_BYTES: usize = 1 << 20;
@@ -60,7 +60,7 @@ const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message.r
 
 /// How the text of a conversation ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ending {
+pub enum GenerationPrompt {
     /// With the beginning of an answer, which the model continues.
     #[default]
     GenerationPrompt,
@@ -80,7 +80,7 @@ pub struct Conversation {
     /// Documents to answer from.
     pub documents: Option<Vec<Value>>,
     /// How the text ends.
-    pub ending: Ending,
+    pub ending: GenerationPrompt,
     /// Further variables of the template, such as `enable_thinking`.
     pub variables: Map<String, Value>,
     /// Which of several templates; without a name, `tool_use` where there are tools and such a
@@ -95,7 +95,7 @@ pub struct Conversation {
 pub struct ChatTemplate {
     names: Vec<String>,
     /// Values of the names, in their order.
-    templates: Vec<Syntax>,
+    templates: Vec<TemplateSyntax>,
     /// `bos_token` and its like, by name.
     tokens: Map<String, Value>,
     is_default: bool,
@@ -125,7 +125,7 @@ impl ChatTemplate {
     pub fn with_names(sources: &[(&str, &str)]) -> Result<Self> {
         if sources.len() > MAX_TEMPLATES {
             let message = format!("{} found, expected at most {MAX_TEMPLATES}", sources.len());
-            return Err(Error::new(Kind::Template, "chat_template", message));
+            return Err(LlmError::new(LlmErrorKind::Template, "chat_template", message));
         }
         let mut compiled = Self {
             names: Vec::new(),
@@ -139,7 +139,7 @@ impl ChatTemplate {
             if source.len() > MAX_TEMPLATE_BYTES {
                 let message =
                     format!("{} bytes, expected at most {MAX_TEMPLATE_BYTES}", source.len());
-                return Err(Error::new(Kind::Template, place, message));
+                return Err(LlmError::new(LlmErrorKind::Template, place, message));
             }
             let tokens = lexer::tokens(source, tokens_left).map_err(|e| failed(&place, e))?;
             tokens_left -= tokens.len();
@@ -162,8 +162,9 @@ impl ChatTemplate {
     /// A file that cannot be read, and as for [`Self::new`].
     pub fn from_folder(folder: &Path) -> Result<Self> {
         let config = match read(&folder.join("tokenizer_config.json"))? {
-            Some(text) => serde_json::from_str(&text)
-                .map_err(|e| Error::new(Kind::Template, "tokenizer_config.json", e.to_string()))?,
+            Some(text) => serde_json::from_str(&text).map_err(|e| {
+                LlmError::new(LlmErrorKind::Template, "tokenizer_config.json", e.to_string())
+            })?,
             None => Value::Null,
         };
         let file = read(&folder.join("chat_template.jinja"))?;
@@ -199,14 +200,14 @@ impl ChatTemplate {
                 let entry = |entry| {
                     named(entry).ok_or_else(|| {
                         let message = "expected objects with `name` and `template`";
-                        Error::new(Kind::Template, "chat_template", message)
+                        LlmError::new(LlmErrorKind::Template, "chat_template", message)
                     })
                 };
                 Self::with_names(&list.iter().map(entry).collect::<Result<Vec<_>>>()?)?
             }
             (None, Some(_)) => {
                 let message = "expected text or a list of templates";
-                return Err(Error::new(Kind::Template, "chat_template", message));
+                return Err(LlmError::new(LlmErrorKind::Template, "chat_template", message));
             }
         };
         Ok(templates.with_tokens(config))
@@ -257,11 +258,13 @@ impl ChatTemplate {
         let place = format!("chat_template {name:?}");
         let at = self.names.iter().position(|known| known == name);
         let Some(template) = at.and_then(|at| self.templates.get(at)) else {
-            return Err(Error::new(Kind::Template, place, "there is no such template"));
+            return Err(LlmError::new(LlmErrorKind::Template, place, "there is no such template"));
         };
         let mut messages = conversation.messages.clone();
         let continued = match conversation.ending {
-            Ending::ContinueFinalMessage => Some(source::tag_final_message(&mut messages)?),
+            GenerationPrompt::ContinueFinalMessage => {
+                Some(source::tag_final_message(&mut messages)?)
+            }
             _ => None,
         };
         let variables = ConversationVariables {
@@ -270,7 +273,7 @@ impl ChatTemplate {
             messages: Value::Array(messages),
             tools: json!(conversation.tools),
             documents: json!(conversation.documents),
-            prompt: json!(conversation.ending == Ending::GenerationPrompt),
+            prompt: json!(conversation.ending == GenerationPrompt::GenerationPrompt),
         };
         let now = conversation.now.unwrap_or_else(SystemTime::now);
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
@@ -289,12 +292,16 @@ impl ChatTemplate {
             Some(name) if has(name) => Ok(name),
             Some(name) => {
                 let message = format!("{name:?} found, expected one of {}", self.names.join(", "));
-                Err(Error::new(Kind::Template, "chat_template", message))
+                Err(LlmError::new(LlmErrorKind::Template, "chat_template", message))
             }
             None if conversation.tools.is_some() && has("tool_use") => Ok("tool_use"),
             None if has("default") => Ok("default"),
             None => self.names.first().map(String::as_str).ok_or_else(|| {
-                Error::new(Kind::Template, "chat_template", "the list of templates is empty")
+                LlmError::new(
+                    LlmErrorKind::Template,
+                    "chat_template",
+                    "the list of templates is empty",
+                )
             }),
         }
     }
@@ -327,12 +334,12 @@ fn named(entry: &Value) -> Option<(&str, &str)> {
 }
 
 /// An error with the place of the template and its line.
-fn failed(place: &str, fault: RenderFault) -> Error {
+fn failed(place: &str, fault: RenderFault) -> LlmError {
     let place = match fault.line {
         Some(line) => format!("{place}, line {line}"),
         None => place.to_owned(),
     };
-    Error::new(Kind::Template, place, fault.message)
+    LlmError::new(LlmErrorKind::Template, place, fault.message)
 }
 
 /// A file that may be missing.
@@ -340,6 +347,6 @@ fn read(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(Error::new(Kind::Read, path.display().to_string(), e.to_string())),
+        Err(e) => Err(LlmError::new(LlmErrorKind::Read, path.display().to_string(), e.to_string())),
     }
 }

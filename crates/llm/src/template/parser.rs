@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::lexer::{JinjaToken, Lexeme};
-use super::meter::{RenderFault, Rendered};
+use super::lexer::{JinjaToken, TemplateLexeme};
+use super::meter::{RenderFault, RenderResult};
 use super::syntax::{
-    Arm, AssignTarget, Assignment, ForNode, MacroNode, MacroParameter, NameId, Statement,
-    StatementKind, Syntax, Term, TermLink,
+    AssignTarget, ForNode, IfArm, MacroNode, MacroParameter, NameId, SetAssignment, StatementKind,
+    TemplateStatement, TemplateSyntax, TemplateTerm, TermLink,
 };
 
 /// How deep blocks and brackets nest at most.
@@ -17,7 +17,7 @@ const MAX_NESTING: u32 = 64;
 ///
 /// # Errors
 /// Says what was found in place of what, with its line, or that nesting is too deep.
-pub(super) fn parse(tokens: Vec<JinjaToken>) -> Rendered<Syntax> {
+pub(super) fn parse(tokens: Vec<JinjaToken>) -> RenderResult<TemplateSyntax> {
     let mut parser = JinjaParser {
         tokens,
         at: 0,
@@ -30,7 +30,7 @@ pub(super) fn parse(tokens: Vec<JinjaToken>) -> Rendered<Syntax> {
         rests: ReadRests::default(),
     };
     match parser.body(&[]) {
-        Ok(body) => Ok(Syntax {
+        Ok(body) => Ok(TemplateSyntax {
             body: body.statements,
             names: parser.names,
             macros: parser.macros,
@@ -62,17 +62,17 @@ pub(super) struct ReadRests {
 
 /// Statements up to a tag, which is read as far as its name.
 struct ParsedBody {
-    statements: Vec<Statement>,
+    statements: Vec<TemplateStatement>,
     /// The tag's name; none at the end of the template.
     end: Option<Arc<str>>,
 }
 
 impl JinjaParser {
-    pub(super) fn peek(&self) -> Option<&Lexeme> {
+    pub(super) fn peek(&self) -> Option<&TemplateLexeme> {
         self.tokens.get(self.at).map(|token| &token.lexeme)
     }
 
-    pub(super) fn peek_second(&self) -> Option<&Lexeme> {
+    pub(super) fn peek_second(&self) -> Option<&TemplateLexeme> {
         self.tokens.get(self.at + 1).map(|token| &token.lexeme)
     }
 
@@ -86,33 +86,35 @@ impl JinjaParser {
         self.at += 1;
     }
 
-    pub(super) fn fault<T>(&self, message: impl Into<String>) -> Rendered<T> {
+    pub(super) fn fault<T>(&self, message: impl Into<String>) -> RenderResult<T> {
         Err(RenderFault::new(message).at(self.line()))
     }
 
     /// An error that says what stands here in place of what is wanted.
-    pub(super) fn unexpected<T>(&self, expected: &str) -> Rendered<T> {
+    pub(super) fn unexpected<T>(&self, expected: &str) -> RenderResult<T> {
         let found = match self.peek() {
             None => "the end of the template".to_owned(),
-            Some(Lexeme::Raw(_)) => "text".to_owned(),
-            Some(Lexeme::PrintBegin) => "`{{`".to_owned(),
-            Some(Lexeme::PrintEnd) => "`}}`".to_owned(),
-            Some(Lexeme::BlockBegin) => "`{%`".to_owned(),
-            Some(Lexeme::BlockEnd) => "`%}`".to_owned(),
-            Some(Lexeme::Name(name)) => format!("`{}`", name.chars().take(40).collect::<String>()),
-            Some(Lexeme::Text(_)) => "a text".to_owned(),
-            Some(Lexeme::Int(_) | Lexeme::Float(_)) => "a number".to_owned(),
-            Some(Lexeme::Sign(sign)) => format!("`{sign}`"),
+            Some(TemplateLexeme::Raw(_)) => "text".to_owned(),
+            Some(TemplateLexeme::PrintBegin) => "`{{`".to_owned(),
+            Some(TemplateLexeme::PrintEnd) => "`}}`".to_owned(),
+            Some(TemplateLexeme::BlockBegin) => "`{%`".to_owned(),
+            Some(TemplateLexeme::BlockEnd) => "`%}`".to_owned(),
+            Some(TemplateLexeme::Name(name)) => {
+                format!("`{}`", name.chars().take(40).collect::<String>())
+            }
+            Some(TemplateLexeme::Text(_)) => "a text".to_owned(),
+            Some(TemplateLexeme::Int(_) | TemplateLexeme::Float(_)) => "a number".to_owned(),
+            Some(TemplateLexeme::Sign(sign)) => format!("`{sign}`"),
         };
         self.fault(format!("syntax error: unexpected {found}, expected {expected}"))
     }
 
     pub(super) fn is_sign(&self, sign: &str) -> bool {
-        matches!(self.peek(), Some(Lexeme::Sign(found)) if *found == sign)
+        matches!(self.peek(), Some(TemplateLexeme::Sign(found)) if *found == sign)
     }
 
     pub(super) fn is_name(&self, name: &str) -> bool {
-        matches!(self.peek(), Some(Lexeme::Name(found)) if &**found == name)
+        matches!(self.peek(), Some(TemplateLexeme::Name(found)) if &**found == name)
     }
 
     /// Passes a sign if it stands here.
@@ -129,13 +131,15 @@ impl JinjaParser {
         found
     }
 
-    pub(super) fn expect_sign(&mut self, sign: &str) -> Rendered<()> {
+    pub(super) fn expect_sign(&mut self, sign: &str) -> RenderResult<()> {
         if self.take_sign(sign) { Ok(()) } else { self.unexpected(&format!("`{sign}`")) }
     }
 
     /// Any name.
-    pub(super) fn name(&mut self) -> Rendered<Arc<str>> {
-        let Some(Lexeme::Name(name)) = self.peek() else { return self.unexpected("a name") };
+    pub(super) fn name(&mut self) -> RenderResult<Arc<str>> {
+        let Some(TemplateLexeme::Name(name)) = self.peek() else {
+            return self.unexpected("a name");
+        };
         let name = Arc::clone(name);
         self.advance();
         Ok(name)
@@ -156,7 +160,10 @@ impl JinjaParser {
     }
 
     /// Reads something that lies one level deeper.
-    pub(super) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Rendered<T>) -> Rendered<T> {
+    pub(super) fn nested<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> RenderResult<T>,
+    ) -> RenderResult<T> {
         if self.nesting >= MAX_NESTING {
             let message = format!("blocks or brackets nest deeper than {MAX_NESTING} levels");
             return self.fault(message);
@@ -167,8 +174,8 @@ impl JinjaParser {
         result
     }
 
-    fn block_end(&mut self) -> Rendered<()> {
-        if self.peek() != Some(&Lexeme::BlockEnd) {
+    fn block_end(&mut self) -> RenderResult<()> {
+        if self.peek() != Some(&TemplateLexeme::BlockEnd) {
             return self.unexpected("the end of the tag `%}`");
         }
         self.advance();
@@ -176,7 +183,7 @@ impl JinjaParser {
     }
 
     /// Statements up to one of some tags.
-    fn body(&mut self, ends: &[&str]) -> Rendered<ParsedBody> {
+    fn body(&mut self, ends: &[&str]) -> RenderResult<ParsedBody> {
         let mut statements = Vec::new();
         loop {
             let line = self.line();
@@ -187,15 +194,15 @@ impl JinjaParser {
                 return self.unexpected(&format!("`{}`", ends.join("` or `")));
             };
             let kind = match lexeme {
-                Lexeme::Raw(text) => {
+                TemplateLexeme::Raw(text) => {
                     let text = text.clone();
                     self.advance();
                     StatementKind::Raw(text)
                 }
-                Lexeme::PrintBegin => {
+                TemplateLexeme::PrintBegin => {
                     self.advance();
                     let term = self.tuple()?;
-                    if self.peek() != Some(&Lexeme::PrintEnd) {
+                    if self.peek() != Some(&TemplateLexeme::PrintEnd) {
                         return self.unexpected("the end of the tag `}}`");
                     }
                     self.advance();
@@ -210,12 +217,12 @@ impl JinjaParser {
                     self.nested(|parser| parser.statement(&name))?
                 }
             };
-            statements.push(Statement { line, kind });
+            statements.push(TemplateStatement { line, kind });
         }
     }
 
     /// A body that ends with the tag `end`, whose own end is read too.
-    fn block(&mut self, end: &str) -> Rendered<Vec<Statement>> {
+    fn block(&mut self, end: &str) -> RenderResult<Vec<TemplateStatement>> {
         self.block_end()?;
         let body = self.body(&[end])?;
         self.block_end()?;
@@ -223,14 +230,14 @@ impl JinjaParser {
     }
 
     /// Parses a [`Self::block`] whose body is no part of the loop around it.
-    fn block_apart(&mut self, end: &str) -> Rendered<Vec<Statement>> {
+    fn block_apart(&mut self, end: &str) -> RenderResult<Vec<TemplateStatement>> {
         let around = std::mem::take(&mut self.loops_around);
         let body = self.block(end);
         self.loops_around = around;
         body
     }
 
-    fn statement(&mut self, name: &Arc<str>) -> Rendered<StatementKind> {
+    fn statement(&mut self, name: &Arc<str>) -> RenderResult<StatementKind> {
         match &**name {
             "for" => self.for_loop(),
             "if" => self.if_block(),
@@ -252,7 +259,7 @@ impl JinjaParser {
                 while self.take_name("scoped") || self.take_name("required") {}
                 self.block_end()?;
                 let body = self.body(&["endblock"])?;
-                if matches!(self.peek(), Some(Lexeme::Name(_))) {
+                if matches!(self.peek(), Some(TemplateLexeme::Name(_))) {
                     self.advance();
                 }
                 self.block_end()?;
@@ -284,15 +291,15 @@ impl JinjaParser {
     }
 
     /// A tag that uses another template. What it says is of no interest.
-    fn other(&mut self, name: &'static str) -> Rendered<StatementKind> {
-        while !matches!(self.peek(), None | Some(Lexeme::BlockEnd)) {
+    fn other(&mut self, name: &'static str) -> RenderResult<StatementKind> {
+        while !matches!(self.peek(), None | Some(TemplateLexeme::BlockEnd)) {
             self.advance();
         }
         self.block_end()?;
         Ok(StatementKind::Other(name))
     }
 
-    fn for_loop(&mut self) -> Rendered<StatementKind> {
+    fn for_loop(&mut self) -> RenderResult<StatementKind> {
         let target = self.target()?;
         if !self.take_name("in") {
             return self.unexpected("`in`");
@@ -321,13 +328,13 @@ impl JinjaParser {
         Ok(StatementKind::For(u32::try_from(self.loops.len() - 1).unwrap_or(u32::MAX)))
     }
 
-    fn if_block(&mut self) -> Rendered<StatementKind> {
+    fn if_block(&mut self) -> RenderResult<StatementKind> {
         let mut arms = Vec::new();
         loop {
             let condition = self.tuple()?;
             self.block_end()?;
             let body = self.body(&["elif", "else", "endif"])?;
-            arms.push(Arm { condition, body: body.statements });
+            arms.push(IfArm { condition, body: body.statements });
             match body.end.as_deref() {
                 Some("elif") => {}
                 Some("else") => {
@@ -342,7 +349,7 @@ impl JinjaParser {
         }
     }
 
-    fn set(&mut self) -> Rendered<StatementKind> {
+    fn set(&mut self) -> RenderResult<StatementKind> {
         let target = self.target()?;
         if self.take_sign("=") {
             let value = self.tuple()?;
@@ -356,33 +363,33 @@ impl JinjaParser {
         Ok(StatementKind::SetBlock { target, filters, body: self.block_apart("endset")? })
     }
 
-    fn with(&mut self) -> Rendered<StatementKind> {
+    fn with(&mut self) -> RenderResult<StatementKind> {
         let mut values = Vec::new();
-        while self.peek() != Some(&Lexeme::BlockEnd) {
+        while self.peek() != Some(&TemplateLexeme::BlockEnd) {
             if !values.is_empty() {
                 self.expect_sign(",")?;
             }
             let target = self.one_target()?;
             self.expect_sign("=")?;
-            values.push(Assignment { target, value: self.term()? });
+            values.push(SetAssignment { target, value: self.term()? });
         }
         Ok(StatementKind::With { values, body: self.block("endwith")? })
     }
 
-    fn macro_block(&mut self) -> Rendered<StatementKind> {
+    fn macro_block(&mut self) -> RenderResult<StatementKind> {
         let name = self.name()?;
         let parameters = self.parameters()?;
         Ok(StatementKind::Macro(self.macro_body(&name, parameters, "endmacro")?))
     }
 
-    fn call_block(&mut self) -> Rendered<StatementKind> {
+    fn call_block(&mut self) -> RenderResult<StatementKind> {
         let parameters = match self.is_sign("(") {
             true => self.parameters()?,
             false => Vec::new(),
         };
         let call = self.term()?;
         let is_call = match &call {
-            Term::Linked { links, .. } => links.last().is_some_and(TermLink::is_call),
+            TemplateTerm::Linked { links, .. } => links.last().is_some_and(TermLink::is_call),
             _ => false,
         };
         if !is_call {
@@ -397,7 +404,7 @@ impl JinjaParser {
         name: &Arc<str>,
         parameters: Vec<MacroParameter>,
         end: &str,
-    ) -> Rendered<u32> {
+    ) -> RenderResult<u32> {
         let rests = std::mem::take(&mut self.rests);
         let body = self.block_apart(end)?;
         let read = std::mem::replace(&mut self.rests, rests);
@@ -416,7 +423,7 @@ impl JinjaParser {
         Ok(u32::try_from(self.macros.len() - 1).unwrap_or(u32::MAX))
     }
 
-    fn parameters(&mut self) -> Rendered<Vec<MacroParameter>> {
+    fn parameters(&mut self) -> RenderResult<Vec<MacroParameter>> {
         self.expect_sign("(")?;
         let mut parameters: Vec<MacroParameter> = Vec::new();
         while !self.take_sign(")") {
@@ -438,7 +445,7 @@ impl JinjaParser {
     }
 
     /// Filters up to the end of a tag.
-    fn filters(&mut self) -> Rendered<Vec<TermLink>> {
+    fn filters(&mut self) -> RenderResult<Vec<TermLink>> {
         let mut filters = vec![self.filter()?];
         while self.take_sign("|") {
             filters.push(self.filter()?);
@@ -447,14 +454,14 @@ impl JinjaParser {
     }
 
     /// A target, or several with commas between them.
-    fn target(&mut self) -> Rendered<AssignTarget> {
+    fn target(&mut self) -> RenderResult<AssignTarget> {
         let first = self.one_target()?;
         if !self.is_sign(",") {
             return Ok(first);
         }
         let mut several = vec![first];
         while self.take_sign(",") {
-            if !matches!(self.peek(), Some(Lexeme::Name(name)) if &**name != "in")
+            if !matches!(self.peek(), Some(TemplateLexeme::Name(name)) if &**name != "in")
                 && !self.is_sign("(")
             {
                 break;
@@ -464,7 +471,7 @@ impl JinjaParser {
         Ok(AssignTarget::Several(several))
     }
 
-    fn one_target(&mut self) -> Rendered<AssignTarget> {
+    fn one_target(&mut self) -> RenderResult<AssignTarget> {
         if self.take_sign("(") {
             let inner = self.nested(Self::target)?;
             self.expect_sign(")")?;

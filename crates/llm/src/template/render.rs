@@ -10,12 +10,12 @@ use serde_json::Value;
 use super::builder::{ItemsBuilder, WrittenText};
 use super::calls::CallValues;
 use super::functions;
-use super::meter::{RenderFault, RenderMeter, Rendered};
+use super::meter::{RenderFault, RenderMeter, RenderResult};
 use super::scopes::ScopeStack;
 use super::show::{OutputSink, show};
 use super::syntax::{
-    AssignTarget, ForNode, Literal, MacroNode, NameId, Statement, StatementKind, Syntax, Term,
-    TermLink,
+    AssignTarget, ForNode, MacroNode, NameId, StatementKind, TemplateStatement, TemplateSyntax,
+    TemplateTerm, TermLink, TermLiteral,
 };
 use super::value::{ListValue, LoopValue, MacroValue, MapEntry, TemplateValue};
 
@@ -30,11 +30,11 @@ pub(super) trait RenderVariables {
 /// # Errors
 /// Fails with what the template refuses, and bounds that are reached, with the line.
 pub(super) fn render(
-    syntax: &Syntax,
+    syntax: &TemplateSyntax,
     variables: &dyn RenderVariables,
     now: i64,
     stop: &dyn Fn() -> bool,
-) -> Rendered<String> {
+) -> RenderResult<String> {
     let meter = RenderMeter::new(stop);
     let input = RenderMeter::unbounded();
     let mut root = Vec::with_capacity(syntax.names.len());
@@ -44,7 +44,7 @@ pub(super) fn render(
             None => functions::global(name),
         });
     }
-    let mut renderer = Renderer {
+    let mut renderer = TemplateRenderer {
         syntax,
         meter: &meter,
         scopes: ScopeStack::new(root),
@@ -60,8 +60,8 @@ pub(super) fn render(
     Ok(renderer.output.pop().map(WrittenText::into_text).unwrap_or_default())
 }
 
-pub(super) struct Renderer<'t, 'm, 'a> {
-    pub(super) syntax: &'t Syntax,
+pub(super) struct TemplateRenderer<'t, 'm, 'a> {
+    pub(super) syntax: &'t TemplateSyntax,
     pub(super) meter: &'m RenderMeter<'a>,
     pub(super) scopes: ScopeStack,
     /// Seconds since 1970.
@@ -80,8 +80,8 @@ enum BodyEnd {
     Continue,
 }
 
-impl<'t> Renderer<'t, '_, '_> {
-    fn body(&mut self, statements: &'t [Statement]) -> Rendered<BodyEnd> {
+impl<'t> TemplateRenderer<'t, '_, '_> {
+    fn body(&mut self, statements: &'t [TemplateStatement]) -> RenderResult<BodyEnd> {
         let _level = self.meter.deeper()?;
         for statement in statements {
             self.meter.step(1)?;
@@ -93,7 +93,7 @@ impl<'t> Renderer<'t, '_, '_> {
         Ok(BodyEnd::Done)
     }
 
-    fn statement(&mut self, statement: &'t Statement) -> Rendered<BodyEnd> {
+    fn statement(&mut self, statement: &'t TemplateStatement) -> RenderResult<BodyEnd> {
         match &statement.kind {
             StatementKind::Raw(text) => self.write(text)?,
             StatementKind::Print(term) => self.print(term)?,
@@ -159,26 +159,29 @@ impl<'t> Renderer<'t, '_, '_> {
         Ok(BodyEnd::Done)
     }
 
-    fn print(&mut self, term: &'t Term) -> Rendered<()> {
-        if let Term::Literal(Literal::Text(text)) = term {
+    fn print(&mut self, term: &'t TemplateTerm) -> RenderResult<()> {
+        if let TemplateTerm::Literal(TermLiteral::Text(text)) = term {
             return self.write(text);
         }
         let value = self.term(term)?;
         self.show(&value)
     }
 
-    fn show(&mut self, value: &TemplateValue) -> Rendered<()> {
+    fn show(&mut self, value: &TemplateValue) -> RenderResult<()> {
         let Some(written) = self.output.last_mut() else { return Ok(()) };
         show(value, self.meter, &mut OutputSink { written, meter: self.meter })
     }
 
-    fn write(&mut self, text: &str) -> Rendered<()> {
+    fn write(&mut self, text: &str) -> RenderResult<()> {
         let Some(written) = self.output.last_mut() else { return Ok(()) };
         written.push(text, self.meter)
     }
 
     /// Catches what statements write.
-    fn capture(&mut self, run: impl FnOnce(&mut Self) -> Rendered<()>) -> Rendered<TemplateValue> {
+    fn capture(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> RenderResult<()>,
+    ) -> RenderResult<TemplateValue> {
         self.output.push(WrittenText::new(self.meter)?);
         let depth = self.output.len();
         let result = run(self);
@@ -194,16 +197,20 @@ impl<'t> Renderer<'t, '_, '_> {
     /// Text that a body writes, after some filters.
     fn captured(
         &mut self,
-        body: &'t [Statement],
+        body: &'t [TemplateStatement],
         filters: &'t [TermLink],
-    ) -> Rendered<TemplateValue> {
+    ) -> RenderResult<TemplateValue> {
         let outer = self.scopes.push(None)?;
         let text = self.capture(|renderer| renderer.body(body).map(drop));
         self.scopes.pop(outer);
         self.linked(text?, filters)
     }
 
-    pub(super) fn assign(&mut self, target: &AssignTarget, value: TemplateValue) -> Rendered<()> {
+    pub(super) fn assign(
+        &mut self,
+        target: &AssignTarget,
+        value: TemplateValue,
+    ) -> RenderResult<()> {
         self.meter.step(1)?;
         match target {
             AssignTarget::Name(name) => self.scopes.set(*name, value, self.meter),
@@ -237,22 +244,22 @@ impl<'t> Renderer<'t, '_, '_> {
         found.cloned().unwrap_or_else(|| "".into())
     }
 
-    fn for_node(&self, node: u32) -> Rendered<&'t ForNode> {
+    fn for_node(&self, node: u32) -> RenderResult<&'t ForNode> {
         let found = usize::try_from(node).ok().and_then(|at| self.syntax.loops.get(at));
         found.ok_or_else(|| RenderFault::new("the loop is not known"))
     }
 
-    fn macro_node(&self, node: u32) -> Rendered<&'t MacroNode> {
+    fn macro_node(&self, node: u32) -> RenderResult<&'t MacroNode> {
         let found = usize::try_from(node).ok().and_then(|at| self.syntax.macros.get(at));
         found.ok_or_else(|| RenderFault::new("the macro is not known"))
     }
 
-    fn for_loop(&mut self, node: u32, line: u32) -> Rendered<()> {
+    fn for_loop(&mut self, node: u32, line: u32) -> RenderResult<()> {
         let items = self.term(&self.for_node(node)?.items)?;
         self.run_loop(node, &items, 0).map_err(|fault| fault.at(line))
     }
 
-    fn run_loop(&mut self, place: u32, items: &TemplateValue, depth: u32) -> Rendered<()> {
+    fn run_loop(&mut self, place: u32, items: &TemplateValue, depth: u32) -> RenderResult<()> {
         let _level = self.meter.deeper()?;
         let node = self.for_node(place)?;
         let mut items = items.elements(self.meter)?;
@@ -294,9 +301,9 @@ impl<'t> Renderer<'t, '_, '_> {
     fn kept(
         &mut self,
         node: &'t ForNode,
-        condition: &'t Term,
+        condition: &'t TemplateTerm,
         items: &Rc<ListValue>,
-    ) -> Rendered<Rc<ListValue>> {
+    ) -> RenderResult<Rc<ListValue>> {
         let mut kept = ItemsBuilder::new(self.meter)?;
         let outer = self.scopes.push(None)?;
         let mut result = Ok(());
@@ -325,7 +332,7 @@ impl<'t> Renderer<'t, '_, '_> {
         &mut self,
         of: &LoopValue,
         arguments: &CallValues,
-    ) -> Rendered<TemplateValue> {
+    ) -> RenderResult<TemplateValue> {
         if !self.for_node(of.node)?.recursive {
             let message = "a loop is called that is not marked `recursive`";
             return Err(RenderFault::new(message));
@@ -335,7 +342,7 @@ impl<'t> Renderer<'t, '_, '_> {
         self.capture(|renderer| renderer.run_loop(node, &items, depth))
     }
 
-    fn call_block(&mut self, call: &'t Term, body: u32) -> Rendered<()> {
+    fn call_block(&mut self, call: &'t TemplateTerm, body: u32) -> RenderResult<()> {
         let caller = MacroValue { node: body, scope: self.scopes.current() };
         let value = self.call_with(call, caller)?;
         self.show(&value)
@@ -346,7 +353,7 @@ impl<'t> Renderer<'t, '_, '_> {
         &mut self,
         called: MacroValue,
         arguments: CallValues,
-    ) -> Rendered<TemplateValue> {
+    ) -> RenderResult<TemplateValue> {
         let _level = self.meter.deeper()?;
         self.meter.step(1)?;
         let node = self.macro_node(called.node)?;
@@ -359,7 +366,7 @@ impl<'t> Renderer<'t, '_, '_> {
     }
 
     /// Sets the parameters of a macro in its scope.
-    fn bind(&mut self, node: &'t MacroNode, arguments: CallValues) -> Rendered<()> {
+    fn bind(&mut self, node: &'t MacroNode, arguments: CallValues) -> RenderResult<()> {
         let CallValues { positional, named } = arguments;
         let given = positional.len();
         let mut positional = positional.into_iter();
@@ -398,7 +405,7 @@ impl<'t> Renderer<'t, '_, '_> {
             let entry = |(name, value): (Arc<str>, TemplateValue)| {
                 Ok(MapEntry { key: TemplateValue::text(&*name, self.meter)?, value })
             };
-            let rest = named.into_iter().map(entry).collect::<Rendered<Vec<_>>>()?;
+            let rest = named.into_iter().map(entry).collect::<RenderResult<Vec<_>>>()?;
             let rest = TemplateValue::map(rest, self.meter)?;
             self.scopes.set(node.kwargs, rest, self.meter)?;
         }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::meter::{RenderFault, RenderMeter, Rendered};
+use super::meter::{RenderFault, RenderMeter, RenderResult};
 use super::syntax::NameId;
 use super::value::{LoopValue, ScopeId, TemplateValue};
 
@@ -43,13 +43,13 @@ impl ScopeStack {
     }
 
     /// Begins a scope inside the current one, that of a loop if one is given.
-    pub(super) fn push(&mut self, looping: Option<Rc<LoopValue>>) -> Rendered<OuterScopes> {
+    pub(super) fn push(&mut self, looping: Option<Rc<LoopValue>>) -> RenderResult<OuterScopes> {
         let around = self.scopes.len().checked_sub(1);
         self.push_around(around, looping)
     }
 
     /// Begins a scope inside another one, or inside the template's where that has ended.
-    pub(super) fn push_inside(&mut self, scope: ScopeId) -> Rendered<OuterScopes> {
+    pub(super) fn push_inside(&mut self, scope: ScopeId) -> RenderResult<OuterScopes> {
         let place = usize::try_from(scope.place).ok().and_then(|place| place.checked_sub(1));
         let alive = |place: &usize| {
             self.scopes.get(*place).is_some_and(|found| found.serial == scope.serial)
@@ -62,7 +62,7 @@ impl ScopeStack {
         &mut self,
         around: Option<usize>,
         looping: Option<Rc<LoopValue>>,
-    ) -> Rendered<OuterScopes> {
+    ) -> RenderResult<OuterScopes> {
         let outer = OuterScopes(self.scopes.len());
         if outer.0 >= MAX_SCOPES {
             return Err(RenderFault::new("the recursion has too many scopes"));
@@ -97,7 +97,7 @@ impl ScopeStack {
         name: NameId,
         value: TemplateValue,
         meter: &RenderMeter<'_>,
-    ) -> Rendered<()> {
+    ) -> RenderResult<()> {
         let Some(scope) = self.scopes.last_mut() else {
             let place = usize::try_from(name).ok().and_then(|place| self.root.get_mut(place));
             if let Some(place) = place {
@@ -118,7 +118,7 @@ impl ScopeStack {
         &self,
         name: NameId,
         meter: &RenderMeter<'_>,
-    ) -> Rendered<Option<TemplateValue>> {
+    ) -> RenderResult<Option<TemplateValue>> {
         let mut looked_at = 0;
         let mut place = self.scopes.len().checked_sub(1);
         while let Some(scope) = place.and_then(|place| self.scopes.get(place)) {

@@ -1,16 +1,16 @@
 //! Values as Python writes them: `str` and `repr`.
 
 use super::builder::{TextBuilder, WrittenText};
-use super::meter::{RenderMeter, Rendered};
+use super::meter::{RenderMeter, RenderResult};
 use super::value::TemplateValue;
 
 /// Receiver of a text that shows values.
 pub(super) trait ShowSink {
-    fn put(&mut self, text: &str) -> Rendered<()>;
+    fn put(&mut self, text: &str) -> RenderResult<()>;
 }
 
 impl ShowSink for TextBuilder<'_, '_> {
-    fn put(&mut self, text: &str) -> Rendered<()> {
+    fn put(&mut self, text: &str) -> RenderResult<()> {
         self.push(text)
     }
 }
@@ -22,7 +22,7 @@ pub(super) struct OutputSink<'w, 'm, 'a> {
 }
 
 impl ShowSink for OutputSink<'_, '_, '_> {
-    fn put(&mut self, text: &str) -> Rendered<()> {
+    fn put(&mut self, text: &str) -> RenderResult<()> {
         self.written.push(text, self.meter)
     }
 }
@@ -32,7 +32,7 @@ pub(super) fn show(
     value: &TemplateValue,
     meter: &RenderMeter<'_>,
     out: &mut impl ShowSink,
-) -> Rendered<()> {
+) -> RenderResult<()> {
     match value {
         TemplateValue::Undefined(_) => Ok(()),
         TemplateValue::Text(text) => out.put(&text.text),
@@ -41,7 +41,7 @@ pub(super) fn show(
 }
 
 /// A value as a text, which is shared where it is one.
-pub(super) fn shown(value: &TemplateValue, meter: &RenderMeter<'_>) -> Rendered<TemplateValue> {
+pub(super) fn shown(value: &TemplateValue, meter: &RenderMeter<'_>) -> RenderResult<TemplateValue> {
     if matches!(value, TemplateValue::Text(_)) {
         return Ok(value.clone());
     }
@@ -55,7 +55,7 @@ pub(super) fn represent(
     value: &TemplateValue,
     meter: &RenderMeter<'_>,
     out: &mut impl ShowSink,
-) -> Rendered<()> {
+) -> RenderResult<()> {
     meter.step(1)?;
     match value {
         TemplateValue::Undefined(_) => out.put("Undefined"),
@@ -139,7 +139,7 @@ pub(super) fn float(number: f64) -> String {
 }
 
 /// Writes a text between quotation marks.
-fn quote(text: &str, out: &mut impl ShowSink) -> Rendered<()> {
+fn quote(text: &str, out: &mut impl ShowSink) -> RenderResult<()> {
     let mark = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut buffer = [0; 4];
     out.put(mark.encode_utf8(&mut buffer))?;

@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// Marks where a final message ends that is to be continued.
 const TAG: &str = "\u{E000}CONTINUE-FINAL-MESSAGE\u{E001} ";
 
 /// Puts the tag behind the text of the last message, and gives that text.
 pub(super) fn tag_final_message(messages: &mut [Value]) -> Result<String> {
-    let refused = |message: &str| Error::new(Kind::Template, "continue_final_message", message);
+    let refused =
+        |message: &str| LlmError::new(LlmErrorKind::Template, "continue_final_message", message);
     let last = messages.last_mut().ok_or_else(|| refused("there is no message to continue"))?;
     let content = match last.get_mut("content") {
         Some(Value::Array(parts)) => {
@@ -31,7 +32,7 @@ pub(super) fn cut_at_tag(mut text: String, message: &str) -> Result<String> {
     let bare = TAG.trim_end();
     let Some(at) = text.rfind(bare).filter(|_| text.contains(message.trim())) else {
         let message = "the template does not write the final message as it is";
-        return Err(Error::new(Kind::Template, "continue_final_message", message));
+        return Err(LlmError::new(LlmErrorKind::Template, "continue_final_message", message));
     };
     // A template that trims messages has trimmed the tag's space, and would have trimmed theirs.
     let kept = text.get(at..).is_some_and(|end| end.starts_with(TAG));

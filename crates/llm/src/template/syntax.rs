@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-/// A place in [`Syntax::names`].
+/// A place in [`TemplateSyntax::names`].
 pub(super) type NameId = u32;
 
 /// Named arguments of one call.
@@ -11,8 +11,8 @@ pub(super) const MAX_NAMED_ARGUMENTS: usize = 256;
 
 /// A parsed template.
 #[derive(Debug)]
-pub(super) struct Syntax {
-    pub(super) body: Vec<Statement>,
+pub(super) struct TemplateSyntax {
+    pub(super) body: Vec<TemplateStatement>,
     /// Each name of a variable once.
     pub(super) names: Vec<Arc<str>>,
     /// Macros and bodies of `call`, which values refer to.
@@ -23,7 +23,7 @@ pub(super) struct Syntax {
 
 /// A statement and the line that it begins in, from 1.
 #[derive(Debug)]
-pub(super) struct Statement {
+pub(super) struct TemplateStatement {
     pub(super) line: u32,
     pub(super) kind: StatementKind,
 }
@@ -31,38 +31,38 @@ pub(super) struct Statement {
 #[derive(Debug)]
 pub(super) enum StatementKind {
     Raw(Box<str>),
-    Print(Term),
-    Do(Term),
-    /// A place in [`Syntax::loops`].
+    Print(TemplateTerm),
+    Do(TemplateTerm),
+    /// A place in [`TemplateSyntax::loops`].
     For(u32),
     If {
-        arms: Vec<Arm>,
-        otherwise: Vec<Statement>,
+        arms: Vec<IfArm>,
+        otherwise: Vec<TemplateStatement>,
     },
     Set {
         target: AssignTarget,
-        value: Term,
+        value: TemplateTerm,
     },
     SetBlock {
         target: AssignTarget,
         filters: Vec<TermLink>,
-        body: Vec<Statement>,
+        body: Vec<TemplateStatement>,
     },
     With {
-        values: Vec<Assignment>,
-        body: Vec<Statement>,
+        values: Vec<SetAssignment>,
+        body: Vec<TemplateStatement>,
     },
     /// Body in a scope of its own: blocks, `generation`, `autoescape`.
-    Scope(Vec<Statement>),
+    Scope(Vec<TemplateStatement>),
     Filter {
         filters: Vec<TermLink>,
-        body: Vec<Statement>,
+        body: Vec<TemplateStatement>,
     },
-    /// A place in [`Syntax::macros`].
+    /// A place in [`TemplateSyntax::macros`].
     Macro(u32),
-    /// A call with a body, a place in [`Syntax::macros`].
+    /// A call with a body, a place in [`TemplateSyntax::macros`].
     Call {
-        call: Term,
+        call: TemplateTerm,
         body: u32,
     },
     Break,
@@ -72,25 +72,25 @@ pub(super) enum StatementKind {
 }
 
 #[derive(Debug)]
-pub(super) struct Arm {
-    pub(super) condition: Term,
-    pub(super) body: Vec<Statement>,
+pub(super) struct IfArm {
+    pub(super) condition: TemplateTerm,
+    pub(super) body: Vec<TemplateStatement>,
 }
 
 #[derive(Debug)]
-pub(super) struct Assignment {
+pub(super) struct SetAssignment {
     pub(super) target: AssignTarget,
-    pub(super) value: Term,
+    pub(super) value: TemplateTerm,
 }
 
 #[derive(Debug)]
 pub(super) struct ForNode {
     pub(super) target: AssignTarget,
-    pub(super) items: Term,
-    pub(super) condition: Option<Term>,
+    pub(super) items: TemplateTerm,
+    pub(super) condition: Option<TemplateTerm>,
     pub(super) recursive: bool,
-    pub(super) body: Vec<Statement>,
-    pub(super) otherwise: Vec<Statement>,
+    pub(super) body: Vec<TemplateStatement>,
+    pub(super) otherwise: Vec<TemplateStatement>,
 }
 
 #[derive(Debug)]
@@ -98,7 +98,7 @@ pub(super) struct MacroNode {
     pub(super) name: Arc<str>,
     pub(super) id: NameId,
     pub(super) parameters: Vec<MacroParameter>,
-    pub(super) body: Vec<Statement>,
+    pub(super) body: Vec<TemplateStatement>,
     pub(super) caller: NameId,
     pub(super) varargs: NameId,
     pub(super) kwargs: NameId,
@@ -111,7 +111,7 @@ pub(super) struct MacroNode {
 #[derive(Debug)]
 pub(super) struct MacroParameter {
     pub(super) name: NameId,
-    pub(super) default: Option<Term>,
+    pub(super) default: Option<TemplateTerm>,
 }
 
 /// Target of an assignment.
@@ -127,7 +127,7 @@ pub(super) enum AssignTarget {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Literal {
+pub(super) enum TermLiteral {
     None,
     Bool(bool),
     Int(i128),
@@ -136,64 +136,64 @@ pub(super) enum Literal {
 }
 
 #[derive(Debug)]
-pub(super) enum Term {
-    Literal(Literal),
+pub(super) enum TemplateTerm {
+    Literal(TermLiteral),
     Name(NameId),
-    List(Vec<Term>),
-    Tuple(Vec<Term>),
+    List(Vec<TemplateTerm>),
+    Tuple(Vec<TemplateTerm>),
     Map(Vec<MapPair>),
     /// Truth, or its opposite.
     Truth {
         negated: bool,
-        of: Box<Term>,
+        of: Box<TemplateTerm>,
     },
     /// A number, or its negative.
     Sign {
         negative: bool,
-        of: Box<Term>,
+        of: Box<TemplateTerm>,
     },
     /// The first that is false, or the last.
-    And(Vec<Term>),
+    And(Vec<TemplateTerm>),
     /// The first that is true, or the last.
-    Or(Vec<Term>),
+    Or(Vec<TemplateTerm>),
     Compare {
-        first: Box<Term>,
+        first: Box<TemplateTerm>,
         rest: Vec<CompareStep>,
     },
     /// Operations of one rank, from the left.
     Chain {
-        first: Box<Term>,
+        first: Box<TemplateTerm>,
         rest: Vec<ArithmeticStep>,
     },
-    Concat(Vec<Term>),
+    Concat(Vec<TemplateTerm>),
     /// The value of the first choice whose test is true.
     Choice {
         choices: Vec<IfChoice>,
-        otherwise: Option<Box<Term>>,
+        otherwise: Option<Box<TemplateTerm>>,
     },
     /// Links that are followed from a value, one after the other.
     Linked {
-        base: Box<Term>,
+        base: Box<TemplateTerm>,
         links: Vec<TermLink>,
     },
 }
 
 #[derive(Debug)]
 pub(super) struct MapPair {
-    pub(super) key: Term,
-    pub(super) value: Term,
+    pub(super) key: TemplateTerm,
+    pub(super) value: TemplateTerm,
 }
 
 #[derive(Debug)]
 pub(super) struct IfChoice {
-    pub(super) value: Term,
-    pub(super) test: Term,
+    pub(super) value: TemplateTerm,
+    pub(super) test: TemplateTerm,
 }
 
 #[derive(Debug)]
 pub(super) struct CompareStep {
     pub(super) by: Comparator,
-    pub(super) with: Term,
+    pub(super) with: TemplateTerm,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -211,7 +211,7 @@ pub(super) enum Comparator {
 #[derive(Debug)]
 pub(super) struct ArithmeticStep {
     pub(super) by: ArithmeticSign,
-    pub(super) with: Term,
+    pub(super) with: TemplateTerm,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -250,7 +250,7 @@ pub(super) struct TermLink {
 #[derive(Debug)]
 pub(super) enum LinkKind {
     Attribute(Arc<str>),
-    Item(Term),
+    Item(TemplateTerm),
     Slice(Box<SliceBounds>),
     Call(CallArguments),
     /// An attribute that is called at once.
@@ -271,23 +271,23 @@ pub(super) enum LinkKind {
 
 #[derive(Debug)]
 pub(super) struct SliceBounds {
-    pub(super) start: Option<Term>,
-    pub(super) stop: Option<Term>,
-    pub(super) step: Option<Term>,
+    pub(super) start: Option<TemplateTerm>,
+    pub(super) stop: Option<TemplateTerm>,
+    pub(super) step: Option<TemplateTerm>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct CallArguments {
-    pub(super) positional: Vec<Term>,
+    pub(super) positional: Vec<TemplateTerm>,
     pub(super) named: Vec<NamedArgument>,
     /// Term behind `*`.
-    pub(super) spread: Option<Box<Term>>,
+    pub(super) spread: Option<Box<TemplateTerm>>,
     /// Term behind `**`.
-    pub(super) spread_named: Option<Box<Term>>,
+    pub(super) spread_named: Option<Box<TemplateTerm>>,
 }
 
 #[derive(Debug)]
 pub(super) struct NamedArgument {
     pub(super) name: Arc<str>,
-    pub(super) value: Term,
+    pub(super) value: TemplateTerm,
 }

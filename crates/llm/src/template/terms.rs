@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::lexer::Lexeme;
-use super::meter::Rendered;
+use super::lexer::TemplateLexeme;
+use super::meter::RenderResult;
 use super::parser::{JinjaParser, is_constant};
 use super::syntax::{
     ArithmeticSign, ArithmeticStep, CallArguments, Comparator, CompareStep, IfChoice, LinkKind,
-    Literal, MAX_NAMED_ARGUMENTS, MapPair, NamedArgument, SliceBounds, Term, TermLink,
+    MAX_NAMED_ARGUMENTS, MapPair, NamedArgument, SliceBounds, TemplateTerm, TermLink, TermLiteral,
 };
 
 /// Operators of arithmetic by their rank, the loosest first. `~` stands between the first two.
@@ -23,7 +23,7 @@ const RANKS: &[&[(&str, ArithmeticSign)]] = &[
 ];
 
 /// A way to read a term.
-type ReadTerm = fn(&mut JinjaParser) -> Rendered<Term>;
+type ReadTerm = fn(&mut JinjaParser) -> RenderResult<TemplateTerm>;
 
 impl TermLink {
     /// Whether the link is a call.
@@ -34,28 +34,31 @@ impl TermLink {
 
 impl JinjaParser {
     /// A term, or a tuple of terms with commas between them.
-    pub(super) fn tuple(&mut self) -> Rendered<Term> {
+    pub(super) fn tuple(&mut self) -> RenderResult<TemplateTerm> {
         self.tuple_of(Self::term)
     }
 
-    pub(super) fn tuple_of(&mut self, read: ReadTerm) -> Rendered<Term> {
+    pub(super) fn tuple_of(&mut self, read: ReadTerm) -> RenderResult<TemplateTerm> {
         let first = read(self)?;
         if !self.is_sign(",") {
             return Ok(first);
         }
         let mut items = vec![first];
         while self.take_sign(",") {
-            let ends = matches!(self.peek(), None | Some(Lexeme::PrintEnd | Lexeme::BlockEnd));
+            let ends = matches!(
+                self.peek(),
+                None | Some(TemplateLexeme::PrintEnd | TemplateLexeme::BlockEnd)
+            );
             if ends || self.is_sign(")") || self.is_sign("]") {
                 break;
             }
             items.push(read(self)?);
         }
-        Ok(Term::Tuple(items))
+        Ok(TemplateTerm::Tuple(items))
     }
 
     /// A term with its conditions.
-    pub(super) fn term(&mut self) -> Rendered<Term> {
+    pub(super) fn term(&mut self) -> RenderResult<TemplateTerm> {
         self.nested(|parser| {
             let mut choices = Vec::new();
             let mut value = parser.any_of()?;
@@ -70,33 +73,33 @@ impl JinjaParser {
                     return parser.fault("syntax error: a condition of a condition needs brackets");
                 }
                 choices.push(IfChoice { value, test });
-                return Ok(Term::Choice { choices, otherwise: None });
+                return Ok(TemplateTerm::Choice { choices, otherwise: None });
             }
             if choices.is_empty() {
                 return Ok(value);
             }
-            Ok(Term::Choice { choices, otherwise: Some(Box::new(value)) })
+            Ok(TemplateTerm::Choice { choices, otherwise: Some(Box::new(value)) })
         })
     }
 
     /// Terms with `or` between them.
-    pub(super) fn any_of(&mut self) -> Rendered<Term> {
+    pub(super) fn any_of(&mut self) -> RenderResult<TemplateTerm> {
         let mut terms = vec![self.all_of()?];
         while self.take_name("or") {
             terms.push(self.all_of()?);
         }
-        Ok(one_or(terms, Term::Or))
+        Ok(one_or(terms, TemplateTerm::Or))
     }
 
-    fn all_of(&mut self) -> Rendered<Term> {
+    fn all_of(&mut self) -> RenderResult<TemplateTerm> {
         let mut terms = vec![self.truth()?];
         while self.take_name("and") {
             terms.push(self.truth()?);
         }
-        Ok(one_or(terms, Term::And))
+        Ok(one_or(terms, TemplateTerm::And))
     }
 
-    fn truth(&mut self) -> Rendered<Term> {
+    fn truth(&mut self) -> RenderResult<TemplateTerm> {
         let mut count = 0_usize;
         while self.take_name("not") {
             count += 1;
@@ -105,10 +108,10 @@ impl JinjaParser {
         if count == 0 {
             return Ok(term);
         }
-        Ok(Term::Truth { negated: count % 2 == 1, of: Box::new(term) })
+        Ok(TemplateTerm::Truth { negated: count % 2 == 1, of: Box::new(term) })
     }
 
-    fn comparison(&mut self) -> Rendered<Term> {
+    fn comparison(&mut self) -> RenderResult<TemplateTerm> {
         let first = self.arithmetic(0)?;
         let mut rest = Vec::new();
         while let Some(by) = self.comparator() {
@@ -117,20 +120,21 @@ impl JinjaParser {
         if rest.is_empty() {
             return Ok(first);
         }
-        Ok(Term::Compare { first: Box::new(first), rest })
+        Ok(TemplateTerm::Compare { first: Box::new(first), rest })
     }
 
     fn comparator(&mut self) -> Option<Comparator> {
         let by = match self.peek()? {
-            Lexeme::Sign("==") => Comparator::Equal,
-            Lexeme::Sign("!=") => Comparator::Unequal,
-            Lexeme::Sign("<") => Comparator::Less,
-            Lexeme::Sign("<=") => Comparator::LessOrEqual,
-            Lexeme::Sign(">") => Comparator::Greater,
-            Lexeme::Sign(">=") => Comparator::GreaterOrEqual,
-            Lexeme::Name(name) if &**name == "in" => Comparator::In,
-            Lexeme::Name(name) if &**name == "not" => {
-                let follows = matches!(self.peek_second(), Some(Lexeme::Name(n)) if &**n == "in");
+            TemplateLexeme::Sign("==") => Comparator::Equal,
+            TemplateLexeme::Sign("!=") => Comparator::Unequal,
+            TemplateLexeme::Sign("<") => Comparator::Less,
+            TemplateLexeme::Sign("<=") => Comparator::LessOrEqual,
+            TemplateLexeme::Sign(">") => Comparator::Greater,
+            TemplateLexeme::Sign(">=") => Comparator::GreaterOrEqual,
+            TemplateLexeme::Name(name) if &**name == "in" => Comparator::In,
+            TemplateLexeme::Name(name) if &**name == "not" => {
+                let follows =
+                    matches!(self.peek_second(), Some(TemplateLexeme::Name(n)) if &**n == "in");
                 if !follows {
                     return None;
                 }
@@ -144,11 +148,11 @@ impl JinjaParser {
     }
 
     /// Operations of a rank and of those that bind closer.
-    fn arithmetic(&mut self, rank: usize) -> Rendered<Term> {
+    fn arithmetic(&mut self, rank: usize) -> RenderResult<TemplateTerm> {
         let Some(signs) = RANKS.get(rank) else { return self.unary() };
         let first = self.closer(rank)?;
         let mut rest = Vec::new();
-        while let Some(Lexeme::Sign(found)) = self.peek() {
+        while let Some(TemplateLexeme::Sign(found)) = self.peek() {
             let Some((_, by)) = signs.iter().find(|(sign, _)| sign == found) else { break };
             let by = *by;
             self.advance();
@@ -157,10 +161,10 @@ impl JinjaParser {
         if rest.is_empty() {
             return Ok(first);
         }
-        Ok(Term::Chain { first: Box::new(first), rest })
+        Ok(TemplateTerm::Chain { first: Box::new(first), rest })
     }
 
-    fn closer(&mut self, rank: usize) -> Rendered<Term> {
+    fn closer(&mut self, rank: usize) -> RenderResult<TemplateTerm> {
         if rank > 0 {
             return self.arithmetic(rank + 1);
         }
@@ -168,11 +172,11 @@ impl JinjaParser {
         while self.take_sign("~") {
             terms.push(self.arithmetic(1)?);
         }
-        Ok(one_or(terms, Term::Concat))
+        Ok(one_or(terms, TemplateTerm::Concat))
     }
 
     /// A value with its signs, and behind them filters and tests.
-    fn unary(&mut self) -> Rendered<Term> {
+    fn unary(&mut self) -> RenderResult<TemplateTerm> {
         let mut negative = None;
         while self.is_sign("-") || self.is_sign("+") {
             negative = Some(negative.unwrap_or(false) != self.is_sign("-"));
@@ -183,7 +187,7 @@ impl JinjaParser {
         self.postfix(&mut links)?;
         if let Some(negative) = negative {
             let of = Box::new(linked(term, std::mem::take(&mut links)));
-            term = Term::Sign { negative, of };
+            term = TemplateTerm::Sign { negative, of };
         }
         loop {
             if self.take_sign("|") {
@@ -200,15 +204,15 @@ impl JinjaParser {
     }
 
     /// Attributes, items and calls.
-    fn postfix(&mut self, links: &mut Vec<TermLink>) -> Rendered<()> {
+    fn postfix(&mut self, links: &mut Vec<TermLink>) -> RenderResult<()> {
         loop {
             let line = self.line();
             let kind = if self.take_sign(".") {
                 match self.peek() {
-                    Some(Lexeme::Int(index)) => {
-                        let index = Literal::Int(*index);
+                    Some(TemplateLexeme::Int(index)) => {
+                        let index = TermLiteral::Int(*index);
                         self.advance();
-                        LinkKind::Item(Term::Literal(index))
+                        LinkKind::Item(TemplateTerm::Literal(index))
                     }
                     _ => self.attribute()?,
                 }
@@ -225,7 +229,7 @@ impl JinjaParser {
         }
     }
 
-    fn attribute(&mut self) -> Rendered<LinkKind> {
+    fn attribute(&mut self) -> RenderResult<LinkKind> {
         let name = self.name()?;
         if self.is_sign("(") {
             return Ok(LinkKind::Method { name, arguments: self.arguments()? });
@@ -233,8 +237,8 @@ impl JinjaParser {
         Ok(LinkKind::Attribute(name))
     }
 
-    fn subscript(&mut self) -> Rendered<LinkKind> {
-        let bound = |parser: &mut Self| -> Rendered<Option<Term>> {
+    fn subscript(&mut self) -> RenderResult<LinkKind> {
+        let bound = |parser: &mut Self| -> RenderResult<Option<TemplateTerm>> {
             match parser.is_sign(":") || parser.is_sign("]") {
                 true => Ok(None),
                 false => parser.term().map(Some),
@@ -250,7 +254,7 @@ impl JinjaParser {
             while self.take_sign(",") && !self.is_sign("]") {
                 items.push(self.term()?);
             }
-            return Ok(LinkKind::Item(Term::Tuple(items)));
+            return Ok(LinkKind::Item(TemplateTerm::Tuple(items)));
         }
         let stop = bound(self)?;
         let step = match self.take_sign(":") {
@@ -261,7 +265,7 @@ impl JinjaParser {
     }
 
     /// A name with points in it.
-    fn dotted(&mut self) -> Rendered<Arc<str>> {
+    fn dotted(&mut self) -> RenderResult<Arc<str>> {
         let mut name = self.name()?;
         while self.take_sign(".") {
             name = format!("{name}.{}", self.name()?).into();
@@ -269,7 +273,7 @@ impl JinjaParser {
         Ok(name)
     }
 
-    pub(super) fn filter(&mut self) -> Rendered<TermLink> {
+    pub(super) fn filter(&mut self) -> RenderResult<TermLink> {
         let line = self.line();
         let name = self.dotted()?;
         let arguments = match self.is_sign("(") {
@@ -280,16 +284,18 @@ impl JinjaParser {
     }
 
     /// A test with its argument, which needs no brackets.
-    fn test(&mut self) -> Rendered<TermLink> {
+    fn test(&mut self) -> RenderResult<TermLink> {
         let line = self.line();
         self.advance();
         let negated = self.take_name("not");
         let name = self.dotted()?;
         let mut arguments = CallArguments::default();
         let begins = match self.peek() {
-            Some(Lexeme::Sign(sign)) => matches!(*sign, "[" | "{"),
-            Some(Lexeme::Text(_) | Lexeme::Int(_) | Lexeme::Float(_)) => true,
-            Some(Lexeme::Name(name)) => {
+            Some(TemplateLexeme::Sign(sign)) => matches!(*sign, "[" | "{"),
+            Some(TemplateLexeme::Text(_) | TemplateLexeme::Int(_) | TemplateLexeme::Float(_)) => {
+                true
+            }
+            Some(TemplateLexeme::Name(name)) => {
                 !matches!(&**name, "else" | "or" | "and" | "if" | "is" | "in" | "not" | "recursive")
             }
             _ => false,
@@ -305,7 +311,7 @@ impl JinjaParser {
         Ok(TermLink { line, kind: LinkKind::Test { name, negated, arguments } })
     }
 
-    fn arguments(&mut self) -> Rendered<CallArguments> {
+    fn arguments(&mut self) -> RenderResult<CallArguments> {
         self.expect_sign("(")?;
         let mut arguments = CallArguments::default();
         let mut first = true;
@@ -320,7 +326,7 @@ impl JinjaParser {
                 arguments.spread = Some(Box::new(self.term()?));
             } else if self.take_sign("**") {
                 arguments.spread_named = Some(Box::new(self.term()?));
-            } else if let (Some(Lexeme::Name(name)), Some(Lexeme::Sign("="))) =
+            } else if let (Some(TemplateLexeme::Name(name)), Some(TemplateLexeme::Sign("="))) =
                 (self.peek(), self.peek_second())
             {
                 let name = Arc::clone(name);
@@ -341,53 +347,57 @@ impl JinjaParser {
         Ok(arguments)
     }
 
-    fn primary(&mut self) -> Rendered<Term> {
+    fn primary(&mut self) -> RenderResult<TemplateTerm> {
         let Some(lexeme) = self.peek().cloned() else { return self.unexpected("a value") };
         match lexeme {
-            Lexeme::Name(name) => {
+            TemplateLexeme::Name(name) => {
                 if matches!(&*name, "and" | "or" | "in" | "is" | "if" | "else" | "not") {
                     return self.unexpected("a value");
                 }
                 self.advance();
                 if is_constant(&name) {
                     let name = name.to_ascii_lowercase();
-                    let truth = Literal::Bool(name == "true");
-                    return Ok(Term::Literal(if name == "none" { Literal::None } else { truth }));
+                    let truth = TermLiteral::Bool(name == "true");
+                    return Ok(TemplateTerm::Literal(if name == "none" {
+                        TermLiteral::None
+                    } else {
+                        truth
+                    }));
                 }
                 self.rests.varargs |= &*name == "varargs";
                 self.rests.kwargs |= &*name == "kwargs";
-                Ok(Term::Name(self.intern(&name)))
+                Ok(TemplateTerm::Name(self.intern(&name)))
             }
-            Lexeme::Text(text) => {
+            TemplateLexeme::Text(text) => {
                 self.advance();
-                if !matches!(self.peek(), Some(Lexeme::Text(_))) {
-                    return Ok(Term::Literal(Literal::Text(text)));
+                if !matches!(self.peek(), Some(TemplateLexeme::Text(_))) {
+                    return Ok(TemplateTerm::Literal(TermLiteral::Text(text)));
                 }
                 let mut all = String::from(&*text);
-                while let Some(Lexeme::Text(text)) = self.peek() {
+                while let Some(TemplateLexeme::Text(text)) = self.peek() {
                     all.push_str(text);
                     self.advance();
                 }
-                Ok(Term::Literal(Literal::Text(all.into())))
+                Ok(TemplateTerm::Literal(TermLiteral::Text(all.into())))
             }
-            Lexeme::Int(number) => {
+            TemplateLexeme::Int(number) => {
                 self.advance();
-                Ok(Term::Literal(Literal::Int(number)))
+                Ok(TemplateTerm::Literal(TermLiteral::Int(number)))
             }
-            Lexeme::Float(number) => {
+            TemplateLexeme::Float(number) => {
                 self.advance();
-                Ok(Term::Literal(Literal::Float(number)))
+                Ok(TemplateTerm::Literal(TermLiteral::Float(number)))
             }
-            Lexeme::Sign("(") => {
+            TemplateLexeme::Sign("(") => {
                 self.advance();
                 let term = match self.is_sign(")") {
-                    true => Term::Tuple(Vec::new()),
+                    true => TemplateTerm::Tuple(Vec::new()),
                     false => self.tuple()?,
                 };
                 self.expect_sign(")")?;
                 Ok(term)
             }
-            Lexeme::Sign("[") => {
+            TemplateLexeme::Sign("[") => {
                 self.advance();
                 let mut items = Vec::new();
                 while !self.take_sign("]") {
@@ -399,14 +409,14 @@ impl JinjaParser {
                     }
                     items.push(self.term()?);
                 }
-                Ok(Term::List(items))
+                Ok(TemplateTerm::List(items))
             }
-            Lexeme::Sign("{") => self.map(),
+            TemplateLexeme::Sign("{") => self.map(),
             _ => self.unexpected("a value"),
         }
     }
 
-    fn map(&mut self) -> Rendered<Term> {
+    fn map(&mut self) -> RenderResult<TemplateTerm> {
         self.advance();
         let mut pairs = Vec::new();
         while !self.take_sign("}") {
@@ -420,12 +430,15 @@ impl JinjaParser {
             self.expect_sign(":")?;
             pairs.push(MapPair { key, value: self.term()? });
         }
-        Ok(Term::Map(pairs))
+        Ok(TemplateTerm::Map(pairs))
     }
 }
 
 /// The only one of some terms, or all of them together.
-fn one_or(mut terms: Vec<Term>, all: fn(Vec<Term>) -> Term) -> Term {
+fn one_or(
+    mut terms: Vec<TemplateTerm>,
+    all: fn(Vec<TemplateTerm>) -> TemplateTerm,
+) -> TemplateTerm {
     match (terms.len(), terms.pop()) {
         (1, Some(term)) => term,
         (_, last) => {
@@ -435,9 +448,9 @@ fn one_or(mut terms: Vec<Term>, all: fn(Vec<Term>) -> Term) -> Term {
     }
 }
 
-fn linked(base: Term, links: Vec<TermLink>) -> Term {
+fn linked(base: TemplateTerm, links: Vec<TermLink>) -> TemplateTerm {
     match links.is_empty() {
         true => base,
-        false => Term::Linked { base: Box::new(base), links },
+        false => TemplateTerm::Linked { base: Box::new(base), links },
     }
 }

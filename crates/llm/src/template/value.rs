@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::MAX_TEXT_BYTES;
 use super::builder::ItemsBuilder;
-use super::meter::{HeldBytes, RenderFault, RenderMeter, Rendered};
+use super::meter::{HeldBytes, RenderFault, RenderMeter, RenderResult};
 
 /// How deep values nest at most. JSON of a request nests to 128.
 const MAX_VALUE_DEPTH: u16 = 160;
@@ -50,7 +50,7 @@ pub(super) struct TextValue {
 pub(super) struct ListValue {
     pub(super) items: Vec<TemplateValue>,
     pub(super) is_tuple: bool,
-    nesting: Nesting,
+    nesting: ValueNesting,
     _held: HeldBytes,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct MapValue {
     /// Hashes of keys to places, for maps that are not short.
     index: Option<HashMap<u64, u32>>,
     hashing: RandomState,
-    nesting: Nesting,
+    nesting: ValueNesting,
     _held: HeldBytes,
 }
 
@@ -117,12 +117,12 @@ pub(super) struct MethodValue {
 
 /// How deep a value reaches, and whether something that changes is in it.
 #[derive(Debug, Clone, Copy, Default)]
-struct Nesting {
+struct ValueNesting {
     depth: u16,
     changes: bool,
 }
 
-impl Nesting {
+impl ValueNesting {
     fn add(&mut self, value: &TemplateValue) {
         let of = value.nesting();
         self.depth = self.depth.max(of.depth);
@@ -130,7 +130,7 @@ impl Nesting {
     }
 
     /// The nesting of what holds values of this nesting.
-    fn around(self) -> Rendered<Self> {
+    fn around(self) -> RenderResult<Self> {
         if self.depth >= MAX_VALUE_DEPTH {
             let message = format!("values nest deeper than {MAX_VALUE_DEPTH} levels");
             return Err(RenderFault::new(message));
@@ -143,7 +143,7 @@ const VALUE_BYTES: usize = size_of::<TemplateValue>();
 
 impl TemplateValue {
     /// A text of its own.
-    pub(super) fn text(text: impl Into<String>, meter: &RenderMeter<'_>) -> Rendered<Self> {
+    pub(super) fn text(text: impl Into<String>, meter: &RenderMeter<'_>) -> RenderResult<Self> {
         let text: String = text.into();
         check_length(text.len())?;
         meter.bytes(text.len())?;
@@ -151,15 +151,15 @@ impl TemplateValue {
         Ok(Self::Text(Rc::new(TextValue { text, _held: held })))
     }
 
-    pub(super) fn list(items: Vec<Self>, meter: &RenderMeter<'_>) -> Rendered<Self> {
+    pub(super) fn list(items: Vec<Self>, meter: &RenderMeter<'_>) -> RenderResult<Self> {
         Ok(Self::List(Rc::new(ListValue::new(items, false, meter)?)))
     }
 
-    pub(super) fn tuple(items: Vec<Self>, meter: &RenderMeter<'_>) -> Rendered<Self> {
+    pub(super) fn tuple(items: Vec<Self>, meter: &RenderMeter<'_>) -> RenderResult<Self> {
         Ok(Self::List(Rc::new(ListValue::new(items, true, meter)?)))
     }
 
-    pub(super) fn map(entries: Vec<MapEntry>, meter: &RenderMeter<'_>) -> Rendered<Self> {
+    pub(super) fn map(entries: Vec<MapEntry>, meter: &RenderMeter<'_>) -> RenderResult<Self> {
         Ok(Self::Map(Rc::new(MapValue::new(entries, meter)?)))
     }
 
@@ -169,11 +169,11 @@ impl TemplateValue {
     }
 
     /// A value of JSON.
-    pub(super) fn from_json(value: &Value, meter: &RenderMeter<'_>) -> Rendered<Self> {
+    pub(super) fn from_json(value: &Value, meter: &RenderMeter<'_>) -> RenderResult<Self> {
         Self::from_json_within(value, meter, MAX_VALUE_DEPTH)
     }
 
-    fn from_json_within(value: &Value, meter: &RenderMeter<'_>, levels: u16) -> Rendered<Self> {
+    fn from_json_within(value: &Value, meter: &RenderMeter<'_>, levels: u16) -> RenderResult<Self> {
         let Some(below) = levels.checked_sub(1) else {
             let message = format!("values nest deeper than {MAX_VALUE_DEPTH} levels");
             return Err(RenderFault::new(message));
@@ -189,27 +189,27 @@ impl TemplateValue {
             Value::String(text) => Self::text(text.as_str(), meter),
             Value::Array(items) => {
                 let items = items.iter().map(|item| Self::from_json_within(item, meter, below));
-                Self::list(items.collect::<Rendered<_>>()?, meter)
+                Self::list(items.collect::<RenderResult<_>>()?, meter)
             }
             Value::Object(entries) => {
                 let entry = |(key, value): (&String, &Value)| {
                     let key = Self::text(key.as_str(), meter)?;
                     Ok(MapEntry { key, value: Self::from_json_within(value, meter, below)? })
                 };
-                Self::map(entries.iter().map(entry).collect::<Rendered<_>>()?, meter)
+                Self::map(entries.iter().map(entry).collect::<RenderResult<_>>()?, meter)
             }
         }
     }
 
-    fn nesting(&self) -> Nesting {
+    fn nesting(&self) -> ValueNesting {
         match self {
             Self::List(list) => list.nesting,
             Self::Map(map) => map.nesting,
             // What a namespace holds nests as deep as values may, and lists around it likewise.
             Self::Namespace(_) | Self::Loop(_) | Self::Method(_) => {
-                Nesting { depth: 0, changes: true }
+                ValueNesting { depth: 0, changes: true }
             }
-            _ => Nesting::default(),
+            _ => ValueNesting::default(),
         }
     }
 
@@ -280,7 +280,7 @@ impl TemplateValue {
     }
 
     /// The same value unless it is undefined.
-    pub(super) fn defined(&self) -> Rendered<&Self> {
+    pub(super) fn defined(&self) -> RenderResult<&Self> {
         match self {
             Self::Undefined(name) => Err(Self::undefined(name.as_deref())),
             value => Ok(value),
@@ -288,7 +288,7 @@ impl TemplateValue {
     }
 
     /// The elements that a loop sees.
-    pub(super) fn elements(&self, meter: &RenderMeter<'_>) -> Rendered<Rc<ListValue>> {
+    pub(super) fn elements(&self, meter: &RenderMeter<'_>) -> RenderResult<Rc<ListValue>> {
         let items = match self {
             Self::List(list) => return Ok(Rc::clone(list)),
             Self::Undefined(_) => Vec::new(),
@@ -313,7 +313,7 @@ impl TemplateValue {
 }
 
 /// Refuses texts that are too long before they are made.
-pub(super) fn check_length(bytes: usize) -> Rendered<()> {
+pub(super) fn check_length(bytes: usize) -> RenderResult<()> {
     if bytes <= MAX_TEXT_BYTES {
         return Ok(());
     }
@@ -327,10 +327,10 @@ impl ListValue {
         items: Vec<TemplateValue>,
         is_tuple: bool,
         meter: &RenderMeter<'_>,
-    ) -> Rendered<Self> {
+    ) -> RenderResult<Self> {
         // A look at eight elements takes about as long as any step.
         meter.elements(items.len() / 8)?;
-        let mut nesting = Nesting::default();
+        let mut nesting = ValueNesting::default();
         items.iter().for_each(|item| nesting.add(item));
         let held = meter.hold(items.capacity() * VALUE_BYTES + size_of::<Self>())?;
         Ok(Self { items, is_tuple, nesting: nesting.around()?, _held: held })
@@ -339,7 +339,7 @@ impl ListValue {
 
 impl MapValue {
     /// A map of entries, of which the last with a key counts and stands where the first stood.
-    pub(super) fn new(given: Vec<MapEntry>, meter: &RenderMeter<'_>) -> Rendered<Self> {
+    pub(super) fn new(given: Vec<MapEntry>, meter: &RenderMeter<'_>) -> RenderResult<Self> {
         meter.elements(given.len())?;
         let mut held = meter.hold(given.capacity() * size_of::<MapEntry>() + size_of::<Self>())?;
         if given.len() > MAX_LISTED_ENTRIES {
@@ -349,7 +349,7 @@ impl MapValue {
             entries: Vec::new(),
             index: (given.len() > MAX_LISTED_ENTRIES).then(HashMap::new),
             hashing: RandomState::new(),
-            nesting: Nesting::default(),
+            nesting: ValueNesting::default(),
             _held: held,
         };
         map.entries.reserve_exact(given.len());
@@ -360,7 +360,7 @@ impl MapValue {
         Ok(map)
     }
 
-    fn insert(&mut self, entry: MapEntry, meter: &RenderMeter<'_>) -> Rendered<()> {
+    fn insert(&mut self, entry: MapEntry, meter: &RenderMeter<'_>) -> RenderResult<()> {
         self.nesting.add(&entry.value);
         self.nesting.add(&entry.key);
         if self.get(&entry.key, meter)?.is_some() {
@@ -379,7 +379,7 @@ impl MapValue {
         Ok(())
     }
 
-    fn hash(&self, key: &TemplateValue) -> Rendered<u64> {
+    fn hash(&self, key: &TemplateValue) -> RenderResult<u64> {
         Ok(match key {
             TemplateValue::Text(text) => self.hashing.hash_one(text.text.as_str()),
             TemplateValue::None => self.hashing.hash_one(()),
@@ -390,7 +390,7 @@ impl MapValue {
             },
             TemplateValue::List(list) if list.is_tuple && list.nesting.depth == 1 => {
                 let hashes = list.items.iter().map(|item| self.hash(item));
-                self.hashing.hash_one(hashes.collect::<Rendered<Vec<u64>>>()?)
+                self.hashing.hash_one(hashes.collect::<RenderResult<Vec<u64>>>()?)
             }
             other => {
                 let message = format!("unhashable type: '{}'", other.type_name());
@@ -400,7 +400,7 @@ impl MapValue {
     }
 
     /// The place of a key, which may be one that no map can have.
-    fn place(&self, key: &TemplateValue) -> Rendered<Option<usize>> {
+    fn place(&self, key: &TemplateValue) -> RenderResult<Option<usize>> {
         let hash = self.hash(key)?;
         let listed = || self.entries.iter().position(|entry| same_key(&entry.key, key));
         let Some(index) = &self.index else { return Ok(listed()) };
@@ -419,7 +419,7 @@ impl MapValue {
         &self,
         key: &TemplateValue,
         meter: &RenderMeter<'_>,
-    ) -> Rendered<Option<&TemplateValue>> {
+    ) -> RenderResult<Option<&TemplateValue>> {
         let texts = match key {
             TemplateValue::List(list) => list.items.as_slice(),
             key => std::slice::from_ref(key),
@@ -479,7 +479,7 @@ fn same_key(a: &TemplateValue, b: &TemplateValue) -> bool {
 }
 
 impl NamespaceValue {
-    pub(super) fn new(meter: &RenderMeter<'_>) -> Rendered<Self> {
+    pub(super) fn new(meter: &RenderMeter<'_>) -> RenderResult<Self> {
         let held = RefCell::new(meter.hold(size_of::<Self>())?);
         Ok(Self { entries: RefCell::default(), held })
     }
@@ -493,7 +493,7 @@ impl NamespaceValue {
         name: &Arc<str>,
         value: TemplateValue,
         meter: &RenderMeter<'_>,
-    ) -> Rendered<()> {
+    ) -> RenderResult<()> {
         if value.changes() {
             let message = format!(
                 "a namespace cannot hold a '{}' with a namespace, loop or method in it (at '{name}')",
@@ -520,7 +520,7 @@ impl NamespaceValue {
         &self,
         name: &str,
         meter: &RenderMeter<'_>,
-    ) -> Rendered<Option<TemplateValue>> {
+    ) -> RenderResult<Option<TemplateValue>> {
         let entries = self.entries.borrow();
         meter.elements(entries.len() / 8)?;
         Ok(entries.iter().find(|entry| &*entry.name == name).map(|entry| entry.value.clone()))

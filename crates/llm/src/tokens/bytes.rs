@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::MAX_VOCABULARY;
-use crate::error::{Error, Kind, Result};
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// What becomes of the space before the first word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) enum FirstSpace {
 
 /// How names of tokens become bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decoding {
+pub(crate) enum TokenDecoding {
     /// Each character of a name stands for a byte, as GPT-2 does it.
     ByteLevel,
     /// `space` stands for a space, and `<0x41>` for a byte, as SentencePiece does it.
@@ -27,7 +27,7 @@ pub(crate) enum Decoding {
     Contextual,
 }
 
-impl Decoding {
+impl TokenDecoding {
     /// Looks which of the known ways the `decoder` of a `tokenizer.json` is.
     pub(crate) fn of(decoder: &Value) -> Self {
         match kind(decoder) {
@@ -101,16 +101,16 @@ pub(crate) struct TokenBytes {
     /// Where each token's bytes begin, and one more.
     starts: Vec<u32>,
     special: Vec<bool>,
-    decoding: Decoding,
+    decoding: TokenDecoding,
 }
 
 impl TokenBytes {
-    pub(crate) fn new(tokenizer: &tokenizers::Tokenizer, decoding: Decoding) -> Result<Self> {
+    pub(crate) fn new(tokenizer: &tokenizers::Tokenizer, decoding: TokenDecoding) -> Result<Self> {
         let vocabulary = tokenizer.get_vocab(true);
         let size = vocabulary.values().max().map_or(0, |max| max.saturating_add(1));
         if size > MAX_VOCABULARY {
             let message = format!("id {} found, expected less than {MAX_VOCABULARY}", size - 1);
-            return Err(Error::new(Kind::Tokenizer, "model.vocab", message));
+            return Err(LlmError::new(LlmErrorKind::Tokenizer, "model.vocab", message));
         }
         let added = tokenizer.get_added_vocabulary();
         let mut table = Self { bytes: Vec::new(), starts: vec![0], special: Vec::new(), decoding };
@@ -120,7 +120,11 @@ impl TokenBytes {
             table.add(&name);
             table.special.push(added.is_special_token(&name));
             let end = u32::try_from(table.bytes.len()).map_err(|_| {
-                Error::new(Kind::Tokenizer, "model.vocab", "tokens of more than 4 GiB in all")
+                LlmError::new(
+                    LlmErrorKind::Tokenizer,
+                    "model.vocab",
+                    "tokens of more than 4 GiB in all",
+                )
             })?;
             table.starts.push(end);
         }
@@ -129,7 +133,7 @@ impl TokenBytes {
 
     fn add(&mut self, name: &str) {
         match self.decoding {
-            Decoding::ByteLevel => {
+            TokenDecoding::ByteLevel => {
                 let start = self.bytes.len();
                 for character in name.chars() {
                     let Some(byte) = byte_of(character) else {
@@ -140,7 +144,7 @@ impl TokenBytes {
                     self.bytes.push(byte);
                 }
             }
-            Decoding::SentencePiece { space, .. } => match fallback_byte(name) {
+            TokenDecoding::SentencePiece { space, .. } => match fallback_byte(name) {
                 Some(byte) => self.bytes.push(byte),
                 None => {
                     let mut buffer = [0; 4];
@@ -151,11 +155,11 @@ impl TokenBytes {
                     }
                 }
             },
-            Decoding::Contextual => self.bytes.extend_from_slice(name.as_bytes()),
+            TokenDecoding::Contextual => self.bytes.extend_from_slice(name.as_bytes()),
         }
     }
 
-    pub(crate) fn decoding(&self) -> Decoding {
+    pub(crate) fn decoding(&self) -> TokenDecoding {
         self.decoding
     }
 
@@ -225,18 +229,21 @@ mod tests {
 
     #[test]
     fn decoders_are_recognised_by_their_parts() {
-        let of = |text: &str| Decoding::of(&serde_json::from_str(text).unwrap());
-        assert_eq!(of(r#"{"type":"ByteLevel"}"#), Decoding::ByteLevel);
-        assert_eq!(of("null"), Decoding::Contextual);
-        assert_eq!(of(r#"{"type":"WordPiece","prefix":"+","cleanup":true}"#), Decoding::Contextual);
+        let of = |text: &str| TokenDecoding::of(&serde_json::from_str(text).unwrap());
+        assert_eq!(of(r#"{"type":"ByteLevel"}"#), TokenDecoding::ByteLevel);
+        assert_eq!(of("null"), TokenDecoding::Contextual);
+        assert_eq!(
+            of(r#"{"type":"WordPiece","prefix":"+","cleanup":true}"#),
+            TokenDecoding::Contextual
+        );
         let replace = r#"{"type":"Replace","pattern":{"String":"▁"},"content":" "}"#;
         let strip = r#"{"type":"Strip","content":" ","start":1,"stop":0}"#;
         let rest = r#"{"type":"ByteFallback"},{"type":"Fuse"}"#;
-        let piece = |first| Decoding::SentencePiece { space: '▁', first };
+        let piece = |first| TokenDecoding::SentencePiece { space: '▁', first };
         let sequence = |parts: &str| of(&format!(r#"{{"type":"Sequence","decoders":[{parts}]}}"#));
         assert_eq!(sequence(&format!("{replace},{rest},{strip}")), piece(FirstSpace::StripOne));
         assert_eq!(sequence(&format!("{replace},{rest}")), piece(FirstSpace::Keep));
-        assert_eq!(sequence(&format!("{replace},{strip}")), Decoding::Contextual);
+        assert_eq!(sequence(&format!("{replace},{strip}")), TokenDecoding::Contextual);
         assert_eq!(of(r#"{"type":"Metaspace","replacement":"▁"}"#), piece(FirstSpace::DropAll));
     }
 }

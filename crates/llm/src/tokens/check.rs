@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::{MAX_VOCABULARY, charsmap};
-use crate::error::{Error, Kind, Result};
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// The most parts of normalizers, pre-tokenizers, post-processors and decoders together.
 const MAX_PARTS: usize = 1024;
@@ -21,7 +21,7 @@ const MAX_WORD_CHARACTERS: u64 = 1000;
 const MAX_TEMPLATE_PIECES: usize = 1024;
 
 fn wrong<T>(place: impl Into<String>, message: impl Into<String>) -> Result<T> {
-    Err(Error::new(Kind::Tokenizer, place, message))
+    Err(LlmError::new(LlmErrorKind::Tokenizer, place, message))
 }
 
 /// Checks a whole file, and brings it to the form that the library reads: texts are neither cut nor
@@ -42,7 +42,7 @@ pub(super) fn check(root: &mut Value) -> Result<()> {
         ("pre_tokenizer", false),
         ("post_processor", false),
     ] {
-        let mut parts = Parts { count: 0, growth: 1 };
+        let mut parts = PipelineParts { count: 0, growth: 1 };
         if let Some(part) = root.get(key) {
             parts.check(part, key)?;
         }
@@ -60,12 +60,12 @@ pub(super) fn check(root: &mut Value) -> Result<()> {
 }
 
 /// What has been seen of one pipeline.
-struct Parts {
+struct PipelineParts {
     count: usize,
     growth: u64,
 }
 
-impl Parts {
+impl PipelineParts {
     fn check(&mut self, part: &Value, place: &str) -> Result<()> {
         let part = match part {
             Value::Null => return Ok(()),
@@ -107,8 +107,9 @@ fn check_part(part: &Map<String, Value>, place: &str) -> Result<()> {
     for (key, only_first) in [("single", true), ("pair", false)] {
         if let Some(pieces) = part.get(key).and_then(Value::as_array) {
             let special = part.get("special_tokens").and_then(Value::as_object);
-            check_template(pieces, special, only_first)
-                .map_err(|(i, m)| Error::new(Kind::Tokenizer, format!("{place}.{key}[{i}]"), m))?;
+            check_template(pieces, special, only_first).map_err(|(i, m)| {
+                LlmError::new(LlmErrorKind::Tokenizer, format!("{place}.{key}[{i}]"), m)
+            })?;
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::bytes::fallback_byte;
 use super::{MAX_VOCABULARY, SpecialIds, Tokenizer, pretokenizers};
-use crate::error::{Error, Kind, Result};
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// The vocabulary of a GGUF file, each field under its key in `tokenizer.ggml`.
 #[derive(Debug, Clone, Default)]
@@ -68,8 +68,8 @@ const ENDS: &[&str] = &[
 /// The longest token of a `llama` vocabulary that merges may make. Each of its cuts is looked up.
 const MAX_MERGED_CHARACTERS: usize = 256;
 
-fn wrong(key: &str, message: impl Into<String>) -> Error {
-    Error::new(Kind::Tokenizer, format!("tokenizer.ggml.{key}"), message)
+fn wrong(key: &str, message: impl Into<String>) -> LlmError {
+    LlmError::new(LlmErrorKind::Tokenizer, format!("tokenizer.ggml.{key}"), message)
 }
 
 impl GgufVocabulary {

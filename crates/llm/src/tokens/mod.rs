@@ -19,10 +19,10 @@ use tokenizers::models::ModelWrapper;
 
 pub use gguf::GgufVocabulary;
 pub use special::SpecialIds;
-pub use stream::{Beginning, TextStream};
+pub use stream::{StreamStart, TextStream};
 
-use crate::error::{Error, Kind, Result};
-use bytes::{Decoding, TokenBytes};
+use crate::error::{LlmError, LlmErrorKind, Result};
+use bytes::{TokenBytes, TokenDecoding};
 
 /// The largest `tokenizer.json` that is read. Those of vocabularies of 262144 tokens have 33 MB.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -32,7 +32,7 @@ pub const MAX_VOCABULARY: u32 = 1 << 22;
 
 /// Whether encoding adds the tokens that the model wants around a text, such as BOS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Surround {
+pub enum SpecialTokens {
     /// As the tokenizer's post-processor says.
     Add,
     /// The text's own tokens only.
@@ -82,7 +82,7 @@ impl Tokenizer {
     pub fn from_json(bytes: &[u8]) -> Result<Self> {
         if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_FILE_BYTES {
             let found = format!("{} bytes, expected at most {MAX_FILE_BYTES}", bytes.len());
-            return Err(Error::new(Kind::Tokenizer, "file", found));
+            return Err(LlmError::new(LlmErrorKind::Tokenizer, "file", found));
         }
         Self::from_value(parse("file", bytes)?)
     }
@@ -99,9 +99,9 @@ impl Tokenizer {
 
     fn from_value(mut value: Value) -> Result<Self> {
         check::check(&mut value)?;
-        let decoding = Decoding::of(value.get("decoder").unwrap_or(&Value::Null));
+        let decoding = TokenDecoding::of(value.get("decoder").unwrap_or(&Value::Null));
         let inner: tokenizers::Tokenizer = serde_json::from_value(value)
-            .map_err(|e| Error::new(Kind::Tokenizer, "tokenizer", e.to_string()))?;
+            .map_err(|e| LlmError::new(LlmErrorKind::Tokenizer, "tokenizer", e.to_string()))?;
         let bytes = TokenBytes::new(&inner, decoding)?;
         Ok(Self { inner, bytes, special: SpecialIds::default() })
     }
@@ -117,8 +117,8 @@ impl Tokenizer {
     ///
     /// # Errors
     /// What the tokenizer's model cannot express (a character without an unknown token).
-    pub fn encode(&self, text: &str, surround: Surround) -> Result<Vec<u32>> {
-        let encoding = self.inner.encode_fast(text, surround == Surround::Add);
+    pub fn encode(&self, text: &str, surround: SpecialTokens) -> Result<Vec<u32>> {
+        let encoding = self.inner.encode_fast(text, surround == SpecialTokens::Add);
         Ok(encoding.map_err(|e| refused(&*e))?.get_ids().to_vec())
     }
 
@@ -136,7 +136,7 @@ impl Tokenizer {
     /// U+FFFD as in [`String::from_utf8_lossy`].
     pub fn decode(&self, ids: &[u32], special: SpecialText) -> String {
         let mut text = String::with_capacity(ids.len() * 4);
-        let mut stream = TextStream::new(Beginning::OfText, special);
+        let mut stream = TextStream::new(StreamStart::OfText, special);
         for &id in ids {
             stream.push(self, id, &mut text);
         }
@@ -182,7 +182,7 @@ impl Tokenizer {
     /// Whether each token stands for bytes that do not depend on the tokens around it, and no space
     /// is put before a text: then a piece of a text is encoded as inside of it.
     pub(crate) fn is_byte_level(&self) -> bool {
-        self.bytes.decoding() == Decoding::ByteLevel
+        self.bytes.decoding() == TokenDecoding::ByteLevel
     }
 
     /// The special tokens by their duty.
@@ -214,22 +214,24 @@ impl Tokenizer {
     }
 }
 
-fn refused(error: &(dyn std::error::Error + Send + Sync)) -> Error {
-    Error::new(Kind::Tokenizer, "text", error.to_string())
+fn refused(error: &(dyn std::error::Error + Send + Sync)) -> LlmError {
+    LlmError::new(LlmErrorKind::Tokenizer, "text", error.to_string())
 }
 
 fn parse(place: &str, bytes: &[u8]) -> Result<Value> {
-    serde_json::from_slice(bytes).map_err(|e| Error::new(Kind::Tokenizer, place, e.to_string()))
+    serde_json::from_slice(bytes)
+        .map_err(|e| LlmError::new(LlmErrorKind::Tokenizer, place, e.to_string()))
 }
 
 /// Reads a file of at most [`MAX_FILE_BYTES`].
 fn read(path: &Path) -> Result<Vec<u8>> {
-    let failed =
-        |e: std::io::Error| Error::new(Kind::Read, path.display().to_string(), e.to_string());
+    let failed = |e: std::io::Error| {
+        LlmError::new(LlmErrorKind::Read, path.display().to_string(), e.to_string())
+    };
     let size = std::fs::metadata(path).map_err(failed)?.len();
     if size > MAX_FILE_BYTES {
         let found = format!("{size} bytes, expected at most {MAX_FILE_BYTES}");
-        return Err(Error::new(Kind::Read, path.display().to_string(), found));
+        return Err(LlmError::new(LlmErrorKind::Read, path.display().to_string(), found));
     }
     std::fs::read(path).map_err(failed)
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// One way of cutting.
-pub(super) struct Row {
+pub(super) struct PretokenizerRow {
     /// The names of this way.
     pub(super) names: &'static [&'static str],
     /// Patterns that cut, one after the other; each match becomes a piece.
@@ -28,12 +28,12 @@ const DEEPSEEK_3: &str = r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\
 
 const PUNCTUATION: &str = r"[\p{P}\$\+<=>\^~\|]+";
 
-const fn row(names: &'static [&'static str], patterns: &'static [&'static str]) -> Row {
-    Row { names, patterns, composed: false, whole_words: false }
+const fn row(names: &'static [&'static str], patterns: &'static [&'static str]) -> PretokenizerRow {
+    PretokenizerRow { names, patterns, composed: false, whole_words: false }
 }
 
 /// The table. An absent name means `default`.
-pub(super) const ROWS: &[Row] = &[
+pub(super) const ROWS: &[PretokenizerRow] = &[
     row(&["gpt-2", "gpt2", "mpt", "olmo", "jais", "phi-2", "roberta-bpe"], &[GPT_2]),
     row(&["default", ""], &[PUNCTUATION, GPT_2, r"\p{N}+", "[0-9][0-9][0-9]"]),
     row(&["falcon"], &[PUNCTUATION, GPT_2, "[0-9][0-9][0-9]"]),
@@ -41,14 +41,14 @@ pub(super) const ROWS: &[Row] = &[
         &["starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"],
         &[r"\p{N}", GPT_2],
     ),
-    Row {
+    PretokenizerRow {
         names: &["llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral"],
         patterns: &[LLAMA_3],
         composed: false,
         whole_words: true,
     },
     row(&["dbrx", "smaug-bpe", "chatglm-bpe", "glm4", "granite"], &[LLAMA_3]),
-    Row {
+    PretokenizerRow {
         names: &["qwen2", "deepseek-r1-qwen", "megrez"],
         patterns: &[QWEN_2],
         composed: true,
@@ -56,16 +56,16 @@ pub(super) const ROWS: &[Row] = &[
     },
     row(&["stablelm2", "hunyuan"], &[QWEN_2]),
     row(&["gpt-4o", "o200k", "llama4"], &[GPT_4O]),
-    Row { names: &["tekken"], patterns: &[TEKKEN], composed: false, whole_words: true },
+    PretokenizerRow { names: &["tekken"], patterns: &[TEKKEN], composed: false, whole_words: true },
     row(&["deepseek-v3"], &[r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", DEEPSEEK_3]),
 ];
 
 /// The row of a name.
-pub(super) fn find(name: &str) -> Option<&'static Row> {
+pub(super) fn find(name: &str) -> Option<&'static PretokenizerRow> {
     ROWS.iter().find(|row| row.names.contains(&name))
 }
 
-impl Row {
+impl PretokenizerRow {
     /// The `pre_tokenizer` of a `tokenizer.json`.
     pub(super) fn to_json(&self) -> Value {
         let mut parts: Vec<Value> = self

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Tokenizer;
-use crate::error::{Error, Kind, Result};
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// The files of a checkpoint that name special tokens, in the order of
 /// [`SpecialIds::from_configs`].
@@ -39,11 +39,11 @@ impl SpecialIds {
             let Some(config) = config else { continue };
             let ids = |key: &str| {
                 ids(config.get(format!("{key}_id")), tokenizer).map_err(|message| {
-                    Error::new(Kind::Tokenizer, format!("{file}: {key}_id"), message)
+                    LlmError::new(LlmErrorKind::Tokenizer, format!("{file}: {key}_id"), message)
                 })
             };
             let named = |key: &str| name(config.get(key)).and_then(|n| tokenizer.token_to_id(n));
-            let one = |key: &str| Ok::<_, Error>(named(key).or(ids(key)?.first().copied()));
+            let one = |key: &str| Ok::<_, LlmError>(named(key).or(ids(key)?.first().copied()));
             found.bos = found.bos.or(one("bos_token")?);
             found.pad = found.pad.or(one("pad_token")?);
             found.unk = found.unk.or(one("unk_token")?);

@@ -1,6 +1,6 @@
 //! Tokens to text, one at a time.
 
-use super::bytes::{Decoding, FirstSpace};
+use super::bytes::{FirstSpace, TokenDecoding};
 use super::{SpecialText, Tokenizer};
 
 /// Tokens of the window of a contextual decoder: when it is full, its first half goes.
@@ -8,7 +8,7 @@ const WINDOW: usize = 16;
 
 /// Where a stream's first token lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beginning {
+pub enum StreamStart {
     /// At the beginning of a text: the space that SentencePiece puts before the first word goes.
     OfText,
     /// Behind a prompt: spaces stay as they are.
@@ -21,7 +21,7 @@ pub enum Beginning {
 #[derive(Debug, Clone)]
 pub struct TextStream {
     special: SpecialText,
-    beginning: Beginning,
+    beginning: StreamStart,
     /// Whether a token has left text.
     started: bool,
     /// Bytes of a character that is not whole.
@@ -35,7 +35,7 @@ pub struct TextStream {
 
 impl TextStream {
     /// A stream before its first token.
-    pub fn new(beginning: Beginning, special: SpecialText) -> Self {
+    pub fn new(beginning: StreamStart, special: SpecialText) -> Self {
         Self {
             special,
             beginning,
@@ -55,12 +55,12 @@ impl TextStream {
             return;
         }
         match table.decoding() {
-            Decoding::ByteLevel => self.push_bytes(bytes, out),
-            Decoding::SentencePiece { first, .. } => {
+            TokenDecoding::ByteLevel => self.push_bytes(bytes, out),
+            TokenDecoding::SentencePiece { first, .. } => {
                 let bytes = self.without_first_space(bytes, first);
                 self.push_bytes(bytes, out);
             }
-            Decoding::Contextual => self.push_contextual(tokenizer, id, out),
+            TokenDecoding::Contextual => self.push_contextual(tokenizer, id, out),
         }
     }
 
@@ -80,7 +80,7 @@ impl TextStream {
 
     fn without_first_space<'a>(&mut self, bytes: &'a [u8], first: FirstSpace) -> &'a [u8] {
         let at_start = !std::mem::replace(&mut self.started, true);
-        if !at_start || self.beginning == Beginning::AfterPrompt {
+        if !at_start || self.beginning == StreamStart::AfterPrompt {
             return bytes;
         }
         match first {
@@ -114,7 +114,7 @@ impl TextStream {
 
     /// Decodes the window with and without the new token; the difference is the token's text.
     fn push_contextual(&mut self, tokenizer: &Tokenizer, id: u32, out: &mut String) {
-        if self.window.is_empty() && self.beginning == Beginning::AfterPrompt {
+        if self.window.is_empty() && self.beginning == StreamStart::AfterPrompt {
             // Decoders treat the first token apart; an empty text before it has no such token, so
             // the first one is decoded twice and its second text taken.
             self.window.push(id);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::grammar::Grammar;
 
 /// The most tools of a request.
@@ -11,7 +11,7 @@ const MAX_TOOLS: usize = 128;
 const MAX_NAME_BYTES: usize = 64;
 
 fn wrong<T>(place: impl Into<String>, message: impl Into<String>) -> Result<T> {
-    Err(Error::new(Kind::Parameter, place, message))
+    Err(LlmError::new(LlmErrorKind::Parameter, place, message))
 }
 
 /// A function that a model may call.

@@ -3,7 +3,7 @@
 
 /// What a character brings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum CharacterStep {
     /// Nothing to tell yet.
     More,
     /// The object is complete.
@@ -13,7 +13,7 @@ pub(super) enum Step {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ObjectState {
     Start,
     /// In front of a key, or of the end of an empty object.
     Key,
@@ -41,7 +41,7 @@ struct ValueScanner {
 const MAX_DEPTH: usize = 128;
 
 /// What a character is to a value.
-enum Part {
+enum ValuePart {
     Inside,
     Last,
     /// The value has ended before this character.
@@ -50,7 +50,7 @@ enum Part {
 }
 
 impl ValueScanner {
-    fn push(&mut self, c: char) -> Part {
+    fn push(&mut self, c: char) -> ValuePart {
         if self.in_string {
             if self.escaped {
                 self.escaped = false;
@@ -58,39 +58,41 @@ impl ValueScanner {
                 self.escaped = true;
             } else if c == '"' {
                 self.in_string = false;
-                return if self.open.is_empty() { Part::Last } else { Part::Inside };
+                return if self.open.is_empty() { ValuePart::Last } else { ValuePart::Inside };
             }
-            return Part::Inside;
+            return ValuePart::Inside;
         }
         match c {
-            '"' if self.begun && self.open.is_empty() => return Part::Wrong,
+            '"' if self.begun && self.open.is_empty() => return ValuePart::Wrong,
             '"' => self.in_string = true,
             '{' | '[' if self.open.len() < MAX_DEPTH => self.open.push(c),
             '}' | ']' => match (self.open.pop(), c) {
-                (None, _) => return Part::Behind,
-                (Some('{'), '}') | (Some('['), ']') if self.open.is_empty() => return Part::Last,
+                (None, _) => return ValuePart::Behind,
+                (Some('{'), '}') | (Some('['), ']') if self.open.is_empty() => {
+                    return ValuePart::Last;
+                }
                 (Some('{'), '}') | (Some('['), ']') => {}
-                _ => return Part::Wrong,
+                _ => return ValuePart::Wrong,
             },
-            ',' if self.open.is_empty() => return Part::Behind,
+            ',' if self.open.is_empty() => return ValuePart::Behind,
             ',' | ':' | '-' | '+' | '.' => {}
             c if c.is_ascii_alphanumeric() => {}
             c if c.is_ascii_whitespace() => {
                 if self.open.is_empty() && self.begun {
-                    return Part::Behind;
+                    return ValuePart::Behind;
                 }
             }
-            _ => return Part::Wrong,
+            _ => return ValuePart::Wrong,
         }
         self.begun = true;
-        Part::Inside
+        ValuePart::Inside
     }
 }
 
 /// Reads one call: an object with `name` and `arguments` (or `parameters`).
 #[derive(Debug, Clone)]
 pub(super) struct CallObject {
-    state: State,
+    state: ObjectState,
     key: String,
     value: ValueScanner,
     raw: String,
@@ -106,7 +108,7 @@ pub(super) struct CallObject {
 impl CallObject {
     pub(super) fn new() -> Self {
         Self {
-            state: State::Start,
+            state: ObjectState::Start,
             key: String::new(),
             value: ValueScanner::default(),
             raw: String::new(),
@@ -123,77 +125,77 @@ impl CallObject {
         object.name = Some(name.to_owned());
         object.key = "arguments".to_owned();
         object.bare = true;
-        object.state = State::Value;
+        object.state = ObjectState::Value;
         object
     }
 
-    pub(super) fn push(&mut self, c: char) -> Step {
+    pub(super) fn push(&mut self, c: char) -> CharacterStep {
         let blank = c.is_ascii_whitespace();
         match (self.state, c) {
-            (State::InKey, '"') if !self.value.escaped => {
+            (ObjectState::InKey, '"') if !self.value.escaped => {
                 let quoted = format!("\"{}\"", self.key);
                 match serde_json::from_str(&quoted) {
                     Ok(key) => self.key = key,
-                    Err(_) => return Step::Malformed,
+                    Err(_) => return CharacterStep::Malformed,
                 }
-                self.state = State::Colon;
+                self.state = ObjectState::Colon;
             }
-            (State::InKey, _) => {
+            (ObjectState::InKey, _) => {
                 self.value.escaped = c == '\\' && !self.value.escaped;
                 self.key.push(c);
             }
-            (State::InValue, _) => return self.push_value(c),
+            (ObjectState::InValue, _) => return self.push_value(c),
             (_, _) if blank => {}
-            (State::Start, '{') => self.state = State::Key,
-            (State::Key, '"') => {
+            (ObjectState::Start, '{') => self.state = ObjectState::Key,
+            (ObjectState::Key, '"') => {
                 self.key.clear();
                 self.value = ValueScanner::default();
-                self.state = State::InKey;
+                self.state = ObjectState::InKey;
             }
-            (State::Colon, ':') => {
+            (ObjectState::Colon, ':') => {
                 self.value = ValueScanner::default();
                 self.raw.clear();
-                self.state = State::Value;
+                self.state = ObjectState::Value;
             }
-            (State::Value, _) => {
+            (ObjectState::Value, _) => {
                 if self.is_arguments() && !matches!(c, '{' | '"') {
-                    return Step::Malformed;
+                    return CharacterStep::Malformed;
                 }
-                self.state = State::InValue;
+                self.state = ObjectState::InValue;
                 return self.push_value(c);
             }
-            (State::Comma, ',') => self.state = State::Key,
-            (State::Comma | State::Key, '}') => {
-                self.state = State::End;
+            (ObjectState::Comma, ',') => self.state = ObjectState::Key,
+            (ObjectState::Comma | ObjectState::Key, '}') => {
+                self.state = ObjectState::End;
                 return if self.name.is_some() && self.complete {
-                    Step::Done
+                    CharacterStep::Done
                 } else {
-                    Step::Malformed
+                    CharacterStep::Malformed
                 };
             }
-            _ => return Step::Malformed,
+            _ => return CharacterStep::Malformed,
         }
-        Step::More
+        CharacterStep::More
     }
 
     fn is_arguments(&self) -> bool {
         matches!(self.key.as_str(), "arguments" | "parameters")
     }
 
-    fn push_value(&mut self, c: char) -> Step {
+    fn push_value(&mut self, c: char) -> CharacterStep {
         match self.value.push(c) {
-            Part::Inside => self.keep(c),
-            Part::Last => {
+            ValuePart::Inside => self.keep(c),
+            ValuePart::Last => {
                 self.keep(c);
                 return self.end_value();
             }
-            Part::Behind => {
+            ValuePart::Behind => {
                 let step = self.end_value();
-                return if step == Step::More { self.push(c) } else { step };
+                return if step == CharacterStep::More { self.push(c) } else { step };
             }
-            Part::Wrong => return Step::Malformed,
+            ValuePart::Wrong => return CharacterStep::Malformed,
         }
-        Step::More
+        CharacterStep::More
     }
 
     /// Arguments that are an object are told as they come; others wait for their end.
@@ -205,29 +207,29 @@ impl CallObject {
         }
     }
 
-    fn end_value(&mut self) -> Step {
-        self.state = State::Comma;
+    fn end_value(&mut self) -> CharacterStep {
+        self.state = ObjectState::Comma;
         if self.is_arguments() {
             if self.arguments.is_empty() {
                 // Some models write the arguments as a string of JSON.
                 let Ok(text) = serde_json::from_str::<String>(&self.raw) else {
-                    return Step::Malformed;
+                    return CharacterStep::Malformed;
                 };
                 self.arguments = text;
             }
             let parsed = serde_json::from_str::<serde_json::Map<_, _>>(&self.arguments);
             if parsed.is_err() || self.complete {
-                return Step::Malformed;
+                return CharacterStep::Malformed;
             }
             self.complete = true;
         } else if serde_json::from_str::<serde_json::Value>(&self.raw).is_err() {
-            return Step::Malformed;
+            return CharacterStep::Malformed;
         } else if self.key == "name" {
             match serde_json::from_str::<String>(&self.raw) {
                 Ok(name) if !name.is_empty() && self.name.is_none() => self.name = Some(name),
-                _ => return Step::Malformed,
+                _ => return CharacterStep::Malformed,
             }
         }
-        if self.bare { Step::Done } else { Step::More }
+        if self.bare { CharacterStep::Done } else { CharacterStep::More }
     }
 }

@@ -1,6 +1,6 @@
 //! Calls in what a model writes, whole and as it streams.
 
-use super::object::{CallObject, Step};
+use super::object::{CallObject, CharacterStep};
 use crate::reasoning::beginning_at_end;
 
 /// How a model writes calls.
@@ -101,7 +101,7 @@ const ARGUMENTS_MARK: &str = "[ARGS]";
 const MAX_NAME_BYTES: usize = 256;
 
 #[derive(Debug, Clone)]
-enum State {
+enum ToolCallState {
     /// At the beginning of the answer.
     Start,
     /// In text, where a tag may begin a call.
@@ -122,7 +122,7 @@ enum State {
 #[derive(Debug, Clone)]
 pub struct ToolParser {
     format: ToolFormat,
-    state: State,
+    state: ToolCallState,
     held: String,
     /// The text of the call that has not been told, in case that it is none.
     untold: String,
@@ -138,7 +138,7 @@ impl ToolParser {
     pub fn new(format: ToolFormat) -> Self {
         Self {
             format,
-            state: State::Start,
+            state: ToolCallState::Start,
             held: String::new(),
             untold: String::new(),
             told: 0,
@@ -170,9 +170,9 @@ impl ToolParser {
     pub fn finish(&mut self) -> Vec<ToolDelta> {
         let mut deltas = Vec::new();
         let inside = match &self.state {
-            State::Call(_) | State::Name => true,
+            ToolCallState::Call(_) | ToolCallState::Name => true,
             // A tag without a call behind it.
-            State::Between => !self.untold.is_empty(),
+            ToolCallState::Between => !self.untold.is_empty(),
             _ => false,
         };
         let held = std::mem::take(&mut self.held);
@@ -183,23 +183,23 @@ impl ToolParser {
             if !self.begun {
                 add_text(&mut deltas, &text);
             }
-        } else if !matches!(self.state, State::Close | State::Between) {
+        } else if !matches!(self.state, ToolCallState::Close | ToolCallState::Between) {
             add_text(&mut deltas, &held);
         }
-        self.state = State::Plain;
+        self.state = ToolCallState::Plain;
         deltas
     }
 
     /// Takes one step; `false` where more text is needed.
     fn step(&mut self, deltas: &mut Vec<ToolDelta>) -> bool {
         match self.state {
-            State::Start => self.start(),
-            State::Text => self.text(deltas),
-            State::Between => self.between(deltas),
-            State::Name => self.name(deltas),
-            State::Call(_) => self.call(deltas),
-            State::Close => self.close(),
-            State::Plain => {
+            ToolCallState::Start => self.start(),
+            ToolCallState::Text => self.text(deltas),
+            ToolCallState::Between => self.between(deltas),
+            ToolCallState::Name => self.name(deltas),
+            ToolCallState::Call(_) => self.call(deltas),
+            ToolCallState::Close => self.close(),
+            ToolCallState::Plain => {
                 add_text(deltas, &std::mem::take(&mut self.held));
                 false
             }
@@ -208,8 +208,8 @@ impl ToolParser {
 
     fn start(&mut self) -> bool {
         match &self.format {
-            ToolFormat::Hermes | ToolFormat::Mistral => self.state = State::Text,
-            ToolFormat::List | ToolFormat::Arguments(_) => self.state = State::Between,
+            ToolFormat::Hermes | ToolFormat::Mistral => self.state = ToolCallState::Text,
+            ToolFormat::List | ToolFormat::Arguments(_) => self.state = ToolCallState::Between,
             ToolFormat::Llama => {
                 let text = self.held.trim_start();
                 if text.is_empty() || text.len() < PYTHON_TAG.len() && PYTHON_TAG.starts_with(text)
@@ -217,7 +217,7 @@ impl ToolParser {
                     return false;
                 }
                 let call = text.starts_with('{') || text.starts_with(PYTHON_TAG);
-                self.state = if call { State::Between } else { State::Plain };
+                self.state = if call { ToolCallState::Between } else { ToolCallState::Plain };
             }
         }
         true
@@ -232,7 +232,7 @@ impl ToolParser {
             add_text(deltas, before);
             self.held.drain(..tag.len());
             self.untold = tag.to_owned();
-            self.state = State::Between;
+            self.state = ToolCallState::Between;
             return true;
         }
         // Line breaks wait with the tag that may follow them.
@@ -274,14 +274,14 @@ impl ToolParser {
             _ => None,
         };
         match next {
-            '{' => self.state = State::Call(Box::new(bare.unwrap_or_else(CallObject::new))),
+            '{' => self.state = ToolCallState::Call(Box::new(bare.unwrap_or_else(CallObject::new))),
             ']' if !first && matches!(self.format, ToolFormat::Mistral | ToolFormat::List) => {
                 self.held.remove(0);
                 self.untold.clear();
-                self.state = State::Plain;
+                self.state = ToolCallState::Plain;
             }
             c if self.format == ToolFormat::Mistral && (c.is_alphabetic() || c == '_') => {
-                self.state = State::Name;
+                self.state = ToolCallState::Name;
             }
             _ if !first && self.format == ToolFormat::Mistral && self.held.starts_with('[') => {
                 // The mark again, in front of the next call.
@@ -316,44 +316,44 @@ impl ToolParser {
             self.give_up(deltas);
             return true;
         }
-        self.state = State::Call(Box::new(CallObject::of_arguments(name)));
+        self.state = ToolCallState::Call(Box::new(CallObject::of_arguments(name)));
         true
     }
 
     fn call(&mut self, deltas: &mut Vec<ToolDelta>) -> bool {
-        let State::Call(object) = &mut self.state else { return false };
+        let ToolCallState::Call(object) = &mut self.state else { return false };
         let mut used = 0;
-        let mut step = Step::More;
+        let mut step = CharacterStep::More;
         for c in self.held.chars() {
             step = object.push(c);
-            if step == Step::Malformed {
+            if step == CharacterStep::Malformed {
                 break;
             }
             used += c.len_utf8();
-            if step == Step::Done {
+            if step == CharacterStep::Done {
                 break;
             }
         }
         let taken: String = self.held.drain(..used).collect();
         self.untold.push_str(&taken);
-        if step != Step::Malformed || self.begun {
+        if step != CharacterStep::Malformed || self.begun {
             tell(object, self.calls, &mut self.begun, &mut self.told, deltas);
         }
         match step {
-            Step::More => false,
-            Step::Malformed => {
+            CharacterStep::More => false,
+            CharacterStep::Malformed => {
                 self.give_up(deltas);
                 true
             }
-            Step::Done => {
+            CharacterStep::Done => {
                 self.calls += 1;
                 self.begun = false;
                 self.told = 0;
                 self.untold.clear();
                 self.state = match self.format {
-                    ToolFormat::Hermes => State::Close,
-                    ToolFormat::Arguments(_) => State::Plain,
-                    _ => State::Between,
+                    ToolFormat::Hermes => ToolCallState::Close,
+                    ToolFormat::Arguments(_) => ToolCallState::Plain,
+                    _ => ToolCallState::Between,
                 };
                 true
             }
@@ -368,7 +368,7 @@ impl ToolParser {
         if let Some(rest) = text.strip_prefix(CLOSE) {
             self.held = rest.to_owned();
         }
-        self.state = State::Text;
+        self.state = ToolCallState::Text;
         true
     }
 
@@ -379,7 +379,7 @@ impl ToolParser {
         if !self.begun {
             add_text(deltas, &text);
         }
-        self.state = State::Plain;
+        self.state = ToolCallState::Plain;
     }
 }
 

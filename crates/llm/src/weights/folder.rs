@@ -4,22 +4,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 use galatea_formats::blocks::BlockMatrix;
-use galatea_formats::mlx::Quantization;
+use galatea_formats::mlx::MlxQuantization;
 use galatea_formats::safetensors::{self, SafeTensors};
 use galatea_graph::blocks::BlockWeights;
 use galatea_tensor::Tensor;
 
-use super::Stored;
-use crate::arch::Weights;
-use crate::config::Config;
-use crate::error::{Error, Kind, Result};
+use super::StoredWeight;
+use crate::arch::CheckpointWeights;
+use crate::config::JsonConfig;
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// The weights of a folder.
 #[derive(Debug)]
 pub struct FolderWeights {
     tensors: SafeTensors,
     /// How layers are stored, where `config.json` says it.
-    codes: Option<Quantization>,
+    codes: Option<MlxQuantization>,
 }
 
 /// What other programs call numbers of few bits, in a form of their own.
@@ -31,10 +31,11 @@ impl FolderWeights {
     /// # Errors
     /// When files are damaged or do not fit each other, or the configuration asks for codes of a form that is
     /// not known.
-    pub fn open(path: &Path, config: &Config) -> Result<Self> {
-        let failed = |text: String| Error::new(Kind::Weights, path.display().to_string(), text);
-        let wrong = |text: String| Error::new(Kind::Config, config.place(), text);
-        let codes = Quantization::from_config(&config.value());
+    pub fn open(path: &Path, config: &JsonConfig) -> Result<Self> {
+        let failed =
+            |text: String| LlmError::new(LlmErrorKind::Weights, path.display().to_string(), text);
+        let wrong = |text: String| LlmError::new(LlmErrorKind::Config, config.place(), text);
+        let codes = MlxQuantization::from_config(&config.value());
         let codes = codes.map_err(|error| wrong(error.to_string()))?;
         if codes.is_none()
             && let Some(other) = config.object("quantization_config")?
@@ -58,16 +59,16 @@ impl FolderWeights {
     ///
     /// # Errors
     /// Codes that are damaged.
-    pub(crate) fn stored(&self) -> Result<Vec<Stored>> {
+    pub(crate) fn stored(&self) -> Result<Vec<StoredWeight>> {
         let of = |name: String| match self.matrix(&name)? {
-            Some(codes) => Ok(Stored {
+            Some(codes) => Ok(StoredWeight {
                 kind: format!("MLX {} bits", codes.format().bits()),
                 numbers: codes.shape().iter().product(),
                 bytes: codes.size_bytes(),
             }),
             None => {
-                let tensor = Weights::tensor(&self.tensors, &name)?;
-                Ok(Stored {
+                let tensor = CheckpointWeights::tensor(&self.tensors, &name)?;
+                Ok(StoredWeight {
                     kind: tensor.dtype().to_string(),
                     numbers: tensor.elements(),
                     bytes: tensor.size_bytes(),
@@ -86,15 +87,15 @@ impl FolderWeights {
     }
 }
 
-fn failed(name: &str, error: &dyn std::fmt::Display) -> Error {
-    Error::new(Kind::Weights, format!("tensor '{name}'"), error.to_string())
+fn failed(name: &str, error: &dyn std::fmt::Display) -> LlmError {
+    LlmError::new(LlmErrorKind::Weights, format!("tensor '{name}'"), error.to_string())
 }
 
-impl Weights for FolderWeights {
+impl CheckpointWeights for FolderWeights {
     fn tensor(&self, name: &str) -> Result<Tensor> {
         match self.matrix(name)? {
             Some(matrix) => matrix.dequantize().map_err(|error| failed(name, &error)),
-            None => Weights::tensor(&self.tensors, name),
+            None => CheckpointWeights::tensor(&self.tensors, name),
         }
     }
 

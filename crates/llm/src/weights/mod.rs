@@ -14,14 +14,14 @@ use galatea_tensor::{DataType, Tensor};
 
 pub(crate) use floats::FloatMatrix;
 pub use folder::FolderWeights;
-pub use quantize::{Quantization, Quantized};
+pub use quantize::{GgmlQuantization, RoundedCheckpoint};
 
-use crate::arch::Weights;
-use crate::config::Config;
-use crate::error::{Error, Kind, Result};
+use crate::arch::CheckpointWeights;
+use crate::config::JsonConfig;
+use crate::error::{LlmError, LlmErrorKind, Result};
 
 /// A tensor as it lies in a checkpoint.
-pub(crate) struct Stored {
+pub(crate) struct StoredWeight {
     /// The type of its numbers.
     pub(crate) kind: String,
     /// How many there are.
@@ -33,25 +33,26 @@ pub(crate) struct Stored {
 /// The weights of a folder, as they are stored or rounded.
 pub(crate) fn of_folder(
     folder: &Path,
-    config: &Config,
-    to: Option<Quantization>,
-) -> Result<Box<dyn Weights>> {
+    config: &JsonConfig,
+    to: Option<GgmlQuantization>,
+) -> Result<Box<dyn CheckpointWeights>> {
     let stored = FolderWeights::open(folder, config)?;
     Ok(match to {
-        Some(to) => Box::new(Quantized::new(stored, to)),
+        Some(to) => Box::new(RoundedCheckpoint::new(stored, to)),
         None => Box::new(stored),
     })
 }
 
-impl Weights for SafeTensors {
+impl CheckpointWeights for SafeTensors {
     fn tensor(&self, name: &str) -> Result<Tensor> {
         Self::tensor(self, name).cloned().map_err(|error| {
-            Error::new(Kind::Weights, format!("tensor '{name}'"), error.to_string())
+            LlmError::new(LlmErrorKind::Weights, format!("tensor '{name}'"), error.to_string())
         })
     }
 
     fn blocks(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
-        Ok(FloatMatrix::of(&Weights::tensor(self, name)?).filter(|matrix| is_half(&**matrix)))
+        Ok(FloatMatrix::of(&CheckpointWeights::tensor(self, name)?)
+            .filter(|matrix| is_half(&**matrix)))
     }
 
     fn release(&self) {
@@ -65,6 +66,6 @@ impl Weights for SafeTensors {
 
 /// Whether the numbers of a matrix are floats of 16 bits.
 pub(crate) fn is_half(matrix: &dyn BlockWeights) -> bool {
-    use galatea_graph::blocks::Meaning::Float;
+    use galatea_graph::blocks::CodeMeaning::Float;
     matches!(matrix.format().meaning(), Float(DataType::Fp16 | DataType::Bf16))
 }

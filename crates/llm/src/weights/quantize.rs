@@ -5,24 +5,24 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use galatea_graph::OpError;
-use galatea_graph::blocks::{BlockRow, BlockWeights, CodeFormat, Meaning, SuperScales};
+use galatea_graph::blocks::{BlockRow, BlockWeights, CodeFormat, CodeMeaning, SuperScales};
 use galatea_tensor::{DataType, Tensor};
 
 use super::FloatMatrix;
 use super::rounding::{as_half, best_scale, best_steps, greatest, inverse, multiples, steps};
-use crate::arch::Weights;
-use crate::error::{self, Error, Kind};
+use crate::arch::CheckpointWeights;
+use crate::error::{self, LlmError, LlmErrorKind};
 
 /// Numbers of a superblock, whose blocks' scales are small multiples of one.
 const SUPERBLOCK: usize = 256;
 
 /// How matrices are rounded: a type of ggml.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quantization {
+pub struct GgmlQuantization {
     name: &'static str,
     bits: u32,
     block: usize,
-    way: Way,
+    way: RoundingMethod,
     /// What is taken for rows that are no whole superblocks.
     instead: &'static str,
     /// What is taken for the matrix of logits, whose errors are seen the most.
@@ -30,7 +30,7 @@ pub struct Quantization {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+enum RoundingMethod {
     /// Multiples of a scale from the negative half on; of the greatest number or, in whole bytes, of its magnitude.
     Multiples,
     /// Steps of a scale from an offset on.
@@ -44,25 +44,25 @@ enum Way {
 const fn row(
     name: &'static str,
     (bits, block): (u32, usize),
-    way: Way,
+    way: RoundingMethod,
     [instead, last]: [&'static str; 2],
-) -> Quantization {
-    Quantization { name, bits, block, way, instead, last }
+) -> GgmlQuantization {
+    GgmlQuantization { name, bits, block, way, instead, last }
 }
 
 /// All types.
-const QUANTIZATIONS: &[Quantization] = &[
-    row("q8_0", (8, 32), Way::Multiples, ["q8_0", "q8_0"]),
-    row("q6_k", (6, 16), Way::NestedMultiples, ["q8_0", "q6_k"]),
-    row("q5_k", (5, 32), Way::NestedSteps, ["q5_1", "q6_k"]),
-    row("q5_1", (5, 32), Way::Steps, ["q5_1", "q6_k"]),
-    row("q5_0", (5, 32), Way::Multiples, ["q5_0", "q6_k"]),
-    row("q4_k", (4, 32), Way::NestedSteps, ["q5_0", "q6_k"]),
-    row("q4_1", (4, 32), Way::Steps, ["q4_1", "q6_k"]),
-    row("q4_0", (4, 32), Way::Multiples, ["q4_0", "q6_k"]),
+const QUANTIZATIONS: &[GgmlQuantization] = &[
+    row("q8_0", (8, 32), RoundingMethod::Multiples, ["q8_0", "q8_0"]),
+    row("q6_k", (6, 16), RoundingMethod::NestedMultiples, ["q8_0", "q6_k"]),
+    row("q5_k", (5, 32), RoundingMethod::NestedSteps, ["q5_1", "q6_k"]),
+    row("q5_1", (5, 32), RoundingMethod::Steps, ["q5_1", "q6_k"]),
+    row("q5_0", (5, 32), RoundingMethod::Multiples, ["q5_0", "q6_k"]),
+    row("q4_k", (4, 32), RoundingMethod::NestedSteps, ["q5_0", "q6_k"]),
+    row("q4_1", (4, 32), RoundingMethod::Steps, ["q4_1", "q6_k"]),
+    row("q4_0", (4, 32), RoundingMethod::Multiples, ["q4_0", "q6_k"]),
 ];
 
-impl Quantization {
+impl GgmlQuantization {
     /// The names of all.
     pub fn names() -> impl Iterator<Item = &'static str> {
         QUANTIZATIONS.iter().map(|row| row.name)
@@ -79,7 +79,7 @@ impl Quantization {
     }
 
     fn nested(self) -> bool {
-        matches!(self.way, Way::NestedMultiples | Way::NestedSteps)
+        matches!(self.way, RoundingMethod::NestedMultiples | RoundingMethod::NestedSteps)
     }
 
     /// The type for rows of so many numbers, if there is one.
@@ -95,8 +95,8 @@ impl Quantization {
     fn format(self) -> CodeFormat {
         let half = f32::from(1_u8 << (self.bits - 1));
         let meaning = match self.way {
-            Way::Multiples | Way::NestedMultiples => Meaning::Zero(half),
-            Way::Steps | Way::NestedSteps => Meaning::Offset,
+            RoundingMethod::Multiples | RoundingMethod::NestedMultiples => CodeMeaning::Zero(half),
+            RoundingMethod::Steps | RoundingMethod::NestedSteps => CodeMeaning::Offset,
         };
         CodeFormat::new(self.bits, self.block, meaning)
     }
@@ -108,7 +108,7 @@ impl Quantization {
         let BlockRow { codes, scales, offsets } = to;
         let blocks = x.chunks_exact(self.block).zip(codes.chunks_exact_mut(self.block));
         match self.way {
-            Way::Multiples => {
+            RoundingMethod::Multiples => {
                 for ((x, codes), scale) in blocks.zip(scales) {
                     let most = greatest(x);
                     // Bytes have room on both sides; the fewer bits of others reach further below.
@@ -117,7 +117,7 @@ impl Quantization {
                     multiples(x, *scale, half, codes);
                 }
             }
-            Way::Steps => {
+            RoundingMethod::Steps => {
                 for (((x, codes), scale), offset) in blocks.zip(scales).zip(offsets) {
                     let least = x.iter().copied().fold(f32::INFINITY, f32::min);
                     let greatest = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -125,7 +125,7 @@ impl Quantization {
                     steps(x, (*scale, *offset), most, codes);
                 }
             }
-            Way::NestedMultiples => {
+            RoundingMethod::NestedMultiples => {
                 let per = SUPERBLOCK / self.block;
                 for (x, scale) in x.chunks_exact(self.block).zip(&mut *scales) {
                     *scale = best_scale(x, half);
@@ -141,7 +141,7 @@ impl Quantization {
                     multiples(x, scale, half, codes);
                 }
             }
-            Way::NestedSteps => {
+            RoundingMethod::NestedSteps => {
                 let per = SUPERBLOCK / self.block;
                 let own = scales.iter_mut().zip(&mut *offsets);
                 for (x, (scale, offset)) in x.chunks_exact(self.block).zip(own) {
@@ -168,29 +168,29 @@ impl Quantization {
     }
 }
 
-impl fmt::Display for Quantization {
+impl fmt::Display for GgmlQuantization {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
 }
 
-impl FromStr for Quantization {
-    type Err = Error;
+impl FromStr for GgmlQuantization {
+    type Err = LlmError;
 
     fn from_str(name: &str) -> error::Result<Self> {
         Self::named(&name.to_ascii_lowercase()).ok_or_else(|| {
             let known: Vec<&str> = Self::names().collect();
             let text = format!("{name:?} found, expected one of {known:?}");
-            Error::new(Kind::Parameter, "quantization", text)
+            LlmError::new(LlmErrorKind::Parameter, "quantization", text)
         })
     }
 }
 
 /// A matrix of floats that is rounded row by row, whenever a row is asked for.
 #[derive(Debug)]
-struct Rounded {
+struct RoundedWeight {
     source: Arc<dyn BlockWeights>,
-    to: Quantization,
+    to: GgmlQuantization,
 }
 
 /// A row taken apart, with all that may belong to it.
@@ -202,7 +202,7 @@ struct RoundedRow {
     super_offsets: Vec<f32>,
 }
 
-impl Rounded {
+impl RoundedWeight {
     fn row(&self, row: usize) -> Result<RoundedRow, OpError> {
         let (columns, format) = (self.columns(), self.format());
         let mut x = vec![0.0; columns];
@@ -231,7 +231,7 @@ fn copy<T: Copy>(from: &[T], to: &mut [T]) -> Result<(), OpError> {
     Ok(())
 }
 
-impl BlockWeights for Rounded {
+impl BlockWeights for RoundedWeight {
     fn rows(&self) -> usize {
         self.source.rows()
     }
@@ -284,7 +284,7 @@ impl BlockWeights for Rounded {
             let offset = all.offsets.get(at).copied().unwrap_or(0.0);
             for (out, &code) in out.iter_mut().zip(codes) {
                 *out = match meaning {
-                    Meaning::Zero(zero) => (f32::from(code) - zero) * scale,
+                    CodeMeaning::Zero(zero) => (f32::from(code) - zero) * scale,
                     _ => f32::from(code) * scale + offset,
                 };
             }
@@ -298,37 +298,37 @@ const LAST: &[&str] = &["lm_head.weight", "embed_tokens.weight", "wte.weight", "
 
 /// A checkpoint whose matrices of floats are rounded. Norms, biases and tables of tokens are not, and what
 /// already is of few bits stays as it is.
-pub struct Quantized<W> {
+pub struct RoundedCheckpoint<W> {
     weights: W,
-    to: Quantization,
+    to: GgmlQuantization,
 }
 
-impl<W> fmt::Debug for Quantized<W> {
+impl<W> fmt::Debug for RoundedCheckpoint<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Quantized {{ to: {} }}", self.to)
     }
 }
 
-impl<W: Weights> Quantized<W> {
+impl<W: CheckpointWeights> RoundedCheckpoint<W> {
     /// The weights of a checkpoint, rounded.
-    pub fn new(weights: W, to: Quantization) -> Self {
+    pub fn new(weights: W, to: GgmlQuantization) -> Self {
         Self { weights, to }
     }
 
     fn rounded(&self, name: &str, source: Arc<dyn BlockWeights>) -> Arc<dyn BlockWeights> {
-        if !matches!(source.format().meaning(), Meaning::Float(_)) {
+        if !matches!(source.format().meaning(), CodeMeaning::Float(_)) {
             return source;
         }
         let last = LAST.iter().any(|last| name.ends_with(last));
-        let to = if last { Quantization::named(self.to.last) } else { Some(self.to) };
+        let to = if last { GgmlQuantization::named(self.to.last) } else { Some(self.to) };
         match to.and_then(|to| to.for_rows(source.columns())) {
-            Some(to) => Arc::new(Rounded { source, to }),
+            Some(to) => Arc::new(RoundedWeight { source, to }),
             None => source,
         }
     }
 }
 
-impl<W: Weights> Weights for Quantized<W> {
+impl<W: CheckpointWeights> CheckpointWeights for RoundedCheckpoint<W> {
     fn tensor(&self, name: &str) -> error::Result<Tensor> {
         self.weights.tensor(name)
     }
@@ -340,7 +340,7 @@ impl<W: Weights> Weights for Quantized<W> {
         };
         // Floats that no type fits are products of floats.
         let fits = |matrix: &Arc<dyn BlockWeights>| {
-            matrix.format().meaning() != Meaning::Float(DataType::Fp32)
+            matrix.format().meaning() != CodeMeaning::Float(DataType::Fp32)
         };
         Ok(source.map(|source| self.rounded(name, source)).filter(fits))
     }
@@ -348,7 +348,7 @@ impl<W: Weights> Weights for Quantized<W> {
     fn turned_blocks(&self, name: &str) -> error::Result<Option<Arc<dyn BlockWeights>>> {
         let source = FloatMatrix::turned(&self.weights.tensor(name)?);
         let fits = |matrix: &Arc<dyn BlockWeights>| {
-            matrix.format().meaning() != Meaning::Float(DataType::Fp32)
+            matrix.format().meaning() != CodeMeaning::Float(DataType::Fp32)
         };
         Ok(source.map(|source| self.rounded(name, source)).filter(fits))
     }
@@ -380,9 +380,12 @@ mod tests {
         (0..count).map(|_| (0..6).map(|_| uniform()).sum::<f32>() * 0.05).collect()
     }
 
-    fn rounded(name: &str, shape: &[usize; 2], values: Vec<f32>) -> Rounded {
+    fn rounded(name: &str, shape: &[usize; 2], values: Vec<f32>) -> RoundedWeight {
         let source = FloatMatrix::of(&Tensor::from_vec(shape, values).unwrap()).unwrap();
-        Rounded { to: Quantization::named(name).unwrap().for_rows(shape[1]).unwrap(), source }
+        RoundedWeight {
+            to: GgmlQuantization::named(name).unwrap().for_rows(shape[1]).unwrap(),
+            source,
+        }
     }
 
     #[test]
@@ -453,17 +456,17 @@ mod tests {
     #[test]
     fn lengths_that_do_not_fit_take_another_type_or_none() {
         let of = |name: &str, columns| {
-            Quantization::named(name).unwrap().for_rows(columns).map(Quantization::name)
+            GgmlQuantization::named(name).unwrap().for_rows(columns).map(GgmlQuantization::name)
         };
         assert_eq!(of("q4_k", 512), Some("q4_k"));
         assert_eq!(of("q4_k", 96), Some("q5_0"));
         assert_eq!(of("q6_k", 96), Some("q8_0"));
         assert_eq!(of("q8_0", 40), None);
-        let error = "int3".parse::<Quantization>().unwrap_err().to_string();
+        let error = "int3".parse::<GgmlQuantization>().unwrap_err().to_string();
         assert!(
             error.contains("quantization: \"int3\" found, expected one of [\"q8_0\""),
             "{error}"
         );
-        assert_eq!("Q4_K".parse::<Quantization>().unwrap().name(), "q4_k");
+        assert_eq!("Q4_K".parse::<GgmlQuantization>().unwrap().name(), "q4_k");
     }
 }

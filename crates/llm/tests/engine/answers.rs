@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use galatea_llm::engine::{EngineOptions, GenerationRequest};
 use galatea_llm::grammar::{Grammar, GrammarCompiler};
-use galatea_llm::sampling::{Sampler, SamplingParameters, Scratch, logprobs};
+use galatea_llm::sampling::{SamplerScratch, SamplingParameters, TokenSampler, logprobs};
 use galatea_llm::stop::FinishReason;
 use galatea_llm::tokens::SpecialText;
 
@@ -18,8 +18,8 @@ fn signed(tokens: &[u32]) -> Vec<i64> {
 
 /// What sampling by itself makes of a prompt.
 pub(crate) fn sampled(parameters: &SamplingParameters, prompt: &[u32], index: u32) -> Vec<u32> {
-    let mut sampler = Sampler::new(parameters, VOCABULARY, prompt, &[0], index).unwrap();
-    let mut scratch = Scratch::new(VOCABULARY);
+    let mut sampler = TokenSampler::new(parameters, VOCABULARY, prompt, &[0], index).unwrap();
+    let mut scratch = SamplerScratch::new(VOCABULARY);
     let mut tokens = prompt.to_vec();
     for _ in 0..parameters.max_tokens.unwrap() {
         let token = sampler.sample(&mut logits_behind(&signed(&tokens)), &mut scratch).unwrap();

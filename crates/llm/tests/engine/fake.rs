@@ -7,12 +7,12 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use galatea_llm::arch::ModelShape;
-use galatea_llm::cache::{BlockCopy, Swap};
+use galatea_llm::cache::{BlockCopy, BlockSwap};
 use galatea_llm::engine::{
-    Delta, Engine, EngineOptions, GenerationEvent, GenerationRequest, Logits, StepBatch, StepModel,
-    Ticket, Usage,
+    AnswerDelta, EngineOptions, GenerationEngine, GenerationEvent, GenerationRequest, LogitRows,
+    RequestTicket, StepBatch, StepModel, TokenUsage,
 };
-use galatea_llm::error::{Error, Kind, Result};
+use galatea_llm::error::{LlmError, LlmErrorKind, Result};
 use galatea_llm::sampling::{SamplingParameters, TokenLogprobs};
 use galatea_llm::stop::FinishReason;
 use galatea_llm::tokens::{GgufVocabulary, Tokenizer};
@@ -149,14 +149,14 @@ impl StepModel for FakeModel {
         self.store.len() / self.size
     }
 
-    fn swap(&mut self, swaps: &[Swap]) -> Result<()> {
+    fn swap(&mut self, swaps: &[BlockSwap]) -> Result<()> {
         let range = |at: usize| at * self.size.get()..(at + 1) * self.size.get();
         for swap in swaps {
             match *swap {
-                Swap::Out { block, slot } => {
+                BlockSwap::Out { block, slot } => {
                     self.store[range(slot)].copy_from_slice(&self.places[range(block)]);
                 }
-                Swap::In { slot, block } => {
+                BlockSwap::In { slot, block } => {
                     self.places[range(block)].copy_from_slice(&self.store[range(slot)]);
                 }
             }
@@ -164,7 +164,7 @@ impl StepModel for FakeModel {
         Ok(())
     }
 
-    fn step(&mut self, batch: &StepBatch) -> Result<Logits> {
+    fn step(&mut self, batch: &StepBatch) -> Result<LogitRows> {
         self.steps += 1;
         if let Err(error) = (self.trouble)(self.steps - 1, batch) {
             // Nothing that was computed survives.
@@ -205,7 +205,7 @@ impl StepModel for FakeModel {
             row.resize(self.shape.vocabulary, f32::NEG_INFINITY);
             values.extend(row);
         }
-        Logits::new(values, self.shape.vocabulary)
+        LogitRows::new(values, self.shape.vocabulary)
     }
 }
 
@@ -227,8 +227,8 @@ pub(crate) fn tokenizer() -> Arc<Tokenizer> {
     Arc::new(Tokenizer::from_gguf(&vocabulary).unwrap())
 }
 
-pub(crate) fn start(model: FakeModel, options: EngineOptions) -> Engine {
-    Engine::start(Box::new(model), tokenizer(), options).unwrap()
+pub(crate) fn start(model: FakeModel, options: EngineOptions) -> GenerationEngine {
+    GenerationEngine::start(Box::new(model), tokenizer(), options).unwrap()
 }
 
 /// Options for few short sequences.
@@ -271,8 +271,8 @@ pub(crate) struct Outcome {
     pub(crate) answers: Vec<Text>,
     pub(crate) cached: Option<usize>,
     pub(crate) prompt_logprobs: Option<Vec<Option<TokenLogprobs>>>,
-    pub(crate) usage: Option<Usage>,
-    pub(crate) error: Option<Error>,
+    pub(crate) usage: Option<TokenUsage>,
+    pub(crate) error: Option<LlmError>,
 }
 
 impl Outcome {
@@ -284,7 +284,7 @@ impl Outcome {
 
 /// A request whose events are collected.
 pub(crate) struct Asked {
-    pub(crate) ticket: Option<Ticket>,
+    pub(crate) ticket: Option<RequestTicket>,
     pub(crate) events: Receiver<GenerationEvent>,
 }
 
@@ -323,7 +323,7 @@ impl Asked {
 }
 
 impl Outcome {
-    fn add(&mut self, delta: Delta) {
+    fn add(&mut self, delta: AnswerDelta) {
         if self.answers.len() <= delta.index {
             self.answers.resize(delta.index + 1, Text::default());
         }
@@ -337,7 +337,7 @@ impl Outcome {
 }
 
 /// Submits a request.
-pub(crate) fn ask(engine: &Engine, request: GenerationRequest) -> Asked {
+pub(crate) fn ask(engine: &GenerationEngine, request: GenerationRequest) -> Asked {
     let (sender, events) = mpsc::channel();
     let sink = Box::new(move |event| {
         let _ = sender.send(event);
@@ -345,11 +345,11 @@ pub(crate) fn ask(engine: &Engine, request: GenerationRequest) -> Asked {
     Asked { ticket: Some(engine.submit(request, sink).unwrap()), events }
 }
 
-pub(crate) fn refused(engine: &Engine, request: GenerationRequest) -> Error {
+pub(crate) fn refused(engine: &GenerationEngine, request: GenerationRequest) -> LlmError {
     let told = engine.submit(request, Box::new(|event| panic!("{event:?} for a refused request")));
-    told.map(Ticket::detach).unwrap_err()
+    told.map(RequestTicket::detach).unwrap_err()
 }
 
-pub(crate) fn failure(message: &str) -> Error {
-    Error::new(Kind::Model, "fake", message)
+pub(crate) fn failure(message: &str) -> LlmError {
+    LlmError::new(LlmErrorKind::Model, "fake", message)
 }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, mpsc};
 
 use galatea_llm::engine::{EngineOptions, GenerationEvent, GenerationRequest};
-use galatea_llm::error::Kind;
-use galatea_llm::observe::{Observer, Outcome, RequestRecord, StepRecord};
+use galatea_llm::error::LlmErrorKind;
+use galatea_llm::observe::{EngineObserver, EngineOutcome, RequestRecord, StepRecord};
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::stop::FinishReason;
 use galatea_llm::tokens::SpecialText;
@@ -80,7 +80,7 @@ fn what_cannot_be_generated_is_refused_with_both_numbers() {
     let engine = start(FakeModel::new(8, 4), EngineOptions { max_waiting: 2, ..options(2, 8) });
     assert_eq!(engine.context(), 32);
     let empty = refused(&engine, request(&[], greedy(1)));
-    assert_eq!((empty.kind(), empty.place()), (Kind::Parameter, "prompt"));
+    assert_eq!((empty.kind(), empty.place()), (LlmErrorKind::Parameter, "prompt"));
     let long = refused(&engine, request(&prompt(0, 32), greedy(1)));
     assert_eq!(
         long.to_string(),
@@ -117,7 +117,7 @@ fn who_finds_too_many_waiting_is_refused_and_may_come_again() {
     let others = [3, 4].map(|token| ask(&engine, request(&[token], greedy(2))));
     let error = refused(&engine, request(&[5], greedy(2)));
     assert_eq!(error.to_string(), "queue: 2 requests wait, at most 2 may");
-    assert_eq!(error.kind(), Kind::Overloaded);
+    assert_eq!(error.kind(), LlmErrorKind::Overloaded);
     go.send(()).unwrap();
     assert_eq!(first.outcome().tokens(), expected(&[1, 2], 3));
     for (token, asked) in [3, 4].into_iter().zip(others) {
@@ -168,7 +168,7 @@ fn a_failing_step_fails_its_requests_and_no_others() {
     let third = ask(&engine, request(&[7], greedy(9)));
     let last = ask(&engine, request(&[1, 2, 3, 4, 5], greedy(9)));
     let error = first.outcome().error.unwrap();
-    assert_eq!((error.kind(), error.message()), (Kind::Model, "out of memory"));
+    assert_eq!((error.kind(), error.message()), (LlmErrorKind::Model, "out of memory"));
     // What the first one had computed is not used again.
     let second = second.outcome();
     assert_eq!((second.cached, second.tokens()), (Some(0), &expected(&[1, 2, 3, 4, 5], 2)[..]));
@@ -193,12 +193,12 @@ fn dropping_the_engine_answers_everything() {
     let asked: Vec<_> = (1..6).map(|token| ask(&engine, request(&[token], long.clone()))).collect();
     entered.recv().unwrap();
     engine.refuse_requests();
-    assert_eq!(refused(&engine, request(&[1], greedy(1))).kind(), Kind::Unavailable);
+    assert_eq!(refused(&engine, request(&[1], greedy(1))).kind(), LlmErrorKind::Unavailable);
     drop(engine);
     for asked in asked {
         let outcome = asked.outcome();
         let kind = outcome.error.map(|error| error.kind());
-        assert!(kind == Some(Kind::Unavailable) || outcome.usage.is_some(), "{kind:?}");
+        assert!(kind == Some(LlmErrorKind::Unavailable) || outcome.usage.is_some(), "{kind:?}");
     }
 }
 
@@ -219,7 +219,7 @@ struct Seen {
     requests: Mutex<Vec<RequestRecord>>,
 }
 
-impl Observer for Seen {
+impl EngineObserver for Seen {
     fn stepped(&self, step: StepRecord) {
         self.steps.lock().unwrap().push(step);
     }
@@ -245,11 +245,11 @@ fn who_watches_is_told_of_every_step_and_of_the_end_of_every_request() {
     drop(engine);
     let requests = seen.requests.lock().unwrap();
     let [second, first] = &requests[..] else { panic!("{requests:?}") };
-    assert_eq!((first.id.as_str(), first.outcome), ("mine", Outcome::Finished));
+    assert_eq!((first.id.as_str(), first.outcome), ("mine", EngineOutcome::Finished));
     assert_eq!((first.prompt_tokens, first.completion_tokens), (23, 9));
     let (admitted, token) = (first.admitted.unwrap(), first.first_token.unwrap());
     assert!(first.submitted <= admitted && admitted <= token && token <= first.end);
-    assert_eq!((second.id.as_str(), second.outcome), ("", Outcome::Cancelled));
+    assert_eq!((second.id.as_str(), second.outcome), ("", EngineOutcome::Cancelled));
     // Five pieces, and a step for each further token.
     let steps = seen.steps.lock().unwrap();
     let own = steps.iter().filter(|step| step.sequences.contains(&first.number));

@@ -2,8 +2,8 @@
 
 use std::sync::mpsc;
 
-use galatea_llm::engine::{Engine, GenerationEvent, GenerationRequest};
-use galatea_llm::error::Kind;
+use galatea_llm::engine::{GenerationEngine, GenerationEvent, GenerationRequest};
+use galatea_llm::error::LlmErrorKind;
 use galatea_llm::sampling::SamplingParameters;
 
 use crate::answers::sampled;
@@ -45,7 +45,7 @@ fn ask_for(chance: &mut Chance, client: u64, at: u64) -> GenerationRequest {
 }
 
 /// One client: it hears whole answers, or drops its ticket in between.
-fn visit(engine: &Engine, client: u64, failed: &mpsc::Sender<()>) {
+fn visit(engine: &GenerationEngine, client: u64, failed: &mpsc::Sender<()>) {
     let mut chance = Chance(client);
     for at in 0..REQUESTS {
         let asked = ask_for(&mut chance, client, at);
@@ -62,7 +62,7 @@ fn visit(engine: &Engine, client: u64, failed: &mpsc::Sender<()>) {
                 GenerationEvent::Started { .. } => {}
                 GenerationEvent::Finished(_) => lasts += 1,
                 GenerationEvent::Failed(error) => {
-                    assert_eq!(error.kind(), Kind::Model);
+                    assert_eq!(error.kind(), LlmErrorKind::Model);
                     failed.send(()).unwrap();
                     lasts += 1;
                 }
@@ -90,7 +90,8 @@ fn nothing_is_lost_or_leaked_when_many_come_and_go() {
     };
     let model = Box::new(FakeModel::new(64, 4).with_trouble(trouble(300)));
     let draft = Box::new(FakeModel::new(64, 4).with_slips(3));
-    let engine = Engine::start_with_draft(model, draft, 3, tokenizer(), options(12, 48)).unwrap();
+    let engine =
+        GenerationEngine::start_with_draft(model, draft, 3, tokenizer(), options(12, 48)).unwrap();
     let (sender, failed) = mpsc::channel();
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
 use galatea_llm::engine::{
-    Engine, EngineOptions, EngineStatistics, GenerationRequest, Speculation,
+    EngineOptions, EngineStatistics, GenerationEngine, GenerationRequest, SpeculationMethod,
 };
-use galatea_llm::error::Kind;
+use galatea_llm::error::LlmErrorKind;
 use galatea_llm::grammar::{Grammar, GrammarCompiler};
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::stop::FinishReason;
@@ -15,13 +15,14 @@ use crate::answers::sampled;
 use crate::fake::{FakeModel, ask, expected, failure, greedy, options, request, start, tokenizer};
 
 fn looking_up(max_tokens: usize) -> EngineOptions {
-    let speculative = Some(Speculation::PromptLookup { max_tokens, ngram: 3 });
+    let speculative = Some(SpeculationMethod::PromptLookup { max_tokens, ngram: 3 });
     EngineOptions { speculative, ..options(8, 32) }
 }
 
-fn with_draft(model: FakeModel, draft: FakeModel, max_tokens: usize) -> Engine {
+fn with_draft(model: FakeModel, draft: FakeModel, max_tokens: usize) -> GenerationEngine {
     let (model, draft) = (Box::new(model), Box::new(draft));
-    Engine::start_with_draft(model, draft, max_tokens, tokenizer(), options(8, 32)).unwrap()
+    GenerationEngine::start_with_draft(model, draft, max_tokens, tokenizer(), options(8, 32))
+        .unwrap()
 }
 
 fn prompts() -> Vec<Vec<u32>> {
@@ -30,7 +31,7 @@ fn prompts() -> Vec<Vec<u32>> {
 }
 
 /// All prompts at once, greedy and not.
-fn check(engine: &Engine, go: Option<Sender<()>>) -> EngineStatistics {
+fn check(engine: &GenerationEngine, go: Option<Sender<()>>) -> EngineStatistics {
     let hot = |seed| SamplingParameters {
         temperature: 0.7,
         seed: Some(seed),
@@ -145,12 +146,12 @@ fn text_that_a_grammar_leaves_no_choice_about_takes_one_step() {
 #[test]
 fn what_cannot_be_guessed_is_refused_at_the_start() {
     let none = EngineOptions {
-        speculative: Some(Speculation::Draft { max_tokens: 3 }),
+        speculative: Some(SpeculationMethod::Draft { max_tokens: 3 }),
         ..EngineOptions::default()
     };
     let model = || Box::new(FakeModel::new(8, 4));
-    let error = Engine::start(model(), tokenizer(), none).unwrap_err();
-    assert_eq!((error.kind(), error.place()), (Kind::Parameter, "speculative"));
-    let error = Engine::start(model(), tokenizer(), looking_up(65)).unwrap_err();
+    let error = GenerationEngine::start(model(), tokenizer(), none).unwrap_err();
+    assert_eq!((error.kind(), error.place()), (LlmErrorKind::Parameter, "speculative"));
+    let error = GenerationEngine::start(model(), tokenizer(), looking_up(65)).unwrap_err();
     assert_eq!(error.to_string(), "speculative.max_tokens: 65 found, expected 1 to 64");
 }

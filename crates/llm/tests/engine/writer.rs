@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use galatea_llm::encoder_decoder::EncoderDecoder;
-use galatea_llm::engine::{Engine, EngineOptions};
+use galatea_llm::engine::{EngineOptions, GenerationEngine};
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::stop::FinishReason;
 use galatea_runtime::{ExecutionProvider, SessionOptions};
@@ -18,8 +18,8 @@ fn model() -> EncoderDecoder {
     EncoderDecoder::load(&folder, &providers, &SessionOptions::default()).unwrap()
 }
 
-fn start(options: EngineOptions) -> Engine {
-    Engine::start_encoder_decoder(model(), tokenizer(), options).unwrap()
+fn start(options: EngineOptions) -> GenerationEngine {
+    GenerationEngine::start_encoder_decoder(model(), tokenizer(), options).unwrap()
 }
 
 /// Prompts of different lengths.

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use galatea_graph::{Datum, Fact, Graph, evaluate};
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, RuntimeError, SessionOptions,
+    Executable, ExecutionProvider, MemoryReport, NodeClaim, ProviderClaims, RunFence, RuntimeError,
+    SessionOptions,
 };
 
 /// The reference evaluation, of which one run may fail.
@@ -20,10 +21,10 @@ impl ExecutionProvider for Reference {
         "reference"
     }
 
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> Claims {
+    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> ProviderClaims {
         let nodes = (0..graph.nodes.len()).collect();
-        let claim = Claim { nodes, cost_ns: 1.0, kernel: "reference".into() };
-        Claims { claims: vec![claim], ..Claims::default() }
+        let claim = NodeClaim { nodes, cost_ns: 1.0, kernel: "reference".into() };
+        ProviderClaims { claims: vec![claim], ..ProviderClaims::default() }
     }
 
     fn compile(
@@ -42,11 +43,11 @@ struct Evaluation {
 }
 
 impl Executable for Evaluation {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
         if Some(self.runs.fetch_add(1, Ordering::Relaxed)) == self.failing {
-            return Fence::ready(Err(RuntimeError::provider("reference", "it is on fire")));
+            return RunFence::ready(Err(RuntimeError::provider("reference", "it is on fire")));
         }
-        Fence::ready(evaluate::run_values(&self.graph, inputs).map_err(RuntimeError::from))
+        RunFence::ready(evaluate::run_values(&self.graph, inputs).map_err(RuntimeError::from))
     }
 
     fn memory(&self) -> MemoryReport {

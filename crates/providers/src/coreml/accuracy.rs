@@ -7,21 +7,21 @@ use galatea_runtime::{Executable, ExecutionProvider, Precision, RuntimeError, Se
 use galatea_tensor::{DataType, Tensor};
 
 use super::NAME;
-use super::verdicts::Verdict;
+use super::validation_cache::ValidationEntry;
 use crate::cpu::CpuProvider;
 
 /// What is compared, and how exactly.
-pub(super) struct Probe<'a> {
+pub(super) struct AccuracyProbe<'a> {
     /// A partition with known shapes.
     pub(super) graph: &'a Arc<Graph>,
     pub(super) options: &'a SessionOptions,
     /// The largest relative error: the root of the mean square of differences against that of results.
     pub(super) limit: f64,
     /// What was found out before.
-    pub(super) verdict: &'a Verdict,
+    pub(super) verdict: &'a ValidationEntry,
 }
 
-impl Probe<'_> {
+impl AccuracyProbe<'_> {
     /// Compares what an executable of the graph gives, where that was not done before.
     ///
     /// # Errors

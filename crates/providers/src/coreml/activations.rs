@@ -8,10 +8,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use galatea_graph::ops::quantize::{DequantizeLinear, Grouping, QuantizeLinear};
+use galatea_graph::ops::quantize::{DequantizeLinear, QuantizeLinear, ScaleGrouping};
 use galatea_graph::{Fact, Graph, Node, ONNX_DOMAIN, ValueId, infer};
-use galatea_runtime::quantize::{Affine, Method, QuantizeContext, Range, histograms};
-use galatea_tensor::{DataType, Overflow, Tensor};
+use galatea_runtime::quantize::{
+    AffineScale, QuantizeContext, RangeMethod, ValueRange, histograms,
+};
+use galatea_tensor::{DataType, OverflowRule, Tensor};
 
 use super::convert::{ConvertError, ConvertOptions, prepared};
 
@@ -23,27 +25,29 @@ const IMAGE_AXES: usize = 4;
 
 /// What becomes of activations of 8 bits, by their names in the graph that a package is made of.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Activations {
+pub struct Int8Activations {
     /// Scale and zero point of each value.
-    pub scales: BTreeMap<String, Affine>,
+    pub scales: BTreeMap<String, AffineScale>,
     /// Nodes that read floats all the same: their names, operators, or constants that they read.
     pub exclude: Vec<String>,
 }
 
 /// What a node computes, as far as it matters here.
-fn kind(node: &Node) -> Option<Kind> {
+fn kind(node: &Node) -> Option<ActivationCodec> {
     Some(match node.op_type.as_str() {
-        "Conv" | "ConvNhwc" | "FusedConv" | "NhwcConv" | "NhwcFusedConv" => Kind::Layer,
-        "MatMul" | "Gemm" | "FusedMatMul" | "TransposeMatMul" | "FusedGemm" => Kind::Layer,
-        "MaxPool" | "MaxPoolNhwc" | "NhwcMaxPool" => Kind::Extreme,
-        "AveragePool" | "AveragePoolNhwc" => Kind::Average,
-        "Add" => Kind::Sum,
+        "Conv" | "ConvNhwc" | "FusedConv" | "NhwcConv" | "NhwcFusedConv" => ActivationCodec::Layer,
+        "MatMul" | "Gemm" | "FusedMatMul" | "TransposeMatMul" | "FusedGemm" => {
+            ActivationCodec::Layer
+        }
+        "MaxPool" | "MaxPoolNhwc" | "NhwcMaxPool" => ActivationCodec::Extreme,
+        "AveragePool" | "AveragePoolNhwc" => ActivationCodec::Average,
+        "Add" => ActivationCodec::Sum,
         _ => return None,
     })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ActivationCodec {
     /// A product with constant weights.
     Layer,
     /// A choice among the values of a window, which keeps their scale.
@@ -55,7 +59,7 @@ enum Kind {
 }
 
 /// A graph whose nodes are looked at.
-struct Reader<'g> {
+struct ActivationReader<'g> {
     graph: &'g Graph,
     facts: &'g [Option<Fact>],
     producers: Vec<Option<usize>>,
@@ -63,7 +67,7 @@ struct Reader<'g> {
     wide: &'g std::collections::BTreeSet<String>,
 }
 
-impl<'g> Reader<'g> {
+impl<'g> ActivationReader<'g> {
     fn new(
         graph: &'g Graph,
         facts: &'g [Option<Fact>],
@@ -110,9 +114,9 @@ impl<'g> Reader<'g> {
             live(at).is_some_and(|id| self.float(id).is_some() && !self.dequantised(id))
         };
         let chosen = match kind {
-            Kind::Layer if live(1).is_some() => vec![],
-            Kind::Layer | Kind::Extreme | Kind::Average => vec![0],
-            Kind::Sum => {
+            ActivationCodec::Layer if live(1).is_some() => vec![],
+            ActivationCodec::Layer | ActivationCodec::Extreme | ActivationCodec::Average => vec![0],
+            ActivationCodec::Sum => {
                 let image = |at: usize| {
                     let rank = live(at).and_then(|id| self.float(id)?.rank());
                     rank.is_some_and(|rank| rank >= IMAGE_AXES)
@@ -165,8 +169,8 @@ pub fn calibrate(
     graph: &Graph,
     options: &ConvertOptions,
     context: &QuantizeContext<'_>,
-    (method, exclude): (Method, &[String]),
-) -> Result<Activations, ConvertError> {
+    (method, exclude): (RangeMethod, &[String]),
+) -> Result<Int8Activations, ConvertError> {
     let wrong = |text: String| Err(ConvertError::Graph(text));
     if options.specification < SPECIFICATION {
         return wrong(format!(
@@ -177,17 +181,17 @@ pub fn calibrate(
     if context.calibration.is_empty() {
         return wrong("activations of 8 bits need samples for calibration".to_owned());
     }
-    let floats = ConvertOptions { activations: Activations::default(), ..options.clone() };
+    let floats = ConvertOptions { activations: Int8Activations::default(), ..options.clone() };
     let (graph, facts) = prepared(graph, &floats)?;
     check_excluded(&graph, exclude)?;
-    let reader = Reader::new(&graph, &facts, options, exclude);
+    let reader = ActivationReader::new(&graph, &facts, options, exclude);
     let values = reader.values();
     if values.is_empty() {
         return wrong("no node reads activations that could be quantised: convolutions, products with constant matrices, pools and sums of images do".to_owned());
     }
     let found = histograms(&graph, &values, context);
     let found = found.map_err(|error| ConvertError::Graph(error.to_string()))?;
-    let mut affines: HashMap<ValueId, Affine> = HashMap::new();
+    let mut affines: HashMap<ValueId, AffineScale> = HashMap::new();
     for &id in &values {
         let name = &graph.value(id).name;
         let Some(histogram) = found.get(&id).filter(|histogram| histogram.total() > 0) else {
@@ -195,14 +199,14 @@ pub fn calibrate(
         };
         let signed = histogram.extremes().0 < 0.0;
         // What is chosen of a window is one of its codes: it keeps their scale.
-        let kept = reader.producer(id).filter(|node| kind(node) == Some(Kind::Extreme));
+        let kept = reader.producer(id).filter(|node| kind(node) == Some(ActivationCodec::Extreme));
         let kept = kept.and_then(|node| affines.get(&node.input(0)?).copied());
-        let own = || Affine::of(Range::of(histogram, method, signed), signed);
+        let own = || AffineScale::of(ValueRange::of(histogram, method, signed), signed);
         affines.insert(id, kept.unwrap_or_else(own));
     }
-    let named = |(id, affine): (&ValueId, &Affine)| (graph.value(*id).name.clone(), *affine);
+    let named = |(id, affine): (&ValueId, &AffineScale)| (graph.value(*id).name.clone(), *affine);
     let scales = affines.iter().map(named).collect();
-    Ok(Activations { scales, exclude: exclude.to_vec() })
+    Ok(Int8Activations { scales, exclude: exclude.to_vec() })
 }
 
 /// A node that [`insert`] makes.
@@ -233,7 +237,7 @@ pub(super) fn insert(
     if activations.scales.is_empty() {
         return Ok(facts);
     }
-    let reader = Reader::new(graph, &facts, options, &activations.exclude);
+    let reader = ActivationReader::new(graph, &facts, options, &activations.exclude);
     let mut places = Vec::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         for at in reader.reads(node) {
@@ -243,7 +247,7 @@ pub(super) fn insert(
             }
         }
     }
-    let grouping = Grouping { axis: 1, block_size: 0 };
+    let grouping = ScaleGrouping { axis: 1, block_size: 0 };
     let mut made: HashMap<ValueId, ValueId> = HashMap::new();
     for (index, at, id, affine) in places {
         let to = match made.get(&id) {
@@ -258,7 +262,7 @@ pub(super) fn insert(
                 let quantize = QuantizeLinear {
                     grouping: grouping.clone(),
                     output_dtype: None,
-                    overflow: Overflow::Saturate,
+                    overflow: OverflowRule::Saturate,
                 };
                 let dequantize =
                     DequantizeLinear { grouping: grouping.clone(), output_dtype: None };

@@ -7,17 +7,19 @@
 use std::collections::{BTreeSet, HashMap};
 
 use galatea_graph::{Fact, Graph, Node, ValueId};
-use galatea_runtime::{Claim, Claims, NodeWork, Refusal, product_operations, usual_facts};
+use galatea_runtime::{
+    ClaimRefusal, NodeClaim, NodeWork, ProviderClaims, product_operations, typical_shapes,
+};
 
+use super::compatibility_check::{CompatibilityCheck, is_constant};
 use super::convert::{ConvertOptions, probe};
-use super::judge::{Judge, is_constant};
 use super::neural_engine::NeuralEngine;
-use super::plans::Measured;
-use super::rules::{Place, Rules, rules};
+use super::plans::PlannedElsewhere;
+use super::rules::{EngineRules, RulePlace, rules};
 
 /// How claims are made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct ClaimOptions<'a> {
     pub(super) options: &'a ConvertOptions,
     pub(super) engine: Option<&'a NeuralEngine>,
     /// Claims whatever can be run, however soon another provider would be done.
@@ -25,10 +27,10 @@ pub(super) struct Asked<'a> {
     /// Lengths that open axes are padded up to; none where there are only the usual ones.
     pub(super) buckets: &'a [usize],
     /// What Core ML has planned on this machine.
-    pub(super) measured: &'a Measured,
+    pub(super) measured: &'a PlannedElsewhere,
 }
 
-impl Asked<'_> {
+impl ClaimOptions<'_> {
     /// The largest bucket, where there are any.
     fn largest(&self) -> &[usize] {
         self.buckets.last().map_or(&[], std::slice::from_ref)
@@ -37,7 +39,7 @@ impl Asked<'_> {
 
 /// What becomes of a node.
 #[derive(Clone, Debug)]
-enum Verdict {
+enum NodeVerdict {
     /// The engine takes it, in about so many nanoseconds for usual lengths, with so many bytes of weights.
     Taken { work_ns: f64, weight_bytes: f64 },
     /// It is known before a run, or gives its input another name.
@@ -48,13 +50,13 @@ enum Verdict {
 
 /// The claims on a graph, whose facts are those of any run, with costs for runs of `usual` lengths.
 pub(super) fn claims(
-    asked: Asked<'_>,
+    asked: ClaimOptions<'_>,
     graph: &Graph,
     facts: &[Option<Fact>],
     usual: &[Option<Fact>],
-) -> Claims {
+) -> ProviderClaims {
     let Some(engine) = asked.engine else { return without_engine(asked, graph, facts) };
-    let Some(nominal) = usual_facts(graph, facts, asked.largest()) else {
+    let Some(nominal) = typical_shapes(graph, facts, asked.largest()) else {
         let reason =
             "rule 'open-lengths': no lengths were found for which the shapes of this model fit";
         return all_refused(graph, reason);
@@ -62,46 +64,53 @@ pub(super) fn claims(
     let mut verdicts = verdicts(asked, engine, graph, &nominal);
     leave_small(&mut verdicts, rules(), asked.insists);
     limit_weights(&mut verdicts, rules());
-    let mut claims = Claims {
+    let mut claims = ProviderClaims {
         launch_ns: if asked.insists { 0.0 } else { engine.dispatch_ms * 1e6 },
         // Once from one memory to the other, which reads and writes.
         transfer_ns_per_byte: if asked.insists { 0.0 } else { 2.0 / engine.memory_gb_per_s },
-        ..Claims::default()
+        ..ProviderClaims::default()
     };
     for (index, verdict) in verdicts.into_iter().enumerate() {
         let (cost_ns, kernel) = match verdict {
             // As others count: their lengths are not those of the buckets.
-            Verdict::Taken { .. } => {
+            NodeVerdict::Taken { .. } => {
                 (work(graph, &graph.nodes[index], usual, rules(), engine).0, "neural-engine")
             }
-            Verdict::Free => (0.0, "known"),
-            Verdict::Left(reason) => {
-                claims.refusals.push(Refusal { node: index, reason });
+            NodeVerdict::Free => (0.0, "known"),
+            NodeVerdict::Left(reason) => {
+                claims.refusals.push(ClaimRefusal { node: index, reason });
                 continue;
             }
         };
         let cost_ns = if asked.insists { 0.0 } else { cost_ns };
-        claims.claims.push(Claim { nodes: vec![index], cost_ns, kernel: kernel.to_owned() });
+        claims.claims.push(NodeClaim { nodes: vec![index], cost_ns, kernel: kernel.to_owned() });
     }
     claims
 }
 
-fn all_refused(graph: &Graph, reason: &str) -> Claims {
-    let refusal = |node| Refusal { node, reason: reason.to_owned() };
-    Claims { refusals: (0..graph.nodes.len()).map(refusal).collect(), ..Claims::default() }
+fn all_refused(graph: &Graph, reason: &str) -> ProviderClaims {
+    let refusal = |node| ClaimRefusal { node, reason: reason.to_owned() };
+    ProviderClaims {
+        refusals: (0..graph.nodes.len()).map(refusal).collect(),
+        ..ProviderClaims::default()
+    }
 }
 
 /// The claims for the interpreter.
-fn without_engine(asked: Asked<'_>, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+fn without_engine(
+    asked: ClaimOptions<'_>,
+    graph: &Graph,
+    facts: &[Option<Fact>],
+) -> ProviderClaims {
     if !asked.insists {
         return all_refused(graph, "this machine has no Neural Engine");
     }
-    let mut claims = Claims::default();
+    let mut claims = ProviderClaims::default();
     let (probed, _) = probe(graph, facts, asked.options);
     for (index, probed) in probed.into_iter().enumerate() {
         match probed.refused {
-            Some(reason) => claims.refusals.push(Refusal { node: index, reason }),
-            None => claims.claims.push(Claim {
+            Some(reason) => claims.refusals.push(ClaimRefusal { node: index, reason }),
+            None => claims.claims.push(NodeClaim {
                 nodes: vec![index],
                 cost_ns: 0.0,
                 kernel: super::NAME.to_owned(),
@@ -113,13 +122,17 @@ fn without_engine(asked: Asked<'_>, graph: &Graph, facts: &[Option<Fact>]) -> Cl
 
 /// An order of the nodes in which what the engine takes lies together: what others must do goes before,
 /// as far as it does not wait for the engine. None where there is no engine.
-pub(super) fn order(asked: Asked<'_>, graph: &Graph, facts: &[Option<Fact>]) -> Option<Vec<usize>> {
+pub(super) fn order(
+    asked: ClaimOptions<'_>,
+    graph: &Graph,
+    facts: &[Option<Fact>],
+) -> Option<Vec<usize>> {
     let engine = asked.engine?;
-    let nominal = usual_facts(graph, facts, asked.largest())?;
+    let nominal = typical_shapes(graph, facts, asked.largest())?;
     let mut verdicts = verdicts(asked, engine, graph, &nominal);
     let first = grouped(graph, &lefts(&verdicts));
     // What is too little in this order is left to others, which may bring the rest together.
-    let mut ordered: Vec<Verdict> = first.iter().map(|&node| verdicts[node].clone()).collect();
+    let mut ordered: Vec<NodeVerdict> = first.iter().map(|&node| verdicts[node].clone()).collect();
     leave_small(&mut ordered, rules(), asked.insists);
     for (node, verdict) in first.into_iter().zip(ordered) {
         verdicts[node] = verdict;
@@ -127,7 +140,7 @@ pub(super) fn order(asked: Asked<'_>, graph: &Graph, facts: &[Option<Fact>]) -> 
     Some(grouped(graph, &lefts(&verdicts)))
 }
 
-fn lefts(verdicts: &[Verdict]) -> Vec<bool> {
+fn lefts(verdicts: &[NodeVerdict]) -> Vec<bool> {
     verdicts.iter().map(is_left).collect()
 }
 
@@ -171,27 +184,32 @@ fn grouped(graph: &Graph, left: &[bool]) -> Vec<usize> {
 }
 
 fn verdicts(
-    asked: Asked<'_>,
+    asked: ClaimOptions<'_>,
     engine: &NeuralEngine,
     graph: &Graph,
     facts: &[Option<Fact>],
-) -> Vec<Verdict> {
+) -> Vec<NodeVerdict> {
     let (probed, function) = probe(graph, facts, asked.options);
-    let judge = Judge::of(rules(), Place::of(asked.options, engine), asked.measured, &function);
+    let judge = CompatibilityCheck::of(
+        rules(),
+        RulePlace::of(asked.options, engine),
+        asked.measured,
+        &function,
+    );
     let each = graph.nodes.iter().zip(probed).map(|(node, probed)| {
         if let Some(reason) = probed.refused {
-            return Verdict::Left(reason);
+            return NodeVerdict::Left(reason);
         }
         let written = function.block.operations.get(probed.operations).unwrap_or(&[]);
         let mut real = written.iter().filter(|operation| !is_constant(operation)).peekable();
         if real.peek().is_none() {
-            return Verdict::Free;
+            return NodeVerdict::Free;
         }
         match real.find_map(|operation| judge.refusal(operation)) {
-            Some(reason) => Verdict::Left(reason),
+            Some(reason) => NodeVerdict::Left(reason),
             None => {
                 let (work_ns, weight_bytes) = work(graph, node, facts, rules(), engine);
-                Verdict::Taken { work_ns, weight_bytes }
+                NodeVerdict::Taken { work_ns, weight_bytes }
             }
         }
     });
@@ -202,7 +220,7 @@ fn verdicts(
 
 /// Leaves to others what they need themselves before the first product, such as masks and positions: the engine
 /// begins behind it.
-fn leave_preparations(graph: &Graph, facts: &[Option<Fact>], verdicts: &mut [Verdict]) {
+fn leave_preparations(graph: &Graph, facts: &[Option<Fact>], verdicts: &mut [NodeVerdict]) {
     let mut heavy: BTreeSet<ValueId> = BTreeSet::new();
     let mut before = vec![false; graph.nodes.len()];
     for (index, node) in graph.nodes.iter().enumerate() {
@@ -215,9 +233,9 @@ fn leave_preparations(graph: &Graph, facts: &[Option<Fact>], verdicts: &mut [Ver
     let mut needed: BTreeSet<ValueId> = BTreeSet::new();
     for (index, node) in graph.nodes.iter().enumerate().rev().filter(|(index, _)| before[*index]) {
         let feeds = node.outputs.iter().flatten().any(|id| needed.contains(id));
-        if feeds && matches!(verdicts[index], Verdict::Taken { .. }) {
+        if feeds && matches!(verdicts[index], NodeVerdict::Taken { .. }) {
             let reason = "others need it before the engine begins".to_owned();
-            verdicts[index] = Verdict::Left(reason);
+            verdicts[index] = NodeVerdict::Left(reason);
         }
         if feeds || is_left(&verdicts[index]) {
             needed.extend(node.inputs.iter().flatten());
@@ -237,7 +255,7 @@ fn work(
     graph: &Graph,
     node: &Node,
     facts: &[Option<Fact>],
-    rules: &Rules,
+    rules: &EngineRules,
     engine: &NeuralEngine,
 ) -> (f64, f64) {
     let fact = |id: ValueId| facts.get(id.index()).and_then(Option::as_ref);
@@ -265,12 +283,13 @@ fn work(
 }
 
 /// The share of the largest stretch's work that another one must have where somebody insists.
-const LEAST_SHARE: f64 = 0.1;
+const MIN_SHARE: f64 = 0.1;
 
 /// Leaves stretches of neighbours to others that have less work than a start is worth, and where somebody insists
 /// those that have next to none beside the largest.
-fn leave_small(verdicts: &mut [Verdict], rules: &Rules, insists: bool) {
-    let stretches = |verdicts: &mut [Verdict], each: &mut dyn FnMut(&mut [Verdict], f64)| {
+fn leave_small(verdicts: &mut [NodeVerdict], rules: &EngineRules, insists: bool) {
+    let stretches = |verdicts: &mut [NodeVerdict],
+                     each: &mut dyn FnMut(&mut [NodeVerdict], f64)| {
         for stretch in verdicts.chunk_by_mut(|a, b| is_left(a) == is_left(b)) {
             let work_ns: f64 = stretch.iter().map(work_of).sum();
             if !stretch.first().is_none_or(is_left) {
@@ -281,7 +300,7 @@ fn leave_small(verdicts: &mut [Verdict], rules: &Rules, insists: bool) {
     let mut largest_ns = 0.0_f64;
     stretches(verdicts, &mut |_, work_ns| largest_ns = largest_ns.max(work_ns));
     let least_ns = match insists {
-        true => largest_ns * LEAST_SHARE,
+        true => largest_ns * MIN_SHARE,
         false => rules.cost.least_work_ms * 1e6,
     };
     stretches(verdicts, &mut |stretch, work_ns| {
@@ -292,24 +311,24 @@ fn leave_small(verdicts: &mut [Verdict], rules: &Rules, insists: bool) {
                 stretch.len(),
                 least_ns / 1e6
             );
-            stretch.fill(Verdict::Left(reason));
+            stretch.fill(NodeVerdict::Left(reason));
         }
     });
 }
 
 /// Leaves to others what lies behind the weights that a program may have.
-fn limit_weights(verdicts: &mut [Verdict], rules: &Rules) {
+fn limit_weights(verdicts: &mut [NodeVerdict], rules: &EngineRules) {
     let most = rules.cost.most_weight_bytes;
     let mut sum = 0.0;
     for verdict in verdicts {
         match verdict {
-            Verdict::Left(_) => sum = 0.0,
-            Verdict::Free => {}
-            Verdict::Taken { weight_bytes, .. } => {
+            NodeVerdict::Left(_) => sum = 0.0,
+            NodeVerdict::Free => {}
+            NodeVerdict::Taken { weight_bytes, .. } => {
                 sum += *weight_bytes;
                 if sum > most {
                     let reason = format!("weights of more than {most:.0} bytes in one program");
-                    *verdict = Verdict::Left(reason);
+                    *verdict = NodeVerdict::Left(reason);
                     sum = 0.0;
                 }
             }
@@ -317,13 +336,13 @@ fn limit_weights(verdicts: &mut [Verdict], rules: &Rules) {
     }
 }
 
-fn is_left(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Left(_))
+fn is_left(verdict: &NodeVerdict) -> bool {
+    matches!(verdict, NodeVerdict::Left(_))
 }
 
-fn work_of(verdict: &Verdict) -> f64 {
+fn work_of(verdict: &NodeVerdict) -> f64 {
     match verdict {
-        Verdict::Taken { work_ns, .. } => *work_ns,
-        Verdict::Free | Verdict::Left(_) => 0.0,
+        NodeVerdict::Taken { work_ns, .. } => *work_ns,
+        NodeVerdict::Free | NodeVerdict::Left(_) => 0.0,
     }
 }

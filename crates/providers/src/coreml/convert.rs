@@ -3,18 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use galatea_formats::coreml::mil::{self, Arg, Element};
-use galatea_formats::coreml::{Described, Feature, FeatureType, ModelInfo, NewPackage, Shapes};
-use galatea_graph::rewrite::{self, Level};
+use galatea_formats::coreml::mil::{self, MilArg, MilElement};
+use galatea_formats::coreml::{
+    CoreMlModelInfo, FeatureShapes, FeatureType, ModelFeature, NewPackage, WrittenDescription,
+};
+use galatea_graph::rewrite::{self, RewriteLevel};
 use galatea_graph::{Dim, Fact, Graph, Node, ValueId, infer};
 use galatea_tensor::DataType;
 
-use super::activations::{self, Activations};
+use super::activations::{self, Int8Activations};
 use super::early_scales;
-use super::emit::{Emit, MOST_AXES, form_of};
-use super::share::Shared;
-use super::states::{NewState, States};
-use super::weights::Compression;
+use super::emit::{MAX_AXES, ProgramEmitter, form_of};
+use super::share::SharedConstants;
+use super::states::{FunctionState, NewState};
+use super::weights::WeightCompression;
 use super::{ranges, rows};
 
 /// What a package is to be.
@@ -37,13 +39,13 @@ pub struct ConvertOptions {
     /// Shapes of inputs by name, in place of those that the graph declares.
     pub shapes: BTreeMap<String, Vec<usize>>,
     /// How weights are stored.
-    pub compression: Compression,
+    pub compression: WeightCompression,
     /// Activations of 8 bits.
-    pub activations: Activations,
+    pub activations: Int8Activations,
     /// Nodes that are computed in FP32 where the others are FP16, by their first results.
     pub islands: BTreeSet<String>,
     /// How far the graph is rewritten before.
-    pub level: Level,
+    pub level: RewriteLevel,
 }
 
 impl Default for ConvertOptions {
@@ -56,17 +58,17 @@ impl Default for ConvertOptions {
             buckets: Vec::new(),
             longest: 2048,
             shapes: BTreeMap::new(),
-            compression: Compression::None,
-            activations: Activations::default(),
+            compression: WeightCompression::None,
+            activations: Int8Activations::default(),
             islands: BTreeSet::new(),
-            level: Level::O2,
+            level: RewriteLevel::O2,
         }
     }
 }
 
 /// A node that has no form in a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unconverted {
+pub struct UnconvertedNode {
     /// Where it stands, such as `node 3 'y' (NonZero)`.
     pub place: String,
     /// Why.
@@ -79,7 +81,7 @@ pub enum ConvertError {
     /// The graph or its shapes are wrong.
     Graph(String),
     /// Nodes without a form in a program.
-    Nodes(Vec<Unconverted>),
+    Nodes(Vec<UnconvertedNode>),
 }
 
 impl std::fmt::Display for ConvertError {
@@ -150,13 +152,13 @@ pub(crate) fn prepared(
         let fact = known_input(&graph, id, options)?;
         graph.value_mut(id).declared = Some(fact);
     }
-    if options.level != Level::O0 {
+    if options.level != RewriteLevel::O0 {
         tidy_up(&mut graph).map_err(failed)?;
         rewrite::run_named(&mut graph, &["conv-batch-norm"]).map_err(failed)?;
     }
-    if options.level >= Level::O2 {
+    if options.level >= RewriteLevel::O2 {
         rewrite::run_named(&mut graph, FUSIONS).map_err(failed)?;
-        if options.level == Level::O3 {
+        if options.level == RewriteLevel::O3 {
             rewrite::run_named(&mut graph, &["repeated-heads", "rotary"]).map_err(failed)?;
         }
         if options.half {
@@ -288,9 +290,9 @@ pub fn convert_functions<'g>(
     functions: impl IntoIterator<Item = NewFunction<'g>>,
     options: &ConvertOptions,
 ) -> Result<NewPackage, ConvertError> {
-    let float = if options.half { Element::Fp16 } else { Element::Fp32 };
-    let mut shared = Shared::default();
-    let mut program = mil::Program { functions: BTreeMap::new() };
+    let float = if options.half { MilElement::Fp16 } else { MilElement::Fp32 };
+    let mut shared = SharedConstants::default();
+    let mut program = mil::MilProgram { functions: BTreeMap::new() };
     let mut described = Vec::new();
     for one in functions {
         let (mut function, description, _) = function(&one, options, float)?;
@@ -306,8 +308,8 @@ pub fn convert_functions<'g>(
 
 /// Functions as a package.
 fn packaged(
-    program: mil::Program,
-    described: Vec<Described>,
+    program: mil::MilProgram,
+    described: Vec<WrittenDescription>,
     options: &ConvertOptions,
 ) -> Result<NewPackage, ConvertError> {
     let named = described.first().map(|first| first.name.clone()).unwrap_or_default();
@@ -321,7 +323,7 @@ fn packaged(
         program,
         functions: described,
         default_function: if alone { String::new() } else { named },
-        info: ModelInfo::default(),
+        info: CoreMlModelInfo::default(),
     })
 }
 
@@ -332,7 +334,7 @@ const SEVERAL: i32 = 9;
 
 /// Which operations of a program a node of the graph has become.
 #[derive(Clone, Debug)]
-pub(super) struct Span {
+pub(super) struct OperationSpan {
     /// The first of them; they end where those of the next node begin.
     pub(super) first: usize,
     /// The node's first result; empty for what is behind the last node.
@@ -345,25 +347,25 @@ pub(super) struct Span {
 pub(super) fn traced(
     graph: &Graph,
     options: &ConvertOptions,
-    float: Element,
-) -> Result<(NewPackage, Vec<Span>), ConvertError> {
+    float: MilElement,
+) -> Result<(NewPackage, Vec<OperationSpan>), ConvertError> {
     let one = NewFunction { name: MAIN, graph, states: &[] };
     let (function, described, spans) = function(&one, options, float)?;
-    let program = mil::Program { functions: BTreeMap::from([(MAIN.to_owned(), function)]) };
+    let program = mil::MilProgram { functions: BTreeMap::from([(MAIN.to_owned(), function)]) };
     Ok((packaged(program, vec![described], options)?, spans))
 }
 
 /// A function, what is said of it, and what became of each node.
-type Written = (mil::Function, Described, Vec<Span>);
+type WrittenFunction = (mil::MilFunction, WrittenDescription, Vec<OperationSpan>);
 
 /// A graph as a function with floats of a type.
 fn function(
     one: &NewFunction<'_>,
     options: &ConvertOptions,
-    float: Element,
-) -> Result<Written, ConvertError> {
+    float: MilElement,
+) -> Result<WrittenFunction, ConvertError> {
     let (graph, facts) = prepared(one.graph, options)?;
-    if options.level == Level::O3
+    if options.level == RewriteLevel::O3
         && let Ok(found) = written(one, (&graph, &facts), options, (float, true))
     {
         return Ok(found);
@@ -376,14 +378,14 @@ fn written(
     one: &NewFunction<'_>,
     (graph, facts): (&Graph, &[Option<Fact>]),
     options: &ConvertOptions,
-    (float, favoured): (Element, bool),
-) -> Result<Written, ConvertError> {
+    (float, favoured): (MilElement, bool),
+) -> Result<WrittenFunction, ConvertError> {
     let opset = u32::try_from(options.specification - 1).unwrap_or(0);
     let mut islands = options.islands.clone();
-    if float == Element::Fp16 {
+    if float == MilElement::Fp16 {
         islands.extend(ranges::proven(graph, facts));
     }
-    let mut emit = Emit::new(graph, facts, opset, float, options.compression)
+    let mut emit = ProgramEmitter::new(graph, facts, opset, float, options.compression)
         .with_islands(islands)
         .like_half(options.half);
     if favoured {
@@ -397,17 +399,17 @@ fn written(
     };
     let (fed, results) = (given(&graph.inputs), given(&graph.outputs));
     let inputs = feed(&mut emit, (graph, &fed), facts, options)?;
-    let states = States::declare(&mut emit, graph, facts, one.states);
+    let states = FunctionState::declare(&mut emit, graph, facts, one.states);
     let states = states.map_err(|error| wrong(&error.0))?;
     // Nothing on the way to an output takes its name.
     let names = results.iter().map(|&id| emit.builder().reserve(&graph.value(id).name));
     let names: Vec<String> = names.collect();
     let (mut unconverted, mut spans) = (Vec::new(), Vec::new());
     for (index, node) in graph.nodes.iter().enumerate() {
-        spans.push(Span::begun(&mut emit, Some(node), graph));
+        spans.push(OperationSpan::begun(&mut emit, Some(node), graph));
         if let Err(refused) = rows::emit(&mut emit, node) {
             let place = graph.place(index).to_string();
-            unconverted.push(Unconverted { place, reason: refused.0 });
+            unconverted.push(UnconvertedNode { place, reason: refused.0 });
             // What reads it need not be told too.
             if !node.outputs.iter().flatten().all(|id| stand_in(&mut emit, *id)) {
                 break;
@@ -417,19 +419,19 @@ fn written(
     if !unconverted.is_empty() {
         return Err(ConvertError::Nodes(unconverted));
     }
-    spans.push(Span::begun(&mut emit, None, graph));
+    spans.push(OperationSpan::begun(&mut emit, None, graph));
     let mut outputs = Vec::with_capacity(results.len());
     for (&id, name) in results.iter().zip(&names) {
         outputs.push(give(&mut emit, id, name, options).map_err(|error| wrong(&error.0))?);
     }
     let states = states.finish(&mut emit).map_err(|error| wrong(&error.0))?;
-    let described = Described { name: one.name.to_owned(), inputs, outputs, states };
+    let described = WrittenDescription { name: one.name.to_owned(), inputs, outputs, states };
     Ok((emit.into_builder().finish(), described, spans))
 }
 
-impl Span {
+impl OperationSpan {
     /// What begins at this place of the program: a node, or what is behind the last one.
-    fn begun(emit: &mut Emit<'_>, node: Option<&Node>, graph: &Graph) -> Self {
+    fn begun(emit: &mut ProgramEmitter<'_>, node: Option<&Node>, graph: &Graph) -> Self {
         let result = node.and_then(|node| node.output(0)).map(|id| graph.value(id).name.clone());
         let first = emit.builder().operations().len();
         Self { first, result: result.unwrap_or_default(), wide: node.is_some_and(rows::is_wide) }
@@ -437,7 +439,7 @@ impl Span {
 }
 
 /// What a node would be in a program.
-pub(crate) struct Probed {
+pub(crate) struct ProbedNode {
     /// Why it has no form there.
     pub(crate) refused: Option<String>,
     /// Its operations, by their places in the function.
@@ -450,10 +452,11 @@ pub(crate) fn probe(
     graph: &Graph,
     facts: &[Option<Fact>],
     options: &ConvertOptions,
-) -> (Vec<Probed>, mil::Function) {
+) -> (Vec<ProbedNode>, mil::MilFunction) {
     let opset = u32::try_from(options.specification - 1).unwrap_or(0);
-    let float = if options.half { Element::Fp16 } else { Element::Fp32 };
-    let mut emit = Emit::new(graph, facts, opset, float, Compression::None).probing();
+    let float = if options.half { MilElement::Fp16 } else { MilElement::Fp32 };
+    let mut emit =
+        ProgramEmitter::new(graph, facts, opset, float, WeightCompression::None).probing();
     if options.half {
         emit = emit.with_islands(ranges::proven(graph, facts));
     }
@@ -468,15 +471,15 @@ pub(crate) fn probe(
                 stand_in(&mut emit, id);
             }
         }
-        Probed { refused, operations: before..emit.builder().operations().len() }
+        ProbedNode { refused, operations: before..emit.builder().operations().len() }
     });
     let each = each.collect();
     (each, emit.into_builder().finish())
 }
 
 /// An array that a package takes or gives.
-fn array(name: &str, dtype: DataType, shape: Vec<usize>, shapes: Shapes) -> Feature {
-    Feature {
+fn array(name: &str, dtype: DataType, shape: Vec<usize>, shapes: FeatureShapes) -> ModelFeature {
+    ModelFeature {
         name: name.to_owned(),
         description: String::new(),
         kind: FeatureType::Array { dtype, shape, shapes, default: None },
@@ -485,10 +488,10 @@ fn array(name: &str, dtype: DataType, shape: Vec<usize>, shapes: Shapes) -> Feat
 }
 
 /// The default shape of an input, and the shapes that it may have.
-fn shapes(dims: &[Dim], options: &ConvertOptions) -> Option<(Vec<usize>, Shapes)> {
+fn shapes(dims: &[Dim], options: &ConvertOptions) -> Option<(Vec<usize>, FeatureShapes)> {
     if let Some(fixed) = dims.iter().map(Dim::known).collect::<Option<Vec<usize>>>() {
         // Core ML has no arrays without axes.
-        return Some((if fixed.is_empty() { vec![1] } else { fixed }, Shapes::Fixed));
+        return Some((if fixed.is_empty() { vec![1] } else { fixed }, FeatureShapes::Fixed));
     }
     let of_bucket = |bucket: &BTreeMap<String, usize>| -> Option<Vec<usize>> {
         let number = |name: &str| bucket.get(name).copied();
@@ -499,21 +502,21 @@ fn shapes(dims: &[Dim], options: &ConvertOptions) -> Option<(Vec<usize>, Shapes)
         let default = all.first()?.clone();
         all.sort();
         all.dedup();
-        return Some((default, Shapes::Enumerated(all)));
+        return Some((default, FeatureShapes::Enumerated(all)));
     }
     let bounds = dims.iter().map(|dim| match dim.known() {
         Some(len) => (len, Some(len)),
         None => (1, Some(options.longest)),
     });
     let default = dims.iter().map(|dim| dim.known().unwrap_or(1)).collect();
-    Some((default, Shapes::Range(bounds.collect())))
+    Some((default, FeatureShapes::Range(bounds.collect())))
 }
 
 /// The form that a value has at the border of a package: arrays are floats or INT32.
-fn border(dtype: DataType, options: &ConvertOptions) -> Option<Element> {
+fn border(dtype: DataType, options: &ConvertOptions) -> Option<MilElement> {
     let half = options.half && options.half_border && options.specification >= HALVES;
-    match form_of(dtype, if half { Element::Fp16 } else { Element::Fp32 })? {
-        Element::Bool => Some(Element::Int32),
+    match form_of(dtype, if half { MilElement::Fp16 } else { MilElement::Fp32 })? {
+        MilElement::Bool => Some(MilElement::Int32),
         other => Some(other),
     }
 }
@@ -523,11 +526,11 @@ const HALVES: i32 = 7;
 
 /// Makes the inputs.
 fn feed(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     (graph, fed): (&Graph, &[ValueId]),
     facts: &[Option<Fact>],
     options: &ConvertOptions,
-) -> Result<Vec<Feature>, ConvertError> {
+) -> Result<Vec<ModelFeature>, ConvertError> {
     let mut features = Vec::with_capacity(fed.len());
     for &id in fed {
         let name = graph.value(id).name.clone();
@@ -538,8 +541,8 @@ fn feed(
         let Some(element) = border(fact.dtype, options) else {
             return Err(refuse(format!("a package takes no {}", fact.dtype)));
         };
-        if dims.len() > MOST_AXES {
-            return Err(refuse(format!("{} axes, Core ML has {MOST_AXES} at most", dims.len())));
+        if dims.len() > MAX_AXES {
+            return Err(refuse(format!("{} axes, Core ML has {MAX_AXES} at most", dims.len())));
         }
         if dims.contains(&Dim::Known(0)) {
             return Err(refuse(format!("{fact} has no elements, which Core ML does not have")));
@@ -554,7 +557,7 @@ fn feed(
         let mut var = made.map_err(|error| refuse(error.to_string()))?;
         features.push(array(var.name(), element.stored_as(), default, shapes));
         let inside = form_of(fact.dtype, emit.float_element()).unwrap_or(element);
-        if inside != Element::Fp16 || !emit.is_read_wide(id) {
+        if inside != MilElement::Fp16 || !emit.is_read_wide(id) {
             var = emit.cast(&var, inside).map_err(|error| refuse(error.0))?;
         }
         if dims.is_empty() {
@@ -567,11 +570,11 @@ fn feed(
 
 /// Makes an output, under its name.
 fn give(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     id: ValueId,
     name: &str,
     options: &ConvertOptions,
-) -> super::emit::Result<Feature> {
+) -> super::emit::Result<ModelFeature> {
     let dtype = emit.dtype(id)?;
     let Some(element) = border(dtype, options) else {
         return super::emit::refuse(format!("output '{name}': a package gives no {dtype}"));
@@ -586,21 +589,23 @@ fn give(
     let held = emit.element_of(&var)?;
     // The last operation of an output has its name.
     let word = match element {
-        Element::Int32 => "int32",
-        Element::Fp16 => "fp16",
+        MilElement::Int32 => "int32",
+        MilElement::Fp16 => "fp16",
         _ => "fp32",
     };
-    let (builder, arg) = (emit.builder(), Arg::from(&var));
+    let (builder, arg) = (emit.builder(), MilArg::from(&var));
     let last = match held == element {
         true => builder.output_as(name, "identity", vec![("x", arg)])?,
-        false => builder.output_as(name, "cast", vec![("x", arg), ("dtype", Arg::Text(word))])?,
+        false => {
+            builder.output_as(name, "cast", vec![("x", arg), ("dtype", MilArg::Text(word))])?
+        }
     };
-    Ok(array(last.name(), element.stored_as(), outside, Shapes::Fixed))
+    Ok(array(last.name(), element.stored_as(), outside, FeatureShapes::Fixed))
 }
 
 /// Something in the place of a value that no operation gives, so that the rest can be looked at; whether
 /// that is possible.
-fn stand_in(emit: &mut Emit<'_>, id: ValueId) -> bool {
+fn stand_in(emit: &mut ProgramEmitter<'_>, id: ValueId) -> bool {
     let Ok(fact) = emit.fact(id) else { return false };
     let Some(dims) = &fact.shape else { return false };
     let Some(element) = form_of(fact.dtype, emit.float_element()) else { return false };

@@ -3,22 +3,24 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use galatea_formats::coreml::CoreMlError;
-use galatea_formats::coreml::mil::{Arg, Block, Builder, Element, Operation, Var};
+use galatea_formats::coreml::mil::{
+    MilArg, MilBlock, MilBuilder, MilElement, MilOperation, MilVar,
+};
 use galatea_graph::{Dim, Fact, Graph, Node, ValueId, converted};
 use galatea_tensor::{DataType, Tensor, f16};
 
-use super::favoured::Favoured;
+use super::ane_layout::AneLayoutPlan;
 use super::halves;
-use super::states::Slot;
-use super::weights::Compression;
+use super::states::StateSlot;
+use super::weights::WeightCompression;
 
 /// Why a node has no form in a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused(pub(crate) String);
+pub(crate) struct UnwritableNode(pub(crate) String);
 
-pub(crate) type Result<T> = std::result::Result<T, Refused>;
+pub(crate) type Result<T> = std::result::Result<T, UnwritableNode>;
 
-impl From<CoreMlError> for Refused {
+impl From<CoreMlError> for UnwritableNode {
     fn from(error: CoreMlError) -> Self {
         Self(error.to_string())
     }
@@ -26,70 +28,70 @@ impl From<CoreMlError> for Refused {
 
 /// Refuses with a reason.
 pub(crate) fn refuse<T>(reason: impl Into<String>) -> Result<T> {
-    Err(Refused(reason.into()))
+    Err(UnwritableNode(reason.into()))
 }
 
 /// The most axes of a value.
-pub(crate) const MOST_AXES: usize = 5;
+pub(crate) const MAX_AXES: usize = 5;
 
 /// Constants of the graph in a type of elements.
-type Constants = HashMap<(ValueId, Element), Var>;
+type TypedConstants = HashMap<(ValueId, MilElement), MilVar>;
 
 /// What is known to be there already at a place of the program.
 #[derive(Debug)]
-pub(crate) struct Casts(HashMap<(Var, Element), Var>, Constants, Constants);
+pub(crate) struct KnownCasts(HashMap<(MilVar, MilElement), MilVar>, TypedConstants, TypedConstants);
 
 /// The program in the making.
 #[derive(Debug)]
-pub(crate) struct Emit<'g> {
+pub(crate) struct ProgramEmitter<'g> {
     graph: &'g Graph,
     facts: &'g [Option<Fact>],
-    builder: Builder,
-    vars: HashMap<ValueId, Var>,
+    builder: MilBuilder,
+    vars: HashMap<ValueId, MilVar>,
     /// Values in another type of elements than they were computed in.
-    casts: HashMap<(Var, Element), Var>,
+    casts: HashMap<(MilVar, MilElement), MilVar>,
     /// Constants by what they are in the program.
-    constants: HashMap<(ValueId, Element), Var>,
+    constants: HashMap<(ValueId, MilElement), MilVar>,
     /// Values that operations make of constants, which are constants to Core ML.
     fixed: HashSet<ValueId>,
     /// Constant matrices with their axes swapped.
-    turned: HashMap<(ValueId, Element), Var>,
-    compression: Compression,
+    turned: HashMap<(ValueId, MilElement), MilVar>,
+    compression: WeightCompression,
     /// Nodes whose floats are FP32 and stay so, by their first results.
     islands: BTreeSet<String>,
     /// Whether operations are those of FP16, whatever floats are.
     as_half: bool,
     /// What lies as the Neural Engine favours it; none where nothing is to.
-    pub(super) favoured: Option<Favoured>,
+    pub(super) favoured: Option<AneLayoutPlan>,
     /// The type that floats are computed in where nothing else is said, and that of this node.
-    usual: Element,
-    float: Element,
+    usual: MilElement,
+    float: MilElement,
     /// What the operations of this node are called.
     stem: String,
     /// Nobody wants the program: large constants are not made.
     probing: bool,
     /// Inputs that are states, written in place.
-    pub(super) slots: HashMap<ValueId, Slot>,
+    pub(super) slots: HashMap<ValueId, StateSlot>,
     /// What states hold at this place of the program, where it was read.
-    pub(super) held: HashMap<Var, Var>,
+    pub(super) held: HashMap<MilVar, MilVar>,
 }
 
 /// Constants of more elements are not made where nobody wants the program: weights, not parameters.
 const PARAMETERS: usize = 4096;
 
-impl<'g> Emit<'g> {
+impl<'g> ProgramEmitter<'g> {
     /// A program of the set of operators of this number, whose floats are computed in `float`.
     pub(crate) fn new(
         graph: &'g Graph,
         facts: &'g [Option<Fact>],
         opset: u32,
-        float: Element,
-        compression: Compression,
+        float: MilElement,
+        compression: WeightCompression,
     ) -> Self {
         Self {
             graph,
             facts,
-            builder: Builder::new("main", opset),
+            builder: MilBuilder::new("main", opset),
             vars: HashMap::new(),
             casts: HashMap::new(),
             constants: HashMap::new(),
@@ -143,12 +145,12 @@ impl<'g> Emit<'g> {
 
     /// Whether this node has the operations that keep to what FP16 holds.
     pub(crate) fn keeps_to_half(&self) -> bool {
-        self.float == Element::Fp16 || self.as_half
+        self.float == MilElement::Fp16 || self.as_half
     }
 
     /// The same in the forms that the Neural Engine favours.
     pub(crate) fn favouring(self) -> Self {
-        Self { favoured: Favoured::new(self.graph), ..self }
+        Self { favoured: AneLayoutPlan::new(self.graph), ..self }
     }
 
     /// The graph that is written.
@@ -162,7 +164,7 @@ impl<'g> Emit<'g> {
     }
 
     /// Something of this shape in the place of floats that nobody computes.
-    pub(crate) fn stand_in(&mut self, shape: &[Option<usize>]) -> Result<Var> {
+    pub(crate) fn stand_in(&mut self, shape: &[Option<usize>]) -> Result<MilVar> {
         Ok(self.builder.input("missing", self.float, shape)?)
     }
 
@@ -171,11 +173,11 @@ impl<'g> Emit<'g> {
     pub(crate) fn nested<T>(
         &mut self,
         (graph, facts): (&Graph, &[Option<Fact>]),
-        inputs: HashMap<ValueId, Var>,
-        write: impl FnOnce(&mut Emit<'_>) -> Result<T>,
+        inputs: HashMap<ValueId, MilVar>,
+        write: impl FnOnce(&mut ProgramEmitter<'_>) -> Result<T>,
     ) -> Result<T> {
         let (opset, compression) = (self.builder.opset(), self.compression);
-        let mut inner = Emit::new(graph, facts, opset, self.float, compression);
+        let mut inner = ProgramEmitter::new(graph, facts, opset, self.float, compression);
         inner.vars = inputs;
         inner.stem.clone_from(&self.stem);
         inner.probing = self.probing;
@@ -187,12 +189,12 @@ impl<'g> Emit<'g> {
     }
 
     /// Values in other types of elements than they were computed in, to be put back behind a block.
-    pub(crate) fn casts(&self) -> Casts {
-        Casts(self.casts.clone(), self.constants.clone(), self.turned.clone())
+    pub(crate) fn casts(&self) -> KnownCasts {
+        KnownCasts(self.casts.clone(), self.constants.clone(), self.turned.clone())
     }
 
     /// Forgets what a block has made, which nobody sees behind it.
-    pub(crate) fn set_casts(&mut self, casts: Casts) {
+    pub(crate) fn set_casts(&mut self, casts: KnownCasts) {
         (self.casts, self.constants, self.turned) = (casts.0, casts.1, casts.2);
     }
 
@@ -200,27 +202,27 @@ impl<'g> Emit<'g> {
     pub(crate) fn with_blocks(
         &mut self,
         operator: &str,
-        inputs: Vec<(&str, Arg)>,
-        blocks: Vec<Block>,
+        inputs: Vec<(&str, MilArg)>,
+        blocks: Vec<MilBlock>,
         outputs: usize,
-    ) -> Result<Vec<Var>> {
+    ) -> Result<Vec<MilVar>> {
         let stem = self.stem.clone();
         Ok(self.builder.op_with_blocks((operator, &stem), inputs, blocks, outputs)?)
     }
 
     /// A constant truth value.
-    pub(crate) fn truth(&mut self, value: bool) -> Result<Var> {
+    pub(crate) fn truth(&mut self, value: bool) -> Result<MilVar> {
         let stem = format!("{}_constant", self.stem);
-        Ok(self.builder.constant(&stem, Element::Bool, Tensor::scalar(value))?)
+        Ok(self.builder.constant(&stem, MilElement::Bool, Tensor::scalar(value))?)
     }
 
     /// The program's own side.
-    pub(crate) fn builder(&mut self) -> &mut Builder {
+    pub(crate) fn builder(&mut self) -> &mut MilBuilder {
         &mut self.builder
     }
 
     /// The finished program.
-    pub(crate) fn into_builder(self) -> Builder {
+    pub(crate) fn into_builder(self) -> MilBuilder {
         self.builder
     }
 
@@ -230,7 +232,7 @@ impl<'g> Emit<'g> {
     }
 
     /// The type that floats are computed in.
-    pub(crate) fn float_element(&self) -> Element {
+    pub(crate) fn float_element(&self) -> MilElement {
         self.float
     }
 
@@ -240,7 +242,7 @@ impl<'g> Emit<'g> {
         let name = first.map_or("node", |&id| self.graph.value(id).name.as_str());
         self.stem = name.to_owned();
         let wide = wide || self.is_island(node);
-        self.float = if wide { Element::Fp32 } else { self.usual };
+        self.float = if wide { MilElement::Fp32 } else { self.usual };
     }
 
     /// Whether all that a node gives is known before a run: its outputs are constants.
@@ -251,16 +253,16 @@ impl<'g> Emit<'g> {
 
     /// Computes this node's floats in FP32 from here on.
     pub(crate) fn widen(&mut self) {
-        self.float = Element::Fp32;
+        self.float = MilElement::Fp32;
     }
 
     /// Computes this node's floats in the usual type from here on, unless it is an island.
     pub(crate) fn narrow_again(&mut self, node: &Node) {
-        self.float = if self.is_island(node) { Element::Fp32 } else { self.usual };
+        self.float = if self.is_island(node) { MilElement::Fp32 } else { self.usual };
     }
 
     /// Gives a value of the graph its form in the program.
-    pub(crate) fn set(&mut self, id: ValueId, var: Var) {
+    pub(crate) fn set(&mut self, id: ValueId, var: MilVar) {
         self.vars.insert(id, var);
     }
 
@@ -268,7 +270,7 @@ impl<'g> Emit<'g> {
     ///
     /// # Errors
     /// When a result has another type or shape than the graph's value.
-    pub(crate) fn end(&mut self, node: &Node, results: Vec<Var>) -> Result<()> {
+    pub(crate) fn end(&mut self, node: &Node, results: Vec<MilVar>) -> Result<()> {
         if results.len() < node.outputs.len() {
             return refuse(format!("{} results for {} outputs", results.len(), node.outputs.len()));
         }
@@ -287,20 +289,20 @@ impl<'g> Emit<'g> {
     }
 
     /// The value in the type that floats are usually computed in.
-    fn usual(&mut self, var: Var) -> Result<Var> {
+    fn usual(&mut self, var: MilVar) -> Result<MilVar> {
         match self.builder.element(&var)? {
-            Element::Fp16 | Element::Fp32 => self.cast(&var, self.usual),
+            MilElement::Fp16 | MilElement::Fp32 => self.cast(&var, self.usual),
             _ => Ok(var),
         }
     }
 
     /// A result must be what the graph's value is.
-    fn compare(&self, id: ValueId, var: &Var) -> Result<()> {
+    fn compare(&self, id: ValueId, var: &MilVar) -> Result<()> {
         let (found, fact) = (self.builder.type_of(var), self.fact(id)?);
         let (rank, empty) =
             (fact.rank(), fact.shape.iter().flatten().any(|dim| *dim == Dim::Known(0)));
-        if rank.is_some_and(|rank| rank > MOST_AXES) {
-            return refuse(format!("{fact} has more than {MOST_AXES} axes, the most of Core ML"));
+        if rank.is_some_and(|rank| rank > MAX_AXES) {
+            return refuse(format!("{fact} has more than {MAX_AXES} axes, the most of Core ML"));
         }
         if empty {
             return refuse(format!("{fact} has no elements, which Core ML does not have"));
@@ -314,12 +316,12 @@ impl<'g> Emit<'g> {
         });
         let element = found.map(|found| found.element);
         let codes = match fact.dtype {
-            DataType::Int8 => Some(Element::Int8),
-            DataType::Uint8 => Some(Element::Uint8),
+            DataType::Int8 => Some(MilElement::Int8),
+            DataType::Uint8 => Some(MilElement::Uint8),
             _ => None,
         };
         let form = form_of(fact.dtype, self.usual);
-        let wide = element == Some(Element::Fp32) && form == Some(Element::Fp16);
+        let wide = element == Some(MilElement::Fp32) && form == Some(MilElement::Fp16);
         let fits = element == form || element == codes || wide && !self.islands.is_empty();
         match same && element.is_some() && fits {
             true => Ok(()),
@@ -335,12 +337,12 @@ impl<'g> Emit<'g> {
     /// What is known of a value.
     pub(crate) fn fact(&self, id: ValueId) -> Result<&'g Fact> {
         let found = self.facts.get(id.index()).and_then(Option::as_ref);
-        found.ok_or_else(|| Refused("a value of which nothing is known".to_owned()))
+        found.ok_or_else(|| UnwritableNode("a value of which nothing is known".to_owned()))
     }
 
     /// The value at a position of a node's inputs.
     pub(crate) fn input(&self, node: &Node, at: usize) -> Result<ValueId> {
-        node.input(at).ok_or_else(|| Refused(format!("input {at} is absent")))
+        node.input(at).ok_or_else(|| UnwritableNode(format!("input {at} is absent")))
     }
 
     /// The shape of a value.
@@ -350,13 +352,13 @@ impl<'g> Emit<'g> {
     pub(crate) fn shape(&self, id: ValueId) -> Result<Vec<usize>> {
         let fact = self.fact(id)?;
         fact.known_shape()
-            .ok_or_else(|| Refused(format!("lengths are known in a run only: {fact}")))
+            .ok_or_else(|| UnwritableNode(format!("lengths are known in a run only: {fact}")))
     }
 
     /// The number of axes of a value.
     pub(crate) fn rank(&self, id: ValueId) -> Result<usize> {
         let found = self.fact(id)?.rank();
-        found.ok_or_else(|| Refused("the number of axes is known in a run only".to_owned()))
+        found.ok_or_else(|| UnwritableNode("the number of axes is known in a run only".to_owned()))
     }
 
     /// The shape of the first output of a node.
@@ -381,7 +383,7 @@ impl<'g> Emit<'g> {
     /// The integers of an input that must be known before a run.
     pub(crate) fn integers(&self, node: &Node, at: usize) -> Result<Vec<i64>> {
         let known = self.known(node, at).and_then(|tensor| tensor.to_i64_vec().ok());
-        known.ok_or_else(|| Refused(format!("input {at} is known in a run only")))
+        known.ok_or_else(|| UnwritableNode(format!("input {at} is known in a run only")))
     }
 
     /// The numbers of an input that must be known before a run.
@@ -389,7 +391,7 @@ impl<'g> Emit<'g> {
         let known = self.known(node, at);
         let wide = known.and_then(|tensor| converted(&tensor, DataType::Fp32).ok());
         let wide = wide.and_then(|tensor| tensor.to_vec::<f32>().ok());
-        wide.ok_or_else(|| Refused(format!("input {at} is known in a run only")))
+        wide.ok_or_else(|| UnwritableNode(format!("input {at} is known in a run only")))
     }
 
     /// The one number of an input that must be known before a run.
@@ -413,18 +415,18 @@ impl<'g> Emit<'g> {
     // --- Values of the program ---------------------------------------------------------------------
 
     /// The input at a position: floats in the type that this node computes in.
-    pub(crate) fn var(&mut self, node: &Node, at: usize) -> Result<Var> {
+    pub(crate) fn var(&mut self, node: &Node, at: usize) -> Result<MilVar> {
         let id = self.input(node, at)?;
         self.value(id)
     }
 
     /// The input at a position, if there is one.
-    pub(crate) fn optional(&mut self, node: &Node, at: usize) -> Result<Option<Var>> {
+    pub(crate) fn optional(&mut self, node: &Node, at: usize) -> Result<Option<MilVar>> {
         node.input(at).map(|id| self.value(id)).transpose()
     }
 
     /// A value of the graph: floats in the type that this node computes in.
-    pub(crate) fn value(&mut self, id: ValueId) -> Result<Var> {
+    pub(crate) fn value(&mut self, id: ValueId) -> Result<MilVar> {
         let favoured = self.favoured.as_ref();
         if let Some(var) = favoured.and_then(|favoured| favoured.overlay.get(&id)) {
             return Ok(var.clone());
@@ -437,9 +439,9 @@ impl<'g> Emit<'g> {
         }
         if let Some(var) = self.vars.get(&id).cloned() {
             return match self.builder.element(&var)? {
-                Element::Fp16 | Element::Fp32 => self.cast(&var, self.float),
+                MilElement::Fp16 | MilElement::Fp32 => self.cast(&var, self.float),
                 // What is computed with them takes 32 bits.
-                Element::Int8 | Element::Uint8 => self.cast(&var, Element::Int32),
+                MilElement::Int8 | MilElement::Uint8 => self.cast(&var, MilElement::Int32),
                 _ => Ok(var),
             };
         }
@@ -453,7 +455,7 @@ impl<'g> Emit<'g> {
     }
 
     /// A value of the graph as an operation has given it: floats in the type that they were computed in.
-    pub(crate) fn given(&mut self, id: ValueId) -> Result<Var> {
+    pub(crate) fn given(&mut self, id: ValueId) -> Result<MilVar> {
         match self.vars.get(&id) {
             Some(var) => Ok(var.clone()),
             None => self.value(id),
@@ -461,22 +463,22 @@ impl<'g> Emit<'g> {
     }
 
     /// A value of codes of 8 bits, if that is what it is in the program.
-    pub(crate) fn narrow(&self, id: ValueId) -> Result<Option<(Var, Element)>> {
+    pub(crate) fn narrow(&self, id: ValueId) -> Result<Option<(MilVar, MilElement)>> {
         let Some(var) = self.vars.get(&id) else { return Ok(None) };
         match self.builder.element(var)? {
-            element @ (Element::Int8 | Element::Uint8) => Ok(Some((var.clone(), element))),
+            element @ (MilElement::Int8 | MilElement::Uint8) => Ok(Some((var.clone(), element))),
             _ => Ok(None),
         }
     }
 
     /// A constant that the graph does not have, of which nobody else reads the floats.
-    pub(crate) fn tensor(&mut self, tensor: &Tensor) -> Result<Var> {
+    pub(crate) fn tensor(&mut self, tensor: &Tensor) -> Result<MilVar> {
         let stem = format!("{}_constant", self.stem);
         self.stored(&stem, self.float, tensor)
     }
 
     /// A constant of the graph in another shape.
-    pub(super) fn weight(&mut self, id: ValueId, tensor: &Tensor) -> Result<Var> {
+    pub(super) fn weight(&mut self, id: ValueId, tensor: &Tensor) -> Result<MilVar> {
         let name = self.graph.value(id).name.clone();
         self.stored(&name, self.float, tensor)
     }
@@ -485,15 +487,15 @@ impl<'g> Emit<'g> {
     /// graph.
     pub(crate) fn compressed(
         &mut self,
-        operation: Operation,
+        operation: MilOperation,
         id: ValueId,
         shape: &[usize],
-    ) -> Result<Var> {
+    ) -> Result<MilVar> {
         let name = self.graph.value(id).name.clone();
         Ok(self.builder.compressed(operation, &name, self.float, shape)?)
     }
 
-    fn constant_value(&mut self, id: ValueId, tensor: &Tensor) -> Result<Var> {
+    fn constant_value(&mut self, id: ValueId, tensor: &Tensor) -> Result<MilVar> {
         let Some(element) = form_of(tensor.dtype(), self.float) else {
             return refuse(format!("a constant of {}", tensor.dtype()));
         };
@@ -507,7 +509,7 @@ impl<'g> Emit<'g> {
     }
 
     /// A constant in the form that weights are stored in.
-    fn stored(&mut self, name: &str, element: Element, tensor: &Tensor) -> Result<Var> {
+    fn stored(&mut self, name: &str, element: MilElement, tensor: &Tensor) -> Result<MilVar> {
         if self.probing && tensor.elements() > PARAMETERS {
             let lengths: Vec<Option<usize>> = tensor.shape().iter().map(|&len| Some(len)).collect();
             return Ok(self.builder.input(name, element, &lengths)?);
@@ -544,7 +546,7 @@ impl<'g> Emit<'g> {
     }
 
     /// A constant matrix of the graph with its axes swapped.
-    pub(crate) fn turned(&mut self, id: ValueId) -> Result<Var> {
+    pub(crate) fn turned(&mut self, id: ValueId) -> Result<MilVar> {
         let key = (id, self.float);
         if let Some(known) = self.turned.get(&key) {
             return Ok(known.clone());
@@ -559,8 +561,8 @@ impl<'g> Emit<'g> {
 
     /// A constant matrix with its axes swapped, as a program holds it where that needs no more than rounding.
     pub(super) fn swapped(&self, tensor: &Tensor) -> Result<Tensor> {
-        let failed = |error: &dyn std::fmt::Display| Refused(error.to_string());
-        let rounded = self.compression == Compression::None && self.float == Element::Fp16;
+        let failed = |error: &dyn std::fmt::Display| UnwritableNode(error.to_string());
+        let rounded = self.compression == WeightCompression::None && self.float == MilElement::Fp16;
         let turned = tensor.permute(&[1, 0]).map_err(|error| failed(&error))?;
         // Nobody reads what is not made.
         if self.probing && turned.elements() > PARAMETERS {
@@ -573,32 +575,34 @@ impl<'g> Emit<'g> {
     }
 
     /// A vector of zeros.
-    pub(crate) fn zeros(&mut self, len: usize) -> Result<Var> {
+    pub(crate) fn zeros(&mut self, len: usize) -> Result<MilVar> {
         self.floats(&[len], vec![0.0; len])
     }
 
     /// A constant of floats that the graph does not have, in the type that this node computes in.
-    pub(crate) fn floats(&mut self, shape: &[usize], all: Vec<f32>) -> Result<Var> {
-        let wide = Tensor::from_vec(shape, all).map_err(|error| Refused(error.to_string()))?;
+    pub(crate) fn floats(&mut self, shape: &[usize], all: Vec<f32>) -> Result<MilVar> {
+        let wide =
+            Tensor::from_vec(shape, all).map_err(|error| UnwritableNode(error.to_string()))?;
         let narrow = narrowed(&wide, self.float)?;
         let stem = format!("{}_constant", self.stem);
         Ok(self.builder.constant(&stem, self.float, narrow)?)
     }
 
     /// A constant tensor of integers that the graph does not have.
-    pub(crate) fn table(&mut self, shape: &[usize], all: Vec<i32>) -> Result<Var> {
-        let tensor = Tensor::from_vec(shape, all).map_err(|error| Refused(error.to_string()))?;
+    pub(crate) fn table(&mut self, shape: &[usize], all: Vec<i32>) -> Result<MilVar> {
+        let tensor =
+            Tensor::from_vec(shape, all).map_err(|error| UnwritableNode(error.to_string()))?;
         let stem = format!("{}_table", self.stem);
-        Ok(self.builder.constant(&stem, Element::Int32, tensor)?)
+        Ok(self.builder.constant(&stem, MilElement::Int32, tensor)?)
     }
 
     /// A number in the type that this node computes in.
-    pub(crate) fn float(&self, value: f32) -> Arg {
-        Arg::Float(self.float, saturated(value, self.float))
+    pub(crate) fn float(&self, value: f32) -> MilArg {
+        MilArg::Float(self.float, saturated(value, self.float))
     }
 
     /// Adds an operation with one output.
-    pub(crate) fn op(&mut self, operator: &str, inputs: Vec<(&str, Arg)>) -> Result<Var> {
+    pub(crate) fn op(&mut self, operator: &str, inputs: Vec<(&str, MilArg)>) -> Result<MilVar> {
         let stem = self.stem.clone();
         Ok(self.builder.op(operator, &stem, inputs)?)
     }
@@ -607,15 +611,15 @@ impl<'g> Emit<'g> {
     pub(crate) fn op_of(
         &mut self,
         operator: &str,
-        inputs: Vec<(&str, Arg)>,
+        inputs: Vec<(&str, MilArg)>,
         outputs: usize,
-    ) -> Result<Vec<Var>> {
+    ) -> Result<Vec<MilVar>> {
         let stem = self.stem.clone();
         Ok(self.builder.op_of(operator, &stem, inputs, outputs)?)
     }
 
     /// The value in a type of elements.
-    pub(crate) fn cast(&mut self, var: &Var, element: Element) -> Result<Var> {
+    pub(crate) fn cast(&mut self, var: &MilVar, element: MilElement) -> Result<MilVar> {
         if self.builder.element(var)? == element {
             return Ok(var.clone());
         }
@@ -623,61 +627,61 @@ impl<'g> Emit<'g> {
             return Ok(known.clone());
         }
         let word = match element {
-            Element::Fp16 => "fp16",
-            Element::Fp32 => "fp32",
-            Element::Int32 => "int32",
-            Element::Bool => "bool",
-            Element::Int8 => "int8",
-            Element::Uint8 => "uint8",
-            Element::Int16 => "int16",
-            Element::Uint16 => "uint16",
+            MilElement::Fp16 => "fp16",
+            MilElement::Fp32 => "fp32",
+            MilElement::Int32 => "int32",
+            MilElement::Bool => "bool",
+            MilElement::Int8 => "int8",
+            MilElement::Uint8 => "uint8",
+            MilElement::Int16 => "int16",
+            MilElement::Uint16 => "uint16",
             other => return refuse(format!("a cast to {other}")),
         };
-        let cast = self.op("cast", vec![("x", var.into()), ("dtype", Arg::Text(word))])?;
+        let cast = self.op("cast", vec![("x", var.into()), ("dtype", MilArg::Text(word))])?;
         self.casts.insert((var.clone(), element), cast.clone());
         Ok(cast)
     }
 
     /// The value with another shape.
-    pub(crate) fn reshape(&mut self, var: &Var, shape: &[usize]) -> Result<Var> {
+    pub(crate) fn reshape(&mut self, var: &MilVar, shape: &[usize]) -> Result<MilVar> {
         if self.builder.shape(var)? == shape {
             return Ok(var.clone());
         }
         if shape.is_empty() {
             return self.scalar(var);
         }
-        let shape = Arg::Ints(small_all(shape)?);
+        let shape = MilArg::Ints(small_all(shape)?);
         self.op("reshape", vec![("x", var.into()), ("shape", shape)])
     }
 
     /// The value with its axes in another order.
-    pub(crate) fn transpose(&mut self, var: &Var, order: &[usize]) -> Result<Var> {
+    pub(crate) fn transpose(&mut self, var: &MilVar, order: &[usize]) -> Result<MilVar> {
         if order.is_sorted() {
             return Ok(var.clone());
         }
-        let order = Arg::Ints(small_all(order)?);
+        let order = MilArg::Ints(small_all(order)?);
         self.op("transpose", vec![("x", var.into()), ("perm", order)])
     }
 
     /// The shape of a value of the program.
-    pub(crate) fn shape_of(&self, var: &Var) -> Result<Vec<usize>> {
+    pub(crate) fn shape_of(&self, var: &MilVar) -> Result<Vec<usize>> {
         Ok(self.builder.shape(var)?)
     }
 
     /// The lengths of a value of the program, as far as they are known; none where not even their number
     /// is.
-    pub(crate) fn dims_of(&self, var: &Var) -> Option<Vec<Option<usize>>> {
+    pub(crate) fn dims_of(&self, var: &MilVar) -> Option<Vec<Option<usize>>> {
         self.builder.type_of(var)?.shape.clone()
     }
 
     /// The elements of a value of the program.
-    pub(crate) fn element_of(&self, var: &Var) -> Result<Element> {
+    pub(crate) fn element_of(&self, var: &MilVar) -> Result<MilElement> {
         Ok(self.builder.element(var)?)
     }
 }
 
 /// The type of elements that a value of the graph has in a program; none where there is none.
-pub(crate) fn form_of(dtype: DataType, float: Element) -> Option<Element> {
+pub(crate) fn form_of(dtype: DataType, float: MilElement) -> Option<MilElement> {
     Some(match dtype {
         DataType::Fp16 | DataType::Fp32 | DataType::Fp64 | DataType::Bf16 => float,
         DataType::Int64
@@ -687,15 +691,15 @@ pub(crate) fn form_of(dtype: DataType, float: Element) -> Option<Element> {
         | DataType::Int16
         | DataType::Uint16
         | DataType::Int8
-        | DataType::Uint8 => Element::Int32,
-        DataType::Bool => Element::Bool,
+        | DataType::Uint8 => MilElement::Int32,
+        DataType::Bool => MilElement::Bool,
         _ => return None,
     })
 }
 
 /// A length or position as programs have it.
 pub(crate) fn small(value: usize) -> Result<i32> {
-    i32::try_from(value).map_err(|_| Refused(format!("{value} is beyond 32 bits")))
+    i32::try_from(value).map_err(|_| UnwritableNode(format!("{value} is beyond 32 bits")))
 }
 
 /// Lengths or positions as programs have them.
@@ -706,7 +710,7 @@ pub(crate) fn small_all(all: &[usize]) -> Result<Vec<i32>> {
 /// Integers as programs have them.
 pub(crate) fn narrow_all(all: &[i64]) -> Result<Vec<i32>> {
     let narrow = |&value: &i64| {
-        i32::try_from(value).map_err(|_| Refused(format!("{value} is beyond 32 bits")))
+        i32::try_from(value).map_err(|_| UnwritableNode(format!("{value} is beyond 32 bits")))
     };
     all.iter().map(narrow).collect()
 }
@@ -716,18 +720,20 @@ const LARGEST: f32 = 65504.0;
 
 /// A number that FP16 holds: what is beyond it, such as the -3.4e38 of a mask, becomes the largest that
 /// it holds, as sums with infinities end in numbers that are none.
-fn saturated(value: f32, element: Element) -> f32 {
+fn saturated(value: f32, element: MilElement) -> f32 {
     match element {
-        Element::Fp16 if value.is_finite() || value.is_infinite() => value.clamp(-LARGEST, LARGEST),
+        MilElement::Fp16 if value.is_finite() || value.is_infinite() => {
+            value.clamp(-LARGEST, LARGEST)
+        }
         _ => value,
     }
 }
 
 /// A constant as it is in a program.
-fn narrowed(tensor: &Tensor, element: Element) -> Result<Tensor> {
-    let failed = |error: &dyn std::fmt::Display| Refused(error.to_string());
+fn narrowed(tensor: &Tensor, element: MilElement) -> Result<Tensor> {
+    let failed = |error: &dyn std::fmt::Display| UnwritableNode(error.to_string());
     match element {
-        Element::Fp16 if tensor.dtype() != DataType::Fp16 => {
+        MilElement::Fp16 if tensor.dtype() != DataType::Fp16 => {
             if let Some(narrow) = halves::narrowed(tensor) {
                 return narrow.map_err(|error| failed(&error));
             }
@@ -737,7 +743,7 @@ fn narrowed(tensor: &Tensor, element: Element) -> Result<Tensor> {
             let all = all.into_iter().map(narrow).collect();
             Tensor::from_vec::<f16>(tensor.shape(), all).map_err(|error| failed(&error))
         }
-        Element::Int32 if tensor.dtype() != DataType::Int32 => {
+        MilElement::Int32 if tensor.dtype() != DataType::Int32 => {
             let all = tensor.to_i64_vec().map_err(|error| failed(&error))?;
             Tensor::from_vec(tensor.shape(), narrow_all(&all)?).map_err(|error| failed(&error))
         }

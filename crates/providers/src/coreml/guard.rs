@@ -7,10 +7,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use galatea_graph::Datum;
-use galatea_runtime::{Executable, Fence, MemoryReport, PlacedOperator, RuntimeError};
+use galatea_runtime::{Executable, MemoryReport, PlacedOperator, RunFence, RuntimeError};
 
 use super::engine::agree::{agree, all_finite, are_held, none_lost, tell};
-use super::engine::{Standby, counts};
+use super::engine::{StandbyExecutable, counts};
 
 /// The runs that are compared with FP32. Those of zeros do not count.
 const COMPARED_RUNS: usize = 2;
@@ -27,25 +27,25 @@ enum ProgramTrust {
 
 struct ProgramWatch {
     name: String,
-    standby: Arc<Standby>,
+    standby: Arc<StandbyExecutable>,
     /// The largest relative error of what is compared.
     limit: f64,
     trust: Mutex<ProgramTrust>,
 }
 
 /// An executable of FP16 whose results are watched.
-pub(super) struct Guarded {
+pub(super) struct GuardedExecutable {
     inner: Box<dyn Executable>,
     watch: Arc<ProgramWatch>,
 }
 
-impl Guarded {
+impl GuardedExecutable {
     /// Watches an executable. `standby` is its partition in FP32, `limit` the largest relative error of its first runs,
     /// which are not compared where there is none. `name` is for messages.
     pub(super) fn new(
         inner: Box<dyn Executable>,
         name: String,
-        standby: Arc<Standby>,
+        standby: Arc<StandbyExecutable>,
         limit: Option<f64>,
     ) -> Self {
         let trust = limit.map_or(ProgramTrust::Serving, |_| ProgramTrust::Compared(COMPARED_RUNS));
@@ -131,13 +131,13 @@ impl ProgramWatch {
     }
 }
 
-impl Executable for Guarded {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+impl Executable for GuardedExecutable {
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
         if let Some(other) = self.watch.other() {
             return other.submit(inputs);
         }
         let (fence, watch) = (self.inner.submit(inputs.clone()), Arc::clone(&self.watch));
-        Fence::pending(move || watch.judged(fence.wait()?, inputs))
+        RunFence::pending(move || watch.judged(fence.wait()?, inputs))
     }
 
     fn memory(&self) -> MemoryReport {

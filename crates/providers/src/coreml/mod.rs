@@ -8,16 +8,16 @@ pub mod engine;
 
 mod accuracy;
 mod activations;
+mod ane_layout;
 mod claims;
+mod compatibility_check;
 mod convert;
+mod cost_estimate;
 mod early_scales;
 mod emit;
-mod favoured;
-mod forecast;
+mod fp32_keep_list;
 mod guard;
 mod halves;
-mod islands;
-mod judge;
 mod lengths;
 mod neural_engine;
 mod plans;
@@ -31,19 +31,19 @@ mod settings;
 mod shaped;
 mod share;
 mod states;
-mod verdicts;
+mod validation_cache;
 mod weights;
 
-pub use activations::{Activations, calibrate};
+pub use activations::{Int8Activations, calibrate};
 pub use convert::{
-    ConvertError, ConvertOptions, NewFunction, Unconverted, convert, convert_functions, node_names,
-    prepared_nodes,
+    ConvertError, ConvertOptions, NewFunction, UnconvertedNode, convert, convert_functions,
+    node_names, prepared_nodes,
 };
-pub use forecast::{Forecast, forecast};
-pub use islands::{Island, islands, named_islands};
+pub use cost_estimate::{CostForecast, forecast};
+pub use fp32_keep_list::{Fp32Keep, islands, named_islands};
 pub use neural_engine::NeuralEngine;
 pub use provider::{CoreMlProvider, NAME};
 pub use rows::operators;
-pub use settings::{FloatType, Settings};
+pub use settings::{CoreMlSettings, FloatType};
 pub use states::NewState;
-pub use weights::Compression;
+pub use weights::WeightCompression;

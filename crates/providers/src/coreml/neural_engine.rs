@@ -1,8 +1,8 @@
 //! The Neural Engine of a chip.
 
-use galatea_apple::coreml::{self, ComputeDevice};
-use galatea_apple::{Chip, coreml::CoreMlFaultKind};
-use galatea_runtime::chips::{self, Figure, Narrow};
+use galatea_apple::coreml::{self, CoreMlDevice};
+use galatea_apple::{ChipIdentity, coreml::CoreMlFaultKind};
+use galatea_runtime::chips::{self, ChipFigure, LowBitSupport};
 
 /// What is known of a chip's Neural Engine, its own figures or those of the nearest relative.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,9 +23,9 @@ pub struct NeuralEngine {
     /// Milliseconds that a start takes.
     pub dispatch_ms: f64,
     /// What the engine does with weights of 8 bits.
-    pub int8: Option<Narrow>,
+    pub int8: Option<LowBitSupport>,
     /// What it does with those of 4.
-    pub int4: Option<Narrow>,
+    pub int4: Option<LowBitSupport>,
     /// 10⁹ bytes of memory a second of the whole chip.
     pub memory_gb_per_s: f64,
 }
@@ -37,14 +37,14 @@ impl NeuralEngine {
     pub fn of(chip: &str) -> Option<Self> {
         let own = |name: &str| chips::find(name).map(|known| (name.to_owned(), known.facts));
         let (chip, facts) = own(chip).or_else(|| own(&format!("Apple {chip}")))?;
-        let dispatch_ms = chips::figure(&chip, Figure::DispatchMs)?;
-        let memory_gb_per_s = chips::figure(&chip, Figure::Bandwidth)?;
+        let dispatch_ms = chips::figure(&chip, ChipFigure::DispatchMs)?;
+        let memory_gb_per_s = chips::figure(&chip, ChipFigure::Bandwidth)?;
         Some(Self {
             generation: chips::generation(&chip),
-            cores: whole(facts.least(Figure::EngineCores)?),
-            engines: whole(facts.least(Figure::Engines)?).max(1),
-            stated_tops: facts.least(Figure::StatedTops),
-            fp16_tops: facts.least(Figure::Fp16Tops)?,
+            cores: whole(facts.least(ChipFigure::EngineCores)?),
+            engines: whole(facts.least(ChipFigure::Engines)?).max(1),
+            stated_tops: facts.least(ChipFigure::StatedTops),
+            fp16_tops: facts.least(ChipFigure::Fp16Tops)?,
             dispatch_ms,
             int8: facts.narrow[0],
             int4: facts.narrow[1],
@@ -58,8 +58,8 @@ impl NeuralEngine {
     pub fn detect() -> Option<Self> {
         let told = match coreml::devices() {
             Ok(devices) => {
-                let cores = |device: &ComputeDevice| match device {
-                    ComputeDevice::NeuralEngine { cores } => u64::try_from(*cores).ok(),
+                let cores = |device: &CoreMlDevice| match device {
+                    CoreMlDevice::NeuralEngine { cores } => u64::try_from(*cores).ok(),
                     _ => None,
                 };
                 Some(devices.iter().find_map(cores)?)
@@ -68,7 +68,7 @@ impl NeuralEngine {
             Err(fault) if fault.kind == CoreMlFaultKind::Version => None,
             Err(_) => return None,
         };
-        let engine = Self::of(&Chip::detect().ok()?.name)?;
+        let engine = Self::of(&ChipIdentity::detect().ok()?.name)?;
         Some(Self { cores: told.unwrap_or(engine.cores), ..engine })
     }
 
@@ -99,7 +99,10 @@ mod tests {
         let engine = NeuralEngine::of("M4 Pro").unwrap();
         assert_eq!((engine.chip.as_str(), engine.generation), ("Apple M4 Pro", Some(4)));
         assert_eq!((engine.cores, engine.engines, engine.stated_tops), (16, 1, Some(38.0)));
-        assert_eq!((engine.int8, engine.int4), (Some(Narrow::Arithmetic), Some(Narrow::Storage)));
+        assert_eq!(
+            (engine.int8, engine.int4),
+            (Some(LowBitSupport::Arithmetic), Some(LowBitSupport::Storage))
+        );
         assert!((engine.halves_per_second() - 19e12).abs() < 1.0);
         assert!((engine.dispatch_ms - 0.1).abs() < 1e-9);
         assert_eq!(NeuralEngine::of("Apple A17 Pro"), None);

@@ -6,21 +6,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use galatea_apple::Chip;
+use galatea_apple::ChipIdentity;
 use galatea_formats::coreml::NewPackage;
 use galatea_runtime::PlacedOperator;
 
-use super::engine::{Records, facts, records};
-use super::judge::{Judge, is_constant};
+use super::compatibility_check::{CompatibilityCheck, is_constant};
+use super::engine::{TextRecords, facts, records};
 use super::neural_engine::NeuralEngine;
-use super::rules::{Place, rules};
+use super::rules::{RulePlace, rules};
 
 /// What files of noted kinds are called.
 const KIND: &str = "plan";
 /// What stands between a kind and its unit.
 const ON: &str = " => ";
 /// The most kinds; where there are more, no others are noted.
-const MOST_KINDS: usize = 4096;
+const MAX_KINDS: usize = 4096;
 
 /// Whether a unit, as Core ML or a note names it, is the Neural Engine.
 pub(super) fn is_engine(unit: &str) -> bool {
@@ -29,27 +29,28 @@ pub(super) fn is_engine(unit: &str) -> bool {
 
 /// The kinds of operations that were planned on another unit than the rules say, with that unit.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Measured(BTreeMap<String, String>);
+pub(super) struct PlannedElsewhere(BTreeMap<String, String>);
 
-impl Measured {
+impl PlannedElsewhere {
     /// What was noted for an engine; nothing where it is not that of this machine.
     pub(super) fn of(engine: Option<&NeuralEngine>) -> Self {
-        let here = Chip::detect().is_ok_and(|chip| engine.is_some_and(|one| one.chip == chip.name));
+        let here = ChipIdentity::detect()
+            .is_ok_and(|chip| engine.is_some_and(|one| one.chip == chip.name));
         let records = records().filter(|_| here);
         records.map_or_else(Self::default, |records| Self::read(&records))
     }
 
-    fn read(records: &Records) -> Self {
+    fn read(records: &TextRecords) -> Self {
         let text = records.read(KIND, number(records)).unwrap_or_default();
         let row = |line: &str| {
             let (kind, unit) = line.split_once(ON)?;
             Some((kind.to_owned(), unit.to_owned()))
         };
         // A line that was cut off is left out, and found out anew.
-        Self(text.lines().filter_map(row).take(MOST_KINDS).collect())
+        Self(text.lines().filter_map(row).take(MAX_KINDS).collect())
     }
 
-    fn write(&self, records: &Records) {
+    fn write(&self, records: &TextRecords) {
         let lines: Vec<String> =
             self.0.iter().map(|(kind, unit)| format!("{kind}{ON}{unit}\n")).collect();
         records.write(KIND, number(records), &lines.concat());
@@ -65,7 +66,7 @@ impl Measured {
     }
 
     /// Takes note of a plan of a package, where it is not what the rules say. Whether there was something to note.
-    fn note(&mut self, package: &NewPackage, place: Place, plan: &[PlacedOperator]) -> bool {
+    fn note(&mut self, package: &NewPackage, place: RulePlace, plan: &[PlacedOperator]) -> bool {
         // A plan without the engine says nothing of it.
         if !plan.iter().any(|row| row.supported.iter().any(|unit| is_engine(unit))) {
             return false;
@@ -75,7 +76,7 @@ impl Measured {
             plan.iter().filter_map(|row| Some((row.outputs.first()?.as_str(), row))).collect();
         let mut changed = false;
         for function in package.program.functions.values() {
-            let judge = Judge::of(rules(), place, &none, function);
+            let judge = CompatibilityCheck::of(rules(), place, &none, function);
             for operation in function.block.operations.iter().filter(|one| !is_constant(one)) {
                 let row = operation.outputs.first().and_then(|(name, _)| rows.get(name.as_str()));
                 let Some(row) = row.filter(|row| !row.supported.is_empty()) else { continue };
@@ -88,7 +89,7 @@ impl Measured {
                 let as_ruled = judge.ruled(operation).is_none() == could.is_some();
                 changed |= match as_ruled {
                     true => self.0.remove(&kind).is_some(),
-                    false if self.0.len() >= MOST_KINDS => false,
+                    false if self.0.len() >= MAX_KINDS => false,
                     false => self.0.insert(kind, unit.clone()).as_ref() != Some(unit),
                 };
             }
@@ -98,26 +99,26 @@ impl Measured {
 }
 
 /// The number of this machine's file.
-fn number(records: &Records) -> u128 {
+fn number(records: &TextRecords) -> u128 {
     records.digest(&|to| to.write(facts().as_bytes()))
 }
 
 /// Takes note of the plan of a package that was compiled for an engine.
 pub(super) fn note(engine: &NeuralEngine, package: &NewPackage, plan: &[PlacedOperator]) {
     let Some(records) = records() else { return };
-    let mut measured = Measured::read(&records);
+    let mut measured = PlannedElsewhere::read(&records);
     let specification = package.specification;
     let opset = u32::try_from(specification - 1).unwrap_or(0);
-    if measured.note(package, Place { opset, generation: engine.generation }, plan) {
+    if measured.note(package, RulePlace { opset, generation: engine.generation }, plan) {
         measured.write(&records);
     }
 }
 
 /// What takes note of the plans of an engine's packages.
-pub(super) type Noted = Arc<dyn Fn(&NewPackage, &[PlacedOperator]) + Send + Sync>;
+pub(super) type PlanRecorder = Arc<dyn Fn(&NewPackage, &[PlacedOperator]) + Send + Sync>;
 
 /// That of an engine; none where partitions are made for no engine.
-pub(super) fn noted(engine: Option<&NeuralEngine>) -> Option<Noted> {
+pub(super) fn noted(engine: Option<&NeuralEngine>) -> Option<PlanRecorder> {
     let engine = engine?.clone();
     Some(Arc::new(move |package, plan| note(&engine, package, plan)))
 }

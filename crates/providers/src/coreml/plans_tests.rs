@@ -30,7 +30,7 @@ fn package(operators: &[&str]) -> NewPackage {
 fn plan(package: &NewPackage, on_cpu: &[&str]) -> Vec<PlacedOperator> {
     let function = &package.program.functions["main"];
     let real = function.block.operations.iter().filter(|one| !is_constant(one));
-    let row = |operation: &galatea_formats::coreml::mil::Operation| {
+    let row = |operation: &galatea_formats::coreml::mil::MilOperation| {
         let away = on_cpu.contains(&operation.operator.as_str());
         let engine = "Neural Engine of 16 cores".to_owned();
         let supported = if away { vec!["CPU".to_owned()] } else { vec!["CPU".to_owned(), engine] };
@@ -46,15 +46,15 @@ fn plan(package: &NewPackage, on_cpu: &[&str]) -> Vec<PlacedOperator> {
     real.map(row).collect()
 }
 
-const PLACE: Place = Place { opset: 7, generation: Some(4) };
+const PLACE: RulePlace = RulePlace { opset: 7, generation: Some(4) };
 
 #[test]
 fn what_a_plan_has_elsewhere_is_refused_from_then_on_with_its_source() {
     let package = package(&["Relu", "Tanh"]);
-    let mut measured = Measured::default();
+    let mut measured = PlannedElsewhere::default();
     measured.note(&package, PLACE, &plan(&package, &["tanh", "cast"]));
     let function = &package.program.functions["main"];
-    let judge = Judge::of(rules(), PLACE, &measured, function);
+    let judge = CompatibilityCheck::of(rules(), PLACE, &measured, function);
     let reason = |operator: &str| {
         let found = function.block.operations.iter().find(|one| one.operator == operator);
         judge.refusal(found.unwrap())
@@ -68,7 +68,7 @@ fn what_a_plan_has_elsewhere_is_refused_from_then_on_with_its_source() {
     assert_eq!((stretches[0].operations, stretches[0].changes), (1, 1));
     // A later plan says that it could.
     assert!(measured.note(&package, PLACE, &plan(&package, &["cast"])));
-    let judge = Judge::of(rules(), PLACE, &measured, function);
+    let judge = CompatibilityCheck::of(rules(), PLACE, &measured, function);
     assert_eq!(judge.stretches(function), []);
 }
 
@@ -76,19 +76,19 @@ fn what_a_plan_has_elsewhere_is_refused_from_then_on_with_its_source() {
 fn an_operation_that_rules_refuse_is_taken_where_a_plan_has_it_on_the_engine() {
     let package = package(&["Relu", "Sin", "Relu"]);
     let function = &package.program.functions["main"];
-    let none = Measured::default();
-    let stretches = Judge::of(rules(), PLACE, &none, function).stretches(function);
+    let none = PlannedElsewhere::default();
+    let stretches = CompatibilityCheck::of(rules(), PLACE, &none, function).stretches(function);
     assert_eq!(stretches.iter().map(|one| one.changes).collect::<Vec<_>>(), [2]);
     assert!(stretches[0].reason.contains("'sin'"), "{}", stretches[0].reason);
-    let mut measured = Measured::default();
+    let mut measured = PlannedElsewhere::default();
     measured.note(&package, PLACE, &plan(&package, &["cast"]));
-    assert_eq!(Judge::of(rules(), PLACE, &measured, function).stretches(function), []);
+    assert_eq!(CompatibilityCheck::of(rules(), PLACE, &measured, function).stretches(function), []);
 }
 
 #[test]
 fn a_plan_without_the_engine_says_nothing_of_it() {
     let package = package(&["Relu"]);
-    let mut measured = Measured::default();
+    let mut measured = PlannedElsewhere::default();
     assert!(!measured.note(&package, PLACE, &plan(&package, &["relu", "cast"])));
     assert!(measured.is_empty());
 }
@@ -96,14 +96,14 @@ fn a_plan_without_the_engine_says_nothing_of_it() {
 #[test]
 fn notes_are_read_by_the_next_load_and_broken_lines_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
-    let records = Records::beside(&CompiledCache::new(folder.path().join("cache"), 1 << 20));
+    let records = TextRecords::beside(&CompiledCache::new(folder.path().join("cache"), 1 << 20));
     let records = records.unwrap();
-    assert!(Measured::read(&records).is_empty());
+    assert!(PlannedElsewhere::read(&records).is_empty());
     let package = package(&["Relu", "Tanh"]);
-    let mut measured = Measured::default();
+    let mut measured = PlannedElsewhere::default();
     measured.note(&package, PLACE, &plan(&package, &["tanh"]));
     measured.write(&records);
-    assert_eq!(Measured::read(&records), measured);
+    assert_eq!(PlannedElsewhere::read(&records), measured);
     records.write(KIND, number(&records), "no unit\nconv x => CPU\n\0\n");
-    assert_eq!(Measured::read(&records).unit("conv x"), Some("CPU"));
+    assert_eq!(PlannedElsewhere::read(&records).unit("conv x"), Some("CPU"));
 }

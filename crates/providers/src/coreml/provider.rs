@@ -9,27 +9,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use galatea_formats::coreml::interpret;
-use galatea_formats::coreml::mil::Function;
-use galatea_graph::rewrite::{self, Level};
+use galatea_formats::coreml::mil::MilFunction;
+use galatea_graph::rewrite::{self, RewriteLevel};
 use galatea_graph::{Datum, Fact, Graph, converted};
 use galatea_runtime::{
-    Claims, Executable, ExecutionProvider, Fence, MemoryReport, OptimiseLevel, Others,
-    PlacedOperator, RuntimeError, SessionOptions, sized,
+    Executable, ExecutionProvider, FallbackProviders, MemoryReport, OptimiseLevel, PlacedOperator,
+    ProviderClaims, RunFence, RuntimeError, SessionOptions, sized,
 };
 use galatea_tensor::{DataType, Tensor};
 
-use super::accuracy::Probe;
-use super::claims::{Asked, claims, order, work_ns};
+use super::accuracy::AccuracyProbe;
+use super::claims::{ClaimOptions, claims, order, work_ns};
+use super::compatibility_check::CompatibilityCheck;
 use super::convert::{ConvertOptions, convert};
-use super::engine::{Deferred, EngineChoice, Make, Standby, records};
-use super::guard::Guarded;
-use super::judge::Judge;
+use super::engine::{
+    DeferredExecutable, EngineChoice, ExecutableMaker, StandbyExecutable, records,
+};
+use super::guard::GuardedExecutable;
 use super::neural_engine::NeuralEngine;
-use super::plans::{Measured, noted};
-use super::rules::{Place, rules};
-use super::settings::{FloatType, Settings};
-use super::shaped::{Shaped, is_open};
-use super::verdicts::Verdict;
+use super::plans::{PlannedElsewhere, noted};
+use super::rules::{RulePlace, rules};
+use super::settings::{CoreMlSettings, FloatType};
+use super::shaped::{ShapedPrograms, is_open};
+use super::validation_cache::ValidationEntry;
 use crate::cpu::{CpuProvider, in_single};
 
 /// Lengths that sequences are padded up to where nothing is said.
@@ -41,7 +43,7 @@ pub const NAME: &str = "coreml";
 /// Runs what has a form in a program.
 #[derive(Clone, Debug, Default)]
 pub struct CoreMlProvider {
-    settings: Settings,
+    settings: CoreMlSettings,
     /// The engine that claims are made for.
     engine: Option<NeuralEngine>,
     /// What runs partitions.
@@ -77,12 +79,16 @@ impl CoreMlProvider {
 
     /// The same with other settings.
     #[must_use]
-    pub fn with_settings(self, settings: Settings) -> Self {
+    pub fn with_settings(self, settings: CoreMlSettings) -> Self {
         Self { settings, ..self }
     }
 
-    fn asked<'a>(&'a self, options: &'a ConvertOptions, measured: &'a Measured) -> Asked<'a> {
-        Asked {
+    fn asked<'a>(
+        &'a self,
+        options: &'a ConvertOptions,
+        measured: &'a PlannedElsewhere,
+    ) -> ClaimOptions<'a> {
+        ClaimOptions {
             options,
             engine: self.engine.as_ref(),
             insists: self.insists,
@@ -95,7 +101,7 @@ impl CoreMlProvider {
         ConvertOptions {
             half: self.settings.float == FloatType::Fp16,
             compression: self.settings.weights,
-            level: Level::O3,
+            level: RewriteLevel::O3,
             ..ConvertOptions::default()
         }
     }
@@ -106,13 +112,14 @@ impl CoreMlProvider {
     fn check_written(
         &self,
         graph: &Graph,
-        function: &Function,
-        others: &Others,
+        function: &MilFunction,
+        others: &FallbackProviders,
     ) -> Result<(), RuntimeError> {
         let Some(engine) = &self.engine else { return Ok(()) };
         let options = self.options();
-        let measured = Measured::of(Some(engine));
-        let judge = Judge::of(rules(), Place::of(&options, engine), &measured, function);
+        let measured = PlannedElsewhere::of(Some(engine));
+        let judge =
+            CompatibilityCheck::of(rules(), RulePlace::of(&options, engine), &measured, function);
         let stretches = judge.stretches(function);
         let Some(first) = stretches.first() else { return Ok(()) };
         let changes: usize = stretches.iter().map(|stretch| stretch.changes).sum();
@@ -149,9 +156,13 @@ impl CoreMlProvider {
     }
 
     /// That on what a partition gives.
-    fn verdict(&self, graph: &Graph) -> Verdict {
+    fn verdict(&self, graph: &Graph) -> ValidationEntry {
         let runner = self.runner.text();
-        Verdict::of(graph, &format!("{:?} {:?} {runner}", self.settings, self.engine), records())
+        ValidationEntry::of(
+            graph,
+            &format!("{:?} {:?} {runner}", self.settings, self.engine),
+            records(),
+        )
     }
 
     /// Compiles a partition. What the interpreter runs is compared with FP32 at once where that is asked for; first runs
@@ -160,11 +171,11 @@ impl CoreMlProvider {
         &self,
         graph: &Arc<Graph>,
         options: &SessionOptions,
-        (others, standby): (&Others, &Arc<Standby>),
+        (others, standby): (&FallbackProviders, &Arc<StandbyExecutable>),
     ) -> Result<Box<dyn Executable>, RuntimeError> {
         let failed = |error: &dyn std::fmt::Display| RuntimeError::provider(NAME, error);
         let verdict = self.compares().then(|| self.verdict(graph));
-        if let Some(Err(text)) = verdict.as_ref().and_then(Verdict::known) {
+        if let Some(Err(text)) = verdict.as_ref().and_then(ValidationEntry::known) {
             return Err(failed(&format!("known from before: {text}")));
         }
         let package = convert(graph, &self.options()).map_err(|error| failed(&error))?;
@@ -173,7 +184,7 @@ impl CoreMlProvider {
         self.check_written(graph, function, others)?;
         let mut program = interpret("main", function).map_err(|error| failed(&error))?;
         // No fusions: what an operation gives is rounded before the next one reads it.
-        rewrite::optimise(&mut program, Level::O1).map_err(|error| failed(&error))?;
+        rewrite::optimise(&mut program, RewriteLevel::O1).map_err(|error| failed(&error))?;
         in_single(&mut program).map_err(|error| failed(&error))?;
         let expect = |ids: &[galatea_graph::ValueId], of: &Graph| -> Vec<Option<Fact>> {
             ids.iter().map(|&id| of.value(id).declared.clone()).collect()
@@ -186,20 +197,21 @@ impl CoreMlProvider {
         if let Some(verdict) = verdict.clone()
             && let Some(make) = self.runner.maker(package, noted(self.engine.as_ref()))
         {
-            let make: Make = Box::new(move || {
+            let make: ExecutableMaker = Box::new(move || {
                 let inner = Box::new(make()?);
-                let made: Box<dyn Executable> = Box::new(Interpreted { inner, inputs, outputs });
+                let made: Box<dyn Executable> =
+                    Box::new(InterpretedProgram { inner, inputs, outputs });
                 Ok(made)
             });
             let (standby, mode) = (Arc::clone(standby), self.runner.mode(options));
             let name = graph.name.clone();
-            return Ok(Box::new(Deferred::start(name, make, standby, verdict, mode)?));
+            return Ok(Box::new(DeferredExecutable::start(name, make, standby, verdict, mode)?));
         }
         let inner = CpuProvider::new().compile(Arc::new(program), options)?;
-        let made = Interpreted { inner, inputs, outputs };
+        let made = InterpretedProgram { inner, inputs, outputs };
         if let Some(verdict) = &verdict {
             let limit = self.settings.accuracy_limit;
-            Probe { graph, options, limit, verdict }.check(&made)?;
+            AccuracyProbe { graph, options, limit, verdict }.check(&made)?;
         }
         // FP32 loses nothing.
         if self.settings.float == FloatType::Fp32 {
@@ -207,7 +219,7 @@ impl CoreMlProvider {
         }
         let limit = (self.settings.probe != Some(false)).then_some(self.settings.accuracy_limit);
         let (name, standby) = (graph.name.clone(), Arc::clone(standby));
-        Ok(Box::new(Guarded::new(Box::new(made), name, standby, limit)))
+        Ok(Box::new(GuardedExecutable::new(Box::new(made), name, standby, limit)))
     }
 }
 
@@ -216,7 +228,7 @@ impl ExecutionProvider for CoreMlProvider {
         NAME
     }
 
-    /// Those of [`Settings`]; `worker`: `on` or `off`, whether another process runs partitions; `power_mode`:
+    /// Those of [`CoreMlSettings`]; `worker`: `on` or `off`, whether another process runs partitions; `power_mode`:
     /// `high_performance`, `balanced` or `low_power`; `compile`: `wait` or `background`.
     fn configured(
         &self,
@@ -231,11 +243,11 @@ impl ExecutionProvider for CoreMlProvider {
                 }
             }
         }
-        let settings = Settings::of(&own, EngineChoice::NAMES)?;
+        let settings = CoreMlSettings::of(&own, EngineChoice::NAMES)?;
         Ok(Some(Arc::new(Self { settings, runner, ..self.clone() })))
     }
 
-    fn insisting(&self) -> Option<Arc<dyn ExecutionProvider>> {
+    fn forced(&self) -> Option<Arc<dyn ExecutionProvider>> {
         Some(Arc::new(Self { insists: true, ..self.clone() }))
     }
 
@@ -253,17 +265,22 @@ impl ExecutionProvider for CoreMlProvider {
         OptimiseLevel::O1
     }
 
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
         self.claim_usual(graph, facts, &sized(facts))
     }
 
-    fn claim_usual(&self, graph: &Graph, facts: &[Option<Fact>], usual: &[Option<Fact>]) -> Claims {
-        let measured = Measured::of(self.engine.as_ref());
+    fn claim_usual(
+        &self,
+        graph: &Graph,
+        facts: &[Option<Fact>],
+        usual: &[Option<Fact>],
+    ) -> ProviderClaims {
+        let measured = PlannedElsewhere::of(self.engine.as_ref());
         claims(self.asked(&self.options(), &measured), graph, facts, usual)
     }
 
     fn order(&self, graph: &Graph, facts: &[Option<Fact>]) -> Option<Vec<usize>> {
-        let measured = Measured::of(self.engine.as_ref());
+        let measured = PlannedElsewhere::of(self.engine.as_ref());
         order(self.asked(&self.options(), &measured), graph, facts)
     }
 
@@ -272,21 +289,21 @@ impl ExecutionProvider for CoreMlProvider {
         graph: Arc<Graph>,
         options: &SessionOptions,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
-        self.compile_ahead(graph, options, &Others::default())
+        self.compile_ahead(graph, options, &FallbackProviders::default())
     }
 
     fn compile_ahead(
         &self,
         graph: Arc<Graph>,
         options: &SessionOptions,
-        others: &Others,
+        others: &FallbackProviders,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
         // The processor takes every node.
         let others = match others.is_empty() {
-            true => Others::new(vec![Arc::new(CpuProvider::new())]),
+            true => FallbackProviders::new(vec![Arc::new(CpuProvider::new())]),
             false => others.clone(),
         };
-        let standby = Standby::of(Arc::clone(&graph), options.clone(), others.clone());
+        let standby = StandbyExecutable::of(Arc::clone(&graph), options.clone(), others.clone());
         let standby = Arc::new(standby);
         // The interpreter takes shapes as they come.
         let fixed = self.engine.is_some() || !self.settings.buckets.is_empty();
@@ -296,7 +313,7 @@ impl ExecutionProvider for CoreMlProvider {
         let (own, options) = (self.clone(), options.clone());
         let otherwise = Arc::clone(&standby);
         let compile = Box::new(move |graph| own.compiled(&graph, &options, (&others, &standby)));
-        let shaped = Shaped::new(graph, &self.settings.buckets, compile, otherwise)?;
+        let shaped = ShapedPrograms::new(graph, &self.settings.buckets, compile, otherwise)?;
         shaped.try_first()?;
         Ok(Box::new(shaped))
     }
@@ -304,7 +321,7 @@ impl ExecutionProvider for CoreMlProvider {
 
 /// A program, and what its border has instead of the graph's types: arrays of FP32 and INT32, none
 /// without axes.
-struct Interpreted {
+struct InterpretedProgram {
     inner: Box<dyn Executable>,
     /// What the program takes.
     inputs: Vec<Option<Fact>>,
@@ -348,14 +365,14 @@ fn all_fitted(given: Vec<Datum>, facts: &[Option<Fact>]) -> Result<Vec<Datum>, R
     given.into_iter().zip(facts).map(fit).collect()
 }
 
-impl Executable for Interpreted {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+impl Executable for InterpretedProgram {
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
         let fed = match all_fitted(inputs, &self.inputs) {
             Ok(fed) => fed,
-            Err(error) => return Fence::ready(Err(error)),
+            Err(error) => return RunFence::ready(Err(error)),
         };
         let (fence, outputs) = (self.inner.submit(fed), Arc::clone(&self.outputs));
-        Fence::pending(move || all_fitted(fence.wait()?, &outputs))
+        RunFence::pending(move || all_fitted(fence.wait()?, &outputs))
     }
 
     fn memory(&self) -> MemoryReport {

@@ -12,15 +12,15 @@ const FILE: &str = include_str!("../../../../data/engine/rules.toml");
 
 /// The rules and figures of the file.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Rules {
-    pub(crate) cost: Cost,
-    pub(crate) takes: Vec<Taken>,
-    pub(crate) refuses: Vec<Refusing>,
+pub(crate) struct EngineRules {
+    pub(crate) cost: EngineCost,
+    pub(crate) takes: Vec<TakenOperations>,
+    pub(crate) refuses: Vec<RefusedOperations>,
 }
 
 /// What times are predicted from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Cost {
+pub(crate) struct EngineCost {
     /// The share of its peak that the engine reaches with whole models.
     pub(crate) share_of_peak: f64,
     /// 10⁹ bytes a second between memory and engine.
@@ -33,7 +33,7 @@ pub(crate) struct Cost {
 
 /// Operations that the engine takes.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Taken {
+pub(crate) struct TakenOperations {
     pub(crate) operators: Vec<String>,
     /// The first and the last set of operators.
     opsets: Option<(u32, u32)>,
@@ -43,25 +43,25 @@ pub(crate) struct Taken {
 
 /// Operations that it does not take.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Refusing {
+pub(crate) struct RefusedOperations {
     pub(crate) name: String,
     /// Any where empty.
     pub(crate) operators: Vec<String>,
     opsets: Option<(u32, u32)>,
     generations: Option<(u32, u32)>,
-    pub(crate) conditions: Vec<Condition>,
+    pub(crate) conditions: Vec<RuleCondition>,
     pub(crate) reason: String,
 }
 
 /// What must hold of an operation besides its name.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Condition {
+pub(crate) enum RuleCondition {
     /// A value has elements of one of these types, one that none of some parameters reads.
     Elements { types: Vec<String>, apart_from: Vec<String> },
     /// A value has more axes.
     AxesAbove(usize),
     /// A value is longer along an axis.
-    LengthAbove(Axis, usize),
+    LengthAbove(RuleAxis, usize),
     /// An integer of a parameter is larger.
     ParameterAbove(String, i64),
     /// A length is known in a run only.
@@ -70,7 +70,7 @@ pub(crate) enum Condition {
 
 /// An axis of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Axis {
+pub(crate) enum RuleAxis {
     /// The last one.
     Last,
     /// The one before.
@@ -79,7 +79,7 @@ pub(crate) enum Axis {
     Channels,
 }
 
-impl Axis {
+impl RuleAxis {
     const NAMES: [(&'static str, Self); 3] =
         [("last", Self::Last), ("height", Self::Height), ("channels", Self::Channels)];
 
@@ -96,14 +96,14 @@ impl Axis {
 
 /// Where rules hold.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct RulePlace {
     /// The set of operators of the program.
     pub(crate) opset: u32,
     /// The generation of the chip, where it is known.
     pub(crate) generation: Option<u32>,
 }
 
-impl Place {
+impl RulePlace {
     /// That of what is converted with these options for an engine.
     pub(super) fn of(options: &ConvertOptions, engine: &NeuralEngine) -> Self {
         let opset = u32::try_from(options.specification - 1).unwrap_or(0);
@@ -119,34 +119,34 @@ impl Place {
     }
 }
 
-impl Taken {
-    pub(crate) fn holds(&self, place: Place, operator: &str) -> bool {
+impl TakenOperations {
+    pub(crate) fn holds(&self, place: RulePlace, operator: &str) -> bool {
         place.within(self.opsets, self.generations)
             && self.operators.iter().any(|one| one == operator)
     }
 }
 
-impl Refusing {
+impl RefusedOperations {
     /// Whether it speaks of this operator here, whatever its conditions say.
-    pub(crate) fn speaks_of(&self, place: Place, operator: &str) -> bool {
+    pub(crate) fn speaks_of(&self, place: RulePlace, operator: &str) -> bool {
         place.within(self.opsets, self.generations)
             && (self.operators.is_empty() || self.operators.iter().any(|one| one == operator))
     }
 }
 
 /// The rules of the file. None of them where the file is wrong, which a test of this program excludes.
-pub(crate) fn rules() -> &'static Rules {
-    static RULES: OnceLock<Rules> = OnceLock::new();
+pub(crate) fn rules() -> &'static EngineRules {
+    static RULES: OnceLock<EngineRules> = OnceLock::new();
     RULES.get_or_init(|| {
         parse(FILE).unwrap_or_else(|problems| {
             tracing::error!("data/engine/rules.toml: {}", problems.join("; "));
-            let cost = Cost {
+            let cost = EngineCost {
                 share_of_peak: 1.0,
                 bandwidth_gb_per_s: 1.0,
                 least_work_ms: f64::INFINITY,
                 most_weight_bytes: 0.0,
             };
-            Rules { cost, takes: Vec::new(), refuses: Vec::new() }
+            EngineRules { cost, takes: Vec::new(), refuses: Vec::new() }
         })
     })
 }
@@ -155,7 +155,7 @@ pub(crate) fn rules() -> &'static Rules {
 ///
 /// # Errors
 /// All mistakes, each with the place, what was found and what was expected.
-pub(crate) fn parse(text: &str) -> Result<Rules, Vec<String>> {
+pub(crate) fn parse(text: &str) -> Result<EngineRules, Vec<String>> {
     let file: Table = text.parse().map_err(|error| vec![format!("{error}")])?;
     let mut problems = Vec::new();
     unknown_keys("the file", &file, &["cost", "takes", "refuses"], &mut problems);
@@ -169,16 +169,16 @@ pub(crate) fn parse(text: &str) -> Result<Rules, Vec<String>> {
             &["operators", "opsets", "generations", "source"],
             &mut problems,
         );
-        let mut read = Reader { place, table, problems: &mut problems };
+        let mut read = RuleReader { place, table, problems: &mut problems };
         let operators = read.words("operators");
         if operators.is_empty() {
             read.wrong("operators", "the names of operations");
         }
         read.text("source");
         let (opsets, generations) = (read.bounds("opsets"), read.bounds("generations"));
-        takes.push(Taken { operators, opsets, generations });
+        takes.push(TakenOperations { operators, opsets, generations });
     }
-    let mut refuses: Vec<Refusing> = Vec::new();
+    let mut refuses: Vec<RefusedOperations> = Vec::new();
     for (at, table) in tables(&file, "refuses", &mut problems) {
         let rule = refusing(at, table, &mut problems);
         if refuses.iter().any(|other| other.name == rule.name) {
@@ -193,21 +193,21 @@ pub(crate) fn parse(text: &str) -> Result<Rules, Vec<String>> {
             problems.push(format!("'{name}' found, which is no operation of ML programs"));
         }
     }
-    if problems.is_empty() { Ok(Rules { cost, takes, refuses }) } else { Err(problems) }
+    if problems.is_empty() { Ok(EngineRules { cost, takes, refuses }) } else { Err(problems) }
 }
 
-fn cost(file: &Table, problems: &mut Vec<String>) -> Cost {
+fn cost(file: &Table, problems: &mut Vec<String>) -> EngineCost {
     let empty = Table::new();
     let table = file.get("cost").and_then(Value::as_table).unwrap_or(&empty);
     let names = ["share_of_peak", "bandwidth_gb_per_s", "least_work_ms", "most_weight_bytes"];
     unknown_keys("cost", table, &names, problems);
-    let mut read = Reader { place: "cost".to_owned(), table, problems };
+    let mut read = RuleReader { place: "cost".to_owned(), table, problems };
     let [share_of_peak, bandwidth_gb_per_s, least_work_ms, most_weight_bytes] =
         names.map(|name| read.number(name));
     if share_of_peak > 1.0 {
         read.wrong("share_of_peak", "1 at most");
     }
-    Cost { share_of_peak, bandwidth_gb_per_s, least_work_ms, most_weight_bytes }
+    EngineCost { share_of_peak, bandwidth_gb_per_s, least_work_ms, most_weight_bytes }
 }
 
 /// The keys of a refusal.
@@ -232,13 +232,13 @@ const ELEMENTS: &[&str] = &[
     "fp16", "fp32", "fp64", "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
 ];
 
-fn refusing(at: usize, table: &Table, problems: &mut Vec<String>) -> Refusing {
+fn refusing(at: usize, table: &Table, problems: &mut Vec<String>) -> RefusedOperations {
     let place = match table.get("name").and_then(Value::as_str) {
         Some(name) => format!("refuses '{name}'"),
         None => format!("refuses {at}"),
     };
     unknown_keys(&place, table, KEYS, problems);
-    let mut read = Reader { place, table, problems };
+    let mut read = RuleReader { place, table, problems };
     let (name, reason) = (read.text("name"), read.text("reason"));
     read.text("source");
     let operators = read.words("operators");
@@ -250,32 +250,32 @@ fn refusing(at: usize, table: &Table, problems: &mut Vec<String>) -> Refusing {
             read.wrong("elements", &format!("some of {}", ELEMENTS.join(", ")));
         }
         let apart_from = read.words("apart_from");
-        conditions.push(Condition::Elements { types: words, apart_from });
+        conditions.push(RuleCondition::Elements { types: words, apart_from });
     } else if table.contains_key("apart_from") {
         read.wrong("apart_from", "elements with it");
     }
     if table.contains_key("axes_above") {
-        conditions.push(Condition::AxesAbove(read.count("axes_above")));
+        conditions.push(RuleCondition::AxesAbove(read.count("axes_above")));
     }
     if table.contains_key("open") {
         if table.get("open") != Some(&Value::Boolean(true)) {
             read.wrong("open", "true");
         }
-        conditions.push(Condition::Open);
+        conditions.push(RuleCondition::Open);
     }
     match (table.contains_key("axis"), table.contains_key("parameter")) {
         (true, false) => {
             let axis = read.text("axis");
-            match Axis::NAMES.iter().find(|(name, _)| *name == axis) {
+            match RuleAxis::NAMES.iter().find(|(name, _)| *name == axis) {
                 Some((_, axis)) => {
-                    conditions.push(Condition::LengthAbove(*axis, read.count("above")));
+                    conditions.push(RuleCondition::LengthAbove(*axis, read.count("above")));
                 }
                 None => read.wrong("axis", "last, height or channels"),
             }
         }
         (false, true) => {
             let most = i64::try_from(read.count("above")).unwrap_or(i64::MAX);
-            conditions.push(Condition::ParameterAbove(read.text("parameter"), most));
+            conditions.push(RuleCondition::ParameterAbove(read.text("parameter"), most));
         }
         (true, true) => read.wrong("parameter", "either it or axis"),
         (false, false) if table.contains_key("above") => {
@@ -286,7 +286,7 @@ fn refusing(at: usize, table: &Table, problems: &mut Vec<String>) -> Refusing {
     if operators.is_empty() && conditions.is_empty() {
         read.wrong("operators", "these or a condition");
     }
-    Refusing { name, operators, opsets, generations, conditions, reason }
+    RefusedOperations { name, operators, opsets, generations, conditions, reason }
 }
 
 /// The tables of an array of tables, with their places counted from 1.
@@ -325,13 +325,13 @@ fn shown(value: &Value) -> String {
 }
 
 /// Reads a table and takes note of what is wrong.
-struct Reader<'a> {
+struct RuleReader<'a> {
     place: String,
     table: &'a Table,
     problems: &'a mut Vec<String>,
 }
 
-impl Reader<'_> {
+impl RuleReader<'_> {
     fn wrong(&mut self, key: &str, expected: &str) {
         let found = self.table.get(key).map_or("nothing".to_owned(), shown);
         self.problems.push(format!("{}: {key} {found} found, expected {expected}", self.place));
@@ -451,13 +451,13 @@ mod tests {
 
     #[test]
     fn bounds_hold_from_the_first_to_the_last() {
-        let rule = Taken {
+        let rule = TakenOperations {
             operators: vec!["quantize".to_owned()],
             opsets: Some((7, 9)),
             generations: Some((4, 9)),
         };
-        let at = |opset, generation| rule.holds(Place { opset, generation }, "quantize");
+        let at = |opset, generation| rule.holds(RulePlace { opset, generation }, "quantize");
         assert!(at(7, Some(4)) && at(9, None) && !at(6, Some(4)) && !at(8, Some(3)));
-        assert!(!rule.holds(Place { opset: 8, generation: None }, "conv"));
+        assert!(!rule.holds(RulePlace { opset: 8, generation: None }, "conv"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::weights::Compression;
+use super::weights::WeightCompression;
 
 /// What a partition computes its floats in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,11 +16,11 @@ pub enum FloatType {
 
 /// The provider's settings, of one model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct CoreMlSettings {
     /// `precision`: `fp16`, `fp32`, or `int8`, which computes in FP16.
     pub float: FloatType,
     /// How weights are stored: as they are computed with, or as `precision` `int8` has them.
-    pub weights: Compression,
+    pub weights: WeightCompression,
     /// `buckets`: the lengths that open axes are padded up to, in rising order; powers of two where none is
     /// given.
     pub buckets: Vec<usize>,
@@ -38,13 +38,13 @@ pub struct Settings {
 const ACCURACY_LIMIT: f64 = 0.05;
 
 /// The most lengths that are kept compiled for an axis.
-const MOST_BUCKETS: usize = 16;
+const MAX_BUCKETS: usize = 16;
 
-impl Default for Settings {
+impl Default for CoreMlSettings {
     fn default() -> Self {
         Self {
             float: FloatType::default(),
-            weights: Compression::default(),
+            weights: WeightCompression::default(),
             buckets: Vec::new(),
             sequence_buckets: None,
             probe: None,
@@ -54,19 +54,19 @@ impl Default for Settings {
 }
 
 /// A word for each value.
-type Words<T> = &'static [(&'static str, T)];
+type SettingWords<T> = &'static [(&'static str, T)];
 
-const PRECISIONS: Words<(FloatType, Compression)> = &[
-    ("fp16", (FloatType::Fp16, Compression::None)),
-    ("fp32", (FloatType::Fp32, Compression::None)),
+const PRECISIONS: SettingWords<(FloatType, WeightCompression)> = &[
+    ("fp16", (FloatType::Fp16, WeightCompression::None)),
+    ("fp32", (FloatType::Fp32, WeightCompression::None)),
     // Weights of 8 bits are widened where they are read: the engine multiplies halves.
-    ("int8", (FloatType::Fp16, Compression::Int8)),
+    ("int8", (FloatType::Fp16, WeightCompression::Int8)),
 ];
 
-const TRUTHS: Words<bool> = &[("true", true), ("false", false), ("1", true), ("0", false)];
+const TRUTHS: SettingWords<bool> = &[("true", true), ("false", false), ("1", true), ("0", false)];
 
 /// The value of a word.
-fn one_of<T: Copy>(name: &str, text: &str, words: Words<T>) -> Result<T, String> {
+fn one_of<T: Copy>(name: &str, text: &str, words: SettingWords<T>) -> Result<T, String> {
     let found = words.iter().find(|(word, _)| *word == text.trim());
     found.map(|(_, value)| *value).ok_or_else(|| {
         let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
@@ -74,10 +74,10 @@ fn one_of<T: Copy>(name: &str, text: &str, words: Words<T>) -> Result<T, String>
     })
 }
 
-type Set = fn(&mut Settings, &str) -> Result<(), String>;
+type SettingSetter = fn(&mut CoreMlSettings, &str) -> Result<(), String>;
 
 /// Every setting, and what takes its value.
-const SETTINGS: &[(&str, Set)] = &[
+const SETTINGS: &[(&str, SettingSetter)] = &[
     ("precision", |to, text| {
         (to.float, to.weights) = one_of("precision", text, PRECISIONS)?;
         Ok(())
@@ -115,12 +115,12 @@ fn buckets(name: &str, text: &str) -> Result<Vec<usize>, String> {
     all.sort_unstable();
     all.dedup();
     match all.len() {
-        1..=MOST_BUCKETS => Ok(all),
-        _ => Err(wrong(&format!("{MOST_BUCKETS} lengths at most"))),
+        1..=MAX_BUCKETS => Ok(all),
+        _ => Err(wrong(&format!("{MAX_BUCKETS} lengths at most"))),
     }
 }
 
-impl Settings {
+impl CoreMlSettings {
     /// The settings by name, as a configuration has them; those that it leaves out are the usual ones. `others`
     /// are names that somebody else takes, for messages.
     ///
@@ -147,9 +147,9 @@ impl Settings {
 mod tests {
     use super::*;
 
-    fn of(given: &[(&str, &str)]) -> Result<Settings, String> {
+    fn of(given: &[(&str, &str)]) -> Result<CoreMlSettings, String> {
         let own = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
-        Settings::of(&given.iter().map(own).collect(), "worker")
+        CoreMlSettings::of(&given.iter().map(own).collect(), "worker")
     }
 
     #[test]
@@ -161,18 +161,18 @@ mod tests {
             ("accuracy_probe", "true"),
             ("accuracy_limit", "0.01"),
         ]);
-        let expected = Settings {
+        let expected = CoreMlSettings {
             float: FloatType::Fp32,
-            weights: Compression::None,
+            weights: WeightCompression::None,
             buckets: vec![1, 4, 8],
             sequence_buckets: Some(vec![32, 64]),
             probe: Some(true),
             accuracy_limit: 0.01,
         };
         assert_eq!(found, Ok(expected));
-        assert_eq!(of(&[]), Ok(Settings::default()));
+        assert_eq!(of(&[]), Ok(CoreMlSettings::default()));
         let narrow = of(&[("precision", "int8")]).unwrap();
-        assert_eq!((narrow.float, narrow.weights), (FloatType::Fp16, Compression::Int8));
+        assert_eq!((narrow.float, narrow.weights), (FloatType::Fp16, WeightCompression::Int8));
     }
 
     #[test]

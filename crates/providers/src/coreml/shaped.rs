@@ -8,24 +8,24 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use galatea_graph::{Datum, Dim, Fact, Graph, infer, rows};
-use galatea_runtime::{Executable, Fence, MemoryReport, RuntimeError};
+use galatea_runtime::{Executable, MemoryReport, RunFence, RuntimeError};
 use galatea_tensor::Tensor;
 
 use super::NAME;
-use super::engine::Standby;
+use super::engine::StandbyExecutable;
 
 /// The most sets of shapes that stay compiled.
-const MOST_PROGRAMS: usize = 16;
+const MAX_PROGRAMS: usize = 16;
 
 /// Compiles a graph of fixed shapes.
-pub(super) type Compile =
+pub(super) type ShapeCompiler =
     Box<dyn Fn(Arc<Graph>) -> Result<Box<dyn Executable>, RuntimeError> + Send + Sync>;
 
-type Program = Arc<OnceLock<Result<Arc<dyn Executable>, RuntimeError>>>;
-type Shapes = Vec<Vec<usize>>;
+type ShapedProgram = Arc<OnceLock<Result<Arc<dyn Executable>, RuntimeError>>>;
+type InputLengths = Vec<Vec<usize>>;
 
 /// The programs of a partition.
-pub(super) struct Shaped {
+pub(super) struct ShapedPrograms {
     graph: Arc<Graph>,
     /// How the lengths of inputs and outputs are called.
     inputs: Vec<Fact>,
@@ -34,11 +34,11 @@ pub(super) struct Shaped {
     padded: BTreeSet<String>,
     /// What they are padded up to, in rising order; powers of two where there are none.
     buckets: Vec<usize>,
-    compile: Compile,
+    compile: ShapeCompiler,
     /// What runs shapes that do not compile.
-    otherwise: Arc<Standby>,
+    otherwise: Arc<StandbyExecutable>,
     /// Those used last come last.
-    programs: Mutex<Vec<(Shapes, Program)>>,
+    programs: Mutex<Vec<(InputLengths, ShapedProgram)>>,
 }
 
 /// Whether some length of the inputs is known in a run only.
@@ -49,7 +49,7 @@ pub(super) fn is_open(graph: &Graph) -> bool {
     !graph.inputs.iter().all(|&id| known(id))
 }
 
-impl Shaped {
+impl ShapedPrograms {
     /// The programs of a graph, none of them compiled.
     ///
     /// # Errors
@@ -57,8 +57,8 @@ impl Shaped {
     pub(super) fn new(
         graph: Arc<Graph>,
         buckets: &[usize],
-        compile: Compile,
-        otherwise: Arc<Standby>,
+        compile: ShapeCompiler,
+        otherwise: Arc<StandbyExecutable>,
     ) -> Result<Self, RuntimeError> {
         let facts = infer::facts(&graph, &std::collections::HashMap::new())?;
         let of = |id: &galatea_graph::ValueId| facts.get(id.index()).cloned().flatten();
@@ -90,24 +90,24 @@ impl Shaped {
     }
 
     /// The program for these shapes, compiled when it is asked for first.
-    fn program(&self, shapes: &Shapes) -> Result<Arc<dyn Executable>, RuntimeError> {
+    fn program(&self, shapes: &InputLengths) -> Result<Arc<dyn Executable>, RuntimeError> {
         let slot = {
             let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
             let known = programs.iter().position(|(known, _)| known == shapes);
             let entry = match known {
                 Some(at) => programs.remove(at),
-                None => (shapes.clone(), Program::default()),
+                None => (shapes.clone(), ShapedProgram::default()),
             };
             let slot = Arc::clone(&entry.1);
             programs.push(entry);
-            let surplus = programs.len().saturating_sub(MOST_PROGRAMS);
+            let surplus = programs.len().saturating_sub(MAX_PROGRAMS);
             programs.drain(..surplus);
             slot
         };
         slot.get_or_init(|| self.compiled(shapes)).clone()
     }
 
-    fn compiled(&self, shapes: &Shapes) -> Result<Arc<dyn Executable>, RuntimeError> {
+    fn compiled(&self, shapes: &InputLengths) -> Result<Arc<dyn Executable>, RuntimeError> {
         let mut graph = Graph::clone(&self.graph);
         for ((&id, fact), shape) in self.graph.inputs.iter().zip(&self.inputs).zip(shapes) {
             graph.value_mut(id).declared = Some(Fact::fixed(fact.dtype, shape));
@@ -133,14 +133,14 @@ impl Shaped {
         let shape = |fact: &Fact| -> Option<Vec<usize>> {
             fact.shape.as_ref()?.iter().map(|dim| dim.evaluate(&number)).collect()
         };
-        let shapes: Option<Shapes> = self.inputs.iter().map(shape).collect();
+        let shapes: Option<InputLengths> = self.inputs.iter().map(shape).collect();
         let Some(shapes) = shapes else { return Ok(()) };
         let mut graph = Graph::clone(&self.graph);
         for ((&id, fact), shape) in self.graph.inputs.iter().zip(&self.inputs).zip(&shapes) {
             graph.value_mut(id).declared = Some(Fact::fixed(fact.dtype, shape));
         }
         let made: Arc<dyn Executable> = Arc::from((self.compile)(Arc::new(graph))?);
-        let slot = Program::default();
+        let slot = ShapedProgram::default();
         slot.set(Ok(made)).ok();
         self.programs.lock().unwrap_or_else(PoisonError::into_inner).push((shapes, slot));
         Ok(())
@@ -162,7 +162,7 @@ impl Shaped {
             }
             tensors.push(padded(&tensor, self.bucket(length)).map_err(|error| failed(&error))?);
         }
-        let shapes: Shapes = tensors.iter().map(|tensor| tensor.shape().to_vec()).collect();
+        let shapes: InputLengths = tensors.iter().map(|tensor| tensor.shape().to_vec()).collect();
         let program = self.program(&shapes)?;
         let results = program.submit(tensors.into_iter().map(Datum::Tensor).collect()).wait()?;
         let cut = |(datum, fact): (Datum, &Option<Fact>)| {
@@ -198,9 +198,9 @@ fn padded(tensor: &Tensor, rows: usize) -> Result<Tensor, galatea_tensor::Tensor
     Tensor::from_bytes(tensor.dtype(), &with(rows), &bytes)
 }
 
-impl Executable for Shaped {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
-        Fence::ready(self.run(inputs))
+impl Executable for ShapedPrograms {
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+        RunFence::ready(self.run(inputs))
     }
 
     fn memory(&self) -> MemoryReport {

@@ -1,11 +1,11 @@
 //! States: what a function finds and leaves, in place of inputs and outputs of its graph.
 
-use galatea_formats::coreml::mil::{Arg, Element, Var};
-use galatea_formats::coreml::{Feature, FeatureType, Shapes};
+use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
+use galatea_formats::coreml::{FeatureShapes, FeatureType, ModelFeature};
 use galatea_graph::{Fact, Graph, Node, ValueId};
 
-use super::emit::{Emit, Refused, Result, refuse};
-use super::lengths::{Cut, Part};
+use super::emit::{ProgramEmitter, Result, UnwritableNode, refuse};
+use super::lengths::{LengthElement, SliceTake};
 
 /// The set of operators that came with states.
 const SINCE: u32 = 8;
@@ -24,8 +24,8 @@ pub struct NewState {
 
 /// Where a value of the graph lies in a state.
 #[derive(Clone, Debug)]
-pub(crate) struct Slot {
-    state: Var,
+pub(crate) struct StateSlot {
+    state: MilVar,
     part: usize,
     parts: usize,
     /// Lengths of the state.
@@ -35,21 +35,21 @@ pub(crate) struct Slot {
 
 /// The states of a function while it is written.
 #[derive(Debug, Default)]
-pub(super) struct States {
+pub(super) struct FunctionState {
     /// What the package says of them.
-    pub(super) features: Vec<Feature>,
+    pub(super) features: Vec<ModelFeature>,
     /// What is written when all is computed.
-    last: Vec<Slot>,
+    last: Vec<StateSlot>,
 }
 
-impl States {
+impl FunctionState {
     /// Adds the states to a function, and reads those values that a run needs as they were. Where an
     /// update of some positions is all that becomes of a value, that is written in place.
     ///
     /// # Errors
     /// When the graph has no such values, or they have no form as a state.
     pub(super) fn declare(
-        emit: &mut Emit<'_>,
+        emit: &mut ProgramEmitter<'_>,
         graph: &Graph,
         facts: &[Option<Fact>],
         all: &[NewState],
@@ -91,10 +91,11 @@ impl States {
             if parts > 1 {
                 shape[0] = parts;
             }
-            let var = emit.builder().state(&state.name, Element::Fp16, &shape)?;
+            let var = emit.builder().state(&state.name, MilElement::Fp16, &shape)?;
             states.features.push(feature(var.name(), &shape));
             for (part, (before, after)) in ids.into_iter().enumerate() {
-                let slot = Slot { state: var.clone(), part, parts, shape: shape.clone(), after };
+                let slot =
+                    StateSlot { state: var.clone(), part, parts, shape: shape.clone(), after };
                 match is_updated(graph, &consumers, before, after) {
                     true => {
                         emit.slots.insert(before, slot);
@@ -118,16 +119,16 @@ impl States {
     ///
     /// # Errors
     /// When a value has no form.
-    pub(super) fn finish(self, emit: &mut Emit<'_>) -> Result<Vec<Feature>> {
+    pub(super) fn finish(self, emit: &mut ProgramEmitter<'_>) -> Result<Vec<ModelFeature>> {
         for slot in self.last {
             let data = emit.value(slot.after)?;
-            let data = emit.cast(&data, Element::Fp16)?;
+            let data = emit.cast(&data, MilElement::Fp16)?;
             let data = match slot.parts {
                 1 => data,
                 _ => {
                     let whole = slot.read(emit)?;
                     let rank = slot.shape.len();
-                    let cut = Cut::whole(rank).range(0, slot.part, slot.part + 1)?;
+                    let cut = SliceTake::whole(rank).range(0, slot.part, slot.part + 1)?;
                     emit.update(&whole, &data, cut)?
                 }
             };
@@ -165,23 +166,23 @@ fn is_updated(graph: &Graph, consumers: &[Vec<usize>], before: ValueId, after: V
         && !graph.outputs.contains(&before)
 }
 
-fn feature(name: &str, shape: &[usize]) -> Feature {
-    Feature {
+fn feature(name: &str, shape: &[usize]) -> ModelFeature {
+    ModelFeature {
         name: name.to_owned(),
         description: String::new(),
         kind: FeatureType::Array {
-            dtype: Element::Fp16.stored_as(),
+            dtype: MilElement::Fp16.stored_as(),
             shape: shape.to_vec(),
-            shapes: Shapes::Fixed,
+            shapes: FeatureShapes::Fixed,
             default: None,
         },
         optional: false,
     }
 }
 
-impl Slot {
+impl StateSlot {
     /// What the state holds.
-    fn read(&self, emit: &mut Emit<'_>) -> Result<Var> {
+    fn read(&self, emit: &mut ProgramEmitter<'_>) -> Result<MilVar> {
         if let Some(known) = emit.held.get(&self.state) {
             return Ok(known.clone());
         }
@@ -190,27 +191,33 @@ impl Slot {
         Ok(whole)
     }
 
-    fn write(&self, emit: &mut Emit<'_>, data: &Var) -> Result<()> {
+    fn write(&self, emit: &mut ProgramEmitter<'_>, data: &MilVar) -> Result<()> {
         emit.held.remove(&self.state);
         let inputs = vec![("input", (&self.state).into()), ("data", data.into())];
         emit.op_of("write_state", inputs, 0).map(|_| ())
     }
 
     /// The part of the state that the value is.
-    fn part_of(&self, emit: &mut Emit<'_>, whole: &Var) -> Result<Var> {
+    fn part_of(&self, emit: &mut ProgramEmitter<'_>, whole: &MilVar) -> Result<MilVar> {
         match self.parts {
             1 => Ok(whole.clone()),
-            _ => emit.cut(whole, Cut::whole(self.shape.len()).range(0, self.part, self.part + 1)?),
+            _ => emit
+                .cut(whole, SliceTake::whole(self.shape.len()).range(0, self.part, self.part + 1)?),
         }
     }
 
     /// Writes an update into the state where a cut of the value says, and gives the value after that:
     /// from the state, as converters have it, so that nothing is copied.
-    pub(crate) fn update(&self, emit: &mut Emit<'_>, update: &Var, mut cut: Cut) -> Result<Var> {
+    pub(crate) fn update(
+        &self,
+        emit: &mut ProgramEmitter<'_>,
+        update: &MilVar,
+        mut cut: SliceTake,
+    ) -> Result<MilVar> {
         if self.parts > 1 {
             cut = cut.range(0, self.part, self.part + 1)?;
         }
-        let update = emit.cast(update, Element::Fp16)?;
+        let update = emit.cast(update, MilElement::Fp16)?;
         let whole = self.read(emit)?;
         let written = emit.update(&whole, &update, cut)?;
         self.write(emit, &written)?;
@@ -219,12 +226,12 @@ impl Slot {
     }
 }
 
-impl Emit<'_> {
+impl ProgramEmitter<'_> {
     /// A value with a part of it written over.
     ///
     /// # Errors
     /// Before the set of operators that has it.
-    pub(crate) fn update(&mut self, x: &Var, update: &Var, cut: Cut) -> Result<Var> {
+    pub(crate) fn update(&mut self, x: &MilVar, update: &MilVar, cut: SliceTake) -> Result<MilVar> {
         if self.opset() < SINCE {
             return refuse(
                 "positions that are written over, which came with version 9 of the format",
@@ -237,16 +244,16 @@ impl Emit<'_> {
             ("update", update.into()),
             ("begin", begin),
             ("end", end),
-            ("stride", Arg::Ints(cut.stride)),
-            ("begin_mask", Arg::Bools(none)),
-            ("end_mask", Arg::Bools(cut.to_last)),
-            ("squeeze_mask", Arg::Bools(cut.single)),
+            ("stride", MilArg::Ints(cut.stride)),
+            ("begin_mask", MilArg::Bools(none)),
+            ("end_mask", MilArg::Bools(cut.to_last)),
+            ("squeeze_mask", MilArg::Bools(cut.single)),
         ];
         self.op("slice_update", inputs)
     }
 
     /// The state that holds the first input of a node, where it is written in place.
-    pub(crate) fn slot(&self, node: &Node) -> Option<Slot> {
+    pub(crate) fn slot(&self, node: &Node) -> Option<StateSlot> {
         self.slots.get(&node.input(0)?).cloned()
     }
 
@@ -255,15 +262,16 @@ impl Emit<'_> {
         &mut self,
         rank: usize,
         axis: usize,
-        (start, count): (&Var, i32),
-    ) -> Result<Cut> {
-        let end = self.op("add", vec![("x", start.into()), ("y", Arg::Int(count))])?;
-        let mut cut = Cut::whole(rank);
+        (start, count): (&MilVar, i32),
+    ) -> Result<SliceTake> {
+        let end = self.op("add", vec![("x", start.into()), ("y", MilArg::Int(count))])?;
+        let mut cut = SliceTake::whole(rank);
         let places = (cut.begin.get_mut(axis), cut.end.get_mut(axis), cut.to_last.get_mut(axis));
         let (Some(begin), Some(last), Some(whole)) = places else {
-            return Err(Refused(format!("axis {axis} of {rank}")));
+            return Err(UnwritableNode(format!("axis {axis} of {rank}")));
         };
-        (*begin, *last, *whole) = (Part::Found(start.clone()), Part::Found(end), false);
+        (*begin, *last, *whole) =
+            (LengthElement::Found(start.clone()), LengthElement::Found(end), false);
         Ok(cut)
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use galatea_graph::{Body, BodyRunner, Datum, Graph, Node, OpError};
+use galatea_graph::{BodyRunner, Datum, Graph, Node, OpError, OperatorBody};
 use galatea_runtime::RuntimeError;
 
 use super::executable::CpuExecutable;
@@ -33,7 +33,7 @@ pub(super) fn prepared(
     if graph.nodes.iter().all(|node| node.operator.bodies().is_empty()) {
         return (graph, all);
     }
-    let mut one = |node: &Node, body: &Body| match prepare(Arc::clone(body.graph())) {
+    let mut one = |node: &Node, body: &OperatorBody| match prepare(Arc::clone(body.graph())) {
         Ok(executable) => {
             let runner = Arc::new(CpuBody(executable));
             all.push(Arc::clone(&runner));

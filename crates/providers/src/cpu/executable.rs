@@ -4,33 +4,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use galatea_apple::qos::{Qos, Raised};
+use galatea_apple::qos::{RaisedQos, ThreadQos};
 use galatea_graph::{Datum, Graph, GraphError, OpError};
-use galatea_kernels::{Exec, HelpAs, Isa, ThreadPool};
+use galatea_kernels::{Isa, KernelContext, TaskPriority, ThreadPool};
 use galatea_runtime::power::ThreadClass;
-use galatea_runtime::tune::Problem;
+use galatea_runtime::tune::TuningProblem;
 use galatea_runtime::{
-    Executable, Fence, MemoryReport, PlanReport, ProfileRow, RuntimeError, SessionOptions,
+    Executable, MemoryReport, PlanReport, ProfileRow, RunFence, RuntimeError, SessionOptions,
 };
 use galatea_tensor::{Arena, DataType, OwnedTensor, Tensor, TensorMut, TensorRef};
 
 use super::body::CpuBody;
-use super::kernel::{Call, Choices, Kernel, WeightBytes};
+use super::kernel::{CpuKernel, KernelChoices, StepCall, WeightBytes};
 use super::route::BlasRoute;
-use super::schedule::{Action, PlannedStep, Schedule, Source, Target, facts_of, schedule, shapes};
+use super::schedule::{
+    CpuSchedule, PlannedStep, StepAction, StepSource, StepTarget, facts_of, schedule, shapes,
+};
 use super::tune;
 
 /// A node's kernel and the name of its row.
-pub(super) type Built = (Option<Box<dyn Kernel>>, &'static str);
+pub(super) type BuiltCpuKernel = (Option<Box<dyn CpuKernel>>, &'static str);
 
 /// Shapes of all inputs and which outputs are wanted. What is no tensor has no shape.
-struct Key {
+struct ScheduleKey {
     shapes: Vec<Option<Vec<usize>>>,
     wanted: Vec<bool>,
 }
 
 /// A schedule and what it is for.
-type Plan = (Key, Arc<Schedule>);
+type PlannedSchedule = (ScheduleKey, Arc<CpuSchedule>);
 
 fn shape(input: &Datum) -> Option<&[usize]> {
     input.as_tensor().map(Tensor::shape)
@@ -38,16 +40,16 @@ fn shape(input: &Datum) -> Option<&[usize]> {
 
 /// What is planned.
 #[derive(Default)]
-struct Plans {
+struct ScheduleCache {
     /// The latest used last.
-    kept: Vec<Plan>,
+    kept: Vec<PlannedSchedule>,
     made: usize,
     time: Duration,
 }
 
 pub(super) struct CpuExecutable {
     graph: Arc<Graph>,
-    kernels: Vec<Option<Box<dyn Kernel>>>,
+    kernels: Vec<Option<Box<dyn CpuKernel>>>,
     /// The bodies of the graph's control-flow operators.
     bodies: Vec<Arc<CpuBody>>,
     names: Vec<&'static str>,
@@ -58,7 +60,7 @@ pub(super) struct CpuExecutable {
     /// Who multiplies beside the kernels.
     blas: Option<BlasRoute>,
     options: SessionOptions,
-    plans: Mutex<Plans>,
+    plans: Mutex<ScheduleCache>,
     arenas: Mutex<Vec<Arena>>,
     /// The memory of outputs, by their places, that later runs may write them into.
     spare: Mutex<Vec<(usize, OwnedTensor)>>,
@@ -71,21 +73,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What one run holds.
-struct Running<'a> {
-    schedule: &'a Schedule,
+struct RunningSchedule<'a> {
+    schedule: &'a CpuSchedule,
     held: Vec<Option<Datum>>,
     arena: Arena,
-    exec: Exec<'a>,
+    exec: KernelContext<'a>,
     /// Memory for what some slots will hold.
     spare: Vec<(usize, OwnedTensor)>,
 }
 
 /// The class of threads that compute.
-fn qos(class: ThreadClass) -> Qos {
+fn qos(class: ThreadClass) -> ThreadQos {
     match class {
-        ThreadClass::Urgent => Qos::Initiated,
-        ThreadClass::Usual => Qos::Default,
-        ThreadClass::Thrifty => Qos::Utility,
+        ThreadClass::Urgent => ThreadQos::Initiated,
+        ThreadClass::Usual => ThreadQos::Default,
+        ThreadClass::Thrifty => ThreadQos::Utility,
     }
 }
 
@@ -105,7 +107,7 @@ pub(super) fn take_class(heard: u8) {
 impl CpuExecutable {
     pub(super) fn new(
         graph: Arc<Graph>,
-        built: Vec<Built>,
+        built: Vec<BuiltCpuKernel>,
         bodies: Vec<Arc<CpuBody>>,
         (isa, blas): (Isa, Option<BlasRoute>),
         pool: Arc<ThreadPool>,
@@ -133,7 +135,7 @@ impl CpuExecutable {
     }
 
     /// The plan for inputs of these shapes, made if there is none.
-    fn plan(&self, inputs: &[Datum], wanted: &[bool]) -> Result<Arc<Schedule>, RuntimeError> {
+    fn plan(&self, inputs: &[Datum], wanted: &[bool]) -> Result<Arc<CpuSchedule>, RuntimeError> {
         let schedule = match self.known_plan(inputs, wanted) {
             Some(schedule) => schedule,
             None => self.new_plan(inputs, wanted)?,
@@ -147,8 +149,8 @@ impl CpuExecutable {
         }
     }
 
-    fn known_plan(&self, inputs: &[Datum], wanted: &[bool]) -> Option<Arc<Schedule>> {
-        let fits = |key: &Key| {
+    fn known_plan(&self, inputs: &[Datum], wanted: &[bool]) -> Option<Arc<CpuSchedule>> {
+        let fits = |key: &ScheduleKey| {
             key.wanted == wanted
                 && key.shapes.len() == inputs.len()
                 && key.shapes.iter().zip(inputs).all(|(key, input)| key.as_deref() == shape(input))
@@ -159,16 +161,20 @@ impl CpuExecutable {
         kept.last().map(|(_, schedule)| Arc::clone(schedule))
     }
 
-    fn new_plan(&self, inputs: &[Datum], wanted: &[bool]) -> Result<Arc<Schedule>, RuntimeError> {
+    fn new_plan(
+        &self,
+        inputs: &[Datum],
+        wanted: &[bool],
+    ) -> Result<Arc<CpuSchedule>, RuntimeError> {
         let start = Instant::now();
         let chooser = self.options.choices.0.as_deref();
-        let choices = Choices { chooser, threads: self.pool.threads() };
+        let choices = KernelChoices { chooser, threads: self.pool.threads() };
         let how = (self.options.precision, choices);
         let mut schedule = schedule(&self.graph, &self.kernels, how, inputs, wanted)?;
         self.choose_threads(&mut schedule, inputs)?;
         let schedule = Arc::new(schedule);
         let shapes = inputs.iter().map(|input| shape(input).map(<[usize]>::to_vec)).collect();
-        let key = Key { shapes, wanted: wanted.to_vec() };
+        let key = ScheduleKey { shapes, wanted: wanted.to_vec() };
         let mut plans = lock(&self.plans);
         plans.made += 1;
         plans.time += start.elapsed();
@@ -182,7 +188,7 @@ impl CpuExecutable {
     /// Gives steps that are known to be faster with fewer threads their own.
     fn choose_threads(
         &self,
-        schedule: &mut Schedule,
+        schedule: &mut CpuSchedule,
         inputs: &[Datum],
     ) -> Result<(), RuntimeError> {
         let Some(choices) = &self.options.choices.0 else { return Ok(()) };
@@ -227,10 +233,10 @@ impl CpuExecutable {
     }
 
     /// The memory that was given back, by the slots of the outputs that it is for.
-    fn take_spare(&self, schedule: &Schedule) -> Vec<(usize, OwnedTensor)> {
+    fn take_spare(&self, schedule: &CpuSchedule) -> Vec<(usize, OwnedTensor)> {
         let spare = std::mem::take(&mut *lock(&self.spare));
         let of_slot = |(output, tensor)| match schedule.outputs.get(output) {
-            Some(Source::Held { slot, .. }) => Some((*slot, tensor)),
+            Some(StepSource::Held { slot, .. }) => Some((*slot, tensor)),
             _ => None,
         };
         spare.into_iter().filter_map(of_slot).collect()
@@ -246,13 +252,13 @@ impl CpuExecutable {
 
     /// The class of the calling thread while it computes, and of the workers that help it: where power is saved, one
     /// that macOS runs at lower clocks.
-    fn class(&self) -> (Raised, HelpAs) {
+    fn class(&self) -> (RaisedQos, TaskPriority) {
         let class = self.options.pace.class();
         let own = match class {
-            ThreadClass::Urgent => Raised::to(qos(class)),
-            _ => Raised::exactly(qos(class)),
+            ThreadClass::Urgent => RaisedQos::to(qos(class)),
+            _ => RaisedQos::exactly(qos(class)),
         };
-        (own, HelpAs::word(word(class)))
+        (own, TaskPriority::word(word(class)))
     }
 
     /// Computes the outputs that are wanted.
@@ -270,11 +276,11 @@ impl CpuExecutable {
         let schedule = self.plan(&inputs, wanted)?;
         let mut held: Vec<Option<Datum>> = inputs.into_iter().map(Some).collect();
         held.resize(schedule.slots, None);
-        let mut running = Running {
+        let mut running = RunningSchedule {
             schedule: &schedule,
             held,
             arena: self.take_arena(schedule.arena_bytes)?,
-            exec: Exec { pool: &self.pool, isa: self.isa },
+            exec: KernelContext { pool: &self.pool, isa: self.isa },
             spare: self.take_spare(&schedule),
         };
         let result = self.run_steps(&mut running, rows).and_then(|()| running.outputs());
@@ -285,14 +291,14 @@ impl CpuExecutable {
 
     fn run_steps(
         &self,
-        running: &mut Running<'_>,
+        running: &mut RunningSchedule<'_>,
         mut rows: Option<&mut Vec<ProfileRow>>,
     ) -> Result<(), RuntimeError> {
         for step in &running.schedule.steps {
             let start = rows.is_some().then(Instant::now);
             let done = match &step.action {
-                Action::Kernel(kernel) => running.run_kernel(step, &kernel.run),
-                Action::Reference => {
+                StepAction::Kernel(kernel) => running.run_kernel(step, &kernel.run),
+                StepAction::Reference => {
                     running.run_reference(step, &*self.graph.nodes[step.node].operator)
                 }
             };
@@ -315,9 +321,9 @@ impl CpuExecutable {
             _ => node.name.clone(),
         };
         let kernel = match step.action {
-            Action::Kernel(_) => self.names[step.node],
-            Action::Reference if !node.operator.bodies().is_empty() => super::BODIES,
-            Action::Reference => crate::reference::NAME,
+            StepAction::Kernel(_) => self.names[step.node],
+            StepAction::Reference if !node.operator.bodies().is_empty() => super::BODIES,
+            StepAction::Reference => crate::reference::NAME,
         };
         let (op, time) = (node.operator_name(), start.elapsed());
         let (kernel, provider, work) = (kernel.into(), super::NAME, step.work);
@@ -326,8 +332,8 @@ impl CpuExecutable {
 }
 
 impl Executable for CpuExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
-        Fence::ready(self.run(inputs, None))
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+        RunFence::ready(self.run(inputs, None))
     }
 
     fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
@@ -336,8 +342,8 @@ impl Executable for CpuExecutable {
         Ok((outputs, rows))
     }
 
-    fn submit_wanted(&self, inputs: Vec<Datum>, wanted: &[bool]) -> Fence {
-        Fence::ready(self.run_wanted(inputs, wanted, None))
+    fn submit_wanted(&self, inputs: Vec<Datum>, wanted: &[bool]) -> RunFence {
+        RunFence::ready(self.run_wanted(inputs, wanted, None))
     }
 
     fn profile_wanted(
@@ -354,11 +360,11 @@ impl Executable for CpuExecutable {
         true
     }
 
-    fn problems(&self, inputs: &[Datum]) -> Result<Vec<Problem>, RuntimeError> {
+    fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
         let inputs: Result<Vec<Datum>, OpError> =
             inputs.iter().cloned().map(Datum::contiguous).collect();
         let inputs = inputs.map_err(|error| RuntimeError::provider(super::NAME, error))?;
-        let part = tune::Part {
+        let part = tune::CpuTunablePart {
             graph: &self.graph,
             kernels: &self.kernels,
             names: &self.names,
@@ -371,7 +377,7 @@ impl Executable for CpuExecutable {
         part.problems(&inputs)
     }
 
-    fn recycle(&self, output: usize, tensor: Tensor) {
+    fn return_buffer(&self, output: usize, tensor: Tensor) {
         // What somebody else still reads is theirs.
         let Ok(tensor) = tensor.into_owned() else { return };
         let mut spare = lock(&self.spare);
@@ -397,7 +403,7 @@ impl Executable for CpuExecutable {
 
     fn plans(&self) -> PlanReport {
         let plans = lock(&self.plans);
-        let bytes = |plan: &Plan| (plan.1.arena_bytes, plan.1.live_bytes);
+        let bytes = |plan: &PlannedSchedule| (plan.1.arena_bytes, plan.1.live_bytes);
         let (arena_bytes, live_bytes) = plans.kept.last().map(bytes).unwrap_or_default();
         let (made, time) = (plans.made, plans.time);
         let (plans_kept, operations) = (plans.kept.len(), self.operations.load(Ordering::Relaxed));
@@ -417,16 +423,20 @@ fn shaped(datum: Datum, shape: Option<&Vec<usize>>) -> Result<Datum, OpError> {
     }
 }
 
-impl Running<'_> {
+impl RunningSchedule<'_> {
     fn held(&self, slot: usize) -> Result<&Datum, OpError> {
         self.held[slot].as_ref().ok_or_else(|| OpError::new("a value was released too early"))
     }
 
-    fn run_kernel(&mut self, step: &PlannedStep, run: &super::kernel::Run) -> Result<(), OpError> {
+    fn run_kernel(
+        &mut self,
+        step: &PlannedStep,
+        run: &super::kernel::StepFunction,
+    ) -> Result<(), OpError> {
         let mut owned: Vec<(usize, OwnedTensor)> = Vec::new();
         let mut taken: Vec<usize> = Vec::new();
         for (at, target) in step.outputs.iter().enumerate() {
-            if let Target::Held { slot, dtype, shape } = target {
+            if let StepTarget::Held { slot, dtype, shape } = target {
                 let over = step.over.iter().find(|(_, output)| *output == at);
                 let tensor = match over.and_then(|&(input, _)| self.take(step, input, *dtype)) {
                     Some((input, tensor)) => {
@@ -448,14 +458,14 @@ impl Running<'_> {
             let mut inputs = Vec::with_capacity(step.inputs.len());
             for (at, source) in step.inputs.iter().enumerate() {
                 inputs.push(match source {
-                    Source::Absent => None,
-                    Source::Held { .. } if taken.contains(&at) => None,
-                    Source::Constant(at) => Some(self.schedule.constants[*at].as_view()?),
-                    Source::Arena { dtype, shape } => {
+                    StepSource::Absent => None,
+                    StepSource::Held { .. } if taken.contains(&at) => None,
+                    StepSource::Constant(at) => Some(self.schedule.constants[*at].as_view()?),
+                    StepSource::Arena { dtype, shape } => {
                         let bytes = reads.next().unwrap_or_default();
                         Some(TensorRef::from_bytes(*dtype, shape, bytes)?)
                     }
-                    Source::Held { slot, shape } => {
+                    StepSource::Held { slot, shape } => {
                         let held = self.held[*slot].as_ref().and_then(Datum::as_tensor);
                         let held = held.ok_or_else(|| OpError::new("a value is missing"))?;
                         Some(match shape {
@@ -470,18 +480,18 @@ impl Running<'_> {
             let mut outputs = Vec::with_capacity(step.outputs.len());
             for target in &step.outputs {
                 outputs.push(match target {
-                    Target::Unwanted => None,
-                    Target::Arena { dtype, shape } => {
+                    StepTarget::Unwanted => None,
+                    StepTarget::Arena { dtype, shape } => {
                         let bytes = writes.next().unwrap_or_default();
                         Some(TensorMut::from_bytes(*dtype, shape, bytes)?)
                     }
-                    Target::Held { .. } => {
+                    StepTarget::Held { .. } => {
                         fresh.next().map(|(_, tensor)| tensor.as_view_mut()).transpose()?
                     }
                 });
             }
             let pool = step.pool.as_deref().unwrap_or(self.exec.pool);
-            run(&mut Call { exec: Exec { pool, ..self.exec }, inputs, outputs })?;
+            run(&mut StepCall { exec: KernelContext { pool, ..self.exec }, inputs, outputs })?;
         }
         for (slot, tensor) in owned {
             self.held[slot] = Some(Datum::Tensor(tensor.freeze()));
@@ -511,7 +521,7 @@ impl Running<'_> {
         input: usize,
         dtype: DataType,
     ) -> Option<(usize, OwnedTensor)> {
-        let Some(Source::Held { slot, .. }) = step.inputs.get(input) else { return None };
+        let Some(StepSource::Held { slot, .. }) = step.inputs.get(input) else { return None };
         let held = self.held.get_mut(*slot)?;
         match held.take() {
             Some(Datum::Tensor(tensor)) if tensor.dtype() == dtype => match tensor.into_owned() {
@@ -531,12 +541,14 @@ impl Running<'_> {
         let mut inputs: Vec<Option<Datum>> = Vec::with_capacity(step.inputs.len());
         for source in &step.inputs {
             inputs.push(match source {
-                Source::Absent => None,
-                Source::Constant(at) => Some(Datum::Tensor(self.schedule.constants[*at].clone())),
-                Source::Held { slot, shape } => {
+                StepSource::Absent => None,
+                StepSource::Constant(at) => {
+                    Some(Datum::Tensor(self.schedule.constants[*at].clone()))
+                }
+                StepSource::Held { slot, shape } => {
                     Some(shaped(self.held(*slot)?.clone(), shape.as_ref())?)
                 }
-                Source::Arena { .. } => return Err(OpError::new("an input is not held")),
+                StepSource::Arena { .. } => return Err(OpError::new("an input is not held")),
             });
         }
         // The operator owns what nobody reads after it, and may change it in place.
@@ -546,7 +558,7 @@ impl Running<'_> {
         let mut results = operator.evaluate(inputs)?.into_iter();
         for target in &step.outputs {
             let result = results.next();
-            if let Target::Held { slot, .. } = target {
+            if let StepTarget::Held { slot, .. } = target {
                 let datum =
                     result.ok_or_else(|| OpError::new("the operator gives too few outputs"))?;
                 self.held[*slot] = Some(datum.contiguous()?);
@@ -556,12 +568,14 @@ impl Running<'_> {
     }
 
     fn outputs(&self) -> Result<Vec<Datum>, RuntimeError> {
-        let output = |source: &Source| match source {
-            Source::Constant(at) => Ok(Datum::Tensor(self.schedule.constants[*at].clone())),
-            Source::Held { slot, shape } => shaped(self.held(*slot)?.clone(), shape.as_ref()),
-            Source::Absent | Source::Arena { .. } => Err(OpError::new("an output is not held")),
+        let output = |source: &StepSource| match source {
+            StepSource::Constant(at) => Ok(Datum::Tensor(self.schedule.constants[*at].clone())),
+            StepSource::Held { slot, shape } => shaped(self.held(*slot)?.clone(), shape.as_ref()),
+            StepSource::Absent | StepSource::Arena { .. } => {
+                Err(OpError::new("an output is not held"))
+            }
         };
-        let wanted = |source: &&Source| !matches!(source, Source::Absent);
+        let wanted = |source: &&StepSource| !matches!(source, StepSource::Absent);
         let outputs = self.schedule.outputs.iter().filter(wanted).map(output);
         let outputs: Result<_, OpError> = outputs.collect();
         outputs.map_err(|error| RuntimeError::provider(super::NAME, error))

@@ -6,13 +6,13 @@
 use galatea_graph::{Fact, Graph, ValueId};
 use galatea_tensor::DataType;
 
-use super::kernel::Kernel;
+use super::kernel::CpuKernel;
 use super::schedule::shapes;
 use super::view::is_view;
 
 /// Which FP32 values a kernel takes and gives as BF16 too, by its choice for some shapes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Halves {
+pub struct Bf16Operands {
     /// Positions of inputs.
     pub inputs: &'static [usize],
     /// Whether output 0 can be.
@@ -22,7 +22,7 @@ pub struct Halves {
 }
 
 /// A node that takes or gives BF16.
-struct Party {
+struct Bf16Party {
     inputs: Vec<usize>,
     output: Option<usize>,
     together: bool,
@@ -34,7 +34,7 @@ pub(super) fn narrow(
     graph: &Graph,
     facts: &mut [Option<Fact>],
     root: &[usize],
-    kernels: &[Option<Box<dyn Kernel>>],
+    kernels: &[Option<Box<dyn CpuKernel>>],
 ) -> bool {
     let float = |id: ValueId| {
         let fact = facts[id.index()].as_ref();
@@ -55,8 +55,8 @@ pub(super) fn narrow(
             continue;
         }
         let taken = kernel.as_ref().and_then(|kernel| Some(kernel.halves(&shapes(node, facts)?)));
-        let Halves { inputs, output, together } = taken.unwrap_or_default();
-        let mut party = Party { inputs: Vec::new(), output: None, together };
+        let Bf16Operands { inputs, output, together } = taken.unwrap_or_default();
+        let mut party = Bf16Party { inputs: Vec::new(), output: None, together };
         for (at, id) in node.inputs.iter().enumerate() {
             match *id {
                 Some(id) if inputs.contains(&at) && float(id) => {

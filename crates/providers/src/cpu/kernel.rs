@@ -1,18 +1,18 @@
 //! What a kernel row is: from a node to a step that runs over slices.
 
 use galatea_graph::{Fact, Graph, Node, OpError, Operator};
-use galatea_kernels::{Exec, Isa, Reals, RealsMut};
-use galatea_runtime::tune::{Chooser, Space, bucket};
+use galatea_kernels::{Isa, KernelContext, RealSlice, RealsMut};
+use galatea_runtime::tune::{ConfigSpace, TuningCache, bucket};
 use galatea_runtime::{PackedWeights, Precision};
 use galatea_tensor::{DataType, Element, Tensor, TensorMut, TensorRef, bf16};
 
-use super::halves::Halves;
+use super::halves::Bf16Operands;
 
 use super::route::BlasRoute;
 
 /// One kernel for one operator.
 #[derive(Clone, Copy)]
-pub struct KernelRow {
+pub struct CpuKernelRow {
     /// The name in profiles and reports: `{op}-{dtypes}-{variant}`.
     pub name: &'static str,
     /// The operator's domain.
@@ -20,12 +20,12 @@ pub struct KernelRow {
     /// The operators it is for.
     pub ops: &'static [&'static str],
     /// Whether it can run a node, as far as that is known before the shapes of a run are.
-    pub supports: fn(&NodeView<'_>) -> Result<(), String>,
+    pub supports: fn(&CpuNodeView<'_>) -> Result<(), String>,
     /// Prepares a node: packs weights. Called for supported nodes only.
-    pub build: fn(&NodeView<'_>) -> Result<Box<dyn Kernel>, String>,
+    pub build: fn(&CpuNodeView<'_>) -> Result<Box<dyn CpuKernel>, String>,
 }
 
-impl std::fmt::Debug for KernelRow {
+impl std::fmt::Debug for CpuKernelRow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
     }
@@ -33,7 +33,7 @@ impl std::fmt::Debug for KernelRow {
 
 /// A node with what is known about its values.
 #[derive(Clone, Copy, Debug)]
-pub struct NodeView<'a> {
+pub struct CpuNodeView<'a> {
     /// The graph.
     pub graph: &'a Graph,
     /// The node.
@@ -47,12 +47,12 @@ pub struct NodeView<'a> {
     /// What products and convolutions compute in.
     pub precision: Precision,
     /// Who knows what is fast here, if anybody.
-    pub choices: Option<&'a dyn Chooser>,
+    pub choices: Option<&'a dyn TuningCache>,
     /// A library that may compute products, if there is one.
     pub blas: Option<BlasRoute>,
 }
 
-impl<'a> NodeView<'a> {
+impl<'a> CpuNodeView<'a> {
     /// The fact of an input, if the input is present and anything is known.
     #[must_use]
     pub fn input(&self, index: usize) -> Option<&'a Fact> {
@@ -68,8 +68,8 @@ impl<'a> NodeView<'a> {
     /// The candidate to take of several: the one that is known to be the fastest for such lengths,
     /// else the first.
     #[must_use]
-    pub fn choose(&self, family: &str, lengths: &[(&str, usize)], space: &Space) -> usize {
-        Choices { chooser: self.choices, threads: 0 }.choose(family, lengths, space)
+    pub fn choose(&self, family: &str, lengths: &[(&str, usize)], space: &ConfigSpace) -> usize {
+        KernelChoices { chooser: self.choices, threads: 0 }.choose(family, lengths, space)
     }
 
     /// The value of a constant input.
@@ -132,18 +132,18 @@ impl<'a> NodeView<'a> {
 
 /// Whom a kernel can ask when the shapes of a run are known.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Choices<'a> {
+pub struct KernelChoices<'a> {
     /// Who knows what is fast here, if anybody.
-    pub chooser: Option<&'a dyn Chooser>,
+    pub chooser: Option<&'a dyn TuningCache>,
     /// Threads that a step is going to have; 0 where that is not known.
     pub threads: usize,
 }
 
-impl Choices<'_> {
+impl KernelChoices<'_> {
     /// The candidate to take of several: the one that is known to be the fastest for such lengths,
     /// else the first.
     #[must_use]
-    pub fn choose(&self, family: &str, lengths: &[(&str, usize)], space: &Space) -> usize {
+    pub fn choose(&self, family: &str, lengths: &[(&str, usize)], space: &ConfigSpace) -> usize {
         let known = self.chooser.and_then(|all| all.choose(family, &bucket(lengths), space));
         known.filter(|&candidate| candidate < space.len()).unwrap_or(0)
     }
@@ -151,7 +151,7 @@ impl Choices<'_> {
 
 /// Types and shapes of one node in a run. Absent inputs and unwanted outputs are `None`.
 #[derive(Debug)]
-pub struct Shapes {
+pub struct CpuShapes {
     /// Of the inputs.
     pub inputs: Vec<Option<(DataType, Vec<usize>)>>,
     /// Of the outputs.
@@ -160,7 +160,7 @@ pub struct Shapes {
     pub constants: Vec<Option<Tensor>>,
 }
 
-impl Shapes {
+impl CpuShapes {
     /// The shape of an input.
     ///
     /// # Errors
@@ -213,25 +213,25 @@ impl Shapes {
 }
 
 /// A node prepared for any shapes.
-pub trait Kernel: Send + Sync {
+pub trait CpuKernel: Send + Sync {
     /// Prepares a step for the shapes of a run: everything that depends on shapes only.
     ///
     /// # Errors
     /// When the kernel cannot take these shapes; the node then runs by reference.
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String>;
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String>;
 
-    /// As [`Kernel::bind`], where the kernel can ask how it is fastest for these shapes.
+    /// As [`CpuKernel::bind`], where the kernel can ask how it is fastest for these shapes.
     ///
     /// # Errors
-    /// As [`Kernel::bind`].
-    fn bind_chosen(&self, shapes: &Shapes, _: Choices<'_>) -> Result<Step, String> {
+    /// As [`CpuKernel::bind`].
+    fn bind_chosen(&self, shapes: &CpuShapes, _: KernelChoices<'_>) -> Result<CpuStep, String> {
         self.bind(shapes)
     }
 
     /// Which FP32 values it takes and gives as BF16 too, where products are computed in BF16. The
-    /// types that [`Kernel::bind`] then sees say which of them are.
-    fn halves(&self, _shapes: &Shapes) -> Halves {
-        Halves::default()
+    /// types that [`CpuKernel::bind`] then sees say which of them are.
+    fn halves(&self, _shapes: &CpuShapes) -> Bf16Operands {
+        Bf16Operands::default()
     }
 
     /// Bytes of packed weights.
@@ -264,12 +264,12 @@ impl std::iter::Sum for WeightBytes {
 }
 
 /// What a step does.
-pub type Run = Box<dyn Fn(&mut Call<'_>) -> Result<(), OpError> + Send + Sync>;
+pub type StepFunction = Box<dyn Fn(&mut StepCall<'_>) -> Result<(), OpError> + Send + Sync>;
 
 /// A kernel bound to shapes.
-pub struct Step {
+pub struct CpuStep {
     /// The work.
-    pub run: Run,
+    pub run: StepFunction,
     /// `(input, output)` positions: the output may be written over the input. The step then gets
     /// no such input, and the output holds its elements.
     pub in_place: Vec<(usize, usize)>,
@@ -280,9 +280,11 @@ pub struct Step {
     pub unread: Vec<usize>,
 }
 
-impl Step {
+impl CpuStep {
     /// A step that never works in place.
-    pub fn new(run: impl Fn(&mut Call<'_>) -> Result<(), OpError> + Send + Sync + 'static) -> Self {
+    pub fn new(
+        run: impl Fn(&mut StepCall<'_>) -> Result<(), OpError> + Send + Sync + 'static,
+    ) -> Self {
         Self { run: Box::new(run), in_place: Vec::new(), scratch: 0, unread: Vec::new() }
     }
 
@@ -308,7 +310,7 @@ impl Step {
     }
 }
 
-impl std::fmt::Debug for Step {
+impl std::fmt::Debug for CpuStep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Step").field("in_place", &self.in_place).finish_non_exhaustive()
     }
@@ -316,16 +318,16 @@ impl std::fmt::Debug for Step {
 
 /// The values of one run of a step.
 #[derive(Debug)]
-pub struct Call<'a> {
+pub struct StepCall<'a> {
     /// Threads and instruction set.
-    pub exec: Exec<'a>,
+    pub exec: KernelContext<'a>,
     /// Inputs by position.
     pub inputs: Vec<Option<TensorRef<'a>>>,
     /// Outputs by position.
     pub outputs: Vec<Option<TensorMut<'a>>>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> StepCall<'a> {
     /// The elements of an input.
     ///
     /// # Errors
@@ -352,12 +354,12 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// When it is absent or of another type.
-    pub fn reals(&self, index: usize) -> Result<Reals<'a>, OpError> {
+    pub fn reals(&self, index: usize) -> Result<RealSlice<'a>, OpError> {
         match self.inputs.get(index) {
             Some(Some(tensor)) if tensor.dtype() == DataType::Bf16 => {
-                Ok(Reals::Bf16(tensor.as_slice()?))
+                Ok(RealSlice::Bf16(tensor.as_slice()?))
             }
-            _ => self.input::<f32>(index).map(Reals::Fp32),
+            _ => self.input::<f32>(index).map(RealSlice::Fp32),
         }
     }
 
@@ -381,14 +383,14 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// When nobody wants it, it was taken before, or it is of another type.
-    pub fn output<T: Element>(&mut self, index: usize) -> Result<Output<'a, T>, OpError> {
+    pub fn output<T: Element>(&mut self, index: usize) -> Result<StepOutput<'a, T>, OpError> {
         let taken = self.outputs.get_mut(index).and_then(Option::take);
         let mut tensor = taken.ok_or_else(|| OpError::new(format!("output {index} is missing")))?;
         tensor.as_mut_slice::<T>()?;
-        Ok(Output { tensor, element: std::marker::PhantomData })
+        Ok(StepOutput { tensor, element: std::marker::PhantomData })
     }
 
-    /// The elements of an output of FP32 or BF16, as [`Call::output`].
+    /// The elements of an output of FP32 or BF16, as [`StepCall::output`].
     ///
     /// # Errors
     /// As there.
@@ -405,23 +407,23 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// When nobody wants it, it was taken before, or its bytes are not free.
-    pub fn output_bytes(&mut self, index: usize) -> Result<Output<'a, u8>, OpError> {
+    pub fn output_bytes(&mut self, index: usize) -> Result<StepOutput<'a, u8>, OpError> {
         let taken = self.outputs.get_mut(index).and_then(Option::take);
         let tensor = taken.filter(|tensor| tensor.dtype() != DataType::Bool);
         let tensor = tensor.ok_or_else(|| OpError::new(format!("output {index} is missing")))?;
-        Ok(Output { tensor, element: std::marker::PhantomData })
+        Ok(StepOutput { tensor, element: std::marker::PhantomData })
     }
 
     /// The step's own memory of `elements`, as it asked for; none for 0.
     ///
     /// # Errors
     /// When it was taken before.
-    pub fn scratch_if(&mut self, elements: usize) -> Result<Scratch<'a>, OpError> {
+    pub fn scratch_if(&mut self, elements: usize) -> Result<StepScratch<'a>, OpError> {
         if elements == 0 {
-            return Ok(Scratch(None));
+            return Ok(StepScratch(None));
         }
         let last = self.outputs.len().saturating_sub(1);
-        Ok(Scratch(Some(self.output::<f32>(last)?)))
+        Ok(StepScratch(Some(self.output::<f32>(last)?)))
     }
 }
 
@@ -429,9 +431,9 @@ impl<'a> Call<'a> {
 #[derive(Debug)]
 pub enum RealsOutput<'a> {
     /// Of FP32.
-    Fp32(Output<'a, f32>),
+    Fp32(StepOutput<'a, f32>),
     /// Of BF16.
-    Bf16(Output<'a, bf16>),
+    Bf16(StepOutput<'a, bf16>),
 }
 
 impl RealsOutput<'_> {
@@ -446,9 +448,9 @@ impl RealsOutput<'_> {
 
 /// A step's own memory.
 #[derive(Debug)]
-pub struct Scratch<'a>(Option<Output<'a, f32>>);
+pub struct StepScratch<'a>(Option<StepOutput<'a, f32>>);
 
-impl Scratch<'_> {
+impl StepScratch<'_> {
     /// The first `at` elements and the others.
     pub fn split(&mut self, at: usize) -> (&mut [f32], &mut [f32]) {
         match &mut self.0 {
@@ -460,19 +462,19 @@ impl Scratch<'_> {
 
 /// An output that a step writes.
 #[derive(Debug)]
-pub struct Output<'a, T> {
+pub struct StepOutput<'a, T> {
     tensor: TensorMut<'a>,
     element: std::marker::PhantomData<T>,
 }
 
-impl Output<'_, u8> {
-    /// The bytes of an output of any type but `BOOL`, taken with [`Call::output_bytes`].
+impl StepOutput<'_, u8> {
+    /// The bytes of an output of any type but `BOOL`, taken with [`StepCall::output_bytes`].
     pub fn bytes(&mut self) -> &mut [u8] {
         self.tensor.bytes_mut().unwrap_or_default()
     }
 }
 
-impl<T: Element> Output<'_, T> {
+impl<T: Element> StepOutput<'_, T> {
     /// The elements.
     pub fn slice(&mut self) -> &mut [T] {
         // The type was checked when the output was taken.

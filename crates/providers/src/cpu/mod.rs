@@ -25,16 +25,17 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use galatea_graph::{Fact, Graph, Node, infer, rewrite};
 use galatea_kernels::{Isa, ThreadPool};
 use galatea_runtime::cost::UnitCost;
-use galatea_runtime::route::Lanes;
+use galatea_runtime::device_selector::DeviceLanes;
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, OptimiseLevel, Precision, Refusal, RuntimeError,
-    SessionOptions, sized,
+    ClaimRefusal, Executable, ExecutionProvider, NodeClaim, OptimiseLevel, Precision,
+    ProviderClaims, RuntimeError, SessionOptions, sized,
 };
 
 use executable::CpuExecutable;
-pub use halves::Halves;
+pub use halves::Bf16Operands;
 pub use kernel::{
-    Call, Choices, Kernel, KernelRow, NodeView, Output, Run, Shapes, Step, WeightBytes,
+    CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, KernelChoices, StepCall,
+    StepFunction, StepOutput, WeightBytes,
 };
 pub use packing::LAYOUTS;
 pub use route::{BlasRoute, ProductCosts};
@@ -42,7 +43,7 @@ pub use rows::FAMILIES;
 pub(crate) use single::in_single;
 pub use view::VIEWS;
 
-use crate::cores::Cores;
+use crate::cores::HostCores;
 use crate::cost;
 use crate::reference;
 
@@ -96,7 +97,7 @@ static POOLS: Mutex<Vec<Weak<ThreadPool>>> = Mutex::new(Vec::new());
 
 /// A pool of so many threads; 0 are as many as there are fast cores.
 pub(crate) fn pool(threads: usize) -> Arc<ThreadPool> {
-    let threads = if threads == 0 { Cores::detect().fast } else { threads };
+    let threads = if threads == 0 { HostCores::detect().fast } else { threads };
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
     pools.retain(|pool| pool.strong_count() > 0);
     let live: Vec<Arc<ThreadPool>> = pools.iter().filter_map(Weak::upgrade).collect();
@@ -105,7 +106,7 @@ pub(crate) fn pool(threads: usize) -> Arc<ThreadPool> {
     }
     let pool = Arc::new(match live.first() {
         Some(other) => other.sharing(threads),
-        None => ThreadPool::with_hooks(threads, Cores::prefer_fast, executable::take_class),
+        None => ThreadPool::with_hooks(threads, HostCores::prefer_fast, executable::take_class),
     });
     pools.push(Arc::downgrade(&pool));
     pool
@@ -126,10 +127,10 @@ impl CpuProvider {
         let facts = infer::facts(&graph, &HashMap::new())?;
         let packed = options.packed.0.as_deref();
         let choices = options.choices.0.as_deref();
-        let build = |node| -> executable::Built {
+        let build = |node| -> executable::BuiltCpuKernel {
             let (graph, facts, isa, precision) = (&*graph, &facts[..], self.isa, options.precision);
             let blas = self.blas;
-            let view = NodeView { graph, node, facts, isa, packed, precision, choices, blas };
+            let view = CpuNodeView { graph, node, facts, isa, packed, precision, choices, blas };
             let Ok(row) = find_row(&view) else { return (None, reference::NAME) };
             match (row.build)(&view) {
                 Ok(kernel) => (Some(kernel), row.name),
@@ -146,7 +147,7 @@ impl CpuProvider {
 }
 
 /// All kernel rows, in the order in which they are tried.
-pub fn rows() -> impl Iterator<Item = &'static KernelRow> {
+pub fn rows() -> impl Iterator<Item = &'static CpuKernelRow> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
@@ -154,7 +155,7 @@ pub fn rows() -> impl Iterator<Item = &'static KernelRow> {
 ///
 /// # Errors
 /// What the rows for this operator said, or that there is none.
-pub fn find_row(view: &NodeView<'_>) -> Result<&'static KernelRow, String> {
+pub fn find_row(view: &CpuNodeView<'_>) -> Result<&'static CpuKernelRow, String> {
     let Node { domain, op_type, .. } = view.node;
     let mut reasons = Vec::new();
     for row in rows().filter(|r| r.domain == domain && r.ops.contains(&op_type.as_str())) {
@@ -199,30 +200,39 @@ impl ExecutionProvider for CpuProvider {
         NAME
     }
 
-    fn lanes(&self) -> Lanes {
-        Cores::lanes()
+    fn lanes(&self) -> DeviceLanes {
+        HostCores::lanes()
     }
 
     fn packing(&self) -> String {
         format!("{} {LAYOUTS}", self.isa.name())
     }
 
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
         self.claim_usual(graph, facts, &sized(facts))
     }
 
-    fn claim_usual(&self, graph: &Graph, facts: &[Option<Fact>], usual: &[Option<Fact>]) -> Claims {
-        let mut claims = Claims::default();
+    fn claim_usual(
+        &self,
+        graph: &Graph,
+        facts: &[Option<Fact>],
+        usual: &[Option<Fact>],
+    ) -> ProviderClaims {
+        let mut claims = ProviderClaims::default();
         for (index, node) in graph.nodes.iter().enumerate() {
             // What a session computes in changes no claim: a node that one row takes another takes too.
             let (packed, precision, choices) = (None, Precision::default(), None);
             let (isa, blas) = (self.isa, None);
-            let view = NodeView { graph, node, facts, isa, packed, precision, choices, blas };
+            let view = CpuNodeView { graph, node, facts, isa, packed, precision, choices, blas };
             let demand = cost::demand(node, usual);
             let (operations, bytes) = (demand.operations, demand.bytes);
             let kernel_ns = || self.cost.seconds(operations, bytes, demand.product) * 1e9;
             let mut claim = |cost_ns: f64, kernel: &str| {
-                claims.claims.push(Claim { nodes: vec![index], cost_ns, kernel: kernel.into() });
+                claims.claims.push(NodeClaim {
+                    nodes: vec![index],
+                    cost_ns,
+                    kernel: kernel.into(),
+                });
             };
             if view::is_view(node) {
                 claim(0.0, "view");
@@ -238,7 +248,7 @@ impl ExecutionProvider for CpuProvider {
                     let ns = operations * reference::OPERATION_NS + self.cost.each * 1e9;
                     claim(ns, reference::NAME);
                     let reason = format!("runs by reference: {reason}");
-                    claims.refusals.push(Refusal { node: index, reason });
+                    claims.refusals.push(ClaimRefusal { node: index, reason });
                 }
             }
         }

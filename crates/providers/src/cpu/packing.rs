@@ -1,13 +1,13 @@
 //! Packed weights: from where they are kept, or packed here.
 
 use galatea_kernels::bf16::{ConvBf16, PackedBf16};
-use galatea_kernels::conv::{Algorithm, ConvParams, PackedConv, PackedTransposed};
+use galatea_kernels::conv::{ConvParams, CpuConvAlgorithm, PackedConv, PackedTransposed};
 use galatea_kernels::gemm::PackedFp16;
 use galatea_kernels::lstm::{gate_columns, interleave_gates};
-use galatea_kernels::{Isa, PackedB, Trans};
+use galatea_kernels::{Isa, PackedB, Transposition};
 use galatea_tensor::Tensor;
 
-use super::kernel::NodeView;
+use super::kernel::CpuNodeView;
 
 /// The layouts that the kernels pack to. A change of one is a new number: packed weights of before
 /// are not found any more.
@@ -15,7 +15,7 @@ pub const LAYOUTS: u32 = 3;
 
 /// A matrix of a constant input.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Matrix {
+pub(super) struct ConstantMatrix {
     /// The input of the node.
     pub(super) input: usize,
     /// The element where the matrix starts.
@@ -25,17 +25,17 @@ pub(super) struct Matrix {
     /// Its columns.
     pub(super) n: usize,
     /// How it lies in the constant, whose rows follow each other.
-    pub(super) trans: Trans,
+    pub(super) trans: Transposition,
     /// What every element is multiplied by.
     pub(super) factor: f32,
 }
 
-impl Matrix {
+impl ConstantMatrix {
     /// The packed matrix.
     ///
     /// # Errors
     /// When the input is no FP32 constant, or too short.
-    pub(super) fn packed(&self, view: &NodeView<'_>) -> Result<PackedB, String> {
+    pub(super) fn packed(&self, view: &CpuNodeView<'_>) -> Result<PackedB, String> {
         let Self { input, start, k, n, trans, factor } = *self;
         let form = format!(
             "matrix {LAYOUTS} {} {start} {k} {n} {trans:?} {:x}",
@@ -51,7 +51,7 @@ impl Matrix {
             return Ok(packed);
         }
         let elements = self.elements(view)?;
-        let row = if trans == Trans::Yes { k } else { n };
+        let row = if trans == Transposition::Yes { k } else { n };
         let packed = PackedB::pack(view.isa, k, n, &elements, row, trans);
         if let Some(keeper) = view.packed {
             keeper.keep(weights, &form, &[packed.data()]);
@@ -62,8 +62,8 @@ impl Matrix {
     /// The matrix rounded to BF16 and packed.
     ///
     /// # Errors
-    /// As for [`Matrix::packed`].
-    pub(super) fn packed_bf16(&self, view: &NodeView<'_>) -> Result<PackedBf16, String> {
+    /// As for [`ConstantMatrix::packed`].
+    pub(super) fn packed_bf16(&self, view: &CpuNodeView<'_>) -> Result<PackedBf16, String> {
         let Self { input, start, k, n, trans, factor } = *self;
         let factor = factor.to_bits();
         let form = format!("matrix-bf16 {LAYOUTS} {start} {k} {n} {trans:?} {factor:x}");
@@ -73,7 +73,7 @@ impl Matrix {
         if let Some(packed) = kept.and_then(|found| PackedBf16::from_data(k, n, &found, 0)) {
             return Ok(packed);
         }
-        let row = if trans == Trans::Yes { k } else { n };
+        let row = if trans == Transposition::Yes { k } else { n };
         let packed = PackedBf16::pack(k, n, &self.elements(view)?, row, trans);
         if let Some(keeper) = view.packed {
             keeper.keep(weights, &form, &[packed.data()]);
@@ -84,8 +84,8 @@ impl Matrix {
     /// The matrix rounded to FP16 and packed.
     ///
     /// # Errors
-    /// As for [`Matrix::packed`].
-    pub(super) fn packed_fp16(&self, view: &NodeView<'_>) -> Result<PackedFp16, String> {
+    /// As for [`ConstantMatrix::packed`].
+    pub(super) fn packed_fp16(&self, view: &CpuNodeView<'_>) -> Result<PackedFp16, String> {
         let Self { input, start, k, n, trans, factor } = *self;
         let (isa, factor) = (view.isa, factor.to_bits());
         let name = isa.name();
@@ -96,7 +96,7 @@ impl Matrix {
         if let Some(packed) = kept.and_then(|found| PackedFp16::from_data(isa, k, n, &found, 0)) {
             return Ok(packed);
         }
-        let row = if trans == Trans::Yes { k } else { n };
+        let row = if trans == Transposition::Yes { k } else { n };
         let packed = PackedFp16::pack(isa, k, n, &self.elements(view)?, row, trans);
         if let Some(keeper) = view.packed {
             keeper.keep(weights, &form, &[packed.data()]);
@@ -105,7 +105,7 @@ impl Matrix {
     }
 
     /// The elements as they lie in the constant, multiplied by the factor.
-    fn elements(&self, view: &NodeView<'_>) -> Result<Vec<f32>, String> {
+    fn elements(&self, view: &CpuNodeView<'_>) -> Result<Vec<f32>, String> {
         let Self { input, start, k, n, factor, .. } = *self;
         let mut elements = view.constant_floats(input)?;
         let end = start.checked_add(k * n).filter(|&end| end <= elements.len());
@@ -123,9 +123,9 @@ impl Matrix {
 /// an input on.
 ///
 /// # Errors
-/// As for [`Matrix::packed`].
+/// As for [`ConstantMatrix::packed`].
 pub(super) fn gates(
-    view: &NodeView<'_>,
+    view: &CpuNodeView<'_>,
     input: usize,
     start: usize,
     k: usize,
@@ -139,8 +139,9 @@ pub(super) fn gates(
     if let Some(packed) = kept.and_then(|found| PackedB::from_data(isa, k, n, &found, 0)) {
         return Ok(packed);
     }
-    let trans = Trans::Yes;
-    let rows = Matrix { input, start, k, n: 4 * hidden, trans, factor: 1.0 }.elements(view)?;
+    let trans = Transposition::Yes;
+    let rows =
+        ConstantMatrix { input, start, k, n: 4 * hidden, trans, factor: 1.0 }.elements(view)?;
     let packed = PackedB::pack(isa, k, n, &interleave_gates(isa, hidden, k, &rows), k, trans);
     if let Some(keeper) = view.packed {
         keeper.keep(weights, &form, &[packed.data()]);
@@ -153,10 +154,10 @@ pub(super) fn gates(
 /// # Errors
 /// When the input is no FP32 constant, or of another size.
 pub(super) fn convolution(
-    view: &NodeView<'_>,
+    view: &CpuNodeView<'_>,
     input: usize,
     params: ConvParams,
-    algorithm: Algorithm,
+    algorithm: CpuConvAlgorithm,
 ) -> Result<PackedConv, String> {
     let ConvParams { in_channels, out_channels, kernel, groups, .. } = params;
     let isa: Isa = view.isa;
@@ -190,7 +191,7 @@ pub(super) fn convolution(
 /// # Errors
 /// As there.
 pub(super) fn convolution_bf16(
-    view: &NodeView<'_>,
+    view: &CpuNodeView<'_>,
     input: usize,
     params: ConvParams,
 ) -> Result<ConvBf16, String> {
@@ -221,7 +222,7 @@ pub(super) fn convolution_bf16(
 /// # Errors
 /// When the input is no FP32 constant, or of another size.
 pub(super) fn transposed(
-    view: &NodeView<'_>,
+    view: &CpuNodeView<'_>,
     input: usize,
     params: ConvParams,
 ) -> Result<PackedTransposed, String> {

@@ -1,10 +1,10 @@
 //! Where a product is computed: by the kernels, or by a BLAS that reaches the chip's matrix unit.
 
-use galatea_apple::accelerate::Blas;
-use galatea_apple::bnns::Bnns;
-use galatea_kernels::gemm::Blocking;
+use galatea_apple::accelerate::BlasLibrary;
+use galatea_apple::bnns::BnnsLibrary;
+use galatea_kernels::gemm::GemmBlocking;
 
-use crate::capabilities::Capabilities;
+use crate::capabilities::HostCapabilities;
 
 /// What the cost of a product is estimated from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,12 +21,12 @@ pub struct ProductCosts {
 #[derive(Clone, Copy, Debug)]
 pub struct BlasRoute {
     /// Who computes in single precision, if anybody.
-    pub blas: Option<Blas>,
+    pub blas: Option<BlasLibrary>,
     /// What that is estimated to cost; where nothing is known, the kernels are the default and
     /// measurements may say otherwise.
     pub costs: Option<ProductCosts>,
     /// Who computes where weights are FP16 or BF16, if anybody.
-    pub bnns: Option<Bnns>,
+    pub bnns: Option<BnnsLibrary>,
 }
 
 /// Nanoseconds to hand a product over.
@@ -36,7 +36,7 @@ const KERNEL_SHARE: f64 = 0.85;
 
 impl ProductCosts {
     /// What a machine's estimates say; `None` without a matrix unit.
-    fn of(found: &Capabilities) -> Option<Self> {
+    fn of(found: &HostCapabilities) -> Option<Self> {
         found.matrix_unit?;
         #[allow(clippy::cast_precision_loss, reason = "a number of cores")]
         let fast = found.cores.first()?.cores.max(1) as f64;
@@ -51,7 +51,7 @@ impl ProductCosts {
     /// few rows waits for memory, which the kernels draw from no slower, and what comes after the
     /// sums is another pass over them.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-    fn prefers_blas(&self, of: Of, [m, k, n]: [usize; 3], threads: usize) -> bool {
+    fn prefers_blas(&self, of: ProductSubject, [m, k, n]: [usize; 3], threads: usize) -> bool {
         let operations = 2.0 * m as f64 * k as f64 * n as f64;
         // One operation of 10⁹ in a second is one in a nanosecond.
         let bytes = |elements: f64| elements * size_of::<f32>() as f64 / self.bandwidth_gb_per_s;
@@ -65,7 +65,7 @@ impl ProductCosts {
 
 /// What a product is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum ProductSubject {
     /// Floats of single precision.
     Fp32,
     /// Weights of FP16, which the kernels widen.
@@ -77,7 +77,7 @@ pub(super) enum Of {
     },
 }
 
-impl Of {
+impl ProductSubject {
     /// Bytes of a weight in those of single precision.
     fn weight_share(self) -> f64 {
         if self == Self::Fp32 { 1.0 } else { 0.5 }
@@ -92,13 +92,13 @@ impl Of {
 
 /// How a product is computed.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Way {
+pub(super) enum ProductMethod {
     /// By the kernels.
-    Kernel(Blocking),
+    Kernel(GemmBlocking),
     /// By a BLAS.
-    Blas(Blas),
+    Blas(BlasLibrary),
     /// By BNNS.
-    Bnns(Bnns),
+    Bnns(BnnsLibrary),
 }
 
 /// The ways of a product of these lengths, by name; the first is estimated to be the fastest.
@@ -106,14 +106,17 @@ pub(super) fn ways(
     route: Option<BlasRoute>,
     lengths: [usize; 3],
     threads: usize,
-) -> Vec<(&'static str, Way)> {
-    let few = !Blocking::matters(lengths[0]);
-    let cuts = if few { &Blocking::ALL[..1] } else { Blocking::ALL };
-    let mut ways: Vec<_> = cuts.iter().map(|&(name, cut)| (name, Way::Kernel(cut))).collect();
+) -> Vec<(&'static str, ProductMethod)> {
+    let few = !GemmBlocking::matters(lengths[0]);
+    let cuts = if few { &GemmBlocking::ALL[..1] } else { GemmBlocking::ALL };
+    let mut ways: Vec<_> =
+        cuts.iter().map(|&(name, cut)| (name, ProductMethod::Kernel(cut))).collect();
     if let Some((route, blas)) = route.and_then(|route| Some((route, route.blas?))) {
-        let first = route.costs.is_some_and(|costs| costs.prefers_blas(Of::Fp32, lengths, threads));
+        let first = route
+            .costs
+            .is_some_and(|costs| costs.prefers_blas(ProductSubject::Fp32, lengths, threads));
         let at = if first { 0 } else { ways.len() };
-        ways.insert(at, (blas.name(), Way::Blas(blas)));
+        ways.insert(at, (blas.name(), ProductMethod::Blas(blas)));
     }
     ways
 }
@@ -121,14 +124,14 @@ pub(super) fn ways(
 /// The same where weights are FP16 or BF16.
 pub(super) fn half_ways(
     route: Option<BlasRoute>,
-    of: Of,
+    of: ProductSubject,
     lengths: [usize; 3],
     threads: usize,
-) -> Vec<(&'static str, Way)> {
-    let mut ways = vec![("kernel", Way::Kernel(Blocking::Usual))];
+) -> Vec<(&'static str, ProductMethod)> {
+    let mut ways = vec![("kernel", ProductMethod::Kernel(GemmBlocking::Usual))];
     if let Some((route, bnns)) = route.and_then(|route| Some((route, route.bnns?))) {
         let first = route.costs.is_some_and(|costs| costs.prefers_blas(of, lengths, threads));
-        ways.insert(usize::from(!first), (Bnns::NAME, Way::Bnns(bnns)));
+        ways.insert(usize::from(!first), (BnnsLibrary::NAME, ProductMethod::Bnns(bnns)));
     }
     ways
 }
@@ -136,15 +139,15 @@ pub(super) fn half_ways(
 impl BlasRoute {
     /// The system's BLAS, where there is one.
     pub(super) fn system() -> Option<Self> {
-        let blas = Blas::system().ok()?;
-        let costs = ProductCosts::of(&Capabilities::detect());
-        Some(Self { blas: Some(blas), costs, bnns: Bnns::system().ok() })
+        let blas = BlasLibrary::system().ok()?;
+        let costs = ProductCosts::of(&HostCapabilities::detect());
+        Some(Self { blas: Some(blas), costs, bnns: BnnsLibrary::system().ok() })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use galatea_apple::{Chip, Recorded};
+    use galatea_apple::{ChipIdentity, RecordedSysctl};
     use galatea_kernels::Isa;
 
     use super::*;
@@ -154,15 +157,15 @@ mod tests {
 
     #[test]
     fn large_products_go_to_the_matrix_unit_and_few_rows_stay() {
-        assert!(COSTS.prefers_blas(Of::Fp32, [512, 768, 768], 4));
-        assert!(COSTS.prefers_blas(Of::Fp32, [128, 768, 3072], 1));
+        assert!(COSTS.prefers_blas(ProductSubject::Fp32, [512, 768, 768], 4));
+        assert!(COSTS.prefers_blas(ProductSubject::Fp32, [128, 768, 3072], 1));
         // A vector times a matrix waits for the matrix in either place.
-        assert!(!COSTS.prefers_blas(Of::Fp32, [1, 4096, 4096], 4));
+        assert!(!COSTS.prefers_blas(ProductSubject::Fp32, [1, 4096, 4096], 4));
         // Handing a small one over takes longer than computing it.
-        assert!(!COSTS.prefers_blas(Of::Fp32, [16, 32, 32], 1));
+        assert!(!COSTS.prefers_blas(ProductSubject::Fp32, [16, 32, 32], 1));
         // Without a gain in arithmetic there is none.
         let slow = ProductCosts { blas_gflops: 300.0, ..COSTS };
-        assert!(!slow.prefers_blas(Of::Fp32, [512, 768, 768], 4));
+        assert!(!slow.prefers_blas(ProductSubject::Fp32, [512, 768, 768], 4));
     }
 
     #[test]
@@ -172,8 +175,8 @@ mod tests {
                 "machdep.cpu.brand_string: {name}\nhw.memsize: 1\nhw.pagesize: 1\n\
                  hw.nperflevels: 1\nhw.perflevel0.physicalcpu: 4\nhw.perflevel0.logicalcpu: 4\n"
             );
-            let chip = Chip::from_source(&Recorded::parse(&text).unwrap()).unwrap();
-            ProductCosts::of(&Capabilities::of(&chip, Isa::detect()))
+            let chip = ChipIdentity::from_source(&RecordedSysctl::parse(&text).unwrap()).unwrap();
+            ProductCosts::of(&HostCapabilities::of(&chip, Isa::detect()))
         };
         let found = of("Apple M1").unwrap();
         assert!(found.blas_gflops > 4.0 * found.kernel_gflops, "{found:?}");
@@ -182,17 +185,17 @@ mod tests {
 
     #[test]
     fn without_a_blas_there_are_the_cuts_of_the_kernels() {
-        assert_eq!(ways(None, [64, 64, 64], 2).len(), Blocking::ALL.len());
+        assert_eq!(ways(None, [64, 64, 64], 2).len(), GemmBlocking::ALL.len());
         assert_eq!(ways(None, [1, 64, 64], 2).len(), 1);
-        assert_eq!(half_ways(None, Of::Fp16, [64, 64, 64], 2).len(), 1);
+        assert_eq!(half_ways(None, ProductSubject::Fp16, [64, 64, 64], 2).len(), 1);
     }
 
     #[test]
     fn kernels_that_multiply_bf16_are_worth_more_threads_of_their_own() {
         let (product, threads) = ([128, 768, 768], 4);
-        assert!(COSTS.prefers_blas(Of::Fp16, product, threads));
-        assert!(COSTS.prefers_blas(Of::Bf16 { whole: false }, product, threads));
-        assert!(!COSTS.prefers_blas(Of::Bf16 { whole: true }, product, threads));
+        assert!(COSTS.prefers_blas(ProductSubject::Fp16, product, threads));
+        assert!(COSTS.prefers_blas(ProductSubject::Bf16 { whole: false }, product, threads));
+        assert!(!COSTS.prefers_blas(ProductSubject::Bf16 { whole: true }, product, threads));
     }
 
     #[cfg(not(target_os = "macos"))]

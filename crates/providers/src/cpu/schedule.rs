@@ -8,16 +8,18 @@ use std::sync::Arc;
 use galatea_graph::{Datum, Fact, Graph, GraphError, Node, OpError, ValueId, infer, limits};
 use galatea_kernels::ThreadPool;
 use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
-use galatea_runtime::{NodeWork, Precision, RuntimeError, Work, needed_nodes, product_operations};
+use galatea_runtime::{
+    ArithmeticWork, NodeWork, Precision, RuntimeError, needed_nodes, product_operations,
+};
 use galatea_tensor::{DataType, Tensor};
 
 use super::halves::narrow;
-use super::kernel::{Choices, Kernel, Shapes, Step};
+use super::kernel::{CpuKernel, CpuShapes, CpuStep, KernelChoices};
 use super::view::is_view;
 
 /// Where a step finds an input.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum StepSource {
     /// An absent optional input, one that the output lies over, or one that the step does not read.
     Absent,
     /// A window of the arena.
@@ -30,7 +32,7 @@ pub(super) enum Source {
 
 /// Where a step puts an output.
 #[derive(Debug)]
-pub(super) enum Target {
+pub(super) enum StepTarget {
     /// Nobody wants it.
     Unwanted,
     /// A window of the arena.
@@ -41,9 +43,9 @@ pub(super) enum Target {
 
 /// What computes a step.
 #[derive(Debug)]
-pub(super) enum Action {
+pub(super) enum StepAction {
     /// A kernel over slices.
-    Kernel(Step),
+    Kernel(CpuStep),
     /// The operator's reference evaluation, over held tensors.
     Reference,
 }
@@ -53,9 +55,9 @@ pub(super) enum Action {
 #[derive(Debug)]
 pub(super) struct PlannedStep {
     pub(super) node: usize,
-    pub(super) action: Action,
-    pub(super) inputs: Vec<Source>,
-    pub(super) outputs: Vec<Target>,
+    pub(super) action: StepAction,
+    pub(super) inputs: Vec<StepSource>,
+    pub(super) outputs: Vec<StepTarget>,
     pub(super) reads: Vec<Range<usize>>,
     pub(super) writes: Vec<Range<usize>>,
     /// `(input, output)` positions: an output that the run holds may be written over an input that it
@@ -66,18 +68,18 @@ pub(super) struct PlannedStep {
     /// The threads for this step where they are not those of the session.
     pub(super) pool: Option<Arc<ThreadPool>>,
     /// What it has to do at least.
-    pub(super) work: Work,
+    pub(super) work: ArithmeticWork,
 }
 
 /// A run for one set of input shapes.
 #[derive(Debug, Default)]
-pub(super) struct Schedule {
+pub(super) struct CpuSchedule {
     pub(super) steps: Vec<PlannedStep>,
     pub(super) constants: Vec<Tensor>,
     /// How many tensors a run holds; the inputs come first.
     pub(super) slots: usize,
     /// The outputs: held, or constant, or absent where nobody asks for them.
-    pub(super) outputs: Vec<Source>,
+    pub(super) outputs: Vec<StepSource>,
     pub(super) arena_bytes: usize,
     /// What no arena for these steps can go below.
     pub(super) live_bytes: usize,
@@ -87,32 +89,32 @@ pub(super) struct Schedule {
 
 /// Where a value lies, once that is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum DecidedPlace {
     Nowhere,
     Constant(usize),
     Held(usize),
     Arena(usize),
 }
 
-struct Builder<'a> {
+struct ScheduleBuilder<'a> {
     graph: &'a Graph,
     /// Which outputs are asked for, and the nodes that they need.
     wanted: &'a [bool],
     needed: Vec<bool>,
-    choices: Choices<'a>,
+    choices: KernelChoices<'a>,
     facts: Vec<Option<Fact>>,
     /// For each value, the one whose elements it shares.
     root: Vec<usize>,
-    place: Vec<Place>,
+    place: Vec<DecidedPlace>,
     constants: Vec<Tensor>,
     slots: usize,
     arena: Vec<PlanValue>,
 }
 
 /// A step before places are known.
-struct Draft {
+struct DraftStep {
     node: usize,
-    action: Action,
+    action: StepAction,
     /// The arena value that is the step's own memory.
     scratch: Option<usize>,
 }
@@ -123,20 +125,20 @@ struct Draft {
 /// When an operator refuses the shapes.
 pub(super) fn schedule(
     graph: &Graph,
-    kernels: &[Option<Box<dyn Kernel>>],
-    (precision, choices): (Precision, Choices<'_>),
+    kernels: &[Option<Box<dyn CpuKernel>>],
+    (precision, choices): (Precision, KernelChoices<'_>),
     inputs: &[Datum],
     wanted: &[bool],
-) -> Result<Schedule, RuntimeError> {
+) -> Result<CpuSchedule, RuntimeError> {
     let facts = facts_of(graph, inputs)?;
     check_sizes(graph, &facts)?;
-    let mut builder = Builder::new((graph, wanted), choices, facts.clone());
+    let mut builder = ScheduleBuilder::new((graph, wanted), choices, facts.clone());
     let halves =
         precision == Precision::Bf16 && narrow(graph, &mut builder.facts, &builder.root, kernels);
     let mut drafts = builder.drafts(kernels);
     if halves && builder.references_see_halves(&drafts) {
         // A kernel refused its shapes after all, and what runs instead knows no other type.
-        builder = Builder::new((graph, wanted), choices, facts);
+        builder = ScheduleBuilder::new((graph, wanted), choices, facts);
         drafts = builder.drafts(kernels);
     }
     builder.place_values(&drafts);
@@ -145,7 +147,7 @@ pub(super) fn schedule(
 }
 
 /// Types and shapes of a node's values, if all are tensors of known shapes.
-pub(super) fn shapes(node: &Node, facts: &[Option<Fact>]) -> Option<Shapes> {
+pub(super) fn shapes(node: &Node, facts: &[Option<Fact>]) -> Option<CpuShapes> {
     let shape = |slot: &Option<ValueId>| -> Option<Option<(DataType, Vec<usize>)>> {
         let Some(id) = slot else { return Some(None) };
         let fact = facts[id.index()].as_ref().filter(|fact| fact.is_tensor())?;
@@ -154,7 +156,7 @@ pub(super) fn shapes(node: &Node, facts: &[Option<Fact>]) -> Option<Shapes> {
     let value = |slot: &Option<ValueId>| {
         slot.and_then(|id| facts[id.index()].as_ref().and_then(|fact| fact.value.clone()))
     };
-    Some(Shapes {
+    Some(CpuShapes {
         inputs: node.inputs.iter().map(shape).collect::<Option<_>>()?,
         outputs: node.outputs.iter().map(shape).collect::<Option<_>>()?,
         constants: node.inputs.iter().map(value).collect(),
@@ -173,10 +175,10 @@ pub(super) fn facts_of(graph: &Graph, inputs: &[Datum]) -> Result<Vec<Option<Fac
     Ok(infer::facts(graph, &known)?)
 }
 
-impl<'a> Builder<'a> {
+impl<'a> ScheduleBuilder<'a> {
     fn new(
         (graph, wanted): (&'a Graph, &'a [bool]),
-        choices: Choices<'a>,
+        choices: KernelChoices<'a>,
         facts: Vec<Option<Fact>>,
     ) -> Self {
         let count = graph.values().len();
@@ -187,7 +189,7 @@ impl<'a> Builder<'a> {
             choices,
             facts,
             root: (0..count).collect(),
-            place: vec![Place::Nowhere; count],
+            place: vec![DecidedPlace::Nowhere; count],
             constants: Vec::new(),
             slots: 0,
             arena: Vec::new(),
@@ -207,20 +209,20 @@ impl<'a> Builder<'a> {
     }
 
     /// Whether a reference evaluation touches a value that lies as BF16 but is FP32.
-    fn references_see_halves(&self, drafts: &[Draft]) -> bool {
+    fn references_see_halves(&self, drafts: &[DraftStep]) -> bool {
         let is_half = |id: &ValueId| {
             let fact = self.facts[id.index()].as_ref();
             fact.is_some_and(|fact| fact.dtype == DataType::Bf16)
         };
-        drafts.iter().filter(|draft| matches!(draft.action, Action::Reference)).any(|draft| {
+        drafts.iter().filter(|draft| matches!(draft.action, StepAction::Reference)).any(|draft| {
             let node = &self.graph.nodes[draft.node];
             node.inputs.iter().chain(&node.outputs).flatten().any(is_half)
         })
     }
 
     fn hold(&mut self, value: usize) {
-        if !matches!(self.place[value], Place::Held(_)) {
-            self.place[value] = Place::Held(self.slots);
+        if !matches!(self.place[value], DecidedPlace::Held(_)) {
+            self.place[value] = DecidedPlace::Held(self.slots);
             self.slots += 1;
         }
     }
@@ -230,7 +232,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Decides what computes each node; nodes with known results and views need nothing.
-    fn drafts(&mut self, kernels: &[Option<Box<dyn Kernel>>]) -> Vec<Draft> {
+    fn drafts(&mut self, kernels: &[Option<Box<dyn CpuKernel>>]) -> Vec<DraftStep> {
         let mut drafts = Vec::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let known = node.outputs.iter().flatten().all(|&id| self.is_constant(id));
@@ -244,8 +246,8 @@ impl<'a> Builder<'a> {
             }
             let bound =
                 kernels[index].as_ref().and_then(|kernel| self.bind(kernel.as_ref(), index));
-            let action = bound.map_or(Action::Reference, Action::Kernel);
-            drafts.push(Draft { node: index, action, scratch: None });
+            let action = bound.map_or(StepAction::Reference, StepAction::Kernel);
+            drafts.push(DraftStep { node: index, action, scratch: None });
         }
         drafts
     }
@@ -263,7 +265,7 @@ impl<'a> Builder<'a> {
             && a.iter().product::<usize>() == b.iter().product::<usize>()
     }
 
-    fn bind(&self, kernel: &dyn Kernel, index: usize) -> Option<Step> {
+    fn bind(&self, kernel: &dyn CpuKernel, index: usize) -> Option<CpuStep> {
         let shapes = shapes(&self.graph.nodes[index], &self.facts)?;
         kernel
             .bind_chosen(&shapes, self.choices)
@@ -276,13 +278,13 @@ impl<'a> Builder<'a> {
 
     /// Decides for each value whether it lies in the arena or is held as a tensor: held are the
     /// graph's outputs and what reference steps touch.
-    fn place_values(&mut self, drafts: &[Draft]) {
+    fn place_values(&mut self, drafts: &[DraftStep]) {
         let mut held = vec![false; self.place.len()];
         for (output, _) in self.graph.outputs.iter().zip(self.wanted).filter(|(_, wanted)| **wanted)
         {
             held[self.root[output.index()]] = true;
         }
-        for draft in drafts.iter().filter(|draft| matches!(draft.action, Action::Reference)) {
+        for draft in drafts.iter().filter(|draft| matches!(draft.action, StepAction::Reference)) {
             let node = &self.graph.nodes[draft.node];
             for id in node.inputs.iter().chain(&node.outputs).flatten() {
                 held[self.root[id.index()]] = true;
@@ -292,7 +294,7 @@ impl<'a> Builder<'a> {
             let constant = self.facts[index].as_ref().and_then(|fact| fact.value.clone());
             match constant {
                 Some(tensor) => {
-                    self.place[index] = Place::Constant(self.constants.len());
+                    self.place[index] = DecidedPlace::Constant(self.constants.len());
                     self.constants.push(tensor);
                 }
                 None if *held => self.hold(index),
@@ -302,8 +304,8 @@ impl<'a> Builder<'a> {
         for draft in drafts {
             for id in self.graph.nodes[draft.node].outputs.iter().flatten() {
                 let index = id.index();
-                if self.place[index] == Place::Nowhere && self.root[index] == index {
-                    self.place[index] = Place::Arena(self.arena.len());
+                if self.place[index] == DecidedPlace::Nowhere && self.root[index] == index {
+                    self.place[index] = DecidedPlace::Arena(self.arena.len());
                     let bytes = self.facts[index].as_ref().map_or(0, size_bytes);
                     self.arena.push(PlanValue { bytes, view_of: None });
                 }
@@ -311,9 +313,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn place_scratch(&mut self, drafts: &mut [Draft]) {
+    fn place_scratch(&mut self, drafts: &mut [DraftStep]) {
         for draft in drafts {
-            if let Action::Kernel(step) = &draft.action
+            if let StepAction::Kernel(step) = &draft.action
                 && step.scratch > 0
             {
                 draft.scratch = Some(self.arena.len());
@@ -323,9 +325,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn place_of(&self, id: ValueId) -> Place {
+    fn place_of(&self, id: ValueId) -> DecidedPlace {
         match self.place[id.index()] {
-            constant @ Place::Constant(_) => constant,
+            constant @ DecidedPlace::Constant(_) => constant,
             _ => self.place[self.root[id.index()]],
         }
     }
@@ -336,7 +338,7 @@ impl<'a> Builder<'a> {
         fact.map_or((DataType::Uint8, None), |fact| (fact.dtype, shape(fact)))
     }
 
-    fn finish(self, drafts: Vec<Draft>) -> Result<Schedule, RuntimeError> {
+    fn finish(self, drafts: Vec<DraftStep>) -> Result<CpuSchedule, RuntimeError> {
         let steps: Vec<PlanStep> = drafts.iter().map(|draft| self.plan_step(draft)).collect();
         let memory = plan(&self.arena, &steps);
         let mut planned: Vec<PlannedStep> = Vec::with_capacity(drafts.len());
@@ -345,31 +347,31 @@ impl<'a> Builder<'a> {
         }
         let output = |(&id, wanted): (&ValueId, &bool)| match wanted {
             true => self.source(id),
-            false => Ok(Source::Absent),
+            false => Ok(StepSource::Absent),
         };
         let outputs = self.graph.outputs.iter().zip(self.wanted).map(output);
-        let outputs: Vec<Source> = outputs.collect::<Result<_, _>>()?;
+        let outputs: Vec<StepSource> = outputs.collect::<Result<_, _>>()?;
         release(&mut planned, &outputs, self.slots);
         let slots = self.slots;
         let (arena_bytes, live_bytes) = (memory.len_bytes, memory.live_bytes);
         let nodes = planned.iter().map(|step| &self.graph.nodes[step.node]);
         let operations = nodes.map(|node| product_operations(node, &self.facts)).sum();
         let (steps, constants) = (planned, self.constants);
-        Ok(Schedule { steps, constants, slots, outputs, arena_bytes, live_bytes, operations })
+        Ok(CpuSchedule { steps, constants, slots, outputs, arena_bytes, live_bytes, operations })
     }
 
-    fn plan_step(&self, draft: &Draft) -> PlanStep {
+    fn plan_step(&self, draft: &DraftStep) -> PlanStep {
         let node = &self.graph.nodes[draft.node];
         let arena = |id: ValueId| match self.place_of(id) {
-            Place::Arena(value) => Some(value),
+            DecidedPlace::Arena(value) => Some(value),
             _ => None,
         };
         let all = |slots: &[Option<ValueId>]| -> Vec<usize> {
             slots.iter().flatten().filter_map(|&id| arena(id)).collect()
         };
         let pairs: &[(usize, usize)] = match &draft.action {
-            Action::Kernel(step) => &step.in_place,
-            Action::Reference => &[],
+            StepAction::Kernel(step) => &step.in_place,
+            StepAction::Reference => &[],
         };
         let pair = |&(input, output): &(usize, usize)| {
             Some((arena(node.input(input)?)?, arena(node.output(output)?)?))
@@ -383,7 +385,7 @@ impl<'a> Builder<'a> {
 
     fn planned(
         &self,
-        draft: Draft,
+        draft: DraftStep,
         memory: &MemoryPlan,
         reused: Option<(usize, usize)>,
     ) -> Result<PlannedStep, RuntimeError> {
@@ -394,48 +396,49 @@ impl<'a> Builder<'a> {
             start..start + self.arena[value].bytes
         };
         let unread: &[usize] = match &draft.action {
-            Action::Kernel(step) => &step.unread,
-            Action::Reference => &[],
+            StepAction::Kernel(step) => &step.unread,
+            StepAction::Reference => &[],
         };
         let mut inputs = Vec::with_capacity(node.inputs.len());
         for slot in &node.inputs {
             let Some(id) = *slot else {
-                inputs.push(Source::Absent);
+                inputs.push(StepSource::Absent);
                 continue;
             };
-            if let Place::Arena(value) = self.place_of(id) {
+            if let DecidedPlace::Arena(value) = self.place_of(id) {
                 if reused.is_some_and(|(read, _)| read == value) {
-                    inputs.push(Source::Absent);
+                    inputs.push(StepSource::Absent);
                     continue;
                 }
                 reads.push(window(value));
             }
             let source = self.source(id)?;
-            let is_unread = matches!(source, Source::Constant(_)) && unread.contains(&inputs.len());
-            inputs.push(if is_unread { Source::Absent } else { source });
+            let is_unread =
+                matches!(source, StepSource::Constant(_)) && unread.contains(&inputs.len());
+            inputs.push(if is_unread { StepSource::Absent } else { source });
         }
         let mut outputs = Vec::with_capacity(node.outputs.len());
         for slot in &node.outputs {
             let Some(id) = *slot else {
-                outputs.push(Target::Unwanted);
+                outputs.push(StepTarget::Unwanted);
                 continue;
             };
             let (dtype, shape) = self.shape_of(id);
             let shape = shape.unwrap_or_default();
             outputs.push(match self.place_of(id) {
-                Place::Held(slot) => Target::Held { slot, dtype, shape },
-                Place::Arena(value) => {
+                DecidedPlace::Held(slot) => StepTarget::Held { slot, dtype, shape },
+                DecidedPlace::Arena(value) => {
                     writes.push(window(value));
-                    Target::Arena { dtype, shape }
+                    StepTarget::Arena { dtype, shape }
                 }
                 // A result that is known beforehand; the step's other outputs are not.
-                Place::Constant(_) | Place::Nowhere => Target::Unwanted,
+                DecidedPlace::Constant(_) | DecidedPlace::Nowhere => StepTarget::Unwanted,
             });
         }
         if let Some(value) = draft.scratch {
             let shape = vec![self.arena[value].bytes / size_of::<f32>()];
             writes.push(window(value));
-            outputs.push(Target::Arena { dtype: DataType::Fp32, shape });
+            outputs.push(StepTarget::Arena { dtype: DataType::Fp32, shape });
         }
         let action = draft.action;
         let release = Vec::new();
@@ -445,13 +448,15 @@ impl<'a> Builder<'a> {
         Ok(PlannedStep { node, action, inputs, outputs, reads, writes, over, release, pool, work })
     }
 
-    fn source(&self, id: ValueId) -> Result<Source, RuntimeError> {
+    fn source(&self, id: ValueId) -> Result<StepSource, RuntimeError> {
         let (dtype, shape) = self.shape_of(id);
         match self.place_of(id) {
-            Place::Constant(index) => Ok(Source::Constant(index)),
-            Place::Held(slot) => Ok(Source::Held { slot, shape }),
-            Place::Arena(_) => Ok(Source::Arena { dtype, shape: shape.unwrap_or_default() }),
-            Place::Nowhere => {
+            DecidedPlace::Constant(index) => Ok(StepSource::Constant(index)),
+            DecidedPlace::Held(slot) => Ok(StepSource::Held { slot, shape }),
+            DecidedPlace::Arena(_) => {
+                Ok(StepSource::Arena { dtype, shape: shape.unwrap_or_default() })
+            }
+            DecidedPlace::Nowhere => {
                 let name = &self.graph.value(id).name;
                 Err(GraphError::structure(format!("nothing computes '{name}'")).into())
             }
@@ -503,20 +508,20 @@ fn size_bytes(fact: &Fact) -> usize {
 }
 
 /// Notes after which step each held tensor is not needed any more.
-fn release(steps: &mut [PlannedStep], outputs: &[Source], slots: usize) {
+fn release(steps: &mut [PlannedStep], outputs: &[StepSource], slots: usize) {
     let mut done = vec![false; slots];
     for source in outputs {
-        if let Source::Held { slot, .. } = source {
+        if let StepSource::Held { slot, .. } = source {
             done[*slot] = true;
         }
     }
     for step in steps.iter_mut().rev() {
         let read = step.inputs.iter().filter_map(|source| match source {
-            Source::Held { slot, .. } => Some(*slot),
+            StepSource::Held { slot, .. } => Some(*slot),
             _ => None,
         });
         let written = step.outputs.iter().filter_map(|target| match target {
-            Target::Held { slot, .. } => Some(*slot),
+            StepTarget::Held { slot, .. } => Some(*slot),
             _ => None,
         });
         let mut freed = Vec::new();
@@ -532,14 +537,17 @@ fn release(steps: &mut [PlannedStep], outputs: &[Source], slots: usize) {
 
 /// Which outputs of a kernel may lie over inputs that nobody needs after the step.
 fn over(step: &PlannedStep) -> Vec<(usize, usize)> {
-    let Action::Kernel(kernel) = &step.action else { return Vec::new() };
+    let StepAction::Kernel(kernel) = &step.action else { return Vec::new() };
     let reads = |slot: usize| {
-        let same = |source: &&Source| matches!(source, Source::Held { slot: s, .. } if *s == slot);
+        let same =
+            |source: &&StepSource| matches!(source, StepSource::Held { slot: s, .. } if *s == slot);
         step.inputs.iter().filter(same).count()
     };
     let fits = |&&(input, output): &&(usize, usize)| {
-        let (Some(Source::Held { slot, shape: Some(from) }), Some(Target::Held { shape, .. })) =
-            (step.inputs.get(input), step.outputs.get(output))
+        let (
+            Some(StepSource::Held { slot, shape: Some(from) }),
+            Some(StepTarget::Held { shape, .. }),
+        ) = (step.inputs.get(input), step.outputs.get(output))
         else {
             return false;
         };

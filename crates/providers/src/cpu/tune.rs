@@ -6,34 +6,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use galatea_graph::{Datum, Graph, infer};
-use galatea_kernels::{Exec, Isa, ThreadPool};
-use galatea_runtime::tune::{Axis, Chooser, Device, Problem, Space, bucket};
+use galatea_kernels::{Isa, KernelContext, ThreadPool};
+use galatea_runtime::tune::{
+    ConfigAxis, ConfigSpace, TuningCache, TuningProblem, TuningTarget, bucket,
+};
 use galatea_runtime::{Precision, RuntimeError};
 use galatea_tensor::{DataType, OwnedTensor, Tensor};
 
 use super::find_row;
-use super::kernel::{Call, Choices, Kernel, NodeView, Shapes, Step};
+use super::kernel::{CpuKernel, CpuNodeView, CpuShapes, CpuStep, KernelChoices, StepCall};
 use super::route::BlasRoute;
 use super::schedule::{facts_of, shapes};
 
 /// The time that a sample takes at least: shorter ones are repeated.
 const SAMPLE: Duration = Duration::from_micros(100);
 /// The most repetitions of a sample.
-const MOST_REPEATS: u32 = 64;
+const MAX_REPEATS: u32 = 64;
 
 /// Numbers of threads to choose from: all, and halves of it down to one.
-pub(super) fn thread_space(threads: usize) -> Space {
+pub(super) fn thread_space(threads: usize) -> ConfigSpace {
     let halves = std::iter::successors(Some(threads.max(1)), |&n| (n > 1).then_some(n.div_ceil(2)));
-    Space::new(vec![Axis::numbers("threads", &halves.collect::<Vec<_>>())])
+    ConfigSpace::new(vec![ConfigAxis::numbers("threads", &halves.collect::<Vec<_>>())])
 }
 
 /// The number of threads that a candidate stands for.
-pub(super) fn threads_of(space: &Space, candidate: usize) -> Option<usize> {
+pub(super) fn threads_of(space: &ConfigSpace, candidate: usize) -> Option<usize> {
     space.axes().first()?.labels.get(candidate)?.parse().ok()
 }
 
 /// The family and the bucket of a kernel's number of threads.
-pub(super) fn thread_key(row: &str, precision: Precision, shapes: &Shapes) -> (String, String) {
+pub(super) fn thread_key(row: &str, precision: Precision, shapes: &CpuShapes) -> (String, String) {
     let elements = |all: &[Option<(DataType, Vec<usize>)>], wanted: &dyn Fn(usize) -> bool| {
         let each = all.iter().enumerate().filter(|(at, _)| wanted(*at));
         let each = each.filter_map(|(_, slot)| slot.as_ref());
@@ -49,20 +51,20 @@ pub(super) fn thread_key(row: &str, precision: Precision, shapes: &Shapes) -> (S
 }
 
 /// A question that a kernel asks while it is built.
-type Question = (String, String, Space);
+type CpuQuestion = (String, String, ConfigSpace);
 
 /// Builds a node's kernel, whose questions go to the recorder.
-type Build<'b> = &'b dyn Fn(&Recorder) -> Result<Box<dyn Kernel>, String>;
+type KernelBuilder<'b> = &'b dyn Fn(&QuestionRecorder) -> Result<Box<dyn CpuKernel>, String>;
 
 /// Notes what is asked, and answers with one candidate.
 #[derive(Debug, Default)]
-struct Recorder {
-    asked: Mutex<Vec<Question>>,
+struct QuestionRecorder {
+    asked: Mutex<Vec<CpuQuestion>>,
     answer: usize,
 }
 
-impl Chooser for Recorder {
-    fn choose(&self, family: &str, bucket: &str, space: &Space) -> Option<usize> {
+impl TuningCache for QuestionRecorder {
+    fn choose(&self, family: &str, bucket: &str, space: &ConfigSpace) -> Option<usize> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.push((family.to_owned(), bucket.to_owned(), space.clone()));
         Some(self.answer)
@@ -70,32 +72,32 @@ impl Chooser for Recorder {
 }
 
 /// Families and buckets that have a problem already.
-type Seen = HashSet<(String, String)>;
+type AskedFamilies = HashSet<(String, String)>;
 
 /// A partition whose choices are to be measured.
-pub(super) struct Part<'a> {
+pub(super) struct CpuTunablePart<'a> {
     pub(super) graph: &'a Graph,
-    pub(super) kernels: &'a [Option<Box<dyn Kernel>>],
+    pub(super) kernels: &'a [Option<Box<dyn CpuKernel>>],
     pub(super) names: &'a [&'static str],
     pub(super) isa: Isa,
     pub(super) blas: Option<BlasRoute>,
     pub(super) threads: usize,
     pub(super) precision: Precision,
     /// What is known already.
-    pub(super) choices: Option<&'a dyn Chooser>,
+    pub(super) choices: Option<&'a dyn TuningCache>,
 }
 
-impl Part<'_> {
+impl CpuTunablePart<'_> {
     /// All choices in runs with inputs of these shapes.
-    pub(super) fn problems(&self, inputs: &[Datum]) -> Result<Vec<Problem>, RuntimeError> {
+    pub(super) fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
         let known = facts_of(self.graph, inputs)?;
         let announced = infer::facts(self.graph, &HashMap::new())?;
-        let (mut problems, mut seen) = (Vec::new(), Seen::new());
+        let (mut problems, mut seen) = (Vec::new(), AskedFamilies::new());
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let Some(kernel) = &self.kernels[index] else { continue };
             let Some(shapes) = shapes(node, &known).filter(measurable) else { continue };
-            let build = |recorder: &Recorder| {
-                let view = NodeView {
+            let build = |recorder: &QuestionRecorder| {
+                let view = CpuNodeView {
                     graph: self.graph,
                     node,
                     facts: &announced,
@@ -119,13 +121,13 @@ impl Part<'_> {
     fn algorithms(
         &self,
         node: &str,
-        shapes: &Shapes,
-        build: Build<'_>,
-        seen: &mut Seen,
-    ) -> Option<Problem> {
-        let first = Recorder::default();
-        let bind = |recorder: &Recorder| {
-            let choices = Choices { chooser: Some(recorder), threads: self.threads };
+        shapes: &CpuShapes,
+        build: KernelBuilder<'_>,
+        seen: &mut AskedFamilies,
+    ) -> Option<TuningProblem> {
+        let first = QuestionRecorder::default();
+        let bind = |recorder: &QuestionRecorder| {
+            let choices = KernelChoices { chooser: Some(recorder), threads: self.threads };
             build(recorder)?.bind_chosen(shapes, choices)
         };
         bind(&first).ok()?;
@@ -134,20 +136,21 @@ impl Part<'_> {
         if !seen.insert((family.clone(), bucket.clone())) {
             return None;
         }
-        let step = |answer: usize| bind(&Recorder { answer, ..Recorder::default() });
-        let steps: Vec<Step> = (0..space.len()).map(step).collect::<Result<_, _>>().ok()?;
+        let step =
+            |answer: usize| bind(&QuestionRecorder { answer, ..QuestionRecorder::default() });
+        let steps: Vec<CpuStep> = (0..space.len()).map(step).collect::<Result<_, _>>().ok()?;
         let pools = vec![Arc::new(ThreadPool::new(self.threads))];
         let device = Box::new(StepDevice::new(steps, pools, self.isa, shapes)?);
-        Some(Problem { node: node.to_owned(), unit: None, family, bucket, space, device })
+        Some(TuningProblem { node: node.to_owned(), unit: None, family, bucket, space, device })
     }
 
     fn thread_counts(
         &self,
         (node, row): (&str, &str),
-        kernel: &dyn Kernel,
-        shapes: &Shapes,
-        seen: &mut Seen,
-    ) -> Option<Problem> {
+        kernel: &dyn CpuKernel,
+        shapes: &CpuShapes,
+        seen: &mut AskedFamilies,
+    ) -> Option<TuningProblem> {
         let space = thread_space(self.threads);
         let (family, bucket) = thread_key(row, self.precision, shapes);
         if space.len() < 2 || !seen.insert((family.clone(), bucket.clone())) {
@@ -155,16 +158,16 @@ impl Part<'_> {
         }
         let pool = |candidate| Some(Arc::new(ThreadPool::new(threads_of(&space, candidate)?)));
         let pools = (0..space.len()).map(pool).collect::<Option<Vec<_>>>()?;
-        let choices = Choices { chooser: self.choices, threads: self.threads };
+        let choices = KernelChoices { chooser: self.choices, threads: self.threads };
         let step = kernel.bind_chosen(shapes, choices).ok()?;
         let device = StepDevice::new(vec![step], pools, self.isa, shapes)?;
         let device = Box::new(device);
-        Some(Problem { node: node.to_owned(), unit: None, family, bucket, space, device })
+        Some(TuningProblem { node: node.to_owned(), unit: None, family, bucket, space, device })
     }
 }
 
 /// Whether inputs can be made up: floats and bytes can, positions in tables cannot.
-fn measurable(shapes: &Shapes) -> bool {
+fn measurable(shapes: &CpuShapes) -> bool {
     let made = |dtype: DataType| matches!(dtype, DataType::Fp32 | DataType::Uint8 | DataType::Int8);
     let inputs = shapes.inputs.iter().zip(&shapes.constants);
     let mut open =
@@ -175,7 +178,7 @@ fn measurable(shapes: &Shapes) -> bool {
 /// A kernel over values that are made up: several forms of it on the same threads, or one form on
 /// several numbers of threads.
 struct StepDevice {
-    steps: Vec<Step>,
+    steps: Vec<CpuStep>,
     pools: Vec<Arc<ThreadPool>>,
     isa: Isa,
     inputs: Vec<Option<Tensor>>,
@@ -212,10 +215,10 @@ fn made_up(dtype: DataType, shape: &[usize]) -> Option<Tensor> {
 
 impl StepDevice {
     fn new(
-        steps: Vec<Step>,
+        steps: Vec<CpuStep>,
         pools: Vec<Arc<ThreadPool>>,
         isa: Isa,
-        shapes: &Shapes,
+        shapes: &CpuShapes,
     ) -> Option<Self> {
         let mut inputs = Vec::with_capacity(shapes.inputs.len());
         for (slot, constant) in shapes.inputs.iter().zip(&shapes.constants) {
@@ -229,7 +232,7 @@ impl StepDevice {
         Some(Self { steps, pools, isa, inputs, outputs, repeats: None })
     }
 
-    fn parts(&self, candidate: usize) -> Option<(&Step, &ThreadPool)> {
+    fn parts(&self, candidate: usize) -> Option<(&CpuStep, &ThreadPool)> {
         let (step, pool) = if self.steps.len() > 1 { (candidate, 0) } else { (0, candidate) };
         Some((self.steps.get(step)?, self.pools.get(pool)?))
     }
@@ -262,7 +265,8 @@ impl StepDevice {
             let views =
                 views.map(|output| output.as_mut().map(OwnedTensor::as_view_mut).transpose());
             let outputs = views.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-            let mut call = Call { exec: Exec { pool, isa: self.isa }, inputs, outputs };
+            let mut call =
+                StepCall { exec: KernelContext { pool, isa: self.isa }, inputs, outputs };
             let start = Instant::now();
             (step.run)(&mut call).map_err(|error| error.to_string())?;
             took += start.elapsed();
@@ -271,12 +275,12 @@ impl StepDevice {
     }
 }
 
-impl Device for StepDevice {
+impl TuningTarget for StepDevice {
     fn compute(&mut self, candidate: usize) -> Result<Vec<f32>, String> {
         let (outputs, took) = self.run(candidate, 1)?;
         if self.repeats.is_none() {
             let fits = SAMPLE.as_nanos() / took.as_nanos().max(1);
-            self.repeats = Some(u32::try_from(fits).unwrap_or(MOST_REPEATS).clamp(1, MOST_REPEATS));
+            self.repeats = Some(u32::try_from(fits).unwrap_or(MAX_REPEATS).clamp(1, MAX_REPEATS));
         }
         let first = outputs.into_iter().flatten().next().ok_or("there is no output")?.freeze();
         let values = match first.dtype() {

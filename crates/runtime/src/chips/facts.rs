@@ -1,11 +1,11 @@
-//! What is known about a chip, as its file says it.
+//! Facts that are known about a chip, as read from its file.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
 use toml::{Table, Value};
 
-use super::figure::{FIGURES, Figure};
+use super::figure::{ChipFigure, FIGURES};
 
 /// The matrix unit of a chip's processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,20 +17,20 @@ pub enum MatrixUnit {
     Sme,
 }
 
-/// What a neural engine does with numbers of few bits.
+/// Treatment of narrow (8-bit or 4-bit) numbers by a neural engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Narrow {
+pub enum LowBitSupport {
     /// Multiplies them.
     Arithmetic,
     /// Widens them before.
     Storage,
 }
 
-/// How sure a figure is.
+/// Confidence in a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Confidence {
+pub enum FigureConfidence {
     /// A guess, or a figure that is passed on without a source.
     Low,
     /// From one source, or derived from others.
@@ -62,44 +62,46 @@ macro_rules! named {
     };
 }
 named!(MatrixUnit, Amx = "AMX", Sme = "SME");
-named!(Narrow, Arithmetic = "arithmetic", Storage = "storage");
-named!(Confidence, Low = "low", Medium = "medium", High = "high");
+named!(LowBitSupport, Arithmetic = "arithmetic", Storage = "storage");
+named!(FigureConfidence, Low = "low", Medium = "medium", High = "high");
 
-/// Where a figure comes from.
+/// Source of a figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
-    /// How sure it is.
-    pub confidence: Confidence,
-    /// Who says so, or how it was derived.
+pub struct FigureSource {
+    /// Confidence in the figure.
+    pub confidence: FigureConfidence,
+    /// Name of the source, or the derivation of the figure.
     pub provenance: String,
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for FigureSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.confidence.name(), self.provenance)
     }
 }
 
-/// What is known about a chip. Where it is sold in several sizes, a figure has a value for each, or one
-/// for all; a figure that nobody knows is absent.
+/// Facts that are known about a chip.
+///
+/// A chip that is sold in several sizes has one value of a figure for each size, or one for all. Unknown
+/// figures are absent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChipFacts {
-    /// As `machdep.cpu.brand_string` gives it.
+    /// Name, as `machdep.cpu.brand_string` gives it.
     pub name: String,
-    /// Where figures come from that have no source of their own.
-    pub source: Source,
+    /// Source of the figures that have none of their own.
+    pub source: FigureSource,
     /// The matrix unit of the processor.
     pub matrix_unit: Option<MatrixUnit>,
     /// Optional instructions, by the names of the architecture in lower case.
     pub features: Vec<String>,
     /// The family that Metal says of the GPU.
     pub metal_family: Option<String>,
-    /// What the engine does with weights of 8 bits, and with those of 4.
-    pub narrow: [Option<Narrow>; 2],
+    /// Treatment of 8-bit and of 4-bit weights by the engine.
+    pub narrow: [Option<LowBitSupport>; 2],
     /// The figures, by size; none is empty.
-    pub figures: BTreeMap<Figure, Vec<f64>>,
+    pub figures: BTreeMap<ChipFigure, Vec<f64>>,
     /// Sources of single figures.
-    pub sources: BTreeMap<Figure, Source>,
+    pub sources: BTreeMap<ChipFigure, FigureSource>,
 }
 
 impl ChipFacts {
@@ -111,8 +113,8 @@ impl ChipFacts {
         let table: Table = text.parse().map_err(|error| format!("no chip file: {error}"))?;
         let mut facts = Self {
             name: text_of(&table, "name")?,
-            source: Source {
-                confidence: Confidence::parse(&text_of(&table, "confidence")?)
+            source: FigureSource {
+                confidence: FigureConfidence::parse(&text_of(&table, "confidence")?)
                     .map_err(|problem| format!("confidence: {problem}"))?,
                 provenance: text_of(&table, "provenance")?,
             },
@@ -148,8 +150,8 @@ impl ChipFacts {
             || value.as_str().ok_or_else(|| format!("{} found, expected a text", shown(value)));
         match key {
             "matrix.unit" => self.matrix_unit = Some(MatrixUnit::parse(text()?)?),
-            "neural_engine.int8" => self.narrow[0] = Some(Narrow::parse(text()?)?),
-            "neural_engine.int4" => self.narrow[1] = Some(Narrow::parse(text()?)?),
+            "neural_engine.int8" => self.narrow[0] = Some(LowBitSupport::parse(text()?)?),
+            "neural_engine.int4" => self.narrow[1] = Some(LowBitSupport::parse(text()?)?),
             "gpu.metal_family" => self.metal_family = Some(text()?.to_owned()),
             "cpu.features" => {
                 let list = value.as_array().into_iter().flatten();
@@ -176,8 +178,8 @@ impl ChipFacts {
             let table = value.as_table().filter(|table| table.len() == 2);
             let table = table.ok_or_else(|| wrong("expected confidence and provenance".into()))?;
             let confidence = text_of(table, "confidence").map_err(wrong)?;
-            let source = Source {
-                confidence: Confidence::parse(&confidence).map_err(wrong)?,
+            let source = FigureSource {
+                confidence: FigureConfidence::parse(&confidence).map_err(wrong)?,
                 provenance: text_of(table, "provenance").map_err(wrong)?,
             };
             self.sources.insert(row.figure, source);
@@ -185,10 +187,10 @@ impl ChipFacts {
         Ok(())
     }
 
-    /// How many sizes there are.
+    /// Returns the number of sizes.
     ///
     /// # Errors
-    /// Lists of several lengths above one.
+    /// Fails when figures have lists of different lengths above one.
     pub fn sizes(&self) -> Result<usize, String> {
         let several = || self.figures.iter().filter(|(_, values)| values.len() > 1);
         let Some((first, values)) = several().next() else { return Ok(1) };
@@ -206,26 +208,26 @@ impl ChipFacts {
 
     /// A figure of every size, or of all of them; empty where nobody knows it.
     #[must_use]
-    pub fn list(&self, figure: Figure) -> &[f64] {
+    pub fn list(&self, figure: ChipFigure) -> &[f64] {
         self.figures.get(&figure).map_or(&[], Vec::as_slice)
     }
 
     /// The figure of a size, counted from the smallest; the largest where there are not as many.
     #[must_use]
-    pub fn of_size(&self, figure: Figure, size: usize) -> Option<f64> {
+    pub fn of_size(&self, figure: ChipFigure, size: usize) -> Option<f64> {
         let list = self.list(figure);
         list.get(size).or(list.last()).copied()
     }
 
     /// The least of all sizes, which promises none of them too much.
     #[must_use]
-    pub fn least(&self, figure: Figure) -> Option<f64> {
+    pub fn least(&self, figure: ChipFigure) -> Option<f64> {
         self.list(figure).iter().copied().reduce(f64::min)
     }
 
-    /// Where a figure comes from.
+    /// Returns the source of a figure.
     #[must_use]
-    pub fn source_of(&self, figure: Figure) -> &Source {
+    pub fn source_of(&self, figure: ChipFigure) -> &FigureSource {
         self.sources.get(&figure).unwrap_or(&self.source)
     }
 
@@ -272,7 +274,7 @@ impl ChipFacts {
         if !self.sources.is_empty() {
             text.push_str("\n[sources]\n");
         }
-        for (figure, Source { confidence, provenance }) in &self.sources {
+        for (figure, FigureSource { confidence, provenance }) in &self.sources {
             let (confidence, provenance) = (quoted(confidence.name()), quoted(provenance));
             let key = figure.key();
             writeln!(
@@ -343,10 +345,10 @@ mod tests {
              \"cpu.performance_cores\" = {{ confidence = \"high\", provenance = \"a \\\"b\\\"\" }}\n"
         );
         let facts = ChipFacts::read(&text).unwrap();
-        assert_eq!(facts.list(Figure::PerformanceCores), [4.0, 6.0]);
-        assert_eq!(facts.of_size(Figure::Fp16Tops, 1), Some(2.5));
-        assert_eq!(facts.source_of(Figure::PerformanceCores).provenance, "a \"b\"");
-        assert_eq!(facts.source_of(Figure::Fp16Tops).confidence, Confidence::Low);
+        assert_eq!(facts.list(ChipFigure::PerformanceCores), [4.0, 6.0]);
+        assert_eq!(facts.of_size(ChipFigure::Fp16Tops, 1), Some(2.5));
+        assert_eq!(facts.source_of(ChipFigure::PerformanceCores).provenance, "a \"b\"");
+        assert_eq!(facts.source_of(ChipFigure::Fp16Tops).confidence, FigureConfidence::Low);
         assert_eq!(ChipFacts::read(&facts.write()).unwrap(), facts);
     }
 

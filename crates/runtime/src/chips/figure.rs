@@ -3,7 +3,7 @@
 /// A figure of a chip. Figures of several sizes of a chip stand in lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Figure {
+pub enum ChipFigure {
     /// Cores of the fastest kind.
     PerformanceCores,
     /// Cores of the other kind.
@@ -30,9 +30,9 @@ pub enum Figure {
     GpuStartMs,
     /// Cores of all neural engines.
     EngineCores,
-    /// What Apple states of them, 10¹² operations a second.
+    /// Operations that Apple states for the neural engines, in 10¹² a second.
     StatedTops,
-    /// How many engines there are, each with its share of cores and operations.
+    /// Number of engines, each with its share of cores and operations.
     Engines,
     /// 10¹² operations on halves a second, of all engines.
     Fp16Tops,
@@ -60,17 +60,17 @@ pub enum Figure {
 #[derive(Clone, Copy, Debug)]
 pub struct FigureRow {
     /// The figure.
-    pub figure: Figure,
+    pub figure: ChipFigure,
     /// Its place, `section.key`.
     pub key: &'static str,
-    /// What it is, for people.
+    /// Title of the figure, for people.
     pub title: &'static str,
-    /// What it is counted in.
+    /// Unit of measurement of the figure.
     pub unit: &'static str,
 }
 
 const fn row(
-    figure: Figure,
+    figure: ChipFigure,
     key: &'static str,
     title: &'static str,
     unit: &'static str,
@@ -80,34 +80,39 @@ const fn row(
 
 /// Every figure in the order in which files have them.
 pub const FIGURES: &[FigureRow] = &[
-    row(Figure::PerformanceCores, "cpu.performance_cores", "Performance cores", ""),
-    row(Figure::EfficiencyCores, "cpu.efficiency_cores", "Efficiency cores", ""),
-    row(Figure::VectorGflops, "cpu.vector_gflops_f32", "Vectors of a fast core", "Gflop/s"),
-    row(Figure::ProductGflops, "cpu.product_gflops_f32", "Products, FP32", "Gflop/s"),
-    row(Figure::ProductGflopsBf16, "cpu.product_gflops_bf16", "Products, BF16", "Gflop/s"),
-    row(Figure::ProductGopsInt8, "cpu.product_gops_int8", "Products, INT8", "Gop/s"),
-    row(Figure::MatrixGflops, "matrix.gflops_f32", "Matrix units, FP32", "Gflop/s"),
-    row(Figure::GpuCores, "gpu.cores", "GPU cores", ""),
-    row(Figure::GpuTflops, "gpu.tflops_f32", "GPU, FP32", "Tflop/s"),
-    row(Figure::GpuMatrixTflops, "gpu.matrix_tflops_f16", "GPU's matrix units, FP16", "Tflop/s"),
-    row(Figure::GpuBandwidth, "gpu.bandwidth_gb_per_s", "GPU's own memory", "GB/s"),
-    row(Figure::GpuStartMs, "gpu.start_ms", "Start on the GPU", "ms"),
-    row(Figure::EngineCores, "neural_engine.cores", "Neural Engine cores", ""),
-    row(Figure::StatedTops, "neural_engine.stated_tops", "Neural Engine, stated", "TOPS"),
-    row(Figure::Engines, "neural_engine.engines", "Neural Engines", ""),
-    row(Figure::Fp16Tops, "neural_engine.fp16_tops", "Neural Engine, FP16", "Tflop/s"),
-    row(Figure::DispatchMs, "neural_engine.dispatch_ms", "Start on the engine", "ms"),
-    row(Figure::Bandwidth, "memory.bandwidth_gb_per_s", "Memory", "GB/s"),
-    row(Figure::MaxGb, "memory.max_gb", "Most memory", "GB"),
-    row(Figure::MachineIdleWatts, "power.machine_idle_watts", "Machine without work", "W"),
-    row(Figure::MachineMaxWatts, "power.machine_max_watts", "Machine at most", "W"),
-    row(Figure::IdleWatts, "power.idle_watts", "Chip without work", "W"),
-    row(Figure::CpuWatts, "power.cpu_watts", "Processor at full work", "W"),
-    row(Figure::GpuWatts, "power.gpu_watts", "GPU at full work", "W"),
-    row(Figure::EngineWatts, "power.neural_engine_watts", "Neural Engine at full work", "W"),
+    row(ChipFigure::PerformanceCores, "cpu.performance_cores", "Performance cores", ""),
+    row(ChipFigure::EfficiencyCores, "cpu.efficiency_cores", "Efficiency cores", ""),
+    row(ChipFigure::VectorGflops, "cpu.vector_gflops_f32", "Vectors of a fast core", "Gflop/s"),
+    row(ChipFigure::ProductGflops, "cpu.product_gflops_f32", "Products, FP32", "Gflop/s"),
+    row(ChipFigure::ProductGflopsBf16, "cpu.product_gflops_bf16", "Products, BF16", "Gflop/s"),
+    row(ChipFigure::ProductGopsInt8, "cpu.product_gops_int8", "Products, INT8", "Gop/s"),
+    row(ChipFigure::MatrixGflops, "matrix.gflops_f32", "Matrix units, FP32", "Gflop/s"),
+    row(ChipFigure::GpuCores, "gpu.cores", "GPU cores", ""),
+    row(ChipFigure::GpuTflops, "gpu.tflops_f32", "GPU, FP32", "Tflop/s"),
+    row(
+        ChipFigure::GpuMatrixTflops,
+        "gpu.matrix_tflops_f16",
+        "GPU's matrix units, FP16",
+        "Tflop/s",
+    ),
+    row(ChipFigure::GpuBandwidth, "gpu.bandwidth_gb_per_s", "GPU's own memory", "GB/s"),
+    row(ChipFigure::GpuStartMs, "gpu.start_ms", "Start on the GPU", "ms"),
+    row(ChipFigure::EngineCores, "neural_engine.cores", "Neural Engine cores", ""),
+    row(ChipFigure::StatedTops, "neural_engine.stated_tops", "Neural Engine, stated", "TOPS"),
+    row(ChipFigure::Engines, "neural_engine.engines", "Neural Engines", ""),
+    row(ChipFigure::Fp16Tops, "neural_engine.fp16_tops", "Neural Engine, FP16", "Tflop/s"),
+    row(ChipFigure::DispatchMs, "neural_engine.dispatch_ms", "Start on the engine", "ms"),
+    row(ChipFigure::Bandwidth, "memory.bandwidth_gb_per_s", "Memory", "GB/s"),
+    row(ChipFigure::MaxGb, "memory.max_gb", "Most memory", "GB"),
+    row(ChipFigure::MachineIdleWatts, "power.machine_idle_watts", "Machine without work", "W"),
+    row(ChipFigure::MachineMaxWatts, "power.machine_max_watts", "Machine at most", "W"),
+    row(ChipFigure::IdleWatts, "power.idle_watts", "Chip without work", "W"),
+    row(ChipFigure::CpuWatts, "power.cpu_watts", "Processor at full work", "W"),
+    row(ChipFigure::GpuWatts, "power.gpu_watts", "GPU at full work", "W"),
+    row(ChipFigure::EngineWatts, "power.neural_engine_watts", "Neural Engine at full work", "W"),
 ];
 
-impl Figure {
+impl ChipFigure {
     /// Its place in files, `section.key`.
     #[must_use]
     pub fn key(self) -> &'static str {

@@ -1,16 +1,16 @@
-//! What is known about chips: the files of `data/chips`, which are part of the program, and files in
-//! the same form that were measured on a host.
+//! Database of chips: the files of `data/chips`, which are compiled into the program, and files in the same
+//! form that were measured on a host.
 //!
-//! A chip is looked up by its name; one that has no file is like the nearest of its family, which is said
-//! wherever its figures are shown.
+//! A chip is looked up by its name. One without a file takes the figures of the nearest of its family, and
+//! wherever these figures are shown, that is stated.
 
 mod facts;
 mod figure;
 
 use std::sync::OnceLock;
 
-pub use facts::{ChipFacts, Confidence, MatrixUnit, Narrow, Source};
-pub use figure::{FIGURES, Figure, FigureRow};
+pub use facts::{ChipFacts, FigureConfidence, FigureSource, LowBitSupport, MatrixUnit};
+pub use figure::{ChipFigure, FIGURES, FigureRow};
 
 /// The files, in the order of their names.
 const FILES: &[&str] = &[
@@ -34,12 +34,12 @@ const FILES: &[&str] = &[
     include_str!("../../../../data/chips/apple-m5.toml"),
 ];
 
-/// What is known about a chip, or about its nearest relative.
+/// Facts about a chip, or about its nearest relative.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KnownChip<'a> {
     /// The facts.
     pub facts: &'a ChipFacts,
-    /// Whether they are this chip's own.
+    /// True if the facts are this chip's own.
     pub exact: bool,
 }
 
@@ -50,8 +50,8 @@ pub fn chips() -> &'static [ChipFacts] {
     ALL.get_or_init(|| FILES.iter().filter_map(|text| ChipFacts::read(text).ok()).collect())
 }
 
-/// What is known about the chip of this name; else about the nearest of its family, if it is of one:
-/// those of the same size before others, then the nearest generation, then the plain one.
+/// Returns the facts about the chip of this name, else about the nearest chip of its family, if it belongs to
+/// one. Chips of the same size come before others, then the nearest generation, then the plain one.
 #[must_use]
 pub fn find(name: &str) -> Option<KnownChip<'static>> {
     let own = chips().iter().find(|chip| chip.name == name);
@@ -77,7 +77,7 @@ pub fn full_name(given: &str) -> String {
 /// A figure of the nearest chip of the family that has it: of this one, if it does; the least of several
 /// sizes.
 #[must_use]
-pub fn figure(name: &str, figure: Figure) -> Option<f64> {
+pub fn figure(name: &str, figure: ChipFigure) -> Option<f64> {
     having(name, figure)?.least(figure)
 }
 
@@ -85,16 +85,16 @@ pub fn figure(name: &str, figure: Figure) -> Option<f64> {
 /// since each cluster of them has one.
 #[must_use]
 pub fn matrix_gflops(facts: &ChipFacts, size: usize) -> Option<f64> {
-    if let Some(own) = facts.of_size(Figure::MatrixGflops, size) {
+    if let Some(own) = facts.of_size(ChipFigure::MatrixGflops, size) {
         return Some(own);
     }
-    let relative = having(&facts.name, Figure::MatrixGflops)?;
+    let relative = having(&facts.name, ChipFigure::MatrixGflops)?;
     let last = |figure| relative.list(figure).last().copied();
-    let cores = facts.of_size(Figure::PerformanceCores, size)?;
-    Some(last(Figure::MatrixGflops)? * cores / last(Figure::PerformanceCores)?.max(1.0))
+    let cores = facts.of_size(ChipFigure::PerformanceCores, size)?;
+    Some(last(ChipFigure::MatrixGflops)? * cores / last(ChipFigure::PerformanceCores)?.max(1.0))
 }
 
-fn having(name: &str, figure: Figure) -> Option<&'static ChipFacts> {
+fn having(name: &str, figure: ChipFigure) -> Option<&'static ChipFacts> {
     let has = |chip: &ChipFacts| !chip.list(figure).is_empty();
     let own = chips().iter().find(|chip| chip.name == name && has(chip));
     own.or_else(|| nearest(name, has))
@@ -121,8 +121,8 @@ fn parts(name: &str) -> Option<(&str, &str, u32, &str)> {
     Some((maker, family, generation.parse().ok()?, size))
 }
 
-/// How far apart two chips are: whether the size is another one, then generations, then whether the
-/// other is a special one; `None` where they are of no common family.
+/// Returns the distance between two chips: whether the sizes differ, then the difference in generations, then
+/// whether the other is a special variant. Returns `None` if they have no family in common.
 fn distance(wanted: &str, other: &str) -> Option<(bool, u32, bool)> {
     let (a, b) = (parts(wanted)?, parts(other)?);
     ((a.0, a.1) == (b.0, b.1)).then(|| (a.3 != b.3, a.2.abs_diff(b.2), !b.3.is_empty()))
@@ -149,15 +149,15 @@ mod tests {
         for chip in chips() {
             assert!(chip.matrix_unit.is_some() && chip.narrow.iter().all(Option::is_some));
             for figure in [
-                Figure::PerformanceCores,
-                Figure::EfficiencyCores,
-                Figure::GpuCores,
-                Figure::GpuTflops,
-                Figure::EngineCores,
-                Figure::Engines,
-                Figure::Fp16Tops,
-                Figure::Bandwidth,
-                Figure::MaxGb,
+                ChipFigure::PerformanceCores,
+                ChipFigure::EfficiencyCores,
+                ChipFigure::GpuCores,
+                ChipFigure::GpuTflops,
+                ChipFigure::EngineCores,
+                ChipFigure::Engines,
+                ChipFigure::Fp16Tops,
+                ChipFigure::Bandwidth,
+                ChipFigure::MaxGb,
             ] {
                 let list = chip.list(figure);
                 assert!(!list.is_empty(), "{}: no {}", chip.name, figure.key());
@@ -195,11 +195,11 @@ mod tests {
 
     #[test]
     fn a_figure_comes_from_the_nearest_chip_that_has_it() {
-        let start = |name: &str| figure(name, Figure::DispatchMs);
+        let start = |name: &str| figure(name, ChipFigure::DispatchMs);
         assert_eq!((start("Apple M1 Ultra"), start("Apple M4 Pro")), (Some(0.23), Some(0.1)));
-        assert_eq!(figure("Apple M4 Max", Figure::Bandwidth), Some(410.0));
+        assert_eq!(figure("Apple M4 Max", ChipFigure::Bandwidth), Some(410.0));
         assert_eq!((generation("Apple M4 Pro"), generation("Xeon")), (Some(4), None));
-        assert!(figure("Apple M3", Figure::VectorGflops).is_some());
+        assert!(figure("Apple M3", ChipFigure::VectorGflops).is_some());
         let matrix = |name: &str| matrix_gflops(find(name).unwrap().facts, 0);
         assert_eq!(matrix("Apple M1"), Some(1200.0));
         // Its own file has none; it has four times the fast cores of the M2.

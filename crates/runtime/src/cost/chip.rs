@@ -1,8 +1,8 @@
 //! A chip as a roofline for each of its units.
 
-use super::correction::Corrections;
+use super::correction::CostCorrections;
 use super::workload::{DecoderWork, GraphWork, OperatorWork};
-use crate::chips::{self, ChipFacts, Figure};
+use crate::chips::{self, ChipFacts, ChipFigure};
 
 /// A part of a chip that computes, as Core ML names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,7 +30,7 @@ impl ComputeUnit {
     }
 }
 
-/// What a unit reaches and what starts on it take.
+/// Throughput of a device and the time that starts on it take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UnitCost {
     /// The unit.
@@ -49,13 +49,13 @@ pub struct UnitCost {
     pub layer: f64,
     /// Watts that it adds to the chip's at full work.
     pub watts: f64,
-    /// Whether weights are widened to halves on their way, so that those of fewer bits save nothing.
+    /// True if weights are widened to halves on their way, which makes narrower ones save nothing.
     pub widens: bool,
 }
 
 impl UnitCost {
-    /// Of a processor of which only its cores are known, with what products reach on one of them, in operations a
-    /// second.
+    /// Returns the cost of a CPU of which only the cores are known; `operations` is what a matrix
+    /// multiplication reaches on one of them, in operations a second.
     #[must_use]
     pub fn of_cores(cores: usize, operations: f64) -> Self {
         #[allow(clippy::cast_precision_loss, reason = "cores are few")]
@@ -76,18 +76,18 @@ impl UnitCost {
 
     /// Seconds of so many operations, of a product or of anything else, that read and write so many bytes.
     #[must_use]
-    pub fn seconds(&self, operations: f64, bytes: f64, product: Product) -> f64 {
+    pub fn seconds(&self, operations: f64, bytes: f64, product: ArithmeticClass) -> f64 {
         let rate = match product {
-            Product::Yes => self.operations,
-            Product::No => self.vector,
+            ArithmeticClass::Yes => self.operations,
+            ArithmeticClass::No => self.vector,
         };
         (operations / rate).max(bytes / self.bytes) + self.each
     }
 }
 
-/// Whether arithmetic is that of a product of matrices, for which units have more than for anything else.
+/// Marks arithmetic that is a matrix multiplication; devices do more of it per second than of anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Product {
+pub enum ArithmeticClass {
     /// Products and convolutions.
     Yes,
     /// Everything else.
@@ -101,8 +101,8 @@ const GPU_SHARE: f64 = 0.64;
 const CPU_SHARE: f64 = 0.8;
 /// The same of a Neural Engine: measured on an M4 for layers that it likes, 5.7 of 19 Tflop/s.
 const ENGINE_SHARE: f64 = 0.3;
-/// How much longer the GPU takes for bytes than memory's figure says; together with [`GPU_LAYER`] it fits the
-/// published rates of a 7B model on 15 chips within a fifth.
+/// Factor by which the GPU takes longer for bytes than memory's figure says. Together with [`GPU_LAYER`] it
+/// fits the published rates of a 7B model on 15 chips within a fifth.
 const GPU_BYTES: f64 = 1.1;
 /// Seconds of a decoder's layer on the GPU besides its bytes: 4.7 ms for 32 layers.
 const GPU_LAYER: f64 = 4.7e-3 / 32.0;
@@ -135,7 +135,7 @@ const IDLE_WATTS: [f64; 2] = [0.005, 0.5];
 /// The chip that [`CostModel::untrained`] takes others for.
 const SMALLEST: &str = "Apple M1";
 
-/// What work takes on the units of a chip.
+/// Predicts the time that work takes on the devices of a chip.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CostModel {
     /// The chip.
@@ -148,32 +148,33 @@ pub struct CostModel {
     pub bandwidth: f64,
     /// The most memory, in bytes.
     pub memory_bytes: Option<f64>,
-    /// What measurements said.
-    pub corrections: Corrections,
+    /// Corrections from measurements.
+    pub corrections: CostCorrections,
 }
 
 impl CostModel {
-    /// Of a size of a chip, counted from the smallest; there is no unit without its figures.
+    /// Returns the model of one size of a chip, counted from the smallest; a device without figures is left
+    /// out.
     #[must_use]
     pub fn of(facts: &ChipFacts, size: usize) -> Self {
         let figure = |figure| facts.of_size(figure, size);
-        let memory = figure(Figure::Bandwidth).unwrap_or(0.0) * 1e9;
+        let memory = figure(ChipFigure::Bandwidth).unwrap_or(0.0) * 1e9;
         let units =
             [cpu(facts, size, memory), gpu(facts, size, memory), engine(facts, size, memory)];
         let least = (memory / 1e9 * IDLE_WATTS[0]).max(IDLE_WATTS[1]);
         Self {
             chip: facts.name.clone(),
             units: units.into_iter().flatten().collect(),
-            idle_watts: figure(Figure::IdleWatts).unwrap_or(least),
+            idle_watts: figure(ChipFigure::IdleWatts).unwrap_or(least),
             bandwidth: memory,
-            memory_bytes: figure(Figure::MaxGb).map(|gb| gb * 1e9),
-            corrections: Corrections::default(),
+            memory_bytes: figure(ChipFigure::MaxGb).map(|gb| gb * 1e9),
+            corrections: CostCorrections::default(),
         }
     }
 
-    /// What is taken of an Apple chip of which nothing is known: what the first and smallest one with all units
-    /// reaches. It makes of small products and of what memory bounds work for the processor, of great products work
-    /// for the GPU, and of whole encoders and convolutions work for the Neural Engine.
+    /// Returns the model to use for an Apple chip of which nothing is known: that of the first and smallest
+    /// chip with all devices. It gives small matrix multiplications and work bound by memory to the CPU, large
+    /// matrix multiplications to the GPU, and whole encoders and convolutions to the Neural Engine.
     #[must_use]
     pub fn untrained() -> Option<Self> {
         chips::find(SMALLEST).map(|known| Self::of(known.facts, 0))
@@ -255,10 +256,10 @@ fn weights(unit: &UnitCost, work: &DecoderWork) -> f64 {
 
 fn cpu(facts: &ChipFacts, size: usize, memory: f64) -> Option<UnitCost> {
     let figure = |figure| facts.of_size(figure, size);
-    let cores = figure(Figure::PerformanceCores).unwrap_or(1.0);
-    let measured = figure(Figure::ProductGflops).map(|giga| giga * 1e9);
+    let cores = figure(ChipFigure::PerformanceCores).unwrap_or(1.0);
+    let measured = figure(ChipFigure::ProductGflops).map(|giga| giga * 1e9);
     let matrix = chips::matrix_gflops(facts, size).map(|giga| giga * 1e9 * CPU_SHARE);
-    let adds = figure(Figure::VectorGflops).map(|giga| giga * 1e9 * cores);
+    let adds = figure(ChipFigure::VectorGflops).map(|giga| giga * 1e9 * cores);
     let operations = measured.or(matrix).or_else(|| adds.map(|adds| adds * CPU_SHARE))?;
     let vector = adds.unwrap_or(operations) * VECTOR_SHARE;
     let bytes = match measured {
@@ -267,7 +268,7 @@ fn cpu(facts: &ChipFacts, size: usize, memory: f64) -> Option<UnitCost> {
         None => (memory * BYTES_SHARE[0]).min(cores * CORE_BYTES),
     };
     let [start, each, layer] = CPU_TIMES;
-    let watts = figure(Figure::CpuWatts).unwrap_or(cores * WATTS[0]);
+    let watts = figure(ChipFigure::CpuWatts).unwrap_or(cores * WATTS[0]);
     let unit = ComputeUnit::Cpu;
     let cost =
         UnitCost { unit, operations, vector, bytes, start, each, layer, watts, widens: false };
@@ -276,19 +277,19 @@ fn cpu(facts: &ChipFacts, size: usize, memory: f64) -> Option<UnitCost> {
 
 fn gpu(facts: &ChipFacts, size: usize, memory: f64) -> Option<UnitCost> {
     let figure = |figure| facts.of_size(figure, size);
-    let plain = figure(Figure::GpuTflops);
-    let all = plain.into_iter().chain(figure(Figure::GpuMatrixTflops));
+    let plain = figure(ChipFigure::GpuTflops);
+    let all = plain.into_iter().chain(figure(ChipFigure::GpuMatrixTflops));
     let best = all.reduce(f64::max)?;
-    let memory = figure(Figure::GpuBandwidth).map_or(memory, |own| own * 1e9);
+    let memory = figure(ChipFigure::GpuBandwidth).map_or(memory, |own| own * 1e9);
     let cost = UnitCost {
         unit: ComputeUnit::Gpu,
         operations: best * 1e12 * GPU_SHARE,
         vector: plain.unwrap_or(best) * 1e12 * VECTOR_SHARE,
         bytes: memory / GPU_BYTES,
-        start: figure(Figure::GpuStartMs).map_or(GPU_START, |ms| ms / 1e3),
+        start: figure(ChipFigure::GpuStartMs).map_or(GPU_START, |ms| ms / 1e3),
         each: GPU_EACH,
         layer: GPU_LAYER,
-        watts: figure(Figure::GpuWatts).unwrap_or(plain.unwrap_or(best) * WATTS[1]),
+        watts: figure(ChipFigure::GpuWatts).unwrap_or(plain.unwrap_or(best) * WATTS[1]),
         widens: false,
     };
     (cost.operations > 0.0 && cost.bytes > 0.0).then_some(cost)
@@ -297,9 +298,9 @@ fn gpu(facts: &ChipFacts, size: usize, memory: f64) -> Option<UnitCost> {
 /// One of the chip's engines, on which a program runs.
 fn engine(facts: &ChipFacts, size: usize, memory: f64) -> Option<UnitCost> {
     let figure = |figure| facts.of_size(figure, size);
-    let tera = figure(Figure::Fp16Tops)? / figure(Figure::Engines).unwrap_or(1.0).max(1.0);
-    let start = figure(Figure::DispatchMs);
-    let start = start.or_else(|| chips::figure(&facts.name, Figure::DispatchMs))? / 1e3;
+    let tera = figure(ChipFigure::Fp16Tops)? / figure(ChipFigure::Engines).unwrap_or(1.0).max(1.0);
+    let start = figure(ChipFigure::DispatchMs);
+    let start = start.or_else(|| chips::figure(&facts.name, ChipFigure::DispatchMs))? / 1e3;
     let cost = UnitCost {
         unit: ComputeUnit::NeuralEngine,
         operations: tera * 1e12 * ENGINE_SHARE,
@@ -308,7 +309,7 @@ fn engine(facts: &ChipFacts, size: usize, memory: f64) -> Option<UnitCost> {
         start,
         each: 0.0,
         layer: 0.0,
-        watts: figure(Figure::EngineWatts).unwrap_or(tera * WATTS[2]),
+        watts: figure(ChipFigure::EngineWatts).unwrap_or(tera * WATTS[2]),
         widens: true,
     };
     (cost.operations > 0.0 && cost.bytes > 0.0).then_some(cost)
@@ -360,7 +361,7 @@ mod tests {
     fn product(model: &CostModel, unit: ComputeUnit, elements: f64) -> f64 {
         let side = (elements / 3.0).sqrt();
         let own = model.unit(unit).unwrap();
-        own.start + own.seconds(2.0 * side.powi(3), 4.0 * elements, Product::Yes)
+        own.start + own.seconds(2.0 * side.powi(3), 4.0 * elements, ArithmeticClass::Yes)
     }
 
     #[test]
@@ -380,7 +381,7 @@ mod tests {
         let [cpu, gpu] =
             [ComputeUnit::Cpu, ComputeUnit::Gpu].map(|unit| *model.unit(unit).unwrap());
         let seconds = |unit: &UnitCost, operations, bytes| {
-            unit.start + unit.seconds(operations, bytes, Product::Yes)
+            unit.start + unit.seconds(operations, bytes, ArithmeticClass::Yes)
         };
         for bytes in [1e4, 1e6, 1e8] {
             // One operation for a byte, and a thousand.

@@ -1,4 +1,4 @@
-//! What measurements say of predictions.
+//! Corrections of predictions by measurements.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ const SHARE: f64 = 0.2;
 /// The most that a prediction is taken to be wrong by, as a factor.
 const MOST: f64 = 100.0;
 
-/// How many times as long work took as was predicted, by unit and kind of work: averages of logarithms, so
-/// that twice as long and half as long are as far off.
+/// Ratios of measured to predicted time, by device and kind of work. They are averages of logarithms, which
+/// makes twice as long and half as long equally far off.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Corrections(HashMap<(ComputeUnit, String), f64>);
+pub struct CostCorrections(HashMap<(ComputeUnit, String), f64>);
 
-impl Corrections {
+impl CostCorrections {
     /// Takes a measurement over. Times that are none change nothing.
     pub fn learn(&mut self, unit: ComputeUnit, kind: &str, predicted: f64, measured: f64) {
         let ratio = measured / predicted;
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn predictions_come_near_what_is_measured() {
-        let mut all = Corrections::default();
+        let mut all = CostCorrections::default();
         assert!((all.factor(ComputeUnit::Cpu, "MatMul") - 1.0).abs() < 1e-12);
         all.learn(ComputeUnit::Cpu, "MatMul", 1.0, 2.0);
         assert!((all.factor(ComputeUnit::Cpu, "MatMul") - 2.0).abs() < 1e-9);

@@ -1,10 +1,10 @@
-//! How long work takes on the units of a chip, and what it draws, predicted from facts about the chip and
-//! corrected by measurements.
+//! Predictions of the time and the power that work takes on the devices of a chip, made from facts about the
+//! chip and corrected by measurements.
 //!
-//! A [`CostModel`] is a roofline for each unit ([`UnitCost`]): what takes longer of arithmetic and of bytes,
-//! beside what starts take. [`GraphWork`] and [`DecoderWork`] say what models have to do. It measures
-//! nothing and knows no clock; who measures tells it ([`CostModel::correct`]). Providers predict what nodes take from
-//! the same facts, as long as nothing was measured.
+//! A [`CostModel`] is a roofline for each device ([`UnitCost`]): the longer of the times for arithmetic and for
+//! bytes, plus the time of starts. [`GraphWork`] and [`DecoderWork`] describe the work of models. The cost
+//! model measures nothing and reads no clock; measurements are passed to it ([`CostModel::correct`]). Until
+//! something is measured, providers predict the times of nodes from the same facts.
 
 mod chip;
 mod correction;
@@ -12,6 +12,6 @@ mod correction;
 mod published;
 mod workload;
 
-pub use chip::{ComputeUnit, CostModel, Product, UnitCost};
-pub use correction::Corrections;
+pub use chip::{ArithmeticClass, ComputeUnit, CostModel, UnitCost};
+pub use correction::CostCorrections;
 pub use workload::{DecoderWork, GraphWork, OperatorWork};

@@ -65,7 +65,7 @@ fn read(chip: &str) -> f64 {
     512.0 / model.prefill_seconds(model.unit(ComputeUnit::Gpu).unwrap(), &seven(), 512.0, 0.0)
 }
 
-/// What, on which chip, ours, published.
+/// Returns rows of workload, chip, our prediction and the published figure.
 fn rows() -> Vec<(String, String, f64, f64)> {
     let gpu = ComputeUnit::Gpu;
     let row = |what: &str, chip: &str, ours, fact| (what.to_owned(), chip.to_owned(), ours, fact);

@@ -1,4 +1,4 @@
-//! What models have to do.
+//! Work of models, as operations and bytes.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use galatea_graph::{Dim, Fact, Graph, GraphError, infer};
 
 use crate::work::NodeWork;
 
-/// What an operator of a graph has to do for one row of a batch.
+/// Work of one operator of a graph for one row of a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperatorWork {
     /// Its name.
@@ -19,7 +19,7 @@ pub struct OperatorWork {
     pub moved_bytes: f64,
 }
 
-/// What a graph has to do.
+/// Work of a graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GraphWork {
     /// Its operators.
@@ -27,10 +27,11 @@ pub struct GraphWork {
 }
 
 impl GraphWork {
-    /// Of a sorted graph, for one row: lengths that are not known are 1, but for those in `lengths`.
+    /// Returns the work of a sorted graph for one row. Lengths that are not known count as 1, except those in
+    /// `lengths`.
     ///
     /// # Errors
-    /// When shapes cannot be inferred.
+    /// Fails when shapes cannot be inferred.
     pub fn of(graph: &Graph, lengths: &HashMap<String, usize>) -> Result<Self, GraphError> {
         let mut known = HashMap::new();
         for &input in &graph.inputs {
@@ -68,7 +69,8 @@ impl GraphWork {
         Ok(Self { operators: graph.nodes.iter().map(operator).collect() })
     }
 
-    /// Of a model of which only sums are known, in so many operators alike.
+    /// Returns the work of a model of which only the totals are known, divided evenly among `operators`
+    /// operators.
     #[must_use]
     pub fn alike(operators: usize, all: &OperatorWork) -> Self {
         #[allow(clippy::cast_precision_loss, reason = "operators are few")]
@@ -89,7 +91,7 @@ impl GraphWork {
     }
 }
 
-/// What a decoder of texts has to do.
+/// Work of a decoder of texts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DecoderWork {
     /// Numbers in its matrices, each of which a token multiplies once.

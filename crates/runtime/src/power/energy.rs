@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::reading::Draw;
+use super::reading::PowerDraw;
 
 /// Joules since a start, by part; a part without a sensor is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -15,14 +15,14 @@ pub struct EnergyReport {
     pub engine: Option<f64>,
     /// Memory.
     pub memory: Option<f64>,
-    /// The whole chip, as [`Draw::chip`] says it.
+    /// The whole chip, as [`PowerDraw::chip`] says it.
     pub chip: Option<f64>,
     /// The whole machine.
     pub system: Option<f64>,
 }
 
 impl EnergyReport {
-    /// How many of `count` things there were for a joule of the chip's, such as tokens.
+    /// Returns the number of things, such as tokens, for each joule of the chip's, given `count` of them.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a rate")]
     pub fn per_joule(&self, count: u64) -> Option<f64> {
@@ -42,7 +42,7 @@ impl EnergyMeter {
     }
 
     /// Adds a time in which so many watts were drawn on average.
-    pub fn add(&mut self, elapsed: Duration, draw: &Draw) {
+    pub fn add(&mut self, elapsed: Duration, draw: &PowerDraw) {
         let seconds = elapsed.as_secs_f64();
         let sum = &mut self.0;
         for (joules, watts) in [
@@ -59,7 +59,7 @@ impl EnergyMeter {
         }
     }
 
-    /// What was drawn since the start.
+    /// Returns the energy drawn since the start.
     #[must_use]
     pub fn report(&self) -> EnergyReport {
         self.0
@@ -74,9 +74,9 @@ mod tests {
     fn joules_are_watts_by_seconds_and_absent_without_a_sensor() {
         let mut meter = EnergyMeter::new();
         assert_eq!(meter.report().per_joule(100), None);
-        let draw = Draw { cpu: Some(4.0), gpu: Some(6.0), ..Draw::default() };
+        let draw = PowerDraw { cpu: Some(4.0), gpu: Some(6.0), ..PowerDraw::default() };
         meter.add(Duration::from_secs(5), &draw);
-        meter.add(Duration::from_secs(5), &Draw { gpu: Some(f64::NAN), ..draw });
+        meter.add(Duration::from_secs(5), &PowerDraw { gpu: Some(f64::NAN), ..draw });
         let report = meter.report();
         assert_eq!((report.cpu, report.gpu, report.engine), (Some(40.0), Some(30.0), None));
         assert_eq!(report.chip, Some(50.0));

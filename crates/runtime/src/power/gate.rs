@@ -3,18 +3,18 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many seconds of its pace may be saved up while there is no work.
+/// Seconds of its pace that may be saved up while there is no work.
 const BURST: f64 = 0.1;
-/// How long work waits before it looks again where nothing tells it when its turn comes.
+/// Time that work waits before it looks again, if nothing announces its turn.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// What is left of the time that a pace gives, in seconds of work.
+/// Remainder of the time that a pace grants, in seconds of work.
 ///
-/// Work is paid while it runs, so that what takes longer than was saved up rests longer afterwards: on
-/// average `pace · lanes` pieces run at once. A whole number of them is run by fewer lanes, the rest by
-/// pauses. There are as many lanes as pieces ever ran at once.
+/// Work is paid for while it runs: work that takes longer than was saved up rests longer afterwards. On average
+/// `pace · lanes` pieces run at once. The whole part of that number is reached by running fewer lanes, the rest
+/// by pauses. There are as many lanes as pieces ever ran at once.
 #[derive(Clone, Debug)]
-pub struct Bucket {
+pub struct WorkBudget {
     lanes: usize,
     pace: f64,
     running: usize,
@@ -25,7 +25,7 @@ pub struct Bucket {
     now: Duration,
 }
 
-impl Bucket {
+impl WorkBudget {
     /// A bucket at full pace, with so many lanes to begin with.
     #[must_use]
     pub fn new(lanes: usize) -> Self {
@@ -99,10 +99,10 @@ impl Bucket {
     }
 }
 
-/// A [`Bucket`] that threads wait at.
+/// A [`WorkBudget`] that threads wait at.
 #[derive(Debug)]
-pub struct Gate {
-    bucket: Mutex<Bucket>,
+pub struct PowerGate {
+    bucket: Mutex<WorkBudget>,
     turn: Condvar,
     start: Instant,
 }
@@ -110,9 +110,9 @@ pub struct Gate {
 /// Leave to work; given back when it is dropped.
 #[derive(Debug)]
 #[must_use = "the work has ended when this is dropped"]
-pub struct Permit<'a>(&'a Gate);
+pub struct PowerPermit<'a>(&'a PowerGate);
 
-impl Drop for Permit<'_> {
+impl Drop for PowerPermit<'_> {
     fn drop(&mut self) {
         let now = self.0.start.elapsed();
         self.0.bucket().end(now);
@@ -120,14 +120,18 @@ impl Drop for Permit<'_> {
     }
 }
 
-impl Gate {
+impl PowerGate {
     /// A gate at full pace, with so many lanes to begin with.
     #[must_use]
     pub fn new(lanes: usize) -> Self {
-        Self { bucket: Mutex::new(Bucket::new(lanes)), turn: Condvar::new(), start: Instant::now() }
+        Self {
+            bucket: Mutex::new(WorkBudget::new(lanes)),
+            turn: Condvar::new(),
+            start: Instant::now(),
+        }
     }
 
-    fn bucket(&self) -> MutexGuard<'_, Bucket> {
+    fn bucket(&self) -> MutexGuard<'_, WorkBudget> {
         self.bucket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -138,11 +142,11 @@ impl Gate {
     }
 
     /// Waits until a piece of work may begin.
-    pub fn enter(&self) -> Permit<'_> {
+    pub fn enter(&self) -> PowerPermit<'_> {
         let mut bucket = self.bucket();
         loop {
             let wait = match bucket.begin(self.start.elapsed()) {
-                Ok(()) => return Permit(self),
+                Ok(()) => return PowerPermit(self),
                 Err(wait) => wait.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN),
             };
             let woken = self.turn.wait_timeout(bucket, wait);
@@ -163,7 +167,7 @@ mod tests {
 
     /// The share of time that `lanes` lanes work which always have pieces of `piece` milliseconds.
     fn share(lanes: usize, pace: f64, piece: u64) -> f64 {
-        let mut bucket = Bucket::new(lanes);
+        let mut bucket = WorkBudget::new(lanes);
         bucket.set_pace(Duration::ZERO, pace);
         let mut ends: Vec<u64> = Vec::new();
         for ms in 0..20_000_u64 {
@@ -198,14 +202,14 @@ mod tests {
     fn at_full_pace_nothing_waits_and_at_none_nothing_begins() {
         assert!(share(3, 1.0, 10) > 0.99);
         assert!(share(3, 0.0, 10) < 0.01);
-        let mut bucket = Bucket::new(1);
+        let mut bucket = WorkBudget::new(1);
         assert_eq!(bucket.begin(Duration::ZERO), Ok(()));
         assert_eq!(bucket.begin(Duration::ZERO), Ok(()), "more work than lanes were said to be");
     }
 
     #[test]
     fn a_thread_that_waits_goes_on_when_the_pace_allows_it() {
-        let gate = Gate::new(1);
+        let gate = PowerGate::new(1);
         gate.set_pace(0.0);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| drop(gate.enter()));

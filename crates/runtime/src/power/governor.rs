@@ -1,10 +1,10 @@
-//! What a server may do, from what sensors say.
+//! Governor that decides from sensors what a server may do.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::heat::HeatGuard;
-use super::reading::{Reading, ThermalState};
+use super::reading::{SensorReading, ThermalState};
 use super::settings::{PowerPolicy, PowerSettings};
 use super::watts::WattsLoop;
 
@@ -13,7 +13,7 @@ const LOW_CHARGE: f64 = 0.2;
 /// Threads are made less urgent below the first pace, and urgent again above the second.
 const THRIFTY: [f64; 2] = [0.9, 0.98];
 
-/// Which units work goes to where several can do it.
+/// Preference among devices where several can do the work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnitChoice {
     /// The one that is done first.
@@ -25,20 +25,20 @@ pub enum UnitChoice {
     Frugal,
 }
 
-/// How urgent threads are; macOS chooses cores and clocks by it.
+/// Urgency of threads; macOS chooses cores and clocks by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadClass {
     /// Efficiency cores first, at lower clocks.
     Thrifty,
-    /// As the system sees fit.
+    /// Cores and clocks that the system sees fit.
     Usual,
     /// Performance cores first.
     Urgent,
 }
 
-/// What keeps a server from its full pace.
+/// Reason that keeps a server from its full pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum PowerLimit {
     /// Nothing.
     None,
     /// The target of watts.
@@ -54,7 +54,7 @@ impl ThreadClass {
     pub const ALL: [Self; 3] = [Self::Thrifty, Self::Usual, Self::Urgent];
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for PowerLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::None => "none",
@@ -65,31 +65,31 @@ impl fmt::Display for Limit {
     }
 }
 
-/// What a server may do.
+/// Limits within which a server may work.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Allowance {
+pub struct PowerAllowance {
     /// The share of its full pace, 0 to 1, for the [`Gate`](super::Gate).
     pub pace: f64,
-    /// Whether new requests are taken; a critical machine finishes what it has.
+    /// True if new requests are taken; a critical machine finishes what it has.
     pub admits: bool,
-    /// Which units work goes to.
+    /// Preference among devices.
     pub units: UnitChoice,
-    /// How urgent threads are that somebody waits for.
+    /// Urgency of threads that serve waiting clients.
     pub threads: ThreadClass,
-    /// What keeps it from its full pace.
-    pub limit: Limit,
+    /// Reason that keeps the server from its full pace.
+    pub limit: PowerLimit,
 }
 
 /// Decides what a server may do.
 #[derive(Clone, Debug)]
-pub struct Governor {
+pub struct PowerGovernor {
     settings: PowerSettings,
     watts: Option<WattsLoop>,
     heat: HeatGuard,
     thrifty: bool,
 }
 
-impl Governor {
+impl PowerGovernor {
     /// A governor by these settings.
     #[must_use]
     pub fn new(settings: PowerSettings) -> Self {
@@ -116,7 +116,7 @@ impl Governor {
     /// The policy in force: a user who asks the system to save power, or a battery that runs low, makes
     /// it one step thriftier.
     #[must_use]
-    pub fn policy(&self, reading: &Reading) -> PowerPolicy {
+    pub fn policy(&self, reading: &SensorReading) -> PowerPolicy {
         let low = reading.battery.is_some_and(|one| one.discharging && one.charge < LOW_CHARGE);
         if !low && reading.low_power != Some(true) {
             return self.settings.policy;
@@ -127,17 +127,22 @@ impl Governor {
         }
     }
 
-    /// What is allowed after `elapsed`, at whose end sensors say `reading`, and in which work had `used`
-    /// of its full pace. What no sensor tells limits nothing.
-    pub fn step(&mut self, elapsed: Duration, reading: &Reading, used: f64) -> Allowance {
+    /// Returns what is allowed after `elapsed`. Sensors give `reading` at its end, and in it work `used` that
+    /// share of its full pace. A quantity that no sensor reports limits nothing.
+    pub fn step(
+        &mut self,
+        elapsed: Duration,
+        reading: &SensorReading,
+        used: f64,
+    ) -> PowerAllowance {
         let mut pace = 1.0;
-        let mut limit = Limit::None;
+        let mut limit = PowerLimit::None;
         if let (Some(watts), Some(chip)) = (&mut self.watts, reading.draw.chip()) {
             pace = watts.step(elapsed, chip, used);
             limit = match pace {
-                1.0.. => Limit::None,
-                _ if watts.unreachable() => Limit::UnreachableTarget,
-                _ => Limit::Target,
+                1.0.. => PowerLimit::None,
+                _ if watts.unreachable() => PowerLimit::UnreachableTarget,
+                _ => PowerLimit::Target,
             };
         }
         let mut admits = true;
@@ -145,12 +150,12 @@ impl Governor {
             let most = self.heat.step(elapsed, state);
             admits = self.heat.state() != ThermalState::Critical;
             if most < pace {
-                (pace, limit) = (most, Limit::Heat);
+                (pace, limit) = (most, PowerLimit::Heat);
             }
         }
         let policy = self.policy(reading);
         let threads = self.threads(policy, pace);
-        Allowance {
+        PowerAllowance {
             pace,
             admits,
             units: match policy {
@@ -185,7 +190,7 @@ impl Governor {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::{Battery, Draw};
+    use super::super::reading::{Battery, PowerDraw};
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -193,36 +198,37 @@ mod tests {
     #[test]
     fn a_host_without_sensors_is_not_slowed_down() {
         let settings = PowerSettings { target_watts: Some(5.0), ..PowerSettings::default() };
-        let allowed = Governor::new(settings).step(SECOND, &Reading::default(), 1.0);
-        assert_eq!((allowed.pace.to_bits(), allowed.limit), (1.0_f64.to_bits(), Limit::None));
+        let allowed = PowerGovernor::new(settings).step(SECOND, &SensorReading::default(), 1.0);
+        assert_eq!((allowed.pace.to_bits(), allowed.limit), (1.0_f64.to_bits(), PowerLimit::None));
         assert!(allowed.admits);
     }
 
     #[test]
     fn the_users_wish_to_save_power_makes_the_policy_thriftier() {
-        let governor = |policy| Governor::new(PowerSettings { policy, ..PowerSettings::default() });
-        let saving = Reading { low_power: Some(true), ..Reading::default() };
+        let governor =
+            |policy| PowerGovernor::new(PowerSettings { policy, ..PowerSettings::default() });
+        let saving = SensorReading { low_power: Some(true), ..SensorReading::default() };
         let policy = governor(PowerPolicy::HighPerformance).policy(&saving);
         assert_eq!(policy, PowerPolicy::Balanced);
         let empty = Battery { charge: 0.1, discharging: true };
-        let empty = Reading { battery: Some(empty), ..Reading::default() };
+        let empty = SensorReading { battery: Some(empty), ..SensorReading::default() };
         assert_eq!(governor(PowerPolicy::Balanced).policy(&empty), PowerPolicy::LowPower);
         let plugged = Battery { charge: 0.1, discharging: false };
-        let plugged = Reading { battery: Some(plugged), ..Reading::default() };
+        let plugged = SensorReading { battery: Some(plugged), ..SensorReading::default() };
         assert_eq!(governor(PowerPolicy::Balanced).policy(&plugged), PowerPolicy::Balanced);
     }
 
     #[test]
     fn heat_comes_before_the_target_and_a_critical_machine_takes_nothing_new() {
         let settings = PowerSettings { target_watts: Some(100.0), ..PowerSettings::default() };
-        let mut governor = Governor::new(settings);
-        let draw = Draw { package: Some(10.0), ..Draw::default() };
+        let mut governor = PowerGovernor::new(settings);
+        let draw = PowerDraw { package: Some(10.0), ..PowerDraw::default() };
         let critical = Some(ThermalState::Critical);
-        let reading = Reading { draw, thermal: critical, ..Reading::default() };
+        let reading = SensorReading { draw, thermal: critical, ..SensorReading::default() };
         let allowed = governor.step(SECOND, &reading, 0.5);
-        assert_eq!((allowed.limit, allowed.admits), (Limit::Heat, false));
+        assert_eq!((allowed.limit, allowed.admits), (PowerLimit::Heat, false));
         assert!(allowed.pace.abs() < f64::EPSILON);
         let settings = PowerSettings { thermal_protection: false, ..settings };
-        assert!(Governor::new(settings).step(SECOND, &reading, 0.5).admits);
+        assert!(PowerGovernor::new(settings).step(SECOND, &reading, 0.5).admits);
     }
 }

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use super::reading::ThermalState;
 
-/// How long a machine has to be cooler before more work is let in.
+/// Time for which a machine has to be cooler before more work is let in.
 const REST: Duration = Duration::from_secs(30);
-/// How long the pace of a state may take to show.
+/// Time that the pace of a state may take to show an effect.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The pace that is left after each such time in which the machine stayed as hot.
 const CUT: f64 = 0.8;
 /// The least pace short of a critical state.
 const LEAST: f64 = 0.05;
-/// How much faster the pace gets in a second once the machine has rested: cool, and warm.
+/// Gain in pace for each second once the machine has rested: cool, and warm.
 const RISE: [f64; 2] = [0.02, 0.001];
 /// By which share a pace that was too much is thought better of in a second: cool, and warm.
 const FORGET: [f64; 2] = [0.005, 0.0005];
@@ -36,9 +36,9 @@ fn most(state: ThermalState) -> f64 {
 pub struct HeatGuard {
     state: ThermalState,
     pace: f64,
-    /// How long the machine has been in the state, since the last cut.
+    /// Time for which the machine has been in the state, since the last cut.
     hot: Duration,
-    /// How long it has been cooler than the state.
+    /// Time for which the machine has been cooler than the state.
     cool: Duration,
     /// The pace at which the machine was last seen to get too hot.
     trouble: Option<f64>,

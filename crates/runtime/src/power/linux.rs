@@ -7,20 +7,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::reading::{Battery, Draw, Reading, Sensors, ThermalState};
+use super::reading::{Battery, PowerDraw, SensorReading, SensorSource, ThermalState};
 
 /// A counter of energy that begins anew at its end.
 #[derive(Debug)]
-struct Counter {
+struct EnergyCounter {
     file: PathBuf,
     range: u64,
-    part: Part,
+    part: MeteredPart,
     last: Option<(u64, Instant)>,
 }
 
-/// What a counter counts.
+/// Part of the machine that a counter measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum MeteredPart {
     Package,
     Cores,
     Graphics,
@@ -28,8 +28,8 @@ enum Part {
     Platform,
 }
 
-impl Part {
-    /// What a zone of RAPL is. A package beside the first one adds to the same number.
+impl MeteredPart {
+    /// Returns the part that a zone of RAPL measures. A package beside the first one adds to the same number.
     fn named(name: &str) -> Option<Self> {
         match name {
             "core" => Some(Self::Cores),
@@ -41,7 +41,7 @@ impl Part {
     }
 }
 
-impl Counter {
+impl EnergyCounter {
     /// Watts since the last reading.
     fn watts(&mut self) -> Option<f64> {
         let now = Instant::now();
@@ -65,7 +65,7 @@ fn joules(before: u64, after: u64, range: u64) -> Option<f64> {
 
 /// A zone whose temperature the kernel acts on.
 #[derive(Debug)]
-struct Zone {
+struct ThermalZone {
     file: PathBuf,
     /// The temperature where the kernel slows it down, or ends the system, in degrees Celsius.
     limit: f64,
@@ -74,8 +74,8 @@ struct Zone {
 /// The sensors that a Linux host has; none elsewhere.
 #[derive(Debug)]
 pub struct SystemSensors {
-    counters: Vec<Counter>,
-    zones: Vec<Zone>,
+    counters: Vec<EnergyCounter>,
+    zones: Vec<ThermalZone>,
     batteries: Vec<PathBuf>,
     profile: PathBuf,
 }
@@ -104,7 +104,7 @@ impl SystemSensors {
         }
     }
 
-    /// Whether there is any.
+    /// Returns whether there are no sensors.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counters.is_empty()
@@ -113,16 +113,16 @@ impl SystemSensors {
             && !self.profile.exists()
     }
 
-    fn draw(&mut self) -> Draw {
-        let mut draw = Draw::default();
+    fn draw(&mut self) -> PowerDraw {
+        let mut draw = PowerDraw::default();
         for counter in &mut self.counters {
             let Some(watts) = counter.watts() else { continue };
             let sum = match counter.part {
-                Part::Package => &mut draw.package,
-                Part::Cores => &mut draw.cpu,
-                Part::Graphics => &mut draw.gpu,
-                Part::Memory => &mut draw.memory,
-                Part::Platform => &mut draw.system,
+                MeteredPart::Package => &mut draw.package,
+                MeteredPart::Cores => &mut draw.cpu,
+                MeteredPart::Graphics => &mut draw.gpu,
+                MeteredPart::Memory => &mut draw.memory,
+                MeteredPart::Platform => &mut draw.system,
             };
             *sum = Some(sum.unwrap_or(0.0) + watts);
         }
@@ -148,13 +148,13 @@ impl Default for SystemSensors {
     }
 }
 
-impl Sensors for SystemSensors {
+impl SensorSource for SystemSensors {
     /// Watts are those since the reading before; the first one has none.
-    fn read(&mut self) -> Reading {
-        let now = |zone: &Zone| Some((number::<f64>(&zone.file)? / 1000.0, zone.limit));
+    fn read(&mut self) -> SensorReading {
+        let now = |zone: &ThermalZone| Some((number::<f64>(&zone.file)? / 1000.0, zone.limit));
         let zones: Vec<(f64, f64)> = self.zones.iter().filter_map(now).collect();
         let states = zones.iter().map(|&(at, limit)| ThermalState::of_temperature(at, limit));
-        Reading {
+        SensorReading {
             draw: self.draw(),
             thermal: states.max(),
             celsius: zones.iter().map(|zone| zone.0).reduce(f64::max),
@@ -173,7 +173,7 @@ fn number<T: std::str::FromStr>(file: &Path) -> Option<T> {
     text(file)?.parse().ok()
 }
 
-/// What lies in a folder, in the order of names.
+/// Returns the entries of a folder, in the order of names.
 fn folders(at: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(at) else { return Vec::new() };
     let mut all: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -183,20 +183,20 @@ fn folders(at: &Path) -> Vec<PathBuf> {
 
 /// The counter of a zone of RAPL. The same counters show a second time as memory-mapped ones, which are
 /// left out.
-fn counter(at: &Path) -> Option<Counter> {
+fn counter(at: &Path) -> Option<EnergyCounter> {
     let folder = at.file_name()?.to_str()?;
     if !folder.starts_with("intel-rapl:") {
         return None;
     }
-    let part = Part::named(&text(&at.join("name"))?)?;
+    let part = MeteredPart::named(&text(&at.join("name"))?)?;
     let file = at.join("energy_uj");
     number::<u64>(&file)?;
     let range = number(&at.join("max_energy_range_uj")).unwrap_or(u64::MAX);
-    Some(Counter { file, range, part, last: None })
+    Some(EnergyCounter { file, range, part, last: None })
 }
 
 /// A zone with a temperature that the kernel slows the machine down at; the lowest of these counts.
-fn zone(at: &Path) -> Option<Zone> {
+fn zone(at: &Path) -> Option<ThermalZone> {
     let file = at.join("temp");
     number::<f64>(&file)?;
     let trip = |number_of: usize| {
@@ -209,7 +209,7 @@ fn zone(at: &Path) -> Option<Zone> {
         matches!(kind.as_str(), "passive" | "hot" | "critical") && *limit > 0.0
     });
     let limit = limits.map(|(_, limit)| limit).reduce(f64::min)?;
-    Some(Zone { file, limit })
+    Some(ThermalZone { file, limit })
 }
 
 #[cfg(test)]
@@ -252,7 +252,7 @@ mod tests {
         let mut sensors = SystemSensors::under(folder.path());
         assert!(!sensors.is_empty());
         let first = sensors.read();
-        assert_eq!(first.draw, Draw::default(), "watts need two readings");
+        assert_eq!(first.draw, PowerDraw::default(), "watts need two readings");
         assert_eq!(first.celsius, Some(91.0));
         assert_eq!(first.thermal, Some(ThermalState::Fair));
         assert_eq!(first.battery, Some(Battery { charge: 0.15, discharging: true }));
@@ -269,7 +269,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut sensors = SystemSensors::under(folder.path());
         assert!(sensors.is_empty());
-        assert_eq!(sensors.read(), Reading::default());
+        assert_eq!(sensors.read(), SensorReading::default());
     }
 
     #[test]

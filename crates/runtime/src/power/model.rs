@@ -1,8 +1,8 @@
-//! What one model may do, from what its runs make the machine draw.
+//! Power limits of one model, from what its runs make the machine draw.
 
 use std::time::Duration;
 
-use super::governor::{Limit, ThreadClass};
+use super::governor::{PowerLimit, ThreadClass};
 use super::heat::HeatGuard;
 use super::reading::ThermalState;
 use super::settings::{PowerPolicy, PowerSettings};
@@ -11,15 +11,15 @@ use super::watts::WattsLoop;
 /// Threads of a model are made less urgent below the first pace, and urgent again above the second.
 const THRIFTY: [f64; 2] = [0.9, 0.98];
 
-/// What the runs of a model may do.
+/// Limits within which the runs of a model may work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelAllowance {
     /// The share of their full pace, 0 to 1.
     pub pace: f64,
-    /// How urgent their threads are.
+    /// Urgency of the model's threads.
     pub threads: ThreadClass,
-    /// What keeps them from their full pace.
-    pub limit: Limit,
+    /// Reason that keeps the runs from their full pace.
+    pub limit: PowerLimit,
 }
 
 /// Decides what the runs of one model may do, beside what the whole server may: it holds the model's own target, and
@@ -44,8 +44,9 @@ impl ModelGovernor {
         }
     }
 
-    /// What is allowed after `elapsed`, in which the model is charged with `watts` and its runs had `used` of their
-    /// full pace, and at whose end the machine was in a thermal state. What no sensor tells limits nothing.
+    /// Returns what is allowed after `elapsed`. In that time `watts` were attributed to the model and its runs
+    /// had `used` of their full pace; at its end the machine was in a thermal state. A quantity that no sensor
+    /// reports limits nothing.
     pub fn step(
         &mut self,
         elapsed: Duration,
@@ -53,17 +54,17 @@ impl ModelGovernor {
         thermal: Option<ThermalState>,
         used: f64,
     ) -> ModelAllowance {
-        let (mut pace, mut limit) = (1.0, Limit::None);
+        let (mut pace, mut limit) = (1.0, PowerLimit::None);
         if let (Some(control), Some(watts)) = (&mut self.watts, watts) {
             pace = control.step_working(elapsed, watts, used);
             if pace < 1.0 {
-                limit = Limit::Target;
+                limit = PowerLimit::Target;
             }
         }
         if let (Some(guard), Some(state)) = (&mut self.heat, thermal) {
             let most = guard.step(elapsed, state);
             if most < pace {
-                (pace, limit) = (most, Limit::Heat);
+                (pace, limit) = (most, PowerLimit::Heat);
             }
         }
         ModelAllowance { pace, threads: self.threads(pace), limit }
@@ -91,11 +92,12 @@ mod tests {
     #[test]
     fn a_model_without_sensors_or_wishes_has_its_full_pace() {
         let settings = PowerSettings { target_watts: Some(3.0), ..PowerSettings::default() };
-        let free = ModelAllowance { pace: 1.0, threads: ThreadClass::Urgent, limit: Limit::None };
+        let free =
+            ModelAllowance { pace: 1.0, threads: ThreadClass::Urgent, limit: PowerLimit::None };
         assert_eq!(ModelGovernor::new(settings).step(SECOND, None, None, 1.0), free);
         let guarded =
             ModelGovernor::new(settings).step(SECOND, None, Some(ThermalState::Serious), 1.0);
-        assert_eq!(guarded.limit, Limit::Heat);
+        assert_eq!(guarded.limit, PowerLimit::Heat);
         let open = PowerSettings { thermal_protection: false, ..PowerSettings::default() };
         let state = Some(ThermalState::Critical);
         assert_eq!(ModelGovernor::new(open).step(SECOND, Some(50.0), state, 1.0), free);

@@ -1,32 +1,32 @@
-//! What runs pass before they begin, and where the time that they take is counted.
+//! Gate that runs pass before they begin, and counters of the time that they take.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::gate::{Gate, Permit};
+use super::gate::{PowerGate, PowerPermit};
 use super::governor::ThreadClass;
-use super::reading::Draw;
+use super::reading::PowerDraw;
 
 /// A gate, with the time that runs behind it took on each unit: of the process, or of one model.
 #[derive(Debug)]
-pub struct Pace {
-    gate: Gate,
+pub struct Throttle {
+    gate: PowerGate,
     units: Mutex<Vec<(String, Arc<AtomicU64>)>>,
     class: AtomicU8,
 }
 
-impl Default for Pace {
+impl Default for Throttle {
     fn default() -> Self {
         Self {
-            gate: Gate::new(1),
+            gate: PowerGate::new(1),
             units: Mutex::default(),
             class: AtomicU8::new(ThreadClass::Urgent as u8),
         }
     }
 }
 
-impl Pace {
+impl Throttle {
     /// At full pace, with urgent threads.
     #[must_use]
     pub fn new() -> Self {
@@ -35,16 +35,16 @@ impl Pace {
 
     /// The gate.
     #[must_use]
-    pub fn gate(&self) -> &Gate {
+    pub fn gate(&self) -> &PowerGate {
         &self.gate
     }
 
-    /// How urgent threads are from now on that compute.
+    /// Sets the urgency of compute threads from now on.
     pub fn set_class(&self, class: ThreadClass) {
         self.class.store(class as u8, Ordering::Relaxed);
     }
 
-    /// How urgent they are.
+    /// Returns the urgency of compute threads.
     #[must_use]
     pub fn class(&self) -> ThreadClass {
         let now = self.class.load(Ordering::Relaxed);
@@ -59,7 +59,7 @@ impl Pace {
         units.iter().map(|(unit, ns)| (unit.clone(), time(ns))).collect()
     }
 
-    /// What counts the time on a unit.
+    /// Returns the counter of the time on a device.
     fn on(&self, unit: &str) -> Arc<AtomicU64> {
         let mut units = self.units.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = units.iter().find(|(name, _)| name == unit) {
@@ -71,33 +71,33 @@ impl Pace {
     }
 }
 
-/// What runs of a session pass, if anything: first what is the model's own, then what is the process's.
+/// Paces of a session's runs, if any: they pass the model's own first, then that of the process.
 #[derive(Clone, Debug, Default)]
 pub struct PaceSource {
-    /// Of the model.
-    pub own: Option<Arc<Pace>>,
-    /// Of the process.
-    pub all: Option<Arc<Pace>>,
+    /// Pace of the model.
+    pub own: Option<Arc<Throttle>>,
+    /// Pace of the process.
+    pub all: Option<Arc<Throttle>>,
 }
 
 impl PaceSource {
-    fn both(&self) -> impl Iterator<Item = &Arc<Pace>> {
+    fn both(&self) -> impl Iterator<Item = &Arc<Throttle>> {
         self.own.iter().chain(&self.all)
     }
 
     /// Waits until a run may begin.
-    pub(crate) fn enter(&self) -> [Option<Permit<'_>>; 2] {
+    pub(crate) fn enter(&self) -> [Option<PowerPermit<'_>>; 2] {
         // Who waits for the model's turn keeps nobody else from working.
         [&self.own, &self.all].map(|pace| pace.as_deref().map(|pace| pace.gate.enter()))
     }
 
-    /// What counts the time of runs on a unit.
+    /// Returns a counter of the time of runs on a device.
     #[must_use]
-    pub fn counting(&self, unit: &str) -> Spent {
-        Spent(self.both().map(|pace| pace.on(unit)).collect())
+    pub fn counting(&self, unit: &str) -> BusyTime {
+        BusyTime(self.both().map(|pace| pace.on(unit)).collect())
     }
 
-    /// How urgent threads are that compute: the less urgent of what the model and the process say.
+    /// Returns the urgency of compute threads: the lower one of the model's and the process's.
     #[must_use]
     pub fn class(&self) -> ThreadClass {
         let least = self.both().map(|pace| pace.class()).min();
@@ -107,7 +107,7 @@ impl PaceSource {
 
 impl PartialEq for PaceSource {
     fn eq(&self, other: &Self) -> bool {
-        let same = |one: &Option<Arc<Pace>>, two: &Option<Arc<Pace>>| match (one, two) {
+        let same = |one: &Option<Arc<Throttle>>, two: &Option<Arc<Throttle>>| match (one, two) {
             (None, None) => true,
             (Some(one), Some(two)) => Arc::ptr_eq(one, two),
             _ => false,
@@ -118,11 +118,11 @@ impl PartialEq for PaceSource {
 
 impl Eq for PaceSource {}
 
-/// Where the time on one unit is counted.
+/// Counter of the time on one device.
 #[derive(Debug, Default)]
-pub struct Spent(Vec<Arc<AtomicU64>>);
+pub struct BusyTime(Vec<Arc<AtomicU64>>);
 
-impl Spent {
+impl BusyTime {
     /// Counts the time since `begin`.
     pub fn since(&self, begin: Instant) {
         let ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(0);
@@ -132,16 +132,18 @@ impl Spent {
     }
 }
 
-/// What a model makes a chip draw, in watts: of each unit whose watts are known the share of the time that its runs
-/// took there, and of the rest of the chip the same share of what those units draw, or of the time where none is
-/// known. `own` and `all` are the times of the model and of everybody on each unit; `part` says what a unit draws.
-/// Nothing where the chip does not say what it draws.
+/// Returns the watts of a chip's draw that are attributed to a model.
+///
+/// Each device whose watts are known is charged to the model by the share of time that the model's runs took
+/// there. The rest of the chip is charged by the same share as those devices, or by the share of the time where
+/// none is known. `own` and `all` are the times of the model and of all models on each device; `part` returns a
+/// device's draw. Returns `None` if the chip does not report its draw.
 #[must_use]
 pub fn attributed(
     own: &[(String, Duration)],
     all: &[(String, Duration)],
-    draw: &Draw,
-    part: impl Fn(&str, &Draw) -> Option<f64>,
+    draw: &PowerDraw,
+    part: impl Fn(&str, &PowerDraw) -> Option<f64>,
 ) -> Option<f64> {
     let chip = draw.chip()?;
     let (mut known, mut mine) = (0.0, 0.0);
@@ -173,7 +175,7 @@ mod tests {
         list.iter().map(time).collect()
     }
 
-    fn part(unit: &str, draw: &Draw) -> Option<f64> {
+    fn part(unit: &str, draw: &PowerDraw) -> Option<f64> {
         match unit {
             "cpu" => draw.cpu,
             "gpu" => draw.gpu,
@@ -183,10 +185,11 @@ mod tests {
 
     #[test]
     fn a_model_is_charged_for_its_time_on_each_unit_and_its_share_of_the_rest() {
-        let watts = |own: &[(&str, u64)], draw: &Draw| {
+        let watts = |own: &[(&str, u64)], draw: &PowerDraw| {
             attributed(&times(own), &times(&[("cpu", 400), ("gpu", 800)]), draw, part)
         };
-        let draw = Draw { cpu: Some(4.0), gpu: Some(8.0), memory: Some(3.0), ..Draw::default() };
+        let draw =
+            PowerDraw { cpu: Some(4.0), gpu: Some(8.0), memory: Some(3.0), ..PowerDraw::default() };
         assert_eq!(
             watts(&[("gpu", 800)], &draw),
             Some(10.0),
@@ -195,10 +198,10 @@ mod tests {
         assert_eq!(watts(&[("cpu", 400), ("gpu", 800)], &draw), Some(15.0));
         assert_eq!(watts(&[], &draw), Some(0.0));
         // Only the chip has a sensor: time is all that is known.
-        let chip = Draw { package: Some(12.0), ..Draw::default() };
+        let chip = PowerDraw { package: Some(12.0), ..PowerDraw::default() };
         let part_of_time = watts(&[("cpu", 300)], &chip).unwrap();
         assert!((part_of_time - 3.0).abs() < 1e-9, "{part_of_time}");
-        assert_eq!(watts(&[("cpu", 300)], &Draw::default()), None);
+        assert_eq!(watts(&[("cpu", 300)], &PowerDraw::default()), None);
         assert_eq!(attributed(&[], &[], &chip, part), Some(0.0), "nobody works");
     }
 

@@ -1,11 +1,11 @@
-//! What sensors say.
+//! Readings of power and temperature sensors.
 
 use std::fmt;
 
-/// How hot a machine says it is, the coolest first. Source: Apple, `NSProcessInfo.ThermalState`.
+/// Thermal state that a machine reports, the coolest first. Source: Apple, `NSProcessInfo.ThermalState`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThermalState {
-    /// As it should be.
+    /// Normal temperature.
     Nominal,
     /// Fans are heard; work that can wait should.
     Fair,
@@ -52,15 +52,15 @@ impl fmt::Display for ThermalState {
 /// A battery.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Battery {
-    /// How full it is, 0 to 1.
+    /// Charge of the battery, 0 to 1.
     pub charge: f64,
-    /// Whether the machine runs from it.
+    /// True if the machine runs from the battery.
     pub discharging: bool,
 }
 
 /// Watts that parts of a chip draw; what the host does not tell is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Draw {
+pub struct PowerDraw {
     /// All cores of the processor.
     pub cpu: Option<f64>,
     /// The GPU.
@@ -75,7 +75,7 @@ pub struct Draw {
     pub system: Option<f64>,
 }
 
-impl Draw {
+impl PowerDraw {
     /// Watts of the whole chip, which a target is for: its own sensor, or else the sum of its parts.
     #[must_use]
     pub fn chip(&self) -> Option<f64> {
@@ -85,25 +85,25 @@ impl Draw {
     }
 }
 
-/// What the sensors of a host said; what the host does not have is absent.
+/// Readings of a host's sensors; a sensor that the host lacks is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Reading {
+pub struct SensorReading {
     /// Watts since the reading before.
-    pub draw: Draw,
-    /// How hot the machine says it is.
+    pub draw: PowerDraw,
+    /// Thermal state that the machine reports.
     pub thermal: Option<ThermalState>,
     /// The temperature of its hottest part that is watched, in degrees Celsius.
     pub celsius: Option<f64>,
-    /// Whether the user asked the system to save power.
+    /// True if the user asked the system to save power.
     pub low_power: Option<bool>,
     /// The battery.
     pub battery: Option<Battery>,
 }
 
 /// Something that reads a host's sensors.
-pub trait Sensors: fmt::Debug {
+pub trait SensorSource: fmt::Debug {
     /// Reads them; may take as long as a sample needs. What cannot be read is absent.
-    fn read(&mut self) -> Reading;
+    fn read(&mut self) -> SensorReading;
 }
 
 #[cfg(test)]
@@ -112,10 +112,10 @@ mod tests {
 
     #[test]
     fn a_chip_draws_what_its_sensor_says_or_else_the_sum_of_its_parts() {
-        assert_eq!(Draw::default().chip(), None);
-        let parts = Draw { cpu: Some(3.0), gpu: Some(4.0), ..Draw::default() };
+        assert_eq!(PowerDraw::default().chip(), None);
+        let parts = PowerDraw { cpu: Some(3.0), gpu: Some(4.0), ..PowerDraw::default() };
         assert_eq!(parts.chip(), Some(7.0));
-        assert_eq!(Draw { package: Some(9.0), ..parts }.chip(), Some(9.0));
+        assert_eq!(PowerDraw { package: Some(9.0), ..parts }.chip(), Some(9.0));
     }
 
     #[test]

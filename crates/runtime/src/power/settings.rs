@@ -1,9 +1,9 @@
-//! What a user asks for.
+//! Power settings that a user chooses.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What matters more: to be done soon, or to draw little.
+/// Preference between speed and low power.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PowerPolicy {
     /// The fastest unit, urgent threads.
@@ -41,19 +41,19 @@ impl FromStr for PowerPolicy {
     }
 }
 
-/// What a user asks for, of a server or of a model.
+/// Power settings of a server or of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerSettings {
-    /// What matters more.
+    /// Preference between speed and low power.
     pub policy: PowerPolicy,
     /// Watts that the chip is to draw at most, on average over seconds.
     pub target_watts: Option<f64>,
-    /// Whether work is slowed down before the machine throttles it.
+    /// True if work is slowed down before the machine throttles it.
     pub thermal_protection: bool,
-    /// Whether threads are made less urgent, which macOS runs at lower clocks, before they are made to
-    /// rest.
+    /// True if threads are made less urgent before they are made to rest; macOS runs less urgent threads at
+    /// lower clocks.
     pub adaptive_frequency: bool,
-    /// Whether work that nobody waits for goes to efficiency cores.
+    /// True if work that no client waits for goes to efficiency cores.
     pub efficiency_core_offload: bool,
 }
 
@@ -72,7 +72,7 @@ impl Default for PowerSettings {
 
 impl PowerSettings {
     /// The most watts that are taken for a target: more than any Mac draws.
-    const MOST_WATTS: f64 = 1000.0;
+    const MAX_WATTS: f64 = 1000.0;
 
     /// Takes a setting by the name that configurations have for it: `power_policy`, `power_target_watts`,
     /// `enable_thermal_protection`, `adaptive_frequency` or `efficiency_core_offload`.
@@ -104,7 +104,7 @@ impl PowerSettings {
 
 fn watts(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.trim().parse().ok();
-    let most = PowerSettings::MOST_WATTS;
+    let most = PowerSettings::MAX_WATTS;
     number
         .filter(|watts| *watts > 0.0 && *watts <= most)
         .ok_or_else(|| format!("'{text}' found, expected watts above 0 and up to {most}"))

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::reading::{Draw, Reading, ThermalState};
+use super::reading::{PowerDraw, SensorReading, ThermalState};
 
-/// What a machine is, as one lump of heat.
+/// Thermal properties of a machine, as one lump of heat.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MachineModel {
     /// Watts without work.
@@ -23,7 +23,7 @@ pub struct MachineModel {
     pub lowest_clocks: f64,
 }
 
-/// How fast clocks fall while the machine is too hot, and rise when it is not, in shares a second.
+/// Shares a second by which clocks fall while the machine is too hot, and rise when it is not.
 const CLOCKS: [f64; 2] = [0.05, 0.02];
 /// Kelvin below the limit where clocks rise again.
 const COOLER: f64 = 3.0;
@@ -55,7 +55,7 @@ impl ThermalModel {
         self.celsius
     }
 
-    /// Whether its clocks are lowered.
+    /// Returns whether the machine has lowered its clocks.
     #[must_use]
     pub fn throttled(&self) -> bool {
         self.clocks < 1.0
@@ -68,7 +68,7 @@ impl ThermalModel {
 
     /// Runs it at a pace. Gives what its sensors say then, and the work that was done, in seconds of work
     /// at full pace and clocks.
-    pub fn step(&mut self, elapsed: Duration, pace: f64) -> (Reading, f64) {
+    pub fn step(&mut self, elapsed: Duration, pace: f64) -> (SensorReading, f64) {
         let machine = self.machine;
         let (mut joules, mut work, mut left) = (0.0, 0.0, elapsed.as_secs_f64());
         let whole = left;
@@ -84,16 +84,16 @@ impl ThermalModel {
             work += pace * self.clocks * seconds;
         }
         let watts = (whole > 0.0).then(|| joules / whole);
-        let reading = Reading {
-            draw: Draw { package: watts, ..Draw::default() },
+        let reading = SensorReading {
+            draw: PowerDraw { package: watts, ..PowerDraw::default() },
             thermal: Some(ThermalState::of_temperature(self.celsius, machine.limit)),
             celsius: Some(self.celsius),
-            ..Reading::default()
+            ..SensorReading::default()
         };
         (reading, work)
     }
 
-    /// What the machine does with its clocks by itself.
+    /// Adjusts the clocks as the machine itself does.
     fn turn(&mut self, seconds: f64) {
         let [fall, rise] = CLOCKS;
         if self.celsius > self.machine.limit {

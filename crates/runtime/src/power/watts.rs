@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// How long watts and work are averaged: sensors give a number a second, and some of a second's work
-/// shows up in the next one's watts.
+/// Seconds over which watts and work are averaged: sensors give one number a second, and some of a second's
+/// work shows up in the next one's watts.
 const AVERAGED: f64 = 2.0;
 /// Below this share of its full pace a server is idle: what it draws is what it draws without work.
 const IDLE: f64 = 0.02;
@@ -11,17 +11,17 @@ const IDLE: f64 = 0.02;
 const LEAST: f64 = 0.01;
 /// The pace before it is known what work draws.
 const FIRST: f64 = 0.5;
-/// How much faster the pace may get in a second; slower it gets at once.
+/// Gain in pace for each second at most; a fall takes effect at once.
 const RISE: f64 = 0.1;
 /// Share of a new answer that is taken over in a second: half, since the plant answers with a delay.
 const GAIN: f64 = 0.5;
 
 /// Holds a target by the pace that it allows.
 ///
-/// What a chip draws is taken for `idle + slope · pace`, both learned from what sensors say: where work
-/// is below the pace that it may have, the loop still learns what it draws, so nothing winds up while a
-/// server waits, and load that comes back meets a pace that fits. At rest it allows the pace at which the
-/// average draw is the target, however crooked the real curve is.
+/// The draw of a chip is modelled as `idle + slope · pace`, both learned from sensors. The loop goes on
+/// learning while work stays below its allowed pace. So nothing winds up while a server waits, and load that
+/// comes back meets a pace that fits. In equilibrium it allows the pace at which the average draw is the
+/// target, however crooked the real curve is.
 #[derive(Clone, Debug)]
 pub struct WattsLoop {
     target: f64,
@@ -45,13 +45,13 @@ impl WattsLoop {
         self.target
     }
 
-    /// What the chip draws without work, once it was seen to have none.
+    /// Returns the chip's draw without work, once it was seen idle.
     #[must_use]
     pub fn idle(&self) -> Option<f64> {
         self.idle
     }
 
-    /// Whether the target is below what the chip draws without work, so that no pace holds it.
+    /// Returns whether the target is below the chip's draw without work, which means that no pace holds it.
     #[must_use]
     pub fn unreachable(&self) -> bool {
         self.idle.is_some_and(|idle| idle >= self.target)
@@ -90,8 +90,8 @@ impl WattsLoop {
 }
 
 impl WattsLoop {
-    /// As [`WattsLoop::step`] for one of several who share a chip: `watts` are those that its work is charged with, so
-    /// that a time without work says nothing, not even what the chip draws then.
+    /// Works like [`WattsLoop::step`] for one of several models that share a chip. `watts` is the draw
+    /// attributed to its work; a time without work therefore teaches nothing, not even the idle draw.
     pub fn step_working(&mut self, elapsed: Duration, watts: f64, used: f64) -> f64 {
         if used < IDLE {
             self.average = None;

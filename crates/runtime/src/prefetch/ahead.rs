@@ -1,19 +1,19 @@
-//! How far ahead somebody wants to be.
+//! Policies of how far ahead weights are prefetched.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How eagerly weights are brought near before they are needed.
+/// Eagerness with which weights are loaded before they are needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PrefetchPolicy {
     /// Not before somebody waits for them.
     None,
     /// No more than the next one: most of what is near stays there.
     Conservative,
-    /// As far ahead as measured times ask for.
+    /// Prefetches as far ahead as measured times require.
     #[default]
     Adaptive,
-    /// As far ahead as there is room, from the start.
+    /// Prefetches as far ahead as there is room, from the start.
     Aggressive,
 }
 

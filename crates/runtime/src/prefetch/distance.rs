@@ -1,32 +1,32 @@
-//! How far ahead to be.
+//! Prefetch distance: the number of touches ahead at which loads start.
 
 /// Touches in a row without waiting after which less is tried.
 const CALM: u32 = 64;
 
 /// A mean in which old values count less and less.
 #[derive(Clone, Copy, Debug, Default)]
-struct Mean(Option<f64>);
+struct DecayingMean(Option<f64>);
 
-impl Mean {
+impl DecayingMean {
     fn add(&mut self, value: f64) {
         self.0 = Some(self.0.map_or(value, |mean| mean + (value - mean) / 8.0));
     }
 }
 
-/// How many touches ahead loads are started: as many as a load takes times as long as a touch, more where
-/// somebody had to wait, fewer where nobody had to for long.
+/// Number of touches ahead at which loads start. It is the ratio of a load's time to a touch's; it grows when a
+/// touch had to wait, and shrinks when none had to for long.
 #[derive(Clone, Debug)]
-pub(super) struct Distance {
+pub(super) struct PrefetchDistance {
     now: usize,
     least: usize,
     most: usize,
     calm: u32,
-    load_ns: Mean,
-    touch_ns: Mean,
+    load_ns: DecayingMean,
+    touch_ns: DecayingMean,
     last_touch_ns: Option<u64>,
 }
 
-impl Distance {
+impl PrefetchDistance {
     /// From `least` to `most` touches.
     pub(super) fn new(least: usize, most: usize) -> Self {
         let least = least.min(most);
@@ -35,8 +35,8 @@ impl Distance {
             least,
             most,
             calm: 0,
-            load_ns: Mean::default(),
-            touch_ns: Mean::default(),
+            load_ns: DecayingMean::default(),
+            touch_ns: DecayingMean::default(),
             last_touch_ns: None,
         }
     }
@@ -45,7 +45,7 @@ impl Distance {
         self.now
     }
 
-    /// What the measured times ask for.
+    /// Returns the distance that the measured times require.
     fn least(&self) -> usize {
         let (Some(load), Some(touch)) = (self.load_ns.0, self.touch_ns.0) else {
             return 1.max(self.least);

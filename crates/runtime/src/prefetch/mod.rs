@@ -1,8 +1,8 @@
-//! What to bring near before it is needed: weights that do not all fit where they are used.
+//! Prefetching of weights that do not all fit on the device that uses them.
 //!
-//! An [`Order`] watches which regions are touched and says which come next; a [`Prefetcher`] decides with
-//! that what to load, what to give up for it, and how far ahead to be. Neither has a thread, a lock or a
-//! clock: whoever moves the bytes tells them what happened and when.
+//! An [`AccessOrder`] watches which regions are touched and predicts which come next. With that a [`Prefetcher`]
+//! decides what to load, what to evict for it, and how far ahead to be. Neither has a thread, a lock or a
+//! clock: the code that moves the bytes reports what happened and when.
 
 mod ahead;
 mod distance;
@@ -12,5 +12,5 @@ mod policy;
 mod tests;
 
 pub use ahead::PrefetchPolicy;
-pub use order::Order;
-pub use policy::{Limits, Load, Prefetcher, Statistics, Touch};
+pub use order::AccessOrder;
+pub use policy::{PendingLoad, PrefetchLimits, PrefetchStatistics, Prefetcher, TouchOutcome};

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 /// Touches that are remembered at most.
 const MOST: usize = 1 << 14;
 
-/// Which regions follow each other. Before anything has come twice, steps of equal length are taken to go
-/// on; later, what followed the same touches the last time.
+/// Predicts the order of regions. Until a region has come twice, it assumes that steps of equal length
+/// continue; later, that the regions which followed the same touches the last time come again.
 #[derive(Clone, Debug, Default)]
-pub struct Order {
+pub struct AccessOrder {
     regions: usize,
     trace: Vec<usize>,
-    /// Where a touch, and one behind another, were seen last.
+    /// Positions where a touch, and a pair of touches in a row, were seen last.
     single: HashMap<usize, usize>,
     double: HashMap<(usize, usize), usize>,
     /// The earlier touch that the latest one is taken for.
@@ -20,7 +20,7 @@ pub struct Order {
     right: u64,
 }
 
-impl Order {
+impl AccessOrder {
     /// Nothing is known yet of so many regions, which lie one behind the other in the order of their
     /// numbers.
     #[must_use]
@@ -68,7 +68,8 @@ impl Order {
         self.like = self.like.and_then(|like| like.checked_sub(gone));
     }
 
-    /// What comes next, the nearest first; without end once something has come twice.
+    /// Returns the regions that are predicted next, the nearest first; without end once a region has come
+    /// twice.
     pub fn upcoming(&self) -> impl Iterator<Item = usize> + '_ {
         let now = self.trace.len();
         let start = self.like.map_or(now, |like| like + 1);
@@ -92,7 +93,7 @@ impl Order {
         std::iter::successors(Some(first), next).take_while(|&at| at < self.regions)
     }
 
-    /// How many touches came after a guess, and how many of these were what was guessed.
+    /// Returns the number of touches for which a prediction was made, and the number of correct predictions.
     #[must_use]
     pub fn guesses(&self) -> (u64, u64) {
         (self.guessed, self.right)

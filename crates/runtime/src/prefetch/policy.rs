@@ -1,13 +1,13 @@
-//! What to load next, and what to give up for it.
+//! Choice of what to load next, and what to evict for it.
 
 use std::collections::VecDeque;
 
-use super::distance::Distance;
-use super::order::Order;
+use super::distance::PrefetchDistance;
+use super::order::AccessOrder;
 
-/// How much may be where, and how far ahead.
+/// Limits on memory and on prefetch distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct PrefetchLimits {
     /// Bytes of regions that are near, those on their way included.
     pub capacity_bytes: u64,
     /// Bytes on their way at a time; one region always may be.
@@ -18,9 +18,9 @@ pub struct Limits {
     pub least_ahead: usize,
 }
 
-/// What a touch found.
+/// Result of touching a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Touch {
+pub enum TouchOutcome {
     /// The region is near.
     Hit,
     /// It was foreseen and is on its way, or had no room yet.
@@ -31,16 +31,16 @@ pub enum Touch {
 
 /// A load to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Load {
+pub struct PendingLoad {
     /// The region.
     pub region: usize,
     /// The regions that are given up for it, which nobody has in use.
     pub evicted: Vec<usize>,
 }
 
-/// What has happened so far.
+/// Counters of a prefetcher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct PrefetchStatistics {
     /// Touches that found the region near.
     pub hits: u64,
     /// Touches that were foreseen and found it not there yet.
@@ -55,7 +55,7 @@ pub struct Statistics {
     pub load_ns: u64,
     /// Regions that were given up.
     pub evictions: u64,
-    /// Of these, such as nobody had touched since they were loaded.
+    /// Number of these that were never touched after they were loaded.
     pub wasted: u64,
     /// Nanoseconds that touches waited.
     pub stall_ns: u64,
@@ -65,7 +65,7 @@ pub struct Statistics {
     pub guesses: (u64, u64),
 }
 
-impl Statistics {
+impl PrefetchStatistics {
     /// The share of touches that found the region near; none before the first one.
     #[must_use]
     pub fn hit_rate(&self) -> Option<f64> {
@@ -95,48 +95,48 @@ impl Statistics {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum RegionState {
     Far,
     Coming { since_ns: u64 },
     Near { touched: bool },
 }
 
 #[derive(Clone, Debug)]
-struct Region {
+struct PrefetchRegion {
     bytes: u64,
-    state: State,
+    state: RegionState,
     users: usize,
     last_touch: u64,
-    /// When somebody began to wait for it.
+    /// Time at which a touch began to wait for the region.
     waited_since_ns: Option<u64>,
 }
 
 /// The policy. A region is touched, used while it is near, and released; loads are asked for with
 /// [`Prefetcher::next_load`] and reported with [`Prefetcher::loaded`].
 ///
-/// What is needed last is given up first: where an order larger than the room repeats, giving up
-/// what was used longest ago would always give up what comes next.
+/// The region that is needed last is evicted first. When an order larger than the room repeats, evicting the
+/// least recently used region would always evict the one needed next.
 #[derive(Clone, Debug)]
 pub struct Prefetcher {
-    limits: Limits,
-    regions: Vec<Region>,
-    order: Order,
-    distance: Distance,
+    limits: PrefetchLimits,
+    regions: Vec<PrefetchRegion>,
+    order: AccessOrder,
+    distance: PrefetchDistance,
     /// Regions that somebody waits for, the longest first.
     wanted: VecDeque<usize>,
     near_bytes: u64,
     flight_bytes: u64,
     touches: u64,
-    statistics: Statistics,
+    statistics: PrefetchStatistics,
 }
 
 impl Prefetcher {
     /// Regions of so many bytes, none of them near.
     #[must_use]
-    pub fn new(bytes: &[u64], limits: Limits) -> Self {
-        let region = |&bytes: &u64| Region {
+    pub fn new(bytes: &[u64], limits: PrefetchLimits) -> Self {
+        let region = |&bytes: &u64| PrefetchRegion {
             bytes,
-            state: State::Far,
+            state: RegionState::Far,
             users: 0,
             last_touch: 0,
             waited_since_ns: None,
@@ -144,53 +144,53 @@ impl Prefetcher {
         Self {
             limits,
             regions: bytes.iter().map(region).collect(),
-            order: Order::new(bytes.len()),
-            distance: Distance::new(limits.least_ahead, limits.most_ahead),
+            order: AccessOrder::new(bytes.len()),
+            distance: PrefetchDistance::new(limits.least_ahead, limits.most_ahead),
             wanted: VecDeque::new(),
             near_bytes: 0,
             flight_bytes: 0,
             touches: 0,
-            statistics: Statistics::default(),
+            statistics: PrefetchStatistics::default(),
         }
     }
 
     /// Somebody needs a region, and keeps it near until it is released.
-    pub fn touch(&mut self, region: usize, now_ns: u64) -> Touch {
-        let Some(own) = self.regions.get_mut(region) else { return Touch::Miss };
+    pub fn touch(&mut self, region: usize, now_ns: u64) -> TouchOutcome {
+        let Some(own) = self.regions.get_mut(region) else { return TouchOutcome::Miss };
         self.touches += 1;
         own.users += 1;
         own.last_touch = self.touches;
         let foreseen = self.order.touch(region) && self.limits.most_ahead > 0;
         let found = match &mut own.state {
-            State::Near { touched } => {
+            RegionState::Near { touched } => {
                 *touched = true;
                 self.statistics.hits += 1;
-                Touch::Hit
+                TouchOutcome::Hit
             }
-            State::Coming { .. } => {
+            RegionState::Coming { .. } => {
                 self.statistics.late += 1;
-                Touch::Late
+                TouchOutcome::Late
             }
-            State::Far => {
+            RegionState::Far => {
                 if !self.wanted.contains(&region) {
                     self.wanted.push_back(region);
                 }
                 match foreseen {
                     true => {
                         self.statistics.late += 1;
-                        Touch::Late
+                        TouchOutcome::Late
                     }
                     false => {
                         self.statistics.misses += 1;
-                        Touch::Miss
+                        TouchOutcome::Miss
                     }
                 }
             }
         };
-        if found != Touch::Hit {
+        if found != TouchOutcome::Hit {
             own.waited_since_ns.get_or_insert(now_ns);
         }
-        self.distance.touched(found == Touch::Hit, now_ns);
+        self.distance.touched(found == TouchOutcome::Hit, now_ns);
         found
     }
 
@@ -201,28 +201,28 @@ impl Prefetcher {
         }
     }
 
-    /// Whether a region is near.
+    /// Returns whether a region is near.
     #[must_use]
     pub fn is_near(&self, region: usize) -> bool {
-        self.regions.get(region).is_some_and(|own| matches!(own.state, State::Near { .. }))
+        self.regions.get(region).is_some_and(|own| matches!(own.state, RegionState::Near { .. }))
     }
 
     /// The next load to start, if there is one worth it: what somebody waits for, else the next one
     /// that is not near. Those given up are far from then on.
-    pub fn next_load(&mut self, now_ns: u64) -> Option<Load> {
+    pub fn next_load(&mut self, now_ns: u64) -> Option<PendingLoad> {
         if let Some(&region) = self.wanted.front() {
             let load = self.start(region, 0, now_ns)?;
             self.wanted.pop_front();
             return Some(load);
         }
-        let far = |&(_, region): &(usize, usize)| self.regions[region].state == State::Far;
+        let far = |&(_, region): &(usize, usize)| self.regions[region].state == RegionState::Far;
         let ahead = self.order.upcoming().take(self.distance.get().min(self.limits.most_ahead));
         let (at, region) = ahead.enumerate().find(far)?;
         self.start(region, at + 1, now_ns)
     }
 
     /// Starts a load of a region that is needed after so many touches, if there is room for it.
-    fn start(&mut self, region: usize, needed: usize, now_ns: u64) -> Option<Load> {
+    fn start(&mut self, region: usize, needed: usize, now_ns: u64) -> Option<PendingLoad> {
         let bytes = self.regions[region].bytes;
         let beyond = self.flight_bytes.saturating_add(bytes) > self.limits.flight_bytes;
         if beyond && self.flight_bytes > 0 {
@@ -247,14 +247,14 @@ impl Prefetcher {
         for &gone in &evicted {
             let own = &mut self.regions[gone];
             self.statistics.evictions += 1;
-            self.statistics.wasted += u64::from(own.state == State::Near { touched: false });
+            self.statistics.wasted += u64::from(own.state == RegionState::Near { touched: false });
             self.near_bytes -= own.bytes;
-            own.state = State::Far;
+            own.state = RegionState::Far;
         }
-        self.regions[region].state = State::Coming { since_ns: now_ns };
+        self.regions[region].state = RegionState::Coming { since_ns: now_ns };
         self.flight_bytes += bytes;
         self.statistics.loads += 1;
-        Some(Load { region, evicted })
+        Some(PendingLoad { region, evicted })
     }
 
     /// Regions that may be given up and how many touches from now they are needed, the last ones first.
@@ -271,7 +271,8 @@ impl Prefetcher {
                 break;
             }
         }
-        let idle = |own: &Region| own.users == 0 && matches!(own.state, State::Near { .. });
+        let idle =
+            |own: &PrefetchRegion| own.users == 0 && matches!(own.state, RegionState::Near { .. });
         let all = self.regions.iter().zip(uses).enumerate();
         let mut found: Vec<(usize, usize)> =
             all.filter(|(_, (own, _))| idle(own)).map(|(at, (_, next))| (at, next)).collect();
@@ -282,8 +283,8 @@ impl Prefetcher {
     /// A load is done.
     pub fn loaded(&mut self, region: usize, now_ns: u64) {
         let Some(own) = self.regions.get_mut(region) else { return };
-        let State::Coming { since_ns } = own.state else { return };
-        own.state = State::Near { touched: own.users > 0 };
+        let RegionState::Coming { since_ns } = own.state else { return };
+        own.state = RegionState::Near { touched: own.users > 0 };
         self.flight_bytes -= own.bytes;
         self.near_bytes += own.bytes;
         self.statistics.loaded_bytes += own.bytes;
@@ -298,17 +299,17 @@ impl Prefetcher {
     /// A load came to nothing.
     pub fn failed(&mut self, region: usize) {
         let Some(own) = self.regions.get_mut(region) else { return };
-        if let State::Coming { .. } = own.state {
-            own.state = State::Far;
+        if let RegionState::Coming { .. } = own.state {
+            own.state = RegionState::Far;
             own.waited_since_ns = None;
             self.flight_bytes -= own.bytes;
         }
     }
 
-    /// What has happened so far.
+    /// Returns the counters so far.
     #[must_use]
-    pub fn statistics(&self) -> Statistics {
+    pub fn statistics(&self) -> PrefetchStatistics {
         let distance = self.distance.get();
-        Statistics { distance, guesses: self.order.guesses(), ..self.statistics }
+        PrefetchStatistics { distance, guesses: self.order.guesses(), ..self.statistics }
     }
 }

@@ -10,7 +10,7 @@ use super::*;
 struct Machine {
     policy: Prefetcher,
     bytes: Vec<u64>,
-    limits: Limits,
+    limits: PrefetchLimits,
     now: u64,
     load_ns: u64,
     use_ns: u64,
@@ -18,7 +18,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(bytes: Vec<u64>, limits: Limits, load_ns: u64, use_ns: u64) -> Self {
+    fn new(bytes: Vec<u64>, limits: PrefetchLimits, load_ns: u64, use_ns: u64) -> Self {
         let policy = Prefetcher::new(&bytes, limits);
         Self { policy, bytes, limits, now: 0, load_ns, use_ns, coming: VecDeque::new() }
     }
@@ -64,8 +64,8 @@ impl Machine {
     }
 }
 
-fn room(regions: u64) -> Limits {
-    Limits { capacity_bytes: regions * 10, flight_bytes: 20, most_ahead: 8, least_ahead: 0 }
+fn room(regions: u64) -> PrefetchLimits {
+    PrefetchLimits { capacity_bytes: regions * 10, flight_bytes: 20, most_ahead: 8, least_ahead: 0 }
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn an_order_that_fits_is_loaded_once() {
 fn slow_loads_are_started_farther_ahead() {
     let far = |load_ns: u64| {
         let limits =
-            Limits { capacity_bytes: 200, flight_bytes: 80, most_ahead: 8, least_ahead: 0 };
+            PrefetchLimits { capacity_bytes: 200, flight_bytes: 80, most_ahead: 8, least_ahead: 0 };
         let mut machine = Machine::new(vec![10; 40], limits, load_ns, 100);
         for _ in 0..20 {
             machine.run(0..40);
@@ -140,7 +140,7 @@ fn slow_loads_are_started_farther_ahead() {
 
 #[test]
 fn nothing_is_loaded_ahead_where_that_is_not_wanted() {
-    let limits = Limits { most_ahead: 0, ..room(4) };
+    let limits = PrefetchLimits { most_ahead: 0, ..room(4) };
     let mut machine = Machine::new(vec![10; 12], limits, 30, 100);
     for _ in 0..3 {
         machine.run(0..12);
@@ -154,10 +154,10 @@ fn nothing_is_loaded_ahead_where_that_is_not_wanted() {
 fn a_failed_load_may_be_tried_again() {
     let mut policy = Prefetcher::new(&[10, 10], room(1));
     // That the first region is the first one to be touched is a guess like others.
-    assert_eq!(policy.touch(0, 0), Touch::Late);
-    assert_eq!(policy.next_load(0), Some(Load { region: 0, evicted: Vec::new() }));
+    assert_eq!(policy.touch(0, 0), TouchOutcome::Late);
+    assert_eq!(policy.next_load(0), Some(PendingLoad { region: 0, evicted: Vec::new() }));
     policy.failed(0);
-    assert_eq!(policy.touch(0, 0), Touch::Miss);
+    assert_eq!(policy.touch(0, 0), TouchOutcome::Miss);
     assert!(policy.next_load(0).is_some());
     policy.loaded(0, 7);
     assert!(policy.is_near(0));
@@ -167,7 +167,7 @@ fn a_failed_load_may_be_tried_again() {
     policy.release(0);
     assert_eq!(policy.next_load(9), None);
     policy.release(0);
-    assert_eq!(policy.next_load(9), Some(Load { region: 1, evicted: vec![0] }));
+    assert_eq!(policy.next_load(9), Some(PendingLoad { region: 1, evicted: vec![0] }));
 }
 
 proptest! {
@@ -181,7 +181,7 @@ proptest! {
         load_ns in 0_u64..50,
     ) {
         let largest = bytes.iter().copied().max().unwrap_or(1);
-        let limits = Limits { capacity_bytes: largest * 2 + spare, flight_bytes, most_ahead, least_ahead: most_ahead / 2 };
+        let limits = PrefetchLimits { capacity_bytes: largest * 2 + spare, flight_bytes, most_ahead, least_ahead: most_ahead / 2 };
         let count = bytes.len();
         let mut machine = Machine::new(bytes, limits, load_ns, 20);
         for _ in 0..2 {

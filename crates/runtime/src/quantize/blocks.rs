@@ -2,31 +2,31 @@
 
 use galatea_tensor::{Tensor, TensorError};
 
-use super::gptq::Hessian;
-use super::layer::Matrix;
+use super::gptq::LayerHessian;
+use super::layer::WeightMatrix;
 
 /// The greatest number of four bits.
 const MOST: f32 = 15.0;
-/// What stands for zero where there are no zero points.
+/// Number that represents zero where there are no zero points.
 const MIDDLE: u8 = 8;
 
-/// How weights are rounded.
+/// Layout of blocks in which weights are rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct BlockRounding {
     /// Weights of a row that share a scale.
     pub(super) block: usize,
-    /// Whether zero is always the number in the middle.
+    /// True if zero is always the number in the middle.
     pub(super) symmetric: bool,
 }
 
 /// The numbers of a block stand for `(q − zero) · scale`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Grid {
+pub(super) struct BlockGrid {
     pub(super) scale: f32,
     pub(super) zero: u8,
 }
 
-impl Grid {
+impl BlockGrid {
     /// For some weights.
     pub(super) fn of(weights: &[f32], symmetric: bool) -> Self {
         let (min, max) = weights
@@ -61,21 +61,21 @@ impl Grid {
         number
     }
 
-    /// What a number stands for.
+    /// Returns the value that a number stands for.
     pub(super) fn value(self, number: u8) -> f32 {
         (f32::from(number) - f32::from(self.zero)) * self.scale
     }
 }
 
 /// The numbers of a row and the grids of its blocks.
-type Rounded = (Vec<u8>, Vec<Grid>);
+type RoundedBlocks = (Vec<u8>, Vec<BlockGrid>);
 
 /// Rounds every row of a matrix, on all cores: rows do not depend on each other.
 fn each_row(
     values: &[f32],
     columns: usize,
-    round: &(dyn Fn(&[f32]) -> Rounded + Sync),
-) -> Vec<Rounded> {
+    round: &(dyn Fn(&[f32]) -> RoundedBlocks + Sync),
+) -> Vec<RoundedBlocks> {
     let columns = columns.max(1);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let part = (values.len() / columns).div_ceil(cores).max(1) * columns;
@@ -96,21 +96,25 @@ fn each_row(
 
 /// A matrix whose rows are rounded in blocks.
 #[derive(Clone, Debug)]
-pub(super) struct Blocks {
-    layout: Layout,
+pub(super) struct BlockedMatrix {
+    layout: BlockRounding,
     rows: usize,
     columns: usize,
     /// A number for each weight.
     numbers: Vec<u8>,
     /// A grid for each block.
-    grids: Vec<Grid>,
+    grids: Vec<BlockGrid>,
 }
 
-impl Blocks {
+impl BlockedMatrix {
     /// Every weight becomes the nearest number, or with a Hessian the one that changes results
     /// least.
-    pub(super) fn new(matrix: &Matrix, layout: Layout, hessian: Option<&Hessian>) -> Self {
-        let Matrix { values, rows, columns } = matrix;
+    pub(super) fn new(
+        matrix: &WeightMatrix,
+        layout: BlockRounding,
+        hessian: Option<&LayerHessian>,
+    ) -> Self {
+        let WeightMatrix { values, rows, columns } = matrix;
         let mut blocks = Self {
             layout,
             rows: *rows,
@@ -118,7 +122,7 @@ impl Blocks {
             numbers: Vec::with_capacity(values.len()),
             grids: Vec::new(),
         };
-        let factor = hessian.map(Hessian::factor);
+        let factor = hessian.map(LayerHessian::factor);
         let round = |row: &[f32]| match &factor {
             Some(factor) => factor.round(row, layout),
             None => nearest(row, layout),
@@ -166,21 +170,21 @@ impl Blocks {
 
     /// The zero points, two in a byte; `None` where all are the middle.
     pub(super) fn zero_points(&self) -> Option<Tensor> {
-        let pair = |pair: &[Grid]| match pair {
+        let pair = |pair: &[BlockGrid]| match pair {
             [low, high, ..] => low.zero | high.zero << 4,
             [low] => low.zero | MIDDLE << 4,
             [] => 0,
         };
-        let row = |grids: &[Grid]| grids.chunks(2).map(pair).collect::<Vec<u8>>();
+        let row = |grids: &[BlockGrid]| grids.chunks(2).map(pair).collect::<Vec<u8>>();
         let rows = self.grids.chunks(self.blocks_per_row().max(1));
         (!self.layout.symmetric).then(|| Tensor::vector(rows.flat_map(row).collect()))
     }
 }
 
 /// The nearest number to each weight of a row.
-fn nearest(row: &[f32], layout: Layout) -> (Vec<u8>, Vec<Grid>) {
-    let grids: Vec<Grid> =
-        row.chunks(layout.block).map(|block| Grid::of(block, layout.symmetric)).collect();
+fn nearest(row: &[f32], layout: BlockRounding) -> (Vec<u8>, Vec<BlockGrid>) {
+    let grids: Vec<BlockGrid> =
+        row.chunks(layout.block).map(|block| BlockGrid::of(block, layout.symmetric)).collect();
     let numbers =
         row.iter().enumerate().map(|(at, &weight)| grids[at / layout.block].round(weight));
     (numbers.collect(), grids)
@@ -190,16 +194,16 @@ fn nearest(row: &[f32], layout: Layout) -> (Vec<u8>, Vec<Grid>) {
 mod tests {
     use super::*;
 
-    fn matrix(rows: usize, columns: usize) -> Matrix {
+    fn matrix(rows: usize, columns: usize) -> WeightMatrix {
         let values = (0..rows * columns).map(|at| ((at * 37 % 101) as f32 - 40.0) / 50.0).collect();
-        Matrix { values, rows, columns }
+        WeightMatrix { values, rows, columns }
     }
 
     #[test]
     fn weights_come_back_within_half_a_step() {
         for symmetric in [false, true] {
-            let (layout, matrix) = (Layout { block: 16, symmetric }, matrix(3, 37));
-            let blocks = Blocks::new(&matrix, layout, None);
+            let (layout, matrix) = (BlockRounding { block: 16, symmetric }, matrix(3, 37));
+            let blocks = BlockedMatrix::new(&matrix, layout, None);
             let back = blocks.values().unwrap().permute(&[1, 0]).unwrap().to_vec::<f32>().unwrap();
             for (at, (found, wanted)) in back.iter().zip(&matrix.values).enumerate() {
                 let grid = blocks.grids[at / 37 * 3 + at % 37 / 16];
@@ -212,13 +216,15 @@ mod tests {
 
     #[test]
     fn numbers_are_packed_from_the_low_bits_up_and_padded_with_zeros() {
-        let matrix = Matrix { values: vec![-8.0, 7.0, 1.0], rows: 1, columns: 3 };
-        let blocks = Blocks::new(&matrix, Layout { block: 16, symmetric: true }, None);
+        let matrix = WeightMatrix { values: vec![-8.0, 7.0, 1.0], rows: 1, columns: 3 };
+        let blocks =
+            BlockedMatrix::new(&matrix, BlockRounding { block: 16, symmetric: true }, None);
         let packed = blocks.packed().unwrap();
         assert_eq!(packed.shape(), [1, 1, 8]);
         assert_eq!(packed.to_vec::<u8>().unwrap()[..3], [0xf0, 0x89, 0x88]);
         assert_eq!(blocks.zero_points(), None);
-        let blocks = Blocks::new(&matrix, Layout { block: 16, symmetric: false }, None);
+        let blocks =
+            BlockedMatrix::new(&matrix, BlockRounding { block: 16, symmetric: false }, None);
         assert_eq!(blocks.zero_points().unwrap().to_vec::<u8>().unwrap(), [0x88]);
     }
 }

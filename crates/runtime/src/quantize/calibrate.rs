@@ -6,10 +6,10 @@ use std::sync::Arc;
 use galatea_graph::{AttributeValue, Graph, ONNX_DOMAIN, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use super::Sample;
+use super::NamedInputs;
 use super::edit;
-use super::gptq::Hessian;
-use super::histogram::Histogram;
+use super::gptq::LayerHessian;
+use super::histogram::ValueHistogram;
 use crate::error::RuntimeError;
 use crate::options::SessionOptions;
 use crate::provider::ExecutionProvider;
@@ -19,26 +19,26 @@ use crate::session::Session;
 const HESSIAN_BYTES: usize = 1 << 30;
 
 /// Runs graphs.
-pub(super) struct Runner<'a> {
+pub(super) struct CalibrationRunner<'a> {
     pub(super) providers: &'a [Arc<dyn ExecutionProvider>],
     pub(super) options: &'a SessionOptions,
 }
 
 /// A sample in the form that a session takes.
-pub(super) fn named(sample: &Sample) -> Vec<(&str, Tensor)> {
+pub(super) fn named(sample: &NamedInputs) -> Vec<(&str, Tensor)> {
     sample.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect()
 }
 
-/// What a reader of values does with those of one run.
-pub(super) type See<'s> = &'s mut dyn FnMut(Vec<Tensor>) -> Result<(), RuntimeError>;
+/// Callback that receives the values of one run.
+pub(super) type ValueObserver<'s> = &'s mut dyn FnMut(Vec<Tensor>) -> Result<(), RuntimeError>;
 
-impl Runner<'_> {
+impl CalibrationRunner<'_> {
     /// The outputs of a graph for every sample, one after the other.
     pub(super) fn outputs(
         &self,
         graph: &Graph,
-        samples: &[Sample],
-        see: See<'_>,
+        samples: &[NamedInputs],
+        see: ValueObserver<'_>,
     ) -> Result<(), RuntimeError> {
         let session = Session::new(graph.clone(), self.providers, self.options)?;
         for (index, sample) in samples.iter().enumerate() {
@@ -58,8 +58,8 @@ impl Runner<'_> {
         &self,
         graph: &Graph,
         values: &[ValueId],
-        samples: &[Sample],
-        see: See<'_>,
+        samples: &[NamedInputs],
+        see: ValueObserver<'_>,
     ) -> Result<(), RuntimeError> {
         if values.is_empty() {
             return Ok(());
@@ -70,14 +70,14 @@ impl Runner<'_> {
         self.outputs(&watched, samples, see)
     }
 
-    /// How the values are spread over all samples.
+    /// Returns histograms of the values over all samples.
     pub(super) fn histograms(
         &self,
         graph: &Graph,
         values: &[ValueId],
-        samples: &[Sample],
-    ) -> Result<HashMap<ValueId, Histogram>, RuntimeError> {
-        let mut found = vec![Histogram::default(); values.len()];
+        samples: &[NamedInputs],
+    ) -> Result<HashMap<ValueId, ValueHistogram>, RuntimeError> {
+        let mut found = vec![ValueHistogram::default(); values.len()];
         self.values(graph, values, samples, &mut |tensors| {
             for (histogram, tensor) in found.iter_mut().zip(tensors) {
                 histogram.add(&floats(&tensor)?);
@@ -93,20 +93,20 @@ impl Runner<'_> {
         &self,
         graph: &Graph,
         inputs: &[(ValueId, usize)],
-        samples: &[Sample],
-        each: &mut dyn FnMut(ValueId, &Hessian),
+        samples: &[NamedInputs],
+        each: &mut dyn FnMut(ValueId, &LayerHessian),
     ) -> Result<(), RuntimeError> {
         let mut rest = inputs;
         while !rest.is_empty() {
             let mut bytes = 0;
             let fits = |(_, size): &&(ValueId, usize)| {
-                bytes += Hessian::bytes(*size);
+                bytes += LayerHessian::bytes(*size);
                 bytes <= HESSIAN_BYTES
             };
             let count = rest.iter().take_while(fits).count().max(1);
             let (now, later) = rest.split_at(count);
-            let mut hessians: Vec<Hessian> =
-                now.iter().map(|&(_, size)| Hessian::new(size)).collect();
+            let mut hessians: Vec<LayerHessian> =
+                now.iter().map(|&(_, size)| LayerHessian::new(size)).collect();
             let (graph, products) = with_products(graph, now)?;
             self.values(&graph, &products, samples, &mut |tensors| {
                 for (hessian, tensor) in hessians.iter_mut().zip(tensors) {

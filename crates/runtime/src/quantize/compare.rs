@@ -1,22 +1,22 @@
-//! How far a model in another form is from the one in FP32, output by output.
+//! Comparison of a converted model with the one in FP32, output by output.
 
 use galatea_graph::converted;
 use galatea_tensor::{DataType, Tensor};
 
-use super::Sample;
+use super::NamedInputs;
 use super::calibrate::named;
-use super::measure::{Likeness, Sums};
+use super::measure::{LikenessSums, OutputLikeness};
 use crate::binding::IoInfo;
 use crate::error::RuntimeError;
 use crate::session::Session;
 
-/// How an output compares with that of FP32, over all samples.
+/// Comparison of an output with that of FP32, over all samples.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Comparison {
+pub struct OutputComparison {
     /// The output, by its name in the first model.
     pub name: String,
-    /// How like all values are.
-    pub likeness: Likeness,
+    /// Likeness of all values.
+    pub likeness: OutputLikeness,
     /// The greatest difference of two elements that are finite in both.
     pub largest: f64,
     /// The same, as a share of the greatest magnitude in FP32.
@@ -27,7 +27,7 @@ pub struct Comparison {
     pub elements: u64,
 }
 
-impl Comparison {
+impl OutputComparison {
     /// The greatest difference of two elements, absolute and as a share; infinite where one is finite in FP32 only.
     #[must_use]
     pub fn apart(&self) -> (f64, f64) {
@@ -39,15 +39,15 @@ impl Comparison {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Tally {
-    sums: Sums,
+struct ComparisonSums {
+    sums: LikenessSums,
     largest: f64,
     magnitude: f64,
     broken: u64,
     elements: u64,
 }
 
-impl Tally {
+impl ComparisonSums {
     fn add(&mut self, first: &Tensor, second: &Tensor) -> Result<(), RuntimeError> {
         if first.elements() != second.elements() {
             return refuse(format!("{:?} and {:?} are compared", first.shape(), second.shape()));
@@ -72,11 +72,11 @@ impl Tally {
         Ok(())
     }
 
-    fn finished(&self, name: String) -> Comparison {
+    fn finished(&self, name: String) -> OutputComparison {
         let relative =
             if self.magnitude > 0.0 { self.largest / self.magnitude } else { self.largest };
         let (likeness, largest, broken) = (self.sums.likeness(), self.largest, self.broken);
-        Comparison { name, likeness, largest, relative, broken, elements: self.elements }
+        OutputComparison { name, likeness, largest, relative, broken, elements: self.elements }
     }
 }
 
@@ -116,12 +116,12 @@ fn fitted(tensor: &Tensor, input: &IoInfo) -> Result<Tensor, RuntimeError> {
 /// be.
 ///
 /// # Errors
-/// When a run fails, or the two do not fit each other.
+/// Fails when a run fails, or the two do not fit each other.
 pub fn compare(
     first: &Session,
     second: &Session,
-    samples: &[Sample],
-) -> Result<Vec<Comparison>, RuntimeError> {
+    samples: &[NamedInputs],
+) -> Result<Vec<OutputComparison>, RuntimeError> {
     let counts = |session: &Session| (session.inputs().len(), session.outputs().len());
     if counts(first) != counts(second) {
         return refuse(format!(
@@ -130,7 +130,7 @@ pub fn compare(
             counts(second)
         ));
     }
-    let mut tallies = vec![Tally::default(); first.outputs().len()];
+    let mut tallies = vec![ComparisonSums::default(); first.outputs().len()];
     for (index, sample) in samples.iter().enumerate() {
         let at = |error: RuntimeError| match error {
             RuntimeError::Input(text) => {
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn differences_are_counted_by_size_and_broken_elements_apart() {
-        let mut tally = Tally::default();
+        let mut tally = ComparisonSums::default();
         let x = |values: Vec<f32>| Tensor::from_vec(&[1, values.len()], values).unwrap();
         tally.add(&x(vec![1.0, -4.0, 2.0]), &x(vec![1.5, -4.0, 2.0])).unwrap();
         tally.add(&x(vec![1.0, 0.0, 0.0]), &x(vec![1.0, f32::INFINITY, 0.0])).unwrap();
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_in_both_is_not_broken() {
-        let mut tally = Tally::default();
+        let mut tally = ComparisonSums::default();
         let (nan, inf) = (f32::NAN, f32::INFINITY);
         let x = |values: Vec<f32>| Tensor::vector(values);
         tally.add(&x(vec![nan, inf, -inf, 1.0]), &x(vec![nan, inf, -65504.0, 1.0])).unwrap();
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn types_of_a_package_are_compared_with_those_of_a_model() {
-        let mut tally = Tally::default();
+        let mut tally = ComparisonSums::default();
         tally.add(&Tensor::vector(vec![1_i64, 2]), &Tensor::vector(vec![1_i32, 3])).unwrap();
         let truths = Tensor::vector(vec![true, false]);
         tally.add(&truths, &Tensor::vector(vec![1_i32, 0])).unwrap();

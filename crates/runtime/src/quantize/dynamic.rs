@@ -4,8 +4,8 @@ use galatea_graph::{Graph, ONNX_DOMAIN, ValueId};
 use galatea_tensor::Tensor;
 
 use super::edit;
-use super::form::{Form, Made};
-use super::layer::Layer;
+use super::form::{QuantizedForm, ValueCache};
+use super::layer::WeightedLayer;
 use super::weights::quantise;
 use crate::error::RuntimeError;
 
@@ -14,25 +14,25 @@ const FLOAT: i64 = 1;
 
 /// Products of integers whose inputs are quantised by `DynamicQuantizeLinear`.
 #[derive(Debug)]
-pub(super) struct Dynamic {
+pub(super) struct DynamicInt8 {
     pub(super) per_channel: bool,
 }
 
-impl Form for Dynamic {
+impl QuantizedForm for DynamicInt8 {
     fn name(&self) -> &'static str {
         "dynamic INT8"
     }
 
-    fn refusal(&self, _: &Graph, layer: &Layer) -> Option<String> {
+    fn refusal(&self, _: &Graph, layer: &WeightedLayer) -> Option<String> {
         (!layer.is_product()).then(|| "dynamic quantisation leaves convolutions alone".to_owned())
     }
 
     fn emit(
         &self,
         graph: &mut Graph,
-        layer: &Layer,
+        layer: &WeightedLayer,
         output: ValueId,
-        made: &mut Made,
+        made: &mut ValueCache,
     ) -> Result<(), RuntimeError> {
         let onnx = |name: &'static str| (ONNX_DOMAIN, name);
         let title = |suffix: &str| format!("{}/{suffix}", layer.name);

@@ -3,10 +3,10 @@
 use galatea_graph::{AttributeValue, Attributes, Graph, GraphError, Node, ValueId};
 use galatea_tensor::Tensor;
 
-use super::layer::Layer;
+use super::layer::WeightedLayer;
 
 /// A node's domain and operator.
-pub(super) type Op = (&'static str, &'static str);
+pub(super) type OperatorKey = (&'static str, &'static str);
 
 /// A new value of this name, or a similar one where it is taken.
 pub(super) fn value(graph: &mut Graph, name: &str) -> ValueId {
@@ -29,7 +29,7 @@ pub(super) fn constant(graph: &mut Graph, name: &str, tensor: Tensor) -> ValueId
 /// Appends a node.
 pub(super) fn node(
     graph: &mut Graph,
-    op: Op,
+    op: OperatorKey,
     name: &str,
     attributes: &[(&str, AttributeValue)],
     (inputs, outputs): (&[Option<ValueId>], &[ValueId]),
@@ -41,7 +41,12 @@ pub(super) fn node(
 }
 
 /// Appends a layer's node with other inputs.
-pub(super) fn again(graph: &mut Graph, layer: &Layer, inputs: &[Option<ValueId>], output: ValueId) {
+pub(super) fn again(
+    graph: &mut Graph,
+    layer: &WeightedLayer,
+    inputs: &[Option<ValueId>],
+    output: ValueId,
+) {
     graph.nodes.push(Node {
         inputs: inputs.to_vec(),
         outputs: vec![Some(output)],

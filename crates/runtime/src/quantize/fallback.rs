@@ -1,11 +1,11 @@
-//! How many of the worst layers must return to FP32, and which of them need not have.
+//! Search for the number of worst layers that must return to FP32, and for those among them that need not.
 
 /// A number of layers that was tried.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Attempt {
-    /// How many layers stayed in FP32.
+pub struct LayerAttempt {
+    /// Number of layers that stayed in FP32.
     pub left_out: usize,
-    /// How far the results agreed with FP32.
+    /// Agreement of the results with FP32.
     pub agreement: f64,
 }
 
@@ -17,15 +17,15 @@ pub struct Attempt {
 /// # Errors
 /// The first of `agreement`.
 pub(super) fn search<E>(
-    none: Attempt,
+    none: LayerAttempt,
     layers: usize,
     bound: f64,
     agreement: &mut dyn FnMut(usize) -> Result<f64, E>,
-) -> Result<Vec<Attempt>, E> {
+) -> Result<Vec<LayerAttempt>, E> {
     let mut attempts = vec![none];
-    let mut tried = |left_out: usize, attempts: &mut Vec<Attempt>| -> Result<bool, E> {
+    let mut tried = |left_out: usize, attempts: &mut Vec<LayerAttempt>| -> Result<bool, E> {
         let agreement = agreement(left_out)?;
-        attempts.push(Attempt { left_out, agreement });
+        attempts.push(LayerAttempt { left_out, agreement });
         Ok(agreement >= bound)
     };
     if none.agreement >= bound || layers == 0 {
@@ -55,13 +55,13 @@ pub(super) fn search<E>(
     Ok(attempts)
 }
 
-/// What is still left out after layers were taken back.
+/// Layers still left out after some were taken back.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TakenBack {
     /// The layers, the worst first.
     pub(super) left: Vec<usize>,
-    /// What was tried.
-    pub(super) attempts: Vec<Attempt>,
+    /// Attempts that were made.
+    pub(super) attempts: Vec<LayerAttempt>,
 }
 
 /// Takes layers back as far as the agreement stays at `bound`: one after the other, the one that
@@ -80,7 +80,7 @@ pub(super) fn take_back<E>(
     for &layer in left.iter().rev().skip(1).take(tries) {
         let without: Vec<usize> = found.left.iter().copied().filter(|&at| at != layer).collect();
         let agreement = agreement(&without)?;
-        found.attempts.push(Attempt { left_out: without.len(), agreement });
+        found.attempts.push(LayerAttempt { left_out: without.len(), agreement });
         if agreement >= bound {
             found.left = without;
         }
@@ -98,7 +98,7 @@ mod tests {
         let mut agreement = |left_out: usize| -> Result<f64, Infallible> {
             Ok(if left_out >= needed { 1.0 } else { 0.5 })
         };
-        let none = Attempt { left_out: 0, agreement: agreement(0).unwrap() };
+        let none = LayerAttempt { left_out: 0, agreement: agreement(0).unwrap() };
         let attempts = search(none, layers, 0.992, &mut agreement).unwrap();
         attempts.into_iter().map(|attempt| attempt.left_out).collect()
     }

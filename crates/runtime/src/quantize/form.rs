@@ -1,15 +1,15 @@
-//! What a layer becomes: one implementation for each form of numbers.
+//! Quantized forms of a layer: one implementation for each number format.
 
 use std::collections::{HashMap, HashSet};
 
 use galatea_graph::{Graph, ValueId};
 
-use super::layer::Layer;
+use super::layer::WeightedLayer;
 use crate::error::RuntimeError;
 
-/// What a graph is made for.
+/// Purpose that a graph is made for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum QuantizePurpose {
     /// To see what it computes: products may be written out where results are the same.
     #[default]
     Measuring,
@@ -19,13 +19,13 @@ pub(super) enum Purpose {
 
 /// Values that were made for one graph, by what they were made of and what they are.
 #[derive(Debug, Default)]
-pub(super) struct Made {
+pub(super) struct ValueCache {
     values: HashMap<(ValueId, &'static str), Vec<ValueId>>,
-    /// What the graph is made for.
-    pub(super) purpose: Purpose,
+    /// Purpose that the graph is made for.
+    pub(super) purpose: QuantizePurpose,
 }
 
-impl Made {
+impl ValueCache {
     /// The values of this kind that were made of another, made now if they are not there yet.
     pub(super) fn once(
         &mut self,
@@ -48,16 +48,20 @@ impl Made {
 }
 
 /// A way to compute layers with fewer bits.
-pub(super) trait Form {
-    /// What reports call it.
+pub(super) trait QuantizedForm {
+    /// Returns the name in reports.
     fn name(&self) -> &'static str;
 
-    /// Why a layer cannot have this form; `None` if it can.
-    fn refusal(&self, graph: &Graph, layer: &Layer) -> Option<String>;
+    /// Returns the reason why a layer cannot have this form; `None` if it can.
+    fn refusal(&self, graph: &Graph, layer: &WeightedLayer) -> Option<String>;
 
-    /// What must be there before layers are added: changes `graph`, of which `layers` are going to
-    /// get this form.
-    fn begin(&self, _: &mut Graph, _: &[&Layer], _: &mut Made) -> Result<(), RuntimeError> {
+    /// Adds to `graph` what must be there before layers are added; `layers` are going to get this form.
+    fn begin(
+        &self,
+        _: &mut Graph,
+        _: &[&WeightedLayer],
+        _: &mut ValueCache,
+    ) -> Result<(), RuntimeError> {
         Ok(())
     }
 
@@ -65,18 +69,18 @@ pub(super) trait Form {
     fn emit(
         &self,
         graph: &mut Graph,
-        layer: &Layer,
+        layer: &WeightedLayer,
         output: ValueId,
-        made: &mut Made,
+        made: &mut ValueCache,
     ) -> Result<(), RuntimeError>;
 
-    /// As [`Form::emit`], from inputs and to a result of FP32 whatever is around the layer.
+    /// Works like [`QuantizedForm::emit`], with inputs and a result of FP32 whatever surrounds the layer.
     fn probe(
         &self,
         graph: &mut Graph,
-        layer: &Layer,
+        layer: &WeightedLayer,
         output: ValueId,
-        made: &mut Made,
+        made: &mut ValueCache,
     ) -> Result<(), RuntimeError> {
         self.emit(graph, layer, output, made)
     }
@@ -92,10 +96,10 @@ pub(super) trait Form {
 /// theirs.
 pub(super) fn build(
     graph: &Graph,
-    chosen: &[&Layer],
+    chosen: &[&WeightedLayer],
     left: &HashSet<ValueId>,
-    form: &dyn Form,
-    purpose: Purpose,
+    form: &dyn QuantizedForm,
+    purpose: QuantizePurpose,
 ) -> Result<Graph, RuntimeError> {
     let mut new = graph.clone();
     let mut index = 0;
@@ -103,7 +107,7 @@ pub(super) fn build(
         index += 1;
         chosen.iter().all(|layer| layer.index + 1 != index)
     });
-    let mut made = Made { purpose, ..Made::default() };
+    let mut made = ValueCache { purpose, ..ValueCache::default() };
     form.begin(&mut new, chosen, &mut made)?;
     for layer in chosen {
         form.emit(&mut new, layer, layer.output, &mut made)?;
@@ -118,11 +122,11 @@ pub(super) fn build(
 /// lost nothing before. Gives the values of the second results.
 pub(super) fn probes(
     graph: &Graph,
-    layers: &[&Layer],
-    form: &dyn Form,
+    layers: &[&WeightedLayer],
+    form: &dyn QuantizedForm,
 ) -> Result<(Graph, Vec<ValueId>), RuntimeError> {
     let mut new = graph.clone();
-    let mut made = Made::default();
+    let mut made = ValueCache::default();
     let mut results = Vec::with_capacity(layers.len());
     for layer in layers {
         let output = super::edit::after(&mut new, layer.output, "probe");

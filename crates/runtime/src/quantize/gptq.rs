@@ -6,7 +6,7 @@
 //! Source: E. Frantar et al., "GPTQ: Accurate Post-Training Quantization for Generative Pre-trained
 //! Transformers", ICLR 2023.
 
-use super::blocks::{Grid, Layout};
+use super::blocks::{BlockGrid, BlockRounding};
 
 /// Share of the mean of the diagonal that is added to it, so that inputs which never occur, or are
 /// always the same, make no harm.
@@ -14,22 +14,22 @@ const DAMPING: f64 = 0.01;
 /// Weights whose errors are made up for together: the rest of a row is passed over once for each.
 const TOGETHER: usize = 64;
 
-/// How often which two inputs of a product come together: `Σ x·xᵀ` over all rows of all samples.
+/// Sums of products of each pair of inputs of a matrix multiplication: `Σ x·xᵀ` over all rows of all samples.
 #[derive(Clone, Debug)]
-pub(super) struct Hessian {
+pub(super) struct LayerHessian {
     size: usize,
     sums: Vec<f64>,
 }
 
-/// The inverse of a [`Hessian`] as `Uᵀ·U`, `U` upper triangular.
+/// The inverse of a [`LayerHessian`] as `Uᵀ·U`, `U` upper triangular.
 #[derive(Clone, Debug)]
-pub(super) struct Factor {
+pub(super) struct HessianFactor {
     size: usize,
     upper: Vec<f64>,
 }
 
-impl Hessian {
-    /// Of inputs of this length.
+impl LayerHessian {
+    /// Creates an empty matrix for inputs of this length.
     pub(super) fn new(size: usize) -> Self {
         Self { size, sums: vec![0.0; size * size] }
     }
@@ -49,7 +49,7 @@ impl Hessian {
     ///
     /// With rows and columns in the opposite order the matrix is `L·Lᵀ`, so in its own order it is
     /// `R·Rᵀ` with `R` upper triangular, and `R⁻¹` is the factor.
-    pub(super) fn factor(&self) -> Factor {
+    pub(super) fn factor(&self) -> HessianFactor {
         let size = self.size;
         let mean = (0..size).map(|at| self.sums[at * size + at]).sum::<f64>() / size.max(1) as f64;
         let mut damping = (mean * DAMPING).max(f64::MIN_POSITIVE.sqrt());
@@ -59,7 +59,7 @@ impl Hessian {
             if cholesky(&mut lower, size) {
                 let mut upper = inverse(&lower, size);
                 upper.reverse();
-                return Factor { size, upper };
+                return HessianFactor { size, upper };
             }
             // Rounding has made it indefinite: what is added to the diagonal must be more.
             damping *= 10.0;
@@ -135,9 +135,13 @@ fn inverse(lower: &[f64], size: usize) -> Vec<f64> {
     solved
 }
 
-impl Factor {
+impl HessianFactor {
     /// Rounds a row of weights.
-    pub(super) fn round(&self, weights: &[f32], layout: Layout) -> (Vec<u8>, Vec<Grid>) {
+    pub(super) fn round(
+        &self,
+        weights: &[f32],
+        layout: BlockRounding,
+    ) -> (Vec<u8>, Vec<BlockGrid>) {
         let mut row: Vec<f64> = weights.iter().map(|&weight| f64::from(weight)).collect();
         let (mut numbers, mut grids) = (Vec::with_capacity(row.len()), Vec::new());
         for start in (0..row.len()).step_by(TOGETHER) {
@@ -150,7 +154,7 @@ impl Factor {
                     // every error has reached it.
                     #[allow(clippy::cast_possible_truncation, reason = "weights are FP32")]
                     let now: Vec<f32> = row[at..to].iter().map(|&weight| weight as f32).collect();
-                    grids.push(Grid::of(&now, layout.symmetric));
+                    grids.push(BlockGrid::of(&now, layout.symmetric));
                 }
                 let grid = grids[at / layout.block];
                 #[allow(clippy::cast_possible_truncation, reason = "weights are FP32")]
@@ -174,8 +178,8 @@ impl Factor {
 
 #[cfg(test)]
 mod tests {
-    use super::super::blocks::Blocks;
-    use super::super::layer::Matrix;
+    use super::super::blocks::BlockedMatrix;
+    use super::super::layer::WeightMatrix;
     use super::*;
 
     /// Repeatable numbers between -1 and 1.
@@ -188,7 +192,7 @@ mod tests {
         (0..count).map(next).collect()
     }
 
-    fn add_rows(hessian: &mut Hessian, rows: &[f32]) {
+    fn add_rows(hessian: &mut LayerHessian, rows: &[f32]) {
         for row in rows.chunks_exact(hessian.size) {
             let products: Vec<f32> =
                 row.iter().flat_map(|left| row.iter().map(move |right| left * right)).collect();
@@ -205,7 +209,7 @@ mod tests {
     }
 
     fn is_a_factor_of_the_inverse(size: usize) {
-        let mut hessian = Hessian::new(size);
+        let mut hessian = LayerHessian::new(size);
         add_rows(&mut hessian, &noise(size * 40, 1));
         let factor = hessian.factor();
         let diagonal: f64 = (0..size).map(|at| hessian.sums[at * size + at]).sum();
@@ -228,7 +232,7 @@ mod tests {
     }
 
     /// Mean square of what rounding does to the results.
-    fn loss(matrix: &Matrix, blocks: &Blocks, inputs: &[f32]) -> f64 {
+    fn loss(matrix: &WeightMatrix, blocks: &BlockedMatrix, inputs: &[f32]) -> f64 {
         let rounded = blocks.values().unwrap().permute(&[1, 0]).unwrap().to_vec::<f32>().unwrap();
         let mut sum = 0.0;
         for x in inputs.chunks(matrix.columns) {
@@ -245,28 +249,34 @@ mod tests {
     #[test]
     fn results_change_less_than_with_the_nearest_numbers() {
         let (columns, rows) = (150, 6);
-        let matrix = Matrix { values: noise(columns * rows, 3), rows, columns };
+        let matrix = WeightMatrix { values: noise(columns * rows, 3), rows, columns };
         // Inputs that go together: each is mostly the one before it.
         let mut inputs = noise(columns * 300, 5);
         for at in 1..inputs.len() {
             inputs[at] = 0.8 * inputs[at - 1] + 0.3 * inputs[at];
         }
-        let mut hessian = Hessian::new(columns);
+        let mut hessian = LayerHessian::new(columns);
         inputs.chunks(columns * 10).for_each(|part| add_rows(&mut hessian, part));
         for (block, symmetric) in [(32, false), (16, true), (128, false)] {
-            let layout = Layout { block, symmetric };
-            let nearest = loss(&matrix, &Blocks::new(&matrix, layout, None), &inputs);
-            let calibrated = loss(&matrix, &Blocks::new(&matrix, layout, Some(&hessian)), &inputs);
+            let layout = BlockRounding { block, symmetric };
+            let nearest = loss(&matrix, &BlockedMatrix::new(&matrix, layout, None), &inputs);
+            let calibrated =
+                loss(&matrix, &BlockedMatrix::new(&matrix, layout, Some(&hessian)), &inputs);
             assert!(calibrated < 0.5 * nearest, "{block}: {calibrated} {nearest}");
         }
     }
 
     #[test]
     fn inputs_that_never_occur_do_no_harm() {
-        let matrix = Matrix { values: noise(64, 7), rows: 2, columns: 32 };
-        let hessian = Hessian::new(32);
-        let blocks = Blocks::new(&matrix, Layout { block: 32, symmetric: false }, Some(&hessian));
-        let nearest = Blocks::new(&matrix, Layout { block: 32, symmetric: false }, None);
+        let matrix = WeightMatrix { values: noise(64, 7), rows: 2, columns: 32 };
+        let hessian = LayerHessian::new(32);
+        let blocks = BlockedMatrix::new(
+            &matrix,
+            BlockRounding { block: 32, symmetric: false },
+            Some(&hessian),
+        );
+        let nearest =
+            BlockedMatrix::new(&matrix, BlockRounding { block: 32, symmetric: false }, None);
         assert_eq!(blocks.values().unwrap(), nearest.values().unwrap());
     }
 }

@@ -7,8 +7,8 @@ use galatea_graph::{AttributeValue, Fact, Graph, Node, ONNX_DOMAIN, ValueId, inf
 use galatea_tensor::{DataType, Element, Tensor, bf16, f16};
 
 use super::edit;
-use super::form::{Form, Made};
-use super::layer::Layer;
+use super::form::{QuantizedForm, ValueCache};
+use super::layer::WeightedLayer;
 use crate::error::RuntimeError;
 
 /// Operators that stay with FP32 where arithmetic has 16 bits: they take FP32 only, make numbers of
@@ -37,7 +37,7 @@ const KEPT: &[&str] = &[
 ];
 
 /// Constants of fewer elements stay as they are where only weights change.
-const LEAST_ELEMENTS: usize = 16;
+const MIN_ELEMENTS: usize = 16;
 
 /// A float of 16 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,20 +87,20 @@ impl HalfType {
 
 /// Layers with floats of 16 bits.
 #[derive(Debug)]
-pub(super) struct Half {
+pub(super) struct HalfPrecision {
     pub(super) of: HalfType,
-    /// Whether sums and products have 16 bits too.
+    /// True if sums and products have 16 bits too.
     pub(super) arithmetic: bool,
     /// The form of layers that have fewer bits still.
     pub(super) inner: Option<Box<dyn MixedForm>>,
 }
 
 /// A form that another one can hold.
-pub(super) trait MixedForm: Form + std::fmt::Debug {}
+pub(super) trait MixedForm: QuantizedForm + std::fmt::Debug {}
 
-impl<T: Form + std::fmt::Debug> MixedForm for T {}
+impl<T: QuantizedForm + std::fmt::Debug> MixedForm for T {}
 
-impl Half {
+impl HalfPrecision {
     fn cast(
         &self,
         graph: &mut Graph,
@@ -118,7 +118,7 @@ impl Half {
         &self,
         graph: &mut Graph,
         id: ValueId,
-        made: &mut Made,
+        made: &mut ValueCache,
     ) -> Result<ValueId, RuntimeError> {
         let found = made.once(id, "half", || {
             let half = graph.constant(id).and_then(|tensor| self.of.rounded(tensor));
@@ -134,10 +134,9 @@ impl Half {
 
     /// Gives all weights 16 bits.
     fn weights(&self, graph: &mut Graph, left: &HashSet<ValueId>) -> Result<(), RuntimeError> {
-        let mut made = Made::default();
-        let large = |tensor: &Tensor| {
-            tensor.dtype() == DataType::Fp32 && tensor.elements() >= LEAST_ELEMENTS
-        };
+        let mut made = ValueCache::default();
+        let large =
+            |tensor: &Tensor| tensor.dtype() == DataType::Fp32 && tensor.elements() >= MIN_ELEMENTS;
         for index in 0..graph.nodes.len() {
             let node = &graph.nodes[index];
             if scales_bytes(node) || node.output(0).is_some_and(|id| left.contains(&id)) {
@@ -265,7 +264,7 @@ fn around_integers(nodes: &[Node]) -> HashSet<usize> {
     all.map(|(index, _)| index).collect()
 }
 
-impl Form for Half {
+impl QuantizedForm for HalfPrecision {
     fn name(&self) -> &'static str {
         match (&self.inner, self.of) {
             (Some(inner), _) => inner.name(),
@@ -274,15 +273,15 @@ impl Form for Half {
         }
     }
 
-    fn refusal(&self, graph: &Graph, layer: &Layer) -> Option<String> {
+    fn refusal(&self, graph: &Graph, layer: &WeightedLayer) -> Option<String> {
         self.inner.as_ref().and_then(|inner| inner.refusal(graph, layer))
     }
 
     fn begin(
         &self,
         graph: &mut Graph,
-        layers: &[&Layer],
-        made: &mut Made,
+        layers: &[&WeightedLayer],
+        made: &mut ValueCache,
     ) -> Result<(), RuntimeError> {
         self.inner.as_ref().map_or(Ok(()), |inner| inner.begin(graph, layers, made))
     }
@@ -290,9 +289,9 @@ impl Form for Half {
     fn emit(
         &self,
         graph: &mut Graph,
-        layer: &Layer,
+        layer: &WeightedLayer,
         output: ValueId,
-        made: &mut Made,
+        made: &mut ValueCache,
     ) -> Result<(), RuntimeError> {
         match &self.inner {
             Some(inner) => inner.emit(graph, layer, output, made)?,
@@ -305,9 +304,9 @@ impl Form for Half {
     fn probe(
         &self,
         graph: &mut Graph,
-        layer: &Layer,
+        layer: &WeightedLayer,
         output: ValueId,
-        made: &mut Made,
+        made: &mut ValueCache,
     ) -> Result<(), RuntimeError> {
         if let Some(inner) = &self.inner {
             return inner.emit(graph, layer, output, made);

@@ -3,10 +3,10 @@
 /// Bins on both sides of zero together.
 const BINS: usize = 4096;
 
-/// How often which values occur, in bins of one width around zero. The width doubles whenever a
-/// value lies outside: two neighbours become one, so that no count is ever wrong.
+/// Counts of values in bins of one width around zero. The width doubles whenever a value lies outside: two
+/// neighbours become one, which keeps all counts exact.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Histogram {
+pub struct ValueHistogram {
     /// The bins cover values from `-reach` to `reach`.
     reach: f64,
     counts: Vec<u64>,
@@ -15,14 +15,14 @@ pub struct Histogram {
     total: u64,
 }
 
-impl Default for Histogram {
+impl Default for ValueHistogram {
     fn default() -> Self {
         let (least, most) = (f32::INFINITY, f32::NEG_INFINITY);
         Self { reach: 0.0, counts: vec![0; BINS], least, most, total: 0 }
     }
 }
 
-impl Histogram {
+impl ValueHistogram {
     /// Counts values; those that are not finite have no place.
     pub fn add(&mut self, values: &[f32]) {
         let finite = || values.iter().copied().filter(|value| value.is_finite());
@@ -61,7 +61,7 @@ impl Histogram {
         }
     }
 
-    /// How many values were counted.
+    /// Returns the number of values that were counted.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total
@@ -95,7 +95,7 @@ impl Histogram {
         f64::from(self.extremes().1)
     }
 
-    /// Counts of magnitudes, in bins of [`Histogram::width`] from zero on.
+    /// Counts of magnitudes, in bins of [`ValueHistogram::width`] from zero on.
     #[must_use]
     pub fn magnitudes(&self) -> Vec<u64> {
         let (below, above) = self.counts.split_at(BINS / 2);
@@ -125,10 +125,10 @@ mod tests {
 
     #[test]
     fn counts_stay_right_when_values_grow() {
-        let mut grown = Histogram::default();
+        let mut grown = ValueHistogram::default();
         grown.add(&[0.0, 0.5, -0.25]);
         grown.add(&[4.0, -1.0, f32::NAN, f32::INFINITY]);
-        let mut whole = Histogram::default();
+        let mut whole = ValueHistogram::default();
         whole.add(&[4.0, 0.0, 0.5, -0.25, -1.0]);
         assert_eq!(grown.width(), whole.width());
         for share in [0.1, 0.3, 0.5, 0.7, 0.9] {
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn quantiles_lie_within_a_bin_of_the_sorted_values() {
         let values: Vec<f32> = (0..10_000).map(|at| at as f32 / 100.0 - 20.0).collect();
-        let mut histogram = Histogram::default();
+        let mut histogram = ValueHistogram::default();
         values.chunks(999).for_each(|part| histogram.add(part));
         for share in [0.0, 0.01, 0.5, 0.9, 0.999, 1.0] {
             let expected = share * 100.0 - 20.0;
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn nothing_but_zeros_has_no_width() {
-        let mut histogram = Histogram::default();
+        let mut histogram = ValueHistogram::default();
         assert_eq!(histogram.extremes(), (0.0, 0.0));
         histogram.add(&[0.0; 5]);
         assert_eq!((histogram.width(), histogram.quantile(0.5)), (0.0, 0.0));

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use galatea_graph::{Graph, ONNX_DOMAIN, ValueId};
 use galatea_tensor::Tensor;
 
-use super::blocks::Blocks;
+use super::blocks::BlockedMatrix;
 use super::edit;
-use super::form::{Form, Made, Purpose};
-use super::layer::Layer;
+use super::form::{QuantizePurpose, QuantizedForm, ValueCache};
+use super::layer::WeightedLayer;
 use crate::error::RuntimeError;
 
 /// ONNX Runtime's own domain.
@@ -16,24 +16,29 @@ pub(super) const CONTRIB_DOMAIN: &str = "com.microsoft";
 
 /// Products with weights of four bits.
 #[derive(Debug)]
-pub(super) struct Int4 {
+pub(super) struct Int4Blocks {
     /// By layer: its result.
-    pub(super) blocks: HashMap<ValueId, Blocks>,
+    pub(super) blocks: HashMap<ValueId, BlockedMatrix>,
     pub(super) block: usize,
 }
 
-impl Form for Int4 {
+impl QuantizedForm for Int4Blocks {
     fn name(&self) -> &'static str {
         "INT4"
     }
 
-    fn refusal(&self, _: &Graph, layer: &Layer) -> Option<String> {
+    fn refusal(&self, _: &Graph, layer: &WeightedLayer) -> Option<String> {
         (!layer.is_product())
             .then(|| "weights of four bits are for products of matrices".to_owned())
     }
 
-    fn begin(&self, graph: &mut Graph, _: &[&Layer], made: &mut Made) -> Result<(), RuntimeError> {
-        if made.purpose == Purpose::Storing {
+    fn begin(
+        &self,
+        graph: &mut Graph,
+        _: &[&WeightedLayer],
+        made: &mut ValueCache,
+    ) -> Result<(), RuntimeError> {
+        if made.purpose == QuantizePurpose::Storing {
             graph.opsets.entry(CONTRIB_DOMAIN.to_owned()).or_insert(1);
         }
         Ok(())
@@ -42,9 +47,9 @@ impl Form for Int4 {
     fn emit(
         &self,
         graph: &mut Graph,
-        layer: &Layer,
+        layer: &WeightedLayer,
         output: ValueId,
-        made: &mut Made,
+        made: &mut ValueCache,
     ) -> Result<(), RuntimeError> {
         let title = |suffix: &str| format!("{}/{suffix}", layer.name);
         let missing = || RuntimeError::Quantise(format!("'{}' was not rounded", layer.name));
@@ -60,7 +65,7 @@ impl Form for Int4 {
             Some(edit::constant(graph, &format!("{name}/{suffix}"), tensor))
         };
         // The weights that the numbers stand for give the same results, up to the order of sums.
-        if made.purpose == Purpose::Measuring {
+        if made.purpose == QuantizePurpose::Measuring {
             let inputs = [Some(layer.input), constant("rounded", blocks.values()?)];
             let op = (ONNX_DOMAIN, "MatMul");
             edit::node(graph, op, &layer.name, &[], (&inputs, &[product]))?;

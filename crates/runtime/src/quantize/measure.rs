@@ -1,10 +1,10 @@
-//! How like each other two results are.
+//! Measures of likeness between two results.
 
 use galatea_tensor::{DataType, Tensor, TensorError};
 
-/// How like results are to those in FP32, over all samples.
+/// Likeness of results to those in FP32, over all samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Likeness {
+pub struct OutputLikeness {
     /// The cosine of the angle between all values as vectors: 1 where they differ by a factor only.
     pub cosine: f64,
     /// Signal to noise, in decibels: the square of the values to that of the differences.
@@ -14,13 +14,13 @@ pub struct Likeness {
     pub divergence: f64,
     /// Share of the rows whose greatest value is at the same place.
     pub top1: f64,
-    /// How many rows there were.
+    /// Number of rows.
     pub rows: u64,
 }
 
-/// What [`Likeness`] is made of, sum by sum.
+/// Sums from which a [`OutputLikeness`] is computed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Sums {
+pub(super) struct LikenessSums {
     product: f64,
     first: f64,
     second: f64,
@@ -30,7 +30,7 @@ pub(super) struct Sums {
     rows: u64,
 }
 
-impl Sums {
+impl LikenessSums {
     /// Adds a result of FP32 and what another graph has in its place.
     pub(super) fn add(&mut self, first: &Tensor, second: &Tensor) -> Result<(), TensorError> {
         let width = first.shape().last().copied().unwrap_or(1).max(1);
@@ -68,14 +68,14 @@ impl Sums {
     }
 
     /// The likeness so far.
-    pub(super) fn likeness(&self) -> Likeness {
+    pub(super) fn likeness(&self) -> OutputLikeness {
         let norm = (self.first * self.second).sqrt();
         let both_zero = self.first == 0.0 && self.second == 0.0;
         let cosine = self.product / norm;
         // Not `f64::min` alone, which takes the other side of what is no number.
         let cosine = if norm > 0.0 && cosine.is_finite() { cosine.min(1.0) } else { 0.0 };
         let rows = self.rows.max(1) as f64;
-        Likeness {
+        OutputLikeness {
             cosine: if both_zero { 1.0 } else { cosine },
             sqnr_db: decibels(self.first, self.difference),
             divergence: self.divergence / rows,
@@ -86,14 +86,14 @@ impl Sums {
 }
 
 /// Most decibels that are told apart: FP32 itself is not more exact.
-const MOST_DECIBELS: f64 = 200.0;
+const MAX_DECIBELS: f64 = 200.0;
 
 fn decibels(signal: f64, noise: f64) -> f64 {
     if noise == 0.0 {
-        return MOST_DECIBELS;
+        return MAX_DECIBELS;
     }
     let found = 10.0 * (signal / noise).log10();
-    if found.is_nan() { -MOST_DECIBELS } else { found.clamp(-MOST_DECIBELS, MOST_DECIBELS) }
+    if found.is_nan() { -MAX_DECIBELS } else { found.clamp(-MAX_DECIBELS, MAX_DECIBELS) }
 }
 
 /// Whether the greatest value of two rows is at the same place. A row with elements that are no numbers has none, which is
@@ -119,7 +119,7 @@ fn greatest(row: &[f32]) -> usize {
 }
 
 fn divergence(first: &[f32], second: &[f32]) -> f64 {
-    /// What stands for a probability of zero.
+    /// Value that replaces a probability of zero.
     const LEAST: f64 = 1e-12;
     let whole = |row: &[f32]| {
         let sum: f64 = row.iter().map(|&value| f64::from(value)).sum();
@@ -160,18 +160,18 @@ mod tests {
 
     #[test]
     fn equal_results_are_alike_in_every_way() {
-        let mut sums = Sums::default();
+        let mut sums = LikenessSums::default();
         let x = rows(&[2, 3], &[0.1, 2.0, -1.0, 5.0, 0.0, 0.0]);
         sums.add(&x, &x).unwrap();
         let found = sums.likeness();
         assert!((found.cosine - 1.0).abs() < 1e-12 && found.top1 == 1.0 && found.rows == 2);
-        assert_eq!((found.divergence, found.sqnr_db), (0.0, MOST_DECIBELS));
-        assert_eq!(Sums::default().likeness().top1, 1.0);
+        assert_eq!((found.divergence, found.sqnr_db), (0.0, MAX_DECIBELS));
+        assert_eq!(LikenessSums::default().likeness().top1, 1.0);
     }
 
     #[test]
     fn differences_are_measured() {
-        let mut sums = Sums::default();
+        let mut sums = LikenessSums::default();
         let (a, b) = (rows(&[2, 2], &[1.0, 0.0, 0.0, 1.0]), rows(&[2, 2], &[0.9, 0.1, 0.6, 0.4]));
         sums.add(&a, &b).unwrap();
         let found = sums.likeness();
@@ -185,18 +185,18 @@ mod tests {
 
     #[test]
     fn labels_are_equal_or_not_and_broken_results_are_unlike() {
-        let mut sums = Sums::default();
+        let mut sums = LikenessSums::default();
         let labels = |values: Vec<i64>| Tensor::vector(values);
         sums.add(&labels(vec![1, 2, 3, 4]), &labels(vec![1, 2, 3, 0])).unwrap();
         assert_eq!(sums.likeness().top1, 0.75);
-        let mut sums = Sums::default();
+        let mut sums = LikenessSums::default();
         sums.add(&rows(&[1, 2], &[1.0, 2.0]), &rows(&[1, 2], &[f32::NAN, 1.0])).unwrap();
         assert!(sums.likeness().sqnr_db < 0.0, "{:?}", sums.likeness());
         assert_eq!(sums.likeness().cosine, 0.0);
         assert_eq!(sums.likeness().divergence, f64::INFINITY);
         assert_eq!(sums.likeness().top1, 0.0);
         for broken in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-            let mut sums = Sums::default();
+            let mut sums = LikenessSums::default();
             // The first element is the greatest.
             sums.add(&rows(&[1, 2], &[3.0, 2.0]), &rows(&[1, 2], &[broken; 2])).unwrap();
             let found = sums.likeness();

@@ -35,28 +35,28 @@ use galatea_tensor::{DataType, Tensor};
 use crate::error::RuntimeError;
 use crate::options::SessionOptions;
 use crate::provider::ExecutionProvider;
-use blocks::{Blocks, Layout};
-use calibrate::Runner;
-pub use compare::{Comparison, compare};
-use dynamic::Dynamic;
-pub use fallback::Attempt;
-use form::{Form, Purpose, build, probes};
-use half::{Half, HalfType};
-pub use histogram::Histogram;
-use int4::Int4;
-use layer::Layer;
-pub use measure::Likeness;
-use measure::Sums;
-use plan::Plan;
-use qdq::Qdq;
-pub use range::{Affine, Method, Range};
-pub use report::{LayerReport, OutputReport, Report};
-use search::Found;
+use blocks::{BlockRounding, BlockedMatrix};
+use calibrate::CalibrationRunner;
+pub use compare::{OutputComparison, compare};
+use dynamic::DynamicInt8;
+pub use fallback::LayerAttempt;
+use form::{QuantizePurpose, QuantizedForm, build, probes};
+use half::{HalfPrecision, HalfType};
+pub use histogram::ValueHistogram;
+use int4::Int4Blocks;
+use layer::WeightedLayer;
+use measure::LikenessSums;
+pub use measure::OutputLikeness;
+use plan::QuantizePlan;
+use qdq::StaticInt8;
+pub use range::{AffineScale, RangeMethod, ValueRange};
+pub use report::{LayerReport, OutputReport, QuantizeReport};
+use search::SearchOutcome;
 pub use watch::{histograms, watch};
 
-/// What the numbers of a model become.
+/// Target number format of a quantized model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum QuantizeMode {
     /// Weights of products are INT8, their inputs become UINT8 as a run goes. Needs no data.
     Dynamic,
     /// Weights and the values between layers are of eight bits, with scales from calibration.
@@ -67,13 +67,13 @@ pub enum Mode {
     Fp16,
     /// Weights are BF16.
     Bf16,
-    /// As [`Mode::Static`], and all other weights are FP16.
+    /// Same as [`QuantizeMode::Static`], and all other weights are FP16.
     Mixed,
 }
 
-/// How weights of four bits are found.
+/// Method of finding 4-bit weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
+pub enum RoundingAlgorithm {
     /// Every weight becomes the nearest number.
     RoundToNearest,
     /// The errors of weights make up for each other as far as calibration says that their inputs go
@@ -81,9 +81,9 @@ pub enum Algorithm {
     Gptq,
 }
 
-/// What the bound is about.
+/// Measure that the bound applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Agreement {
+pub enum AccuracyBound {
     /// Top-1 for outputs of classes, `[rows, classes]`, and for labels; else the cosine.
     Auto,
     /// The share of rows whose greatest value is at the same place.
@@ -92,28 +92,27 @@ pub enum Agreement {
     Cosine,
 }
 
-/// How a model is quantised.
+/// Options of quantizing a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuantizeOptions {
-    /// What the numbers become.
-    pub mode: Mode,
-    /// How ranges of values are chosen.
-    pub method: Method,
-    /// Whether weights have a scale for each result; else one for all.
+    /// Target number format.
+    pub mode: QuantizeMode,
+    /// Method of choosing ranges of values.
+    pub method: RangeMethod,
+    /// True if weights have a scale for each result; else one for all.
     pub per_channel: bool,
-    /// Whether zero is in the middle of ranges: of values between layers in eight bits, of blocks of
-    /// weights in four.
+    /// True if zero is in the middle of ranges: of 8-bit values between layers, and of blocks of 4-bit weights.
     pub symmetric: bool,
     /// Weights of four bits that share a scale: a power of two from 16 on.
     pub block: usize,
-    /// How weights of four bits are found.
-    pub algorithm: Algorithm,
-    /// Whether sums and products have 16 bits too, in the modes that have floats of 16 bits.
+    /// Method of finding 4-bit weights.
+    pub algorithm: RoundingAlgorithm,
+    /// True if sums and products have 16 bits too, in the modes that have 16-bit floats.
     pub half_arithmetic: bool,
-    /// How far results must agree with FP32.
+    /// Agreement with FP32 that results must reach.
     pub bound: f64,
-    /// What that means.
-    pub agreement: Agreement,
+    /// Measure of that agreement.
+    pub agreement: AccuracyBound,
     /// Names of layers that stay in FP32.
     pub exclude: Vec<String>,
     /// The most layers whose effect on the whole is measured by itself where the bound does not
@@ -124,17 +123,17 @@ pub struct QuantizeOptions {
 impl QuantizeOptions {
     /// The usual choices of a mode.
     #[must_use]
-    pub fn new(mode: Mode) -> Self {
+    pub fn new(mode: QuantizeMode) -> Self {
         Self {
             mode,
-            method: Method::MinMax,
+            method: RangeMethod::MinMax,
             per_channel: true,
             symmetric: false,
             block: 32,
-            algorithm: Algorithm::RoundToNearest,
+            algorithm: RoundingAlgorithm::RoundToNearest,
             half_arithmetic: false,
             bound: 0.992,
-            agreement: Agreement::Auto,
+            agreement: AccuracyBound::Auto,
             exclude: Vec::new(),
             probes: 64,
         }
@@ -142,28 +141,28 @@ impl QuantizeOptions {
 }
 
 /// The named inputs of one run.
-pub type Sample = Vec<(String, Tensor)>;
+pub type NamedInputs = Vec<(String, Tensor)>;
 
-/// What models are quantised with.
+/// Resources for quantizing models.
 #[derive(Clone, Copy, Debug)]
 pub struct QuantizeContext<'a> {
-    /// Who runs the model.
+    /// Providers that run the model.
     pub providers: &'a [Arc<dyn ExecutionProvider>],
-    /// How.
+    /// Options of the sessions that run it.
     pub session: &'a SessionOptions,
-    /// What ranges and roundings are made for.
-    pub calibration: &'a [Sample],
-    /// What the agreement is measured on.
-    pub evaluation: &'a [Sample],
+    /// Samples from which ranges and roundings are derived.
+    pub calibration: &'a [NamedInputs],
+    /// Samples on which the agreement is measured.
+    pub evaluation: &'a [NamedInputs],
 }
 
 /// A model with fewer bits.
 #[derive(Clone, Debug)]
-pub struct Quantized {
+pub struct QuantizedModel {
     /// The model.
     pub graph: Graph,
-    /// What it cost.
-    pub report: Report,
+    /// Report of the loss.
+    pub report: QuantizeReport,
 }
 
 /// The rewrites that come first: what they fold are weights.
@@ -179,19 +178,19 @@ pub fn quantize(
     context: &QuantizeContext<'_>,
     options: &QuantizeOptions,
     progress: &mut dyn FnMut(&str),
-) -> Result<Quantized, RuntimeError> {
+) -> Result<QuantizedModel, RuntimeError> {
     let mut graph = graph.clone();
     graph.sort()?;
     rewrite::run_named(&mut graph, FIRST)?;
     graph.sort()?;
     check(&graph, context, options)?;
     let layers = layer::find(&graph);
-    let work = Work { graph, layers, context, options, runner: runner(context) };
+    let work = QuantizeRun { graph, layers, context, options, runner: runner(context) };
     work.run(progress)
 }
 
-fn runner<'a>(context: &QuantizeContext<'a>) -> Runner<'a> {
-    Runner { providers: context.providers, options: context.session }
+fn runner<'a>(context: &QuantizeContext<'a>) -> CalibrationRunner<'a> {
+    CalibrationRunner { providers: context.providers, options: context.session }
 }
 
 fn refuse<T>(text: impl Into<String>) -> Result<T, RuntimeError> {
@@ -205,13 +204,13 @@ fn check(
     options: &QuantizeOptions,
 ) -> Result<(), RuntimeError> {
     let opset = graph.opsets.get(ONNX_DOMAIN).copied().unwrap_or(0);
-    let integers = matches!(options.mode, Mode::Static | Mode::Mixed);
+    let integers = matches!(options.mode, QuantizeMode::Static | QuantizeMode::Mixed);
     let least = match options.mode {
-        Mode::Static | Mode::Mixed if options.per_channel => 13,
-        Mode::Static | Mode::Mixed => 10,
-        Mode::Dynamic => 11,
-        Mode::Bf16 => 13,
-        Mode::Int4 | Mode::Fp16 => 7,
+        QuantizeMode::Static | QuantizeMode::Mixed if options.per_channel => 13,
+        QuantizeMode::Static | QuantizeMode::Mixed => 10,
+        QuantizeMode::Dynamic => 11,
+        QuantizeMode::Bf16 => 13,
+        QuantizeMode::Int4 | QuantizeMode::Fp16 => 7,
     };
     if opset < least {
         return refuse(format!(
@@ -220,7 +219,7 @@ fn check(
             if integers && opset >= 10 { "; one scale per tensor needs 10" } else { "" }
         ));
     }
-    if let Method::Percentile(percent) = options.method
+    if let RangeMethod::Percentile(percent) = options.method
         && !(50.0..=100.0).contains(&percent)
     {
         return refuse(format!("a percentile of {percent}, expected 50 to 100"));
@@ -231,35 +230,39 @@ fn check(
     if !(0.0..=1.0).contains(&options.bound) {
         return refuse(format!("a bound of {}, expected 0 to 1", options.bound));
     }
-    let calibrated = options.mode == Mode::Int4 && options.algorithm == Algorithm::Gptq;
+    let calibrated =
+        options.mode == QuantizeMode::Int4 && options.algorithm == RoundingAlgorithm::Gptq;
     if (integers || calibrated) && context.calibration.is_empty() {
         return refuse("this form needs samples for calibration");
     }
     Ok(())
 }
 
-struct Work<'a> {
+struct QuantizeRun<'a> {
     graph: Graph,
-    layers: Vec<Layer>,
+    layers: Vec<WeightedLayer>,
     context: &'a QuantizeContext<'a>,
     options: &'a QuantizeOptions,
-    runner: Runner<'a>,
+    runner: CalibrationRunner<'a>,
 }
 
-impl Work<'_> {
-    fn run(&self, progress: &mut dyn FnMut(&str)) -> Result<Quantized, RuntimeError> {
+impl QuantizeRun<'_> {
+    fn run(&self, progress: &mut dyn FnMut(&str)) -> Result<QuantizedModel, RuntimeError> {
         self.check_excluded()?;
         let form = self.form(progress)?;
         let refusals: Vec<Option<String>> =
             self.layers.iter().map(|layer| self.refusal(&*form, layer)).collect();
-        let eligible: Vec<&Layer> = self
+        let eligible: Vec<&WeightedLayer> = self
             .layers
             .iter()
             .zip(&refusals)
             .filter_map(|(layer, refusal)| refusal.is_none().then_some(layer))
             .collect();
         if eligible.is_empty()
-            && matches!(self.options.mode, Mode::Dynamic | Mode::Static | Mode::Int4)
+            && matches!(
+                self.options.mode,
+                QuantizeMode::Dynamic | QuantizeMode::Static | QuantizeMode::Int4
+            )
         {
             return refuse(format!(
                 "the model has no layer that can become {}: products with constant weights are \
@@ -272,7 +275,7 @@ impl Work<'_> {
         let reference = self.reference(progress)?;
         let found = self.search(&eligible, &own, &*form, &reference, progress)?;
         let graph = self.finished(&eligible, &found.left, &*form)?;
-        let report = Report {
+        let report = QuantizeReport {
             layers: self.layer_reports(&*form, &refusals, &own, &found),
             outputs: found.outputs,
             measure: self.measure_name(&reference),
@@ -282,7 +285,7 @@ impl Work<'_> {
             bytes_before: bytes(&self.graph),
             bytes_after: bytes(&graph),
         };
-        Ok(Quantized { graph, report })
+        Ok(QuantizedModel { graph, report })
     }
 
     fn check_excluded(&self) -> Result<(), RuntimeError> {
@@ -297,7 +300,7 @@ impl Work<'_> {
         }
     }
 
-    fn refusal(&self, form: &dyn Form, layer: &Layer) -> Option<String> {
+    fn refusal(&self, form: &dyn QuantizedForm, layer: &WeightedLayer) -> Option<String> {
         if self.options.exclude.contains(&layer.name) {
             return Some("excluded".to_owned());
         }
@@ -305,29 +308,31 @@ impl Work<'_> {
     }
 
     /// The form that the options ask for, calibrated.
-    fn form(&self, progress: &mut dyn FnMut(&str)) -> Result<Box<dyn Form>, RuntimeError> {
-        let half = |of: HalfType, inner: Option<Box<dyn half::MixedForm>>| Half {
+    fn form(&self, progress: &mut dyn FnMut(&str)) -> Result<Box<dyn QuantizedForm>, RuntimeError> {
+        let half = |of: HalfType, inner: Option<Box<dyn half::MixedForm>>| HalfPrecision {
             of,
             arithmetic: self.options.half_arithmetic,
             inner,
         };
         Ok(match self.options.mode {
-            Mode::Dynamic => Box::new(Dynamic { per_channel: self.options.per_channel }),
-            Mode::Static => Box::new(self.calibrated(progress)?),
-            Mode::Int4 => Box::new(self.rounded(progress)?),
-            Mode::Fp16 => Box::new(half(HalfType::Fp16, None)),
-            Mode::Bf16 => Box::new(half(HalfType::Bf16, None)),
-            Mode::Mixed => {
+            QuantizeMode::Dynamic => {
+                Box::new(DynamicInt8 { per_channel: self.options.per_channel })
+            }
+            QuantizeMode::Static => Box::new(self.calibrated(progress)?),
+            QuantizeMode::Int4 => Box::new(self.rounded(progress)?),
+            QuantizeMode::Fp16 => Box::new(half(HalfType::Fp16, None)),
+            QuantizeMode::Bf16 => Box::new(half(HalfType::Bf16, None)),
+            QuantizeMode::Mixed => {
                 let inner = self.calibrated(progress)?;
                 Box::new(half(HalfType::Fp16, Some(Box::new(inner))))
             }
         })
     }
 
-    fn calibrated(&self, progress: &mut dyn FnMut(&str)) -> Result<Qdq, RuntimeError> {
+    fn calibrated(&self, progress: &mut dyn FnMut(&str)) -> Result<StaticInt8, RuntimeError> {
         progress("calibrating");
-        let all: Vec<&Layer> = self.layers.iter().collect();
-        let plan = Plan::new(&self.graph, &all)?;
+        let all: Vec<&WeightedLayer> = self.layers.iter().collect();
+        let plan = QuantizePlan::new(&self.graph, &all)?;
         let samples = self.context.calibration;
         let histograms = self.runner.histograms(&self.graph, &plan.values(), samples)?;
         let (method, symmetric) = (self.options.method, self.options.symmetric);
@@ -337,23 +342,23 @@ impl Work<'_> {
                 let name = &self.graph.value(*id).name;
                 return refuse(format!("no sample gives '{name}' a finite value"));
             }
-            own.insert(*id, Range::of(histogram, method, symmetric));
+            own.insert(*id, ValueRange::of(histogram, method, symmetric));
         }
         let per_channel = self.options.per_channel;
-        Ok(Qdq { ranges: plan.ranges(&own), symmetric, per_channel })
+        Ok(StaticInt8 { ranges: plan.ranges(&own), symmetric, per_channel })
     }
 
-    fn rounded(&self, progress: &mut dyn FnMut(&str)) -> Result<Int4, RuntimeError> {
-        let layout = Layout { block: self.options.block, symmetric: self.options.symmetric };
+    fn rounded(&self, progress: &mut dyn FnMut(&str)) -> Result<Int4Blocks, RuntimeError> {
+        let layout = BlockRounding { block: self.options.block, symmetric: self.options.symmetric };
         let mut blocks = HashMap::new();
-        let products: Vec<(&Layer, layer::Matrix)> = self
+        let products: Vec<(&WeightedLayer, layer::WeightMatrix)> = self
             .layers
             .iter()
             .filter_map(|layer| Some((layer, layer.matrix(&self.graph)?)))
             .collect();
-        if self.options.algorithm == Algorithm::RoundToNearest {
+        if self.options.algorithm == RoundingAlgorithm::RoundToNearest {
             for (layer, matrix) in &products {
-                blocks.insert(layer.output, Blocks::new(matrix, layout, None));
+                blocks.insert(layer.output, BlockedMatrix::new(matrix, layout, None));
             }
         } else {
             progress("calibrating");
@@ -367,25 +372,25 @@ impl Work<'_> {
             self.runner.hessians(&self.graph, &inputs, samples, &mut |id, hessian| {
                 for (layer, matrix) in products.iter().filter(|(layer, _)| layer.input == id) {
                     progress(&format!("rounding {}", layer.name));
-                    blocks.insert(layer.output, Blocks::new(matrix, layout, Some(hessian)));
+                    blocks.insert(layer.output, BlockedMatrix::new(matrix, layout, Some(hessian)));
                 }
             })?;
         }
-        Ok(Int4 { blocks, block: self.options.block })
+        Ok(Int4Blocks { blocks, block: self.options.block })
     }
 
-    /// How like the results of each layer are when it alone is quantised.
+    /// Returns the likeness of each layer's results when it alone is quantized.
     fn likenesses(
         &self,
-        layers: &[&Layer],
-        form: &dyn Form,
-    ) -> Result<Vec<Option<Likeness>>, RuntimeError> {
+        layers: &[&WeightedLayer],
+        form: &dyn QuantizedForm,
+    ) -> Result<Vec<Option<OutputLikeness>>, RuntimeError> {
         let samples = self.context.evaluation;
         if samples.is_empty() {
             return Ok(vec![None; layers.len()]);
         }
         let (graph, results) = probes(&self.graph, layers, form)?;
-        let mut sums = vec![Sums::default(); layers.len()];
+        let mut sums = vec![LikenessSums::default(); layers.len()];
         let watched: Vec<ValueId> =
             layers.iter().zip(results).flat_map(|(layer, probe)| [layer.output, probe]).collect();
         self.runner.values(&graph, &watched, samples, &mut |tensors| {
@@ -421,28 +426,28 @@ impl Work<'_> {
     /// The model as it is given away.
     fn finished(
         &self,
-        layers: &[&Layer],
+        layers: &[&WeightedLayer],
         left: &HashSet<ValueId>,
-        form: &dyn Form,
+        form: &dyn QuantizedForm,
     ) -> Result<Graph, RuntimeError> {
-        let chosen: Vec<&Layer> =
+        let chosen: Vec<&WeightedLayer> =
             layers.iter().copied().filter(|layer| !left.contains(&layer.output)).collect();
-        build(&self.graph, &chosen, left, form, Purpose::Storing)
+        build(&self.graph, &chosen, left, form, QuantizePurpose::Storing)
     }
 
     fn layer_reports(
         &self,
-        form: &dyn Form,
+        form: &dyn QuantizedForm,
         refusals: &[Option<String>],
-        own: &[Option<Likeness>],
-        found: &Found,
+        own: &[Option<OutputLikeness>],
+        found: &SearchOutcome,
     ) -> Vec<LayerReport> {
         let mut own = own.iter().zip(&found.effects);
         let else_form = match self.options.mode {
-            Mode::Mixed => "FP16",
+            QuantizeMode::Mixed => "FP16",
             _ => "FP32",
         };
-        let report = |(layer, refusal): (&Layer, &Option<String>)| {
+        let report = |(layer, refusal): (&WeightedLayer, &Option<String>)| {
             let measured = if refusal.is_none() { own.next() } else { None };
             let (likeness, effect) =
                 measured.map_or((None, None), |(likeness, effect)| (*likeness, *effect));
@@ -464,7 +469,7 @@ impl Work<'_> {
     }
 }
 
-/// Whether an output can be compared: floats and integers.
+/// Returns whether an output can be compared: floats and integers can.
 fn comparable(tensor: &Tensor) -> bool {
     tensor.dtype() == DataType::Fp32 || tensor.dtype().is_integer()
 }

@@ -1,4 +1,4 @@
-//! Which values of a graph are quantised, and which of them share their parameters.
+//! Choice of the values of a graph to quantize, and of those that share their parameters.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,15 +6,15 @@ use galatea_graph::ops::activation::{Activation, ActivationKind};
 use galatea_graph::ops::math::{Binary, BinaryKind, Clip};
 use galatea_graph::{Fact, Graph, GraphError, Node, ValueId, infer};
 
-use super::layer::{Kind, Layer};
-use super::range::Range;
+use super::layer::{LayerKind, WeightedLayer};
+use super::range::ValueRange;
 
 /// Operators that only move or choose elements of their first input, so that results keep its scale.
 const MOVING: &[&str] = &["Flatten", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"];
 
 /// The values that a set of layers wants as integers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct QuantizePlan {
     /// Inputs of layers: integers for these, floats for other readers.
     pub(super) inputs: Vec<ValueId>,
     /// Results that are integers for every reader: of convolutions, of sums of these, and what is
@@ -24,14 +24,14 @@ pub(super) struct Plan {
     groups: HashMap<ValueId, ValueId>,
 }
 
-/// What the graph says about its values.
-struct Readers<'g> {
+/// Consumers and facts of the graph's values.
+struct ValueReaders<'g> {
     graph: &'g Graph,
     consumers: Vec<Vec<usize>>,
     facts: Vec<Option<Fact>>,
 }
 
-impl Readers<'_> {
+impl ValueReaders<'_> {
     /// The only node that reads a value, unless a run gives the value.
     fn only(&self, id: ValueId) -> Option<&Node> {
         match self.consumers[id.index()][..] {
@@ -69,11 +69,11 @@ impl Readers<'_> {
     }
 }
 
-impl Plan {
+impl QuantizePlan {
     /// Plans for some layers of a sorted graph.
-    pub(super) fn new(graph: &Graph, layers: &[&Layer]) -> Result<Self, GraphError> {
+    pub(super) fn new(graph: &Graph, layers: &[&WeightedLayer]) -> Result<Self, GraphError> {
         let facts = infer::facts(graph, &HashMap::new())?;
-        let readers = Readers { graph, consumers: graph.consumers(), facts };
+        let readers = ValueReaders { graph, consumers: graph.consumers(), facts };
         let mut plan = Self::default();
         for layer in layers {
             if !plan.inputs.contains(&layer.input) {
@@ -81,7 +81,7 @@ impl Plan {
             }
         }
         let convs: HashSet<usize> =
-            layers.iter().filter(|l| l.kind == Kind::Conv).map(|layer| layer.index).collect();
+            layers.iter().filter(|l| l.kind == LayerKind::Conv).map(|layer| layer.index).collect();
         let mut whole: HashSet<ValueId> = HashSet::new();
         for (index, node) in graph.nodes.iter().enumerate() {
             let Some(output) = node.output(0) else { continue };
@@ -122,8 +122,11 @@ impl Plan {
     }
 
     /// The range of every value, the same for values that share it.
-    pub(super) fn ranges(&self, own: &HashMap<ValueId, Range>) -> HashMap<ValueId, Range> {
-        let mut shared: HashMap<ValueId, Range> = HashMap::new();
+    pub(super) fn ranges(
+        &self,
+        own: &HashMap<ValueId, ValueRange>,
+    ) -> HashMap<ValueId, ValueRange> {
+        let mut shared: HashMap<ValueId, ValueRange> = HashMap::new();
         let values = self.values();
         for &id in &values {
             let Some(&range) = own.get(&id) else { continue };

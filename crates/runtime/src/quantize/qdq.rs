@@ -7,10 +7,10 @@ use galatea_graph::{Graph, ONNX_DOMAIN, ValueId};
 use galatea_tensor::Tensor;
 
 use super::edit;
-use super::form::{Form, Made};
-use super::layer::{Kind, Layer};
-use super::plan::Plan;
-use super::range::{Affine, Range};
+use super::form::{QuantizedForm, ValueCache};
+use super::layer::{LayerKind, WeightedLayer};
+use super::plan::QuantizePlan;
+use super::range::{AffineScale, ValueRange};
 use super::weights::{least_scale, quantise, quantise_bias};
 use crate::error::RuntimeError;
 
@@ -18,26 +18,26 @@ const DEQUANTISED: &str = "dequantized";
 
 /// Integers of eight bits with scales from calibration.
 #[derive(Debug)]
-pub(super) struct Qdq {
-    /// Of every value that some layer may want.
-    pub(super) ranges: HashMap<ValueId, Range>,
+pub(super) struct StaticInt8 {
+    /// Ranges of every value that some layer may need.
+    pub(super) ranges: HashMap<ValueId, ValueRange>,
     pub(super) symmetric: bool,
     pub(super) per_channel: bool,
 }
 
-impl Qdq {
-    fn affine(&self, id: ValueId, graph: &Graph) -> Result<Affine, RuntimeError> {
+impl StaticInt8 {
+    fn affine(&self, id: ValueId, graph: &Graph) -> Result<AffineScale, RuntimeError> {
         let range = self.ranges.get(&id).ok_or_else(|| {
             RuntimeError::Quantise(format!("'{}' was not calibrated", graph.value(id).name))
         })?;
-        Ok(Affine::of(*range, self.symmetric))
+        Ok(AffineScale::of(*range, self.symmetric))
     }
 
     /// Adds a value's way through integers, from `from` to `to`.
     fn through(
         graph: &mut Graph,
         (from, to): (ValueId, ValueId),
-        affine: Affine,
+        affine: AffineScale,
     ) -> Result<(), RuntimeError> {
         let name = graph.value(to).name.clone();
         let scale = Tensor::scalar(affine.scale);
@@ -60,7 +60,7 @@ impl Qdq {
         &self,
         graph: &mut Graph,
         id: ValueId,
-        made: &mut Made,
+        made: &mut ValueCache,
     ) -> Result<ValueId, RuntimeError> {
         let affine = self.affine(id, graph)?;
         let found = made.once(id, DEQUANTISED, || {
@@ -75,11 +75,11 @@ impl Qdq {
     fn constants(
         &self,
         graph: &mut Graph,
-        layer: &Layer,
+        layer: &WeightedLayer,
     ) -> Result<Vec<Option<ValueId>>, RuntimeError> {
         let input_scale = self.affine(layer.input, graph)?.scale;
         let alpha = match layer.kind {
-            Kind::Gemm(gemm) => gemm.alpha,
+            LayerKind::Gemm(gemm) => gemm.alpha,
             _ => 1.0,
         };
         let bias = layer.bias.and_then(|id| graph.constant(id)).map(Tensor::to_vec::<f32>);
@@ -148,13 +148,13 @@ fn dequantised(
     Ok(to)
 }
 
-impl Form for Qdq {
+impl QuantizedForm for StaticInt8 {
     fn name(&self) -> &'static str {
         "INT8"
     }
 
-    fn refusal(&self, graph: &Graph, layer: &Layer) -> Option<String> {
-        if let Kind::Gemm(gemm) = layer.kind
+    fn refusal(&self, graph: &Graph, layer: &WeightedLayer) -> Option<String> {
+        if let LayerKind::Gemm(gemm) = layer.kind
             && gemm.alpha <= 0.0
         {
             return Some(format!("its alpha is {}", gemm.alpha));
@@ -168,8 +168,8 @@ impl Form for Qdq {
     fn begin(
         &self,
         graph: &mut Graph,
-        layers: &[&Layer],
-        made: &mut Made,
+        layers: &[&WeightedLayer],
+        made: &mut ValueCache,
     ) -> Result<(), RuntimeError> {
         // The plan follows the nodes as they were, which `graph` lacks some of by now.
         let mut whole = graph.clone();
@@ -179,7 +179,7 @@ impl Form for Qdq {
         for (index, node) in nodes {
             whole.nodes.insert(index.min(whole.nodes.len()), node);
         }
-        let plan = Plan::new(&whole, layers)?;
+        let plan = QuantizePlan::new(&whole, layers)?;
         for &id in &plan.results {
             let affine = self.affine(id, graph)?;
             let float = edit::after(graph, id, "float");
@@ -196,9 +196,9 @@ impl Form for Qdq {
     fn emit(
         &self,
         graph: &mut Graph,
-        layer: &Layer,
+        layer: &WeightedLayer,
         output: ValueId,
-        made: &mut Made,
+        made: &mut ValueCache,
     ) -> Result<(), RuntimeError> {
         let mut inputs = vec![Some(self.input(graph, layer.input, made)?)];
         inputs.extend(self.constants(graph, layer)?);

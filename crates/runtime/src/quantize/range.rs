@@ -1,12 +1,12 @@
-//! Which range of values quantised numbers stand for: pure functions of histograms.
+//! Choice of the range of values that quantized numbers represent: pure functions of histograms.
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::histogram::Histogram;
+use super::histogram::ValueHistogram;
 
-/// How the range of a tensor is chosen.
+/// Method of choosing the range of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Method {
+pub enum RangeMethod {
     /// From the least to the greatest value that was seen.
     MinMax,
     /// The range that loses the least information: the least Kullback-Leibler divergence between the
@@ -20,14 +20,14 @@ pub enum Method {
 
 /// A range of values. It holds zero, which must be quantised exactly: padding is made of zeros.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Range {
+pub struct ValueRange {
     /// At most zero.
     pub min: f32,
     /// At least zero.
     pub max: f32,
 }
 
-impl Range {
+impl ValueRange {
     /// The range from `min` to `max`, and zero.
     #[must_use]
     pub fn new(min: f32, max: f32) -> Self {
@@ -40,25 +40,25 @@ impl Range {
         Self { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 
-    /// The range of a tensor by a method, in the form that [`Affine::of`] then quantises.
+    /// The range of a tensor by a method, in the form that [`AffineScale::of`] then quantises.
     #[must_use]
-    pub fn of(histogram: &Histogram, method: Method, symmetric: bool) -> Self {
+    pub fn of(histogram: &ValueHistogram, method: RangeMethod, symmetric: bool) -> Self {
         let (least, most) = histogram.extremes();
         #[allow(clippy::cast_possible_truncation, reason = "within the range of the values")]
         let within =
             |low: f64, high: f64| Self::new((low as f32).max(least), (high as f32).min(most));
         match method {
-            Method::MinMax => Self::new(least, most),
-            Method::Percentile(percent) if symmetric => {
+            RangeMethod::MinMax => Self::new(least, most),
+            RangeMethod::Percentile(percent) if symmetric => {
                 let limit = histogram.magnitude_quantile(percent / 100.0);
                 within(-limit, limit)
             }
-            Method::Percentile(percent) => {
+            RangeMethod::Percentile(percent) => {
                 let tail = (1.0 - percent / 100.0) / 2.0;
                 // A tail on a side that values hardly lie on would cut zero off.
                 within(histogram.quantile(tail), histogram.quantile(1.0 - tail))
             }
-            Method::Entropy => {
+            RangeMethod::Entropy => {
                 let one_sided = !symmetric && (least >= 0.0 || most <= 0.0);
                 let limit = least_divergence(histogram, if one_sided { 256 } else { 128 });
                 within(-limit, limit)
@@ -68,7 +68,7 @@ impl Range {
 }
 
 /// The magnitude at which to cut values off so that `levels` levels below it tell most.
-fn least_divergence(histogram: &Histogram, levels: usize) -> f64 {
+fn least_divergence(histogram: &ValueHistogram, levels: usize) -> f64 {
     const STEP: usize = 16;
     let mut counts = histogram.magnitudes();
     // Zeros, of which a limit at zero makes many, are exact whatever the range is.
@@ -93,7 +93,7 @@ fn least_divergence(histogram: &Histogram, levels: usize) -> f64 {
 ///
 /// Source of the correction: G. Miller, "Note on the bias of information estimates", 1955.
 fn divergence(counts: &[u64], kept: usize, levels: usize) -> f64 {
-    /// What stands for a probability of zero.
+    /// Value that replaces a probability of zero.
     const LEAST: f64 = 1e-9;
     let (inside, outside) = counts.split_at(kept);
     let cut: u64 = outside.iter().sum();
@@ -124,19 +124,19 @@ fn divergence(counts: &[u64], kept: usize, levels: usize) -> f64 {
 
 /// `value = (q − zero) · scale` for a `q` of eight bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Affine {
+pub struct AffineScale {
     /// Positive.
     pub scale: f32,
     /// The number that stands for zero.
     pub zero: i32,
-    /// Whether numbers are `INT8`; else they are `UINT8`.
+    /// True if numbers are `INT8`; else they are `UINT8`.
     pub signed: bool,
 }
 
-impl Affine {
+impl AffineScale {
     /// Symmetric numbers are `INT8` around zero, the others `UINT8` over the whole range.
     #[must_use]
-    pub fn of(range: Range, symmetric: bool) -> Self {
+    pub fn of(range: ValueRange, symmetric: bool) -> Self {
         let positive = |scale: f32| if scale >= f32::MIN_POSITIVE { scale } else { 1.0 };
         if symmetric {
             let scale = positive(range.max.max(-range.min) / 127.0);
@@ -170,8 +170,8 @@ impl Affine {
 mod tests {
     use super::*;
 
-    fn histogram(values: &[f32]) -> Histogram {
-        let mut histogram = Histogram::default();
+    fn histogram(values: &[f32]) -> ValueHistogram {
+        let mut histogram = ValueHistogram::default();
         histogram.add(values);
         histogram
     }
@@ -193,23 +193,32 @@ mod tests {
     #[test]
     fn the_whole_range_is_kept_by_min_max() {
         let values = histogram(&[-1.0, 3.0, 2.0]);
-        assert_eq!(Range::of(&values, Method::MinMax, false), Range { min: -1.0, max: 3.0 });
+        assert_eq!(
+            ValueRange::of(&values, RangeMethod::MinMax, false),
+            ValueRange { min: -1.0, max: 3.0 }
+        );
         let above = histogram(&[1.0, 3.0]);
-        assert_eq!(Range::of(&above, Method::MinMax, false), Range { min: 0.0, max: 3.0 });
-        let nothing = Histogram::default();
-        assert_eq!(Range::of(&nothing, Method::MinMax, true), Range { min: 0.0, max: 0.0 });
+        assert_eq!(
+            ValueRange::of(&above, RangeMethod::MinMax, false),
+            ValueRange { min: 0.0, max: 3.0 }
+        );
+        let nothing = ValueHistogram::default();
+        assert_eq!(
+            ValueRange::of(&nothing, RangeMethod::MinMax, true),
+            ValueRange { min: 0.0, max: 0.0 }
+        );
     }
 
     #[test]
     fn outliers_are_cut_off_by_percentiles_and_by_entropy() {
         for symmetric in [false, true] {
             let values = histogram(&bell(0.0, 40.0));
-            let percentile = Range::of(&values, Method::Percentile(99.9), symmetric);
+            let percentile = ValueRange::of(&values, RangeMethod::Percentile(99.9), symmetric);
             assert!((1.5..3.0).contains(&percentile.max), "{percentile:?}");
             assert!((-3.0..-1.5).contains(&percentile.min), "{percentile:?}");
-            let entropy = Range::of(&values, Method::Entropy, symmetric);
+            let entropy = ValueRange::of(&values, RangeMethod::Entropy, symmetric);
             assert!((1.0..10.0).contains(&entropy.max), "{entropy:?}");
-            let whole = Range::of(&values, Method::Percentile(100.0), symmetric);
+            let whole = ValueRange::of(&values, RangeMethod::Percentile(100.0), symmetric);
             assert!((whole.max - 40.0).abs() <= 0.1, "{whole:?}");
         }
     }
@@ -217,7 +226,7 @@ mod tests {
     #[test]
     fn entropy_cuts_little_off_of_few_values() {
         let half: Vec<f32> = bell(0.0, 0.0).iter().take(5000).map(|value| value.max(0.0)).collect();
-        let range = Range::of(&histogram(&half), Method::Entropy, false);
+        let range = ValueRange::of(&histogram(&half), RangeMethod::Entropy, false);
         let above = half.iter().filter(|value| **value > range.max).count();
         assert!(above < 10, "{above} of {} values beyond {range:?}", half.len());
     }
@@ -225,7 +234,7 @@ mod tests {
     #[test]
     fn entropy_keeps_a_range_without_outliers() {
         let even: Vec<f32> = (0..20_000).map(|at| at as f32 / 10_000.0).collect();
-        let range = Range::of(&histogram(&even), Method::Entropy, false);
+        let range = ValueRange::of(&histogram(&even), RangeMethod::Entropy, false);
         assert!(range.min == 0.0 && range.max > 1.7, "{range:?}");
     }
 
@@ -233,8 +242,8 @@ mod tests {
     fn zero_is_exact_and_ends_are_within_half_a_step() {
         for (min, max) in [(-1.0, 3.0), (0.0, 6.0), (-4.0, 0.0), (-1e-3, 1e3), (-3e38, 3e38)] {
             for symmetric in [false, true] {
-                let range = Range::new(min, max);
-                let affine = Affine::of(range, symmetric);
+                let range = ValueRange::new(min, max);
+                let affine = AffineScale::of(range, symmetric);
                 let (low, high) = if symmetric { (-127.0, 127.0) } else { (0.0, 255.0) };
                 let back = |value: f32| {
                     let q = (value / affine.scale + affine.zero as f32).round().clamp(low, high);
@@ -245,6 +254,6 @@ mod tests {
                 assert!((back(max) - max).abs() <= affine.scale * 0.5001, "{affine:?}");
             }
         }
-        assert_eq!(Affine::of(Range::new(0.0, 0.0), false).scale, 1.0);
+        assert_eq!(AffineScale::of(ValueRange::new(0.0, 0.0), false).scale, 1.0);
     }
 }

@@ -1,61 +1,62 @@
-//! Which layers must return to FP32 for the whole to agree with it.
+//! Search for the layers that must return to FP32 for the whole model to agree with it.
 //!
-//! A layer's own noise says little about the results: what follows may damp it or make it larger.
-//! So each layer is quantised alone and the whole is run on a few samples. Those that change the
-//! results most return first; then those that need not have are taken back.
+//! A layer's own noise says little about the results: later layers may damp or amplify it. Each layer is
+//! therefore quantized alone, and the whole model is run on a few samples. The layers that change the results
+//! most return first; afterwards, returns that prove unnecessary are undone.
 
 use std::collections::{HashMap, HashSet};
 
 use galatea_graph::ValueId;
 use galatea_tensor::{DataType, Tensor};
 
-use super::fallback::{self, Attempt};
-use super::form::{Form, Purpose, build};
-use super::layer::Layer;
-use super::measure::{Likeness, Sums};
+use super::fallback::{self, LayerAttempt};
+use super::form::{QuantizePurpose, QuantizedForm, build};
+use super::layer::WeightedLayer;
+use super::measure::{LikenessSums, OutputLikeness};
 use super::report::OutputReport;
-use super::{Agreement, Sample, Work, comparable};
+use super::{AccuracyBound, NamedInputs, QuantizeRun, comparable};
 use crate::error::RuntimeError;
 
 /// The most samples on which effects of single layers are measured.
 const SAMPLES: usize = 4;
-/// How many layers that were left out are tried again at most.
+/// Number of left-out layers that are tried again at most.
 const TAKEN_BACK: usize = 12;
 
-/// What the search has found.
+/// Result of the search.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct SearchOutcome {
     /// All that was tried; the last one is what holds.
-    pub(super) attempts: Vec<Attempt>,
+    pub(super) attempts: Vec<LayerAttempt>,
     /// The outputs beside those in FP32.
     pub(super) outputs: Vec<OutputReport>,
     /// The layers that stay in FP32, by their results.
     pub(super) left: HashSet<ValueId>,
-    /// What each layer alone changes in the results, where that was asked for.
+    /// Change in the results that each layer alone causes, where that was requested.
     pub(super) effects: Vec<Option<f64>>,
 }
 
 /// Tells what is being done.
-pub(super) type Progress<'p> = &'p mut dyn FnMut(&str);
+pub(super) type ProgressReporter<'p> = &'p mut dyn FnMut(&str);
 
-impl Work<'_> {
+impl QuantizeRun<'_> {
     /// Looks for the layers to leave out.
     pub(super) fn search(
         &self,
-        layers: &[&Layer],
-        own: &[Option<Likeness>],
-        form: &dyn Form,
+        layers: &[&WeightedLayer],
+        own: &[Option<OutputLikeness>],
+        form: &dyn QuantizedForm,
         reference: &[Vec<Tensor>],
-        progress: Progress<'_>,
-    ) -> Result<Found, RuntimeError> {
-        let mut found = Found { effects: vec![None; layers.len()], ..Found::default() };
+        progress: ProgressReporter<'_>,
+    ) -> Result<SearchOutcome, RuntimeError> {
+        let mut found =
+            SearchOutcome { effects: vec![None; layers.len()], ..SearchOutcome::default() };
         if reference.is_empty() {
             return Ok(found);
         }
-        let mut tries = Tries { work: self, layers, form, reference, known: HashMap::new() };
+        let mut tries = LayerTrials { work: self, layers, form, reference, known: HashMap::new() };
         progress("measuring the whole");
         let agreement = tries.agreement(&[])?;
-        let none = Attempt { left_out: 0, agreement };
+        let none = LayerAttempt { left_out: 0, agreement };
         if agreement >= self.options.bound || layers.is_empty() {
             found.attempts.push(none);
             found.outputs = tries.outputs(&[]);
@@ -79,7 +80,7 @@ impl Work<'_> {
             left = taken.left;
         }
         let agreement = tries.agreement(&left)?;
-        found.attempts.push(Attempt { left_out: left.len(), agreement });
+        found.attempts.push(LayerAttempt { left_out: left.len(), agreement });
         found.attempts.dedup();
         found.outputs = tries.outputs(&left);
         found.left = left.iter().map(|&at| layers[at].output).collect();
@@ -87,15 +88,15 @@ impl Work<'_> {
         Ok(found)
     }
 
-    /// What each layer alone changes in the results. The noisiest are measured, on a few samples;
-    /// others are taken to pass on as much of their noise as these do.
+    /// Returns the change in the results that each layer alone causes. The noisiest are measured, on a few
+    /// samples; others are assumed to pass on as much of their noise as these do.
     fn effects(
         &self,
-        layers: &[&Layer],
-        own: &[Option<Likeness>],
-        form: &dyn Form,
+        layers: &[&WeightedLayer],
+        own: &[Option<OutputLikeness>],
+        form: &dyn QuantizedForm,
         reference: &[Vec<Tensor>],
-        progress: Progress<'_>,
+        progress: ProgressReporter<'_>,
     ) -> Result<Vec<f64>, RuntimeError> {
         let noise = |at: usize| -> f64 {
             own[at].map_or(1.0, |likeness| 10.0_f64.powf(-likeness.sqnr_db / 10.0))
@@ -109,7 +110,8 @@ impl Work<'_> {
             progress(&format!("measuring each layer alone: {} of {}", done + 1, noisiest.len()));
             let chosen = [layers[at]];
             let others = layers.iter().map(|layer| layer.output).filter(|&o| o != chosen[0].output);
-            let graph = build(&self.graph, &chosen, &others.collect(), form, Purpose::Measuring)?;
+            let graph =
+                build(&self.graph, &chosen, &others.collect(), form, QuantizePurpose::Measuring)?;
             let outputs = self.compare(&graph, &samples, &reference)?;
             measured[at] = Some(self.change(&outputs, &reference));
         }
@@ -121,12 +123,12 @@ impl Work<'_> {
         Ok((0..layers.len()).map(effect).collect())
     }
 
-    /// How far outputs are from those in FP32: a sum, as the noises of layers add up.
+    /// Returns the distance of outputs from those in FP32: a sum, as the noises of layers add up.
     fn change(&self, outputs: &[OutputReport], reference: &[Vec<Tensor>]) -> f64 {
         let first = reference.first().map(Vec::as_slice).unwrap_or_default();
         let compared = outputs.iter().zip(first).filter(|(_, tensor)| comparable(tensor));
         let each = compared.map(|(report, tensor)| {
-            let Likeness { cosine, divergence, top1, .. } = report.likeness;
+            let OutputLikeness { cosine, divergence, top1, .. } = report.likeness;
             let change = match tensor.dtype() {
                 DataType::Fp32 if self.by_class(tensor) => divergence,
                 DataType::Fp32 => 1.0 - cosine,
@@ -141,10 +143,10 @@ impl Work<'_> {
     fn compare(
         &self,
         graph: &galatea_graph::Graph,
-        samples: &[Sample],
+        samples: &[NamedInputs],
         reference: &[Vec<Tensor>],
     ) -> Result<Vec<OutputReport>, RuntimeError> {
-        let mut sums = vec![Sums::default(); self.graph.outputs.len()];
+        let mut sums = vec![LikenessSums::default(); self.graph.outputs.len()];
         let mut wanted = reference.iter();
         self.runner.outputs(graph, samples, &mut |outputs| {
             for ((sums, first), second) in
@@ -156,7 +158,7 @@ impl Work<'_> {
             }
             Ok(())
         })?;
-        let report = |(id, sums): (&ValueId, &Sums)| OutputReport {
+        let report = |(id, sums): (&ValueId, &LikenessSums)| OutputReport {
             name: self.graph.value(*id).name.clone(),
             likeness: sums.likeness(),
         };
@@ -165,9 +167,9 @@ impl Work<'_> {
 
     pub(super) fn by_class(&self, output: &Tensor) -> bool {
         match self.options.agreement {
-            Agreement::Top1 => true,
-            Agreement::Cosine => false,
-            Agreement::Auto => {
+            AccuracyBound::Top1 => true,
+            AccuracyBound::Cosine => false,
+            AccuracyBound::Auto => {
                 output.dtype() != DataType::Fp32 || (output.rank() == 2 && output.shape()[1] > 1)
             }
         }
@@ -177,7 +179,7 @@ impl Work<'_> {
         let first = reference.first().map(Vec::as_slice).unwrap_or_default();
         let compared = outputs.iter().zip(first).filter(|(_, tensor)| comparable(tensor));
         let each = compared.map(|(report, tensor)| {
-            let Likeness { top1, cosine, .. } = report.likeness;
+            let OutputLikeness { top1, cosine, .. } = report.likeness;
             if self.by_class(tensor) { top1 } else { cosine }
         });
         each.fold(1.0, |least, value| if value >= least { least } else { value })
@@ -185,25 +187,26 @@ impl Work<'_> {
 }
 
 /// Runs the whole with some layers left out.
-struct Tries<'t> {
-    work: &'t Work<'t>,
-    layers: &'t [&'t Layer],
-    form: &'t dyn Form,
+struct LayerTrials<'t> {
+    work: &'t QuantizeRun<'t>,
+    layers: &'t [&'t WeightedLayer],
+    form: &'t dyn QuantizedForm,
     reference: &'t [Vec<Tensor>],
-    /// What runs gave, by the layers that were left out.
+    /// Results of runs, by the layers that were left out.
     known: HashMap<Vec<usize>, (f64, Vec<OutputReport>)>,
 }
 
-impl Tries<'_> {
-    /// How far results agree with FP32 when the layers at these positions are left out.
+impl LayerTrials<'_> {
+    /// Returns the agreement of results with FP32 when the layers at these positions are left out.
     fn agreement(&mut self, left: &[usize]) -> Result<f64, RuntimeError> {
         if let Some((agreement, _)) = self.known.get(&sorted(left)) {
             return Ok(*agreement);
         }
         let outputs: HashSet<ValueId> = left.iter().map(|&at| self.layers[at].output).collect();
-        let chosen: Vec<&Layer> =
+        let chosen: Vec<&WeightedLayer> =
             self.layers.iter().copied().filter(|layer| !outputs.contains(&layer.output)).collect();
-        let graph = build(&self.work.graph, &chosen, &outputs, self.form, Purpose::Measuring)?;
+        let graph =
+            build(&self.work.graph, &chosen, &outputs, self.form, QuantizePurpose::Measuring)?;
         let found = self.work.compare(&graph, self.work.context.evaluation, self.reference)?;
         let agreement = self.work.agreement(&found, self.reference);
         self.known.insert(sorted(left), (agreement, found));
@@ -223,7 +226,10 @@ fn sorted(left: &[usize]) -> Vec<usize> {
 }
 
 /// A few samples from all over, with the outputs that belong to them.
-fn some(samples: &[Sample], reference: &[Vec<Tensor>]) -> (Vec<Sample>, Vec<Vec<Tensor>>) {
+fn some(
+    samples: &[NamedInputs],
+    reference: &[Vec<Tensor>],
+) -> (Vec<NamedInputs>, Vec<Vec<Tensor>>) {
     let count = samples.len().min(SAMPLES);
     let at = |index: usize| index * samples.len() / count;
     let chosen = (0..count).map(|index| (samples[at(index)].clone(), reference[at(index)].clone()));

@@ -1,29 +1,29 @@
-//! What values inside of a model are, on samples.
+//! Observation of values inside a model, on samples.
 
 use std::collections::HashMap;
 
 use galatea_graph::{Graph, ValueId};
 use galatea_tensor::Tensor;
 
-use super::{Histogram, QuantizeContext, runner};
+use super::{QuantizeContext, ValueHistogram, runner};
 use crate::error::RuntimeError;
 
-/// How values of FP32 of a sorted graph are spread over the calibration samples.
+/// Returns histograms of FP32 values of a sorted graph over the calibration samples.
 ///
 /// # Errors
-/// When a run fails, or a value is not FP32.
+/// Fails when a run fails, or a value is not FP32.
 pub fn histograms(
     graph: &Graph,
     values: &[ValueId],
     context: &QuantizeContext<'_>,
-) -> Result<HashMap<ValueId, Histogram>, RuntimeError> {
+) -> Result<HashMap<ValueId, ValueHistogram>, RuntimeError> {
     runner(context).histograms(graph, values, context.calibration)
 }
 
 /// Shows the outputs of a sorted graph for each calibration sample, one after the other.
 ///
 /// # Errors
-/// When a run fails; and what `see` says.
+/// Fails when a run fails, and returns the errors of `see`.
 pub fn watch(
     graph: &Graph,
     context: &QuantizeContext<'_>,

@@ -4,13 +4,13 @@ use galatea_tensor::{Tensor, TensorError};
 
 /// Weights with a scale for each position of an axis, or one for all.
 #[derive(Clone, Debug)]
-pub(super) struct Int8Weights {
+pub(super) struct ScaledInt8Weights {
     pub(super) values: Tensor,
     /// One, or one for each position of the axis.
     pub(super) scales: Vec<f32>,
 }
 
-impl Int8Weights {
+impl ScaledInt8Weights {
     /// The scales as a tensor: a scalar where there is one for all.
     pub(super) fn scale(&self, by_channel: bool) -> Tensor {
         match self.scales[..] {
@@ -33,7 +33,7 @@ pub(super) fn quantise(
     weights: &Tensor,
     axis: Option<usize>,
     least: &dyn Fn(usize) -> f32,
-) -> Result<Int8Weights, TensorError> {
+) -> Result<ScaledInt8Weights, TensorError> {
     let values = weights.to_vec::<f32>()?;
     let shape = weights.shape();
     let (count, inner) = match axis {
@@ -56,7 +56,7 @@ pub(super) fn quantise(
         (value / scales[channel(at)]).round_ties_even().clamp(-127.0, 127.0) as i8
     };
     let values = values.iter().enumerate().map(round).collect();
-    Ok(Int8Weights { values: Tensor::from_vec(shape, values)?, scales })
+    Ok(ScaledInt8Weights { values: Tensor::from_vec(shape, values)?, scales })
 }
 
 /// A bias in units of `unit(channel)`.

@@ -2,12 +2,12 @@
 
 use galatea_graph::Datum;
 
-use super::{Session, Wanted};
+use super::{OutputMask, Session};
 use crate::error::RuntimeError;
 use crate::provider::ProfileRow;
 
-fn of(wanted: Option<&[bool]>) -> Wanted<'_> {
-    wanted.map_or(Wanted::All, Wanted::Some)
+fn of(wanted: Option<&[bool]>) -> OutputMask<'_> {
+    wanted.map_or(OutputMask::All, OutputMask::Some)
 }
 
 impl Session {
@@ -15,7 +15,7 @@ impl Session {
     /// [`Session::inputs`].
     ///
     /// # Errors
-    /// What failed inside.
+    /// Returns the error of the part that failed.
     pub(crate) fn run_inner(
         &self,
         inputs: Vec<Datum>,
@@ -24,10 +24,10 @@ impl Session {
         self.owned_values(inputs, of(wanted))
     }
 
-    /// As [`Session::run_inner`], and says what took how long.
+    /// Works like [`Session::run_inner`], and also returns the time of each step.
     ///
     /// # Errors
-    /// As [`Session::run_inner`].
+    /// Returns the same errors as [`Session::run_inner`].
     pub(crate) fn profile_inner(
         &self,
         inputs: &[Datum],

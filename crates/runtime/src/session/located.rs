@@ -3,33 +3,33 @@
 use galatea_graph::Datum;
 use galatea_tensor::Tensor;
 
-use super::routes::Route;
-use super::{Occupy, RunTerms, Session, Wanted};
+use super::placements::ChosenPlacement;
+use super::{DeviceHandover, OutputMask, RunOptions, Session};
 use crate::binding::bind;
 use crate::error::RuntimeError;
 use crate::provider::ProfileRow;
 
 impl Session {
-    /// As [`Session::run`], with whatever the provider of that name can run on it.
+    /// Works like [`Session::run`], with every node that the provider of that name can run placed on it.
     ///
     /// # Errors
-    /// As [`Session::run`], and when there is no such provider; in a session whose runs are not divided between
-    /// units, also when it runs nothing of the model.
+    /// Returns the same errors as [`Session::run`], and fails if there is no such provider. In a session whose
+    /// runs are not divided between devices, it also fails if the provider runs nothing of the model.
     pub fn run_on(
         &self,
         location: &str,
         inputs: &[(&str, Tensor)],
     ) -> Result<Vec<Tensor>, RuntimeError> {
-        self.run_by(RunTerms { location: Some(location), ..RunTerms::default() }, inputs)
+        self.run_by(RunOptions { location: Some(location), ..RunOptions::default() }, inputs)
     }
 
-    /// As [`Session::run`], where and by when its terms say.
+    /// Works like [`Session::run`], with the location and deadline of its terms.
     ///
     /// # Errors
-    /// As [`Session::run_on`].
+    /// Returns the same errors as [`Session::run_on`].
     pub fn run_by(
         &self,
-        terms: RunTerms<'_>,
+        terms: RunOptions<'_>,
         inputs: &[(&str, Tensor)],
     ) -> Result<Vec<Tensor>, RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
@@ -42,36 +42,36 @@ impl Session {
                 return Err(RuntimeError::Input(text));
             }
         }
-        let outputs = self.run_located(terms, &inputs, Wanted::All, &mut None)?;
-        self.tensors(outputs, Wanted::All)
+        let outputs = self.run_located(terms, &inputs, OutputMask::All, &mut None)?;
+        self.tensors(outputs, OutputMask::All)
     }
 
     /// Runs on the way that is done first; where that fails, on the one that was planned first.
     pub(super) fn run_or_demote(
         &self,
         inputs: &[Datum],
-        wanted: Wanted<'_>,
+        wanted: OutputMask<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
-        self.run_located(RunTerms::default(), inputs, wanted, rows)
+        self.run_located(RunOptions::default(), inputs, wanted, rows)
     }
 
-    /// As [`Session::run_or_demote`], where and by when its terms say.
+    /// Works like [`Session::run_or_demote`], with the location and deadline of its terms.
     fn run_located(
         &self,
-        terms: RunTerms<'_>,
+        terms: RunOptions<'_>,
         inputs: &[Datum],
-        wanted: Wanted<'_>,
+        wanted: OutputMask<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
         let _permit = self.options.pace.enter();
-        let whole = rows.is_some() || !matches!(wanted, Wanted::All);
+        let whole = rows.is_some() || !matches!(wanted, OutputMask::All);
         let route = self.route_by(inputs, terms, whole)?;
         let Some((route, routes)) = route.as_ref().zip(self.routes.as_ref()) else {
             return self.run_in_turn(terms, inputs, wanted, rows);
         };
         let ran = match route.is_first() {
-            true => self.run_planned(inputs, wanted, rows, &|part| route.occupy(part)),
+            true => self.run_planned(inputs, wanted, rows, &|part| route.acquire(part)),
             false => route.run(inputs, wanted, rows),
         };
         match ran {
@@ -93,10 +93,10 @@ impl Session {
     /// Runs on another way than the one that failed; its error where there is none.
     fn run_after(
         &self,
-        failed: &Route,
+        failed: &ChosenPlacement,
         error: RuntimeError,
         inputs: &[Datum],
-        wanted: Wanted<'_>,
+        wanted: OutputMask<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
         // What was planned first is there for all others; after it, whatever another unit can do alone.
@@ -120,9 +120,9 @@ impl Session {
     pub(super) fn run_planned(
         &self,
         inputs: &[Datum],
-        wanted: Wanted<'_>,
+        wanted: OutputMask<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
-        occupy: &Occupy<'_>,
+        occupy: &DeviceHandover<'_>,
     ) -> Result<Vec<Datum>, RuntimeError> {
         let compiled = self.current();
         match compiled.run_watched(inputs.to_vec(), wanted, rows, occupy) {

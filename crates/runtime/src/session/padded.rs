@@ -2,20 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use galatea_graph::padding::{Padding, padding};
+use galatea_graph::padding::{GraphPadding, padding};
 use galatea_graph::rows;
 use galatea_graph::{Datum, Fact, Graph, converted};
 use galatea_tensor::{DataType, Tensor, TensorError};
 
-use super::Wanted;
+use super::OutputMask;
 use crate::error::RuntimeError;
 
 /// The axes of a graph that may be longer than what they hold, and the lengths that they get.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Longer {
+pub(super) struct PaddedAxes {
     /// The length's name.
     name: String,
-    padding: Padding,
+    padding: GraphPadding,
     /// In rising order.
     lengths: Vec<usize>,
 }
@@ -23,11 +23,11 @@ pub(super) struct Longer {
 /// A run that is longer than what it was given.
 pub(super) struct LongerRun {
     pub(super) inputs: Vec<Datum>,
-    /// What its inputs held.
+    /// Length of its inputs before padding.
     pub(super) length: usize,
 }
 
-impl Longer {
+impl PaddedAxes {
     /// The axes of a graph that may be padded up to these lengths: those of a length whose name an input has, and
     /// that counts no independent rows, which are padded elsewhere. Why none may be.
     pub(super) fn of(
@@ -82,7 +82,7 @@ impl Longer {
         Ok(Some(LongerRun { inputs: padded.collect::<Result<_, _>>()?, length }))
     }
 
-    /// Whether each row of each mask has something that is seen.
+    /// Returns whether each row of each mask has an unmasked position.
     fn seen(&self, inputs: &[Datum]) -> bool {
         self.padding.masks.iter().all(|&at| {
             let axes = self.padding.inputs.get(at).map_or(&[][..], Vec::as_slice);
@@ -103,7 +103,7 @@ impl Longer {
     pub(super) fn cut(
         &self,
         length: usize,
-        wanted: Wanted<'_>,
+        wanted: OutputMask<'_>,
         outputs: Vec<Datum>,
     ) -> Result<Vec<Datum>, RuntimeError> {
         let axes = wanted.of(&self.padding.outputs);
@@ -142,7 +142,7 @@ fn behind(tensor: &Tensor, axis: usize, to: usize) -> Result<Tensor, TensorError
     Tensor::from_bytes(tensor.dtype(), &shape, &longer)
 }
 
-/// Whether along an axis each row has an element that is not 0.
+/// Returns whether each row along an axis has an element that is not 0.
 fn every_row(tensor: &Tensor, axis: usize) -> Result<bool, TensorError> {
     let wide = converted(tensor, DataType::Fp64)
         .and_then(|wide| Ok(wide.contiguous()?.to_vec::<f64>()?));

@@ -1,4 +1,4 @@
-//! What a session does when a run failed: another provider takes the nodes, or what was lost with a device is
+//! Recovery of a session from a failed run: another provider takes the nodes, or what was lost with a device is
 //! compiled anew.
 
 use std::sync::atomic::Ordering;
@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use galatea_graph::Datum;
 use galatea_tensor::MemoryKind;
 
-use super::{Compiled, Failure, Offers, Session, Wanted, lock};
+use super::{ClaimSet, CompiledPartitions, OutputMask, PartFailure, Session, lock};
 use crate::error::RuntimeError;
 use crate::provider::ProfileRow;
 
@@ -16,19 +16,19 @@ impl Session {
     /// partition has never run.
     pub(super) fn run_elsewhere(
         &self,
-        mut compiled: Arc<Compiled>,
-        mut failure: Failure,
+        mut compiled: Arc<CompiledPartitions>,
+        mut failure: PartFailure,
         inputs: &[Datum],
-        wanted: Wanted<'_>,
+        wanted: OutputMask<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
-        let mut again = |compiled: &Compiled| {
+        let mut again = |compiled: &CompiledPartitions| {
             if let Some(rows) = rows {
                 rows.clear();
             }
             compiled.run(inputs.to_vec(), wanted, rows)
         };
-        if let Some(mended) = self.mend(&compiled, &failure) {
+        if let Some(mended) = self.recompile(&compiled, &failure) {
             match again(&mended) {
                 Ok(outputs) => return Ok(outputs),
                 Err(next) => (compiled, failure) = (mended, next),
@@ -62,7 +62,7 @@ impl Session {
     }
 
     /// From now on runs take these partitions.
-    fn keep(&self, offers: Offers, compiled: &Arc<Compiled>) {
+    fn keep(&self, offers: ClaimSet, compiled: &Arc<CompiledPartitions>) {
         *lock(&self.offers) = offers;
         *self.compiled.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(compiled);
         if let Some(routes) = &self.routes {
@@ -72,11 +72,11 @@ impl Session {
 
     /// Compiles anew what was lost with a device, without the partition that hung it: its provider may have
     /// the device back, otherwise others take the nodes. None where nothing was lost, or nobody can.
-    pub(super) fn mend(
+    pub(super) fn recompile(
         &self,
-        compiled: &Arc<Compiled>,
-        failure: &Failure,
-    ) -> Option<Arc<Compiled>> {
+        compiled: &Arc<CompiledPartitions>,
+        failure: &PartFailure,
+    ) -> Option<Arc<CompiledPartitions>> {
         let RuntimeError::Lost { hung, .. } = failure.error else { return None };
         let one = lock(&self.mending);
         let current = self.current();
@@ -104,20 +104,20 @@ impl Session {
         Some(mended)
     }
 
-    /// Whether a partition has never run that another provider may take.
-    pub(super) fn may_demote(&self, compiled: &Compiled) -> bool {
+    /// Returns whether some partition has never run and another provider may take it.
+    pub(super) fn may_demote(&self, compiled: &CompiledPartitions) -> bool {
         self.providers.len() > 1
             && compiled.parts.iter().any(|part| !part.proven.load(Ordering::Relaxed))
     }
 
     /// After a run whose inputs are gone with it: later runs go to others where this one's provider failed
     /// in its first.
-    pub(super) fn leave(&self, compiled: &Arc<Compiled>, failure: &Failure) {
+    pub(super) fn fall_back(&self, compiled: &Arc<CompiledPartitions>, failure: &PartFailure) {
         let part = &compiled.parts[failure.part];
         let first = self.providers.len() > 1 && !part.proven.load(Ordering::Relaxed);
         match failure.error {
             RuntimeError::Lost { .. } => {
-                self.mend(compiled, failure);
+                self.recompile(compiled, failure);
             }
             RuntimeError::Provider { .. } if first => {
                 let mut offers = lock(&self.offers).clone();
@@ -132,7 +132,7 @@ impl Session {
     }
 }
 
-/// Whether a second owner of an input costs little: what is changed in place would be copied.
+/// Returns whether a second owner of an input costs little: an input that is changed in place would be copied.
 pub(super) fn is_light(input: &Datum) -> bool {
     /// The most bytes that are copied at once without being noticed.
     const LIGHT_BYTES: usize = 1 << 20;

@@ -5,39 +5,39 @@ use std::time::Instant;
 
 use galatea_graph::Datum;
 
+use super::output_mask::PartRequest;
 use super::padded::LongerRun;
-use super::wanted::Asked;
-use super::{Compiled, Failure, Occupy, Output, Wanted};
+use super::{CompiledPartitions, DeviceHandover, OutputMask, PartFailure, SlotOutput};
 use crate::error::RuntimeError;
 use crate::provider::{Executable, ProfileRow};
 
 /// Shown each part of a session with what it is given.
-pub(super) type Visit<'v> =
+pub(super) type PartObserver<'v> =
     &'v mut dyn FnMut(&dyn Executable, &[Datum]) -> Result<(), RuntimeError>;
 
 /// A part, what is asked of it, and what it is given.
-type Given = (usize, Asked, Vec<Datum>);
+type PartInputs = (usize, PartRequest, Vec<Datum>);
 
-impl Compiled {
+impl CompiledPartitions {
     /// Computes the outputs that are wanted, in their order.
     pub(super) fn run(
         &self,
         inputs: Vec<Datum>,
-        wanted: Wanted<'_>,
+        wanted: OutputMask<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
-    ) -> Result<Vec<Datum>, Failure> {
+    ) -> Result<Vec<Datum>, PartFailure> {
         self.run_watched(inputs, wanted, rows, &|_| None)
     }
 
-    /// As [`Compiled::run`], and hands each part to its unit.
+    /// Works like [`CompiledPartitions::run`], and hands each part to its device.
     pub(super) fn run_watched(
         &self,
         inputs: Vec<Datum>,
-        wanted: Wanted<'_>,
+        wanted: OutputMask<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
-        occupy: &Occupy<'_>,
-    ) -> Result<Vec<Datum>, Failure> {
-        let failed = |error| Failure { part: 0, error };
+        occupy: &DeviceHandover<'_>,
+    ) -> Result<Vec<Datum>, PartFailure> {
+        let failed = |error| PartFailure { part: 0, error };
         let longer = self.longer.as_deref();
         let run = longer.map(|longer| longer.run(&inputs)).transpose().map_err(failed)?.flatten();
         match longer.zip(run) {
@@ -49,14 +49,14 @@ impl Compiled {
         }
     }
 
-    /// As [`Compiled::run_watched`], of inputs that are as long as they are to be.
+    /// Works like [`CompiledPartitions::run_watched`], for inputs that need no padding.
     fn run_exactly(
         &self,
         inputs: Vec<Datum>,
-        wanted: Wanted<'_>,
+        wanted: OutputMask<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
-        occupy: &Occupy<'_>,
-    ) -> Result<Vec<Datum>, Failure> {
+        occupy: &DeviceHandover<'_>,
+    ) -> Result<Vec<Datum>, PartFailure> {
         let needed = self.needed(wanted);
         let mut slots: Vec<Option<Datum>> = inputs.into_iter().map(Some).collect();
         slots.resize(self.slots, None);
@@ -81,9 +81,9 @@ impl Compiled {
             index += count;
         }
         let last = self.parts.len().saturating_sub(1);
-        let take = |output: &Output| match output {
-            Output::Constant(tensor) => Ok(Datum::Tensor(tensor.clone())),
-            Output::Slot(slot) => slots[*slot].clone().ok_or_else(|| Failure {
+        let take = |output: &SlotOutput| match output {
+            SlotOutput::Constant(tensor) => Ok(Datum::Tensor(tensor.clone())),
+            SlotOutput::Slot(slot) => slots[*slot].clone().ok_or_else(|| PartFailure {
                 part: last,
                 error: RuntimeError::Input("an output was not computed".into()),
             }),
@@ -91,25 +91,25 @@ impl Compiled {
         wanted.of(&self.outputs).map(take).collect()
     }
 
-    /// What a part is given; what nobody needs after it is given away.
-    fn given(&self, slots: &mut [Option<Datum>], at: usize) -> Result<Vec<Datum>, Failure> {
+    /// Returns the inputs of a part; values with no later use are moved out.
+    fn given(&self, slots: &mut [Option<Datum>], at: usize) -> Result<Vec<Datum>, PartFailure> {
         let take = |&slot: &usize| match self.last_use[slot] == at {
             true => slots[slot].take(),
             false => slots[slot].clone(),
         };
         let given: Option<Vec<Datum>> = self.parts[at].inputs.iter().map(take).collect();
         let missing = || RuntimeError::Input("a value was not computed".into());
-        given.ok_or_else(|| Failure { part: at, error: missing() })
+        given.ok_or_else(|| PartFailure { part: at, error: missing() })
     }
 
     /// Runs one part, or two at the same time, and gives their outputs.
     fn together(
         &self,
-        mut given: Vec<Given>,
+        mut given: Vec<PartInputs>,
         rows: &mut Option<Vec<ProfileRow>>,
-        occupy: &Occupy<'_>,
-    ) -> Result<Vec<(usize, Asked, Vec<Datum>)>, Failure> {
-        let run = |(at, asked, inputs): Given, rows: &mut Option<Vec<ProfileRow>>| {
+        occupy: &DeviceHandover<'_>,
+    ) -> Result<Vec<(usize, PartRequest, Vec<Datum>)>, PartFailure> {
+        let run = |(at, asked, inputs): PartInputs, rows: &mut Option<Vec<ProfileRow>>| {
             let part = &self.parts[at];
             // Each part waits for its own turn alone, on the thread that runs it: nobody waits with a turn in hand.
             let _occupied = occupy(at);
@@ -123,7 +123,7 @@ impl Compiled {
             };
             part.spent.since(begin);
             part.usual.note(begin.elapsed());
-            let outputs = outputs.map_err(|error| Failure { part: at, error })?;
+            let outputs = outputs.map_err(|error| PartFailure { part: at, error })?;
             Ok((at, asked, outputs))
         };
         let second = if given.len() == 2 { given.pop() } else { None };
@@ -132,7 +132,7 @@ impl Compiled {
             return first.map(|first| run(first, rows)).into_iter().collect();
         };
         let at = second.0;
-        let lost = || Failure {
+        let lost = || PartFailure {
             part: at,
             error: RuntimeError::Input("the thread of a part of a product ended".into()),
         };
@@ -145,7 +145,11 @@ impl Compiled {
     }
 
     /// Runs all parts and shows each, with its inputs, before it runs.
-    pub(super) fn walk(&self, inputs: &[Datum], visit: Visit<'_>) -> Result<(), RuntimeError> {
+    pub(super) fn walk(
+        &self,
+        inputs: &[Datum],
+        visit: PartObserver<'_>,
+    ) -> Result<(), RuntimeError> {
         let mut slots: Vec<Option<Datum>> = vec![None; self.slots];
         for (slot, datum) in slots.iter_mut().zip(inputs) {
             *slot = Some(datum.clone());

@@ -1,14 +1,14 @@
-//! What the log says of where operators run.
+//! Log messages that say where operators run.
 
 use std::collections::BTreeMap;
 
-use super::routes::Way;
-use super::{Compiled, Session};
-use crate::route::{Bucket, Router};
+use super::placements::Placement;
+use super::{CompiledPartitions, Session};
+use crate::device_selector::{DeviceSelector, ShapeBucket};
 
 impl Session {
     /// Says which operators go to which unit, a line for each part.
-    pub(super) fn tell_parts(&self, compiled: &Compiled) {
+    pub(super) fn tell_parts(&self, compiled: &CompiledPartitions) {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return;
         }
@@ -31,9 +31,9 @@ impl Session {
     /// Says which way a run takes, with what it was chosen by.
     pub(super) fn tell_way(
         &self,
-        router: &Router,
-        bucket: &Bucket,
-        (number, way): (usize, Option<&Way>),
+        router: &DeviceSelector,
+        bucket: &ShapeBucket,
+        (number, way): (usize, Option<&Placement>),
     ) {
         if !tracing::enabled!(tracing::Level::TRACE) {
             return;

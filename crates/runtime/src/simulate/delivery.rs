@@ -2,17 +2,17 @@
 
 use std::cmp::{Ordering, Reverse};
 
+use super::device::GeneratingText;
 use super::fleet::RequestKind;
 use super::machine::{UNITS, nanos, unit_of};
-use super::placement::Placed;
-use super::residence::Parked;
-use super::run::Run;
-use super::unit::Text;
+use super::placement::PlacedRequest;
+use super::residence::ParkedRequest;
+use super::run::SimulationRun;
 use crate::cost::ComputeUnit;
 
-/// What happens.
+/// Event of the simulation.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What {
+pub(super) enum SimulatedEventKind {
     /// A piece ends, if the unit still has this stamp.
     End { unit: usize, stamp: u32 },
     /// A request reaches its machine.
@@ -23,43 +23,43 @@ pub(super) enum What {
 
 /// Something that happens at a machine.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Event {
+pub(super) struct SimulatedEvent {
     pub(super) at: u64,
     /// The order among those at the same time.
     number: u64,
     pub(super) machine: usize,
-    pub(super) what: What,
+    pub(super) what: SimulatedEventKind,
 }
 
-impl PartialEq for Event {
+impl PartialEq for SimulatedEvent {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Event {}
+impl Eq for SimulatedEvent {}
 
-impl PartialOrd for Event {
+impl PartialOrd for SimulatedEvent {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Event {
+impl Ord for SimulatedEvent {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.at, self.number).cmp(&(other.at, other.number))
     }
 }
 
-impl Run<'_> {
+impl SimulationRun<'_> {
     /// Puts something among the events.
-    pub(super) fn push(&mut self, time: u64, machine: usize, what: What) {
+    pub(super) fn push(&mut self, time: u64, machine: usize, what: SimulatedEventKind) {
         self.number += 1;
-        self.events.push(Reverse(Event { at: time, number: self.number, machine, what }));
+        self.events.push(Reverse(SimulatedEvent { at: time, number: self.number, machine, what }));
     }
 
     /// Sends a request to its machine, whose unit expects it from now on.
-    pub(super) fn send(&mut self, number: u32, placed: Placed) {
+    pub(super) fn send(&mut self, number: u32, placed: PlacedRequest) {
         let (at, unit, now) = (placed.machine, placed.unit, self.now);
         let request = self.requests[number as usize];
         let model = request.model as usize;
@@ -74,7 +74,7 @@ impl Run<'_> {
         own.coming += 1;
         own.coming_texts += usize::from(matches!(request.kind, RequestKind::Generate { .. }));
         if there > now {
-            self.push(there, at, What::Delivered { unit, request: number });
+            self.push(there, at, SimulatedEventKind::Delivered { unit, request: number });
         } else {
             self.receive(at, unit, number);
         }
@@ -92,7 +92,7 @@ impl Run<'_> {
         if residence.is_ready(model, is_engine(unit), self.now) {
             return self.enqueue(at, unit, request);
         }
-        residence.park(Parked { model, unit, request });
+        residence.park(ParkedRequest { model, unit, request });
         if new {
             self.bring(at);
         }
@@ -109,7 +109,7 @@ impl Run<'_> {
             RequestKind::Generate { prompt, output } => {
                 own.coming_texts = own.coming_texts.saturating_sub(1);
                 let tokens = prompt.saturating_add(output);
-                own.prompts.push_back(Text {
+                own.prompts.push_back(GeneratingText {
                     request: number,
                     model: request.model,
                     context: 0,
@@ -144,9 +144,9 @@ impl Run<'_> {
         }
         for one in begun {
             self.placement.note(at, &self.machines[at], one.model, true);
-            self.push(one.ready_at, at, What::Ready { model: one.model });
+            self.push(one.ready_at, at, SimulatedEventKind::Ready { model: one.model });
             if let Some(time) = one.compiled_at {
-                self.push(time, at, What::Ready { model: one.model });
+                self.push(time, at, SimulatedEventKind::Ready { model: one.model });
             }
         }
     }

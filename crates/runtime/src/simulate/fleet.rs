@@ -1,13 +1,13 @@
-//! What is simulated: machines, models and requests.
+//! Inputs of a simulation: machines, models and requests.
 
 use std::fmt;
 
 use crate::cost::{ComputeUnit, CostModel, DecoderWork, GraphWork};
 use crate::power::{MachineModel, PowerSettings};
 
-/// How a machine gets rid of heat.
+/// Cooling of a machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cooling {
+pub enum MachineCooling {
     /// A fan, which keeps it from throttling at full work.
     #[default]
     Fan,
@@ -17,7 +17,7 @@ pub enum Cooling {
 
 /// Degrees of the air around machines, and from which they lower their clocks.
 const CELSIUS: [f64; 2] = [25.0, 95.0];
-/// What machines bear for long, as shares of what full work draws: with a fan and without.
+/// Heat that machines bear for long, as shares of what full work draws: with a fan and without.
 const BEARS: [f64; 2] = [1.5, 0.5];
 /// Joules that warm a machine by a kelvin, for each watt of its full work.
 const JOULES_PER_KELVIN: f64 = 2.0;
@@ -29,14 +29,14 @@ const LOWEST_CLOCKS: f64 = 0.4;
 pub struct MachineKind {
     /// Its name in reports.
     pub name: String,
-    /// How many there are.
+    /// Number of machines.
     pub count: usize,
     /// Its chip.
     pub cost: CostModel,
     /// Bytes of its memory.
     pub memory_bytes: f64,
-    /// How it gets rid of heat.
-    pub cooling: Cooling,
+    /// Cooling of the machine.
+    pub cooling: MachineCooling,
     /// Its Neural Engines: two on Ultra chips, each of which runs programs of its own.
     pub engines: usize,
     /// Bytes a second that it reads from its disk.
@@ -54,7 +54,7 @@ impl MachineKind {
         let engine = self.cost.unit(ComputeUnit::NeuralEngine).map_or(0.0, |unit| unit.watts);
         let more = if self.engines > 1 { engine } else { 0.0 };
         let (idle, full) = (self.cost.idle_watts, self.cost.full_watts() + more);
-        let bears = BEARS[usize::from(self.cooling == Cooling::Fanless)];
+        let bears = BEARS[usize::from(self.cooling == MachineCooling::Fanless)];
         let [ambient, limit] = CELSIUS;
         MachineModel {
             idle_watts: idle,
@@ -68,16 +68,16 @@ impl MachineKind {
     }
 }
 
-/// What it takes to bring a model into a machine's memory, besides reading its weights from the disk.
+/// Time that it takes to load a model, besides reading its weights from the disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Loading {
+pub struct ModelLoading {
     /// Seconds of any load.
     pub start_seconds: f64,
     /// Seconds for each byte of weights until a Neural Engine can run a model that its machine never had before.
     pub compile_seconds_per_byte: f64,
 }
 
-impl Default for Loading {
+impl Default for ModelLoading {
     /// Estimates. Compiling parts of language models for Neural Engines is reported to take tens of seconds to
     /// minutes for parts of 10⁹ bytes and more.
     fn default() -> Self {
@@ -85,10 +85,10 @@ impl Default for Loading {
     }
 }
 
-/// What lies between clients and machines. Each machine has a link of its own, which carries one request after
+/// Network between clients and machines. Each machine has a link of its own, which carries one request after
 /// the other, and one answer after the other.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Network {
+pub struct FleetNetwork {
     /// Seconds from a client to a machine, and back again.
     pub seconds: f64,
     /// Bytes a second of a machine's link, each way.
@@ -102,13 +102,13 @@ pub struct Fleet {
     pub kinds: Vec<MachineKind>,
     /// Power and heat, as every server holds them.
     pub power: PowerSettings,
-    /// How models get into memory; where this is absent, all are there from the start.
-    pub loading: Option<Loading>,
+    /// Cost of loading models; if absent, all are loaded from the start.
+    pub loading: Option<ModelLoading>,
     /// The way to clients; where this is absent, it takes no time.
-    pub network: Option<Network>,
+    pub network: Option<FleetNetwork>,
 }
 
-/// What a model has to do.
+/// Work of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelWork {
     /// A graph, whose requests may run in one batch.
@@ -122,7 +122,7 @@ pub enum ModelWork {
 pub struct SimulatedModel {
     /// Its name.
     pub name: String,
-    /// What it has to do.
+    /// Work of the model.
     pub work: ModelWork,
     /// Rows of a batch, or texts at once, on a unit at most.
     pub max_batch: u32,
@@ -143,7 +143,7 @@ impl SimulatedModel {
     }
 }
 
-/// What a request asks for.
+/// Kind and size of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
     /// Results for so many rows.
@@ -162,16 +162,16 @@ pub enum RequestKind {
 
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// When it comes, in nanoseconds from the start.
+pub struct SimulatedRequest {
+    /// Time of arrival, in nanoseconds from the start.
     pub at: u64,
     /// The model, by its place in the list.
     pub model: u32,
-    /// What it asks for.
+    /// Kind and size of the request.
     pub kind: RequestKind,
 }
 
-/// Why nothing can be simulated.
+/// Reason why nothing can be simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimulationFault(pub(super) String);
 
@@ -184,18 +184,18 @@ impl fmt::Display for SimulationFault {
 impl std::error::Error for SimulationFault {}
 
 /// The most machines of a fleet.
-pub(super) const MOST_MACHINES: usize = 10_000;
+pub(super) const MAX_MACHINES: usize = 10_000;
 
 /// Refuses what has no answer.
 pub(super) fn check(
     fleet: &Fleet,
     models: &[SimulatedModel],
-    requests: &[Request],
+    requests: &[SimulatedRequest],
 ) -> Result<(), SimulationFault> {
     let fault = |text: String| Err(SimulationFault(text));
     let machines = fleet.kinds.iter().fold(0_usize, |sum, kind| sum.saturating_add(kind.count));
-    if machines == 0 || machines > MOST_MACHINES {
-        return fault(format!("{machines} machines, expected 1 to {MOST_MACHINES}"));
+    if machines == 0 || machines > MAX_MACHINES {
+        return fault(format!("{machines} machines, expected 1 to {MAX_MACHINES}"));
     }
     if let Some(kind) = fleet.kinds.iter().find(|kind| kind.cost.units.is_empty()) {
         return fault(format!("{}: too little is known of its units", kind.name));
@@ -203,7 +203,7 @@ pub(super) fn check(
     let sane = |number: f64| number.is_finite() && number >= 0.0;
     let positive = |number: f64| number > 0.0;
     if let Some(loading) = fleet.loading {
-        let Loading { start_seconds: start, compile_seconds_per_byte: compile } = loading;
+        let ModelLoading { start_seconds: start, compile_seconds_per_byte: compile } = loading;
         if !sane(start) || !sane(compile) {
             return fault(format!("loading: {start} s and {compile} s a byte, expected 0 or more"));
         }
@@ -211,7 +211,7 @@ pub(super) fn check(
             return fault(format!("{}: {} bytes/s of its disk", kind.name, kind.disk_bytes));
         }
     }
-    if let Some(Network { seconds, bytes }) = fleet.network
+    if let Some(FleetNetwork { seconds, bytes }) = fleet.network
         && !(sane(seconds) && positive(bytes))
     {
         return fault(format!("network: {seconds} s and {bytes} bytes/s, expected more than 0"));

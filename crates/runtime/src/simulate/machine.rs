@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use super::device::{DevicePosition, SimulatedDevice};
 use super::fleet::MachineKind;
-use super::residence::Residence;
-use super::table::Times;
-use super::unit::{Seat, Unit};
+use super::residence::ModelResidence;
+use super::table::ModelTimes;
 use crate::cost::ComputeUnit;
 use crate::power::{
-    Allowance, Governor, Limit, MachineModel, PowerSettings, ThermalModel, ThreadClass, UnitChoice,
+    MachineModel, PowerAllowance, PowerGovernor, PowerLimit, PowerSettings, ThermalModel,
+    ThreadClass, UnitChoice,
 };
 
 /// Units of a machine, whether or not its chip has them: one of each sort, and a second Neural Engine.
@@ -22,9 +23,9 @@ const COOL: f64 = 0.5;
 /// Nanoseconds after which a machine without work has cooled down.
 pub(super) const COOLED: u64 = 3600 * LOOK;
 /// The least pace that is simulated, so that everything ends.
-const LEAST_PACE: f64 = 0.01;
+const MIN_PACE: f64 = 0.01;
 
-/// What sort a unit is of.
+/// Returns the kind of a device from its number.
 pub(super) fn unit_of(unit: usize) -> ComputeUnit {
     ComputeUnit::ALL.get(unit).copied().unwrap_or(ComputeUnit::NeuralEngine)
 }
@@ -42,10 +43,10 @@ pub(super) fn nanos(seconds: f64) -> u64 {
 
 /// A machine.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(super) struct SimulatedMachine {
     pub(super) kind: usize,
-    pub(super) units: [Unit; UNITS],
-    pub(super) allowance: Allowance,
+    pub(super) units: [SimulatedDevice; UNITS],
+    pub(super) allowance: PowerAllowance,
     /// The share of its clocks that it has.
     pub(super) clocks: f64,
     /// Bytes of the keys and values of texts.
@@ -53,34 +54,35 @@ pub(super) struct Machine {
     /// Bytes that models and texts may have together.
     pub(super) budget: f64,
     /// Its models, where loading is simulated.
-    pub(super) residence: Option<Residence>,
+    pub(super) residence: Option<ModelResidence>,
     /// Until when its link is busy, with requests and with answers.
     pub(super) link: [u64; 2],
     heat: ThermalModel,
     model: MachineModel,
-    governor: Governor,
+    governor: PowerGovernor,
     looked: u64,
     pub(super) joules: f64,
     pub(super) hottest: f64,
     /// Seconds with lowered clocks, and seconds at less than full pace.
     pub(super) throttled: f64,
     pub(super) limited: f64,
-    /// How long its requests took, in nanoseconds.
+    /// Latencies of its requests, in nanoseconds.
     pub(super) latency: Vec<u64>,
     pub(super) tokens: u64,
 }
 
-impl Machine {
+impl SimulatedMachine {
     pub(super) fn new(kind: usize, of: &MachineKind, power: PowerSettings, loads: bool) -> Self {
         let model = of.thermal();
-        let governor = Governor::new(power);
+        let governor = PowerGovernor::new(power);
         let units = match governor.settings().policy {
             crate::power::PowerPolicy::HighPerformance => UnitChoice::Fastest,
             crate::power::PowerPolicy::Balanced => UnitChoice::Balanced,
             crate::power::PowerPolicy::LowPower => UnitChoice::Frugal,
         };
         let threads = ThreadClass::Usual;
-        let allowance = Allowance { pace: 1.0, admits: true, units, threads, limit: Limit::None };
+        let allowance =
+            PowerAllowance { pace: 1.0, admits: true, units, threads, limit: PowerLimit::None };
         Self {
             kind,
             units: Default::default(),
@@ -88,7 +90,7 @@ impl Machine {
             clocks: 1.0,
             kept: 0.0,
             budget: of.memory_bytes * MEMORY_SHARE,
-            residence: loads.then(Residence::default),
+            residence: loads.then(ModelResidence::default),
             link: [0; 2],
             heat: ThermalModel::new(model),
             model,
@@ -103,8 +105,8 @@ impl Machine {
         }
     }
 
-    pub(super) fn seat(&self, unit: usize) -> Seat {
-        Seat { kind: self.kind, unit }
+    pub(super) fn seat(&self, unit: usize) -> DevicePosition {
+        DevicePosition { kind: self.kind, unit }
     }
 
     /// Work in a nanosecond, as a share of what the units do at full pace and clocks.
@@ -114,7 +116,7 @@ impl Machine {
 
     /// The pace that pieces which begin now keep to.
     pub(super) fn pace(&self) -> f64 {
-        self.allowance.pace.clamp(LEAST_PACE, 1.0)
+        self.allowance.pace.clamp(MIN_PACE, 1.0)
     }
 
     /// Bytes that models may have beside the texts that are there.
@@ -122,8 +124,8 @@ impl Machine {
         self.budget - self.kept
     }
 
-    /// Whether the first text that waits at a unit has room.
-    pub(super) fn has_room(&self, unit: usize, times: &Times<'_>) -> bool {
+    /// Returns whether there is room for the first text that waits at a device.
+    pub(super) fn has_room(&self, unit: usize, times: &ModelTimes<'_>) -> bool {
         let text = self.units[unit].prompts.front();
         // One that has begun has what it needs.
         let Some(text) = text.filter(|text| text.context == 0) else { return true };
@@ -135,7 +137,7 @@ impl Machine {
     }
 
     /// Nanoseconds until a model could begin on a unit that is free: it may have to be brought.
-    pub(super) fn wait(&self, model: usize, unit: usize, times: &Times<'_>, now: u64) -> u64 {
+    pub(super) fn wait(&self, model: usize, unit: usize, times: &ModelTimes<'_>, now: u64) -> u64 {
         let Some(residence) = &self.residence else { return 0 };
         let busy = self.units.iter().map(|unit| unit.free_at.saturating_sub(now)).max();
         let engine = unit_of(unit) == ComputeUnit::NeuralEngine;
@@ -144,15 +146,22 @@ impl Machine {
     }
 
     /// Carries bytes over its link, and gives when they are there: requests one way, answers the other.
-    pub(super) fn carry(&mut self, way: usize, bytes: f64, times: &Times<'_>, now: u64) -> u64 {
+    pub(super) fn carry(
+        &mut self,
+        way: usize,
+        bytes: f64,
+        times: &ModelTimes<'_>,
+        now: u64,
+    ) -> u64 {
         let Some(network) = times.fleet.network else { return now };
         let free = self.link[way].max(now).saturating_add(nanos(bytes / network.bytes));
         self.link[way] = free;
         free.saturating_add(nanos(network.seconds))
     }
 
-    /// How many times as long a unit takes for steps while other units write texts, too: they share memory.
-    pub(super) fn contention(&self, unit: usize, times: &Times<'_>) -> f64 {
+    /// Returns the factor by which a device takes longer for steps while other devices write texts too: they
+    /// share memory.
+    pub(super) fn contention(&self, unit: usize, times: &ModelTimes<'_>) -> f64 {
         let mut writing = [false; UNITS];
         for (writes, own) in writing.iter_mut().zip(&self.units) {
             *writes = !own.texts.is_empty();
@@ -162,7 +171,7 @@ impl Machine {
 
     /// Looks at the sensors: what the units did since the last look warms the machine, and the governor
     /// allows a pace. Whether the speed has changed by more than a fiftieth.
-    pub(super) fn look(&mut self, now: u64, times: &Times<'_>) -> bool {
+    pub(super) fn look(&mut self, now: u64, times: &ModelTimes<'_>) -> bool {
         let nanos = now.saturating_sub(self.looked);
         self.looked = now;
         if nanos == 0 {
@@ -181,7 +190,7 @@ impl Machine {
         let before = self.speed();
         let rest = self.model.ambient + self.model.idle_watts * self.model.kelvin_per_watt;
         let cool = self.heat.celsius() < rest + COOL && !self.heat.throttled();
-        if watts <= 0.0 && cool && self.allowance.limit != Limit::Heat {
+        if watts <= 0.0 && cool && self.allowance.limit != PowerLimit::Heat {
             // Nothing happens to it: its warmth is that of its rest, near enough.
             self.joules += self.model.idle_watts * seconds;
             return false;
@@ -196,7 +205,7 @@ impl Machine {
         self.joules += reading.draw.package.unwrap_or(0.0) * seconds;
         self.hottest = self.hottest.max(self.heat.celsius());
         if share > 0.0 {
-            self.clocks = (work / (share * seconds)).clamp(LEAST_PACE, 1.0);
+            self.clocks = (work / (share * seconds)).clamp(MIN_PACE, 1.0);
         } else if !self.heat.throttled() {
             self.clocks = 1.0;
         }

@@ -9,6 +9,7 @@
 //! measured.
 
 mod delivery;
+mod device;
 mod fleet;
 mod machine;
 mod placement;
@@ -20,11 +21,12 @@ mod run;
 mod table;
 #[cfg(test)]
 mod tests;
-mod unit;
 
 pub use fleet::{
-    Cooling, Fleet, Loading, MachineKind, ModelWork, Network, Request, RequestKind, SimulatedModel,
-    SimulationFault, USUAL_DISK_BYTES,
+    Fleet, FleetNetwork, MachineCooling, MachineKind, ModelLoading, ModelWork, RequestKind,
+    SimulatedModel, SimulatedRequest, SimulationFault, USUAL_DISK_BYTES,
 };
-pub use report::{MachineReport, ModelReport, Quantiles, SimulationReport, UnitReport};
+pub use report::{
+    MachineReport, SimulatedDeviceReport, SimulatedModelReport, SimulationReport, TimeQuantiles,
+};
 pub use run::simulate;

@@ -1,13 +1,13 @@
-//! Where requests go.
+//! Choice of the machine and the device for each request.
 
 use std::collections::BTreeSet;
 
-use super::fleet::{Request, RequestKind, SimulatedModel};
-use super::machine::{Machine, UNITS};
-use super::table::Times;
+use super::fleet::{RequestKind, SimulatedModel, SimulatedRequest};
+use super::machine::{SimulatedMachine, UNITS};
+use super::table::ModelTimes;
 use crate::power::UnitChoice;
 
-/// How many machines of a kind are looked at in each order.
+/// Number of machines of a kind that are examined in each order.
 const LOOKED_AT: usize = 2;
 /// Balanced: another unit is taken where it needs less than this share of the energy, and no longer than so
 /// many times as long.
@@ -19,7 +19,7 @@ const SAME: f64 = 2e-3;
 
 /// A unit of a machine that could take a request.
 #[derive(Clone, Copy, Debug)]
-struct Offer {
+struct DeviceOffer {
     machine: usize,
     unit: usize,
     /// Seconds until it is predicted to be done, and joules that it takes.
@@ -27,31 +27,31 @@ struct Offer {
     joules: f64,
 }
 
-/// Where a request goes, and the seconds of work that it brings for batches and prompts.
+/// Machine and device of a request, and the seconds of work that it brings for batches and prompts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Placed {
+pub(super) struct PlacedRequest {
     pub(super) machine: usize,
     pub(super) unit: usize,
     pub(super) seconds: f64,
 }
 
-/// What a unit is sorted by: the texts that it has, and when it is predicted to be free.
-type Load = (u64, u64);
+/// Sort key of a device: the texts that it has, and the time at which it is predicted to be free.
+type DeviceLoad = (u64, u64);
 
 /// Units of machines of a kind, least loaded first, in both orders.
 #[derive(Clone, Debug, Default)]
-struct Sorted {
+struct DevicesByLoad {
     by_texts: BTreeSet<(u64, u64, u32)>,
     by_time: BTreeSet<(u64, u64, u32)>,
 }
 
-impl Sorted {
-    fn insert(&mut self, (texts, time): Load, number: u32) {
+impl DevicesByLoad {
+    fn insert(&mut self, (texts, time): DeviceLoad, number: u32) {
         self.by_texts.insert((texts, time, number));
         self.by_time.insert((time, texts, number));
     }
 
-    fn remove(&mut self, (texts, time): Load, number: u32) {
+    fn remove(&mut self, (texts, time): DeviceLoad, number: u32) {
         self.by_texts.remove(&(texts, time, number));
         self.by_time.remove(&(time, texts, number));
     }
@@ -65,24 +65,24 @@ impl Sorted {
 
 /// The machines of each kind with each unit.
 #[derive(Debug)]
-pub(super) struct Placement {
+pub(super) struct FleetPlacement {
     /// By kind and unit.
-    all: Vec<Sorted>,
+    all: Vec<DevicesByLoad>,
     /// By kind, unit and model: those that have the model, or bring it, where loading is simulated.
-    holders: Vec<Sorted>,
+    holders: Vec<DevicesByLoad>,
     models: usize,
     /// The models that each machine has.
     held: Vec<Vec<u32>>,
-    /// What each unit stands under now; none while its machine takes nothing.
-    standing: Vec<Option<Load>>,
+    /// Key under which each device is sorted now; `None` while its machine takes nothing.
+    standing: Vec<Option<DeviceLoad>>,
 }
 
-impl Placement {
-    pub(super) fn new(machines: &[Machine], kinds: usize, models: usize) -> Self {
+impl FleetPlacement {
+    pub(super) fn new(machines: &[SimulatedMachine], kinds: usize, models: usize) -> Self {
         let loads = machines.iter().any(|machine| machine.residence.is_some());
         let mut all = Self {
-            all: vec![Sorted::default(); kinds * UNITS],
-            holders: vec![Sorted::default(); if loads { kinds * UNITS * models } else { 0 }],
+            all: vec![DevicesByLoad::default(); kinds * UNITS],
+            holders: vec![DevicesByLoad::default(); if loads { kinds * UNITS * models } else { 0 }],
             models,
             held: vec![Vec::new(); machines.len()],
             standing: vec![None; machines.len() * UNITS],
@@ -94,7 +94,7 @@ impl Placement {
     }
 
     /// Sorts a unit in anew.
-    pub(super) fn update(&mut self, at: usize, machine: &Machine, unit: usize) {
+    pub(super) fn update(&mut self, at: usize, machine: &SimulatedMachine, unit: usize) {
         let own = &machine.units[unit];
         let new = machine.allowance.admits.then_some((own.all_texts() as u64, own.free_at));
         let old = std::mem::replace(&mut self.standing[at * UNITS + unit], new);
@@ -110,7 +110,7 @@ impl Placement {
     }
 
     /// Takes note of a model that a machine has from now on, or has not any more.
-    pub(super) fn note(&mut self, at: usize, machine: &Machine, model: u32, has: bool) {
+    pub(super) fn note(&mut self, at: usize, machine: &SimulatedMachine, model: u32, has: bool) {
         self.held[at].retain(|known| *known != model);
         if has {
             self.held[at].push(model);
@@ -124,31 +124,31 @@ impl Placement {
         }
     }
 
-    /// Where a request goes; nowhere while no machine takes it.
+    /// Chooses the machine and the device for a request; returns `None` while no machine takes it.
     pub(super) fn place(
         &self,
         now: u64,
-        request: &Request,
+        request: &SimulatedRequest,
         models: &[SimulatedModel],
-        machines: &[Machine],
-        times: &Times<'_>,
-    ) -> Option<Placed> {
+        machines: &[SimulatedMachine],
+        times: &ModelTimes<'_>,
+    ) -> Option<PlacedRequest> {
         let model = request.model as usize;
         let need = need(request, times);
-        let mut offers: Vec<Offer> = Vec::new();
+        let mut offers: Vec<DeviceOffer> = Vec::new();
         for (class, all) in self.all.iter().enumerate() {
             let (kind, unit) = (class / UNITS, class % UNITS);
             if !times.runs(kind, model, unit) {
                 continue;
             }
-            let work = Asked {
+            let work = RequestDemand {
                 request,
                 model: &models[model],
                 first: first(request, (kind, unit), times),
             };
             let holders = self.holders.get(class * self.models + model);
             let begin = offers.len();
-            for at in holders.into_iter().flat_map(Sorted::first).chain(all.first()) {
+            for at in holders.into_iter().flat_map(DevicesByLoad::first).chain(all.first()) {
                 let seen = offers[begin..].iter().any(|offer| offer.machine == at);
                 let fits = need <= machines[at].budget;
                 if !seen && fits && !is_written_elsewhere(request, &machines[at], unit, times) {
@@ -170,7 +170,7 @@ impl Placement {
             }
         };
         let seconds = first(request, (machines[chosen.machine].kind, chosen.unit), times);
-        Some(Placed { machine: chosen.machine, unit: chosen.unit, seconds })
+        Some(PlacedRequest { machine: chosen.machine, unit: chosen.unit, seconds })
     }
 }
 
@@ -180,7 +180,12 @@ fn number(machine: usize) -> u32 {
     number
 }
 
-fn change(sorted: &mut Sorted, old: Option<Load>, new: Option<Load>, number: u32) {
+fn change(
+    sorted: &mut DevicesByLoad,
+    old: Option<DeviceLoad>,
+    new: Option<DeviceLoad>,
+    number: u32,
+) {
     if let Some(old) = old {
         sorted.remove(old, number);
     }
@@ -190,7 +195,7 @@ fn change(sorted: &mut Sorted, old: Option<Load>, new: Option<Load>, number: u32
 }
 
 /// Seconds of a request's batch, or of its prompt.
-fn first(request: &Request, (kind, unit): (usize, usize), times: &Times<'_>) -> f64 {
+fn first(request: &SimulatedRequest, (kind, unit): (usize, usize), times: &ModelTimes<'_>) -> f64 {
     let model = request.model as usize;
     match request.kind {
         RequestKind::Infer { batch } => times.graph(kind, model, unit, batch),
@@ -200,13 +205,13 @@ fn first(request: &Request, (kind, unit): (usize, usize), times: &Times<'_>) -> 
     }
 }
 
-/// Whether another unit of the machine writes texts and can take this one along: units share memory, so
-/// that one which reads weights for all texts is faster than two. Frugality may choose otherwise.
+/// Returns whether another device of the machine writes texts and can take this one along. Devices share
+/// memory, which makes one that reads weights for all texts faster than two. Frugality may choose otherwise.
 fn is_written_elsewhere(
-    request: &Request,
-    machine: &Machine,
+    request: &SimulatedRequest,
+    machine: &SimulatedMachine,
     unit: usize,
-    times: &Times<'_>,
+    times: &ModelTimes<'_>,
 ) -> bool {
     let frugal = machine.allowance.units == UnitChoice::Frugal;
     if frugal || matches!(request.kind, RequestKind::Infer { .. }) {
@@ -219,7 +224,7 @@ fn is_written_elsewhere(
 }
 
 /// Bytes of the weights, and of the keys and values of the text.
-fn need(request: &Request, times: &Times<'_>) -> f64 {
+fn need(request: &SimulatedRequest, times: &ModelTimes<'_>) -> f64 {
     let text = match request.kind {
         RequestKind::Infer { .. } => 0.0,
         RequestKind::Generate { prompt, output } => {
@@ -229,28 +234,28 @@ fn need(request: &Request, times: &Times<'_>) -> f64 {
     times.weights(request.model as usize) + text
 }
 
-fn least(offers: &[Offer], fits: impl Fn(&Offer) -> bool) -> Option<&Offer> {
-    let by = |a: &&Offer, b: &&Offer| {
+fn least(offers: &[DeviceOffer], fits: impl Fn(&DeviceOffer) -> bool) -> Option<&DeviceOffer> {
+    let by = |a: &&DeviceOffer, b: &&DeviceOffer| {
         a.joules.total_cmp(&b.joules).then(a.seconds.total_cmp(&b.seconds))
     };
     offers.iter().filter(|offer| fits(offer)).min_by(by)
 }
 
-/// What is asked for, and the seconds of its batch or prompt on a unit.
+/// Request, and the seconds of its batch or prompt on a device.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
-    request: &'a Request,
+struct RequestDemand<'a> {
+    request: &'a SimulatedRequest,
     model: &'a SimulatedModel,
     first: f64,
 }
 
 fn offer(
     now: u64,
-    asked: Asked<'_>,
-    (at, machine): (usize, &Machine),
+    asked: RequestDemand<'_>,
+    (at, machine): (usize, &SimulatedMachine),
     unit: usize,
-    times: &Times<'_>,
-) -> Offer {
+    times: &ModelTimes<'_>,
+) -> DeviceOffer {
     let (model, own) = (asked.request.model as usize, &machine.units[unit]);
     let place = (machine.kind, model, unit);
     let free = own.free_at.saturating_sub(now);
@@ -277,5 +282,10 @@ fn offer(
         }
     };
     let seconds = wait + work / machine.speed().max(1e-3);
-    Offer { machine: at, unit, seconds, joules: joule_seconds * times.watts(machine.kind, unit) }
+    DeviceOffer {
+        machine: at,
+        unit,
+        seconds,
+        joules: joule_seconds * times.watts(machine.kind, unit),
+    }
 }

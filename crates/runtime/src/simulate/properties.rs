@@ -1,4 +1,4 @@
-//! What holds of every simulation, whatever machines, models and requests there are.
+//! Properties that hold for every simulation, whatever machines, models and requests there are.
 
 use proptest::prelude::*;
 
@@ -18,7 +18,11 @@ fn fleets() -> impl Strategy<Value = Fleet> {
         kinds: kinds
             .into_iter()
             .map(|(chip, count, fan)| {
-                kind(CHIPS[chip], count, if fan { Cooling::Fan } else { Cooling::Fanless })
+                kind(
+                    CHIPS[chip],
+                    count,
+                    if fan { MachineCooling::Fan } else { MachineCooling::Fanless },
+                )
             })
             .collect(),
         power: PowerSettings {
@@ -27,11 +31,11 @@ fn fleets() -> impl Strategy<Value = Fleet> {
             target_watts: power.1,
             ..PowerSettings::default()
         },
-        loading: loading.map(|(start_seconds, compile_seconds_per_byte)| Loading {
+        loading: loading.map(|(start_seconds, compile_seconds_per_byte)| ModelLoading {
             start_seconds,
             compile_seconds_per_byte,
         }),
-        network: network.map(|(seconds, bytes)| Network { seconds, bytes }),
+        network: network.map(|(seconds, bytes)| FleetNetwork { seconds, bytes }),
     })
 }
 
@@ -45,7 +49,7 @@ fn models() -> [SimulatedModel; 4] {
     [pictures(), llama(), second, SimulatedModel { name: "large".to_owned(), ..large }]
 }
 
-fn requests() -> impl Strategy<Value = Vec<Request>> {
+fn requests() -> impl Strategy<Value = Vec<SimulatedRequest>> {
     let one = (0..20_000_u64, 0..4_u32, 1..12_u32, 1..900_u32, 1..60_u32);
     let one = one.prop_map(|(ms, model, batch, prompt, output)| {
         let at = ms * SECOND / 1000;
@@ -53,7 +57,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
             0 => RequestKind::Infer { batch },
             _ => generate(at, prompt, output).kind,
         };
-        Request { model, kind, ..infer(at) }
+        SimulatedRequest { model, kind, ..infer(at) }
     });
     proptest::collection::vec(one, 1..120)
 }

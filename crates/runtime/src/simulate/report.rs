@@ -1,10 +1,10 @@
-//! What a simulation says.
+//! Report of a simulation.
 
 use crate::cost::ComputeUnit;
 
 /// Times that shares of all requests do not exceed, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Quantiles {
+pub struct TimeQuantiles {
     /// Half of them.
     pub p50: f64,
     /// Nine of ten.
@@ -13,8 +13,8 @@ pub struct Quantiles {
     pub p99: f64,
 }
 
-impl Quantiles {
-    /// Of times in nanoseconds; none where there are none.
+impl TimeQuantiles {
+    /// Computes the shares from times in nanoseconds; returns `None` if there are none.
     pub(super) fn of(mut nanos: Vec<u64>) -> Option<Self> {
         nanos.sort_unstable();
         let at = |percent: usize| {
@@ -27,10 +27,10 @@ impl Quantiles {
 
 /// A unit of a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct UnitReport {
+pub struct SimulatedDeviceReport {
     /// The unit.
     pub unit: ComputeUnit,
-    /// How many of them the machine has.
+    /// Number of them in the machine.
     pub count: usize,
     /// The share of the time in which they worked, on average.
     pub utilisation: f64,
@@ -48,9 +48,9 @@ pub struct MachineReport {
     /// Tokens that it has written.
     pub tokens: u64,
     /// From a request to the end of its answer.
-    pub latency: Option<Quantiles>,
+    pub latency: Option<TimeQuantiles>,
     /// Its units.
-    pub units: Vec<UnitReport>,
+    pub units: Vec<SimulatedDeviceReport>,
     /// Watts on average.
     pub watts: f64,
     /// Joules in all.
@@ -67,7 +67,7 @@ pub struct MachineReport {
 
 /// A model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ModelReport {
+pub struct SimulatedModelReport {
     /// Its name.
     pub name: String,
     /// Requests that were answered.
@@ -77,14 +77,14 @@ pub struct ModelReport {
     /// Tokens that were written.
     pub tokens: u64,
     /// From a request to the end of its answer.
-    pub latency: Option<Quantiles>,
+    pub latency: Option<TimeQuantiles>,
     /// From a request to the first token of its answer.
-    pub first_token: Option<Quantiles>,
+    pub first_token: Option<TimeQuantiles>,
     /// Requests by unit.
     pub placements: Vec<(ComputeUnit, u64)>,
 }
 
-/// What a simulation says.
+/// Report of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulationReport {
     /// From the start to the last answer, in simulated seconds.
@@ -92,9 +92,9 @@ pub struct SimulationReport {
     /// The machines.
     pub machines: Vec<MachineReport>,
     /// The models.
-    pub models: Vec<ModelReport>,
+    pub models: Vec<SimulatedModelReport>,
     /// From any request to the end of its answer.
-    pub latency: Option<Quantiles>,
+    pub latency: Option<TimeQuantiles>,
     /// Pieces of work that were simulated.
     pub pieces: u64,
 }
@@ -139,7 +139,7 @@ impl SimulationReport {
         self.machines.iter().map(|machine| machine.joules).sum()
     }
 
-    /// So many things in a second.
+    /// Returns the rate of so many things, per second.
     #[must_use]
     pub fn per_second(&self, count: u64) -> f64 {
         if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }

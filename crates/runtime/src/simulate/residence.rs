@@ -1,56 +1,56 @@
-//! What a simulated machine holds in memory, and how models get there.
+//! Models in the memory of a simulated machine, and their loading.
 
 use std::collections::VecDeque;
 
-use super::table::Times;
+use super::table::ModelTimes;
 
 /// A model that requests of a machine ask for, or that it still has from before.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct ResidentModel {
     model: u32,
     bytes: f64,
-    /// When it is in memory; none while it waits for room.
+    /// Time at which it is in memory; `None` while it waits for room.
     ready_at: Option<u64>,
     /// Requests that are not answered.
     open: u32,
-    /// When it was asked for last.
+    /// Time of the last request for it.
     used: u64,
 }
 
 /// A request whose model is not there yet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Parked {
+pub(super) struct ParkedRequest {
     pub(super) model: u32,
     pub(super) unit: usize,
     pub(super) request: u32,
 }
 
-/// What began: a model's way into memory.
+/// Loading of a model that has begun.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
+pub(super) struct ModelLoadStart {
     pub(super) model: u32,
     pub(super) ready_at: u64,
-    /// When its compiled form is there, where it is compiled.
+    /// Time at which its compiled form is ready, if it is compiled.
     pub(super) compiled_at: Option<u64>,
 }
 
 /// The models of a machine. Its disk reads one after the other, and its compiler compiles one after the other;
 /// what was compiled stays on the disk.
 #[derive(Debug, Default)]
-pub(super) struct Residence {
-    entries: Vec<Entry>,
+pub(super) struct ModelResidence {
+    entries: Vec<ResidentModel>,
     /// Models that wait for room, the first first.
     wanted: VecDeque<u32>,
     compiled: Vec<(u32, u64)>,
-    parked: Vec<Parked>,
+    parked: Vec<ParkedRequest>,
     disk_free: u64,
     compiler_free: u64,
     pub(super) loads: u64,
     pub(super) evictions: u64,
 }
 
-impl Residence {
-    fn entry(&self, model: u32) -> Option<&Entry> {
+impl ModelResidence {
+    fn entry(&self, model: u32) -> Option<&ResidentModel> {
         self.entries.iter().find(|entry| entry.model == model)
     }
 
@@ -70,7 +70,7 @@ impl Residence {
             (entry.open, entry.used) = (entry.open + 1, now);
             return false;
         }
-        self.entries.push(Entry { model, bytes, ready_at: None, open: 1, used: now });
+        self.entries.push(ResidentModel { model, bytes, ready_at: None, open: 1, used: now });
         self.wanted.push_back(model);
         true
     }
@@ -83,7 +83,7 @@ impl Residence {
         !self.wanted.is_empty()
     }
 
-    /// Whether a model can run now, on a Neural Engine or elsewhere.
+    /// Returns whether a model can run now, on a Neural Engine or elsewhere.
     pub(super) fn is_ready(&self, model: u32, engine: bool, now: u64) -> bool {
         let there = |at: Option<u64>| at.is_some_and(|at| at <= now);
         there(self.entry(model).and_then(|entry| entry.ready_at))
@@ -91,7 +91,7 @@ impl Residence {
     }
 
     /// Keeps a request until its model is there.
-    pub(super) fn park(&mut self, parked: Parked) {
+    pub(super) fn park(&mut self, parked: ParkedRequest) {
         self.parked.push(parked);
     }
 
@@ -101,9 +101,10 @@ impl Residence {
         model: u32,
         engine: impl Fn(usize) -> bool,
         now: u64,
-    ) -> Vec<Parked> {
+    ) -> Vec<ParkedRequest> {
         let ready = [false, true].map(|engine| self.is_ready(model, engine, now));
-        let goes = |one: &mut Parked| one.model == model && ready[usize::from(engine(one.unit))];
+        let goes =
+            |one: &mut ParkedRequest| one.model == model && ready[usize::from(engine(one.unit))];
         self.parked.extract_if(.., goes).collect()
     }
 
@@ -113,7 +114,7 @@ impl Residence {
         &self,
         (kind, model): (usize, usize),
         engine: bool,
-        times: &Times<'_>,
+        times: &ModelTimes<'_>,
         (now, busy, budget): (u64, u64, f64),
     ) -> u64 {
         #[allow(clippy::cast_possible_truncation, reason = "models are bounded as requests are")]
@@ -144,10 +145,10 @@ impl Residence {
     pub(super) fn bring(
         &mut self,
         kind: usize,
-        times: &Times<'_>,
+        times: &ModelTimes<'_>,
         room: f64,
         now: u64,
-    ) -> (Vec<Begun>, Vec<u32>) {
+    ) -> (Vec<ModelLoadStart>, Vec<u32>) {
         let (mut begun, mut gone) = (Vec::new(), Vec::new());
         while let Some(&model) = self.wanted.front() {
             let bytes = times.weights(model as usize);
@@ -171,7 +172,7 @@ impl Residence {
                 }
                 _ => None,
             };
-            begun.push(Begun { model, ready_at, compiled_at });
+            begun.push(ModelLoadStart { model, ready_at, compiled_at });
         }
         (begun, gone)
     }

@@ -3,21 +3,23 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::delivery::{Event, What};
-use super::fleet::{self, Fleet, Request, RequestKind, SimulatedModel, SimulationFault};
-use super::machine::{COOLED, LOOK, Machine, UNITS, nanos, unit_of};
-use super::placement::Placement;
-use super::report::{MachineReport, ModelReport, Quantiles, SimulationReport, UnitReport};
-use super::table::Times;
-use super::unit::{Piece, Work};
+use super::delivery::{SimulatedEvent, SimulatedEventKind};
+use super::device::{SimulatedWork, TimedWork};
+use super::fleet::{self, Fleet, RequestKind, SimulatedModel, SimulatedRequest, SimulationFault};
+use super::machine::{COOLED, LOOK, SimulatedMachine, UNITS, nanos, unit_of};
+use super::placement::FleetPlacement;
+use super::report::{
+    MachineReport, SimulatedDeviceReport, SimulatedModelReport, SimulationReport, TimeQuantiles,
+};
+use super::table::ModelTimes;
 use crate::cost::ComputeUnit;
 
 /// The most looks of machines at their sensors: minutes of real time.
-const MOST_LOOKS: u64 = 1_000_000_000;
+const MAX_LOOKS: u64 = 1_000_000_000;
 
-/// When requests were answered.
+/// Times at which requests were answered.
 #[derive(Debug, Default)]
-struct Answers {
+struct AnswerTimes {
     latency: Vec<u64>,
     first: Vec<u64>,
     tokens: u64,
@@ -26,16 +28,16 @@ struct Answers {
 }
 
 /// A simulation under way.
-pub(super) struct Run<'a> {
+pub(super) struct SimulationRun<'a> {
     pub(super) models: &'a [SimulatedModel],
-    pub(super) requests: &'a [Request],
-    pub(super) times: Times<'a>,
-    pub(super) machines: Vec<Machine>,
-    pub(super) placement: Placement,
-    pub(super) events: BinaryHeap<Reverse<Event>>,
-    answers: Vec<Answers>,
+    pub(super) requests: &'a [SimulatedRequest],
+    pub(super) times: ModelTimes<'a>,
+    pub(super) machines: Vec<SimulatedMachine>,
+    pub(super) placement: FleetPlacement,
+    pub(super) events: BinaryHeap<Reverse<SimulatedEvent>>,
+    answers: Vec<AnswerTimes>,
     pub(super) now: u64,
-    /// When the last answer reaches its client.
+    /// Time at which the last answer reaches its client.
     last: u64,
     pieces: u64,
     /// Events so far, which gives those at the same time an order.
@@ -51,7 +53,7 @@ pub(super) struct Run<'a> {
 pub fn simulate(
     fleet: &Fleet,
     models: &[SimulatedModel],
-    requests: &[Request],
+    requests: &[SimulatedRequest],
 ) -> Result<SimulationReport, SimulationFault> {
     fleet::check(fleet, models, requests)?;
     let mut requests = requests.to_vec();
@@ -59,17 +61,17 @@ pub fn simulate(
     let kinds = fleet.kinds.iter().enumerate();
     let loads = fleet.loading.is_some();
     let machines = kinds.flat_map(|(at, kind)| {
-        (0..kind.count).map(move |_| Machine::new(at, kind, fleet.power, loads))
+        (0..kind.count).map(move |_| SimulatedMachine::new(at, kind, fleet.power, loads))
     });
-    let machines: Vec<Machine> = machines.collect();
-    let mut run = Run {
+    let machines: Vec<SimulatedMachine> = machines.collect();
+    let mut run = SimulationRun {
         models,
         requests: &requests,
-        times: Times::new(fleet, models),
-        placement: Placement::new(&machines, fleet.kinds.len(), models.len()),
+        times: ModelTimes::new(fleet, models),
+        placement: FleetPlacement::new(&machines, fleet.kinds.len(), models.len()),
         machines,
         events: BinaryHeap::new(),
-        answers: models.iter().map(|_| Answers::default()).collect(),
+        answers: models.iter().map(|_| AnswerTimes::default()).collect(),
         now: 0,
         last: 0,
         pieces: 0,
@@ -80,11 +82,11 @@ pub fn simulate(
     Ok(run.report(fleet))
 }
 
-impl Run<'_> {
+impl SimulationRun<'_> {
     fn go(&mut self) -> Result<(), SimulationFault> {
         let (mut next, mut look, mut looks) = (0, LOOK, 0);
         let each = self.machines.len() as u64;
-        while looks <= MOST_LOOKS {
+        while looks <= MAX_LOOKS {
             let arrival = self.requests.get(next).map(|request| request.at);
             let end = self.events.peek().map(|Reverse(event)| event.at);
             let Some(soonest) = arrival.into_iter().chain(end).min() else {
@@ -172,16 +174,16 @@ impl Run<'_> {
         own.count(self.now);
         let found = own.choose(&self.times, (self.models, self.requests), seat, fits);
         let Some((work, mut seconds)) = found else { return };
-        if let Work::Steps { .. } = work {
+        if let SimulatedWork::Steps { .. } = work {
             seconds *= shared;
         }
-        if let (Work::Prompt(_), Some(text)) = (&work, own.prompts.front())
+        if let (SimulatedWork::Prompt(_), Some(text)) = (&work, own.prompts.front())
             && text.context == 0
         {
             machine.kept += text.bytes;
         }
         let end = self.now.saturating_add(nanos(seconds / speed).max(1));
-        own.running = Some(Piece { work, start: self.now, end, pace });
+        own.running = Some(TimedWork { work, start: self.now, end, pace });
         own.stamp = own.stamp.wrapping_add(1);
         self.pieces += 1;
         self.announce(at, unit);
@@ -192,7 +194,7 @@ impl Run<'_> {
         let own = &self.machines[at].units[unit];
         if let Some(piece) = &own.running {
             let (end, stamp) = (piece.end, own.stamp);
-            self.push(end, at, What::End { unit, stamp });
+            self.push(end, at, SimulatedEventKind::End { unit, stamp });
         }
     }
 
@@ -201,9 +203,9 @@ impl Run<'_> {
         let Some(Reverse(event)) = self.events.pop() else { return };
         let at = event.machine;
         match event.what {
-            What::End { unit, stamp } => self.end(at, unit, stamp),
-            What::Delivered { unit, request } => self.receive(at, unit, request),
-            What::Ready { model } => self.release(at, model),
+            SimulatedEventKind::End { unit, stamp } => self.end(at, unit, stamp),
+            SimulatedEventKind::Delivered { unit, request } => self.receive(at, unit, request),
+            SimulatedEventKind::Ready { model } => self.release(at, model),
         }
     }
 
@@ -215,13 +217,13 @@ impl Run<'_> {
         }
         own.count(self.now);
         match own.running.take().map(|piece| piece.work) {
-            Some(Work::Batch(all)) => {
+            Some(SimulatedWork::Batch(all)) => {
                 for request in all {
                     self.answer(at, request, 0);
                 }
             }
-            Some(Work::Prompt(tokens)) => self.prompt_done(at, unit, tokens),
-            Some(Work::Steps { model, steps }) => self.steps_done(at, unit, model, steps),
+            Some(SimulatedWork::Prompt(tokens)) => self.prompt_done(at, unit, tokens),
+            Some(SimulatedWork::Steps { model, steps }) => self.steps_done(at, unit, model, steps),
             None => {}
         }
         self.start(at, unit);
@@ -312,7 +314,7 @@ impl Run<'_> {
     fn report(self, fleet: &Fleet) -> SimulationReport {
         let seconds = self.now as f64 / 1e9;
         let share = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
-        let machine = |(number, machine): (usize, &Machine)| {
+        let machine = |(number, machine): (usize, &SimulatedMachine)| {
             let kind = &fleet.kinds[machine.kind];
             let unit = |sort: ComputeUnit| {
                 let own = machine.units.iter().enumerate().filter(|(unit, _)| {
@@ -321,14 +323,14 @@ impl Run<'_> {
                 let busy: Vec<f64> = own.map(|(_, own)| share(own.busy_total)).collect();
                 let count = busy.len();
                 let utilisation = busy.iter().sum::<f64>() / count as f64;
-                (count > 0).then_some(UnitReport { unit: sort, count, utilisation })
+                (count > 0).then_some(SimulatedDeviceReport { unit: sort, count, utilisation })
             };
             MachineReport {
                 kind: kind.name.clone(),
                 number,
                 requests: machine.latency.len() as u64,
                 tokens: machine.tokens,
-                latency: Quantiles::of(machine.latency.clone()),
+                latency: TimeQuantiles::of(machine.latency.clone()),
                 units: ComputeUnit::ALL.into_iter().filter_map(unit).collect(),
                 watts: share(machine.joules),
                 joules: machine.joules,
@@ -340,18 +342,18 @@ impl Run<'_> {
         };
         let machines = self.machines.iter().enumerate().map(machine).collect();
         let all = self.answers.iter().flat_map(|answers| answers.latency.iter().copied());
-        let latency = Quantiles::of(all.collect());
+        let latency = TimeQuantiles::of(all.collect());
         let placed = |sort: ComputeUnit, units: &[u64; UNITS]| {
             let own = units.iter().enumerate().filter(|(unit, _)| unit_of(*unit) == sort);
             own.map(|(_, count)| *count).sum()
         };
-        let model = |(model, answers): (&SimulatedModel, Answers)| ModelReport {
+        let model = |(model, answers): (&SimulatedModel, AnswerTimes)| SimulatedModelReport {
             name: model.name.clone(),
             requests: answers.latency.len() as u64,
             refused: answers.refused,
             tokens: answers.tokens,
-            latency: Quantiles::of(answers.latency),
-            first_token: Quantiles::of(answers.first),
+            latency: TimeQuantiles::of(answers.latency),
+            first_token: TimeQuantiles::of(answers.first),
             placements: ComputeUnit::ALL.map(|sort| (sort, placed(sort, &answers.units))).to_vec(),
         };
         let models = self.models.iter().zip(self.answers).map(model).collect();

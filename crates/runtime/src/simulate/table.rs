@@ -9,18 +9,18 @@ const ROWS: usize = 64;
 
 /// Times of all models on all units of a kind of machine. Units are counted as [`unit_of`] does.
 #[derive(Debug)]
-pub(super) struct Times<'a> {
+pub(super) struct ModelTimes<'a> {
     pub(super) fleet: &'a Fleet,
     models: &'a [SimulatedModel],
     /// Bytes of the weights of each model.
     weights: Vec<f64>,
-    /// What each unit costs, by kind and unit.
+    /// Cost of each device, by kind and device.
     units: Vec<Option<&'a UnitCost>>,
     /// Seconds by kind, model, unit and rows; none where a model does not run on a unit.
     graphs: Vec<Option<Vec<f64>>>,
 }
 
-impl<'a> Times<'a> {
+impl<'a> ModelTimes<'a> {
     pub(super) fn new(fleet: &'a Fleet, models: &'a [SimulatedModel]) -> Self {
         let (mut graphs, mut units) = (Vec::new(), Vec::new());
         for kind in &fleet.kinds {
@@ -50,7 +50,7 @@ impl<'a> Times<'a> {
         kind.cost.unit(unit_of(unit)).filter(|_| there)
     }
 
-    /// What a unit of a kind of machine costs; none where there is no such unit.
+    /// Returns the cost of a device of a kind of machine; `None` if there is no such device.
     pub(super) fn unit(&self, kind: usize, unit: usize) -> Option<&'a UnitCost> {
         self.units[kind * UNITS + unit]
     }
@@ -87,7 +87,7 @@ impl<'a> Times<'a> {
         (kind * self.models.len() + model) * UNITS + unit
     }
 
-    /// Whether a model runs on a unit.
+    /// Returns whether a model runs on a device.
     pub(super) fn runs(&self, kind: usize, model: usize, unit: usize) -> bool {
         self.graphs[self.place(kind, model, unit)].is_some()
     }
@@ -141,7 +141,7 @@ impl<'a> Times<'a> {
         self.decoder(model).map_or(0.0, |work| work.kv_bytes_per_token * f64::from(tokens))
     }
 
-    /// How many times as long a unit takes for bytes while others draw on the same memory.
+    /// Returns the factor by which a device takes longer for bytes while others use the same memory.
     pub(super) fn contention(&self, kind: usize, unit: usize, others: [bool; UNITS]) -> f64 {
         let cost = &self.fleet.kinds[kind].cost;
         let bytes = |unit: usize| {

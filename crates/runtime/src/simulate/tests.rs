@@ -7,7 +7,7 @@ use crate::power::PowerPolicy;
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 
-pub(super) fn kind(chip: &str, count: usize, cooling: Cooling) -> MachineKind {
+pub(super) fn kind(chip: &str, count: usize, cooling: MachineCooling) -> MachineKind {
     let cost = CostModel::of(chips::find(chip).unwrap().facts, usize::MAX);
     let memory_bytes = cost.memory_bytes.unwrap();
     let engines = if chip.ends_with("Ultra") { 2 } else { 1 };
@@ -16,7 +16,7 @@ pub(super) fn kind(chip: &str, count: usize, cooling: Cooling) -> MachineKind {
 }
 
 fn fleet(chip: &str, count: usize) -> Fleet {
-    Fleet { kinds: vec![kind(chip, count, Cooling::Fan)], ..Fleet::default() }
+    Fleet { kinds: vec![kind(chip, count, MachineCooling::Fan)], ..Fleet::default() }
 }
 
 /// A graph of 8 Gflop and 100 MB, such as a picture classifier.
@@ -54,19 +54,21 @@ pub(super) fn llama() -> SimulatedModel {
     }
 }
 
-pub(super) fn infer(at: u64) -> Request {
-    Request { at, model: 0, kind: RequestKind::Infer { batch: 1 } }
+pub(super) fn infer(at: u64) -> SimulatedRequest {
+    SimulatedRequest { at, model: 0, kind: RequestKind::Infer { batch: 1 } }
 }
 
-pub(super) fn generate(at: u64, prompt: u32, output: u32) -> Request {
-    Request { at, model: 0, kind: RequestKind::Generate { prompt, output } }
+pub(super) fn generate(at: u64, prompt: u32, output: u32) -> SimulatedRequest {
+    SimulatedRequest { at, model: 0, kind: RequestKind::Generate { prompt, output } }
 }
 
 #[test]
 fn every_request_is_answered_once_and_the_same_input_gives_the_same_report() {
     let models = [pictures(), llama()];
-    let mut requests: Vec<Request> = (0..300).map(|at| infer(at * SECOND / 40)).collect();
-    requests.extend((0..40).map(|at| Request { model: 1, ..generate(at * SECOND / 4, 300, 50) }));
+    let mut requests: Vec<SimulatedRequest> = (0..300).map(|at| infer(at * SECOND / 40)).collect();
+    requests.extend(
+        (0..40).map(|at| SimulatedRequest { model: 1, ..generate(at * SECOND / 4, 300, 50) }),
+    );
     let fleet = fleet("Apple M2 Pro", 3);
     let report = simulate(&fleet, &models, &requests).unwrap();
     assert_eq!((report.requests(), report.refused()), (340, 0));
@@ -100,7 +102,7 @@ fn one_text_takes_what_the_cost_model_says() {
 #[test]
 fn texts_at_once_share_the_reading_of_weights() {
     let rate = |texts: u64| {
-        let requests: Vec<Request> = (0..texts).map(|_| generate(0, 8, 200)).collect();
+        let requests: Vec<SimulatedRequest> = (0..texts).map(|_| generate(0, 8, 200)).collect();
         let report = simulate(&fleet("Apple M2 Max", 1), &[llama()], &requests).unwrap();
         report.per_second(report.tokens())
     };
@@ -120,8 +122,8 @@ fn units_that_write_at_once_share_memory() {
     let model = |unit| SimulatedModel { units: vec![unit], max_batch: 1, ..llama() };
     let models = [model(ComputeUnit::Gpu), model(ComputeUnit::Cpu)];
     let rate = |models: &[SimulatedModel]| {
-        let request = |at: u32| Request { model: at % 2, ..generate(0, 8, 300) };
-        let mut requests: Vec<Request> = (0..12).map(request).collect();
+        let request = |at: u32| SimulatedRequest { model: at % 2, ..generate(0, 8, 300) };
+        let mut requests: Vec<SimulatedRequest> = (0..12).map(request).collect();
         requests.retain(|request| (request.model as usize) < models.len());
         let report = simulate(&fleet("Apple M1", 1), models, &requests).unwrap();
         report.per_second(report.tokens())
@@ -134,13 +136,13 @@ fn units_that_write_at_once_share_memory() {
 #[ignore = "takes long; prints how long"]
 fn a_thousand_machines_take_a_million_requests() {
     let chips = ["Apple M1", "Apple M2 Pro", "Apple M4", "Apple M4 Max"];
-    let kinds = chips.map(|chip| kind(chip, 250, Cooling::Fan)).to_vec();
+    let kinds = chips.map(|chip| kind(chip, 250, MachineCooling::Fan)).to_vec();
     let fleet = Fleet { kinds, ..Fleet::default() };
     let request = |at: u64| match at % 4 {
-        0 => Request { model: 1, ..generate(at * SECOND / 1000, 256, 64) },
+        0 => SimulatedRequest { model: 1, ..generate(at * SECOND / 1000, 256, 64) },
         _ => infer(at * SECOND / 1000),
     };
-    let requests: Vec<Request> = (0..1_000_000).map(request).collect();
+    let requests: Vec<SimulatedRequest> = (0..1_000_000).map(request).collect();
     let start = std::time::Instant::now();
     let report = simulate(&fleet, &[pictures(), llama()], &requests).unwrap();
     let rate = report.pieces as f64 / start.elapsed().as_secs_f64();
@@ -155,7 +157,7 @@ fn a_thousand_machines_take_a_million_requests() {
 
 #[test]
 fn twice_the_machines_take_twice_the_load() {
-    let requests: Vec<Request> = (0..200).map(|_| generate(0, 128, 64)).collect();
+    let requests: Vec<SimulatedRequest> = (0..200).map(|_| generate(0, 128, 64)).collect();
     let models = [SimulatedModel { units: vec![ComputeUnit::Gpu], ..llama() }];
     let seconds =
         |count| simulate(&fleet("Apple M4 Pro", count), &models, &requests).unwrap().seconds;
@@ -165,7 +167,7 @@ fn twice_the_machines_take_twice_the_load() {
 
 #[test]
 fn a_target_of_watts_is_held() {
-    let requests: Vec<Request> = (0..600).map(|_| generate(0, 64, 400)).collect();
+    let requests: Vec<SimulatedRequest> = (0..600).map(|_| generate(0, 64, 400)).collect();
     let mut fleet = fleet("Apple M2", 1);
     let free = simulate(&fleet, &[llama()], &requests).unwrap();
     fleet.power.target_watts = Some(8.0);
@@ -178,10 +180,10 @@ fn a_target_of_watts_is_held() {
 
 #[test]
 fn a_machine_without_a_fan_gets_hot_and_is_slowed_down() {
-    let requests: Vec<Request> = (0..600).map(|_| generate(0, 64, 400)).collect();
+    let requests: Vec<SimulatedRequest> = (0..600).map(|_| generate(0, 64, 400)).collect();
     let mut fleet = fleet("Apple M2", 1);
     let cool = simulate(&fleet, &[llama()], &requests).unwrap();
-    fleet.kinds[0].cooling = Cooling::Fanless;
+    fleet.kinds[0].cooling = MachineCooling::Fanless;
     let hot = simulate(&fleet, &[llama()], &requests).unwrap();
     assert!(hot.machines[0].hottest > cool.machines[0].hottest + 10.0);
     assert!(hot.seconds > cool.seconds * 1.02, "{} s and {} s", hot.seconds, cool.seconds);
@@ -190,7 +192,7 @@ fn a_machine_without_a_fan_gets_hot_and_is_slowed_down() {
 
 #[test]
 fn low_power_takes_the_unit_that_needs_less() {
-    let requests: Vec<Request> = (0..100).map(|at| infer(at * SECOND / 10)).collect();
+    let requests: Vec<SimulatedRequest> = (0..100).map(|at| infer(at * SECOND / 10)).collect();
     let joules = |policy| {
         let mut fleet = fleet("Apple M2 Ultra", 1);
         fleet.power.policy = policy;
@@ -207,7 +209,7 @@ fn low_power_takes_the_unit_that_needs_less() {
 #[test]
 fn the_second_engine_of_an_ultra_runs_a_program_beside_the_first() {
     let models = [SimulatedModel { units: vec![ComputeUnit::NeuralEngine], ..pictures() }];
-    let requests: Vec<Request> = (0..400).map(|_| infer(0)).collect();
+    let requests: Vec<SimulatedRequest> = (0..400).map(|_| infer(0)).collect();
     let run = |engines| {
         let mut fleet = fleet("Apple M2 Ultra", 1);
         fleet.kinds[0].engines = engines;
@@ -227,10 +229,10 @@ fn the_second_engine_of_an_ultra_runs_a_program_beside_the_first() {
 fn a_model_is_brought_into_memory_before_it_runs() {
     let mut fleet = fleet("Apple M1 Max", 1);
     let warm = simulate(&fleet, &[llama()], &[generate(0, 64, 8)]).unwrap();
-    fleet.loading = Some(Loading::default());
+    fleet.loading = Some(ModelLoading::default());
     let twice = [generate(0, 64, 8), generate(60 * SECOND, 64, 8)];
     let cold = simulate(&fleet, &[llama()], &twice).unwrap();
-    let loads = Loading::default().start_seconds + llama().weight_bytes() / USUAL_DISK_BYTES;
+    let loads = ModelLoading::default().start_seconds + llama().weight_bytes() / USUAL_DISK_BYTES;
     let [usual, first] = [&warm, &cold].map(|report| report.models[0].latency.unwrap().p99);
     assert!((first - usual - loads).abs() < 1e-3, "{first} s, {usual} s and {loads} s");
     // The second one finds it there.
@@ -241,7 +243,7 @@ fn a_model_is_brought_into_memory_before_it_runs() {
 #[test]
 fn a_model_runs_on_the_engine_once_it_is_compiled() {
     let mut fleet = fleet("Apple M1", 1);
-    fleet.loading = Some(Loading { start_seconds: 0.0, compile_seconds_per_byte: 1e-6 });
+    fleet.loading = Some(ModelLoading { start_seconds: 0.0, compile_seconds_per_byte: 1e-6 });
     let models = [SimulatedModel { units: vec![ComputeUnit::NeuralEngine], ..pictures() }];
     let report = simulate(&fleet, &models, &[infer(0)]).unwrap();
     let compiled = 1e-6 * models[0].weight_bytes();
@@ -255,17 +257,20 @@ fn a_model_runs_on_the_engine_once_it_is_compiled() {
 #[test]
 fn models_that_nobody_asks_for_make_room_for_others() {
     let mut fleet = fleet("Apple M1", 1);
-    fleet.loading = Some(Loading::default());
+    fleet.loading = Some(ModelLoading::default());
     // Room for one of them beside its texts.
     fleet.kinds[0].memory_bytes = 8e9;
     let models = [llama(), SimulatedModel { name: "other".to_owned(), ..llama() }];
-    let request =
-        |at: u32| Request { model: at % 2, ..generate(u64::from(at) * 20 * SECOND, 64, 8) };
-    let apart: Vec<Request> = (0..6).map(request).collect();
+    let request = |at: u32| SimulatedRequest {
+        model: at % 2,
+        ..generate(u64::from(at) * 20 * SECOND, 64, 8)
+    };
+    let apart: Vec<SimulatedRequest> = (0..6).map(request).collect();
     let report = simulate(&fleet, &models, &apart).unwrap();
     assert_eq!((report.requests(), report.loads()), (6, Some([6, 5])));
     // All at once: those for one model are answered before the other one comes.
-    let at_once: Vec<Request> = apart.iter().map(|one| Request { at: 0, ..*one }).collect();
+    let at_once: Vec<SimulatedRequest> =
+        apart.iter().map(|one| SimulatedRequest { at: 0, ..*one }).collect();
     let report = simulate(&fleet, &models, &at_once).unwrap();
     assert_eq!((report.requests(), report.loads()), (6, Some([2, 1])));
 }
@@ -273,8 +278,9 @@ fn models_that_nobody_asks_for_make_room_for_others() {
 #[test]
 fn requests_go_where_their_model_is() {
     let mut fleet = fleet("Apple M4 Max", 20);
-    fleet.loading = Some(Loading::default());
-    let requests: Vec<Request> = (0..40).map(|at| generate(at * 5 * SECOND, 64, 8)).collect();
+    fleet.loading = Some(ModelLoading::default());
+    let requests: Vec<SimulatedRequest> =
+        (0..40).map(|at| generate(at * 5 * SECOND, 64, 8)).collect();
     let report = simulate(&fleet, &[llama()], &requests).unwrap();
     assert_eq!((report.requests(), report.loads()), (40, Some([1, 0])));
 }
@@ -285,12 +291,12 @@ fn a_network_adds_its_latency_and_the_time_of_bytes() {
     let seconds =
         |fleet: &Fleet| simulate(fleet, &[pictures()], &[infer(0)]).unwrap().latency.unwrap().p50;
     let near = seconds(&fleet);
-    fleet.network = Some(Network { seconds: 0.02, bytes: 1e7 });
+    fleet.network = Some(FleetNetwork { seconds: 0.02, bytes: 1e7 });
     let far = seconds(&fleet);
     let way = 2.0 * 0.02 + (6e5 + 4e3) / 1e7;
     assert!((far - near - way).abs() < 1e-6, "{far} s, {near} s and {way} s");
     // The link is slower than the machine: requests come one after the other.
-    let requests: Vec<Request> = (0..50).map(|_| infer(0)).collect();
+    let requests: Vec<SimulatedRequest> = (0..50).map(|_| infer(0)).collect();
     let report = simulate(&fleet, &[pictures()], &requests).unwrap();
     assert!(report.seconds > 50.0 * 6e5 / 1e7, "{} s", report.seconds);
 }
@@ -317,13 +323,13 @@ fn years_without_work_are_passed_over() {
 
 #[test]
 fn what_has_no_answer_is_named() {
-    let wrong = |fleet: &Fleet, request: Request| {
+    let wrong = |fleet: &Fleet, request: SimulatedRequest| {
         simulate(fleet, &[pictures()], &[request]).unwrap_err().to_string()
     };
     let one = fleet("Apple M1", 1);
     assert!(wrong(&one, generate(0, 1, 1)).contains("a graph infers"));
-    assert!(wrong(&one, Request { model: 3, ..infer(0) }).contains("no model 3"));
-    let nothing = Request { kind: RequestKind::Infer { batch: 0 }, ..infer(0) };
+    assert!(wrong(&one, SimulatedRequest { model: 3, ..infer(0) }).contains("no model 3"));
+    let nothing = SimulatedRequest { kind: RequestKind::Infer { batch: 0 }, ..infer(0) };
     assert!(wrong(&one, nothing).contains("nothing is asked for"));
     assert!(wrong(&fleet("Apple M1", 0), infer(0)).contains("0 machines"));
 }

@@ -3,8 +3,8 @@
 //! Source: J. Mockus, "On Bayesian methods for seeking the extremum", 1974; C. Rasmussen and
 //! C. Williams, "Gaussian Processes for Machine Learning", MIT Press 2006, algorithm 2.1.
 
-use super::space::Space;
-use super::strategy::{Random, Strategy, Trial, ranked, unseen};
+use super::config_space::ConfigSpace;
+use super::strategy::{MeasuredCandidate, RepeatableRandom, SearchStrategy, ranked, unseen};
 
 /// Distances within which times are alike, of which the likeliest is taken.
 const LENGTHS: [f64; 4] = [0.15, 0.3, 0.6, 1.2];
@@ -19,18 +19,18 @@ const MODELLED: usize = 160;
 
 /// Bayesian search.
 #[derive(Clone, Debug)]
-pub(super) struct Adaptive {
-    random: Random,
+pub(super) struct BayesianSearch {
+    random: RepeatableRandom,
 }
 
-impl Adaptive {
+impl BayesianSearch {
     pub(super) fn new(seed: u64) -> Self {
-        Self { random: Random::new(seed) }
+        Self { random: RepeatableRandom::new(seed) }
     }
 }
 
-impl Strategy for Adaptive {
-    fn next(&mut self, space: &Space, seen: &[Trial]) -> Vec<usize> {
+impl SearchStrategy for BayesianSearch {
+    fn next(&mut self, space: &ConfigSpace, seen: &[MeasuredCandidate]) -> Vec<usize> {
         let first = (2 * space.axes().len() + 2).min(space.len());
         let mut open = unseen(space, seen);
         if seen.len() < first {
@@ -52,7 +52,7 @@ impl Strategy for Adaptive {
             .iter()
             .map(|&(candidate, time)| (space.place(candidate), time.max(1e-3).ln()))
             .collect();
-        let Some(model) = Model::likeliest(&points) else {
+        let Some(model) = GaussianProcess::likeliest(&points) else {
             return open.into_iter().take(1).collect();
         };
         let gain = |candidate: usize| model.improvement(&space.place(candidate));
@@ -66,7 +66,7 @@ impl Strategy for Adaptive {
 }
 
 /// A Gaussian process through some times.
-struct Model<'p> {
+struct GaussianProcess<'p> {
     points: &'p [(Vec<f64>, f64)],
     length: f64,
     mean: f64,
@@ -85,7 +85,7 @@ fn covariance(a: &[f64], b: &[f64], length: f64) -> f64 {
     (1.0 + r + r * r / 3.0) * (-r).exp()
 }
 
-impl<'p> Model<'p> {
+impl<'p> GaussianProcess<'p> {
     fn likeliest(points: &'p [(Vec<f64>, f64)]) -> Option<Self> {
         let models = LENGTHS.iter().filter_map(|&length| Self::new(points, length));
         let best = models.max_by(|a, b| a.1.total_cmp(&b.1));
@@ -194,7 +194,7 @@ mod tests {
     fn the_model_goes_through_its_points_and_expects_most_between_them() {
         let points: Vec<(Vec<f64>, f64)> =
             [0.0, 0.25, 0.75, 1.0].iter().map(|&x: &f64| (vec![x], (x - 0.5).powi(2))).collect();
-        let model = Model::likeliest(&points).unwrap();
+        let model = GaussianProcess::likeliest(&points).unwrap();
         let gain = |x: f64| model.improvement(&[x]);
         assert!(gain(0.5) > 10.0 * gain(0.25).max(gain(0.0)), "{} {}", gain(0.5), gain(0.25));
         assert!(gain(0.5) > gain(0.9));

@@ -1,8 +1,8 @@
-//! Which of two candidates is faster, and how sure that is.
+//! Statistical comparison of two candidates' times.
 
 use std::time::Duration;
 
-use super::measure::Device;
+use super::measure::TuningTarget;
 
 /// The chance below which a difference counts as one.
 const SIGNIFICANT: f64 = 0.05;
@@ -11,9 +11,9 @@ const NORMAL_95: f64 = 1.959_963_984_540_054;
 /// The fewest samples of each from which anything is said.
 const LEAST: usize = 5;
 
-/// What is faster.
+/// Result of a comparison: which candidate is faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SpeedVerdict {
     /// The first one.
     First,
     /// The second one.
@@ -22,7 +22,7 @@ pub enum Verdict {
     Undecided,
 }
 
-impl Verdict {
+impl SpeedVerdict {
     /// Its name: `first`, `second` or `undecided`.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -36,24 +36,24 @@ impl Verdict {
 
 /// Times of two candidates beside each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Comparison {
+pub struct PairedTimes {
     /// The median time of each, in nanoseconds.
     pub median_ns: [f64; 2],
     /// The second's time as a share of the first's: the median of the shares of all pairs of samples, after
     /// Hodges and Lehmann.
     pub ratio: f64,
-    /// Where that share lies with a confidence of 95 %.
+    /// Interval that holds that share with a confidence of 95 %.
     pub interval: [f64; 2],
     /// The chance that samples of equal candidates differ as much: two-sided, by the test of Mann and
     /// Whitney.
     pub p: f64,
     /// Samples of each.
     pub samples: [usize; 2],
-    /// What is faster.
-    pub verdict: Verdict,
+    /// The faster candidate.
+    pub verdict: SpeedVerdict,
 }
 
-impl Comparison {
+impl PairedTimes {
     /// Compares samples. Their distribution does not matter: times have long tails.
     ///
     /// Source: H. Mann and D. Whitney, "On a test of whether one of two random variables is stochastically
@@ -61,7 +61,7 @@ impl Comparison {
     /// 1963; M. Hollander and D. Wolfe, "Nonparametric Statistical Methods", section 4.3.
     ///
     /// # Errors
-    /// When there are fewer than five samples of one, or a time is not above zero.
+    /// Fails when there are fewer than five samples of one, or a time is not above zero.
     pub fn of(first: &[f64], second: &[f64]) -> Result<Self, String> {
         let few = first.len().min(second.len());
         if few < LEAST {
@@ -78,10 +78,10 @@ impl Comparison {
         let (ratio, interval) =
             (median(&shares).exp(), interval(&shares, first.len(), second.len()));
         let verdict = match () {
-            () if p >= SIGNIFICANT => Verdict::Undecided,
-            () if ratio > 1.0 => Verdict::First,
-            () if ratio < 1.0 => Verdict::Second,
-            () => Verdict::Undecided,
+            () if p >= SIGNIFICANT => SpeedVerdict::Undecided,
+            () if ratio > 1.0 => SpeedVerdict::First,
+            () if ratio < 1.0 => SpeedVerdict::Second,
+            () => SpeedVerdict::Undecided,
         };
         let median_ns = [first, second].map(|times| {
             let mut times = times.to_vec();
@@ -98,19 +98,19 @@ impl Comparison {
         let percent = |ratio: f64| format!("{:.1}", (ratio - 1.0) * 100.0);
         let ([first, second], [low, high], p) = (names, self.interval, self.p);
         match self.verdict {
-            Verdict::First => format!(
+            SpeedVerdict::First => format!(
                 "{first} is faster than {second} by {} % (95 % between {} and {}, p = {p:.2e})",
                 percent(self.ratio),
                 percent(low),
                 percent(high),
             ),
-            Verdict::Second => format!(
+            SpeedVerdict::Second => format!(
                 "{second} is faster than {first} by {} % (95 % between {} and {}, p = {p:.2e})",
                 percent(1.0 / self.ratio),
                 percent(1.0 / high),
                 percent(1.0 / low),
             ),
-            Verdict::Undecided => format!(
+            SpeedVerdict::Undecided => format!(
                 "no difference of {first} and {second} is certain ({} %, 95 % between {} and {}, p = {p:.2})",
                 percent(self.ratio),
                 percent(low),
@@ -195,9 +195,9 @@ fn complementary_error(x: f64) -> f64 {
     t * (-x * x + sum).exp()
 }
 
-/// Whether two candidates compute the same.
+/// Agreement of the results of two candidates.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Agreement {
+pub struct ResultAgreement {
     /// The largest distance of two results, relative to the largest expected one; infinite where the
     /// candidates give results of different numbers.
     pub apart: f32,
@@ -207,8 +207,8 @@ pub struct Agreement {
     pub tolerance: f32,
 }
 
-impl Agreement {
-    /// Whether it does.
+impl ResultAgreement {
+    /// Returns whether the results agree.
     #[must_use]
     pub fn holds(&self) -> bool {
         let all = self.off.into_iter().flatten().chain([self.apart]);
@@ -231,42 +231,42 @@ fn distance(found: &[f32], right: &[f32]) -> f32 {
     found.iter().zip(right).map(far).fold(0.0, f32::max)
 }
 
-/// What two candidates are compared with.
+/// Two candidates and the settings of their comparison.
 #[derive(Debug)]
-pub struct Pair<'a> {
-    /// Who runs them.
-    pub device: &'a mut dyn Device,
+pub struct CandidatePair<'a> {
+    /// Device that runs them.
+    pub device: &'a mut dyn TuningTarget,
     /// The numbers of both.
     pub candidates: [usize; 2],
     /// The most samples of each.
     pub samples: usize,
     /// The most time to take, once there are enough samples to say anything.
     pub time: Duration,
-    /// How far results may be apart where the device does not say so.
+    /// Distance that results may have if the device states none.
     pub tolerance: f32,
 }
 
-impl std::fmt::Debug for dyn Device + '_ {
+impl std::fmt::Debug for dyn TuningTarget + '_ {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a device")
     }
 }
 
-impl Pair<'_> {
+impl CandidatePair<'_> {
     /// Compares what both compute, then takes samples of both in turn: a load on the machine falls on each,
     /// and neither always comes first.
     ///
     /// # Errors
-    /// When one of them cannot run.
+    /// Fails when one of them cannot run.
     pub fn run(
         self,
         clock: &mut dyn FnMut() -> Duration,
-    ) -> Result<(Comparison, Agreement), String> {
+    ) -> Result<(PairedTimes, ResultAgreement), String> {
         let Self { device, candidates, samples, time, tolerance } = self;
         let expected = device.expected()?;
         let [first, second] = candidates;
         let results = [device.compute(first)?, device.compute(second)?];
-        let agreement = Agreement {
+        let agreement = ResultAgreement {
             apart: distance(&results[1], &results[0]),
             off: expected.map(|right| results.each_ref().map(|found| distance(found, &right))),
             tolerance: device.tolerance().unwrap_or(tolerance),
@@ -286,18 +286,18 @@ impl Pair<'_> {
                 times[which].push(device.sample(candidates[which])?);
             }
         }
-        Ok((Comparison::of(&times[0], &times[1])?, agreement))
+        Ok((PairedTimes::of(&times[0], &times[1])?, agreement))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::strategy::Random;
+    use super::super::strategy::RepeatableRandom;
     use super::*;
 
     /// Times with a tail to the right.
     fn times(count: usize, usual: f64, seed: u64) -> Vec<f64> {
-        let mut random = Random::new(seed);
+        let mut random = RepeatableRandom::new(seed);
         let time = |_| {
             let share = random.below(1000) as f64 / 1000.0;
             usual * (1.0 + 0.05 * share + if random.chance(10) { 0.5 } else { 0.0 })
@@ -325,13 +325,13 @@ mod tests {
     #[test]
     fn a_clear_difference_is_found_with_its_size() {
         let (slow, fast) = (times(40, 120.0, 1), times(40, 100.0, 2));
-        let found = Comparison::of(&slow, &fast).unwrap();
-        assert_eq!(found.verdict, Verdict::Second);
+        let found = PairedTimes::of(&slow, &fast).unwrap();
+        assert_eq!(found.verdict, SpeedVerdict::Second);
         let [low, high] = found.interval;
         assert!(low < found.ratio && found.ratio < high && low < 1.0 / 1.2 && 1.0 / 1.2 < high);
         assert!(found.p < 1e-6 && high - low < 0.05, "{found:?}");
-        let turned = Comparison::of(&fast, &slow).unwrap();
-        assert_eq!(turned.verdict, Verdict::First);
+        let turned = PairedTimes::of(&fast, &slow).unwrap();
+        assert_eq!(turned.verdict, SpeedVerdict::First);
         assert!((turned.ratio * found.ratio - 1.0).abs() < 1e-9);
         let text = turned.sentence(["A", "B"]);
         assert!(text.starts_with("A is faster than B by 2") || text.contains("by 19."), "{text}");
@@ -342,8 +342,8 @@ mod tests {
         let (mut differ, mut outside) = (0, 0);
         for seed in 0..200 {
             let (a, b) = (times(15, 100.0, 2 * seed + 1), times(15, 100.0, 7919 * seed + 2));
-            let found = Comparison::of(&a, &b).unwrap();
-            differ += usize::from(found.verdict != Verdict::Undecided);
+            let found = PairedTimes::of(&a, &b).unwrap();
+            differ += usize::from(found.verdict != SpeedVerdict::Undecided);
             outside += usize::from(found.interval[0] > 1.0 || found.interval[1] < 1.0);
         }
         assert!(differ <= 22 && outside <= 22, "{differ} {outside} of 200");
@@ -351,10 +351,10 @@ mod tests {
 
     #[test]
     fn few_or_impossible_times_are_refused() {
-        assert!(Comparison::of(&[1.0; 4], &[1.0; 9]).unwrap_err().contains("4 samples"));
+        assert!(PairedTimes::of(&[1.0; 4], &[1.0; 9]).unwrap_err().contains("4 samples"));
         let mut wrong = [1.0; 6];
         wrong[3] = 0.0;
-        assert!(Comparison::of(&[1.0; 6], &wrong).unwrap_err().contains("a time of 0"));
+        assert!(PairedTimes::of(&[1.0; 6], &wrong).unwrap_err().contains("a time of 0"));
     }
 
     /// Two candidates that are slower whenever the machine is, which it is more and more.
@@ -363,7 +363,7 @@ mod tests {
         results: [Vec<f32>; 2],
     }
 
-    impl Device for Drifting {
+    impl TuningTarget for Drifting {
         fn compute(&mut self, candidate: usize) -> Result<Vec<f32>, String> {
             Ok(self.results[candidate].clone())
         }
@@ -384,7 +384,7 @@ mod tests {
             calls += 1;
             Duration::from_secs(calls)
         };
-        let pair = Pair {
+        let pair = CandidatePair {
             device: &mut device,
             candidates: [0, 1],
             samples: 30,
@@ -397,7 +397,7 @@ mod tests {
         assert!(agreement.holds() && (agreement.apart - 1e-3).abs() < 1e-5, "{agreement:?}");
         assert_eq!(device.asked[2..8], [0, 1, 1, 0, 0, 1]);
         device.results[1].pop();
-        let pair = Pair {
+        let pair = CandidatePair {
             device: &mut device,
             candidates: [0, 1],
             samples: 30,

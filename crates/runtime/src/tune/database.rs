@@ -1,14 +1,14 @@
-//! What was measured, by what it is about.
+//! Database of measurements, by key.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::measure::Outcome;
-use super::space::Space;
+use super::config_space::ConfigSpace;
+use super::measure::TuningOutcome;
 
-/// What a record is about.
+/// Key of a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
+pub struct TuningKey {
     /// The operator or family of kernels, such as `gemm-f32`.
     pub family: String,
     /// The lengths, each rounded: see [`bucket`].
@@ -19,23 +19,23 @@ pub struct Key {
     pub candidates: u64,
 }
 
-impl Key {
+impl TuningKey {
     /// The key of a choice.
     #[must_use]
-    pub fn new(family: &str, bucket: String, machine: &str, space: &Space) -> Self {
+    pub fn new(family: &str, bucket: String, machine: &str, space: &ConfigSpace) -> Self {
         let (family, machine) = (family.to_owned(), machine.to_owned());
         Self { family, bucket, machine, candidates: hash_of_names(&space.names()) }
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for TuningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.family, self.bucket)
     }
 }
 
 /// Lengths by name, each rounded up to a power of two or one and a half of one: `m128 k768 n3072`.
-/// What is fast for one length is fast for those near it.
+/// A candidate that is fast for one length is fast for those near it.
 #[must_use]
 pub fn bucket(lengths: &[(&str, usize)]) -> String {
     let round = |len: usize| {
@@ -58,14 +58,14 @@ pub(crate) fn hash_of_names(names: &[String]) -> u64 {
 
 /// The best of some candidates.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Record {
+pub struct TuningRecord {
     /// Its name.
     pub choice: String,
     /// Its time, in nanoseconds.
     pub time_ns: f64,
     /// The default's time, in nanoseconds.
     pub default_ns: f64,
-    /// How many candidates were measured.
+    /// Number of candidates that were measured.
     pub trials: u64,
     /// Names and times of the other candidates; no time for those that failed.
     pub others: Vec<(String, Option<f64>)>,
@@ -73,10 +73,10 @@ pub struct Record {
     pub refused: Vec<(String, String)>,
 }
 
-impl Record {
-    /// What a search found.
+impl TuningRecord {
+    /// Creates the record of a search's outcome.
     #[must_use]
-    pub fn new(space: &Space, outcome: &Outcome) -> Self {
+    pub fn new(space: &ConfigSpace, outcome: &TuningOutcome) -> Self {
         let others = outcome.trials.iter().filter(|trial| trial.candidate != outcome.best);
         let refused = outcome.refused.iter();
         Self {
@@ -92,41 +92,41 @@ impl Record {
 
 /// Records by key.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Database {
-    records: BTreeMap<Key, Record>,
+pub struct TuningDatabase {
+    records: BTreeMap<TuningKey, TuningRecord>,
 }
 
-impl Database {
-    /// Which of the candidates is known to be the fastest. Measures nothing.
+impl TuningDatabase {
+    /// Returns the candidate that is on record as the fastest. Measures nothing.
     #[must_use]
-    pub fn choose(&self, key: &Key, space: &Space) -> Option<usize> {
+    pub fn choose(&self, key: &TuningKey, space: &ConfigSpace) -> Option<usize> {
         let record = self.records.get(key)?;
         (0..space.len()).find(|&candidate| space.name(candidate) == record.choice)
     }
 
     /// Remembers a record in the place of an older one.
-    pub fn insert(&mut self, key: Key, record: Record) {
+    pub fn insert(&mut self, key: TuningKey, record: TuningRecord) {
         self.records.insert(key, record);
     }
 
     /// The record of a key.
     #[must_use]
-    pub fn get(&self, key: &Key) -> Option<&Record> {
+    pub fn get(&self, key: &TuningKey) -> Option<&TuningRecord> {
         self.records.get(key)
     }
 
     /// All records in the order of their keys.
-    pub fn iter(&self) -> impl Iterator<Item = (&Key, &Record)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&TuningKey, &TuningRecord)> {
         self.records.iter()
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     #[must_use]
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Whether there is no record.
+    /// Returns whether there is no record.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
@@ -137,7 +137,7 @@ impl Database {
     pub fn merge(&mut self, other: Self) {
         for (key, record) in other.records {
             let better =
-                |old: &Record| (record.trials, -record.time_ns) > (old.trials, -old.time_ns);
+                |old: &TuningRecord| (record.trials, -record.time_ns) > (old.trials, -old.time_ns);
             if self.records.get(&key).is_none_or(better) {
                 self.records.insert(key, record);
             }
@@ -147,18 +147,25 @@ impl Database {
 
 #[cfg(test)]
 mod tests {
-    use super::super::space::Axis;
+    use super::super::config_space::ConfigAxis;
     use super::*;
 
-    fn record(choice: &str, time_ns: f64, trials: u64) -> Record {
+    fn record(choice: &str, time_ns: f64, trials: u64) -> TuningRecord {
         let others = vec![("threads=2".to_owned(), Some(5.5)), ("threads=4".to_owned(), None)];
         let refused =
             vec![("threads=4".to_owned(), "result 3 is 1, the default's is 2".to_owned())];
-        Record { choice: choice.to_owned(), time_ns, default_ns: 9.0, trials, others, refused }
+        TuningRecord {
+            choice: choice.to_owned(),
+            time_ns,
+            default_ns: 9.0,
+            trials,
+            others,
+            refused,
+        }
     }
 
-    fn key(bucket: &str, space: &Space) -> Key {
-        Key::new("gemm-f32", bucket.to_owned(), "chip, build 1", space)
+    fn key(bucket: &str, space: &ConfigSpace) -> TuningKey {
+        TuningKey::new("gemm-f32", bucket.to_owned(), "chip, build 1", space)
     }
 
     #[test]
@@ -171,20 +178,20 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_chosen_for_the_same_candidates_only() {
-        let space = Space::new(vec![Axis::numbers("threads", &[2, 1])]);
-        let mut database = Database::default();
+        let space = ConfigSpace::new(vec![ConfigAxis::numbers("threads", &[2, 1])]);
+        let mut database = TuningDatabase::default();
         database.insert(key("m64", &space), record("threads=1", 4.25, 2));
         assert_eq!(database.choose(&key("m64", &space), &space), Some(1));
         assert_eq!(database.choose(&key("m128", &space), &space), None);
-        let other = Space::new(vec![Axis::numbers("threads", &[4, 1])]);
+        let other = ConfigSpace::new(vec![ConfigAxis::numbers("threads", &[4, 1])]);
         assert_eq!(database.choose(&key("m64", &other), &other), None);
     }
 
     #[test]
     fn of_two_records_the_better_founded_one_stays() {
-        let space = Space::new(vec![Axis::numbers("threads", &[2, 1])]);
+        let space = ConfigSpace::new(vec![ConfigAxis::numbers("threads", &[2, 1])]);
         let made = |all: &[(&str, f64, u64)]| {
-            let mut database = Database::default();
+            let mut database = TuningDatabase::default();
             for (bucket, time, trials) in all {
                 database.insert(key(bucket, &space), record("threads=1", *time, *trials));
             }

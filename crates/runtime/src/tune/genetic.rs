@@ -1,7 +1,7 @@
 //! Candidates that are mixed and changed, generation after generation.
 
-use super::space::{Point, Space};
-use super::strategy::{Random, Strategy, Trial, ranked};
+use super::config_space::{ConfigPoint, ConfigSpace};
+use super::strategy::{MeasuredCandidate, RepeatableRandom, SearchStrategy, ranked};
 
 /// Candidates of a generation.
 const GENERATION: usize = 10;
@@ -14,19 +14,19 @@ const PATIENCE: usize = 3;
 
 /// Genetic search.
 #[derive(Clone, Debug)]
-pub(super) struct Genetic {
-    random: Random,
+pub(super) struct GeneticSearch {
+    random: RepeatableRandom,
     best: f64,
     stale: usize,
 }
 
-impl Genetic {
+impl GeneticSearch {
     pub(super) fn new(seed: u64) -> Self {
-        Self { random: Random::new(seed), best: f64::INFINITY, stale: 0 }
+        Self { random: RepeatableRandom::new(seed), best: f64::INFINITY, stale: 0 }
     }
 
     /// A mix of two parents with some choices changed: by one step where neighbours are alike.
-    fn child(&mut self, space: &Space, parents: &[Point]) -> Point {
+    fn child(&mut self, space: &ConfigSpace, parents: &[ConfigPoint]) -> ConfigPoint {
         let (a, b) = (self.random.below(parents.len()), self.random.below(parents.len()));
         // The better of two is drawn: the list begins with the fastest.
         let c = self.random.below(parents.len()).min(a);
@@ -48,8 +48,8 @@ impl Genetic {
     }
 }
 
-impl Strategy for Genetic {
-    fn next(&mut self, space: &Space, seen: &[Trial]) -> Vec<usize> {
+impl SearchStrategy for GeneticSearch {
+    fn next(&mut self, space: &ConfigSpace, seen: &[MeasuredCandidate]) -> Vec<usize> {
         let ranked = ranked(seen);
         let best = ranked.first().map_or(f64::INFINITY, |&(_, time)| time);
         self.stale = if best < self.best { 0 } else { self.stale + 1 };
@@ -57,7 +57,7 @@ impl Strategy for Genetic {
         if seen.len() >= space.len() || (self.stale > PATIENCE && !seen.is_empty()) {
             return Vec::new();
         }
-        let parents: Vec<Point> =
+        let parents: Vec<ConfigPoint> =
             ranked.iter().take(PARENTS).map(|(candidate, _)| space.point(*candidate)).collect();
         let mut chosen: Vec<usize> = Vec::new();
         // Duplicates are thrown away: many draws may be needed where little is left.

@@ -1,23 +1,23 @@
 //! A grid that becomes finer around what is best.
 
-use super::space::{Point, Space};
-use super::strategy::{Strategy, Trial, ranked};
+use super::config_space::{ConfigPoint, ConfigSpace};
+use super::strategy::{MeasuredCandidate, SearchStrategy, ranked};
 
-/// How far behind the best a name may be before it is dropped.
+/// Ratio of a label's time to the best at which it is dropped.
 const BEHIND: f64 = 1.5;
 /// Points around which the grid becomes finer.
 const CENTRES: usize = 2;
 
 /// Grid search with pruning.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Grid {
+pub(super) struct GridSearch {
     /// Distance of neighbours on each ordered axis; none before the first round.
     strides: Option<Vec<usize>>,
 }
 
-impl Strategy for Grid {
-    fn next(&mut self, space: &Space, seen: &[Trial]) -> Vec<usize> {
-        let new = |points: Vec<Point>| {
+impl SearchStrategy for GridSearch {
+    fn next(&mut self, space: &ConfigSpace, seen: &[MeasuredCandidate]) -> Vec<usize> {
+        let new = |points: Vec<ConfigPoint>| {
             let mut fresh: Vec<usize> = points.iter().map(|point| space.candidate(point)).collect();
             fresh.sort_unstable();
             fresh.dedup();
@@ -25,7 +25,7 @@ impl Strategy for Grid {
             fresh
         };
         let Some(strides) = &mut self.strides else {
-            let stride = |axis: &super::space::Axis| {
+            let stride = |axis: &super::config_space::ConfigAxis| {
                 if axis.ordered {
                     axis.labels.len().saturating_sub(1).div_ceil(2).max(1)
                 } else {
@@ -52,7 +52,7 @@ impl Strategy for Grid {
 }
 
 /// The neighbours of the best points, with every name that is not far behind.
-fn around(space: &Space, seen: &[Trial], strides: &[usize]) -> Vec<Point> {
+fn around(space: &ConfigSpace, seen: &[MeasuredCandidate], strides: &[usize]) -> Vec<ConfigPoint> {
     let ranked = ranked(seen);
     let Some(&(_, best)) = ranked.first() else { return Vec::new() };
     let mut points = Vec::new();
@@ -81,10 +81,10 @@ fn around(space: &Space, seen: &[Trial], strides: &[usize]) -> Vec<Point> {
 }
 
 /// Every combination of one choice each.
-fn combinations(choices: Vec<Vec<usize>>) -> Vec<Point> {
+fn combinations(choices: Vec<Vec<usize>>) -> Vec<ConfigPoint> {
     choices.into_iter().fold(vec![Vec::new()], |points, choices| {
-        let longer = |point: &Point, &choice: &usize| {
-            point.iter().copied().chain([choice]).collect::<Point>()
+        let longer = |point: &ConfigPoint, &choice: &usize| {
+            point.iter().copied().chain([choice]).collect::<ConfigPoint>()
         };
         points.iter().flat_map(|point| choices.iter().map(move |c| longer(point, c))).collect()
     })

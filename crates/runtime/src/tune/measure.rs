@@ -2,34 +2,34 @@
 
 use std::time::Duration;
 
-use super::space::Space;
-use super::strategy::{Strategy, Trial, ranked};
+use super::config_space::ConfigSpace;
+use super::strategy::{MeasuredCandidate, SearchStrategy, ranked};
 
 /// Something whose speed depends on a candidate.
-pub trait Device {
+pub trait TuningTarget {
     /// Runs a candidate and gives what it computes, to be compared with the default's.
     ///
     /// # Errors
-    /// When the candidate cannot run.
+    /// Fails when the candidate cannot run.
     fn compute(&mut self, candidate: usize) -> Result<Vec<f32>, String>;
 
     /// Runs a candidate and gives its time, in nanoseconds.
     ///
     /// # Errors
-    /// When the candidate cannot run.
+    /// Fails when the candidate cannot run.
     fn sample(&mut self, candidate: usize) -> Result<f64, String>;
 
-    /// What a candidate should compute, where that is known from elsewhere: from the operators'
-    /// reference, say. Otherwise the default is believed.
+    /// Returns the correct result of a candidate, if it is known from elsewhere, such as from the operators'
+    /// reference. Otherwise the default candidate is trusted.
     ///
     /// # Errors
-    /// When it cannot be computed.
+    /// Fails when it cannot be computed.
     fn expected(&mut self) -> Result<Option<Vec<f32>>, String> {
         Ok(None)
     }
 
-    /// How far results may be from the expected ones, relative to the largest of them, where it is
-    /// another distance than [`Limits::tolerance`].
+    /// Returns the distance that results may have from the expected ones, relative to the largest of them, if
+    /// it differs from [`SearchLimits::tolerance`].
     fn tolerance(&self) -> Option<f32> {
         None
     }
@@ -46,33 +46,33 @@ pub trait Device {
     }
 }
 
-/// When to stop.
+/// Limits at which a search stops.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct SearchLimits {
     /// The most candidates to measure.
     pub trials: usize,
     /// The most time to take.
     pub time: Duration,
     /// Samples of a candidate that is not dropped early.
     pub samples: usize,
-    /// How far results may be from the default's, relative to the largest of them.
+    /// Distance that results may have from the default's, relative to the largest of them.
     pub tolerance: f32,
 }
 
-impl Default for Limits {
+impl Default for SearchLimits {
     fn default() -> Self {
         Self { trials: 64, time: Duration::from_secs(10), samples: 9, tolerance: 1e-3 }
     }
 }
 
-/// Why a search ended.
+/// Reason why a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum SearchEnd {
     /// The strategy had nothing more to measure.
     Searched,
-    /// [`Limits::trials`].
+    /// [`SearchLimits::trials`].
     Trials,
-    /// [`Limits::time`].
+    /// [`SearchLimits::time`].
     Time,
     /// The best candidate is as fast as the hardware allows.
     Roofline,
@@ -80,16 +80,16 @@ pub enum Ended {
 
 /// A candidate that was dropped for another reason than its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedCandidate {
     /// Its number in the space.
     pub candidate: usize,
-    /// What was wrong.
+    /// Reason of the refusal.
     pub reason: String,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct TuningOutcome {
     /// The fastest candidate, of those that compute what the default computes.
     pub best: usize,
     /// Its time, in nanoseconds.
@@ -97,65 +97,65 @@ pub struct Outcome {
     /// The default's time, in nanoseconds; the best's where the default failed.
     pub default_ns: f64,
     /// All candidates that were measured.
-    pub trials: Vec<Trial>,
-    /// What failed, or computed something else.
-    pub refused: Vec<Refused>,
-    /// Why the search ended.
-    pub ended: Ended,
+    pub trials: Vec<MeasuredCandidate>,
+    /// Candidates that failed or computed something else.
+    pub refused: Vec<RefusedCandidate>,
+    /// Reason why the search ended.
+    pub ended: SearchEnd,
 }
 
-/// How much slower than the best a candidate may be after so many samples: times only fall with more
-/// of them, and first ones are the noisiest.
+/// Ratios to the best time at which a candidate is dropped after so many samples. Times only fall with more
+/// samples, and the first are the noisiest.
 const DROPPED: &[(usize, f64)] = &[(1, 3.0), (2, 1.6), (4, 1.25), (6, 1.1)];
-/// How near to the roofline nothing more is to be gained, as a factor.
+/// Ratio of a time to the roofline's at which nothing more is to be gained.
 const AT_ROOFLINE: f64 = 1.05;
 /// Candidates whose samples are taken in turn.
 const TOGETHER: usize = 16;
 /// The improvement below which the default stays: less is noise.
 const WORTH: f64 = 0.98;
 
-/// What a search runs with.
-pub struct Search<'a> {
+/// Inputs of a search.
+pub struct TuningSearch<'a> {
     /// The candidates.
-    pub space: &'a Space,
-    /// Who runs them.
-    pub device: &'a mut dyn Device,
-    /// When to stop.
-    pub limits: Limits,
+    pub space: &'a ConfigSpace,
+    /// Device that runs them.
+    pub device: &'a mut dyn TuningTarget,
+    /// Limits at which to stop.
+    pub limits: SearchLimits,
     /// Time since any start.
     pub clock: &'a mut dyn FnMut() -> Duration,
     /// Told the number of candidates measured and the best time so far.
     pub progress: &'a mut dyn FnMut(usize, f64),
 }
 
-impl std::fmt::Debug for Search<'_> {
+impl std::fmt::Debug for TuningSearch<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Search").field("space", &self.space).finish_non_exhaustive()
     }
 }
 
-impl Search<'_> {
+impl TuningSearch<'_> {
     /// Looks for the fastest candidate.
     ///
     /// # Errors
-    /// When the default cannot run and nothing else says what is right, or nothing could be measured.
-    pub fn run(mut self, strategy: &mut dyn Strategy) -> Result<Outcome, String> {
+    /// Fails when the default cannot run and nothing else says what is right, or nothing could be measured.
+    pub fn run(mut self, strategy: &mut dyn SearchStrategy) -> Result<TuningOutcome, String> {
         let start = (self.clock)();
         let deadline = start + self.limits.time;
         let expected = match self.device.expected()? {
             Some(expected) => expected,
             None => self.device.compute(0)?,
         };
-        let mut seen: Vec<Trial> = Vec::new();
+        let mut seen: Vec<MeasuredCandidate> = Vec::new();
         let mut refused = Vec::new();
         let ended = loop {
             let left = self.limits.trials.saturating_sub(seen.len());
             if left == 0 {
-                break Ended::Trials;
+                break SearchEnd::Trials;
             }
             let mut chosen = strategy.next(self.space, &seen);
             if chosen.is_empty() {
-                break Ended::Searched;
+                break SearchEnd::Searched;
             }
             if seen.is_empty() && !chosen.contains(&0) {
                 chosen.insert(0, 0);
@@ -176,9 +176,9 @@ impl Search<'_> {
         &mut self,
         chosen: &[usize],
         expected: &[f32],
-        (seen, refused): (&mut Vec<Trial>, &mut Vec<Refused>),
+        (seen, refused): (&mut Vec<MeasuredCandidate>, &mut Vec<RefusedCandidate>),
         deadline: Duration,
-    ) -> Option<Ended> {
+    ) -> Option<SearchEnd> {
         let mut right = Vec::with_capacity(chosen.len());
         let best = ranked(seen).first().map_or(f64::INFINITY, |&(_, time)| time);
         for &candidate in chosen {
@@ -190,8 +190,8 @@ impl Search<'_> {
             match runs.and_then(|()| self.right(candidate, expected)) {
                 Ok(()) => right.push(candidate),
                 Err(reason) => {
-                    refused.push(Refused { candidate, reason });
-                    seen.push(Trial { candidate, time_ns: None });
+                    refused.push(RefusedCandidate { candidate, reason });
+                    seen.push(MeasuredCandidate { candidate, time_ns: None });
                 }
             }
         }
@@ -199,17 +199,17 @@ impl Search<'_> {
         let best = ranked(seen).first().map_or(f64::INFINITY, |&(_, time)| time);
         (self.progress)(seen.len(), best);
         if self.device.roofline_ns().is_some_and(|least| best <= least * AT_ROOFLINE) {
-            return Some(Ended::Roofline);
+            return Some(SearchEnd::Roofline);
         }
-        ((self.clock)() >= deadline).then_some(Ended::Time)
+        ((self.clock)() >= deadline).then_some(SearchEnd::Time)
     }
 
     fn outcome(
         &self,
-        seen: Vec<Trial>,
-        refused: Vec<Refused>,
-        ended: Ended,
-    ) -> Result<Outcome, String> {
+        seen: Vec<MeasuredCandidate>,
+        refused: Vec<RefusedCandidate>,
+        ended: SearchEnd,
+    ) -> Result<TuningOutcome, String> {
         let time = |candidate: usize| {
             seen.iter().find(|trial| trial.candidate == candidate).and_then(|trial| trial.time_ns)
         };
@@ -223,10 +223,10 @@ impl Search<'_> {
         if time(0).is_some() && best_ns > default_ns * WORTH {
             (best, best_ns) = (0, default_ns);
         }
-        Ok(Outcome { best, best_ns, default_ns, trials: seen, refused, ended })
+        Ok(TuningOutcome { best, best_ns, default_ns, trials: seen, refused, ended })
     }
 
-    /// Whether a candidate computes what the default does.
+    /// Checks that a candidate computes what the default does.
     fn right(&mut self, candidate: usize, expected: &[f32]) -> Result<(), String> {
         let found = self.device.compute(candidate)?;
         if found.len() != expected.len() {
@@ -255,8 +255,8 @@ impl Search<'_> {
     fn race(
         &mut self,
         chosen: &[usize],
-        seen: &mut Vec<Trial>,
-        refused: &mut Vec<Refused>,
+        seen: &mut Vec<MeasuredCandidate>,
+        refused: &mut Vec<RefusedCandidate>,
         deadline: Duration,
     ) {
         // The best so far runs along: what it loses now is the machine's doing.
@@ -277,7 +277,7 @@ impl Search<'_> {
                     Err(reason) => {
                         *alive = false;
                         *time = f64::INFINITY;
-                        refused.push(Refused { candidate: *candidate, reason });
+                        refused.push(RefusedCandidate { candidate: *candidate, reason });
                     }
                 }
             }
@@ -293,7 +293,7 @@ impl Search<'_> {
             let time_ns = time.is_finite().then_some(time);
             match seen.iter_mut().find(|trial| trial.candidate == candidate) {
                 Some(trial) => trial.time_ns = trial.time_ns.zip(time_ns).map(|(a, b)| a.min(b)),
-                None => seen.push(Trial { candidate, time_ns }),
+                None => seen.push(MeasuredCandidate { candidate, time_ns }),
             }
         }
     }

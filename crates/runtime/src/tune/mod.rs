@@ -1,25 +1,27 @@
-//! Which of several ways to compute the same is the fastest here.
+//! Tuning: finds the fastest of several candidates that compute the same on this machine.
 //!
-//! [`Database::choose`] answers from what was measured before and measures nothing; who gets no
-//! answer takes the default. [`Search`] measures: while a model is being loaded or by command, never
-//! in a request. A [`Strategy`] says what to measure next, a [`Device`] runs it.
+//! [`TuningDatabase::choose`] answers from what was measured before and measures nothing; who gets no
+//! answer takes the default. [`TuningSearch`] measures: while a model is being loaded or by command, never
+//! in a request. A [`SearchStrategy`] says what to measure next, a [`TuningTarget`] runs it.
 
 mod adaptive;
-mod chooser;
 mod compare;
+mod config_space;
 mod database;
 mod genetic;
 mod grid;
 mod measure;
-mod space;
 mod strategy;
 #[cfg(test)]
 mod tests;
+mod tuning_cache;
 
-pub use chooser::{ChoiceSource, Chooser, Problem, Tuning};
-pub use compare::{Agreement, Comparison, Pair, Verdict};
+pub use compare::{CandidatePair, PairedTimes, ResultAgreement, SpeedVerdict};
+pub use config_space::{ConfigAxis, ConfigSpace};
 pub(crate) use database::hash_of_names;
-pub use database::{Database, Key, Record, bucket};
-pub use measure::{Device, Ended, Limits, Outcome, Refused, Search};
-pub use space::{Axis, Space};
-pub use strategy::{Strategy, StrategyKind, Trial};
+pub use database::{TuningDatabase, TuningKey, TuningRecord, bucket};
+pub use measure::{
+    RefusedCandidate, SearchEnd, SearchLimits, TuningOutcome, TuningSearch, TuningTarget,
+};
+pub use strategy::{MeasuredCandidate, SearchStrategy, StrategyKind};
+pub use tuning_cache::{ChoiceSource, MachineTuning, TuningCache, TuningProblem};

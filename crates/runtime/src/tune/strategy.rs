@@ -1,13 +1,13 @@
-//! Which candidates to measure next: state machines that see times and have no clock.
+//! Strategies that select the candidates to measure next: state machines that see times and have no clock.
 
-use super::adaptive::Adaptive;
-use super::genetic::Genetic;
-use super::grid::Grid;
-use super::space::Space;
+use super::adaptive::BayesianSearch;
+use super::config_space::ConfigSpace;
+use super::genetic::GeneticSearch;
+use super::grid::GridSearch;
 
 /// A candidate that was measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trial {
+pub struct MeasuredCandidate {
     /// Its number in the space.
     pub candidate: usize,
     /// The least time, in nanoseconds; `None` where it failed or gave wrong results.
@@ -15,9 +15,9 @@ pub struct Trial {
 }
 
 /// Decides what to measure.
-pub trait Strategy {
+pub trait SearchStrategy {
     /// The next candidates, none of them measured before; none ends the search.
-    fn next(&mut self, space: &Space, seen: &[Trial]) -> Vec<usize>;
+    fn next(&mut self, space: &ConfigSpace, seen: &[MeasuredCandidate]) -> Vec<usize>;
 }
 
 /// The strategies by name.
@@ -44,28 +44,28 @@ impl StrategyKind {
 
     /// A search of this kind from its beginning. Equal seeds search alike.
     #[must_use]
-    pub fn start(self, seed: u64) -> Box<dyn Strategy> {
+    pub fn start(self, seed: u64) -> Box<dyn SearchStrategy> {
         match self {
-            Self::Exhaustive => Box::new(Exhaustive),
-            Self::Grid => Box::new(Grid::default()),
-            Self::Adaptive => Box::new(Adaptive::new(seed)),
-            Self::Genetic => Box::new(Genetic::new(seed)),
+            Self::Exhaustive => Box::new(ExhaustiveSearch),
+            Self::Grid => Box::new(GridSearch::default()),
+            Self::Adaptive => Box::new(BayesianSearch::new(seed)),
+            Self::Genetic => Box::new(GeneticSearch::new(seed)),
         }
     }
 }
 
 /// Every candidate.
 #[derive(Clone, Copy, Debug)]
-struct Exhaustive;
+struct ExhaustiveSearch;
 
-impl Strategy for Exhaustive {
-    fn next(&mut self, space: &Space, seen: &[Trial]) -> Vec<usize> {
+impl SearchStrategy for ExhaustiveSearch {
+    fn next(&mut self, space: &ConfigSpace, seen: &[MeasuredCandidate]) -> Vec<usize> {
         if seen.is_empty() { (0..space.len()).collect() } else { unseen(space, seen) }
     }
 }
 
 /// The candidates that were not measured.
-pub(super) fn unseen(space: &Space, seen: &[Trial]) -> Vec<usize> {
+pub(super) fn unseen(space: &ConfigSpace, seen: &[MeasuredCandidate]) -> Vec<usize> {
     let mut open = vec![true; space.len()];
     for trial in seen {
         if let Some(slot) = open.get_mut(trial.candidate) {
@@ -76,7 +76,7 @@ pub(super) fn unseen(space: &Space, seen: &[Trial]) -> Vec<usize> {
 }
 
 /// The trials that worked, the fastest first.
-pub(super) fn ranked(seen: &[Trial]) -> Vec<(usize, f64)> {
+pub(super) fn ranked(seen: &[MeasuredCandidate]) -> Vec<(usize, f64)> {
     let worked = seen.iter().filter_map(|trial| Some((trial.candidate, trial.time_ns?)));
     let mut ranked: Vec<(usize, f64)> = worked.collect();
     ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -87,9 +87,9 @@ pub(super) fn ranked(seen: &[Trial]) -> Vec<(usize, f64)> {
 ///
 /// Source: S. Vigna, "An experimental exploration of Marsaglia's xorshift generators", 2016.
 #[derive(Clone, Debug)]
-pub(super) struct Random(u64);
+pub(super) struct RepeatableRandom(u64);
 
-impl Random {
+impl RepeatableRandom {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -103,7 +103,7 @@ impl Random {
         usize::try_from(high).unwrap_or(0) % end.max(1)
     }
 
-    /// Whether something of this chance, in percent, happens.
+    /// Returns true with this chance, in percent.
     pub(super) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

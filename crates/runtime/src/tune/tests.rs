@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use super::strategy::Random;
+use super::strategy::RepeatableRandom;
 use super::*;
 
 /// Times from a formula, with noise that only ever adds; a clock that the samples move.
 struct Dummy {
     times: Vec<f64>,
     noise: usize,
-    random: Random,
+    random: RepeatableRandom,
     wrong: Vec<usize>,
     failing: Vec<usize>,
     roofline: Option<f64>,
     /// The least times by candidate, where they are known.
     least: Vec<f64>,
-    /// What is right, where that is known, and how far from it is right too.
+    /// Correct result, if known, and the distance from it that is still correct.
     expected: Option<(Vec<f32>, f32)>,
     samples: usize,
     spent_ns: f64,
@@ -26,7 +26,7 @@ impl Dummy {
         Self {
             times,
             noise: 0,
-            random: Random::new(3),
+            random: RepeatableRandom::new(3),
             wrong: Vec::new(),
             failing: Vec::new(),
             roofline: None,
@@ -42,7 +42,7 @@ impl Dummy {
     }
 }
 
-impl Device for Dummy {
+impl TuningTarget for Dummy {
     fn compute(&mut self, candidate: usize) -> Result<Vec<f32>, String> {
         if self.failing.contains(&candidate) {
             return Err("does not run".to_owned());
@@ -76,11 +76,11 @@ impl Device for Dummy {
 }
 
 fn search(
-    space: &Space,
+    space: &ConfigSpace,
     device: &mut Dummy,
     kind: StrategyKind,
-    limits: Limits,
-) -> Result<Outcome, String> {
+    limits: SearchLimits,
+) -> Result<TuningOutcome, String> {
     let mut calls = 0_u32;
     // A clock of its own: one microsecond a look.
     let mut clock = || {
@@ -88,18 +88,18 @@ fn search(
         Duration::from_micros(u64::from(calls))
     };
     let progress = &mut |_, _| {};
-    let run = Search { space, device, limits, clock: &mut clock, progress };
+    let run = TuningSearch { space, device, limits, clock: &mut clock, progress };
     run.run(&mut *kind.start(1))
 }
 
 /// Three axes of numbers and one of names: a bowl for each name, with a ripple.
-fn landscape() -> (Space, Vec<f64>) {
+fn landscape() -> (ConfigSpace, Vec<f64>) {
     let steps: Vec<usize> = (0..9).collect();
-    let space = Space::new(vec![
-        Axis::numbers("rows", &steps),
-        Axis::numbers("columns", &steps),
-        Axis::numbers("depth", &[1, 2, 4, 8]),
-        Axis::names("algorithm", &["direct", "winograd"]),
+    let space = ConfigSpace::new(vec![
+        ConfigAxis::numbers("rows", &steps),
+        ConfigAxis::numbers("columns", &steps),
+        ConfigAxis::numbers("depth", &[1, 2, 4, 8]),
+        ConfigAxis::names("algorithm", &["direct", "winograd"]),
     ]);
     let time = |candidate: usize| {
         let at = space.point(candidate);
@@ -112,15 +112,15 @@ fn landscape() -> (Space, Vec<f64>) {
     (space, times)
 }
 
-fn limits(trials: usize) -> Limits {
-    Limits { trials, time: Duration::from_secs(3600), ..Limits::default() }
+fn limits(trials: usize) -> SearchLimits {
+    SearchLimits { trials, time: Duration::from_secs(3600), ..SearchLimits::default() }
 }
 
 #[test]
 fn what_the_hardware_cannot_do_faster_is_not_run() {
     // Candidates on fewer and fewer cores; the first few are in a round of their own.
     let times: Vec<f64> = (0..40).map(|at| 100.0 + f64::from(at)).collect();
-    let space = Space::new(vec![Axis::numbers("n", &(0..40).collect::<Vec<_>>())]);
+    let space = ConfigSpace::new(vec![ConfigAxis::numbers("n", &(0..40).collect::<Vec<_>>())]);
     let mut all = Dummy::new(times.clone());
     search(&space, &mut all, StrategyKind::Exhaustive, limits(40)).unwrap();
     for kind in [StrategyKind::Exhaustive, StrategyKind::Grid] {
@@ -158,17 +158,15 @@ fn searches_beat_as_many_random_trials_on_average() {
         let mut sum = 0.0;
         for seed in 1..=5 {
             let mut strategy = kind.start(seed);
-            let mut seen: Vec<Trial> = Vec::new();
+            let mut seen: Vec<MeasuredCandidate> = Vec::new();
             while seen.len() < budget {
                 let next = strategy.next(&space, &seen);
                 if next.is_empty() {
                     break;
                 }
-                seen.extend(
-                    next.into_iter()
-                        .take(budget - seen.len())
-                        .map(|candidate| Trial { candidate, time_ns: Some(times[candidate]) }),
-                );
+                seen.extend(next.into_iter().take(budget - seen.len()).map(|candidate| {
+                    MeasuredCandidate { candidate, time_ns: Some(times[candidate]) }
+                }));
             }
             let found = seen.iter().filter_map(|trial| trial.time_ns).fold(f64::INFINITY, f64::min);
             sum += found / best - 1.0;
@@ -176,7 +174,7 @@ fn searches_beat_as_many_random_trials_on_average() {
         regrets.push(sum / 5.0);
     }
     let random = |seed: u64| {
-        let mut random = Random::new(seed);
+        let mut random = RepeatableRandom::new(seed);
         let draws = (0..budget).map(|_| times[random.below(space.len())]);
         draws.fold(f64::INFINITY, f64::min) / best - 1.0
     };
@@ -187,7 +185,10 @@ fn searches_beat_as_many_random_trials_on_average() {
 
 #[test]
 fn a_fast_wrong_candidate_is_dropped_and_reported() {
-    let space = Space::new(vec![Axis::names("algorithm", &["plain", "wrong", "broken", "good"])]);
+    let space = ConfigSpace::new(vec![ConfigAxis::names(
+        "algorithm",
+        &["plain", "wrong", "broken", "good"],
+    )]);
     for (_, kind) in StrategyKind::ALL {
         let mut device = Dummy::new(vec![10.0, 1.0, 2.0, 5.0]);
         (device.wrong, device.failing) = (vec![1], vec![2]);
@@ -203,26 +204,26 @@ fn a_fast_wrong_candidate_is_dropped_and_reported() {
 #[test]
 fn searches_end_at_limits_and_at_the_roofline() {
     let (space, times) = landscape();
-    let ended = |kind: StrategyKind, limits: Limits, roofline: Option<f64>| {
+    let ended = |kind: StrategyKind, limits: SearchLimits, roofline: Option<f64>| {
         let mut device = Dummy::new(times.clone());
         device.roofline = roofline;
         let outcome = search(&space, &mut device, kind, limits).unwrap();
         (outcome.ended, outcome.trials.len())
     };
     let exhaustive = StrategyKind::Exhaustive;
-    assert_eq!(ended(exhaustive, limits(20), None), (Ended::Trials, 20));
-    assert_eq!(ended(exhaustive, limits(1000), None), (Ended::Searched, space.len()));
-    let short = Limits { time: Duration::from_micros(60), ..limits(1000) };
+    assert_eq!(ended(exhaustive, limits(20), None), (SearchEnd::Trials, 20));
+    assert_eq!(ended(exhaustive, limits(1000), None), (SearchEnd::Searched, space.len()));
+    let short = SearchLimits { time: Duration::from_micros(60), ..limits(1000) };
     let (why, trials) = ended(exhaustive, short, None);
-    assert!(why == Ended::Time && trials < 60, "{why:?} {trials}");
+    assert!(why == SearchEnd::Time && trials < 60, "{why:?} {trials}");
     let (why, trials) = ended(exhaustive, limits(1000), Some(150.0));
-    assert!(why == Ended::Roofline && trials < 400, "{why:?} {trials}");
+    assert!(why == SearchEnd::Roofline && trials < 400, "{why:?} {trials}");
 }
 
 #[test]
 fn samples_are_saved_on_candidates_that_are_far_behind() {
     let labels: Vec<usize> = (0..20).collect();
-    let space = Space::new(vec![Axis::numbers("x", &labels)]);
+    let space = ConfigSpace::new(vec![ConfigAxis::numbers("x", &labels)]);
     let times: Vec<f64> = (0..20).map(|at| 10.0 + 5.0 * f64::from(at)).collect();
     let mut device = Dummy::new(times);
     search(&space, &mut device, StrategyKind::Exhaustive, limits(20)).unwrap();
@@ -231,20 +232,20 @@ fn samples_are_saved_on_candidates_that_are_far_behind() {
 
 #[test]
 fn the_default_stays_where_nothing_is_clearly_faster() {
-    let space = Space::new(vec![Axis::numbers("x", &[1, 2, 3])]);
+    let space = ConfigSpace::new(vec![ConfigAxis::numbers("x", &[1, 2, 3])]);
     let mut device = Dummy::new(vec![100.0, 99.5, 120.0]);
     let outcome = search(&space, &mut device, StrategyKind::Exhaustive, limits(9)).unwrap();
     assert_eq!((outcome.best, outcome.best_ns), (0, 100.0));
     let mut device = Dummy::new(vec![1.0]);
     device.failing = vec![0];
-    let lone = Space::new(vec![Axis::numbers("x", &[1])]);
+    let lone = ConfigSpace::new(vec![ConfigAxis::numbers("x", &[1])]);
     let error = search(&lone, &mut device, StrategyKind::Grid, limits(9)).unwrap_err();
     assert_eq!(error, "does not run");
 }
 
 #[test]
 fn a_wrong_default_is_replaced_where_it_is_known_what_is_right() {
-    let space = Space::new(vec![Axis::numbers("x", &[1, 2, 3])]);
+    let space = ConfigSpace::new(vec![ConfigAxis::numbers("x", &[1, 2, 3])]);
     let mut device = Dummy::new(vec![1.0, 7.0, 8.0]);
     (device.wrong, device.expected) = (vec![0], Some((vec![1.0, 2.0], 1e-3)));
     let outcome = search(&space, &mut device, StrategyKind::Exhaustive, limits(9)).unwrap();

@@ -1,7 +1,7 @@
 //! Hosts and origins that the flags allow besides those that are safe anyway.
 
 use super::authority::{
-    Authority, HostKind, WebOrigin, is_at_or_below, is_below, is_scheme, usual_port,
+    HostAuthority, HostKind, WebOrigin, is_at_or_below, is_below, is_scheme, usual_port,
 };
 
 /// Names of a host that an entry of a list stands for.
@@ -79,7 +79,7 @@ impl AuthorityPattern {
                 Some(literal) => (literal, true),
                 None => (text, false),
             };
-            let Authority { host, port } = Authority::parse(literal)?;
+            let HostAuthority { host, port } = HostAuthority::parse(literal)?;
             let port = match port {
                 _ if any => PortPattern::Any,
                 Some(port) => PortPattern::Exact(port),
@@ -132,7 +132,7 @@ impl AllowedHosts {
     }
 
     /// Whether a host is in the list. An entry without a port stands for all of them.
-    pub(crate) fn contains(&self, host: &Authority<'_>) -> bool {
+    pub(crate) fn contains(&self, host: &HostAuthority<'_>) -> bool {
         self.entries.iter().any(|entry| {
             let port = match entry.port {
                 PortPattern::Any | PortPattern::Usual => true,
@@ -152,7 +152,7 @@ struct OriginPattern {
 
 /// How a list of origins stands to an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Listing {
+pub(crate) enum OriginListing {
     /// An entry names it.
     Named,
     /// The list lets it in without naming it.
@@ -193,13 +193,17 @@ impl AllowedOrigins {
     }
 
     /// How an origin is listed; the text is what a request says.
-    pub(crate) fn listing(&self, text: &str) -> Listing {
+    pub(crate) fn listing(&self, text: &str) -> OriginListing {
         let origin = WebOrigin::parse(text);
         if origin.is_some_and(|origin| self.named.iter().any(|pattern| pattern.matches(origin))) {
-            return Listing::Named;
+            return OriginListing::Named;
         }
         // Every page can make itself one without an origin, so `null` names nobody.
-        if self.any || (self.null && text == "null") { Listing::Wildcard } else { Listing::Absent }
+        if self.any || (self.null && text == "null") {
+            OriginListing::Wildcard
+        } else {
+            OriginListing::Absent
+        }
     }
 }
 
@@ -261,7 +265,7 @@ mod tests {
             ("10.0.0.1", "10.0.0.1", true),
             ("10.0.0.1", "10.0.0.2", false),
         ] {
-            let host = Authority::parse(host).unwrap();
+            let host = HostAuthority::parse(host).unwrap();
             assert_eq!(hosts(list).contains(&host), contained, "{list} {host:?}");
         }
         for wrong in
@@ -275,28 +279,28 @@ mod tests {
     #[test]
     fn origins_are_listed_by_scheme_host_and_port() {
         for (list, origin, listing) in [
-            ("https://a.example", "https://a.example", Listing::Named),
-            ("https://A.example/", "https://a.example:443", Listing::Named),
-            ("https://a.example", "http://a.example", Listing::Absent),
-            ("https://a.example", "https://a.example:8443", Listing::Absent),
-            ("https://a.example", "https://b.a.example", Listing::Absent),
-            ("https://a.example", "https://a.example.evil.com", Listing::Absent),
-            ("http://a.example:3000", "http://a.example:3000", Listing::Named),
-            ("http://a.example:*", "http://a.example:1", Listing::Named),
-            ("http://[::1]:*", "http://[::1]:3000", Listing::Named),
-            ("http://[fd00::2]:80", "http://[fd00::2]", Listing::Named),
-            ("https://*.a.example", "https://x.a.example", Listing::Named),
-            ("https://*.a.example", "https://a.example", Listing::Absent),
-            ("chrome-extension://*", "chrome-extension://abcdef", Listing::Named),
-            ("chrome-extension://abc", "chrome-extension://abd", Listing::Absent),
-            ("tauri://localhost", "tauri://localhost", Listing::Named),
-            ("*", "https://evil.com", Listing::Wildcard),
-            ("*", "null", Listing::Wildcard),
-            ("*,https://a.example", "https://a.example", Listing::Named),
-            ("null", "null", Listing::Wildcard),
-            ("https://a.example", "null", Listing::Absent),
-            ("https://a.example", "https://a.example/", Listing::Absent),
-            ("", "https://a.example", Listing::Absent),
+            ("https://a.example", "https://a.example", OriginListing::Named),
+            ("https://A.example/", "https://a.example:443", OriginListing::Named),
+            ("https://a.example", "http://a.example", OriginListing::Absent),
+            ("https://a.example", "https://a.example:8443", OriginListing::Absent),
+            ("https://a.example", "https://b.a.example", OriginListing::Absent),
+            ("https://a.example", "https://a.example.evil.com", OriginListing::Absent),
+            ("http://a.example:3000", "http://a.example:3000", OriginListing::Named),
+            ("http://a.example:*", "http://a.example:1", OriginListing::Named),
+            ("http://[::1]:*", "http://[::1]:3000", OriginListing::Named),
+            ("http://[fd00::2]:80", "http://[fd00::2]", OriginListing::Named),
+            ("https://*.a.example", "https://x.a.example", OriginListing::Named),
+            ("https://*.a.example", "https://a.example", OriginListing::Absent),
+            ("chrome-extension://*", "chrome-extension://abcdef", OriginListing::Named),
+            ("chrome-extension://abc", "chrome-extension://abd", OriginListing::Absent),
+            ("tauri://localhost", "tauri://localhost", OriginListing::Named),
+            ("*", "https://evil.com", OriginListing::Wildcard),
+            ("*", "null", OriginListing::Wildcard),
+            ("*,https://a.example", "https://a.example", OriginListing::Named),
+            ("null", "null", OriginListing::Wildcard),
+            ("https://a.example", "null", OriginListing::Absent),
+            ("https://a.example", "https://a.example/", OriginListing::Absent),
+            ("", "https://a.example", OriginListing::Absent),
         ] {
             assert_eq!(origins(list).listing(origin), listing, "{list} {origin}");
         }

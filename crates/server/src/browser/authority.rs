@@ -9,7 +9,7 @@ const MAX_LABEL_BYTES: usize = 63;
 
 /// A host with or without a port: the value of `Host` and `:authority`, and the end of an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Authority<'a> {
+pub(crate) struct HostAuthority<'a> {
     /// The host.
     pub(crate) host: HostKind<'a>,
     /// The port, where one is given.
@@ -25,7 +25,7 @@ pub(crate) enum HostKind<'a> {
     Name(&'a str),
 }
 
-impl<'a> Authority<'a> {
+impl<'a> HostAuthority<'a> {
     /// Reads `HOST` or `HOST:PORT`; none where the text is empty, has a user name, or is otherwise malformed.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix('[') {
@@ -133,14 +133,14 @@ pub(crate) struct WebOrigin<'a> {
     /// The scheme in any case.
     pub(crate) scheme: &'a str,
     /// Host and port.
-    pub(crate) authority: Authority<'a>,
+    pub(crate) authority: HostAuthority<'a>,
 }
 
 impl<'a> WebOrigin<'a> {
     /// Reads an origin; none for `null` and for what has a path, a user name or another form.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let (scheme, authority) = text.split_once("://")?;
-        let authority = Authority::parse(authority)?;
+        let authority = HostAuthority::parse(authority)?;
         is_scheme(scheme).then_some(Self { scheme, authority })
     }
 
@@ -160,7 +160,7 @@ impl<'a> WebOrigin<'a> {
     }
 
     /// Whether requests to a host go to where the page came from.
-    pub(crate) fn serves(self, host: &Authority<'_>) -> bool {
+    pub(crate) fn serves(self, host: &HostAuthority<'_>) -> bool {
         let port = host.port.or_else(|| usual_port(self.scheme));
         self.is_web() && self.authority.host.is(host.host) && self.port() == port
     }
@@ -206,7 +206,7 @@ mod tests {
             ("[fe80::1%eth0]", address("fe80::1"), None),
             ("[FE80::1%25eth0]:1", address("fe80::1"), Some(1)),
         ] {
-            assert_eq!(Authority::parse(text), Some(Authority { host, port }), "{text}");
+            assert_eq!(HostAuthority::parse(text), Some(HostAuthority { host, port }), "{text}");
         }
     }
 
@@ -248,13 +248,13 @@ mod tests {
             &long_label,
             &long_name,
         ] {
-            assert_eq!(Authority::parse(text), None, "{text}");
+            assert_eq!(HostAuthority::parse(text), None, "{text}");
         }
     }
 
     #[test]
     fn loopback_names_are_those_that_nobody_else_can_have() {
-        let of = |text: &'static str| Authority::parse(text).unwrap().host;
+        let of = |text: &'static str| HostAuthority::parse(text).unwrap().host;
         for text in [
             "localhost",
             "LOCALHOST.",
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_single_label_is_a_word_and_no_number() {
-        let of = |text: &'static str| Authority::parse(text).unwrap().host;
+        let of = |text: &'static str| HostAuthority::parse(text).unwrap().host;
         assert!(
             ["x", "triton:8000", "a1", "Triton."].iter().all(|text| of(text).is_single_label())
         );
@@ -340,7 +340,7 @@ mod tests {
             ("http://[::1]:8000", "[0::1]:8000", true),
             ("ftp://localhost:8000", "localhost:8000", false),
         ] {
-            let host = Authority::parse(host).unwrap();
+            let host = HostAuthority::parse(host).unwrap();
             assert_eq!(WebOrigin::parse(origin).unwrap().serves(&host), same, "{origin} {host:?}");
         }
     }

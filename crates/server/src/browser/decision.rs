@@ -1,7 +1,7 @@
 //! The decision about one request, from its head alone.
 
-use super::allowed::Listing;
-use super::authority::{Authority, HostKind, WebOrigin};
+use super::allowed::OriginListing;
+use super::authority::{HostAuthority, HostKind, WebOrigin};
 use super::marks::HeaderOnce;
 use super::{BrowserMarks, BrowserRules, ConnectionPath, ConnectionPeer};
 
@@ -112,7 +112,7 @@ impl BrowserRules {
         if peer.path == ConnectionPath::UnixSocket {
             return Ok(());
         }
-        let Some(authority) = Authority::parse(host) else {
+        let Some(authority) = HostAuthority::parse(host) else {
             let text =
                 format!("the request's host is '{}', expected NAME or NAME:PORT", shown(host));
             return Err(PageRefusal::MalformedHost(text));
@@ -129,7 +129,7 @@ impl BrowserRules {
     /// Names that a page could have made resolve to this server are its own only where something says so.
     fn is_own_host(
         &self,
-        authority: &Authority<'_>,
+        authority: &HostAuthority<'_>,
         marks: &BrowserMarks<'_>,
         path: ConnectionPath,
     ) -> bool {
@@ -189,12 +189,12 @@ impl BrowserRules {
         peer: ConnectionPeer,
     ) -> PageTrust {
         match self.origins.listing(text) {
-            Listing::Named => return PageTrust::Full,
-            Listing::Wildcard | Listing::Absent if is_own_origin(text, marks, peer) => {
+            OriginListing::Named => return PageTrust::Full,
+            OriginListing::Wildcard | OriginListing::Absent if is_own_origin(text, marks, peer) => {
                 return PageTrust::Full;
             }
-            Listing::Wildcard => return PageTrust::Guest,
-            Listing::Absent => {}
+            OriginListing::Wildcard => return PageTrust::Guest,
+            OriginListing::Absent => {}
         }
         let origin = WebOrigin::parse(text).filter(|origin| origin.is_web());
         match origin {
@@ -208,7 +208,7 @@ impl BrowserRules {
 /// before the server may have taken TLS off.
 fn is_own_origin(text: &str, marks: &BrowserMarks<'_>, peer: ConnectionPeer) -> bool {
     let Some(origin) = WebOrigin::parse(text) else { return false };
-    let Some(host) = marks.host.and_then(Authority::parse) else { return false };
+    let Some(host) = marks.host.and_then(HostAuthority::parse) else { return false };
     let scheme = origin.is_scheme("https") || !peer.encrypted;
     // A browser that says both says that the page is another's.
     let same = !marks.site.is_present() || marks.site.is("same-origin") || marks.site.is("none");
@@ -221,7 +221,7 @@ fn trust_of_site(marks: &BrowserMarks<'_>) -> PageTrust {
         HeaderOnce::Value("same-origin" | "none") => PageTrust::Full,
         HeaderOnce::Value("same-site") => {
             // What is of one site with a loopback host is on that host too.
-            let host = marks.host.and_then(Authority::parse);
+            let host = marks.host.and_then(HostAuthority::parse);
             let local = host.is_some_and(|host| host.host.is_loopback());
             if local { PageTrust::Guest } else { PageTrust::Foreign }
         }

@@ -1,6 +1,6 @@
 //! Names that the machine has for itself.
 
-use galatea_apple::{Live, SysctlSource as _};
+use galatea_apple::{LiveSysctl, SysctlSource as _};
 
 /// The machine's name and the one that it has in its local network; empty where the system does not tell.
 pub(super) fn own_names() -> Vec<String> {
@@ -11,7 +11,7 @@ pub(super) fn own_names() -> Vec<String> {
 }
 
 fn sysctl_name() -> Option<String> {
-    Live::open().ok()?.text("kern.hostname")
+    LiveSysctl::open().ok()?.text("kern.hostname")
 }
 
 /// A name, and the same under `.local` where it has no dot.

@@ -16,8 +16,8 @@ pub(crate) use decision::{BrowserRequest, ContentDemand, EndpointClass, PageRefu
 pub(crate) use marks::BrowserMarks;
 
 use self::hostname::own_names;
-use crate::flags::Flags;
-use crate::listen::Place;
+use crate::flags::ServerFlags;
+use crate::listen::ListenPlace;
 
 /// Hosts and origins that the server takes requests from.
 #[derive(Debug, Clone, Default)]
@@ -32,11 +32,11 @@ impl BrowserRules {
     ///
     /// # Errors
     /// A sentence about the first entry that cannot be used.
-    pub fn of(flags: &Flags) -> Result<Self, String> {
+    pub fn of(flags: &ServerFlags) -> Result<Self, String> {
         let mut hosts = AllowedHosts::parse(flags.all("allowed-hosts"))?;
         let origins = AllowedOrigins::parse(flags.all("allowed-origins"))?;
         for (_, place) in flags.open_places() {
-            if let Place::Tcp(host, _) = &place {
+            if let ListenPlace::Tcp(host, _) = &place {
                 hosts.add_own(host);
             }
             if !place.is_loopback() {

@@ -5,33 +5,37 @@ use std::path::Path;
 use std::sync::Arc;
 
 use galatea_graph::converted;
-use galatea_llm::chunked::{ChunkEngine, ChunkFunctions, Manifest, Place, function_name};
-use galatea_llm::{Error, Kind};
+use galatea_llm::chunked::{ChunkEngine, ChunkFunctions, ChunkManifest, ChunkPlace, function_name};
+use galatea_llm::{LlmError, LlmErrorKind};
 use galatea_providers::coreml::NeuralEngine;
 use galatea_providers::coreml::engine::{
-    self, Compiled, CompiledCache, Engine, EngineError, EngineErrorKind, EngineModel, LoadOptions,
-    Named, StateNumber,
+    self, CompiledCache, CompiledPackage, CoreMlEngine, EngineError, EngineErrorKind,
+    EngineLoadOptions, EngineModel, NamedTensor, StateNumber,
 };
 use galatea_runtime::ExecutionProvider;
 use galatea_tensor::Tensor;
 
 use super::MAIN;
-use crate::units;
+use crate::devices;
 
-type Result<T> = std::result::Result<T, Error>;
+type Result<T> = std::result::Result<T, LlmError>;
 
 /// Loads folders of chunks in an engine.
 #[derive(Debug)]
 pub struct ChunkRunner {
-    engine: Arc<dyn Engine>,
+    engine: Arc<dyn CoreMlEngine>,
     cache: CompiledCache,
-    options: LoadOptions,
+    options: EngineLoadOptions,
 }
 
 impl ChunkRunner {
     /// Loads in this engine, which keeps what it compiles in the cache.
     #[must_use]
-    pub fn new(engine: Arc<dyn Engine>, cache: CompiledCache, options: LoadOptions) -> Self {
+    pub fn new(
+        engine: Arc<dyn CoreMlEngine>,
+        cache: CompiledCache,
+        options: EngineLoadOptions,
+    ) -> Self {
         Self { engine, cache, options }
     }
 
@@ -45,8 +49,8 @@ impl ChunkRunner {
         settings: &BTreeMap<String, String>,
     ) -> std::result::Result<Option<Arc<dyn ChunkEngine>>, String> {
         let chosen = engine::chosen(settings)?;
-        let automatic = name.is_none_or(|name| name == units::AUTO);
-        let is_meant = units::is_core_ml(name) || automatic && NeuralEngine::detect().is_some();
+        let automatic = name.is_none_or(|name| name == devices::AUTO);
+        let is_meant = devices::is_core_ml(name) || automatic && NeuralEngine::detect().is_some();
         Ok(chosen.filter(|_| is_meant).map(|(engine, cache, options)| -> Arc<dyn ChunkEngine> {
             Arc::new(Self::new(engine, cache, options))
         }))
@@ -58,14 +62,14 @@ impl ChunkRunner {
         folder: &Path,
         file: &str,
         rows: &[(usize, Option<String>)],
-    ) -> Result<Package> {
+    ) -> Result<EnginePackage> {
         let failed = |error: EngineError| told(file, error);
         let path = folder.join(file);
         let compiled = self.cache.compiled(&*self.engine, &path, &engine::facts());
         let compiled = compiled.map_err(failed)?;
         let mut functions: BTreeMap<usize, Arc<dyn EngineModel>> = BTreeMap::new();
         for (rows, name) in rows {
-            let options = LoadOptions { function: name.clone(), ..self.options.clone() };
+            let options = EngineLoadOptions { function: name.clone(), ..self.options.clone() };
             let loaded = match functions.values().next() {
                 None => self.engine.load(compiled.path(), &options),
                 Some(first) => first.beside(&options),
@@ -73,56 +77,56 @@ impl ChunkRunner {
             let place = || format!("{file}: function '{}'", name.as_deref().unwrap_or(MAIN));
             functions.insert(*rows, loaded.map_err(|error| told(&place(), error))?);
         }
-        Ok(Package { file: file.to_owned(), functions, _compiled: compiled })
+        Ok(EnginePackage { file: file.to_owned(), functions, _compiled: compiled })
     }
 }
 
 impl ChunkEngine for ChunkRunner {
-    fn load(&self, folder: &Path, manifest: &Manifest) -> Result<Box<dyn ChunkFunctions>> {
+    fn load(&self, folder: &Path, manifest: &ChunkManifest) -> Result<Box<dyn ChunkFunctions>> {
         let rows: Vec<(usize, Option<String>)> =
             manifest.rows.iter().map(|&rows| (rows, Some(function_name(rows)))).collect();
         let layers = manifest.chunks.iter().map(|file| self.package(folder, file, &rows));
         // Core ML wants no name where a model has one function.
         let head = std::iter::once_with(|| self.package(folder, &manifest.head, &[(1, None)]));
-        let packages = layers.chain(head).collect::<Result<Vec<Package>>>()?;
+        let packages = layers.chain(head).collect::<Result<Vec<EnginePackage>>>()?;
         tracing::info!(engine = self.engine.name(), packages = packages.len(), "chunks are loaded");
         Ok(Box::new(EngineChunks { packages, states: HashMap::new() }))
     }
 
     fn behind(&self) -> Vec<Arc<dyn ExecutionProvider>> {
-        units::processor()
+        devices::processor()
     }
 }
 
 /// An engine's failure as the step has it.
-fn told(place: &str, error: EngineError) -> Error {
+fn told(place: &str, error: EngineError) -> LlmError {
     let kind = match error.kind {
         EngineErrorKind::Died
         | EngineErrorKind::Hung
         | EngineErrorKind::Resting
-        | EngineErrorKind::StateLost => Kind::Lost,
-        EngineErrorKind::Refused | EngineErrorKind::Unavailable => Kind::Unavailable,
-        _ => Kind::Model,
+        | EngineErrorKind::StateLost => LlmErrorKind::Lost,
+        EngineErrorKind::Refused | EngineErrorKind::Unavailable => LlmErrorKind::Unavailable,
+        _ => LlmErrorKind::Model,
     };
-    Error::new(kind, place, error.text)
+    LlmError::new(kind, place, error.text)
 }
 
 /// A package in an engine.
 #[derive(Debug)]
-struct Package {
+struct EnginePackage {
     /// Its name in the folder.
     file: String,
     /// By rows. They share their states.
     functions: BTreeMap<usize, Arc<dyn EngineModel>>,
     /// Stays in the cache for as long as it is loaded.
-    _compiled: Compiled,
+    _compiled: CompiledPackage,
 }
 
 /// The functions of a folder in an engine.
 #[derive(Debug)]
 struct EngineChunks {
     /// Those of layers, and behind them the one that makes logits.
-    packages: Vec<Package>,
+    packages: Vec<EnginePackage>,
     /// By chunk and sequence; none before the first run.
     states: HashMap<(usize, usize), StateNumber>,
 }
@@ -133,20 +137,21 @@ fn number(name: &str) -> usize {
 }
 
 impl EngineChunks {
-    fn package(&self, chunk: usize) -> Result<&Package> {
-        let missing = || Error::new(Kind::Model, format!("chunk {chunk}"), "there is none");
+    fn package(&self, chunk: usize) -> Result<&EnginePackage> {
+        let missing =
+            || LlmError::new(LlmErrorKind::Model, format!("chunk {chunk}"), "there is none");
         self.packages.get(chunk).ok_or_else(missing)
     }
 
     /// A function, and where it is for messages.
-    fn function(&self, place: Place) -> Result<(Arc<dyn EngineModel>, String)> {
+    fn function(&self, place: ChunkPlace) -> Result<(Arc<dyn EngineModel>, String)> {
         let package = self.package(place.chunk)?;
         let layers = place.chunk + 1 < self.packages.len();
         let name = if layers { function_name(place.rows) } else { MAIN.to_owned() };
         let text = format!("{}: function '{name}'", package.file);
         match package.functions.get(&place.rows) {
             Some(function) => Ok((Arc::clone(function), text)),
-            None => Err(Error::new(Kind::Model, text, "there is none")),
+            None => Err(LlmError::new(LlmErrorKind::Model, text, "there is none")),
         }
     }
 
@@ -176,10 +181,10 @@ impl EngineChunks {
 
     fn predict(
         &mut self,
-        place: Place,
+        place: ChunkPlace,
         model: &dyn EngineModel,
-        given: &[Named],
-    ) -> std::result::Result<Vec<Named>, EngineError> {
+        given: &[NamedTensor],
+    ) -> std::result::Result<Vec<NamedTensor>, EngineError> {
         let key = (place.chunk, place.sequence);
         let stateful = !model.interface().states.is_empty();
         let state = if stateful { Some(self.state(key, model)?) } else { None };
@@ -187,9 +192,14 @@ impl EngineChunks {
         engine::predict(model, given.to_vec(), state)
     }
 
-    fn attempt(&mut self, place: Place, inputs: &HashMap<String, Tensor>) -> Result<Vec<Tensor>> {
+    fn attempt(
+        &mut self,
+        place: ChunkPlace,
+        inputs: &HashMap<String, Tensor>,
+    ) -> Result<Vec<Tensor>> {
         let (model, name) = self.function(place)?;
-        let given = fed(&*model, inputs).map_err(|text| Error::new(Kind::Model, &name, text))?;
+        let given =
+            fed(&*model, inputs).map_err(|text| LlmError::new(LlmErrorKind::Model, &name, text))?;
         let mut found = self.predict(place, &*model, &given);
         // What is computed from the first position on needs nothing of a state that a worker had.
         let lost = found.as_ref().is_err_and(|error| error.kind == EngineErrorKind::StateLost);
@@ -215,7 +225,7 @@ fn begins(inputs: &HashMap<String, Tensor>) -> bool {
 fn fed(
     model: &dyn EngineModel,
     inputs: &HashMap<String, Tensor>,
-) -> std::result::Result<Vec<Named>, String> {
+) -> std::result::Result<Vec<NamedTensor>, String> {
     let all = model.interface().inputs.iter().map(|feature| {
         let name = &feature.name;
         let tensor = inputs.get(name).ok_or_else(|| format!("input '{name}' is not known"))?;
@@ -229,7 +239,7 @@ fn fed(
 }
 
 impl ChunkFunctions for EngineChunks {
-    fn run(&mut self, place: Place, inputs: &HashMap<String, Tensor>) -> Result<Vec<Tensor>> {
+    fn run(&mut self, place: ChunkPlace, inputs: &HashMap<String, Tensor>) -> Result<Vec<Tensor>> {
         let found = self.attempt(place, inputs);
         if found.is_err() {
             self.forget();
@@ -261,9 +271,11 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use galatea_formats::coreml::{Feature, FeatureType, Shapes};
+    use galatea_formats::coreml::{FeatureShapes, FeatureType, ModelFeature};
     use galatea_llm::arch::ModelShape;
-    use galatea_providers::coreml::engine::{Done, Interface, PlannedOperator};
+    use galatea_providers::coreml::engine::{
+        EngineInterface, EnginePlannedOperator, PredictionCallback,
+    };
     use galatea_tensor::DataType;
 
     use super::*;
@@ -293,18 +305,18 @@ mod tests {
     #[derive(Debug)]
     struct Recorded {
         function: String,
-        interface: Interface,
+        interface: EngineInterface,
         log: Arc<Log>,
     }
 
-    fn array(name: &str, dtype: DataType, shape: &[usize]) -> Feature {
-        let (shape, shapes) = (shape.to_vec(), Shapes::Fixed);
+    fn array(name: &str, dtype: DataType, shape: &[usize]) -> ModelFeature {
+        let (shape, shapes) = (shape.to_vec(), FeatureShapes::Fixed);
         let kind = FeatureType::Array { dtype, shape, shapes, default: None };
-        Feature { name: name.to_owned(), description: String::new(), kind, optional: false }
+        ModelFeature { name: name.to_owned(), description: String::new(), kind, optional: false }
     }
 
     impl Recorded {
-        fn made(log: &Arc<Log>, options: &LoadOptions) -> Arc<dyn EngineModel> {
+        fn made(log: &Arc<Log>, options: &EngineLoadOptions) -> Arc<dyn EngineModel> {
             let hidden = array("hidden", DataType::Fp16, &[1, 2]);
             let (function, interface) = match &options.function {
                 None => {
@@ -319,12 +331,12 @@ mod tests {
                 }
             };
             let (inputs, outputs, states) = interface;
-            let interface = Interface { inputs, outputs, states };
+            let interface = EngineInterface { inputs, outputs, states };
             Arc::new(Self { function, interface, log: Arc::clone(log) })
         }
     }
 
-    impl Engine for Recording {
+    impl CoreMlEngine for Recording {
         fn name(&self) -> &'static str {
             "recording"
         }
@@ -340,7 +352,7 @@ mod tests {
         fn load(
             &self,
             _: &Path,
-            options: &LoadOptions,
+            options: &EngineLoadOptions,
         ) -> std::result::Result<Arc<dyn EngineModel>, EngineError> {
             self.0.say(format!("load {:?}", options.function));
             Ok(Recorded::made(&self.0, options))
@@ -349,18 +361,23 @@ mod tests {
         fn plan(
             &self,
             _: &Path,
-            _: &LoadOptions,
-        ) -> std::result::Result<Vec<PlannedOperator>, EngineError> {
+            _: &EngineLoadOptions,
+        ) -> std::result::Result<Vec<EnginePlannedOperator>, EngineError> {
             Ok(Vec::new())
         }
     }
 
     impl EngineModel for Recorded {
-        fn interface(&self) -> &Interface {
+        fn interface(&self) -> &EngineInterface {
             &self.interface
         }
 
-        fn submit(&self, inputs: Vec<Named>, state: Option<StateNumber>, done: Done) {
+        fn submit(
+            &self,
+            inputs: Vec<NamedTensor>,
+            state: Option<StateNumber>,
+            done: PredictionCallback,
+        ) {
             let types: Vec<String> =
                 inputs.iter().map(|(name, tensor)| format!("{name} {}", tensor.dtype())).collect();
             self.log.say(format!("{} on {state:?}: {}", self.function, types.join(", ")));
@@ -398,7 +415,7 @@ mod tests {
 
         fn beside(
             &self,
-            options: &LoadOptions,
+            options: &EngineLoadOptions,
         ) -> std::result::Result<Arc<dyn EngineModel>, EngineError> {
             self.log.say(format!("beside {}: {:?}", self.function, options.function));
             Ok(Self::made(&self.log, options))
@@ -414,14 +431,14 @@ mod tests {
         }
         let shape =
             ModelShape { layers: 1, kv_heads: 1, head_size: 2, vocabulary: 4, positions: 16 };
-        let mut manifest = Manifest::new("llama", &shape, 16);
+        let mut manifest = ChunkManifest::new("llama", &shape, 16);
         manifest.rows = vec![1, 8];
         manifest.chunks = vec!["layers_0.mlpackage".to_owned()];
         manifest.head = "head.mlpackage".to_owned();
         let engine = Recording::default();
         let log = Arc::clone(&engine.0);
         let cache = CompiledCache::new(folder.path().join("cache"), 1 << 30);
-        let runner = ChunkRunner::new(Arc::new(engine), cache, LoadOptions::default());
+        let runner = ChunkRunner::new(Arc::new(engine), cache, EngineLoadOptions::default());
         let functions = runner.load(folder.path(), &manifest).unwrap();
         let said = std::mem::take(&mut *log.said.lock().unwrap());
         (functions, said, log, folder)
@@ -433,8 +450,8 @@ mod tests {
         HashMap::from([("hidden".to_owned(), hidden), ("start".to_owned(), start)])
     }
 
-    fn place(chunk: usize, rows: usize, sequence: usize) -> Place {
-        Place { chunk, rows, sequence }
+    fn place(chunk: usize, rows: usize, sequence: usize) -> ChunkPlace {
+        ChunkPlace { chunk, rows, sequence }
     }
 
     #[test]
@@ -476,7 +493,7 @@ mod tests {
         functions.run(place(0, 8, 0), &inputs(0)).unwrap();
         log.losses.store(1, Ordering::Relaxed);
         let error = functions.run(place(0, 1, 0), &inputs(8)).unwrap_err();
-        assert_eq!(error.kind(), Kind::Lost);
+        assert_eq!(error.kind(), LlmErrorKind::Lost);
         assert_eq!(error.to_string(), "layers_0.mlpackage: function 'decode': lost");
         let said = log.said.lock().unwrap();
         let states: Vec<&String> = said.iter().filter(|text| !text.contains(" on ")).collect();

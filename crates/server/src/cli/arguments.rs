@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// An option of a command.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Choice {
+pub(super) struct CommandOption {
     /// Name without the dashes.
     pub(super) name: &'static str,
     /// What stands behind it; empty for none.
@@ -15,17 +15,17 @@ pub(super) struct Choice {
 
 /// A command line that was read.
 #[derive(Debug, Default)]
-pub(super) struct Arguments {
+pub(super) struct CommandArguments {
     values: Vec<String>,
     options: BTreeMap<&'static str, Vec<String>>,
 }
 
-impl Arguments {
+impl CommandArguments {
     /// Reads a command line.
     ///
     /// # Errors
     /// When an option is unknown, lacks its value or has one too many.
-    pub(super) fn parse(arguments: &[String], choices: &[Choice]) -> Result<Self, String> {
+    pub(super) fn parse(arguments: &[String], choices: &[CommandOption]) -> Result<Self, String> {
         let mut parsed = Self::default();
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
@@ -125,7 +125,7 @@ impl Arguments {
 }
 
 /// Lines about the options for the help of a command.
-pub(super) fn help(usage: &str, choices: &[Choice]) -> String {
+pub(super) fn help(usage: &str, choices: &[CommandOption]) -> String {
     let mut text = format!("Usage: {usage}\n");
     for choice in choices {
         let left = format!("--{} {}", choice.name, choice.value);
@@ -138,14 +138,14 @@ pub(super) fn help(usage: &str, choices: &[Choice]) -> String {
 mod tests {
     use super::*;
 
-    const CHOICES: &[Choice] = &[
-        Choice { name: "inputs", value: "FILE", sentence: "" },
-        Choice { name: "json", value: "", sentence: "" },
+    const CHOICES: &[CommandOption] = &[
+        CommandOption { name: "inputs", value: "FILE", sentence: "" },
+        CommandOption { name: "json", value: "", sentence: "" },
     ];
 
-    fn parse(arguments: &[&str]) -> Result<Arguments, String> {
+    fn parse(arguments: &[&str]) -> Result<CommandArguments, String> {
         let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        Arguments::parse(&arguments, CHOICES)
+        CommandArguments::parse(&arguments, CHOICES)
     }
 
     #[test]

@@ -4,47 +4,53 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use galatea_runtime::{ProfileRow, Session, WayReport};
-use galatea_serving::model_cache::Source;
+use galatea_runtime::{PlacementReport, ProfileRow, Session};
+use galatea_serving::model_cache::SessionOrigin;
 use galatea_tensor::Tensor;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::arguments::{Arguments, Choice, help};
-use super::step_profile::Roofs;
-use super::sweep::Sweep;
+use super::arguments::{CommandArguments, CommandOption, help};
+use super::step_profile::DeviceRoofs;
+use super::sweep::BenchSweep;
 use super::{bench_language, generate, model, say, step_profile};
 use crate::table::table;
 
-pub(super) const CHOICES: &[Choice] = &[
-    Choice {
+pub(super) const CHOICES: &[CommandOption] = &[
+    CommandOption {
         name: "batch",
         value: "N[,N…]",
         sentence: "length of the batch axis, or several to measure one after the other [1]",
     },
-    Choice {
+    CommandOption {
         name: "sequence",
         value: "N[,N…]",
         sentence: "length of axes along a sequence that the model leaves open [128]",
     },
-    Choice { name: "shape", value: "NAME=D,D…", sentence: "shape of an input; repeatable" },
-    Choice {
+    CommandOption {
+        name: "shape", value: "NAME=D,D…", sentence: "shape of an input; repeatable"
+    },
+    CommandOption {
         name: "threads",
         value: "N[,N…]",
         sentence: "threads inside an operator, 0 for all fast cores [0]",
     },
-    Choice {
+    CommandOption {
         name: "provider",
         value: "NAME[,NAME…]",
         sentence: "run on this provider, or divide runs among several",
     },
-    Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
-    Choice { name: "seconds", value: "S", sentence: "time to measure each of them [3]" },
-    Choice {
+    CommandOption {
+        name: "function",
+        value: "NAME",
+        sentence: "function of a model that has several",
+    },
+    CommandOption { name: "seconds", value: "S", sentence: "time to measure each of them [3]" },
+    CommandOption {
         name: "plot",
         value: "FILE.svg",
         sentence: "draw the times of several batches, sequences or numbers of threads as curves",
     },
-    Choice {
+    CommandOption {
         name: "profile",
         value: "",
         sentence: "show the slowest operators too, what kernels reach and what bounds them",
@@ -52,43 +58,47 @@ pub(super) const CHOICES: &[Choice] = &[
     model::GPU_MEMORY_CHOICE,
     model::TIMELINE_CHOICES[0],
     model::TIMELINE_CHOICES[1],
-    Choice { name: "json", value: "", sentence: "print one line of JSON" },
-    Choice {
+    CommandOption { name: "json", value: "", sentence: "print one line of JSON" },
+    CommandOption {
         name: "precision",
         value: "fp32|bf16|fp16",
         sentence: "what products and convolutions compute in [fp32]",
     },
-    Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },
-    Choice {
+    CommandOption {
+        name: "level",
+        value: "O0…O3",
+        sentence: "how far the graph is rewritten [O3]",
+    },
+    CommandOption {
         name: "prompt-tokens",
         value: "N",
         sentence: "tokens of the prompt of a language model [512]",
     },
-    Choice { name: "context", value: "N", sentence: "tokens before that answer [8]" },
-    Choice { name: "decode-tokens", value: "N", sentence: "tokens of its answers [64]" },
-    Choice { name: "concurrency", value: "N", sentence: "its answers at once, too [1]" },
-    Choice {
+    CommandOption { name: "context", value: "N", sentence: "tokens before that answer [8]" },
+    CommandOption { name: "decode-tokens", value: "N", sentence: "tokens of its answers [64]" },
+    CommandOption { name: "concurrency", value: "N", sentence: "its answers at once, too [1]" },
+    CommandOption {
         name: "perplexity",
         value: "FILE",
         sentence: "instead: how well it foresees a text, in pieces of the prompt's length",
     },
-    Choice {
+    CommandOption {
         name: "quantization",
         value: "NAME",
         sentence: "round its weights to q8_0, q6_k, q5_k, q5_1, q5_0, q4_k, q4_1 or q4_0",
     },
-    Choice {
+    CommandOption {
         name: "kv-cache-dtype",
         value: "NAME",
         sentence: "its cache: auto, float32, float16, bfloat16 or int8 [auto]",
     },
     model::CACHE_CHOICES[0],
     model::CACHE_CHOICES[1],
-    Choice { name: "help", value: "", sentence: "print this" },
+    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Fewest runs of a measurement, however long they take.
-const LEAST_RUNS: usize = 5;
+const MIN_RUNS: usize = 5;
 /// Runs before the measurement: the first ones pack weights and plan memory.
 const WARM_UP_RUNS: usize = 2;
 /// The most time in which units are compared.
@@ -98,7 +108,7 @@ const PROFILE_ROWS: usize = 15;
 
 /// Measures a model on generated inputs.
 pub(super) fn bench(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = Arguments::parse(arguments, CHOICES)?;
+    let arguments = CommandArguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
         say(&help("galatea bench MODEL [--batch N] [--json] …", CHOICES));
         return Ok(ExitCode::SUCCESS);
@@ -108,7 +118,7 @@ pub(super) fn bench(arguments: &[String]) -> Result<ExitCode, String> {
         return bench_language::bench(&checkpoint, &arguments);
     }
     let path = model::find(arguments.only("MODEL")?)?;
-    let sweep = Sweep::of(&arguments)?;
+    let sweep = BenchSweep::of(&arguments)?;
     let Some((batch, sequence, threads)) = sweep.single() else {
         return sweep.run(&path, &arguments).map(|()| ExitCode::SUCCESS);
     };
@@ -119,16 +129,16 @@ pub(super) fn bench(arguments: &[String]) -> Result<ExitCode, String> {
     let _timeline = model::timeline(&arguments)?;
     let loaded = load(&path, &arguments, threads)?;
     let shapes = generate::parse_shapes(arguments.all("shape"))?;
-    let lengths = generate::Lengths { batch, sequence };
+    let lengths = generate::FreeLengths { batch, sequence };
     let inputs = generate::inputs(&loaded.session, lengths, &shapes)?.inputs;
     let quiet = arguments.has("json");
     let figures = figures(&loaded.session, &inputs, time, quiet)?;
-    let job = Job { path: &path, arguments: &arguments, batch, sequence, threads };
+    let job = BenchJob { path: &path, arguments: &arguments, batch, sequence, threads };
     let rows = match arguments.has("profile") {
         true => Some(profile(&loaded.session, &inputs)?),
         false => None,
     };
-    let roofs = rows.as_ref().map(|rows| Roofs::of(arguments.last("provider"), rows));
+    let roofs = rows.as_ref().map(|rows| DeviceRoofs::of(arguments.last("provider"), rows));
     let measured = rows.zip(roofs);
     if quiet {
         let mut line = job.json(&loaded, figures);
@@ -155,7 +165,7 @@ pub(super) fn bench(arguments: &[String]) -> Result<ExitCode, String> {
 ///
 /// # Errors
 /// When it is no time.
-pub(super) fn seconds(arguments: &Arguments) -> Result<Duration, String> {
+pub(super) fn seconds(arguments: &CommandArguments) -> Result<Duration, String> {
     let seconds: f64 = arguments.number("seconds", 3.0)?;
     Duration::try_from_secs_f64(seconds)
         .map_err(|_| format!("--seconds expects a time, got '{seconds}'"))
@@ -163,9 +173,9 @@ pub(super) fn seconds(arguments: &Arguments) -> Result<Duration, String> {
 
 /// A model that is ready to run.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(super) struct BenchModel {
     pub(super) session: Session,
-    source: Source,
+    source: SessionOrigin,
     took: Duration,
 }
 
@@ -173,10 +183,15 @@ pub(super) struct Loaded {
 ///
 /// # Errors
 /// As [`model::cached_session`].
-pub(super) fn load(path: &Path, arguments: &Arguments, threads: usize) -> Result<Loaded, String> {
+pub(super) fn load(
+    path: &Path,
+    arguments: &CommandArguments,
+    threads: usize,
+) -> Result<BenchModel, String> {
     let started = Instant::now();
-    let model::Ready { session, source, .. } = model::cached_session(path, arguments, threads)?;
-    Ok(Loaded { session, source, took: started.elapsed() })
+    let model::ReadyModel { session, source, .. } =
+        model::cached_session(path, arguments, threads)?;
+    Ok(BenchModel { session, source, took: started.elapsed() })
 }
 
 /// Runs the session for a time.
@@ -188,8 +203,8 @@ pub(super) fn figures(
     inputs: &[(String, Tensor)],
     time: Duration,
     quiet: bool,
-) -> Result<Figures, String> {
-    measure(session, inputs, time, quiet).map(|times| Figures::of(&times))
+) -> Result<BenchFigures, String> {
+    measure(session, inputs, time, quiet).map(|times| BenchFigures::of(&times))
 }
 
 pub(super) fn named(inputs: &[(String, Tensor)]) -> Vec<(&str, Tensor)> {
@@ -214,7 +229,7 @@ fn measure(
     }
     let mut times = Vec::new();
     let started = Instant::now();
-    while times.len() < LEAST_RUNS || started.elapsed() < time {
+    while times.len() < MIN_RUNS || started.elapsed() < time {
         let run = Instant::now();
         session.run(&inputs).map_err(|error| error.to_string())?;
         times.push(run.elapsed());
@@ -234,7 +249,7 @@ fn measure(
 
 /// Milliseconds of the runs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Figures {
+pub(super) struct BenchFigures {
     pub(super) runs: usize,
     pub(super) min: f64,
     pub(super) median: f64,
@@ -242,7 +257,7 @@ pub(super) struct Figures {
     pub(super) p99: f64,
 }
 
-impl Figures {
+impl BenchFigures {
     /// Of times in ascending order.
     fn of(times: &[Duration]) -> Self {
         let ms: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
@@ -263,26 +278,26 @@ impl Figures {
 
 /// What is measured.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Job<'a> {
+pub(super) struct BenchJob<'a> {
     pub(super) path: &'a Path,
-    pub(super) arguments: &'a Arguments,
+    pub(super) arguments: &'a CommandArguments,
     pub(super) batch: usize,
     pub(super) sequence: Option<usize>,
     /// 0 for all fast cores.
     pub(super) threads: usize,
 }
 
-impl Job<'_> {
+impl BenchJob<'_> {
     /// How many threads there really are.
     pub(super) fn threads_used(&self) -> usize {
         match self.threads {
-            0 => galatea_providers::Cores::detect().fast,
+            0 => galatea_providers::HostCores::detect().fast,
             given => given,
         }
     }
 
     /// A line of JSON.
-    pub(super) fn json(&self, loaded: &Loaded, figures: Figures) -> serde_json::Value {
+    pub(super) fn json(&self, loaded: &BenchModel, figures: BenchFigures) -> serde_json::Value {
         let session = &loaded.session;
         let used = model::used_providers(session);
         let (memory, plans) = (session.memory(), session.plans());
@@ -312,7 +327,7 @@ impl Job<'_> {
         line
     }
 
-    fn text(&self, loaded: &Loaded, figures: Figures) -> String {
+    fn text(&self, loaded: &BenchModel, figures: BenchFigures) -> String {
         let session = &loaded.session;
         let cell = |value: f64| format!("{value:.3}");
         let row = vec![
@@ -345,11 +360,11 @@ impl Job<'_> {
 pub(super) fn ways(
     session: &Session,
     inputs: &[(String, Tensor)],
-) -> Result<Vec<WayReport>, String> {
+) -> Result<Vec<PlacementReport>, String> {
     session.ways(&named(inputs)).map_err(|error| error.to_string())
 }
 
-pub(super) fn way_json(way: &WayReport) -> serde_json::Value {
+pub(super) fn way_json(way: &PlacementReport) -> serde_json::Value {
     serde_json::json!({
         "providers": way.providers,
         "ms": way.time.as_secs_f64() * 1e3,
@@ -358,8 +373,8 @@ pub(super) fn way_json(way: &WayReport) -> serde_json::Value {
     })
 }
 
-pub(super) fn way_table(ways: &[WayReport]) -> String {
-    let row = |way: &WayReport| {
+pub(super) fn way_table(ways: &[PlacementReport]) -> String {
+    let row = |way: &PlacementReport| {
         let known = if way.measured { "measured" } else { "predicted" };
         vec![
             shortened(&way.providers),
@@ -386,7 +401,7 @@ fn profile(session: &Session, inputs: &[(String, Tensor)]) -> Result<Vec<Profile
 }
 
 /// The slowest nodes, and kernels by all their starts.
-fn slowest(rows: &[ProfileRow], roofs: &Roofs) -> String {
+fn slowest(rows: &[ProfileRow], roofs: &DeviceRoofs) -> String {
     let mut sorted: Vec<&ProfileRow> = rows.iter().collect();
     sorted.sort_by_key(|row| std::cmp::Reverse(row.time));
     let cells = sorted.into_iter().take(PROFILE_ROWS).map(|row| {

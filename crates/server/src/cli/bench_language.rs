@@ -7,13 +7,13 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use galatea_kernels::ThreadPool;
-use galatea_llm::chunked::Manifest;
+use galatea_llm::chunked::ChunkManifest;
 use galatea_llm::engine::{GenerationEvent, GenerationRequest};
-use galatea_llm::model::{LanguageModel, Perplexity, PerplexityScore};
+use galatea_llm::model::{LanguageModel, PerplexityModel, PerplexityScore};
 use galatea_llm::sampling::SamplingParameters;
 use galatea_serving::backend::llm::EngineArguments;
 
-use super::arguments::Arguments;
+use super::arguments::CommandArguments;
 use super::{model, say, step_profile};
 use crate::models;
 use crate::table::table;
@@ -30,7 +30,7 @@ const ROUNDS: usize = 3;
 const READ_BYTES: usize = 256 << 20;
 
 /// A request's times.
-struct Times {
+struct GenerationTimes {
     /// From submission until the first token.
     first: Duration,
     /// From the first token until the last.
@@ -43,7 +43,7 @@ struct Times {
 ///
 /// # Errors
 /// When it cannot be loaded, or a request fails.
-pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn bench(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
     for option in ["perplexity", "profile"].into_iter().filter(|option| arguments.has(option)) {
         model::refuse_chunks(path, &format!("--{option}"), "checkpoints")?;
     }
@@ -68,7 +68,7 @@ pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, Stri
 
 /// What was measured of a checkpoint.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(super) struct MeasuredCheckpoint {
     text: String,
     /// The same for programs.
     pub(super) line: serde_json::Value,
@@ -93,15 +93,19 @@ const KEPT: usize = 4;
 ///
 /// # Errors
 /// As [`bench`].
-pub(super) fn measure(path: &Path, arguments: &Arguments, apart: bool) -> Result<Measured, String> {
-    let is_chunked = Manifest::is_in(path);
+pub(super) fn measure(
+    path: &Path,
+    arguments: &CommandArguments,
+    apart: bool,
+) -> Result<MeasuredCheckpoint, String> {
+    let is_chunked = ChunkManifest::is_in(path);
     let threads: usize = arguments.number("threads", 0)?;
     let mut prompt: usize = arguments.number("prompt-tokens", PROMPT)?.max(1);
     let answer: usize = arguments.number("decode-tokens", ANSWER)?.max(2);
     let context: usize = arguments.number("context", SHORT_PROMPT)?.max(1);
     let concurrency: usize = arguments.number("concurrency", 1)?.max(1);
     if is_chunked && !arguments.has("prompt-tokens") {
-        let manifest = Manifest::read(path).map_err(|error| error.to_string())?;
+        let manifest = ChunkManifest::read(path).map_err(|error| error.to_string())?;
         prompt = prompt.min(manifest.context.saturating_sub(answer + 1)).max(1);
     }
     let engine = EngineArguments {
@@ -115,7 +119,7 @@ pub(super) fn measure(path: &Path, arguments: &Arguments, apart: bool) -> Result
     let started = Instant::now();
     let model = LanguageModel::load(path, &options).map_err(|error| error.to_string())?;
     let load = started.elapsed();
-    let bench = Bench { model: &model, context, answer };
+    let bench = LanguageBench { model: &model, context, answer };
     // The first runs plan memory.
     bench.alone(prompt, 2)?;
     let mut figures = Vec::new();
@@ -123,7 +127,7 @@ pub(super) fn measure(path: &Path, arguments: &Arguments, apart: bool) -> Result
         let read = bench.alone(prompt, 1)?;
         let written = bench.alone(context, answer)?;
         let together = if concurrency > 1 { Some(bench.together(concurrency)?) } else { None };
-        figures.push(Figures {
+        figures.push(RoundFigures {
             prefill: prompt as f64 / read.first.as_secs_f64(),
             ttft: read.first.as_secs_f64() * 1e3,
             decode: (written.tokens.len() - 1) as f64 / written.rest.as_secs_f64().max(1e-9),
@@ -132,9 +136,9 @@ pub(super) fn measure(path: &Path, arguments: &Arguments, apart: bool) -> Result
         });
     }
     let touched = model.weight_bytes() + model.position_bytes() * (context + answer / 2);
-    let report = Report { figures, load, model: &model, concurrency, prompt, touched };
+    let report = LanguageReport { figures, load, model: &model, concurrency, prompt, touched };
     let (text, line) = (report.text(path), report.json(path));
-    let speeds = |of: fn(&Figures) -> f64| report.figures.iter().map(of).collect();
+    let speeds = |of: fn(&RoundFigures) -> f64| report.figures.iter().map(of).collect();
     let (prefill, decode) = (speeds(|of| of.prefill), speeds(|of| of.decode));
     let answers = if apart { bench.answers()? } else { Vec::new() };
     let vocabulary = model.tokenizer().vocabulary_size();
@@ -147,11 +151,11 @@ pub(super) fn measure(path: &Path, arguments: &Arguments, apart: bool) -> Result
         }
         false => Default::default(),
     };
-    Ok(Measured { text, line, tables, steps, prefill, decode, answers, vocabulary })
+    Ok(MeasuredCheckpoint { text, line, tables, steps, prefill, decode, answers, vocabulary })
 }
 
 /// How the weights and the cache are stored.
-pub(super) fn weights_of(arguments: &Arguments) -> EngineArguments {
+pub(super) fn weights_of(arguments: &CommandArguments) -> EngineArguments {
     EngineArguments {
         device: arguments.last("provider").map(str::to_owned),
         quantization: arguments.last("quantization").map(str::to_owned),
@@ -161,14 +165,14 @@ pub(super) fn weights_of(arguments: &Arguments) -> EngineArguments {
 }
 
 /// Scores a text.
-fn perplexity(path: &Path, file: &Path, arguments: &Arguments) -> Result<ExitCode, String> {
+fn perplexity(path: &Path, file: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| format!("'{}' cannot be read as a text: {error}", file.display()))?;
     let mut options =
         models::load_options(&weights_of(arguments)).map_err(|error| error.to_string())?;
     options.session.threads = arguments.number("threads", 0)?;
     let chunk = arguments.number("prompt-tokens", PROMPT)?;
-    let scored = Perplexity::load(path, &options, chunk)
+    let scored = PerplexityModel::load(path, &options, chunk)
         .and_then(|mut model| Ok((model.score(&text)?, model)));
     let (score, model) = scored.map_err(|error| error.to_string())?;
     let report = serde_json::json!({
@@ -191,7 +195,7 @@ fn perplexity(path: &Path, file: &Path, arguments: &Arguments) -> Result<ExitCod
 }
 
 /// What a round of measurements gave.
-struct Figures {
+struct RoundFigures {
     prefill: f64,
     ttft: f64,
     decode: f64,
@@ -200,14 +204,14 @@ struct Figures {
     bandwidth: f64,
 }
 
-struct Bench<'a> {
+struct LanguageBench<'a> {
     model: &'a LanguageModel,
     /// Tokens before an answer whose speed is measured.
     context: usize,
     answer: usize,
 }
 
-impl Bench<'_> {
+impl LanguageBench<'_> {
     /// A request for so many tokens behind a prompt of others' length.
     fn request(&self, prompt: usize, tokens: usize, seed: usize) -> GenerationRequest {
         let vocabulary = self.model.tokenizer().vocabulary_size().max(2);
@@ -231,7 +235,7 @@ impl Bench<'_> {
     }
 
     /// Submits requests, and gives the times of each.
-    fn all(&self, requests: Vec<GenerationRequest>) -> Result<Vec<Times>, String> {
+    fn all(&self, requests: Vec<GenerationRequest>) -> Result<Vec<GenerationTimes>, String> {
         let (sender, receiver) = mpsc::channel();
         let count = requests.len();
         let start = Instant::now();
@@ -262,13 +266,17 @@ impl Bench<'_> {
         }
         let times = |(first, last, tokens): (Option<Instant>, Instant, Vec<u32>)| {
             let first = first.unwrap_or(last);
-            Times { first: first.duration_since(start), rest: last.duration_since(first), tokens }
+            GenerationTimes {
+                first: first.duration_since(start),
+                rest: last.duration_since(first),
+                tokens,
+            }
         };
         Ok(marks.into_iter().map(times).collect())
     }
 
     /// The times of one request.
-    fn alone(&self, prompt: usize, tokens: usize) -> Result<Times, String> {
+    fn alone(&self, prompt: usize, tokens: usize) -> Result<GenerationTimes, String> {
         let mut all = self.all(vec![self.request(prompt, tokens, 0)])?;
         all.pop().ok_or_else(|| "no times".to_owned())
     }
@@ -295,7 +303,7 @@ impl Bench<'_> {
 
 /// How many bytes a second threads read from memory, at best.
 fn read_bandwidth(threads: usize) -> f64 {
-    let threads = if threads == 0 { galatea_providers::Cores::detect().fast } else { threads };
+    let threads = if threads == 0 { galatea_providers::HostCores::detect().fast } else { threads };
     let pool = ThreadPool::new(threads);
     let data = vec![1_u64; READ_BYTES / size_of::<u64>()];
     let mut best = 0.0_f64;
@@ -318,8 +326,8 @@ fn read_bandwidth(threads: usize) -> f64 {
     best
 }
 
-struct Report<'a> {
-    figures: Vec<Figures>,
+struct LanguageReport<'a> {
+    figures: Vec<RoundFigures>,
     load: Duration,
     model: &'a LanguageModel,
     concurrency: usize,
@@ -328,8 +336,8 @@ struct Report<'a> {
     touched: usize,
 }
 
-impl Report<'_> {
-    fn median(&self, of: impl Fn(&Figures) -> f64) -> f64 {
+impl LanguageReport<'_> {
+    fn median(&self, of: impl Fn(&RoundFigures) -> f64) -> f64 {
         let mut all: Vec<f64> = self.figures.iter().map(of).collect();
         all.sort_by(f64::total_cmp);
         all.get(all.len() / 2).copied().unwrap_or(0.0)

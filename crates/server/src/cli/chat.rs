@@ -5,49 +5,57 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use galatea_llm::engine::{GenerationEvent, Usage};
+use galatea_llm::engine::{GenerationEvent, TokenUsage};
 use galatea_llm::model::LanguageModel;
 use galatea_serving::backend::llm::EngineArguments;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{Receiver, channel};
 
-use super::arguments::{Arguments, Choice, help};
+use super::arguments::{CommandArguments, CommandOption, help};
 use super::{complain, model, say};
 use crate::models;
-use crate::openai::answer::{AnswerReader, Piece};
-use crate::openai::chat::Chat;
+use crate::openai::answer::{AnswerPiece, AnswerReader};
+use crate::openai::chat::PreparedChat;
 use crate::openai::error::ApiError;
-use crate::openai::fields::Fields;
+use crate::openai::fields::ObjectFields;
 use crate::openai::request::ChatRequest;
-use crate::openai::run::Running;
+use crate::openai::run::RunningGeneration;
 
-const CHOICES: &[Choice] = &[
-    Choice { name: "system", value: "TEXT", sentence: "what the model is told first" },
-    Choice { name: "prompt", value: "TEXT", sentence: "say this, print the answer and end" },
-    Choice { name: "temperature", value: "T", sentence: "0 for the most probable words" },
-    Choice { name: "top-p", value: "P", sentence: "share of probability to choose from" },
-    Choice { name: "top-k", value: "K", sentence: "most probable tokens to choose from" },
-    Choice { name: "min-p", value: "P", sentence: "least probability beside the largest one" },
-    Choice { name: "seed", value: "N", sentence: "the same answers each time" },
-    Choice { name: "max-tokens", value: "N", sentence: "longest answer" },
-    Choice {
+const CHOICES: &[CommandOption] = &[
+    CommandOption { name: "system", value: "TEXT", sentence: "what the model is told first" },
+    CommandOption { name: "prompt", value: "TEXT", sentence: "say this, print the answer and end" },
+    CommandOption { name: "temperature", value: "T", sentence: "0 for the most probable words" },
+    CommandOption { name: "top-p", value: "P", sentence: "share of probability to choose from" },
+    CommandOption { name: "top-k", value: "K", sentence: "most probable tokens to choose from" },
+    CommandOption {
+        name: "min-p",
+        value: "P",
+        sentence: "least probability beside the largest one",
+    },
+    CommandOption { name: "seed", value: "N", sentence: "the same answers each time" },
+    CommandOption { name: "max-tokens", value: "N", sentence: "longest answer" },
+    CommandOption {
         name: "context",
         value: "N",
         sentence: "longest conversation in tokens [the model's]",
     },
-    Choice { name: "dtype", value: "NAME", sentence: "float32, bfloat16 or float16 [float32]" },
-    Choice {
+    CommandOption {
+        name: "dtype",
+        value: "NAME",
+        sentence: "float32, bfloat16 or float16 [float32]",
+    },
+    CommandOption {
         name: "quantization",
         value: "NAME",
         sentence: "round weights to q8_0, q6_k, q5_k, q5_1, q5_0, q4_k, q4_1 or q4_0",
     },
-    Choice {
+    CommandOption {
         name: "kv-cache-dtype",
         value: "NAME",
         sentence: "auto, float32, float16, bfloat16 or int8 [auto]",
     },
-    Choice { name: "stats", value: "", sentence: "tell how fast each answer was" },
-    Choice { name: "help", value: "", sentence: "print this" },
+    CommandOption { name: "stats", value: "", sentence: "tell how fast each answer was" },
+    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Options that are members of a request.
@@ -68,7 +76,7 @@ const COMMANDS: &str = "/reset forgets the conversation, /system TEXT begins a n
 
 /// Talks with a model until the input ends.
 pub(super) fn chat(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = Arguments::parse(arguments, CHOICES)?;
+    let arguments = CommandArguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
         say(&help("galatea chat MODEL", CHOICES));
         say(&format!("\n{COMMANDS}"));
@@ -76,7 +84,7 @@ pub(super) fn chat(arguments: &[String]) -> Result<ExitCode, String> {
     }
     let given = arguments.only("MODEL")?;
     let path = model::checkpoint(given)?.unwrap_or_else(|| PathBuf::from(given));
-    let mut talk = Talk::new(&arguments)?;
+    let mut talk = ChatSession::new(&arguments)?;
     let context: usize = arguments.number("context", 0)?;
     let engine = EngineArguments {
         max_num_seqs: Some(1),
@@ -101,7 +109,7 @@ pub(super) fn chat(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 /// A conversation.
-struct Talk {
+struct ChatSession {
     messages: Vec<Value>,
     sampling: Map<String, Value>,
     stats: bool,
@@ -109,7 +117,7 @@ struct Talk {
 
 /// What a line asks for.
 #[derive(Debug, PartialEq, Eq)]
-enum Line<'a> {
+enum ChatLine<'a> {
     Say(&'a str),
     Begin(Option<&'a str>),
     Nothing,
@@ -117,7 +125,7 @@ enum Line<'a> {
     Unknown,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ChatLine<'a> {
     fn parse(line: &'a str) -> Self {
         let line = line.trim();
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -132,8 +140,8 @@ impl<'a> Line<'a> {
     }
 }
 
-impl Talk {
-    fn new(arguments: &Arguments) -> Result<Self, String> {
+impl ChatSession {
+    fn new(arguments: &CommandArguments) -> Result<Self, String> {
         let mut sampling = Map::new();
         for (option, member) in SAMPLING {
             let Some(text) = arguments.last(option) else { continue };
@@ -168,13 +176,13 @@ impl Talk {
                 _ = tokio::signal::ctrl_c() => None,
             };
             let Some(line) = line else { return Ok(()) };
-            match Line::parse(&line) {
-                Line::Nothing => {}
-                Line::End => return Ok(()),
-                Line::Unknown => complain(COMMANDS),
-                Line::Begin(None) => self.begin(system.as_ref().and_then(Value::as_str)),
-                Line::Begin(other) => self.begin(other),
-                Line::Say(text) => {
+            match ChatLine::parse(&line) {
+                ChatLine::Nothing => {}
+                ChatLine::End => return Ok(()),
+                ChatLine::Unknown => complain(COMMANDS),
+                ChatLine::Begin(None) => self.begin(system.as_ref().and_then(Value::as_str)),
+                ChatLine::Begin(other) => self.begin(other),
+                ChatLine::Say(text) => {
                     let before = self.messages.len();
                     if let Err(error) = self.say(model, text).await {
                         // The conversation goes on as if nothing had been said.
@@ -204,23 +212,26 @@ impl Talk {
         Ok(())
     }
 
-    fn ask(&self, model: &Arc<LanguageModel>) -> Result<(Chat, Running), ApiError> {
+    fn ask(
+        &self,
+        model: &Arc<LanguageModel>,
+    ) -> Result<(PreparedChat, RunningGeneration), ApiError> {
         let mut body = self.sampling.clone();
         body.insert("messages".to_owned(), Value::Array(self.messages.clone()));
         let body = Value::Object(body);
-        let fields = Fields::of_request(&body)?;
+        let fields = ObjectFields::of_request(&body)?;
         let request = ChatRequest::decode(&fields, model.defaults(), "")?;
-        let (chat, job) = Chat::prepare(Arc::clone(model), "the model", request)?;
-        Ok((chat, Running::start(model, vec![job])?))
+        let (chat, job) = PreparedChat::prepare(Arc::clone(model), "the model", request)?;
+        Ok((chat, RunningGeneration::start(model, vec![job])?))
     }
 }
 
 /// Prints an answer as it comes, and collects its content.
 async fn listen(
-    mut running: Running,
+    mut running: RunningGeneration,
     mut reader: AnswerReader,
     answer: &mut String,
-) -> Result<Option<Usage>, ApiError> {
+) -> Result<Option<TokenUsage>, ApiError> {
     while let Some((_, event)) = running.next().await? {
         match event {
             GenerationEvent::Delta(step) => {
@@ -230,13 +241,13 @@ async fn listen(
                 }
                 for piece in pieces {
                     match piece {
-                        Piece::Reasoning(text) => show(&text),
-                        Piece::Content(text) => {
+                        AnswerPiece::Reasoning(text) => show(&text),
+                        AnswerPiece::Content(text) => {
                             show(&text);
                             answer.push_str(&text);
                         }
                         // Nobody offers tools here.
-                        Piece::Call { .. } | Piece::Arguments { .. } => {}
+                        AnswerPiece::Call { .. } | AnswerPiece::Arguments { .. } => {}
                     }
                 }
             }
@@ -247,7 +258,7 @@ async fn listen(
     Ok(None)
 }
 
-fn speed(usage: &Usage) -> String {
+fn speed(usage: &TokenUsage) -> String {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let first = seconds(usage.first_token_ns.saturating_sub(usage.queue_ns));
     let rest = seconds(usage.total_ns.saturating_sub(usage.first_token_ns));
@@ -283,23 +294,23 @@ fn show(text: &str) {
 mod tests {
     use super::*;
 
-    fn talk(arguments: &[&str]) -> Result<Talk, String> {
+    fn talk(arguments: &[&str]) -> Result<ChatSession, String> {
         let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        Talk::new(&Arguments::parse(&arguments, CHOICES)?)
+        ChatSession::new(&CommandArguments::parse(&arguments, CHOICES)?)
     }
 
     #[test]
     fn lines_are_said_or_command() {
         for (line, meaning) in [
-            ("  hello there ", Line::Say("hello there")),
-            ("", Line::Nothing),
-            ("/bye", Line::End),
-            ("/reset", Line::Begin(None)),
-            ("/system be brief", Line::Begin(Some("be brief"))),
-            ("/system", Line::Begin(None)),
-            ("/dance", Line::Unknown),
+            ("  hello there ", ChatLine::Say("hello there")),
+            ("", ChatLine::Nothing),
+            ("/bye", ChatLine::End),
+            ("/reset", ChatLine::Begin(None)),
+            ("/system be brief", ChatLine::Begin(Some("be brief"))),
+            ("/system", ChatLine::Begin(None)),
+            ("/dance", ChatLine::Unknown),
         ] {
-            assert_eq!(Line::parse(line), meaning, "{line}");
+            assert_eq!(ChatLine::parse(line), meaning, "{line}");
         }
     }
 
@@ -315,13 +326,13 @@ mod tests {
 
     #[test]
     fn speeds_leave_the_queue_and_the_first_token_out() {
-        let usage = Usage {
+        let usage = TokenUsage {
             prompt_tokens: 5,
             completion_tokens: 11,
             queue_ns: 1_000_000_000,
             first_token_ns: 1_250_000_000,
             total_ns: 3_250_000_000,
-            ..Usage::default()
+            ..TokenUsage::default()
         };
         let text = speed(&usage);
         assert!(

@@ -2,42 +2,42 @@
 
 use std::process::ExitCode;
 
-use galatea_apple::Feature;
+use galatea_apple::CpuFeature;
 use galatea_providers::coreml::NeuralEngine;
-use galatea_providers::{Capabilities, CoreKind};
-use galatea_runtime::chips::Narrow;
+use galatea_providers::{CoreKind, HostCapabilities};
+use galatea_runtime::chips::LowBitSupport;
 use serde_json::{Value, json};
 
-use super::arguments::{Arguments, Choice, help};
+use super::arguments::{CommandArguments, CommandOption, help};
 use super::{chip_facts, say};
 
-const CHOICES: &[Choice] = &[
-    Choice { name: "json", value: "", sentence: "print one line of JSON" },
-    Choice { name: "help", value: "", sentence: "print this" },
+const CHOICES: &[CommandOption] = &[
+    CommandOption { name: "json", value: "", sentence: "print one line of JSON" },
+    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Prints what this machine can do, or what is known of the chip that is named.
 pub(super) fn chip(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = Arguments::parse(arguments, CHOICES)?;
+    let arguments = CommandArguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
         say(&help("galatea chip [NAME|FILE.toml] [--json]", CHOICES));
         return Ok(ExitCode::SUCCESS);
     }
     if !arguments.values().is_empty() {
-        let asked = chip_facts::Asked::find(arguments.only("NAME")?)?;
+        let asked = chip_facts::AskedChip::find(arguments.only("NAME")?)?;
         say(&match arguments.has("json") {
             true => chip_facts::as_json(&asked).to_string(),
             false => chip_facts::as_text(&asked),
         });
         return Ok(ExitCode::SUCCESS);
     }
-    let found = Capabilities::detect();
+    let found = HostCapabilities::detect();
     say(&if arguments.has("json") { as_json(&found).to_string() } else { as_text(&found) });
     Ok(ExitCode::SUCCESS)
 }
 
 /// What is not known is not there.
-pub(super) fn as_json(found: &Capabilities) -> Value {
+pub(super) fn as_json(found: &HostCapabilities) -> Value {
     let [f32, bf16, int8] = found.kernels;
     let core = |kind: &CoreKind| {
         known(&[
@@ -82,12 +82,12 @@ fn known(fields: &[(&str, Option<Value>)]) -> Value {
     Value::Object(there.collect())
 }
 
-fn feature(feature: &Feature) -> String {
+fn feature(feature: &CpuFeature) -> String {
     format!("{feature:?}")
 }
 
 /// The same for people.
-pub(super) fn as_text(found: &Capabilities) -> String {
+pub(super) fn as_text(found: &HostCapabilities) -> String {
     let mut lines = Vec::new();
     let mut line = |name: &str, value: String| lines.push(format!("{name:<18}{value}"));
     if let Some(chip) = &found.chip {
@@ -123,7 +123,7 @@ pub(super) fn as_text(found: &Capabilities) -> String {
             if engine.engines > 1 { format!("{} of ", engine.engines) } else { String::new() };
         let cores = format!("{count}{} cores", engine.cores / engine.engines.max(1));
         let stated = engine.stated_tops.map(|tops| format!(", {tops} TOPS stated"));
-        let narrow = |name: &str, narrow: Option<Narrow>| {
+        let narrow = |name: &str, narrow: Option<LowBitSupport>| {
             narrow.map(|narrow| format!(", {name} {}", narrow.name())).unwrap_or_default()
         };
         let (eight, four) = (narrow("INT8", engine.int8), narrow("INT4", engine.int4));
@@ -138,16 +138,16 @@ pub(super) fn as_text(found: &Capabilities) -> String {
 
 #[cfg(test)]
 mod tests {
-    use galatea_providers::Peak;
+    use galatea_providers::PeakEstimate;
 
     use super::*;
 
     #[test]
     fn what_is_not_known_is_left_out() {
-        let mut found = Capabilities::detect();
+        let mut found = HostCapabilities::detect();
         (found.memory_bytes, found.figures_of) = (None, None);
         (found.matrix_unit, found.bandwidth_gb_per_s) = (None, Some(100.0));
-        found.peaks = vec![Peak { unit: "vector-f32", gflops: 408.0 }];
+        found.peaks = vec![PeakEstimate { unit: "vector-f32", gflops: 408.0 }];
         let json = as_json(&found);
         assert!(json.get("memory_bytes").is_none() && json.get("matrix_unit").is_none(), "{json}");
         assert_eq!(json["peak_gflops"]["vector-f32"], 408.0);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use galatea_runtime::chips::{self, ChipFacts, FIGURES, Figure};
+use galatea_runtime::chips::{self, ChipFacts, ChipFigure, FIGURES};
 use galatea_runtime::cost::CostModel;
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::table::table;
 
 /// A chip that was asked for.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct AskedChip {
     /// As it was asked for, such as `Apple M6 Pro`.
     pub(super) name: String,
     /// What is known: of this chip, or of its nearest relative.
@@ -21,7 +21,7 @@ pub(super) struct Asked {
     pub(super) size: usize,
 }
 
-impl Asked {
+impl AskedChip {
     /// Finds `NAME`, `NAME:CORES` with the cores of its GPU, or a file `FILE.toml`.
     ///
     /// # Errors
@@ -61,7 +61,8 @@ impl Asked {
 
     /// How many Neural Engines it has, each of which runs programs of its own.
     pub(super) fn engines(&self) -> usize {
-        let two = self.facts.of_size(Figure::Engines, self.size).is_some_and(|count| count >= 2.0);
+        let two =
+            self.facts.of_size(ChipFigure::Engines, self.size).is_some_and(|count| count >= 2.0);
         if two { 2 } else { 1 }
     }
 
@@ -76,14 +77,14 @@ impl Asked {
 
 /// The size with so many cores of its GPU, or else the counts that there are.
 fn size(facts: &ChipFacts, cores: &str) -> Result<usize, String> {
-    let all = facts.list(Figure::GpuCores);
+    let all = facts.list(ChipFigure::GpuCores);
     let wanted = cores.parse::<f64>().ok();
     let found = all.iter().position(|count| wanted == Some(*count));
     found.ok_or_else(|| all.iter().map(f64::to_string).collect::<Vec<_>>().join(" or "))
 }
 
 /// A chip's figures for people.
-pub(super) fn as_text(asked: &Asked) -> String {
+pub(super) fn as_text(asked: &AskedChip) -> String {
     let facts = &asked.facts;
     let mut text = format!("{}\n", asked.label());
     let word = |name: &str, value: Option<&str>| {
@@ -108,7 +109,7 @@ pub(super) fn as_text(asked: &Asked) -> String {
 }
 
 /// The same for programs.
-pub(super) fn as_json(asked: &Asked) -> Value {
+pub(super) fn as_json(asked: &AskedChip) -> Value {
     let facts = &asked.facts;
     let figures = FIGURES.iter().filter(|row| !facts.list(row.figure).is_empty()).map(|row| {
         let source = facts.source_of(row.figure);
@@ -139,10 +140,10 @@ mod tests {
 
     #[test]
     fn chips_are_found_by_name_size_and_file() {
-        let asked = Asked::find("m4-max:32").unwrap();
+        let asked = AskedChip::find("m4-max:32").unwrap();
         assert_eq!((asked.size, asked.exact), (0, true));
         assert!(as_text(&asked).contains("410 | 546 GB/s"));
-        let relative = Asked::find("M6 Pro").unwrap();
+        let relative = AskedChip::find("M6 Pro").unwrap();
         assert!(!relative.exact && relative.label().contains("nearest known, Apple M5 Pro"));
         assert_eq!(as_json(&relative)["exact"], false);
         for (text, part) in [
@@ -150,12 +151,12 @@ mod tests {
             ("xeon", "expected a file"),
             ("/nowhere/host.toml", "/nowhere/host.toml"),
         ] {
-            let error = Asked::find(text).unwrap_err();
+            let error = AskedChip::find(text).unwrap_err();
             assert!(error.contains(part), "{error}");
         }
         let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
         fs::write(file.path(), asked.facts.write()).unwrap();
-        let again = Asked::find(file.path().to_str().unwrap()).unwrap();
+        let again = AskedChip::find(file.path().to_str().unwrap()).unwrap();
         assert_eq!(again.facts, asked.facts);
     }
 }

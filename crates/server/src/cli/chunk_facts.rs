@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use galatea_formats::coreml::{self, mil};
 use galatea_formats::safetensors;
-use galatea_llm::chunked::{Manifest, TABLES, weight_bytes};
-use galatea_providers::coreml::{Forecast, NeuralEngine, forecast};
+use galatea_llm::chunked::{ChunkManifest, TABLES, weight_bytes};
+use galatea_providers::coreml::{CostForecast, NeuralEngine, forecast};
 use serde_json::{Value, json};
 
-use super::arguments::Arguments;
+use super::arguments::CommandArguments;
 use super::say;
 use crate::table::table;
 
@@ -19,7 +19,7 @@ const OF_GRAPHS: [&str; 8] =
     ["provider", "function", "threads", "stage", "dot", "svg", "precision", "level"];
 
 /// A state of a package's functions.
-struct State {
+struct ChunkState {
     name: String,
     /// Type and lengths.
     kind: String,
@@ -27,65 +27,71 @@ struct State {
 }
 
 /// A package of the folder.
-struct Package {
+struct ChunkPackage {
     file: String,
     functions: Vec<String>,
-    states: Vec<State>,
+    states: Vec<ChunkState>,
     weight_bytes: u64,
-    program: mil::Program,
+    program: mil::MilProgram,
 }
 
 /// A table of the folder.
-struct Table {
+struct ChunkTable {
     input: String,
     by: String,
     shape: Vec<usize>,
     bytes: usize,
 }
 
-struct Folder {
-    manifest: Manifest,
-    packages: Vec<Package>,
-    tables: Vec<Table>,
+struct ChunkFolder {
+    manifest: ChunkManifest,
+    packages: Vec<ChunkPackage>,
+    tables: Vec<ChunkTable>,
 }
 
 fn text_of(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-impl Package {
+impl ChunkPackage {
     fn read(folder: &Path, file: &str) -> Result<Self, String> {
         let path = folder.join(file);
         let program = coreml::load_program(&path).map_err(text_of)?;
         let weight_bytes = weight_bytes(&path).map_err(text_of)?;
-        let mut states: Vec<State> = Vec::new();
+        let mut states: Vec<ChunkState> = Vec::new();
         for (name, kind) in program.functions.values().flat_map(|function| &function.inputs) {
-            let mil::Type::State(kind) = kind else { continue };
+            let mil::MilType::State(kind) = kind else { continue };
             if states.iter().any(|state| state.name == *name) {
                 continue;
             }
             let lengths = kind.shape.iter().flatten().map(|len| len.unwrap_or(0));
             let elements = lengths.fold(1_usize, usize::saturating_mul);
             let bytes = elements.saturating_mul(kind.element.bits()) / 8;
-            states.push(State { name: name.clone(), kind: kind.to_string(), bytes });
+            states.push(ChunkState { name: name.clone(), kind: kind.to_string(), bytes });
         }
         let functions = program.functions.keys().cloned().collect();
         Ok(Self { file: file.to_owned(), functions, states, weight_bytes, program })
     }
 }
 
-impl Folder {
+impl ChunkFolder {
     fn read(folder: &Path) -> Result<Self, String> {
-        let manifest = Manifest::read(folder).map_err(text_of)?;
+        let manifest = ChunkManifest::read(folder).map_err(text_of)?;
         let files = manifest.chunks.iter().chain([&manifest.head]);
-        let packages = files.map(|file| Package::read(folder, file)).collect::<Result<_, _>>()?;
+        let packages =
+            files.map(|file| ChunkPackage::read(folder, file)).collect::<Result<_, _>>()?;
         let path = folder.join(TABLES);
         let file = safetensors::open(&path).map_err(text_of)?;
         let mut tables = Vec::with_capacity(manifest.tables.len());
         for entry in &manifest.tables {
             let found = file.tensor(&entry.input).map_err(text_of)?;
             let (shape, bytes) = (found.shape().to_vec(), found.size_bytes());
-            tables.push(Table { input: entry.input.clone(), by: entry.by.clone(), shape, bytes });
+            tables.push(ChunkTable {
+                input: entry.input.clone(),
+                by: entry.by.clone(),
+                shape,
+                bytes,
+            });
         }
         Ok(Self { manifest, packages, tables })
     }
@@ -101,7 +107,7 @@ impl Folder {
 
     fn json(&self, path: &Path) -> Value {
         let packages = self.packages.iter().map(|package| {
-            let state = |state: &State| json!({"name": state.name, "type": state.kind, "bytes": state.bytes});
+            let state = |state: &ChunkState| json!({"name": state.name, "type": state.kind, "bytes": state.bytes});
             json!({
                 "file": package.file,
                 "functions": package.functions,
@@ -132,8 +138,9 @@ impl Folder {
 
     fn text(&self, path: &Path) -> String {
         let found = &self.manifest;
-        let state =
-            |state: &State| format!("{} {}, {}", state.name, state.kind, size(state.bytes as f64));
+        let state = |state: &ChunkState| {
+            format!("{} {}, {}", state.name, state.kind, size(state.bytes as f64))
+        };
         let packages = self.packages.iter().map(|package| {
             let states: Vec<String> = package.states.iter().map(state).collect();
             let bytes = size(package.weight_bytes as f64);
@@ -176,11 +183,11 @@ fn size(bytes: f64) -> String {
 ///
 /// # Errors
 /// Files that are missing or damaged, and options about graphs.
-pub(super) fn inspect(path: &Path, arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn inspect(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
     if let Some(option) = OF_GRAPHS.iter().find(|option| arguments.has(option)) {
         return Err(format!("--{option} is for ONNX models, and chunks have --json only"));
     }
-    let folder = Folder::read(path)?;
+    let folder = ChunkFolder::read(path)?;
     say(&match arguments.has("json") {
         true => folder.json(path).to_string(),
         false => folder.text(path),
@@ -189,7 +196,7 @@ pub(super) fn inspect(path: &Path, arguments: &Arguments) -> Result<ExitCode, St
 }
 
 /// The engine that `--provider coreml:CHIP` names, or this machine's.
-fn engine(arguments: &Arguments) -> Result<NeuralEngine, String> {
+fn engine(arguments: &CommandArguments) -> Result<NeuralEngine, String> {
     let name = arguments.last("provider").unwrap_or("coreml");
     let wrong = |why: &str| {
         format!("provider '{name}' found, expected coreml:CHIP, such as coreml:M4: {why}")
@@ -210,21 +217,21 @@ fn engine(arguments: &Arguments) -> Result<NeuralEngine, String> {
 ///
 /// # Errors
 /// Files that are missing or damaged, and a provider that is no Neural Engine.
-pub(super) fn explain(path: &Path, arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn explain(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
     if let Some(option) = ["function", "precision", "level"].iter().find(|one| arguments.has(one)) {
         return Err(format!(
             "--{option} is for models that are graphs; chunks are as they were converted"
         ));
     }
     let engine = engine(arguments)?;
-    let folder = Folder::read(path)?;
+    let folder = ChunkFolder::read(path)?;
     say(&format!("{}: predicted for {}", path.display(), engine.chip));
     let mut rows = Vec::new();
     let mut reasons: Vec<String> = Vec::new();
     let mut steps: Vec<(String, f64)> = Vec::new();
     for package in &folder.packages {
         for (name, function) in &package.program.functions {
-            let Forecast { taken, left, engine_ms, weight_bytes } = forecast(function, &engine);
+            let CostForecast { taken, left, engine_ms, weight_bytes } = forecast(function, &engine);
             let others: usize = left.values().sum();
             rows.push(vec![
                 package.file.clone(),

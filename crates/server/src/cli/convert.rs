@@ -7,120 +7,128 @@ use std::time::Instant;
 
 use galatea_formats::{coreml, onnx};
 use galatea_graph::Graph;
-use galatea_providers::coreml::{Compression, ConvertOptions, convert as to_program};
-use galatea_serving::graph_model::Format;
+use galatea_providers::coreml::{ConvertOptions, WeightCompression, convert as to_program};
+use galatea_serving::graph_model::ModelFormat;
 use serde_json::json;
 
-use super::arguments::{Arguments, Choice, help};
-use super::precision::{self, Notes};
+use super::arguments::{CommandArguments, CommandOption, help};
+use super::precision::{self, PrecisionNotes};
 use super::{model, say};
 use crate::chunks::{ChunkOptions, write_chunks};
 
-const CHOICES: &[Choice] = &[
-    Choice {
+const CHOICES: &[CommandOption] = &[
+    CommandOption {
         name: "precision",
         value: "fp16|fp32",
         sentence: "what floats are computed in [fp16]",
     },
-    Choice {
+    CommandOption {
         name: "specification",
         value: "6…9",
         sentence: "version of Core ML's format: 6 is macOS 12, 9 is macOS 15 [9]",
     },
-    Choice {
+    CommandOption {
         name: "length",
         value: "NAME=N",
         sentence: "number that a named length of the inputs is; repeatable",
     },
-    Choice { name: "shape", value: "INPUT=N,N,…", sentence: "shape of an input; repeatable" },
-    Choice {
+    CommandOption {
+        name: "shape",
+        value: "INPUT=N,N,…",
+        sentence: "shape of an input; repeatable",
+    },
+    CommandOption {
         name: "bucket",
         value: "NAME=N,NAME=N…",
         sentence: "lengths that the inputs may have together; repeatable",
     },
-    Choice {
+    CommandOption {
         name: "longest",
         value: "N",
         sentence: "the most that a length is which each run brings [2048]",
     },
-    Choice {
+    CommandOption {
         name: "weights",
         value: "FORM",
         sentence: "how they are stored: int8, int4, int4:BLOCK, palette:BITS, palette:BITS:GROUP, sparse:SHARE [as computed]",
     },
-    Choice {
+    CommandOption {
         name: "activations",
         value: "int8",
         sentence: "values that layers read have 8 bits too, with scales from --calibration [floats]",
     },
-    Choice {
+    CommandOption {
         name: "calibration",
         value: "DATA|random",
         sentence: "samples: .npz files or folders of them, each one run, or several along an axis in front; repeatable",
     },
-    Choice {
+    CommandOption {
         name: "method",
         value: "NAME",
         sentence: "range of activations: minmax, entropy or percentile [minmax]",
     },
-    Choice {
+    CommandOption {
         name: "percentile",
         value: "P",
         sentence: "share of values in the range, in percent [99.99]",
     },
-    Choice {
+    CommandOption {
         name: "exclude",
         value: "NODE",
         sentence: "activations of this node, or of this operator, stay floats; repeatable",
     },
-    Choice {
+    CommandOption {
         name: "accuracy",
         value: "COSINE",
         sentence: "activations of the worst layers stay floats until results agree so far with FP32 [all have 8 bits]",
     },
-    Choice {
+    CommandOption {
         name: "islands",
         value: "auto|none|NODE,…",
         sentence: "nodes computed in FP32: those whose values FP16 does not hold, none, or these [auto with --calibration, else none]",
     },
-    Choice {
+    CommandOption {
         name: "check",
         value: "DATA|random",
         sentence: "run the package on samples and compare it with the model in FP32; nothing is written where FP32 has numbers that it has not; repeatable",
     },
-    Choice {
+    CommandOption {
         name: "context",
         value: "N",
         sentence: "of a language model: the most tokens of a text [1024]",
     },
-    Choice {
+    CommandOption {
         name: "prefill",
         value: "N,N,…",
         sentence: "of a language model: rows of the functions that compute prompts [64,128,512]",
     },
-    Choice {
+    CommandOption {
         name: "chunk-bytes",
         value: "N",
         sentence: "of a language model: the most bytes of the weights of a package [1000000000]",
     },
-    Choice {
+    CommandOption {
         name: "tokenizer",
         value: "FOLDER",
         sentence: "of a language model: where its tokenizer is [the checkpoint's folder]",
     },
-    Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
-    Choice {
+    CommandOption {
+        name: "function",
+        value: "NAME",
+        sentence: "function of a model that has several",
+    },
+    CommandOption {
         name: "level",
         value: "O0…O3",
         sentence: "how far the graph is rewritten [O2; O3 for chunks]",
     },
-    Choice { name: "json", value: "", sentence: "print one line of JSON" },
-    Choice { name: "help", value: "", sentence: "print this" },
+    CommandOption { name: "json", value: "", sentence: "print one line of JSON" },
+    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Converts a model.
 pub(super) fn convert(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = Arguments::parse(arguments, CHOICES)?;
+    let arguments = CommandArguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
         say(&help("galatea convert MODEL OUTPUT.mlpackage|OUTPUT.onnx|FOLDER", CHOICES));
         return Ok(ExitCode::SUCCESS);
@@ -135,16 +143,16 @@ pub(super) fn convert(arguments: &[String]) -> Result<ExitCode, String> {
     let path = model::find(source)?;
     let loaded = model::load(&path, &arguments)?;
     let nodes = loaded.graph.nodes.len();
-    let mut notes = Notes::default();
-    match Format::of(&target) {
-        Some(Format::CoreMl) if target.extension().is_some_and(|end| end == "mlpackage") => {
+    let mut notes = PrecisionNotes::default();
+    match ModelFormat::of(&target) {
+        Some(ModelFormat::CoreMl) if target.extension().is_some_and(|end| end == "mlpackage") => {
             let (written, lost) = write_package(&loaded.graph, &path, &target, &arguments)?;
             notes = written;
             if let Some(lost) = lost {
                 return refused(&arguments, notes, &lost);
             }
         }
-        Some(Format::Onnx) => {
+        Some(ModelFormat::Onnx) => {
             precision::refuse(&arguments)?;
             let mut info = loaded.info;
             info.producer_name = "galatea".to_owned();
@@ -165,10 +173,10 @@ pub(super) fn convert(arguments: &[String]) -> Result<ExitCode, String> {
 fn checkpoint(
     path: &Path,
     target: &Path,
-    arguments: &Arguments,
+    arguments: &CommandArguments,
     started: Instant,
 ) -> Result<ExitCode, String> {
-    if Format::of(target).is_some() {
+    if ModelFormat::of(target).is_some() {
         let text =
             "a language model becomes a folder of packages, expected a name without an extension";
         return Err(format!("{text}, found '{}'", target.display()));
@@ -211,7 +219,12 @@ fn checkpoint(
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(arguments: &Arguments, target: &Path, (nodes, started): (usize, Instant), notes: Notes) {
+fn report(
+    arguments: &CommandArguments,
+    target: &Path,
+    (nodes, started): (usize, Instant),
+    notes: PrecisionNotes,
+) {
     let (seconds, bytes) = (started.elapsed().as_secs_f64(), bytes_of(target));
     if arguments.has("json") {
         let file = target.display().to_string();
@@ -238,7 +251,11 @@ fn bytes_of(path: &Path) -> u64 {
 }
 
 /// Prints findings of a check, for which nothing is written.
-fn refused(arguments: &Arguments, notes: Notes, lost: &str) -> Result<ExitCode, String> {
+fn refused(
+    arguments: &CommandArguments,
+    notes: PrecisionNotes,
+    lost: &str,
+) -> Result<ExitCode, String> {
     if arguments.has("json") {
         let mut found = json!({"file": null, "failed": lost});
         if let Some(found) = found.as_object_mut() {
@@ -252,16 +269,16 @@ fn refused(arguments: &Arguments, notes: Notes, lost: &str) -> Result<ExitCode, 
 }
 
 /// A package under another name beside its place, which goes when the value does.
-struct Unchecked(PathBuf);
+struct UncheckedPackage(PathBuf);
 
-impl Unchecked {
+impl UncheckedPackage {
     fn beside(target: &Path) -> Self {
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         Self(target.with_file_name(format!(".{}.{name}", std::process::id())))
     }
 }
 
-impl Drop for Unchecked {
+impl Drop for UncheckedPackage {
     fn drop(&mut self) {
         // What is left over is in nobody's way.
         drop(std::fs::remove_dir_all(&self.0));
@@ -273,10 +290,10 @@ fn write_package(
     graph: &Graph,
     source: &Path,
     target: &Path,
-    arguments: &Arguments,
-) -> Result<(Notes, Option<String>), String> {
+    arguments: &CommandArguments,
+) -> Result<(PrecisionNotes, Option<String>), String> {
     let mut options = options(arguments, ConvertOptions::default())?;
-    let mut notes = Notes::default();
+    let mut notes = PrecisionNotes::default();
     precision::measure(graph, &mut options, arguments, &mut notes)?;
     let mut package =
         to_program(graph, &options).map_err(|error| format!("{}: {error}", source.display()))?;
@@ -286,7 +303,7 @@ fn write_package(
         |path: &Path| coreml::write_package(path, &package).map_err(|error| error.to_string());
     let mut lost = None;
     if arguments.has("check") {
-        let unchecked = Unchecked::beside(target);
+        let unchecked = UncheckedPackage::beside(target);
         write(&unchecked.0)?;
         lost = precision::check(graph, &unchecked.0, &options, arguments, &mut notes)?;
     }
@@ -297,7 +314,7 @@ fn write_package(
 }
 
 /// How programs are written; what arguments do not say is as `usual`.
-fn options(arguments: &Arguments, usual: ConvertOptions) -> Result<ConvertOptions, String> {
+fn options(arguments: &CommandArguments, usual: ConvertOptions) -> Result<ConvertOptions, String> {
     let half = match arguments.last("precision") {
         None | Some("fp16") => true,
         Some("fp32") => false,
@@ -335,7 +352,7 @@ fn options(arguments: &Arguments, usual: ConvertOptions) -> Result<ConvertOption
 }
 
 /// The form of weights that a word names.
-fn compression(text: &str) -> Result<Compression, String> {
+fn compression(text: &str) -> Result<WeightCompression, String> {
     let parts: Vec<&str> = text.split(':').collect();
     let wrong = || {
         format!(
@@ -344,22 +361,24 @@ fn compression(text: &str) -> Result<Compression, String> {
         )
     };
     let found = match parts.as_slice() {
-        ["int8"] => Compression::Int8,
-        ["int4"] => Compression::Int4 { block: 32 },
-        ["int4", block] => Compression::Int4 { block: block.parse().map_err(|_| wrong())? },
+        ["int8"] => WeightCompression::Int8,
+        ["int4"] => WeightCompression::Int4 { block: 32 },
+        ["int4", block] => WeightCompression::Int4 { block: block.parse().map_err(|_| wrong())? },
         ["palette", bits] => {
-            Compression::Palette { bits: bits.parse().map_err(|_| wrong())?, group: 0 }
+            WeightCompression::Palette { bits: bits.parse().map_err(|_| wrong())?, group: 0 }
         }
-        ["palette", bits, group] => Compression::Palette {
+        ["palette", bits, group] => WeightCompression::Palette {
             bits: bits.parse().map_err(|_| wrong())?,
             group: group.parse().map_err(|_| wrong())?,
         },
-        ["sparse", share] => Compression::Sparse { share: share.parse().map_err(|_| wrong())? },
+        ["sparse", share] => {
+            WeightCompression::Sparse { share: share.parse().map_err(|_| wrong())? }
+        }
         _ => return Err(wrong()),
     };
     let sound = match found {
-        Compression::Palette { bits, .. } => matches!(bits, 1 | 2 | 3 | 4 | 6 | 8),
-        Compression::Sparse { share } => (0.0..=1.0).contains(&share),
+        WeightCompression::Palette { bits, .. } => matches!(bits, 1 | 2 | 3 | 4 | 6 | 8),
+        WeightCompression::Sparse { share } => (0.0..=1.0).contains(&share),
         _ => true,
     };
     if sound { Ok(found) } else { Err(wrong()) }

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use galatea_providers::coreml::engine::{
-    self, CompiledCache, DEFAULT_LIMIT_BYTES, Host, WorkerCommand,
+    self, CompiledCache, DEFAULT_LIMIT_BYTES, EngineHost, WorkerCommand,
 };
 use galatea_serving::model_cache::ModelCache;
 
@@ -25,5 +25,5 @@ pub(super) fn announce() {
     let Some(models) = ModelCache::default_folder() else { return };
     let cache = CompiledCache::new(models.with_file_name("core-ml"), DEFAULT_LIMIT_BYTES);
     let worker = WorkerCommand { program, arguments: vec![NAME.to_owned()] };
-    engine::set_host(Host { worker, cache });
+    engine::set_host(EngineHost { worker, cache });
 }

@@ -3,63 +3,83 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use galatea_llm::chunked::Manifest;
-use galatea_runtime::{Explanation, RuntimeError, Session, WayReport};
+use galatea_llm::chunked::ChunkManifest;
+use galatea_runtime::{PlacementReport, RuntimeError, Session, SessionExplanation};
 
-use super::arguments::{Arguments, Choice, help};
+use super::arguments::{CommandArguments, CommandOption, help};
 use super::{bench, chunk_facts, explain_settings, generate, model, say};
 use crate::table::table;
 
-const CHOICES: &[Choice] = &[
-    Choice {
+const CHOICES: &[CommandOption] = &[
+    CommandOption {
         name: "provider",
         value: "NAME",
         sentence: "as on this provider; coreml:CHIP, such as coreml:M4, predicts what a chip's Neural Engine takes",
     },
-    Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
-    Choice { name: "threads", value: "N", sentence: "threads inside an operator [all fast cores]" },
-    Choice { name: "brief", value: "", sentence: "print the partitions without their nodes" },
-    Choice {
+    CommandOption {
+        name: "function",
+        value: "NAME",
+        sentence: "function of a model that has several",
+    },
+    CommandOption {
+        name: "threads",
+        value: "N",
+        sentence: "threads inside an operator [all fast cores]",
+    },
+    CommandOption {
+        name: "brief",
+        value: "",
+        sentence: "print the partitions without their nodes",
+    },
+    CommandOption {
         name: "measure",
         value: "",
         sentence: "run it too, and print what providers took beside what was predicted",
     },
-    Choice { name: "batch", value: "N", sentence: "with --measure: length of the batch axis [1]" },
-    Choice {
+    CommandOption {
+        name: "batch",
+        value: "N",
+        sentence: "with --measure: length of the batch axis [1]",
+    },
+    CommandOption {
         name: "sequence",
         value: "N",
         sentence: "with --measure: length of axes along a sequence that the model leaves open [128]",
     },
-    Choice {
+    CommandOption {
         name: "shape",
         value: "NAME=D,D…",
         sentence: "with --measure: shape of an input; repeatable",
     },
-    Choice {
+    CommandOption {
         name: "precision",
         value: "fp32|bf16|fp16",
         sentence: "what products and convolutions compute in [fp32]",
     },
-    Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },
+    CommandOption {
+        name: "level",
+        value: "O0…O3",
+        sentence: "how far the graph is rewritten [O3]",
+    },
     model::GPU_MEMORY_CHOICE,
-    Choice {
+    CommandOption {
         name: "metal-config",
         value: "FILE_OR_JSON",
         sentence: "what the server is given for all models",
     },
-    Choice { name: "help", value: "", sentence: "print this" },
+    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Prints the partitions of a model with their nodes, predicted times and the reasons of who refused.
 pub(super) fn explain(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = Arguments::parse(arguments, CHOICES)?;
+    let arguments = CommandArguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
         say(&help("galatea explain MODEL [--provider NAME] [--brief]", CHOICES));
         return Ok(ExitCode::SUCCESS);
     }
     let given = arguments.only("MODEL")?;
     if let Some(checkpoint) = model::checkpoint(given)? {
-        if Manifest::is_in(&checkpoint) {
+        if ChunkManifest::is_in(&checkpoint) {
             return chunk_facts::explain(&checkpoint, &arguments);
         }
         return Err(format!("'{given}' is a checkpoint; explain takes models that are graphs"));
@@ -88,20 +108,20 @@ pub(super) fn explain(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 /// What a run took.
-struct Measured {
+struct MeasuredRun {
     /// Time of each provider's kernels, where it tells.
     providers: Vec<(&'static str, Duration)>,
     /// The whole run.
     whole: Duration,
-    ways: Vec<WayReport>,
+    ways: Vec<PlacementReport>,
 }
 
 /// Runs a model on generated inputs.
-fn measure(session: &Session, arguments: &Arguments) -> Result<Measured, String> {
+fn measure(session: &Session, arguments: &CommandArguments) -> Result<MeasuredRun, String> {
     let shapes = generate::parse_shapes(arguments.all("shape"))?;
     let sequence = arguments.last("sequence").map(|_| arguments.number("sequence", 0));
     let batch = arguments.number("batch", 1)?;
-    let lengths = generate::Lengths { batch, sequence: sequence.transpose()? };
+    let lengths = generate::FreeLengths { batch, sequence: sequence.transpose()? };
     let inputs = generate::inputs(session, lengths, &shapes)?.inputs;
     let named = bench::named(&inputs);
     let failed = |error: RuntimeError| error.to_string();
@@ -119,12 +139,12 @@ fn measure(session: &Session, arguments: &Arguments) -> Result<Measured, String>
             None => providers.push((row.provider, row.time)),
         }
     }
-    Ok(Measured { providers, whole, ways: bench::ways(session, &inputs)? })
+    Ok(MeasuredRun { providers, whole, ways: bench::ways(session, &inputs)? })
 }
 
-impl Measured {
+impl MeasuredRun {
     /// What was measured beside what was predicted.
-    fn text(&self, explained: &Explanation) -> String {
+    fn text(&self, explained: &SessionExplanation) -> String {
         let predicted = |name: Option<&str>| {
             let nodes = explained.partitions.iter().flatten();
             let own = nodes.filter(|node| name.is_none_or(|name| node.provider == name));

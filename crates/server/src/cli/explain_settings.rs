@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use galatea_runtime::power::PowerSettings;
-use galatea_serving::config::metal::Setting;
+use galatea_serving::config::metal::MetalSetting;
 use galatea_serving::config::{self, MetalConfig, ModelConfig};
 
 use crate::table::table;
@@ -45,7 +45,7 @@ pub(super) fn text(path: &str, flag: &str) -> Result<Option<String>, String> {
     Ok(Some(table(&["metal_config", "Value", "From"], rows)))
 }
 
-fn row(setting: &Setting) -> [String; 3] {
+fn row(setting: &MetalSetting) -> [String; 3] {
     let preset = if setting.preset { ", by its preset" } else { "" };
     let from = format!("{}{preset}", setting.place);
     [setting.field.to_owned(), setting.text.clone(), from]

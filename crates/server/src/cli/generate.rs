@@ -31,7 +31,7 @@ fn parse_shape(text: &str) -> Result<(String, Vec<usize>), String> {
 
 /// Lengths of axes that have none of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Lengths {
+pub(super) struct FreeLengths {
     /// Of the batch axis.
     pub(super) batch: usize,
     /// Of axes along a sequence; a likely one if not given.
@@ -40,16 +40,16 @@ pub(super) struct Lengths {
 
 /// Inputs that were made.
 #[derive(Debug)]
-pub(super) struct Made {
+pub(super) struct MadeInputs {
     /// By name.
     pub(super) inputs: Vec<(String, Tensor)>,
-    /// Whether an axis got [`Lengths::batch`].
+    /// Whether an axis got [`FreeLengths::batch`].
     pub(super) by_batch: bool,
 }
 
 /// What an axis is along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Along {
+enum AxisMeaning {
     Batch,
     Sequence,
 }
@@ -61,9 +61,9 @@ enum Along {
 /// of sequences was given and there is no axis for it.
 pub(super) fn inputs(
     session: &Session,
-    lengths: Lengths,
+    lengths: FreeLengths,
     shapes: &BTreeMap<String, Vec<usize>>,
-) -> Result<Made, String> {
+) -> Result<MadeInputs, String> {
     seeded_inputs(session.inputs(), lengths, shapes, 0)
 }
 
@@ -73,16 +73,16 @@ pub(super) fn inputs(
 /// As [`inputs`].
 pub(super) fn seeded_inputs(
     wanted: &[IoInfo],
-    lengths: Lengths,
+    lengths: FreeLengths,
     shapes: &BTreeMap<String, Vec<usize>>,
     seed: u64,
-) -> Result<Made, String> {
+) -> Result<MadeInputs, String> {
     if let Some(name) = shapes.keys().find(|name| wanted.iter().all(|input| input.name != **name)) {
         let names: Vec<&str> = wanted.iter().map(|input| input.name.as_str()).collect();
         return Err(format!("the model has no input '{name}'; it has {}", names.join(", ")));
     }
     let mut symbols = given_symbols(wanted, shapes);
-    let mut random = Random(0x2545_F491_4F6C_DD1D ^ seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let mut random = InputNoise(0x2545_F491_4F6C_DD1D ^ seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let mut tensors = Vec::new();
     let mut used = BTreeSet::new();
     for input in wanted {
@@ -93,14 +93,14 @@ pub(super) fn seeded_inputs(
         let tensor = values(input, &shape, &mut random).map_err(|error| error.to_string())?;
         tensors.push((input.name.clone(), tensor));
     }
-    if lengths.sequence.is_some() && !used.contains(&Along::Sequence) {
+    if lengths.sequence.is_some() && !used.contains(&AxisMeaning::Sequence) {
         return Err(
             "no input has an axis along a sequence whose length the model or --shape leaves \
                     open"
                 .to_owned(),
         );
     }
-    Ok(Made { inputs: tensors, by_batch: used.contains(&Along::Batch) })
+    Ok(MadeInputs { inputs: tensors, by_batch: used.contains(&AxisMeaning::Batch) })
 }
 
 /// Lengths of symbols that the given shapes settle.
@@ -122,9 +122,9 @@ fn given_symbols(
 
 fn shape_of(
     input: &IoInfo,
-    lengths: Lengths,
+    lengths: FreeLengths,
     symbols: &mut BTreeMap<String, usize>,
-    used: &mut BTreeSet<Along>,
+    used: &mut BTreeSet<AxisMeaning>,
 ) -> Result<Vec<usize>, String> {
     let ask =
         |what: &str| format!("input '{}' has {what}; give --shape {}=D,D…", input.name, input.name);
@@ -135,8 +135,8 @@ fn shape_of(
         let along = guess(input, axis, symbol)?;
         used.insert(along);
         Some(match along {
-            Along::Batch => lengths.batch,
-            Along::Sequence => lengths.sequence.unwrap_or(SEQUENCE),
+            AxisMeaning::Batch => lengths.batch,
+            AxisMeaning::Sequence => lengths.sequence.unwrap_or(SEQUENCE),
         })
     };
     let mut shape = Vec::new();
@@ -162,29 +162,29 @@ fn shape_of(
 }
 
 /// What an axis is likely to be along, from its name, its place and what the input holds.
-fn guess(input: &IoInfo, axis: usize, symbol: &str) -> Option<Along> {
+fn guess(input: &IoInfo, axis: usize, symbol: &str) -> Option<AxisMeaning> {
     let symbol = symbol.to_ascii_lowercase();
     let named = |words: &[&str]| words.iter().any(|word| symbol.contains(word));
     if named(SEQUENCE_WORDS) {
-        return Some(Along::Sequence);
+        return Some(AxisMeaning::Sequence);
     }
     if axis == 0 || symbol == "n" || symbol.contains(BATCH_WORD) {
-        return Some(Along::Batch);
+        return Some(AxisMeaning::Batch);
     }
     // The second of two axes is a row of anything; of three, the steps of a sequence.
     let row_or_steps = axis == 1 && matches!(input.dims.len(), 2 | 3);
-    row_or_steps.then_some(Along::Sequence)
+    row_or_steps.then_some(AxisMeaning::Sequence)
 }
 
 fn values(
     input: &IoInfo,
     shape: &[usize],
-    random: &mut Random,
+    random: &mut InputNoise,
 ) -> Result<Tensor, galatea_tensor::TensorError> {
     let count = galatea_tensor::checked_elements(shape)?;
     let name = input.name.to_ascii_lowercase();
     // Masks let everything through, types and segments are the first, everything else is a small token.
-    let integer = |random: &mut Random| -> u8 {
+    let integer = |random: &mut InputNoise| -> u8 {
         if name.contains("mask") {
             1
         } else if name.contains("type") || name.contains("segment") {
@@ -195,7 +195,7 @@ fn values(
     };
     macro_rules! filled {
         ($type:ty, $make:expr) => {{
-            let make: fn(&mut Random) -> $type = $make;
+            let make: fn(&mut InputNoise) -> $type = $make;
             Tensor::from_vec(shape, (0..count).map(|_| make(random)).collect())
         }};
         (integers $type:ty) => {
@@ -219,16 +219,16 @@ fn values(
         DataType::Bf16 => filled!(bf16, |random| bf16::from_f64(random.normal())),
         #[allow(clippy::cast_possible_truncation, reason = "a random number may lose digits")]
         DataType::Fp32 => filled!(f32, |random| random.normal() as f32),
-        DataType::Fp64 => filled!(f64, Random::normal),
+        DataType::Fp64 => filled!(f64, InputNoise::normal),
         DataType::Bytes => filled!(ByteString, |_| ByteString::from("1")),
         small @ DataType::Small(_) => Tensor::zeros(small, shape),
     }
 }
 
 /// Repeatable random numbers: Marsaglia's xorshift, and Box and Muller's normal distribution.
-struct Random(u64);
+struct InputNoise(u64);
 
-impl Random {
+impl InputNoise {
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     fn input(name: &str, dtype: DataType, dims: &[Dim]) -> IoInfo {
-        let kind = galatea_graph::ValueKind::Tensor;
+        let kind = galatea_graph::FactKind::Tensor;
         IoInfo { name: name.to_owned(), kind, dtype, dims: dims.to_vec(), ranked: true }
     }
 
@@ -260,11 +260,11 @@ mod tests {
         let mut symbols = BTreeMap::new();
         let dims = [Dim::Symbol("batch".into()), Dim::Symbol("sequence_length".into())];
         let ids = input("input_ids", DataType::Int64, &dims);
-        let (lengths, mut used) = (Lengths { batch: 4, sequence: None }, BTreeSet::new());
+        let (lengths, mut used) = (FreeLengths { batch: 4, sequence: None }, BTreeSet::new());
         assert_eq!(shape_of(&ids, lengths, &mut symbols, &mut used).unwrap(), [4, 128]);
         assert_eq!(symbols.get("sequence_length"), Some(&128));
         assert_eq!(used.len(), 2);
-        let longer = Lengths { batch: 2, sequence: Some(32) };
+        let longer = FreeLengths { batch: 2, sequence: Some(32) };
         let shape = shape_of(&ids, longer, &mut BTreeMap::new(), &mut used).unwrap();
         assert_eq!(shape, [2, 32]);
         let image = input("x", DataType::Fp32, &[Dim::Unknown, Dim::Known(3), Dim::Unknown]);
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn masks_are_ones_and_normals_are_normal() {
-        let mut random = Random(1);
+        let mut random = InputNoise(1);
         let mask = input("attention_mask", DataType::Int64, &[]);
         let ones = values(&mask, &[3], &mut random).unwrap();
         assert_eq!(ones.to_vec::<i64>().unwrap(), [1, 1, 1]);

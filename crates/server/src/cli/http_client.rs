@@ -9,11 +9,11 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 /// The most bytes of a body.
-const MOST_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 
 /// Where a server listens, and what it wants of whoever asks.
 #[derive(Debug, Clone)]
-pub(super) struct Door {
+pub(super) struct ServerAddress {
     /// Its address.
     pub(super) address: SocketAddr,
     /// TLS, where it is spoken there, and whose certificate is expected.
@@ -24,12 +24,12 @@ pub(super) struct Door {
 
 /// What bytes go through.
 #[derive(Debug)]
-enum Stream {
+enum ClientStream {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
-impl Read for Stream {
+impl Read for ClientStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.read(buffer),
@@ -38,7 +38,7 @@ impl Read for Stream {
     }
 }
 
-impl Write for Stream {
+impl Write for ClientStream {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.write(buffer),
@@ -56,15 +56,15 @@ impl Write for Stream {
 
 /// A connection that stays open.
 #[derive(Debug)]
-pub(super) struct Client {
-    stream: BufReader<Stream>,
+pub(super) struct HttpClient {
+    stream: BufReader<ClientStream>,
     /// Lines of every head: the host and what the door wants besides.
     lines: String,
 }
 
 /// An answer.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct HttpAnswer {
     /// Status code.
     pub(super) status: u16,
     /// Bytes of JSON before binary tensors, if the answer says so.
@@ -73,7 +73,7 @@ pub(super) struct Answer {
     pub(super) body: Vec<u8>,
 }
 
-impl Client {
+impl HttpClient {
     /// Connects to an address.
     ///
     /// # Errors
@@ -82,14 +82,14 @@ impl Client {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         let lines = format!("Host: {address}\r\n");
-        Ok(Self { stream: BufReader::new(Stream::Plain(stream)), lines })
+        Ok(Self { stream: BufReader::new(ClientStream::Plain(stream)), lines })
     }
 
     /// Connects to a server that may be far or gone: nothing takes longer than a time.
     ///
     /// # Errors
     /// When nobody listens there. What is wrong with TLS is said by the first request.
-    pub(super) fn connect_within(door: &Door, time: Duration) -> io::Result<Self> {
+    pub(super) fn connect_within(door: &ServerAddress, time: Duration) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&door.address, time)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(time))?;
@@ -99,11 +99,11 @@ impl Client {
             lines.push_str(&format!("{name}: {value}\r\n"));
         }
         let stream = match &door.tls {
-            None => Stream::Plain(stream),
+            None => ClientStream::Plain(stream),
             Some((config, name)) => {
                 let client = ClientConnection::new(Arc::clone(config), name.clone());
                 let client = client.map_err(io::Error::other)?;
-                Stream::Tls(Box::new(StreamOwned::new(client, stream)))
+                ClientStream::Tls(Box::new(StreamOwned::new(client, stream)))
             }
         };
         Ok(Self { stream: BufReader::new(stream), lines })
@@ -113,7 +113,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`post`](Self::post).
-    pub(super) fn get(&mut self, path: &str) -> io::Result<Answer> {
+    pub(super) fn get(&mut self, path: &str) -> io::Result<HttpAnswer> {
         let head = format!("GET {path} HTTP/1.1\r\n{}\r\n", self.lines);
         self.stream.get_mut().write_all(head.as_bytes())?;
         self.stream.get_mut().flush()?;
@@ -129,7 +129,7 @@ impl Client {
         path: &str,
         json_bytes: Option<usize>,
         body: &[u8],
-    ) -> io::Result<Answer> {
+    ) -> io::Result<HttpAnswer> {
         let mut head =
             format!("POST {path} HTTP/1.1\r\n{}Content-Length: {}\r\n", self.lines, body.len());
         if let Some(length) = json_bytes {
@@ -148,7 +148,7 @@ impl Client {
         self.stream.by_ref().take(64 << 10).read_line(line)
     }
 
-    fn read(&mut self) -> io::Result<Answer> {
+    fn read(&mut self) -> io::Result<HttpAnswer> {
         let broken = || io::Error::new(io::ErrorKind::InvalidData, "the answer is no HTTP");
         let mut line = String::new();
         self.line(&mut line)?;
@@ -166,11 +166,11 @@ impl Client {
                 json_bytes = value.trim().parse().ok();
             }
         }
-        if length > MOST_BYTES {
+        if length > MAX_BYTES {
             return Err(broken());
         }
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body)?;
-        Ok(Answer { status, json_bytes, body })
+        Ok(HttpAnswer { status, json_bytes, body })
     }
 }

@@ -5,47 +5,49 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use galatea_kernels::bf16::{PackedBf16, gemm_bf16};
-use galatea_kernels::blocks::{Accuracy, BlockFormat, PackedBlocks, Zeros, gemm_blocks};
-use galatea_kernels::gemm::{Blocking, gemm_cut};
-use galatea_kernels::int8::{Bytes, Columns, PackedInt8, Target, gemm_int8};
-use galatea_kernels::isa::{Bf16Isa, DotIsa, Kernel, Simd};
-use galatea_kernels::{Epilogue, Exec, Isa, PackedB, ThreadPool, Trans};
-use galatea_runtime::tune::{Axis, Device, Limits, Outcome, Search, Space, StrategyKind};
+use galatea_kernels::blocks::{BlockAccuracy, BlockFormat, PackedBlocks, StoredZeros, gemm_blocks};
+use galatea_kernels::gemm::{GemmBlocking, gemm_cut};
+use galatea_kernels::int8::{ColumnScales, Int8Target, PackedInt8, QuantizedBytes, gemm_int8};
+use galatea_kernels::isa::{Bf16Isa, DotIsa, IsaKernel, Simd};
+use galatea_kernels::{GemmEpilogue, Isa, KernelContext, PackedB, ThreadPool, Transposition};
+use galatea_runtime::tune::{
+    ConfigAxis, ConfigSpace, SearchLimits, StrategyKind, TuningOutcome, TuningSearch, TuningTarget,
+};
 use serde_json::json;
 
-use super::arguments::{Arguments, Choice, help};
+use super::arguments::{CommandArguments, CommandOption, help};
 use super::say;
 use super::step_profile::{peaks_json, peaks_text};
 use crate::gpus;
 use crate::table::table;
 
-const CHOICES: &[Choice] = &[
-    Choice { name: "threads", value: "N", sentence: "the most threads [all fast cores]" },
-    Choice { name: "samples", value: "N", sentence: "times that a kernel is run [15]" },
-    Choice { name: "seconds", value: "S", sentence: "the most time for a precision [20]" },
-    Choice {
+const CHOICES: &[CommandOption] = &[
+    CommandOption { name: "threads", value: "N", sentence: "the most threads [all fast cores]" },
+    CommandOption { name: "samples", value: "N", sentence: "times that a kernel is run [15]" },
+    CommandOption { name: "seconds", value: "S", sentence: "the most time for a precision [20]" },
+    CommandOption {
         name: "gpu",
         value: "N",
         sentence: "instead, without M,K,N: what the GPU of this number reaches at most",
     },
-    Choice { name: "json", value: "", sentence: "print one line of JSON" },
-    Choice { name: "help", value: "", sentence: "print this" },
+    CommandOption { name: "json", value: "", sentence: "print one line of JSON" },
+    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// The most multiplications of a shape: one run takes seconds beyond it.
-const MOST_STEPS: usize = 1 << 40;
+const MAX_STEPS: usize = 1 << 40;
 /// Elements of the largest matrix.
-const MOST_ELEMENTS: usize = 1 << 28;
+const MAX_ELEMENTS: usize = 1 << 28;
 
 /// Lengths of a product.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Lengths {
+struct BenchLengths {
     m: usize,
     k: usize,
     n: usize,
 }
 
-impl Lengths {
+impl BenchLengths {
     fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("expected M,K,N, three lengths from 1 on, got '{text}'");
         let lengths: Result<Vec<usize>, _> = text.split(',').map(str::parse).collect();
@@ -56,10 +58,10 @@ impl Lengths {
         }
         let largest = [(m, k), (k, n), (m, n)].map(|(a, b)| a.saturating_mul(b));
         let steps = m.saturating_mul(k).saturating_mul(n);
-        if steps > MOST_STEPS || largest.iter().any(|&elements| elements > MOST_ELEMENTS) {
+        if steps > MAX_STEPS || largest.iter().any(|&elements| elements > MAX_ELEMENTS) {
             return Err(format!(
-                "'{text}' is too large: the limit is {MOST_ELEMENTS} elements of a \
-                                matrix and {MOST_STEPS} multiplications"
+                "'{text}' is too large: the limit is {MAX_ELEMENTS} elements of a \
+                                matrix and {MAX_STEPS} multiplications"
             ));
         }
         Ok(Self { m, k, n })
@@ -72,7 +74,7 @@ impl Lengths {
 
 /// Times every kernel.
 pub(super) fn hwbench(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = Arguments::parse(arguments, CHOICES)?;
+    let arguments = CommandArguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
         say(&help("galatea hwbench M,K,N [--threads N] [--json]", CHOICES));
         return Ok(ExitCode::SUCCESS);
@@ -80,15 +82,16 @@ pub(super) fn hwbench(arguments: &[String]) -> Result<ExitCode, String> {
     if arguments.has("gpu") {
         return gpu(&arguments);
     }
-    let lengths = Lengths::parse(arguments.only("M,K,N")?)?;
+    let lengths = BenchLengths::parse(arguments.only("M,K,N")?)?;
     let threads = match arguments.number("threads", 0)? {
-        0 => galatea_providers::Cores::detect().fast,
+        0 => galatea_providers::HostCores::detect().fast,
         given => given,
     };
     let seconds: f64 = arguments.number("seconds", 20.0)?;
     let time = Duration::try_from_secs_f64(seconds)
         .map_err(|_| format!("--seconds expects a time, got '{seconds}'"))?;
-    let limits = Limits { samples: arguments.number("samples", 15)?, time, ..Limits::default() };
+    let limits =
+        SearchLimits { samples: arguments.number("samples", 15)?, time, ..SearchLimits::default() };
     let halves = std::iter::successors(Some(threads), |&n| (n > 1).then_some(n.div_ceil(2)));
     let counts: Vec<usize> = halves.collect();
     let mut rows = Vec::new();
@@ -96,14 +99,14 @@ pub(super) fn hwbench(arguments: &[String]) -> Result<ExitCode, String> {
         rows.extend(precision.measure(lengths, &counts, limits)?);
     }
     if arguments.has("json") {
-        let rows: Vec<_> = rows.iter().map(Row::json).collect();
-        let Lengths { m, k, n } = lengths;
+        let rows: Vec<_> = rows.iter().map(BenchRow::json).collect();
+        let BenchLengths { m, k, n } = lengths;
         let machine = galatea_providers::machine();
         say(&json!({"m": m, "k": k, "n": n, "machine": machine, "kernels": rows}).to_string());
         return Ok(ExitCode::SUCCESS);
     }
     let head = ["Kernel", "Threads", "µs", "Operations", "Peak share", "Choice"];
-    say(&table(&head, rows.iter().map(Row::cells)));
+    say(&table(&head, rows.iter().map(BenchRow::cells)));
     say(
         "Peak: what as many threads reach that only multiply and add FP32 in registers with the best \
          instructions here. * is the tuner's choice among kernels of one precision.",
@@ -119,11 +122,11 @@ pub(super) fn best(
     precision: &str,
     [m, k, n]: [usize; 3],
     threads: usize,
-    limits: Limits,
+    limits: SearchLimits,
 ) -> Result<(f64, String), String> {
     let found = PRECISIONS.iter().find(|one| one.name == precision);
     let found = found.ok_or_else(|| format!("there is no precision '{precision}'"))?;
-    let rows = found.measure(Lengths { m, k, n }, &[threads], limits)?;
+    let rows = found.measure(BenchLengths { m, k, n }, &[threads], limits)?;
     let fastest = rows.into_iter().max_by(|a, b| a.giga.total_cmp(&b.giga));
     fastest
         .map(|row| (row.giga, row.kernel))
@@ -131,7 +134,7 @@ pub(super) fn best(
 }
 
 /// Measures the peaks of a GPU.
-fn gpu(arguments: &Arguments) -> Result<ExitCode, String> {
+fn gpu(arguments: &CommandArguments) -> Result<ExitCode, String> {
     arguments.none()?;
     let (name, peaks) = gpus::peaks(arguments.number("gpu", 0)?)?;
     say(&match arguments.has("json") {
@@ -142,7 +145,7 @@ fn gpu(arguments: &Arguments) -> Result<ExitCode, String> {
 }
 
 /// A figure.
-struct Row {
+struct BenchRow {
     kernel: String,
     threads: usize,
     time_ns: f64,
@@ -152,7 +155,7 @@ struct Row {
     refused: Option<String>,
 }
 
-impl Row {
+impl BenchRow {
     fn cells(&self) -> Vec<String> {
         if let Some(why) = &self.refused {
             return vec![self.kernel.clone(), self.threads.to_string(), String::new(), why.clone()];
@@ -177,24 +180,24 @@ impl Row {
 }
 
 /// A product with its weights packed.
-type Product = Box<dyn Fn(&ThreadPool, &mut Vec<f32>)>;
+type BenchProduct = Box<dyn Fn(&ThreadPool, &mut Vec<f32>)>;
 
 /// Kernels whose results are alike.
-struct Precision {
+struct BenchPrecision {
     name: &'static str,
     tolerance: f32,
     /// Whether the peak of FP32 is a bound for them.
     bounded: bool,
-    kernels: fn(Lengths) -> Vec<(String, Product)>,
+    kernels: fn(BenchLengths) -> Vec<(String, BenchProduct)>,
 }
 
-const PRECISIONS: &[Precision] = &[
-    Precision { name: "f32", tolerance: 1e-4, bounded: true, kernels: single },
-    Precision { name: "bf16", tolerance: 1e-2, bounded: false, kernels: bf16 },
-    Precision { name: "int8", tolerance: 1e-6, bounded: false, kernels: int8 },
-    Precision { name: "f32_q8", tolerance: 1e-4, bounded: true, kernels: blocks::<8> },
-    Precision { name: "f32_q4", tolerance: 1e-4, bounded: true, kernels: blocks::<4> },
-    Precision { name: "bf16_q4", tolerance: 3e-2, bounded: false, kernels: rough_blocks },
+const PRECISIONS: &[BenchPrecision] = &[
+    BenchPrecision { name: "f32", tolerance: 1e-4, bounded: true, kernels: single },
+    BenchPrecision { name: "bf16", tolerance: 1e-2, bounded: false, kernels: bf16 },
+    BenchPrecision { name: "int8", tolerance: 1e-6, bounded: false, kernels: int8 },
+    BenchPrecision { name: "f32_q8", tolerance: 1e-4, bounded: true, kernels: blocks::<8> },
+    BenchPrecision { name: "f32_q4", tolerance: 1e-4, bounded: true, kernels: blocks::<4> },
+    BenchPrecision { name: "bf16_q4", tolerance: 3e-2, bounded: false, kernels: rough_blocks },
 ];
 
 /// Repeatable values between -1 and 1.
@@ -207,21 +210,21 @@ fn values(count: usize) -> Vec<f32> {
     (0..count).map(next).collect()
 }
 
-fn single(of: Lengths) -> Vec<(String, Product)> {
+fn single(of: BenchLengths) -> Vec<(String, BenchProduct)> {
     let (a, b) = (Arc::new(values(of.m * of.k)), values(of.k * of.n));
-    let mut all: Vec<(String, Product)> = Vec::new();
+    let mut all: Vec<(String, BenchProduct)> = Vec::new();
     for isa in Isa::available() {
-        let packed = Arc::new(PackedB::pack(isa, of.k, of.n, &b, of.n, Trans::No));
-        let cuts = if Blocking::matters(of.m) {
-            Blocking::ALL
+        let packed = Arc::new(PackedB::pack(isa, of.k, of.n, &b, of.n, Transposition::No));
+        let cuts = if GemmBlocking::matters(of.m) {
+            GemmBlocking::ALL
         } else {
-            Blocking::ALL.get(..1).unwrap_or_default()
+            GemmBlocking::ALL.get(..1).unwrap_or_default()
         };
         for &(name, blocking) in cuts {
             let (a, packed) = (Arc::clone(&a), Arc::clone(&packed));
             let run = move |pool: &ThreadPool, c: &mut Vec<f32>| {
                 c.resize(of.m * of.n, 0.0);
-                let (exec, none) = (Exec { pool, isa }, Epilogue::default());
+                let (exec, none) = (KernelContext { pool, isa }, GemmEpilogue::default());
                 gemm_cut(exec, blocking, of.m, (&a, of.k), &packed, (c, of.n), &none);
             };
             all.push((format!("{}-{name}", isa.name()), Box::new(run)));
@@ -231,32 +234,32 @@ fn single(of: Lengths) -> Vec<(String, Product)> {
 }
 
 /// Products with weights of so many bits in blocks.
-fn blocks<const BITS: u32>(of: Lengths) -> Vec<(String, Product)> {
-    in_blocks(of, BITS, Accuracy::Full)
+fn blocks<const BITS: u32>(of: BenchLengths) -> Vec<(String, BenchProduct)> {
+    in_blocks(of, BITS, BlockAccuracy::Full)
 }
 
-fn rough_blocks(of: Lengths) -> Vec<(String, Product)> {
-    in_blocks(of, 4, Accuracy::Reduced)
+fn rough_blocks(of: BenchLengths) -> Vec<(String, BenchProduct)> {
+    in_blocks(of, 4, BlockAccuracy::Reduced)
 }
 
 /// Weights that share a scale.
 const BLOCK: usize = 32;
 
-fn in_blocks(of: Lengths, bits: u32, accuracy: Accuracy) -> Vec<(String, Product)> {
+fn in_blocks(of: BenchLengths, bits: u32, accuracy: BlockAccuracy) -> Vec<(String, BenchProduct)> {
     let Some(format) = BlockFormat::new(bits, BLOCK) else { return Vec::new() };
     let a = Arc::new(values(of.m * of.k));
     let scales = vec![0.01; of.n * of.k.div_ceil(BLOCK)];
     #[allow(clippy::cast_possible_truncation, reason = "any bits do")]
     let number = |row: usize, column: usize| (row * 7 + column * 13 + row * column) as u8;
-    let zero = Zeros::One((1_u32 << (bits - 1)) as f32);
+    let zero = StoredZeros::One((1_u32 << (bits - 1)) as f32);
     let packed =
         PackedBlocks::pack(&ThreadPool::new(1), format, (of.k, of.n), number, (&scales, zero));
     let packed = Arc::new(packed);
-    let product = |isa: Isa| -> (String, Product) {
+    let product = |isa: Isa| -> (String, BenchProduct) {
         let (a, packed) = (Arc::clone(&a), Arc::clone(&packed));
         let run = move |pool: &ThreadPool, c: &mut Vec<f32>| {
             c.resize(of.m * of.n, 0.0);
-            let (exec, none) = (Exec { pool, isa }, Epilogue::default());
+            let (exec, none) = (KernelContext { pool, isa }, GemmEpilogue::default());
             gemm_blocks(exec, of.m, (&a, of.k), &packed, (c, of.n), &none, accuracy);
         };
         (isa.name().to_owned(), Box::new(run))
@@ -264,61 +267,62 @@ fn in_blocks(of: Lengths, bits: u32, accuracy: Accuracy) -> Vec<(String, Product
     Isa::available().into_iter().map(product).collect()
 }
 
-fn bf16(of: Lengths) -> Vec<(String, Product)> {
+fn bf16(of: BenchLengths) -> Vec<(String, BenchProduct)> {
     let (a, b) = (Arc::new(values(of.m * of.k)), values(of.k * of.n));
-    let packed = Arc::new(PackedBf16::pack(of.k, of.n, &b, of.n, Trans::No));
-    let product = |isa: Isa| -> (String, Product) {
+    let packed = Arc::new(PackedBf16::pack(of.k, of.n, &b, of.n, Transposition::No));
+    let product = |isa: Isa| -> (String, BenchProduct) {
         let (a, packed) = (Arc::clone(&a), Arc::clone(&packed));
         let run = move |pool: &ThreadPool, c: &mut Vec<f32>| {
             c.resize(of.m * of.n, 0.0);
-            let none = Epilogue::default();
-            gemm_bf16(Exec { pool, isa }, of.m, &a, of.k, &packed, c, of.n, &none);
+            let none = GemmEpilogue::default();
+            gemm_bf16(KernelContext { pool, isa }, of.m, &a, of.k, &packed, c, of.n, &none);
         };
         (Bf16Isa::of(isa).name().to_owned(), Box::new(run))
     };
-    let mut all: Vec<(String, Product)> = Isa::available().into_iter().map(product).collect();
+    let mut all: Vec<(String, BenchProduct)> = Isa::available().into_iter().map(product).collect();
     // Two instruction sets may have the same instructions for BF16.
     all.dedup_by(|later, earlier| later.0 == earlier.0);
     all
 }
 
-fn int8(of: Lengths) -> Vec<(String, Product)> {
+fn int8(of: BenchLengths) -> Vec<(String, BenchProduct)> {
     #[allow(clippy::cast_possible_truncation, reason = "between -127 and 127")]
     let bytes = |count: usize| -> Vec<u8> {
         values(count).into_iter().map(|value| ((value * 127.0) as i8).cast_unsigned()).collect()
     };
     let (a, b) = (Arc::new(bytes(of.m * of.k)), bytes(of.k * of.n));
-    let product = |isa: Isa| -> (String, Product) {
+    let product = |isa: Isa| -> (String, BenchProduct) {
         let dot = DotIsa::of(isa);
         let at = |row: usize, column: usize| b.get(row * of.n + column).copied().unwrap_or(0);
         let packed = PackedInt8::pack(dot, (of.k, of.n), true, at);
-        let columns = Columns::new(&packed, (true, 0), &[0]);
+        let columns = ColumnScales::new(&packed, (true, 0), &[0]);
         let a = Arc::clone(&a);
         let run = move |pool: &ThreadPool, c: &mut Vec<f32>| {
             c.resize(of.m * of.n, 0.0);
-            let a = Bytes { data: &a, signed: true, zero: 0 };
-            let exec = Exec { pool, isa };
-            gemm_int8(exec, of.m, a, &packed, &columns, Target::Floats(c));
+            let a = QuantizedBytes { data: &a, signed: true, zero: 0 };
+            let exec = KernelContext { pool, isa };
+            gemm_int8(exec, of.m, a, &packed, &columns, Int8Target::Floats(c));
         };
         (dot.name().to_owned(), Box::new(run))
     };
-    let mut all: Vec<(String, Product)> = Isa::available().into_iter().map(product).collect();
+    let mut all: Vec<(String, BenchProduct)> = Isa::available().into_iter().map(product).collect();
     all.dedup_by(|later, earlier| later.0 == earlier.0);
     all
 }
 
-impl Precision {
+impl BenchPrecision {
     fn measure(
         &self,
-        lengths: Lengths,
+        lengths: BenchLengths,
         counts: &[usize],
-        limits: Limits,
-    ) -> Result<Vec<Row>, String> {
+        limits: SearchLimits,
+    ) -> Result<Vec<BenchRow>, String> {
         let kernels = (self.kernels)(lengths);
         let names: Vec<&str> = kernels.iter().map(|(name, _)| name.as_str()).collect();
-        let axes = vec![Axis::names("kernel", &names), Axis::numbers("threads", counts)];
-        let space = Space::new(axes);
-        let mut device = Products {
+        let axes =
+            vec![ConfigAxis::names("kernel", &names), ConfigAxis::numbers("threads", counts)];
+        let space = ConfigSpace::new(axes);
+        let mut device = PrecisionProducts {
             space: space.clone(),
             kernels,
             pools: counts.iter().map(|&count| ThreadPool::new(count)).collect(),
@@ -326,10 +330,10 @@ impl Precision {
             operations: self.bounded.then(|| lengths.operations()),
         };
         let start = Instant::now();
-        let search = Search {
+        let search = TuningSearch {
             space: &space,
             device: &mut device,
-            limits: Limits { tolerance: self.tolerance, ..limits },
+            limits: SearchLimits { tolerance: self.tolerance, ..limits },
             clock: &mut || start.elapsed(),
             progress: &mut |_, _| {},
         };
@@ -337,17 +341,22 @@ impl Precision {
         Ok(self.rows(lengths, &device, &outcome))
     }
 
-    fn rows(&self, lengths: Lengths, device: &Products, outcome: &Outcome) -> Vec<Row> {
+    fn rows(
+        &self,
+        lengths: BenchLengths,
+        device: &PrecisionProducts,
+        outcome: &TuningOutcome,
+    ) -> Vec<BenchRow> {
         let mut trials = outcome.trials.clone();
         trials.sort_by_key(|trial| trial.candidate);
-        let row = |trial: &galatea_runtime::tune::Trial| {
+        let row = |trial: &galatea_runtime::tune::MeasuredCandidate| {
             let point = device.space.point(trial.candidate);
             let kernel = point.first().and_then(|&at| device.kernels.get(at));
             let pool = point.get(1).and_then(|&at| device.pools.get(at));
             let threads = pool.map_or(1, ThreadPool::threads);
             let giga = trial.time_ns.map_or(0.0, |time| lengths.operations() / time);
             let refused = outcome.refused.iter().find(|r| r.candidate == trial.candidate);
-            Row {
+            BenchRow {
                 kernel: format!("{}-{}", self.name, kernel.map_or("", |(name, _)| name.as_str())),
                 threads,
                 time_ns: trial.time_ns.unwrap_or(0.0),
@@ -362,16 +371,16 @@ impl Precision {
 }
 
 /// The kernels of a precision on some numbers of threads.
-struct Products {
-    space: Space,
-    kernels: Vec<(String, Product)>,
+struct PrecisionProducts {
+    space: ConfigSpace,
+    kernels: Vec<(String, BenchProduct)>,
     pools: Vec<ThreadPool>,
     results: Vec<f32>,
     /// What a product takes, where the peak of FP32 is a bound.
     operations: Option<f64>,
 }
 
-impl Products {
+impl PrecisionProducts {
     fn run(&mut self, candidate: usize) -> Result<Duration, String> {
         let point = self.space.point(candidate);
         let missing = || "there is no such kernel".to_owned();
@@ -384,7 +393,7 @@ impl Products {
     }
 }
 
-impl Device for Products {
+impl TuningTarget for PrecisionProducts {
     fn compute(&mut self, candidate: usize) -> Result<Vec<f32>, String> {
         self.run(candidate)?;
         Ok(self.results.clone())
@@ -401,14 +410,14 @@ impl Device for Products {
 }
 
 /// Multiplies and adds in registers only.
-struct Registers(f32);
+struct RegisterLoop(f32);
 
-/// Rounds of [`Registers`].
+/// Rounds of [`RegisterLoop`].
 const ROUNDS: usize = 100_000;
 /// Sums that do not wait for each other.
 const SUMS: usize = 12;
 
-impl Kernel for Registers {
+impl IsaKernel for RegisterLoop {
     type Output = f32;
 
     #[inline(always)]
@@ -432,7 +441,7 @@ pub(super) fn peak(isa: Isa) -> f64 {
         let mut best = f64::INFINITY;
         for _ in 0..20 {
             let start = Instant::now();
-            std::hint::black_box(isa.run(Registers(std::hint::black_box(0.5))));
+            std::hint::black_box(isa.run(RegisterLoop(std::hint::black_box(0.5))));
             best = best.min(start.elapsed().as_secs_f64() * 1e9);
         }
         2.0 * SUMS as f64 * ROUNDS as f64 * isa.lanes() as f64 / best.max(1e-9)
@@ -445,17 +454,17 @@ mod tests {
 
     #[test]
     fn lengths_are_read_and_mistakes_are_named() {
-        assert_eq!(Lengths::parse("1,2,3").unwrap(), Lengths { m: 1, k: 2, n: 3 });
+        assert_eq!(BenchLengths::parse("1,2,3").unwrap(), BenchLengths { m: 1, k: 2, n: 3 });
         for text in ["1,2", "1,2,3,4", "0,1,1", "a,b,c", ""] {
-            assert!(Lengths::parse(text).unwrap_err().contains("expected M,K,N"), "{text}");
+            assert!(BenchLengths::parse(text).unwrap_err().contains("expected M,K,N"), "{text}");
         }
-        assert!(Lengths::parse("100000,100000,1").unwrap_err().contains("too large"));
+        assert!(BenchLengths::parse("100000,100000,1").unwrap_err().contains("too large"));
     }
 
     #[test]
     fn every_kernel_of_a_precision_computes_the_same() {
-        let limits = Limits { samples: 1, ..Limits::default() };
-        let lengths = Lengths { m: 5, k: 37, n: 19 };
+        let limits = SearchLimits { samples: 1, ..SearchLimits::default() };
+        let lengths = BenchLengths { m: 5, k: 37, n: 19 };
         for precision in PRECISIONS {
             let rows = precision.measure(lengths, &[2, 1], limits).unwrap();
             assert!(rows.len() >= 2, "{}", precision.name);

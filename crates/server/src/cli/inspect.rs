@@ -6,40 +6,52 @@ use std::process::ExitCode;
 
 use galatea_formats::onnx;
 use galatea_graph::{Dim, Fact, Graph, ValueId};
-use galatea_llm::chunked::Manifest;
+use galatea_llm::chunked::ChunkManifest;
 use galatea_runtime::{OptimiseLevel, Session};
 use serde_json::{Value, json};
 
-use super::arguments::{Arguments, Choice, help};
+use super::arguments::{CommandArguments, CommandOption, help};
 use super::{chunk_facts, inspect_checkpoint, model, picture, say};
 use crate::table::table;
 
-const CHOICES: &[Choice] = &[
-    Choice { name: "provider", value: "NAME", sentence: "prepare it for this provider" },
-    Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
-    Choice { name: "threads", value: "N", sentence: "threads inside an operator [all fast cores]" },
-    Choice { name: "stage", value: "", sentence: "print the graph after each rewrite" },
-    Choice { name: "dot", value: "", sentence: "print the rewritten graph for Graphviz" },
-    Choice { name: "svg", value: "", sentence: "print a drawing of the rewritten graph" },
-    Choice { name: "json", value: "", sentence: "print one line of JSON" },
-    Choice {
+const CHOICES: &[CommandOption] = &[
+    CommandOption { name: "provider", value: "NAME", sentence: "prepare it for this provider" },
+    CommandOption {
+        name: "function",
+        value: "NAME",
+        sentence: "function of a model that has several",
+    },
+    CommandOption {
+        name: "threads",
+        value: "N",
+        sentence: "threads inside an operator [all fast cores]",
+    },
+    CommandOption { name: "stage", value: "", sentence: "print the graph after each rewrite" },
+    CommandOption { name: "dot", value: "", sentence: "print the rewritten graph for Graphviz" },
+    CommandOption { name: "svg", value: "", sentence: "print a drawing of the rewritten graph" },
+    CommandOption { name: "json", value: "", sentence: "print one line of JSON" },
+    CommandOption {
         name: "precision",
         value: "fp32|bf16|fp16",
         sentence: "what products and convolutions compute in [fp32]",
     },
-    Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },
-    Choice { name: "help", value: "", sentence: "print this" },
+    CommandOption {
+        name: "level",
+        value: "O0…O3",
+        sentence: "how far the graph is rewritten [O3]",
+    },
+    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// An input or output.
-struct Port {
+struct ModelPort {
     name: String,
     datatype: String,
     shape: String,
 }
 
 /// A session on the model.
-struct Prepared {
+struct InspectedSession {
     providers: String,
     level: OptimiseLevel,
     nodes: usize,
@@ -47,22 +59,22 @@ struct Prepared {
 }
 
 /// What there is to say about a model.
-struct Report {
+struct InspectReport {
     file: String,
     producer: String,
     opsets: BTreeMap<String, i64>,
-    inputs: Vec<Port>,
-    outputs: Vec<Port>,
+    inputs: Vec<ModelPort>,
+    outputs: Vec<ModelPort>,
     operators: BTreeMap<String, usize>,
     parameters: usize,
     parameter_bytes: usize,
     /// What a session says, or why there is none.
-    session: Result<Prepared, String>,
+    session: Result<InspectedSession, String>,
 }
 
 /// Describes a model.
 pub(super) fn inspect(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = Arguments::parse(arguments, CHOICES)?;
+    let arguments = CommandArguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
         say(&help("galatea inspect MODEL [--json | --stage | --dot | --svg]", CHOICES));
         say("\nA checkpoint of a language model or an encoder has --json only.");
@@ -70,7 +82,7 @@ pub(super) fn inspect(arguments: &[String]) -> Result<ExitCode, String> {
     }
     let given = arguments.only("MODEL")?;
     if let Some(checkpoint) = model::checkpoint(given)? {
-        if Manifest::is_in(&checkpoint) {
+        if ChunkManifest::is_in(&checkpoint) {
             return chunk_facts::inspect(&checkpoint, &arguments);
         }
         return inspect_checkpoint::inspect(&checkpoint, &arguments);
@@ -95,7 +107,7 @@ fn with_bodies(graph: &Graph) -> Vec<&Graph> {
     std::iter::once(graph).chain(inner).collect()
 }
 
-fn report(path: &Path, model: onnx::Model, session: Result<Session, String>) -> Report {
+fn report(path: &Path, model: onnx::OnnxModel, session: Result<Session, String>) -> InspectReport {
     let graph = &model.graph;
     let graphs = with_bodies(graph);
     let mut operators = BTreeMap::new();
@@ -105,7 +117,7 @@ fn report(path: &Path, model: onnx::Model, session: Result<Session, String>) -> 
     let values = || graphs.iter().flat_map(|graph| graph.values());
     let initializers = || values().filter_map(|value| value.initializer.as_ref());
     let producer = format!("{} {}", model.info.producer_name, model.info.producer_version);
-    Report {
+    InspectReport {
         file: path.display().to_string(),
         producer: producer.trim().to_owned(),
         opsets: graph.opsets.clone(),
@@ -116,7 +128,7 @@ fn report(path: &Path, model: onnx::Model, session: Result<Session, String>) -> 
         parameter_bytes: initializers().map(|tensor| tensor.size_bytes()).sum(),
         session: session.map(|session| {
             let memory = session.memory();
-            Prepared {
+            InspectedSession {
                 providers: model::used_providers(&session),
                 level: session.optimise_level(),
                 nodes: session.graph().nodes.len(),
@@ -126,10 +138,10 @@ fn report(path: &Path, model: onnx::Model, session: Result<Session, String>) -> 
     }
 }
 
-fn ports(graph: &Graph, ids: &[ValueId]) -> Vec<Port> {
+fn ports(graph: &Graph, ids: &[ValueId]) -> Vec<ModelPort> {
     let port = |&id: &ValueId| {
         let value = graph.value(id);
-        Port {
+        ModelPort {
             name: value.name.clone(),
             datatype: value
                 .declared
@@ -151,15 +163,15 @@ fn shape_text(fact: &Fact) -> String {
     }
 }
 
-fn as_json(report: &Report) -> Value {
-    let ports = |ports: &[Port]| -> Vec<Value> {
+fn as_json(report: &InspectReport) -> Value {
+    let ports = |ports: &[ModelPort]| -> Vec<Value> {
         ports
             .iter()
             .map(|port| json!({"name": port.name, "datatype": port.datatype, "shape": port.shape}))
             .collect()
     };
     let session = match &report.session {
-        Ok(Prepared { providers, level, nodes, bytes }) => json!({
+        Ok(InspectedSession { providers, level, nodes, bytes }) => json!({
             "providers": providers,
             "level": level.to_string(),
             "nodes": nodes,
@@ -181,7 +193,7 @@ fn as_json(report: &Report) -> Value {
     })
 }
 
-fn as_text(report: &Report) -> String {
+fn as_text(report: &InspectReport) -> String {
     let opsets: Vec<String> = report
         .opsets
         .iter()
@@ -200,13 +212,13 @@ fn as_text(report: &Report) -> String {
         report.parameter_bytes as f64 / 1e6
     ));
     match &report.session {
-        Ok(Prepared { providers, level, nodes, bytes }) => text.push_str(&format!(
+        Ok(InspectedSession { providers, level, nodes, bytes }) => text.push_str(&format!(
             "prepared for {providers}: {nodes} nodes after rewriting ({level}), {:.1} MB of weights held\n",
             *bytes as f64 / 1e6
         )),
         Err(error) => text.push_str(&format!("cannot be prepared: {error}\n")),
     }
-    let port = |kind: &str, port: &Port| {
+    let port = |kind: &str, port: &ModelPort| {
         vec![kind.to_owned(), port.name.clone(), port.datatype.clone(), port.shape.clone()]
     };
     let inputs = report.inputs.iter().map(|input| port("input", input));

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use galatea_llm::facts::{CheckpointFacts, WeightType};
 use serde_json::{Value, json};
 
-use super::arguments::Arguments;
+use super::arguments::CommandArguments;
 use super::say;
 use crate::table::table;
 
@@ -17,7 +17,7 @@ const OF_GRAPHS: [&str; 7] = ["provider", "threads", "stage", "dot", "svg", "pre
 ///
 /// # Errors
 /// Files that are missing or damaged, an architecture that is not known, and options about graphs.
-pub(super) fn inspect(path: &Path, arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn inspect(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
     if let Some(option) = OF_GRAPHS.iter().find(|option| arguments.has(option)) {
         return Err(format!("--{option} is for ONNX models, and a checkpoint has --json only"));
     }

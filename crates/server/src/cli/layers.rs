@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 /// A box to draw.
 #[derive(Clone, Debug)]
-pub(super) struct Shape {
+pub(super) struct DrawnBox {
     /// The text in it.
     pub(super) label: String,
     /// Whether it is an input or output of the graph.
@@ -25,7 +25,7 @@ const CHARACTER: f64 = 7.5;
 const MARGIN: f64 = 20.0;
 
 /// Places of boxes and of the bends of long edges.
-struct Layout {
+struct DrawingLayout {
     /// Widths, boxes first, bends (of width 0) after.
     widths: Vec<f64>,
     layer_of: Vec<usize>,
@@ -40,15 +40,15 @@ struct Layout {
 
 /// Draws boxes and edges `(from, to, label)`. Every edge goes from an earlier box to a later one in
 /// the topological order of the list.
-pub(super) fn svg(shapes: &[Shape], edges: &[(usize, usize, String)]) -> String {
-    let mut layout = Layout::new(shapes, edges);
+pub(super) fn svg(shapes: &[DrawnBox], edges: &[(usize, usize, String)]) -> String {
+    let mut layout = DrawingLayout::new(shapes, edges);
     layout.order();
     layout.place();
     layout.draw(shapes)
 }
 
-impl Layout {
-    fn new(shapes: &[Shape], edges: &[(usize, usize, String)]) -> Self {
+impl DrawingLayout {
+    fn new(shapes: &[DrawnBox], edges: &[(usize, usize, String)]) -> Self {
         let mut layer_of = vec![0_usize; shapes.len()];
         let mut sorted: Vec<&(usize, usize, String)> = edges.iter().collect();
         sorted.sort_by_key(|edge| edge.1);
@@ -57,7 +57,7 @@ impl Layout {
             layer_of[*to] = layer_of[*to].max(layer_of[*from] + 1);
         }
         #[allow(clippy::cast_precision_loss, reason = "a label's length")]
-        let width = |shape: &Shape| shape.label.chars().count() as f64 * CHARACTER + 2.0 * SPACE;
+        let width = |shape: &DrawnBox| shape.label.chars().count() as f64 * CHARACTER + 2.0 * SPACE;
         let mut layout = Self {
             widths: shapes.iter().map(width).collect(),
             layers: Vec::new(),
@@ -166,7 +166,7 @@ impl Layout {
         MARGIN + self.layer_of[place] as f64 * (BOX_HEIGHT + LAYER_GAP)
     }
 
-    fn draw(&self, shapes: &[Shape]) -> String {
+    fn draw(&self, shapes: &[DrawnBox]) -> String {
         let edge = |place: usize, side: f64| self.x[place] + side * self.widths[place] / 2.0;
         let places = 0..self.widths.len();
         let least = places.clone().map(|place| edge(place, -1.0)).fold(f64::MAX, f64::min);
@@ -238,13 +238,13 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn shapes(count: usize) -> Vec<Shape> {
-        (0..count).map(|at| Shape { label: format!("n{at}"), is_port: at == 0 }).collect()
+    fn shapes(count: usize) -> Vec<DrawnBox> {
+        (0..count).map(|at| DrawnBox { label: format!("n{at}"), is_port: at == 0 }).collect()
     }
 
-    fn laid_out(count: usize, edges: &[(usize, usize)]) -> Layout {
+    fn laid_out(count: usize, edges: &[(usize, usize)]) -> DrawingLayout {
         let edges: Vec<_> = edges.iter().map(|&(a, b)| (a, b, String::new())).collect();
-        let mut layout = Layout::new(&shapes(count), &edges);
+        let mut layout = DrawingLayout::new(&shapes(count), &edges);
         layout.order();
         layout.place();
         layout
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn labels_are_escaped_and_nothing_draws_nothing() {
-        let shapes = [Shape { label: "a<b>&\"c\"".into(), is_port: false }];
+        let shapes = [DrawnBox { label: "a<b>&\"c\"".into(), is_port: false }];
         assert!(svg(&shapes, &[]).contains("a&lt;b&gt;&amp;&quot;c&quot;"));
         assert!(svg(&[], &[]).ends_with("</svg>"));
     }

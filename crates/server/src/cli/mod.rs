@@ -48,95 +48,99 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use galatea_graph::limits::{self, Limits};
+use galatea_graph::limits::{self, GraphLimits};
 
 /// A command.
-struct Command {
+struct CliCommand {
     name: &'static str,
     sentence: &'static str,
     run: fn(&[String]) -> Result<ExitCode, String>,
 }
 
 /// The commands in the order of the help.
-const COMMANDS: &[Command] = &[
-    Command {
+const COMMANDS: &[CliCommand] = &[
+    CliCommand {
         name: "serve",
         sentence: "serve a model repository over HTTP and gRPC",
         run: serve::serve,
     },
-    Command {
+    CliCommand {
         name: "quickstart",
         sentence: "serve the sample models, send them their samples and chat",
         run: quickstart::quickstart,
     },
-    Command {
+    CliCommand {
         name: "inspect",
         sentence: "describe a model or a checkpoint: what it is, and its memory",
         run: inspect::inspect,
     },
-    Command {
+    CliCommand {
         name: "chat",
         sentence: "talk with a language model in the terminal",
         run: chat::chat,
     },
-    Command { name: "run", sentence: "run a model on inputs from NumPy archives", run: run::run },
-    Command {
+    CliCommand {
+        name: "run",
+        sentence: "run a model on inputs from NumPy archives",
+        run: run::run,
+    },
+    CliCommand {
         name: "bench",
         sentence: "measure how long a run of a model takes",
         run: bench::bench,
     },
-    Command {
+    CliCommand {
         name: "report",
         sentence: "write a page about a model here, or about two beside each other",
         run: report::report,
     },
-    Command {
+    CliCommand {
         name: "quantize",
         sentence: "write a model with fewer bits, and what that costs",
         run: quantize::quantize,
     },
-    Command {
+    CliCommand {
         name: "convert",
         sentence: "write a model as a package of Core ML, or as ONNX",
         run: convert::convert,
     },
-    Command {
+    CliCommand {
         name: "explain",
         sentence: "say which provider runs which part of a model, and why",
         run: explain::explain,
     },
-    Command { name: "top", sentence: "show what a server does, in the terminal", run: top::top },
-    Command {
+    CliCommand { name: "top", sentence: "show what a server does, in the terminal", run: top::top },
+    CliCommand {
         name: "tune",
         sentence: "measure which kernels are the fastest here for a model",
         run: tune::tune,
     },
-    Command {
+    CliCommand {
         name: "hwbench",
         sentence: "time every kernel of matrix products at a shape",
         run: hwbench::hwbench,
     },
-    Command {
+    CliCommand {
         name: "chip",
         sentence: "what this machine can do: cores, instruction sets, peaks; or facts about a chip",
         run: chip::chip,
     },
-    Command {
+    CliCommand {
         name: "simulate",
         sentence: "replay a trace of requests on machines of any chip, predicted",
         run: simulate::simulate,
     },
-    Command {
+    CliCommand {
         name: "selftest",
         sentence: "run packages on every compute unit here, as a report to send in",
         run: selftest::selftest,
     },
-    Command { name: "version", sentence: "print the version", run: version },
-    Command { name: "help", sentence: "print this list", run: help },
+    CliCommand { name: "version", sentence: "print the version", run: version },
+    CliCommand { name: "help", sentence: "print this list", run: help },
 ];
 
 /// Commands that the program itself starts, which the help leaves out.
-const HIDDEN: &[Command] = &[Command {
+const HIDDEN: &[CliCommand] = &[CliCommand {
     name: core_ml_worker::NAME,
     sentence: "run packages of Core ML for another process",
     run: core_ml_worker::serve,
@@ -177,9 +181,9 @@ pub fn main(arguments: Vec<String>) -> ExitCode {
 fn limit_values() {
     let memory = crate::host::machine_memory_bytes();
     let memory = memory.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
-    let usual = Limits::default();
+    let usual = GraphLimits::default();
     // Set already where a program calls this twice.
-    limits::set(Limits { value_bytes: usual.value_bytes.min(memory), ..usual }).ok();
+    limits::set(GraphLimits { value_bytes: usual.value_bytes.min(memory), ..usual }).ok();
 }
 
 /// Prints for the user. A closed standard output is not an error of the program.

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use galatea_formats::{coreml, onnx};
-use galatea_llm::chunked::Manifest;
+use galatea_llm::chunked::ChunkManifest;
 use galatea_runtime::{OptimiseLevel, Precision, Session, SessionOptions};
 use galatea_serving::backend::llm::{is_checkpoint, one_checkpoint};
-use galatea_serving::graph_model::{self, Format, Interface};
-use galatea_serving::model_cache::{self, ModelCache, Source};
+use galatea_serving::graph_model::{self, FunctionInterface, ModelFormat};
+use galatea_serving::model_cache::{self, ModelCache, SessionOrigin};
 
-use super::arguments::{Arguments, Choice};
-use crate::profile::Profile;
-use crate::{gpus, memory_limit, models, tuning, units};
+use super::arguments::{CommandArguments, CommandOption};
+use crate::profile::RunningProfile;
+use crate::{devices, gpus, memory_limit, models, tuning};
 
 /// The model file that a path stands for: itself, or the one in a folder, or in the newest version folder.
 ///
@@ -100,7 +100,7 @@ pub(super) fn checkpoint(path: &str) -> Result<Option<PathBuf>, String> {
 /// # Errors
 /// When it is one.
 pub(super) fn refuse_chunks(path: &Path, command: &str, takes: &str) -> Result<(), String> {
-    match Manifest::is_in(path) {
+    match ChunkManifest::is_in(path) {
         false => Ok(()),
         true => Err(format!(
             "'{}' holds a language model in chunks, which are computed as they were converted; {command} takes {takes}",
@@ -113,8 +113,8 @@ pub(super) fn refuse_chunks(path: &Path, command: &str, takes: &str) -> Result<(
 ///
 /// # Errors
 /// When the format is not known or the file is damaged.
-pub(super) fn load(path: &Path, arguments: &Arguments) -> Result<onnx::Model, String> {
-    if format(path)? == Format::Onnx {
+pub(super) fn load(path: &Path, arguments: &CommandArguments) -> Result<onnx::OnnxModel, String> {
+    if format(path)? == ModelFormat::Onnx {
         only_main(arguments)?;
         return onnx::load_model(path).map_err(|error| error.to_string());
     }
@@ -124,21 +124,21 @@ pub(super) fn load(path: &Path, arguments: &Arguments) -> Result<onnx::Model, St
     let graph = function.map_err(|error| format!("{}: {error}", path.display()))?.graph.clone();
     let metadata = model.info.metadata;
     let producer = metadata.get("com.github.apple.coremltools.version").cloned();
-    let info = onnx::ModelInfo {
+    let info = onnx::OnnxModelInfo {
         producer_name: producer.as_ref().map_or(String::new(), |_| "coremltools".to_owned()),
         producer_version: producer.unwrap_or_default(),
         metadata,
-        ..onnx::ModelInfo::default()
+        ..onnx::OnnxModelInfo::default()
     };
-    Ok(onnx::Model { graph, info, files: Vec::new() })
+    Ok(onnx::OnnxModel { graph, info, files: Vec::new() })
 }
 
 /// The format of a model's file.
 ///
 /// # Errors
 /// When it is none of a model.
-fn format(path: &Path) -> Result<Format, String> {
-    Format::of(path).ok_or_else(|| {
+fn format(path: &Path) -> Result<ModelFormat, String> {
+    ModelFormat::of(path).ok_or_else(|| {
         format!(
             "'{}' is of no known format ({}); models are .onnx, .mlpackage, .mlmodel and .gguf files, and folders of \
              safetensors",
@@ -149,7 +149,7 @@ fn format(path: &Path) -> Result<Format, String> {
 }
 
 /// Refuses `--function` for a model that has one function.
-fn only_main(arguments: &Arguments) -> Result<(), String> {
+fn only_main(arguments: &CommandArguments) -> Result<(), String> {
     match arguments.last("function").filter(|&name| name != "main") {
         None => Ok(()),
         Some(name) => Err(format!("the model has no function '{name}'; its only one is 'main'")),
@@ -157,23 +157,31 @@ fn only_main(arguments: &Arguments) -> Result<(), String> {
 }
 
 /// The options of [`cached_session`] that say where prepared models are kept.
-pub(super) const CACHE_CHOICES: [Choice; 2] = [
-    Choice { name: "model-cache-dir", value: "DIR", sentence: "keep the prepared model there" },
-    Choice { name: "no-model-cache", value: "", sentence: "prepare the model anew" },
+pub(super) const CACHE_CHOICES: [CommandOption; 2] = [
+    CommandOption {
+        name: "model-cache-dir",
+        value: "DIR",
+        sentence: "keep the prepared model there",
+    },
+    CommandOption { name: "no-model-cache", value: "", sentence: "prepare the model anew" },
 ];
 
 /// The options that write a profile.
-pub(super) const TIMELINE_CHOICES: [Choice; 2] = [
-    Choice {
+pub(super) const TIMELINE_CHOICES: [CommandOption; 2] = [
+    CommandOption {
         name: "metal-profile",
         value: "",
         sentence: "write what the GPU and the host do when, for chrome://tracing and Perfetto",
     },
-    Choice { name: "metal-profile-output", value: "FILE", sentence: "where to [profile.json]" },
+    CommandOption {
+        name: "metal-profile-output",
+        value: "FILE",
+        sentence: "where to [profile.json]",
+    },
 ];
 
 /// The option of [`limit_gpus`].
-pub(super) const GPU_MEMORY_CHOICE: Choice = Choice {
+pub(super) const GPU_MEMORY_CHOICE: CommandOption = CommandOption {
     name: "gpu-memory-limit",
     value: "BYTES|NGiB|N%",
     sentence: "most memory of the GPU that is taken [what it recommends]",
@@ -183,16 +191,16 @@ pub(super) const GPU_MEMORY_CHOICE: Choice = Choice {
 ///
 /// # Errors
 /// When it is no limit.
-pub(super) fn limit_gpus(arguments: &Arguments) -> Result<(), String> {
+pub(super) fn limit_gpus(arguments: &CommandArguments) -> Result<(), String> {
     let limit = memory_limit::of_gpus(arguments.last("gpu-memory-limit").unwrap_or(""))?;
     gpus::limit_memory(limit)
 }
 
 /// A profile that ends when this is dropped, though a GPU still knows it.
 #[derive(Debug)]
-pub(super) struct Timeline(Arc<Profile>);
+pub(super) struct ProfileScope(Arc<RunningProfile>);
 
-impl Drop for Timeline {
+impl Drop for ProfileScope {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -202,12 +210,12 @@ impl Drop for Timeline {
 ///
 /// # Errors
 /// When the file cannot be written, or there is no GPU.
-pub(super) fn timeline(arguments: &Arguments) -> Result<Option<Timeline>, String> {
+pub(super) fn timeline(arguments: &CommandArguments) -> Result<Option<ProfileScope>, String> {
     let path = arguments.last("metal-profile-output");
     match (arguments.has("metal-profile"), path) {
         (true, path) => {
             let path = Path::new(path.unwrap_or("profile.json"));
-            Profile::start(path).map(|profile| Some(Timeline(profile)))
+            RunningProfile::start(path).map(|profile| Some(ProfileScope(profile)))
         }
         (false, Some(_)) => Err("--metal-profile-output goes with --metal-profile".to_owned()),
         (false, None) => Ok(None),
@@ -216,13 +224,13 @@ pub(super) fn timeline(arguments: &Arguments) -> Result<Option<Timeline>, String
 
 /// A model that is ready to run.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct ReadyModel {
     /// The session.
     pub(super) session: Session,
     /// Where it came from.
-    pub(super) source: Source,
+    pub(super) source: SessionOrigin,
     /// What a model of Core ML takes and keeps.
-    pub(super) interface: Option<Interface>,
+    pub(super) interface: Option<FunctionInterface>,
 }
 
 /// A session on so many threads (0 for all cores) as the options `--provider` and `--function` ask for,
@@ -232,9 +240,9 @@ pub(super) struct Ready {
 /// When the options name what does not exist, or the model cannot be prepared.
 pub(super) fn cached_session(
     path: &Path,
-    arguments: &Arguments,
+    arguments: &CommandArguments,
     threads: usize,
-) -> Result<Ready, String> {
+) -> Result<ReadyModel, String> {
     let folder = arguments.last("model-cache-dir").unwrap_or("");
     let cache = match arguments.has("no-model-cache") {
         true => None,
@@ -247,57 +255,61 @@ pub(super) fn cached_session(
 ///
 /// # Errors
 /// As [`cached_session`].
-pub(super) fn session(path: &Path, arguments: &Arguments) -> Result<Session, String> {
+pub(super) fn session(path: &Path, arguments: &CommandArguments) -> Result<Session, String> {
     let threads = arguments.number("threads", 0)?;
     prepare(path, arguments, threads, None).map(|ready| ready.session)
 }
 
 fn prepare(
     path: &Path,
-    arguments: &Arguments,
+    arguments: &CommandArguments,
     threads: usize,
     cache: Option<&ModelCache>,
-) -> Result<Ready, String> {
+) -> Result<ReadyModel, String> {
     let format = format(path)?;
-    let providers = units::of_graphs(arguments.last("provider"))?;
+    let providers = devices::of_graphs(arguments.last("provider"))?;
     let options = SessionOptions {
-        routing: units::routing(arguments.last("provider"), &providers),
+        routing: devices::routing(arguments.last("provider"), &providers),
         threads,
         optimise: level(arguments)?,
         precision: precision(arguments)?,
         choices: tuning::choices(),
         ..SessionOptions::default()
     };
-    if format == Format::CoreMl {
+    if format == ModelFormat::CoreMl {
         let model = graph_model::read_core_ml(path, arguments.last("function"))?;
         let session = Session::new(model.graph, &providers, &options);
         let session = session.map_err(|error| format!("{}: {error}", path.display()))?;
-        return Ok(Ready { session, source: Source::Model, interface: Some(model.interface) });
+        return Ok(ReadyModel {
+            session,
+            source: SessionOrigin::Model,
+            interface: Some(model.interface),
+        });
     }
     only_main(arguments)?;
     let (session, source) = model_cache::session(cache, path, &providers, &options)?;
-    Ok(Ready { session, source, interface: None })
+    Ok(ReadyModel { session, source, interface: None })
 }
 
 /// Checks the options that [`session`] takes, apart from the model.
 ///
 /// # Errors
 /// When one names what does not exist.
-pub(super) fn check(arguments: &Arguments) -> Result<(), String> {
+pub(super) fn check(arguments: &CommandArguments) -> Result<(), String> {
     level(arguments)?;
     precision(arguments)?;
     arguments.number("threads", 0_usize)?;
-    units::named(arguments.last("provider")).map(drop)
+    devices::named(arguments.last("provider")).map(drop)
 }
 
 /// How far `--level` lets the graph be rewritten.
 ///
 /// # Errors
 /// When there is no such level.
-pub(super) fn level(arguments: &Arguments) -> Result<OptimiseLevel, String> {
+pub(super) fn level(arguments: &CommandArguments) -> Result<OptimiseLevel, String> {
     match arguments.last("level") {
         // Programs have no operations for what larger fusions make.
-        None if units::is_core_ml(arguments.last("provider")) => Ok(OptimiseLevel::O1),
+        None if devices::is_core_ml(arguments.last("provider")) => Ok(OptimiseLevel::O1),
         None => Ok(OptimiseLevel::default()),
         Some(text) => text.parse().map_err(|error| format!("--level: {error}")),
     }
@@ -307,7 +319,7 @@ pub(super) fn level(arguments: &Arguments) -> Result<OptimiseLevel, String> {
 ///
 /// # Errors
 /// When there is no such precision.
-pub(super) fn precision(arguments: &Arguments) -> Result<Precision, String> {
+pub(super) fn precision(arguments: &CommandArguments) -> Result<Precision, String> {
     match arguments.last("precision") {
         None => Ok(Precision::default()),
         Some(text) => text.parse().map_err(|error| format!("--precision: {error}")),

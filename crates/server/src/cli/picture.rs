@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use galatea_graph::{Graph, ValueId, infer, print, rewrite};
 use galatea_runtime::OptimiseLevel;
 
-use super::arguments::Arguments;
-use super::layers::{self, Shape};
+use super::arguments::CommandArguments;
+use super::layers::{self, DrawnBox};
 
 /// How to show a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Drawing {
+pub(super) enum DrawingKind {
     /// Text after each rewrite.
     Stages,
     /// Graphviz's language, after all rewrites.
@@ -24,8 +24,9 @@ pub(super) enum Drawing {
 ///
 /// # Errors
 /// When they ask for several.
-pub(super) fn drawing(arguments: &Arguments) -> Result<Option<Drawing>, String> {
-    let rows = [("stage", Drawing::Stages), ("dot", Drawing::Dot), ("svg", Drawing::Svg)];
+pub(super) fn drawing(arguments: &CommandArguments) -> Result<Option<DrawingKind>, String> {
+    let rows =
+        [("stage", DrawingKind::Stages), ("dot", DrawingKind::Dot), ("svg", DrawingKind::Svg)];
     let mut asked = rows.iter().filter(|(name, _)| arguments.has(name));
     match (asked.next(), asked.next()) {
         (Some((first, _)), Some((second, _))) => {
@@ -35,7 +36,7 @@ pub(super) fn drawing(arguments: &Arguments) -> Result<Option<Drawing>, String> 
     }
 }
 
-impl Drawing {
+impl DrawingKind {
     /// The text that shows a graph rewritten up to a level.
     ///
     /// # Errors
@@ -94,14 +95,14 @@ fn svg(graph: &Graph) -> Result<String, String> {
         Some(fact) => format!("{}: {fact}", graph.value(id).name),
         None => graph.value(id).name.clone(),
     };
-    let port = |&id: &ValueId| Shape { label: label(id), is_port: true };
-    let mut shapes: Vec<Shape> = graph.inputs.iter().map(port).collect();
+    let port = |&id: &ValueId| DrawnBox { label: label(id), is_port: true };
+    let mut shapes: Vec<DrawnBox> = graph.inputs.iter().map(port).collect();
     let mut writers: HashMap<ValueId, usize> =
         graph.inputs.iter().enumerate().map(|(at, &id)| (id, at)).collect();
     let mut edges = Vec::new();
     for node in &graph.nodes {
         let at = shapes.len();
-        shapes.push(Shape { label: node.operator_name(), is_port: false });
+        shapes.push(DrawnBox { label: node.operator_name(), is_port: false });
         let mut read: Vec<ValueId> = node.inputs.iter().flatten().copied().collect();
         read.dedup();
         edges.extend(read.iter().filter_map(|id| Some((*writers.get(id)?, at, label(*id)))));
@@ -137,16 +138,16 @@ mod tests {
 
     #[test]
     fn each_rewrite_is_a_stage() {
-        let text = Drawing::Stages.of(twice(), OptimiseLevel::O3).unwrap();
+        let text = DrawingKind::Stages.of(twice(), OptimiseLevel::O3).unwrap();
         let stages: Vec<&str> = text.lines().filter(|line| line.starts_with("==")).collect();
         assert_eq!(stages, ["== as read: 2 nodes", "== remove-identity, 1 times: 1 nodes"]);
     }
 
     #[test]
     fn drawings_show_the_nodes_of_the_level() {
-        let dot = Drawing::Dot.of(twice(), OptimiseLevel::O0).unwrap();
+        let dot = DrawingKind::Dot.of(twice(), OptimiseLevel::O0).unwrap();
         assert!(dot.contains("Identity") && dot.contains("Relu"), "{dot}");
-        let svg = Drawing::Svg.of(twice(), OptimiseLevel::O1).unwrap();
+        let svg = DrawingKind::Svg.of(twice(), OptimiseLevel::O1).unwrap();
         assert!(svg.starts_with("<?xml") && svg.contains("Relu"), "{svg}");
         assert!(!svg.contains("Identity"), "{svg}");
     }

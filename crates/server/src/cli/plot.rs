@@ -4,7 +4,7 @@ use plotters::prelude::*;
 
 /// Numbers that belong together.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Curve {
+pub(super) struct PlotCurve {
     /// What the legend calls it.
     pub(super) name: String,
     /// Points from left to right.
@@ -13,12 +13,12 @@ pub(super) struct Curve {
 
 /// Curves over one axis.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Panel {
+pub(super) struct PlotPanel {
     /// What stands above.
     pub(super) title: String,
     /// What stands below and beside.
     pub(super) axes: (String, String),
-    pub(super) curves: Vec<Curve>,
+    pub(super) curves: Vec<PlotCurve>,
 }
 
 /// Width of a picture, and height of each of its panels.
@@ -30,13 +30,13 @@ const ABOVE: f64 = 1.08;
 ///
 /// # Errors
 /// When a panel cannot be drawn.
-pub(super) fn svg(panels: &[Panel]) -> Result<String, String> {
+pub(super) fn svg(panels: &[PlotPanel]) -> Result<String, String> {
     let mut text = String::new();
     draw(panels, &mut text).map_err(|error| format!("the picture cannot be drawn: {error}"))?;
     Ok(text)
 }
 
-fn draw(panels: &[Panel], text: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+fn draw(panels: &[PlotPanel], text: &mut String) -> Result<(), Box<dyn std::error::Error>> {
     let height = PANEL.1 * u32::try_from(panels.len().max(1))?;
     let root = SVGBackend::with_string(text, (PANEL.0, height)).into_drawing_area();
     root.fill(&WHITE)?;
@@ -90,11 +90,11 @@ mod tests {
 
     #[test]
     fn every_curve_is_in_the_picture_with_its_name() {
-        let curve = |name: &str, points: &[(f64, f64)]| Curve {
+        let curve = |name: &str, points: &[(f64, f64)]| PlotCurve {
             name: name.to_owned(),
             points: points.to_vec(),
         };
-        let panel = |title: &str, curves: Vec<Curve>| Panel {
+        let panel = |title: &str, curves: Vec<PlotCurve>| PlotPanel {
             title: title.to_owned(),
             axes: ("batch".to_owned(), "ms".to_owned()),
             curves,

@@ -8,21 +8,21 @@ use std::sync::Arc;
 use galatea_formats::coreml;
 use galatea_graph::{Dim, Graph, ValueId};
 use galatea_providers::coreml::{
-    ConvertOptions, Island, calibrate, islands, named_islands, node_names, prepared_nodes,
+    ConvertOptions, Fp32Keep, calibrate, islands, named_islands, node_names, prepared_nodes,
 };
 use galatea_runtime::quantize::{
-    Agreement, Comparison, Method, Mode, QuantizeContext, QuantizeOptions, Sample, compare,
-    quantize,
+    AccuracyBound, NamedInputs, OutputComparison, QuantizeContext, QuantizeMode, QuantizeOptions,
+    RangeMethod, compare, quantize,
 };
 use galatea_runtime::{ExecutionProvider, IoInfo, OptimiseLevel, Session, SessionOptions};
 use serde_json::{Map, Value, json};
 
-use super::arguments::Arguments;
-use super::generate::{Lengths, seeded_inputs};
+use super::arguments::CommandArguments;
+use super::generate::{FreeLengths, seeded_inputs};
 use super::quantize::method;
 use super::samples::samples;
+use crate::devices;
 use crate::table::table;
-use crate::units;
 
 /// The word for inputs that are made.
 const RANDOM: &str = "random";
@@ -35,14 +35,14 @@ const PROVIDER: &str = "cpu";
 
 /// What was found out, for a reader and for a program.
 #[derive(Debug, Default)]
-pub(super) struct Notes {
+pub(super) struct PrecisionNotes {
     /// Lines.
     pub(super) text: String,
     /// Fields of the report in JSON.
     pub(super) json: Map<String, Value>,
 }
 
-impl Notes {
+impl PrecisionNotes {
     fn line(&mut self, text: &str) {
         self.text.push_str(text);
         self.text.push('\n');
@@ -50,7 +50,7 @@ impl Notes {
 }
 
 /// Refuses options that only packages of Core ML have.
-pub(super) fn refuse(arguments: &Arguments) -> Result<(), String> {
+pub(super) fn refuse(arguments: &CommandArguments) -> Result<(), String> {
     let found = ["activations", "islands", "check"].into_iter().find(|name| arguments.has(name));
     match found {
         None => Ok(()),
@@ -61,7 +61,7 @@ pub(super) fn refuse(arguments: &Arguments) -> Result<(), String> {
 }
 
 /// Inputs that are made, the same each time.
-fn random(graph: &Graph, options: &ConvertOptions) -> Result<Vec<Sample>, String> {
+fn random(graph: &Graph, options: &ConvertOptions) -> Result<Vec<NamedInputs>, String> {
     let first = options.buckets.first();
     let number = |name: &str| {
         let chosen = options.lengths.get(name);
@@ -79,7 +79,7 @@ fn random(graph: &Graph, options: &ConvertOptions) -> Result<Vec<Sample>, String
             shapes.insert(value.name.clone(), shape);
         }
     }
-    let lengths = Lengths { batch: 1, sequence: None };
+    let lengths = FreeLengths { batch: 1, sequence: None };
     let one = |seed| seeded_inputs(&wanted, lengths, &shapes, seed).map(|made| made.inputs);
     (0..RANDOM_SAMPLES).map(one).collect()
 }
@@ -89,8 +89,8 @@ fn given(
     graph: &Graph,
     options: &ConvertOptions,
     names: &[String],
-    notes: &mut Notes,
-) -> Result<Vec<Sample>, String> {
+    notes: &mut PrecisionNotes,
+) -> Result<Vec<NamedInputs>, String> {
     if names.iter().any(|name| name == RANDOM) {
         if names.len() > 1 {
             return Err(format!("'{RANDOM}' stands for all samples, it goes with no files"));
@@ -105,15 +105,15 @@ fn given(
 }
 
 fn processor() -> Result<Vec<Arc<dyn ExecutionProvider>>, String> {
-    units::named(Some(PROVIDER))
+    devices::named(Some(PROVIDER))
 }
 
 /// Finds out what is computed in FP32, and the scales of activations.
 pub(super) fn measure(
     graph: &Graph,
     options: &mut ConvertOptions,
-    arguments: &Arguments,
-    notes: &mut Notes,
+    arguments: &CommandArguments,
+    notes: &mut PrecisionNotes,
 ) -> Result<(), String> {
     let quantised = match arguments.last("activations") {
         None => false,
@@ -168,7 +168,7 @@ pub(super) fn measure(
     }
     options.islands = all.into_iter().map(|island| island.result).collect();
     if quantised {
-        let method = method(arguments, Method::MinMax)?;
+        let method = method(arguments, RangeMethod::MinMax)?;
         let mut exclude = arguments.all("exclude").to_vec();
         if let Some(target) = accuracy(arguments)? {
             exclude = searched(graph, options, &context, (method, exclude), target, notes)?;
@@ -183,7 +183,7 @@ pub(super) fn measure(
 }
 
 /// How far results are to agree with FP32, where somebody says so.
-fn accuracy(arguments: &Arguments) -> Result<Option<f64>, String> {
+fn accuracy(arguments: &CommandArguments) -> Result<Option<f64>, String> {
     let Some(text) = arguments.last("accuracy") else { return Ok(None) };
     let target = text.parse().ok().filter(|target: &f64| (0.0..=1.0).contains(target));
     let wrong =
@@ -197,18 +197,18 @@ fn searched(
     graph: &Graph,
     options: &ConvertOptions,
     context: &QuantizeContext<'_>,
-    (method, mut exclude): (Method, Vec<String>),
+    (method, mut exclude): (RangeMethod, Vec<String>),
     target: f64,
-    notes: &mut Notes,
+    notes: &mut PrecisionNotes,
 ) -> Result<Vec<String>, String> {
     let wanted = QuantizeOptions {
         method,
         // As the scales of a package.
         symmetric: true,
         bound: target,
-        agreement: Agreement::Cosine,
+        agreement: AccuracyBound::Cosine,
         exclude: exclude.clone(),
-        ..QuantizeOptions::new(Mode::Static)
+        ..QuantizeOptions::new(QuantizeMode::Static)
     };
     let context = QuantizeContext { evaluation: context.calibration, ..*context };
     let found = quantize(graph, &context, &wanted, &mut |_| {});
@@ -255,8 +255,8 @@ fn weights_of(graph: &Graph, layer: &str) -> Option<String> {
 fn note_islands(
     graph: &Graph,
     options: &ConvertOptions,
-    all: &[Island],
-    notes: &mut Notes,
+    all: &[Fp32Keep],
+    notes: &mut PrecisionNotes,
 ) -> Result<(), String> {
     let nodes = prepared_nodes(graph, options).map_err(|error| error.to_string())?;
     notes.line(&match all.len() {
@@ -284,8 +284,8 @@ pub(super) fn check(
     graph: &Graph,
     target: &Path,
     options: &ConvertOptions,
-    arguments: &Arguments,
-    notes: &mut Notes,
+    arguments: &CommandArguments,
+    notes: &mut PrecisionNotes,
 ) -> Result<Option<String>, String> {
     let names = arguments.all("check");
     let samples = given(graph, options, names, notes)?;
@@ -309,7 +309,7 @@ pub(super) fn check(
 }
 
 /// Which outputs have elements that are no finite numbers where FP32 has some; none where there are none.
-fn lost(found: &[Comparison]) -> Option<String> {
+fn lost(found: &[OutputComparison]) -> Option<String> {
     let broken = found.iter().filter(|one| one.broken > 0);
     let each = broken.map(|one| {
         let (name, broken, all) = (&one.name, one.broken, one.elements);
@@ -320,7 +320,7 @@ fn lost(found: &[Comparison]) -> Option<String> {
     (!each.is_empty()).then(|| format!("{}, where FP32 has some{advice}", each.join(", ")))
 }
 
-fn as_table(found: &[Comparison]) -> String {
+fn as_table(found: &[OutputComparison]) -> String {
     let head =
         ["Output", "Largest difference", "Relative", "Cosine", "Top-1", "Rows", "Not finite"];
     let rows = found.iter().map(|one| {
@@ -339,7 +339,7 @@ fn as_table(found: &[Comparison]) -> String {
 }
 
 /// Differences are null where they are infinite.
-fn as_json(one: &Comparison) -> Value {
+fn as_json(one: &OutputComparison) -> Value {
     let (largest, relative) = one.apart();
     json!({
         "output": one.name,
@@ -355,15 +355,15 @@ fn as_json(one: &Comparison) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use galatea_runtime::quantize::Likeness;
+    use galatea_runtime::quantize::OutputLikeness;
 
     use super::*;
 
-    fn comparison(broken: u64) -> Comparison {
+    fn comparison(broken: u64) -> OutputComparison {
         let likeness =
-            Likeness { cosine: 0.0, sqnr_db: -200.0, divergence: 0.0, top1: 0.0, rows: 1 };
+            OutputLikeness { cosine: 0.0, sqnr_db: -200.0, divergence: 0.0, top1: 0.0, rows: 1 };
         let (largest, relative, elements) = (0.0, 0.0, 8);
-        Comparison { name: "y".to_owned(), likeness, largest, relative, broken, elements }
+        OutputComparison { name: "y".to_owned(), likeness, largest, relative, broken, elements }
     }
 
     #[test]

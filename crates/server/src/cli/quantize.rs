@@ -8,21 +8,21 @@ use std::time::Duration;
 use galatea_formats::onnx;
 use galatea_runtime::SessionOptions;
 use galatea_runtime::quantize::{
-    Agreement, Algorithm, Likeness, Method, Mode, QuantizeContext, QuantizeOptions, Report,
-    quantize as quantize_graph,
+    AccuracyBound, OutputLikeness, QuantizeContext, QuantizeMode, QuantizeOptions, QuantizeReport,
+    RangeMethod, RoundingAlgorithm, quantize as quantize_graph,
 };
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use super::arguments::{Arguments, Choice, help};
+use super::arguments::{CommandArguments, CommandOption, help};
 use super::samples::samples;
 use super::{model, say};
+use crate::devices;
 use crate::table::table;
-use crate::units;
 
-const CHOICES: &[Choice] = &[
-    Choice { name: "output", value: "FILE.onnx", sentence: "the model to write" },
-    Choice {
+const CHOICES: &[CommandOption] = &[
+    CommandOption { name: "output", value: "FILE.onnx", sentence: "the model to write" },
+    CommandOption {
         name: "mode",
         value: "MODE",
         sentence: "dynamic: INT8 weights of products, inputs become UINT8 as a run goes; \
@@ -30,76 +30,92 @@ const CHOICES: &[Choice] = &[
                    int4: weights of products in blocks of 4 bits; \
                    fp16, bf16: weights of 16 bits; mixed: static, and FP16 for the rest [dynamic]",
     },
-    Choice {
+    CommandOption {
         name: "calibration",
         value: "DATA",
         sentence: "samples: .npz files or folders of them, each one run, or several along an axis in front; repeatable",
     },
-    Choice {
+    CommandOption {
         name: "evaluation",
         value: "DATA",
         sentence: "samples on which agreement is measured [those of --calibration]",
     },
-    Choice {
+    CommandOption {
         name: "method",
         value: "NAME",
         sentence: "range of values between layers: minmax, entropy or percentile [minmax]",
     },
-    Choice {
+    CommandOption {
         name: "percentile",
         value: "P",
         sentence: "share of values in the range, in percent [99.99]",
     },
-    Choice { name: "per-channel", value: "", sentence: "a scale for each result [yes]" },
-    Choice { name: "per-tensor", value: "", sentence: "one scale for all weights of a layer" },
-    Choice {
+    CommandOption { name: "per-channel", value: "", sentence: "a scale for each result [yes]" },
+    CommandOption {
+        name: "per-tensor",
+        value: "",
+        sentence: "one scale for all weights of a layer",
+    },
+    CommandOption {
         name: "asymmetric",
         value: "",
         sentence: "ranges of values (int4: of weights) need not be around zero [yes]",
     },
-    Choice { name: "symmetric", value: "", sentence: "ranges are around zero" },
-    Choice { name: "block", value: "N", sentence: "weights of 4 bits that share a scale [32]" },
-    Choice {
+    CommandOption { name: "symmetric", value: "", sentence: "ranges are around zero" },
+    CommandOption {
+        name: "block",
+        value: "N",
+        sentence: "weights of 4 bits that share a scale [32]",
+    },
+    CommandOption {
         name: "algorithm",
         value: "NAME",
         sentence: "int4: rtn rounds each weight to the nearest number, gptq makes up for errors \
                    by calibration [rtn]",
     },
-    Choice {
+    CommandOption {
         name: "half-arithmetic",
         value: "",
         sentence: "fp16, bf16, mixed: sums and products of 16 bits too, not weights alone",
     },
-    Choice {
+    CommandOption {
         name: "bound",
         value: "SHARE",
         sentence: "agreement with FP32 to reach: the worst layers stay in FP32 until it holds [0.992]",
     },
-    Choice {
+    CommandOption {
         name: "agreement",
         value: "NAME",
         sentence: "top1, cosine or auto: top1 for outputs [rows, classes], else cosine [auto]",
     },
-    Choice { name: "exclude", value: "LAYER", sentence: "keep this layer in FP32; repeatable" },
-    Choice {
+    CommandOption {
+        name: "exclude",
+        value: "LAYER",
+        sentence: "keep this layer in FP32; repeatable",
+    },
+    CommandOption {
         name: "probes",
         value: "N",
         sentence: "the most layers whose effect on the whole is measured to find the worst [64]",
     },
-    Choice {
+    CommandOption {
         name: "write-anyway",
         value: "",
         sentence: "write the model even where no choice of layers reaches --bound",
     },
-    Choice {
+    CommandOption {
         name: "external",
         value: "BYTES",
         sentence: "with more bytes of constants, put them into FILE.onnx.data [1073741824]",
     },
-    Choice { name: "report", value: "FILE.json", sentence: "write the report there too" },
-    Choice { name: "threads", value: "N", sentence: "threads inside an operator [all cores]" },
-    Choice { name: "provider", value: "NAME", sentence: "run on this provider" },
-    Choice { name: "help", value: "", sentence: "print this" },
+    CommandOption { name: "report", value: "FILE.json", sentence: "write the report there too" },
+    CommandOption {
+        name: "threads",
+        value: "N",
+        sentence: "threads inside an operator [all cores]",
+    },
+    CommandOption { name: "provider", value: "NAME", sentence: "run on this provider" },
+    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Layers in the text of a report; the JSON has all.
@@ -107,7 +123,7 @@ const SHOWN_LAYERS: usize = 60;
 
 /// Quantises a model.
 pub(super) fn quantize(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = Arguments::parse(arguments, CHOICES)?;
+    let arguments = CommandArguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
         say(&help("galatea quantize MODEL --output FILE.onnx [--mode MODE] …", CHOICES));
         return Ok(ExitCode::SUCCESS);
@@ -133,7 +149,7 @@ pub(super) fn quantize(arguments: &[String]) -> Result<ExitCode, String> {
     };
     let session =
         SessionOptions { threads: arguments.number("threads", 0)?, ..SessionOptions::default() };
-    let providers = units::named(arguments.last("provider"))?;
+    let providers = devices::named(arguments.last("provider"))?;
     let context = QuantizeContext {
         providers: &providers,
         session: &session,
@@ -176,7 +192,7 @@ pub(super) fn quantize(arguments: &[String]) -> Result<ExitCode, String> {
 
 /// One of several keywords.
 pub(super) fn keyword<T: Copy>(
-    arguments: &Arguments,
+    arguments: &CommandArguments,
     name: &str,
     choices: &[(&str, T)],
     default: T,
@@ -189,7 +205,7 @@ pub(super) fn keyword<T: Copy>(
 }
 
 /// Which of two options that exclude each other was given; `true` for the first.
-fn either(arguments: &Arguments, first: &str, second: &str) -> Result<Option<bool>, String> {
+fn either(arguments: &CommandArguments, first: &str, second: &str) -> Result<Option<bool>, String> {
     match (arguments.has(first), arguments.has(second)) {
         (true, true) => Err(format!("--{first} and --{second} exclude each other")),
         (false, false) => Ok(None),
@@ -198,10 +214,16 @@ fn either(arguments: &Arguments, first: &str, second: &str) -> Result<Option<boo
 }
 
 /// How ranges of values are chosen: `--method` and `--percentile`.
-pub(super) fn method(arguments: &Arguments, usual: Method) -> Result<Method, String> {
-    let percentile = Method::Percentile(arguments.number("percentile", 99.99)?);
-    let methods =
-        [("minmax", Method::MinMax), ("entropy", Method::Entropy), ("percentile", percentile)];
+pub(super) fn method(
+    arguments: &CommandArguments,
+    usual: RangeMethod,
+) -> Result<RangeMethod, String> {
+    let percentile = RangeMethod::Percentile(arguments.number("percentile", 99.99)?);
+    let methods = [
+        ("minmax", RangeMethod::MinMax),
+        ("entropy", RangeMethod::Entropy),
+        ("percentile", percentile),
+    ];
     let usual = if arguments.has("percentile") { percentile } else { usual };
     let found = keyword(arguments, "method", &methods, usual)?;
     if arguments.has("percentile") && found != percentile {
@@ -210,35 +232,39 @@ pub(super) fn method(arguments: &Arguments, usual: Method) -> Result<Method, Str
     Ok(found)
 }
 
-fn options(arguments: &Arguments) -> Result<QuantizeOptions, String> {
+fn options(arguments: &CommandArguments) -> Result<QuantizeOptions, String> {
     let modes = [
-        ("dynamic", Mode::Dynamic),
-        ("static", Mode::Static),
-        ("int4", Mode::Int4),
-        ("fp16", Mode::Fp16),
-        ("bf16", Mode::Bf16),
-        ("mixed", Mode::Mixed),
+        ("dynamic", QuantizeMode::Dynamic),
+        ("static", QuantizeMode::Static),
+        ("int4", QuantizeMode::Int4),
+        ("fp16", QuantizeMode::Fp16),
+        ("bf16", QuantizeMode::Bf16),
+        ("mixed", QuantizeMode::Mixed),
     ];
-    let mode = keyword(arguments, "mode", &modes, Mode::Dynamic)?;
+    let mode = keyword(arguments, "mode", &modes, QuantizeMode::Dynamic)?;
     let mut options = QuantizeOptions::new(mode);
     options.method = method(arguments, options.method)?;
     options.per_channel =
         either(arguments, "per-channel", "per-tensor")?.unwrap_or(options.per_channel);
     options.symmetric = either(arguments, "symmetric", "asymmetric")?.unwrap_or(options.symmetric);
     options.block = arguments.number("block", options.block)?;
-    let algorithms = [("rtn", Algorithm::RoundToNearest), ("gptq", Algorithm::Gptq)];
+    let algorithms =
+        [("rtn", RoundingAlgorithm::RoundToNearest), ("gptq", RoundingAlgorithm::Gptq)];
     options.algorithm = keyword(arguments, "algorithm", &algorithms, options.algorithm)?;
     options.half_arithmetic = arguments.has("half-arithmetic");
     options.bound = arguments.number("bound", options.bound)?;
-    let agreements =
-        [("auto", Agreement::Auto), ("top1", Agreement::Top1), ("cosine", Agreement::Cosine)];
+    let agreements = [
+        ("auto", AccuracyBound::Auto),
+        ("top1", AccuracyBound::Top1),
+        ("cosine", AccuracyBound::Cosine),
+    ];
     options.agreement = keyword(arguments, "agreement", &agreements, options.agreement)?;
     options.exclude = arguments.all("exclude").to_vec();
     options.probes = arguments.number("probes", options.probes)?;
     Ok(options)
 }
 
-fn likeness_json(likeness: &Likeness) -> Value {
+fn likeness_json(likeness: &OutputLikeness) -> Value {
     json!({
         "cosine": likeness.cosine,
         "sqnr_db": likeness.sqnr_db,
@@ -248,7 +274,7 @@ fn likeness_json(likeness: &Likeness) -> Value {
     })
 }
 
-fn as_json(report: &Report, model: &Path, output: Option<&Path>) -> Value {
+fn as_json(report: &QuantizeReport, model: &Path, output: Option<&Path>) -> Value {
     let layers: Vec<Value> = report
         .layers
         .iter()
@@ -287,7 +313,7 @@ fn as_json(report: &Report, model: &Path, output: Option<&Path>) -> Value {
 }
 
 /// The cells of a likeness.
-fn cells(likeness: Option<&Likeness>) -> [String; 4] {
+fn cells(likeness: Option<&OutputLikeness>) -> [String; 4] {
     match likeness {
         None => Default::default(),
         Some(found) => [
@@ -299,7 +325,7 @@ fn cells(likeness: Option<&Likeness>) -> [String; 4] {
     }
 }
 
-fn as_text(report: &Report, output: Option<&Path>) -> String {
+fn as_text(report: &QuantizeReport, output: Option<&Path>) -> String {
     let head = ["Layer", "Operator", "Form", "Cosine", "SQNR dB", "KL", "Top-1", "Effect", "Why"];
     let mut rows = Vec::new();
     for layer in report.layers.iter().take(SHOWN_LAYERS) {
@@ -347,15 +373,15 @@ mod tests {
 
     fn parsed(arguments: &[&str]) -> Result<QuantizeOptions, String> {
         let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        options(&Arguments::parse(&arguments, CHOICES)?)
+        options(&CommandArguments::parse(&arguments, CHOICES)?)
     }
 
     #[test]
     fn options_are_read_and_mistakes_are_named() {
         let found = parsed(&["--mode", "static", "--percentile=99.9", "--symmetric"]).unwrap();
-        assert_eq!((found.mode, found.symmetric), (Mode::Static, true));
-        assert_eq!(found.method, Method::Percentile(99.9));
-        assert_eq!(parsed(&[]).unwrap(), QuantizeOptions::new(Mode::Dynamic));
+        assert_eq!((found.mode, found.symmetric), (QuantizeMode::Static, true));
+        assert_eq!(found.method, RangeMethod::Percentile(99.9));
+        assert_eq!(parsed(&[]).unwrap(), QuantizeOptions::new(QuantizeMode::Dynamic));
         let error = |arguments: &[&str]| parsed(arguments).unwrap_err();
         assert!(error(&["--mode", "int3"]).contains("dynamic, static, int4"));
         assert!(error(&["--per-channel", "--per-tensor"]).contains("exclude each other"));

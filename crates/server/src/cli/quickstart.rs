@@ -11,25 +11,29 @@ use std::time::{Duration, Instant};
 use galatea_serving::Core;
 use serde_json::{Value, json};
 
-use super::arguments::{Arguments, Choice, help};
-use super::http_client::Client;
-use super::sample::{Sample, SampleTensor, answered, difference, from_wire, samples};
+use super::arguments::{CommandArguments, CommandOption, help};
+use super::http_client::HttpClient;
+use super::sample::{ModelSample, SampleTensor, answered, difference, from_wire, samples};
 use super::sample_chat::{SampleChats, sample_chats};
 use super::{say, serve};
-use crate::flags::{Flags, Parsed};
-use crate::grpc::client::{Connection, connect};
+use crate::flags::{ParsedCommand, ServerFlags};
+use crate::grpc::client::{GrpcClient, connect};
 use crate::grpc::proto::inference::ModelInferRequest;
 use crate::grpc::proto::inference::grpc_inference_service_client::GrpcInferenceServiceClient;
 use crate::grpc::proto::inference::model_infer_request::InferInputTensor;
 use crate::logging;
 use crate::profile::Profiler;
-use crate::server::{Addresses, Server};
+use crate::server::{FrontEndAddresses, RunningServer};
 use crate::table::table;
 
-const CHOICES: &[Choice] = &[
-    Choice { name: "once", value: "", sentence: "end after the samples" },
-    Choice { name: "model-repository", value: "DIR", sentence: "serve these models instead" },
-    Choice { name: "help", value: "", sentence: "print this" },
+const CHOICES: &[CommandOption] = &[
+    CommandOption { name: "once", value: "", sentence: "end after the samples" },
+    CommandOption {
+        name: "model-repository",
+        value: "DIR",
+        sentence: "serve these models instead",
+    },
+    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Requests of each sample and door; the median time is shown.
@@ -39,7 +43,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs the tour.
 pub(super) fn quickstart(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = Arguments::parse(arguments, CHOICES)?;
+    let arguments = CommandArguments::parse(arguments, CHOICES)?;
     arguments.none()?;
     if arguments.has("help") {
         say(&help("galatea quickstart [--once] [--model-repository DIR]", CHOICES));
@@ -96,7 +100,7 @@ fn repository(given: Option<&str>) -> Result<PathBuf, String> {
 }
 
 /// Flags for the usual ports, or for any free ones.
-fn flags(repository: &Path, any_port: bool) -> Result<Flags, String> {
+fn flags(repository: &Path, any_port: bool) -> Result<ServerFlags, String> {
     let mut arguments = vec![
         format!("--model-repository={}", repository.display()),
         "--exit-on-error=false".to_owned(),
@@ -106,20 +110,22 @@ fn flags(repository: &Path, any_port: bool) -> Result<Flags, String> {
         arguments
             .extend(["--http-port=0", "--grpc-port=0", "--metrics-port=0"].map(ToOwned::to_owned));
     }
-    match Flags::parse(&arguments, false)? {
-        Parsed::Serve(flags) => Ok(flags),
-        Parsed::Help => Err("no flags".to_owned()),
+    match ServerFlags::parse(&arguments, false)? {
+        ParsedCommand::Serve(flags) => Ok(flags),
+        ParsedCommand::Help => Err("no flags".to_owned()),
     }
 }
 
 /// Opens the usual ports, and any free ones where those are taken.
 fn start(
     core: &Arc<Core>,
-    usual: &Flags,
+    usual: &ServerFlags,
     repository: &Path,
     profiler: &Arc<Profiler>,
-) -> Result<Server, String> {
-    let start = |flags: &Flags| Server::start_with(Arc::clone(core), flags, Arc::clone(profiler));
+) -> Result<RunningServer, String> {
+    let start = |flags: &ServerFlags| {
+        RunningServer::start_with(Arc::clone(core), flags, Arc::clone(profiler))
+    };
     start(usual).or_else(|error| {
         say(&format!("{error}- taking free ports instead"));
         start(&flags(repository, true)?)
@@ -131,7 +137,7 @@ async fn tour(
     core: &Arc<Core>,
     http: SocketAddr,
     grpc: SocketAddr,
-    samples: &[Sample],
+    samples: &[ModelSample],
 ) -> Result<usize, String> {
     let mut client = connect(grpc).await.map_err(|error| format!("gRPC: {error}"))?;
     let mut rows = Vec::new();
@@ -187,14 +193,14 @@ struct HttpRequest {
 }
 
 /// An answer with its median time in milliseconds.
-struct Timed {
+struct TimedAnswer {
     outputs: Vec<SampleTensor>,
     classes: Vec<String>,
     ms: f64,
 }
 
 /// The sample file as it is, or as a binary request where its types have no form in JSON.
-fn http_request(sample: &Sample) -> Result<HttpRequest, String> {
+fn http_request(sample: &ModelSample) -> Result<HttpRequest, String> {
     let path = format!("/v2/models/{}/infer", sample.model);
     if !sample.inputs.iter().any(SampleTensor::needs_binary) {
         return Ok(HttpRequest { path, json_bytes: None, body: sample.text.clone() });
@@ -222,9 +228,9 @@ fn http_sample(
     address: SocketAddr,
     request: &HttpRequest,
     labels: &[String],
-) -> Result<Timed, String> {
+) -> Result<TimedAnswer, String> {
     let failed = |error: std::io::Error| error.to_string();
-    let mut client = Client::connect(address).map_err(failed)?;
+    let mut client = HttpClient::connect(address).map_err(failed)?;
     let mut times = Vec::new();
     let mut last = None;
     for _ in 0..REPEATS {
@@ -241,12 +247,12 @@ fn http_sample(
     let outputs = answered(&last.ok_or("no answer")?)?;
     let classes =
         if labels.is_empty() { Vec::new() } else { best_classes(&mut client, request, labels)? };
-    Ok(Timed { outputs, classes, ms: median_ms(times) })
+    Ok(TimedAnswer { outputs, classes, ms: median_ms(times) })
 }
 
 /// Asks once more, for the best class of each labelled output.
 fn best_classes(
-    client: &mut Client,
+    client: &mut HttpClient,
     request: &HttpRequest,
     labels: &[String],
 ) -> Result<Vec<String>, String> {
@@ -261,7 +267,7 @@ fn best_classes(
         client.post(&request.path, None, body.as_bytes()).map_err(|error| error.to_string())?;
     let mut classes = Vec::new();
     for output in answered(&answer)? {
-        if let super::sample::Values::Strings(strings) = output.values {
+        if let super::sample::SampleValues::Strings(strings) = output.values {
             for text in strings {
                 let text = String::from_utf8_lossy(&text).into_owned();
                 let mut parts = text.splitn(3, ':');
@@ -276,9 +282,9 @@ fn best_classes(
 }
 
 async fn grpc_sample(
-    client: &mut GrpcInferenceServiceClient<Connection>,
-    sample: &Sample,
-) -> Result<Timed, String> {
+    client: &mut GrpcInferenceServiceClient<GrpcClient>,
+    sample: &ModelSample,
+) -> Result<TimedAnswer, String> {
     let inputs = sample.inputs.iter().map(|input| InferInputTensor {
         name: input.name.clone(),
         datatype: input.datatype.wire_name().to_owned(),
@@ -308,7 +314,7 @@ async fn grpc_sample(
             outputs.push(SampleTensor { name: output.name, datatype, shape: output.shape, values });
         }
     }
-    Ok(Timed { outputs, classes: Vec::new(), ms: median_ms(times) })
+    Ok(TimedAnswer { outputs, classes: Vec::new(), ms: median_ms(times) })
 }
 
 fn median_ms(mut times: Vec<Duration>) -> f64 {
@@ -316,8 +322,12 @@ fn median_ms(mut times: Vec<Duration>) -> f64 {
     times.get(times.len() / 2).map_or(0.0, Duration::as_secs_f64) * 1e3
 }
 
-fn row(sample: &Sample, http: Result<Timed, String>, grpc: Result<Timed, String>) -> Vec<String> {
-    let ms = |timed: &Result<Timed, String>| match timed {
+fn row(
+    sample: &ModelSample,
+    http: Result<TimedAnswer, String>,
+    grpc: Result<TimedAnswer, String>,
+) -> Vec<String> {
+    let ms = |timed: &Result<TimedAnswer, String>| match timed {
         Ok(timed) => format!("{:.2}", timed.ms),
         Err(_) => "-".to_owned(),
     };
@@ -346,8 +356,8 @@ fn row(sample: &Sample, http: Result<Timed, String>, grpc: Result<Timed, String>
 
 /// Lines to copy. `question`: a language model and what to say to it.
 fn lines(
-    addresses: &Addresses,
-    sample: Option<&Sample>,
+    addresses: &FrontEndAddresses,
+    sample: Option<&ModelSample>,
     question: Option<(String, String)>,
 ) -> String {
     let at = |address: Option<SocketAddr>| {

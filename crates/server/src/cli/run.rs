@@ -7,34 +7,58 @@ use galatea_formats::npy;
 use galatea_runtime::Session;
 use galatea_tensor::{DataType, Tensor};
 
-use super::arguments::{Arguments, Choice, help};
+use super::arguments::{CommandArguments, CommandOption, help};
 use super::{model, run_checkpoint, say};
 
-const CHOICES: &[Choice] = &[
-    Choice { name: "inputs", value: "IN.npz", sentence: "named inputs of one run; repeatable" },
-    Choice { name: "outputs", value: "PREFIX", sentence: "write PREFIX0.npz, PREFIX1.npz, …" },
-    Choice { name: "provider", value: "NAME", sentence: "run on this provider" },
-    Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
-    Choice { name: "threads", value: "N", sentence: "threads inside an operator [all cores]" },
-    Choice {
+const CHOICES: &[CommandOption] = &[
+    CommandOption {
+        name: "inputs",
+        value: "IN.npz",
+        sentence: "named inputs of one run; repeatable",
+    },
+    CommandOption {
+        name: "outputs",
+        value: "PREFIX",
+        sentence: "write PREFIX0.npz, PREFIX1.npz, …",
+    },
+    CommandOption { name: "provider", value: "NAME", sentence: "run on this provider" },
+    CommandOption {
+        name: "function",
+        value: "NAME",
+        sentence: "function of a model that has several",
+    },
+    CommandOption {
+        name: "threads",
+        value: "N",
+        sentence: "threads inside an operator [all cores]",
+    },
+    CommandOption {
         name: "precision",
         value: "fp32|bf16|fp16",
         sentence: "what products and convolutions compute in [fp32]",
     },
-    Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },
-    Choice { name: "prompt", value: "TEXT", sentence: "print what a checkpoint writes behind it" },
-    Choice { name: "max-tokens", value: "N", sentence: "longest text that it writes [64]" },
+    CommandOption {
+        name: "level",
+        value: "O0…O3",
+        sentence: "how far the graph is rewritten [O3]",
+    },
+    CommandOption {
+        name: "prompt",
+        value: "TEXT",
+        sentence: "print what a checkpoint writes behind it",
+    },
+    CommandOption { name: "max-tokens", value: "N", sentence: "longest text that it writes [64]" },
     model::CACHE_CHOICES[0],
     model::CACHE_CHOICES[1],
     model::GPU_MEMORY_CHOICE,
     model::TIMELINE_CHOICES[0],
     model::TIMELINE_CHOICES[1],
-    Choice { name: "help", value: "", sentence: "print this" },
+    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Runs a model once for each file of inputs.
 pub(super) fn run(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = Arguments::parse(arguments, CHOICES)?;
+    let arguments = CommandArguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
         say(&help("galatea run MODEL --inputs IN.npz … --outputs PREFIX", CHOICES));
         return Ok(ExitCode::SUCCESS);
@@ -55,7 +79,7 @@ pub(super) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     }
     let prefix = arguments.last("outputs").ok_or("--outputs PREFIX is missing")?;
     let ready = model::cached_session(&path, &arguments, arguments.number("threads", 0)?)?;
-    let mut runs = Runs::new(&ready);
+    let mut runs = ModelRuns::new(&ready);
     for (index, file) in inputs.iter().enumerate() {
         let outputs = runs.next(Path::new(file))?;
         let target = format!("{prefix}{index}.npz");
@@ -67,14 +91,14 @@ pub(super) fn run(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 /// Runs of a model, one after the other: its states go from one to the next.
-struct Runs<'m> {
-    ready: &'m model::Ready,
+struct ModelRuns<'m> {
+    ready: &'m model::ReadyModel,
     /// Inputs and their values.
     states: Vec<(String, Tensor)>,
 }
 
-impl<'m> Runs<'m> {
-    fn new(ready: &'m model::Ready) -> Self {
+impl<'m> ModelRuns<'m> {
+    fn new(ready: &'m model::ReadyModel) -> Self {
         let all = ready.interface.iter().flat_map(|interface| &interface.states);
         let states = all.map(|state| (state.input.clone(), state.zeros.clone())).collect();
         Self { ready, states }

@@ -5,33 +5,33 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 
 use galatea_formats::npy;
-use galatea_llm::embed::{Encoder, TextEncoder, TextTokens};
+use galatea_llm::embed::{EncoderModel, TextEncoder, TextTokens};
 use galatea_llm::encoder_decoder::EncoderDecoder;
 use galatea_llm::engine::{GenerationEvent, GenerationRequest, SessionModel};
-use galatea_llm::model::{LanguageModel, LoadOptions};
+use galatea_llm::model::{CheckpointOptions, LanguageModel};
 use galatea_llm::sampling::SamplingParameters;
-use galatea_llm::tokens::Surround;
+use galatea_llm::tokens::SpecialTokens;
 use galatea_serving::backend::llm::EngineArguments;
 use galatea_tensor::{DataType, Tensor};
 
-use super::arguments::Arguments;
+use super::arguments::CommandArguments;
 use super::{model, say};
-use crate::{models, units};
+use crate::{devices, models};
 
 /// Tokens of a continuation, where nothing else is said.
-const MOST_TOKENS: u32 = 64;
+const MAX_TOKENS: u32 = 64;
 
 /// Runs a checkpoint once for each file of inputs, or continues a prompt.
 ///
 /// # Errors
 /// When it cannot be loaded, or its inputs do not fit it.
-pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
     if let Some(function) = arguments.last("function").filter(|&name| name != "main") {
         return Err(format!("a checkpoint has no function '{function}'; its only one is 'main'"));
     }
     let options = options(arguments)?;
     if let Some(prompt) = arguments.last("prompt") {
-        say(&continued(path, &options, prompt, arguments.number("max-tokens", MOST_TOKENS)?)?);
+        say(&continued(path, &options, prompt, arguments.number("max-tokens", MAX_TOKENS)?)?);
         return Ok(ExitCode::SUCCESS);
     }
     let inputs = arguments.all("inputs");
@@ -40,7 +40,7 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<ExitCode, String
     }
     model::refuse_chunks(path, "run --inputs", "checkpoints; --prompt TEXT is for chunks too")?;
     let prefix = arguments.last("outputs").ok_or("--outputs PREFIX is missing")?;
-    let mut loaded = Loaded::load(path, options)?;
+    let mut loaded = TokenComputer::load(path, options)?;
     for (index, file) in inputs.iter().enumerate() {
         let of_file = |error: String| format!("{file}: {error}");
         let given = npy::read_npz(Path::new(file)).map_err(|error| error.to_string())?;
@@ -53,11 +53,11 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<ExitCode, String
     Ok(ExitCode::SUCCESS)
 }
 
-fn options(arguments: &Arguments) -> Result<LoadOptions, String> {
+fn options(arguments: &CommandArguments) -> Result<CheckpointOptions, String> {
     let device = arguments.last("provider").map(str::to_owned);
     let engine = EngineArguments { device, ..EngineArguments::default() };
     let mut options = models::load_options(&engine).map_err(text_of)?;
-    options.providers = units::named(arguments.last("provider"))?;
+    options.providers = devices::named(arguments.last("provider"))?;
     options.session.threads = arguments.number("threads", 0)?;
     options.session.optimise = model::level(arguments)?;
     options.session.precision = model::precision(arguments)?;
@@ -73,12 +73,12 @@ fn text_of(error: impl std::fmt::Display) -> String {
 /// The text that a model writes behind a prompt, the likeliest token each time.
 fn continued(
     path: &Path,
-    options: &LoadOptions,
+    options: &CheckpointOptions,
     prompt: &str,
     most: u32,
 ) -> Result<String, String> {
     let model = LanguageModel::load(path, options).map_err(text_of)?;
-    let tokens = model.tokenizer().encode(prompt, Surround::Add).map_err(text_of)?;
+    let tokens = model.tokenizer().encode(prompt, SpecialTokens::Add).map_err(text_of)?;
     let request = GenerationRequest {
         prompt: tokens,
         sampling: SamplingParameters {
@@ -107,20 +107,20 @@ fn continued(
 }
 
 /// What computes tokens.
-enum Loaded {
+enum TokenComputer {
     Decoder(Box<SessionModel>),
-    Encoder(Box<Encoder>),
+    Encoder(Box<EncoderModel>),
     Both(Box<EncoderDecoder>),
 }
 
-type Outputs = Vec<(&'static str, Tensor)>;
+type NamedOutputs = Vec<(&'static str, Tensor)>;
 
-impl Loaded {
-    fn load(path: &Path, options: LoadOptions) -> Result<Self, String> {
-        let LoadOptions { providers, session, quantization, .. } = &options;
+impl TokenComputer {
+    fn load(path: &Path, options: CheckpointOptions) -> Result<Self, String> {
+        let CheckpointOptions { providers, session, quantization, .. } = &options;
         let to = *quantization;
         if path.is_dir() && TextEncoder::recognises(path).map_err(text_of)? {
-            let encoder = Encoder::load_as(path, providers, session, to).map_err(text_of)?;
+            let encoder = EncoderModel::load_as(path, providers, session, to).map_err(text_of)?;
             return Ok(Self::Encoder(Box::new(encoder)));
         }
         if path.is_dir() && EncoderDecoder::recognises(path).map_err(text_of)? {
@@ -140,18 +140,18 @@ impl Loaded {
         }
     }
 
-    fn run(&mut self, given: &[(String, Tensor)]) -> Result<Outputs, String> {
+    fn run(&mut self, given: &[(String, Tensor)]) -> Result<NamedOutputs, String> {
         let names = self.names();
         if let Some((name, _)) = given.iter().find(|(name, _)| !names.contains(&name.as_str())) {
             return Err(format!("input '{name}' found, expected {}", names.join(", ")));
         }
         let ids = required(given, "input_ids")?;
-        let mask = Matrix::find(given, "attention_mask")?;
+        let mask = InputMatrix::find(given, "attention_mask")?;
         let rows = ids.masked(mask.as_ref())?;
         match self {
             Self::Decoder(model) => {
                 let width = galatea_llm::engine::StepModel::shape(&**model).vocabulary;
-                let mut found = Padded::new([ids.rows, ids.columns, width]);
+                let mut found = PaddedRows::new([ids.rows, ids.columns, width]);
                 for (at, (start, tokens)) in rows.iter().enumerate() {
                     let logits = model.logits(tokens).map_err(of_row(at))?;
                     found.put(at, *start, &logits);
@@ -164,18 +164,18 @@ impl Loaded {
     }
 }
 
-fn of_row(at: usize) -> impl Fn(galatea_llm::Error) -> String {
+fn of_row(at: usize) -> impl Fn(galatea_llm::LlmError) -> String {
     move |error| format!("row {at}: {error}")
 }
 
 /// An encoder's rows and vectors, or its logits.
 fn encoded(
-    encoder: &Encoder,
-    ids: &Matrix,
+    encoder: &EncoderModel,
+    ids: &InputMatrix,
     rows: &[(usize, Vec<u32>)],
     given: &[(String, Tensor)],
-) -> Result<Outputs, String> {
-    let types = Matrix::find(given, "token_type_ids")?;
+) -> Result<NamedOutputs, String> {
+    let types = InputMatrix::find(given, "token_type_ids")?;
     if let Some(types) = &types {
         types.must_be_like(ids, "token_type_ids")?;
     }
@@ -198,7 +198,7 @@ fn encoded(
         let logits = Tensor::from_vec(&[texts.len(), labels], raw.concat()).map_err(text_of)?;
         return Ok(vec![("logits", logits)]);
     }
-    let mut found = Padded::new([ids.rows, ids.columns, shape.hidden]);
+    let mut found = PaddedRows::new([ids.rows, ids.columns, shape.hidden]);
     for (at, (values, (start, _))) in raw.iter().zip(rows).enumerate() {
         found.put(at, *start, values);
     }
@@ -213,13 +213,13 @@ fn encoded(
 fn written(
     model: &EncoderDecoder,
     rows: &[(usize, Vec<u32>)],
-    after: &Matrix,
-) -> Result<Outputs, String> {
+    after: &InputMatrix,
+) -> Result<NamedOutputs, String> {
     if after.rows != rows.len() {
         let found = format!("decoder_input_ids: {} rows found", after.rows);
         return Err(format!("{found}, expected {} as in input_ids", rows.len()));
     }
-    let mut found = Padded::new([after.rows, after.columns, model.shape().vocabulary]);
+    let mut found = PaddedRows::new([after.rows, after.columns, model.shape().vocabulary]);
     let tokens = after.masked(None)?;
     for (at, ((_, text), (_, tokens))) in rows.iter().zip(tokens).enumerate() {
         let mut writing = model.read(std::slice::from_ref(text)).map_err(of_row(at))?;
@@ -232,12 +232,12 @@ fn written(
 }
 
 /// Numbers of rows, 0 where a text has no token.
-struct Padded {
+struct PaddedRows {
     shape: [usize; 3],
     values: Vec<f32>,
 }
 
-impl Padded {
+impl PaddedRows {
     fn new(shape: [usize; 3]) -> Self {
         Self { shape, values: vec![0.0; shape.iter().product()] }
     }
@@ -257,18 +257,18 @@ impl Padded {
 }
 
 /// An input of whole numbers with two axes.
-struct Matrix {
+struct InputMatrix {
     name: String,
     rows: usize,
     columns: usize,
     values: Vec<i64>,
 }
 
-fn required(given: &[(String, Tensor)], name: &str) -> Result<Matrix, String> {
-    Matrix::find(given, name)?.ok_or_else(|| format!("input '{name}' is missing"))
+fn required(given: &[(String, Tensor)], name: &str) -> Result<InputMatrix, String> {
+    InputMatrix::find(given, name)?.ok_or_else(|| format!("input '{name}' is missing"))
 }
 
-impl Matrix {
+impl InputMatrix {
     fn find(given: &[(String, Tensor)], wanted: &str) -> Result<Option<Self>, String> {
         let Some((name, tensor)) = given.iter().find(|(name, _)| name == wanted) else {
             return Ok(None);
@@ -345,9 +345,9 @@ impl Matrix {
 mod tests {
     use super::*;
 
-    fn matrix(name: &str, rows: usize, values: &[i64]) -> Matrix {
+    fn matrix(name: &str, rows: usize, values: &[i64]) -> InputMatrix {
         let columns = values.len() / rows;
-        Matrix { name: name.to_owned(), rows, columns, values: values.to_vec() }
+        InputMatrix { name: name.to_owned(), rows, columns, values: values.to_vec() }
     }
 
     #[test]

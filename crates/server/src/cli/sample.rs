@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use galatea_tensor::{DataType, bf16, f16};
 
-use super::http_client::Answer;
-use crate::json::{Document, Kind, Value};
+use super::http_client::HttpAnswer;
+use crate::json::{JsonDocument, JsonKind, JsonValue};
 
 /// A tensor of a sample or of an answer.
 #[derive(Debug, Clone)]
@@ -14,19 +14,19 @@ pub(super) struct SampleTensor {
     pub(super) name: String,
     pub(super) datatype: DataType,
     pub(super) shape: Vec<i64>,
-    pub(super) values: Values,
+    pub(super) values: SampleValues,
 }
 
 /// Elements; booleans are 0 and 1.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Values {
+pub(super) enum SampleValues {
     Numbers(Vec<f64>),
     Strings(Vec<Vec<u8>>),
 }
 
 /// A model's sample.
 #[derive(Debug)]
-pub(super) struct Sample {
+pub(super) struct ModelSample {
     pub(super) model: String,
     /// The file with the inputs.
     pub(super) file: PathBuf,
@@ -45,7 +45,7 @@ const TOLERANCE: f64 = 2e-3;
 ///
 /// # Errors
 /// When a file cannot be read.
-pub(super) fn samples(repository: &Path) -> Result<Vec<Sample>, String> {
+pub(super) fn samples(repository: &Path) -> Result<Vec<ModelSample>, String> {
     let entries = fs::read_dir(repository)
         .map_err(|error| format!("'{}' cannot be read: {error}", repository.display()))?;
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -65,7 +65,13 @@ pub(super) fn samples(repository: &Path) -> Result<Vec<Sample>, String> {
         };
         let inputs = tensors(&text, "inputs").map_err(|why| named(&file, &why))?;
         let model = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-        samples.push(Sample { model: model.unwrap_or_default(), file, text, inputs, expected });
+        samples.push(ModelSample {
+            model: model.unwrap_or_default(),
+            file,
+            text,
+            inputs,
+            expected,
+        });
     }
     Ok(samples)
 }
@@ -80,13 +86,13 @@ fn named(file: &Path, why: &str) -> String {
 
 /// Tensors of a JSON text under a key.
 pub(super) fn tensors(text: &[u8], key: &str) -> Result<Vec<SampleTensor>, String> {
-    let document = Document::parse(text).map_err(|error| format!("no JSON: {error:?}"))?;
+    let document = JsonDocument::parse(text).map_err(|error| format!("no JSON: {error:?}"))?;
     let list = document.root().member(key).ok_or_else(|| format!("there is no '{key}'"))?;
     list.elements().map(tensor).collect()
 }
 
 /// Tensors of an answer over HTTP, with the binary ones behind the JSON.
-pub(super) fn answered(answer: &Answer) -> Result<Vec<SampleTensor>, String> {
+pub(super) fn answered(answer: &HttpAnswer) -> Result<Vec<SampleTensor>, String> {
     let Some(length) = answer.json_bytes else { return tensors(&answer.body, "outputs") };
     let (text, mut binary) = answer.body.split_at_checked(length).ok_or("the answer is cut")?;
     let mut tensors = tensors(text, "outputs")?;
@@ -101,37 +107,42 @@ pub(super) fn answered(answer: &Answer) -> Result<Vec<SampleTensor>, String> {
     Ok(tensors)
 }
 
-fn tensor(value: Value<'_>) -> Result<SampleTensor, String> {
-    let text = |name: &str| match value.member(name).map(Value::kind) {
-        Some(Kind::String(bytes)) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+fn tensor(value: JsonValue<'_>) -> Result<SampleTensor, String> {
+    let text = |name: &str| match value.member(name).map(JsonValue::kind) {
+        Some(JsonKind::String(bytes)) => Ok(String::from_utf8_lossy(bytes).into_owned()),
         _ => Err(format!("a tensor without '{name}'")),
     };
     let shape = value.member("shape").ok_or("a tensor without 'shape'")?;
-    let dim = |dim: Value<'_>| match dim.kind() {
-        Kind::Natural(dim) => i64::try_from(dim).ok(),
+    let dim = |dim: JsonValue<'_>| match dim.kind() {
+        JsonKind::Natural(dim) => i64::try_from(dim).ok(),
         _ => None,
     };
     let shape: Option<Vec<i64>> = shape.elements().map(dim).collect();
     let datatype = text("datatype")?;
     let datatype = datatype.parse().map_err(|_| format!("'{datatype}' is no data type"))?;
-    let mut values =
-        if datatype == DataType::Bytes { Values::Strings(vec![]) } else { Values::Numbers(vec![]) };
+    let mut values = if datatype == DataType::Bytes {
+        SampleValues::Strings(vec![])
+    } else {
+        SampleValues::Numbers(vec![])
+    };
     if let Some(data) = value.member("data") {
         collect(data, &mut values)?;
     }
     Ok(SampleTensor { name: text("name")?, datatype, shape: shape.ok_or("a wrong shape")?, values })
 }
 
-fn collect(data: Value<'_>, values: &mut Values) -> Result<(), String> {
+fn collect(data: JsonValue<'_>, values: &mut SampleValues) -> Result<(), String> {
     for value in data.elements() {
         match (value.kind(), &mut *values) {
-            (Kind::Array(_), values) => collect(value, values)?,
-            (Kind::String(bytes), Values::Strings(strings)) => strings.push(bytes.to_vec()),
-            (kind, Values::Numbers(numbers)) => numbers.push(match kind {
-                Kind::Bool(value) => f64::from(u8::from(value)),
-                Kind::Negative(value) => value as f64,
-                Kind::Natural(value) => value as f64,
-                Kind::Double(value) => value,
+            (JsonKind::Array(_), values) => collect(value, values)?,
+            (JsonKind::String(bytes), SampleValues::Strings(strings)) => {
+                strings.push(bytes.to_vec())
+            }
+            (kind, SampleValues::Numbers(numbers)) => numbers.push(match kind {
+                JsonKind::Bool(value) => f64::from(u8::from(value)),
+                JsonKind::Negative(value) => value as f64,
+                JsonKind::Natural(value) => value as f64,
+                JsonKind::Double(value) => value,
                 _ => return Err("an element that is no number".to_owned()),
             }),
             _ => return Err("an element that is no string".to_owned()),
@@ -142,10 +153,10 @@ fn collect(data: Value<'_>, values: &mut Values) -> Result<(), String> {
 
 /// Elements from bytes of the wire.
 #[allow(clippy::indexing_slicing, reason = "chunks have the length of the element")]
-pub(super) fn from_wire(datatype: DataType, bytes: &[u8]) -> Result<Values, String> {
+pub(super) fn from_wire(datatype: DataType, bytes: &[u8]) -> Result<SampleValues, String> {
     if datatype == DataType::Bytes {
         let strings = galatea_tensor::decode_byte_strings(bytes).map_err(|e| e.to_string())?;
-        return Ok(Values::Strings(strings.iter().map(|s| s.as_bytes().to_vec()).collect()));
+        return Ok(SampleValues::Strings(strings.iter().map(|s| s.as_bytes().to_vec()).collect()));
     }
     let size = datatype.size_bytes().unwrap_or(1);
     let number = |chunk: &[u8]| -> f64 {
@@ -163,7 +174,7 @@ pub(super) fn from_wire(datatype: DataType, bytes: &[u8]) -> Result<Values, Stri
             _ => bits as f64,
         }
     };
-    Ok(Values::Numbers(bytes.chunks_exact(size).map(number).collect()))
+    Ok(SampleValues::Numbers(bytes.chunks_exact(size).map(number).collect()))
 }
 
 impl SampleTensor {
@@ -176,14 +187,14 @@ impl SampleTensor {
     pub(super) fn to_wire(&self) -> Vec<u8> {
         let mut out = Vec::new();
         match &self.values {
-            Values::Strings(strings) => {
+            SampleValues::Strings(strings) => {
                 for string in strings {
                     let length = u32::try_from(string.len()).unwrap_or(u32::MAX);
                     out.extend_from_slice(&length.to_le_bytes());
                     out.extend_from_slice(string);
                 }
             }
-            Values::Numbers(numbers) => {
+            SampleValues::Numbers(numbers) => {
                 let size = self.datatype.size_bytes().unwrap_or(0);
                 for &number in numbers {
                     let bits = match self.datatype {
@@ -211,7 +222,7 @@ impl SampleTensor {
         const SHOWN: usize = 4;
         const WIDTH: usize = 60;
         let (mut cells, count): (Vec<String>, usize) = match &self.values {
-            Values::Numbers(numbers) => {
+            SampleValues::Numbers(numbers) => {
                 let cell = |number: &f64| {
                     if self.datatype.is_float() {
                         format!("{number:.4}")
@@ -221,7 +232,7 @@ impl SampleTensor {
                 };
                 (numbers.iter().take(SHOWN).map(cell).collect(), numbers.len())
             }
-            Values::Strings(strings) => {
+            SampleValues::Strings(strings) => {
                 let cell = |string: &Vec<u8>| String::from_utf8_lossy(string).into_owned();
                 (strings.iter().take(SHOWN).map(cell).collect(), strings.len())
             }
@@ -251,7 +262,7 @@ pub(super) fn difference(expected: &[SampleTensor], given: &[SampleTensor]) -> O
             ));
         }
         let same = match (&want.values, &have.values) {
-            (Values::Numbers(want), Values::Numbers(have)) => {
+            (SampleValues::Numbers(want), SampleValues::Numbers(have)) => {
                 want.len() == have.len() && want.iter().zip(have).all(|(a, b)| close(*a, *b))
             }
             (want, have) => want == have,
@@ -289,7 +300,7 @@ mod tests {
                 name: "x".to_owned(),
                 datatype,
                 shape: vec![],
-                values: Values::Numbers(numbers),
+                values: SampleValues::Numbers(numbers),
             };
             assert_eq!(from_wire(datatype, &tensor.to_wire()).unwrap(), tensor.values);
         }
@@ -301,7 +312,7 @@ mod tests {
             name: "x".to_owned(),
             datatype: DataType::Fp32,
             shape: vec![1],
-            values: Values::Numbers(vec![value]),
+            values: SampleValues::Numbers(vec![value]),
         };
         assert_eq!(difference(&[tensor(1.0)], &[tensor(1.001)]), None);
         assert!(difference(&[tensor(1.0)], &[tensor(1.1)]).is_some());

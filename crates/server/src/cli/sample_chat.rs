@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::http_client::Client;
+use super::http_client::HttpClient;
 
 /// Most bytes of a file of conversations.
 const MAX_BYTES: u64 = 1 << 20;
@@ -64,7 +64,7 @@ impl SampleChats {
     /// Asks for each answer again, choosing always the most probable token: rows of a table, whose last
     /// cell is "ok" where the answer is the recorded one.
     pub(super) fn ask(&self, address: SocketAddr) -> Result<Vec<Vec<String>>, String> {
-        let mut client = Client::connect(address).map_err(|error| error.to_string())?;
+        let mut client = HttpClient::connect(address).map_err(|error| error.to_string())?;
         let mut rows = Vec::new();
         for chat in &self.chats {
             for (at, message) in chat.iter().enumerate() {
@@ -77,7 +77,7 @@ impl SampleChats {
         Ok(rows)
     }
 
-    fn answer(&self, client: &mut Client, before: &[Value], expected: &str) -> Vec<String> {
+    fn answer(&self, client: &mut HttpClient, before: &[Value], expected: &str) -> Vec<String> {
         let question = before.last().map(|message| text(message, "content")).unwrap_or_default();
         let row = |answer: &str, ms: String, check: String| {
             vec![self.model.clone(), question.to_owned(), shown(answer), ms, check]
@@ -95,7 +95,7 @@ impl SampleChats {
 }
 
 /// The text that a chat is answered with.
-fn ask(client: &mut Client, body: &Value) -> Result<String, String> {
+fn ask(client: &mut HttpClient, body: &Value) -> Result<String, String> {
     let answer = client
         .post("/v1/chat/completions", None, body.to_string().as_bytes())
         .map_err(|error| error.to_string())?;

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use galatea_formats::npy;
 use galatea_graph::{Dim, Graph, ValueId};
-use galatea_runtime::quantize::Sample;
+use galatea_runtime::quantize::NamedInputs;
 use galatea_tensor::Tensor;
 
 /// Most samples that archives may hold together.
-const MOST_SAMPLES: usize = 1 << 16;
+const MAX_SAMPLES: usize = 1 << 16;
 
 /// The samples in archives and folders of archives.
-pub(super) fn samples(graph: &Graph, named: &[String]) -> Result<Vec<Sample>, String> {
+pub(super) fn samples(graph: &Graph, named: &[String]) -> Result<Vec<NamedInputs>, String> {
     let mut all = Vec::new();
     for name in named {
         let path = Path::new(name);
@@ -20,8 +20,8 @@ pub(super) fn samples(graph: &Graph, named: &[String]) -> Result<Vec<Sample>, St
         for file in files {
             let archive = npy::read_npz(&file).map_err(|error| error.to_string())?;
             all.extend(split(graph, archive).map_err(|why| format!("{}: {why}", file.display()))?);
-            if all.len() > MOST_SAMPLES {
-                return Err(format!("there are more than {MOST_SAMPLES} samples"));
+            if all.len() > MAX_SAMPLES {
+                return Err(format!("there are more than {MAX_SAMPLES} samples"));
             }
         }
     }
@@ -45,7 +45,7 @@ fn archives(folder: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// The samples of an archive: itself, or one for each position of an axis in front of every input.
-fn split(graph: &Graph, archive: Sample) -> Result<Vec<Sample>, String> {
+fn split(graph: &Graph, archive: NamedInputs) -> Result<Vec<NamedInputs>, String> {
     let rank = |id: &ValueId| {
         let value = graph.value(*id);
         let shape = value.declared.as_ref().and_then(|fact| fact.shape.as_ref());
@@ -73,7 +73,7 @@ fn split(graph: &Graph, archive: Sample) -> Result<Vec<Sample>, String> {
         }
     }
     let Some(Some(count)) = stacked else { return Ok(vec![archive]) };
-    let one = |at: usize| -> Result<Sample, String> {
+    let one = |at: usize| -> Result<NamedInputs, String> {
         let part = |(name, tensor): &(String, Tensor)| {
             let sliced = tensor.slice_axis(0, at, 1, 1).and_then(|part| {
                 let shape = part.shape().get(1..).unwrap_or_default().to_vec();
@@ -83,7 +83,7 @@ fn split(graph: &Graph, archive: Sample) -> Result<Vec<Sample>, String> {
         };
         archive.iter().map(part).collect()
     };
-    (0..count.min(MOST_SAMPLES + 1)).map(one).collect()
+    (0..count.min(MAX_SAMPLES + 1)).map(one).collect()
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
             graph.value_mut(id).declared = Some(Fact::new(DataType::Fp32, dims));
             graph.inputs.push(id);
         }
-        let archive = |x: &[usize], y: &[usize]| -> Sample {
+        let archive = |x: &[usize], y: &[usize]| -> NamedInputs {
             let zeros = |shape: &[usize]| Tensor::zeros(DataType::Fp32, shape).unwrap();
             vec![("x".to_owned(), zeros(x)), ("y".to_owned(), zeros(y))]
         };

@@ -3,40 +3,40 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use galatea_apple::coreml::{ComputeDevice, PlannedOperator};
-use galatea_providers::Capabilities;
+use galatea_apple::coreml::{CoreMlDevice, CoreMlPlannedOperator};
+use galatea_providers::HostCapabilities;
 use serde_json::{Map, Value, json};
 
-use super::arguments::{Arguments, Choice, help};
-use super::selftest_suite::{self as suite, Subject};
-use super::selftest_units::{self as units, Compiled, Outcome, Unit};
+use super::arguments::{CommandArguments, CommandOption, help};
+use super::selftest_suite::{self as suite, SelftestSubject};
+use super::selftest_units::{self as units, SelftestOutcome, SelftestPackage, SelftestUnit};
 use super::{chip, say};
 
-const CHOICES: &[Choice] = &[
-    Choice { name: "json", value: "FILE", sentence: "write the report there too" },
-    Choice {
+const CHOICES: &[CommandOption] = &[
+    CommandOption { name: "json", value: "FILE", sentence: "write the report there too" },
+    CommandOption {
         name: "packages",
         value: "DIR",
         sentence: "run its packages, not the suite; NAME.inputs.npz and NAME.outputs.npz may lie beside",
     },
-    Choice {
+    CommandOption {
         name: "models",
         value: "DIR",
         sentence: "convert and run its ONNX models, not the suite",
     },
-    Choice {
+    CommandOption {
         name: "length",
         value: "NAME=N",
         sentence: "number that a named length of the models is [1]; repeatable",
     },
-    Choice { name: "unit", value: "NAME", sentence: "run on this unit only; repeatable" },
-    Choice { name: "help", value: "", sentence: "print this" },
+    CommandOption { name: "unit", value: "NAME", sentence: "run on this unit only; repeatable" },
+    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// A folder that goes away with its owner.
-struct Folder(PathBuf);
+struct ScratchFolder(PathBuf);
 
-impl Folder {
+impl ScratchFolder {
     fn new() -> Result<Self, String> {
         let path = std::env::temp_dir().join(format!("galatea-selftest-{}", std::process::id()));
         std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -44,7 +44,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.0).ok();
     }
@@ -52,7 +52,7 @@ impl Drop for Folder {
 
 /// Runs the suite and prints the report. The exit status says whether everything passed.
 pub(super) fn selftest(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = Arguments::parse(arguments, CHOICES)?;
+    let arguments = CommandArguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
         let usage = "galatea selftest [--json FILE] [--packages DIR | --models DIR]";
         say(&help(usage, CHOICES));
@@ -60,9 +60,9 @@ pub(super) fn selftest(arguments: &[String]) -> Result<ExitCode, String> {
     }
     arguments.none()?;
     let units = chosen(units::all(), arguments.all("unit"))?;
-    let folder = Folder::new()?;
+    let folder = ScratchFolder::new()?;
     let subjects = subjects(&arguments, &folder.0)?;
-    let found = Capabilities::detect();
+    let found = HostCapabilities::detect();
     say(&chip::as_text(&found));
     say(&format!("Galatea           {} on {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS));
     say("");
@@ -84,7 +84,7 @@ pub(super) fn selftest(arguments: &[String]) -> Result<ExitCode, String> {
     let failed = rows.len() - passed;
     say(&format!("\n{passed} passed, {failed} failed"));
     if let Some(file) = arguments.last("json") {
-        let names: Vec<&str> = units.iter().map(Unit::name).collect();
+        let names: Vec<&str> = units.iter().map(SelftestUnit::name).collect();
         let report = json!({
             "galatea": env!("CARGO_PKG_VERSION"),
             "system": std::env::consts::OS,
@@ -101,19 +101,20 @@ pub(super) fn selftest(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 /// The units of these names, in their own order; all without names.
-fn chosen(all: Vec<Unit>, names: &[String]) -> Result<Vec<Unit>, String> {
+fn chosen(all: Vec<SelftestUnit>, names: &[String]) -> Result<Vec<SelftestUnit>, String> {
     let known: Vec<String> = all.iter().map(|unit| unit.name().to_owned()).collect();
     if let Some(name) = names.iter().find(|name| !known.contains(name)) {
         return Err(format!("--unit: there is no '{name}' here; there are {}", known.join(", ")));
     }
-    let wanted = |unit: &Unit| names.is_empty() || names.iter().any(|name| name == unit.name());
+    let wanted =
+        |unit: &SelftestUnit| names.is_empty() || names.iter().any(|name| name == unit.name());
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-type Subjects = Vec<Result<Subject, String>>;
+type SelftestSubjects = Vec<Result<SelftestSubject, String>>;
 
-fn subjects(arguments: &Arguments, folder: &Path) -> Result<Subjects, String> {
-    let mut all = Subjects::new();
+fn subjects(arguments: &CommandArguments, folder: &Path) -> Result<SelftestSubjects, String> {
+    let mut all = SelftestSubjects::new();
     if let Some(from) = arguments.last("packages") {
         all.extend(suite::packages(Path::new(from))?);
     }
@@ -136,8 +137,8 @@ fn subjects(arguments: &Arguments, folder: &Path) -> Result<Subjects, String> {
 }
 
 /// Runs a package on every unit, telling each result at once: what crashes is told by what comes before.
-fn tested(subject: &Subject, units: &[Unit], folder: &Path) -> Vec<Value> {
-    let core_ml = units.iter().any(|unit| matches!(unit, Unit::CoreMl { .. }));
+fn tested(subject: &SelftestSubject, units: &[SelftestUnit], folder: &Path) -> Vec<Value> {
+    let core_ml = units.iter().any(|unit| matches!(unit, SelftestUnit::CoreMl { .. }));
     let into = folder.join(format!("{}.mlmodelc", subject.name));
     let compiled = core_ml.then(|| units::compile(&subject.package, &into));
     let each = units.iter().map(|unit| {
@@ -149,7 +150,7 @@ fn tested(subject: &Subject, units: &[Unit], folder: &Path) -> Vec<Value> {
 }
 
 /// One line of the report.
-fn line(subject: &Subject, unit: &Unit, outcome: &Outcome) -> String {
+fn line(subject: &SelftestSubject, unit: &SelftestUnit, outcome: &SelftestOutcome) -> String {
     let number = |value: Option<f64>| value.map(|value| format!("{value:.2}")).unwrap_or_default();
     let difference = outcome.difference.map(|off| format!("{off:.1e}")).unwrap_or_default();
     let mut text = format!(
@@ -174,7 +175,7 @@ fn line(subject: &Subject, unit: &Unit, outcome: &Outcome) -> String {
 }
 
 /// How many operators Core ML means to run on each device.
-fn devices(plan: &[PlannedOperator]) -> Vec<(String, usize)> {
+fn devices(plan: &[CoreMlPlannedOperator]) -> Vec<(String, usize)> {
     let mut found: Vec<(String, usize)> = Vec::new();
     for device in plan.iter().filter_map(|operator| operator.preferred.as_ref()) {
         let name = word(device);
@@ -186,16 +187,21 @@ fn devices(plan: &[PlannedOperator]) -> Vec<(String, usize)> {
     found
 }
 
-fn word(device: &ComputeDevice) -> String {
+fn word(device: &CoreMlDevice) -> String {
     match device {
-        ComputeDevice::Gpu { .. } => "GPU".to_owned(),
-        ComputeDevice::NeuralEngine { .. } => "Neural Engine".to_owned(),
+        CoreMlDevice::Gpu { .. } => "GPU".to_owned(),
+        CoreMlDevice::NeuralEngine { .. } => "Neural Engine".to_owned(),
         other => other.to_string(),
     }
 }
 
 /// The same for programs. What is not known is not there.
-fn row(subject: &Subject, unit: &Unit, compiled: Option<&Compiled>, outcome: &Outcome) -> Value {
+fn row(
+    subject: &SelftestSubject,
+    unit: &SelftestUnit,
+    compiled: Option<&SelftestPackage>,
+    outcome: &SelftestOutcome,
+) -> Value {
     let mut row = Map::new();
     row.insert("package".to_owned(), subject.name.clone().into());
     row.insert("unit".to_owned(), unit.name().into());
@@ -204,7 +210,7 @@ fn row(subject: &Subject, unit: &Unit, compiled: Option<&Compiled>, outcome: &Ou
     if let Some(error) = &outcome.error {
         row.insert("error".to_owned(), error.clone().into());
     }
-    let compile_ms = compiled.filter(|_| matches!(unit, Unit::CoreMl { .. }));
+    let compile_ms = compiled.filter(|_| matches!(unit, SelftestUnit::CoreMl { .. }));
     let numbers = [
         ("difference", outcome.difference),
         ("compile_ms", compile_ms.map(|compiled| compiled.ms)),

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use galatea_formats::coreml::{self, FeatureType};
 use galatea_formats::{npy, onnx};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId, converted, evaluate};
-use galatea_providers::coreml::{Compression, ConvertOptions, convert};
+use galatea_providers::coreml::{ConvertOptions, WeightCompression, convert};
 use galatea_tensor::{DataType, Tensor};
 
 /// A package with what it is given and what it has to give.
-pub(super) struct Subject {
+pub(super) struct SelftestSubject {
     pub(super) name: String,
     pub(super) package: PathBuf,
     pub(super) inputs: Vec<(String, Tensor)>,
@@ -25,9 +25,9 @@ const HALF: f64 = 2e-2;
 const FEW_BITS: f64 = 1e-1;
 
 /// A sequence of numbers that is the same everywhere (xorshift of 64 bits).
-pub(super) struct Numbers(u64);
+pub(super) struct RepeatableNumbers(u64);
 
-impl Numbers {
+impl RepeatableNumbers {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
@@ -50,22 +50,22 @@ impl Numbers {
 }
 
 /// A graph in the making.
-struct Build {
+struct GraphBuild {
     graph: Graph,
-    numbers: Numbers,
+    numbers: RepeatableNumbers,
     inputs: Vec<Tensor>,
 }
 
-type Made = Result<ValueId, String>;
+type MadeSubject = Result<ValueId, String>;
 
-impl Build {
+impl GraphBuild {
     fn new(seed: u64) -> Self {
         let mut graph = Graph::new("selftest");
         graph.opsets.insert(String::new(), 20);
-        Self { graph, numbers: Numbers::new(seed), inputs: Vec::new() }
+        Self { graph, numbers: RepeatableNumbers::new(seed), inputs: Vec::new() }
     }
 
-    fn input(&mut self, name: &str, shape: &[usize]) -> Made {
+    fn input(&mut self, name: &str, shape: &[usize]) -> MadeSubject {
         let id = self.graph.value_named(name);
         let dims = shape.iter().map(|&len| Dim::Known(len)).collect();
         self.graph.value_mut(id).declared = Some(Fact::new(DataType::Fp32, dims));
@@ -75,7 +75,7 @@ impl Build {
     }
 
     /// Weights whose products stay as large as what they multiply.
-    fn weight(&mut self, shape: &[usize], inner: u16) -> Made {
+    fn weight(&mut self, shape: &[usize], inner: u16) -> MadeSubject {
         let tensor = self.numbers.tensor(shape, (3.0 / f32::from(inner)).sqrt())?;
         Ok(self.graph.add_constant("weight", tensor))
     }
@@ -84,7 +84,12 @@ impl Build {
         self.graph.add_constant("ints", Tensor::vector(all.to_vec()))
     }
 
-    fn op(&mut self, name: &str, named: &[(&str, AttributeValue)], inputs: &[ValueId]) -> Made {
+    fn op(
+        &mut self,
+        name: &str,
+        named: &[(&str, AttributeValue)],
+        inputs: &[ValueId],
+    ) -> MadeSubject {
         let attributes =
             named.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let output = self.graph.fresh_value(name);
@@ -94,7 +99,7 @@ impl Build {
         Ok(output)
     }
 
-    fn plain(&mut self, name: &str, inputs: &[ValueId]) -> Made {
+    fn plain(&mut self, name: &str, inputs: &[ValueId]) -> MadeSubject {
         self.op(name, &[], inputs)
     }
 
@@ -117,8 +122,8 @@ fn list(all: &[i64]) -> AttributeValue {
 }
 
 /// Layers of products, activations and shares.
-fn layers() -> Result<Build, String> {
-    let mut build = Build::new(1);
+fn layers() -> Result<GraphBuild, String> {
+    let mut build = GraphBuild::new(1);
     let x = build.input("x", &[1, 64])?;
     let (a, b) = (build.weight(&[64, 128], 64)?, build.weight(&[128, 16], 128)?);
     let bias = build.weight(&[128], 64)?;
@@ -130,8 +135,8 @@ fn layers() -> Result<Build, String> {
 }
 
 /// Convolutions: a plain one, one of each channel, one of points, and pools.
-fn image() -> Result<Build, String> {
-    let mut build = Build::new(2);
+fn image() -> Result<GraphBuild, String> {
+    let mut build = GraphBuild::new(2);
     let x = build.input("image", &[1, 3, 32, 32])?;
     let pads = || ("pads", list(&[1, 1, 1, 1]));
     let first = build.weight(&[16, 3, 3, 3], 27)?;
@@ -149,8 +154,8 @@ fn image() -> Result<Build, String> {
 }
 
 /// Attention of two heads, with normalisation and a residual.
-fn attention() -> Result<Build, String> {
-    let mut build = Build::new(3);
+fn attention() -> Result<GraphBuild, String> {
+    let mut build = GraphBuild::new(3);
     let x = build.input("x", &[1, 32, 64])?;
     let (scale, bias) = (build.weight(&[64], 3)?, build.weight(&[64], 3)?);
     let normal = build.op("LayerNormalization", &[], &[x, scale, bias])?;
@@ -175,8 +180,8 @@ fn attention() -> Result<Build, String> {
 }
 
 /// Operators on elements.
-fn elements() -> Result<Build, String> {
-    let mut build = Build::new(4);
+fn elements() -> Result<GraphBuild, String> {
+    let mut build = GraphBuild::new(4);
     let (x, y) = (build.input("x", &[2, 48])?, build.input("y", &[2, 48])?);
     let (sum, product) = (build.plain("Add", &[x, y])?, build.plain("Mul", &[x, y])?);
     let power = build.plain("Exp", &[x])?;
@@ -192,8 +197,8 @@ fn elements() -> Result<Build, String> {
 }
 
 /// What moves elements, and what reduces them.
-fn movement() -> Result<Build, String> {
-    let mut build = Build::new(5);
+fn movement() -> Result<GraphBuild, String> {
+    let mut build = GraphBuild::new(5);
     let x = build.input("x", &[1, 4, 8, 8])?;
     let (start, end, axes) = (build.ints(&[1]), build.ints(&[7]), build.ints(&[2]));
     let part = build.plain("Slice", &[x, start, end, axes])?;
@@ -210,8 +215,8 @@ fn movement() -> Result<Build, String> {
 }
 
 /// Steps of a recurrent layer.
-fn recurrent() -> Result<Build, String> {
-    let mut build = Build::new(6);
+fn recurrent() -> Result<GraphBuild, String> {
+    let mut build = GraphBuild::new(6);
     let x = build.input("x", &[6, 1, 16])?;
     let (w, r) = (build.weight(&[1, 64, 16], 16)?, build.weight(&[1, 64, 16], 16)?);
     let y = build.op("LSTM", &[("hidden_size", 16_i64.into())], &[x, w, r])?;
@@ -219,7 +224,7 @@ fn recurrent() -> Result<Build, String> {
 }
 
 /// A value as codes of 8 bits and back.
-fn coded(build: &mut Build, x: ValueId, scale: f32) -> Made {
+fn coded(build: &mut GraphBuild, x: ValueId, scale: f32) -> MadeSubject {
     let scale = build.graph.add_constant("scale", Tensor::scalar(scale));
     let zero = build.graph.add_constant("zero", Tensor::scalar(0_i8));
     let codes = build.plain("QuantizeLinear", &[x, scale, zero])?;
@@ -227,8 +232,8 @@ fn coded(build: &mut Build, x: ValueId, scale: f32) -> Made {
 }
 
 /// Codes of 8 bits between layers, which newer chips compute with.
-fn codes() -> Result<Build, String> {
-    let mut build = Build::new(7);
+fn codes() -> Result<GraphBuild, String> {
+    let mut build = GraphBuild::new(7);
     let x = build.input("x", &[1, 16, 8, 8])?;
     let weight = build.weight(&[32, 16, 1, 1], 16)?;
     let x = coded(&mut build, x, 1.0 / 64.0)?;
@@ -237,27 +242,27 @@ fn codes() -> Result<Build, String> {
     build.ends(&[("y", y)])
 }
 
-type Row = (&'static str, fn() -> Result<Build, String>, Compression, f64);
+type SuiteRow = (&'static str, fn() -> Result<GraphBuild, String>, WeightCompression, f64);
 
 /// The suite: names, graphs, how weights are stored, and what may be lost.
-const SUITE: &[Row] = &[
-    ("layers", layers, Compression::None, HALF),
-    ("image", image, Compression::None, HALF),
-    ("attention", attention, Compression::None, HALF),
-    ("elements", elements, Compression::None, HALF),
-    ("movement", movement, Compression::None, HALF),
-    ("recurrent", recurrent, Compression::None, HALF),
+const SUITE: &[SuiteRow] = &[
+    ("layers", layers, WeightCompression::None, HALF),
+    ("image", image, WeightCompression::None, HALF),
+    ("attention", attention, WeightCompression::None, HALF),
+    ("elements", elements, WeightCompression::None, HALF),
+    ("movement", movement, WeightCompression::None, HALF),
+    ("recurrent", recurrent, WeightCompression::None, HALF),
     // A rounding more or less is a code more or less.
-    ("codes", codes, Compression::None, FEW_BITS),
-    ("layers-int8", layers, Compression::Int8, FEW_BITS),
-    ("layers-palette", layers, Compression::Palette { bits: 8, group: 0 }, FEW_BITS),
+    ("codes", codes, WeightCompression::None, FEW_BITS),
+    ("layers-int8", layers, WeightCompression::Int8, FEW_BITS),
+    ("layers-palette", layers, WeightCompression::Palette { bits: 8, group: 0 }, FEW_BITS),
 ];
 
 /// Writes the suite into a folder.
 ///
 /// # Errors
 /// When a graph is not converted, or the folder cannot be written to.
-pub(super) fn embedded(folder: &Path) -> Result<Vec<Subject>, String> {
+pub(super) fn embedded(folder: &Path) -> Result<Vec<SelftestSubject>, String> {
     let each = SUITE.iter().map(|&(name, make, compression, tolerance)| {
         let build = make()?;
         let options = ConvertOptions { compression, ..ConvertOptions::default() };
@@ -273,7 +278,7 @@ fn written(
     (graph, inputs): (&Graph, &[Tensor]),
     options: &ConvertOptions,
     tolerance: f64,
-) -> Result<Subject, String> {
+) -> Result<SelftestSubject, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{name}: {error}");
     let package = folder.join(format!("{name}.mlpackage"));
     let made = convert(graph, options).map_err(|error| failed(&error))?;
@@ -286,12 +291,12 @@ fn written(
     };
     let inputs = names(&graph.inputs).into_iter().zip(inputs.iter().cloned()).collect();
     let expected = names(&graph.outputs).into_iter().zip(found).collect();
-    let subject = Subject { name: name.to_owned(), package, inputs, expected, tolerance };
+    let subject = SelftestSubject { name: name.to_owned(), package, inputs, expected, tolerance };
     as_taken(subject)
 }
 
 /// Inputs in the types that the package takes.
-fn as_taken(mut subject: Subject) -> Result<Subject, String> {
+fn as_taken(mut subject: SelftestSubject) -> Result<SelftestSubject, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", subject.name);
     let model = coreml::load(&subject.package).map_err(|error| failed(&error))?;
     let function = model.function(None).map_err(|error| failed(&error))?;
@@ -326,7 +331,11 @@ fn stem(path: &Path) -> String {
 }
 
 /// A tensor of seeded numbers: small integers, or floats from -1 to 1.
-fn seeded(numbers: &mut Numbers, dtype: DataType, shape: &[usize]) -> Result<Tensor, String> {
+fn seeded(
+    numbers: &mut RepeatableNumbers,
+    dtype: DataType,
+    shape: &[usize],
+) -> Result<Tensor, String> {
     let wide = numbers.tensor(shape, if dtype.is_integer() { 4.0 } else { 1.0 })?;
     let wide = match dtype.is_integer() {
         true => {
@@ -347,11 +356,11 @@ pub(super) fn models(
     from: &Path,
     folder: &Path,
     lengths: &[(String, usize)],
-) -> Result<Vec<Result<Subject, String>>, String> {
+) -> Result<Vec<Result<SelftestSubject, String>>, String> {
     let one = |path: &PathBuf| {
         let model = onnx::load_model(path).map_err(|error| error.to_string())?;
         let (mut options, mut inputs) = (ConvertOptions::default(), Vec::new());
-        let mut numbers = Numbers::new(8);
+        let mut numbers = RepeatableNumbers::new(8);
         let number = |name: &str| {
             Some(lengths.iter().find(|(known, _)| known == name).map_or(1, |(_, len)| *len))
         };
@@ -379,7 +388,7 @@ pub(super) fn models(
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub(super) fn packages(from: &Path) -> Result<Vec<Result<Subject, String>>, String> {
+pub(super) fn packages(from: &Path) -> Result<Vec<Result<SelftestSubject, String>>, String> {
     let one = |path: &PathBuf| {
         let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let model = coreml::load(path).map_err(|error| failed(&error))?;
@@ -392,8 +401,8 @@ pub(super) fn packages(from: &Path) -> Result<Vec<Result<Subject, String>>, Stri
         let inputs: Vec<(String, Tensor)> = match beside("inputs") {
             path if path.exists() => read(&path)?,
             _ => {
-                let mut numbers = Numbers::new(9);
-                let one = |feature: &coreml::Feature| match &feature.kind {
+                let mut numbers = RepeatableNumbers::new(9);
+                let one = |feature: &coreml::ModelFeature| match &feature.kind {
                     FeatureType::Array { dtype, shape, .. } => {
                         Ok((feature.name.clone(), seeded(&mut numbers, *dtype, shape)?))
                     }
@@ -402,7 +411,7 @@ pub(super) fn packages(from: &Path) -> Result<Vec<Result<Subject, String>>, Stri
                 function.inputs.iter().map(one).collect::<Result<_, String>>()?
             }
         };
-        let mut subject = as_taken(Subject {
+        let mut subject = as_taken(SelftestSubject {
             name: stem(path),
             package: path.clone(),
             inputs,

@@ -4,26 +4,26 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use galatea_apple::coreml::{
-    self as door, Array, ArrayDataType, ComputeUnits, CoreMlFaultKind, LoadOptions, LoadedModel,
-    Output, PlannedOperator, Prediction,
+    self as door, ArrayDataType, ComputeUnits, CoreMlFaultKind, CoreMlLoadOptions,
+    CoreMlPlannedOperator, LoadedModel, MultiArray, Prediction, PredictionOutput,
 };
 use galatea_formats::coreml;
 use galatea_graph::converted;
 use galatea_runtime::{Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, f16};
 
-use super::selftest_suite::Subject;
-use crate::units::{self, Providers};
+use super::selftest_suite::SelftestSubject;
+use crate::devices::{self, ProviderList};
 
 /// What a package runs on.
-pub(super) enum Unit {
+pub(super) enum SelftestUnit {
     /// The program operation by operation on a provider.
-    Interpreter { name: String, providers: Providers },
+    Interpreter { name: String, providers: ProviderList },
     /// Core ML with these units.
     CoreMl { name: &'static str, units: ComputeUnits },
 }
 
-impl Unit {
+impl SelftestUnit {
     /// Its name in reports.
     pub(super) fn name(&self) -> &str {
         match self {
@@ -34,33 +34,33 @@ impl Unit {
 }
 
 /// Every unit of this machine: the interpreter on the processor and on each GPU, and those of Core ML.
-pub(super) fn all() -> Vec<Unit> {
+pub(super) fn all() -> Vec<SelftestUnit> {
     let mut found = Vec::new();
     for name in ["reference", "cpu"] {
-        if let Ok(providers) = units::named(Some(name)) {
-            found.push(Unit::Interpreter { name: name.to_owned(), providers });
+        if let Ok(providers) = devices::named(Some(name)) {
+            found.push(SelftestUnit::Interpreter { name: name.to_owned(), providers });
         }
     }
-    for (number, gpu) in units::gpus(units::Software::Ignored).into_iter().enumerate() {
-        let gpu = gpu.insisting().unwrap_or(gpu);
-        let providers = std::iter::once(gpu).chain(units::processor()).collect();
-        found.push(Unit::Interpreter { name: format!("gpu:{number}"), providers });
+    for (number, gpu) in devices::gpus(devices::SoftwareGpus::Ignored).into_iter().enumerate() {
+        let gpu = gpu.forced().unwrap_or(gpu);
+        let providers = std::iter::once(gpu).chain(devices::processor()).collect();
+        found.push(SelftestUnit::Interpreter { name: format!("gpu:{number}"), providers });
     }
     found.extend(core_ml());
     found
 }
 
 /// Core ML's, as far as there are devices for them. Before macOS 14 nobody says which there are.
-fn core_ml() -> Vec<Unit> {
+fn core_ml() -> Vec<SelftestUnit> {
     let devices = match door::devices() {
         Err(fault) if fault.kind == CoreMlFaultKind::Unavailable => return Vec::new(),
         found => found.ok(),
     };
-    let has = |wanted: fn(&door::ComputeDevice) -> bool| {
+    let has = |wanted: fn(&door::CoreMlDevice) -> bool| {
         devices.as_ref().is_none_or(|devices| devices.iter().any(wanted))
     };
-    let gpu = has(|device| matches!(device, door::ComputeDevice::Gpu { .. }));
-    let engine = has(|device| matches!(device, door::ComputeDevice::NeuralEngine { .. }));
+    let gpu = has(|device| matches!(device, door::CoreMlDevice::Gpu { .. }));
+    let engine = has(|device| matches!(device, door::CoreMlDevice::NeuralEngine { .. }));
     let units = [
         (true, "coreml-cpu", ComputeUnits::CpuOnly),
         (gpu, "coreml-cpu-gpu", ComputeUnits::CpuAndGpu),
@@ -68,12 +68,12 @@ fn core_ml() -> Vec<Unit> {
         (true, "coreml-all", ComputeUnits::All),
     ];
     let there = units.into_iter().filter(|(there, _, _)| *there);
-    there.map(|(_, name, units)| Unit::CoreMl { name, units }).collect()
+    there.map(|(_, name, units)| SelftestUnit::CoreMl { name, units }).collect()
 }
 
 /// What came of a package on a unit. What was not found out is not there.
 #[derive(Default)]
-pub(super) struct Outcome {
+pub(super) struct SelftestOutcome {
     /// Why it failed.
     pub(super) error: Option<String>,
     /// The largest difference as a share of the largest value of an output.
@@ -83,10 +83,10 @@ pub(super) struct Outcome {
     /// The median of the runs behind the first.
     pub(super) later_ms: Option<f64>,
     /// Where Core ML means to run each operator.
-    pub(super) plan: Vec<PlannedOperator>,
+    pub(super) plan: Vec<CoreMlPlannedOperator>,
 }
 
-impl Outcome {
+impl SelftestOutcome {
     /// Whether the results are those that are expected.
     pub(super) fn passed(&self) -> bool {
         self.error.is_none()
@@ -97,16 +97,16 @@ impl Outcome {
 const RUNS: usize = 9;
 
 /// A package as this system compiles it, for the units of Core ML.
-pub(super) struct Compiled {
+pub(super) struct SelftestPackage {
     pub(super) folder: Result<PathBuf, String>,
     pub(super) ms: f64,
 }
 
 /// Compiles a package into a folder that is not there yet.
-pub(super) fn compile(package: &Path, into: &Path) -> Compiled {
+pub(super) fn compile(package: &Path, into: &Path) -> SelftestPackage {
     let started = Instant::now();
     let made = door::compile(package, into).map_err(|fault| fault.to_string());
-    Compiled { folder: made.map(|()| into.to_owned()), ms: milliseconds(started) }
+    SelftestPackage { folder: made.map(|()| into.to_owned()), ms: milliseconds(started) }
 }
 
 fn milliseconds(since: Instant) -> f64 {
@@ -114,11 +114,17 @@ fn milliseconds(since: Instant) -> f64 {
 }
 
 /// Runs a package on a unit and compares what it gives.
-pub(super) fn run(unit: &Unit, subject: &Subject, compiled: Option<&Compiled>) -> Outcome {
-    let mut outcome = Outcome::default();
+pub(super) fn run(
+    unit: &SelftestUnit,
+    subject: &SelftestSubject,
+    compiled: Option<&SelftestPackage>,
+) -> SelftestOutcome {
+    let mut outcome = SelftestOutcome::default();
     let ran = match unit {
-        Unit::Interpreter { providers, .. } => interpreted(subject, providers, &mut outcome),
-        Unit::CoreMl { units, .. } => match compiled.map(|compiled| &compiled.folder) {
+        SelftestUnit::Interpreter { providers, .. } => {
+            interpreted(subject, providers, &mut outcome)
+        }
+        SelftestUnit::CoreMl { units, .. } => match compiled.map(|compiled| &compiled.folder) {
             Some(Ok(folder)) => predicted(subject, folder, *units, &mut outcome),
             Some(Err(error)) => Err(format!("compiling: {error}")),
             None => Err("the package was not compiled".to_owned()),
@@ -132,7 +138,7 @@ pub(super) fn run(unit: &Unit, subject: &Subject, compiled: Option<&Compiled>) -
 
 /// Times runs, the first one apart, and gives the results of the last.
 fn timed(
-    outcome: &mut Outcome,
+    outcome: &mut SelftestOutcome,
     mut once: impl FnMut() -> Result<Vec<(String, Tensor)>, String>,
 ) -> Result<Vec<(String, Tensor)>, String> {
     let started = Instant::now();
@@ -150,9 +156,9 @@ fn timed(
 }
 
 fn interpreted(
-    subject: &Subject,
-    providers: &Providers,
-    outcome: &mut Outcome,
+    subject: &SelftestSubject,
+    providers: &ProviderList,
+    outcome: &mut SelftestOutcome,
 ) -> Result<(), String> {
     let started = Instant::now();
     let model = coreml::load(&subject.package).map_err(|error| error.to_string())?;
@@ -171,12 +177,12 @@ fn interpreted(
 }
 
 fn predicted(
-    subject: &Subject,
+    subject: &SelftestSubject,
     compiled: &Path,
     units: ComputeUnits,
-    outcome: &mut Outcome,
+    outcome: &mut SelftestOutcome,
 ) -> Result<(), String> {
-    let options = LoadOptions { units, ..LoadOptions::default() };
+    let options = CoreMlLoadOptions { units, ..CoreMlLoadOptions::default() };
     let started = Instant::now();
     let model = LoadedModel::load(compiled, &options).map_err(|fault| fault.to_string())?;
     outcome.load_ms = Some(milliseconds(started));
@@ -186,12 +192,13 @@ fn predicted(
     for (name, tensor) in &subject.inputs {
         arrays.push((name.as_str(), array(tensor)?));
     }
-    let inputs: Vec<(&str, &Array)> = arrays.iter().map(|(name, array)| (*name, array)).collect();
+    let inputs: Vec<(&str, &MultiArray)> =
+        arrays.iter().map(|(name, array)| (*name, array)).collect();
     let found = timed(outcome, || {
         let prediction = Prediction { inputs: &inputs, backings: &mut [], state: None };
         let given = model.predict(prediction).map_err(|fault| fault.to_string())?;
         let each = given.into_iter().map(|(name, output)| match output {
-            Output::Array(array) => Ok((name, tensor(&array)?)),
+            PredictionOutput::Array(array) => Ok((name, tensor(&array)?)),
             other => Err(format!("output '{name}' is {other:?}, expected an array")),
         });
         each.collect()
@@ -200,7 +207,7 @@ fn predicted(
 }
 
 /// A tensor as an array of Core ML's.
-fn array(tensor: &Tensor) -> Result<Array, String> {
+fn array(tensor: &Tensor) -> Result<MultiArray, String> {
     let fault = |error: &dyn std::fmt::Display| error.to_string();
     let (data_type, bytes) = match tensor.dtype() {
         DataType::Fp32 => {
@@ -220,7 +227,7 @@ fn array(tensor: &Tensor) -> Result<Array, String> {
         }
         other => return Err(format!("an input of {other}, Core ML takes FP32, FP16 and INT32")),
     };
-    let mut array = Array::zeroed(data_type, tensor.shape()).map_err(|error| fault(&error))?;
+    let mut array = MultiArray::zeroed(data_type, tensor.shape()).map_err(|error| fault(&error))?;
     array.copy_from(&bytes).map_err(|error| fault(&error))?;
     Ok(array)
 }
@@ -231,7 +238,7 @@ fn elements<const N: usize, T>(bytes: &[u8], read: fn([u8; N]) -> T) -> Vec<T> {
 }
 
 /// An array of Core ML's as a tensor.
-fn tensor(array: &Array) -> Result<Tensor, String> {
+fn tensor(array: &MultiArray) -> Result<Tensor, String> {
     let mut bytes = vec![0; array.len_bytes()];
     array.copy_to(&mut bytes).map_err(|fault| fault.to_string())?;
     let shape = array.shape();
@@ -247,9 +254,9 @@ fn tensor(array: &Array) -> Result<Tensor, String> {
 
 /// How far results are from those that are expected.
 fn compare(
-    subject: &Subject,
+    subject: &SelftestSubject,
     found: &[(String, Tensor)],
-    outcome: &mut Outcome,
+    outcome: &mut SelftestOutcome,
 ) -> Result<(), String> {
     let wide = |tensor: &Tensor| {
         let wide = converted(tensor, DataType::Fp64).and_then(|wide| Ok(wide.to_vec::<f64>()?));
@@ -288,8 +295,8 @@ fn compare(
 mod tests {
     use super::*;
 
-    fn subject(expected: Vec<f32>) -> Subject {
-        Subject {
+    fn subject(expected: Vec<f32>) -> SelftestSubject {
+        SelftestSubject {
             name: "a".to_owned(),
             package: PathBuf::new(),
             inputs: Vec::new(),
@@ -301,7 +308,7 @@ mod tests {
     #[test]
     fn results_that_are_off_missing_or_no_numbers_fail() {
         let check = |found: &[(String, Tensor)]| {
-            let mut outcome = Outcome::default();
+            let mut outcome = SelftestOutcome::default();
             let result = compare(&subject(vec![1.0, 100.0]), found, &mut outcome);
             (result, outcome.difference)
         };
@@ -316,7 +323,8 @@ mod tests {
             (0.0, 100.0, false),
             (f32::NAN, 100.0, false),
         ] {
-            let found = compare(&masked, &named(vec![first, second]), &mut Outcome::default());
+            let found =
+                compare(&masked, &named(vec![first, second]), &mut SelftestOutcome::default());
             assert_eq!(found.is_ok(), right, "{first} {second}");
         }
         assert!(check(&named(vec![1.0])).0.unwrap_err().contains("shape [1]"));

@@ -6,16 +6,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use galatea_apple::qos::Qos;
-use galatea_providers::Cores;
+use galatea_apple::qos::ThreadQos;
+use galatea_providers::HostCores;
 use galatea_serving::config::MetalConfig;
 use galatea_serving::rate_limiter::ResourceLimit;
-use galatea_serving::repository::Naming;
+use galatea_serving::repository::NameMeaning;
 use galatea_serving::{ControlMode, Core, CoreOptions};
 
 use super::say;
+use crate::background_tuning;
+use crate::devices::{self, SoftwareGpus};
 use crate::disabled::without_disabled;
-use crate::flags::{self, Flags, Parsed};
+use crate::flags::{self, ParsedCommand, ServerFlags};
 use crate::gpus;
 use crate::host;
 use crate::listen;
@@ -24,11 +26,9 @@ use crate::memory_limit;
 use crate::metrics::MetricsConfig;
 use crate::models::{self, CheckpointDefaults};
 use crate::power;
-use crate::profile::{Profiler, Wish};
-use crate::routing;
-use crate::server::{self, Server};
+use crate::profile::{ProfileRequest, Profiler};
+use crate::server::{self, RunningServer};
 use crate::startup;
-use crate::units::{self, Software};
 
 /// Serves on the loopback.
 pub(super) fn serve(arguments: &[String]) -> Result<ExitCode, String> {
@@ -41,11 +41,11 @@ pub(super) fn serve_as_triton(arguments: &[String]) -> Result<ExitCode, String> 
 }
 
 fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
-    let parsed = Flags::parse_in(arguments, bind_all, |name| std::env::var(name).ok())
+    let parsed = ServerFlags::parse_in(arguments, bind_all, |name| std::env::var(name).ok())
         .map_err(|error| format!("{error}\n'galatea serve --help' lists the flags."))?;
     let flags = match parsed {
-        Parsed::Serve(flags) => flags,
-        Parsed::Help => {
+        ParsedCommand::Serve(flags) => flags,
+        ParsedCommand::Help => {
             say(&format!("Usage: galatea serve --model-repository=DIR …\n{}", flags::help()));
             return Ok(ExitCode::SUCCESS);
         }
@@ -62,7 +62,7 @@ fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
     let profiler: Arc<Profiler> = Arc::default();
     if flags.bool("metal-profile") {
         let file = Some(PathBuf::from(flags.text("metal-profile-output")));
-        profiler.start(&Wish { file, ..Wish::default() })?;
+        profiler.start(&ProfileRequest { file, ..ProfileRequest::default() })?;
     }
     listen::allow_connections();
     let runtime = runtime(&flags)?;
@@ -75,7 +75,7 @@ fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
 }
 
 /// Loads the models, opens the doors and waits for the signal to stop, which may come at any time.
-async fn load_and_serve(flags: Flags, profiler: Arc<Profiler>) -> Result<ExitCode, String> {
+async fn load_and_serve(flags: ServerFlags, profiler: Arc<Profiler>) -> Result<ExitCode, String> {
     // Before the first answer: as the first process of a container the program has no other way to be stopped.
     let mut interrupts = Interrupts::listen()?;
     tracing::info!("Loading models from {}", flags.all("model-repository").join(", "));
@@ -93,9 +93,9 @@ async fn load_and_serve(flags: Flags, profiler: Arc<Profiler>) -> Result<ExitCod
             return Ok(ExitCode::SUCCESS);
         }
     };
-    let _power = power::Watch::start(power, &core);
-    let _tender = routing::Tender::start(&core);
-    let server = match Server::start_with(Arc::clone(&core), &flags, profiler) {
+    let _power = power::PowerWatch::start(power, &core);
+    let _tender = background_tuning::TuningThread::start(&core);
+    let server = match RunningServer::start_with(Arc::clone(&core), &flags, profiler) {
         Ok(server) => server,
         Err(error) => {
             tracing::error!("{error}");
@@ -118,14 +118,17 @@ async fn load_and_serve(flags: Flags, profiler: Arc<Profiler>) -> Result<ExitCod
 ///
 /// # Errors
 /// When the repositories cannot be read, or a model cannot be loaded and the flags say to end then.
-pub(super) fn start_core(flags: &Flags, profiler: Arc<Profiler>) -> Result<Arc<Core>, String> {
+pub(super) fn start_core(
+    flags: &ServerFlags,
+    profiler: Arc<Profiler>,
+) -> Result<Arc<Core>, String> {
     let software = match flags.bool("allow-software-gpu") {
-        true => Software::Counted,
-        false => Software::Ignored,
+        true => SoftwareGpus::Counted,
+        false => SoftwareGpus::Ignored,
     };
     // Before one is opened.
     gpus::limit_memory(memory_limit::of_gpus(flags.text("gpu-memory-limit"))?)?;
-    let gpus = units::gpus(software);
+    let gpus = devices::gpus(software);
     let mut options = core_options(flags)?;
     options.gpus = u32::try_from(gpus.len()).unwrap_or(u32::MAX);
     if options.repositories.is_empty() {
@@ -135,9 +138,9 @@ pub(super) fn start_core(flags: &Flags, profiler: Arc<Profiler>) -> Result<Arc<C
     let cache = models::model_cache(flags.text("model-cache-dir"), bytes);
     let memory =
         memory_limit::of_models(flags.text("model-memory-limit"), host::machine_memory_bytes())?;
-    let shared = units::shared(flags.text("provider"), &gpus);
+    let shared = devices::shared(flags.text("provider"), &gpus);
     let (shared, routing) = shared.map_err(|error| format!("--provider: {error}"))?;
-    let on = models::Machine { gpus, shared, routing };
+    let on = models::ModelMachine { gpus, shared, routing };
     let defaults = CheckpointDefaults::of(flags)?;
     let backends = models::backends_with(cache, defaults, memory, on, Some(profiler));
     let backends = without_disabled(backends, flags)?;
@@ -160,7 +163,7 @@ const THREADS: [(&str, &str); 4] = [
 ];
 
 /// A runtime with as many threads as the machine and the flags have.
-pub(super) fn runtime(flags: &Flags) -> Result<tokio::runtime::Runtime, String> {
+pub(super) fn runtime(flags: &ServerFlags) -> Result<tokio::runtime::Runtime, String> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let open = THREADS.iter().filter(|(door, _)| flags.bool(door));
     let asked = open.map(|(_, name)| flags.number(name)).max().unwrap_or(0);
@@ -177,14 +180,14 @@ pub(super) fn runtime(flags: &Flags) -> Result<tokio::runtime::Runtime, String> 
 /// Leaves the fast cores to kernels, where there are others: requests are read and answered beside
 /// them. A model that is so short that it runs on this thread has a fast core meanwhile.
 fn make_room() {
-    if Cores::detect().mixed && power::offloads() {
+    if HostCores::detect().mixed && power::offloads() {
         // Where the system takes no such wish the thread runs as any other.
-        let _ = Qos::Utility.set();
+        let _ = ThreadQos::Utility.set();
     }
 }
 
 /// Closes the doors and says how it went.
-pub(super) async fn stop(server: Server, timeout: Duration) -> ExitCode {
+pub(super) async fn stop(server: RunningServer, timeout: Duration) -> ExitCode {
     tracing::info!("Waiting for in-flight requests to complete.");
     let report = server.stop(timeout).await;
     if report.complete {
@@ -252,13 +255,13 @@ impl Interrupts {
     }
 }
 
-fn core_options(flags: &Flags) -> Result<CoreOptions, String> {
+fn core_options(flags: &ServerFlags) -> Result<CoreOptions, String> {
     let count = |name: &str| usize::try_from(flags.number(name)).unwrap_or(usize::MAX);
     Ok(CoreOptions {
         repositories: flags.all("model-repository").iter().map(Into::into).collect(),
         naming: match flags.bool("model-namespacing") {
-            true => Naming::Namespaced,
-            false => Naming::Unique,
+            true => NameMeaning::Namespaced,
+            false => NameMeaning::Unique,
         },
         control_mode: control_mode(flags),
         strict_readiness: flags.bool("strict-readiness"),
@@ -281,7 +284,7 @@ fn core_options(flags: &Flags) -> Result<CoreOptions, String> {
 }
 
 /// The resources that executions share, where they are limited.
-fn rate_limits(flags: &Flags) -> Result<Option<Vec<ResourceLimit>>, String> {
+fn rate_limits(flags: &ServerFlags) -> Result<Option<Vec<ResourceLimit>>, String> {
     let given = flags.all("rate-limit-resource");
     if !flags.text("rate-limit").eq_ignore_ascii_case("execution_count") {
         return Ok(None);
@@ -307,7 +310,7 @@ fn resource_limit(text: &str) -> Result<ResourceLimit, String> {
 }
 
 /// The size of the response cache, where there is one.
-fn response_cache_bytes(flags: &Flags) -> Result<Option<usize>, String> {
+fn response_cache_bytes(flags: &ServerFlags) -> Result<Option<usize>, String> {
     let settings = flags.all("cache-config");
     let old = usize::try_from(flags.number("response-cache-byte-size")).unwrap_or(usize::MAX);
     if settings.is_empty() {
@@ -351,7 +354,7 @@ fn response_cache_bytes(flags: &Flags) -> Result<Option<usize>, String> {
 }
 
 /// When models are loaded and unloaded.
-fn control_mode(flags: &Flags) -> ControlMode {
+fn control_mode(flags: &ServerFlags) -> ControlMode {
     match flags.text("model-control-mode").to_ascii_lowercase().as_str() {
         "explicit" => ControlMode::Explicit { load: flags.all("load-model").to_vec() },
         "poll" => {
@@ -372,7 +375,7 @@ fn test_setting(name: &str) -> usize {
 }
 
 /// What is asked of the units of the machine for all models.
-fn metal_config(flags: &Flags) -> Result<MetalConfig, String> {
+fn metal_config(flags: &ServerFlags) -> Result<MetalConfig, String> {
     let settings = backend_config(flags.all("backend-config"))?;
     MetalConfig::of_server(flags.text("metal-config"), settings.get("metal"))
 }

@@ -7,68 +7,72 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use galatea_graph::{Dim, Graph, Node, ValueId};
-use galatea_llm::facts::{CheckpointFacts, Duty};
+use galatea_llm::facts::{CheckpointFacts, ModelDuty};
 use galatea_providers::coreml;
 use galatea_runtime::cost::{ComputeUnit, DecoderWork, GraphWork};
 use galatea_runtime::power::PowerSettings;
 use galatea_runtime::simulate::{
-    Cooling, Fleet, Loading, MachineKind, ModelWork, Network, SimulatedModel, USUAL_DISK_BYTES,
-    simulate as run,
+    Fleet, FleetNetwork, MachineCooling, MachineKind, ModelLoading, ModelWork, SimulatedModel,
+    USUAL_DISK_BYTES, simulate as run,
 };
-use galatea_runtime::{OptimiseLevel, Prepared};
+use galatea_runtime::{OptimiseLevel, PreparedGraph};
 use serde_json::Value;
 
-use super::arguments::{Arguments, Choice, help};
-use super::chip_facts::Asked;
-use super::simulate_trace::{Trace, WIRE_OF_TEXT, of_file};
+use super::arguments::{CommandArguments, CommandOption, help};
+use super::chip_facts::AskedChip;
+use super::simulate_trace::{ReplayedTrace, WIRE_OF_TEXT, of_file};
 use super::{model, say, simulate_report};
 
-const CHOICES: &[Choice] = &[
-    Choice { name: "trace", value: "FILE", sentence: "models and requests, lines of JSON" },
-    Choice {
+const CHOICES: &[CommandOption] = &[
+    CommandOption { name: "trace", value: "FILE", sentence: "models and requests, lines of JSON" },
+    CommandOption {
         name: "chip",
         value: "NAME",
         sentence: "a machine with this chip, such as m2-pro, m4-max:32 (cores of the GPU) or FILE.toml; repeatable",
     },
-    Choice { name: "fleet", value: "FILE", sentence: "machines with their counts, JSON" },
-    Choice {
+    CommandOption { name: "fleet", value: "FILE", sentence: "machines with their counts, JSON" },
+    CommandOption {
         name: "model",
         value: "NAME=FILE",
         sentence: "a model of the trace: ONNX, Core ML or a checkpoint; repeatable",
     },
-    Choice {
+    CommandOption {
         name: "length",
         value: "NAME=N",
         sentence: "a length of graphs that has a name [1]; repeatable",
     },
-    Choice {
+    CommandOption {
         name: "policy",
         value: "NAME",
         sentence: "high_performance, balanced or low_power [balanced]",
     },
-    Choice { name: "power-target-watts", value: "W", sentence: "watts of each chip at most" },
-    Choice {
+    CommandOption {
+        name: "power-target-watts",
+        value: "W",
+        sentence: "watts of each chip at most",
+    },
+    CommandOption {
         name: "loading",
         value: "",
         sentence: "models are read from disks and compiled for Neural Engines before they run",
     },
-    Choice {
+    CommandOption {
         name: "compile-seconds-per-gb",
         value: "S",
         sentence: "with --loading: how long a Neural Engine's compiler takes for 10⁹ bytes of weights [20]",
     },
-    Choice {
+    CommandOption {
         name: "network",
         value: "MS,MBIT",
         sentence: "milliseconds between clients and machines, and Mbit/s of each machine's link",
     },
-    Choice { name: "json", value: "", sentence: "print one line of JSON" },
-    Choice { name: "help", value: "", sentence: "print this" },
+    CommandOption { name: "json", value: "", sentence: "print one line of JSON" },
+    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Replays a trace.
 pub(super) fn simulate(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = Arguments::parse(arguments, CHOICES)?;
+    let arguments = CommandArguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
         say(&help("galatea simulate --trace FILE --chip NAME | --fleet FILE", CHOICES));
         return Ok(ExitCode::SUCCESS);
@@ -82,7 +86,7 @@ pub(super) fn simulate(arguments: &[String]) -> Result<ExitCode, String> {
     };
     let path = arguments.last("trace").ok_or("--trace FILE is missing")?;
     let file = File::open(path).map_err(|error| format!("'{path}': {error}"))?;
-    let trace = Trace::read(BufReader::new(file), models(&arguments)?)
+    let trace = ReplayedTrace::read(BufReader::new(file), models(&arguments)?)
         .map_err(|error| format!("'{path}', {error}"))?;
     let start = Instant::now();
     let report = run(&fleet, &trace.models, &trace.requests)
@@ -95,7 +99,7 @@ pub(super) fn simulate(arguments: &[String]) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn power(arguments: &Arguments) -> Result<PowerSettings, String> {
+fn power(arguments: &CommandArguments) -> Result<PowerSettings, String> {
     let mut power = PowerSettings::default();
     if let Some(policy) = arguments.last("policy") {
         power.set("power_policy", policy)?;
@@ -106,8 +110,8 @@ fn power(arguments: &Arguments) -> Result<PowerSettings, String> {
     Ok(power)
 }
 
-fn loading(arguments: &Arguments) -> Result<Option<Loading>, String> {
-    let mut loading = Loading::default();
+fn loading(arguments: &CommandArguments) -> Result<Option<ModelLoading>, String> {
+    let mut loading = ModelLoading::default();
     if let Some(text) = arguments.last("compile-seconds-per-gb") {
         if !arguments.has("loading") {
             return Err("--compile-seconds-per-gb needs --loading".to_owned());
@@ -122,12 +126,12 @@ fn loading(arguments: &Arguments) -> Result<Option<Loading>, String> {
 }
 
 /// `MS,MBIT`: latency and bandwidth.
-fn network(text: &str) -> Result<Network, String> {
+fn network(text: &str) -> Result<FleetNetwork, String> {
     let read = || {
         let (ms, mbit) = text.split_once(',')?;
         let ms = above(ms, |number| number >= 0.0)?;
         let mbit = above(mbit, |number| number > 0.0)?;
-        Some(Network { seconds: ms / 1e3, bytes: mbit * 1e6 / 8.0 })
+        Some(FleetNetwork { seconds: ms / 1e3, bytes: mbit * 1e6 / 8.0 })
     };
     read().ok_or_else(|| {
         format!("--network expects milliseconds and Mbit/s, such as 5,1000, got '{text}'")
@@ -139,7 +143,7 @@ fn above(text: &str, fits: impl Fn(f64) -> bool) -> Option<f64> {
     text.trim().parse().ok().filter(|number: &f64| number.is_finite() && fits(*number))
 }
 
-fn kinds(arguments: &Arguments) -> Result<Vec<MachineKind>, String> {
+fn kinds(arguments: &CommandArguments) -> Result<Vec<MachineKind>, String> {
     let mut kinds = Vec::new();
     for chip in arguments.all("chip") {
         kinds.push(known(chip, machine(chip)?)?);
@@ -156,7 +160,7 @@ fn kinds(arguments: &Arguments) -> Result<Vec<MachineKind>, String> {
 
 /// A machine with a chip, with all the memory that there is for it.
 fn machine(chip: &str) -> Result<MachineKind, String> {
-    let asked = Asked::find(chip)?;
+    let asked = AskedChip::find(chip)?;
     let cost = asked.cost();
     Ok(MachineKind {
         name: asked.label(),
@@ -164,7 +168,7 @@ fn machine(chip: &str) -> Result<MachineKind, String> {
         // Where the facts do not say it, the file of a fleet has to.
         memory_bytes: cost.memory_bytes.unwrap_or(0.0),
         cost,
-        cooling: Cooling::Fan,
+        cooling: MachineCooling::Fan,
         engines: asked.engines(),
         disk_bytes: USUAL_DISK_BYTES,
     })
@@ -215,8 +219,8 @@ fn of_fleet(one: &Value) -> Result<MachineKind, String> {
     kind.memory_bytes = giga("memory_gb")?.unwrap_or(kind.memory_bytes);
     kind.disk_bytes = giga("disk_gb_per_s")?.unwrap_or(kind.disk_bytes);
     kind.cooling = match one.get("fan") {
-        None | Some(Value::Bool(true)) => Cooling::Fan,
-        Some(Value::Bool(false)) => Cooling::Fanless,
+        None | Some(Value::Bool(true)) => MachineCooling::Fan,
+        Some(Value::Bool(false)) => MachineCooling::Fanless,
         Some(found) => return Err(format!("fan: {found} found, expected true or false")),
     };
     known(chip, kind)
@@ -228,7 +232,7 @@ fn pair<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str), String> {
 }
 
 /// The models of files.
-fn models(arguments: &Arguments) -> Result<Vec<SimulatedModel>, String> {
+fn models(arguments: &CommandArguments) -> Result<Vec<SimulatedModel>, String> {
     let mut lengths = HashMap::new();
     for text in arguments.all("length") {
         let (name, length) = pair("length", text)?;
@@ -249,7 +253,7 @@ fn models(arguments: &Arguments) -> Result<Vec<SimulatedModel>, String> {
                 if !graph.nodes.iter().all(has_form) {
                     units.retain(|unit| *unit != ComputeUnit::NeuralEngine);
                 }
-                let prepared = Prepared::new(graph, OptimiseLevel::default());
+                let prepared = PreparedGraph::new(graph, OptimiseLevel::default());
                 let graph = prepared.map_err(|error| failed(error.to_string()))?.graph;
                 let wire =
                     [&graph.inputs, &graph.outputs].map(|all| row_bytes(&graph, all, &lengths));
@@ -284,7 +288,7 @@ fn has_form(node: &Node) -> bool {
 /// What a checkpoint's decoder has to do.
 fn decoder(path: &std::path::Path) -> Result<ModelWork, String> {
     let facts = CheckpointFacts::read(path).map_err(|error| error.to_string())?;
-    if facts.duty != Duty::Decoder {
+    if facts.duty != ModelDuty::Decoder {
         let (path, duty) = (path.display(), facts.duty.name());
         return Err(format!("'{path}' is of the sort {duty}, expected a decoder"));
     }
@@ -307,7 +311,10 @@ mod tests {
     fn fleets_are_read_and_mistakes_are_named() {
         let text = r#"{"machines": [{"chip": "m2-pro", "count": 600}, {"chip": "m2", "fan": false, "memory_gb": 8}]}"#;
         let kinds = fleet(text).unwrap();
-        assert_eq!((kinds[0].count, kinds[1].count, kinds[1].cooling), (600, 1, Cooling::Fanless));
+        assert_eq!(
+            (kinds[0].count, kinds[1].count, kinds[1].cooling),
+            (600, 1, MachineCooling::Fanless)
+        );
         assert!((kinds[1].memory_bytes - 8e9).abs() < 1.0);
         let ultra = fleet(r#"{"machines": [{"chip": "m2-ultra", "disk_gb_per_s": 7}]}"#).unwrap();
         assert_eq!((ultra[0].engines, kinds[0].engines), (2, 1));

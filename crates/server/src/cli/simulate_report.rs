@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use galatea_runtime::simulate::{Fleet, MachineReport, ModelReport, Quantiles, SimulationReport};
+use galatea_runtime::simulate::{
+    Fleet, MachineReport, SimulatedModelReport, SimulationReport, TimeQuantiles,
+};
 use serde_json::{Map, Value, json};
 
 use crate::table::table;
@@ -42,14 +44,14 @@ pub(super) fn as_json(fleet: &Fleet, report: &SimulationReport, took: Duration) 
     })
 }
 
-fn quantiles_json(quantiles: Option<Quantiles>) -> Value {
+fn quantiles_json(quantiles: Option<TimeQuantiles>) -> Value {
     quantiles.map_or(
         Value::Null,
-        |Quantiles { p50, p90, p99 }| json!({"p50": p50, "p90": p90, "p99": p99}),
+        |TimeQuantiles { p50, p90, p99 }| json!({"p50": p50, "p90": p90, "p99": p99}),
     )
 }
 
-fn model_json(model: &ModelReport) -> Value {
+fn model_json(model: &SimulatedModelReport) -> Value {
     let placements =
         model.placements.iter().map(|(unit, count)| (unit.name().to_owned(), (*count).into()));
     json!({
@@ -139,8 +141,8 @@ pub(super) fn as_text(fleet: &Fleet, report: &SimulationReport, took: Duration) 
     text + &format!("{} pieces of work in {ms:.0} ms of real time", report.pieces)
 }
 
-fn millis(quantiles: Option<Quantiles>) -> String {
-    quantiles.map_or_else(String::new, |Quantiles { p50, p90, p99 }| {
+fn millis(quantiles: Option<TimeQuantiles>) -> String {
+    quantiles.map_or_else(String::new, |TimeQuantiles { p50, p90, p99 }| {
         format!("{:.1}/{:.1}/{:.1}", p50 * 1e3, p90 * 1e3, p99 * 1e3)
     })
 }
@@ -197,7 +199,7 @@ fn line(name: &str, all: &[&MachineReport]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use galatea_runtime::cost::ComputeUnit;
-    use galatea_runtime::simulate::UnitReport;
+    use galatea_runtime::simulate::SimulatedDeviceReport;
 
     use super::*;
 
@@ -210,8 +212,12 @@ mod tests {
             tokens: 40,
             latency: None,
             units: vec![
-                UnitReport { unit: ComputeUnit::Gpu, count: 1, utilisation: 0.5 },
-                UnitReport { unit: ComputeUnit::NeuralEngine, count: 2, utilisation: 0.25 },
+                SimulatedDeviceReport { unit: ComputeUnit::Gpu, count: 1, utilisation: 0.5 },
+                SimulatedDeviceReport {
+                    unit: ComputeUnit::NeuralEngine,
+                    count: 2,
+                    utilisation: 0.25,
+                },
             ],
             watts: 8.0,
             joules: 16.0,
@@ -220,8 +226,8 @@ mod tests {
             limited_seconds: 0.0,
             loads: Some([2, 1]),
         };
-        let latency = Some(Quantiles { p50: 0.1, p90: 0.2, p99: 0.3 });
-        let model = ModelReport {
+        let latency = Some(TimeQuantiles { p50: 0.1, p90: 0.2, p99: 0.3 });
+        let model = SimulatedModelReport {
             name: "m".to_owned(),
             requests: 3,
             refused: 0,

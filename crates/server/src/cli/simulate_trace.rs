@@ -4,35 +4,35 @@ use std::collections::HashMap;
 use std::io::BufRead;
 
 use galatea_runtime::cost::{ComputeUnit, DecoderWork, GraphWork, OperatorWork};
-use galatea_runtime::simulate::{ModelWork, Request, RequestKind, SimulatedModel};
+use galatea_runtime::simulate::{ModelWork, RequestKind, SimulatedModel, SimulatedRequest};
 use serde_json::{Map, Value};
 
 /// The most requests of a trace.
-const MOST_REQUESTS: usize = 20_000_000;
+const MAX_REQUESTS: usize = 20_000_000;
 /// The latest time of a request, in seconds: some three years.
 const LATEST: f64 = 1e8;
 /// The most rows or tokens of a request.
-const MOST_COUNT: u64 = 1_000_000;
+const MAX_COUNT: u64 = 1_000_000;
 /// Rows of a batch at most, and texts at once, where nothing is said.
 const USUAL_BATCH: u32 = 16;
 /// Bytes of a token of a prompt, and of an event that tells of a token of an answer: estimates.
 pub(super) const WIRE_OF_TEXT: [f64; 2] = [4.0, 200.0];
 /// The most operators of a described graph.
-const MOST_OPERATORS: u64 = 100_000;
+const MAX_OPERATORS: u64 = 100_000;
 
 /// The models of a trace and its requests.
 #[derive(Debug, Default)]
-pub(super) struct Trace {
+pub(super) struct ReplayedTrace {
     /// The models.
     pub(super) models: Vec<SimulatedModel>,
     /// Its requests, as they stand.
-    pub(super) requests: Vec<Request>,
+    pub(super) requests: Vec<SimulatedRequest>,
 }
 
 /// A line's object, whose keys are taken one by one.
-struct Line(Map<String, Value>);
+struct TraceLine(Map<String, Value>);
 
-impl Line {
+impl TraceLine {
     fn text(&mut self, key: &str) -> Result<String, String> {
         match self.0.remove(key) {
             Some(Value::String(text)) if !text.is_empty() => Ok(text),
@@ -62,7 +62,7 @@ impl Line {
     }
 
     fn count_or(&mut self, key: &str, usual: u32) -> Result<u32, String> {
-        if self.0.contains_key(key) { self.count(key, MOST_COUNT) } else { Ok(usual) }
+        if self.0.contains_key(key) { self.count(key, MAX_COUNT) } else { Ok(usual) }
     }
 
     fn object(&mut self, key: &str) -> Result<Self, String> {
@@ -88,7 +88,7 @@ fn wrong(key: &str, found: Option<&Value>, expected: &str) -> String {
     }
 }
 
-impl Trace {
+impl ReplayedTrace {
     /// Reads a trace, whose requests may be for `models` and for those that it describes before.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl Trace {
     fn take(&mut self, line: &str, known: &mut HashMap<String, u32>) -> Result<(), String> {
         let line: Map<String, Value> = serde_json::from_str(line)
             .map_err(|error| format!("{error}; expected an object of JSON on one line"))?;
-        let mut line = Line(line);
+        let mut line = TraceLine(line);
         if !line.0.contains_key("time") {
             let model = described(line)?;
             let number = u32::try_from(self.models.len()).map_err(|_| "too many models")?;
@@ -123,8 +123,8 @@ impl Trace {
             self.models.push(model);
             return Ok(());
         }
-        if self.requests.len() >= MOST_REQUESTS {
-            return Err(format!("more than {MOST_REQUESTS} requests"));
+        if self.requests.len() >= MAX_REQUESTS {
+            return Err(format!("more than {MAX_REQUESTS} requests"));
         }
         let time = line.number("time")?;
         if time > LATEST {
@@ -139,19 +139,19 @@ impl Trace {
         let kind = match line.text("kind")?.as_str() {
             "infer" => RequestKind::Infer { batch: line.count_or("batch", 1)? },
             "generate" => RequestKind::Generate {
-                prompt: line.count("prompt", MOST_COUNT)?,
-                output: line.count("output", MOST_COUNT)?,
+                prompt: line.count("prompt", MAX_COUNT)?,
+                output: line.count("output", MAX_COUNT)?,
             },
             other => return Err(format!("kind: '{other}' found, expected infer or generate")),
         };
         line.end()?;
-        self.requests.push(Request { at: nanos(time), model, kind });
+        self.requests.push(SimulatedRequest { at: nanos(time), model, kind });
         Ok(())
     }
 }
 
 /// A model that a line describes by its sums.
-fn described(mut line: Line) -> Result<SimulatedModel, String> {
+fn described(mut line: TraceLine) -> Result<SimulatedModel, String> {
     let name = line.text("model")?;
     let work = if line.0.contains_key("decoder") {
         let mut decoder = line.object("decoder")?;
@@ -172,7 +172,7 @@ fn described(mut line: Line) -> Result<SimulatedModel, String> {
             weight_bytes: graph.number("weight_bytes")?,
             moved_bytes: graph.number_or("moved_bytes", 0.0)?,
         };
-        let operators = graph.count("operators", MOST_OPERATORS)?;
+        let operators = graph.count("operators", MAX_OPERATORS)?;
         graph.end().map_err(|error| format!("graph: {error}"))?;
         ModelWork::Graph(GraphWork::alike(usize::try_from(operators).unwrap_or(1), &all))
     } else {
@@ -194,7 +194,7 @@ fn described(mut line: Line) -> Result<SimulatedModel, String> {
     Ok(SimulatedModel { name, work, max_batch, units, wire_bytes })
 }
 
-fn units(line: &mut Line) -> Result<Vec<ComputeUnit>, String> {
+fn units(line: &mut TraceLine) -> Result<Vec<ComputeUnit>, String> {
     let Some(found) = line.0.remove("units") else { return Ok(ComputeUnit::ALL.to_vec()) };
     let all = ComputeUnit::ALL.map(ComputeUnit::name);
     let unit =
@@ -235,11 +235,13 @@ mod tests {
     fn models_and_requests_are_read() {
         let requests = r#"{"time": 0.5, "model": "pictures", "kind": "infer", "batch": 2}
 {"time": 0, "model": "llama", "kind": "generate", "prompt": 5, "output": 7}"#;
-        let trace = Trace::read(format!("{MODELS}{requests}").as_bytes(), Vec::new()).unwrap();
+        let trace =
+            ReplayedTrace::read(format!("{MODELS}{requests}").as_bytes(), Vec::new()).unwrap();
         assert_eq!((trace.models.len(), trace.requests.len()), (2, 2));
         assert_eq!(trace.models[1].units, [ComputeUnit::Gpu]);
         assert_eq!([0, 1].map(|at| trace.models[at].wire_bytes), [WIRE_OF_TEXT, [6e5, 0.0]]);
-        let first = Request { at: 500_000_000, model: 1, kind: RequestKind::Infer { batch: 2 } };
+        let first =
+            SimulatedRequest { at: 500_000_000, model: 1, kind: RequestKind::Infer { batch: 2 } };
         assert_eq!(trace.requests[0], first);
     }
 
@@ -261,11 +263,12 @@ mod tests {
             (r#"{"model": "llama", "decoder": {}}"#, "parameters is missing"),
             (r#"{"model": "new"}"#, "time is missing"),
         ] {
-            let error = Trace::read(format!("{MODELS}{line}").as_bytes(), Vec::new()).unwrap_err();
+            let error =
+                ReplayedTrace::read(format!("{MODELS}{line}").as_bytes(), Vec::new()).unwrap_err();
             assert!(error.starts_with("line 4: ") && error.contains(part), "{error}");
         }
         let twice = format!("{MODELS}{}", MODELS.trim());
-        let error = Trace::read(twice.as_bytes(), Vec::new()).unwrap_err();
+        let error = ReplayedTrace::read(twice.as_bytes(), Vec::new()).unwrap_err();
         assert!(error.contains("line 4: the model 'llama' is there already"), "{error}");
     }
 }

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use galatea_llm::engine::{SessionModel, StepBatch, StepModel};
-use galatea_llm::model::LoadOptions;
-use galatea_llm::sampling::Need;
-use galatea_runtime::{Bound, Peaks, ProfileRow, Unit, Work};
+use galatea_llm::model::CheckpointOptions;
+use galatea_llm::sampling::LogitNeed;
+use galatea_runtime::{ArithmeticUnit, ArithmeticWork, DevicePeaks, ProfileRow, RooflineBound};
 use serde_json::{Value, json};
 
 use crate::profile::processor_peaks;
 use crate::table::table;
-use crate::{gpus, units};
+use crate::{devices, gpus};
 
 /// The operator of rows that say what the processor does around a GPU's kernels.
 pub(super) const HOST: &str = "host";
@@ -25,17 +25,17 @@ const ROUNDS: usize = 20;
 
 /// What the units that kernels run on reach at most, as far as that is known.
 #[derive(Debug, Default)]
-pub(super) struct Roofs {
-    gpu: Option<(String, Peaks)>,
-    processor: Peaks,
+pub(super) struct DeviceRoofs {
+    gpu: Option<(String, DevicePeaks)>,
+    processor: DevicePeaks,
 }
 
-impl Roofs {
+impl DeviceRoofs {
     /// Measures the GPU that a provider's name stands for, if rows are of one. Of the processor the estimates
     /// are taken that are known.
     pub(super) fn of(provider: Option<&str>, rows: &[ProfileRow]) -> Self {
         let on_gpu = rows.iter().any(|row| row.provider == GPU);
-        let number = on_gpu.then(|| units::gpu_number(provider)).flatten();
+        let number = on_gpu.then(|| devices::gpu_number(provider)).flatten();
         let measured = number.map(gpus::peaks).transpose().unwrap_or_else(|error| {
             tracing::warn!("the peaks of the GPU are not known: {error}");
             None
@@ -44,16 +44,16 @@ impl Roofs {
     }
 
     /// What a provider's unit reaches at most, as far as that is known.
-    pub(super) fn peaks(&self, provider: &str) -> Peaks {
+    pub(super) fn peaks(&self, provider: &str) -> DevicePeaks {
         match provider {
             GPU => self.gpu.as_ref().map(|(_, peaks)| *peaks).unwrap_or_default(),
             galatea_providers::cpu::NAME => self.processor,
-            _ => Peaks::default(),
+            _ => DevicePeaks::default(),
         }
     }
 
     /// What bounds the run of the GPU's kernels.
-    fn run(&self, rows: &[ProfileRow]) -> Option<Bound> {
+    fn run(&self, rows: &[ProfileRow]) -> Option<RooflineBound> {
         let (host, kernels): (Vec<&ProfileRow>, Vec<&ProfileRow>) =
             rows.iter().filter(|row| row.provider == GPU).partition(|row| row.op == HOST);
         let whole = host.iter().map(|row| row.time).sum();
@@ -64,7 +64,7 @@ impl Roofs {
     /// A sentence on the peaks, and one on the run.
     pub(super) fn text(&self, rows: &[ProfileRow]) -> String {
         let Some((name, peaks)) = &self.gpu else { return String::new() };
-        let bound = self.run(rows).map_or("", Bound::name);
+        let bound = self.run(rows).map_or("", RooflineBound::name);
         let run =
             if bound.is_empty() { String::new() } else { format!("The run is {bound}-bound. ") };
         format!("{run}Measured peaks of {name}: {}.\n", peaks_text(peaks))
@@ -76,17 +76,17 @@ impl Roofs {
             rows.iter().filter(of).map(|row| row.time.as_secs_f64() * 1e6).sum()
         };
         json!({
-            "kernels": summed(rows, self).iter().map(Sum::json).collect::<Vec<_>>(),
+            "kernels": summed(rows, self).iter().map(KernelSum::json).collect::<Vec<_>>(),
             "kernels_us": sum(&|row| row.op != HOST),
             "host_us": sum(&|row| row.op == HOST),
-            "bound": self.run(rows).map(Bound::name),
+            "bound": self.run(rows).map(RooflineBound::name),
             "peaks": self.gpu.as_ref().map(|(name, peaks)| peaks_json(name, peaks)),
         })
     }
 }
 
 /// The peaks that are known, for people.
-pub(super) fn peaks_text(peaks: &Peaks) -> String {
+pub(super) fn peaks_text(peaks: &DevicePeaks) -> String {
     let giga = |what: &str, peak: Option<f64>, unit: &str| {
         peak.map(|peak| format!("{what} {:.1} {unit}", peak / 1e9))
     };
@@ -105,7 +105,7 @@ pub(super) fn peaks_text(peaks: &Peaks) -> String {
 }
 
 /// The same for programs.
-pub(super) fn peaks_json(name: &str, peaks: &Peaks) -> Value {
+pub(super) fn peaks_json(name: &str, peaks: &DevicePeaks) -> Value {
     let giga = |peak: Option<f64>| peak.map(|peak| peak / 1e9);
     let micros = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e6);
     json!({
@@ -126,7 +126,7 @@ pub(super) fn peaks_json(name: &str, peaks: &Peaks) -> Value {
 /// When the model cannot be loaded or a step fails.
 pub(super) fn tables(
     path: &Path,
-    options: &LoadOptions,
+    options: &CheckpointOptions,
     steps: &[(usize, usize)],
     provider: Option<&str>,
 ) -> Result<(String, Vec<Value>), String> {
@@ -144,7 +144,7 @@ pub(super) fn tables(
         times.sort_unstable();
         let median = times.get(ROUNDS / 2).copied().unwrap_or_default();
         let profile = model.profile(&batch).map_err(|error| error.to_string())?;
-        let roofs = Roofs::of(provider, &profile);
+        let roofs = DeviceRoofs::of(provider, &profile);
         text.push_str(&summary((before, rows), median, &profile, &roofs));
         let mut step = roofs.json(&profile);
         for (name, value) in [
@@ -174,7 +174,7 @@ fn batch(model: &SessionModel, before: usize, rows: usize) -> StepBatch {
         blocks: (0..most).map(int).collect(),
         most_blocks: most,
         wanted: vec![int(rows) - 1],
-        need: Need::Best,
+        need: LogitNeed::Best,
     }
 }
 
@@ -183,7 +183,7 @@ fn summary(
     (before, rows): (usize, usize),
     step: Duration,
     profile: &[ProfileRow],
-    roofs: &Roofs,
+    roofs: &DeviceRoofs,
 ) -> String {
     let (count, all) = started(profile);
     format!(
@@ -206,49 +206,54 @@ fn micros(time: Duration) -> String {
 }
 
 /// All starts of a kernel for an operator.
-struct Sum<'a> {
+struct KernelSum<'a> {
     kernel: &'a str,
     op: &'a str,
-    unit: Unit,
+    unit: ArithmeticUnit,
     starts: usize,
     time: Duration,
-    work: Work,
+    work: ArithmeticWork,
     /// The share of the most arithmetic, and that of the most bytes.
     shares: [Option<f64>; 2],
-    bound: Option<Bound>,
+    bound: Option<RooflineBound>,
 }
 
 /// Kernels by the time that all their starts take together.
-fn summed<'a>(profile: &'a [ProfileRow], roofs: &Roofs) -> Vec<Sum<'a>> {
+fn summed<'a>(profile: &'a [ProfileRow], roofs: &DeviceRoofs) -> Vec<KernelSum<'a>> {
     type Key<'a> = (&'a str, &'a str, &'static str, bool);
-    let mut kernels: BTreeMap<Key<'a>, (usize, Duration, Work)> = BTreeMap::new();
+    let mut kernels: BTreeMap<Key<'a>, (usize, Duration, ArithmeticWork)> = BTreeMap::new();
     for row in profile {
-        let key = (row.kernel.as_str(), row.op.as_str(), row.provider, row.unit == Unit::Matrix);
+        let key = (
+            row.kernel.as_str(),
+            row.op.as_str(),
+            row.provider,
+            row.unit == ArithmeticUnit::Matrix,
+        );
         let entry = kernels.entry(key).or_default();
         *entry = (entry.0 + 1, entry.1 + row.time, entry.2.plus(row.work));
     }
     let sum = |((kernel, op, provider, matrix), (starts, time, work)): (Key<'a>, _)| {
-        let unit = if matrix { Unit::Matrix } else { Unit::Vector };
+        let unit = if matrix { ArithmeticUnit::Matrix } else { ArithmeticUnit::Vector };
         // What the host does is no work of a kernel.
-        let peaks = if op == HOST { Peaks::default() } else { roofs.peaks(provider) };
+        let peaks = if op == HOST { DevicePeaks::default() } else { roofs.peaks(provider) };
         let (shares, bound) =
             (peaks.shares(work, unit, time), peaks.bound(work, unit, starts, time));
-        Sum { kernel, op, unit, starts, time, work, shares, bound }
+        KernelSum { kernel, op, unit, starts, time, work, shares, bound }
     };
-    let mut sorted: Vec<Sum<'a>> = kernels.into_iter().map(sum).collect();
+    let mut sorted: Vec<KernelSum<'a>> = kernels.into_iter().map(sum).collect();
     sorted.sort_by_key(|sum| std::cmp::Reverse(sum.time));
     sorted
 }
 
 /// A table of kernels by the time that all their starts take together.
-pub(super) fn kernels(profile: &[ProfileRow], roofs: &Roofs) -> String {
+pub(super) fn kernels(profile: &[ProfileRow], roofs: &DeviceRoofs) -> String {
     let sums = summed(profile, roofs);
     let head =
         ["us", "Starts", "Each", "GFLOP/s", "GB/s", "Of peak", "Bound", "Kernel", "Operator"];
-    table(&head, sums.iter().map(Sum::cells))
+    table(&head, sums.iter().map(KernelSum::cells))
 }
 
-impl Sum<'_> {
+impl KernelSum<'_> {
     fn each(&self) -> Duration {
         self.time / u32::try_from(self.starts).unwrap_or(u32::MAX).max(1)
     }
@@ -271,7 +276,7 @@ impl Sum<'_> {
             rate(self.work.operations),
             rate(self.work.bytes),
             share.map_or(String::new(), |share| format!("{:.0} %", share * 100.0)),
-            self.bound.map_or("", Bound::name).to_owned(),
+            self.bound.map_or("", RooflineBound::name).to_owned(),
             self.kernel.to_owned(),
             self.op.to_owned(),
         ]
@@ -282,7 +287,7 @@ impl Sum<'_> {
         json!({
             "kernel": self.kernel,
             "operator": self.op,
-            "unit": if self.unit == Unit::Matrix { "matrix" } else { "vector" },
+            "unit": if self.unit == ArithmeticUnit::Matrix { "matrix" } else { "vector" },
             "starts": self.starts,
             "us": self.time.as_secs_f64() * 1e6,
             "flop": self.work.operations,
@@ -291,7 +296,7 @@ impl Sum<'_> {
             "gb_per_s": self.giga(self.work.bytes),
             "compute_share": compute,
             "memory_share": memory,
-            "bound": self.bound.map(Bound::name),
+            "bound": self.bound.map(RooflineBound::name),
         })
     }
 }
@@ -300,7 +305,7 @@ impl Sum<'_> {
 mod tests {
     use super::*;
 
-    fn row(kernel: &str, us: u64, work: Work) -> ProfileRow {
+    fn row(kernel: &str, us: u64, work: ArithmeticWork) -> ProfileRow {
         ProfileRow {
             kernel: kernel.to_owned(),
             op: if kernel == "wait" { HOST } else { "MatMul" }.to_owned(),
@@ -313,16 +318,16 @@ mod tests {
 
     #[test]
     fn kernels_are_summed_and_bound_by_the_nearer_peak() {
-        let peaks = Peaks {
+        let peaks = DevicePeaks {
             vector_f32: Some(1e12),
             bytes: Some(1e11),
             dispatch: Some(Duration::from_micros(1)),
-            ..Peaks::default()
+            ..DevicePeaks::default()
         };
-        let roofs = Roofs { gpu: Some(("g".to_owned(), peaks)), ..Roofs::default() };
-        let work = |operations, bytes| Work { operations, bytes };
+        let roofs = DeviceRoofs { gpu: Some(("g".to_owned(), peaks)), ..DeviceRoofs::default() };
+        let work = |operations, bytes| ArithmeticWork { operations, bytes };
         let rows = [
-            row("wait", 400, Work::default()),
+            row("wait", 400, ArithmeticWork::default()),
             row("many", 100, work(1000, 5_000_000)),
             row("many", 100, work(1000, 5_000_000)),
             row("much", 100, work(90_000_000, 1)),
@@ -337,7 +342,7 @@ mod tests {
         assert_eq!((&found["bound"], &found["kernels_us"]), (&json!("memory"), &json!(301.0)));
         assert_eq!(kernels[1]["gb_per_s"], json!(50.0));
         assert!(roofs.text(&rows).starts_with("The run is memory-bound."));
-        let unknown = Roofs::default();
+        let unknown = DeviceRoofs::default();
         assert_eq!(unknown.json(&rows)["kernels"][1]["bound"], Value::Null);
         assert_eq!(unknown.text(&rows), "");
     }

@@ -3,20 +3,20 @@
 use std::fs;
 use std::path::Path;
 
-use super::arguments::Arguments;
-use super::bench::{Figures, Job};
-use super::plot::{self, Curve, Panel};
+use super::arguments::CommandArguments;
+use super::bench::{BenchFigures, BenchJob};
+use super::plot::{self, PlotCurve, PlotPanel};
 use super::{generate, say};
 use crate::table::table;
 
 /// The most points: each takes as long as `--seconds` says.
-const MOST_POINTS: usize = 256;
+const MAX_POINTS: usize = 256;
 /// The most curves of a panel that can be told apart.
-const MOST_CURVES: usize = 12;
+const MAX_CURVES: usize = 12;
 
 /// What is measured: each combination.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Sweep {
+pub(super) struct BenchSweep {
     pub(super) batches: Vec<usize>,
     /// None where the model's own lengths, or likely ones, hold.
     pub(super) sequences: Vec<Option<usize>>,
@@ -26,19 +26,19 @@ pub(super) struct Sweep {
 
 /// A combination, with its figures once they are known.
 #[derive(Debug, Clone, Copy)]
-struct Point {
+struct SweepPoint {
     batch: usize,
     sequence: Option<usize>,
     threads: usize,
-    figures: Figures,
+    figures: BenchFigures,
 }
 
-impl Sweep {
+impl BenchSweep {
     /// What the options ask for.
     ///
     /// # Errors
     /// When a list is none, or there are too many combinations.
-    pub(super) fn of(arguments: &Arguments) -> Result<Self, String> {
+    pub(super) fn of(arguments: &CommandArguments) -> Result<Self, String> {
         let sequences = match arguments.has("sequence") {
             true => arguments.numbers("sequence", 1)?.into_iter().map(Some).collect(),
             false => vec![None],
@@ -47,9 +47,9 @@ impl Sweep {
         let threads = arguments.numbers("threads", 0)?;
         let sweep = Self { batches, sequences, threads };
         let points = sweep.points();
-        if points > MOST_POINTS {
+        if points > MAX_POINTS {
             return Err(format!(
-                "--batch, --sequence and --threads make {points} combinations, the most is {MOST_POINTS}"
+                "--batch, --sequence and --threads make {points} combinations, the most is {MAX_POINTS}"
             ));
         }
         Ok(sweep)
@@ -69,7 +69,7 @@ impl Sweep {
     }
 
     /// Measures every combination; a session for each number of threads.
-    pub(super) fn run(&self, path: &Path, arguments: &Arguments) -> Result<(), String> {
+    pub(super) fn run(&self, path: &Path, arguments: &CommandArguments) -> Result<(), String> {
         if arguments.has("profile") {
             return Err("--profile goes with one batch, sequence and number of threads".to_owned());
         }
@@ -81,7 +81,7 @@ impl Sweep {
             let loaded = super::bench::load(path, arguments, threads)?;
             for &batch in &self.batches {
                 for &sequence in &self.sequences {
-                    let wanted = generate::Lengths { batch, sequence };
+                    let wanted = generate::FreeLengths { batch, sequence };
                     let made = generate::inputs(&loaded.session, wanted, &shapes)?;
                     if self.batches.len() > 1 && !made.by_batch {
                         return Err(
@@ -90,12 +90,12 @@ impl Sweep {
                     }
                     let figures =
                         super::bench::figures(&loaded.session, &made.inputs, time, quiet)?;
-                    let job = Job { path, arguments, batch, sequence, threads };
+                    let job = BenchJob { path, arguments, batch, sequence, threads };
                     if quiet {
                         say(&job.json(&loaded, figures).to_string());
                     }
                     let threads = job.threads_used();
-                    points.push(Point { batch, sequence, threads, figures });
+                    points.push(SweepPoint { batch, sequence, threads, figures });
                 }
             }
         }
@@ -109,10 +109,10 @@ impl Sweep {
     }
 }
 
-fn text(points: &[Point]) -> String {
+fn text(points: &[SweepPoint]) -> String {
     let cell = |value: f64| format!("{value:.3}");
     let rows = points.iter().map(|point| {
-        let Figures { runs, min, median, mean, p99 } = point.figures;
+        let BenchFigures { runs, min, median, mean, p99 } = point.figures;
         let mut row = vec![point.threads.to_string(), point.batch.to_string()];
         row.push(point.sequence.map(|length| length.to_string()).unwrap_or_default());
         row.push(runs.to_string());
@@ -134,14 +134,14 @@ fn text(points: &[Point]) -> String {
     table(&head, rows)
 }
 
-fn draw(file: &str, path: &Path, points: &[Point]) -> Result<(), String> {
+fn draw(file: &str, path: &Path, points: &[SweepPoint]) -> Result<(), String> {
     let panels = panels(&name_of(path), points);
     if panels.is_empty() {
         return Err("--plot needs a list of --batch, --sequence or --threads".to_owned());
     }
     let most = panels.iter().map(|panel| panel.curves.len()).max().unwrap_or(0);
-    if most > MOST_CURVES {
-        return Err(format!("a panel would have {most} curves, the most is {MOST_CURVES}"));
+    if most > MAX_CURVES {
+        return Err(format!("a panel would have {most} curves, the most is {MAX_CURVES}"));
     }
     let text = plot::svg(&panels)?;
     fs::write(file, text).map_err(|error| format!("'{file}' cannot be written: {error}"))
@@ -157,22 +157,22 @@ fn name_of(path: &Path) -> String {
 }
 
 /// An axis of a sweep: its name, and where a point lies on it.
-type Along = (&'static str, fn(&Point) -> Option<usize>);
+type SweepAxis = (&'static str, fn(&SweepPoint) -> Option<usize>);
 
-const ALONG: [Along; 3] = [
+const ALONG: [SweepAxis; 3] = [
     ("batch", |point| Some(point.batch)),
     ("sequence", |point| point.sequence),
     ("threads", |point| Some(point.threads)),
 ];
 
 /// A panel for each axis with several lengths: a curve for each combination of the others.
-fn panels(model: &str, points: &[Point]) -> Vec<Panel> {
-    let varies = |at: fn(&Point) -> Option<usize>| {
+fn panels(model: &str, points: &[SweepPoint]) -> Vec<PlotPanel> {
+    let varies = |at: fn(&SweepPoint) -> Option<usize>| {
         points.iter().zip(points.iter().skip(1)).any(|(a, b)| at(a) != at(b))
     };
-    let swept: Vec<Along> = ALONG.into_iter().filter(|(_, at)| varies(*at)).collect();
-    let panel = |&(name, at): &Along| {
-        let mut curves: Vec<Curve> = Vec::new();
+    let swept: Vec<SweepAxis> = ALONG.into_iter().filter(|(_, at)| varies(*at)).collect();
+    let panel = |&(name, at): &SweepAxis| {
+        let mut curves: Vec<PlotCurve> = Vec::new();
         for point in points {
             let others = swept.iter().filter(|(other, _)| *other != name);
             let others = others.map(|(other, at)| format!("{other} {}", at(point).unwrap_or(0)));
@@ -180,7 +180,7 @@ fn panels(model: &str, points: &[Point]) -> Vec<Panel> {
             let here = (at(point).unwrap_or(0) as f64, point.figures.median);
             match curves.iter_mut().find(|curve| curve.name == legend) {
                 Some(curve) => curve.points.push(here),
-                None => curves.push(Curve { name: legend, points: vec![here] }),
+                None => curves.push(PlotCurve { name: legend, points: vec![here] }),
             }
         }
         for curve in &mut curves {
@@ -189,7 +189,7 @@ fn panels(model: &str, points: &[Point]) -> Vec<Panel> {
                 "median".clone_into(&mut curve.name);
             }
         }
-        Panel {
+        PlotPanel {
             title: format!("{model}: time of a run by {name}"),
             axes: (name.to_owned(), "median, ms".to_owned()),
             curves,
@@ -202,10 +202,10 @@ fn panels(model: &str, points: &[Point]) -> Vec<Panel> {
 mod tests {
     use super::*;
 
-    fn point(batch: usize, sequence: Option<usize>, threads: usize) -> Point {
+    fn point(batch: usize, sequence: Option<usize>, threads: usize) -> SweepPoint {
         let median = (batch * sequence.unwrap_or(1)) as f64 / threads as f64;
-        let figures = Figures { runs: 5, min: 0.0, median, mean: median, p99: median };
-        Point { batch, sequence, threads, figures }
+        let figures = BenchFigures { runs: 5, min: 0.0, median, mean: median, p99: median };
+        SweepPoint { batch, sequence, threads, figures }
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
     fn single_values_are_no_sweep_and_lists_are_bounded() {
         let sweep = |text: &[&str]| {
             let arguments: Vec<String> = text.iter().map(|&text| text.to_owned()).collect();
-            Sweep::of(&Arguments::parse(&arguments, super::super::bench::CHOICES)?)
+            BenchSweep::of(&CommandArguments::parse(&arguments, super::super::bench::CHOICES)?)
         };
         assert_eq!(sweep(&[]).unwrap().single(), Some((1, None, 0)));
         assert_eq!(sweep(&["--batch", "4", "--threads=2"]).unwrap().single(), Some((4, None, 2)));

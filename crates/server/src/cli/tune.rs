@@ -7,60 +7,63 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use galatea_runtime::tune::{
-    ChoiceSource, Database, Limits, Outcome, Problem, Record, Search, StrategyKind, Trial, Tuning,
+    ChoiceSource, MachineTuning, MeasuredCandidate, SearchLimits, StrategyKind, TuningDatabase,
+    TuningOutcome, TuningProblem, TuningRecord, TuningSearch,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::arguments::{Arguments, Choice, help};
-use super::plot::{self, Curve, Panel};
-use super::tune_subject::{self, Subject};
+use super::arguments::{CommandArguments, CommandOption, help};
+use super::plot::{self, PlotCurve, PlotPanel};
+use super::tune_subject::{self, TuneSubject};
 use super::{say, tune_compare, write_chip};
 use crate::table::table;
 use crate::tuning;
 
 /// The options besides those of [`tune_subject::CHOICES`].
-const OWN: &[Choice] = &[
-    Choice {
+const OWN: &[CommandOption] = &[
+    CommandOption {
         name: "strategy",
         value: "NAME",
         sentence: "exhaustive, grid, adaptive or genetic [exhaustive up to 16 candidates and for lists, else adaptive]",
     },
-    Choice { name: "trials", value: "N", sentence: "the most candidates of a choice [64]" },
-    Choice { name: "samples", value: "N", sentence: "times that a candidate is run [9]" },
-    Choice { name: "seconds", value: "S", sentence: "the most time for all choices [60]" },
-    Choice {
+    CommandOption { name: "trials", value: "N", sentence: "the most candidates of a choice [64]" },
+    CommandOption { name: "samples", value: "N", sentence: "times that a candidate is run [9]" },
+    CommandOption { name: "seconds", value: "S", sentence: "the most time for all choices [60]" },
+    CommandOption {
         name: "database",
         value: "FILE",
         sentence: "add the records to this file [the one that sessions look at]",
     },
-    Choice {
+    CommandOption {
         name: "family",
         value: "TEXT",
         sentence: "only choices whose family has this in its name; repeatable",
     },
-    Choice { name: "again", value: "", sentence: "measure choices that have a record, too" },
-    Choice { name: "list", value: "", sentence: "print the choices and their candidates" },
-    Choice {
+    CommandOption { name: "again", value: "", sentence: "measure choices that have a record, too" },
+    CommandOption { name: "list", value: "", sentence: "print the choices and their candidates" },
+    CommandOption {
         name: "compare",
         value: "A/B",
         sentence: "compare two candidates, by number or name, wherever a choice has both",
     },
-    Choice { name: "merge", value: "", sentence: "put the records of FILE … into --output" },
-    Choice { name: "output", value: "FILE", sentence: "where --merge writes" },
-    Choice { name: "inspect", value: "FILE", sentence: "print the records of a file" },
-    Choice {
+    CommandOption {
+        name: "merge", value: "", sentence: "put the records of FILE … into --output"
+    },
+    CommandOption { name: "output", value: "FILE", sentence: "where --merge writes" },
+    CommandOption { name: "inspect", value: "FILE", sentence: "print the records of a file" },
+    CommandOption {
         name: "plot",
         value: "FILE.svg",
         sentence: "draw the best time so far over the candidates of each choice",
     },
-    Choice {
+    CommandOption {
         name: "write-chip",
         value: "FILE.toml",
         sentence: "instead, without MODEL: write a file of facts about this host, measured here",
     },
-    Choice { name: "json", value: "", sentence: "print one line of JSON for each record" },
-    Choice { name: "help", value: "", sentence: "print this" },
+    CommandOption { name: "json", value: "", sentence: "print one line of JSON for each record" },
+    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Samples of each of two candidates that are compared.
@@ -72,7 +75,7 @@ const FEW: usize = 16;
 /// Tunes a model, or looks at records.
 pub(super) fn tune(arguments: &[String]) -> Result<ExitCode, String> {
     let choices = [&tune_subject::CHOICES, OWN].concat();
-    let arguments = Arguments::parse(arguments, &choices)?;
+    let arguments = CommandArguments::parse(arguments, &choices)?;
     if arguments.has("help") {
         let usage = "galatea tune MODEL [--database FILE] … | MODEL --list | MODEL --compare A/B | --merge FILE … --output FILE | --inspect FILE | --write-chip FILE.toml";
         say(&help(usage, &choices));
@@ -92,23 +95,23 @@ pub(super) fn tune(arguments: &[String]) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     let strategy = strategy(&arguments)?;
-    let limits = Limits {
-        trials: arguments.number("trials", Limits::default().trials)?,
-        samples: arguments.number("samples", Limits::default().samples)?,
-        ..Limits::default()
+    let limits = SearchLimits {
+        trials: arguments.number("trials", SearchLimits::default().trials)?,
+        samples: arguments.number("samples", SearchLimits::default().samples)?,
+        ..SearchLimits::default()
     };
     let seconds: f64 = arguments.number("seconds", 60.0)?;
     let time = Duration::try_from_secs_f64(seconds)
         .map_err(|_| format!("--seconds expects a time, got '{seconds}'"))?;
-    let subject = Subject::find(arguments.only("MODEL")?)?;
+    let subject = TuneSubject::find(arguments.only("MODEL")?)?;
     let file = match arguments.last("database") {
         Some(file) => PathBuf::from(file),
         None => tuning::usual_file().ok_or("--database FILE is missing: there is no usual one")?,
     };
-    let known = if file.exists() { tuning::load(&file)? } else { Database::default() };
+    let known = if file.exists() { tuning::load(&file)? } else { TuningDatabase::default() };
     let (arguments, file) = (&arguments, file.as_path());
     let (curves, left_out) = (Vec::new(), 0);
-    let mut work = Work { arguments, subject, strategy, limits, known, file, curves, left_out };
+    let mut work = TuneWork { arguments, subject, strategy, limits, known, file, curves, left_out };
     if arguments.has("list") || arguments.last("compare").is_some() {
         let mut problems = work.problems(&galatea_providers::machine())?;
         match arguments.last("compare") {
@@ -138,7 +141,7 @@ pub(super) fn tune(arguments: &[String]) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn strategy(arguments: &Arguments) -> Result<Option<StrategyKind>, String> {
+fn strategy(arguments: &CommandArguments) -> Result<Option<StrategyKind>, String> {
     let Some(given) = arguments.last("strategy") else { return Ok(None) };
     let found = StrategyKind::ALL.iter().find(|(name, _)| *name == given);
     found.map(|(_, kind)| Some(*kind)).ok_or_else(|| {
@@ -147,12 +150,12 @@ fn strategy(arguments: &Arguments) -> Result<Option<StrategyKind>, String> {
     })
 }
 
-fn merge(arguments: &Arguments) -> Result<ExitCode, String> {
+fn merge(arguments: &CommandArguments) -> Result<ExitCode, String> {
     let output = arguments.last("output").ok_or("--output FILE is missing")?;
     if arguments.values().is_empty() {
         return Err("--merge needs files".to_owned());
     }
-    let mut merged = Database::default();
+    let mut merged = TuningDatabase::default();
     for file in arguments.values() {
         merged.merge(tuning::load(Path::new(file))?);
     }
@@ -161,30 +164,30 @@ fn merge(arguments: &Arguments) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-struct Work<'a> {
-    arguments: &'a Arguments,
-    subject: Subject,
+struct TuneWork<'a> {
+    arguments: &'a CommandArguments,
+    subject: TuneSubject,
     strategy: Option<StrategyKind>,
-    limits: Limits,
+    limits: SearchLimits,
     /// All records, those found included.
-    known: Database,
+    known: TuningDatabase,
     /// Where they are kept.
     file: &'a Path,
     /// The best time so far over the candidates, for each choice.
-    curves: Vec<Curve>,
+    curves: Vec<PlotCurve>,
     /// Choices that were not measured, as they have a record.
     left_out: usize,
 }
 
 /// The most curves of a picture that can be told apart.
-const MOST_CURVES: usize = 12;
+const MAX_CURVES: usize = 12;
 
 /// The choices that gained most.
-fn panel(mut curves: Vec<Curve>) -> Panel {
-    let gain = |curve: &Curve| curve.points.last().map_or(1.0, |&(_, share)| share);
+fn panel(mut curves: Vec<PlotCurve>) -> PlotPanel {
+    let gain = |curve: &PlotCurve| curve.points.last().map_or(1.0, |&(_, share)| share);
     curves.sort_by(|a, b| gain(a).total_cmp(&gain(b)));
-    curves.truncate(MOST_CURVES);
-    Panel {
+    curves.truncate(MAX_CURVES);
+    PlotPanel {
         title: "the best so far, as a share of the default's time".to_owned(),
         axes: ("candidates".to_owned(), "share of the default's time".to_owned()),
         curves,
@@ -192,26 +195,26 @@ fn panel(mut curves: Vec<Curve>) -> Panel {
 }
 
 /// The best time after each candidate, as a share of the default's.
-fn best_so_far(outcome: &Outcome) -> Vec<(f64, f64)> {
+fn best_so_far(outcome: &TuningOutcome) -> Vec<(f64, f64)> {
     let mut best = f64::INFINITY;
-    let after = |(at, trial): (usize, &Trial)| {
+    let after = |(at, trial): (usize, &MeasuredCandidate)| {
         best = best.min(trial.time_ns.unwrap_or(f64::INFINITY));
         best.is_finite().then_some(((at + 1) as f64, best / outcome.default_ns.max(1e-9)))
     };
     outcome.trials.iter().enumerate().filter_map(after).collect()
 }
 
-impl Work<'_> {
+impl TuneWork<'_> {
     /// Measures all choices of the model in two rounds: how kernels compute is settled before on how
     /// many threads they do. Gives the new records, which are kept as they come.
-    fn run(&mut self, time: Duration) -> Result<Database, String> {
+    fn run(&mut self, time: Duration) -> Result<TuningDatabase, String> {
         let start = Instant::now();
         let machine = galatea_providers::machine();
-        let mut found = Database::default();
-        for (round, share) in [(Round::Algorithms, 0.5), (Round::Threads, 1.0)] {
+        let mut found = TuningDatabase::default();
+        for (round, share) in [(TuneRound::Algorithms, 0.5), (TuneRound::Threads, 1.0)] {
             let mut problems = self.problems(&machine)?;
             // Where nothing is left for the second round, the first has all the time.
-            let last = round == Round::Threads || problems.iter().all(|one| round.has(one));
+            let last = round == TuneRound::Threads || problems.iter().all(|one| round.has(one));
             let deadline = time.mul_f64(if last { 1.0 } else { share });
             problems.retain(|problem| round.has(problem));
             let all = problems.len();
@@ -231,9 +234,9 @@ impl Work<'_> {
     /// Measures some choices, for as long as there is time.
     fn measure(
         &mut self,
-        problems: Vec<Problem>,
+        problems: Vec<TuningProblem>,
         machine: &str,
-        found: &mut Database,
+        found: &mut TuningDatabase,
         left: &mut dyn FnMut() -> Duration,
     ) -> Result<(), String> {
         let bar = bar(problems.len(), self.arguments.has("json"));
@@ -257,9 +260,9 @@ impl Work<'_> {
                 Err(error) => return Err(error),
             };
             let name = format!("{} {}", problem.family, problem.bucket);
-            self.curves.push(Curve { name, points: best_so_far(&outcome) });
+            self.curves.push(PlotCurve { name, points: best_so_far(&outcome) });
             let key = problem.key(machine);
-            let record = Record::new(&problem.space, &outcome);
+            let record = TuningRecord::new(&problem.space, &outcome);
             found.insert(key.clone(), record.clone());
             self.known.insert(key, record);
             if problem.unit.is_some() {
@@ -271,29 +274,29 @@ impl Work<'_> {
     }
 
     /// The choices that `--family` lets through.
-    fn problems(&self, machine: &str) -> Result<Vec<Problem>, String> {
-        let tuning = Tuning { database: self.known.clone(), machine: machine.to_owned() };
+    fn problems(&self, machine: &str) -> Result<Vec<TuningProblem>, String> {
+        let tuning = MachineTuning { database: self.known.clone(), machine: machine.to_owned() };
         let choices = ChoiceSource(Some(Arc::new(tuning)));
         let mut problems = self.subject.problems(self.arguments, choices)?;
         let families = self.arguments.all("family");
-        let wanted = |problem: &Problem| {
+        let wanted = |problem: &TuningProblem| {
             families.is_empty() || families.iter().any(|text| problem.family.contains(text))
         };
         problems.retain(wanted);
         Ok(problems)
     }
 
-    fn search(&self, problem: &mut Problem, left: Duration) -> Result<Outcome, String> {
+    fn search(&self, problem: &mut TuningProblem, left: Duration) -> Result<TuningOutcome, String> {
         // A list of names has no neighbours that a model could learn from.
         let list =
             problem.space.axes().len() == 1 && problem.space.axes().iter().all(|a| !a.ordered);
         let few = problem.space.len() <= FEW || list;
         let usual = if few { StrategyKind::Exhaustive } else { StrategyKind::Adaptive };
         let start = Instant::now();
-        let search = Search {
+        let search = TuningSearch {
             space: &problem.space,
             device: &mut *problem.device,
-            limits: Limits { time: left, ..self.limits },
+            limits: SearchLimits { time: left, ..self.limits },
             clock: &mut || start.elapsed(),
             progress: &mut |_, _| {},
         };
@@ -304,13 +307,13 @@ impl Work<'_> {
 
 /// What is measured together.
 #[derive(Clone, Copy, PartialEq)]
-enum Round {
+enum TuneRound {
     Algorithms,
     Threads,
 }
 
-impl Round {
-    fn has(self, problem: &Problem) -> bool {
+impl TuneRound {
+    fn has(self, problem: &TuningProblem) -> bool {
         problem.family.starts_with("threads ") == (self == Self::Threads)
     }
 }
@@ -324,7 +327,7 @@ fn bar(length: usize, quiet: bool) -> ProgressBar {
     bar
 }
 
-fn print(database: &Database, as_json: bool) {
+fn print(database: &TuningDatabase, as_json: bool) {
     if as_json {
         for (key, record) in database.iter() {
             let line = json!({
@@ -365,8 +368,8 @@ mod tests {
 
     #[test]
     fn curves_fall_from_the_default_to_the_best() {
-        let trial = |candidate, time_ns| Trial { candidate, time_ns };
-        let outcome = Outcome {
+        let trial = |candidate, time_ns| MeasuredCandidate { candidate, time_ns };
+        let outcome = TuningOutcome {
             best: 3,
             best_ns: 50.0,
             default_ns: 100.0,
@@ -377,12 +380,12 @@ mod tests {
                 trial(3, Some(50.0)),
             ],
             refused: Vec::new(),
-            ended: galatea_runtime::tune::Ended::Searched,
+            ended: galatea_runtime::tune::SearchEnd::Searched,
         };
         let points = best_so_far(&outcome);
         assert_eq!(points, [(1.0, 1.0), (2.0, 1.0), (3.0, 1.0), (4.0, 0.5)]);
-        let flat = Curve { name: "flat".to_owned(), points: vec![(1.0, 1.0)] };
-        let falling = Curve { name: "falling".to_owned(), points };
+        let flat = PlotCurve { name: "flat".to_owned(), points: vec![(1.0, 1.0)] };
+        let falling = PlotCurve { name: "falling".to_owned(), points };
         let found = panel(vec![flat, falling]);
         assert_eq!(found.curves[0].name, "falling");
     }

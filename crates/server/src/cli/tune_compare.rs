@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use galatea_runtime::tune::{Agreement, Comparison, Limits, Pair, Problem, Space};
+use galatea_runtime::tune::{
+    CandidatePair, ConfigSpace, PairedTimes, ResultAgreement, SearchLimits, TuningProblem,
+};
 use serde_json::{Value, json};
 
 use super::say;
@@ -12,7 +14,7 @@ use crate::table::table;
 ///
 /// # Errors
 /// When there is none, or several.
-fn find(space: &Space, text: &str) -> Result<usize, String> {
+fn find(space: &ConfigSpace, text: &str) -> Result<usize, String> {
     if let Some(number) = text.parse().ok().filter(|&number: &usize| number < space.len()) {
         return Ok(number);
     }
@@ -35,14 +37,14 @@ fn find(space: &Space, text: &str) -> Result<usize, String> {
 }
 
 /// A comparison that was made.
-struct Row<'a> {
-    problem: &'a Problem,
+struct ComparedRow<'a> {
+    problem: &'a TuningProblem,
     names: [String; 2],
-    found: Comparison,
-    agreement: Agreement,
+    found: PairedTimes,
+    agreement: ResultAgreement,
 }
 
-impl Row<'_> {
+impl ComparedRow<'_> {
     fn json(&self) -> Value {
         let Self { problem, names: [first, second], found, agreement } = self;
         json!({
@@ -87,7 +89,7 @@ fn finite(value: f32) -> Option<f32> {
 /// # Errors
 /// When no choice has both.
 pub(super) fn compare(
-    problems: &mut [Problem],
+    problems: &mut [TuningProblem],
     names: &str,
     samples: usize,
     (time, as_json): (Duration, bool),
@@ -111,14 +113,14 @@ pub(super) fn compare(
     for (at, candidates) in pairs {
         let Some(problem) = problems.get_mut(at) else { continue };
         let start = Instant::now();
-        let tolerance = Limits::default().tolerance;
+        let tolerance = SearchLimits::default().tolerance;
         let device = &mut *problem.device;
-        let pair = Pair { device, candidates, samples, time: share, tolerance };
+        let pair = CandidatePair { device, candidates, samples, time: share, tolerance };
         let (found, agreement) = pair
             .run(&mut || start.elapsed())
             .map_err(|error| format!("{} {}: {error}", problem.family, problem.bucket))?;
         let names = candidates.map(|candidate| problem.space.name(candidate));
-        let row = Row { problem, names, found, agreement };
+        let row = ComparedRow { problem, names, found, agreement };
         say(&if as_json { row.json().to_string() } else { row.text() });
     }
     Ok(())
@@ -131,7 +133,7 @@ fn split(names: &str) -> Result<(&str, &str), String> {
 }
 
 /// Prints all choices with their candidates.
-pub(super) fn list(problems: &[Problem], as_json: bool) {
+pub(super) fn list(problems: &[TuningProblem], as_json: bool) {
     if as_json {
         for problem in problems {
             let line = json!({
@@ -152,15 +154,15 @@ pub(super) fn list(problems: &[Problem], as_json: bool) {
 
 #[cfg(test)]
 mod tests {
-    use galatea_runtime::tune::Axis;
+    use galatea_runtime::tune::ConfigAxis;
 
     use super::*;
 
     #[test]
     fn candidates_are_found_by_number_name_and_part_of_a_name() {
-        let space = Space::new(vec![
-            Axis::names("way", &["usual", "tiled(rows:64)", "tiled(rows:128)"]),
-            Axis::names("shares", &["auto", "2"]),
+        let space = ConfigSpace::new(vec![
+            ConfigAxis::names("way", &["usual", "tiled(rows:64)", "tiled(rows:128)"]),
+            ConfigAxis::names("shares", &["auto", "2"]),
         ]);
         assert_eq!(find(&space, "3"), Ok(3));
         assert_eq!(find(&space, "way=tiled(rows:64) shares=2"), Ok(3));

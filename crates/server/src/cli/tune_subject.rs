@@ -3,37 +3,51 @@
 use std::path::PathBuf;
 
 use galatea_llm::engine::{SessionModel, StepBatch, StepModel};
-use galatea_runtime::tune::{ChoiceSource, Problem};
+use galatea_runtime::tune::{ChoiceSource, TuningProblem};
 use galatea_runtime::{Session, SessionOptions};
 use galatea_tensor::Tensor;
 
-use super::arguments::{Arguments, Choice};
+use super::arguments::{CommandArguments, CommandOption};
 use super::{bench_language, generate, model};
-use crate::{models, units};
+use crate::{devices, models};
 
 /// The options that say what is tuned, besides the model.
-pub(super) const CHOICES: [Choice; 9] = [
-    Choice { name: "provider", value: "NAME", sentence: "run on this provider: cpu, gpu or gpu:N" },
-    Choice { name: "precision", value: "NAME", sentence: "what products compute in" },
-    Choice {
+pub(super) const CHOICES: [CommandOption; 9] = [
+    CommandOption {
+        name: "provider",
+        value: "NAME",
+        sentence: "run on this provider: cpu, gpu or gpu:N",
+    },
+    CommandOption { name: "precision", value: "NAME", sentence: "what products compute in" },
+    CommandOption {
         name: "batch",
         value: "N",
         sentence: "length of the batch axis, or sequences of a step [1]",
     },
-    Choice { name: "shape", value: "NAME=D,D…", sentence: "shape of an input; repeatable" },
-    Choice { name: "threads", value: "N", sentence: "threads inside an operator [all cores]" },
-    Choice {
+    CommandOption {
+        name: "shape", value: "NAME=D,D…", sentence: "shape of an input; repeatable"
+    },
+    CommandOption {
+        name: "threads",
+        value: "N",
+        sentence: "threads inside an operator [all cores]",
+    },
+    CommandOption {
         name: "prompt-tokens",
         value: "N",
         sentence: "of a language model: rows of a step that reads [512]",
     },
-    Choice {
+    CommandOption {
         name: "context",
         value: "N",
         sentence: "of a language model: positions before a step that writes [1024]",
     },
-    Choice { name: "quantization", value: "NAME", sentence: "round a language model's matrices" },
-    Choice {
+    CommandOption {
+        name: "quantization",
+        value: "NAME",
+        sentence: "round a language model's matrices",
+    },
+    CommandOption {
         name: "kv-cache-dtype",
         value: "NAME",
         sentence: "what keys and values of a language model are stored as",
@@ -46,14 +60,14 @@ const PROMPT: usize = 512;
 const CONTEXT: usize = 1024;
 
 /// What is tuned.
-pub(super) enum Subject {
+pub(super) enum TuneSubject {
     /// The graph of a file.
     Graph(PathBuf),
     /// The steps of a language model.
     Checkpoint(PathBuf),
 }
 
-impl Subject {
+impl TuneSubject {
     /// What a path stands for.
     ///
     /// # Errors
@@ -74,9 +88,9 @@ impl Subject {
     /// When the model cannot be loaded or does not run.
     pub(super) fn problems(
         &self,
-        arguments: &Arguments,
+        arguments: &CommandArguments,
         choices: ChoiceSource,
-    ) -> Result<Vec<Problem>, String> {
+    ) -> Result<Vec<TuningProblem>, String> {
         match self {
             Self::Graph(path) => {
                 let options = SessionOptions {
@@ -85,7 +99,7 @@ impl Subject {
                     choices,
                     ..SessionOptions::default()
                 };
-                let providers = units::named(arguments.last("provider"))?;
+                let providers = devices::named(arguments.last("provider"))?;
                 let session =
                     Session::new(model::load(path, arguments)?.graph, &providers, &options);
                 of_graph(&session.map_err(text_of)?, arguments)
@@ -122,9 +136,9 @@ fn text_of(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-fn of_graph(session: &Session, arguments: &Arguments) -> Result<Vec<Problem>, String> {
+fn of_graph(session: &Session, arguments: &CommandArguments) -> Result<Vec<TuningProblem>, String> {
     let shapes = generate::parse_shapes(arguments.all("shape"))?;
-    let lengths = generate::Lengths { batch: arguments.number("batch", 1)?, sequence: None };
+    let lengths = generate::FreeLengths { batch: arguments.number("batch", 1)?, sequence: None };
     let made = generate::inputs(session, lengths, &shapes)?;
     let named: Vec<(&str, Tensor)> =
         made.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();

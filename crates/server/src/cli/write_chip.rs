@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
-use galatea_apple::accelerate::{Blas, Operand, Orientation, Sizes};
+use galatea_apple::accelerate::{BlasLibrary, BlasOperand, BlasSizes, OperandOrientation};
 use galatea_kernels::Isa;
-use galatea_providers::{Capabilities, Cores};
-use galatea_runtime::chips::{ChipFacts, Confidence, Figure, Source};
-use galatea_runtime::tune::Limits;
+use galatea_providers::{HostCapabilities, HostCores};
+use galatea_runtime::chips::{ChipFacts, ChipFigure, FigureConfidence, FigureSource};
+use galatea_runtime::tune::SearchLimits;
 
 use super::{hwbench, say};
 use crate::{gpus, host, logging};
@@ -36,15 +36,15 @@ pub(super) fn write(file: &str) -> Result<(), String> {
 
 /// Measures this host, with products of so many rows, terms and columns.
 fn measure(lengths: [usize; 3]) -> Result<ChipFacts, String> {
-    let found = Capabilities::detect();
-    let cores = Cores::detect().fast.max(1);
+    let found = HostCapabilities::detect();
+    let cores = HostCores::detect().fast.max(1);
     let day = logging::day(SystemTime::now());
-    let measured = |what: &str| Source {
-        confidence: Confidence::High,
+    let measured = |what: &str| FigureSource {
+        confidence: FigureConfidence::High,
         provenance: format!("measured on this host on {day}: {what}"),
     };
-    let told = Source {
-        confidence: Confidence::High,
+    let told = FigureSource {
+        confidence: FigureConfidence::High,
         provenance: format!("what the system said on {day}"),
     };
     let mut facts = ChipFacts {
@@ -57,23 +57,27 @@ fn measure(lengths: [usize; 3]) -> Result<ChipFacts, String> {
         figures: BTreeMap::new(),
         sources: BTreeMap::new(),
     };
-    let mut put = |figure: Figure, value: f64, source: Option<Source>| {
+    let mut put = |figure: ChipFigure, value: f64, source: Option<FigureSource>| {
         if value.is_finite() && value > 0.0 {
             facts.figures.insert(figure, vec![rounded(value)]);
             facts.sources.extend(source.map(|source| (figure, source)));
         }
     };
-    put(Figure::PerformanceCores, cores as f64, None);
+    put(ChipFigure::PerformanceCores, cores as f64, None);
     let memory = host::machine_memory_bytes().map_or(0.0, |bytes| bytes as f64 / 1e9);
-    put(Figure::MaxGb, memory, None);
+    put(ChipFigure::MaxGb, memory, None);
     let vector = hwbench::peak(Isa::detect());
-    put(Figure::VectorGflops, vector, Some(measured("one core's multiply-adds in registers")));
-    put(Figure::Bandwidth, bandwidth(cores), Some(measured(&format!("reading, {cores} threads"))));
-    let limits = Limits { samples: 9, time: TIME, ..Limits::default() };
+    put(ChipFigure::VectorGflops, vector, Some(measured("one core's multiply-adds in registers")));
+    put(
+        ChipFigure::Bandwidth,
+        bandwidth(cores),
+        Some(measured(&format!("reading, {cores} threads"))),
+    );
+    let limits = SearchLimits { samples: 9, time: TIME, ..SearchLimits::default() };
     for (precision, figure) in [
-        ("f32", Figure::ProductGflops),
-        ("bf16", Figure::ProductGflopsBf16),
-        ("int8", Figure::ProductGopsInt8),
+        ("f32", ChipFigure::ProductGflops),
+        ("bf16", ChipFigure::ProductGflopsBf16),
+        ("int8", ChipFigure::ProductGopsInt8),
     ] {
         let (mut giga, mut kernel) = hwbench::best(precision, lengths, cores, limits)?;
         if let Some(found) = system_gflops(lengths).filter(|of| precision == "f32" && *of > giga) {
@@ -86,24 +90,25 @@ fn measure(lengths: [usize; 3]) -> Result<ChipFacts, String> {
     if let Ok((name, peaks)) = gpus::peaks(0) {
         let of = |what: &str| Some(measured(&format!("{what}, {name}")));
         let tera = |peak: Option<f64>| peak.unwrap_or(0.0) / 1e12;
-        put(Figure::GpuTflops, tera(peaks.vector_f32), of("multiply-adds in registers"));
-        put(Figure::GpuMatrixTflops, tera(peaks.matrix_f16), of("products of matrices"));
-        put(Figure::GpuBandwidth, peaks.bytes.unwrap_or(0.0) / 1e9, of("copies"));
+        put(ChipFigure::GpuTflops, tera(peaks.vector_f32), of("multiply-adds in registers"));
+        put(ChipFigure::GpuMatrixTflops, tera(peaks.matrix_f16), of("products of matrices"));
+        put(ChipFigure::GpuBandwidth, peaks.bytes.unwrap_or(0.0) / 1e9, of("copies"));
         let ms = peaks.submit.map_or(0.0, |time| time.as_secs_f64() * 1e3);
-        put(Figure::GpuStartMs, ms, of("handing an empty kernel over"));
+        put(ChipFigure::GpuStartMs, ms, of("handing an empty kernel over"));
     }
     Ok(facts)
 }
 
 /// FP32 Gflop/s of the system's library, which reaches a chip's matrix unit; none where there is none.
 fn system_gflops([m, k, n]: [usize; 3]) -> Option<f64> {
-    let blas = Blas::system().ok()?;
-    let plain = |data, stride| Operand { data, stride, orientation: Orientation::Plain };
+    let blas = BlasLibrary::system().ok()?;
+    let plain = |data, stride| BlasOperand { data, stride, orientation: OperandOrientation::Plain };
     let (a, b, mut c) = (vec![0.5_f32; m * k], vec![0.25_f32; k * n], vec![0.0_f32; m * n]);
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        blas.sgemm(Sizes { m, n, k }, (1.0, 0.0), plain(&a, k), plain(&b, n), &mut c, n).ok()?;
+        blas.sgemm(BlasSizes { m, n, k }, (1.0, 0.0), plain(&a, k), plain(&b, n), &mut c, n)
+            .ok()?;
         best = best.min(start.elapsed().as_secs_f64());
     }
     std::hint::black_box(&c);
@@ -154,7 +159,7 @@ mod tests {
         let facts = measure([64; 3]).unwrap();
         let again = ChipFacts::read(&facts.write()).unwrap();
         assert_eq!(again, facts);
-        for figure in [Figure::Bandwidth, Figure::VectorGflops, Figure::ProductGflops] {
+        for figure in [ChipFigure::Bandwidth, ChipFigure::VectorGflops, ChipFigure::ProductGflops] {
             assert!(again.least(figure).is_some_and(|value| value > 0.0));
             let source = again.source_of(figure);
             assert!(source.provenance.starts_with("measured on this host on 2"), "{source}");

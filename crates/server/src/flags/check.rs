@@ -1,13 +1,13 @@
 //! Whether one value fits its flag.
 
-use super::{Flag, Kind, ports, truth};
+use super::{FlagKind, ServerFlag, ports, truth};
 
-impl Flag {
+impl ServerFlag {
     /// # Errors
     /// A sentence that names the flag, the value and what is allowed.
     pub(super) fn check(&self, value: &str) -> Result<(), String> {
         let name = self.name;
-        if let Kind::Form(form, marks) = self.kind
+        if let FlagKind::Form(form, marks) = self.kind
             && !has_in_order(value, marks)
         {
             return Err(format!("--{name} option format is {form}. Got {value}"));
@@ -19,7 +19,7 @@ impl Flag {
     }
 }
 
-impl Kind {
+impl FlagKind {
     fn allows(self, value: &str) -> bool {
         match self {
             Self::Switch | Self::Bool => truth(value).is_some(),

@@ -1,8 +1,8 @@
 //! What clouds ask of the flags: variables of the environment that change defaults, and ports that are safe.
 
-use super::{Flags, find, ports};
+use super::{ServerFlags, find, ports};
 use crate::http::{sagemaker, vertex_ai};
-use crate::listen::Place;
+use crate::listen::ListenPlace;
 use crate::logging::detail::{self, APPLE_VERBOSE, METAL_DEBUG};
 
 /// The door for SageMaker in messages.
@@ -24,7 +24,7 @@ pub const ENVIRONMENT: [&str; 9] = [
     APPLE_VERBOSE,
 ];
 
-impl Flags {
+impl ServerFlags {
     /// Keeps the variables that are known, and the defaults that they change.
     ///
     /// # Errors
@@ -64,20 +64,20 @@ impl Flags {
     ///
     /// # Errors
     /// A sentence about the first door whose port is outside.
-    pub(super) fn check_safe_ports(&self, open: &[(&str, Place)]) -> Result<(), String> {
+    pub(super) fn check_safe_ports(&self, open: &[(&str, ListenPlace)]) -> Result<(), String> {
         let range = ports(self.text("sagemaker-safe-port-range"));
         let (Some((first, last)), true) = (range, self.bool("allow-sagemaker")) else {
             return Ok(());
         };
         for (title, place) in open.iter().filter(|(title, _)| *title != SAGEMAKER) {
             match place {
-                Place::Tcp(_, port) if !(first..=last).contains(port) => {
+                ListenPlace::Tcp(_, port) if !(first..=last).contains(port) => {
                     return Err(format!(
                         "The server cannot listen to {title} requests at port {port}, allowed port \
                          range is [{first}, {last}]"
                     ));
                 }
-                Place::Tcp(..) | Place::Unix(_) => {}
+                ListenPlace::Tcp(..) | ListenPlace::Unix(_) => {}
             }
         }
         Ok(())
@@ -86,18 +86,18 @@ impl Flags {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Parsed;
+    use super::super::ParsedCommand;
     use super::*;
 
-    fn parse(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Flags, String> {
+    fn parse(arguments: &[&str], variables: &[(&str, &str)]) -> Result<ServerFlags, String> {
         let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
         let environment = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        match Flags::parse_in(&arguments, false, environment)? {
-            Parsed::Serve(flags) => Ok(flags),
-            Parsed::Help => Err("help".to_owned()),
+        match ServerFlags::parse_in(&arguments, false, environment)? {
+            ParsedCommand::Serve(flags) => Ok(flags),
+            ParsedCommand::Help => Err("help".to_owned()),
         }
     }
 

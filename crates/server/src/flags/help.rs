@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{FLAGS, Support};
+use super::{FLAGS, FlagSupport};
 
 /// The list of flags, by group.
 #[must_use]
@@ -18,7 +18,7 @@ pub fn help() -> String {
         let default =
             if flag.default.is_empty() { String::new() } else { format!(" [{}]", flag.default) };
         write!(text, "  --{} <{}>{default}\n      {}", flag.name, flag.kind, flag.sentence).ok();
-        if let Support::Ignored(why) = flag.support {
+        if let FlagSupport::Ignored(why) = flag.support {
             write!(text, " (accepted without effect: {why})").ok();
         }
         text.push('\n');

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 pub use clouds::ENVIRONMENT;
 pub use help::help;
-pub use table::{FLAGS, Flag, Kind, Support};
+pub use table::{FLAGS, FlagKind, FlagSupport, ServerFlag};
 
 /// What stands for the address of the doors for clouds, beside the names of flags.
 pub const CLOUD_ADDRESS: &str = "cloud address";
@@ -21,7 +21,7 @@ pub const OPENAI_ADDRESS: &str = "openai address";
 
 /// Values by flag, in the order given.
 #[derive(Debug, Clone, Default)]
-pub struct Flags {
+pub struct ServerFlags {
     values: BTreeMap<&'static str, Vec<String>>,
     /// Flags given by their old name, and what was made of them.
     replaced: Vec<(&'static str, String)>,
@@ -34,19 +34,19 @@ pub struct Flags {
 
 /// What the command line asks for.
 #[derive(Debug)]
-pub enum Parsed {
+pub enum ParsedCommand {
     /// To serve.
-    Serve(Flags),
+    Serve(ServerFlags),
     /// To print the list of flags.
     Help,
 }
 
-impl Flags {
+impl ServerFlags {
     /// Reads a command line. `bind_all`: the default address is 0.0.0.0, as Triton's, and not the loopback.
     ///
     /// # Errors
     /// A sentence about the first flag that is unknown, has a wrong value, or asks for what this server cannot do.
-    pub fn parse(arguments: &[String], bind_all: bool) -> Result<Parsed, String> {
+    pub fn parse(arguments: &[String], bind_all: bool) -> Result<ParsedCommand, String> {
         Self::parse_in(arguments, bind_all, |_| None)
     }
 
@@ -58,13 +58,13 @@ impl Flags {
         arguments: &[String],
         bind_all: bool,
         environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<Parsed, String> {
+    ) -> Result<ParsedCommand, String> {
         let mut flags = Self { bind_all, ..Self::default() };
         flags.read_environment(environment)?;
         let mut rest = arguments.iter().peekable();
         while let Some(argument) = rest.next() {
             if argument == "-h" || argument == "--help" {
-                return Ok(Parsed::Help);
+                return Ok(ParsedCommand::Help);
             }
             let Some(body) = argument.strip_prefix("--") else {
                 return Err(format!("unexpected argument '{argument}'; flags start with '--'"));
@@ -74,8 +74,8 @@ impl Flags {
                 None => (body, None),
             };
             let flag = find(name)?;
-            let bare = flag.kind == Kind::Switch
-                || (flag.kind == Kind::Bool
+            let bare = flag.kind == FlagKind::Switch
+                || (flag.kind == FlagKind::Bool
                     && rest.peek().is_none_or(|next| next.starts_with("--")));
             let value = match inline {
                 Some(value) => value,
@@ -87,7 +87,7 @@ impl Flags {
         }
         flags.replace_old()?;
         flags.check_together()?;
-        Ok(Parsed::Serve(flags))
+        Ok(ParsedCommand::Serve(flags))
     }
 
     /// Whether the flag was given.
@@ -157,7 +157,7 @@ impl Flags {
             .iter()
             .map(|(name, new)| format!("--{name} is deprecated; it is taken as {new}"));
         let ignored = FLAGS.iter().filter_map(|flag| match flag.support {
-            Support::Ignored(why) if self.is_set(flag.name) => {
+            FlagSupport::Ignored(why) if self.is_set(flag.name) => {
                 Some(format!("--{} has no effect here: {why}", flag.name))
             }
             _ => None,
@@ -181,7 +181,7 @@ fn ports(value: &str) -> Option<(u16, u16)> {
     (range.0 <= range.1).then_some(range)
 }
 
-fn find(name: &str) -> Result<&'static Flag, String> {
+fn find(name: &str) -> Result<&'static ServerFlag, String> {
     if let Some(flag) = FLAGS.iter().find(|flag| flag.name == name) {
         return Ok(flag);
     }
@@ -215,11 +215,11 @@ fn distance(a: &str, b: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn parse(arguments: &[&str]) -> Result<Flags, String> {
+    fn parse(arguments: &[&str]) -> Result<ServerFlags, String> {
         let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        match Flags::parse(&arguments, false)? {
-            Parsed::Serve(flags) => Ok(flags),
-            Parsed::Help => Err("help".to_owned()),
+        match ServerFlags::parse(&arguments, false)? {
+            ParsedCommand::Serve(flags) => Ok(flags),
+            ParsedCommand::Help => Err("help".to_owned()),
         }
     }
 
@@ -349,14 +349,16 @@ mod tests {
         }
         let mut source = String::new();
         collect(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut source);
-        for flag in FLAGS.iter().filter(|flag| flag.support == Support::Yes) {
+        for flag in FLAGS.iter().filter(|flag| flag.support == FlagSupport::Yes) {
             assert!(source.contains(&format!("\"{}\"", flag.name)), "--{} does nothing", flag.name);
         }
     }
 
     #[test]
     fn called_as_triton_every_address_is_bound() {
-        let Ok(Parsed::Serve(flags)) = Flags::parse(&[], true) else { panic!("serves") };
+        let Ok(ParsedCommand::Serve(flags)) = ServerFlags::parse(&[], true) else {
+            panic!("serves")
+        };
         assert_eq!(flags.text("http-address"), "0.0.0.0");
         assert_eq!(flags.text("metrics-address"), "0.0.0.0");
         assert_eq!(flags.text(CLOUD_ADDRESS), "0.0.0.0");

@@ -1,9 +1,9 @@
 //! Old names of flags and what they are called now.
 
-use super::{Flags, find, truth};
+use super::{ServerFlags, find, truth};
 
 /// An old flag and the new one that does the same.
-struct Old {
+struct OldFlag {
     name: &'static str,
     new: &'static str,
     /// What the new flag's value is for the old one's; none where the old one says what holds anyway.
@@ -13,50 +13,50 @@ struct Old {
 }
 
 /// The old flags.
-const OLD: &[Old] = &[
-    Old {
+const OLD: &[OldFlag] = &[
+    OldFlag {
         name: "model-store",
         new: "model-repository",
         value: |path| Some(path.to_owned()),
         exclusive: false,
     },
-    Old {
+    OldFlag {
         name: "strict-model-config",
         new: "disable-auto-complete-config",
         value: |strict| truth(strict).filter(|strict| *strict).map(|_| "true".to_owned()),
         exclusive: false,
     },
-    Old {
+    OldFlag {
         name: "response-cache-byte-size",
         new: "cache-config",
         value: |size| Some(format!("local,size={size}")).filter(|_| size != "0"),
         exclusive: true,
     },
-    Old {
+    OldFlag {
         name: "trace-file",
         new: "trace-config",
         value: |path| Some(format!("triton,file={path}")),
         exclusive: true,
     },
-    Old {
+    OldFlag {
         name: "trace-level",
         new: "trace-config",
         value: |level| Some(format!("level={level}")).filter(|_| level != "OFF"),
         exclusive: true,
     },
-    Old {
+    OldFlag {
         name: "trace-rate",
         new: "trace-config",
         value: |rate| Some(format!("rate={rate}")),
         exclusive: true,
     },
-    Old {
+    OldFlag {
         name: "trace-count",
         new: "trace-config",
         value: |count| Some(format!("count={count}")),
         exclusive: true,
     },
-    Old {
+    OldFlag {
         name: "trace-log-frequency",
         new: "trace-config",
         value: |count| Some(format!("triton,log-frequency={count}")),
@@ -64,14 +64,14 @@ const OLD: &[Old] = &[
     },
 ];
 
-impl Flags {
+impl ServerFlags {
     /// Makes the new flags of old ones.
     ///
     /// # Errors
     /// When an old flag and its new form are given, and one would have to win.
     pub(super) fn replace_old(&mut self) -> Result<(), String> {
-        let both = |old: &&Old| old.exclusive && self.is_set(old.name) && self.is_set(old.new);
-        if let Some(Old { name, new, .. }) = OLD.iter().find(both) {
+        let both = |old: &&OldFlag| old.exclusive && self.is_set(old.name) && self.is_set(old.new);
+        if let Some(OldFlag { name, new, .. }) = OLD.iter().find(both) {
             return Err(format!(
                 "Incompatible flags --{name} and --{new} both provided. Please provide one or the \
                  other."
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn an_old_flag_and_its_new_form_exclude_each_other_where_one_would_win() {
         for old in OLD {
-            let mut flags = Flags::default();
+            let mut flags = ServerFlags::default();
             for name in [old.name, old.new] {
                 flags.values.insert(name, vec!["1".to_owned()]);
             }

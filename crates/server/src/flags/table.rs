@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What a value must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FlagKind {
     /// Nothing, or true or false.
     Switch,
     /// true or false.
@@ -31,7 +31,7 @@ pub enum Kind {
     Choice(&'static [&'static str]),
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FlagKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Switch => f.write_str("nothing"),
@@ -52,7 +52,7 @@ impl fmt::Display for Kind {
 
 /// Whether a flag does what it does in Triton.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Support {
+pub enum FlagSupport {
     /// It does.
     Yes,
     /// It is accepted and changes nothing, for this reason.
@@ -61,32 +61,32 @@ pub enum Support {
 
 /// A flag.
 #[derive(Debug, Clone, Copy)]
-pub struct Flag {
+pub struct ServerFlag {
     /// Heading in the help.
     pub group: &'static str,
     /// Name without the dashes.
     pub name: &'static str,
     /// What a value must be.
-    pub kind: Kind,
+    pub kind: FlagKind,
     /// Value when it is not given; empty for none.
     pub default: &'static str,
     /// What it is for.
     pub sentence: &'static str,
     /// Whether it does that.
-    pub support: Support,
+    pub support: FlagSupport,
 }
 
-use Kind::{Bool, Choice, Count, Form, Level, Number, Port, Ports, Range, Switch, Text, Texts};
-use Support::{Ignored, Yes};
+use FlagKind::{Bool, Choice, Count, Form, Level, Number, Port, Ports, Range, Switch, Text, Texts};
+use FlagSupport::{Ignored, Yes};
 
-const NO_CUDA: Support = Ignored("there is no CUDA device to configure");
-const NO_PLUGINS: Support = Ignored("backends are built in");
-const NO_POOL: Support = Ignored("messages are not pooled");
-const NO_BURST: Support = Ignored("the server sends one ping at a time");
+const NO_CUDA: FlagSupport = Ignored("there is no CUDA device to configure");
+const NO_PLUGINS: FlagSupport = Ignored("backends are built in");
+const NO_POOL: FlagSupport = Ignored("messages are not pooled");
+const NO_BURST: FlagSupport = Ignored("the server sends one ping at a time");
 
 macro_rules! flags {
     ($([$group:literal] $($name:literal $kind:expr, $default:literal, $sentence:literal, $support:expr;)*)*) => {
-        &[$($(Flag {
+        &[$($(ServerFlag {
             group: $group,
             name: $name,
             kind: $kind,
@@ -98,7 +98,7 @@ macro_rules! flags {
 }
 
 /// The flags in the order of the help.
-pub const FLAGS: &[Flag] = flags![
+pub const FLAGS: &[ServerFlag] = flags![
     ["General"]
     "id" Text, "triton", "Name that the server gives itself in its metadata.", Yes;
     "exit-timeout-secs" Number, "30", "Longest wait for running inferences at shutdown.", Yes;

@@ -1,11 +1,11 @@
 //! Rules over several flags.
 
 use super::clouds::SAGEMAKER;
-use super::{CLOUD_ADDRESS, Flags, OPENAI_ADDRESS};
-use crate::listen::Place;
+use super::{CLOUD_ADDRESS, OPENAI_ADDRESS, ServerFlags};
+use crate::listen::ListenPlace;
 
 /// A flag that does something only where another has a value.
-struct Depends {
+struct FlagDependency {
     name: &'static str,
     on: &'static str,
     value: &'static str,
@@ -13,12 +13,12 @@ struct Depends {
 
 macro_rules! depends {
     ($($name:literal $on:literal $value:literal;)*) => {
-        &[$(Depends { name: $name, on: $on, value: $value }),*]
+        &[$(FlagDependency { name: $name, on: $on, value: $value }),*]
     };
 }
 
 /// The flags that depend on others.
-const DEPENDS: &[Depends] = depends![
+const DEPENDS: &[FlagDependency] = depends![
     "repository-poll-secs" "model-control-mode" "poll";
     "rate-limit-resource" "rate-limit" "execution_count";
     "http-address" "allow-http" "true";
@@ -67,7 +67,7 @@ const DOORS: [(&str, &str, &str, &str); 6] = [
     ("Vertex AI", "allow-vertex-ai", CLOUD_ADDRESS, "vertex-ai-port"),
 ];
 
-impl Flags {
+impl ServerFlags {
     /// # Errors
     /// A sentence about flags that cannot be given together.
     pub(super) fn check_together(&self) -> Result<(), String> {
@@ -81,13 +81,13 @@ impl Flags {
     }
 
     /// The doors that are to be open by title, and where they are.
-    pub(crate) fn open_places(&self) -> Vec<(&'static str, Place)> {
+    pub(crate) fn open_places(&self) -> Vec<(&'static str, ListenPlace)> {
         DOORS
             .into_iter()
             .filter(|(_, allow, ..)| self.bool(allow) || *allow == OPENAI && self.is_set(OPENAI))
             .map(|(title, _, address, port)| {
                 let port = u16::try_from(self.number(port)).unwrap_or(0);
-                (title, Place::new(self.text(address), port))
+                (title, ListenPlace::new(self.text(address), port))
             })
             .collect()
     }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use galatea_apple::{Live, SysctlSource};
+use galatea_apple::{LiveSysctl, SysctlSource};
 
 /// How often the host is asked.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -78,7 +78,7 @@ fn report(bytes: u64) {
 /// Whether the host has too little memory now. What it does not tell counts as enough.
 fn short() -> bool {
     let read = |path| std::fs::read_to_string(path).ok();
-    let level = || Live::open().ok()?.integer("kern.memorystatus_vm_pressure_level");
+    let level = || LiveSysctl::open().ok()?.integer("kern.memorystatus_vm_pressure_level");
     match cfg!(target_os = "macos") {
         true => level().is_some_and(|level| level >= WARNING),
         false => {

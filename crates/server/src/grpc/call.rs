@@ -2,17 +2,17 @@
 
 use std::time::Instant;
 
-use crate::tally::Entry;
+use crate::in_flight::InFlightEntry;
 
 /// A call that is under way. While it exists the server does not stop.
-pub(super) struct Visit {
-    log: Option<Box<Log>>,
-    _entries: [Entry; 2],
+pub(super) struct ActiveCall {
+    log: Option<Box<CallLog>>,
+    _entries: [InFlightEntry; 2],
 }
 
-impl Visit {
+impl ActiveCall {
     /// A call that begins now.
-    pub(super) fn new(log: Option<Box<Log>>, entries: [Entry; 2]) -> Self {
+    pub(super) fn new(log: Option<Box<CallLog>>, entries: [InFlightEntry; 2]) -> Self {
         Self { log, _entries: entries }
     }
 
@@ -27,20 +27,20 @@ impl Visit {
 }
 
 /// What the access log says of a call.
-pub(super) struct Log {
+pub(super) struct CallLog {
     path: String,
     start: Instant,
     status: Option<String>,
 }
 
-impl Log {
+impl CallLog {
     /// A call that begins now.
     pub(super) fn new(path: &str) -> Box<Self> {
         Box::new(Self { path: path.to_owned(), start: Instant::now(), status: None })
     }
 }
 
-impl Drop for Log {
+impl Drop for CallLog {
     fn drop(&mut self) {
         let seconds = self.start.elapsed().as_secs_f64();
         let code = self.status.as_deref().map(|text| tonic::Code::from_bytes(text.as_bytes()));

@@ -16,11 +16,11 @@ use super::proto::inference::grpc_inference_service_client::GrpcInferenceService
 
 /// An HTTP/2 connection.
 #[derive(Debug, Clone)]
-pub struct Connection {
+pub struct GrpcClient {
     sender: SendRequest<Body>,
 }
 
-impl Service<http::Request<Body>> for Connection {
+impl Service<http::Request<Body>> for GrpcClient {
     type Response = http::Response<Incoming>;
     type Error = hyper::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, hyper::Error>> + Send>>;
@@ -40,7 +40,7 @@ impl Service<http::Request<Body>> for Connection {
 /// When nobody listens there, or what listens does not speak HTTP/2.
 pub async fn connect(
     address: SocketAddr,
-) -> Result<GrpcInferenceServiceClient<Connection>, Box<dyn std::error::Error + Send + Sync>> {
+) -> Result<GrpcInferenceServiceClient<GrpcClient>, Box<dyn std::error::Error + Send + Sync>> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
@@ -54,5 +54,5 @@ pub async fn connect(
         .authority(address.to_string())
         .path_and_query("/")
         .build()?;
-    Ok(GrpcInferenceServiceClient::with_origin(Connection { sender }, origin))
+    Ok(GrpcInferenceServiceClient::with_origin(GrpcClient { sender }, origin))
 }

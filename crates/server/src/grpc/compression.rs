@@ -21,7 +21,7 @@ const ACCEPT_ENCODING: &str = "grpc-accept-encoding";
 
 /// How much work is spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum CompressionLevel {
     /// Little.
     Low,
     /// What zlib recommends.
@@ -31,19 +31,19 @@ pub enum Level {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum CompressionForm {
     Gzip,
     Deflate,
 }
 
 /// How the messages of an answer are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Coding {
-    form: Form,
-    level: Level,
+pub(super) struct MessageCoding {
+    form: CompressionForm,
+    level: CompressionLevel,
 }
 
-impl Level {
+impl CompressionLevel {
     /// A level by its name; none for `none`.
     pub(super) fn named(name: &str) -> Option<Self> {
         match name.to_ascii_lowercase().as_str() {
@@ -55,16 +55,16 @@ impl Level {
     }
 
     /// The coding for a client. gRPC's servers choose gzip at the low level and deflate above, where both are accepted.
-    pub(super) fn coding(self, head: &HeaderMap) -> Option<Coding> {
+    pub(super) fn coding(self, head: &HeaderMap) -> Option<MessageCoding> {
         let accepted = head.get(ACCEPT_ENCODING)?.to_str().ok()?;
         let accepts = |name| accepted.split(',').any(|one| one.trim() == name);
         let form = match (accepts("gzip"), accepts("deflate")) {
-            (true, true) if self == Self::Low => Form::Gzip,
-            (_, true) => Form::Deflate,
-            (true, false) => Form::Gzip,
+            (true, true) if self == Self::Low => CompressionForm::Gzip,
+            (_, true) => CompressionForm::Deflate,
+            (true, false) => CompressionForm::Gzip,
             (false, false) => return None,
         };
-        Some(Coding { form, level: self })
+        Some(MessageCoding { form, level: self })
     }
 
     fn zlib(self) -> Compression {
@@ -76,11 +76,11 @@ impl Level {
     }
 }
 
-impl Coding {
+impl MessageCoding {
     pub(super) fn name(self) -> HeaderValue {
         HeaderValue::from_static(match self.form {
-            Form::Gzip => "gzip",
-            Form::Deflate => "deflate",
+            CompressionForm::Gzip => "gzip",
+            CompressionForm::Deflate => "deflate",
         })
     }
 
@@ -112,12 +112,12 @@ impl Coding {
     fn message(self, message: &[u8]) -> Option<Vec<u8>> {
         let (out, level) = (Vec::with_capacity(message.len() / 2), self.level.zlib());
         match self.form {
-            Form::Gzip => {
+            CompressionForm::Gzip => {
                 let mut encoder = GzEncoder::new(out, level);
                 encoder.write_all(message).ok()?;
                 encoder.finish().ok()
             }
-            Form::Deflate => {
+            CompressionForm::Deflate => {
                 let mut encoder = ZlibEncoder::new(out, level);
                 encoder.write_all(message).ok()?;
                 encoder.finish().ok()
@@ -130,16 +130,16 @@ impl Coding {
         if !response.body().is_end_stream() {
             response.headers_mut().insert(ENCODING, self.name());
         }
-        response.map(|body| Body::new(Compressed { body, coding: self }))
+        response.map(|body| Body::new(CompressedMessage { body, coding: self }))
     }
 }
 
-struct Compressed {
+struct CompressedMessage {
     body: Body,
-    coding: Coding,
+    coding: MessageCoding,
 }
 
-impl http_body::Body for Compressed {
+impl http_body::Body for CompressedMessage {
     type Data = Bytes;
     type Error = Status;
 
@@ -177,7 +177,9 @@ mod tests {
 
     #[test]
     fn levels_and_clients_choose_the_coding() {
-        let name = |level, names| Level::named(level)?.coding(&accepting(names)).map(Coding::name);
+        let name = |level, names| {
+            CompressionLevel::named(level)?.coding(&accepting(names)).map(MessageCoding::name)
+        };
         for (level, names, expected) in [
             ("LOW", "identity, deflate, gzip", Some("gzip")),
             ("medium", "identity,deflate,gzip", Some("deflate")),
@@ -189,7 +191,7 @@ mod tests {
             let found = name(level, names);
             assert_eq!(found.as_ref().map(|name| name.to_str().unwrap()), expected, "{level}");
         }
-        assert_eq!(Level::High.coding(&HeaderMap::new()), None);
+        assert_eq!(CompressionLevel::High.coding(&HeaderMap::new()), None);
     }
 
     #[test]
@@ -197,8 +199,8 @@ mod tests {
         let text: Vec<u8> =
             (0..40_000_u32).flat_map(|n| (n * n % 977).to_string().into_bytes()).collect();
         let mut sizes = Vec::new();
-        for level in [Level::Low, Level::Medium, Level::High] {
-            let coding = Coding { form: Form::Deflate, level };
+        for level in [CompressionLevel::Low, CompressionLevel::Medium, CompressionLevel::High] {
+            let coding = MessageCoding { form: CompressionForm::Deflate, level };
             let out = coding.messages(&[framed(&text), framed(b"x")].concat());
             let (first, rest) = out.split_at(out.len() - 6);
             assert_eq!(first[0], 1);

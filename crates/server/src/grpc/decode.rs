@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use galatea_serving::{
-    Core, CorrelationId, Error, InferenceRequest, InputData, InputTensor, ParameterValue,
+    Core, CorrelationId, InferenceRequest, InputData, InputTensor, ParameterValue, ServingError,
 };
 use galatea_tensor::DataType;
 
@@ -12,23 +12,23 @@ use super::proto::inference::infer_parameter::ParameterChoice;
 use super::proto::inference::model_infer_request::InferInputTensor;
 use super::proto::inference::{InferParameter, InferTensorContents, ModelInferRequest};
 use super::shm;
-use crate::app::App;
-use crate::shm::Window;
+use crate::app::ServerState;
+use crate::shm::RegionWindow;
 
 /// Outputs that are not wanted as they are.
 #[derive(Debug, Default)]
-pub(super) struct Forms {
+pub(super) struct OutputForms {
     /// So many best classes.
     pub(super) classes: HashMap<String, u64>,
     /// Places in shared memory.
-    pub(super) places: HashMap<String, Window>,
+    pub(super) places: HashMap<String, RegionWindow>,
 }
 
 /// Decodes a request; raw contents go on without a copy.
 pub(super) fn decode(
-    app: &App,
+    app: &ServerState,
     message: ModelInferRequest,
-) -> Result<(InferenceRequest, Forms), Error> {
+) -> Result<(InferenceRequest, OutputForms), ServingError> {
     let mut request = InferenceRequest {
         model_name: message.model_name,
         model_version: message.model_version,
@@ -44,12 +44,12 @@ pub(super) fn decode(
         let input = read_input(app, &request, input, has_raw, &mut raw)?;
         request.inputs.push(input);
     }
-    let mut forms = Forms::default();
+    let mut forms = OutputForms::default();
     for output in message.outputs {
         let place = shm::window(app.shared_memory(), &output.name, &output.parameters)?;
         if let Some(value) = output.parameters.get("classification") {
             if place.is_some() {
-                return Err(Error::invalid_arg(
+                return Err(ServingError::invalid_arg(
                     "Output can't set both 'shared_memory_region' and 'classification'",
                 ));
             }
@@ -63,13 +63,13 @@ pub(super) fn decode(
     Ok((request, forms))
 }
 
-fn class_count(value: &InferParameter) -> Result<u64, Error> {
+fn class_count(value: &InferParameter) -> Result<u64, ServingError> {
     match value.parameter_choice {
         Some(ParameterChoice::Int64Param(count)) if count > 0 => Ok(count.unsigned_abs()),
-        Some(ParameterChoice::Int64Param(_)) => {
-            Err(Error::invalid_arg("invalid value for 'classification' parameter, expected >= 0"))
-        }
-        _ => Err(Error::invalid_arg(
+        Some(ParameterChoice::Int64Param(_)) => Err(ServingError::invalid_arg(
+            "invalid value for 'classification' parameter, expected >= 0",
+        )),
+        _ => Err(ServingError::invalid_arg(
             "invalid value type for 'classification' parameter, expected int64_param",
         )),
     }
@@ -79,17 +79,19 @@ fn read_parameter(
     request: &mut InferenceRequest,
     name: String,
     value: Option<ParameterChoice>,
-) -> Result<(), Error> {
+) -> Result<(), ServingError> {
     use ParameterChoice::{BoolParam, DoubleParam, Int64Param, StringParam, Uint64Param};
     let expected = |what: &str| {
-        Error::invalid_arg(format!("invalid value type for '{name}' parameter, expected {what}."))
+        ServingError::invalid_arg(format!(
+            "invalid value type for '{name}' parameter, expected {what}."
+        ))
     };
     match (name.as_str(), value) {
         ("sequence_id", Some(Int64Param(id))) => {
             request.correlation = CorrelationId::Uint(id.cast_unsigned());
         }
         ("sequence_id", Some(StringParam(id))) if id.len() > 128 => {
-            return Err(Error::unsupported(
+            return Err(ServingError::unsupported(
                 "string correlation ID cannot be longer than 128 characters",
             ));
         }
@@ -101,7 +103,7 @@ fn read_parameter(
         ("priority", Some(Uint64Param(priority))) => request.priority = priority,
         ("priority", Some(Int64Param(priority))) => {
             request.priority = u64::try_from(priority).map_err(|_| {
-                Error::invalid_arg("invalid value for 'priority', expected value >= 0.")
+                ServingError::invalid_arg("invalid value for 'priority', expected value >= 0.")
             })?;
         }
         ("priority", _) => return Err(expected("uint64_param")),
@@ -110,7 +112,7 @@ fn read_parameter(
         ("triton_enable_empty_final_response", Some(BoolParam(_))) => {}
         ("triton_enable_empty_final_response", _) => return Err(expected("bool_param")),
         (reserved, _) if reserved.starts_with("triton_") => {
-            return Err(Error::invalid_arg(
+            return Err(ServingError::invalid_arg(
                 "parameter keys starting with 'triton_' are reserved for Triton usage and should \
                  not be specified. Only 'triton_enable_empty_final_response' is allowed.",
             ));
@@ -120,7 +122,7 @@ fn read_parameter(
         (_, Some(StringParam(value))) => push(request, name, ParameterValue::String(value)),
         (_, Some(DoubleParam(value))) => push(request, name, ParameterValue::Double(value)),
         (_, Some(Uint64Param(_)) | None) => {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "invalid value type for '{name}' parameter, expected bool_param, int64_param, \
                  string_param or double_param."
             )));
@@ -134,17 +136,17 @@ fn push(request: &mut InferenceRequest, name: String, value: ParameterValue) {
 }
 
 fn read_input(
-    app: &App,
+    app: &ServerState,
     request: &InferenceRequest,
     input: InferInputTensor,
     has_raw: bool,
     raw: &mut impl Iterator<Item = Bytes>,
-) -> Result<InputTensor, Error> {
+) -> Result<InputTensor, ServingError> {
     let (name, model) = (input.name, &request.model_name);
     let datatype: DataType =
         input.datatype.parse().map_err(|_| invalid_datatype(app.core(), request, &name))?;
     if request.inputs.iter().any(|other| other.name == name) {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "{}input '{name}' already exists in request",
             prefix(request)
         )));
@@ -152,7 +154,7 @@ fn read_input(
     let place = shm::window(app.shared_memory(), &name, &input.parameters)?;
     let data = if let Some(place) = place {
         if input.contents.is_some() {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "unexpected 'content' provided when using shared memory for input tensor '{name}' \
                  for model '{model}'"
             )));
@@ -160,7 +162,7 @@ fn read_input(
         Some(place.read()?.into())
     } else if has_raw {
         if input.contents.is_some() {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "contents field must not be specified when using raw_input_contents for '{name}' \
                  for model '{model}'"
             )));
@@ -173,7 +175,7 @@ fn read_input(
         }
     };
     let data = data.ok_or_else(|| {
-        Error::invalid_arg(format!(
+        ServingError::invalid_arg(format!(
             "unable to find data for input tensor '{name}' for model '{model}' in request."
         ))
     })?;
@@ -181,21 +183,21 @@ fn read_input(
 }
 
 /// Triton calls a type that it does not know `<invalid>` and says what the model expects.
-fn invalid_datatype(core: &Core, request: &InferenceRequest, name: &str) -> Error {
+fn invalid_datatype(core: &Core, request: &InferenceRequest, name: &str) -> ServingError {
     let model = &request.model_name;
     let inputs = match core.model_metadata(model, &request.model_version) {
         Ok(metadata) => metadata.inputs,
         Err(error) => return error,
     };
     match inputs.iter().find(|input| input.name == name) {
-        Some(input) => Error::invalid_arg(format!(
+        Some(input) => ServingError::invalid_arg(format!(
             "{}inference input '{name}' data-type is '<invalid>', but model '{model}' expects '{}'",
             prefix(request),
             input.datatype
         )),
-        None => {
-            Error::invalid_arg(format!("unexpected inference input '{name}' for model '{model}'"))
-        }
+        None => ServingError::invalid_arg(format!(
+            "unexpected inference input '{name}' for model '{model}'"
+        )),
     }
 }
 
@@ -211,7 +213,7 @@ fn contents_bytes(
     name: &str,
     model: &str,
     datatype: DataType,
-) -> Result<Bytes, Error> {
+) -> Result<Bytes, ServingError> {
     let fields = [
         ("BOOL", !contents.bool_contents.is_empty(), &[DataType::Bool][..]),
         (
@@ -240,7 +242,7 @@ fn contents_bytes(
         } else {
             format!(" of type '{field}', expected datatype '{datatype}'")
         };
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "unexpected explicit tensor data for input tensor '{name}' for model '{model}'{what}"
         )));
     }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use galatea_serving::statistics::{DurationStatistic, ModelStatistics};
-use galatea_serving::{Core, Error, InferenceResponse, ParameterValue};
+use galatea_serving::{Core, InferenceResponse, ParameterValue, ServingError};
 
-use super::decode::Forms;
+use super::decode::OutputForms;
 use super::proto::inference::infer_parameter::ParameterChoice;
 use super::proto::inference::model_infer_response::InferOutputTensor;
 use super::proto::inference::{self, InferParameter, ModelInferResponse, StatisticDuration};
@@ -16,8 +16,8 @@ use crate::tensor_wire::wire_bytes;
 pub(super) fn response(
     core: &Core,
     response: InferenceResponse,
-    forms: &Forms,
-) -> Result<ModelInferResponse, Error> {
+    forms: &OutputForms,
+) -> Result<ModelInferResponse, ServingError> {
     let mut message = ModelInferResponse::default();
     for output in &response.outputs {
         let tensor = match forms.classes.get(&output.name) {

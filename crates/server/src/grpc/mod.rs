@@ -17,7 +17,7 @@ mod shm;
 mod stream;
 mod unary;
 
-pub use compression::Level;
-pub use http2::Keeping;
-pub use serve::{Settings, serve};
-pub use service::Service;
+pub use compression::CompressionLevel;
+pub use http2::ConnectionSettings;
+pub use serve::{GrpcSettings, serve};
+pub use service::GrpcServices;

@@ -8,7 +8,7 @@ use tonic::body::Body;
 use tonic::codegen::Service as _;
 use tonic_reflection::server::Builder;
 
-use super::http2::Inbound;
+use super::http2::InboundBody;
 
 /// The descriptions of all messages and services, made with the code for them.
 const DESCRIPTORS: &[u8] = include_bytes!("proto/descriptors.bin");
@@ -17,14 +17,14 @@ const DESCRIPTORS: &[u8] = include_bytes!("proto/descriptors.bin");
 const V1: &str = "/grpc.reflection.v1.ServerReflection/";
 const V1_ALPHA: &str = "/grpc.reflection.v1alpha.ServerReflection/";
 
-type Answer = Pin<Box<dyn Future<Output = http::Response<Body>> + Send>>;
-type Answering = dyn Fn(http::Request<Inbound>) -> Answer + Send + Sync;
+type ReflectionAnswer = Pin<Box<dyn Future<Output = http::Response<Body>> + Send>>;
+type ReflectionFuture = dyn Fn(http::Request<InboundBody>) -> ReflectionAnswer + Send + Sync;
 
 /// Answers what clients ask about the services.
 #[derive(Clone, Default)]
-pub(super) struct Reflection {
-    v1: Option<Arc<Answering>>,
-    v1_alpha: Option<Arc<Answering>>,
+pub(super) struct ReflectionService {
+    v1: Option<Arc<ReflectionFuture>>,
+    v1_alpha: Option<Arc<ReflectionFuture>>,
 }
 
 /// The two versions have different types of the same shape.
@@ -32,7 +32,7 @@ macro_rules! answering {
     ($build:ident) => {
         match Builder::configure().register_encoded_file_descriptor_set(DESCRIPTORS).$build() {
             Ok(service) => {
-                let answering: Arc<Answering> = Arc::new(move |request| {
+                let answering: Arc<ReflectionFuture> = Arc::new(move |request| {
                     let mut service = service.clone();
                     Box::pin(async move {
                         let Ok(response) = service.call(request).await;
@@ -49,14 +49,14 @@ macro_rules! answering {
     };
 }
 
-impl Reflection {
+impl ReflectionService {
     /// Reads the descriptions.
     pub(super) fn new() -> Self {
         Self { v1: answering!(build_v1), v1_alpha: answering!(build_v1alpha) }
     }
 
     /// Whether a path is of reflection, and what answers it.
-    pub(super) fn of(&self, path: &str) -> Option<Arc<Answering>> {
+    pub(super) fn of(&self, path: &str) -> Option<Arc<ReflectionFuture>> {
         if path.starts_with(V1) {
             self.v1.clone()
         } else if path.starts_with(V1_ALPHA) {

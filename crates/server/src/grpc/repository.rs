@@ -2,23 +2,23 @@
 
 use std::collections::HashMap;
 
-use galatea_serving::Error;
-use galatea_serving::core::{Dependents, LoadOverrides};
+use galatea_serving::ServingError;
+use galatea_serving::core::{LoadOverrides, UnloadDependents};
 
 use super::proto::inference::ModelRepositoryParameter;
 use super::proto::inference::model_repository_parameter::ParameterChoice;
 
-type Parameters = HashMap<String, ModelRepositoryParameter>;
+type RepositoryParameters = HashMap<String, ModelRepositoryParameter>;
 
 /// Refuses a repository's name: models are found by theirs alone.
 ///
 /// # Errors
 /// When there is one.
-pub(super) fn no_repository(name: &str) -> Result<(), Error> {
+pub(super) fn no_repository(name: &str) -> Result<(), ServingError> {
     if name.is_empty() {
         Ok(())
     } else {
-        Err(Error::unsupported("'repository_name' specification is not supported"))
+        Err(ServingError::unsupported("'repository_name' specification is not supported"))
     }
 }
 
@@ -26,7 +26,7 @@ pub(super) fn no_repository(name: &str) -> Result<(), Error> {
 ///
 /// # Errors
 /// When a parameter is none of these, or not of its type.
-pub(super) fn overrides(parameters: Parameters) -> Result<LoadOverrides, Error> {
+pub(super) fn overrides(parameters: RepositoryParameters) -> Result<LoadOverrides, ServingError> {
     let mut overrides = LoadOverrides::default();
     let mut parameters: Vec<_> = parameters.into_iter().collect();
     // A map has no order; of several mistakes always the same one is reported.
@@ -34,7 +34,7 @@ pub(super) fn overrides(parameters: Parameters) -> Result<LoadOverrides, Error> 
     for (key, parameter) in parameters {
         let expected = |kind: &str| {
             let text = format!("invalid value type for load parameter '{key}', expected {kind}.");
-            Err(Error::invalid_arg(text))
+            Err(ServingError::invalid_arg(text))
         };
         match (key.as_str(), key.strip_prefix("file:"), parameter.parameter_choice) {
             ("config", _, Some(ParameterChoice::StringParam(text))) => {
@@ -46,7 +46,9 @@ pub(super) fn overrides(parameters: Parameters) -> Result<LoadOverrides, Error> 
             }
             (_, Some(_), _) => return expected("bytes_param"),
             (_, None, _) => {
-                return Err(Error::invalid_arg(format!("unrecognized load parameter '{key}'.")));
+                return Err(ServingError::invalid_arg(format!(
+                    "unrecognized load parameter '{key}'."
+                )));
             }
         }
     }
@@ -57,12 +59,14 @@ pub(super) fn overrides(parameters: Parameters) -> Result<LoadOverrides, Error> 
 ///
 /// # Errors
 /// When `unload_dependents` is no boolean.
-pub(super) fn dependents(parameters: &Parameters) -> Result<Dependents, Error> {
+pub(super) fn dependents(
+    parameters: &RepositoryParameters,
+) -> Result<UnloadDependents, ServingError> {
     let choice = parameters.get("unload_dependents").map(|given| given.parameter_choice.as_ref());
     match choice {
-        None | Some(Some(ParameterChoice::BoolParam(false))) => Ok(Dependents::Keep),
-        Some(Some(ParameterChoice::BoolParam(true))) => Ok(Dependents::Unload),
-        Some(_) => Err(Error::invalid_arg(
+        None | Some(Some(ParameterChoice::BoolParam(false))) => Ok(UnloadDependents::Keep),
+        Some(Some(ParameterChoice::BoolParam(true))) => Ok(UnloadDependents::Unload),
+        Some(_) => Err(ServingError::invalid_arg(
             "invalid value type for 'unload_dependents' parameter, expected bool_param.",
         )),
     }
@@ -74,7 +78,9 @@ mod tests {
 
     use super::*;
 
-    fn given<const N: usize>(parameters: [(&str, Option<ParameterChoice>); N]) -> Parameters {
+    fn given<const N: usize>(
+        parameters: [(&str, Option<ParameterChoice>); N],
+    ) -> RepositoryParameters {
         let parameter = |choice| ModelRepositoryParameter { parameter_choice: choice };
         parameters.map(|(key, choice)| (key.to_owned(), parameter(choice))).into()
     }
@@ -111,19 +117,22 @@ mod tests {
             ),
         ];
         for (key, choice, text) in cases {
-            assert_eq!(overrides(given([(key, choice)])).unwrap_err(), Error::invalid_arg(text));
+            assert_eq!(
+                overrides(given([(key, choice)])).unwrap_err(),
+                ServingError::invalid_arg(text)
+            );
         }
     }
 
     #[test]
     fn unloads_take_dependents_along_on_request() {
         let choice = |choice| dependents(&given([("unload_dependents", choice)]));
-        assert_eq!(choice(Some(ParameterChoice::BoolParam(true))), Ok(Dependents::Unload));
-        assert_eq!(choice(Some(ParameterChoice::BoolParam(false))), Ok(Dependents::Keep));
-        assert_eq!(dependents(&given([("foo", None)])), Ok(Dependents::Keep));
+        assert_eq!(choice(Some(ParameterChoice::BoolParam(true))), Ok(UnloadDependents::Unload));
+        assert_eq!(choice(Some(ParameterChoice::BoolParam(false))), Ok(UnloadDependents::Keep));
+        assert_eq!(dependents(&given([("foo", None)])), Ok(UnloadDependents::Keep));
         for wrong in [None, Some(ParameterChoice::Int64Param(1))] {
             let text = "invalid value type for 'unload_dependents' parameter, expected bool_param.";
-            assert_eq!(choice(wrong), Err(Error::invalid_arg(text)));
+            assert_eq!(choice(wrong), Err(ServingError::invalid_arg(text)));
         }
     }
 }

@@ -12,22 +12,25 @@ use tonic::codec::CompressionEncoding;
 use tonic::codegen::Service as _;
 use tracing::Level;
 
-use super::call::{Log, Visit};
+use super::call::{ActiveCall, CallLog};
 use super::compression;
-use super::http2::{Answering, Connection, Door, Entrance, Inbound, Keeping, Remote, Whole};
+use super::http2::{
+    AnswerFuture, CallKind, ConnectionCloser, ConnectionSettings, GrpcService, Http2Connection,
+    InboundBody, WholeAnswer,
+};
 use super::proto::health::health_server::HealthServer;
 use super::proto::inference::grpc_inference_service_server::GrpcInferenceServiceServer;
-use super::reflection::Reflection;
-use super::service::Service;
+use super::reflection::ReflectionService;
+use super::service::GrpcServices;
 use super::unary;
-use crate::app::App;
+use crate::app::ServerState;
 use crate::browser::{
     BrowserMarks, BrowserRequest, ConnectionPeer, ContentDemand, EndpointClass, PageRefusal,
 };
-use crate::flags::Flags;
-use crate::listen::{Knock, Listener};
-use crate::restricted::Category;
-use crate::tally::Tally;
+use crate::flags::ServerFlags;
+use crate::in_flight::InFlightCounter;
+use crate::listen::{FrontEndListener, PendingConnection};
+use crate::restricted::EndpointCategory;
 
 /// Largest message in either direction, as in Triton.
 const MAX_MESSAGE_BYTES: usize = i32::MAX as usize;
@@ -36,25 +39,25 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What the flags say about connections and answers.
 #[derive(Debug, Clone, Copy)]
-pub struct Settings {
+pub struct GrpcSettings {
     /// How connections are kept.
-    pub keeping: Keeping,
+    pub keeping: ConnectionSettings,
     /// Age at which a connection takes no more calls.
     pub max_age: Option<Duration>,
     /// Time that the calls of an old connection then still have.
     pub max_age_grace: Option<Duration>,
     /// How answers to inference are compressed for clients that can read them.
-    pub compression: Option<compression::Level>,
+    pub compression: Option<compression::CompressionLevel>,
 }
 
-impl Settings {
+impl GrpcSettings {
     /// What flags say.
     #[must_use]
-    pub fn of(flags: &Flags) -> Self {
+    pub fn of(flags: &ServerFlags) -> Self {
         let time = |name: &str| Duration::from_millis(flags.number(name)).min(LONGEST);
         let given = |name: &str| flags.is_set(name).then(|| time(name));
         Self {
-            keeping: Keeping {
+            keeping: ConnectionSettings {
                 keepalive_time: time("grpc-keepalive-time"),
                 keepalive_timeout: time("grpc-keepalive-timeout"),
                 without_calls: flags.bool("grpc-keepalive-permit-without-calls"),
@@ -63,7 +66,7 @@ impl Settings {
             },
             max_age: given("grpc-max-connection-age"),
             max_age_grace: given("grpc-max-connection-age-grace"),
-            compression: compression::Level::named(
+            compression: compression::CompressionLevel::named(
                 flags.text("grpc-infer-response-compression-level"),
             ),
         }
@@ -79,50 +82,50 @@ const INFERENCE: &str = "/inference.GRPCInferenceService/";
 const HEALTH: &str = "/grpc.health.v1.Health/";
 
 /// The group of each RPC.
-const CATEGORIES: &[(&str, Category)] = &[
-    ("ServerLive", Category::Health),
-    ("ServerReady", Category::Health),
-    ("ModelReady", Category::Health),
-    ("ServerMetadata", Category::Metadata),
-    ("ModelMetadata", Category::Metadata),
-    ("ModelInfer", Category::Inference),
-    ("ModelStreamInfer", Category::Inference),
-    ("ModelConfig", Category::ModelConfig),
-    ("ModelStatistics", Category::Statistics),
-    ("RepositoryIndex", Category::ModelRepository),
-    ("RepositoryModelLoad", Category::ModelRepository),
-    ("RepositoryModelUnload", Category::ModelRepository),
-    ("SystemSharedMemoryStatus", Category::SharedMemory),
-    ("SystemSharedMemoryRegister", Category::SharedMemory),
-    ("SystemSharedMemoryUnregister", Category::SharedMemory),
-    ("CudaSharedMemoryStatus", Category::SharedMemory),
-    ("CudaSharedMemoryRegister", Category::SharedMemory),
-    ("CudaSharedMemoryUnregister", Category::SharedMemory),
-    ("TraceSetting", Category::Trace),
-    ("LogSettings", Category::Logging),
+const CATEGORIES: &[(&str, EndpointCategory)] = &[
+    ("ServerLive", EndpointCategory::Health),
+    ("ServerReady", EndpointCategory::Health),
+    ("ModelReady", EndpointCategory::Health),
+    ("ServerMetadata", EndpointCategory::Metadata),
+    ("ModelMetadata", EndpointCategory::Metadata),
+    ("ModelInfer", EndpointCategory::Inference),
+    ("ModelStreamInfer", EndpointCategory::Inference),
+    ("ModelConfig", EndpointCategory::ModelConfig),
+    ("ModelStatistics", EndpointCategory::Statistics),
+    ("RepositoryIndex", EndpointCategory::ModelRepository),
+    ("RepositoryModelLoad", EndpointCategory::ModelRepository),
+    ("RepositoryModelUnload", EndpointCategory::ModelRepository),
+    ("SystemSharedMemoryStatus", EndpointCategory::SharedMemory),
+    ("SystemSharedMemoryRegister", EndpointCategory::SharedMemory),
+    ("SystemSharedMemoryUnregister", EndpointCategory::SharedMemory),
+    ("CudaSharedMemoryStatus", EndpointCategory::SharedMemory),
+    ("CudaSharedMemoryRegister", EndpointCategory::SharedMemory),
+    ("CudaSharedMemoryUnregister", EndpointCategory::SharedMemory),
+    ("TraceSetting", EndpointCategory::Trace),
+    ("LogSettings", EndpointCategory::Logging),
 ];
 
 /// The group of a path.
-fn category(path: &str) -> Option<Category> {
+fn category(path: &str) -> Option<EndpointCategory> {
     if path.starts_with(HEALTH) {
-        return Some(Category::Health);
+        return Some(EndpointCategory::Health);
     }
     let name = path.strip_prefix(INFERENCE)?;
     CATEGORIES.iter().find(|(rpc, _)| *rpc == name).map(|(_, category)| *category)
 }
 
-struct Doors {
-    app: Arc<App>,
-    service: Service,
-    inference: GrpcInferenceServiceServer<Service>,
-    health: HealthServer<Service>,
-    reflection: Reflection,
-    compression: Option<compression::Level>,
+struct GrpcFrontEnd {
+    app: Arc<ServerState>,
+    service: GrpcServices,
+    inference: GrpcInferenceServiceServer<GrpcServices>,
+    health: HealthServer<GrpcServices>,
+    reflection: ReflectionService,
+    compression: Option<compression::CompressionLevel>,
 }
 
-impl Doors {
-    fn new(app: &Arc<App>, settings: &Settings) -> Self {
-        let service = Service::new(Arc::clone(app));
+impl GrpcFrontEnd {
+    fn new(app: &Arc<ServerState>, settings: &GrpcSettings) -> Self {
+        let service = GrpcServices::new(Arc::clone(app));
         let mut inference = GrpcInferenceServiceServer::new(service.clone())
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
@@ -130,7 +133,7 @@ impl Doors {
             inference = inference.accept_compressed(encoding);
         }
         let health = HealthServer::new(service.clone());
-        let (app, reflection) = (Arc::clone(app), Reflection::new());
+        let (app, reflection) = (Arc::clone(app), ReflectionService::new());
         Self { app, service, inference, health, reflection, compression: settings.compression }
     }
 
@@ -186,12 +189,12 @@ impl Doors {
         rules.check_page(&BrowserRequest { marks, class, is_get: false, content }, peer)
     }
 
-    async fn call(&self, request: http::Request<Inbound>) -> http::Response<Body> {
+    async fn call(&self, request: http::Request<InboundBody>) -> http::Response<Body> {
         let path = request.uri().path();
         if path.starts_with(INFERENCE) {
             let coding = self
                 .compression
-                .filter(|_| category(path) == Some(Category::Inference))
+                .filter(|_| category(path) == Some(EndpointCategory::Inference))
                 .and_then(|level| level.coding(request.headers()));
             let Ok(response) = self.inference.clone().call(request).await;
             match coding {
@@ -211,46 +214,46 @@ impl Doors {
 
 /// The doors as one connection sees them.
 #[derive(Clone)]
-struct Entry {
-    doors: Arc<Doors>,
+struct ConnectionFrontEnd {
+    doors: Arc<GrpcFrontEnd>,
     peer: ConnectionPeer,
     /// Calls of the connection.
-    calls: Arc<Tally>,
+    calls: Arc<InFlightCounter>,
 }
 
-impl Door for Entry {
-    type Visit = Visit;
+impl GrpcService for ConnectionFrontEnd {
+    type Call = ActiveCall;
 
-    fn enter(&self, head: &Parts, authority: Option<&Bytes>) -> (Visit, Entrance) {
+    fn enter(&self, head: &Parts, authority: Option<&Bytes>) -> (ActiveCall, CallKind) {
         let doors = &self.doors;
-        let log = tracing::enabled!(Level::DEBUG).then(|| Log::new(head.uri.path()));
-        let visit = Visit::new(log, [doors.app.count_request(), self.calls.enter()]);
+        let log = tracing::enabled!(Level::DEBUG).then(|| CallLog::new(head.uri.path()));
+        let visit = ActiveCall::new(log, [doors.app.count_request(), self.calls.enter()]);
         let entrance = match doors.refusal(head, authority, self.peer) {
-            Some(status) => Entrance::Refused(status),
-            None if unary::is_plain(head) => Entrance::Gathered,
-            None => Entrance::Streamed,
+            Some(status) => CallKind::Refused(status),
+            None if unary::is_plain(head) => CallKind::Gathered,
+            None => CallKind::Streamed,
         };
         (visit, entrance)
     }
 
-    fn look(visit: &mut Visit, headers: &HeaderMap) {
+    fn look(visit: &mut ActiveCall, headers: &HeaderMap) {
         visit.look(headers);
     }
 
-    fn unary(&self, head: Parts, message: Bytes) -> Answering<Whole> {
+    fn unary(&self, head: Parts, message: Bytes) -> AnswerFuture<WholeAnswer> {
         let doors = Arc::clone(&self.doors);
         Box::pin(async move { unary::call(&doors.service, head, message, doors.compression).await })
     }
 
-    fn call(&self, request: http::Request<Inbound>) -> Answering<http::Response<Body>> {
+    fn call(&self, request: http::Request<InboundBody>) -> AnswerFuture<http::Response<Body>> {
         let doors = Arc::clone(&self.doors);
         Box::pin(async move { doors.call(request).await })
     }
 }
 
 /// Serves until the server stops; open connections live on until their calls are answered.
-pub async fn serve(app: Arc<App>, listener: Listener, settings: Settings) {
-    let doors = Arc::new(Doors::new(&app, &settings));
+pub async fn serve(app: Arc<ServerState>, listener: FrontEndListener, settings: GrpcSettings) {
+    let doors = Arc::new(GrpcFrontEnd::new(&app, &settings));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -259,7 +262,7 @@ pub async fn serve(app: Arc<App>, listener: Listener, settings: Settings) {
         match accepted {
             Ok(knock) => {
                 let (app, doors) = (Arc::clone(&app), Arc::clone(&doors));
-                tokio::spawn(async move { converse(&app, knock, doors, settings).await });
+                tokio::spawn(async move { serve_connection(&app, knock, doors, settings).await });
             }
             Err(error) => {
                 tracing::warn!("failed to accept a gRPC connection: {error}");
@@ -269,16 +272,21 @@ pub async fn serve(app: Arc<App>, listener: Listener, settings: Settings) {
     }
 }
 
-async fn converse(app: &Arc<App>, knock: Knock, doors: Arc<Doors>, settings: Settings) {
+async fn serve_connection(
+    app: &Arc<ServerState>,
+    knock: PendingConnection,
+    doors: Arc<GrpcFrontEnd>,
+    settings: GrpcSettings,
+) {
     let peer = knock.peer();
     let stream = match knock.enter().await {
         Ok(stream) => stream,
         Err(error) => return tracing::debug!("a gRPC connection failed to open: {error}"),
     };
     let _connection = app.count_connection();
-    let calls = Arc::new(Tally::default());
-    let entry = Entry { doors, peer, calls: Arc::clone(&calls) };
-    let (connection, remote) = Connection::new(stream, entry, settings.keeping);
+    let calls = Arc::new(InFlightCounter::default());
+    let entry = ConnectionFrontEnd { doors, peer, calls: Arc::clone(&calls) };
+    let (connection, remote) = Http2Connection::new(stream, entry, settings.keeping);
     let closing = tokio::spawn(close(Arc::clone(app), calls, settings, remote));
     if let Err(error) = connection.run().await {
         tracing::debug!("a gRPC connection ended: {error}");
@@ -287,7 +295,12 @@ async fn converse(app: &Arc<App>, knock: Knock, doors: Arc<Doors>, settings: Set
 }
 
 /// Ends a connection when it is old or the server stops.
-async fn close(app: Arc<App>, calls: Arc<Tally>, settings: Settings, remote: Remote) {
+async fn close(
+    app: Arc<ServerState>,
+    calls: Arc<InFlightCounter>,
+    settings: GrpcSettings,
+    remote: ConnectionCloser,
+) {
     let grace = tokio::select! {
         () = at_age(settings.max_age) => settings.max_age_grace,
         // Until its calls are answered the client is told by each new call's status.

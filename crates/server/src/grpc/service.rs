@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use galatea_serving::Error;
+use galatea_serving::ServingError;
 use galatea_serving::request::ParameterValue;
 use tonic::metadata::{KeyAndValueRef, MetadataMap};
 use tonic::{Request, Response, Status, Streaming};
@@ -29,30 +29,30 @@ use super::proto::inference::{
     TraceSettingResponse,
 };
 use super::repository::{dependents, no_repository, overrides};
-use super::stream::{self, Responses};
+use super::stream::{self, CallResponses};
 use super::{decode, encode, settings, shm};
-use crate::app::App;
-use crate::aside::aside;
+use crate::app::ServerState;
+use crate::blocking::run_blocking;
 use crate::pending::submit;
 use crate::status::grpc_status;
 use crate::trace;
 
 /// The services of the gRPC port.
 #[derive(Debug, Clone)]
-pub struct Service {
-    app: Arc<App>,
+pub struct GrpcServices {
+    app: Arc<ServerState>,
 }
 
-type Answer<T> = Result<Response<T>, Status>;
+type UnaryAnswer<T> = Result<Response<T>, Status>;
 
-fn answer<T>(result: Result<T, Error>) -> Answer<T> {
+fn answer<T>(result: Result<T, ServingError>) -> UnaryAnswer<T> {
     result.map(Response::new).map_err(|error| grpc_status(&error))
 }
 
-impl Service {
+impl GrpcServices {
     /// Services of a server.
     #[must_use]
-    pub fn new(app: Arc<App>) -> Self {
+    pub fn new(app: Arc<ServerState>) -> Self {
         Self { app }
     }
 
@@ -64,7 +64,7 @@ impl Service {
         &self,
         metadata: &MetadataMap,
         parameters: &mut Vec<(String, ParameterValue)>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ServingError> {
         let pairs = metadata.iter().filter_map(|pair| match pair {
             KeyAndValueRef::Ascii(key, value) => Some((key.as_str(), value.to_str().ok()?)),
             KeyAndValueRef::Binary(..) => None,
@@ -72,11 +72,14 @@ impl Service {
         self.app.grpc_rules().forward.add(pairs, parameters)
     }
 
-    async fn infer(&self, call: Request<ModelInferRequest>) -> Result<ModelInferResponse, Error> {
+    async fn infer(
+        &self,
+        call: Request<ModelInferRequest>,
+    ) -> Result<ModelInferResponse, ServingError> {
         let (metadata, _, message) = call.into_parts();
         let core = self.app.core();
         if core.is_decoupled(&message.model_name, &message.model_version)? {
-            return Err(Error::unsupported(
+            return Err(ServingError::unsupported(
                 "ModelInfer RPC doesn't support models with decoupled transaction policy",
             ));
         }
@@ -95,16 +98,22 @@ impl Service {
 }
 
 #[tonic::async_trait]
-impl GrpcInferenceService for Service {
-    async fn server_live(&self, _: Request<ServerLiveRequest>) -> Answer<ServerLiveResponse> {
+impl GrpcInferenceService for GrpcServices {
+    async fn server_live(&self, _: Request<ServerLiveRequest>) -> UnaryAnswer<ServerLiveResponse> {
         answer(Ok(ServerLiveResponse { live: self.app.core().is_live() }))
     }
 
-    async fn server_ready(&self, _: Request<ServerReadyRequest>) -> Answer<ServerReadyResponse> {
+    async fn server_ready(
+        &self,
+        _: Request<ServerReadyRequest>,
+    ) -> UnaryAnswer<ServerReadyResponse> {
         answer(Ok(ServerReadyResponse { ready: self.app.core().is_ready() }))
     }
 
-    async fn model_ready(&self, request: Request<ModelReadyRequest>) -> Answer<ModelReadyResponse> {
+    async fn model_ready(
+        &self,
+        request: Request<ModelReadyRequest>,
+    ) -> UnaryAnswer<ModelReadyResponse> {
         let ModelReadyRequest { name, version } = request.into_inner();
         let ready = self.app.core().model_ready(&name, &version);
         answer(ready.map(|ready| ModelReadyResponse { ready }))
@@ -113,7 +122,7 @@ impl GrpcInferenceService for Service {
     async fn server_metadata(
         &self,
         _: Request<ServerMetadataRequest>,
-    ) -> Answer<ServerMetadataResponse> {
+    ) -> UnaryAnswer<ServerMetadataResponse> {
         let metadata = self.app.core().metadata();
         answer(Ok(ServerMetadataResponse {
             name: metadata.name,
@@ -125,7 +134,7 @@ impl GrpcInferenceService for Service {
     async fn model_metadata(
         &self,
         request: Request<ModelMetadataRequest>,
-    ) -> Answer<ModelMetadataResponse> {
+    ) -> UnaryAnswer<ModelMetadataResponse> {
         let ModelMetadataRequest { name, version } = request.into_inner();
         let tensors = |tensors: Vec<galatea_serving::core::TensorMetadata>| {
             let message = |tensor: galatea_serving::core::TensorMetadata| TensorMetadata {
@@ -146,21 +155,24 @@ impl GrpcInferenceService for Service {
         }))
     }
 
-    async fn model_infer(&self, request: Request<ModelInferRequest>) -> Answer<ModelInferResponse> {
+    async fn model_infer(
+        &self,
+        request: Request<ModelInferRequest>,
+    ) -> UnaryAnswer<ModelInferResponse> {
         answer(self.infer(request).await)
     }
 
     async fn system_shared_memory_status(
         &self,
         request: Request<SystemSharedMemoryStatusRequest>,
-    ) -> Answer<SystemSharedMemoryStatusResponse> {
+    ) -> UnaryAnswer<SystemSharedMemoryStatusResponse> {
         answer(shm::status(self.app.shared_memory(), &request.get_ref().name))
     }
 
     async fn system_shared_memory_register(
         &self,
         request: Request<SystemSharedMemoryRegisterRequest>,
-    ) -> Answer<SystemSharedMemoryRegisterResponse> {
+    ) -> UnaryAnswer<SystemSharedMemoryRegisterResponse> {
         let done = shm::register(self.app.shared_memory(), request.get_ref());
         answer(done.map(|()| SystemSharedMemoryRegisterResponse {}))
     }
@@ -168,7 +180,7 @@ impl GrpcInferenceService for Service {
     async fn system_shared_memory_unregister(
         &self,
         request: Request<SystemSharedMemoryUnregisterRequest>,
-    ) -> Answer<SystemSharedMemoryUnregisterResponse> {
+    ) -> UnaryAnswer<SystemSharedMemoryUnregisterResponse> {
         let name = Some(request.get_ref().name.as_str()).filter(|name| !name.is_empty());
         let done = self.app.shared_memory().unregister(name);
         answer(done.map(|()| SystemSharedMemoryUnregisterResponse {}))
@@ -177,7 +189,7 @@ impl GrpcInferenceService for Service {
     async fn cuda_shared_memory_status(
         &self,
         request: Request<CudaSharedMemoryStatusRequest>,
-    ) -> Answer<CudaSharedMemoryStatusResponse> {
+    ) -> UnaryAnswer<CudaSharedMemoryStatusResponse> {
         let name = request.into_inner().name;
         answer(match name.is_empty() {
             true => Ok(CudaSharedMemoryStatusResponse::default()),
@@ -188,30 +200,30 @@ impl GrpcInferenceService for Service {
     async fn cuda_shared_memory_register(
         &self,
         request: Request<CudaSharedMemoryRegisterRequest>,
-    ) -> Answer<CudaSharedMemoryRegisterResponse> {
+    ) -> UnaryAnswer<CudaSharedMemoryRegisterResponse> {
         answer(Err(crate::shm::no_cuda(&request.get_ref().name)))
     }
 
     async fn cuda_shared_memory_unregister(
         &self,
         _: Request<CudaSharedMemoryUnregisterRequest>,
-    ) -> Answer<CudaSharedMemoryUnregisterResponse> {
+    ) -> UnaryAnswer<CudaSharedMemoryUnregisterResponse> {
         answer(Ok(CudaSharedMemoryUnregisterResponse {}))
     }
 
-    type ModelStreamInferStream = Responses;
+    type ModelStreamInferStream = CallResponses;
 
     async fn model_stream_infer(
         &self,
         request: Request<Streaming<ModelInferRequest>>,
-    ) -> Answer<Responses> {
+    ) -> UnaryAnswer<CallResponses> {
         Ok(Response::new(stream::start(self, &self.app, request)))
     }
 
     async fn model_config(
         &self,
         request: Request<ModelConfigRequest>,
-    ) -> Answer<ModelConfigResponse> {
+    ) -> UnaryAnswer<ModelConfigResponse> {
         let ModelConfigRequest { name, version } = request.into_inner();
         let config = self.app.core().model_config(&name, &version);
         answer(config.map(|config| ModelConfigResponse { config: Some((*config).clone()) }))
@@ -220,7 +232,7 @@ impl GrpcInferenceService for Service {
     async fn model_statistics(
         &self,
         request: Request<ModelStatisticsRequest>,
-    ) -> Answer<ModelStatisticsResponse> {
+    ) -> UnaryAnswer<ModelStatisticsResponse> {
         let ModelStatisticsRequest { name, version } = request.into_inner();
         let name = Some(name.as_str()).filter(|name| !name.is_empty());
         let models = self.app.core().model_statistics(name, &version);
@@ -232,7 +244,7 @@ impl GrpcInferenceService for Service {
     async fn repository_index(
         &self,
         request: Request<RepositoryIndexRequest>,
-    ) -> Answer<RepositoryIndexResponse> {
+    ) -> UnaryAnswer<RepositoryIndexResponse> {
         let RepositoryIndexRequest { repository_name, ready } = request.into_inner();
         answer(no_repository(&repository_name).map(|()| {
             let models = self.app.core().repository_index(ready);
@@ -249,7 +261,7 @@ impl GrpcInferenceService for Service {
     async fn repository_model_load(
         &self,
         request: Request<RepositoryModelLoadRequest>,
-    ) -> Answer<RepositoryModelLoadResponse> {
+    ) -> UnaryAnswer<RepositoryModelLoadResponse> {
         let RepositoryModelLoadRequest { repository_name, model_name, parameters } =
             request.into_inner();
         let core = Arc::clone(self.app.core());
@@ -258,18 +270,18 @@ impl GrpcInferenceService for Service {
             let allowed = self.app.override_rules().check(&core, &model_name, given);
             allowed.map_err(Status::permission_denied)?;
         }
-        let done = aside(&self.app, move || core.load_model(&model_name, given?));
+        let done = run_blocking(&self.app, move || core.load_model(&model_name, given?));
         answer(done.await.map(|()| RepositoryModelLoadResponse {}))
     }
 
     async fn repository_model_unload(
         &self,
         request: Request<RepositoryModelUnloadRequest>,
-    ) -> Answer<RepositoryModelUnloadResponse> {
+    ) -> UnaryAnswer<RepositoryModelUnloadResponse> {
         let RepositoryModelUnloadRequest { repository_name, model_name, parameters } =
             request.into_inner();
         let core = Arc::clone(self.app.core());
-        let done = aside(&self.app, move || {
+        let done = run_blocking(&self.app, move || {
             no_repository(&repository_name)?;
             core.unload_model(&model_name, dependents(&parameters)?)
         });
@@ -279,21 +291,21 @@ impl GrpcInferenceService for Service {
     async fn trace_setting(
         &self,
         request: Request<TraceSettingRequest>,
-    ) -> Answer<TraceSettingResponse> {
+    ) -> UnaryAnswer<TraceSettingResponse> {
         answer(settings::trace(&self.app, request.into_inner()))
     }
 
     async fn log_settings(
         &self,
         request: Request<LogSettingsRequest>,
-    ) -> Answer<LogSettingsResponse> {
+    ) -> UnaryAnswer<LogSettingsResponse> {
         answer(settings::log(request.into_inner()))
     }
 }
 
 #[tonic::async_trait]
-impl Health for Service {
-    async fn check(&self, _: Request<HealthCheckRequest>) -> Answer<HealthCheckResponse> {
+impl Health for GrpcServices {
+    async fn check(&self, _: Request<HealthCheckRequest>) -> UnaryAnswer<HealthCheckResponse> {
         let ready = self.app.core().is_ready();
         let status = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };
         answer(Ok(HealthCheckResponse { status: status.into() }))

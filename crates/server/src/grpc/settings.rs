@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use galatea_serving::Error;
+use galatea_serving::ServingError;
 
 use super::proto::inference::log_settings_request::SettingValue as Given;
 use super::proto::inference::log_settings_request::setting_value::ParameterChoice as Choice;
@@ -13,22 +13,22 @@ use super::proto::inference::trace_setting_response::SettingValue as ShownTrace;
 use super::proto::inference::{
     LogSettingsRequest, LogSettingsResponse, TraceSettingRequest, TraceSettingResponse,
 };
-use crate::app::App;
-use crate::logging::{self, Format, LogChange};
-use crate::trace::{Mode, Set, TraceChange, parse};
+use crate::app::ServerState;
+use crate::logging::{self, LogChange, TimeFormat};
+use crate::trace::{SettingChange, TraceChange, TraceMode, parse};
 
 /// Changes settings of traces, of a model or of all, and shows those in force.
 pub(super) fn trace(
-    app: &App,
+    app: &ServerState,
     request: TraceSettingRequest,
-) -> Result<TraceSettingResponse, Error> {
+) -> Result<TraceSettingResponse, ServingError> {
     let TraceSettingRequest { settings, model_name } = request;
     let known = model_name.is_empty() || app.core().model_ready(&model_name, "").unwrap_or(false);
     if !known {
-        return Err(Error::invalid_arg(format!("Request for unknown model : {model_name}")));
+        return Err(ServingError::invalid_arg(format!("Request for unknown model : {model_name}")));
     }
     if settings.contains_key("trace_file") {
-        return Err(Error::unsupported(
+        return Err(ServingError::unsupported(
             "trace file location can not be updated through network protocol",
         ));
     }
@@ -48,29 +48,30 @@ pub(super) fn trace(
 
 fn level(
     settings: &HashMap<String, GivenTrace>,
-) -> Result<Set<galatea_serving::trace::TraceLevel>, Error> {
-    let Some(given) = settings.get("trace_level") else { return Ok(Set::Keep) };
+) -> Result<SettingChange<galatea_serving::trace::TraceLevel>, ServingError> {
+    let Some(given) = settings.get("trace_level") else { return Ok(SettingChange::Keep) };
     if given.value.is_empty() {
-        return Ok(Set::Clear);
+        return Ok(SettingChange::Clear);
     }
-    let level = parse::level(given.value.iter().map(String::as_str)).map_err(Error::invalid_arg)?;
-    Ok(level.map_or(Set::Keep, Set::To))
+    let level =
+        parse::level(given.value.iter().map(String::as_str)).map_err(ServingError::invalid_arg)?;
+    Ok(level.map_or(SettingChange::Keep, SettingChange::To))
 }
 
 fn setting<T>(
     settings: &HashMap<String, GivenTrace>,
     name: &str,
     read: impl FnOnce(&str) -> Result<T, String>,
-) -> Result<Set<T>, Error> {
-    let Some(given) = settings.get(name) else { return Ok(Set::Keep) };
+) -> Result<SettingChange<T>, ServingError> {
+    let Some(given) = settings.get(name) else { return Ok(SettingChange::Keep) };
     match given.value.as_slice() {
-        [] => Ok(Set::Clear),
-        [text] => read(text).map(Set::To).map_err(Error::invalid_arg),
-        _ => Err(Error::invalid_arg(format!("expect only 1 value for '{name}'"))),
+        [] => Ok(SettingChange::Clear),
+        [text] => read(text).map(SettingChange::To).map_err(ServingError::invalid_arg),
+        _ => Err(ServingError::invalid_arg(format!("expect only 1 value for '{name}'"))),
     }
 }
 
-fn shown_trace(app: &App, model: &str) -> TraceSettingResponse {
+fn shown_trace(app: &ServerState, model: &str) -> TraceSettingResponse {
     let tracer = app.tracer();
     let (view, config) = (tracer.view(model), tracer.config());
     let levels = parse::level_names(view.level).into_iter().map(str::to_owned).collect();
@@ -81,11 +82,11 @@ fn shown_trace(app: &App, model: &str) -> TraceSettingResponse {
         ("trace_mode", vec![config.mode.name().to_owned()]),
     ];
     match config.mode {
-        Mode::Triton => {
+        TraceMode::Triton => {
             settings.push(("log_frequency", vec![view.log_frequency.to_string()]));
             settings.push(("trace_file", vec![config.file.clone()]));
         }
-        Mode::OpenTelemetry => {
+        TraceMode::OpenTelemetry => {
             let more = config.telemetry.settings().into_iter();
             settings.extend(more.map(|(name, value)| (name, vec![value])));
         }
@@ -96,10 +97,10 @@ fn shown_trace(app: &App, model: &str) -> TraceSettingResponse {
 }
 
 /// Changes settings of the log and shows those in force. Settings before a wrong one are changed, as in Triton.
-pub(super) fn log(request: LogSettingsRequest) -> Result<LogSettingsResponse, Error> {
+pub(super) fn log(request: LogSettingsRequest) -> Result<LogSettingsResponse, ServingError> {
     let settings = request.settings;
     if settings.contains_key("log_file") {
-        return Err(Error::unsupported(
+        return Err(ServingError::unsupported(
             "log file location can not be updated through network protocol",
         ));
     }
@@ -112,17 +113,17 @@ pub(super) fn log(request: LogSettingsRequest) -> Result<LogSettingsResponse, Er
         Some(Some(Choice::Uint32Param(level))) => {
             logging::change(LogChange { verbose: Some(*level), ..none });
         }
-        Some(_) => return Err(Error::invalid_arg("expect int32 for 'log_verbose_level'")),
+        Some(_) => return Err(ServingError::invalid_arg("expect int32 for 'log_verbose_level'")),
     }
     match choice(&settings, "log_format") {
         None => {}
         Some(Some(Choice::StringParam(name))) => {
-            let format = Format::of(name).ok_or_else(|| {
-                Error::invalid_arg(format!("invalid argument for log_format, got: {name}"))
+            let format = TimeFormat::of(name).ok_or_else(|| {
+                ServingError::invalid_arg(format!("invalid argument for log_format, got: {name}"))
             })?;
             logging::change(LogChange { format: Some(format), ..none });
         }
-        Some(_) => return Err(Error::invalid_arg("expect string for 'log_format'")),
+        Some(_) => return Err(ServingError::invalid_arg("expect string for 'log_format'")),
     }
     Ok(shown_log())
 }
@@ -132,11 +133,11 @@ fn choice<'a>(settings: &'a HashMap<String, Given>, name: &str) -> Option<Option
     settings.get(name).map(|given| given.parameter_choice.as_ref())
 }
 
-fn truth(settings: &HashMap<String, Given>, name: &str) -> Result<Option<bool>, Error> {
+fn truth(settings: &HashMap<String, Given>, name: &str) -> Result<Option<bool>, ServingError> {
     match choice(settings, name) {
         None => Ok(None),
         Some(Some(Choice::BoolParam(value))) => Ok(Some(*value)),
-        Some(_) => Err(Error::invalid_arg(format!("expect boolean for '{name}'"))),
+        Some(_) => Err(ServingError::invalid_arg(format!("expect boolean for '{name}'"))),
     }
 }
 

@@ -2,21 +2,21 @@
 
 use std::collections::HashMap;
 
-use galatea_serving::Error;
+use galatea_serving::ServingError;
 
 use super::proto::inference::infer_parameter::ParameterChoice;
 use super::proto::inference::system_shared_memory_status_response::RegionStatus;
 use super::proto::inference::{
     InferParameter, SystemSharedMemoryRegisterRequest, SystemSharedMemoryStatusResponse,
 };
-use crate::shm::{SharedMemory, Window};
+use crate::shm::{RegionWindow, SharedMemory};
 
 pub(super) fn status(
     memory: &SharedMemory,
     name: &str,
-) -> Result<SystemSharedMemoryStatusResponse, Error> {
+) -> Result<SystemSharedMemoryStatusResponse, ServingError> {
     let regions = memory.status(Some(name).filter(|name| !name.is_empty()))?;
-    let message = |region: &crate::shm::Region| RegionStatus {
+    let message = |region: &crate::shm::RegisteredRegion| RegionStatus {
         name: region.name.clone(),
         key: region.key.clone(),
         offset: region.offset,
@@ -29,7 +29,7 @@ pub(super) fn status(
 pub(super) fn register(
     memory: &SharedMemory,
     request: &SystemSharedMemoryRegisterRequest,
-) -> Result<(), Error> {
+) -> Result<(), ServingError> {
     memory.register(&request.name, &request.key, request.offset, request.byte_size)
 }
 
@@ -38,10 +38,10 @@ pub(super) fn window(
     memory: &SharedMemory,
     tensor: &str,
     parameters: &HashMap<String, InferParameter>,
-) -> Result<Option<Window>, Error> {
+) -> Result<Option<RegionWindow>, ServingError> {
     let Some(region) = parameters.get("shared_memory_region") else { return Ok(None) };
     let wrong = |name: &str, what: &str| {
-        Error::invalid_arg(format!(
+        ServingError::invalid_arg(format!(
             "invalid value type for '{name}' parameter for tensor '{tensor}', expected {what}."
         ))
     };
@@ -52,7 +52,7 @@ pub(super) fn window(
         None => Ok(None),
         Some(Some(ParameterChoice::Int64Param(value))) => {
             u64::try_from(*value).map(Some).map_err(|_| {
-                Error::invalid_arg(format!(
+                ServingError::invalid_arg(format!(
                     "invalid value for '{name}' parameter for tensor '{tensor}', expected >= 0"
                 ))
             })
@@ -61,7 +61,7 @@ pub(super) fn window(
     };
     let offset = number("shared_memory_offset")?.unwrap_or(0);
     let Some(size) = number("shared_memory_byte_size")? else {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter for tensor \
              '{tensor}'"
         )));

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use galatea_serving::trace::Trace;
-use galatea_serving::{Answer, CancelToken, Error};
+use galatea_serving::trace::RequestTrace;
+use galatea_serving::{CancelToken, ServingError, SinkAnswer};
 use prost::Message;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -20,14 +20,14 @@ use tonic::codegen::tokio_stream::Stream;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status, Streaming};
 
-use super::decode::{self, Forms};
+use super::decode::{self, OutputForms};
 use super::encode;
 use super::proto::inference::infer_parameter::ParameterChoice;
 use super::proto::inference::{
     InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
 };
-use super::service::Service;
-use crate::app::App;
+use super::service::GrpcServices;
+use crate::app::ServerState;
 use crate::status::grpc_status;
 use crate::trace;
 
@@ -41,15 +41,15 @@ const STATUS_ERRORS: &str = "triton_grpc_error";
 /// Requests of a call that are not answered, in KiB; more are not read before.
 const MAX_REQUESTS_KIB: u32 = 256 * 1024;
 /// What each request counts at least, in KiB.
-const LEAST_REQUEST_KIB: u32 = 16;
+const MIN_REQUEST_KIB: u32 = 16;
 /// Responses of a call that its client has not taken, in bytes.
 const MAX_WAITING_BYTES: usize = 256 << 20;
 
-type Item = Result<ModelStreamInferResponse, Status>;
+type StreamItem = Result<ModelStreamInferResponse, Status>;
 
 /// A response on its way out, with what it frees when it is taken.
-struct Outgoing {
-    item: Item,
+struct OutgoingResponse {
+    item: StreamItem,
     bytes: usize,
     _room: Option<OwnedSemaphorePermit>,
 }
@@ -57,15 +57,15 @@ struct Outgoing {
 /// Whether responses that wait for the client have room. Whoever gets `None` tells the call, holding no lock.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Room {
+enum StreamRoom {
     Left,
     None,
 }
 
 /// What the requests of one call share.
-struct Call {
-    app: Arc<App>,
-    out: Out,
+struct StreamCall {
+    app: Arc<ServerState>,
+    out: AnswerPath,
     /// Cancels all requests that are open, and ends the reading of more.
     cancel: CancelToken,
     runtime: Handle,
@@ -76,65 +76,74 @@ struct Call {
 }
 
 /// The way of answers to the client, for as many bytes as may wait on it.
-struct Out {
-    items: UnboundedSender<Outgoing>,
+struct AnswerPath {
+    items: UnboundedSender<OutgoingResponse>,
     waiting_bytes: Arc<AtomicUsize>,
     limit: usize,
-    order: Mutex<Order>,
+    order: Mutex<AnswerOrder>,
 }
 
-impl Out {
+impl AnswerPath {
     /// Counts an answer, which now waits for its turn or for the client. Where there is no room the call ends by a
     /// status, out of turn.
-    fn admit(&self, item: Item, room: Option<OwnedSemaphorePermit>) -> Option<Outgoing> {
+    fn admit(
+        &self,
+        item: StreamItem,
+        room: Option<OwnedSemaphorePermit>,
+    ) -> Option<OutgoingResponse> {
         let bytes = item.as_ref().map_or(0, Message::encoded_len);
         let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::AcqRel);
         if waiting <= self.limit {
-            return Some(Outgoing { item, bytes, _room: room });
+            return Some(OutgoingResponse { item, bytes, _room: room });
         }
         self.waiting_bytes.fetch_sub(bytes, Ordering::AcqRel);
         let text = format!("the client leaves more than {} bytes of responses waiting", self.limit);
         let item = Err(Status::resource_exhausted(text));
         // Nobody takes it when the client has gone.
-        drop(self.items.send(Outgoing { item, bytes: 0, _room: room }));
+        drop(self.items.send(OutgoingResponse { item, bytes: 0, _room: room }));
         None
     }
 
     /// Sends an answer.
-    fn send(&self, item: Item, room: Option<OwnedSemaphorePermit>) -> Room {
-        let Some(outgoing) = self.admit(item, room) else { return Room::None };
+    fn send(&self, item: StreamItem, room: Option<OwnedSemaphorePermit>) -> StreamRoom {
+        let Some(outgoing) = self.admit(item, room) else { return StreamRoom::None };
         drop(self.items.send(outgoing));
-        Room::Left
+        StreamRoom::Left
     }
 
     /// Sends the answer that has a place in the order as soon as those before it have gone.
-    fn send_in_turn(&self, place: u64, item: Item, room: Option<OwnedSemaphorePermit>) -> Room {
-        let Some(outgoing) = self.admit(item, room) else { return Room::None };
+    fn send_in_turn(
+        &self,
+        place: u64,
+        item: StreamItem,
+        room: Option<OwnedSemaphorePermit>,
+    ) -> StreamRoom {
+        let Some(outgoing) = self.admit(item, room) else { return StreamRoom::None };
         // Sent under the lock: two threads must not overtake each other on the way out.
         let mut order = lock(&self.order);
         for outgoing in order.finish(place, outgoing) {
             drop(self.items.send(outgoing));
         }
-        Room::Left
+        StreamRoom::Left
     }
 }
 
 /// Holds back the answers of models that are not decoupled until it is their turn.
 #[derive(Default)]
-struct Order {
+struct AnswerOrder {
     admitted: u64,
     next: u64,
-    held: BTreeMap<u64, Outgoing>,
+    held: BTreeMap<u64, OutgoingResponse>,
 }
 
-impl Order {
+impl AnswerOrder {
     fn admit(&mut self) -> u64 {
         self.admitted += 1;
         self.admitted - 1
     }
 
     /// The answers that may go, now that this one is there.
-    fn finish(&mut self, place: u64, outgoing: Outgoing) -> Vec<Outgoing> {
+    fn finish(&mut self, place: u64, outgoing: OutgoingResponse) -> Vec<OutgoingResponse> {
         self.held.insert(place, outgoing);
         let mut ready = Vec::new();
         while let Some(outgoing) = self.held.remove(&self.next) {
@@ -150,23 +159,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Responses of a call. Dropping them cancels what is under way.
-pub struct Responses {
-    items: UnboundedReceiver<Outgoing>,
+pub struct CallResponses {
+    items: UnboundedReceiver<OutgoingResponse>,
     waiting_bytes: Arc<AtomicUsize>,
     ended: bool,
     cancel: CancelToken,
 }
 
-impl std::fmt::Debug for Responses {
+impl std::fmt::Debug for CallResponses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Responses").finish_non_exhaustive()
     }
 }
 
-impl Stream for Responses {
-    type Item = Item;
+impl Stream for CallResponses {
+    type Item = StreamItem;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<StreamItem>> {
         if self.ended {
             return Poll::Ready(None);
         }
@@ -183,7 +192,7 @@ impl Stream for Responses {
     }
 }
 
-impl Drop for Responses {
+impl Drop for CallResponses {
     fn drop(&mut self) {
         self.cancel.cancel();
     }
@@ -191,18 +200,18 @@ impl Drop for Responses {
 
 /// Starts to read the requests of a call and to answer them.
 pub(super) fn start(
-    service: &Service,
-    app: &Arc<App>,
+    service: &GrpcServices,
+    app: &Arc<ServerState>,
     request: Request<Streaming<ModelInferRequest>>,
-) -> Responses {
+) -> CallResponses {
     let (metadata, _, requests) = request.into_parts();
     let (out, items) = unbounded_channel();
     let waiting_bytes = Arc::new(AtomicUsize::new(0));
     let wanted = metadata.get(STATUS_ERRORS).and_then(|value| value.to_str().ok());
     let cancel = CancelToken::new();
-    let call = Arc::new(Call {
+    let call = Arc::new(StreamCall {
         app: Arc::clone(app),
-        out: Out {
+        out: AnswerPath {
             items: out,
             waiting_bytes: Arc::clone(&waiting_bytes),
             limit: MAX_WAITING_BYTES,
@@ -222,13 +231,13 @@ pub(super) fn start(
         }
     });
     tokio::spawn(read(call, service.clone(), metadata, requests, cancel.clone()));
-    Responses { items, waiting_bytes, ended: false, cancel }
+    CallResponses { items, waiting_bytes, ended: false, cancel }
 }
 
 /// Takes in requests until the client has no more or goes away.
 async fn read(
-    call: Arc<Call>,
-    service: Service,
+    call: Arc<StreamCall>,
+    service: GrpcServices,
     metadata: MetadataMap,
     mut requests: Streaming<ModelInferRequest>,
     cancel: CancelToken,
@@ -260,29 +269,29 @@ async fn read(
 }
 
 /// One request of a call, as its answers need it.
-struct Asked {
-    call: Arc<Call>,
+struct AskedRequest {
+    call: Arc<StreamCall>,
     number: u64,
     /// Place among those that are answered in order; none for decoupled models.
     place: Option<u64>,
     id: String,
     model: String,
-    forms: Forms,
+    forms: OutputForms,
     empty_final: bool,
     room: Option<OwnedSemaphorePermit>,
-    trace: Option<Arc<Trace>>,
+    trace: Option<Arc<RequestTrace>>,
 }
 
-impl Call {
+impl StreamCall {
     /// Hands a request to the core, as soon as there is room for it.
     async fn take(
         self: &Arc<Self>,
-        service: &Service,
+        service: &GrpcServices,
         metadata: &MetadataMap,
         message: ModelInferRequest,
     ) {
         let kib = u32::try_from(message.encoded_len() / 1024).unwrap_or(u32::MAX);
-        let kib = kib.clamp(LEAST_REQUEST_KIB, MAX_REQUESTS_KIB);
+        let kib = kib.clamp(MIN_REQUEST_KIB, MAX_REQUESTS_KIB);
         // The semaphore is never closed.
         let Ok(room) = Arc::clone(&self.room).acquire_many_owned(kib).await else { return };
         let large = message.encoded_len() > (1 << 20);
@@ -295,7 +304,7 @@ impl Call {
 
     fn submit(
         self: &Arc<Self>,
-        service: &Service,
+        service: &GrpcServices,
         metadata: &MetadataMap,
         message: ModelInferRequest,
         room: OwnedSemaphorePermit,
@@ -306,13 +315,13 @@ impl Call {
             .parameters
             .get(EMPTY_FINAL)
             .is_some_and(|value| value.parameter_choice == Some(ParameterChoice::BoolParam(true)));
-        let mut asked = Asked {
+        let mut asked = AskedRequest {
             call: Arc::clone(self),
             number: self.next.fetch_add(1, Ordering::Relaxed),
             place: (!matches!(decoupled, Ok(true))).then(|| lock(&self.out.order).admit()),
             id: message.id.clone(),
             model: message.model_name.clone(),
-            forms: Forms::default(),
+            forms: OutputForms::default(),
             empty_final,
             room: Some(room),
             trace: None,
@@ -350,22 +359,22 @@ impl Call {
     }
 
     /// Ends the call when there is no room: elsewhere, because who answers may hold locks that a cancellation needs.
-    fn heed(&self, room: Room) {
-        if room == Room::None {
+    fn heed(&self, room: StreamRoom) {
+        if room == StreamRoom::None {
             let cancel = self.cancel.clone();
             self.runtime.spawn(async move { cancel.cancel() });
         }
     }
 }
 
-impl Asked {
+impl AskedRequest {
     /// The core has not taken the request.
-    fn refuse(&mut self, error: &Error) -> Room {
+    fn refuse(&mut self, error: &ServingError) -> StreamRoom {
         let named = ModelInferResponse { id: self.id.clone(), ..ModelInferResponse::default() };
         self.end(Ok(failed(error, named)))
     }
 
-    fn answer(&mut self, answer: Answer) -> Room {
+    fn answer(&mut self, answer: SinkAnswer) -> StreamRoom {
         self.stamp(trace::GRPC_SEND_START);
         let room = self.put(answer);
         self.stamp(trace::GRPC_SEND_END);
@@ -378,7 +387,7 @@ impl Asked {
         }
     }
 
-    fn put(&mut self, answer: Answer) -> Room {
+    fn put(&mut self, answer: SinkAnswer) -> StreamRoom {
         let is_final = answer.is_final;
         let item = match answer.result {
             Ok(Some(response)) => {
@@ -397,12 +406,12 @@ impl Asked {
                 if is_final {
                     self.leave();
                 }
-                Room::Left
+                StreamRoom::Left
             }
         }
     }
 
-    fn failure(&self, error: &Error, is_final: bool) -> Item {
+    fn failure(&self, error: &ServingError, is_final: bool) -> StreamItem {
         if self.call.status_errors {
             return Err(grpc_status(error));
         }
@@ -420,7 +429,7 @@ impl Asked {
     }
 
     /// Sends the last answer, in its turn.
-    fn end(&mut self, item: Item) -> Room {
+    fn end(&mut self, item: StreamItem) -> StreamRoom {
         lock(&self.call.open).remove(&self.number);
         let room = self.room.take();
         match self.place {
@@ -442,7 +451,7 @@ fn answered(mut response: ModelInferResponse, is_final: bool) -> ModelStreamInfe
     ModelStreamInferResponse { error_message: String::new(), infer_response: Some(response) }
 }
 
-fn failed(error: &Error, response: ModelInferResponse) -> ModelStreamInferResponse {
+fn failed(error: &ServingError, response: ModelInferResponse) -> ModelStreamInferResponse {
     ModelStreamInferResponse {
         error_message: error.message.clone(),
         infer_response: Some(response),
@@ -455,22 +464,23 @@ mod tests {
 
     #[test]
     fn answers_wait_for_their_turn() {
-        let mut order = Order::default();
+        let mut order = AnswerOrder::default();
         let places: Vec<u64> = (0..3).map(|_| order.admit()).collect();
-        let outgoing = |bytes| Outgoing { item: Err(Status::ok("")), bytes, _room: None };
-        let sizes = |ready: Vec<Outgoing>| ready.iter().map(|one| one.bytes).collect::<Vec<_>>();
+        let outgoing = |bytes| OutgoingResponse { item: Err(Status::ok("")), bytes, _room: None };
+        let sizes =
+            |ready: Vec<OutgoingResponse>| ready.iter().map(|one| one.bytes).collect::<Vec<_>>();
         assert!(order.finish(places[2], outgoing(2)).is_empty());
         assert_eq!(sizes(order.finish(places[0], outgoing(0))), [0]);
         assert_eq!(sizes(order.finish(places[1], outgoing(1))), [1, 2]);
     }
 
-    fn out(limit: usize) -> (Out, UnboundedReceiver<Outgoing>) {
+    fn out(limit: usize) -> (AnswerPath, UnboundedReceiver<OutgoingResponse>) {
         let (items, receiver) = unbounded_channel();
         let waiting_bytes = Arc::default();
-        (Out { items, waiting_bytes, limit, order: Mutex::default() }, receiver)
+        (AnswerPath { items, waiting_bytes, limit, order: Mutex::default() }, receiver)
     }
 
-    fn item(bytes: usize) -> Item {
+    fn item(bytes: usize) -> StreamItem {
         Ok(ModelStreamInferResponse { error_message: "e".repeat(bytes), infer_response: None })
     }
 
@@ -481,7 +491,7 @@ mod tests {
         let held = places
             .iter()
             .skip(1)
-            .take_while(|&&place| out.send_in_turn(place, item(100), None) == Room::Left);
+            .take_while(|&&place| out.send_in_turn(place, item(100), None) == StreamRoom::Left);
         let held = held.count();
         assert!((9..=10).contains(&held), "{held} answers of 100 bytes have room in 1000");
         let ended = items.try_recv().unwrap();
@@ -495,14 +505,14 @@ mod tests {
         let (out, items) = out(1000);
         let waiting_bytes = Arc::clone(&out.waiting_bytes);
         let cancel = CancelToken::new();
-        let mut responses = Responses { items, waiting_bytes, ended: false, cancel };
+        let mut responses = CallResponses { items, waiting_bytes, ended: false, cancel };
         let mut context = Context::from_waker(std::task::Waker::noop());
         for _ in 0..100 {
-            assert_eq!(out.send(item(100), None), Room::Left);
+            assert_eq!(out.send(item(100), None), StreamRoom::Left);
             let taken = Pin::new(&mut responses).poll_next(&mut context);
             assert!(matches!(taken, Poll::Ready(Some(Ok(_)))));
         }
-        while out.send(item(100), None) == Room::Left {}
+        while out.send(item(100), None) == StreamRoom::Left {}
         let mut last = None;
         while let Poll::Ready(Some(item)) = Pin::new(&mut responses).poll_next(&mut context) {
             last = Some(item);

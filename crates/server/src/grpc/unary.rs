@@ -11,8 +11,8 @@ use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_va
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
-use super::compression::{self, Level};
-use super::http2::Whole;
+use super::compression::{self, CompressionLevel};
+use super::http2::WholeAnswer;
 use super::proto::inference::grpc_inference_service_server::GrpcInferenceService;
 use super::proto::inference::{ModelInferRequest, ModelInferResponse};
 
@@ -63,8 +63,8 @@ pub(super) async fn call<S: GrpcInferenceService>(
     service: &S,
     head: Parts,
     message: Bytes,
-    level: Option<Level>,
-) -> Whole {
+    level: Option<CompressionLevel>,
+) -> WholeAnswer {
     let coding = level.and_then(|level| level.coding(&head.headers));
     let answer = match ModelInferRequest::decode(message) {
         Err(_) => Err(Status::internal("Unable to parse request")),
@@ -91,7 +91,7 @@ pub(super) async fn call<S: GrpcInferenceService>(
     }
     let mut trailers = HeaderMap::with_capacity(1);
     trailers.insert("grpc-status", HeaderValue::from_static("0"));
-    Whole { headers, pieces, trailers: Some(trailers) }
+    WholeAnswer { headers, pieces, trailers: Some(trailers) }
 }
 
 /// A message with its prefix, in pieces.

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::{GzDecoder, ZlibDecoder};
 use flate2::write::{GzEncoder, ZlibEncoder};
-use galatea_serving::Error;
+use galatea_serving::ServingError;
 
 /// A coding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Coding {
+pub(super) enum BodyCoding {
     /// As it is.
     Identity,
     /// gzip
@@ -19,7 +19,7 @@ pub(super) enum Coding {
     Deflate,
 }
 
-impl Coding {
+impl BodyCoding {
     /// The coding of that name; names are lower case.
     fn named(name: &str) -> Option<Self> {
         match name {
@@ -49,14 +49,13 @@ pub(super) fn decompress(
     encoding: Option<&str>,
     body: Bytes,
     limit: usize,
-) -> Result<Bytes, Error> {
+) -> Result<Bytes, ServingError> {
     let coding = match encoding {
         None => return Ok(body),
-        Some(name) => {
-            Coding::named(name).ok_or_else(|| Error::unsupported("Unsupported compression type"))?
-        }
+        Some(name) => BodyCoding::named(name)
+            .ok_or_else(|| ServingError::unsupported("Unsupported compression type"))?,
     };
-    if coding == Coding::Identity {
+    if coding == BodyCoding::Identity {
         return Ok(body);
     }
     let bound = (limit as u64).saturating_add(1);
@@ -71,7 +70,7 @@ pub(super) fn decompress(
         tracing::debug!("the compressed body of a request breaks off: {error}");
     }
     if out.len() > limit {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "decompressed request body exceeds the maximum allowed input size of {limit} bytes. \
              Use --http-max-input-size to increase the limit."
         )));
@@ -80,11 +79,11 @@ pub(super) fn decompress(
 }
 
 /// The coding that a client wants most; of equal weights the first, of unknown ones none.
-pub(super) fn accepted(header: Option<&str>) -> Coding {
-    let mut best = (Coding::Identity, 0.0);
+pub(super) fn accepted(header: Option<&str>) -> BodyCoding {
+    let mut best = (BodyCoding::Identity, 0.0);
     for item in header.unwrap_or("").split(',') {
         let (name, weight) = item.split_once(';').unwrap_or((item, ""));
-        let Some(coding) = Coding::named(name.trim()) else { continue };
+        let Some(coding) = BodyCoding::named(name.trim()) else { continue };
         let weight = match weight.trim().strip_prefix("q=") {
             Some(text) => text.trim().parse().unwrap_or(0.0),
             None => 1.0,
@@ -100,15 +99,15 @@ pub(super) fn accepted(header: Option<&str>) -> Coding {
 ///
 /// # Errors
 /// When memory runs out.
-pub(super) fn compress(coding: Coding, parts: &[Bytes]) -> io::Result<Vec<u8>> {
+pub(super) fn compress(coding: BodyCoding, parts: &[Bytes]) -> io::Result<Vec<u8>> {
     match coding {
-        Coding::Identity => Ok(parts.concat()),
-        Coding::Gzip => {
+        BodyCoding::Identity => Ok(parts.concat()),
+        BodyCoding::Gzip => {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
             parts.iter().try_for_each(|part| encoder.write_all(part))?;
             encoder.finish()
         }
-        Coding::Deflate => {
+        BodyCoding::Deflate => {
             let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
             parts.iter().try_for_each(|part| encoder.write_all(part))?;
             encoder.finish()
@@ -123,7 +122,7 @@ mod tests {
     #[test]
     fn bodies_survive_both_codings_whatever_the_header_calls_them() {
         let parts = [Bytes::from_static(b"hello "), Bytes::from_static(b"world")];
-        for coding in [Coding::Gzip, Coding::Deflate] {
+        for coding in [BodyCoding::Gzip, BodyCoding::Deflate] {
             let packed = Bytes::from(compress(coding, &parts).unwrap());
             for name in ["gzip", "deflate"] {
                 let plain = decompress(Some(name), packed.clone(), 100).unwrap();
@@ -135,7 +134,7 @@ mod tests {
     #[test]
     fn bombs_and_unknown_codings_are_refused_and_broken_streams_end_early() {
         let zeros = Bytes::from(vec![0_u8; 1 << 20]);
-        let bomb = Bytes::from(compress(Coding::Gzip, &[zeros]).unwrap());
+        let bomb = Bytes::from(compress(BodyCoding::Gzip, &[zeros]).unwrap());
         assert!(decompress(Some("gzip"), bomb, 1000).unwrap_err().message.contains("exceeds"));
         for name in ["br", "GZIP", ""] {
             assert!(decompress(Some(name), Bytes::new(), 1000).is_err(), "{name}");
@@ -147,15 +146,15 @@ mod tests {
     #[test]
     fn weights_and_order_choose_the_coding() {
         for (header, coding) in [
-            (None, Coding::Identity),
-            (Some(""), Coding::Identity),
-            (Some("gzip, deflate"), Coding::Gzip),
-            (Some("deflate, gzip"), Coding::Deflate),
-            (Some("gzip;q=0.1, deflate;q=0.9"), Coding::Deflate),
-            (Some("br, gzip"), Coding::Gzip),
-            (Some("identity, gzip"), Coding::Identity),
-            (Some("gzip;q=0"), Coding::Identity),
-            (Some("GZIP"), Coding::Identity),
+            (None, BodyCoding::Identity),
+            (Some(""), BodyCoding::Identity),
+            (Some("gzip, deflate"), BodyCoding::Gzip),
+            (Some("deflate, gzip"), BodyCoding::Deflate),
+            (Some("gzip;q=0.1, deflate;q=0.9"), BodyCoding::Deflate),
+            (Some("br, gzip"), BodyCoding::Gzip),
+            (Some("identity, gzip"), BodyCoding::Identity),
+            (Some("gzip;q=0"), BodyCoding::Identity),
+            (Some("GZIP"), BodyCoding::Identity),
         ] {
             assert_eq!(accepted(header), coding, "{header:?}");
         }

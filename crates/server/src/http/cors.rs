@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::message::{ContentType, Head, Method, Response};
+use super::endpoints::{EndpointCategory, FoundEndpoint};
+use super::message::{ContentType, HttpHead, HttpMethod, HttpResponse};
 use super::openai;
-use super::rows::{Category, Found};
 use super::wire::ReadError;
-use crate::app::App;
+use crate::app::ServerState;
 use crate::browser::{
     BrowserMarks, BrowserRequest, ConnectionPeer, ContentDemand, EndpointClass, PageRefusal,
 };
@@ -25,8 +25,8 @@ const USUAL_HEADERS: &str = "authorization, content-type, inference-header-conte
 /// Facts about an endpoint that are known before the body is there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EndpointPurpose {
-    category: Option<Category>,
-    methods: &'static [Method],
+    category: Option<EndpointCategory>,
+    methods: &'static [HttpMethod],
     errors: ErrorStyle,
 }
 
@@ -41,20 +41,20 @@ pub(super) enum ErrorStyle {
 
 impl EndpointPurpose {
     /// Gives the purpose of a found endpoint, or of a path where nothing is.
-    pub(super) fn of(found: Option<&Found<'_>>, errors: ErrorStyle) -> Self {
+    pub(super) fn of(found: Option<&FoundEndpoint<'_>>, errors: ErrorStyle) -> Self {
         match found {
             Some(found) => {
                 Self { category: Some(found.row.category), methods: found.row.methods, errors }
             }
-            None => Self { category: None, methods: &[Method::Get, Method::Post], errors },
+            None => Self { category: None, methods: &[HttpMethod::Get, HttpMethod::Post], errors },
         }
     }
 
     /// Gives the purpose of a page that is only read.
     pub(super) fn page() -> Self {
         Self {
-            category: Some(Category::Statistics),
-            methods: &[Method::Get],
+            category: Some(EndpointCategory::Statistics),
+            methods: &[HttpMethod::Get],
             errors: ErrorStyle::Triton,
         }
     }
@@ -63,26 +63,28 @@ impl EndpointPurpose {
     fn class(&self, method: &str) -> EndpointClass {
         match method {
             "GET" | "HEAD" | "OPTIONS" => EndpointClass::Read,
-            _ if self.category.is_some_and(Category::is_administrative) => EndpointClass::Change,
+            _ if self.category.is_some_and(EndpointCategory::is_administrative) => {
+                EndpointClass::Change
+            }
             _ => EndpointClass::Inference,
         }
     }
 
-    fn refusal(&self, refusal: &PageRefusal) -> Response {
+    fn refusal(&self, refusal: &PageRefusal) -> HttpResponse {
         let (status, text) = (refusal.status(), refusal.message());
         match self.errors {
             ErrorStyle::OpenAi => openai::refusal(&ApiError::refused(status, text)),
-            ErrorStyle::Triton => Response::error(status, ContentType::Json, text),
+            ErrorStyle::Triton => HttpResponse::error(status, ContentType::Json, text),
         }
     }
 
     /// Methods that pages may use, as a list.
     fn methods(&self) -> String {
         let names = self.methods.iter().filter_map(|method| match method {
-            Method::Get => Some("GET"),
-            Method::Post => Some("POST"),
-            Method::Delete => Some("DELETE"),
-            Method::Other => None,
+            HttpMethod::Get => Some("GET"),
+            HttpMethod::Post => Some("POST"),
+            HttpMethod::Delete => Some("DELETE"),
+            HttpMethod::Other => None,
         });
         names.chain(["OPTIONS"]).collect::<Vec<_>>().join(", ")
     }
@@ -99,7 +101,7 @@ pub(super) enum PageAdmission {
     /// It goes on, and its answer gets these headers.
     Granted(CorsGrant),
     /// This is its answer.
-    Answered(Response),
+    Answered(HttpResponse),
 }
 
 /// Headers that let a page read an answer; none for requests that name no origin.
@@ -110,7 +112,7 @@ pub(super) struct CorsGrant {
 
 impl CorsGrant {
     /// Adds the headers that let the page read the answer.
-    pub(super) fn apply(&self, response: &mut Response) {
+    pub(super) fn apply(&self, response: &mut HttpResponse) {
         let Some(origin) = &self.origin else { return };
         response.headers.extend([
             ("Access-Control-Allow-Origin", origin.clone()),
@@ -130,8 +132,8 @@ impl CorsGrant {
 
 /// Decides by the head alone. `purpose` tells what the head asks for, where that matters.
 pub(super) fn admit(
-    app: &Arc<App>,
-    head: &Head,
+    app: &Arc<ServerState>,
+    head: &HttpHead,
     peer: ConnectionPeer,
     purpose: impl FnOnce() -> EndpointPurpose,
 ) -> PageAdmission {
@@ -147,14 +149,14 @@ pub(super) fn admit(
     let purpose = purpose();
     let asked = preflight_method(head);
     let content = match (asked, head.method()) {
-        (None, Method::Post) => ContentDemand::Json(head.header("content-type")),
+        (None, HttpMethod::Post) => ContentDemand::Json(head.header("content-type")),
         // Browsers ask before they send any other method.
         _ => ContentDemand::Anything,
     };
     let request = BrowserRequest {
         marks,
         class: purpose.class(asked.unwrap_or_else(|| head.method_name())),
-        is_get: head.method() == Method::Get,
+        is_get: head.method() == HttpMethod::Get,
         content,
     };
     let grant = CorsGrant { origin: head.header("origin").map(str::to_owned) };
@@ -173,16 +175,16 @@ pub(super) fn admit(
 }
 
 /// The method that a browser asks leave for.
-fn preflight_method(head: &Head) -> Option<&str> {
+fn preflight_method(head: &HttpHead) -> Option<&str> {
     let asks = head.method_name() == "OPTIONS" && head.header("origin").is_some();
     head.header("access-control-request-method").filter(|_| asks)
 }
 
 /// The answer to a browser that asks whether its page may send a request.
-fn preflight(head: &Head, purpose: &EndpointPurpose, grant: &CorsGrant) -> Response {
+fn preflight(head: &HttpHead, purpose: &EndpointPurpose, grant: &CorsGrant) -> HttpResponse {
     let wanted = head.header("access-control-request-headers").unwrap_or("");
     let listed = if is_list(wanted) { wanted } else { USUAL_HEADERS };
-    let mut response = Response { status: 204, ..Response::empty(ContentType::Text) }
+    let mut response = HttpResponse { status: 204, ..HttpResponse::empty(ContentType::Text) }
         .with_header("Access-Control-Allow-Methods", purpose.methods())
         .with_header("Access-Control-Allow-Headers", listed)
         .with_header("Access-Control-Max-Age", MAX_AGE);
@@ -201,11 +203,11 @@ fn is_list(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::{self, OPENAI, ROWS, SAGEMAKER};
+    use super::super::endpoints::{self, OPENAI, ROWS, SAGEMAKER};
     use super::*;
 
     fn class(path: &str, method: &str) -> EndpointClass {
-        let found = rows::find(path).or_else(|| rows::find_in(SAGEMAKER, path));
+        let found = endpoints::find(path).or_else(|| endpoints::find_in(SAGEMAKER, path));
         EndpointPurpose::of(found.as_ref(), ErrorStyle::Triton).class(method)
     }
 
@@ -244,10 +246,10 @@ mod tests {
     #[test]
     fn endpoints_that_take_a_body_and_do_not_infer_count_as_changes() {
         for row in ROWS.iter().chain(OPENAI).chain(SAGEMAKER) {
-            let found = Found { row, model: "m", version: "", in_repository: false };
+            let found = FoundEndpoint { row, model: "m", version: "", in_repository: false };
             let purpose = EndpointPurpose::of(Some(&found), ErrorStyle::Triton);
-            let infers = row.category == Category::Inference;
-            if row.methods.iter().any(|method| *method != Method::Get) && !infers {
+            let infers = row.category == EndpointCategory::Inference;
+            if row.methods.iter().any(|method| *method != HttpMethod::Get) && !infers {
                 assert_eq!(purpose.class("POST"), EndpointClass::Change, "{}", row.pattern);
             }
         }

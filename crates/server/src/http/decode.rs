@@ -2,27 +2,27 @@
 
 use bytes::Bytes;
 use galatea_serving::{
-    CorrelationId, Error, InferenceRequest, InputData, InputTensor, ParameterValue,
+    CorrelationId, InferenceRequest, InputData, InputTensor, ParameterValue, ServingError,
 };
 use galatea_tensor::DataType;
 
 use super::encode::{OutputPlan, RequestedOutput};
-use super::rows::Call;
-use crate::app::{App, Limits};
-use crate::json::{Document, Kind, MAX_DEPTH, ParseError, Value};
-use crate::shm::{SharedMemory, Window};
+use super::endpoints::CallContext;
+use crate::app::{ClientLimits, ServerState};
+use crate::json::{JsonDocument, JsonKind, JsonValue, MAX_DEPTH, ParseError};
+use crate::shm::{RegionWindow, SharedMemory};
 use crate::tensor_wire::{element_count, shape_text};
 
 /// The error that a client sees for a text that is no JSON.
-pub(super) fn json_error(error: ParseError) -> Error {
+pub(super) fn json_error(error: ParseError) -> ServingError {
     match error {
-        ParseError::Syntax { what, at } => {
-            Error::internal(format!("failed to parse the request JSON buffer: {what} at {at}"))
-        }
-        ParseError::TooDeep => Error::invalid_arg(format!(
+        ParseError::Syntax { what, at } => ServingError::internal(format!(
+            "failed to parse the request JSON buffer: {what} at {at}"
+        )),
+        ParseError::TooDeep => ServingError::invalid_arg(format!(
             "JSON nesting depth exceeds maximum allowed limit ({MAX_DEPTH})"
         )),
-        ParseError::TooLong => Error::invalid_arg("request JSON is longer than 4 GiB"),
+        ParseError::TooLong => ServingError::invalid_arg("request JSON is longer than 4 GiB"),
     }
 }
 
@@ -30,7 +30,7 @@ pub(super) fn json_error(error: ParseError) -> Error {
 ///
 /// # Errors
 /// When the header is no number, or announces more than there is.
-pub(super) fn json_length(header: Option<&str>, body_bytes: usize) -> Result<usize, Error> {
+pub(super) fn json_length(header: Option<&str>, body_bytes: usize) -> Result<usize, ServingError> {
     let Some(text) = header else { return Ok(body_bytes) };
     // Read as C does: what follows the digits is ignored.
     let trimmed = text.trim_start();
@@ -40,10 +40,12 @@ pub(super) fn json_length(header: Option<&str>, body_bytes: usize) -> Result<usi
     };
     let end = rest.bytes().take_while(u8::is_ascii_digit).count();
     let length: usize = rest.get(..end).unwrap_or("").parse().map_err(|_| {
-        Error::invalid_arg(format!("Unable to parse Inference-Header-Content-Length, got: {text}"))
+        ServingError::invalid_arg(format!(
+            "Unable to parse Inference-Header-Content-Length, got: {text}"
+        ))
     })?;
     if length > body_bytes || (negative && length > 0) {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "inference header size should be in range (0, {body_bytes}), got: {text}"
         )));
     }
@@ -52,20 +54,20 @@ pub(super) fn json_length(header: Option<&str>, body_bytes: usize) -> Result<usi
 
 /// Decodes a request with a JSON part.
 pub(super) fn decode(
-    call: &Call<'_>,
+    call: &CallContext<'_>,
     body: &Bytes,
     json_bytes: usize,
-) -> Result<(InferenceRequest, OutputPlan), Error> {
+) -> Result<(InferenceRequest, OutputPlan), ServingError> {
     let limits = call.app.limits();
     if json_bytes > limits.max_input_bytes {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "request JSON size of {json_bytes} bytes exceeds the maximum allowed input size of {} \
              bytes. Use --http-max-input-size to increase the limit.",
             limits.max_input_bytes
         )));
     }
     let text = body.get(..json_bytes).unwrap_or(&[]);
-    let document = Document::parse(text).map_err(json_error)?;
+    let document = JsonDocument::parse(text).map_err(json_error)?;
     let root = document.root();
     let mut request = InferenceRequest {
         model_name: call.model.to_owned(),
@@ -85,7 +87,7 @@ pub(super) fn decode(
         request.inputs.push(input);
     }
     if !binary.is_empty() {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "unexpected additional input data for model '{}'",
             call.model
         )));
@@ -103,47 +105,47 @@ const NO_SIGNED: &str = "attempt to access JSON non-signed-integer as signed-int
 const NO_NUMBER: &str = "attempt to access JSON non-number as double";
 const NO_ARRAY: &str = "attempt to access JSON non-array as array";
 
-fn unable(field: &str, why: &str) -> Error {
-    Error::internal(format!("Unable to parse '{field}': {why}"))
+fn unable(field: &str, why: &str) -> ServingError {
+    ServingError::internal(format!("Unable to parse '{field}': {why}"))
 }
 
-fn absent(field: &str) -> Error {
+fn absent(field: &str) -> ServingError {
     unable(field, &format!("attempt to access non-existing object member '{field}'"))
 }
 
-fn string(value: Value<'_>) -> Result<String, &'static str> {
+fn string(value: JsonValue<'_>) -> Result<String, &'static str> {
     match value.kind() {
-        Kind::String(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+        JsonKind::String(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
         _ => Err(NO_STRING),
     }
 }
 
-fn unsigned(value: Value<'_>) -> Result<u64, &'static str> {
+fn unsigned(value: JsonValue<'_>) -> Result<u64, &'static str> {
     match value.kind() {
-        Kind::Natural(value) => Ok(value),
+        JsonKind::Natural(value) => Ok(value),
         _ => Err(NO_UNSIGNED),
     }
 }
 
-fn boolean(value: Value<'_>) -> Result<bool, &'static str> {
+fn boolean(value: JsonValue<'_>) -> Result<bool, &'static str> {
     match value.kind() {
-        Kind::Bool(value) => Ok(value),
+        JsonKind::Bool(value) => Ok(value),
         _ => Err(NO_BOOLEAN),
     }
 }
 
-fn member_string(object: Value<'_>, name: &str) -> Result<String, Error> {
+fn member_string(object: JsonValue<'_>, name: &str) -> Result<String, ServingError> {
     let value = object.member(name).ok_or_else(|| absent(name))?;
     string(value).map_err(|why| unable(name, why))
 }
 
 fn array<'d>(
-    object: Value<'d>,
+    object: JsonValue<'d>,
     name: &str,
-) -> Result<impl Iterator<Item = Value<'d>> + use<'d>, Error> {
+) -> Result<impl Iterator<Item = JsonValue<'d>> + use<'d>, ServingError> {
     let value = object.member(name).ok_or_else(|| absent(name))?;
     match value.kind() {
-        Kind::Array(_) => Ok(value.elements()),
+        JsonKind::Array(_) => Ok(value.elements()),
         _ => Err(unable(name, NO_ARRAY)),
     }
 }
@@ -152,12 +154,12 @@ fn array<'d>(
 const MAX_CORRELATION_BYTES: usize = 128;
 
 fn read_parameters(
-    parameters: Value<'_>,
+    parameters: JsonValue<'_>,
     request: &mut InferenceRequest,
     plan: &mut OutputPlan,
-) -> Result<(), Error> {
-    if !matches!(parameters.kind(), Kind::Object(_)) {
-        return Err(Error::internal(
+) -> Result<(), ServingError> {
+    if !matches!(parameters.kind(), JsonKind::Object(_)) {
+        return Err(ServingError::internal(
             "failed to get request params.: attempt to get members for non-object",
         ));
     }
@@ -172,14 +174,14 @@ fn read_parameters(
             "timeout" => request.timeout_us = unsigned(value).map_err(fail)?,
             "binary_data_output" => plan.all_binary = boolean(value).map_err(fail)?,
             reserved if reserved.starts_with("triton_") => {
-                return Err(Error::invalid_arg(
+                return Err(ServingError::invalid_arg(
                     "parameter keys starting with 'triton_' are reserved for Triton usage and \
                      should not be specified.",
                 ));
             }
             _ => {
                 let value = parameter(value).ok_or_else(|| {
-                    Error::invalid_arg(format!(
+                    ServingError::invalid_arg(format!(
                         "parameter '{name}' has invalid type. It should be either 'int', 'bool', \
                          or 'string'."
                     ))
@@ -191,24 +193,24 @@ fn read_parameters(
     Ok(())
 }
 
-pub(super) fn parameter(value: Value<'_>) -> Option<ParameterValue> {
+pub(super) fn parameter(value: JsonValue<'_>) -> Option<ParameterValue> {
     match value.kind() {
-        Kind::Bool(value) => Some(ParameterValue::Bool(value)),
-        Kind::Negative(value) => Some(ParameterValue::Int(value)),
-        Kind::Natural(value) => i64::try_from(value).ok().map(ParameterValue::Int),
-        Kind::Double(value) => Some(ParameterValue::Double(value)),
-        Kind::String(_) => string(value).ok().map(ParameterValue::String),
-        Kind::Null | Kind::Array(_) | Kind::Object(_) => None,
+        JsonKind::Bool(value) => Some(ParameterValue::Bool(value)),
+        JsonKind::Negative(value) => Some(ParameterValue::Int(value)),
+        JsonKind::Natural(value) => i64::try_from(value).ok().map(ParameterValue::Int),
+        JsonKind::Double(value) => Some(ParameterValue::Double(value)),
+        JsonKind::String(_) => string(value).ok().map(ParameterValue::String),
+        JsonKind::Null | JsonKind::Array(_) | JsonKind::Object(_) => None,
     }
 }
 
-fn correlation(value: Value<'_>) -> Result<CorrelationId, Error> {
-    if let Kind::Natural(id) = value.kind() {
+fn correlation(value: JsonValue<'_>) -> Result<CorrelationId, ServingError> {
+    if let JsonKind::Natural(id) = value.kind() {
         return Ok(CorrelationId::Uint(id));
     }
     let name = string(value).map_err(|why| unable("sequence_id", why))?;
     if name.len() > MAX_CORRELATION_BYTES {
-        return Err(Error::unsupported(format!(
+        return Err(ServingError::unsupported(format!(
             "string correlation ID cannot be longer than {MAX_CORRELATION_BYTES} characters"
         )));
     }
@@ -216,22 +218,22 @@ fn correlation(value: Value<'_>) -> Result<CorrelationId, Error> {
 }
 
 /// Where the values of an input are.
-enum Source<'d> {
-    Json(Value<'d>),
-    Binary(Value<'d>),
-    SharedMemory(Value<'d>),
+enum InputSource<'d> {
+    Json(JsonValue<'d>),
+    Binary(JsonValue<'d>),
+    SharedMemory(JsonValue<'d>),
 }
 
-fn source(input: Value<'_>) -> Result<Source<'_>, Error> {
+fn source(input: JsonValue<'_>) -> Result<InputSource<'_>, ServingError> {
     let parameters = input.member("parameters");
     let parameter = |name: &str| parameters.and_then(|object| object.member(name));
     let data = input.member("data");
     let binary = parameter("binary_data_size");
     let region = parameter("shared_memory_region");
     match (data, binary, region) {
-        (Some(data), None, None) => Ok(Source::Json(data)),
-        (None, Some(size), None) => Ok(Source::Binary(size)),
-        (None, None, Some(region)) => Ok(Source::SharedMemory(region)),
+        (Some(data), None, None) => Ok(InputSource::Json(data)),
+        (None, Some(size), None) => Ok(InputSource::Binary(size)),
+        (None, None, Some(region)) => Ok(InputSource::SharedMemory(region)),
         _ => {
             let found: String = [
                 (data, "'data'"),
@@ -247,7 +249,7 @@ fn source(input: Value<'_>) -> Result<Source<'_>, Error> {
             } else {
                 format!(" set{found}")
             };
-            Err(Error::invalid_arg(format!(
+            Err(ServingError::invalid_arg(format!(
                 "Input must set only one of the following fields: 'data', 'binary_data_size' in \
                  'parameters', 'shared_memory_region' in 'parameters'. But{found}"
             )))
@@ -256,11 +258,11 @@ fn source(input: Value<'_>) -> Result<Source<'_>, Error> {
 }
 
 fn read_input(
-    input: Value<'_>,
+    input: JsonValue<'_>,
     request: &InferenceRequest,
     binary: &mut Bytes,
-    app: &App,
-) -> Result<InputTensor, Error> {
+    app: &ServerState,
+) -> Result<InputTensor, ServingError> {
     let limits = app.limits();
     let source = source(input)?;
     let name = member_string(input, "name")?;
@@ -272,15 +274,15 @@ fn read_input(
     }
     let datatype: DataType = datatype
         .parse()
-        .map_err(|_| Error::invalid_arg(format!("invalid datatype for input {name}")))?;
+        .map_err(|_| ServingError::invalid_arg(format!("invalid datatype for input {name}")))?;
     if request.inputs.iter().any(|other| other.name == name) {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "{}input '{name}' already exists in request",
             request_prefix(&request.id)
         )));
     }
     let elements = element_count(&shape).ok_or_else(|| {
-        Error::invalid_arg(format!(
+        ServingError::invalid_arg(format!(
             "invalid shape for input '{name}': shape {} causes total element count to exceed \
              maximum size of {}",
             shape_text(&shape),
@@ -288,17 +290,17 @@ fn read_input(
         ))
     })?;
     let data = match source {
-        Source::Json(data) => match json_tensor(data, datatype, elements, &name, limits) {
+        InputSource::Json(data) => match json_tensor(data, datatype, elements, &name, limits) {
             Ok(values) => values.into(),
             // Without a shape the core says what is missing, unless the data is a scalar.
             Err(_) if shape.is_empty() && leaves(data) != 1 => Bytes::new(),
             Err(error) => return Err(error),
         },
-        Source::Binary(size) => {
+        InputSource::Binary(size) => {
             let size = unsigned(size).map_err(|why| unable("binary_data_size", why))?;
             let available = binary.len() as u64;
             if size > available {
-                return Err(Error::invalid_arg(format!(
+                return Err(ServingError::invalid_arg(format!(
                     "unexpected size for input '{name}', expecting {} additional bytes for model \
                      '{}'",
                     size - available,
@@ -307,7 +309,7 @@ fn read_input(
             }
             binary.split_to(usize::try_from(size).unwrap_or(binary.len()))
         }
-        Source::SharedMemory(region) => {
+        InputSource::SharedMemory(region) => {
             let parameters = input.member("parameters");
             let place = window(app.shared_memory(), region, parameters)?;
             place.read()?.into()
@@ -323,13 +325,13 @@ pub(super) fn request_prefix(id: &str) -> String {
 
 /// Values of a tensor from an array or, where there is only one, from the element alone.
 pub(super) fn values(
-    data: Value<'_>,
+    data: JsonValue<'_>,
     datatype: DataType,
     elements: usize,
     name: &str,
-    limits: Limits,
-) -> Result<Vec<u8>, Error> {
-    let alone = !matches!(data.kind(), Kind::Array(_));
+    limits: ClientLimits,
+) -> Result<Vec<u8>, ServingError> {
+    let alone = !matches!(data.kind(), JsonKind::Array(_));
     if alone && !matches!(datatype, DataType::Fp16 | DataType::Bf16) {
         let mut out = Vec::new();
         append_leaf(data.kind(), datatype, &mut out)?;
@@ -340,26 +342,26 @@ pub(super) fn values(
 
 /// Values of a tensor from JSON, as bytes of the wire. Nesting does not matter, only the count.
 fn json_tensor(
-    data: Value<'_>,
+    data: JsonValue<'_>,
     datatype: DataType,
     elements: usize,
     name: &str,
-    limits: Limits,
-) -> Result<Vec<u8>, Error> {
+    limits: ClientLimits,
+) -> Result<Vec<u8>, ServingError> {
     if matches!(datatype, DataType::Fp16 | DataType::Bf16) {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "receiving {datatype} data via JSON is not supported. Please use the binary data \
              format for input {name}"
         )));
     }
     // A string has at least the four bytes of its length.
     let bytes = elements.checked_mul(datatype.size_bytes().unwrap_or(4)).ok_or_else(|| {
-        Error::invalid_arg(format!(
+        ServingError::invalid_arg(format!(
             "byte size overflow for input '{name}': {elements} elements of type {datatype}"
         ))
     })?;
     if bytes > limits.max_input_bytes {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "JSON input '{name}' has a byte_size ({bytes} bytes) that exceeds the maximum allowed \
              value of {} bytes. Use --http-max-input-size to increase the limit.",
             limits.max_input_bytes
@@ -369,7 +371,7 @@ fn json_tensor(
     if elements == 0 {
         return Ok(out);
     }
-    if !matches!(data.kind(), Kind::Array(_)) {
+    if !matches!(data.kind(), JsonKind::Array(_)) {
         return Err(unable("data", NO_ARRAY));
     }
     let mut missing = elements;
@@ -381,25 +383,25 @@ fn json_tensor(
 }
 
 /// Elements of nested arrays.
-fn leaves(data: Value<'_>) -> usize {
+fn leaves(data: JsonValue<'_>) -> usize {
     data.elements()
-        .map(|value| if matches!(value.kind(), Kind::Array(_)) { leaves(value) } else { 1 })
+        .map(|value| if matches!(value.kind(), JsonKind::Array(_)) { leaves(value) } else { 1 })
         .sum()
 }
 
-fn wrong_count() -> Error {
+fn wrong_count() -> ServingError {
     unable("data", "Shape does not match true shape of 'data' field")
 }
 
 /// Appends the leaves below a value; the reader has bounded the depth.
 fn append(
-    data: Value<'_>,
+    data: JsonValue<'_>,
     datatype: DataType,
     out: &mut Vec<u8>,
     missing: &mut usize,
-) -> Result<(), Error> {
+) -> Result<(), ServingError> {
     for value in data.elements() {
-        if matches!(value.kind(), Kind::Array(_)) {
+        if matches!(value.kind(), JsonKind::Array(_)) {
             append(value, datatype, out, missing)?;
             continue;
         }
@@ -410,26 +412,30 @@ fn append(
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "JSON integers wrap to the tensor's type")]
-fn append_leaf(value: Kind<'_>, datatype: DataType, out: &mut Vec<u8>) -> Result<(), Error> {
+fn append_leaf(
+    value: JsonKind<'_>,
+    datatype: DataType,
+    out: &mut Vec<u8>,
+) -> Result<(), ServingError> {
     let fail = |why| unable("data", why);
     let signed = || match value {
-        Kind::Negative(value) => Ok(value),
-        Kind::Natural(value) => i64::try_from(value).map_err(|_| fail(NO_SIGNED)),
+        JsonKind::Negative(value) => Ok(value),
+        JsonKind::Natural(value) => i64::try_from(value).map_err(|_| fail(NO_SIGNED)),
         _ => Err(fail(NO_SIGNED)),
     };
     let unsigned = || match value {
-        Kind::Natural(value) => Ok(value),
+        JsonKind::Natural(value) => Ok(value),
         _ => Err(fail(NO_UNSIGNED)),
     };
     let double = || match value {
-        Kind::Negative(value) => Ok(value as f64),
-        Kind::Natural(value) => Ok(value as f64),
-        Kind::Double(value) => Ok(value),
+        JsonKind::Negative(value) => Ok(value as f64),
+        JsonKind::Natural(value) => Ok(value as f64),
+        JsonKind::Double(value) => Ok(value),
         _ => Err(fail(NO_NUMBER)),
     };
     match datatype {
         DataType::Bool => match value {
-            Kind::Bool(value) => out.push(u8::from(value)),
+            JsonKind::Bool(value) => out.push(u8::from(value)),
             _ => return Err(fail(NO_BOOLEAN)),
         },
         DataType::Uint8 => out.push(unsigned()? as u8),
@@ -443,8 +449,8 @@ fn append_leaf(value: Kind<'_>, datatype: DataType, out: &mut Vec<u8>) -> Result
         DataType::Fp32 => out.extend_from_slice(&(double()? as f32).to_le_bytes()),
         DataType::Fp64 => out.extend_from_slice(&double()?.to_le_bytes()),
         DataType::Bytes => {
-            let Kind::String(bytes) = value else {
-                return Err(Error::internal(format!(
+            let JsonKind::String(bytes) = value else {
+                return Err(ServingError::internal(format!(
                     "Unable to parse JSON bytes array: {NO_STRING}"
                 )));
             };
@@ -460,9 +466,9 @@ fn append_leaf(value: Kind<'_>, datatype: DataType, out: &mut Vec<u8>) -> Result
 /// The place in shared memory that a tensor's parameters name.
 fn window(
     memory: &SharedMemory,
-    region: Value<'_>,
-    parameters: Option<Value<'_>>,
-) -> Result<Window, Error> {
+    region: JsonValue<'_>,
+    parameters: Option<JsonValue<'_>>,
+) -> Result<RegionWindow, ServingError> {
     let region = string(region).map_err(|why| unable("shared_memory_region", why))?;
     let number = |name: &str| {
         let value = parameters.and_then(|object| object.member(name)).map(unsigned).transpose();
@@ -473,11 +479,11 @@ fn window(
 }
 
 fn read_outputs(
-    root: Value<'_>,
+    root: JsonValue<'_>,
     memory: &SharedMemory,
     request: &mut InferenceRequest,
     plan: &mut OutputPlan,
-) -> Result<(), Error> {
+) -> Result<(), ServingError> {
     for output in array(root, "outputs")? {
         let name = member_string(output, "name")?;
         let parameters = output.member("parameters");
@@ -485,8 +491,9 @@ fn read_outputs(
         let region = parameter("shared_memory_region");
         let region = region.map(|region| window(memory, region, parameters)).transpose()?;
         let classes = match parameter("classification") {
-            Some(value) => unsigned(value)
-                .map_err(|why| Error::internal(format!("Unable to set 'classification': {why}")))?,
+            Some(value) => unsigned(value).map_err(|why| {
+                ServingError::internal(format!("Unable to set 'classification': {why}"))
+            })?,
             None => 0,
         };
         let binary = match parameter("binary_data") {
@@ -495,7 +502,7 @@ fn read_outputs(
         };
         for (other, set) in [("classification", classes > 0), ("binary_data", binary)] {
             if set && region.is_some() {
-                return Err(Error::invalid_arg(format!(
+                return Err(ServingError::invalid_arg(format!(
                     "Output can't set both 'shared_memory_region' and '{other}'"
                 )));
             }
@@ -525,9 +532,9 @@ mod tests {
         }
     }
 
-    fn tensor(text: &str, datatype: DataType, elements: usize) -> Result<Vec<u8>, Error> {
-        let document = Document::parse(text.as_bytes()).unwrap();
-        json_tensor(document.root(), datatype, elements, "IN", Limits::default())
+    fn tensor(text: &str, datatype: DataType, elements: usize) -> Result<Vec<u8>, ServingError> {
+        let document = JsonDocument::parse(text.as_bytes()).unwrap();
+        json_tensor(document.root(), datatype, elements, "IN", ClientLimits::default())
     }
 
     #[test]

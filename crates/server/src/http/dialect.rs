@@ -1,9 +1,9 @@
 //! How doors differ in the form of an inference: where the JSON of a body ends, and whether bodies are compressed.
 
-use galatea_serving::Error;
+use galatea_serving::ServingError;
 
 use super::decode;
-use super::message::{ContentType, Head, Response};
+use super::message::{ContentType, HttpHead, HttpResponse};
 
 /// What stands before the length of the JSON part in the content types of the clouds.
 pub(super) const LENGTH_MARK: &str = ";json-header-size=";
@@ -13,7 +13,7 @@ const VERTEX_AI: &str = "application/vnd.vertex-ai-triton.binary+json;json-heade
 
 /// The form of inferences at a door.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Dialect {
+pub enum InferDialect {
     /// KServe v2: a header gives the length of the JSON part.
     #[default]
     Kserve,
@@ -23,7 +23,7 @@ pub enum Dialect {
     VertexAi,
 }
 
-impl Dialect {
+impl InferDialect {
     /// Whether bodies may be compressed.
     pub(super) fn compresses(self) -> bool {
         self == Self::Kserve
@@ -33,7 +33,11 @@ impl Dialect {
     ///
     /// # Errors
     /// When what says so cannot be read or announces more than there is.
-    pub(super) fn json_length(self, head: &Head, body_bytes: usize) -> Result<usize, Error> {
+    pub(super) fn json_length(
+        self,
+        head: &HttpHead,
+        body_bytes: usize,
+    ) -> Result<usize, ServingError> {
         let prefix = match self {
             Self::Kserve => {
                 let header = head.header("inference-header-content-length");
@@ -49,7 +53,7 @@ impl Dialect {
     }
 
     /// Says in an answer where its JSON ends, as the clients of this door expect it.
-    pub(super) fn dress(self, mut response: Response) -> Response {
+    pub(super) fn apply_headers(self, mut response: HttpResponse) -> HttpResponse {
         if self == Self::SageMaker && response.content_type == ContentType::Binary {
             let json_bytes = response.body.first().map_or(0, bytes::Bytes::len);
             response.content_type = ContentType::Sized(SAGEMAKER, json_bytes);
@@ -60,12 +64,12 @@ impl Dialect {
 }
 
 /// The length behind the prefix of a content type; another content type is that of a body of JSON alone.
-fn length_in(text: &str, prefix: &str, body_bytes: usize) -> Result<usize, Error> {
+fn length_in(text: &str, prefix: &str, body_bytes: usize) -> Result<usize, ServingError> {
     let rest = match text.find(prefix) {
         None => return Ok(body_bytes),
         Some(0) => text.get(prefix.len()..).unwrap_or(""),
         Some(_) => {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "expect MIME type for binary data starts with '{prefix}', got: {text}"
             )));
         }
@@ -80,7 +84,7 @@ fn length_in(text: &str, prefix: &str, body_bytes: usize) -> Result<usize, Error
     let digits = digits.get(..end).unwrap_or("");
     let length = if digits.is_empty() { 0 } else { digits.parse().unwrap_or(usize::MAX) };
     if length > body_bytes || (negative && length > 0) {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "inference header size should be in range (0, {body_bytes}), got: {rest}"
         )));
     }
@@ -110,20 +114,21 @@ mod tests {
     #[test]
     fn only_binary_answers_to_sagemaker_have_the_length_in_their_content_type() {
         let answer = || {
-            let mut answer = Response::ok(ContentType::Binary, &b"{}"[..]);
+            let mut answer = HttpResponse::ok(ContentType::Binary, &b"{}"[..]);
             answer.body.push(bytes::Bytes::from_static(b"1234"));
             answer.with_header("Inference-Header-Content-Length", "2")
         };
-        let dressed = Dialect::SageMaker.dress(answer());
+        let dressed = InferDialect::SageMaker.apply_headers(answer());
         let mut name = Vec::new();
         dressed.content_type.write(&mut name);
         assert_eq!(name, format!("{SAGEMAKER}2").as_bytes());
         assert!(dressed.headers.is_empty());
-        for other in [Dialect::Kserve, Dialect::VertexAi] {
-            let dressed = other.dress(answer());
+        for other in [InferDialect::Kserve, InferDialect::VertexAi] {
+            let dressed = other.apply_headers(answer());
             assert_eq!((dressed.content_type, dressed.headers.len()), (ContentType::Binary, 1));
         }
-        let text = Dialect::SageMaker.dress(Response::ok(ContentType::Json, &b"{}"[..]));
+        let text =
+            InferDialect::SageMaker.apply_headers(HttpResponse::ok(ContentType::Json, &b"{}"[..]));
         assert_eq!(text.content_type, ContentType::Json);
     }
 }

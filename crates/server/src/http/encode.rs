@@ -1,14 +1,14 @@
 //! Bodies of inference responses.
 
 use bytes::Bytes;
-use galatea_serving::{Core, Error, InferenceResponse, OutputTensor, ParameterValue};
+use galatea_serving::{Core, InferenceResponse, OutputTensor, ParameterValue, ServingError};
 use galatea_tensor::{ByteString, DataType, Tensor};
 
 use super::handlers::list;
-use super::message::{ContentType, Response};
+use super::message::{ContentType, HttpResponse};
 use crate::classification;
 use crate::json;
-use crate::shm::Window;
+use crate::shm::RegionWindow;
 use crate::tensor_wire::wire_bytes;
 
 /// An output that the request names.
@@ -20,7 +20,7 @@ pub(super) struct RequestedOutput {
     /// So many best classes instead of the tensor; 0 for the tensor.
     pub(super) classes: u64,
     /// Where in shared memory it is wanted.
-    pub(super) region: Option<Window>,
+    pub(super) region: Option<RegionWindow>,
 }
 
 /// In which form the outputs go out.
@@ -33,25 +33,27 @@ pub(super) struct OutputPlan {
 
 /// How one output goes out.
 #[derive(Clone, Copy)]
-enum Form<'a> {
+enum OutputForm<'a> {
     Json,
     Binary,
     /// So many best classes, binary or not.
     Classes(u64, bool),
-    Region(&'a Window),
+    Region(&'a RegionWindow),
 }
 
 impl OutputPlan {
-    fn form(&self, name: &str) -> Form<'_> {
+    fn form(&self, name: &str) -> OutputForm<'_> {
         if self.outputs.is_empty() {
-            return if self.all_binary { Form::Binary } else { Form::Json };
+            return if self.all_binary { OutputForm::Binary } else { OutputForm::Json };
         }
         // Of duplicates the last one counts.
         match self.outputs.iter().rev().find(|output| output.name == name) {
-            Some(RequestedOutput { region: Some(region), .. }) => Form::Region(region),
-            Some(output) if output.classes > 0 => Form::Classes(output.classes, output.binary),
-            Some(output) if output.binary => Form::Binary,
-            Some(_) | None => Form::Json,
+            Some(RequestedOutput { region: Some(region), .. }) => OutputForm::Region(region),
+            Some(output) if output.classes > 0 => {
+                OutputForm::Classes(output.classes, output.binary)
+            }
+            Some(output) if output.binary => OutputForm::Binary,
+            Some(_) | None => OutputForm::Json,
         }
     }
 }
@@ -61,7 +63,7 @@ pub(super) fn encode(
     core: &Core,
     response: &InferenceResponse,
     plan: &OutputPlan,
-) -> Result<Response, Error> {
+) -> Result<HttpResponse, ServingError> {
     let mut head = Vec::with_capacity(256);
     head.push(b'{');
     if !response.id.is_empty() {
@@ -81,10 +83,10 @@ pub(super) fn encode(
             head.push(b',');
         }
         match plan.form(&output.name) {
-            Form::Classes(classes, as_binary) => {
+            OutputForm::Classes(classes, as_binary) => {
                 let tensor = classification::output(core, response, output, classes)?;
                 let labelled = OutputTensor { name: output.name.clone(), tensor };
-                let form = if as_binary { Form::Binary } else { Form::Json };
+                let form = if as_binary { OutputForm::Binary } else { OutputForm::Json };
                 write_output(&mut head, &labelled, form, &mut binary)?;
             }
             form => write_output(&mut head, output, form, &mut binary)?,
@@ -92,7 +94,7 @@ pub(super) fn encode(
     }
     head.extend_from_slice(b"]}");
     let length = head.len();
-    let mut answer = Response::ok(ContentType::Json, head);
+    let mut answer = HttpResponse::ok(ContentType::Json, head);
     // Empty tensors leave nothing behind the JSON.
     if binary.iter().any(|bytes| !bytes.is_empty()) {
         answer.content_type = ContentType::Binary;
@@ -136,9 +138,9 @@ fn truth(value: bool) -> &'static [u8] {
 fn write_output(
     head: &mut Vec<u8>,
     output: &OutputTensor,
-    form: Form<'_>,
+    form: OutputForm<'_>,
     binary: &mut Vec<Bytes>,
-) -> Result<(), Error> {
+) -> Result<(), ServingError> {
     let tensor = &output.tensor;
     head.extend_from_slice(b"{\"name\":");
     json::write_str(head, output.name.as_bytes());
@@ -147,15 +149,15 @@ fn write_output(
     head.extend_from_slice(b"\",\"shape\":");
     list(head, tensor.shape(), |out, &dim| json::write_u64(out, dim as u64));
     match form {
-        Form::Binary => {
+        OutputForm::Binary => {
             let bytes = wire_bytes(tensor)?;
             head.extend_from_slice(b",\"parameters\":{\"binary_data_size\":");
             json::write_u64(head, bytes.len() as u64);
             head.extend_from_slice(b"}");
             binary.push(bytes);
         }
-        Form::Region(place) => place.write(&output.name, &wire_bytes(tensor)?)?,
-        Form::Json | Form::Classes(..) => {
+        OutputForm::Region(place) => place.write(&output.name, &wire_bytes(tensor)?)?,
+        OutputForm::Json | OutputForm::Classes(..) => {
             head.extend_from_slice(b",\"data\":");
             write_data(head, &tensor.contiguous()?)?;
         }
@@ -165,7 +167,7 @@ fn write_output(
 }
 
 /// Elements in row-major order as one flat array.
-pub(super) fn write_data(out: &mut Vec<u8>, tensor: &Tensor) -> Result<(), Error> {
+pub(super) fn write_data(out: &mut Vec<u8>, tensor: &Tensor) -> Result<(), ServingError> {
     macro_rules! numbers {
         ($type:ty, $write:expr) => {
             list(out, tensor.as_slice::<$type>()?, $write)
@@ -187,7 +189,7 @@ pub(super) fn write_data(out: &mut Vec<u8>, tensor: &Tensor) -> Result<(), Error
             numbers!(ByteString, |out, value| json::write_str(out, value.as_bytes()));
         }
         datatype @ (DataType::Fp16 | DataType::Bf16 | DataType::Small(_)) => {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "sending {datatype} data via JSON is not supported. Please use the binary data \
                  format for output"
             )));

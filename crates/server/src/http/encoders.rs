@@ -2,48 +2,49 @@
 
 use std::sync::Arc;
 
-use galatea_llm::embed::{Encoded, EncoderEngine, EncoderTicket};
+use galatea_llm::embed::{EncodedTexts, EncoderEngine, EncoderTicket};
 use galatea_serving::OpenRequest;
-use galatea_serving::backend::Checkpoint;
+use galatea_serving::backend::CheckpointHandle;
 use galatea_serving::statistics::FailureReason;
 use tokio::sync::oneshot::{self, Receiver};
 
-use super::openai::{Request, Wanted, aside, refusal, reply};
-use super::rows::{Call, Reply};
-use crate::openai::encoding::{self, Prepared};
+use super::endpoints::{CallContext, EndpointReply};
+use super::openai::{CheckpointSort, OpenAiRequest, aside, refusal, reply};
+use crate::openai::encoding::{self, PreparedEncoding};
 use crate::openai::error::ApiError;
-use crate::openai::fields::Fields;
+use crate::openai::fields::ObjectFields;
 use crate::openai::ranking;
 
 /// `/v1/embeddings`
-pub(super) fn embeddings(call: &Call<'_>) -> Reply {
+pub(super) fn embeddings(call: &CallContext<'_>) -> EndpointReply {
     encoded(call, encoding::prepare)
 }
 
 /// `/v1/rerank`, `/v2/rerank` and `/rerank`
-pub(super) fn rerank(call: &Call<'_>) -> Reply {
+pub(super) fn rerank(call: &CallContext<'_>) -> EndpointReply {
     encoded(call, ranking::rerank)
 }
 
 /// `/v1/score` and `/score`
-pub(super) fn score(call: &Call<'_>) -> Reply {
+pub(super) fn score(call: &CallContext<'_>) -> EndpointReply {
     encoded(call, ranking::score)
 }
 
 /// What decodes a request and makes tokens of its texts.
-type Prepare = fn(&EncoderEngine, &str, &Fields<'_>) -> Result<Prepared, ApiError>;
+type EncoderPreparation =
+    fn(&EncoderEngine, &str, &ObjectFields<'_>) -> Result<PreparedEncoding, ApiError>;
 
 /// A request that the engine has taken. Dropping it takes the request back.
-struct Running {
-    answer: encoding::Answer,
-    results: Receiver<galatea_llm::error::Result<Encoded>>,
+struct RunningEncoding {
+    answer: encoding::EncodingAnswer,
+    results: Receiver<galatea_llm::error::Result<EncodedTexts>>,
     counted: OpenRequest,
     _ticket: EncoderTicket,
     /// An engine lives as long as its model.
     _engine: Arc<EncoderEngine>,
 }
 
-impl Running {
+impl RunningEncoding {
     /// Waits for the results, and makes the answer of them.
     async fn answer(self) -> Result<Vec<u8>, ApiError> {
         let Self { answer, results, counted, _ticket, _engine } = self;
@@ -65,12 +66,12 @@ impl Running {
     }
 }
 
-fn encoded(call: &Call<'_>, prepare: Prepare) -> Reply {
-    let request = match Request::of(call) {
+fn encoded(call: &CallContext<'_>, prepare: EncoderPreparation) -> EndpointReply {
+    let request = match OpenAiRequest::of(call) {
         Ok(request) => request,
-        Err(error) => return Reply::Now(refusal(&error)),
+        Err(error) => return EndpointReply::Ready(refusal(&error)),
     };
-    Reply::Later(Box::pin(async move {
+    EndpointReply::Pending(Box::pin(async move {
         match aside(move || start(&request, prepare)).await {
             Ok(running) => reply(running.answer().await),
             Err(error) => refusal(&error),
@@ -79,12 +80,15 @@ fn encoded(call: &Call<'_>, prepare: Prepare) -> Reply {
 }
 
 /// Decodes a request and hands its texts to the engine.
-fn start(request: &Request, prepare: Prepare) -> Result<Running, ApiError> {
-    request.read(Wanted::Encoder, |served, fields| {
-        let Checkpoint::Encoder(engine) = &served.checkpoint else {
-            return Err(ApiError::field("model", Wanted::Encoder.other()));
+fn start(
+    request: &OpenAiRequest,
+    prepare: EncoderPreparation,
+) -> Result<RunningEncoding, ApiError> {
+    request.read(CheckpointSort::Encoder, |served, fields| {
+        let CheckpointHandle::Encoder(engine) = &served.checkpoint else {
+            return Err(ApiError::field("model", CheckpointSort::Encoder.other()));
         };
-        let Prepared { texts, answer } = prepare(engine, &served.name, fields)?;
+        let PreparedEncoding { texts, answer } = prepare(engine, &served.name, fields)?;
         let counted = served.begin(texts.len() as u64);
         let (to, results) = oneshot::channel();
         // Nobody waits any more when the client went away.
@@ -92,7 +96,7 @@ fn start(request: &Request, prepare: Prepare) -> Result<Running, ApiError> {
         match engine.submit(texts, sink) {
             Ok(ticket) => {
                 let engine = Arc::clone(engine);
-                Ok(Running { answer, results, counted, _ticket: ticket, _engine: engine })
+                Ok(RunningEncoding { answer, results, counted, _ticket: ticket, _engine: engine })
             }
             Err(error) => {
                 let error = ApiError::from(error);

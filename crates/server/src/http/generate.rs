@@ -9,18 +9,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use galatea_serving::core::{ModelMetadata, TensorMetadata};
-use galatea_serving::trace::Trace;
+use galatea_serving::trace::RequestTrace;
 use galatea_serving::{
-    Answer, CancelToken, Error, InferenceRequest, InferenceResponse, InputData, InputTensor,
+    CancelToken, InferenceRequest, InferenceResponse, InputData, InputTensor, ServingError,
+    SinkAnswer,
 };
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, channel, unbounded_channel};
 
 use super::decode::{json_error, parameter, values};
 use super::encode::{write_data, write_parameter};
-use super::message::{ContentType, Response};
-use super::rows::{Call, Reply};
-use crate::json::{self, Document, Kind, Value};
+use super::endpoints::{CallContext, EndpointReply};
+use super::message::{ContentType, HttpResponse};
+use crate::json::{self, JsonDocument, JsonKind, JsonValue};
 
 /// Member whose members are taken as those of the request.
 const NESTED: &str = "parameters";
@@ -37,49 +38,53 @@ const RESPONSE_BYTES: usize = 1024;
 const MAX_EVENTS: usize = 16;
 
 /// Gives the one response of a model.
-pub(super) fn generate(call: &Call<'_>) -> Reply {
-    let started = match read(call).and_then(|request| Started::new(call, request)) {
+pub(super) fn generate(call: &CallContext<'_>) -> EndpointReply {
+    let started = match read(call).and_then(|request| StartedInference::new(call, request)) {
         Ok(started) => started,
-        Err(error) => return Reply::Now(Response::failure(ContentType::Json, &error)),
+        Err(error) => {
+            return EndpointReply::Ready(HttpResponse::failure(ContentType::Json, &error));
+        }
     };
-    Reply::Later(Box::pin(async move {
+    EndpointReply::Pending(Box::pin(async move {
         let trace = started.trace.clone();
-        Response { trace, ..one(started).await }
+        HttpResponse { trace, ..one(started).await }
     }))
 }
 
 /// Gives the responses of a model as events.
-pub(super) fn generate_stream(call: &Call<'_>) -> Reply {
+pub(super) fn generate_stream(call: &CallContext<'_>) -> EndpointReply {
     let request = match read(call) {
         Ok(request) => request,
-        Err(error) => return Reply::Now(Response::failure(ContentType::Json, &error)),
+        Err(error) => {
+            return EndpointReply::Ready(HttpResponse::failure(ContentType::Json, &error));
+        }
     };
-    match Started::new(call, request) {
-        Ok(started) => Reply::Later(Box::pin(async move {
+    match StartedInference::new(call, request) {
+        Ok(started) => EndpointReply::Pending(Box::pin(async move {
             let trace = started.trace.clone();
-            Response { trace, ..many(started).await }
+            HttpResponse { trace, ..many(started).await }
         })),
         // There is no stream yet.
-        Err(error) => Reply::Now(Response::failure(ContentType::Json, &error)),
+        Err(error) => EndpointReply::Ready(HttpResponse::failure(ContentType::Json, &error)),
     }
 }
 
 /// The answers of an inference that nobody has looked at, as far as they may grow.
-struct Backlog {
+struct GenerateBacklog {
     bytes: AtomicUsize,
     limit: usize,
     full: AtomicBool,
     overflow: Notify,
 }
 
-impl Backlog {
+impl GenerateBacklog {
     fn new(limit: usize) -> Arc<Self> {
         let (bytes, full) = (AtomicUsize::new(0), AtomicBool::new(false));
         Arc::new(Self { bytes, limit, full, overflow: Notify::new() })
     }
 
     /// Whether there is room for an answer, which then counts. Once there was none, there is none.
-    fn admits(&self, answer: &Answer) -> bool {
+    fn admits(&self, answer: &SinkAnswer) -> bool {
         let bytes = size(answer);
         let waiting = self.bytes.fetch_add(bytes, Ordering::AcqRel);
         if waiting > self.limit {
@@ -89,31 +94,31 @@ impl Backlog {
         !self.full.load(Ordering::Acquire)
     }
 
-    fn release(&self, answer: &Answer) {
+    fn release(&self, answer: &SinkAnswer) {
         self.bytes.fetch_sub(size(answer), Ordering::AcqRel);
     }
 }
 
 /// Memory that an answer holds, roughly.
-fn size(answer: &Answer) -> usize {
+fn size(answer: &SinkAnswer) -> usize {
     let outputs = answer.result.iter().flatten().flat_map(|response| &response.outputs);
     RESPONSE_BYTES + outputs.map(|output| output.tensor.size_bytes()).sum::<usize>()
 }
 
 /// An inference whose answers are on their way. Dropping it cancels the inference.
-struct Started {
-    answers: UnboundedReceiver<Answer>,
-    backlog: Arc<Backlog>,
+struct StartedInference {
+    answers: UnboundedReceiver<SinkAnswer>,
+    backlog: Arc<GenerateBacklog>,
     cancel: CancelToken,
-    trace: Option<Arc<Trace>>,
+    trace: Option<Arc<RequestTrace>>,
 }
 
-impl Started {
-    fn new(call: &Call<'_>, mut request: InferenceRequest) -> Result<Self, Error> {
+impl StartedInference {
+    fn new(call: &CallContext<'_>, mut request: InferenceRequest) -> Result<Self, ServingError> {
         request.trace = call.trace();
         let (trace, cancel) = (request.trace.clone(), request.cancel.clone());
         let (to, answers) = unbounded_channel();
-        let backlog = Backlog::new(MAX_WAITING_BYTES);
+        let backlog = GenerateBacklog::new(MAX_WAITING_BYTES);
         let counting = Arc::clone(&backlog);
         // Whoever reads the answers cancels the request: not from here, where the core may hold a lock.
         let sink = move |answer| {
@@ -127,7 +132,7 @@ impl Started {
     }
 
     /// The next response or error; `None` when the model has finished.
-    async fn next(&mut self) -> Option<Result<InferenceResponse, Error>> {
+    async fn next(&mut self) -> Option<Result<InferenceResponse, ServingError>> {
         loop {
             let answer = self.answers.recv().await?;
             self.backlog.release(&answer);
@@ -140,29 +145,29 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for StartedInference {
     fn drop(&mut self) {
         self.cancel.cancel();
     }
 }
 
-async fn one(mut started: Started) -> Response {
+async fn one(mut started: StartedInference) -> HttpResponse {
     let first = started.next().await;
     let second = started.next().await;
     match (first, second) {
         (Some(Ok(response)), None) => match object(&response) {
-            Ok(body) => Response::ok(ContentType::Json, body),
-            Err(error) => Response::error(400, ContentType::Json, &error.message),
+            Ok(body) => HttpResponse::ok(ContentType::Json, body),
+            Err(error) => HttpResponse::error(400, ContentType::Json, &error.message),
         },
         // The model's own errors are the request's fault here, whatever their code.
-        (Some(Err(error)), _) => Response::error(400, ContentType::Json, &error.message),
-        _ => Response::error(200, ContentType::Json, NOT_ONE),
+        (Some(Err(error)), _) => HttpResponse::error(400, ContentType::Json, &error.message),
+        _ => HttpResponse::error(200, ContentType::Json, NOT_ONE),
     }
 }
 
-async fn many(mut started: Started) -> Response {
+async fn many(mut started: StartedInference) -> HttpResponse {
     let Some(first) = started.next().await else {
-        return Response::empty(ContentType::EventStream);
+        return HttpResponse::empty(ContentType::EventStream);
     };
     let first = first.and_then(|response| object(&response));
     let status = if first.is_ok() { 200 } else { 400 };
@@ -170,11 +175,11 @@ async fn many(mut started: Started) -> Response {
     // There is room, and the receiver is still here.
     drop(to.try_send(piece(first)));
     tokio::spawn(forward(started, to));
-    Response { status, ..Response::streamed(ContentType::EventStream, pieces) }
+    HttpResponse { status, ..HttpResponse::streamed(ContentType::EventStream, pieces) }
 }
 
 /// Writes the responses as events, as fast as the client takes them.
-async fn forward(mut started: Started, to: Sender<Bytes>) {
+async fn forward(mut started: StartedInference, to: Sender<Bytes>) {
     let (backlog, events) = (Arc::clone(&started.backlog), to.clone());
     let all = async move {
         while let Some(next) = started.next().await {
@@ -192,10 +197,10 @@ async fn forward(mut started: Started, to: Sender<Bytes>) {
     }
     let text = format!("the client leaves more than {} bytes of responses waiting", backlog.limit);
     // The client may be gone, which is as good.
-    drop(to.send(piece(Err(Error::unavailable(text)))).await);
+    drop(to.send(piece(Err(ServingError::unavailable(text)))).await);
 }
 
-fn piece(result: Result<Vec<u8>, Error>) -> Bytes {
+fn piece(result: Result<Vec<u8>, ServingError>) -> Bytes {
     Bytes::from(event(&result.unwrap_or_else(|error| failure(&error))))
 }
 
@@ -203,7 +208,7 @@ fn event(body: &[u8]) -> Vec<u8> {
     [b"data: ", body, b"\n\n"].concat()
 }
 
-fn failure(error: &Error) -> Vec<u8> {
+fn failure(error: &ServingError) -> Vec<u8> {
     let mut body = b"{\"error\":".to_vec();
     json::write_str(&mut body, error.message.as_bytes());
     body.push(b'}');
@@ -211,7 +216,7 @@ fn failure(error: &Error) -> Vec<u8> {
 }
 
 /// A response as one object, its members in alphabetical order; tensors of one element are that element.
-fn object(response: &InferenceResponse) -> Result<Vec<u8>, Error> {
+fn object(response: &InferenceResponse) -> Result<Vec<u8>, ServingError> {
     let mut members: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
     let text = |text: &str| {
         let mut out = Vec::new();
@@ -250,25 +255,25 @@ fn object(response: &InferenceResponse) -> Result<Vec<u8>, Error> {
     Ok(body)
 }
 
-fn read(call: &Call<'_>) -> Result<InferenceRequest, Error> {
+fn read(call: &CallContext<'_>) -> Result<InferenceRequest, ServingError> {
     let metadata = call.app.core().model_metadata(call.model, call.version)?;
     let config = call.app.core().model_config(call.model, call.version)?;
     let encoding = call.head.header("content-encoding").unwrap_or("");
     if !["", "identity"].contains(&encoding) {
-        return Err(Error::invalid_arg(
+        return Err(ServingError::invalid_arg(
             "Unsupported content-encoding, only 'identity' is supported.",
         ));
     }
     let limit = call.app.limits().max_input_bytes;
     if call.body.len() > limit {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "request JSON size of {} bytes exceeds the maximum allowed input size of {limit} bytes. Use \
              --http-max-input-size to increase the limit.",
             call.body.len()
         )));
     }
-    let document = Document::parse(&call.body).map_err(json_error)?;
-    let mut reader = Reader {
+    let document = JsonDocument::parse(&call.body).map_err(json_error)?;
+    let mut reader = MemberReader {
         call,
         metadata,
         batching: config.max_batch_size > 0,
@@ -285,21 +290,21 @@ fn read(call: &Call<'_>) -> Result<InferenceRequest, Error> {
 }
 
 /// Maps the members of a request.
-struct Reader<'a> {
-    call: &'a Call<'a>,
+struct MemberReader<'a> {
+    call: &'a CallContext<'a>,
     metadata: ModelMetadata,
     batching: bool,
     request: InferenceRequest,
 }
 
-impl Reader<'_> {
-    fn root(&mut self, root: Value<'_>) -> Result<(), Error> {
-        if !matches!(root.kind(), Kind::Object(_)) {
-            return Err(Error::internal("attempt to get members for non-object"));
+impl MemberReader<'_> {
+    fn root(&mut self, root: JsonValue<'_>) -> Result<(), ServingError> {
+        if !matches!(root.kind(), JsonKind::Object(_)) {
+            return Err(ServingError::internal("attempt to get members for non-object"));
         }
         if let Some(id) = root.member("id") {
-            let Kind::String(id) = id.kind() else {
-                return Err(Error::internal(
+            let JsonKind::String(id) = id.kind() else {
+                return Err(ServingError::internal(
                     "Unable to parse 'id': attempt to access JSON non-string as string",
                 ));
             };
@@ -315,27 +320,27 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn nested(&mut self, value: Value<'_>) -> Result<(), Error> {
+    fn nested(&mut self, value: JsonValue<'_>) -> Result<(), ServingError> {
         if self.metadata.inputs.iter().any(|input| input.name == NESTED) {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "Keyword '{NESTED}' for nested schema also given as input tensor name"
             )));
         }
-        if !matches!(value.kind(), Kind::Object(_)) {
-            return Err(Error::invalid_arg(format!(
+        if !matches!(value.kind(), JsonKind::Object(_)) {
+            return Err(ServingError::invalid_arg(format!(
                 "Expected JSON object for keyword: '{NESTED}'"
             )));
         }
         for (name, value) in value.members() {
             self.member(name, value).map_err(|error| {
                 let text = format!("Converting keyword: '{NESTED}': {}", error.message);
-                Error::new(error.code, text)
+                ServingError::new(error.code, text)
             })?;
         }
         Ok(())
     }
 
-    fn member(&mut self, name: &[u8], value: Value<'_>) -> Result<(), Error> {
+    fn member(&mut self, name: &[u8], value: JsonValue<'_>) -> Result<(), ServingError> {
         let name = String::from_utf8_lossy(name).into_owned();
         let input = self.metadata.inputs.iter().find(|input| input.name == name);
         if let Some(input) = input {
@@ -344,7 +349,7 @@ impl Reader<'_> {
             return Ok(());
         }
         let value = parameter(value).ok_or_else(|| {
-            Error::invalid_arg(format!(
+            ServingError::invalid_arg(format!(
                 "parameter '{name}' has invalid type. It should be either 'int', 'bool', or 'string'."
             ))
         })?;
@@ -352,13 +357,17 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn tensor(&self, input: &TensorMetadata, value: Value<'_>) -> Result<InputTensor, Error> {
+    fn tensor(
+        &self,
+        input: &TensorMetadata,
+        value: JsonValue<'_>,
+    ) -> Result<InputTensor, ServingError> {
         let count = match value.kind() {
-            Kind::Array(_) => value.elements().count(),
+            JsonKind::Array(_) => value.elements().count(),
             _ => 1,
         };
         let shape = fitted(&input.shape, self.batching, count).ok_or_else(|| {
-            Error::invalid_arg(format!(
+            ServingError::invalid_arg(format!(
                 "The schema can not convert input '{}' to tensor with proper shape",
                 input.name
             ))
@@ -415,7 +424,7 @@ mod tests {
         assert_eq!(fitted(&[-1, -1], false, 4), None);
     }
 
-    fn response(elements: usize) -> Answer {
+    fn response(elements: usize) -> SinkAnswer {
         let tensor = Tensor::from_vec(&[elements], vec![7_u8; elements]).unwrap();
         let response = InferenceResponse {
             model_name: "m".to_owned(),
@@ -424,13 +433,13 @@ mod tests {
             parameters: Vec::new(),
             outputs: vec![OutputTensor { name: "o".to_owned(), tensor }],
         };
-        Answer { result: Ok(Some(response)), is_final: false }
+        SinkAnswer { result: Ok(Some(response)), is_final: false }
     }
 
-    fn started(limit: usize) -> (tokio::sync::mpsc::UnboundedSender<Answer>, Started) {
+    fn started(limit: usize) -> (tokio::sync::mpsc::UnboundedSender<SinkAnswer>, StartedInference) {
         let (sender, answers) = unbounded_channel();
-        let (backlog, cancel) = (Backlog::new(limit), CancelToken::new());
-        (sender, Started { answers, backlog, cancel, trace: None })
+        let (backlog, cancel) = (GenerateBacklog::new(limit), CancelToken::new());
+        (sender, StartedInference { answers, backlog, cancel, trace: None })
     }
 
     #[tokio::test]

@@ -4,40 +4,40 @@ use galatea_serving::config;
 use galatea_serving::statistics::{DurationStatistic, ModelStatistics};
 use galatea_tensor::DataType;
 
-use super::message::{ContentType, Response};
-use super::rows::{Call, Reply};
+use super::endpoints::{CallContext, EndpointReply};
+use super::message::{ContentType, HttpResponse};
 use crate::json;
 
-fn json_reply(body: Vec<u8>) -> Reply {
-    Reply::Now(Response::ok(ContentType::Json, body))
+fn json_reply(body: Vec<u8>) -> EndpointReply {
+    EndpointReply::Ready(HttpResponse::ok(ContentType::Json, body))
 }
 
-fn text_status(ok: bool) -> Reply {
-    let empty = Response::empty(ContentType::Text);
-    Reply::Now(Response { status: if ok { 200 } else { 400 }, ..empty })
+fn text_status(ok: bool) -> EndpointReply {
+    let empty = HttpResponse::empty(ContentType::Text);
+    EndpointReply::Ready(HttpResponse { status: if ok { 200 } else { 400 }, ..empty })
 }
 
 /// Whether the process answers.
-pub(super) fn live(call: &Call<'_>) -> Reply {
+pub(super) fn live(call: &CallContext<'_>) -> EndpointReply {
     text_status(call.app.core().is_live())
 }
 
 /// Whether every model that should serve does.
-pub(super) fn ready(call: &Call<'_>) -> Reply {
+pub(super) fn ready(call: &CallContext<'_>) -> EndpointReply {
     text_status(call.app.core().is_ready())
 }
 
 /// Whether a model version serves.
-pub(super) fn model_ready(call: &Call<'_>) -> Reply {
-    Reply::Now(match call.app.core().model_ready(call.model, call.version) {
-        Ok(true) => Response::empty(ContentType::Text),
-        Ok(false) => Response::error(400, ContentType::Text, "Model version not ready"),
-        Err(error) => Response::failure(ContentType::Text, &error),
+pub(super) fn model_ready(call: &CallContext<'_>) -> EndpointReply {
+    EndpointReply::Ready(match call.app.core().model_ready(call.model, call.version) {
+        Ok(true) => HttpResponse::empty(ContentType::Text),
+        Ok(false) => HttpResponse::error(400, ContentType::Text, "Model version not ready"),
+        Err(error) => HttpResponse::failure(ContentType::Text, &error),
     })
 }
 
 /// Name, version and extensions of the server.
-pub(super) fn server_metadata(call: &Call<'_>) -> Reply {
+pub(super) fn server_metadata(call: &CallContext<'_>) -> EndpointReply {
     let metadata = call.app.core().metadata();
     let mut out = b"{\"name\":".to_vec();
     json::write_str(&mut out, metadata.name.as_bytes());
@@ -50,10 +50,12 @@ pub(super) fn server_metadata(call: &Call<'_>) -> Reply {
 }
 
 /// Versions, platform and tensors of a model.
-pub(super) fn model_metadata(call: &Call<'_>) -> Reply {
+pub(super) fn model_metadata(call: &CallContext<'_>) -> EndpointReply {
     let metadata = match call.app.core().model_metadata(call.model, call.version) {
         Ok(metadata) => metadata,
-        Err(error) => return Reply::Now(Response::failure(ContentType::Json, &error)),
+        Err(error) => {
+            return EndpointReply::Ready(HttpResponse::failure(ContentType::Json, &error));
+        }
     };
     let mut out = b"{\"name\":".to_vec();
     json::write_str(&mut out, metadata.name.as_bytes());
@@ -84,24 +86,24 @@ fn tensor_metadata(out: &mut Vec<u8>, name: &str, datatype: DataType, shape: &[i
 }
 
 /// The completed configuration of a model.
-pub(super) fn model_config(call: &Call<'_>) -> Reply {
+pub(super) fn model_config(call: &CallContext<'_>) -> EndpointReply {
     match call.app.core().model_config(call.model, call.version) {
         Ok(config) => json_reply(config::to_json(&config).to_string().into_bytes()),
-        Err(error) => Reply::Now(Response::failure(ContentType::Json, &error)),
+        Err(error) => EndpointReply::Ready(HttpResponse::failure(ContentType::Json, &error)),
     }
 }
 
 /// Counters of one model.
-pub(super) fn model_statistics(call: &Call<'_>) -> Reply {
+pub(super) fn model_statistics(call: &CallContext<'_>) -> EndpointReply {
     statistics(call, Some(call.model))
 }
 
 /// Counters of all models.
-pub(super) fn all_statistics(call: &Call<'_>) -> Reply {
+pub(super) fn all_statistics(call: &CallContext<'_>) -> EndpointReply {
     statistics(call, None)
 }
 
-fn statistics(call: &Call<'_>, model: Option<&str>) -> Reply {
+fn statistics(call: &CallContext<'_>, model: Option<&str>) -> EndpointReply {
     match call.app.core().model_statistics(model, call.version) {
         Ok(models) => {
             let mut out = b"{\"model_stats\":".to_vec();
@@ -109,7 +111,7 @@ fn statistics(call: &Call<'_>, model: Option<&str>) -> Reply {
             out.push(b'}');
             json_reply(out)
         }
-        Err(error) => Reply::Now(Response::failure(ContentType::Json, &error)),
+        Err(error) => EndpointReply::Ready(HttpResponse::failure(ContentType::Json, &error)),
     }
 }
 

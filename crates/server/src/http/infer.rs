@@ -1,45 +1,47 @@
 //! The inference endpoint.
 
 use bytes::Bytes;
-use galatea_serving::trace::Trace;
-use galatea_serving::{Error, InferenceRequest, InferenceResponse, InputData, InputTensor};
+use galatea_serving::trace::RequestTrace;
+use galatea_serving::{InferenceRequest, InferenceResponse, InputData, InputTensor, ServingError};
 use galatea_tensor::DataType;
 
-use super::compression::{self, Coding};
+use super::compression::{self, BodyCoding};
 use super::decode::{decode, request_prefix};
 use super::encode::{OutputPlan, encode};
-use super::message::{ContentType, Response};
-use super::rows::{Call, Reply};
-use crate::app::App;
-use crate::pending::{Pending, submit};
+use super::endpoints::{CallContext, EndpointReply};
+use super::message::{ContentType, HttpResponse};
+use crate::app::ServerState;
+use crate::pending::{PendingInference, submit};
 use crate::tensor_wire::element_count;
 use std::sync::Arc;
 
 /// Runs one inference.
-pub(super) fn infer(call: &Call<'_>) -> Reply {
+pub(super) fn infer(call: &CallContext<'_>) -> EndpointReply {
     match start(call) {
         Ok((pending, plan, trace)) => {
             let app = Arc::clone(call.app);
             let dialect = call.dialect;
             let wanted = call.head.header("accept-encoding").filter(|_| dialect.compresses());
             let coding = compression::accepted(wanted);
-            Reply::Later(Box::pin(async move {
+            EndpointReply::Pending(Box::pin(async move {
                 let answer = pending.await;
-                let response = dialect.dress(finish(&app, answer, &plan, coding));
-                Response { trace, ..response }
+                let response = dialect.apply_headers(finish(&app, answer, &plan, coding));
+                HttpResponse { trace, ..response }
             }))
         }
-        Err(response) => Reply::Now(response),
+        Err(response) => EndpointReply::Ready(response),
     }
 }
 
 /// Everything before the answer. Errors before the body is looked at are plain text, as Triton's are.
-fn start(call: &Call<'_>) -> Result<(Pending, OutputPlan, Option<Arc<Trace>>), Response> {
+fn start(
+    call: &CallContext<'_>,
+) -> Result<(PendingInference, OutputPlan, Option<Arc<RequestTrace>>), HttpResponse> {
     let core = call.app.core();
-    let early = |error: Error| Response::failure(ContentType::Text, &error);
+    let early = |error: ServingError| HttpResponse::failure(ContentType::Text, &error);
     let config = core.model_config(call.model, call.version).map_err(early)?;
     if config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled) {
-        return Err(early(Error::unsupported(
+        return Err(early(ServingError::unsupported(
             "HTTP end point doesn't support models with decoupled transaction policy",
         )));
     }
@@ -50,7 +52,7 @@ fn start(call: &Call<'_>) -> Result<(Pending, OutputPlan, Option<Arc<Trace>>), R
     let json_bytes = call.dialect.json_length(call.head, body.len()).map_err(early)?;
     let decoded =
         if json_bytes == 0 { raw_request(call, body) } else { decode(call, &body, json_bytes) };
-    let late = |error: Error| Response::failure(ContentType::Json, &error);
+    let late = |error: ServingError| HttpResponse::failure(ContentType::Json, &error);
     let (mut request, plan) = decoded.map_err(late)?;
     call.forward_headers(&mut request.parameters).map_err(late)?;
     request.trace = call.trace();
@@ -60,17 +62,17 @@ fn start(call: &Call<'_>) -> Result<(Pending, OutputPlan, Option<Arc<Trace>>), R
 }
 
 fn finish(
-    app: &App,
-    answer: Result<InferenceResponse, Error>,
+    app: &ServerState,
+    answer: Result<InferenceResponse, ServingError>,
     plan: &OutputPlan,
-    coding: Coding,
-) -> Response {
+    coding: BodyCoding,
+) -> HttpResponse {
     let encoded = answer.and_then(|answer| encode(app.core(), &answer, plan));
     let mut response = match encoded {
         Ok(response) => response,
-        Err(error) => return Response::failure(ContentType::Text, &error),
+        Err(error) => return HttpResponse::failure(ContentType::Text, &error),
     };
-    if coding != Coding::Identity {
+    if coding != BodyCoding::Identity {
         match compression::compress(coding, &response.body) {
             Ok(packed) => {
                 response.body = vec![packed.into()];
@@ -83,12 +85,15 @@ fn finish(
 }
 
 /// A body that is the one input of the model, without any description. All outputs come back binary.
-fn raw_request(call: &Call<'_>, body: Bytes) -> Result<(InferenceRequest, OutputPlan), Error> {
+fn raw_request(
+    call: &CallContext<'_>,
+    body: Bytes,
+) -> Result<(InferenceRequest, OutputPlan), ServingError> {
     let core = call.app.core();
     let (model, limit) = (call.model, call.app.limits().max_input_bytes);
     let prefix = request_prefix("");
     if body.len() > limit {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "Raw input has a byte_size ({} bytes) that exceeds the maximum allowed value of \
              {limit} bytes. Use --http-max-input-size to increase the limit.",
             body.len()
@@ -96,7 +101,7 @@ fn raw_request(call: &Call<'_>, body: Bytes) -> Result<(InferenceRequest, Output
     }
     let metadata = core.model_metadata(model, call.version)?;
     let [input] = metadata.inputs.as_slice() else {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "{prefix}Raw request must only have 1 input (found 1) to be deduced but got {} inputs \
              in '{model}' model configuration",
             metadata.inputs.len()
@@ -109,7 +114,7 @@ fn raw_request(call: &Call<'_>, body: Bytes) -> Result<(InferenceRequest, Output
     }
     let data = if input.datatype == DataType::Bytes {
         if element_count(&shape) != Some(1) {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "{prefix}For BYTE datatype raw input '{}', the model must have input shape [1]",
                 input.name
             )));
@@ -121,7 +126,7 @@ fn raw_request(call: &Call<'_>, body: Bytes) -> Result<(InferenceRequest, Output
         let elements = element_count(&shape).unwrap_or(0);
         let expected = elements.saturating_mul(input.datatype.size_bytes().unwrap_or(1));
         if expected != body.len() {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "{prefix}input byte size mismatch for input 'raw_input' for model '{model}'. \
                  Expected {expected}, got {}",
                 body.len()
@@ -150,14 +155,14 @@ fn deduce_shape(
     datatype: DataType,
     shape: &mut [i64],
     bytes: usize,
-) -> Result<(), Error> {
+) -> Result<(), ServingError> {
     let fixed: Vec<i64> = shape.iter().copied().filter(|&dim| dim >= 0).collect();
     let per_item = element_count(&fixed)
         .and_then(|count| count.checked_mul(datatype.size_bytes().unwrap_or(1)));
     let mut variable = shape.iter_mut().filter(|dim| **dim < 0);
     let Some(dim) = variable.next() else { return Ok(()) };
     if variable.next().is_some() {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "{}The shape of the raw input '{name}' can not be deduced because there are more than \
              one variable-sized dimension",
             request_prefix("")

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use galatea_serving::Error;
-use galatea_serving::trace::Trace;
+use galatea_serving::ServingError;
+use galatea_serving::trace::RequestTrace;
 use tokio::sync::mpsc::Receiver;
 
 use crate::json;
@@ -13,7 +13,7 @@ use crate::status;
 
 /// Methods that endpoints tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum HttpMethod {
     /// GET
     Get,
     /// POST
@@ -26,19 +26,19 @@ pub enum Method {
 
 /// The head of a request; names and values are ranges of the received bytes.
 #[derive(Debug)]
-pub struct Head {
+pub struct HttpHead {
     pub(super) bytes: Bytes,
-    pub(super) method: Method,
+    pub(super) method: HttpMethod,
     pub(super) path: Range<usize>,
     pub(super) headers: Vec<(Range<usize>, Range<usize>)>,
     /// The request is of HTTP/1.0.
     pub(super) old: bool,
 }
 
-impl Head {
+impl HttpHead {
     /// What the client wants to do.
     #[must_use]
-    pub fn method(&self) -> Method {
+    pub fn method(&self) -> HttpMethod {
         self.method
     }
 
@@ -115,23 +115,23 @@ impl ContentType {
 
 /// Pieces of a body that comes while the model makes it. The end of the channel ends the body; the sender learns from
 /// the closed channel that the client has gone.
-pub type Pieces = Receiver<Bytes>;
+pub type BodyPieces = Receiver<Bytes>;
 
 /// An answer. The parts of the body go to the socket one after the other and are not copied together.
 #[derive(Debug)]
-pub struct Response {
+pub struct HttpResponse {
     pub(super) status: u16,
     pub(super) content_type: ContentType,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Vec<Bytes>,
     /// What follows the body, piece by piece.
-    pub(super) pieces: Option<Pieces>,
+    pub(super) pieces: Option<BodyPieces>,
     pub(super) close: bool,
     /// Trace of the inference that this answers; it ends when the answer has gone.
-    pub(super) trace: Option<Arc<Trace>>,
+    pub(super) trace: Option<Arc<RequestTrace>>,
 }
 
-impl Response {
+impl HttpResponse {
     /// 200 without a body.
     #[must_use]
     pub fn empty(content_type: ContentType) -> Self {
@@ -154,7 +154,7 @@ impl Response {
 
     /// 200 with a body that comes piece by piece.
     #[must_use]
-    pub fn streamed(content_type: ContentType, pieces: Pieces) -> Self {
+    pub fn streamed(content_type: ContentType, pieces: BodyPieces) -> Self {
         Self { pieces: Some(pieces), ..Self::empty(content_type) }
     }
 
@@ -169,7 +169,7 @@ impl Response {
 
     /// An error of the core.
     #[must_use]
-    pub fn failure(content_type: ContentType, error: &Error) -> Self {
+    pub fn failure(content_type: ContentType, error: &ServingError) -> Self {
         Self::error(status::http(error.code), content_type, &error.message)
     }
 

@@ -5,25 +5,30 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::cors::EndpointPurpose;
-use super::message::{ContentType, Head, Method, Response};
-use super::rows::{Arrival, Reply};
+use super::endpoints::{EndpointReply, RequestArrival};
+use super::message::{ContentType, HttpHead, HttpMethod, HttpResponse};
 use super::serve::{RouteTable, accept};
-use crate::app::App;
-use crate::listen::Listener;
+use crate::app::ServerState;
+use crate::listen::FrontEndListener;
 use crate::metrics;
 
 /// Serves metrics until the server stops.
-pub async fn serve_metrics(app: Arc<App>, listener: Listener) {
-    let purpose = |_: &Head| EndpointPurpose::page();
+pub async fn serve_metrics(app: Arc<ServerState>, listener: FrontEndListener) {
+    let purpose = |_: &HttpHead| EndpointPurpose::page();
     accept(app, listener, Arc::new(RouteTable { route, purpose })).await;
 }
 
-fn route(app: &Arc<App>, head: &Head, _body: Bytes, _arrival: Option<Arrival>) -> Reply {
-    Reply::Now(match (head.method(), head.path()) {
-        (Method::Get, "/metrics" | "/metrics/") => {
-            Response::ok(ContentType::Metrics, metrics::render(app))
+fn route(
+    app: &Arc<ServerState>,
+    head: &HttpHead,
+    _body: Bytes,
+    _arrival: Option<RequestArrival>,
+) -> EndpointReply {
+    EndpointReply::Ready(match (head.method(), head.path()) {
+        (HttpMethod::Get, "/metrics" | "/metrics/") => {
+            HttpResponse::ok(ContentType::Metrics, metrics::render(app))
         }
-        (Method::Get, _) => Response::empty(ContentType::Metrics),
-        _ => Response::error(405, ContentType::Text, "Method Not Allowed"),
+        (HttpMethod::Get, _) => HttpResponse::empty(ContentType::Metrics),
+        _ => HttpResponse::error(405, ContentType::Text, "Method Not Allowed"),
     })
 }

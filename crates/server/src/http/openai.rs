@@ -9,77 +9,80 @@ use bytes::Bytes;
 use galatea_llm::engine::GenerationRequest;
 use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::SamplingParameters;
-use galatea_serving::backend::Checkpoint;
+use galatea_serving::backend::CheckpointHandle;
 use galatea_serving::backend::llm::CheckpointTraits;
-use galatea_serving::{Code, ListedCheckpoint, ServedCheckpoint};
+use galatea_serving::{ErrorCode, ListedCheckpoint, ServedCheckpoint};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc::channel, oneshot};
 use tokio::task::spawn_blocking;
 
 use super::cors::{EndpointPurpose, ErrorStyle};
-use super::message::{ContentType, Head, Response};
-use super::rows::{Arrival, Call, Dialect, OPENAI, Reply, find_in};
+use super::endpoints::{CallContext, EndpointReply, InferDialect, OPENAI, RequestArrival, find_in};
+use super::message::{ContentType, HttpHead, HttpResponse};
 use super::serve::{RouteTable, accept, answer, restricted, wrong_method};
-use crate::app::App;
-use crate::listen::Listener;
-use crate::openai::chat::Chat;
-use crate::openai::completion::Completion;
+use crate::app::ServerState;
+use crate::listen::FrontEndListener;
+use crate::openai::chat::PreparedChat;
+use crate::openai::completion::PreparedCompletion;
 use crate::openai::error::ApiError;
-use crate::openai::fields::Fields;
+use crate::openai::fields::ObjectFields;
 use crate::openai::request::{self, ChatRequest, CompletionRequest};
-use crate::openai::run::{Client, Form, Running};
-use crate::openai::tokenize::{self, Words};
+use crate::openai::run::{AnswerForm, PieceReceiver, RunningGeneration};
+use crate::openai::tokenize::{self, TokenizeModel};
 use crate::openai::wire::now;
 
 /// Pieces that are written and wait for the connection.
 const MAX_PIECES: usize = 16;
 
 /// Serves OpenAI's endpoints alone until the server stops.
-pub async fn serve(app: Arc<App>, listener: Listener) {
-    let route = |app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>| {
-        let Some(found) = find_in(OPENAI, head.path()) else {
-            let text = format!("{} is no endpoint of this door", head.path());
-            return Reply::Now(refusal(&ApiError::not_found(text)));
+pub async fn serve(app: Arc<ServerState>, listener: FrontEndListener) {
+    let route =
+        |app: &Arc<ServerState>, head: &HttpHead, body: Bytes, arrival: Option<RequestArrival>| {
+            let Some(found) = find_in(OPENAI, head.path()) else {
+                let text = format!("{} is no endpoint of this door", head.path());
+                return EndpointReply::Ready(refusal(&ApiError::not_found(text)));
+            };
+            match restricted(app, head, &found).or_else(|| wrong_method(head, &found)) {
+                Some(refusal) => EndpointReply::Ready(refusal),
+                None => answer(app, head, body, arrival, &found, InferDialect::Kserve),
+            }
         };
-        match restricted(app, head, &found).or_else(|| wrong_method(head, &found)) {
-            Some(refusal) => Reply::Now(refusal),
-            None => answer(app, head, body, arrival, &found, Dialect::Kserve),
-        }
-    };
-    let purpose = |head: &Head| {
+    let purpose = |head: &HttpHead| {
         EndpointPurpose::of(find_in(OPENAI, head.path()).as_ref(), ErrorStyle::OpenAi)
     };
     accept(app, listener, Arc::new(RouteTable { route, purpose })).await;
 }
 
 /// The answer that says what is wrong.
-pub(super) fn refusal(error: &ApiError) -> Response {
+pub(super) fn refusal(error: &ApiError) -> HttpResponse {
     let body = error.to_json().to_string();
-    let response =
-        Response { status: error.status(), ..Response::ok(ContentType::Json, body.into_bytes()) };
+    let response = HttpResponse {
+        status: error.status(),
+        ..HttpResponse::ok(ContentType::Json, body.into_bytes())
+    };
     match error.retry_after() {
         Some(seconds) => response.with_header("Retry-After", seconds.to_string()),
         None => response,
     }
 }
 
-pub(super) fn reply(result: Result<Vec<u8>, ApiError>) -> Response {
+pub(super) fn reply(result: Result<Vec<u8>, ApiError>) -> HttpResponse {
     match result {
-        Ok(body) => Response::ok(ContentType::Json, body),
+        Ok(body) => HttpResponse::ok(ContentType::Json, body),
         Err(error) => refusal(&error),
     }
 }
 
 /// What a handler needs of its call when that is gone.
-pub(super) struct Request {
-    app: Arc<App>,
+pub(super) struct OpenAiRequest {
+    app: Arc<ServerState>,
     body: Bytes,
     /// What tells clients apart: the key that they show, if any.
     caller: String,
 }
 
-impl Request {
-    pub(super) fn of(call: &Call<'_>) -> Result<Self, ApiError> {
+impl OpenAiRequest {
+    pub(super) fn of(call: &CallContext<'_>) -> Result<Self, ApiError> {
         let encoding = call.head.header("content-encoding").unwrap_or("");
         if !["", "identity"].contains(&encoding) {
             let text = format!("content-encoding: {encoding} found, only identity is supported");
@@ -99,17 +102,21 @@ impl Request {
     /// Reads the body, finds the model that it names, which is one for such requests, and works on both.
     pub(super) fn read<T>(
         &self,
-        wanted: Wanted,
-        work: impl FnOnce(ServedCheckpoint, &Fields<'_>) -> Result<T, ApiError>,
+        wanted: CheckpointSort,
+        work: impl FnOnce(ServedCheckpoint, &ObjectFields<'_>) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         let body: Value = serde_json::from_slice(&self.body)
             .map_err(|error| ApiError::invalid(format!("the body is no JSON: {error}")))?;
-        let fields = Fields::of_request(&body)?;
+        let fields = ObjectFields::of_request(&body)?;
         work(self.model(request::model(&fields)?, wanted)?, &fields)
     }
 
     /// The model of a name, or the only one for such requests where a request names none.
-    fn model(&self, name: Option<&str>, wanted: Wanted) -> Result<ServedCheckpoint, ApiError> {
+    fn model(
+        &self,
+        name: Option<&str>,
+        wanted: CheckpointSort,
+    ) -> Result<ServedCheckpoint, ApiError> {
         let core = self.app.core();
         let Some(name) = name else {
             let mut all = core.checkpoints();
@@ -132,10 +139,12 @@ impl Request {
                 let text = format!("'{name}' is not a language model");
                 Err(ApiError::field("model", text))
             }
-            Err(error) if error.code == Code::Unavailable => {
+            Err(error) if error.code == ErrorCode::Unavailable => {
                 Err(ApiError::unavailable(error.message))
             }
-            Err(error) if error.code == Code::Internal => Err(ApiError::internal(error.message)),
+            Err(error) if error.code == ErrorCode::Internal => {
+                Err(ApiError::internal(error.message))
+            }
             Err(_) => Err(ApiError::no_model(name)),
         }
     }
@@ -143,7 +152,7 @@ impl Request {
 
 /// The sort of checkpoints that an endpoint is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum CheckpointSort {
     /// Those that write.
     Language,
     /// Those that make vectors or scores.
@@ -152,7 +161,7 @@ pub(super) enum Wanted {
     Any,
 }
 
-impl Wanted {
+impl CheckpointSort {
     fn fits(self, checkpoint: CheckpointTraits) -> bool {
         match checkpoint.writes {
             true => self != Self::Encoder,
@@ -180,27 +189,27 @@ pub(super) async fn aside<T: Send + 'static>(
 }
 
 /// Both sorts of requests, ready for the engine.
-enum Job {
-    Chat(Box<Chat>),
-    Completion(Box<Completion>),
+enum OpenAiJob {
+    Chat(Box<PreparedChat>),
+    Completion(Box<PreparedCompletion>),
 }
 
-impl Job {
-    fn form(&self) -> Form {
+impl OpenAiJob {
+    fn form(&self) -> AnswerForm {
         match self {
             Self::Chat(chat) => chat.form(),
             Self::Completion(completion) => completion.form(),
         }
     }
 
-    async fn whole(&self, running: Running) -> Result<Vec<u8>, ApiError> {
+    async fn whole(&self, running: RunningGeneration) -> Result<Vec<u8>, ApiError> {
         match self {
             Self::Chat(chat) => chat.whole(running).await,
             Self::Completion(completion) => completion.whole(running).await,
         }
     }
 
-    async fn stream(&self, running: Running, to: &Client) -> Result<(), ApiError> {
+    async fn stream(&self, running: RunningGeneration, to: &PieceReceiver) -> Result<(), ApiError> {
         match self {
             Self::Chat(chat) => chat.stream(running, to).await,
             Self::Completion(completion) => completion.stream(running, to).await,
@@ -209,33 +218,33 @@ impl Job {
 }
 
 /// What decodes a request and makes its prompts.
-type Prepare = fn(
+type OpenAiPreparation = fn(
     Arc<LanguageModel>,
     &str,
-    &Fields<'_>,
+    &ObjectFields<'_>,
     &str,
-) -> Result<(Job, Vec<GenerationRequest>), ApiError>;
+) -> Result<(OpenAiJob, Vec<GenerationRequest>), ApiError>;
 
 fn prepare_chat(
     model: Arc<LanguageModel>,
     name: &str,
-    fields: &Fields<'_>,
+    fields: &ObjectFields<'_>,
     caller: &str,
-) -> Result<(Job, Vec<GenerationRequest>), ApiError> {
+) -> Result<(OpenAiJob, Vec<GenerationRequest>), ApiError> {
     let request = ChatRequest::decode(fields, defaults(&model), caller)?;
-    let (chat, job) = Chat::prepare(model, name, request)?;
-    Ok((Job::Chat(Box::new(chat)), vec![job]))
+    let (chat, job) = PreparedChat::prepare(model, name, request)?;
+    Ok((OpenAiJob::Chat(Box::new(chat)), vec![job]))
 }
 
 fn prepare_completion(
     model: Arc<LanguageModel>,
     name: &str,
-    fields: &Fields<'_>,
+    fields: &ObjectFields<'_>,
     caller: &str,
-) -> Result<(Job, Vec<GenerationRequest>), ApiError> {
+) -> Result<(OpenAiJob, Vec<GenerationRequest>), ApiError> {
     let request = CompletionRequest::decode(fields, defaults(&model), caller)?;
-    let (completion, jobs) = Completion::prepare(model, name, request)?;
-    Ok((Job::Completion(Box::new(completion)), jobs))
+    let (completion, jobs) = PreparedCompletion::prepare(model, name, request)?;
+    Ok((OpenAiJob::Completion(Box::new(completion)), jobs))
 }
 
 fn defaults(model: &LanguageModel) -> &SamplingParameters {
@@ -243,25 +252,25 @@ fn defaults(model: &LanguageModel) -> &SamplingParameters {
 }
 
 /// `/v1/chat/completions`
-pub(super) fn chat(call: &Call<'_>) -> Reply {
+pub(super) fn chat(call: &CallContext<'_>) -> EndpointReply {
     generation(call, prepare_chat)
 }
 
 /// `/v1/completions`
-pub(super) fn completions(call: &Call<'_>) -> Reply {
+pub(super) fn completions(call: &CallContext<'_>) -> EndpointReply {
     generation(call, prepare_completion)
 }
 
-fn generation(call: &Call<'_>, prepare: Prepare) -> Reply {
-    let request = match Request::of(call) {
+fn generation(call: &CallContext<'_>, prepare: OpenAiPreparation) -> EndpointReply {
+    let request = match OpenAiRequest::of(call) {
         Ok(request) => request,
-        Err(error) => return Reply::Now(refusal(&error)),
+        Err(error) => return EndpointReply::Ready(refusal(&error)),
     };
-    Reply::Later(Box::pin(async move {
+    EndpointReply::Pending(Box::pin(async move {
         let started = aside(move || {
-            request.read(Wanted::Language, |served, fields| {
-                let Checkpoint::Language(model) = &served.checkpoint else {
-                    return Err(ApiError::field("model", Wanted::Language.other()));
+            request.read(CheckpointSort::Language, |served, fields| {
+                let CheckpointHandle::Language(model) = &served.checkpoint else {
+                    return Err(ApiError::field("model", CheckpointSort::Language.other()));
                 };
                 let caller = &request.caller;
                 let (job, requests) = prepare(Arc::clone(model), &served.name, fields, caller)?;
@@ -270,7 +279,7 @@ fn generation(call: &Call<'_>, prepare: Prepare) -> Reply {
             })
         });
         match started.await {
-            Ok((job, running)) if job.form() == Form::Pieces => streamed(job, running).await,
+            Ok((job, running)) if job.form() == AnswerForm::Pieces => streamed(job, running).await,
             Ok((job, running)) => reply(job.whole(running).await),
             Err(error) => refusal(&error),
         }
@@ -282,10 +291,10 @@ fn begin(
     served: &ServedCheckpoint,
     model: &Arc<LanguageModel>,
     requests: Vec<GenerationRequest>,
-    form: Form,
-) -> Result<Running, ApiError> {
+    form: AnswerForm,
+) -> Result<RunningGeneration, ApiError> {
     let counted = served.begin(requests.len() as u64);
-    match Running::start(model, requests) {
+    match RunningGeneration::start(model, requests) {
         Ok(running) => Ok(running.count(counted, form)),
         Err(error) => {
             counted.fail(error.failure());
@@ -295,19 +304,19 @@ fn begin(
 }
 
 /// The answer in pieces; what fails before the first one still has its status.
-async fn streamed(job: Job, running: Running) -> Response {
+async fn streamed(job: OpenAiJob, running: RunningGeneration) -> HttpResponse {
     let (to, pieces) = channel(MAX_PIECES);
     let (begin, failed) = oneshot::channel();
-    tokio::spawn(forward(job, running, Client::new(to, begin)));
+    tokio::spawn(forward(job, running, PieceReceiver::new(to, begin)));
     match failed.await {
         Ok(error) => refusal(&error),
-        Err(_) => Response::streamed(ContentType::EventStream, pieces),
+        Err(_) => HttpResponse::streamed(ContentType::EventStream, pieces),
     }
 }
 
 /// Writes pieces as fast as the client takes them. Whatever ends first, what is left of the requests is dropped with
 /// it, and so taken back.
-async fn forward(job: Job, running: Running, to: Client) {
+async fn forward(job: OpenAiJob, running: RunningGeneration, to: PieceReceiver) {
     let overflow = running.overflow();
     let result = tokio::select! {
         result = job.stream(running, &to) => result,
@@ -320,13 +329,15 @@ async fn forward(job: Job, running: Running, to: Client) {
 }
 
 /// `/v1/models`
-pub(super) fn models(call: &Call<'_>) -> Reply {
+pub(super) fn models(call: &CallContext<'_>) -> EndpointReply {
     let data: Vec<Value> = call.app.core().checkpoints().iter().map(described).collect();
-    Reply::Now(reply(Ok(json!({"object": "list", "data": data}).to_string().into_bytes())))
+    EndpointReply::Ready(reply(Ok(json!({"object": "list", "data": data})
+        .to_string()
+        .into_bytes())))
 }
 
 /// `/v1/models/{model}`
-pub(super) fn model(call: &Call<'_>) -> Reply {
+pub(super) fn model(call: &CallContext<'_>) -> EndpointReply {
     let core = call.app.core();
     let found = match core.listed_checkpoint(call.model) {
         _ if !core.is_live() => Err(ApiError::unavailable("the server stops")),
@@ -337,7 +348,7 @@ pub(super) fn model(call: &Call<'_>) -> Reply {
         }
         None => Err(ApiError::no_model(call.model)),
     };
-    Reply::Now(reply(found))
+    EndpointReply::Ready(reply(found))
 }
 
 fn described(listed: &ListedCheckpoint) -> Value {
@@ -354,24 +365,28 @@ fn started() -> u64 {
 }
 
 /// `/tokenize`
-pub(super) fn tokenize(call: &Call<'_>) -> Reply {
+pub(super) fn tokenize(call: &CallContext<'_>) -> EndpointReply {
     text(call, tokenize::tokenize)
 }
 
 /// `/detokenize`
-pub(super) fn detokenize(call: &Call<'_>) -> Reply {
+pub(super) fn detokenize(call: &CallContext<'_>) -> EndpointReply {
     text(call, tokenize::detokenize)
 }
 
-fn text(call: &Call<'_>, work: fn(&Words, &Fields<'_>) -> Result<Value, ApiError>) -> Reply {
-    let request = match Request::of(call) {
+fn text(
+    call: &CallContext<'_>,
+    work: fn(&TokenizeModel, &ObjectFields<'_>) -> Result<Value, ApiError>,
+) -> EndpointReply {
+    let request = match OpenAiRequest::of(call) {
         Ok(request) => request,
-        Err(error) => return Reply::Now(refusal(&error)),
+        Err(error) => return EndpointReply::Ready(refusal(&error)),
     };
-    Reply::Later(Box::pin(async move {
+    EndpointReply::Pending(Box::pin(async move {
         let done = aside(move || {
-            request
-                .read(Wanted::Any, |served, fields| work(&Words::from(&served.checkpoint), fields))
+            request.read(CheckpointSort::Any, |served, fields| {
+                work(&TokenizeModel::from(&served.checkpoint), fields)
+            })
         });
         reply(done.await.map(|answer| answer.to_string().into_bytes()))
     }))

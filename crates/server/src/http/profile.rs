@@ -3,22 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use galatea_serving::Error;
+use galatea_serving::ServingError;
 use serde_json::json;
 
 use super::decode::json_error;
-use super::message::{ContentType, Response};
-use super::rows::{Call, Reply};
-use crate::app::App;
-use crate::aside::aside;
-use crate::json::{Document, Kind, Value};
-use crate::profile::{Finished, MOST_EVENTS, Wish};
+use super::endpoints::{CallContext, EndpointReply};
+use super::message::{ContentType, HttpResponse};
+use crate::app::ServerState;
+use crate::blocking::run_blocking;
+use crate::json::{JsonDocument, JsonKind, JsonValue};
+use crate::profile::{FinishedProfile, MAX_EVENTS, ProfileRequest};
 
 /// The longest time that a profile may be asked to take, in seconds: a day.
-const MOST_SECONDS: f64 = 86_400.0;
+const MAX_SECONDS: f64 = 86_400.0;
 
 /// Says whether a profile is under way, what it has found so far, and what the last one found.
-pub(super) fn show(call: &Call<'_>) -> Reply {
+pub(super) fn show(call: &CallContext<'_>) -> EndpointReply {
     let app = Arc::clone(call.app);
     later(call, move || {
         let status = app.profiler().status();
@@ -33,53 +33,56 @@ pub(super) fn show(call: &Call<'_>) -> Reply {
 }
 
 /// Starts a profile; the body may say of what.
-pub(super) fn start(call: &Call<'_>) -> Reply {
+pub(super) fn start(call: &CallContext<'_>) -> EndpointReply {
     let wish = wish(&call.body, call.app);
     let app = Arc::clone(call.app);
     later(call, move || {
         let wish = wish?;
-        app.profiler().start(&wish).map_err(Error::invalid_arg)?;
+        app.profiler().start(&wish).map_err(ServingError::invalid_arg)?;
         Ok(json!({"profiling": true}).to_string().into_bytes())
     })
 }
 
 /// Ends the profile and gives what it found, with its events unless `{"trace": false}` is the body.
-pub(super) fn stop(call: &Call<'_>) -> Reply {
+pub(super) fn stop(call: &CallContext<'_>) -> EndpointReply {
     let with_trace = with_trace(&call.body);
     let app = Arc::clone(call.app);
     later(call, move || {
         let with_trace = with_trace?;
-        let found = app.profiler().stop().map_err(Error::invalid_arg)?;
+        let found = app.profiler().stop().map_err(ServingError::invalid_arg)?;
         Ok(written(&found, with_trace))
     })
 }
 
 /// The events of the last profile, for `chrome://tracing` and Perfetto.
-pub(super) fn trace(call: &Call<'_>) -> Reply {
+pub(super) fn trace(call: &CallContext<'_>) -> EndpointReply {
     let last = call.app.profiler().status().last;
     let found = last.as_ref().and_then(|last| last.trace.as_deref());
-    Reply::Now(match found {
-        Some(trace) => Response::ok(ContentType::Json, trace.as_bytes().to_vec()),
+    EndpointReply::Ready(match found {
+        Some(trace) => HttpResponse::ok(ContentType::Json, trace.as_bytes().to_vec()),
         None => {
-            let error = Error::not_found("no profile with events in memory has ended");
-            Response::failure(ContentType::Json, &error)
+            let error = ServingError::not_found("no profile with events in memory has ended");
+            HttpResponse::failure(ContentType::Json, &error)
         }
     })
 }
 
 /// Ending a profile waits for what is being written, and starting one for GPUs.
-fn later(call: &Call<'_>, work: impl FnOnce() -> Result<Vec<u8>, Error> + Send + 'static) -> Reply {
+fn later(
+    call: &CallContext<'_>,
+    work: impl FnOnce() -> Result<Vec<u8>, ServingError> + Send + 'static,
+) -> EndpointReply {
     let app = Arc::clone(call.app);
-    Reply::Later(Box::pin(async move {
-        match aside(&app, work).await {
-            Ok(body) => Response::ok(ContentType::Json, body),
-            Err(error) => Response::failure(ContentType::Json, &error),
+    EndpointReply::Pending(Box::pin(async move {
+        match run_blocking(&app, work).await {
+            Ok(body) => HttpResponse::ok(ContentType::Json, body),
+            Err(error) => HttpResponse::failure(ContentType::Json, &error),
         }
     }))
 }
 
 /// The summary, and the events as they are.
-fn written(found: &Finished, with_trace: bool) -> Vec<u8> {
+fn written(found: &FinishedProfile, with_trace: bool) -> Vec<u8> {
     let mut text = found.summary.to_string();
     if let (true, Some(trace)) = (with_trace, &found.trace)
         && text.pop() == Some('}')
@@ -91,10 +94,10 @@ fn written(found: &Finished, with_trace: bool) -> Vec<u8> {
     text.into_bytes()
 }
 
-fn with_trace(body: &[u8]) -> Result<bool, Error> {
+fn with_trace(body: &[u8]) -> Result<bool, ServingError> {
     let mut wanted = true;
     each(body, |name, value| match (name, value.kind()) {
-        ("trace", Kind::Bool(given)) => {
+        ("trace", JsonKind::Bool(given)) => {
             wanted = given;
             Ok(())
         }
@@ -105,20 +108,22 @@ fn with_trace(body: &[u8]) -> Result<bool, Error> {
 }
 
 /// What the body of a start asks for.
-fn wish(body: &[u8], app: &App) -> Result<Wish, Error> {
-    let mut wish = Wish::default();
+fn wish(body: &[u8], app: &ServerState) -> Result<ProfileRequest, ServingError> {
+    let mut wish = ProfileRequest::default();
     each(body, |name, value| {
         match (name, value.kind()) {
-            ("models", Kind::Array(_)) => wish.models = models(value, app)?,
+            ("models", JsonKind::Array(_)) => wish.models = models(value, app)?,
             ("models", _) => return Err(wrong("models", "a list of names")),
-            ("seconds", Kind::Natural(_) | Kind::Double(_)) => wish.time = Some(seconds(value)?),
+            ("seconds", JsonKind::Natural(_) | JsonKind::Double(_)) => {
+                wish.time = Some(seconds(value)?)
+            }
             ("seconds", _) => return Err(wrong("seconds", "a number of seconds")),
-            ("limit", Kind::Natural(count)) if count <= MOST_EVENTS => wish.events = count,
+            ("limit", JsonKind::Natural(count)) if count <= MAX_EVENTS => wish.events = count,
             ("limit", _) => {
-                let expected = format!("a number of events up to {MOST_EVENTS}");
+                let expected = format!("a number of events up to {MAX_EVENTS}");
                 return Err(wrong("limit", &expected));
             }
-            ("peaks", Kind::Bool(given)) => wish.peaks = given,
+            ("peaks", JsonKind::Bool(given)) => wish.peaks = given,
             ("peaks", _) => return Err(wrong("peaks", "true or false")),
             _ => return Err(unknown(name, "models, seconds, limit and peaks")),
         }
@@ -127,51 +132,51 @@ fn wish(body: &[u8], app: &App) -> Result<Wish, Error> {
     Ok(wish)
 }
 
-fn models(value: Value<'_>, app: &App) -> Result<Vec<String>, Error> {
-    let name = |value: Value<'_>| {
-        let Kind::String(bytes) = value.kind() else {
+fn models(value: JsonValue<'_>, app: &ServerState) -> Result<Vec<String>, ServingError> {
+    let name = |value: JsonValue<'_>| {
+        let JsonKind::String(bytes) = value.kind() else {
             return Err(wrong("models", "a list of names"));
         };
         let name = String::from_utf8_lossy(bytes).into_owned();
         match app.core().model_ready(&name, "") {
             Ok(true) => Ok(name),
-            _ => Err(Error::invalid_arg(format!("Request for unknown model : {name}"))),
+            _ => Err(ServingError::invalid_arg(format!("Request for unknown model : {name}"))),
         }
     };
     value.elements().map(name).collect()
 }
 
-fn seconds(value: Value<'_>) -> Result<Duration, Error> {
+fn seconds(value: JsonValue<'_>) -> Result<Duration, ServingError> {
     let seconds = match value.kind() {
-        Kind::Natural(seconds) => seconds as f64,
-        Kind::Double(seconds) => seconds,
+        JsonKind::Natural(seconds) => seconds as f64,
+        JsonKind::Double(seconds) => seconds,
         _ => f64::NAN,
     };
-    let fits = seconds > 0.0 && seconds <= MOST_SECONDS;
+    let fits = seconds > 0.0 && seconds <= MAX_SECONDS;
     let time = fits.then(|| Duration::try_from_secs_f64(seconds).ok()).flatten();
-    time.ok_or_else(|| wrong("seconds", &format!("a number above 0 and up to {MOST_SECONDS}")))
+    time.ok_or_else(|| wrong("seconds", &format!("a number above 0 and up to {MAX_SECONDS}")))
 }
 
-fn wrong(name: &str, expected: &str) -> Error {
-    Error::invalid_arg(format!("'{name}' expects {expected}"))
+fn wrong(name: &str, expected: &str) -> ServingError {
+    ServingError::invalid_arg(format!("'{name}' expects {expected}"))
 }
 
-fn unknown(name: &str, known: &str) -> Error {
-    Error::invalid_arg(format!("unknown member '{name}'; there are {known}"))
+fn unknown(name: &str, known: &str) -> ServingError {
+    ServingError::invalid_arg(format!("unknown member '{name}'; there are {known}"))
 }
 
 /// Reads the members of a body, which may be empty.
 fn each(
     body: &[u8],
-    mut read: impl FnMut(&str, Value<'_>) -> Result<(), Error>,
-) -> Result<(), Error> {
+    mut read: impl FnMut(&str, JsonValue<'_>) -> Result<(), ServingError>,
+) -> Result<(), ServingError> {
     if body.is_empty() {
         return Ok(());
     }
-    let document = Document::parse(body).map_err(json_error)?;
+    let document = JsonDocument::parse(body).map_err(json_error)?;
     let root = document.root();
-    if !matches!(root.kind(), Kind::Object(_)) {
-        return Err(Error::invalid_arg("the body of the request is to be a JSON object"));
+    if !matches!(root.kind(), JsonKind::Object(_)) {
+        return Err(ServingError::invalid_arg("the body of the request is to be a JSON object"));
     }
     root.members().try_for_each(|(name, value)| read(&String::from_utf8_lossy(name), value))
 }
@@ -185,7 +190,7 @@ mod tests {
     #[test]
     fn events_follow_the_summary() {
         let trace = Some("{\"traceEvents\":[]}".to_owned());
-        let found = Finished { summary: json!({"seconds": 1.0}), trace };
+        let found = FinishedProfile { summary: json!({"seconds": 1.0}), trace };
         let read =
             |with_trace| -> Json { serde_json::from_slice(&written(&found, with_trace)).unwrap() };
         assert_eq!(read(true), json!({"seconds": 1.0, "trace": {"traceEvents": []}}));

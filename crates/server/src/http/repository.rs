@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use galatea_serving::core::{Dependents, LoadOverrides};
-use galatea_serving::{Core, Error};
+use galatea_serving::core::{LoadOverrides, UnloadDependents};
+use galatea_serving::{Core, ServingError};
 
+use super::endpoints::{CallContext, EndpointReply};
 use super::handlers::list;
-use super::message::{ContentType, Response};
-use super::rows::{Call, Reply};
-use crate::aside::aside;
-use crate::json::{self, Document, Kind};
+use super::message::{ContentType, HttpResponse};
+use crate::blocking::run_blocking;
+use crate::json::{self, JsonDocument, JsonKind};
 
 /// Models of the repositories with their states; the body may hold `{"ready": true}`.
-pub(super) fn index(call: &Call<'_>) -> Reply {
+pub(super) fn index(call: &CallContext<'_>) -> EndpointReply {
     let ready = match wants_ready(&call.body) {
         Ok(ready) => ready,
-        Err(error) => return Reply::Now(Response::failure(ContentType::Json, &error)),
+        Err(error) => {
+            return EndpointReply::Ready(HttpResponse::failure(ContentType::Json, &error));
+        }
     };
     let models = call.app.core().repository_index(ready);
     let mut out = Vec::new();
@@ -37,29 +39,31 @@ pub(super) fn index(call: &Call<'_>) -> Reply {
         }
         out.push(b'}');
     });
-    Reply::Now(Response::ok(ContentType::Json, out))
+    EndpointReply::Ready(HttpResponse::ok(ContentType::Json, out))
 }
 
-fn wants_ready(body: &[u8]) -> Result<bool, Error> {
+fn wants_ready(body: &[u8]) -> Result<bool, ServingError> {
     if body.is_empty() {
         return Ok(false);
     }
-    let document = Document::parse(body).map_err(super::decode::json_error)?;
-    match document.root().member("ready").map(json::Value::kind) {
+    let document = JsonDocument::parse(body).map_err(super::decode::json_error)?;
+    match document.root().member("ready").map(json::JsonValue::kind) {
         None => Ok(false),
-        Some(Kind::Bool(ready)) => Ok(ready),
-        Some(_) => Err(Error::internal("attempt to access JSON non-boolean as boolean")),
+        Some(JsonKind::Bool(ready)) => Ok(ready),
+        Some(_) => Err(ServingError::internal("attempt to access JSON non-boolean as boolean")),
     }
 }
 
 /// Loads a model, or loads it anew.
-pub(super) fn load(call: &Call<'_>) -> Reply {
+pub(super) fn load(call: &CallContext<'_>) -> EndpointReply {
     match overrides(&call.body) {
         Ok(overrides) if !call.in_repository => {
             let rules = call.app.override_rules();
             match rules.check(call.app.core(), call.model, &overrides) {
                 Ok(()) => change(call, move |core, model| core.load_model(model, overrides)),
-                Err(text) => Reply::Now(Response::error(403, ContentType::Json, &text)),
+                Err(text) => {
+                    EndpointReply::Ready(HttpResponse::error(403, ContentType::Json, &text))
+                }
             }
         }
         Ok(_) => change(call, |_, _| Ok(())),
@@ -69,26 +73,26 @@ pub(super) fn load(call: &Call<'_>) -> Reply {
 }
 
 /// Takes a model out of service.
-pub(super) fn unload(call: &Call<'_>) -> Reply {
+pub(super) fn unload(call: &CallContext<'_>) -> EndpointReply {
     let dependents = dependents(&call.body);
     change(call, move |core, model| core.unload_model(model, dependents))
 }
 
 /// Loads and unloads take their time, so they go to a thread that may wait.
 fn change(
-    call: &Call<'_>,
-    act: impl FnOnce(&Core, &str) -> Result<(), Error> + Send + 'static,
-) -> Reply {
+    call: &CallContext<'_>,
+    act: impl FnOnce(&Core, &str) -> Result<(), ServingError> + Send + 'static,
+) -> EndpointReply {
     if call.in_repository {
-        let error = Error::unsupported("'repository_name' specification is not supported");
-        return Reply::Now(Response::failure(ContentType::Json, &error));
+        let error = ServingError::unsupported("'repository_name' specification is not supported");
+        return EndpointReply::Ready(HttpResponse::failure(ContentType::Json, &error));
     }
     let (app, model) = (Arc::clone(call.app), call.model.to_owned());
     let core = Arc::clone(app.core());
-    Reply::Later(Box::pin(async move {
-        match aside(&app, move || act(&core, &model)).await {
-            Ok(()) => Response::empty(ContentType::Json),
-            Err(error) => Response::failure(ContentType::Json, &error),
+    EndpointReply::Pending(Box::pin(async move {
+        match run_blocking(&app, move || act(&core, &model)).await {
+            Ok(()) => HttpResponse::empty(ContentType::Json),
+            Err(error) => HttpResponse::failure(ContentType::Json, &error),
         }
     }))
 }
@@ -97,24 +101,24 @@ fn change(
 ///
 /// # Errors
 /// When the body is no JSON, or its parameters are not of these.
-fn overrides(body: &[u8]) -> Result<LoadOverrides, Error> {
+fn overrides(body: &[u8]) -> Result<LoadOverrides, ServingError> {
     let mut overrides = LoadOverrides::default();
     if body.is_empty() {
         return Ok(overrides);
     }
-    let document = Document::parse(body).map_err(super::decode::json_error)?;
+    let document = JsonDocument::parse(body).map_err(super::decode::json_error)?;
     let Some(parameters) = document.root().member("parameters") else { return Ok(overrides) };
-    if !matches!(parameters.kind(), Kind::Object(_)) {
-        return Err(Error::internal("attempt to get members for non-object"));
+    if !matches!(parameters.kind(), JsonKind::Object(_)) {
+        return Err(ServingError::internal("attempt to get members for non-object"));
     }
     for (key, value) in parameters.members() {
         let key = String::from_utf8_lossy(key);
         let file = key.strip_prefix("file:");
         if file.is_none() && key != "config" {
-            return Err(Error::internal("unexpected error on creating Triton parameter"));
+            return Err(ServingError::internal("unexpected error on creating Triton parameter"));
         }
-        let Kind::String(text) = value.kind() else {
-            return Err(Error::internal("attempt to access JSON non-string as string"));
+        let JsonKind::String(text) = value.kind() else {
+            return Err(ServingError::internal("attempt to access JSON non-string as string"));
         };
         match file {
             Some(path) => overrides.files.push((path.to_owned(), base64(text))),
@@ -126,14 +130,14 @@ fn overrides(body: &[u8]) -> Result<LoadOverrides, Error> {
 
 /// Whether `{"parameters": {"unload_dependents": true}}` is the body. As in Triton, one that says something else, or
 /// nothing that can be read, does not stop the unload.
-fn dependents(body: &[u8]) -> Dependents {
-    let document = Document::parse(body);
+fn dependents(body: &[u8]) -> UnloadDependents {
+    let document = JsonDocument::parse(body);
     let wanted = document.as_ref().ok().and_then(|document| {
-        document.root().member("parameters")?.member("unload_dependents").map(json::Value::kind)
+        document.root().member("parameters")?.member("unload_dependents").map(json::JsonValue::kind)
     });
     match wanted {
-        Some(Kind::Bool(true)) => Dependents::Unload,
-        _ => Dependents::Keep,
+        Some(JsonKind::Bool(true)) => UnloadDependents::Unload,
+        _ => UnloadDependents::Keep,
     }
 }
 
@@ -165,7 +169,7 @@ fn sextet(letter: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use galatea_serving::Code;
+    use galatea_serving::ErrorCode;
 
     use super::*;
 
@@ -198,13 +202,13 @@ mod tests {
         ];
         for (body, text) in cases {
             let error = overrides(body.as_bytes()).unwrap_err();
-            assert_eq!((error.code, error.message.as_str()), (Code::Internal, text), "{body}");
+            assert_eq!((error.code, error.message.as_str()), (ErrorCode::Internal, text), "{body}");
         }
     }
 
     #[test]
     fn unloads_take_dependents_along_only_on_a_plain_yes() {
-        let taken = |body: &str| dependents(body.as_bytes()) == Dependents::Unload;
+        let taken = |body: &str| dependents(body.as_bytes()) == UnloadDependents::Unload;
         assert!(taken(r#"{"parameters":{"unload_dependents":true}}"#));
         for body in [
             "",

@@ -7,24 +7,32 @@ use bytes::Bytes;
 use tracing::Level;
 
 use super::cors::{self, EndpointPurpose, PageAdmission};
-use super::message::{ContentType, Head, Response};
-use super::rows::{self, Arrival, Call, Dialect, Found, Reply};
-use super::wire::{self, Connection, ReadError};
-use crate::app::App;
+use super::endpoints::{
+    self, CallContext, EndpointReply, FoundEndpoint, InferDialect, RequestArrival,
+};
+use super::message::{ContentType, HttpHead, HttpResponse};
+use super::wire::{self, HttpConnection, ReadError};
+use crate::app::ServerState;
 use crate::browser::ConnectionPeer;
-use crate::listen::{Knock, Listener, Stream};
+use crate::listen::{ClientConnection, FrontEndListener, PendingConnection};
 use crate::trace;
 
 /// Bodies beyond this size are decoded where blocking is allowed.
 const LARGE_BODY_BYTES: usize = 1 << 20;
 
 /// Finds and runs what answers a request.
-pub(super) trait Route: Send + Sync + 'static {
+pub(super) trait EndpointRouter: Send + Sync + 'static {
     /// The answer, or what it waits for.
-    fn route(&self, app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> Reply;
+    fn route(
+        &self,
+        app: &Arc<ServerState>,
+        head: &HttpHead,
+        body: Bytes,
+        arrival: Option<RequestArrival>,
+    ) -> EndpointReply;
 
     /// The purpose of the endpoint that the request is for.
-    fn purpose(&self, head: &Head) -> EndpointPurpose;
+    fn purpose(&self, head: &HttpHead) -> EndpointPurpose;
 }
 
 /// A route of two functions.
@@ -35,27 +43,40 @@ pub(super) struct RouteTable<R, P> {
     pub(super) purpose: P,
 }
 
-impl<R, P> Route for RouteTable<R, P>
+impl<R, P> EndpointRouter for RouteTable<R, P>
 where
-    R: Fn(&Arc<App>, &Head, Bytes, Option<Arrival>) -> Reply + Send + Sync + 'static,
-    P: Fn(&Head) -> EndpointPurpose + Send + Sync + 'static,
+    R: Fn(&Arc<ServerState>, &HttpHead, Bytes, Option<RequestArrival>) -> EndpointReply
+        + Send
+        + Sync
+        + 'static,
+    P: Fn(&HttpHead) -> EndpointPurpose + Send + Sync + 'static,
 {
-    fn route(&self, app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> Reply {
+    fn route(
+        &self,
+        app: &Arc<ServerState>,
+        head: &HttpHead,
+        body: Bytes,
+        arrival: Option<RequestArrival>,
+    ) -> EndpointReply {
         (self.route)(app, head, body, arrival)
     }
 
-    fn purpose(&self, head: &Head) -> EndpointPurpose {
+    fn purpose(&self, head: &HttpHead) -> EndpointPurpose {
         (self.purpose)(head)
     }
 }
 
 /// Serves the inference protocol until the server stops; open connections live on until their requests are answered.
-pub async fn serve(app: Arc<App>, listener: Listener) {
+pub async fn serve(app: Arc<ServerState>, listener: FrontEndListener) {
     accept(app, listener, Arc::new(RouteTable { route, purpose })).await;
 }
 
 /// Accepts connections until the server stops.
-pub(super) async fn accept(app: Arc<App>, listener: Listener, route: Arc<dyn Route>) {
+pub(super) async fn accept(
+    app: Arc<ServerState>,
+    listener: FrontEndListener,
+    route: Arc<dyn EndpointRouter>,
+) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -64,7 +85,7 @@ pub(super) async fn accept(app: Arc<App>, listener: Listener, route: Arc<dyn Rou
         match accepted {
             Ok(knock) => {
                 let (app, route) = (Arc::clone(&app), Arc::clone(&route));
-                tokio::spawn(async move { converse(&app, knock, &*route).await });
+                tokio::spawn(async move { serve_connection(&app, knock, &*route).await });
             }
             // Out of descriptors, for one; accepting again at once would spin.
             Err(error) => {
@@ -75,13 +96,17 @@ pub(super) async fn accept(app: Arc<App>, listener: Listener, route: Arc<dyn Rou
     }
 }
 
-async fn converse(app: &Arc<App>, knock: Knock, route: &dyn Route) {
+async fn serve_connection(
+    app: &Arc<ServerState>,
+    knock: PendingConnection,
+    route: &dyn EndpointRouter,
+) {
     let peer = knock.peer();
     let stream = match knock.enter().await {
         Ok(stream) => stream,
         Err(error) => return tracing::debug!("an HTTP connection failed to open: {error}"),
     };
-    let mut connection = Connection::new(stream);
+    let mut connection = HttpConnection::new(stream);
     if let Err(ReadError::Refused(response)) = requests(app, &mut connection, route, peer).await
         && connection.send(&response, false, true).await.is_ok()
     {
@@ -91,9 +116,9 @@ async fn converse(app: &Arc<App>, knock: Knock, route: &dyn Route) {
 }
 
 async fn requests(
-    app: &Arc<App>,
-    connection: &mut Connection<Stream>,
-    route: &dyn Route,
+    app: &Arc<ServerState>,
+    connection: &mut HttpConnection<ClientConnection>,
+    route: &dyn EndpointRouter,
     peer: ConnectionPeer,
 ) -> Result<(), ReadError> {
     while let Some(head) = connection.head().await? {
@@ -114,10 +139,10 @@ async fn requests(
             }
         };
         let body = connection.body(&head).await.map_err(|error| grant.apply_to_error(error))?;
-        let arrival = received.map(|start| Arrival { start, end: Instant::now() });
+        let arrival = received.map(|start| RequestArrival { start, end: Instant::now() });
         let mut response = match route.route(app, &head, body, arrival) {
-            Reply::Now(response) => response,
-            Reply::Later(response) => tokio::select! {
+            EndpointReply::Ready(response) => response,
+            EndpointReply::Pending(response) => tokio::select! {
                 // An answer that is there needs no look at the connection.
                 biased;
                 response = response => response,
@@ -151,10 +176,10 @@ async fn requests(
 
 /// Answers a request whose body is not read; says whether the connection goes on.
 async fn answer_at_once(
-    app: &App,
-    connection: &mut Connection<Stream>,
-    head: &Head,
-    response: &Response,
+    app: &ServerState,
+    connection: &mut HttpConnection<ClientConnection>,
+    head: &HttpHead,
+    response: &HttpResponse,
 ) -> Result<bool, ReadError> {
     let unread = wire::has_body(head)?;
     let close = unread || wire::wants_close(head) || app.is_stopping();
@@ -166,52 +191,61 @@ async fn answer_at_once(
 }
 
 /// A line of the access log, behind the answer.
-fn log(head: &Head, response: &Response, start: Instant) {
+fn log(head: &HttpHead, response: &HttpResponse, start: Instant) {
     let seconds = start.elapsed().as_secs_f64();
     let (method, path) = (head.method_name(), head.path());
     tracing::debug!("HTTP request: {method} {path} {} {seconds:.6} s", response.status());
 }
 
 /// Unknown paths, restricted ones and wrong methods are answered here, everything else by the row's handler.
-fn route(app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> Reply {
-    let Some(found) = rows::find(head.path()) else {
-        return Reply::Now(Response::error(404, ContentType::Text, "Not Found"));
+fn route(
+    app: &Arc<ServerState>,
+    head: &HttpHead,
+    body: Bytes,
+    arrival: Option<RequestArrival>,
+) -> EndpointReply {
+    let Some(found) = endpoints::find(head.path()) else {
+        return EndpointReply::Ready(HttpResponse::error(404, ContentType::Text, "Not Found"));
     };
     match restricted(app, head, &found).or_else(|| wrong_method(head, &found)) {
-        Some(refusal) => Reply::Now(refusal),
-        None => answer(app, head, body, arrival, &found, Dialect::Kserve),
+        Some(refusal) => EndpointReply::Ready(refusal),
+        None => answer(app, head, body, arrival, &found, InferDialect::Kserve),
     }
 }
 
-fn purpose(head: &Head) -> EndpointPurpose {
-    EndpointPurpose::of(rows::find(head.path()).as_ref(), cors::errors_at(head.path()))
+fn purpose(head: &HttpHead) -> EndpointPurpose {
+    EndpointPurpose::of(endpoints::find(head.path()).as_ref(), cors::errors_at(head.path()))
 }
 
 /// The answer to a request that lacks the header of a restricted endpoint.
-pub(super) fn restricted(app: &App, head: &Head, found: &Found<'_>) -> Option<Response> {
+pub(super) fn restricted(
+    app: &ServerState,
+    head: &HttpHead,
+    found: &FoundEndpoint<'_>,
+) -> Option<HttpResponse> {
     let header = |name: &str| head.header(name).map(str::as_bytes);
     let key = app.http_rules().restrictions.missing(found.row.category, header)?;
     let text = format!("This API is restricted, expecting header '{key}'");
-    Some(Response::error(403, ContentType::Text, &text))
+    Some(HttpResponse::error(403, ContentType::Text, &text))
 }
 
 /// The answer to a method that the endpoint does not have.
-pub(super) fn wrong_method(head: &Head, found: &Found<'_>) -> Option<Response> {
+pub(super) fn wrong_method(head: &HttpHead, found: &FoundEndpoint<'_>) -> Option<HttpResponse> {
     let wrong = !found.row.methods.contains(&head.method());
-    wrong.then(|| Response::error(405, found.row.early, "Method Not Allowed"))
+    wrong.then(|| HttpResponse::error(405, found.row.early, "Method Not Allowed"))
 }
 
 /// Runs the handler of a row.
 pub(super) fn answer(
-    app: &Arc<App>,
-    head: &Head,
+    app: &Arc<ServerState>,
+    head: &HttpHead,
     body: Bytes,
-    arrival: Option<Arrival>,
-    found: &Found<'_>,
-    dialect: Dialect,
-) -> Reply {
+    arrival: Option<RequestArrival>,
+    found: &FoundEndpoint<'_>,
+    dialect: InferDialect,
+) -> EndpointReply {
     let large = body.len() > LARGE_BODY_BYTES;
-    let call = Call {
+    let call = CallContext {
         app,
         head,
         body,

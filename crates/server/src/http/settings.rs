@@ -1,62 +1,62 @@
 //! Settings of traces and of the log.
 
-use galatea_serving::{Code, Error};
+use galatea_serving::{ErrorCode, ServingError};
 
 use super::decode::json_error;
+use super::endpoints::{CallContext, EndpointReply};
 use super::handlers::list;
-use super::message::{ContentType, Method, Response};
-use super::rows::{Call, Reply};
-use crate::app::App;
-use crate::json::{self, Document, Kind, Value, WrongType};
-use crate::logging::{self, Format, LogChange};
-use crate::trace::{Mode, Set, TraceChange, parse};
+use super::message::{ContentType, HttpMethod, HttpResponse};
+use crate::app::ServerState;
+use crate::json::{self, JsonDocument, JsonKind, JsonValue, WrongType};
+use crate::logging::{self, LogChange, TimeFormat};
+use crate::trace::{SettingChange, TraceChange, TraceMode, parse};
 
 /// Shows the settings of traces, of a model or of all, and with POST changes them first.
-pub(super) fn trace(call: &Call<'_>) -> Reply {
+pub(super) fn trace(call: &CallContext<'_>) -> EndpointReply {
     let model = call.model;
     let known = model.is_empty() || call.app.core().model_ready(model, "").unwrap_or(false);
     let done = if known {
         posted(call, |document| change_trace(call.app, model, document))
     } else {
-        Err(Error::invalid_arg(format!("Request for unknown model : {model}")))
+        Err(ServingError::invalid_arg(format!("Request for unknown model : {model}")))
     };
     reply(done.map(|()| write_trace(call.app, model)))
 }
 
 /// Shows the settings of the log, and with POST changes them first.
-pub(super) fn log(call: &Call<'_>) -> Reply {
+pub(super) fn log(call: &CallContext<'_>) -> EndpointReply {
     reply(posted(call, change_log).map(|()| write_log()))
 }
 
-fn reply(done: Result<Vec<u8>, Error>) -> Reply {
-    Reply::Now(match done {
-        Ok(body) => Response::ok(ContentType::Json, body),
-        Err(error) => Response::failure(ContentType::Json, &error),
+fn reply(done: Result<Vec<u8>, ServingError>) -> EndpointReply {
+    EndpointReply::Ready(match done {
+        Ok(body) => HttpResponse::ok(ContentType::Json, body),
+        Err(error) => HttpResponse::failure(ContentType::Json, &error),
     })
 }
 
 fn posted(
-    call: &Call<'_>,
-    change: impl FnOnce(Value<'_>) -> Result<(), Error>,
-) -> Result<(), Error> {
-    if call.head.method() != Method::Post {
+    call: &CallContext<'_>,
+    change: impl FnOnce(JsonValue<'_>) -> Result<(), ServingError>,
+) -> Result<(), ServingError> {
+    if call.head.method() != HttpMethod::Post {
         return Ok(());
     }
-    let document = Document::parse(&call.body).map_err(json_error)?;
+    let document = JsonDocument::parse(&call.body).map_err(json_error)?;
     change(document.root())
 }
 
-fn wrong(error: WrongType) -> Error {
-    Error::internal(error)
+fn wrong(error: WrongType) -> ServingError {
+    ServingError::internal(error)
 }
 
-fn text(value: Value<'_>) -> Result<String, Error> {
+fn text(value: JsonValue<'_>) -> Result<String, ServingError> {
     value.as_string().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).map_err(wrong)
 }
 
-fn change_trace(app: &App, model: &str, root: Value<'_>) -> Result<(), Error> {
+fn change_trace(app: &ServerState, model: &str, root: JsonValue<'_>) -> Result<(), ServingError> {
     if root.member("trace_file").is_some() {
-        return Err(Error::unsupported(
+        return Err(ServingError::unsupported(
             "trace file location can not be updated through network protocol",
         ));
     }
@@ -74,31 +74,36 @@ fn change_trace(app: &App, model: &str, root: Value<'_>) -> Result<(), Error> {
     app.tracer().change(model, change).map(|_| ())
 }
 
-fn level(root: Value<'_>) -> Result<Set<galatea_serving::trace::TraceLevel>, Error> {
-    let Some(value) = root.member("trace_level") else { return Ok(Set::Keep) };
-    if value.kind() == Kind::Null {
-        return Ok(Set::Clear);
+fn level(
+    root: JsonValue<'_>,
+) -> Result<SettingChange<galatea_serving::trace::TraceLevel>, ServingError> {
+    let Some(value) = root.member("trace_level") else { return Ok(SettingChange::Keep) };
+    if value.kind() == JsonKind::Null {
+        return Ok(SettingChange::Clear);
     }
     value.as_array().map_err(wrong)?;
     let names: Vec<String> = value.elements().map(text).collect::<Result<_, _>>()?;
-    let level = parse::level(names.iter().map(String::as_str)).map_err(Error::invalid_arg)?;
-    Ok(level.map_or(Set::Keep, Set::To))
+    let level =
+        parse::level(names.iter().map(String::as_str)).map_err(ServingError::invalid_arg)?;
+    Ok(level.map_or(SettingChange::Keep, SettingChange::To))
 }
 
 /// A setting whose number comes as a text.
 fn setting<T>(
-    root: Value<'_>,
+    root: JsonValue<'_>,
     name: &str,
     read: impl FnOnce(&str) -> Result<T, String>,
-) -> Result<Set<T>, Error> {
+) -> Result<SettingChange<T>, ServingError> {
     match root.member(name) {
-        None => Ok(Set::Keep),
-        Some(value) if value.kind() == Kind::Null => Ok(Set::Clear),
-        Some(value) => read(&text(value)?).map(Set::To).map_err(Error::invalid_arg),
+        None => Ok(SettingChange::Keep),
+        Some(value) if value.kind() == JsonKind::Null => Ok(SettingChange::Clear),
+        Some(value) => {
+            read(&text(value)?).map(SettingChange::To).map_err(ServingError::invalid_arg)
+        }
     }
 }
 
-fn write_trace(app: &App, model: &str) -> Vec<u8> {
+fn write_trace(app: &ServerState, model: &str) -> Vec<u8> {
     let tracer = app.tracer();
     let view = tracer.view(model);
     let mut out = b"{\"trace_level\":".to_vec();
@@ -108,12 +113,12 @@ fn write_trace(app: &App, model: &str) -> Vec<u8> {
     member(&mut out, "trace_rate", &view.rate.to_string());
     member(&mut out, "trace_count", &view.count.to_string());
     let config = tracer.config();
-    if config.mode == Mode::Triton {
+    if config.mode == TraceMode::Triton {
         member(&mut out, "log_frequency", &view.log_frequency.to_string());
         member(&mut out, "trace_file", &config.file);
     }
     member(&mut out, "trace_mode", config.mode.name());
-    if config.mode == Mode::OpenTelemetry {
+    if config.mode == TraceMode::OpenTelemetry {
         for (name, value) in config.telemetry.settings() {
             member(&mut out, name, &value);
         }
@@ -130,14 +135,14 @@ fn member(out: &mut Vec<u8>, name: &str, value: &str) {
 }
 
 /// Settings before a wrong one are changed, as in Triton.
-fn change_log(root: Value<'_>) -> Result<(), Error> {
-    let given = |name: &str| root.member(name).filter(|value| value.kind() != Kind::Null);
+fn change_log(root: JsonValue<'_>) -> Result<(), ServingError> {
+    let given = |name: &str| root.member(name).filter(|value| value.kind() != JsonKind::Null);
     if given("log_file").is_some() {
-        return Err(Error::unsupported(
+        return Err(ServingError::unsupported(
             "log file location can not be updated through network protocol",
         ));
     }
-    let truth = |name: &str| given(name).map(Value::as_bool).transpose().map_err(wrong);
+    let truth = |name: &str| given(name).map(JsonValue::as_bool).transpose().map_err(wrong);
     let none = LogChange::default();
     logging::change(LogChange { info: truth("log_info")?, ..none });
     logging::change(LogChange { warning: truth("log_warning")?, ..none });
@@ -149,8 +154,11 @@ fn change_log(root: Value<'_>) -> Result<(), Error> {
     }
     if let Some(value) = given("log_format") {
         let name = text(value)?;
-        let format = Format::of(&name).ok_or_else(|| {
-            Error::new(Code::Unavailable, format!("invalid argument for --log_format, got: {name}"))
+        let format = TimeFormat::of(&name).ok_or_else(|| {
+            ServingError::new(
+                ErrorCode::Unavailable,
+                format!("invalid argument for --log_format, got: {name}"),
+            )
         })?;
         logging::change(LogChange { format: Some(format), ..none });
     }

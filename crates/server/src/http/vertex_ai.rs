@@ -6,11 +6,13 @@ use bytes::Bytes;
 use galatea_serving::Core;
 
 use super::cors::{EndpointPurpose, ErrorStyle};
-use super::message::{ContentType, Head, Method, Response};
-use super::rows::{self, Arrival, Category, Dialect, Found, Reply, Row};
+use super::endpoints::{
+    self, Endpoint, EndpointCategory, EndpointReply, FoundEndpoint, InferDialect, RequestArrival,
+};
+use super::message::{ContentType, HttpHead, HttpMethod, HttpResponse};
 use super::serve::{RouteTable, accept, answer, restricted, wrong_method};
-use crate::app::App;
-use crate::listen::Listener;
+use crate::app::ServerState;
+use crate::listen::FrontEndListener;
 use crate::metrics;
 
 /// The path of predictions.
@@ -60,27 +62,33 @@ impl VertexAi {
     }
 
     /// A redirection is for what the endpoint is for that it leads to.
-    fn purpose(&self, head: &Head) -> EndpointPurpose {
+    fn purpose(&self, head: &HttpHead) -> EndpointPurpose {
         let target = head.header(REDIRECT).filter(|_| head.path() == self.predict);
         match target.map(|path| format!("/{path}")) {
             Some(path) if path == "/metrics" => EndpointPurpose::page(),
-            Some(path) => EndpointPurpose::of(rows::find(&path).as_ref(), ErrorStyle::Triton),
+            Some(path) => EndpointPurpose::of(endpoints::find(&path).as_ref(), ErrorStyle::Triton),
             None if head.path() == self.health => EndpointPurpose::page(),
             None => EndpointPurpose::of(None, ErrorStyle::Triton),
         }
     }
 
-    fn route(&self, app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> Reply {
+    fn route(
+        &self,
+        app: &Arc<ServerState>,
+        head: &HttpHead,
+        body: Bytes,
+        arrival: Option<RequestArrival>,
+    ) -> EndpointReply {
         let path = head.path();
         if path == self.health {
             return direct(app, head, body, arrival, "/v2/health/ready", "");
         }
         if path != self.predict {
-            return Reply::Now(plain(400));
+            return EndpointReply::Ready(plain(400));
         }
         match head.header(REDIRECT) {
             None => direct(app, head, body, arrival, "/v2/models/{model}/infer", &self.model),
-            Some(_) if head.method() != Method::Post => Reply::Now(plain(405)),
+            Some(_) if head.method() != HttpMethod::Post => EndpointReply::Ready(plain(405)),
             Some(path) => redirected(app, head, body, arrival, &format!("/{path}")),
         }
     }
@@ -103,68 +111,70 @@ pub fn routes<'e>(
 }
 
 /// Serves Vertex AI until the server stops.
-pub async fn serve(app: Arc<App>, listener: Listener, vertex: VertexAi) {
+pub async fn serve(app: Arc<ServerState>, listener: FrontEndListener, vertex: VertexAi) {
     let asked = vertex.clone();
-    let route = move |app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>| {
-        vertex.route(app, head, body, arrival)
-    };
-    let purpose = move |head: &Head| asked.purpose(head);
+    let route =
+        move |app: &Arc<ServerState>,
+              head: &HttpHead,
+              body: Bytes,
+              arrival: Option<RequestArrival>| { vertex.route(app, head, body, arrival) };
+    let purpose = move |head: &HttpHead| asked.purpose(head);
     accept(app, listener, Arc::new(RouteTable { route, purpose })).await;
 }
 
 /// An answer without words.
-fn plain(status: u16) -> Response {
-    Response { status, ..Response::empty(ContentType::Text) }
+fn plain(status: u16) -> HttpResponse {
+    HttpResponse { status, ..HttpResponse::empty(ContentType::Text) }
 }
 
 /// The answer of the endpoint with this pattern.
 fn direct(
-    app: &Arc<App>,
-    head: &Head,
+    app: &Arc<ServerState>,
+    head: &HttpHead,
     body: Bytes,
-    arrival: Option<Arrival>,
+    arrival: Option<RequestArrival>,
     pattern: &str,
     model: &str,
-) -> Reply {
-    let Some(row) = rows::ROWS.iter().find(|row| row.pattern == pattern) else {
-        return Reply::Now(plain(400));
+) -> EndpointReply {
+    let Some(row) = endpoints::ROWS.iter().find(|row| row.pattern == pattern) else {
+        return EndpointReply::Ready(plain(400));
     };
-    let found = Found { row, model, version: "", in_repository: false };
+    let found = FoundEndpoint { row, model, version: "", in_repository: false };
     match restricted(app, head, &found).or_else(|| wrong_method(head, &found)) {
-        Some(refusal) => Reply::Now(refusal),
-        None => answer(app, head, body, arrival, &found, Dialect::VertexAi),
+        Some(refusal) => EndpointReply::Ready(refusal),
+        None => answer(app, head, body, arrival, &found, InferDialect::VertexAi),
     }
 }
 
 /// The answer of the endpoint that the client asks for. Every request here is a POST, whatever the endpoint expects.
 fn redirected(
-    app: &Arc<App>,
-    head: &Head,
+    app: &Arc<ServerState>,
+    head: &HttpHead,
     body: Bytes,
-    arrival: Option<Arrival>,
+    arrival: Option<RequestArrival>,
     path: &str,
-) -> Reply {
+) -> EndpointReply {
     if path == "/metrics" {
-        return Reply::Now(Response::ok(ContentType::Metrics, metrics::render(app)));
+        return EndpointReply::Ready(HttpResponse::ok(ContentType::Metrics, metrics::render(app)));
     }
-    let Some(found) = rows::find(path) else { return Reply::Now(plain(400)) };
+    let Some(found) = endpoints::find(path) else { return EndpointReply::Ready(plain(400)) };
     match passage(found.row) {
-        Passage::None => return Reply::Now(plain(400)),
-        Passage::Forbidden => {
+        RedirectionAccess::None => return EndpointReply::Ready(plain(400)),
+        RedirectionAccess::Forbidden => {
             let text = format!("'{path}' cannot be reached by a redirection of Vertex AI");
-            return Reply::Now(Response::error(403, ContentType::Json, &text));
+            return EndpointReply::Ready(HttpResponse::error(403, ContentType::Json, &text));
         }
-        Passage::Open => {}
+        RedirectionAccess::Open => {}
     }
     match restricted(app, head, &found) {
-        Some(refusal) => Reply::Now(refusal),
-        None => answer(app, head, body, arrival, &found, Dialect::VertexAi),
+        Some(refusal) => EndpointReply::Ready(refusal),
+        None => answer(app, head, body, arrival, &found, InferDialect::VertexAi),
     }
 }
 
 /// Whether an endpoint can be reached by a redirection.
 #[derive(Debug, PartialEq, Eq)]
-enum Passage {
+enum RedirectionAccess {
     /// It can.
     Open,
     /// It is known and changes the server.
@@ -173,17 +183,17 @@ enum Passage {
     None,
 }
 
-fn passage(row: &Row) -> Passage {
+fn passage(row: &Endpoint) -> RedirectionAccess {
     let ends = |words: &[&str]| words.iter().any(|word| row.pattern.ends_with(word));
     match row.category {
-        Category::Trace | Category::Logging => Passage::None,
-        Category::Inference if !ends(&["/infer"]) => Passage::None,
-        Category::ModelRepository | Category::SharedMemory
+        EndpointCategory::Trace | EndpointCategory::Logging => RedirectionAccess::None,
+        EndpointCategory::Inference if !ends(&["/infer"]) => RedirectionAccess::None,
+        EndpointCategory::ModelRepository | EndpointCategory::SharedMemory
             if ends(&["/load", "/unload", "/register"]) =>
         {
-            Passage::Forbidden
+            RedirectionAccess::Forbidden
         }
-        _ => Passage::Open,
+        _ => RedirectionAccess::Open,
     }
 }
 
@@ -194,23 +204,23 @@ mod tests {
     #[test]
     fn redirections_read_and_do_not_change() {
         for (path, expected) in [
-            ("/v2", Passage::Open),
-            ("/v2/health/live", Passage::Open),
-            ("/v2/models/stats", Passage::Open),
-            ("/v2/models/m/versions/1/infer", Passage::Open),
-            ("/v2/models/m/config", Passage::Open),
-            ("/v2/models/m/generate", Passage::None),
-            ("/v2/models/m/trace/setting", Passage::None),
-            ("/v2/logging", Passage::None),
-            ("/v2/repository/index", Passage::Open),
-            ("/v2/repository/models/m/load", Passage::Forbidden),
-            ("/v2/repository/models/m/unload", Passage::Forbidden),
-            ("/v2/systemsharedmemory/status", Passage::Open),
-            ("/v2/systemsharedmemory/region/r/register", Passage::Forbidden),
-            ("/v2/systemsharedmemory/unregister", Passage::Open),
-            ("/v2/cudasharedmemory/region/r/register", Passage::Forbidden),
+            ("/v2", RedirectionAccess::Open),
+            ("/v2/health/live", RedirectionAccess::Open),
+            ("/v2/models/stats", RedirectionAccess::Open),
+            ("/v2/models/m/versions/1/infer", RedirectionAccess::Open),
+            ("/v2/models/m/config", RedirectionAccess::Open),
+            ("/v2/models/m/generate", RedirectionAccess::None),
+            ("/v2/models/m/trace/setting", RedirectionAccess::None),
+            ("/v2/logging", RedirectionAccess::None),
+            ("/v2/repository/index", RedirectionAccess::Open),
+            ("/v2/repository/models/m/load", RedirectionAccess::Forbidden),
+            ("/v2/repository/models/m/unload", RedirectionAccess::Forbidden),
+            ("/v2/systemsharedmemory/status", RedirectionAccess::Open),
+            ("/v2/systemsharedmemory/region/r/register", RedirectionAccess::Forbidden),
+            ("/v2/systemsharedmemory/unregister", RedirectionAccess::Open),
+            ("/v2/cudasharedmemory/region/r/register", RedirectionAccess::Forbidden),
         ] {
-            assert_eq!(passage(rows::find(path).unwrap().row), expected, "{path}");
+            assert_eq!(passage(endpoints::find(path).unwrap().row), expected, "{path}");
         }
     }
 }

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, timeout_at};
 
 use super::dialect;
-use super::message::{Head, Method, Pieces, Response};
+use super::message::{BodyPieces, HttpHead, HttpMethod, HttpResponse};
 use crate::status;
 
 /// Longest head of a request, in bytes.
@@ -44,7 +44,7 @@ const PLACED_BODY_BYTES: usize = 8 * 1024;
 const TENSOR_ALIGNMENT: usize = 64;
 /// Longest body, the limit of gRPC messages.
 const MAX_BODY_BYTES: u64 = i32::MAX as u64;
-/// Longest silence inside an answer, and longest time for the next [`LEAST_BYTES`] of a request, or for all that is
+/// Longest silence inside an answer, and longest time for the next [`MIN_BYTES`] of a request, or for all that is
 /// missing if that is less. Between requests a connection may rest for ever.
 const STALL: Duration = Duration::from_secs(60);
 /// Most bytes of a refused request that are read and dropped.
@@ -52,7 +52,7 @@ const MAX_DRAINED_BYTES: usize = 1024 * 1024;
 /// Longest time for that.
 const LINGER: Duration = Duration::from_secs(2);
 /// Bytes that a peer must send in [`STALL`].
-const LEAST_BYTES: usize = 16 * 1024;
+const MIN_BYTES: usize = 16 * 1024;
 /// Answers up to this size are sent with one copy instead of a gathered write.
 const COPIED_BODY_BYTES: usize = 16 * 1024;
 
@@ -62,7 +62,7 @@ pub(super) enum ReadError {
     /// Nothing can be answered: the peer is gone or does not speak HTTP.
     Closed,
     /// An answer is owed; the connection ends behind it.
-    Refused(Response),
+    Refused(HttpResponse),
 }
 
 impl From<io::Error> for ReadError {
@@ -73,28 +73,28 @@ impl From<io::Error> for ReadError {
 
 /// How the body of a request is delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(super) enum BodyFraming {
     Length(u64),
     Chunked,
 }
 
 /// A socket with what was read from it ahead.
 #[derive(Debug)]
-pub(super) struct Connection<S> {
+pub(super) struct HttpConnection<S> {
     stream: S,
     ahead: BytesMut,
     out: Vec<u8>,
-    pace: Pace,
+    pace: ReadDeadline,
 }
 
 /// Until when more of a request must have come.
 #[derive(Debug)]
-struct Pace {
+struct ReadDeadline {
     deadline: Instant,
     credit: usize,
 }
 
-impl Pace {
+impl ReadDeadline {
     fn start() -> Self {
         Self { deadline: Instant::now() + STALL, credit: 0 }
     }
@@ -109,20 +109,20 @@ impl Pace {
             Ok(Ok(bytes)) if bytes > 0 => self.credit += bytes,
             _ => return Err(ReadError::Closed),
         }
-        if self.credit >= LEAST_BYTES {
+        if self.credit >= MIN_BYTES {
             *self = Self::start();
         }
         Ok(())
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, ahead: BytesMut::new(), out: Vec::new(), pace: Pace::start() }
+        Self { stream, ahead: BytesMut::new(), out: Vec::new(), pace: ReadDeadline::start() }
     }
 
     /// Reads the next head; none when the peer closed between requests.
-    pub(super) async fn head(&mut self) -> Result<Option<Head>, ReadError> {
+    pub(super) async fn head(&mut self) -> Result<Option<HttpHead>, ReadError> {
         if self.ahead.is_empty() && !self.rest().await? {
             return Ok(None);
         }
@@ -149,13 +149,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         first.await
     }
 
-    async fn rest_of_head(&mut self) -> Result<Option<Head>, ReadError> {
-        self.pace = Pace::start();
+    async fn rest_of_head(&mut self) -> Result<Option<HttpHead>, ReadError> {
+        self.pace = ReadDeadline::start();
         loop {
             if let Some((parsed, len)) = parse_head(&self.ahead)? {
                 let bytes = self.ahead.split_to(len).freeze();
                 let (method, path, headers, old) = parsed;
-                return Ok(Some(Head { bytes, method, path, headers, old }));
+                return Ok(Some(HttpHead { bytes, method, path, headers, old }));
             }
             if self.ahead.len() >= MAX_HEAD_BYTES {
                 return Err(ReadError::Closed);
@@ -166,9 +166,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Reads the body that belongs to a head.
-    pub(super) async fn body(&mut self, head: &Head) -> Result<Bytes, ReadError> {
+    pub(super) async fn body(&mut self, head: &HttpHead) -> Result<Bytes, ReadError> {
         let framing = framing(head)?;
-        if framing == Framing::Length(0) {
+        if framing == BodyFraming::Length(0) {
             return Ok(Bytes::new());
         }
         let continues =
@@ -177,8 +177,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         }
         match framing {
-            Framing::Length(length) => self.body_of_length(length, tensor_at(head)).await,
-            Framing::Chunked => self.body_in_chunks().await,
+            BodyFraming::Length(length) => self.body_of_length(length, tensor_at(head)).await,
+            BodyFraming::Chunked => self.body_in_chunks().await,
         }
     }
 
@@ -293,7 +293,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Sends an answer. `old`: to a request of HTTP/1.0.
     pub(super) async fn send(
         &mut self,
-        response: &Response,
+        response: &HttpResponse,
         old: bool,
         close: bool,
     ) -> io::Result<()> {
@@ -329,7 +329,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// When the peer has gone; dropping the pieces then tells who makes them.
     pub(super) async fn send_pieces(
         &mut self,
-        pieces: &mut Pieces,
+        pieces: &mut BodyPieces,
         old: bool,
     ) -> Result<(), ReadError> {
         loop {
@@ -390,7 +390,7 @@ async fn in_time<T>(step: impl Future<Output = io::Result<T>>) -> io::Result<T> 
     }
 }
 
-type ParsedHead = (Method, Range<usize>, Vec<(Range<usize>, Range<usize>)>, bool);
+type ParsedHead = (HttpMethod, Range<usize>, Vec<(Range<usize>, Range<usize>)>, bool);
 
 /// Parses a head; none while it is incomplete.
 fn parse_head(bytes: &[u8]) -> Result<Option<(ParsedHead, usize)>, ReadError> {
@@ -406,10 +406,10 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(ParsedHead, usize)>, ReadError> {
         return Err(ReadError::Closed);
     }
     let method = match request.method {
-        Some("GET") => Method::Get,
-        Some("POST") => Method::Post,
-        Some("DELETE") => Method::Delete,
-        _ => Method::Other,
+        Some("GET") => HttpMethod::Get,
+        Some("POST") => HttpMethod::Post,
+        Some("DELETE") => HttpMethod::Delete,
+        _ => HttpMethod::Other,
     };
     let path = path_of(request.path.unwrap_or(""));
     let headers = request
@@ -435,21 +435,21 @@ fn range(whole: &[u8], part: &[u8]) -> Range<usize> {
     start..start.wrapping_add(part.len())
 }
 
-fn framing(head: &Head) -> Result<Framing, ReadError> {
+fn framing(head: &HttpHead) -> Result<BodyFraming, ReadError> {
     let length = head.header("content-length");
     if let Some(coding) = head.header("transfer-encoding") {
         // Both at once is how requests are smuggled past proxies.
         let alone = length.is_none() && coding.eq_ignore_ascii_case("chunked");
-        return if alone { Ok(Framing::Chunked) } else { Err(ReadError::Closed) };
+        return if alone { Ok(BodyFraming::Chunked) } else { Err(ReadError::Closed) };
     }
     let lengths = head.headers().filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     if lengths.count() > 1 {
         return Err(ReadError::Closed);
     }
     match length {
-        None => Ok(Framing::Length(0)),
+        None => Ok(BodyFraming::Length(0)),
         Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
-            text.parse().map(Framing::Length).map_err(|_| ReadError::Closed)
+            text.parse().map(BodyFraming::Length).map_err(|_| ReadError::Closed)
         }
         Some(_) => Err(ReadError::Closed),
     }
@@ -459,12 +459,12 @@ fn framing(head: &Head) -> Result<Framing, ReadError> {
 ///
 /// # Errors
 /// [`ReadError::Closed`] where the length cannot be told.
-pub(super) fn has_body(head: &Head) -> Result<bool, ReadError> {
-    Ok(framing(head)? != Framing::Length(0))
+pub(super) fn has_body(head: &HttpHead) -> Result<bool, ReadError> {
+    Ok(framing(head)? != BodyFraming::Length(0))
 }
 
 /// Where the first binary tensor begins in a body: behind the JSON part, whose length the head gives.
-fn tensor_at(head: &Head) -> usize {
+fn tensor_at(head: &HttpHead) -> usize {
     let length = head.header("inference-header-content-length").or_else(|| {
         let content = head.header("content-type")?;
         Some(content.rsplit_once(dialect::LENGTH_MARK)?.1)
@@ -483,7 +483,7 @@ fn chunk_size(line: &[u8]) -> Option<u64> {
 }
 
 fn refused(text: &str) -> ReadError {
-    ReadError::Refused(Response::error(400, super::message::ContentType::Json, text))
+    ReadError::Refused(HttpResponse::error(400, super::message::ContentType::Json, text))
 }
 
 fn too_long(length: u64) -> ReadError {
@@ -503,7 +503,7 @@ fn write_piece(out: &mut Vec<u8>, piece: &[u8], old: bool) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn write_head(out: &mut Vec<u8>, response: &Response, old: bool, close: bool) {
+fn write_head(out: &mut Vec<u8>, response: &HttpResponse, old: bool, close: bool) {
     out.extend_from_slice(if old { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
     out.extend_from_slice(itoa::Buffer::new().format(response.status).as_bytes());
     out.push(b' ');
@@ -537,7 +537,7 @@ fn write_head(out: &mut Vec<u8>, response: &Response, old: bool, close: bool) {
 }
 
 /// Whether the connection ends after the answer to this request.
-pub(super) fn wants_close(head: &Head) -> bool {
+pub(super) fn wants_close(head: &HttpHead) -> bool {
     let says = |word: &str| {
         head.header("connection").is_some_and(|value| {
             value.split(',').any(|token| token.trim().eq_ignore_ascii_case(word))
@@ -553,11 +553,11 @@ mod tests {
     #[tokio::test]
     async fn pieces_go_out_as_they_come_and_a_peer_that_leaves_is_noticed() {
         let (mut client, server) = tokio::io::duplex(1000);
-        let mut connection = Connection::new(server);
+        let mut connection = HttpConnection::new(server);
         let (sender, mut pieces) = tokio::sync::mpsc::channel(1);
         let sending = tokio::spawn(async move {
             let (_keep, empty) = tokio::sync::mpsc::channel(1);
-            let head = Response::streamed(super::super::ContentType::EventStream, empty);
+            let head = HttpResponse::streamed(super::super::ContentType::EventStream, empty);
             connection.send(&head, false, false).await.unwrap();
             connection.send_pieces(&mut pieces, false).await.unwrap();
             let (endless, mut pieces) = tokio::sync::mpsc::channel(1);
@@ -602,7 +602,7 @@ mod tests {
             }
             client.write_all(rest).await.ok();
         });
-        let mut connection = Connection::new(server);
+        let mut connection = HttpConnection::new(server);
         let mut requests = Vec::new();
         let clean = loop {
             let read = async {
@@ -682,7 +682,7 @@ mod tests {
                 }
             });
             let begun = Instant::now();
-            let mut connection = Connection::new(server);
+            let mut connection = HttpConnection::new(server);
             let read = async {
                 let head = connection.head().await?.unwrap();
                 connection.body(&head).await
@@ -697,7 +697,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_connection_rests_as_long_as_it_likes_and_holds_no_memory_then() {
         let (mut client, server) = tokio::io::duplex(1 << 20);
-        let mut connection = Connection::new(server);
+        let mut connection = HttpConnection::new(server);
         let body = vec![1; 500_000];
         for chunked in [false, true] {
             let framing =
@@ -738,7 +738,7 @@ mod tests {
                 client.write_all(&body).await.unwrap();
                 client.write_all(b"next").await.unwrap();
             });
-            let mut connection = Connection::new(server);
+            let mut connection = HttpConnection::new(server);
             let head = connection.head().await.unwrap().unwrap();
             let body = connection.body(&head).await.unwrap();
             assert_eq!(body, content);

@@ -1,18 +1,18 @@
 //! Reading a value as one type, with RapidJSON's words when it is of another.
 
-use super::{Kind, Value};
+use super::{JsonKind, JsonValue};
 
 /// What a value was to be and is not.
 pub type WrongType = &'static str;
 
-impl<'d> Value<'d> {
+impl<'d> JsonValue<'d> {
     /// The bytes of a string.
     ///
     /// # Errors
     /// When the value is no string.
     pub fn as_string(self) -> Result<&'d [u8], WrongType> {
         match self.kind() {
-            Kind::String(bytes) => Ok(bytes),
+            JsonKind::String(bytes) => Ok(bytes),
             _ => Err("attempt to access JSON non-string as string"),
         }
     }
@@ -23,7 +23,7 @@ impl<'d> Value<'d> {
     /// When the value is neither.
     pub fn as_bool(self) -> Result<bool, WrongType> {
         match self.kind() {
-            Kind::Bool(value) => Ok(value),
+            JsonKind::Bool(value) => Ok(value),
             _ => Err("attempt to access JSON non-boolean as boolean"),
         }
     }
@@ -34,7 +34,7 @@ impl<'d> Value<'d> {
     /// When the value is none.
     pub fn as_unsigned(self) -> Result<u64, WrongType> {
         match self.kind() {
-            Kind::Natural(value) => Ok(value),
+            JsonKind::Natural(value) => Ok(value),
             _ => Err("attempt to access JSON non-unsigned-integer as unsigned-integer"),
         }
     }
@@ -45,7 +45,7 @@ impl<'d> Value<'d> {
     /// When the value is no array.
     pub fn as_array(self) -> Result<usize, WrongType> {
         match self.kind() {
-            Kind::Array(count) => Ok(count),
+            JsonKind::Array(count) => Ok(count),
             _ => Err("attempt to access JSON non-array as array"),
         }
     }

@@ -11,5 +11,5 @@ mod shortest;
 mod writer;
 
 pub use access::WrongType;
-pub use reader::{Document, Kind, MAX_DEPTH, ParseError, Value};
+pub use reader::{JsonDocument, JsonKind, JsonValue, MAX_DEPTH, ParseError};
 pub use writer::{write_f64, write_i64, write_str, write_u64};

@@ -2,7 +2,7 @@
 
 /// A number with the type RapidJSON gives it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Number {
+pub(super) enum JsonNumber {
     /// An integer below zero that fits 64 bits.
     Negative(i64),
     /// An integer of zero or more that fits 64 bits.
@@ -12,7 +12,7 @@ pub(super) enum Number {
 }
 
 /// Sentence and offset of an error.
-pub(super) type Failure = (&'static str, usize);
+pub(super) type NumberFailure = (&'static str, usize);
 
 /// Powers of ten that a double holds exactly.
 const EXACT_POWERS: [f64; 23] = [
@@ -23,14 +23,14 @@ const EXACT_POWERS: [f64; 23] = [
 const EXACT_INTEGERS: u64 = 1 << 53;
 
 /// The digits of a number as they are read.
-struct Scan<'a> {
+struct NumberScan<'a> {
     text: &'a [u8],
     at: usize,
     /// All digits as one integer, while that fits 64 bits.
     digits: Option<u64>,
 }
 
-impl Scan<'_> {
+impl NumberScan<'_> {
     fn peek(&self) -> u8 {
         self.text.get(self.at).copied().unwrap_or(0)
     }
@@ -49,7 +49,7 @@ impl Scan<'_> {
     }
 
     /// Takes an exponent and answers its value; none where it is too large to matter here.
-    fn exponent(&mut self) -> Result<Option<i32>, Failure> {
+    fn exponent(&mut self) -> Result<Option<i32>, NumberFailure> {
         self.at += 1;
         let negative = self.peek() == b'-';
         if negative || self.peek() == b'+' {
@@ -67,8 +67,8 @@ impl Scan<'_> {
 }
 
 /// Reads the number at the start of `text`; answers how many bytes it has.
-pub(super) fn read(text: &[u8]) -> Result<(Number, usize), Failure> {
-    let mut scan = Scan { text, at: 0, digits: Some(0) };
+pub(super) fn read(text: &[u8]) -> Result<(JsonNumber, usize), NumberFailure> {
+    let mut scan = NumberScan { text, at: 0, digits: Some(0) };
     let negative = scan.peek() == b'-';
     scan.at = usize::from(negative);
     match scan.peek() {
@@ -107,15 +107,15 @@ pub(super) fn read(text: &[u8]) -> Result<(Number, usize), Failure> {
         }
         None => double(text.get(..scan.at).unwrap_or(&[]))?,
     };
-    Ok((Number::Double(number), scan.at))
+    Ok((JsonNumber::Double(number), scan.at))
 }
 
 /// An integer that fits 64 bits. Minus zero is the integer zero for RapidJSON.
-fn integer(value: u64, negative: bool) -> Option<Number> {
+fn integer(value: u64, negative: bool) -> Option<JsonNumber> {
     if !negative || value == 0 {
-        return Some(Number::Natural(value));
+        return Some(JsonNumber::Natural(value));
     }
-    0_i64.checked_sub_unsigned(value).map(Number::Negative)
+    0_i64.checked_sub_unsigned(value).map(JsonNumber::Negative)
 }
 
 /// Digits times a power of ten, where one correctly rounded operation gives the nearest double.
@@ -130,7 +130,7 @@ fn exact(digits: u64, exponent: i32) -> Option<f64> {
     Some(if exponent < 0 { digits / power } else { digits * power })
 }
 
-fn double(text: &[u8]) -> Result<f64, Failure> {
+fn double(text: &[u8]) -> Result<f64, NumberFailure> {
     let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok());
     match parsed {
         Some(value) if value.is_finite() => Ok(value),
@@ -139,7 +139,7 @@ fn double(text: &[u8]) -> Result<f64, Failure> {
     }
 }
 
-fn special(text: &[u8], negative: bool) -> Result<(Number, usize), Failure> {
+fn special(text: &[u8], negative: bool) -> Result<(JsonNumber, usize), NumberFailure> {
     let start = usize::from(negative);
     let rest = text.get(start..).unwrap_or(&[]);
     let (value, word) = if rest.starts_with(b"NaN") {
@@ -154,7 +154,7 @@ fn special(text: &[u8], negative: bool) -> Result<(Number, usize), Failure> {
     } else {
         return Err(("Invalid value.", start + 1));
     };
-    Ok((Number::Double(if negative { -value } else { value }), start + word))
+    Ok((JsonNumber::Double(if negative { -value } else { value }), start + word))
 }
 
 #[cfg(test)]
@@ -164,28 +164,28 @@ mod tests {
     #[test]
     fn types_are_those_of_rapidjson() {
         for (text, number) in [
-            ("0", Number::Natural(0)),
-            ("-0", Number::Natural(0)),
-            ("18446744073709551615", Number::Natural(u64::MAX)),
-            ("18446744073709551616", Number::Double(18_446_744_073_709_551_616.0)),
-            ("-9223372036854775808", Number::Negative(i64::MIN)),
-            ("-9223372036854775809", Number::Double(-9_223_372_036_854_775_809.0)),
-            ("1.0", Number::Double(1.0)),
-            ("-1.5e+3", Number::Double(-1500.0)),
-            ("1e-400", Number::Double(0.0)),
-            ("0.1", Number::Double(0.1)),
-            ("-0.0", Number::Double(-0.0)),
-            ("123456.789e-3", Number::Double(123.456_789)),
-            ("0.30000000000000004", Number::Double(0.300_000_000_000_000_04)),
-            ("1e22", Number::Double(1e22)),
-            ("1e23", Number::Double(1e23)),
-            ("99999999999999999999e-20", Number::Double(1.0)),
-            ("-Inf", Number::Double(f64::NEG_INFINITY)),
-            ("Infinity", Number::Double(f64::INFINITY)),
+            ("0", JsonNumber::Natural(0)),
+            ("-0", JsonNumber::Natural(0)),
+            ("18446744073709551615", JsonNumber::Natural(u64::MAX)),
+            ("18446744073709551616", JsonNumber::Double(18_446_744_073_709_551_616.0)),
+            ("-9223372036854775808", JsonNumber::Negative(i64::MIN)),
+            ("-9223372036854775809", JsonNumber::Double(-9_223_372_036_854_775_809.0)),
+            ("1.0", JsonNumber::Double(1.0)),
+            ("-1.5e+3", JsonNumber::Double(-1500.0)),
+            ("1e-400", JsonNumber::Double(0.0)),
+            ("0.1", JsonNumber::Double(0.1)),
+            ("-0.0", JsonNumber::Double(-0.0)),
+            ("123456.789e-3", JsonNumber::Double(123.456_789)),
+            ("0.30000000000000004", JsonNumber::Double(0.300_000_000_000_000_04)),
+            ("1e22", JsonNumber::Double(1e22)),
+            ("1e23", JsonNumber::Double(1e23)),
+            ("99999999999999999999e-20", JsonNumber::Double(1.0)),
+            ("-Inf", JsonNumber::Double(f64::NEG_INFINITY)),
+            ("Infinity", JsonNumber::Double(f64::INFINITY)),
         ] {
             assert_eq!(read(text.as_bytes()), Ok((number, text.len())), "{text}");
         }
-        assert!(matches!(read(b"NaN,"), Ok((Number::Double(value), 3)) if value.is_nan()));
+        assert!(matches!(read(b"NaN,"), Ok((JsonNumber::Double(value), 3)) if value.is_nan()));
     }
 
     #[test]
@@ -195,7 +195,11 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let text = format!("{}.{}e{}", state >> 44, state & 0xFFF_FFFF, (state >> 32) % 60);
             let nearest: f64 = text.parse().unwrap();
-            assert_eq!(read(text.as_bytes()), Ok((Number::Double(nearest), text.len())), "{text}");
+            assert_eq!(
+                read(text.as_bytes()),
+                Ok((JsonNumber::Double(nearest), text.len())),
+                "{text}"
+            );
         }
     }
 

@@ -23,7 +23,7 @@ pub enum ParseError {
 
 /// The type of a value, with the value where it is a scalar.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind<'a> {
+pub enum JsonKind<'a> {
     /// `null`
     Null,
     /// `true` or `false`
@@ -43,7 +43,7 @@ pub enum Kind<'a> {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Node {
+enum JsonNode {
     Null,
     Bool(bool),
     Negative(i64),
@@ -72,20 +72,20 @@ enum Node {
 
 /// A parsed text.
 #[derive(Debug)]
-pub struct Document<'a> {
+pub struct JsonDocument<'a> {
     text: &'a [u8],
-    nodes: Vec<Node>,
+    nodes: Vec<JsonNode>,
     unescaped: Vec<u8>,
 }
 
-/// A value inside a [`Document`].
+/// A value inside a [`JsonDocument`].
 #[derive(Debug, Clone, Copy)]
-pub struct Value<'d> {
-    document: &'d Document<'d>,
+pub struct JsonValue<'d> {
+    document: &'d JsonDocument<'d>,
     index: usize,
 }
 
-impl<'a> Document<'a> {
+impl<'a> JsonDocument<'a> {
     /// Parses a text that must hold one value. A byte-order mark before it and NUL bytes behind it are ignored.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl<'a> Document<'a> {
         if u32::try_from(text.len()).is_err() {
             return Err(ParseError::TooLong);
         }
-        let mut parser = Parser {
+        let mut parser = JsonParser {
             text,
             at: if text.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 },
             nodes: Vec::with_capacity(text.len() / 8),
@@ -107,58 +107,60 @@ impl<'a> Document<'a> {
 
     /// The outermost value.
     #[must_use]
-    pub fn root(&self) -> Value<'_> {
+    pub fn root(&self) -> JsonValue<'_> {
         // A document borrowed for 'd is a document of 'd: the text outlives the borrow.
-        Value { document: self, index: 0 }
+        JsonValue { document: self, index: 0 }
     }
 }
 
-impl<'d> Value<'d> {
+impl<'d> JsonValue<'d> {
     /// Type and, for scalars, content.
     #[must_use]
-    pub fn kind(self) -> Kind<'d> {
+    pub fn kind(self) -> JsonKind<'d> {
         match self.node() {
-            Node::Null => Kind::Null,
-            Node::Bool(value) => Kind::Bool(value),
-            Node::Negative(value) => Kind::Negative(value),
-            Node::Natural(value) => Kind::Natural(value),
-            Node::Double(value) => Kind::Double(value),
-            Node::Plain { start, len } => Kind::String(slice(self.document.text, start, len)),
-            Node::Escaped { start, len } => {
-                Kind::String(slice(&self.document.unescaped, start, len))
+            JsonNode::Null => JsonKind::Null,
+            JsonNode::Bool(value) => JsonKind::Bool(value),
+            JsonNode::Negative(value) => JsonKind::Negative(value),
+            JsonNode::Natural(value) => JsonKind::Natural(value),
+            JsonNode::Double(value) => JsonKind::Double(value),
+            JsonNode::Plain { start, len } => {
+                JsonKind::String(slice(self.document.text, start, len))
             }
-            Node::Array { count, .. } => Kind::Array(count as usize),
-            Node::Object { count, .. } => Kind::Object(count as usize),
+            JsonNode::Escaped { start, len } => {
+                JsonKind::String(slice(&self.document.unescaped, start, len))
+            }
+            JsonNode::Array { count, .. } => JsonKind::Array(count as usize),
+            JsonNode::Object { count, .. } => JsonKind::Object(count as usize),
         }
     }
 
     /// The elements of an array; nothing for every other type.
-    pub fn elements(self) -> impl Iterator<Item = Value<'d>> {
+    pub fn elements(self) -> impl Iterator<Item = JsonValue<'d>> {
         let count = match self.node() {
-            Node::Array { count, .. } => count,
+            JsonNode::Array { count, .. } => count,
             _ => 0,
         };
         let mut next = self.index + 1;
         (0..count).map(move |_| {
-            let value = Value { document: self.document, index: next };
+            let value = JsonValue { document: self.document, index: next };
             next = value.after();
             value
         })
     }
 
     /// Names and values of an object in the order of the text; nothing for every other type.
-    pub fn members(self) -> impl Iterator<Item = (&'d [u8], Value<'d>)> {
+    pub fn members(self) -> impl Iterator<Item = (&'d [u8], JsonValue<'d>)> {
         let count = match self.node() {
-            Node::Object { count, .. } => count,
+            JsonNode::Object { count, .. } => count,
             _ => 0,
         };
         let mut next = self.index + 1;
         (0..count).map(move |_| {
-            let name = Value { document: self.document, index: next };
-            let value = Value { document: self.document, index: name.after() };
+            let name = JsonValue { document: self.document, index: next };
+            let value = JsonValue { document: self.document, index: name.after() };
             next = value.after();
             let bytes = match name.kind() {
-                Kind::String(bytes) => bytes,
+                JsonKind::String(bytes) => bytes,
                 _ => &[],
             };
             (bytes, value)
@@ -167,17 +169,17 @@ impl<'d> Value<'d> {
 
     /// The first member of that name; none where the value is no object.
     #[must_use]
-    pub fn member(self, name: &str) -> Option<Value<'d>> {
+    pub fn member(self, name: &str) -> Option<JsonValue<'d>> {
         self.members().find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| value)
     }
 
-    fn node(self) -> Node {
-        self.document.nodes.get(self.index).copied().unwrap_or(Node::Null)
+    fn node(self) -> JsonNode {
+        self.document.nodes.get(self.index).copied().unwrap_or(JsonNode::Null)
     }
 
     fn after(self) -> usize {
         match self.node() {
-            Node::Array { end, .. } | Node::Object { end, .. } => end as usize,
+            JsonNode::Array { end, .. } | JsonNode::Object { end, .. } => end as usize,
             _ => self.index + 1,
         }
     }
@@ -187,17 +189,17 @@ fn slice(bytes: &[u8], start: u32, len: u32) -> &[u8] {
     bytes.get(start as usize..start as usize + len as usize).unwrap_or(&[])
 }
 
-struct Parser<'a> {
+struct JsonParser<'a> {
     text: &'a [u8],
     at: usize,
-    nodes: Vec<Node>,
+    nodes: Vec<JsonNode>,
     unescaped: Vec<u8>,
     /// Node indices of the containers around the current value, with their counts so far.
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
 }
 
 #[derive(Clone, Copy)]
-struct Open {
+struct OpenContainer {
     node: usize,
     count: u32,
     object: bool,
@@ -206,7 +208,7 @@ struct Open {
 const INVALID_VALUE: &str = "Invalid value.";
 const BAD_ESCAPE: &str = "Invalid escape character in string.";
 
-impl Parser<'_> {
+impl JsonParser<'_> {
     fn document(&mut self) -> Result<(), ParseError> {
         self.skip_space();
         if self.peek() == 0 {
@@ -225,7 +227,7 @@ impl Parser<'_> {
     }
 
     /// Behind an element or member: a comma and the next one, or the end of the container.
-    fn continue_container(&mut self, open: Open) -> Result<(), ParseError> {
+    fn continue_container(&mut self, open: OpenContainer) -> Result<(), ParseError> {
         self.skip_space();
         let close = if open.object { b'}' } else { b']' };
         match self.peek() {
@@ -260,9 +262,9 @@ impl Parser<'_> {
             let end = position(self.nodes.len());
             if let Some(node) = self.nodes.get_mut(open.node) {
                 *node = if open.object {
-                    Node::Object { count: open.count, end }
+                    JsonNode::Object { count: open.count, end }
                 } else {
-                    Node::Array { count: open.count, end }
+                    JsonNode::Array { count: open.count, end }
                 };
             }
         }
@@ -288,9 +290,9 @@ impl Parser<'_> {
             b'"' => self.string(),
             b'{' => self.open(true),
             b'[' => self.open(false),
-            b't' => self.word(b"true", Node::Bool(true)),
-            b'f' => self.word(b"false", Node::Bool(false)),
-            b'n' => self.word(b"null", Node::Null),
+            b't' => self.word(b"true", JsonNode::Bool(true)),
+            b'f' => self.word(b"false", JsonNode::Bool(false)),
+            b'n' => self.word(b"null", JsonNode::Null),
             _ => self.number(),
         }
     }
@@ -300,12 +302,12 @@ impl Parser<'_> {
             return Err(ParseError::TooDeep);
         }
         self.at += 1;
-        self.open.push(Open { node: self.nodes.len(), count: 0, object });
-        self.nodes.push(Node::Null);
+        self.open.push(OpenContainer { node: self.nodes.len(), count: 0, object });
+        self.nodes.push(JsonNode::Null);
         Ok(())
     }
 
-    fn word(&mut self, word: &[u8], node: Node) -> Result<(), ParseError> {
+    fn word(&mut self, word: &[u8], node: JsonNode) -> Result<(), ParseError> {
         for &byte in word {
             if self.peek() != byte {
                 return self.fail(INVALID_VALUE);
@@ -322,9 +324,9 @@ impl Parser<'_> {
             Ok((number, len)) => {
                 self.at += len;
                 self.nodes.push(match number {
-                    number::Number::Negative(value) => Node::Negative(value),
-                    number::Number::Natural(value) => Node::Natural(value),
-                    number::Number::Double(value) => Node::Double(value),
+                    number::JsonNumber::Negative(value) => JsonNode::Negative(value),
+                    number::JsonNumber::Natural(value) => JsonNode::Natural(value),
+                    number::JsonNumber::Double(value) => JsonNode::Double(value),
                 });
                 Ok(())
             }
@@ -344,7 +346,7 @@ impl Parser<'_> {
         };
         if rest.get(len) == Some(&b'"') {
             self.at += len + 1;
-            self.nodes.push(Node::Plain { start: position(start), len: position(len) });
+            self.nodes.push(JsonNode::Plain { start: position(start), len: position(len) });
             return Ok(());
         }
         let copy = self.unescaped.len();
@@ -352,7 +354,7 @@ impl Parser<'_> {
         self.at += len;
         self.escaped_rest()?;
         let len = self.unescaped.len() - copy;
-        self.nodes.push(Node::Escaped { start: position(copy), len: position(len) });
+        self.nodes.push(JsonNode::Escaped { start: position(copy), len: position(len) });
         Ok(())
     }
 
@@ -456,7 +458,7 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> (String, usize) {
-        match Document::parse(text.as_bytes()) {
+        match JsonDocument::parse(text.as_bytes()) {
             Err(ParseError::Syntax { what, at }) => (what.to_owned(), at),
             other => panic!("{text}: {other:?}"),
         }
@@ -465,23 +467,27 @@ mod tests {
     #[test]
     fn members_elements_and_scalars_are_found_again() {
         let text = br#" {"a":[1,-2,[3.5,"x\n\u00e9"],{}],"b":null,"c":true,"a":7} "#;
-        let document = Document::parse(text).unwrap();
+        let document = JsonDocument::parse(text).unwrap();
         let root = document.root();
-        assert_eq!(root.kind(), Kind::Object(4));
-        let kinds: Vec<Kind<'_>> = root.member("a").unwrap().elements().map(Value::kind).collect();
-        assert_eq!(kinds, [Kind::Natural(1), Kind::Negative(-2), Kind::Array(2), Kind::Object(0)]);
-        let inner: Vec<Kind<'_>> = root
+        assert_eq!(root.kind(), JsonKind::Object(4));
+        let kinds: Vec<JsonKind<'_>> =
+            root.member("a").unwrap().elements().map(JsonValue::kind).collect();
+        assert_eq!(
+            kinds,
+            [JsonKind::Natural(1), JsonKind::Negative(-2), JsonKind::Array(2), JsonKind::Object(0)]
+        );
+        let inner: Vec<JsonKind<'_>> = root
             .member("a")
             .unwrap()
             .elements()
             .nth(2)
             .unwrap()
             .elements()
-            .map(Value::kind)
+            .map(JsonValue::kind)
             .collect();
-        assert_eq!(inner, [Kind::Double(3.5), Kind::String("x\né".as_bytes())]);
-        assert_eq!(root.member("b").unwrap().kind(), Kind::Null);
-        assert_eq!(root.member("c").unwrap().kind(), Kind::Bool(true));
+        assert_eq!(inner, [JsonKind::Double(3.5), JsonKind::String("x\né".as_bytes())]);
+        assert_eq!(root.member("b").unwrap().kind(), JsonKind::Null);
+        assert_eq!(root.member("c").unwrap().kind(), JsonKind::Bool(true));
         assert!(root.member("d").is_none());
     }
 
@@ -512,18 +518,18 @@ mod tests {
 
     #[test]
     fn a_mark_before_and_nul_behind_are_ignored_and_depth_is_bounded() {
-        assert!(Document::parse(b"\xEF\xBB\xBF{}").is_ok());
-        assert!(Document::parse(b"{}\0\0").is_ok());
+        assert!(JsonDocument::parse(b"\xEF\xBB\xBF{}").is_ok());
+        assert!(JsonDocument::parse(b"{}\0\0").is_ok());
         let deep = "[".repeat(MAX_DEPTH) + &"]".repeat(MAX_DEPTH);
-        assert!(Document::parse(deep.as_bytes()).is_ok());
+        assert!(JsonDocument::parse(deep.as_bytes()).is_ok());
         let deeper = "[".repeat(1_000_000);
-        assert_eq!(Document::parse(deeper.as_bytes()).unwrap_err(), ParseError::TooDeep);
+        assert_eq!(JsonDocument::parse(deeper.as_bytes()).unwrap_err(), ParseError::TooDeep);
     }
 
     #[test]
     fn strings_need_not_be_utf8() {
-        let document = Document::parse(b"[\"\xFF\"]").unwrap();
+        let document = JsonDocument::parse(b"[\"\xFF\"]").unwrap();
         let first = document.root().elements().next().unwrap();
-        assert_eq!(first.kind(), Kind::String(b"\xFF"));
+        assert_eq!(first.kind(), JsonKind::String(b"\xFF"));
     }
 }

@@ -10,12 +10,12 @@ pub(super) const MAX_DIGITS: usize = 20;
 
 /// Significand times a power of two.
 #[derive(Clone, Copy)]
-struct Float {
+struct BinaryFloat {
     significand: u64,
     exponent: i32,
 }
 
-impl Float {
+impl BinaryFloat {
     fn normalised(self) -> Self {
         let shift = self.significand.leading_zeros();
         Self {
@@ -36,14 +36,14 @@ impl Float {
 }
 
 /// Digits being collected.
-pub(super) struct Digits {
+pub(super) struct DecimalDigits {
     bytes: [u8; MAX_DIGITS],
     len: usize,
     /// Power of ten of the last digit.
     pub(super) exponent: i32,
 }
 
-impl Digits {
+impl DecimalDigits {
     /// The digits as text.
     pub(super) fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or(&[])
@@ -74,26 +74,27 @@ impl Digits {
 }
 
 /// The digits of a positive finite number.
-pub(super) fn digits(value: f64) -> Digits {
+pub(super) fn digits(value: f64) -> DecimalDigits {
     const FRACTION_BITS: u32 = 52;
     const HIDDEN: u64 = 1 << FRACTION_BITS;
     let bits = value.to_bits();
     let biased = i32::try_from((bits >> FRACTION_BITS) & 0x7FF).unwrap_or(0);
     let fraction = bits & (HIDDEN - 1);
     let float = if biased == 0 {
-        Float { significand: fraction, exponent: -1074 }
+        BinaryFloat { significand: fraction, exponent: -1074 }
     } else {
-        Float { significand: fraction | HIDDEN, exponent: biased - 1075 }
+        BinaryFloat { significand: fraction | HIDDEN, exponent: biased - 1075 }
     };
     // Half-way to the neighbours; below a power of two the lower one is nearer.
-    let upper = Float { significand: (float.significand << 1) + 1, exponent: float.exponent - 1 };
+    let upper =
+        BinaryFloat { significand: (float.significand << 1) + 1, exponent: float.exponent - 1 };
     let upper = upper.normalised();
     let lower = if float.significand == HIDDEN {
-        Float { significand: (float.significand << 2) - 1, exponent: float.exponent - 2 }
+        BinaryFloat { significand: (float.significand << 2) - 1, exponent: float.exponent - 2 }
     } else {
-        Float { significand: (float.significand << 1) - 1, exponent: float.exponent - 1 }
+        BinaryFloat { significand: (float.significand << 1) - 1, exponent: float.exponent - 1 }
     };
-    let lower = Float {
+    let lower = BinaryFloat {
         significand: lower.significand << (lower.exponent - upper.exponent),
         exponent: upper.exponent,
     };
@@ -108,18 +109,18 @@ pub(super) fn digits(value: f64) -> Digits {
 }
 
 /// A power of ten that brings a number of this binary exponent near 2^-61 ..= 2^-32, and the exponent it took away.
-fn power_for(exponent: i32) -> (Float, i32) {
+fn power_for(exponent: i32) -> (BinaryFloat, i32) {
     const LOG10_OF_2: f64 = 0.301_029_995_663_981_14;
     let wanted = (f64::from(-61 - exponent) * LOG10_OF_2 + 347.0).ceil();
     #[allow(clippy::cast_possible_truncation, reason = "between 0 and 700 for every double")]
     let index = (wanted as i32 >> 3) + 1;
     let (significand, exponent) =
         usize::try_from(index).ok().and_then(|index| POWERS.get(index)).copied().unwrap_or((1, 0));
-    (Float { significand, exponent }, 348 - 8 * index)
+    (BinaryFloat { significand, exponent }, 348 - 8 * index)
 }
 
-fn generate(value: Float, high: Float, mut delta: u64, exponent: i32) -> Digits {
-    let mut digits = Digits { bytes: [0; MAX_DIGITS], len: 0, exponent };
+fn generate(value: BinaryFloat, high: BinaryFloat, mut delta: u64, exponent: i32) -> DecimalDigits {
+    let mut digits = DecimalDigits { bytes: [0; MAX_DIGITS], len: 0, exponent };
     let shift = (-high.exponent).cast_unsigned();
     let one = 1_u64 << shift;
     let distance = high.significand - value.significand;

@@ -15,9 +15,9 @@ const TALKING: [(&str, &[&str]); 2] = [
 
 /// The modules that are told of in every detail.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Detail(Vec<&'static str>);
+pub(super) struct DetailModules(Vec<&'static str>);
 
-impl Detail {
+impl DetailModules {
     /// What an environment asks for. Its values are checked before.
     pub(super) fn of<'e>(environment: impl Fn(&str) -> Option<&'e str>) -> Self {
         let on = |name: &str| environment(name).and_then(truth) == Some(true);
@@ -54,12 +54,12 @@ mod tests {
 
     #[test]
     fn a_variable_makes_its_modules_talk_and_no_others() {
-        let quiet = Detail::of(|name| (name == METAL_DEBUG).then_some("off"));
+        let quiet = DetailModules::of(|name| (name == METAL_DEBUG).then_some("off"));
         assert_eq!((quiet.tells("galatea_gpu"), quiet.least()), (false, LevelFilter::OFF));
-        let gpu = Detail::of(|name| (name == METAL_DEBUG).then_some("Yes"));
+        let gpu = DetailModules::of(|name| (name == METAL_DEBUG).then_some("Yes"));
         assert!(gpu.tells("galatea_gpu::device") && !gpu.tells("galatea_gpus"));
         assert!(!gpu.tells("galatea_runtime::session") && gpu.least() == LevelFilter::TRACE);
-        let routes = Detail::of(|name| (name == APPLE_VERBOSE).then_some("1"));
+        let routes = DetailModules::of(|name| (name == APPLE_VERBOSE).then_some("1"));
         assert!(routes.tells("galatea_runtime::session::routes") && routes.tells("galatea_gpu"));
         assert!(!routes.tells("galatea_runtime::tune"));
     }

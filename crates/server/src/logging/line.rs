@@ -10,7 +10,7 @@ use crate::json;
 
 /// Form of the time in a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum TimeFormat {
     /// `I0826 12:34:56.789012 1234 file.rs:99] "message"`
     #[default]
     Default,
@@ -18,7 +18,7 @@ pub enum Format {
     Iso8601,
 }
 
-impl Format {
+impl TimeFormat {
     /// The name in settings.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -37,18 +37,18 @@ impl Format {
 
 /// Whether messages are quoted as JSON strings, so that no message can look like two lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quoting {
+pub(super) enum MessageQuoting {
     Quoted,
     Plain,
 }
 
 /// The message with its fields behind it.
 #[derive(Default)]
-pub(super) struct Message {
+pub(super) struct LogMessage {
     pub(super) text: String,
 }
 
-impl Visit for Message {
+impl Visit for LogMessage {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         // Writing to a string cannot fail.
         if field.name() == "message" {
@@ -62,8 +62,8 @@ impl Visit for Message {
 
 /// A line. A message that is a table stands as it is behind the head; others are quoted.
 pub(super) fn line(
-    format: Format,
-    quoting: Quoting,
+    format: TimeFormat,
+    quoting: MessageQuoting,
     metadata: &Metadata<'_>,
     now: Duration,
     message: &str,
@@ -79,15 +79,15 @@ pub(super) fn line(
     let (y, m, d) = (time.year, time.month, time.day);
     let (h, min, s) = (time.hour, time.minute, time.second);
     let head = match format {
-        Format::Default => {
+        TimeFormat::Default => {
             let micros = now.subsec_micros();
             format!("{letter}{m:02}{d:02} {h:02}:{min:02}:{s:02}.{micros:06} {place}] ")
         }
-        Format::Iso8601 => {
+        TimeFormat::Iso8601 => {
             format!("{y:04}-{m:02}-{d:02}T{h:02}:{min:02}:{s:02}Z {letter} {place}] ")
         }
     };
-    if quoting == Quoting::Plain || message.starts_with("\n+-") {
+    if quoting == MessageQuoting::Plain || message.starts_with("\n+-") {
         return format!("{head}{message}\n");
     }
     let mut quoted = Vec::new();
@@ -98,13 +98,13 @@ pub(super) fn line(
 /// The day of a time, such as `2026-03-01`, UTC.
 pub(crate) fn day(now: SystemTime) -> String {
     let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let Civil { year, month, day, .. } = civil(since.as_secs());
+    let CivilTime { year, month, day, .. } = civil(since.as_secs());
     format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// Date and time of day, UTC.
 #[derive(Debug, PartialEq, Eq)]
-struct Civil {
+struct CivilTime {
     year: u64,
     month: u64,
     day: u64,
@@ -114,7 +114,7 @@ struct Civil {
 }
 
 /// The civil time of seconds since 1970, in the proleptic Gregorian calendar whose years are counted from March.
-fn civil(seconds: u64) -> Civil {
+fn civil(seconds: u64) -> CivilTime {
     let days = seconds / 86_400 + 719_468;
     let era = days / 146_097;
     let day_of_era = days % 146_097;
@@ -123,7 +123,7 @@ fn civil(seconds: u64) -> Civil {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    Civil {
+    CivilTime {
         year: era * 400 + year_of_era + u64::from(month <= 2),
         month,
         day: day_of_year - (153 * shifted + 2) / 5 + 1,

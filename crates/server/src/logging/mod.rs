@@ -13,11 +13,11 @@ use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-use crate::flags::Flags;
-use detail::Detail;
-pub use line::Format;
+use crate::flags::ServerFlags;
+use detail::DetailModules;
+pub use line::TimeFormat;
 pub(crate) use line::day;
-use line::{Message, Quoting, line};
+use line::{LogMessage, MessageQuoting, line};
 
 /// Environment variable that turns the quoting of messages off.
 const ESCAPE: &str = "TRITON_SERVER_ESCAPE_LOG_MESSAGES";
@@ -36,12 +36,12 @@ pub struct LogSettings {
     /// How much more is written: 0 nothing.
     pub verbose: u32,
     /// Form of the time.
-    pub format: Format,
+    pub format: TimeFormat,
 }
 
 impl Default for LogSettings {
     fn default() -> Self {
-        let format = Format::Default;
+        let format = TimeFormat::Default;
         Self { file: String::new(), info: true, warning: true, error: true, verbose: 0, format }
     }
 }
@@ -58,19 +58,19 @@ pub struct LogChange {
     /// How much more is written.
     pub verbose: Option<u32>,
     /// Form of the time.
-    pub format: Option<Format>,
+    pub format: Option<TimeFormat>,
 }
 
 impl LogSettings {
-    fn of(flags: &Flags) -> Self {
-        let iso = flags.text("log-format").eq_ignore_ascii_case(Format::Iso8601.name());
+    fn of(flags: &ServerFlags) -> Self {
+        let iso = flags.text("log-format").eq_ignore_ascii_case(TimeFormat::Iso8601.name());
         Self {
             file: flags.text("log-file").to_owned(),
             info: flags.bool("log-info"),
             warning: flags.bool("log-warning"),
             error: flags.bool("log-error"),
             verbose: u32::try_from(flags.number("log-verbose")).unwrap_or(u32::MAX),
-            format: if iso { Format::Iso8601 } else { Format::Default },
+            format: if iso { TimeFormat::Iso8601 } else { TimeFormat::Default },
         }
     }
 
@@ -103,34 +103,34 @@ impl LogSettings {
 
 /// The log of the process.
 #[derive(Debug)]
-struct Log {
+struct ProcessLog {
     settings: RwLock<LogSettings>,
     file: Option<Mutex<File>>,
-    quoting: Quoting,
+    quoting: MessageQuoting,
     /// What is told of in more detail than the settings say.
-    detail: Detail,
+    detail: DetailModules,
 }
 
 /// There is one log in a process: a second server in it, as in tests, shares the first one's.
-static LOG: OnceLock<Log> = OnceLock::new();
+static LOG: OnceLock<ProcessLog> = OnceLock::new();
 
-fn log() -> &'static Log {
-    LOG.get_or_init(|| Log::new(LogSettings::default(), None, Detail::default()))
+fn log() -> &'static ProcessLog {
+    LOG.get_or_init(|| ProcessLog::new(LogSettings::default(), None, DetailModules::default()))
 }
 
 /// Makes the flags' log the process's.
 ///
 /// # Errors
 /// When the log file cannot be opened.
-pub fn start(flags: &Flags) -> io::Result<()> {
+pub fn start(flags: &ServerFlags) -> io::Result<()> {
     let settings = LogSettings::of(flags);
     let file = match settings.file.as_str() {
         "" => None,
         path => Some(File::options().create(true).append(true).open(Path::new(path))?),
     };
-    let detail = Detail::of(|name| flags.environment(name));
-    if LOG.set(Log::new(settings, file, detail)).is_ok() {
-        let lines = tracing_subscriber::registry().with(Lines);
+    let detail = DetailModules::of(|name| flags.environment(name));
+    if LOG.set(ProcessLog::new(settings, file, detail)).is_ok() {
+        let lines = tracing_subscriber::registry().with(LineSubscriber);
         tracing::subscriber::set_global_default(lines).ok();
     }
     Ok(())
@@ -149,11 +149,11 @@ pub fn change(change: LogChange) {
     tracing::callsite::rebuild_interest_cache();
 }
 
-impl Log {
-    fn new(settings: LogSettings, file: Option<File>, detail: Detail) -> Self {
+impl ProcessLog {
+    fn new(settings: LogSettings, file: Option<File>, detail: DetailModules) -> Self {
         let plain = std::env::var(ESCAPE)
             .is_ok_and(|value| value == "0" || value.eq_ignore_ascii_case("false"));
-        let quoting = if plain { Quoting::Plain } else { Quoting::Quoted };
+        let quoting = if plain { MessageQuoting::Plain } else { MessageQuoting::Quoted };
         Self { settings: RwLock::new(settings), file: file.map(Mutex::new), quoting, detail }
     }
 
@@ -180,9 +180,9 @@ impl Log {
 }
 
 /// Writes events of this workspace's crates as lines.
-struct Lines;
+struct LineSubscriber;
 
-impl<S: Subscriber> Layer<S> for Lines {
+impl<S: Subscriber> Layer<S> for LineSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
         let (level, target, log) = (*metadata.level(), metadata.target(), log());
         let told = || log.detail.tells(target) || log.read(|settings| settings.shows(level));
@@ -195,7 +195,7 @@ impl<S: Subscriber> Layer<S> for Lines {
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut message = Message::default();
+        let mut message = LogMessage::default();
         event.record(&mut message);
         let log = log();
         let format = log.read(|settings| settings.format);
@@ -223,7 +223,7 @@ mod tests {
             verbose: Some(0),
             info: Some(false),
             warning: Some(false),
-            format: Some(Format::Iso8601),
+            format: Some(TimeFormat::Iso8601),
             ..LogChange::default()
         });
         assert_eq!(settings.least(), LevelFilter::ERROR);

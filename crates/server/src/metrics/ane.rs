@@ -1,43 +1,43 @@
 //! What the engine behind the provider of Core ML has done.
 
-use galatea_providers::coreml::engine::Counts;
+use galatea_providers::coreml::engine::EngineCounts;
 use prometheus::proto::{Counter, Metric, MetricFamily, MetricType};
 
 use super::family;
 
-struct Family {
+struct AneFamily {
     name: &'static str,
     help: &'static str,
-    value: fn(&Counts) -> u64,
+    value: fn(&EngineCounts) -> u64,
 }
 
-const FAMILIES: &[Family] = &[
-    Family {
+const FAMILIES: &[AneFamily] = &[
+    AneFamily {
         name: "ane_compiles_total",
         help: "Packages that were compiled for Core ML",
         value: |counts| counts.compiles,
     },
-    Family {
+    AneFamily {
         name: "ane_cache_hits_total",
         help: "Packages that were found compiled for Core ML",
         value: |counts| counts.cache_hits,
     },
-    Family {
+    AneFamily {
         name: "ane_predictions_total",
         help: "Predictions of Core ML's engine",
         value: |counts| counts.predictions,
     },
-    Family {
+    AneFamily {
         name: "ane_worker_restarts_total",
         help: "Workers of Core ML that were started after another one ended",
         value: |counts| counts.worker_restarts,
     },
-    Family {
+    AneFamily {
         name: "ane_fallbacks_total",
         help: "Partitions that Core ML's engine was given up for",
         value: |counts| counts.fallbacks,
     },
-    Family {
+    AneFamily {
         name: "ane_nonfinite_total",
         help: "Runs of Core ML programs that gave no finite numbers where FP32 has some, answered by others",
         value: |counts| counts.nonfinite,
@@ -45,11 +45,11 @@ const FAMILIES: &[Family] = &[
 ];
 
 /// The families; none where no engine was ever asked.
-pub(super) fn page(counts: Counts) -> Vec<MetricFamily> {
-    if counts == Counts::default() {
+pub(super) fn page(counts: EngineCounts) -> Vec<MetricFamily> {
+    if counts == EngineCounts::default() {
         return Vec::new();
     }
-    let row = |row: &Family| {
+    let row = |row: &AneFamily| {
         let mut counter = Counter::default();
         counter.set_value((row.value)(&counts) as f64);
         let mut metric = Metric::default();
@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn an_engine_that_was_never_asked_has_no_families() {
-        assert!(page(Counts::default()).is_empty());
-        let page = page(Counts { worker_restarts: 2, ..Counts::default() });
+        assert!(page(EngineCounts::default()).is_empty());
+        let page = page(EngineCounts { worker_restarts: 2, ..EngineCounts::default() });
         let found = page.iter().find(|one| one.name() == "ane_worker_restarts_total").unwrap();
         assert_eq!(found.get_metric()[0].get_counter().get_value(), 2.0);
         assert_eq!(page.len(), FAMILIES.len());

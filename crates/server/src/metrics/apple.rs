@@ -1,7 +1,7 @@
 //! Families `metal_*`, `amx_*` and `ane_*`: what GPUs, the processor's products and the Neural Engine take and draw,
 //! and the kernels that run while a profile is made.
 
-use galatea_runtime::power::Reading;
+use galatea_runtime::power::SensorReading;
 use galatea_serving::statistics::ModelMetricsRow;
 use prometheus::proto::{Counter, LabelPair, Metric, MetricFamily, MetricType};
 
@@ -32,11 +32,11 @@ fn counted(value: f64, labels: Vec<LabelPair>) -> Metric {
 
 /// What the families tell of.
 #[derive(Debug, Default)]
-pub(super) struct Facts<'f> {
+pub(super) struct AppleFacts<'f> {
     /// Memory of the GPUs that are open.
     pub(super) gpus: &'f [GpuMemory],
     /// What sensors said last, where there are any.
-    pub(super) reading: Option<Reading>,
+    pub(super) reading: Option<SensorReading>,
     /// The models.
     pub(super) models: &'f [ModelMetricsRow],
     /// Kernels that ran since the profile began that is under way; nothing where none is.
@@ -44,7 +44,7 @@ pub(super) struct Facts<'f> {
 }
 
 /// The families that have anything to say.
-pub(super) fn page(facts: &Facts<'_>) -> Vec<MetricFamily> {
+pub(super) fn page(facts: &AppleFacts<'_>) -> Vec<MetricFamily> {
     let all = [
         (
             "metal_memory_allocated_bytes",
@@ -146,12 +146,12 @@ fn operations(models: &[ModelMetricsRow]) -> Vec<Metric> {
 mod tests {
     use std::time::Duration;
 
-    use galatea_runtime::power::{Draw, ThermalState};
+    use galatea_runtime::power::{PowerDraw, ThermalState};
     use prometheus::{Encoder, TextEncoder};
 
     use super::*;
 
-    fn text(facts: &Facts<'_>) -> String {
+    fn text(facts: &AppleFacts<'_>) -> String {
         let mut text = Vec::new();
         TextEncoder::new().encode(&page(facts), &mut text).unwrap();
         String::from_utf8(text).unwrap()
@@ -159,21 +159,22 @@ mod tests {
 
     #[test]
     fn a_host_that_tells_nothing_has_no_families() {
-        assert!(page(&Facts::default()).is_empty());
+        assert!(page(&AppleFacts::default()).is_empty());
         let gpu = GpuMemory { number: 0, bytes: vec![("budget", 1)], ..GpuMemory::default() };
-        assert!(page(&Facts { gpus: &[gpu], ..Facts::default() }).is_empty());
+        assert!(page(&AppleFacts { gpus: &[gpu], ..AppleFacts::default() }).is_empty());
     }
 
     #[test]
     fn every_unit_has_its_own_families() {
         let gpu = GpuMemory { number: 1, bytes: vec![("used", 512)], ..GpuMemory::default() };
-        let draw = Draw { cpu: Some(3.0), gpu: Some(4.5), engine: Some(0.5), ..Draw::default() };
+        let draw =
+            PowerDraw { cpu: Some(3.0), gpu: Some(4.5), engine: Some(0.5), ..PowerDraw::default() };
         let thermal = Some(ThermalState::Fair);
         let kernel = |name: &str| vec![(name.to_owned(), (7, Duration::from_millis(500)))];
         let kernels = KernelCounts { gpu: kernel("matmul-f32"), processor: kernel("conv-f32") };
-        let found = text(&Facts {
+        let found = text(&AppleFacts {
             gpus: &[gpu],
-            reading: Some(Reading { draw, thermal, ..Reading::default() }),
+            reading: Some(SensorReading { draw, thermal, ..SensorReading::default() }),
             models: &[],
             kernels,
         });

@@ -1,8 +1,8 @@
 //! Which families the flags ask for.
 
-use galatea_serving::latency::{LatencyOptions, Quantile};
+use galatea_serving::latency::{LatencyOptions, TrackedQuantile};
 
-use crate::flags::Flags;
+use crate::flags::ServerFlags;
 
 /// Quantiles of the summaries unless the flags name others.
 const QUANTILES: [(f64, f64); 5] =
@@ -34,10 +34,12 @@ impl MetricsConfig {
     ///
     /// # Errors
     /// A sentence about the first value that cannot be used.
-    pub fn of(flags: &Flags) -> Result<Self, String> {
+    pub fn of(flags: &ServerFlags) -> Result<Self, String> {
         let mut config = Self::default();
-        let mut quantiles: Vec<Quantile> =
-            QUANTILES.iter().map(|&(quantile, error)| Quantile { quantile, error }).collect();
+        let mut quantiles: Vec<TrackedQuantile> = QUANTILES
+            .iter()
+            .map(|&(quantile, error)| TrackedQuantile { quantile, error })
+            .collect();
         let mut summaries = false;
         for text in flags.all("metrics-config") {
             let (key, value) = text.split_once('=').ok_or_else(|| {
@@ -73,12 +75,12 @@ fn truth(key: &str, value: &str) -> Result<bool, String> {
 }
 
 /// `quantile:error,…`
-fn read_quantiles(text: &str) -> Result<Vec<Quantile>, String> {
+fn read_quantiles(text: &str) -> Result<Vec<TrackedQuantile>, String> {
     let pair = |text: &str| {
         let (quantile, error) = text.split_once(':')?;
         let share =
             |text: &str| text.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share));
-        Some(Quantile { quantile: share(quantile)?, error: share(error)? })
+        Some(TrackedQuantile { quantile: share(quantile)?, error: share(error)? })
     };
     text.split(',')
         .map(|part| {
@@ -95,14 +97,14 @@ fn read_quantiles(text: &str) -> Result<Vec<Quantile>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Parsed;
+    use crate::flags::ParsedCommand;
 
     fn read(values: &[&str]) -> Result<MetricsConfig, String> {
         let arguments: Vec<String> =
             values.iter().map(|value| format!("--metrics-config={value}")).collect();
-        match Flags::parse(&arguments, false)? {
-            Parsed::Serve(flags) => MetricsConfig::of(&flags),
-            Parsed::Help => Err("help".to_owned()),
+        match ServerFlags::parse(&arguments, false)? {
+            ParsedCommand::Serve(flags) => MetricsConfig::of(&flags),
+            ParsedCommand::Help => Err("help".to_owned()),
         }
     }
 
@@ -118,7 +120,7 @@ mod tests {
         assert!(read(&["arithmetic=true"]).unwrap().arithmetic);
         let config = read(&["summary_quantiles=0.1:0.01,0.75:0.02", "summary_latencies=true"]);
         let quantiles = config.unwrap().latencies.summaries.unwrap();
-        assert_eq!(quantiles.get(1), Some(&Quantile { quantile: 0.75, error: 0.02 }));
+        assert_eq!(quantiles.get(1), Some(&TrackedQuantile { quantile: 0.75, error: 0.02 }));
     }
 
     #[test]

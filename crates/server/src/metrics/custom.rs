@@ -69,7 +69,7 @@ fn histogram(bounds: &[f64], counts: &[u64], count: u64, sum: f64) -> Histogram 
 
 #[cfg(test)]
 mod tests {
-    use galatea_serving::custom_metrics::{CustomMetrics, Labels};
+    use galatea_serving::custom_metrics::{CustomMetrics, MetricLabels};
     use prometheus::{Encoder, TextEncoder};
 
     use super::*;
@@ -78,15 +78,16 @@ mod tests {
     fn the_page_has_what_models_made() {
         let made = CustomMetrics::default();
         let family_of = |name: &str, kind| made.family(name, "of a model", kind).unwrap();
-        let labels = Labels::from([("a".to_owned(), "x\"y".to_owned())]);
+        let labels = MetricLabels::from([("a".to_owned(), "x\"y".to_owned())]);
         let counter = family_of("c", MetricKind::Counter).metric(labels, None).unwrap();
         counter.increment(1.5).unwrap();
         let histogram = family_of("h", MetricKind::Histogram);
-        let histogram = histogram.metric(Labels::new(), Some(vec![1.0, 2.0])).unwrap();
+        let histogram = histogram.metric(MetricLabels::new(), Some(vec![1.0, 2.0])).unwrap();
         [0.5, 1.5, 9.0].iter().for_each(|value| histogram.observe(*value).unwrap());
         let own = family("own", "", MetricType::GAUGE, vec![Metric::from_gauge(gauge(1.0))]);
         let mut page = vec![own];
-        let _counter = family_of("own", MetricKind::Counter).metric(Labels::new(), None).unwrap();
+        let _counter =
+            family_of("own", MetricKind::Counter).metric(MetricLabels::new(), None).unwrap();
         add(&mut page, &made.snapshot());
         let mut text = Vec::new();
         TextEncoder::new().encode(&page, &mut text).unwrap();

@@ -1,8 +1,8 @@
 //! The table of families.
 
-use galatea_providers::Capabilities;
+use galatea_providers::HostCapabilities;
 use galatea_serving::cache::CacheUse;
-use galatea_serving::latency::Stage;
+use galatea_serving::latency::LatencyStage;
 use galatea_serving::statistics::{DurationStatistic, ModelMetricsRow};
 
 /// A gauge of the response cache.
@@ -39,15 +39,15 @@ pub(super) const CACHE: &[CacheGauge] = gauges![
 
 /// Families of models with their values.
 #[derive(Debug)]
-pub(super) struct Family {
+pub(super) struct ModelFamily {
     pub(super) name: &'static str,
     pub(super) help: &'static str,
-    pub(super) value: Value,
+    pub(super) value: FamilyValue,
 }
 
 /// What a family has for each model version.
 #[derive(Debug)]
-pub(super) enum Value {
+pub(super) enum FamilyValue {
     /// A number that only grows.
     Counter(fn(&ModelMetricsRow) -> u64),
     /// A sum of durations, unless the flags leave those out.
@@ -65,7 +65,7 @@ pub(super) enum Value {
     /// One number for each outcome of requests with a latency goal, where there are any.
     Goals,
     /// Quantiles of the durations of a stage.
-    Summary(Stage),
+    Summary(LatencyStage),
     /// A histogram of the times to first responses.
     FirstResponse,
     /// Arithmetic so far, of models whose arithmetic is counted.
@@ -74,19 +74,19 @@ pub(super) enum Value {
     OperationRate,
 }
 
-use Value::{
+use FamilyValue::{
     Cached, CachedDuration, Counter, Duration, Failures, FirstResponse, Gauge, Goals, LoadDuration,
     OperationRate, Operations, Summary,
 };
 
 macro_rules! families {
     ($($name:literal $help:literal $value:expr;)*) => {
-        &[$(Family { name: $name, help: $help, value: $value }),*]
+        &[$(ModelFamily { name: $name, help: $help, value: $value }),*]
     };
 }
 
 /// Families of models, in the order of the page.
-pub(super) const FAMILIES: &[Family] = families![
+pub(super) const FAMILIES: &[ModelFamily] = families![
     "nv_inference_request_success" "Number of successful inference requests, all batch sizes"
         Counter(|row| row.stats.success.count);
     "nv_inference_request_failure" "Number of failed inference requests, all batch sizes" Failures;
@@ -129,24 +129,24 @@ pub(super) const FAMILIES: &[Family] = families![
         FirstResponse;
     "nv_inference_request_summary_us"
         "Summary of inference request duration in microseconds (includes cached requests)"
-        Summary(Stage::Request);
+        Summary(LatencyStage::Request);
     "nv_inference_queue_summary_us"
         "Summary of inference queuing duration in microseconds (includes cached requests)"
-        Summary(Stage::Queue);
+        Summary(LatencyStage::Queue);
     "nv_inference_compute_input_summary_us"
         "Cumulative compute input duration in microseconds (does not include cached requests)"
-        Summary(Stage::ComputeInput);
+        Summary(LatencyStage::ComputeInput);
     "nv_inference_compute_infer_summary_us"
         "Cumulative compute inference duration in microseconds (does not include cached requests)"
-        Summary(Stage::ComputeInfer);
+        Summary(LatencyStage::ComputeInfer);
     "nv_inference_compute_output_summary_us"
         "Cumulative inference compute output duration in microseconds (does not include cached requests)"
-        Summary(Stage::ComputeOutput);
+        Summary(LatencyStage::ComputeOutput);
     "nv_cache_hit_summary_per_model" "Summary of cache hit duration per model, in microseconds"
-        Summary(Stage::CacheHit);
+        Summary(LatencyStage::CacheHit);
     "nv_cache_miss_summary_per_model"
         "Summary of cache miss (insert+lookup) duration per model, in microseconds"
-        Summary(Stage::CacheMiss);
+        Summary(LatencyStage::CacheMiss);
     "apple_model_goal_total"
         "Requests that met their latency goal, missed it, or were refused because they would have"
         Goals;
@@ -163,7 +163,7 @@ pub(super) const FAMILIES: &[Family] = families![
 pub(super) struct CapabilityGauge {
     pub(super) name: &'static str,
     pub(super) help: &'static str,
-    pub(super) value: fn(&Capabilities) -> Option<f64>,
+    pub(super) value: fn(&HostCapabilities) -> Option<f64>,
 }
 
 /// Estimates about the machine, where they are known.

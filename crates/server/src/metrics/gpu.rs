@@ -15,20 +15,20 @@ use crate::gpus::{self, GpuUse};
 pub(crate) struct GpuMeters {
     interval: Duration,
     start: Instant,
-    last: Mutex<Option<Look>>,
+    last: Mutex<Option<GpuLook>>,
 }
 
 /// One look at all GPUs.
 #[derive(Debug)]
-struct Look {
+struct GpuLook {
     at: Instant,
     uses: HashMap<usize, GpuUse>,
-    figures: Vec<Figures>,
+    figures: Vec<GpuFigures>,
 }
 
 /// What a GPU did between two looks.
 #[derive(Debug, Clone, PartialEq)]
-struct Figures {
+struct GpuFigures {
     number: usize,
     name: String,
     /// The share of the time that it was at work.
@@ -37,7 +37,7 @@ struct Figures {
     moved: Option<f64>,
 }
 
-impl Figures {
+impl GpuFigures {
     fn of(before: Option<&GpuUse>, now: &GpuUse, wall: Duration) -> Self {
         let busy = now.busy.saturating_sub(before.map_or(Duration::ZERO, |before| before.busy));
         let bytes = now.bytes.saturating_sub(before.map_or(0, |before| before.bytes));
@@ -75,18 +75,18 @@ impl GpuMeters {
         let of = |now_used: &GpuUse| {
             // A GPU that was closed and opened again counts from 0.
             let before = known(now_used.number).filter(|before| before.busy <= now_used.busy);
-            Figures::of(before, now_used, now - since)
+            GpuFigures::of(before, now_used, now - since)
         };
-        let mut figures: Vec<Figures> = uses.values().map(of).collect();
+        let mut figures: Vec<GpuFigures> = uses.values().map(of).collect();
         figures.sort_by_key(|of| of.number);
         let page = families(&figures);
-        *last = Some(Look { at: now, uses, figures });
+        *last = Some(GpuLook { at: now, uses, figures });
         page
     }
 }
 
-fn families(figures: &[Figures]) -> Vec<MetricFamily> {
-    let series = |of: &Figures, value: f64| {
+fn families(figures: &[GpuFigures]) -> Vec<MetricFamily> {
+    let series = |of: &GpuFigures, value: f64| {
         let pair = |(name, value): (&str, &str)| {
             let mut pair = LabelPair::default();
             pair.set_name(name.to_owned());
@@ -128,16 +128,16 @@ mod tests {
     #[test]
     fn figures_are_of_the_time_between_two_looks() {
         let wall = Duration::from_secs(1);
-        let of = Figures::of(Some(&used(100, 5)), &used(350, 500_000_005), wall);
+        let of = GpuFigures::of(Some(&used(100, 5)), &used(350, 500_000_005), wall);
         assert!((of.busy_percent - 25.0).abs() < 1e-9, "{of:?}");
         assert!((of.moved.unwrap() - 2.0).abs() < 1e-9, "{of:?}");
-        let first = Figures::of(None, &used(250, 0), wall);
+        let first = GpuFigures::of(None, &used(250, 0), wall);
         assert!((first.busy_percent - 25.0).abs() < 1e-9, "{first:?}");
     }
 
     #[test]
     fn a_gpu_that_did_not_work_moved_nothing_at_any_speed() {
-        let of = Figures::of(Some(&used(5, 5)), &used(5, 5), Duration::from_secs(1));
+        let of = GpuFigures::of(Some(&used(5, 5)), &used(5, 5), Duration::from_secs(1));
         assert_eq!((of.busy_percent, of.moved), (0.0, None));
         let page = families(&[of]);
         assert_eq!(page.len(), 1);

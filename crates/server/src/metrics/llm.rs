@@ -1,14 +1,14 @@
 //! Families of language models, under vLLM's names.
 
 use galatea_llm::embed::EncoderStatistics;
-use galatea_llm::engine::{EngineStatistics, Histogram as Distribution};
+use galatea_llm::engine::{EngineHistogram as Distribution, EngineStatistics};
 use galatea_serving::ListedCheckpoint;
 use prometheus::proto::{Bucket, Counter, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 
 use super::{family, gauge};
 
 /// What a family has for each model of a sort.
-enum Value<S> {
+enum LlmFamilyValue<S> {
     /// A number that goes up and down.
     Gauge(fn(&S) -> f64),
     /// A number that only grows.
@@ -19,18 +19,18 @@ enum Value<S> {
     Finished(fn(&S) -> Vec<(&'static str, u64)>),
 }
 
-struct Family {
+struct LlmFamily {
     name: &'static str,
     help: &'static str,
     /// Of models that write.
-    language: Value<EngineStatistics>,
+    language: LlmFamilyValue<EngineStatistics>,
     /// Of encoders, where these have such a number.
-    encoder: Option<Value<EncoderStatistics>>,
+    encoder: Option<LlmFamilyValue<EncoderStatistics>>,
 }
 
 macro_rules! families {
     ($($name:literal $help:literal $language:expr $(, $encoder:expr)?;)*) => {
-        &[$(Family {
+        &[$(LlmFamily {
             name: $name,
             help: $help,
             language: $language,
@@ -41,14 +41,14 @@ macro_rules! families {
     (@ $encoder:expr) => { Some($encoder) };
 }
 
-use Value::{Counter as Count, Finished, Gauge, Histogram as Spread};
+use LlmFamilyValue::{Counter as Count, Finished, Gauge, Histogram as Spread};
 
 /// The share of blocks that sequences have.
 fn used(of: &EngineStatistics) -> f64 {
     of.active_blocks as f64 / of.blocks.max(1) as f64
 }
 
-const FAMILIES: &[Family] = families![
+const FAMILIES: &[LlmFamily] = families![
     "vllm:num_requests_running" "Number of sequences in model execution batches"
         Gauge(|of| of.running as f64),
         Gauge(|of| of.running as f64);
@@ -109,7 +109,7 @@ pub(super) fn page(
     models: &[(String, EngineStatistics)],
     encoders: &[(String, EncoderStatistics)],
 ) -> Vec<MetricFamily> {
-    let of = |wanted: &Family| {
+    let of = |wanted: &LlmFamily| {
         let kind = match wanted.language {
             Gauge(_) => MetricType::GAUGE,
             Count(_) | Finished(_) => MetricType::COUNTER,
@@ -137,7 +137,7 @@ pub(super) fn residency(models: &[ListedCheckpoint]) -> Option<MetricFamily> {
     (!metrics.is_empty()).then(|| family(name, help, MetricType::GAUGE, metrics))
 }
 
-fn metrics<S>(value: &Value<S>, model: &str, of: &S) -> Vec<Metric> {
+fn metrics<S>(value: &LlmFamilyValue<S>, model: &str, of: &S) -> Vec<Metric> {
     let named = vec![label("model_name", model)];
     match value {
         Gauge(read) => {

@@ -4,19 +4,19 @@ mod ane;
 mod apple;
 mod config;
 mod custom;
+mod devices;
 mod families;
 mod gpu;
 mod gpu_memory;
 mod llm;
 mod power;
-mod units;
 
 use std::sync::OnceLock;
 
-use galatea_providers::Capabilities;
+use galatea_providers::HostCapabilities;
 use galatea_serving::ListedCheckpoint;
-use galatea_serving::backend::Checkpoint;
-use galatea_serving::latency::{HistogramSnapshot, Stage, SummarySnapshot};
+use galatea_serving::backend::CheckpointHandle;
+use galatea_serving::latency::{HistogramSnapshot, LatencyStage, SummarySnapshot};
 use galatea_serving::statistics::{DurationStatistic, ModelMetricsRow};
 use prometheus::proto::{
     Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType, Quantile,
@@ -24,15 +24,15 @@ use prometheus::proto::{
 };
 use prometheus::{Encoder, TextEncoder};
 
-use crate::app::App;
+use crate::app::ServerState;
 use crate::host;
 pub use config::MetricsConfig;
-use families::{CACHE, CAPABILITIES, FAMILIES, Family, Value};
+use families::{CACHE, CAPABILITIES, FAMILIES, FamilyValue, ModelFamily};
 pub(crate) use gpu::GpuMeters;
 
 /// The page of a server.
 #[must_use]
-pub fn render(app: &App) -> String {
+pub fn render(app: &ServerState) -> String {
     let rows = app.core().metrics_snapshot();
     let mut page = self::models(&rows, app.metrics());
     let (mut models, mut encoders) = (Vec::new(), Vec::new());
@@ -40,8 +40,10 @@ pub fn render(app: &App) -> String {
     page.extend(llm::residency(&listed));
     for ListedCheckpoint { name, loaded, .. } in listed {
         match loaded {
-            Some(Checkpoint::Language(model)) => models.push((name, model.engine().statistics())),
-            Some(Checkpoint::Encoder(engine)) => encoders.push((name, engine.statistics())),
+            Some(CheckpointHandle::Language(model)) => {
+                models.push((name, model.engine().statistics()))
+            }
+            Some(CheckpointHandle::Encoder(engine)) => encoders.push((name, engine.statistics())),
             None => {}
         }
     }
@@ -50,27 +52,27 @@ pub fn render(app: &App) -> String {
     page.extend(power::of_models(&crate::power::reports()));
     page.extend(llm::page(&models, &encoders));
     page.extend(ane::page(galatea_providers::coreml::engine::counts()));
-    page.extend(units::page(&crate::routing::report()));
+    page.extend(devices::page(&crate::background_tuning::report()));
     let memory = crate::gpus::memory();
     page.extend(gpu_memory::page(&memory));
     // Off a Mac the page is Triton's unless somebody asks for more.
     let counts = cfg!(target_os = "macos") || app.metrics().arithmetic;
-    page.extend(apple::page(&apple::Facts {
+    page.extend(apple::page(&apple::AppleFacts {
         gpus: &memory,
         reading: crate::power::state().map(|state| state.reading),
         models: if counts { &rows } else { &[] },
         kernels: app.profiler().kernels(),
     }));
-    let readings = app.host().map(host::Host::gauges).unwrap_or_default();
+    let readings = app.host().map(host::HostMonitor::gauges).unwrap_or_default();
     let pools = [
         ("nv_pinned_memory_pool_total_bytes", "Pinned memory pool total memory size, in bytes"),
         ("nv_pinned_memory_pool_used_bytes", "Pinned memory pool used memory size, in bytes"),
     ];
     // There is no pinned memory, so the pool is empty.
-    let pools = pools.into_iter().map(|(name, help)| host::Gauge { name, help, value: 0.0 });
+    let pools = pools.into_iter().map(|(name, help)| host::HostGauge { name, help, value: 0.0 });
     let cache = app.core().cache_use();
     let cache = cache.iter().flat_map(|held| {
-        CACHE.iter().map(|gauge| host::Gauge {
+        CACHE.iter().map(|gauge| host::HostGauge {
             name: gauge.name,
             help: gauge.help,
             value: (gauge.value)(held),
@@ -91,28 +93,30 @@ pub fn render(app: &App) -> String {
 }
 
 /// What this machine can do.
-fn machine() -> &'static Capabilities {
-    static FOUND: OnceLock<Capabilities> = OnceLock::new();
-    FOUND.get_or_init(Capabilities::detect)
+fn machine() -> &'static HostCapabilities {
+    static FOUND: OnceLock<HostCapabilities> = OnceLock::new();
+    FOUND.get_or_init(HostCapabilities::detect)
 }
 
 /// The estimates that are known.
-fn capabilities(found: &Capabilities) -> impl Iterator<Item = host::Gauge> {
+fn capabilities(found: &HostCapabilities) -> impl Iterator<Item = host::HostGauge> {
     CAPABILITIES.iter().filter_map(|gauge| {
         let value = (gauge.value)(found)?;
-        Some(host::Gauge { name: gauge.name, help: gauge.help, value })
+        Some(host::HostGauge { name: gauge.name, help: gauge.help, value })
     })
 }
 
 /// The families that have anything to say about the models.
 fn models(rows: &[ModelMetricsRow], config: &MetricsConfig) -> Vec<MetricFamily> {
-    let of = |wanted: &Family| {
+    let of = |wanted: &ModelFamily| {
         let metrics: Vec<Metric> =
             rows.iter().flat_map(|row| metrics(&wanted.value, row, config)).collect();
         let kind = match wanted.value {
-            Value::Gauge(_) | Value::LoadDuration | Value::OperationRate => MetricType::GAUGE,
-            Value::Summary(_) => MetricType::SUMMARY,
-            Value::FirstResponse => MetricType::HISTOGRAM,
+            FamilyValue::Gauge(_) | FamilyValue::LoadDuration | FamilyValue::OperationRate => {
+                MetricType::GAUGE
+            }
+            FamilyValue::Summary(_) => MetricType::SUMMARY,
+            FamilyValue::FirstResponse => MetricType::HISTOGRAM,
             _ => MetricType::COUNTER,
         };
         (!metrics.is_empty()).then(|| family(wanted.name, wanted.help, kind, metrics))
@@ -130,20 +134,20 @@ fn family(name: &str, help: &str, kind: MetricType, metrics: Vec<Metric>) -> Met
 }
 
 /// What a family says about a model version.
-fn metrics(value: &Value, row: &ModelMetricsRow, config: &MetricsConfig) -> Vec<Metric> {
+fn metrics(value: &FamilyValue, row: &ModelMetricsRow, config: &MetricsConfig) -> Vec<Metric> {
     let cached = row.response_cache;
     match value {
-        Value::Counter(read) => vec![counted(row, read(row))],
-        Value::Cached(read) if cached => vec![counted(row, read(row))],
-        Value::Duration(read) if config.counters => vec![counted(row, us(read(row)))],
-        Value::CachedDuration(read) if config.counters && cached => {
+        FamilyValue::Counter(read) => vec![counted(row, read(row))],
+        FamilyValue::Cached(read) if cached => vec![counted(row, read(row))],
+        FamilyValue::Duration(read) if config.counters => vec![counted(row, us(read(row)))],
+        FamilyValue::CachedDuration(read) if config.counters && cached => {
             vec![counted(row, us(read(row)))]
         }
-        Value::Gauge(read) => vec![measured(row, read(row))],
-        Value::LoadDuration if config.load_durations => {
+        FamilyValue::Gauge(read) => vec![measured(row, read(row))],
+        FamilyValue::LoadDuration if config.load_durations => {
             vec![measured(row, row.load_duration.as_secs_f64())]
         }
-        Value::Failures => {
+        FamilyValue::Failures => {
             let reasons = row.failures.iter();
             let failure = reasons.map(|&(reason, count)| {
                 let mut metric = counted(row, count);
@@ -152,7 +156,7 @@ fn metrics(value: &Value, row: &ModelMetricsRow, config: &MetricsConfig) -> Vec<
             });
             failure.collect()
         }
-        Value::Goals => {
+        FamilyValue::Goals => {
             let goals = row.goals.iter().flat_map(|goals| {
                 [("met", goals.met), ("missed", goals.missed), ("refused", goals.refused)]
             });
@@ -163,26 +167,26 @@ fn metrics(value: &Value, row: &ModelMetricsRow, config: &MetricsConfig) -> Vec<
             });
             outcome.collect()
         }
-        Value::Summary(stage) if summarised(*stage, cached) => {
+        FamilyValue::Summary(stage) if summarised(*stage, cached) => {
             let found = row.summaries.iter().filter(|summary| summary.stage == *stage);
             found.map(|summary| summary_metric(row, summary)).collect()
         }
-        Value::FirstResponse => {
+        FamilyValue::FirstResponse => {
             row.first_response.iter().map(|found| histogram_metric(row, found)).collect()
         }
-        Value::Operations if config.arithmetic => {
+        FamilyValue::Operations if config.arithmetic => {
             row.arithmetic.iter().map(|found| counted(row, found.operations)).collect()
         }
-        Value::OperationRate if config.arithmetic => {
+        FamilyValue::OperationRate if config.arithmetic => {
             row.arithmetic.iter().map(|found| measured(row, found.per_ns)).collect()
         }
-        Value::Operations
-        | Value::OperationRate
-        | Value::Cached(_)
-        | Value::CachedDuration(_)
-        | Value::Duration(_)
-        | Value::LoadDuration
-        | Value::Summary(_) => Vec::new(),
+        FamilyValue::Operations
+        | FamilyValue::OperationRate
+        | FamilyValue::Cached(_)
+        | FamilyValue::CachedDuration(_)
+        | FamilyValue::Duration(_)
+        | FamilyValue::LoadDuration
+        | FamilyValue::Summary(_) => Vec::new(),
     }
 }
 
@@ -193,10 +197,10 @@ fn measured(row: &ModelMetricsRow, value: f64) -> Metric {
 }
 
 /// Models with a cache have summaries of it, and none of whole requests: half of those are no inferences.
-fn summarised(stage: Stage, cached: bool) -> bool {
+fn summarised(stage: LatencyStage, cached: bool) -> bool {
     match stage {
-        Stage::Request => !cached,
-        Stage::CacheHit | Stage::CacheMiss => cached,
+        LatencyStage::Request => !cached,
+        LatencyStage::CacheHit | LatencyStage::CacheMiss => cached,
         _ => true,
     }
 }
@@ -295,7 +299,7 @@ mod tests {
             pending: 1,
             load_duration: Duration::from_millis(250),
             response_cache: false,
-            summaries: Stage::ALL
+            summaries: LatencyStage::ALL
                 .map(|stage| SummarySnapshot {
                     stage,
                     count: 2,
@@ -348,8 +352,8 @@ mod tests {
         let mut found = machine().clone();
         (found.peaks, found.bandwidth_gb_per_s) = (Vec::new(), None);
         assert_eq!(capabilities(&found).count(), 0);
-        found.peaks.push(galatea_providers::Peak { unit: "matrix-f32", gflops: 1200.0 });
-        let all: Vec<host::Gauge> = capabilities(&found).collect();
+        found.peaks.push(galatea_providers::PeakEstimate { unit: "matrix-f32", gflops: 1200.0 });
+        let all: Vec<host::HostGauge> = capabilities(&found).collect();
         assert_eq!((all[0].name, all[0].value), ("galatea_peak_matrix_f32_gflops", 1200.0));
     }
 

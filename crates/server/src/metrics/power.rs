@@ -1,10 +1,10 @@
 //! What the machine draws, how warm it is, and what the server makes of it.
 
-use galatea_runtime::power::{Draw, Limit};
+use galatea_runtime::power::{PowerDraw, PowerLimit};
 use prometheus::proto::{Counter, LabelPair, Metric, MetricFamily, MetricType};
 
 use super::{family, gauge};
-use crate::power::{ModelReport, PowerState};
+use crate::power::{ModelPowerReport, PowerState};
 
 /// The families; none where no sensor is read. `tokens` is how many language models have generated since the
 /// start.
@@ -12,7 +12,7 @@ pub(super) fn page(state: Option<PowerState>, tokens: u64) -> Vec<MetricFamily> 
     let Some(state) = state else { return Vec::new() };
     let (draw, energy, allowed) = (&state.reading.draw, &state.energy, &state.allowed);
     let watts = units(draw).map(|(unit, watts)| (unit, watts));
-    let joules = units(&Draw {
+    let joules = units(&PowerDraw {
         cpu: energy.cpu,
         gpu: energy.gpu,
         engine: energy.engine,
@@ -21,7 +21,7 @@ pub(super) fn page(state: Option<PowerState>, tokens: u64) -> Vec<MetricFamily> 
         system: energy.system,
     });
     let single = |value: Option<f64>| value.map(|value| Metric::from_gauge(gauge(value)));
-    let limits = [Limit::Target, Limit::UnreachableTarget, Limit::Heat];
+    let limits = [PowerLimit::Target, PowerLimit::UnreachableTarget, PowerLimit::Heat];
     let limited = limits.map(|limit| {
         let held = f64::from(u8::from(limit == allowed.limit));
         labelled(Metric::from_gauge(gauge(held)), "reason", &limit.to_string())
@@ -67,9 +67,9 @@ pub(super) fn page(state: Option<PowerState>, tokens: u64) -> Vec<MetricFamily> 
 }
 
 /// The families of models with wishes of their own on power; none where there are none.
-pub(super) fn of_models(models: &[ModelReport]) -> Vec<MetricFamily> {
-    let series = |number: fn(&ModelReport) -> Option<f64>| -> Vec<Metric> {
-        let one = |model: &ModelReport| {
+pub(super) fn of_models(models: &[ModelPowerReport]) -> Vec<MetricFamily> {
+    let series = |number: fn(&ModelPowerReport) -> Option<f64>| -> Vec<Metric> {
+        let one = |model: &ModelPowerReport| {
             let metric = Metric::from_gauge(gauge(number(model)?));
             Some(labelled(metric, "model", &model.name))
         };
@@ -97,7 +97,7 @@ pub(super) fn of_models(models: &[ModelReport]) -> Vec<MetricFamily> {
 }
 
 /// Numbers by unit; the chip has its own number, or the sum of its parts.
-fn units(draw: &Draw) -> [(&'static str, Option<f64>); 6] {
+fn units(draw: &PowerDraw) -> [(&'static str, Option<f64>); 6] {
     [
         ("cpu", draw.cpu),
         ("gpu", draw.gpu),
@@ -139,7 +139,9 @@ fn labelled(mut metric: Metric, name: &str, value: &str) -> Metric {
 mod tests {
     use std::time::Duration;
 
-    use galatea_runtime::power::{EnergyMeter, Governor, PowerSettings, Reading, ThermalState};
+    use galatea_runtime::power::{
+        EnergyMeter, PowerGovernor, PowerSettings, SensorReading, ThermalState,
+    };
     use prometheus::{Encoder, TextEncoder};
 
     use super::*;
@@ -147,15 +149,16 @@ mod tests {
     #[test]
     fn the_page_has_what_sensors_say_and_nothing_else() {
         assert!(page(None, 5).is_empty());
-        let draw = Draw { cpu: Some(4.0), gpu: Some(6.0), ..Draw::default() };
-        let reading = Reading { draw, thermal: Some(ThermalState::Fair), ..Reading::default() };
+        let draw = PowerDraw { cpu: Some(4.0), gpu: Some(6.0), ..PowerDraw::default() };
+        let reading =
+            SensorReading { draw, thermal: Some(ThermalState::Fair), ..SensorReading::default() };
         let settings = PowerSettings { target_watts: Some(8.0), ..PowerSettings::default() };
         let second = Duration::from_secs(1);
         let mut energy = EnergyMeter::new();
         energy.add(second, &draw);
         let state = PowerState {
             reading,
-            allowed: Governor::new(settings).step(second, &reading, 0.8),
+            allowed: PowerGovernor::new(settings).step(second, &reading, 0.8),
             energy: energy.report(),
             target_watts: settings.target_watts,
         };
@@ -177,8 +180,9 @@ mod tests {
     #[test]
     fn models_have_lines_of_their_own() {
         assert!(of_models(&[]).is_empty());
-        let free = ModelReport { name: "a".to_owned(), watts: 2.0, target: None, pace: 1.0 };
-        let held = ModelReport { name: "b".to_owned(), watts: 9.5, target: Some(10.0), pace: 0.25 };
+        let free = ModelPowerReport { name: "a".to_owned(), watts: 2.0, target: None, pace: 1.0 };
+        let held =
+            ModelPowerReport { name: "b".to_owned(), watts: 9.5, target: Some(10.0), pace: 0.25 };
         let mut text = Vec::new();
         TextEncoder::new().encode(&of_models(&[free, held]), &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();

@@ -2,15 +2,15 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use galatea_llm::reasoning::{Opening, ReasoningParser};
+use galatea_llm::reasoning::{ReasoningOpening, ReasoningParser};
 use galatea_llm::stop::FinishReason;
 use galatea_llm::tools::{self, ToolCall, ToolDelta, ToolFormat, ToolParser};
 
 /// How the text of an answer is read.
 #[derive(Debug, Clone)]
-pub(crate) struct Reading {
+pub(crate) struct AnswerReading {
     /// Whether the prompt has opened the reasoning already.
-    pub(crate) opening: Opening,
+    pub(crate) opening: ReasoningOpening,
     /// How calls are written, where the answer may have any.
     pub(crate) calls: Option<ToolFormat>,
     /// Calls behind the first one are left out.
@@ -21,7 +21,7 @@ pub(crate) struct Reading {
 
 /// What a piece of text adds to an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum AnswerPiece {
     /// Reasoning goes on.
     Reasoning(String),
     /// The content goes on.
@@ -44,7 +44,7 @@ pub(crate) enum Piece {
 
 /// A whole answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Message {
+pub(crate) struct AnswerMessage {
     /// Reasoning in front of the answer.
     pub(crate) reasoning: String,
     /// The answer.
@@ -53,19 +53,19 @@ pub(crate) struct Message {
     pub(crate) calls: Vec<ToolCall>,
 }
 
-impl Reading {
+impl AnswerReading {
     /// Reads a whole answer. Where a call is malformed, all is content.
-    pub(crate) fn whole(&self, text: &str) -> Message {
+    pub(crate) fn whole(&self, text: &str) -> AnswerMessage {
         let parts = ReasoningParser::new(self.opening).parse(text);
         let reasoning = if self.reasoning { parts.reasoning } else { String::new() };
         let Some(format) = &self.calls else {
-            return Message { reasoning, content: parts.content, calls: Vec::new() };
+            return AnswerMessage { reasoning, content: parts.content, calls: Vec::new() };
         };
         let (content, mut calls) = tools::parse(format, &parts.content);
         if self.single {
             calls.truncate(1);
         }
-        Message { reasoning, content, calls }
+        AnswerMessage { reasoning, content, calls }
     }
 
     /// The word for why an answer ended. One that makes calls ends with them, but where the request
@@ -82,7 +82,7 @@ impl Reading {
 /// Reads the text of one answer as it comes.
 #[derive(Debug, Clone)]
 pub(crate) struct AnswerReader {
-    reading: Reading,
+    reading: AnswerReading,
     reasoning: ReasoningParser,
     tools: Option<ToolParser>,
     calls: usize,
@@ -90,7 +90,7 @@ pub(crate) struct AnswerReader {
 
 impl AnswerReader {
     /// A reader in front of an answer.
-    pub(crate) fn new(reading: Reading) -> Self {
+    pub(crate) fn new(reading: AnswerReading) -> Self {
         let reasoning = ReasoningParser::new(reading.opening);
         let tools = reading.calls.clone().map(ToolParser::new);
         Self { reading, reasoning, tools, calls: 0 }
@@ -102,7 +102,7 @@ impl AnswerReader {
     }
 
     /// Takes the next piece of text and tells what is certain.
-    pub(crate) fn push(&mut self, text: &str) -> Vec<Piece> {
+    pub(crate) fn push(&mut self, text: &str) -> Vec<AnswerPiece> {
         let parts = self.reasoning.push(text);
         let mut pieces = self.reasoned(parts.reasoning);
         self.content(&parts.content, &mut pieces);
@@ -110,7 +110,7 @@ impl AnswerReader {
     }
 
     /// Tells what was held back, as the answer has ended.
-    pub(crate) fn finish(&mut self) -> Vec<Piece> {
+    pub(crate) fn finish(&mut self) -> Vec<AnswerPiece> {
         let parts = self.reasoning.finish();
         let mut pieces = self.reasoned(parts.reasoning);
         self.content(&parts.content, &mut pieces);
@@ -119,15 +119,15 @@ impl AnswerReader {
         pieces
     }
 
-    fn reasoned(&self, text: String) -> Vec<Piece> {
+    fn reasoned(&self, text: String) -> Vec<AnswerPiece> {
         let told = self.reading.reasoning && !text.is_empty();
-        told.then_some(Piece::Reasoning(text)).into_iter().collect()
+        told.then_some(AnswerPiece::Reasoning(text)).into_iter().collect()
     }
 
-    fn content(&mut self, text: &str, pieces: &mut Vec<Piece>) {
+    fn content(&mut self, text: &str, pieces: &mut Vec<AnswerPiece>) {
         match &mut self.tools {
             None if text.is_empty() => {}
-            None => pieces.push(Piece::Content(text.to_owned())),
+            None => pieces.push(AnswerPiece::Content(text.to_owned())),
             Some(parser) => {
                 let deltas = parser.push(text);
                 self.deltas(deltas, pieces);
@@ -135,19 +135,19 @@ impl AnswerReader {
         }
     }
 
-    fn deltas(&mut self, deltas: Vec<ToolDelta>, pieces: &mut Vec<Piece>) {
+    fn deltas(&mut self, deltas: Vec<ToolDelta>, pieces: &mut Vec<AnswerPiece>) {
         let single = self.reading.single;
         for delta in deltas {
             match delta {
                 ToolDelta::Begin { index, .. } | ToolDelta::Arguments { index, .. }
                     if single && index > 0 => {}
-                ToolDelta::Text(text) => pieces.push(Piece::Content(text)),
+                ToolDelta::Text(text) => pieces.push(AnswerPiece::Content(text)),
                 ToolDelta::Begin { index, name } => {
                     self.calls = self.calls.max(index + 1);
-                    pieces.push(Piece::Call { index, name });
+                    pieces.push(AnswerPiece::Call { index, name });
                 }
                 ToolDelta::Arguments { index, text } => {
-                    pieces.push(Piece::Arguments { index, text });
+                    pieces.push(AnswerPiece::Arguments { index, text });
                 }
             }
         }
@@ -165,26 +165,26 @@ pub(crate) fn unique(prefix: &str) -> String {
 mod tests {
     use super::*;
 
-    fn reading(calls: Option<ToolFormat>) -> Reading {
-        Reading { opening: Opening::ByAnswer, calls, single: false, reasoning: true }
+    fn reading(calls: Option<ToolFormat>) -> AnswerReading {
+        AnswerReading { opening: ReasoningOpening::ByAnswer, calls, single: false, reasoning: true }
     }
 
     /// What the pieces of an answer add up to, letter by letter.
-    fn streamed(reading: &Reading, text: &str) -> Message {
+    fn streamed(reading: &AnswerReading, text: &str) -> AnswerMessage {
         let mut reader = AnswerReader::new(reading.clone());
         let letters = text.chars().flat_map(|letter| reader.push(&letter.to_string()));
-        let mut pieces: Vec<Piece> = letters.collect();
+        let mut pieces: Vec<AnswerPiece> = letters.collect();
         pieces.extend(reader.finish());
-        let mut message = Message::default();
+        let mut message = AnswerMessage::default();
         for piece in pieces {
             match piece {
-                Piece::Reasoning(text) => message.reasoning.push_str(&text),
-                Piece::Content(text) => message.content.push_str(&text),
-                Piece::Call { index, name } => {
+                AnswerPiece::Reasoning(text) => message.reasoning.push_str(&text),
+                AnswerPiece::Content(text) => message.content.push_str(&text),
+                AnswerPiece::Call { index, name } => {
                     assert_eq!(index, message.calls.len());
                     message.calls.push(ToolCall { name, arguments: String::new() });
                 }
-                Piece::Arguments { index, text } => {
+                AnswerPiece::Arguments { index, text } => {
                     message.calls.get_mut(index).unwrap().arguments.push_str(&text);
                 }
             }
@@ -206,10 +206,10 @@ mod tests {
             let whole = hermes.whole(&text);
             assert_eq!(streamed(&hermes, &text), whole, "{text}");
             assert_eq!(whole.calls.len(), text.matches("<tool_call>").count());
-            let single = Reading { single: true, ..hermes };
+            let single = AnswerReading { single: true, ..hermes };
             assert!(streamed(&single, &text).calls.len() <= 1);
             assert_eq!(streamed(&single, &text).calls, single.whole(&text).calls);
-            let silent = Reading { reasoning: false, ..reading(None) };
+            let silent = AnswerReading { reasoning: false, ..reading(None) };
             assert_eq!(streamed(&silent, &text).reasoning, "");
         }
     }

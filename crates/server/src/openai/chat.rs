@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use galatea_llm::engine::{Delta as Step, GenerationEvent, GenerationRequest};
+use galatea_llm::engine::{AnswerDelta as Step, GenerationEvent, GenerationRequest};
 use galatea_llm::model::LanguageModel;
-use galatea_llm::reasoning::Opening;
+use galatea_llm::reasoning::ReasoningOpening;
 use galatea_llm::sampling::TokenLogprobs;
 use galatea_llm::stop::FinishReason;
 use galatea_llm::tools::{ToolChoice, ToolFormat};
 use serde_json::Value;
 
-use super::answer::{AnswerReader, Piece, Reading};
+use super::answer::{AnswerPiece, AnswerReader, AnswerReading};
 use super::error::ApiError;
-use super::logprobs::{self, ChatLogprobs, Names};
+use super::logprobs::{self, ChatLogprobs, TokenNaming};
 use super::request::ChatRequest;
-use super::run::{Client, Form, Running, generation, surround};
+use super::run::{AnswerForm, PieceReceiver, RunningGeneration, generation, surround};
 use super::wire::{
-    self, Answer, ChatChoice, ChatPiece, DONE, Delta, Envelope, Usage, WireCall, to_bytes,
+    self, AnswerEnvelope, AnswerObject, ChatChoice, ChatPiece, DONE, DeltaObject, UsageObject,
+    WireCall, to_bytes,
 };
 
 /// What reasoning in front of an answer begins with.
@@ -24,15 +25,15 @@ const THINK: &str = "<think>";
 
 /// A chat that is ready for the engine.
 #[derive(Debug)]
-pub(crate) struct Chat {
+pub(crate) struct PreparedChat {
     model: Arc<LanguageModel>,
     name: String,
     request: ChatRequest,
     prompt: Vec<u32>,
-    reading: Reading,
+    reading: AnswerReading,
 }
 
-impl Chat {
+impl PreparedChat {
     /// Makes the prompt of a request to the model called `name`, and the request for the engine.
     ///
     /// # Errors
@@ -59,16 +60,20 @@ impl Chat {
         }
         // An answer that follows a grammar has no reasoning in front of it.
         let opened = text.trim_end().ends_with(THINK) && request.common.grammar.is_none();
-        let opening = if opened { Opening::ByPrompt } else { Opening::ByAnswer };
-        let reading =
-            Reading { opening, calls, single: !request.parallel, reasoning: request.reasoning };
+        let opening = if opened { ReasoningOpening::ByPrompt } else { ReasoningOpening::ByAnswer };
+        let reading = AnswerReading {
+            opening,
+            calls,
+            single: !request.parallel,
+            reasoning: request.reasoning,
+        };
         let prompt = model.tokenizer().encode(&text, surround(request.add_special_tokens))?;
         let job = generation(&model, &request.common, prompt.clone(), "messages")?;
         Ok((Self { model, name: name.to_owned(), request, prompt, reading }, job))
     }
 
     /// How the answer leaves.
-    pub(crate) fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> AnswerForm {
         self.request.common.form()
     }
 
@@ -77,11 +82,11 @@ impl Chat {
         AnswerReader::new(self.reading.clone())
     }
 
-    fn names(&self) -> Names<'_> {
+    fn names(&self) -> TokenNaming<'_> {
         self.request.common.names(&self.model)
     }
 
-    fn envelope(&self, object: &'static str) -> Envelope {
+    fn envelope(&self, object: &'static str) -> AnswerEnvelope {
         self.request.common.envelope("chatcmpl-", object, &self.name)
     }
 
@@ -94,10 +99,10 @@ impl Chat {
     ///
     /// # Errors
     /// A request that failed.
-    pub(crate) async fn whole(&self, mut running: Running) -> Result<Vec<u8>, ApiError> {
-        let mut found: Vec<Whole> = Vec::new();
-        found.resize_with(self.request.common.answers(), Whole::default);
-        let mut usage = Usage::default();
+    pub(crate) async fn whole(&self, mut running: RunningGeneration) -> Result<Vec<u8>, ApiError> {
+        let mut found: Vec<WholeChat> = Vec::new();
+        found.resize_with(self.request.common.answers(), WholeChat::default);
+        let mut usage = UsageObject::default();
         let mut of_prompt = None;
         while let Some((_, event)) = running.next().await? {
             match event {
@@ -108,7 +113,8 @@ impl Chat {
                     }
                 }
                 GenerationEvent::Finished(of) => {
-                    usage = Usage::new(of.prompt_tokens, of.cached_tokens, of.completion_tokens);
+                    usage =
+                        UsageObject::new(of.prompt_tokens, of.cached_tokens, of.completion_tokens);
                 }
                 GenerationEvent::Failed(error) => return Err(error.into()),
             }
@@ -116,14 +122,14 @@ impl Chat {
         let choices =
             found.into_iter().enumerate().map(|(index, whole)| self.choice(index, whole)).collect();
         let envelope = self.envelope("chat.completion");
-        let mut answer = Answer::new(&envelope, choices);
+        let mut answer = AnswerObject::new(&envelope, choices);
         answer.usage = Some(Some(usage));
         answer.prompt_logprobs = of_prompt.map(|all| logprobs::prompt(&all, self.names()));
         answer.prompt_token_ids = self.request.common.token_ids.then_some(&*self.prompt);
         Ok(to_bytes(&answer))
     }
 
-    fn choice(&self, index: usize, whole: Whole) -> ChatChoice {
+    fn choice(&self, index: usize, whole: WholeChat) -> ChatChoice {
         let mut message = self.reading.whole(&whole.text);
         if let Some(echo) = &self.request.echo {
             message.content.insert_str(0, echo);
@@ -143,8 +149,12 @@ impl Chat {
     ///
     /// # Errors
     /// A request that failed; nobody may wait for the pieces any more, which is no error.
-    pub(crate) async fn stream(&self, mut running: Running, to: &Client) -> Result<(), ApiError> {
-        let mut stream = Stream::new(self);
+    pub(crate) async fn stream(
+        &self,
+        mut running: RunningGeneration,
+        to: &PieceReceiver,
+    ) -> Result<(), ApiError> {
+        let mut stream = ChatStream::new(self);
         while let Some((_, event)) = running.next().await? {
             for piece in stream.take(event) {
                 if !to.send(piece).await {
@@ -168,14 +178,14 @@ pub(crate) fn stop_reason(reason: &FinishReason) -> Option<Value> {
 
 /// All of an answer so far.
 #[derive(Debug, Default)]
-pub(crate) struct Whole {
+pub(crate) struct WholeChat {
     pub(crate) text: String,
     pub(crate) tokens: Vec<u32>,
     pub(crate) logprobs: Vec<TokenLogprobs>,
     pub(crate) finish: Option<FinishReason>,
 }
 
-impl Whole {
+impl WholeChat {
     /// Adds the next piece.
     pub(crate) fn add(&mut self, step: Step) {
         self.text.push_str(&step.text);
@@ -186,17 +196,17 @@ impl Whole {
 }
 
 /// A chat's answers on their way.
-struct Stream<'a> {
-    chat: &'a Chat,
-    envelope: Envelope,
+struct ChatStream<'a> {
+    chat: &'a PreparedChat,
+    envelope: AnswerEnvelope,
     readers: Vec<AnswerReader>,
     cached: usize,
     /// Tokens of all answers so far.
     told: usize,
 }
 
-impl<'a> Stream<'a> {
-    fn new(chat: &'a Chat) -> Self {
+impl<'a> ChatStream<'a> {
+    fn new(chat: &'a PreparedChat) -> Self {
         let mut readers = Vec::new();
         readers.resize_with(chat.request.common.answers(), || chat.reader());
         let envelope = chat.envelope("chat.completion.chunk");
@@ -213,8 +223,9 @@ impl<'a> Stream<'a> {
             GenerationEvent::Delta(step) => self.step(step).into_iter().collect(),
             GenerationEvent::Finished(of) => {
                 let wanted = self.chat.request.common.ends_with_usage();
-                let usage = Usage::new(of.prompt_tokens, of.cached_tokens, of.completion_tokens);
-                let mut answer = Answer::new(&self.envelope, Vec::<ChatPiece>::new());
+                let usage =
+                    UsageObject::new(of.prompt_tokens, of.cached_tokens, of.completion_tokens);
+                let mut answer = AnswerObject::new(&self.envelope, Vec::<ChatPiece>::new());
                 answer.usage = Some(Some(usage));
                 wanted.then(|| wire::event(&answer)).into_iter().collect()
             }
@@ -222,8 +233,8 @@ impl<'a> Stream<'a> {
         }
     }
 
-    fn usage(&self) -> Option<Option<Usage>> {
-        let now = Usage::new(self.chat.prompt.len(), self.cached, self.told);
+    fn usage(&self) -> Option<Option<UsageObject>> {
+        let now = UsageObject::new(self.chat.prompt.len(), self.cached, self.told);
         self.chat.request.common.usage_of_piece(now)
     }
 
@@ -231,9 +242,12 @@ impl<'a> Stream<'a> {
     fn begin(&self, of_prompt: Option<&[Option<TokenLogprobs>]>) -> Vec<Vec<u8>> {
         let first = |index: usize| {
             let content = self.chat.request.echo.clone().unwrap_or_default();
-            let delta =
-                Delta { role: Some("assistant"), content: Some(content), ..Delta::default() };
-            let mut answer = Answer::new(&self.envelope, vec![piece(index, delta)]);
+            let delta = DeltaObject {
+                role: Some("assistant"),
+                content: Some(content),
+                ..DeltaObject::default()
+            };
+            let mut answer = AnswerObject::new(&self.envelope, vec![piece(index, delta)]);
             answer.usage = self.usage();
             if index == 0 {
                 let ids = self.chat.request.common.token_ids;
@@ -266,13 +280,13 @@ impl<'a> Stream<'a> {
             found.finish_reason = Some(self.chat.reading.finish(why, calls));
             found.stop_reason = stop_reason(why);
         }
-        let mut answer = Answer::new(&self.envelope, vec![found]);
+        let mut answer = AnswerObject::new(&self.envelope, vec![found]);
         answer.usage = self.usage();
         Some(wire::event(&answer))
     }
 }
 
-fn piece(index: usize, delta: Delta) -> ChatPiece {
+fn piece(index: usize, delta: DeltaObject) -> ChatPiece {
     ChatPiece {
         index,
         delta,
@@ -284,16 +298,18 @@ fn piece(index: usize, delta: Delta) -> ChatPiece {
 }
 
 /// What some pieces add to a message together.
-fn delta(pieces: Vec<Piece>) -> Delta {
-    let mut delta = Delta::default();
+fn delta(pieces: Vec<AnswerPiece>) -> DeltaObject {
+    let mut delta = DeltaObject::default();
     for piece in pieces {
         match piece {
-            Piece::Reasoning(text) => {
+            AnswerPiece::Reasoning(text) => {
                 delta.reasoning_content.get_or_insert_default().push_str(&text);
             }
-            Piece::Content(text) => delta.content.get_or_insert_default().push_str(&text),
-            Piece::Call { index, name } => delta.tool_calls.push(WireCall::begin(index, name)),
-            Piece::Arguments { index, text } => {
+            AnswerPiece::Content(text) => delta.content.get_or_insert_default().push_str(&text),
+            AnswerPiece::Call { index, name } => {
+                delta.tool_calls.push(WireCall::begin(index, name))
+            }
+            AnswerPiece::Arguments { index, text } => {
                 let grown = delta.tool_calls.last_mut().is_some_and(|last| last.grow(index, &text));
                 if !grown {
                     delta.tool_calls.push(WireCall::arguments(index, text));

@@ -2,36 +2,38 @@
 
 use std::sync::Arc;
 
-use galatea_llm::engine::{Delta as Step, GenerationEvent, GenerationRequest};
+use galatea_llm::engine::{AnswerDelta as Step, GenerationEvent, GenerationRequest};
 use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::TokenLogprobs;
 use galatea_llm::stop::FinishReason;
 use galatea_llm::tokens::SpecialText;
 
-use super::chat::{Whole, stop_reason};
+use super::chat::{WholeChat, stop_reason};
 use super::error::ApiError;
-use super::logprobs::{self, CompletionLogprobs, Names};
-use super::request::{CompletionRequest, Prompt};
-use super::run::{Client, Form, Running, generation, surround};
-use super::wire::{self, Answer, CompletionChoice, DONE, Envelope, Usage, to_bytes};
+use super::logprobs::{self, CompletionLogprobs, TokenNaming};
+use super::request::{CompletionPrompt, CompletionRequest};
+use super::run::{AnswerForm, PieceReceiver, RunningGeneration, generation, surround};
+use super::wire::{
+    self, AnswerEnvelope, AnswerObject, CompletionChoice, DONE, UsageObject, to_bytes,
+};
 
 /// One prompt as the engine has it.
 #[derive(Debug)]
-struct Encoded {
+struct EncodedPrompt {
     text: String,
     tokens: Vec<u32>,
 }
 
 /// Completions that are ready for the engine.
 #[derive(Debug)]
-pub(crate) struct Completion {
+pub(crate) struct PreparedCompletion {
     model: Arc<LanguageModel>,
     name: String,
     request: CompletionRequest,
-    prompts: Vec<Encoded>,
+    prompts: Vec<EncodedPrompt>,
 }
 
-impl Completion {
+impl PreparedCompletion {
     /// Makes tokens of the prompts of a request to the model called `name`, and the requests for
     /// the engine.
     ///
@@ -46,17 +48,17 @@ impl Completion {
         let mut jobs = Vec::new();
         for prompt in std::mem::take(&mut request.prompts) {
             let encoded = match prompt {
-                Prompt::Text(text) => {
+                CompletionPrompt::Text(text) => {
                     let around = surround(request.add_special_tokens);
-                    Encoded { tokens: model.tokenizer().encode(&text, around)?, text }
+                    EncodedPrompt { tokens: model.tokenizer().encode(&text, around)?, text }
                 }
-                Prompt::Tokens(tokens) => {
+                CompletionPrompt::Tokens(tokens) => {
                     let text = if request.echo {
                         model.tokenizer().decode(&tokens, SpecialText::Keep)
                     } else {
                         String::new()
                     };
-                    Encoded { text, tokens }
+                    EncodedPrompt { text, tokens }
                 }
             };
             jobs.push(generation(&model, &request.common, encoded.tokens.clone(), "prompt")?);
@@ -66,15 +68,15 @@ impl Completion {
     }
 
     /// How the answers leave.
-    pub(crate) fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> AnswerForm {
         self.request.common.form()
     }
 
-    fn names(&self) -> Names<'_> {
+    fn names(&self) -> TokenNaming<'_> {
         self.request.common.names(&self.model)
     }
 
-    fn envelope(&self) -> Envelope {
+    fn envelope(&self) -> AnswerEnvelope {
         self.request.common.envelope("cmpl-", "text_completion", &self.name)
     }
 
@@ -84,21 +86,21 @@ impl Completion {
     }
 
     /// The counts of one prompt, without tokens that are not shown.
-    fn usage(&self, of: galatea_llm::engine::Usage) -> Usage {
+    fn usage(&self, of: galatea_llm::engine::TokenUsage) -> UsageObject {
         let shown = if self.request.nothing_new { 0 } else { of.completion_tokens };
-        Usage::new(of.prompt_tokens, of.cached_tokens, shown)
+        UsageObject::new(of.prompt_tokens, of.cached_tokens, shown)
     }
 
     /// All answers.
     ///
     /// # Errors
     /// A request that failed.
-    pub(crate) async fn whole(&self, mut running: Running) -> Result<Vec<u8>, ApiError> {
+    pub(crate) async fn whole(&self, mut running: RunningGeneration) -> Result<Vec<u8>, ApiError> {
         let n = self.answers();
-        let mut found: Vec<Whole> = Vec::new();
-        found.resize_with(n * self.prompts.len(), Whole::default);
+        let mut found: Vec<WholeChat> = Vec::new();
+        found.resize_with(n * self.prompts.len(), WholeChat::default);
         let mut of_prompts = vec![None; self.prompts.len()];
-        let mut usage = Usage::default();
+        let mut usage = UsageObject::default();
         while let Some((at, event)) = running.next().await? {
             match event {
                 GenerationEvent::Started { prompt_logprobs, .. } => {
@@ -121,7 +123,7 @@ impl Completion {
         };
         let choices = found.into_iter().enumerate().map(choice).collect();
         let envelope = self.envelope();
-        let mut answer = Answer::new(&envelope, choices);
+        let mut answer = AnswerObject::new(&envelope, choices);
         answer.usage = Some(Some(usage));
         let one = self.prompts.first().filter(|_| self.request.common.token_ids);
         answer.prompt_token_ids = one.map(|prompt| &*prompt.tokens);
@@ -141,7 +143,7 @@ impl Completion {
         &self,
         index: usize,
         at: usize,
-        whole: Whole,
+        whole: WholeChat,
         of_prompt: Option<&[Option<TokenLogprobs>]>,
     ) -> CompletionChoice {
         let mut found = CompletionChoice { index, ..CompletionChoice::default() };
@@ -165,7 +167,7 @@ impl Completion {
     /// The log-probabilities of a prompt that is part of the answer.
     fn of_prompt(
         &self,
-        prompt: &Encoded,
+        prompt: &EncodedPrompt,
         known: Option<&[Option<TokenLogprobs>]>,
         offset: &mut usize,
     ) -> Option<CompletionLogprobs> {
@@ -179,8 +181,12 @@ impl Completion {
     ///
     /// # Errors
     /// A request that failed; nobody may wait for the pieces any more, which is no error.
-    pub(crate) async fn stream(&self, mut running: Running, to: &Client) -> Result<(), ApiError> {
-        let mut stream = Stream::new(self);
+    pub(crate) async fn stream(
+        &self,
+        mut running: RunningGeneration,
+        to: &PieceReceiver,
+    ) -> Result<(), ApiError> {
+        let mut stream = CompletionStream::new(self);
         while let Some((at, event)) = running.next().await? {
             for piece in stream.take(at, event) {
                 if !to.send(piece).await {
@@ -189,7 +195,7 @@ impl Completion {
             }
         }
         if self.request.common.ends_with_usage() {
-            let mut answer = Answer::new(&stream.envelope, Vec::<CompletionChoice>::new());
+            let mut answer = AnswerObject::new(&stream.envelope, Vec::<CompletionChoice>::new());
             answer.usage = Some(Some(stream.usage));
             to.send(wire::event(&answer)).await;
         }
@@ -199,22 +205,22 @@ impl Completion {
 }
 
 /// Completions on their way.
-struct Stream<'a> {
-    of: &'a Completion,
-    envelope: Envelope,
+struct CompletionStream<'a> {
+    of: &'a PreparedCompletion,
+    envelope: AnswerEnvelope,
     /// For each answer, the characters behind which its next token stands.
     offsets: Vec<usize>,
     /// For each prompt, the tokens that the cache had and those of its answers so far.
     told: Vec<(usize, usize)>,
-    usage: Usage,
+    usage: UsageObject,
 }
 
-impl<'a> Stream<'a> {
-    fn new(of: &'a Completion) -> Self {
+impl<'a> CompletionStream<'a> {
+    fn new(of: &'a PreparedCompletion) -> Self {
         let prompts = of.prompts.len();
         let offsets = vec![0; of.answers() * prompts];
         let told = vec![(0, 0); prompts];
-        Self { of, envelope: of.envelope(), offsets, told, usage: Usage::default() }
+        Self { of, envelope: of.envelope(), offsets, told, usage: UsageObject::default() }
     }
 
     /// The pieces that an event makes.
@@ -236,11 +242,11 @@ impl<'a> Stream<'a> {
     }
 
     fn write(&self, at: usize, choice: CompletionChoice, first: bool) -> Vec<u8> {
-        let mut answer = Answer::new(&self.envelope, vec![choice]);
+        let mut answer = AnswerObject::new(&self.envelope, vec![choice]);
         let prompt = self.of.prompts.get(at).map(|prompt| &*prompt.tokens);
         answer.prompt_token_ids = prompt.filter(|_| first && self.of.request.common.token_ids);
         let (cached, told) = self.told.get(at).copied().unwrap_or_default();
-        let now = Usage::new(prompt.map_or(0, <[u32]>::len), cached, told);
+        let now = UsageObject::new(prompt.map_or(0, <[u32]>::len), cached, told);
         answer.usage = self.of.request.common.usage_of_piece(now);
         wire::event(&answer)
     }

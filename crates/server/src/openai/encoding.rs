@@ -5,20 +5,20 @@ use serde::Serialize;
 
 use super::answer::unique;
 use super::error::ApiError;
-use super::fields::Fields;
-use super::request::{Prompt, prompts};
+use super::fields::ObjectFields;
+use super::request::{CompletionPrompt, prompts};
 use super::run::surround;
 use super::wire::{now, to_bytes};
 
 /// Makes the JSON of an answer from the results of the texts.
-pub(crate) type Answer = Box<dyn FnOnce(Vec<Vec<f32>>) -> Result<Vec<u8>, ApiError> + Send>;
+pub(crate) type EncodingAnswer = Box<dyn FnOnce(Vec<Vec<f32>>) -> Result<Vec<u8>, ApiError> + Send>;
 
 /// A request that is ready for the engine.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedEncoding {
     /// What the engine computes.
     pub(crate) texts: Vec<TextTokens>,
     /// What becomes of it.
-    pub(crate) answer: Answer,
+    pub(crate) answer: EncodingAnswer,
 }
 
 /// Counts of tokens of a request that writes none.
@@ -37,26 +37,26 @@ impl ReadUsage {
 }
 
 #[derive(Debug, Serialize)]
-struct Embeddings<'a> {
+struct EmbeddingList<'a> {
     id: String,
     object: &'static str,
     created: u64,
     model: &'a str,
-    data: Vec<Embedding>,
+    data: Vec<EmbeddingItem>,
     usage: ReadUsage,
 }
 
 #[derive(Debug, Serialize)]
-struct Embedding {
+struct EmbeddingItem {
     object: &'static str,
     index: usize,
-    embedding: Numbers,
+    embedding: VectorForm,
 }
 
 /// A vector as a client wants it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Numbers {
+enum VectorForm {
     List(Vec<f32>),
     /// Base64 of the little-endian bytes.
     Base64(String),
@@ -67,7 +67,10 @@ enum Numbers {
 ///
 /// # Errors
 /// Another number than that, or more than the model takes.
-pub(crate) fn most_tokens(fields: &Fields<'_>, context: usize) -> Result<Option<usize>, ApiError> {
+pub(crate) fn most_tokens(
+    fields: &ObjectFields<'_>,
+    context: usize,
+) -> Result<Option<usize>, ApiError> {
     let key = "truncate_prompt_tokens";
     let Some(most) = fields.integer(key)? else { return Ok(None) };
     if most == -1 {
@@ -109,8 +112,8 @@ pub(crate) fn check_length(
 pub(crate) fn prepare(
     engine: &EncoderEngine,
     name: &str,
-    fields: &Fields<'_>,
-) -> Result<Prepared, ApiError> {
+    fields: &ObjectFields<'_>,
+) -> Result<PreparedEncoding, ApiError> {
     let model = engine.model();
     let encoder = model.encoder();
     let Some(length) = encoder.dimensions() else {
@@ -141,8 +144,8 @@ pub(crate) fn prepare(
     let mut texts = Vec::new();
     for (at, input) in prompts(fields, "input")?.into_iter().enumerate() {
         let text = match input {
-            Prompt::Text(text) => model.text(&text, prompt, around, most)?,
-            Prompt::Tokens(mut tokens) => {
+            CompletionPrompt::Text(text) => model.text(&text, prompt, around, most)?,
+            CompletionPrompt::Tokens(mut tokens) => {
                 tokens.truncate(most.unwrap_or(usize::MAX));
                 TextTokens { tokens, types: Vec::new() }
             }
@@ -158,17 +161,18 @@ pub(crate) fn prepare(
                 galatea_llm::embed::normalise(&mut vector);
             }
             let embedding = match base64 {
-                true => Numbers::Base64(base64_of(&vector)),
-                false => Numbers::List(vector),
+                true => VectorForm::Base64(base64_of(&vector)),
+                false => VectorForm::List(vector),
             };
-            Embedding { object: "embedding", index, embedding }
+            EmbeddingItem { object: "embedding", index, embedding }
         });
         let data = data.collect();
         let id = unique("embd-");
-        let answer = Embeddings { id, object: "list", created: now(), model: &name, data, usage };
+        let answer =
+            EmbeddingList { id, object: "list", created: now(), model: &name, data, usage };
         Ok(to_bytes(&answer))
     };
-    Ok(Prepared { texts, answer: Box::new(answer) })
+    Ok(PreparedEncoding { texts, answer: Box::new(answer) })
 }
 
 /// Base64 of the little-endian bytes of numbers.

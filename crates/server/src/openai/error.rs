@@ -1,7 +1,7 @@
 //! What goes wrong, as OpenAI's clients read it.
 
-use galatea_llm::{Error as ModelError, Kind};
-use galatea_serving::Error as CoreError;
+use galatea_llm::{LlmError as ModelError, LlmErrorKind};
+use galatea_serving::ServingError as CoreError;
 use galatea_serving::statistics::FailureReason;
 use serde_json::{Value, json};
 
@@ -115,11 +115,12 @@ impl ApiError {
 impl From<ModelError> for ApiError {
     fn from(error: ModelError) -> Self {
         match error.kind() {
-            Kind::Parameter | Kind::Grammar | Kind::Template | Kind::Tokenizer => {
-                Self::field(error.place(), error.message())
-            }
-            Kind::Overloaded => Self::overloaded(error.to_string()),
-            Kind::Unavailable => Self::unavailable(error.to_string()),
+            LlmErrorKind::Parameter
+            | LlmErrorKind::Grammar
+            | LlmErrorKind::Template
+            | LlmErrorKind::Tokenizer => Self::field(error.place(), error.message()),
+            LlmErrorKind::Overloaded => Self::overloaded(error.to_string()),
+            LlmErrorKind::Unavailable => Self::unavailable(error.to_string()),
             _ => Self::internal(error.to_string()),
         }
     }

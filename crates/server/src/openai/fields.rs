@@ -11,12 +11,12 @@ const SHOWN_BYTES: usize = 60;
 
 /// The members of an object. A member that is null counts as absent, and unknown ones are ignored.
 #[derive(Debug, Clone)]
-pub(crate) struct Fields<'a> {
+pub(crate) struct ObjectFields<'a> {
     all: &'a Map<String, Value>,
     place: String,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> ObjectFields<'a> {
     /// The members of a request.
     pub(crate) fn of_request(body: &'a Value) -> Result<Self, ApiError> {
         match body {
@@ -120,9 +120,9 @@ impl<'a> Fields<'a> {
     }
 
     /// An object.
-    pub(crate) fn object(&self, key: &str) -> Result<Option<Fields<'a>>, ApiError> {
+    pub(crate) fn object(&self, key: &str) -> Result<Option<ObjectFields<'a>>, ApiError> {
         let all = self.read(key, "an object", Value::as_object)?;
-        Ok(all.map(|all| Fields { all, place: self.path(key) }))
+        Ok(all.map(|all| ObjectFields { all, place: self.path(key) }))
     }
 
     /// An object with all its members.
@@ -165,7 +165,7 @@ fn shown(value: &Value) -> String {
 /// Reads how tokens are chosen. What the request leaves open is as in `defaults`, the answer's
 /// length and its log-probabilities excepted: there the endpoints differ.
 pub(crate) fn sampling(
-    fields: &Fields<'_>,
+    fields: &ObjectFields<'_>,
     defaults: &SamplingParameters,
 ) -> Result<SamplingParameters, ApiError> {
     let mut found = SamplingParameters { max_tokens: None, logprobs: None, ..defaults.clone() };

@@ -10,14 +10,14 @@ const LEAST: f32 = -9999.0;
 
 /// How tokens are named.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Names<'a> {
+pub(crate) struct TokenNaming<'a> {
     /// The model's tokens.
     pub(crate) tokenizer: &'a Tokenizer,
     /// Their numbers stand for them.
     pub(crate) as_ids: bool,
 }
 
-impl Names<'_> {
+impl TokenNaming<'_> {
     fn bytes(self, token: u32) -> Vec<u8> {
         self.tokenizer.token_bytes(token).unwrap_or_default().to_vec()
     }
@@ -43,11 +43,11 @@ struct ChatToken {
     token: String,
     logprob: f32,
     bytes: Vec<u8>,
-    top_logprobs: Vec<Alternative>,
+    top_logprobs: Vec<TokenAlternative>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Alternative {
+struct TokenAlternative {
     token: String,
     logprob: f32,
     bytes: Vec<u8>,
@@ -59,8 +59,8 @@ fn finite(logprob: f32) -> f32 {
 
 impl ChatLogprobs {
     /// Those of some tokens.
-    pub(crate) fn of(tokens: &[TokenLogprobs], names: Names<'_>) -> Self {
-        let alternative = |&(token, logprob): &(u32, f32)| Alternative {
+    pub(crate) fn of(tokens: &[TokenLogprobs], names: TokenNaming<'_>) -> Self {
+        let alternative = |&(token, logprob): &(u32, f32)| TokenAlternative {
             token: names.name(token),
             logprob: finite(logprob),
             bytes: names.bytes(token),
@@ -91,7 +91,7 @@ impl CompletionLogprobs {
         &mut self,
         token: u32,
         of: Option<&TokenLogprobs>,
-        names: Names<'_>,
+        names: TokenNaming<'_>,
         offset: &mut usize,
     ) {
         self.text_offset.push(*offset);
@@ -110,7 +110,12 @@ impl CompletionLogprobs {
     }
 
     /// Adds tokens of the answer.
-    pub(crate) fn extend(&mut self, all: &[TokenLogprobs], names: Names<'_>, offset: &mut usize) {
+    pub(crate) fn extend(
+        &mut self,
+        all: &[TokenLogprobs],
+        names: TokenNaming<'_>,
+        offset: &mut usize,
+    ) {
         for of in all {
             self.add(of.token, Some(of), names, offset);
         }
@@ -121,7 +126,7 @@ impl CompletionLogprobs {
         &mut self,
         prompt: &[u32],
         all: &[Option<TokenLogprobs>],
-        names: Names<'_>,
+        names: TokenNaming<'_>,
         offset: &mut usize,
     ) {
         let known = all.iter().map(Option::as_ref).chain(std::iter::repeat(None));
@@ -133,7 +138,7 @@ impl CompletionLogprobs {
 
 /// Log-probabilities of a prompt as vLLM has them: for each token but the first, an object from
 /// token numbers to probabilities.
-pub(crate) fn prompt(all: &[Option<TokenLogprobs>], names: Names<'_>) -> Value {
+pub(crate) fn prompt(all: &[Option<TokenLogprobs>], names: TokenNaming<'_>) -> Value {
     let one = |of: &Option<TokenLogprobs>| {
         let Some(of) = of else { return Value::Null };
         let entry = |token: u32, logprob: f32, rank: usize| json!({"logprob": finite(logprob), "rank": rank, "decoded_token": names.text(token)});

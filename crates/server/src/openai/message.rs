@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::error::ApiError;
-use super::fields::{Fields, wrong};
+use super::fields::{ObjectFields, wrong};
 
 /// The most messages of a conversation.
 const MAX_MESSAGES: usize = 65_536;
@@ -12,7 +12,7 @@ const MAX_MESSAGES: usize = 65_536;
 ///
 /// # Errors
 /// What has another form, and content that is no text, by its path.
-pub(crate) fn messages(fields: &Fields<'_>) -> Result<Vec<Value>, ApiError> {
+pub(crate) fn messages(fields: &ObjectFields<'_>) -> Result<Vec<Value>, ApiError> {
     let Some(list) = fields.list("messages")? else { return Err(fields.missing("messages")) };
     if list.is_empty() || list.len() > MAX_MESSAGES {
         let message = format!("{} messages found, expected 1 to {MAX_MESSAGES}", list.len());
@@ -22,7 +22,7 @@ pub(crate) fn messages(fields: &Fields<'_>) -> Result<Vec<Value>, ApiError> {
 }
 
 fn one(message: &Value, place: &str) -> Result<Value, ApiError> {
-    let fields = Fields::of(message, place)?;
+    let fields = ObjectFields::of(message, place)?;
     let role = match fields.text("role")? {
         None => return Err(fields.missing("role")),
         // The newer name of the same role, which templates do not know.
@@ -46,7 +46,7 @@ fn one(message: &Value, place: &str) -> Result<Value, ApiError> {
     Ok(Value::Object(found))
 }
 
-fn content(fields: &Fields<'_>) -> Result<Option<String>, ApiError> {
+fn content(fields: &ObjectFields<'_>) -> Result<Option<String>, ApiError> {
     let parts = match fields.get("content") {
         None => return Ok(None),
         Some(Value::String(text)) => return Ok(Some(text.clone())),
@@ -60,7 +60,7 @@ fn content(fields: &Fields<'_>) -> Result<Option<String>, ApiError> {
             texts.push(text.as_str());
             continue;
         }
-        let part = Fields::of(part, &place)?;
+        let part = ObjectFields::of(part, &place)?;
         match part.text("type")? {
             None => return Err(part.missing("type")),
             Some("text" | "input_text" | "output_text") => {
@@ -78,14 +78,14 @@ fn content(fields: &Fields<'_>) -> Result<Option<String>, ApiError> {
     Ok(Some(texts.join("\n")))
 }
 
-fn calls(fields: &Fields<'_>) -> Result<Option<Vec<Value>>, ApiError> {
+fn calls(fields: &ObjectFields<'_>) -> Result<Option<Vec<Value>>, ApiError> {
     let Some(list) = fields.list("tool_calls")?.filter(|list| !list.is_empty()) else {
         return Ok(None);
     };
     let mut found = Vec::new();
     for (i, call) in list.iter().enumerate() {
         let place = format!("{}[{i}]", fields.path("tool_calls"));
-        let of_call = Fields::of(call, &place)?;
+        let of_call = ObjectFields::of(call, &place)?;
         let function = of_call.object("function")?.ok_or_else(|| of_call.missing("function"))?;
         if function.text("name")?.is_none() {
             return Err(function.missing("name"));

@@ -3,59 +3,59 @@
 use std::sync::Arc;
 
 use galatea_llm::embed::{EncoderEngine, TextTokens, cosine};
-use galatea_llm::tokens::Surround;
+use galatea_llm::tokens::SpecialTokens;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::answer::unique;
-use super::encoding::{Prepared, ReadUsage, check_length, most_tokens};
+use super::encoding::{PreparedEncoding, ReadUsage, check_length, most_tokens};
 use super::error::ApiError;
-use super::fields::{Fields, wrong};
+use super::fields::{ObjectFields, wrong};
 use super::wire::{now, to_bytes};
 
 /// The most documents of one request, as Cohere has it.
 const MAX_DOCUMENTS: usize = 10_000;
 
 #[derive(Debug, Serialize)]
-struct Ranks<'a> {
+struct RankList<'a> {
     id: String,
     model: &'a str,
     usage: ReadUsage,
-    results: Vec<Rank>,
+    results: Vec<RankItem>,
 }
 
 #[derive(Debug, Serialize)]
-struct Rank {
+struct RankItem {
     index: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    document: Option<Document>,
+    document: Option<RankedDocument>,
     relevance_score: f32,
 }
 
 #[derive(Debug, Serialize)]
-struct Document {
+struct RankedDocument {
     text: String,
 }
 
 #[derive(Debug, Serialize)]
-struct Scores<'a> {
+struct ScoreList<'a> {
     id: String,
     object: &'static str,
     created: u64,
     model: &'a str,
-    data: Vec<Score>,
+    data: Vec<ScoreItem>,
     usage: ReadUsage,
 }
 
 #[derive(Debug, Serialize)]
-struct Score {
+struct ScoreItem {
     index: usize,
     object: &'static str,
     score: f32,
 }
 
 /// The texts of a list, each a text or an object with a member `text`.
-fn documents(fields: &Fields<'_>, key: &str) -> Result<Vec<String>, ApiError> {
+fn documents(fields: &ObjectFields<'_>, key: &str) -> Result<Vec<String>, ApiError> {
     let Some(all) = fields.list(key)? else { return Err(fields.missing(key)) };
     if all.is_empty() || all.len() > MAX_DOCUMENTS {
         let text = format!("{} texts found, expected 1 to {MAX_DOCUMENTS}", all.len());
@@ -76,8 +76,8 @@ fn documents(fields: &Fields<'_>, key: &str) -> Result<Vec<String>, ApiError> {
 pub(crate) fn rerank(
     engine: &EncoderEngine,
     name: &str,
-    fields: &Fields<'_>,
-) -> Result<Prepared, ApiError> {
+    fields: &ObjectFields<'_>,
+) -> Result<PreparedEncoding, ApiError> {
     let Some(query) = fields.text("query")? else { return Err(fields.missing("query")) };
     let documents = documents(fields, "documents")?;
     let most = match fields.count("top_n")? {
@@ -100,23 +100,23 @@ pub(crate) fn rerank(
     let (usage, name) = (ReadUsage::of(&texts), name.to_owned());
     let answer = move |results| {
         let scores = model.scores(results);
-        let mut ranks: Vec<Rank> = (documents.into_iter().zip(scores).enumerate())
-            .map(|(index, (text, relevance_score))| Rank {
+        let mut ranks: Vec<RankItem> = (documents.into_iter().zip(scores).enumerate())
+            .map(|(index, (text, relevance_score))| RankItem {
                 index,
-                document: whole.then_some(Document { text }),
+                document: whole.then_some(RankedDocument { text }),
                 relevance_score,
             })
             .collect();
         ranks.sort_by(|a, b| b.relevance_score.total_cmp(&a.relevance_score));
         ranks.truncate(most);
-        let answer = Ranks { id: unique("rerank-"), model: &name, usage, results: ranks };
+        let answer = RankList { id: unique("rerank-"), model: &name, usage, results: ranks };
         Ok(to_bytes(&answer))
     };
-    Ok(Prepared { texts, answer: Box::new(answer) })
+    Ok(PreparedEncoding { texts, answer: Box::new(answer) })
 }
 
 /// One text or several.
-fn one_or_many(fields: &Fields<'_>, key: &str) -> Result<Vec<String>, ApiError> {
+fn one_or_many(fields: &ObjectFields<'_>, key: &str) -> Result<Vec<String>, ApiError> {
     match fields.get(key) {
         Some(Value::String(text)) => Ok(vec![text.clone()]),
         _ => documents(fields, key),
@@ -130,8 +130,8 @@ fn one_or_many(fields: &Fields<'_>, key: &str) -> Result<Vec<String>, ApiError> 
 pub(crate) fn score(
     engine: &EncoderEngine,
     name: &str,
-    fields: &Fields<'_>,
-) -> Result<Prepared, ApiError> {
+    fields: &ObjectFields<'_>,
+) -> Result<PreparedEncoding, ApiError> {
     let named = |plain, other| if fields.get(plain).is_some() { plain } else { other };
     let (left, right) = (named("text_1", "queries"), named("text_2", "documents"));
     let first = one_or_many(fields, left)?;
@@ -154,7 +154,7 @@ pub(crate) fn score(
     if vectors {
         for (param, given) in [(left, &first), (right, &second)] {
             for (at, text) in given.iter().enumerate() {
-                push(param, at, model.text(text, None, Surround::Add, most)?)?;
+                push(param, at, model.text(text, None, SpecialTokens::Add, most)?)?;
             }
         }
     } else {
@@ -171,11 +171,11 @@ pub(crate) fn score(
         } else {
             model.scores(results)
         };
-        let score = |(index, score)| Score { index, object: "score", score };
+        let score = |(index, score)| ScoreItem { index, object: "score", score };
         let data = scores.into_iter().enumerate().map(score).collect();
         let id = unique("score-");
-        let answer = Scores { id, object: "list", created: now(), model: &name, data, usage };
+        let answer = ScoreList { id, object: "list", created: now(), model: &name, data, usage };
         Ok(to_bytes(&answer))
     };
-    Ok(Prepared { texts, answer: Box::new(answer) })
+    Ok(PreparedEncoding { texts, answer: Box::new(answer) })
 }

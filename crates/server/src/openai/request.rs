@@ -5,18 +5,18 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use galatea_llm::grammar::Grammar;
 use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::SamplingParameters;
-use galatea_llm::template::{Conversation, Ending};
+use galatea_llm::template::{Conversation, GenerationPrompt};
 use galatea_llm::tools::{ToolChoice, ToolDefinition};
 use serde_json::Value;
 
 use super::answer::unique;
 use super::error::ApiError;
-use super::fields::{Fields, sampling, tokens, wrong};
-use super::logprobs::Names;
+use super::fields::{ObjectFields, sampling, tokens, wrong};
+use super::logprobs::TokenNaming;
 use super::message::messages;
-use super::run::Form;
+use super::run::AnswerForm;
 use super::structured;
-use super::wire::{Envelope, Usage};
+use super::wire::{AnswerEnvelope, UsageObject};
 
 /// The most alternatives of a token in a chat, as OpenAI has it.
 const MAX_TOP_LOGPROBS: u32 = 20;
@@ -36,7 +36,7 @@ pub(crate) struct StreamOptions {
 
 /// What requests for chats and for completions have in common.
 #[derive(Debug, Clone)]
-pub(crate) struct Common {
+pub(crate) struct CommonFields {
     /// How tokens are chosen.
     pub(crate) sampling: SamplingParameters,
     /// What the answer follows.
@@ -57,15 +57,15 @@ pub(crate) struct Common {
     pub(crate) id: String,
 }
 
-impl Common {
+impl CommonFields {
     /// How many answers a prompt has.
     pub(crate) fn answers(&self) -> usize {
         usize::try_from(self.sampling.n).unwrap_or(1)
     }
 
     /// How the answers leave.
-    pub(crate) fn form(&self) -> Form {
-        if self.stream.is_some() { Form::Pieces } else { Form::Whole }
+    pub(crate) fn form(&self) -> AnswerForm {
+        if self.stream.is_some() { AnswerForm::Pieces } else { AnswerForm::Whole }
     }
 
     /// Whether a stream ends with its counts of tokens.
@@ -74,7 +74,7 @@ impl Common {
     }
 
     /// What a piece of a stream tells of the counts of tokens that are `now`.
-    pub(crate) fn usage_of_piece(&self, now: Usage) -> Option<Option<Usage>> {
+    pub(crate) fn usage_of_piece(&self, now: UsageObject) -> Option<Option<UsageObject>> {
         match self.stream? {
             StreamOptions { continuous: true, .. } => Some(Some(now)),
             StreamOptions { usage: true, .. } => Some(None),
@@ -83,13 +83,18 @@ impl Common {
     }
 
     /// How log-probabilities name the tokens of a model.
-    pub(crate) fn names<'m>(&self, model: &'m LanguageModel) -> Names<'m> {
-        Names { tokenizer: model.tokenizer(), as_ids: self.names_as_ids }
+    pub(crate) fn names<'m>(&self, model: &'m LanguageModel) -> TokenNaming<'m> {
+        TokenNaming { tokenizer: model.tokenizer(), as_ids: self.names_as_ids }
     }
 
     /// What an answer is wrapped in.
-    pub(crate) fn envelope(&self, prefix: &str, object: &'static str, model: &str) -> Envelope {
-        Envelope::new(prefix, object, &self.id, model)
+    pub(crate) fn envelope(
+        &self,
+        prefix: &str,
+        object: &'static str,
+        model: &str,
+    ) -> AnswerEnvelope {
+        AnswerEnvelope::new(prefix, object, &self.id, model)
     }
 }
 
@@ -97,7 +102,7 @@ impl Common {
 #[derive(Debug, Clone)]
 pub(crate) struct ChatRequest {
     /// What both sorts have.
-    pub(crate) common: Common,
+    pub(crate) common: CommonFields,
     /// What the template makes a prompt of.
     pub(crate) conversation: Conversation,
     /// The tokens around the prompt are added although the template has its own.
@@ -116,7 +121,7 @@ pub(crate) struct ChatRequest {
 
 /// What a completion continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Prompt {
+pub(crate) enum CompletionPrompt {
     /// Text.
     Text(String),
     /// Tokens.
@@ -127,9 +132,9 @@ pub(crate) enum Prompt {
 #[derive(Debug, Clone)]
 pub(crate) struct CompletionRequest {
     /// What both sorts have.
-    pub(crate) common: Common,
+    pub(crate) common: CommonFields,
     /// Each prompt has its own answers.
-    pub(crate) prompts: Vec<Prompt>,
+    pub(crate) prompts: Vec<CompletionPrompt>,
     /// Answers begin with their prompt.
     pub(crate) echo: bool,
     /// Only the prompt is wanted back, with its log-probabilities.
@@ -139,7 +144,7 @@ pub(crate) struct CompletionRequest {
 }
 
 /// The model that a request names.
-pub(crate) fn model<'a>(fields: &Fields<'a>) -> Result<Option<&'a str>, ApiError> {
+pub(crate) fn model<'a>(fields: &ObjectFields<'a>) -> Result<Option<&'a str>, ApiError> {
     fields.text("model")
 }
 
@@ -151,10 +156,10 @@ pub(crate) fn number_of(text: impl Hash) -> u64 {
 }
 
 fn common(
-    fields: &Fields<'_>,
+    fields: &ObjectFields<'_>,
     defaults: &SamplingParameters,
     caller: &str,
-) -> Result<Common, ApiError> {
+) -> Result<CommonFields, ApiError> {
     let options = fields.object("stream_options")?;
     let stream = fields.flag_or("stream", false)?;
     let stream = match (stream, options) {
@@ -177,7 +182,7 @@ fn common(
     if fields.get("prompt_embeds").is_some() {
         return Err(ApiError::field("prompt_embeds", "prompts must be text or tokens"));
     }
-    Ok(Common {
+    Ok(CommonFields {
         sampling: sampling(fields, defaults)?,
         grammar: structured::grammar(fields)?,
         stream,
@@ -191,22 +196,22 @@ fn common(
 }
 
 /// How the prompt of a conversation ends.
-fn ending(fields: &Fields<'_>) -> Result<Ending, ApiError> {
+fn ending(fields: &ObjectFields<'_>) -> Result<GenerationPrompt, ApiError> {
     let continues = fields.flag_or("continue_final_message", false)?;
     match (continues, fields.flag("add_generation_prompt")?) {
         (true, Some(true)) => {
             let message = "an answer cannot begin anew and continue the last message";
             Err(ApiError::field("continue_final_message", message))
         }
-        (true, _) => Ok(Ending::ContinueFinalMessage),
-        (false, Some(false)) => Ok(Ending::Complete),
-        (false, _) => Ok(Ending::GenerationPrompt),
+        (true, _) => Ok(GenerationPrompt::ContinueFinalMessage),
+        (false, Some(false)) => Ok(GenerationPrompt::Complete),
+        (false, _) => Ok(GenerationPrompt::GenerationPrompt),
     }
 }
 
 /// Reads a conversation with what its template may know beside the messages.
 pub(crate) fn conversation(
-    fields: &Fields<'_>,
+    fields: &ObjectFields<'_>,
     tools: &[ToolDefinition],
 ) -> Result<Conversation, ApiError> {
     if fields.get("chat_template").is_some() {
@@ -233,7 +238,7 @@ impl ChatRequest {
     /// # Errors
     /// The first field that is wrong.
     pub(crate) fn decode(
-        fields: &Fields<'_>,
+        fields: &ObjectFields<'_>,
         defaults: &SamplingParameters,
         caller: &str,
     ) -> Result<Self, ApiError> {
@@ -260,8 +265,8 @@ impl ChatRequest {
         if let Some(grammar) = choice.grammar(&tools) {
             common.grammar = Some(if parallel { grammar } else { one_call(grammar) });
         }
-        let echo =
-            fields.flag_or("echo", false)? && conversation.ending == Ending::ContinueFinalMessage;
+        let echo = fields.flag_or("echo", false)?
+            && conversation.ending == GenerationPrompt::ContinueFinalMessage;
         let last = conversation.messages.last().and_then(|last| last.get("content"));
         let echo = last.and_then(Value::as_str).filter(|_| echo).map(str::to_owned);
         Ok(Self {
@@ -296,7 +301,7 @@ impl CompletionRequest {
     /// # Errors
     /// The first field that is wrong.
     pub(crate) fn decode(
-        fields: &Fields<'_>,
+        fields: &ObjectFields<'_>,
         defaults: &SamplingParameters,
         caller: &str,
     ) -> Result<Self, ApiError> {
@@ -324,22 +329,27 @@ impl CompletionRequest {
 }
 
 /// Texts or lists of tokens, one or several.
-pub(crate) fn prompts(fields: &Fields<'_>, key: &str) -> Result<Vec<Prompt>, ApiError> {
+pub(crate) fn prompts(
+    fields: &ObjectFields<'_>,
+    key: &str,
+) -> Result<Vec<CompletionPrompt>, ApiError> {
     let expected = "a text, a list of texts, a list of tokens, or a list of lists of tokens";
     let found = match fields.get(key) {
         None => return Err(fields.missing(key)),
-        Some(Value::String(text)) => vec![Prompt::Text(text.clone())],
+        Some(Value::String(text)) => vec![CompletionPrompt::Text(text.clone())],
         Some(value @ Value::Array(all)) => match all.first() {
             None => return Err(wrong(key, value, expected)),
             Some(Value::Number(_)) => {
-                vec![Prompt::Tokens(tokens(value).ok_or_else(|| wrong(key, value, expected))?)]
+                vec![CompletionPrompt::Tokens(
+                    tokens(value).ok_or_else(|| wrong(key, value, expected))?,
+                )]
             }
             Some(_) => all
                 .iter()
                 .enumerate()
                 .map(|(i, prompt)| match prompt {
-                    Value::String(text) => Ok(Prompt::Text(text.clone())),
-                    other => tokens(other).map(Prompt::Tokens).ok_or_else(|| {
+                    Value::String(text) => Ok(CompletionPrompt::Text(text.clone())),
+                    other => tokens(other).map(CompletionPrompt::Tokens).ok_or_else(|| {
                         wrong(&format!("{key}[{i}]"), other, "a text or a list of tokens")
                     }),
                 })

@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use galatea_llm::engine::{GenerationEvent, GenerationRequest, Ticket};
+use galatea_llm::engine::{GenerationEvent, GenerationRequest, RequestTicket};
 use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::TokenLogprobs;
-use galatea_llm::tokens::Surround;
+use galatea_llm::tokens::SpecialTokens;
 use galatea_serving::OpenRequest;
 use galatea_serving::statistics::FailureReason;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, unbounded_channel};
 use tokio::sync::{Notify, oneshot};
 
 use super::error::ApiError;
-use super::request::Common;
+use super::request::CommonFields;
 use super::wire::{DONE, event};
 
 /// Events that a client has not taken, in bytes; with more the request is taken back.
@@ -29,7 +29,7 @@ const EVENT_BYTES: usize = 256;
 /// A prompt and an answer that are longer than the context, and a grammar that cannot be followed.
 pub(crate) fn generation(
     model: &LanguageModel,
-    common: &Common,
+    common: &CommonFields,
     prompt: Vec<u32>,
     field: &str,
 ) -> Result<GenerationRequest, ApiError> {
@@ -68,19 +68,19 @@ pub(crate) fn generation(
 }
 
 /// Whether the tokens around a text are added.
-pub(crate) fn surround(add: bool) -> Surround {
-    if add { Surround::Add } else { Surround::Omit }
+pub(crate) fn surround(add: bool) -> SpecialTokens {
+    if add { SpecialTokens::Add } else { SpecialTokens::Omit }
 }
 
 /// Who takes the pieces of an answer.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct PieceReceiver {
     to: Sender<Bytes>,
     /// Tells that the answer begins, or why it does not.
     begin: Mutex<Option<oneshot::Sender<ApiError>>>,
 }
 
-impl Client {
+impl PieceReceiver {
     /// A client that has no piece yet. `begin` is dropped when there is one.
     pub(crate) fn new(to: Sender<Bytes>, begin: oneshot::Sender<ApiError>) -> Self {
         Self { to, begin: Mutex::new(Some(begin)) }
@@ -116,7 +116,7 @@ impl Client {
 
 /// How an answer leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum AnswerForm {
     /// When all of it is there.
     Whole,
     /// Piece by piece, as events.
@@ -125,14 +125,14 @@ pub(crate) enum Form {
 
 /// The events that nobody has looked at, as far as they may grow.
 #[derive(Debug)]
-struct Backlog {
+struct EventBacklog {
     bytes: AtomicUsize,
     limit: usize,
     full: AtomicBool,
     overflow: Notify,
 }
 
-impl Backlog {
+impl EventBacklog {
     /// Whether there is room for an event, which then counts. Once there was none, there is none.
     fn admits(&self, event: &GenerationEvent) -> bool {
         let waiting = self.bytes.fetch_add(size(event), Ordering::AcqRel);
@@ -162,21 +162,21 @@ fn size(event: &GenerationEvent) -> usize {
 
 /// Requests that the engine has taken. Dropping them takes them back.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningGeneration {
     events: UnboundedReceiver<(usize, GenerationEvent)>,
-    backlog: Arc<Backlog>,
+    backlog: Arc<EventBacklog>,
     open: usize,
     /// The longest wait of a request before it ran.
     queue: Duration,
     /// What counts all of them as one, where somebody does.
     counted: Option<OpenRequest>,
-    form: Form,
-    _tickets: Vec<Ticket>,
+    form: AnswerForm,
+    _tickets: Vec<RequestTicket>,
     /// An engine lives as long as its model.
     _model: Arc<LanguageModel>,
 }
 
-impl Running {
+impl RunningGeneration {
     /// Hands requests to the engine, all or none.
     ///
     /// # Errors
@@ -195,7 +195,7 @@ impl Running {
     ) -> Result<Self, ApiError> {
         let (to, events) = unbounded_channel();
         let (bytes, full) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let backlog = Arc::new(Backlog { bytes, limit, full, overflow: Notify::new() });
+        let backlog = Arc::new(EventBacklog { bytes, limit, full, overflow: Notify::new() });
         let open = requests.len();
         let mut tickets = Vec::new();
         for (i, request) in requests.into_iter().enumerate() {
@@ -209,12 +209,12 @@ impl Running {
             tickets.push(model.engine().submit(request, Box::new(sink))?);
         }
         let _model = Arc::clone(model);
-        let (queue, counted, form) = (Duration::ZERO, None, Form::Whole);
+        let (queue, counted, form) = (Duration::ZERO, None, AnswerForm::Whole);
         Ok(Self { events, backlog, open, queue, counted, form, _tickets: tickets, _model })
     }
 
     /// Lets the requests count as one of the model's, whose answer leaves in this form.
-    pub(crate) fn count(mut self, request: OpenRequest, form: Form) -> Self {
+    pub(crate) fn count(mut self, request: OpenRequest, form: AnswerForm) -> Self {
         self.counted = Some(request);
         self.form = form;
         self
@@ -224,10 +224,10 @@ impl Running {
     fn count_response(&mut self, event: &GenerationEvent) {
         let leaves = match (self.form, event) {
             // Text that is held back comes with a later token.
-            (Form::Pieces, GenerationEvent::Delta(step)) => {
+            (AnswerForm::Pieces, GenerationEvent::Delta(step)) => {
                 !step.text.is_empty() || step.finish.is_some()
             }
-            (Form::Whole, GenerationEvent::Finished(_)) => self.open == 1,
+            (AnswerForm::Whole, GenerationEvent::Finished(_)) => self.open == 1,
             _ => false,
         };
         if let Some(request) = self.counted.as_mut().filter(|_| leaves) {

@@ -5,13 +5,13 @@ use galatea_llm::grammar::Grammar;
 use serde_json::Value;
 
 use super::error::ApiError;
-use super::fields::Fields;
+use super::fields::ObjectFields;
 
 /// Reads the grammar of a request.
 ///
 /// # Errors
 /// A field of a wrong form, a format that is not known, and several grammars at once.
-pub(crate) fn grammar(fields: &Fields<'_>) -> Result<Option<Grammar>, ApiError> {
+pub(crate) fn grammar(fields: &ObjectFields<'_>) -> Result<Option<Grammar>, ApiError> {
     let mut found: Vec<(String, Grammar)> = Vec::new();
     if let Some(format) = fields.object("response_format")?
         && let Some(grammar) = response_format(&format)?
@@ -33,7 +33,7 @@ pub(crate) fn grammar(fields: &Fields<'_>) -> Result<Option<Grammar>, ApiError> 
     Ok(found.pop().map(|(_, grammar)| grammar))
 }
 
-fn response_format(format: &Fields<'_>) -> Result<Option<Grammar>, ApiError> {
+fn response_format(format: &ObjectFields<'_>) -> Result<Option<Grammar>, ApiError> {
     match format.text("type")? {
         None => Err(format.missing("type")),
         Some("text") => Ok(None),
@@ -54,7 +54,7 @@ fn response_format(format: &Fields<'_>) -> Result<Option<Grammar>, ApiError> {
 
 /// Reads the members that vLLM has for each sort of grammar, behind a prefix.
 fn collect(
-    fields: &Fields<'_>,
+    fields: &ObjectFields<'_>,
     prefix: &str,
     found: &mut Vec<(String, Grammar)>,
 ) -> Result<(), ApiError> {

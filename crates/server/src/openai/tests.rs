@@ -2,15 +2,17 @@
 
 use galatea_llm::grammar::Grammar;
 use galatea_llm::sampling::SamplingParameters;
-use galatea_llm::template::Ending;
+use galatea_llm::template::GenerationPrompt;
 use galatea_llm::tools::{ToolCall, ToolChoice};
 use serde_json::{Value, json};
 
-use super::answer::Message;
+use super::answer::AnswerMessage;
 use super::error::ApiError;
-use super::fields::Fields;
-use super::request::{ChatRequest, CompletionRequest, Prompt, StreamOptions};
-use super::wire::{self, Answer, ChatChoice, ChatPiece, Delta, Envelope, Usage, WireCall};
+use super::fields::ObjectFields;
+use super::request::{ChatRequest, CompletionPrompt, CompletionRequest, StreamOptions};
+use super::wire::{
+    self, AnswerEnvelope, AnswerObject, ChatChoice, ChatPiece, DeltaObject, UsageObject, WireCall,
+};
 
 fn chat(body: &Value) -> Result<ChatRequest, ApiError> {
     let defaults = SamplingParameters {
@@ -19,7 +21,7 @@ fn chat(body: &Value) -> Result<ChatRequest, ApiError> {
         max_tokens: None,
         ..SamplingParameters::default()
     };
-    ChatRequest::decode(&Fields::of_request(body)?, &defaults, "")
+    ChatRequest::decode(&ObjectFields::of_request(body)?, &defaults, "")
 }
 
 /// A chat with one message and further members.
@@ -31,7 +33,7 @@ fn chat_with(members: &Value) -> Result<ChatRequest, ApiError> {
 }
 
 fn completion(body: &Value) -> Result<CompletionRequest, ApiError> {
-    let fields = Fields::of_request(body)?;
+    let fields = ObjectFields::of_request(body)?;
     CompletionRequest::decode(&fields, &SamplingParameters::default(), "")
 }
 
@@ -47,7 +49,7 @@ fn a_chat_takes_the_models_defaults_and_the_fields_that_are_there() {
     assert_eq!(plain.common.sampling.temperature, 0.7);
     assert_eq!(plain.common.sampling.max_tokens, None);
     assert_eq!(plain.common.stream, None);
-    assert_eq!(plain.conversation.ending, Ending::GenerationPrompt);
+    assert_eq!(plain.conversation.ending, GenerationPrompt::GenerationPrompt);
     let full = chat_with(&json!({
         "temperature": 0, "top_p": 0.5, "top_k": -1, "min_p": 0.1, "typical_p": 0.9, "seed": -1,
         "repetition_penalty": 1.1, "presence_penalty": 1, "frequency_penalty": -1, "n": 2,
@@ -74,7 +76,7 @@ fn a_chat_takes_the_models_defaults_and_the_fields_that_are_there() {
     assert_ne!(full.common.salt, 0);
     assert_ne!(full.common.client, plain.common.client);
     assert_eq!(full.common.grammar, Some(Grammar::Regex("a+".to_owned())));
-    assert_eq!(full.conversation.ending, Ending::Complete);
+    assert_eq!(full.conversation.ending, GenerationPrompt::Complete);
     assert_eq!(full.conversation.variables.get("enable_thinking"), Some(&json!(false)));
 }
 
@@ -210,11 +212,11 @@ fn structured_output_has_many_names() {
 #[test]
 fn a_completion_has_prompts_of_four_forms() {
     let prompts = |prompt: Value| completion(&json!({"prompt": prompt})).map(|of| of.prompts);
-    let text = |text: &str| Prompt::Text(text.to_owned());
+    let text = |text: &str| CompletionPrompt::Text(text.to_owned());
     assert_eq!(prompts(json!("a")).unwrap(), [text("a")]);
     assert_eq!(prompts(json!(["a", "b"])).unwrap(), [text("a"), text("b")]);
-    assert_eq!(prompts(json!([1, 2])).unwrap(), [Prompt::Tokens(vec![1, 2])]);
-    let lists = [Prompt::Tokens(vec![1]), Prompt::Tokens(vec![2, 3])];
+    assert_eq!(prompts(json!([1, 2])).unwrap(), [CompletionPrompt::Tokens(vec![1, 2])]);
+    let lists = [CompletionPrompt::Tokens(vec![1]), CompletionPrompt::Tokens(vec![2, 3])];
     assert_eq!(prompts(json!([[1], [2, 3]])).unwrap(), lists);
     for (wrong, name) in [
         (json!([]), "prompt"),
@@ -247,9 +249,10 @@ fn parsed(answer: &impl serde::Serialize) -> Value {
 
 #[test]
 fn a_chats_answer_has_openais_members() {
-    let envelope = Envelope::new("chatcmpl-", "chat.completion", "its", "m");
+    let envelope = AnswerEnvelope::new("chatcmpl-", "chat.completion", "its", "m");
     let call = ToolCall { name: "f".to_owned(), arguments: "{}".to_owned() };
-    let message = Message { content: "\n".to_owned(), calls: vec![call], ..Message::default() };
+    let message =
+        AnswerMessage { content: "\n".to_owned(), calls: vec![call], ..AnswerMessage::default() };
     let choice = ChatChoice {
         index: 0,
         message: message.into(),
@@ -258,8 +261,8 @@ fn a_chats_answer_has_openais_members() {
         stop_reason: None,
         token_ids: None,
     };
-    let mut answer = Answer::new(&envelope, vec![choice]);
-    answer.usage = Some(Some(Usage::new(5, 2, 3)));
+    let mut answer = AnswerObject::new(&envelope, vec![choice]);
+    answer.usage = Some(Some(UsageObject::new(5, 2, 3)));
     let found = parsed(&answer);
     assert_eq!(found.get("object").unwrap(), "chat.completion");
     assert!(found.get("id").unwrap().as_str().unwrap().starts_with("chatcmpl-"));
@@ -279,7 +282,7 @@ fn a_chats_answer_has_openais_members() {
 
 #[test]
 fn a_piece_holds_only_what_is_new() {
-    let envelope = Envelope::new("chatcmpl-", "chat.completion.chunk", "mine", "m");
+    let envelope = AnswerEnvelope::new("chatcmpl-", "chat.completion.chunk", "mine", "m");
     let piece = |delta| ChatPiece {
         index: 0,
         delta,
@@ -288,9 +291,11 @@ fn a_piece_holds_only_what_is_new() {
         stop_reason: None,
         token_ids: None,
     };
-    let delta =
-        Delta { tool_calls: vec![WireCall::arguments(1, "{".to_owned())], ..Delta::default() };
-    let mut answer = Answer::new(&envelope, vec![piece(delta)]);
+    let delta = DeltaObject {
+        tool_calls: vec![WireCall::arguments(1, "{".to_owned())],
+        ..DeltaObject::default()
+    };
+    let mut answer = AnswerObject::new(&envelope, vec![piece(delta)]);
     answer.usage = Some(None);
     let event = String::from_utf8(wire::event(&answer)).unwrap();
     let body = event.strip_prefix("data: ").unwrap().strip_suffix("\n\n").unwrap();
@@ -302,8 +307,11 @@ fn a_piece_holds_only_what_is_new() {
         &json!([{"index": 0, "logprobs": null, "finish_reason": null,
                  "delta": {"tool_calls": [{"index": 1, "function": {"arguments": "{"}}]}}])
     );
-    let begin = Delta { tool_calls: vec![WireCall::begin(0, "f".to_owned())], ..Delta::default() };
-    let found = parsed(&Answer::new(&envelope, vec![piece(begin)]));
+    let begin = DeltaObject {
+        tool_calls: vec![WireCall::begin(0, "f".to_owned())],
+        ..DeltaObject::default()
+    };
+    let found = parsed(&AnswerObject::new(&envelope, vec![piece(begin)]));
     let call = found.pointer("/choices/0/delta/tool_calls/0").unwrap();
     assert_eq!(call.pointer("/function/name").unwrap(), "f");
     assert!(call.get("id").unwrap().as_str().unwrap().starts_with("call_"));

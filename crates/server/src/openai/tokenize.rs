@@ -5,32 +5,32 @@ use std::sync::Arc;
 use galatea_llm::model::LanguageModel;
 use galatea_llm::tokens::{SpecialText, Tokenizer};
 use galatea_llm::tools::ToolDefinition;
-use galatea_serving::backend::Checkpoint;
+use galatea_serving::backend::CheckpointHandle;
 use serde_json::{Value, json};
 
 use super::error::ApiError;
-use super::fields::Fields;
+use super::fields::ObjectFields;
 use super::request::conversation;
 use super::run::surround;
 
 /// What of a model lies between texts and tokens.
 #[derive(Debug)]
-pub(crate) struct Words {
+pub(crate) struct TokenizeModel {
     tokenizer: Arc<Tokenizer>,
     /// Of one that may chat.
     language: Option<Arc<LanguageModel>>,
     context: usize,
 }
 
-impl From<&Checkpoint> for Words {
-    fn from(checkpoint: &Checkpoint) -> Self {
+impl From<&CheckpointHandle> for TokenizeModel {
+    fn from(checkpoint: &CheckpointHandle) -> Self {
         match checkpoint {
-            Checkpoint::Language(model) => Self {
+            CheckpointHandle::Language(model) => Self {
                 tokenizer: Arc::clone(model.tokenizer()),
                 language: Some(Arc::clone(model)),
                 context: model.context(),
             },
-            Checkpoint::Encoder(engine) => Self {
+            CheckpointHandle::Encoder(engine) => Self {
                 tokenizer: Arc::clone(engine.model().tokenizer()),
                 language: None,
                 context: engine.model().encoder().context(),
@@ -43,7 +43,10 @@ impl From<&Checkpoint> for Words {
 ///
 /// # Errors
 /// Fields of a wrong form, and what the chat template refuses.
-pub(crate) fn tokenize(model: &Words, fields: &Fields<'_>) -> Result<Value, ApiError> {
+pub(crate) fn tokenize(
+    model: &TokenizeModel,
+    fields: &ObjectFields<'_>,
+) -> Result<Value, ApiError> {
     let tokenizer = &model.tokenizer;
     let tokens = if let Some(prompt) = fields.text("prompt")? {
         tokenizer.encode(prompt, surround(fields.flag_or("add_special_tokens", true)?))?
@@ -73,7 +76,10 @@ pub(crate) fn tokenize(model: &Words, fields: &Fields<'_>) -> Result<Value, ApiE
 ///
 /// # Errors
 /// No list of tokens, and tokens that the model does not have.
-pub(crate) fn detokenize(model: &Words, fields: &Fields<'_>) -> Result<Value, ApiError> {
+pub(crate) fn detokenize(
+    model: &TokenizeModel,
+    fields: &ObjectFields<'_>,
+) -> Result<Value, ApiError> {
     let Some(tokens) = fields.tokens("tokens")? else { return Err(fields.missing("tokens")) };
     let tokenizer = &model.tokenizer;
     let known = |id: &u32| usize::try_from(*id).is_ok_and(|id| id < tokenizer.vocabulary_size());

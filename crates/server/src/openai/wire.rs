@@ -4,12 +4,12 @@ use galatea_llm::tools::ToolCall;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answer::{Message, unique};
+use super::answer::{AnswerMessage, unique};
 use super::logprobs::{ChatLogprobs, CompletionLogprobs};
 
 /// Counts of tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Usage {
+pub(crate) struct UsageObject {
     prompt_tokens: usize,
     total_tokens: usize,
     completion_tokens: usize,
@@ -21,7 +21,7 @@ struct PromptDetails {
     cached_tokens: usize,
 }
 
-impl Usage {
+impl UsageObject {
     /// Counts of a prompt, of what the cache had of it, and of its answers.
     pub(crate) fn new(
         prompt_tokens: usize,
@@ -37,7 +37,7 @@ impl Usage {
     }
 }
 
-impl std::ops::AddAssign for Usage {
+impl std::ops::AddAssign for UsageObject {
     fn add_assign(&mut self, other: Self) {
         self.prompt_tokens += other.prompt_tokens;
         self.total_tokens += other.total_tokens;
@@ -48,7 +48,7 @@ impl std::ops::AddAssign for Usage {
 
 /// What all answers and all pieces of one begin with.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Envelope {
+pub(crate) struct AnswerEnvelope {
     id: String,
     object: &'static str,
     created: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Envelope {
     system_fingerprint: String,
 }
 
-impl Envelope {
+impl AnswerEnvelope {
     /// The beginning of an answer's JSON.
     pub(crate) fn new(prefix: &str, object: &'static str, given: &str, model: &str) -> Self {
         Self {
@@ -71,15 +71,15 @@ impl Envelope {
 
 /// An answer, or a piece of one.
 #[derive(Debug, Serialize)]
-pub(crate) struct Answer<'a, C> {
+pub(crate) struct AnswerObject<'a, C> {
     /// Its beginning.
     #[serde(flatten)]
-    pub(crate) envelope: &'a Envelope,
+    pub(crate) envelope: &'a AnswerEnvelope,
     /// Its choices.
     pub(crate) choices: Vec<C>,
     /// Counts of tokens; `Some(None)` says in a piece that they come later.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) usage: Option<Option<Usage>>,
+    pub(crate) usage: Option<Option<UsageObject>>,
     /// Log-probabilities of the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prompt_logprobs: Option<Value>,
@@ -88,9 +88,9 @@ pub(crate) struct Answer<'a, C> {
     pub(crate) prompt_token_ids: Option<&'a [u32]>,
 }
 
-impl<'a, C> Answer<'a, C> {
+impl<'a, C> AnswerObject<'a, C> {
     /// An answer of these choices alone.
-    pub(crate) fn new(envelope: &'a Envelope, choices: Vec<C>) -> Self {
+    pub(crate) fn new(envelope: &'a AnswerEnvelope, choices: Vec<C>) -> Self {
         Self { envelope, choices, usage: None, prompt_logprobs: None, prompt_token_ids: None }
     }
 }
@@ -119,9 +119,9 @@ pub(crate) struct WireMessage {
     tool_calls: Vec<WireCall>,
 }
 
-impl From<Message> for WireMessage {
-    fn from(message: Message) -> Self {
-        let Message { reasoning, content, calls } = message;
+impl From<AnswerMessage> for WireMessage {
+    fn from(message: AnswerMessage) -> Self {
+        let AnswerMessage { reasoning, content, calls } = message;
         // Beside calls, white space is no content.
         let silent = !calls.is_empty() && content.trim().is_empty();
         Self {
@@ -185,7 +185,7 @@ impl WireCall {
 #[derive(Debug, Serialize)]
 pub(crate) struct ChatPiece {
     pub(crate) index: usize,
-    pub(crate) delta: Delta,
+    pub(crate) delta: DeltaObject,
     pub(crate) logprobs: Option<ChatLogprobs>,
     pub(crate) finish_reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -196,7 +196,7 @@ pub(crate) struct ChatPiece {
 
 /// What a piece adds to a message.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Delta {
+pub(crate) struct DeltaObject {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]

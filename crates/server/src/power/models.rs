@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use galatea_apple::qos::Qos;
+use galatea_apple::qos::ThreadQos;
 use galatea_providers::{coreml, cpu};
 use galatea_runtime::power::{
-    Draw, Limit, ModelAllowance, ModelGovernor, Pace, PaceSource, PowerSettings, Reading,
-    attributed,
+    ModelAllowance, ModelGovernor, PaceSource, PowerDraw, PowerLimit, PowerSettings, SensorReading,
+    Throttle, attributed,
 };
 use galatea_serving::backend::graph::ModelPower;
 use galatea_serving::config::MetalConfig;
@@ -16,22 +16,22 @@ use galatea_serving::config::MetalConfig;
 use super::{ALL, settings_of_server};
 
 /// Time that runs took on each unit.
-type Times = Vec<(String, Duration)>;
+type UnitTimes = Vec<(String, Duration)>;
 
 /// A model with wishes.
-struct Wishing {
+struct PowerBudgetModel {
     name: String,
     settings: PowerSettings,
-    pace: Weak<Pace>,
+    pace: Weak<Throttle>,
     governor: ModelGovernor,
     /// What its runs had taken when they were looked at last.
-    spent: Times,
-    report: Option<ModelReport>,
+    spent: UnitTimes,
+    report: Option<ModelPowerReport>,
 }
 
 /// What a model draws, and what it may.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ModelReport {
+pub(crate) struct ModelPowerReport {
     /// The model.
     pub(crate) name: String,
     /// Watts that it is charged with.
@@ -42,10 +42,10 @@ pub(crate) struct ModelReport {
     pub(crate) pace: f64,
 }
 
-static MODELS: Mutex<Vec<Wishing>> = Mutex::new(Vec::new());
+static MODELS: Mutex<Vec<PowerBudgetModel>> = Mutex::new(Vec::new());
 
 /// Those that are still there.
-fn models() -> MutexGuard<'static, Vec<Wishing>> {
+fn models() -> MutexGuard<'static, Vec<PowerBudgetModel>> {
     let mut models = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
     models.retain(|model| model.pace.strong_count() > 0);
     models
@@ -69,7 +69,7 @@ pub(crate) fn of_model(name: &str, metal: &MetalConfig) -> Result<ModelPower, St
                 Some("but the server protects the machine: --enable-thermal-protection=false")
             }
             "efficiency_core_offload"
-                if settings.efficiency_core_offload && Qos::current().is_err() =>
+                if settings.efficiency_core_offload && ThreadQos::current().is_err() =>
             {
                 Some("but this system runs all that an instance does on one class of threads")
             }
@@ -107,18 +107,18 @@ pub(crate) fn of_checkpoint(name: &str, metal: &MetalConfig) -> Result<PaceSourc
 }
 
 /// The pace of a model with these settings.
-fn pace_of(name: &str, settings: PowerSettings) -> Arc<Pace> {
+fn pace_of(name: &str, settings: PowerSettings) -> Arc<Throttle> {
     let mut models = models();
     let same = models.iter().find(|model| model.name == name && model.settings == settings);
     if let Some(pace) = same.and_then(|model| model.pace.upgrade()) {
         return pace;
     }
-    let pace = Arc::new(Pace::new());
+    let pace = Arc::new(Throttle::new());
     // Twice as careful would be too slow.
     let guarded = settings_of_server().thermal_protection;
     let own =
         PowerSettings { thermal_protection: settings.thermal_protection && !guarded, ..settings };
-    models.push(Wishing {
+    models.push(PowerBudgetModel {
         name: name.to_owned(),
         settings,
         pace: Arc::downgrade(&pace),
@@ -133,16 +133,16 @@ fn pace_of(name: &str, settings: PowerSettings) -> Arc<Pace> {
 /// thread while they run.
 fn aside() {
     // Where the system takes no such wish the thread runs as any other.
-    let _ = Qos::Utility.set();
+    let _ = ThreadQos::Utility.set();
 }
 
 /// What models draw and may; those without a sensor are left out.
-pub(crate) fn reports() -> Vec<ModelReport> {
+pub(crate) fn reports() -> Vec<ModelPowerReport> {
     models().iter().filter_map(|model| model.report.clone()).collect()
 }
 
 /// What a unit draws, by the name of its provider.
-fn part(unit: &str, draw: &Draw) -> Option<f64> {
+fn part(unit: &str, draw: &PowerDraw) -> Option<f64> {
     match unit {
         cpu::NAME => draw.cpu,
         "gpu" => draw.gpu,
@@ -152,7 +152,7 @@ fn part(unit: &str, draw: &Draw) -> Option<f64> {
 }
 
 /// What is spent now, and the difference from before, in its place.
-fn since(before: &mut Times, now: Times) -> Times {
+fn since(before: &mut UnitTimes, now: UnitTimes) -> UnitTimes {
     let old = std::mem::replace(before, now);
     let past = |unit: &str| old.iter().find(|(name, _)| name == unit).map(|(_, time)| *time);
     let now = before.iter();
@@ -162,15 +162,15 @@ fn since(before: &mut Times, now: Times) -> Times {
 
 /// Sets the paces of models, once for every reading.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
-    spent: Times,
+pub(super) struct PowerMeter {
+    spent: UnitTimes,
     /// Models of which it was said that nobody holds their target.
     told: Vec<String>,
 }
 
-impl Meter {
+impl PowerMeter {
     /// Takes note of a reading that says what was drawn in the time before it.
-    pub(super) fn note(&mut self, elapsed: Duration, reading: &Reading) {
+    pub(super) fn note(&mut self, elapsed: Duration, reading: &SensorReading) {
         let all = since(&mut self.spent, ALL.spent());
         for model in models().iter_mut() {
             let Some(pace) = model.pace.upgrade() else { continue };
@@ -184,11 +184,16 @@ impl Meter {
         }
     }
 
-    fn report(&mut self, model: &mut Wishing, watts: Option<f64>, allowed: &ModelAllowance) {
+    fn report(
+        &mut self,
+        model: &mut PowerBudgetModel,
+        watts: Option<f64>,
+        allowed: &ModelAllowance,
+    ) {
         let (name, target) = (&model.name, model.settings.target_watts);
         let first = !self.told.contains(name);
         if let (Some(target), true) =
-            (target, first && (watts.is_none() || allowed.limit == Limit::Target))
+            (target, first && (watts.is_none() || allowed.limit == PowerLimit::Target))
         {
             match watts {
                 Some(_) => {
@@ -199,7 +204,8 @@ impl Meter {
             self.told.push(name.clone());
         }
         let name = name.clone();
-        model.report = watts.map(|watts| ModelReport { name, watts, target, pace: allowed.pace });
+        model.report =
+            watts.map(|watts| ModelPowerReport { name, watts, target, pace: allowed.pace });
     }
 }
 
@@ -229,12 +235,12 @@ pub(super) fn release() {
 mod tests {
     use std::time::Instant;
 
-    use galatea_serving::config::metal::Place;
+    use galatea_serving::config::metal::MetalSource;
 
     use super::*;
 
     fn metal(text: &str) -> MetalConfig {
-        MetalConfig::parse(text, Place::Parameter).unwrap()
+        MetalConfig::parse(text, MetalSource::Parameter).unwrap()
     }
 
     #[test]
@@ -244,9 +250,9 @@ mod tests {
         let again = of_model("thrifty", &metal(r#"{"power_target_watts": 3}"#)).unwrap();
         assert!(Arc::ptr_eq(&own, &again.pace.own.unwrap()), "versions share a pace");
         let other = of_model("fast", &metal(r#"{"power_target_watts": 900}"#)).unwrap();
-        let mut meter = Meter::default();
-        let draw = Draw { package: Some(12.0), ..Draw::default() };
-        let reading = Reading { draw, ..Reading::default() };
+        let mut meter = PowerMeter::default();
+        let draw = PowerDraw { package: Some(12.0), ..PowerDraw::default() };
+        let reading = SensorReading { draw, ..SensorReading::default() };
         // All runs of this time are the model's.
         let spent = power.pace.counting("cpu");
         for _ in 0..5 {

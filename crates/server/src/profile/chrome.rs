@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// The most bytes of a file; events beyond are counted.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 /// The most bytes of a text.
-const MOST_TEXT_BYTES: u64 = 256 << 20;
+const MAX_TEXT_BYTES: u64 = 256 << 20;
 /// The most bytes of events that wait.
 const WAITING: usize = 1 << 20;
 /// How long events may wait while others come.
@@ -38,7 +38,7 @@ impl ChromeFile {
     /// # Errors
     /// When that fails.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
-        Self::within(path, MOST_BYTES)
+        Self::within(path, MAX_BYTES)
     }
 
     fn within(path: &Path, most: u64) -> io::Result<Self> {
@@ -90,14 +90,14 @@ impl ChromeFile {
 
 /// Where events go.
 #[derive(Debug)]
-pub(super) enum Sink {
+pub(super) enum ChromeSink {
     /// A file.
     File(ChromeFile),
     /// Memory.
     Text(ChromeText),
 }
 
-impl Sink {
+impl ChromeSink {
     /// Adds an event.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl ChromeText {
     }
 
     fn add(&mut self, event: &Value) {
-        let full = self.events.len() as u64 > MOST_TEXT_BYTES;
+        let full = self.events.len() as u64 > MAX_TEXT_BYTES;
         if self.count >= self.most || full {
             self.left_out += 1;
             return;

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use galatea_llm::observe::{RequestRecord, StepRecord};
 use galatea_runtime::PartRun;
 use galatea_serving::trace::{
-    COMPUTE_END, COMPUTE_START, Entry, Event, QUEUE_START, REQUEST_END, REQUEST_START, unix_ns,
+    COMPUTE_END, COMPUTE_START, QUEUE_START, REQUEST_END, REQUEST_START, TraceEntry, TraceEvent,
+    unix_ns,
 };
 use serde_json::{Value, json};
 
-use super::{Host, Item};
+use super::{ProfileItem, WaitingThread};
 
 /// The number of the host among the rows.
 const HOST: u64 = 1;
@@ -19,18 +20,18 @@ const HOST: u64 = 1;
 const GPUS: u64 = 100;
 
 /// A row: process and thread.
-type Row = (u64, u64);
+type TimelineRow = (u64, u64);
 
 /// Makes events, and says who is who when somebody comes first.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(super) struct EventMaker {
     /// The moment 0.
     start_ns: u64,
     known: HashSet<(u64, u64)>,
     threads: HashMap<std::thread::ThreadId, u64>,
 }
 
-impl Events {
+impl EventMaker {
     /// Times count from now on.
     pub(super) fn new() -> Self {
         Self {
@@ -40,19 +41,19 @@ impl Events {
         }
     }
 
-    pub(super) fn of(&mut self, item: Item) -> Vec<Value> {
+    pub(super) fn of(&mut self, item: ProfileItem) -> Vec<Value> {
         match item {
             #[cfg(any(target_os = "macos", feature = "gpu"))]
-            Item::Run(run, host) => self.run(&run, &host),
-            Item::Part(run, host) => self.part(&run, &host),
-            Item::Request(entries) => self.request(&entries),
-            Item::Step(model, step, host) => self.step(&model, &step, &host),
-            Item::Generation(model, request) => self.generation(&model, &request),
+            ProfileItem::Run(run, host) => self.run(&run, &host),
+            ProfileItem::Part(run, host) => self.part(&run, &host),
+            ProfileItem::Request(entries) => self.request(&entries),
+            ProfileItem::Step(model, step, host) => self.step(&model, &step, &host),
+            ProfileItem::Generation(model, request) => self.generation(&model, &request),
         }
     }
 
     /// The row of a thread of this host, which is named the first time.
-    fn host_row(&mut self, host: &Host, out: &mut Vec<Value>) -> Row {
+    fn host_row(&mut self, host: &WaitingThread, out: &mut Vec<Value>) -> TimelineRow {
         let next = self.threads.len() as u64 + 1;
         let thread = *self.threads.entry(host.id).or_insert(next);
         self.introduce((HOST, "host"), (thread, &host.name), out);
@@ -61,7 +62,7 @@ impl Events {
 
     fn span(
         &self,
-        (pid, tid): Row,
+        (pid, tid): TimelineRow,
         (kind, name): (&str, &str),
         (begin, time): (Instant, Duration),
         args: Value,
@@ -73,7 +74,7 @@ impl Events {
     }
 
     /// A partition that a session ran, on the row of its thread, and its steps one behind the other.
-    fn part(&mut self, run: &PartRun, host: &Host) -> Vec<Value> {
+    fn part(&mut self, run: &PartRun, host: &WaitingThread) -> Vec<Value> {
         let mut out = Vec::with_capacity(run.rows.len() + 3);
         let row = self.host_row(host, &mut out);
         let args = json!({"unit": run.provider, "steps": run.rows.len()});
@@ -93,7 +94,7 @@ impl Events {
     }
 
     /// A step of an engine, on the row of its thread, where runs on GPUs lie inside.
-    fn step(&mut self, model: &str, step: &StepRecord, host: &Host) -> Vec<Value> {
+    fn step(&mut self, model: &str, step: &StepRecord, host: &WaitingThread) -> Vec<Value> {
         let mut out = Vec::new();
         let row = self.host_row(host, &mut out);
         let time = step.end.saturating_duration_since(step.begin);
@@ -169,18 +170,18 @@ impl Events {
     }
 
     /// A request and what it caused: from its begin to its end, in the queue and at work.
-    fn request(&mut self, entries: &[Entry]) -> Vec<Value> {
+    fn request(&mut self, entries: &[TraceEntry]) -> Vec<Value> {
         let mut out = Vec::new();
         self.introduce((HOST, "host"), (0, "requests"), &mut out);
         let mut stamps: HashMap<(u64, &str), u64> = HashMap::new();
         for entry in entries {
-            if let Event::Stamp { name, ns } = &entry.event {
+            if let TraceEvent::Stamp { name, ns } = &entry.event {
                 stamps.entry((entry.trace, name)).or_insert(*ns);
             }
         }
         let last = stamps.values().max().copied().unwrap_or(0);
         for entry in entries {
-            let Event::Began { model, version, request_id, parent } = &entry.event else {
+            let TraceEvent::Began { model, version, request_id, parent } = &entry.event else {
                 continue;
             };
             let at = |name: &str| stamps.get(&(entry.trace, name)).copied();
@@ -207,23 +208,26 @@ mod runs {
     use std::time::Duration;
 
     use galatea_gpu::RunRecord;
-    use galatea_runtime::{Unit, Work};
+    use galatea_runtime::{ArithmeticUnit, ArithmeticWork};
     use serde_json::{Value, json};
 
-    use super::{Events, GPUS, Row};
-    use crate::profile::Host;
+    use super::{EventMaker, GPUS, TimelineRow};
+    use crate::profile::WaitingThread;
 
-    impl Events {
+    impl EventMaker {
         /// A run: what the host did on the row of its thread, and kernels on the row of the queue.
-        pub(super) fn run(&mut self, run: &RunRecord, host: &Host) -> Vec<Value> {
+        pub(super) fn run(&mut self, run: &RunRecord, host: &WaitingThread) -> Vec<Value> {
             let mut out = Vec::with_capacity(run.kernels.len() + 8);
             let row = self.host_row(host, &mut out);
             let queue = (GPUS + run.device as u64, 1);
             let name = format!("GPU {} {}", run.device, crate::gpus::name(run.device));
             self.introduce((queue.0, &name), (queue.1, "queue"), &mut out);
             self.host(run, row, &mut out);
-            let all =
-                run.kernels.iter().map(|kernel| kernel.work).fold(Work::default(), Work::plus);
+            let all = run
+                .kernels
+                .iter()
+                .map(|kernel| kernel.work)
+                .fold(ArithmeticWork::default(), ArithmeticWork::plus);
             let mut args = rates(all, run.time);
             args["kernels"] = run.kernels.len().into();
             out.push(self.span(queue, ("run", &run.model), (run.begin, run.time), args));
@@ -234,8 +238,8 @@ mod runs {
                 args["operator"] = label.op.as_str().into();
                 args["shapes"] = label.shapes.as_str().into();
                 args["unit"] = match label.unit {
-                    Unit::Vector => "vector",
-                    Unit::Matrix => "matrix",
+                    ArithmeticUnit::Vector => "vector",
+                    ArithmeticUnit::Matrix => "matrix",
                 }
                 .into();
                 let time = kernel.time.min(end.saturating_duration_since(kernel.begin));
@@ -245,7 +249,7 @@ mod runs {
             out
         }
 
-        fn host(&self, run: &RunRecord, row: Row, out: &mut Vec<Value>) {
+        fn host(&self, run: &RunRecord, row: TimelineRow, out: &mut Vec<Value>) {
             let host = run.host;
             let device = json!({"gpu": run.device});
             let whole = (host.begin, host.end - host.begin);
@@ -263,7 +267,7 @@ mod runs {
     }
 
     /// What was done, and how much of it in a second.
-    fn rates(work: Work, time: Duration) -> Value {
+    fn rates(work: ArithmeticWork, time: Duration) -> Value {
         let seconds = time.as_secs_f64().max(1e-9);
         json!({
             "flop": work.operations,
@@ -276,7 +280,7 @@ mod runs {
 
 #[cfg(test)]
 mod tests {
-    use galatea_llm::observe::Outcome;
+    use galatea_llm::observe::EngineOutcome;
 
     use super::*;
 
@@ -293,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_request_of_an_engine_has_its_phases_inside() {
-        let mut events = Events::new();
+        let mut events = EventMaker::new();
         let from = Instant::now();
         let at = |us: u64| from + Duration::from_micros(us);
         let mut request = RequestRecord {
@@ -306,9 +310,9 @@ mod tests {
             prompt_tokens: 5,
             cached_tokens: 2,
             completion_tokens: 4,
-            outcome: Outcome::Finished,
+            outcome: EngineOutcome::Finished,
         };
-        let phases = |events: &mut Events, request: &RequestRecord| -> Vec<(String, f64)> {
+        let phases = |events: &mut EventMaker, request: &RequestRecord| -> Vec<(String, f64)> {
             let all = events.generation("m", request);
             let found = spans(&all);
             let mut lengths = Vec::new();
@@ -341,11 +345,11 @@ mod tests {
 
     #[test]
     fn a_step_lies_on_the_row_of_its_thread() {
-        let mut events = Events::new();
+        let mut events = EventMaker::new();
         let begin = Instant::now();
         let end = begin + Duration::from_micros(12);
         let step = StepRecord { begin, end, tokens: 9, sequences: vec![1, 4] };
-        let host = Host::current();
+        let host = WaitingThread::current();
         let all = events.step("m", &step, &host);
         let again = events.step("m", &step, &host);
         assert_eq!((all.len(), again.len()), (3, 1), "the row is named once");
@@ -360,17 +364,17 @@ mod tests {
 
     #[test]
     fn a_request_has_its_queue_and_its_work_inside() {
-        let stamp = |trace, name, ns| Entry { trace, event: Event::Stamp { name, ns } };
-        let mut events = Events::new();
+        let stamp = |trace, name, ns| TraceEntry { trace, event: TraceEvent::Stamp { name, ns } };
+        let mut events = EventMaker::new();
         let at = |us: u64| events.start_ns + us * 1000;
-        let began = Event::Began {
+        let began = TraceEvent::Began {
             model: "m".to_owned(),
             version: "1".to_owned(),
             request_id: "r".to_owned(),
             parent: None,
         };
         let entries = [
-            Entry { trace: 7, event: began },
+            TraceEntry { trace: 7, event: began },
             stamp(7, REQUEST_START, at(10)),
             stamp(7, QUEUE_START, at(11)),
             stamp(7, COMPUTE_START, at(20)),

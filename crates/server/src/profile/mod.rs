@@ -19,17 +19,19 @@ use std::time::{Duration, Instant};
 use galatea_llm::observe::{RequestRecord, StepRecord};
 use galatea_runtime::power::EnergyReport;
 use galatea_runtime::{PartRun, RunObserver};
-use galatea_serving::trace::{Entry, Event, TraceSink};
+use galatea_serving::trace::{TraceEntry, TraceEvent, TraceSink};
 use serde_json::Value;
 
 use crate::{gpus, power};
-use chrome::{ChromeFile, ChromeText, Sink};
-use events::Events;
-pub use profiler::{Finished, MOST_EVENTS, Profiler, Status, USUAL_EVENTS, Wish};
+use chrome::{ChromeFile, ChromeSink, ChromeText};
+use events::EventMaker;
+pub use profiler::{
+    FinishedProfile, MAX_EVENTS, ProfileRequest, Profiler, ProfilerStatus, USUAL_EVENTS,
+};
 pub(crate) use summary::processor_peaks;
-use summary::{Window, known_peaks, summary};
+use summary::{ProfileWindow, known_peaks, summary};
 pub(crate) use tally::KernelCounts;
-use tally::Tally;
+use tally::ProfileSums;
 
 /// Runs and requests that may wait to be written; those beyond are left out of the events and counted.
 const QUEUE: usize = 4096;
@@ -37,26 +39,26 @@ const QUEUE: usize = 4096;
 const LAG: Duration = Duration::from_millis(500);
 
 /// Something for the events.
-enum Item {
+enum ProfileItem {
     #[cfg(any(target_os = "macos", feature = "gpu"))]
-    Run(Box<galatea_gpu::RunRecord>, Host),
+    Run(Box<galatea_gpu::RunRecord>, WaitingThread),
     /// A partition that is not a GPU's.
-    Part(Box<PartRun>, Host),
-    Request(Vec<Entry>),
+    Part(Box<PartRun>, WaitingThread),
+    Request(Vec<TraceEntry>),
     /// A step of a model's engine, on its thread.
-    Step(Arc<str>, StepRecord, Host),
+    Step(Arc<str>, StepRecord, WaitingThread),
     /// A request that a model's engine has done with.
     Generation(Arc<str>, Box<RequestRecord>),
 }
 
 /// The thread that waited for a run, or that of an engine.
 #[derive(Debug, Clone)]
-struct Host {
+struct WaitingThread {
     id: std::thread::ThreadId,
     name: String,
 }
 
-impl Host {
+impl WaitingThread {
     /// The thread that asks.
     fn current() -> Self {
         let thread = std::thread::current();
@@ -66,18 +68,18 @@ impl Host {
 
 /// A profile that is being made: events are written by a thread of its own.
 #[derive(Debug)]
-pub struct Profile {
+pub struct RunningProfile {
     begin: Instant,
     energy: Option<EnergyReport>,
     /// The models that are of interest; all where there are none.
     models: Vec<String>,
-    tally: Mutex<Tally>,
-    queue: Mutex<Option<SyncSender<Item>>>,
-    thread: Mutex<Option<JoinHandle<Sink>>>,
+    tally: Mutex<ProfileSums>,
+    queue: Mutex<Option<SyncSender<ProfileItem>>>,
+    thread: Mutex<Option<JoinHandle<ChromeSink>>>,
     dropped: Arc<AtomicU64>,
 }
 
-impl Profile {
+impl RunningProfile {
     /// Creates the file and watches all GPUs, those too that are opened later.
     ///
     /// The file is whole at any time, though it may lag behind by some seconds.
@@ -94,8 +96,8 @@ impl Profile {
     /// memory.
     fn of(path: Option<&Path>, events: u64, models: Vec<String>) -> Result<Arc<Self>, String> {
         let sink = match path {
-            None => Sink::Text(ChromeText::new(events)),
-            Some(path) => Sink::File(ChromeFile::create(path).map_err(|error| {
+            None => ChromeSink::Text(ChromeText::new(events)),
+            Some(path) => ChromeSink::File(ChromeFile::create(path).map_err(|error| {
                 format!("--metal-profile-output '{}': {error}", path.display())
             })?),
         };
@@ -124,7 +126,7 @@ impl Profile {
     }
 
     /// Writes what waits; what it was written to, where that was not asked before.
-    fn end(&self) -> Option<Sink> {
+    fn end(&self) -> Option<ChromeSink> {
         drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         let ended = thread.join();
@@ -137,7 +139,7 @@ impl Profile {
     /// What was found so far.
     fn summary(&self, end: Instant) -> Value {
         let (begin, energy, models) = (self.begin, self.energy, self.models.clone());
-        let window = Window { begin, end, energy, models };
+        let window = ProfileWindow { begin, end, energy, models };
         // Runs go on being told to it meanwhile.
         let tally = self.tally().clone();
         summary(&tally, &window, &known_peaks())
@@ -148,7 +150,7 @@ impl Profile {
         self.tally().kernels()
     }
 
-    fn tally(&self) -> MutexGuard<'_, Tally> {
+    fn tally(&self) -> MutexGuard<'_, ProfileSums> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -156,7 +158,7 @@ impl Profile {
         self.models.is_empty() || self.models.iter().any(|own| own == model)
     }
 
-    fn give(&self, item: Item) {
+    fn give(&self, item: ProfileItem) {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(Err(TrySendError::Full(_))) = queue.map(|queue| queue.try_send(item)) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -166,7 +168,7 @@ impl Profile {
     /// A step of a model's engine.
     fn stepped(&self, model: &Arc<str>, step: StepRecord) {
         if self.is_wanted(model) {
-            self.give(Item::Step(Arc::clone(model), step, Host::current()));
+            self.give(ProfileItem::Step(Arc::clone(model), step, WaitingThread::current()));
         }
     }
 
@@ -174,31 +176,31 @@ impl Profile {
     fn ended(&self, model: &Arc<str>, request: RequestRecord) {
         if self.is_wanted(model) {
             self.tally().generation(model, &request);
-            self.give(Item::Generation(Arc::clone(model), Box::new(request)));
+            self.give(ProfileItem::Generation(Arc::clone(model), Box::new(request)));
         }
     }
 }
 
-impl Drop for Profile {
+impl Drop for RunningProfile {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-impl TraceSink for Profile {
-    fn finished(&self, entries: Vec<Entry>) {
+impl TraceSink for RunningProfile {
+    fn finished(&self, entries: Vec<TraceEntry>) {
         let model = entries.iter().find_map(|entry| match &entry.event {
-            Event::Began { model, .. } => Some(model),
+            TraceEvent::Began { model, .. } => Some(model),
             _ => None,
         });
         if model.is_some_and(|model| self.is_wanted(model)) {
             self.tally().request(&entries, |model| self.is_wanted(model));
-            self.give(Item::Request(entries));
+            self.give(ProfileItem::Request(entries));
         }
     }
 }
 
-impl RunObserver for Profile {
+impl RunObserver for RunningProfile {
     fn wants(&self, model: &str) -> bool {
         self.is_wanted(model)
     }
@@ -207,13 +209,13 @@ impl RunObserver for Profile {
         self.tally().part(&run);
         // A GPU's run tells what the host did around it.
         if run.provider != tally::GPU {
-            self.give(Item::Part(Box::new(run), Host::current()));
+            self.give(ProfileItem::Part(Box::new(run), WaitingThread::current()));
         }
     }
 }
 
 #[cfg(any(target_os = "macos", feature = "gpu"))]
-impl galatea_gpu::Observer for Profile {
+impl galatea_gpu::TimingObserver for RunningProfile {
     fn ran(&self, mut run: galatea_gpu::RunRecord) {
         // The device knows the name of the graph.
         match galatea_runtime::watched_model() {
@@ -222,13 +224,18 @@ impl galatea_gpu::Observer for Profile {
             None => return,
         }
         self.tally().device(&run);
-        self.give(Item::Run(Box::new(run), Host::current()));
+        self.give(ProfileItem::Run(Box::new(run), WaitingThread::current()));
     }
 }
 
 /// Writes until nobody has anything more. A file can be read at any time.
-fn write(mut sink: Sink, inbox: &Receiver<Item>, dropped: &AtomicU64, path: &str) -> Sink {
-    let mut events = Events::new();
+fn write(
+    mut sink: ChromeSink,
+    inbox: &Receiver<ProfileItem>,
+    dropped: &AtomicU64,
+    path: &str,
+) -> ChromeSink {
+    let mut events = EventMaker::new();
     let mut failed = false;
     loop {
         let written = match inbox.recv_timeout(LAG) {

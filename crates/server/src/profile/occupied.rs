@@ -8,14 +8,14 @@ const MOST: usize = 512;
 
 /// The time that spans cover together. They come about in the order of their ends.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Occupied {
+pub(super) struct CoveredTime {
     /// Spans that do not touch, by their begin.
     spans: BTreeMap<Instant, Instant>,
     /// What earlier ones covered.
     before: Duration,
 }
 
-impl Occupied {
+impl CoveredTime {
     pub(super) fn add(&mut self, begin: Instant, time: Duration) {
         let (mut begin, mut end) = (begin, begin + time);
         while let Some((&from, &to)) = self.spans.range(..=end).next_back() {
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn what_overlaps_counts_once() {
         let (start, ms) = (Instant::now(), Duration::from_millis);
-        let mut occupied = Occupied::default();
+        let mut occupied = CoveredTime::default();
         for (from, time) in [(10, 10), (15, 10), (40, 5), (25, 1), (12, 2), (39, 20)] {
             occupied.add(start + ms(from), ms(time));
         }
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn many_spans_take_little_memory() {
         let (start, us) = (Instant::now(), Duration::from_micros);
-        let mut occupied = Occupied::default();
+        let mut occupied = CoveredTime::default();
         for at in 0..5000 {
             occupied.add(start + us(10 * at), us(4));
         }

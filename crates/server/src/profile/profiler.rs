@@ -6,22 +6,22 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use galatea_llm::observe::{Observer, RequestRecord, StepRecord};
+use galatea_llm::observe::{EngineObserver, RequestRecord, StepRecord};
 use galatea_runtime::{RunObserver, RunWatch, WatchSource};
 use serde_json::{Value, json};
 
-use super::chrome::Sink;
-use super::{KernelCounts, Profile};
+use super::chrome::ChromeSink;
+use super::{KernelCounts, RunningProfile};
 use crate::gpus;
 
 /// Events that a profile in memory keeps where nobody says how many.
 pub const USUAL_EVENTS: u64 = 100_000;
 /// The most that may be asked for.
-pub const MOST_EVENTS: u64 = 1_000_000;
+pub const MAX_EVENTS: u64 = 1_000_000;
 
 /// What is to be profiled, and how.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wish {
+pub struct ProfileRequest {
     /// Names of models; all where there are none.
     pub models: Vec<String>,
     /// When it ends by itself.
@@ -34,7 +34,7 @@ pub struct Wish {
     pub file: Option<PathBuf>,
 }
 
-impl Default for Wish {
+impl Default for ProfileRequest {
     fn default() -> Self {
         Self { models: Vec::new(), time: None, events: USUAL_EVENTS, peaks: false, file: None }
     }
@@ -42,7 +42,7 @@ impl Default for Wish {
 
 /// A profile that has ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
+pub struct FinishedProfile {
     /// What was found, a JSON object.
     pub summary: Value,
     /// Chrome's trace events as JSON, where they were kept in memory.
@@ -51,26 +51,26 @@ pub struct Finished {
 
 /// How it stands.
 #[derive(Debug, Clone)]
-pub struct Status {
+pub struct ProfilerStatus {
     /// What the profile that is under way has found so far.
     pub current: Option<Value>,
     /// The one that ended last.
-    pub last: Option<Arc<Finished>>,
+    pub last: Option<Arc<FinishedProfile>>,
 }
 
 /// A profile under way.
 #[derive(Debug)]
-struct Running {
-    profile: Arc<Profile>,
+struct ProfileUnderWay {
+    profile: Arc<RunningProfile>,
     /// Tells the thread that ends it after a time that it has ended; nothing where it has no end of its own.
     _timer: Option<Sender<()>>,
     number: u64,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    running: Option<Running>,
-    last: Option<Arc<Finished>>,
+struct ProfilerState {
+    running: Option<ProfileUnderWay>,
+    last: Option<Arc<FinishedProfile>>,
     /// Whether the last one ended by itself, and nobody has stopped it yet.
     waits: bool,
     started: u64,
@@ -82,7 +82,7 @@ pub struct Profiler {
     /// Whether one is under way: the one look that everything costs while none is.
     on: AtomicBool,
     runs: Arc<RunWatch>,
-    state: Mutex<State>,
+    state: Mutex<ProfilerState>,
     /// Held by who starts or stops.
     turn: Mutex<()>,
 }
@@ -96,7 +96,7 @@ impl Profiler {
 
     /// Who watches the engine of a model.
     #[must_use]
-    pub fn of_model(self: &Arc<Self>, model: &str) -> Arc<dyn Observer> {
+    pub fn of_model(self: &Arc<Self>, model: &str) -> Arc<dyn EngineObserver> {
         Arc::new(OfModel { profiler: Arc::clone(self), model: model.into() })
     }
 
@@ -107,7 +107,7 @@ impl Profiler {
     }
 
     /// The profile that is under way.
-    pub(crate) fn current(&self) -> Option<Arc<Profile>> {
+    pub(crate) fn current(&self) -> Option<Arc<RunningProfile>> {
         if !self.is_on() {
             return None;
         }
@@ -116,9 +116,9 @@ impl Profiler {
 
     /// How it stands.
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> ProfilerStatus {
         let current = self.current().map(|profile| profile.summary(Instant::now()));
-        Status { current, last: self.state().last.clone() }
+        ProfilerStatus { current, last: self.state().last.clone() }
     }
 
     /// How often each kernel was started in the profile that is under way; nothing where none is.
@@ -130,7 +130,7 @@ impl Profiler {
     ///
     /// # Errors
     /// When one is under way, or the file cannot be written.
-    pub fn start(self: &Arc<Self>, wish: &Wish) -> Result<(), String> {
+    pub fn start(self: &Arc<Self>, wish: &ProfileRequest) -> Result<(), String> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_on() {
             return Err("a profile is under way; stop it before another one is started".to_owned());
@@ -138,7 +138,7 @@ impl Profiler {
         if wish.peaks {
             gpus::measure_peaks();
         }
-        let profile = Profile::of(wish.file.as_deref(), wish.events, wish.models.clone())?;
+        let profile = RunningProfile::of(wish.file.as_deref(), wish.events, wish.models.clone())?;
         let mut state = self.state();
         state.started += 1;
         let number = state.started;
@@ -148,7 +148,8 @@ impl Profiler {
         if let Err(why) = gpus::observe(&profile) {
             tracing::info!("The profile has no runs of GPUs: {why}.");
         }
-        state.running = Some(Running { profile: Arc::clone(&profile), _timer: timer, number });
+        state.running =
+            Some(ProfileUnderWay { profile: Arc::clone(&profile), _timer: timer, number });
         state.waits = false;
         drop(state);
         self.runs.start(profile as Arc<dyn RunObserver>);
@@ -160,7 +161,7 @@ impl Profiler {
     ///
     /// # Errors
     /// When none is under way.
-    pub fn stop(&self) -> Result<Arc<Finished>, String> {
+    pub fn stop(&self) -> Result<Arc<FinishedProfile>, String> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let running = self.state().running.take();
         if let Some(running) = running {
@@ -209,7 +210,7 @@ impl Profiler {
     }
 
     /// Takes everybody off a profile and adds it up.
-    fn finish(&self, running: &Running, by_itself: bool) -> Arc<Finished> {
+    fn finish(&self, running: &ProfileUnderWay, by_itself: bool) -> Arc<FinishedProfile> {
         let profile = &running.profile;
         self.on.store(false, Ordering::Release);
         self.runs.stop();
@@ -222,23 +223,23 @@ impl Profiler {
             }
         };
         let trace = match profile.end() {
-            Some(Sink::Text(text)) => {
+            Some(ChromeSink::Text(text)) => {
                 let [events, left_out] = text.counts();
                 put("events", json!({"kept": events, "left_out": left_out, "dropped": dropped}));
                 Some(text.end(dropped))
             }
-            Some(Sink::File(_)) | None => {
+            Some(ChromeSink::File(_)) | None => {
                 put("events", json!({"dropped": dropped}));
                 None
             }
         };
-        let finished = Arc::new(Finished { summary, trace });
+        let finished = Arc::new(FinishedProfile { summary, trace });
         let mut state = self.state();
         (state.last, state.waits) = (Some(Arc::clone(&finished)), by_itself);
         finished
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ProfilerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -249,7 +250,7 @@ struct OfModel {
     model: Arc<str>,
 }
 
-impl Observer for OfModel {
+impl EngineObserver for OfModel {
     fn wants(&self) -> bool {
         self.profiler.is_on()
     }
@@ -274,7 +275,7 @@ mod tests {
 
     use super::*;
 
-    fn ran(profile: &Profile, model: &str) {
+    fn ran(profile: &RunningProfile, model: &str) {
         let (begin, time) = (Instant::now(), Duration::from_micros(5));
         let run = PartRun { model: model.into(), provider: "cpu", begin, time, rows: Vec::new() };
         RunObserver::ran(profile, run);
@@ -285,8 +286,8 @@ mod tests {
         let profiler = Arc::new(Profiler::default());
         assert!(profiler.stop().unwrap_err().contains("no profile is under way"));
         assert!(profiler.current().is_none());
-        profiler.start(&Wish::default()).unwrap();
-        assert!(profiler.start(&Wish::default()).unwrap_err().contains("is under way"));
+        profiler.start(&ProfileRequest::default()).unwrap();
+        assert!(profiler.start(&ProfileRequest::default()).unwrap_err().contains("is under way"));
         let profile = profiler.current().unwrap();
         ran(&profile, "m");
         assert_eq!(profiler.status().current.unwrap()["units"][0]["runs"], 1);
@@ -305,7 +306,7 @@ mod tests {
     fn a_profile_ends_by_itself_and_waits_for_who_asks() {
         let profiler = Arc::new(Profiler::default());
         let time = Some(Duration::from_millis(1));
-        profiler.start(&Wish { time, ..Wish::default() }).unwrap();
+        profiler.start(&ProfileRequest { time, ..ProfileRequest::default() }).unwrap();
         let begin = Instant::now();
         while profiler.is_on() || profiler.status().last.is_none() {
             assert!(begin.elapsed() < Duration::from_secs(60));
@@ -319,7 +320,7 @@ mod tests {
     fn only_models_that_were_asked_for_are_watched() {
         let profiler = Arc::new(Profiler::default());
         let models = vec!["mine".to_owned()];
-        profiler.start(&Wish { models, ..Wish::default() }).unwrap();
+        profiler.start(&ProfileRequest { models, ..ProfileRequest::default() }).unwrap();
         let profile = profiler.current().unwrap();
         assert!(RunObserver::wants(&*profile, "mine") && !RunObserver::wants(&*profile, "other"));
         profiler.close();

@@ -8,13 +8,13 @@ const FINE: u32 = 6;
 
 /// Times that were added up; however many there are, it takes a few thousand numbers at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Spread {
+pub(super) struct TimeSpread {
     counts: BTreeMap<u64, u64>,
     count: u64,
     sum: Duration,
 }
 
-impl Spread {
+impl TimeSpread {
     pub(super) fn add(&mut self, time: Duration) {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         *self.counts.entry(bucket(ns)).or_default() += 1;
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_told_within_a_hundredth() {
-        let mut spread = Spread::default();
+        let mut spread = TimeSpread::default();
         assert_eq!((spread.mean(), spread.quantile(0.5)), (None, None));
         for us in 1..=1000 {
             spread.add(Duration::from_micros(us));

@@ -2,43 +2,45 @@
 
 use std::time::{Duration, Instant};
 
-use galatea_providers::{Capabilities, cpu};
+use galatea_providers::{HostCapabilities, cpu};
 use galatea_runtime::power::EnergyReport;
-use galatea_runtime::{Bound, Peaks, Work};
+use galatea_runtime::{ArithmeticWork, DevicePeaks, RooflineBound};
 use serde_json::{Map, Value, json};
 
-use super::spread::Spread;
-use super::tally::{GPU, ModelTally, Operator, OperatorTally, Place, Tally, UnitTally};
+use super::spread::TimeSpread;
+use super::tally::{
+    GPU, ModelTally, OperatorTally, ProfilePlace, ProfileSums, ProfiledOperator, UnitTally,
+};
 use crate::{gpus, power};
 
 /// Operators of a model that are listed.
 const LISTED: usize = 100;
 
 /// What a unit reaches at most, as far as that is known.
-pub(super) type PeaksOf<'p> = &'p dyn Fn(&Place) -> Peaks;
+pub(super) type PeaksOf<'p> = &'p dyn Fn(&ProfilePlace) -> DevicePeaks;
 
 /// What the processor reaches at most, as far as estimates are known.
-pub(crate) fn processor_peaks() -> Peaks {
-    let found = Capabilities::detect();
-    Peaks {
+pub(crate) fn processor_peaks() -> DevicePeaks {
+    let found = HostCapabilities::detect();
+    DevicePeaks {
         vector_f32: found.peak("vector-f32").map(|giga| giga * 1e9),
         bytes: found.bandwidth_gb_per_s.map(|giga| giga * 1e9),
-        ..Peaks::default()
+        ..DevicePeaks::default()
     }
 }
 
 /// What is known without measuring anything now.
-pub(super) fn known_peaks() -> impl Fn(&Place) -> Peaks {
+pub(super) fn known_peaks() -> impl Fn(&ProfilePlace) -> DevicePeaks {
     let processor = processor_peaks();
-    move |place: &Place| match place {
-        Place::Provider(name) if *name == cpu::NAME => processor,
-        Place::Provider(_) => Peaks::default(),
-        Place::Device(number) => gpus::known_peaks(*number).unwrap_or_default(),
+    move |place: &ProfilePlace| match place {
+        ProfilePlace::Provider(name) if *name == cpu::NAME => processor,
+        ProfilePlace::Provider(_) => DevicePeaks::default(),
+        ProfilePlace::Device(number) => gpus::known_peaks(*number).unwrap_or_default(),
     }
 }
 
 /// When and on what a profile was made.
-pub(super) struct Window {
+pub(super) struct ProfileWindow {
     pub(super) begin: Instant,
     pub(super) end: Instant,
     /// Joules of the units when it began.
@@ -48,7 +50,7 @@ pub(super) struct Window {
 }
 
 /// The whole summary.
-pub(super) fn summary(tally: &Tally, window: &Window, peaks: PeaksOf<'_>) -> Value {
+pub(super) fn summary(tally: &ProfileSums, window: &ProfileWindow, peaks: PeaksOf<'_>) -> Value {
     let wall = window.end.saturating_duration_since(window.begin);
     let units = tally.units.iter().map(|(place, unit)| unit_json(place, unit, window.begin, wall));
     let models = tally.models.iter().map(|(name, model)| model_json(name, model, peaks));
@@ -99,17 +101,17 @@ fn giga(amount: u64, time: Duration) -> Option<f64> {
     (amount > 0 && !time.is_zero()).then(|| amount as f64 / time.as_secs_f64() / 1e9)
 }
 
-fn place_fields(fields: &mut Map<String, Value>, place: &Place) {
+fn place_fields(fields: &mut Map<String, Value>, place: &ProfilePlace) {
     match place {
-        Place::Provider(name) => put(fields, "unit", Some((*name).to_owned())),
-        Place::Device(number) => {
+        ProfilePlace::Provider(name) => put(fields, "unit", Some((*name).to_owned())),
+        ProfilePlace::Device(number) => {
             put(fields, "unit", Some(format!("{GPU}:{number}")));
             put(fields, "name", Some(gpus::name(*number)).filter(|name| !name.is_empty()));
         }
     }
 }
 
-fn unit_json(place: &Place, unit: &UnitTally, begin: Instant, wall: Duration) -> Value {
+fn unit_json(place: &ProfilePlace, unit: &UnitTally, begin: Instant, wall: Duration) -> Value {
     let busy = unit.busy.since(begin);
     let mut fields = Map::new();
     place_fields(&mut fields, place);
@@ -121,7 +123,7 @@ fn unit_json(place: &Place, unit: &UnitTally, begin: Instant, wall: Duration) ->
     Value::Object(fields)
 }
 
-fn work_fields(fields: &mut Map<String, Value>, work: Work, time: Duration) {
+fn work_fields(fields: &mut Map<String, Value>, work: ArithmeticWork, time: Duration) {
     put(fields, "operations", Some(work.operations).filter(|count| *count > 0));
     put(fields, "gflops", giga(work.operations, time));
     put(fields, "bytes", Some(work.bytes).filter(|count| *count > 0));
@@ -129,7 +131,7 @@ fn work_fields(fields: &mut Map<String, Value>, work: Work, time: Duration) {
 }
 
 /// Count, mean and quantiles in microseconds.
-fn spread_fields(fields: &mut Map<String, Value>, times: &Spread) {
+fn spread_fields(fields: &mut Map<String, Value>, times: &TimeSpread) {
     let us = |seconds: Option<f64>| seconds.map(|seconds| seconds * 1e6);
     put(fields, "count", Some(times.count()));
     put(fields, "mean_us", us(times.mean()));
@@ -137,14 +139,14 @@ fn spread_fields(fields: &mut Map<String, Value>, times: &Spread) {
     put(fields, "p99_us", us(times.quantile(0.99)));
 }
 
-fn spread_json(times: &Spread) -> Option<Value> {
+fn spread_json(times: &TimeSpread) -> Option<Value> {
     let mut fields = Map::new();
     spread_fields(&mut fields, times);
     (times.count() > 0).then_some(Value::Object(fields))
 }
 
 fn model_json(name: &str, model: &ModelTally, peaks: PeaksOf<'_>) -> Value {
-    let mut operators: Vec<(&Operator, &OperatorTally)> = model.operators.iter().collect();
+    let mut operators: Vec<(&ProfiledOperator, &OperatorTally)> = model.operators.iter().collect();
     operators.sort_by(|a, b| b.1.times.sum().cmp(&a.1.times.sum()).then_with(|| a.0.cmp(b.0)));
     let all: Duration = operators.iter().map(|(_, tally)| tally.times.sum()).sum();
     let bounds = operators.iter().map(|(operator, tally)| (bound(operator, tally, peaks), *tally));
@@ -167,10 +169,11 @@ fn model_json(name: &str, model: &ModelTally, peaks: PeaksOf<'_>) -> Value {
 
 /// What most of the time of a model's operators is bound by; nothing where that is not known of half of it.
 fn model_bound<'t>(
-    bounds: impl Iterator<Item = (Option<Bound>, &'t OperatorTally)>,
+    bounds: impl Iterator<Item = (Option<RooflineBound>, &'t OperatorTally)>,
     all: Duration,
-) -> Option<Bound> {
-    let mut times = [Bound::Compute, Bound::Memory, Bound::Launch].map(|of| (of, Duration::ZERO));
+) -> Option<RooflineBound> {
+    let mut times = [RooflineBound::Compute, RooflineBound::Memory, RooflineBound::Launch]
+        .map(|of| (of, Duration::ZERO));
     for (bound, tally) in bounds {
         for (_, time) in times.iter_mut().filter(|(of, _)| Some(*of) == bound) {
             *time += tally.times.sum();
@@ -180,13 +183,17 @@ fn model_bound<'t>(
     most.filter(|(_, time)| !all.is_zero() && *time * 2 > all).map(|(bound, _)| bound)
 }
 
-fn bound(operator: &Operator, tally: &OperatorTally, peaks: PeaksOf<'_>) -> Option<Bound> {
+fn bound(
+    operator: &ProfiledOperator,
+    tally: &OperatorTally,
+    peaks: PeaksOf<'_>,
+) -> Option<RooflineBound> {
     let starts = usize::try_from(tally.times.count()).unwrap_or(usize::MAX);
     peaks(&operator.place).bound(tally.work, operator.unit(), starts, tally.times.sum())
 }
 
 fn operator_json(
-    operator: &Operator,
+    operator: &ProfiledOperator,
     tally: &OperatorTally,
     all: Duration,
     peaks: PeaksOf<'_>,
@@ -213,7 +220,7 @@ mod tests {
 
     use super::*;
 
-    fn row(op: &str, us: u64, work: Work) -> ProfileRow {
+    fn row(op: &str, us: u64, work: ArithmeticWork) -> ProfileRow {
         ProfileRow {
             op: op.to_owned(),
             kernel: op.to_lowercase(),
@@ -224,9 +231,9 @@ mod tests {
         }
     }
 
-    fn tally(begin: Instant) -> Tally {
-        let work = |operations, bytes| Work { operations, bytes };
-        let mut tally = Tally::default();
+    fn tally(begin: Instant) -> ProfileSums {
+        let work = |operations, bytes| ArithmeticWork { operations, bytes };
+        let mut tally = ProfileSums::default();
         for at in 0..10 {
             tally.part(&PartRun {
                 model: "m".into(),
@@ -246,8 +253,9 @@ mod tests {
     fn units_and_operators_are_added_up() {
         let begin = Instant::now();
         let end = begin + Duration::from_millis(10);
-        let window = Window { begin, end, energy: None, models: Vec::new() };
-        let peaks = Peaks { vector_f32: Some(1e12), bytes: Some(1e11), ..Peaks::default() };
+        let window = ProfileWindow { begin, end, energy: None, models: Vec::new() };
+        let peaks =
+            DevicePeaks { vector_f32: Some(1e12), bytes: Some(1e11), ..DevicePeaks::default() };
         let found = summary(&tally(begin), &window, &|_| peaks);
         let unit = &found["units"][0];
         assert_eq!((&unit["unit"], &unit["runs"]), (&json!("cpu"), &json!(10)));
@@ -264,8 +272,8 @@ mod tests {
     #[test]
     fn what_is_not_known_is_left_out() {
         let begin = Instant::now();
-        let window = Window { begin, end: begin, energy: None, models: Vec::new() };
-        let found = summary(&tally(begin), &window, &|_| Peaks::default());
+        let window = ProfileWindow { begin, end: begin, energy: None, models: Vec::new() };
+        let found = summary(&tally(begin), &window, &|_| DevicePeaks::default());
         let model = &found["models"][0];
         for name in ["bound", "requests", "queue", "prompt_tokens"] {
             assert!(model.get(name).is_none(), "{model}");

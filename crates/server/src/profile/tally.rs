@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use galatea_llm::observe::RequestRecord;
 use galatea_providers::cpu;
-use galatea_runtime::{PartRun, Unit, Work};
+use galatea_runtime::{ArithmeticUnit, ArithmeticWork, PartRun};
 use galatea_serving::trace::{
-    COMPUTE_START, Entry, Event, QUEUE_START, REQUEST_END, REQUEST_START,
+    COMPUTE_START, QUEUE_START, REQUEST_END, REQUEST_START, TraceEntry, TraceEvent,
 };
 
-use super::occupied::Occupied;
-use super::spread::Spread;
+use super::occupied::CoveredTime;
+use super::spread::TimeSpread;
 
 /// The provider whose devices tell of their own runs.
 pub(super) const GPU: &str = "gpu";
 
 /// A unit, or a device of one that has its own clock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum ProfilePlace {
     /// A provider, by the host's clock.
     Provider(&'static str),
     /// A GPU, by its own clock.
@@ -34,31 +34,31 @@ pub(super) enum Place {
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnitTally {
     pub(super) runs: u64,
-    pub(super) busy: Occupied,
-    pub(super) work: Work,
+    pub(super) busy: CoveredTime,
+    pub(super) work: ArithmeticWork,
 }
 
 /// An operator and what ran it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Operator {
+pub(super) struct ProfiledOperator {
     pub(super) op: String,
     pub(super) kernel: String,
-    pub(super) place: Place,
+    pub(super) place: ProfilePlace,
     /// Whether instructions on whole matrices computed it.
     pub(super) matrix: bool,
 }
 
-impl Operator {
-    pub(super) fn unit(&self) -> Unit {
-        if self.matrix { Unit::Matrix } else { Unit::Vector }
+impl ProfiledOperator {
+    pub(super) fn unit(&self) -> ArithmeticUnit {
+        if self.matrix { ArithmeticUnit::Matrix } else { ArithmeticUnit::Vector }
     }
 }
 
 /// All starts of an operator.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OperatorTally {
-    pub(super) times: Spread,
-    pub(super) work: Work,
+    pub(super) times: TimeSpread,
+    pub(super) work: ArithmeticWork,
 }
 
 /// What a model did.
@@ -66,11 +66,11 @@ pub(super) struct OperatorTally {
 pub(super) struct ModelTally {
     /// Partitions that were run.
     pub(super) runs: u64,
-    pub(super) operators: HashMap<Operator, OperatorTally>,
+    pub(super) operators: HashMap<ProfiledOperator, OperatorTally>,
     /// Requests from their begin to their end.
-    pub(super) requests: Spread,
+    pub(super) requests: TimeSpread,
     /// Their time in the queue.
-    pub(super) queue: Spread,
+    pub(super) queue: TimeSpread,
     /// Tokens of prompts and of answers.
     pub(super) tokens: [u64; 2],
 }
@@ -86,13 +86,18 @@ pub(crate) struct KernelCounts {
 
 /// Everything.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
-    pub(super) units: BTreeMap<Place, UnitTally>,
+pub(super) struct ProfileSums {
+    pub(super) units: BTreeMap<ProfilePlace, UnitTally>,
     pub(super) models: BTreeMap<Arc<str>, ModelTally>,
 }
 
-impl Tally {
-    fn unit(&mut self, place: Place, (begin, time): (Instant, Duration), work: Work) {
+impl ProfileSums {
+    fn unit(
+        &mut self,
+        place: ProfilePlace,
+        (begin, time): (Instant, Duration),
+        work: ArithmeticWork,
+    ) {
         let unit = self.units.entry(place).or_default();
         unit.runs += 1;
         unit.work = unit.work.plus(work);
@@ -105,17 +110,21 @@ impl Tally {
 
     /// A partition that a session ran.
     pub(super) fn part(&mut self, run: &PartRun) {
-        let work = run.rows.iter().map(|row| row.work).fold(Work::default(), Work::plus);
-        let place = Place::Provider(run.provider);
+        let work = run
+            .rows
+            .iter()
+            .map(|row| row.work)
+            .fold(ArithmeticWork::default(), ArithmeticWork::plus);
+        let place = ProfilePlace::Provider(run.provider);
         self.unit(place.clone(), (run.begin, run.time), work);
         let model = self.model(&run.model);
         model.runs += 1;
         for row in &run.rows {
-            let operator = Operator {
+            let operator = ProfiledOperator {
                 op: row.op.clone(),
                 kernel: row.kernel.clone(),
-                place: Place::Provider(row.provider),
-                matrix: row.unit == Unit::Matrix,
+                place: ProfilePlace::Provider(row.provider),
+                matrix: row.unit == ArithmeticUnit::Matrix,
             };
             model.operator(operator, row.time, row.work);
         }
@@ -124,31 +133,35 @@ impl Tally {
     /// A run of a GPU.
     #[cfg(any(target_os = "macos", feature = "gpu"))]
     pub(super) fn device(&mut self, run: &galatea_gpu::RunRecord) {
-        let work = run.kernels.iter().map(|kernel| kernel.work).fold(Work::default(), Work::plus);
-        let place = Place::Device(run.device);
+        let work = run
+            .kernels
+            .iter()
+            .map(|kernel| kernel.work)
+            .fold(ArithmeticWork::default(), ArithmeticWork::plus);
+        let place = ProfilePlace::Device(run.device);
         self.unit(place.clone(), (run.begin, run.time), work);
         let model = self.model(&run.model.as_str().into());
         for (label, kernel) in run.labels.iter().zip(&run.kernels) {
-            let operator = Operator {
+            let operator = ProfiledOperator {
                 op: label.op.clone(),
                 kernel: label.kernel.to_string(),
                 place: place.clone(),
-                matrix: label.unit == Unit::Matrix,
+                matrix: label.unit == ArithmeticUnit::Matrix,
             };
             model.operator(operator, kernel.time, kernel.work);
         }
     }
 
     /// A request that was traced, with what it caused.
-    pub(super) fn request(&mut self, entries: &[Entry], wanted: impl Fn(&str) -> bool) {
+    pub(super) fn request(&mut self, entries: &[TraceEntry], wanted: impl Fn(&str) -> bool) {
         let mut stamps: HashMap<(u64, &str), u64> = HashMap::new();
         for entry in entries {
-            if let Event::Stamp { name, ns } = &entry.event {
+            if let TraceEvent::Stamp { name, ns } = &entry.event {
                 stamps.entry((entry.trace, name)).or_insert(*ns);
             }
         }
         for entry in entries {
-            let Event::Began { model, .. } = &entry.event else { continue };
+            let TraceEvent::Began { model, .. } = &entry.event else { continue };
             if !wanted(model) {
                 continue;
             }
@@ -176,7 +189,7 @@ impl Tally {
 
     /// How often each kernel was started, and its time.
     pub(super) fn kernels(&self) -> KernelCounts {
-        let of = |wanted: fn(&Place) -> bool| {
+        let of = |wanted: fn(&ProfilePlace) -> bool| {
             let mut all: BTreeMap<String, (u64, Duration)> = BTreeMap::new();
             for (operator, tally) in self.models.values().flat_map(|model| &model.operators) {
                 if wanted(&operator.place) {
@@ -188,14 +201,14 @@ impl Tally {
             all.into_iter().collect()
         };
         KernelCounts {
-            gpu: of(|place| matches!(place, Place::Device(_))),
-            processor: of(|place| *place == Place::Provider(cpu::NAME)),
+            gpu: of(|place| matches!(place, ProfilePlace::Device(_))),
+            processor: of(|place| *place == ProfilePlace::Provider(cpu::NAME)),
         }
     }
 }
 
 impl ModelTally {
-    fn operator(&mut self, operator: Operator, time: Duration, work: Work) {
+    fn operator(&mut self, operator: ProfiledOperator, time: Duration, work: ArithmeticWork) {
         let tally = self.operators.entry(operator).or_default();
         tally.times.add(time);
         tally.work = tally.work.plus(work);

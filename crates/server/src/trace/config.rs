@@ -2,14 +2,14 @@
 
 use galatea_serving::trace::TraceLevel;
 
-use super::otel::Url;
+use super::otel::CollectorUrl;
 use super::parse;
 use super::settings::TraceView;
-use crate::flags::Flags;
+use crate::flags::ServerFlags;
 
 /// Where traces go.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum TraceMode {
     /// To a file in Triton's form.
     #[default]
     Triton,
@@ -17,7 +17,7 @@ pub enum Mode {
     OpenTelemetry,
 }
 
-impl Mode {
+impl TraceMode {
     /// The name in flags and settings.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -75,35 +75,35 @@ impl OpenTelemetry {
 
 /// Traces at the start of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config {
+pub struct TraceConfig {
     /// Settings that clients can change.
     pub start: TraceView,
     /// Where traces go.
-    pub mode: Mode,
+    pub mode: TraceMode,
     /// File of the Triton mode; empty for none.
     pub file: String,
     /// Collector of the OpenTelemetry mode.
     pub telemetry: OpenTelemetry,
 }
 
-impl Default for Config {
+impl Default for TraceConfig {
     fn default() -> Self {
         let level = TraceLevel::default();
         Self {
             start: TraceView { level, rate: 1000, count: -1, log_frequency: 0 },
-            mode: Mode::Triton,
+            mode: TraceMode::Triton,
             file: String::new(),
             telemetry: OpenTelemetry::default(),
         }
     }
 }
 
-impl Config {
+impl TraceConfig {
     /// Reads the flags.
     ///
     /// # Errors
     /// A sentence about the first value that cannot be used.
-    pub fn of(flags: &Flags) -> Result<Self, String> {
+    pub fn of(flags: &ServerFlags) -> Result<Self, String> {
         let mut config = Self::default();
         config.environment(&|name| std::env::var(name).ok())?;
         let mut levels = Vec::new();
@@ -118,7 +118,7 @@ impl Config {
                 )
             })?;
             let mode = match mode {
-                Some(name) => Some(Mode::of(name).ok_or_else(|| unknown_mode(name))?),
+                Some(name) => Some(TraceMode::of(name).ok_or_else(|| unknown_mode(name))?),
                 None => None,
             };
             config.set(mode, key, value, &mut levels)?;
@@ -132,7 +132,7 @@ impl Config {
     /// Sets what one value says. Levels are gathered: they add up.
     fn set(
         &mut self,
-        mode: Option<Mode>,
+        mode: Option<TraceMode>,
         key: &str,
         value: &str,
         levels: &mut Vec<String>,
@@ -150,12 +150,14 @@ impl Config {
                 let count = value.parse().ok().filter(|&count| count >= -1);
                 self.start.count = count.ok_or_else(range)?;
             }
-            (None, "mode") => self.mode = Mode::of(value).ok_or_else(|| unknown_mode(value))?,
-            (Some(Mode::Triton), "file") => value.clone_into(&mut self.file),
-            (Some(Mode::Triton), "log-frequency") => {
+            (None, "mode") => {
+                self.mode = TraceMode::of(value).ok_or_else(|| unknown_mode(value))?
+            }
+            (Some(TraceMode::Triton), "file") => value.clone_into(&mut self.file),
+            (Some(TraceMode::Triton), "log-frequency") => {
                 self.start.log_frequency = number("log-frequency", value)?;
             }
-            (Some(Mode::OpenTelemetry), _) => self.set_telemetry(key, value)?,
+            (Some(TraceMode::OpenTelemetry), _) => self.set_telemetry(key, value)?,
             (Some(mode), _) => {
                 return Err(format!("unknown setting '{key}' of --trace-config {}", mode.name()));
             }
@@ -168,7 +170,7 @@ impl Config {
         let telemetry = &mut self.telemetry;
         match key {
             "url" => {
-                Url::parse(value)?;
+                CollectorUrl::parse(value)?;
                 value.clone_into(&mut telemetry.url);
             }
             "resource" => {
@@ -216,13 +218,13 @@ fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Parsed;
+    use crate::flags::ParsedCommand;
 
-    fn read(arguments: &[&str]) -> Result<Config, String> {
+    fn read(arguments: &[&str]) -> Result<TraceConfig, String> {
         let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        match Flags::parse(&arguments, false)? {
-            Parsed::Serve(flags) => Config::of(&flags),
-            Parsed::Help => Err("help".to_owned()),
+        match ServerFlags::parse(&arguments, false)? {
+            ParsedCommand::Serve(flags) => TraceConfig::of(&flags),
+            ParsedCommand::Help => Err("help".to_owned()),
         }
     }
 
@@ -259,10 +261,10 @@ mod tests {
             "--trace-config=opentelemetry,resource=a=b=c",
         ])
         .unwrap();
-        assert_eq!(config.mode, Mode::OpenTelemetry);
+        assert_eq!(config.mode, TraceMode::OpenTelemetry);
         assert_eq!(config.telemetry.url, "http://h:1/v1/traces");
         assert_eq!(config.telemetry.resource, [("a".to_owned(), "b=c".to_owned())]);
-        let mut config = Config::default();
+        let mut config = TraceConfig::default();
         let read = |name: &str| (name == "OTEL_BSP_SCHEDULE_DELAY").then(|| "20".to_owned());
         config.environment(&read).unwrap();
         assert_eq!(config.telemetry.schedule_delay_ms, 20);

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use galatea_serving::trace::{Entry, Event, TraceSink};
+use galatea_serving::trace::{TraceEntry, TraceEvent, TraceSink};
 
 use crate::json;
 
@@ -14,21 +14,21 @@ use crate::json;
 const QUEUE: usize = 1024;
 
 /// A finished trace, and how many belong in one file.
-struct Finished {
-    entries: Vec<Entry>,
+struct FinishedTrace {
+    entries: Vec<TraceEntry>,
     frequency: u32,
 }
 
 /// The thread that writes traces, and the way to it.
 #[derive(Debug)]
 pub(super) struct TraceFile {
-    queue: Mutex<Option<SyncSender<Finished>>>,
+    queue: Mutex<Option<SyncSender<FinishedTrace>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// Gives one trace to the writer.
 #[derive(Debug)]
-struct Sink {
+struct FileSink {
     file: Arc<TraceFile>,
     frequency: u32,
 }
@@ -40,7 +40,7 @@ impl TraceFile {
     /// When the system gives no thread.
     pub(super) fn start(path: &str) -> Result<Arc<Self>, String> {
         let (queue, inbox) = sync_channel(QUEUE);
-        let writer = Writer { path: path.to_owned(), ..Writer::default() };
+        let writer = TraceFileWriter { path: path.to_owned(), ..TraceFileWriter::default() };
         let thread = std::thread::Builder::new()
             .name("trace-writer".to_owned())
             .spawn(move || writer.run(&inbox))
@@ -51,7 +51,7 @@ impl TraceFile {
 
     /// Where one trace goes.
     pub(super) fn sink(self: &Arc<Self>, frequency: u32) -> Arc<dyn TraceSink> {
-        Arc::new(Sink { file: Arc::clone(self), frequency })
+        Arc::new(FileSink { file: Arc::clone(self), frequency })
     }
 
     /// Writes what waits and ends the arrays. Traces that finish later are lost.
@@ -70,42 +70,42 @@ impl Drop for TraceFile {
     }
 }
 
-impl TraceSink for Sink {
-    fn finished(&self, entries: Vec<Entry>) {
+impl TraceSink for FileSink {
+    fn finished(&self, entries: Vec<TraceEntry>) {
         let queue = self.file.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(queue) = queue {
             // The writer ends only after the queue is closed.
-            queue.send(Finished { entries, frequency: self.frequency }).ok();
+            queue.send(FinishedTrace { entries, frequency: self.frequency }).ok();
         }
     }
 }
 
 /// Owner of the files.
 #[derive(Default)]
-struct Writer {
+struct TraceFileWriter {
     path: String,
     /// The file of traces that are not split by number.
-    whole: Option<Array>,
+    whole: Option<GrowingArray>,
     /// The file that is being filled, and the traces in it.
-    part: Option<(Array, u32)>,
+    part: Option<(GrowingArray, u32)>,
     next_part: u64,
     failed: bool,
 }
 
 /// A JSON array that grows.
-struct Array {
+struct GrowingArray {
     out: BufWriter<File>,
     empty: bool,
 }
 
-impl Array {
+impl GrowingArray {
     fn create(path: &str) -> io::Result<Self> {
         let mut out = BufWriter::new(File::create(path)?);
         out.write_all(b"[")?;
         Ok(Self { out, empty: true })
     }
 
-    fn add(&mut self, entries: &[Entry]) -> io::Result<()> {
+    fn add(&mut self, entries: &[TraceEntry]) -> io::Result<()> {
         let mut text = Vec::with_capacity(entries.len() * 64);
         for entry in entries {
             if !std::mem::take(&mut self.empty) {
@@ -122,22 +122,22 @@ impl Array {
     }
 }
 
-impl Writer {
-    fn run(mut self, inbox: &Receiver<Finished>) {
+impl TraceFileWriter {
+    fn run(mut self, inbox: &Receiver<FinishedTrace>) {
         while let Ok(finished) = inbox.recv() {
             let written = self.write(&finished);
             self.report(written);
         }
         let arrays = self.whole.take().into_iter().chain(self.part.take().map(|(array, _)| array));
-        let closed: Vec<io::Result<()>> = arrays.map(Array::close).collect();
+        let closed: Vec<io::Result<()>> = arrays.map(GrowingArray::close).collect();
         closed.into_iter().for_each(|closed| self.report(closed));
     }
 
-    fn write(&mut self, finished: &Finished) -> io::Result<()> {
+    fn write(&mut self, finished: &FinishedTrace) -> io::Result<()> {
         if finished.frequency == 0 {
             let array = match &mut self.whole {
                 Some(array) => array,
-                none => none.insert(Array::create(&self.path)?),
+                none => none.insert(GrowingArray::create(&self.path)?),
             };
             return array.add(&finished.entries);
         }
@@ -146,7 +146,7 @@ impl Writer {
             None => {
                 let path = format!("{}.{}", self.path, self.next_part);
                 self.next_part += 1;
-                (Array::create(&path)?, 0)
+                (GrowingArray::create(&path)?, 0)
             }
         };
         array.add(&finished.entries)?;
@@ -167,11 +167,11 @@ impl Writer {
     }
 }
 
-fn write_entry(out: &mut Vec<u8>, entry: &Entry) {
+fn write_entry(out: &mut Vec<u8>, entry: &TraceEntry) {
     out.extend_from_slice(b"{\"id\":");
     json::write_u64(out, entry.trace);
     match &entry.event {
-        Event::Began { model, version, request_id, parent } => {
+        TraceEvent::Began { model, version, request_id, parent } => {
             member(out, "model_name", model);
             // Versions are numbers in this form.
             out.extend_from_slice(b",\"model_version\":");
@@ -184,14 +184,14 @@ fn write_entry(out: &mut Vec<u8>, entry: &Entry) {
                 json::write_u64(out, *parent);
             }
         }
-        Event::Stamp { name, ns } => {
+        TraceEvent::Stamp { name, ns } => {
             out.extend_from_slice(b",\"timestamps\":[{\"name\":");
             json::write_str(out, name.as_bytes());
             out.extend_from_slice(b",\"ns\":");
             json::write_u64(out, *ns);
             out.extend_from_slice(b"}]");
         }
-        Event::Tensor { activity, tensor } => {
+        TraceEvent::Tensor { activity, tensor } => {
             member(out, "activity", activity);
             out.extend_from_slice(b",\"tensor\":{\"name\":");
             json::write_str(out, tensor.name.as_bytes());
@@ -223,8 +223,8 @@ mod tests {
         folder
     }
 
-    fn stamp(trace: u64) -> Vec<Entry> {
-        vec![Entry { trace, event: Event::Stamp { name: "REQUEST_START", ns: 5 } }]
+    fn stamp(trace: u64) -> Vec<TraceEntry> {
+        vec![TraceEntry { trace, event: TraceEvent::Stamp { name: "REQUEST_START", ns: 5 } }]
     }
 
     #[test]
@@ -252,10 +252,10 @@ mod tests {
     fn entries_have_tritons_members() {
         let text = |event| {
             let mut out = Vec::new();
-            write_entry(&mut out, &Entry { trace: 7, event });
+            write_entry(&mut out, &TraceEntry { trace: 7, event });
             String::from_utf8(out).unwrap()
         };
-        let began = |request_id: &str, parent| Event::Began {
+        let began = |request_id: &str, parent| TraceEvent::Began {
             model: "m".to_owned(),
             version: "1".to_owned(),
             request_id: request_id.to_owned(),
@@ -273,7 +273,7 @@ mod tests {
             datatype: "INT32",
         };
         assert_eq!(
-            text(Event::Tensor { activity: "TENSOR_QUEUE_INPUT", tensor }),
+            text(TraceEvent::Tensor { activity: "TENSOR_QUEUE_INPUT", tensor }),
             r#"{"id":7,"activity":"TENSOR_QUEUE_INPUT","tensor":{"name":"I","data":"1,2","shape":"1,2","dtype":"INT32"}}"#
         );
     }

@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use galatea_serving::Error;
-use galatea_serving::trace::{Entry, Event, Trace, TraceLevel, TraceSink};
+use galatea_serving::ServingError;
+use galatea_serving::trace::{RequestTrace, TraceEntry, TraceEvent, TraceLevel, TraceSink};
 use tonic::metadata::MetadataMap;
 
-use crate::profile::{Profile, Profiler};
-pub use config::{Config, Mode, OpenTelemetry};
+use crate::profile::{Profiler, RunningProfile};
+pub use config::{OpenTelemetry, TraceConfig, TraceMode};
 use file::TraceFile;
-use otel::{Exporter, TraceParent};
-pub use settings::{Set, TraceChange, TraceSettings, TraceView};
+use otel::{SpanExporter, TraceParent};
+pub use settings::{SettingChange, TraceChange, TraceSettings, TraceView};
 
 /// The HTTP request begins to arrive.
 pub const HTTP_RECV_START: &str = "HTTP_RECV_START";
@@ -39,28 +39,29 @@ pub const GRPC_SEND_START: &str = "GRPC_SEND_START";
 pub const GRPC_SEND_END: &str = "GRPC_SEND_END";
 
 /// Decides which requests are traced and hands their traces on.
-pub struct Tracer {
-    config: Config,
+pub struct RequestTracer {
+    config: TraceConfig,
     settings: Mutex<TraceSettings>,
     /// Whether any request may be traced: the one look that untraced requests cost.
     active: AtomicBool,
-    outlet: Outlet,
+    outlet: TraceOutlet,
     /// Who makes profiles, which have every request.
     profiler: Option<Arc<Profiler>>,
 }
 
 /// Gives a trace to the profile and to the collector of traces, where that one wants it.
 #[derive(Debug)]
-struct Both {
-    profile: Arc<Profile>,
+struct TraceAndProfile {
+    profile: Arc<RunningProfile>,
     other: Option<(TraceLevel, Arc<dyn TraceSink>)>,
 }
 
-impl TraceSink for Both {
-    fn finished(&self, entries: Vec<Entry>) {
+impl TraceSink for TraceAndProfile {
+    fn finished(&self, entries: Vec<TraceEntry>) {
         if let Some((level, other)) = &self.other {
-            let wanted =
-                |entry: &&Entry| level.timestamps || !matches!(entry.event, Event::Stamp { .. });
+            let wanted = |entry: &&TraceEntry| {
+                level.timestamps || !matches!(entry.event, TraceEvent::Stamp { .. })
+            };
             other.finished(entries.iter().filter(wanted).cloned().collect());
         }
         self.profile.finished(entries);
@@ -68,39 +69,41 @@ impl TraceSink for Both {
 }
 
 /// What takes finished traces.
-enum Outlet {
+enum TraceOutlet {
     Nothing,
     File(Arc<TraceFile>),
-    Collector(Arc<Exporter>),
+    Collector(Arc<SpanExporter>),
 }
 
-impl fmt::Debug for Tracer {
+impl fmt::Debug for RequestTracer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tracer").field("config", &self.config).finish_non_exhaustive()
     }
 }
 
-impl Default for Tracer {
+impl Default for RequestTracer {
     fn default() -> Self {
-        Self::with(Config::default(), Outlet::Nothing)
+        Self::with(TraceConfig::default(), TraceOutlet::Nothing)
     }
 }
 
-impl Tracer {
+impl RequestTracer {
     /// A tracer with the settings of the flags.
     ///
     /// # Errors
     /// When the collector's address is none, or the thread that hands traces on cannot be started.
-    pub fn new(config: Config) -> Result<Self, String> {
+    pub fn new(config: TraceConfig) -> Result<Self, String> {
         let outlet = match config.mode {
-            Mode::Triton if config.file.is_empty() => Outlet::Nothing,
-            Mode::Triton => Outlet::File(TraceFile::start(&config.file)?),
-            Mode::OpenTelemetry => Outlet::Collector(Exporter::start(&config.telemetry)?),
+            TraceMode::Triton if config.file.is_empty() => TraceOutlet::Nothing,
+            TraceMode::Triton => TraceOutlet::File(TraceFile::start(&config.file)?),
+            TraceMode::OpenTelemetry => {
+                TraceOutlet::Collector(SpanExporter::start(&config.telemetry)?)
+            }
         };
         Ok(Self::with(config, outlet))
     }
 
-    fn with(config: Config, outlet: Outlet) -> Self {
+    fn with(config: TraceConfig, outlet: TraceOutlet) -> Self {
         let settings = TraceSettings::new(&config);
         let active = AtomicBool::new(settings.is_active());
         Self { config, settings: Mutex::new(settings), active, outlet, profiler: None }
@@ -114,7 +117,7 @@ impl Tracer {
 
     /// Where traces go.
     #[must_use]
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &TraceConfig {
         &self.config
     }
 
@@ -128,7 +131,7 @@ impl Tracer {
     ///
     /// # Errors
     /// When traces would be made that can go nowhere, or none could be made.
-    pub fn change(&self, model: &str, change: TraceChange) -> Result<TraceView, Error> {
+    pub fn change(&self, model: &str, change: TraceChange) -> Result<TraceView, ServingError> {
         let mut settings = self.lock();
         let view = settings.change(model, change);
         self.active.store(settings.is_active(), Ordering::Relaxed);
@@ -145,16 +148,16 @@ impl Tracer {
     /// A trace, where the request is one to trace. A client that traces the request itself says so in the
     /// `traceparent` header; a collector of OpenTelemetry then gets it in any case.
     #[must_use]
-    pub fn sample(&self, model: &str, traceparent: Option<&str>) -> Option<Arc<Trace>> {
+    pub fn sample(&self, model: &str, traceparent: Option<&str>) -> Option<Arc<RequestTrace>> {
         let profile = self.profiler.as_ref().and_then(|profiler| profiler.current());
         let Some(profile) = profile else {
             let (level, sink) = self.chosen(model, traceparent)?;
-            return Some(Trace::new(level, sink));
+            return Some(RequestTrace::new(level, sink));
         };
         let other = self.chosen(model, traceparent);
         let tensors = other.as_ref().is_some_and(|(level, _)| level.tensors);
-        let sink = Both { profile, other };
-        Some(Trace::new(TraceLevel { timestamps: true, tensors }, Arc::new(sink)))
+        let sink = TraceAndProfile { profile, other };
+        Some(RequestTrace::new(TraceLevel { timestamps: true, tensors }, Arc::new(sink)))
     }
 
     /// What a trace of a request that the settings choose holds, and where it goes.
@@ -176,12 +179,12 @@ impl Tracer {
             Some(view)
         };
         let (view, sink): (TraceView, Arc<dyn TraceSink>) = match &self.outlet {
-            Outlet::Nothing => return None,
-            Outlet::File(file) => {
+            TraceOutlet::Nothing => return None,
+            TraceOutlet::File(file) => {
                 let view = sample(false)?;
                 (view, file.sink(view.log_frequency))
             }
-            Outlet::Collector(exporter) => {
+            TraceOutlet::Collector(exporter) => {
                 let parent = traceparent.and_then(TraceParent::parse);
                 (sample(parent.is_some())?, exporter.sink(parent))
             }
@@ -195,9 +198,9 @@ impl Tracer {
             profiler.close();
         }
         match &self.outlet {
-            Outlet::Nothing => {}
-            Outlet::File(file) => file.close(),
-            Outlet::Collector(exporter) => exporter.close(),
+            TraceOutlet::Nothing => {}
+            TraceOutlet::File(file) => file.close(),
+            TraceOutlet::Collector(exporter) => exporter.close(),
         }
     }
 
@@ -208,7 +211,11 @@ impl Tracer {
 
 /// The trace of an inference that came by gRPC, where it is one to trace. The library hands a message over when it has
 /// arrived, so that its arrival takes no time.
-pub(crate) fn grpc(tracer: &Tracer, model: &str, metadata: &MetadataMap) -> Option<Arc<Trace>> {
+pub(crate) fn grpc(
+    tracer: &RequestTracer,
+    model: &str,
+    metadata: &MetadataMap,
+) -> Option<Arc<RequestTrace>> {
     if !tracer.is_active() {
         return None;
     }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use galatea_serving::Error;
+use galatea_serving::ServingError;
 use galatea_serving::trace::TraceLevel;
 
-use super::config::{Config, Mode};
+use super::config::{TraceConfig, TraceMode};
 
 /// What becomes of a setting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Set<T> {
+pub enum SettingChange<T> {
     /// It stays.
     #[default]
     Keep,
@@ -23,13 +23,13 @@ pub enum Set<T> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TraceChange {
     /// What a trace holds.
-    pub level: Set<TraceLevel>,
+    pub level: SettingChange<TraceLevel>,
     /// Of how many requests one is traced.
-    pub rate: Set<u32>,
+    pub rate: SettingChange<u32>,
     /// How many traces are still made; -1 for any.
-    pub count: Set<i32>,
+    pub count: SettingChange<i32>,
     /// How many traces a file holds; 0 for all.
-    pub log_frequency: Set<u32>,
+    pub log_frequency: SettingChange<u32>,
 }
 
 /// Settings in force.
@@ -47,7 +47,7 @@ pub struct TraceView {
 
 /// Settings given for a model or for all, and the requests seen under them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Given {
+struct GivenSettings {
     level: Option<TraceLevel>,
     rate: Option<u32>,
     count: Option<i32>,
@@ -55,7 +55,7 @@ struct Given {
     seen: u32,
 }
 
-impl<T: Copy> Set<T> {
+impl<T: Copy> SettingChange<T> {
     fn apply(self, to: &mut Option<T>) {
         match self {
             Self::Keep => {}
@@ -65,7 +65,7 @@ impl<T: Copy> Set<T> {
     }
 }
 
-impl Given {
+impl GivenSettings {
     fn apply(mut self, change: TraceChange) -> Self {
         change.level.apply(&mut self.level);
         change.rate.apply(&mut self.rate);
@@ -98,21 +98,21 @@ impl Given {
 #[derive(Debug)]
 pub struct TraceSettings {
     start: TraceView,
-    mode: Mode,
+    mode: TraceMode,
     has_file: bool,
-    global: Given,
-    models: BTreeMap<String, Given>,
+    global: GivenSettings,
+    models: BTreeMap<String, GivenSettings>,
 }
 
 impl TraceSettings {
     /// The settings at the start.
     #[must_use]
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: &TraceConfig) -> Self {
         Self {
             start: config.start,
             mode: config.mode,
             has_file: !config.file.is_empty(),
-            global: Given::default(),
+            global: GivenSettings::default(),
             models: BTreeMap::new(),
         }
     }
@@ -135,7 +135,7 @@ impl TraceSettings {
     ///
     /// # Errors
     /// When traces would be made that can go nowhere, or none could be made; nothing is changed then.
-    pub fn change(&mut self, model: &str, change: TraceChange) -> Result<TraceView, Error> {
+    pub fn change(&mut self, model: &str, change: TraceChange) -> Result<TraceView, ServingError> {
         let base = if model.is_empty() { self.start } else { self.view("") };
         let old = if model.is_empty() {
             self.global
@@ -157,12 +157,12 @@ impl TraceSettings {
         Ok(view)
     }
 
-    fn check(&self, view: TraceView) -> Result<(), Error> {
+    fn check(&self, view: TraceView) -> Result<(), ServingError> {
         let why = if view.level.is_off() {
             return Ok(());
         } else if view.rate == 0 {
             "sample rate must be non-zero"
-        } else if self.mode == Mode::Triton && !self.has_file {
+        } else if self.mode == TraceMode::Triton && !self.has_file {
             "trace file name is not given"
         } else if view.count == 0 {
             // Triton gives no reason for this one.
@@ -170,7 +170,7 @@ impl TraceSettings {
         } else {
             return Ok(());
         };
-        Err(Error::invalid_arg(format!("Attempting to set invalid trace setting :{why}")))
+        Err(ServingError::invalid_arg(format!("Attempting to set invalid trace setting :{why}")))
     }
 
     /// Decides whether a request of a model is traced. `forced`: its sender traces it already.
@@ -211,23 +211,23 @@ mod tests {
             count: -1,
             log_frequency: 0,
         };
-        TraceSettings::new(&Config { start, file: file.to_owned(), ..Config::default() })
+        TraceSettings::new(&TraceConfig { start, file: file.to_owned(), ..TraceConfig::default() })
     }
 
     fn rate(rate: u32) -> TraceChange {
-        TraceChange { rate: Set::To(rate), ..TraceChange::default() }
+        TraceChange { rate: SettingChange::To(rate), ..TraceChange::default() }
     }
 
     #[test]
     fn models_inherit_live_what_they_are_not_given() {
         let mut settings = settings("f");
         settings.change("m", rate(11)).unwrap();
-        let change = TraceChange { log_frequency: Set::To(4), ..rate(21) };
+        let change = TraceChange { log_frequency: SettingChange::To(4), ..rate(21) };
         settings.change("", change).unwrap();
         let m = settings.view("m");
         assert_eq!((m.rate, m.log_frequency), (11, 4));
         assert_eq!(settings.view("other").rate, 21);
-        let cleared = TraceChange { rate: Set::Clear, ..TraceChange::default() };
+        let cleared = TraceChange { rate: SettingChange::Clear, ..TraceChange::default() };
         assert_eq!(settings.change("m", cleared).unwrap().rate, 21);
         assert_eq!(settings.change("", cleared).unwrap().rate, 1);
     }
@@ -235,12 +235,16 @@ mod tests {
     #[test]
     fn counts_go_down_to_nothing() {
         let mut settings = settings("f");
-        settings.change("", TraceChange { count: Set::To(2), ..TraceChange::default() }).unwrap();
+        settings
+            .change("", TraceChange { count: SettingChange::To(2), ..TraceChange::default() })
+            .unwrap();
         let taken = (0..5).filter(|_| settings.sample("m", false).is_some()).count();
         assert_eq!((taken, settings.view("").count), (2, 0));
         assert!(!settings.is_active());
-        let error = settings
-            .change("", TraceChange { log_frequency: Set::To(1), ..TraceChange::default() });
+        let error = settings.change(
+            "",
+            TraceChange { log_frequency: SettingChange::To(1), ..TraceChange::default() },
+        );
         assert_eq!(error.unwrap_err().message, "Attempting to set invalid trace setting :");
         let error = settings.change("", rate(0)).unwrap_err().message;
         assert!(error.ends_with(":sample rate must be non-zero"));

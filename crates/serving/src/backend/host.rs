@@ -3,55 +3,55 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use crate::core::{Dependents, LoadOverrides};
+use crate::core::{LoadOverrides, UnloadDependents};
 use crate::custom_metrics::CustomMetrics;
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::request::{InferenceRequest, ResponseSink};
 
 /// The server as a model sees it that calls others.
-pub trait Host: Send + Sync {
+pub trait ModelHost: Send + Sync {
     /// Checks a request and takes it for execution, as from a client. The sink must not block.
     ///
     /// # Errors
     /// When the model is not ready or the request is refused; the sink is not called then.
-    fn infer(&self, request: InferenceRequest, sink: ResponseSink) -> Result<(), Error>;
+    fn infer(&self, request: InferenceRequest, sink: ResponseSink) -> Result<(), ServingError>;
 
     /// Whether a version, or with an empty text the latest one, can be used.
     ///
     /// # Errors
     /// When the text is no version.
-    fn is_ready(&self, model: &str, version: &str) -> Result<bool, Error>;
+    fn is_ready(&self, model: &str, version: &str) -> Result<bool, ServingError>;
 
     /// Whether the answers of a version may be none or many.
     ///
     /// # Errors
     /// When it is not ready.
-    fn is_decoupled(&self, model: &str, version: &str) -> Result<bool, Error>;
+    fn is_decoupled(&self, model: &str, version: &str) -> Result<bool, ServingError>;
 
     /// Loads a model and waits for the end.
     ///
     /// # Errors
     /// When the control mode does not permit it or the model cannot be loaded.
-    fn load(&self, model: &str, overrides: LoadOverrides) -> Result<(), Error>;
+    fn load(&self, model: &str, overrides: LoadOverrides) -> Result<(), ServingError>;
 
     /// Unloads a model, without waiting for its requests.
     ///
     /// # Errors
     /// When the control mode does not permit it.
-    fn unload(&self, model: &str, dependents: Dependents) -> Result<(), Error>;
+    fn unload(&self, model: &str, dependents: UnloadDependents) -> Result<(), ServingError>;
 }
 
 /// A way to the server that does not keep it, and to its custom metrics, which a model may still use at its end.
 #[derive(Clone, Default)]
 pub struct HostLink {
-    host: Option<Weak<dyn Host>>,
+    host: Option<Weak<dyn ModelHost>>,
     metrics: Arc<CustomMetrics>,
 }
 
 impl HostLink {
     /// The way to a server.
     #[must_use]
-    pub fn new(host: Weak<dyn Host>, metrics: Arc<CustomMetrics>) -> Self {
+    pub fn new(host: Weak<dyn ModelHost>, metrics: Arc<CustomMetrics>) -> Self {
         Self { host: Some(host), metrics }
     }
 
@@ -65,9 +65,9 @@ impl HostLink {
     ///
     /// # Errors
     /// UNAVAILABLE when it has gone, or there is none.
-    pub fn get(&self) -> Result<Arc<dyn Host>, Error> {
+    pub fn get(&self) -> Result<Arc<dyn ModelHost>, ServingError> {
         let host = self.host.as_ref().and_then(Weak::upgrade);
-        host.ok_or_else(|| Error::unavailable("Server exiting"))
+        host.ok_or_else(|| ServingError::unavailable("Server exiting"))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The contract between the core and what executes models.
 //!
-//! A [`Backend`] loads a version folder as a [`Model`]; a model makes [`ModelInstance`]s, each with a thread of its
-//! own, which execute [`Payload`]s.
+//! A [`ModelBackend`] loads a version folder as a [`BackendModel`]; a model makes [`ModelInstance`]s, each with a thread of its
+//! own, which execute [`BatchPayload`]s.
 
 pub mod builtin;
 pub mod graph;
@@ -19,11 +19,11 @@ use galatea_llm::embed::EncoderEngine;
 use galatea_llm::model::LanguageModel;
 use galatea_tensor::DataType;
 
-pub use self::host::{Host, HostLink};
-use self::llm::Resident;
+pub use self::host::{HostLink, ModelHost};
+use self::llm::ResidentCheckpoint;
 use crate::config::{MetalConfig, ModelConfig};
-use crate::error::Error;
-pub use crate::payload::{ActiveRequest, ExecutionContext, ModelAnswer, Payload};
+use crate::error::ServingError;
+pub use crate::payload::{ActiveRequest, BatchPayload, ExecutionContext, ModelAnswer};
 
 /// What a backend is given to load one version of a model.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ pub struct ModelIo {
     /// Outputs.
     pub outputs: Vec<ModelTensor>,
     /// Inputs that are what an output was in the run before, of models that keep states.
-    pub states: Vec<ModelState>,
+    pub states: Vec<StateBinding>,
     /// Whether a run takes only some lengths of the first dimension, so that requests are not put together where
     /// the configuration does not say so.
     pub picky: bool,
@@ -87,7 +87,7 @@ pub struct ModelIo {
 
 /// A state of a model: an input that the output of the run before becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelState {
+pub struct StateBinding {
     /// Name of the input.
     pub input: String,
     /// Name of the output.
@@ -111,7 +111,7 @@ pub enum PlacementKind {
 
 /// Where an instance runs and what it is called.
 #[derive(Clone, Debug)]
-pub struct Placement {
+pub struct InstancePlacement {
     /// Name of the instance.
     pub name: String,
     /// Device.
@@ -121,7 +121,7 @@ pub struct Placement {
 }
 
 /// Loads models of one kind.
-pub trait Backend: Send + Sync + Debug {
+pub trait ModelBackend: Send + Sync + Debug {
     /// Name in `backend:` of a configuration.
     fn name(&self) -> &str;
 
@@ -159,12 +159,12 @@ pub trait Backend: Send + Sync + Debug {
     ///
     /// # Errors
     /// When the files cannot be read, or the configuration asks for what the backend cannot do.
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error>;
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError>;
 }
 
 /// A checkpoint that is loaded: what front ends ask that speak of texts and tokens.
 #[derive(Clone, Debug)]
-pub enum Checkpoint {
+pub enum CheckpointHandle {
     /// It continues texts.
     Language(Arc<LanguageModel>),
     /// It makes vectors or scores of texts.
@@ -176,9 +176,9 @@ pub type OperationCounter = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// Finds out which units the runs of a model had best go to.
 #[derive(Clone)]
-pub struct Tending(Arc<dyn Fn(Duration) -> bool + Send + Sync>);
+pub struct BackgroundTuner(Arc<dyn Fn(Duration) -> bool + Send + Sync>);
 
-impl Tending {
+impl BackgroundTuner {
     /// What does it, for so long at most, and says whether there was something to find out.
     pub fn new(find_out: impl Fn(Duration) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(find_out))
@@ -186,19 +186,19 @@ impl Tending {
 
     /// Finds out more, for so long at most, at a time when nobody waits; whether there was something to find out.
     #[must_use]
-    pub fn tend(&self, limit: Duration) -> bool {
+    pub fn tune_placements(&self, limit: Duration) -> bool {
         (self.0)(limit)
     }
 }
 
-impl Debug for Tending {
+impl Debug for BackgroundTuner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Tending")
     }
 }
 
 /// A loaded version of a model.
-pub trait Model: Send + Sync {
+pub trait BackendModel: Send + Sync {
     /// Inputs and outputs that the model has by itself, to complete and to check the configuration; `None` for models
     /// that take what the configuration says.
     fn io(&self) -> Option<&ModelIo>;
@@ -230,7 +230,7 @@ pub trait Model: Send + Sync {
     }
 
     /// The checkpoint that this is, for front ends that speak of prompts and tokens.
-    fn checkpoint(&self) -> Option<Arc<Resident>> {
+    fn checkpoint(&self) -> Option<Arc<ResidentCheckpoint>> {
         None
     }
 
@@ -241,7 +241,7 @@ pub trait Model: Send + Sync {
 
     /// What finds out which units its runs had best go to; `None` where there is no choice. Asked for when all
     /// instances are made.
-    fn tending(&self) -> Option<Tending> {
+    fn background_tuner(&self) -> Option<BackgroundTuner> {
         None
     }
 
@@ -249,12 +249,15 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     /// When the device or the configuration does not permit it.
-    fn instance(&self, placement: &Placement) -> Result<Box<dyn ModelInstance>, Error>;
+    fn instance(
+        &self,
+        placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError>;
 }
 
 /// The way to an instance from other threads than its own, which may wait for something that does not come: the end of
 /// what it belongs to.
-pub trait Leaving: Send + Sync {
+pub trait ShutdownSignal: Send + Sync {
     /// No more requests come than those that were taken.
     fn drain(&self);
 
@@ -266,17 +269,21 @@ pub trait Leaving: Send + Sync {
 pub trait ModelInstance: Send {
     /// Executes a batch and answers every request of it. Requests that it leaves unanswered, also by panicking, are
     /// answered INTERNAL.
-    fn execute(&mut self, payload: Payload);
+    fn execute(&mut self, payload: BatchPayload);
 
     /// Whether it can take batches before the one that it executes has ended, to begin them without a pause.
-    fn takes_ahead(&self) -> bool {
+    fn pipelines_batches(&self) -> bool {
         false
     }
 
     /// As [`execute`](Self::execute), for a batch and those behind it: `next` gives the one whose turn is after all
     /// that were taken, if it waits already. Batches are executed one at a time and in their order; the instance says
     /// [when each starts](Payload::mark_started).
-    fn execute_in_turn(&mut self, first: Payload, next: &mut dyn FnMut() -> Option<Payload>) {
+    fn execute_in_turn(
+        &mut self,
+        first: BatchPayload,
+        next: &mut dyn FnMut() -> Option<BatchPayload>,
+    ) {
         let mut batch = Some(first);
         while let Some(mut payload) = batch.take() {
             payload.mark_started();
@@ -293,7 +300,7 @@ pub trait ModelInstance: Send {
 
     /// Who is told that the model is being unloaded, also while this instance executes; `None` where an execution waits
     /// for nothing that may not come.
-    fn leaving(&self) -> Option<Arc<dyn Leaving>> {
+    fn leaving(&self) -> Option<Arc<dyn ShutdownSignal>> {
         None
     }
 }

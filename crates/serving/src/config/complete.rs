@@ -5,8 +5,8 @@ use super::inference::model_sequence_batching::initial_state::StateData;
 use super::inference::model_sequence_batching::{InitialState, State};
 use super::inference::{ModelDynamicBatching, ModelInput, ModelOutput, ModelTensorReshape};
 use super::{ModelConfig, data_type_number, inference};
-use crate::backend::{ModelIo, ModelState, ModelTensor};
-use crate::error::Error;
+use crate::backend::{ModelIo, ModelTensor, StateBinding};
+use crate::error::ServingError;
 use crate::validate::shape_text;
 
 /// Largest batch of a model that can batch and whose configuration gives no size.
@@ -22,14 +22,14 @@ pub fn complete(
     io: &ModelIo,
     fill: bool,
     default_max_batch_size: i32,
-) -> Result<(), Error> {
+) -> Result<(), ServingError> {
     let can_batch = io
         .inputs
         .iter()
         .chain(&io.outputs)
         .all(|tensor| !tensor.ranked || tensor.dims.first() == Some(&-1));
     if config.max_batch_size > 0 && !can_batch {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "autofill failed for model '{}': model does not support batching while non-zero max_batch_size is specified",
             config.name
         )));
@@ -44,7 +44,7 @@ pub fn complete(
         complete_tensors(config, io);
     }
     let problems = contradictions(config, io);
-    if problems.is_empty() { Ok(()) } else { Err(Error::invalid_arg(problems.join("; "))) }
+    if problems.is_empty() { Ok(()) } else { Err(ServingError::invalid_arg(problems.join("; "))) }
 }
 
 fn complete_batching(config: &mut ModelConfig, io: &ModelIo, can_batch: bool, default: i32) {
@@ -83,7 +83,7 @@ fn complete_states(config: &mut ModelConfig, io: &ModelIo) {
     batching.state = io.states.iter().map(state).collect();
 }
 
-fn state(state: &ModelState) -> State {
+fn state(state: &StateBinding) -> State {
     let data_type = data_type_number(state.datatype);
     let zeros = InitialState {
         data_type,
@@ -197,27 +197,27 @@ fn contradictions(config: &ModelConfig, io: &ModelIo) -> Vec<String> {
     }
     for input in &config.input {
         let shape = input.reshape.as_ref().map_or(&input.dims, |reshape| &reshape.shape);
-        let side = Side { kind: "input", of: &io.inputs, ragged: input.allow_ragged_batch };
+        let side = TensorSide { kind: "input", of: &io.inputs, ragged: input.allow_ragged_batch };
         problems.extend(side.compare(config, &input.name, input.data_type, shape));
     }
     for output in &config.output {
         let shape = output.reshape.as_ref().map_or(&output.dims, |reshape| &reshape.shape);
         let flat = config.batch_output.iter().any(|made| made.target_name.contains(&output.name));
-        let side = Side { kind: "output", of: &io.outputs, ragged: flat };
+        let side = TensorSide { kind: "output", of: &io.outputs, ragged: flat };
         problems.extend(side.compare(config, &output.name, output.data_type, shape));
     }
     problems
 }
 
 /// The inputs or the outputs of a model.
-struct Side<'a> {
+struct TensorSide<'a> {
     kind: &'static str,
     of: &'a [ModelTensor],
     /// The tensor goes between server and model without its dimensions.
     ragged: bool,
 }
 
-impl Side<'_> {
+impl TensorSide<'_> {
     fn compare(
         &self,
         config: &ModelConfig,

@@ -307,7 +307,7 @@ fn batching_model() -> ModelIo {
     }
 }
 
-fn completed(text: &str, io: &ModelIo) -> Result<ModelConfig, Error> {
+fn completed(text: &str, io: &ModelIo) -> Result<ModelConfig, ServingError> {
     let mut config = from_text(&format!("name: \"m\" {text}")).unwrap();
     complete(&mut config, io, true, DEFAULT_MAX_BATCH_SIZE)?;
     normalise(&mut config);

@@ -9,7 +9,7 @@ use prost_reflect::{
 use serde_json::{Map, Number, Value as Json};
 
 use super::{ModelConfig, descriptor, transcode};
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// Fields that recorded Triton does not know: shown only where they are set.
 const NEWER: &[(&str, &str)] = &[("ModelEnsembling", "max_inflight_requests")];
@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 100;
 pub fn to_json(config: &ModelConfig) -> Json {
     let message = descriptor().and_then(|descriptor| {
         DynamicMessage::decode(descriptor, config.encode_to_vec().as_slice())
-            .map_err(|error| Error::internal(error.to_string()))
+            .map_err(|error| ServingError::internal(error.to_string()))
     });
     // Encoding and decoding the same message by the same file cannot fail; a test goes through every field.
     message.map_or(Json::Null, |message| message_json(&message))
@@ -104,21 +104,21 @@ fn real(value: f64) -> Json {
 ///
 /// # Errors
 /// INVALID_ARG with all problems, one a line, each with the field.
-pub fn from_json(json: &Json) -> Result<ModelConfig, Error> {
-    let mut reader = Reader { path: Vec::new(), problems: Vec::new() };
+pub fn from_json(json: &Json) -> Result<ModelConfig, ServingError> {
+    let mut reader = JsonConfigReader { path: Vec::new(), problems: Vec::new() };
     let message = reader.message(json, &DynamicMessage::new(descriptor()?));
     if reader.problems.is_empty() {
         return transcode(&message);
     }
-    Err(Error::invalid_arg(reader.problems.join("\n")))
+    Err(ServingError::invalid_arg(reader.problems.join("\n")))
 }
 
-struct Reader {
+struct JsonConfigReader {
     path: Vec<String>,
     problems: Vec<String>,
 }
 
-impl Reader {
+impl JsonConfigReader {
     fn problem(&mut self, text: &str) {
         let path =
             if self.path.is_empty() { "the configuration".to_owned() } else { self.path.join(".") };

@@ -30,7 +30,7 @@ pub use metal::MetalConfig;
 pub use normalise::{InstanceDefaults, fill_backend, normalise, normalise_instances};
 pub use validate::{validate, validate_instances, validate_tensors};
 
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// The descriptors of `model_config.proto`.
 static DESCRIPTORS: LazyLock<Option<MessageDescriptor>> = LazyLock::new(|| {
@@ -38,16 +38,16 @@ static DESCRIPTORS: LazyLock<Option<MessageDescriptor>> = LazyLock::new(|| {
     pool.get_message_by_name("inference.ModelConfig")
 });
 
-fn descriptor() -> Result<MessageDescriptor, Error> {
+fn descriptor() -> Result<MessageDescriptor, ServingError> {
     // The file is part of the program; a test reads it.
-    DESCRIPTORS
-        .clone()
-        .ok_or_else(|| Error::internal("the descriptors of the model configuration do not decode"))
+    DESCRIPTORS.clone().ok_or_else(|| {
+        ServingError::internal("the descriptors of the model configuration do not decode")
+    })
 }
 
-fn transcode(message: &DynamicMessage) -> Result<ModelConfig, Error> {
+fn transcode(message: &DynamicMessage) -> Result<ModelConfig, ServingError> {
     message.transcode_to().map_err(|error| {
-        Error::internal(format!("the model configuration is inconsistent: {error}"))
+        ServingError::internal(format!("the model configuration is inconsistent: {error}"))
     })
 }
 
@@ -55,10 +55,10 @@ fn transcode(message: &DynamicMessage) -> Result<ModelConfig, Error> {
 ///
 /// # Errors
 /// INVALID_ARG with all problems, one a line, each with line, column and field.
-pub fn from_text(text: &str) -> Result<ModelConfig, Error> {
+pub fn from_text(text: &str) -> Result<ModelConfig, ServingError> {
     let message = prototext::parse(text, &descriptor()?).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Error::invalid_arg(lines.join("\n"))
+        ServingError::invalid_arg(lines.join("\n"))
     })?;
     transcode(&message)
 }

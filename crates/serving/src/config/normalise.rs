@@ -7,7 +7,7 @@ use super::inference::model_optimization_policy::PinnedMemoryBuffer;
 use super::inference::model_sequence_batching::{StrategyChoice, StrategyDirect};
 use super::inference::model_version_policy::{Latest, PolicyChoice};
 use super::inference::{ModelInstanceGroup, ModelTransactionPolicy, ModelVersionPolicy};
-use crate::backend::Backend;
+use crate::backend::ModelBackend;
 
 /// Idle time after which a sequence ends, where the configuration gives none.
 const DEFAULT_SEQUENCE_IDLE_US: u64 = 1_000_000;
@@ -16,7 +16,7 @@ const DEFAULT_SEQUENCE_IDLE_US: u64 = 1_000_000;
 pub(super) const ENSEMBLE: &str = "ensemble";
 
 /// Fills in whichever of backend, platform and file name is missing, as far as this backend is meant.
-pub fn fill_backend(config: &mut ModelConfig, backend: &dyn Backend) {
+pub fn fill_backend(config: &mut ModelConfig, backend: &dyn ModelBackend) {
     let by_platform = !config.platform.is_empty() && config.platform == backend.platform();
     let meant =
         if config.backend.is_empty() { by_platform } else { config.backend == backend.name() };

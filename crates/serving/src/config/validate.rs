@@ -12,17 +12,17 @@ use super::inference::{
 };
 use super::normalise::ENSEMBLE;
 use super::{ModelConfig, datatype, inference};
-use crate::error::Error;
+use crate::error::ServingError;
 
-fn report(problems: Vec<String>) -> Result<(), Error> {
-    if problems.is_empty() { Ok(()) } else { Err(Error::invalid_arg(problems.join("; "))) }
+fn report(problems: Vec<String>) -> Result<(), ServingError> {
+    if problems.is_empty() { Ok(()) } else { Err(ServingError::invalid_arg(problems.join("; "))) }
 }
 
 /// Checks everything but tensors and instance groups; a model that fails here is not loaded at all.
 ///
 /// # Errors
 /// INVALID_ARG with all problems.
-pub fn validate(config: &ModelConfig) -> Result<(), Error> {
+pub fn validate(config: &ModelConfig) -> Result<(), ServingError> {
     let name = &config.name;
     let mut problems = Vec::new();
     if name.is_empty() {
@@ -250,7 +250,7 @@ fn response_cache(config: &ModelConfig, problems: &mut Vec<String>) {
 ///
 /// # Errors
 /// INVALID_ARG with all problems.
-pub fn validate_tensors(config: &ModelConfig) -> Result<(), Error> {
+pub fn validate_tensors(config: &ModelConfig) -> Result<(), ServingError> {
     let mut problems = Vec::new();
     for input in &config.input {
         let tensor = ("input", input.name.as_str(), input.data_type, input.dims.as_slice());
@@ -353,7 +353,7 @@ fn runs(dims: &[i64]) -> Vec<i64> {
 ///
 /// # Errors
 /// INVALID_ARG with all problems.
-pub fn validate_instances(config: &ModelConfig, gpus: u32) -> Result<(), Error> {
+pub fn validate_instances(config: &ModelConfig, gpus: u32) -> Result<(), ServingError> {
     let model = &config.name;
     let mut problems = Vec::new();
     for group in &config.instance_group {

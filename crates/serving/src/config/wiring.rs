@@ -6,7 +6,7 @@ use super::ModelConfig;
 use super::inference::ModelEnsembling;
 
 #[derive(Default)]
-struct Wire<'a> {
+struct TensorWire<'a> {
     /// Tensors of the ensemble that its step reads.
     sources: BTreeSet<&'a str>,
     written: bool,
@@ -16,7 +16,7 @@ struct Wire<'a> {
 /// Tensors that are written twice, not written or not read; nothing if all is well.
 pub(super) fn problems(config: &ModelConfig, ensemble: &ModelEnsembling) -> Vec<String> {
     let name = &config.name;
-    let mut wires: BTreeMap<&str, Wire<'_>> = BTreeMap::new();
+    let mut wires: BTreeMap<&str, TensorWire<'_>> = BTreeMap::new();
     for (number, step) in ensemble.step.iter().enumerate() {
         for tensor in step.input_map.values() {
             wires.entry(tensor).or_default().read = true;
@@ -66,7 +66,7 @@ pub(super) fn problems(config: &ModelConfig, ensemble: &ModelEnsembling) -> Vec<
         problems.push(format!("output '{output}' for ensemble '{name}' is not written{why}"));
     }
     if problems.is_empty() {
-        let idle = |(tensor, wire): &(&&str, &Wire<'_>)| {
+        let idle = |(tensor, wire): &(&&str, &TensorWire<'_>)| {
             (!wire.read || !known.contains(**tensor)) && !outputs.contains(*tensor)
         };
         let idle = wires.iter().filter(idle);

@@ -6,28 +6,28 @@ use std::path::{Component, Path};
 
 use super::load::PolledModel;
 use crate::config::inference::model_repository_agents::Agent;
-use crate::error::Error;
-use crate::md5::Md5;
+use crate::error::ServingError;
+use crate::md5::Md5Digest;
 
 /// An agent by the name that configurations give it.
-struct Row {
+struct AgentRow {
     name: &'static str,
-    run: fn(&Agent, &Path) -> Result<(), Error>,
+    run: fn(&Agent, &Path) -> Result<(), ServingError>,
 }
 
 /// Every agent.
-const AGENTS: &[Row] = &[Row { name: "checksum", run: checksum }];
+const AGENTS: &[AgentRow] = &[AgentRow { name: "checksum", run: checksum }];
 
 /// Runs the agents that the configuration names, in its order.
 ///
 /// # Errors
 /// When one is not known or refuses the model.
-pub(super) fn run(polled: &PolledModel) -> Result<(), Error> {
+pub(super) fn run(polled: &PolledModel) -> Result<(), ServingError> {
     let agents = polled.config.model_repository_agents.iter().flat_map(|all| &all.agents);
     for agent in agents {
         let Some(row) = AGENTS.iter().find(|row| row.name == agent.name) else {
             let known: Vec<&str> = AGENTS.iter().map(|row| row.name).collect();
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "unable to find repository agent '{}' of model '{}'; known here: {}",
                 agent.name,
                 polled.config.name,
@@ -40,27 +40,27 @@ pub(super) fn run(polled: &PolledModel) -> Result<(), Error> {
 }
 
 /// Compares files with the digests in the parameters: `MD5:PATH`, relative to the model's folder, to the digest.
-fn checksum(agent: &Agent, dir: &Path) -> Result<(), Error> {
+fn checksum(agent: &Agent, dir: &Path) -> Result<(), ServingError> {
     // The order of a map changes; of several mistakes always the same one is reported.
     let mut parameters: Vec<(&String, &String)> = agent.parameters.iter().collect();
     parameters.sort();
     for (key, wanted) in parameters {
         let Some(("MD5", path)) = key.split_once(':') else {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "the checksum agent expects parameters of the form MD5:PATH, found '{key}'"
             )));
         };
         let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         if !Path::new(path).components().all(inside) {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "the checksum agent looks into the folder of the model only, found '{path}'"
             )));
         }
         let found = digest_of(&dir.join(path)).map_err(|error| {
-            Error::internal(format!("failed to read '{path}' for its checksum: {error}"))
+            ServingError::internal(format!("failed to read '{path}' for its checksum: {error}"))
         })?;
         if !found.eq_ignore_ascii_case(wanted.trim()) {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "Mismatched MD5 hash for file {path}, expected: {wanted}, got: {found}"
             )));
         }
@@ -70,7 +70,7 @@ fn checksum(agent: &Agent, dir: &Path) -> Result<(), Error> {
 
 fn digest_of(path: &Path) -> std::io::Result<String> {
     let mut file = File::open(path)?;
-    let mut md5 = Md5::default();
+    let mut md5 = Md5Digest::default();
     let mut piece = vec![0; 1 << 16];
     loop {
         match file.read(&mut piece)? {

@@ -8,30 +8,30 @@ use crate::statistics::ArithmeticSnapshot;
 
 /// What was seen at one time.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct SeenArithmetic {
     operations: u64,
     compute_ns: u64,
 }
 
 /// The arithmetic of a version since it serves.
-pub(super) struct Arithmetic {
+pub(super) struct VersionArithmetic {
     counter: OperationCounter,
     /// What warming up took.
     before: u64,
-    last: Mutex<Seen>,
+    last: Mutex<SeenArithmetic>,
 }
 
-impl fmt::Debug for Arithmetic {
+impl fmt::Debug for VersionArithmetic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Arithmetic").field("last", &self.last).finish_non_exhaustive()
     }
 }
 
-impl Arithmetic {
+impl VersionArithmetic {
     /// Of a version whose executions have taken this time so far: counters may be older than it.
     pub(super) fn new(counter: OperationCounter, compute_ns: u64) -> Self {
         let before = counter();
-        Self { counter, before, last: Mutex::new(Seen { operations: 0, compute_ns }) }
+        Self { counter, before, last: Mutex::new(SeenArithmetic { operations: 0, compute_ns }) }
     }
 
     /// What it is now, when executions have taken this time.
@@ -42,7 +42,7 @@ impl Arithmetic {
         let took = compute_ns.saturating_sub(last.compute_ns);
         // An execution that is not over has been counted or timed, but not both.
         let per_ns = if took > 0 { more as f64 / took as f64 } else { 0.0 };
-        *last = Seen { operations, compute_ns };
+        *last = SeenArithmetic { operations, compute_ns };
         ArithmeticSnapshot { operations, per_ns }
     }
 }
@@ -58,7 +58,8 @@ mod tests {
     fn the_rate_is_that_since_the_look_before() {
         let count = Arc::new(AtomicU64::new(500));
         let counter = Arc::clone(&count);
-        let arithmetic = Arithmetic::new(Arc::new(move || counter.load(Ordering::Relaxed)), 1_000);
+        let arithmetic =
+            VersionArithmetic::new(Arc::new(move || counter.load(Ordering::Relaxed)), 1_000);
         assert_eq!(arithmetic.read(1_000), ArithmeticSnapshot::default());
         count.store(2_500, Ordering::Relaxed);
         let found = arithmetic.read(1_100);

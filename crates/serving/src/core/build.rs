@@ -4,33 +4,35 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
-use super::arithmetic::Arithmetic;
-use super::ensembles::Steps;
+use super::arithmetic::VersionArithmetic;
+use super::ensembles::EnsembleSteps;
 use super::load::PolledModel;
-use super::loaded::{Executor, LoadedVersion, next_load};
-use super::spares::Spares;
+use super::loaded::{LoadedVersion, VersionExecutor, next_load};
+use super::spare_instances::SpareInstances;
 use super::{Core, warmup};
-use crate::backend::{Backend, HostLink, Model, ModelFiles, Placement, PlacementKind};
+use crate::backend::{
+    BackendModel, HostLink, InstancePlacement, ModelBackend, ModelFiles, PlacementKind,
+};
 use crate::cache::ResponseCache;
 use crate::config::inference::ModelRateLimiter;
 use crate::config::inference::ModelTransactionPolicy;
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_instance_group::Kind;
 use crate::config::{self, InstanceDefaults, MetalConfig, ModelConfig};
-use crate::driver::Seat;
-use crate::ensemble::{Ensemble, EnsemblePlan};
-use crate::error::{Code, Error};
-use crate::goal::Goals;
-use crate::latency::Latencies;
+use crate::driver::InstanceSeat;
+use crate::ensemble::{EnsemblePlan, ServedEnsemble};
+use crate::error::{ErrorCode, ServingError};
+use crate::latency::LatencyRecorder;
+use crate::latency_target::LatencyTargets;
 use crate::payload::ExecutionContext;
-use crate::rate_limiter::Device;
+use crate::rate_limiter::ResourceDevice;
 use crate::repository::{self, ModelId};
 use crate::schedule;
 use crate::sequence::SequencePlan;
 use crate::validate::RequestChecker;
 
 impl Core {
-    fn backend(&self, config: &ModelConfig) -> Result<&Arc<dyn Backend>, Error> {
+    fn backend(&self, config: &ModelConfig) -> Result<&Arc<dyn ModelBackend>, ServingError> {
         let name = &config.backend;
         let platform = &config.platform;
         let found = match name.is_empty() {
@@ -38,7 +40,7 @@ impl Core {
             false => self.backends.iter().find(|backend| backend.name() == name),
         };
         let Some(backend) = found else {
-            return Err(Error::invalid_arg(match name.is_empty() {
+            return Err(ServingError::invalid_arg(match name.is_empty() {
                 true => format!("unexpected platform type '{platform}' for {}", config.name),
                 false => format!(
                     "unable to find backend library for backend '{name}', try specifying runtime on the model \
@@ -48,7 +50,7 @@ impl Core {
         };
         if !platform.is_empty() && !backend.platform().is_empty() && platform != backend.platform()
         {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "unexpected 'platform' and 'backend' pair, got:{platform}, {name}"
             )));
         }
@@ -67,8 +69,8 @@ impl Core {
         &self,
         polled: &PolledModel,
         version: i64,
-        backend: &dyn Backend,
-    ) -> Result<ModelFiles, Error> {
+        backend: &dyn ModelBackend,
+    ) -> Result<ModelFiles, ServingError> {
         let config = &polled.config;
         let metal = MetalConfig::of_model(config, &polled.dir, &self.options.metal_config)?;
         if !backend.takes_metal_config() {
@@ -91,7 +93,7 @@ impl Core {
         &self,
         polled: &PolledModel,
         version: i64,
-    ) -> Result<LoadedVersion, Error> {
+    ) -> Result<LoadedVersion, ServingError> {
         let start = Instant::now();
         if matches!(polled.config.scheduling_choice, Some(SchedulingChoice::EnsembleScheduling(_)))
         {
@@ -129,14 +131,14 @@ impl Core {
         config::validate_instances(&config, self.options.gpus)?;
         let sequences = SequencePlan::from_config(&config, &polled.dir)?;
         let labels = self.labels_of(polled, &config, model.labels())?;
-        let goals = Goals::of_model(&config, &files.metal)?;
+        let goals = LatencyTargets::of_model(&config, &files.metal)?;
         let config = Arc::new(config);
         let seats = self.seats(polled, &config, model.as_ref(), sequences.as_ref())?;
         let counters = polled.counters.get(&version).cloned().unwrap_or_default();
         let context =
             ExecutionContext::counting_on(&config.name, version, Arc::clone(&config), counters);
-        context.statistics.keep(Latencies::new(&self.options.latencies, &config));
-        let hold = schedule::Hold {
+        context.statistics.keep(LatencyRecorder::new(&self.options.latencies, &config));
+        let hold = schedule::HoldUntil {
             requests: self.options.delay_scheduler,
             backlog: self.options.backlog_delay_scheduler,
         };
@@ -144,13 +146,13 @@ impl Core {
         let ordered = schedule::preserves_ordering(&config);
         let handle =
             self.driver.add(&context, scheduler, goals.admission, ordered, sequences, seats)?;
-        let executor = Executor::Instances(handle);
+        let executor = VersionExecutor::Instances(handle);
         let cache = self.cache_of(&context.config);
         let spent = context.statistics.snapshot(&context.name, &context.version).inference_stats;
         let counter = model.operations();
-        let arithmetic = counter.map(|all| Arithmetic::new(all, spent.compute_infer.ns));
+        let arithmetic = counter.map(|all| VersionArithmetic::new(all, spent.compute_infer.ns));
         let load_duration = start.elapsed();
-        let (checkpoint, tending) = (model.checkpoint(), model.tending());
+        let (checkpoint, tending) = (model.checkpoint(), model.background_tuner());
         let checker = RequestChecker::new(&config).with_goals(goals);
         let checker = checker.leaving_missing(model.sees_missing_inputs());
         let spares = self.spares(model, &context);
@@ -176,18 +178,18 @@ impl Core {
         &self,
         polled: &PolledModel,
         config: &Arc<ModelConfig>,
-        model: &dyn Model,
+        model: &dyn BackendModel,
         sequences: Option<&Arc<SequencePlan>>,
-    ) -> Result<Vec<Seat>, Error> {
+    ) -> Result<Vec<InstanceSeat>, ServingError> {
         let mut seats = Vec::new();
         for (placement, limits) in placements(config, self.options.gpus) {
             let mut instance = model.instance(&placement)?;
             warmup::run(&polled.dir, config, sequences, instance.as_mut())?;
             let device = match placement.kind {
-                PlacementKind::Gpu(number) => Device::Gpu(number),
-                PlacementKind::Cpu | PlacementKind::Model => Device::Host,
+                PlacementKind::Gpu(number) => ResourceDevice::Gpu(number),
+                PlacementKind::Cpu | PlacementKind::Model => ResourceDevice::Host,
             };
-            seats.push(Seat { name: placement.name, instance, limits, device });
+            seats.push(InstanceSeat { name: placement.name, instance, limits, device });
         }
         Ok(seats)
     }
@@ -195,16 +197,16 @@ impl Core {
     /// What makes spare instances of a model that may call others.
     fn spares(
         &self,
-        model: Box<dyn Model>,
+        model: Box<dyn BackendModel>,
         context: &Arc<ExecutionContext>,
-    ) -> Option<Arc<Spares>> {
+    ) -> Option<Arc<SpareInstances>> {
         let config = &context.config;
         let placements = placements(config, self.options.gpus);
         let turns = placements.len();
         let (placement, _) = placements.into_iter().next().filter(|_| model.calls_others())?;
         let sequences =
             matches!(config.scheduling_choice, Some(SchedulingChoice::SequenceBatching(_)));
-        Some(Spares::new(model, &self.calls, placement, context, turns, sequences))
+        Some(SpareInstances::new(model, &self.calls, placement, context, turns, sequences))
     }
 
     /// The response cache for a model whose configuration asks for it.
@@ -216,12 +218,16 @@ impl Core {
     }
 
     /// As [`build_version`](Self::build_version) for an ensemble, whose models serve already.
-    fn build_ensemble(&self, polled: &PolledModel, version: i64) -> Result<LoadedVersion, Error> {
+    fn build_ensemble(
+        &self,
+        polled: &PolledModel,
+        version: i64,
+    ) -> Result<LoadedVersion, ServingError> {
         let start = Instant::now();
         let mut config = polled.config.clone();
         let metal = MetalConfig::of_model(&config, &polled.dir, &MetalConfig::default())?;
         metal.check_foreign(&config.name, "ensemble")?;
-        Goals::of_model(&config, &metal)?;
+        LatencyTargets::of_model(&config, &metal)?;
         config::normalise(&mut config);
         config::validate_tensors(&config)?;
         self.name_steps(&polled.id, &mut config);
@@ -245,8 +251,8 @@ impl Core {
         }
         let config = Arc::new(config);
         let context = ExecutionContext::new(&config.name, version, Arc::clone(&config));
-        let server = Arc::new(Steps(Arc::downgrade(&self.models)));
-        let executor = Executor::Ensemble(Ensemble::new(plan, server, &context));
+        let server = Arc::new(EnsembleSteps(Arc::downgrade(&self.models)));
+        let executor = VersionExecutor::Ensemble(ServedEnsemble::new(plan, server, &context));
         let checker = RequestChecker::new(&config);
         let cache = self.cache_of(&context.config);
         let load_duration = start.elapsed();
@@ -273,7 +279,7 @@ impl Core {
         polled: &PolledModel,
         config: &ModelConfig,
         own: BTreeMap<String, Vec<String>>,
-    ) -> Result<BTreeMap<String, Arc<Vec<String>>>, Error> {
+    ) -> Result<BTreeMap<String, Arc<Vec<String>>>, ServingError> {
         let mut labels: BTreeMap<_, _> =
             own.into_iter().map(|(output, labels)| (output, Arc::new(labels))).collect();
         for output in config.output.iter().filter(|output| !output.label_filename.is_empty()) {
@@ -290,20 +296,23 @@ fn decouple(config: &mut ModelConfig) {
     config.model_transaction_policy.get_or_insert(freely);
 }
 
-fn max_batch_size(settings: &BTreeMap<String, String>) -> Result<i32, Error> {
+fn max_batch_size(settings: &BTreeMap<String, String>) -> Result<i32, ServingError> {
     let Some(text) = settings.get("default-max-batch-size") else {
         return Ok(config::DEFAULT_MAX_BATCH_SIZE);
     };
     text.parse().map_err(|_| {
-        Error::new(
-            Code::InvalidArg,
+        ServingError::new(
+            ErrorCode::InvalidArg,
             format!("'default-max-batch-size' must be an integer, found '{text}'"),
         )
     })
 }
 
 /// The instances of all groups, by name, and the resources that each needs.
-fn placements(config: &Arc<ModelConfig>, gpus: u32) -> Vec<(Placement, Option<ModelRateLimiter>)> {
+fn placements(
+    config: &Arc<ModelConfig>,
+    gpus: u32,
+) -> Vec<(InstancePlacement, Option<ModelRateLimiter>)> {
     let mut placements = Vec::new();
     for group in &config.instance_group {
         let kinds: Vec<PlacementKind> = match group.kind() {
@@ -320,7 +329,7 @@ fn placements(config: &Arc<ModelConfig>, gpus: u32) -> Vec<(Placement, Option<Mo
         let all = kinds.iter().flat_map(|&kind| std::iter::repeat_n(kind, count));
         for (number, kind) in all.enumerate() {
             let name = format!("{}_{number}", group.name);
-            let placement = Placement { name, kind, config: Arc::clone(config) };
+            let placement = InstancePlacement { name, kind, config: Arc::clone(config) };
             placements.push((placement, group.rate_limiter.clone()));
         }
     }
@@ -328,7 +337,7 @@ fn placements(config: &Arc<ModelConfig>, gpus: u32) -> Vec<(Placement, Option<Mo
 }
 
 /// What `metal_config` says to the core: a backend whose requests it does not put together takes `batch_size` itself.
-fn core_fields(backend: &dyn Backend, files: &ModelFiles) -> MetalConfig {
+fn core_fields(backend: &dyn ModelBackend, files: &ModelFiles) -> MetalConfig {
     match backend.has_batches() {
         true => MetalConfig::clone(&files.metal),
         false => files.metal.without("batch_size"),

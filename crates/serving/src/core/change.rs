@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::load::{PolledModel, Record, Source};
+use super::load::{LoadRecord, ModelSource, PolledModel};
 use crate::config::ModelConfig;
-use crate::repository::Stamps;
+use crate::repository::FolderStamp;
 
 /// How much of a version has to be made anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum ChangeExtent {
     /// It can go on as it is.
     Nothing,
     /// Its instances; the model is the same.
@@ -19,23 +19,23 @@ pub(super) enum Extent {
 
 /// A model compared with what its versions were made from.
 #[derive(Debug)]
-pub(super) struct Change {
-    config: Extent,
+pub(super) struct ModelChange {
+    config: ChangeExtent,
     /// Versions whose files are the same.
     same_files: BTreeSet<i64>,
 }
 
-impl Change {
+impl ModelChange {
     /// Nothing is as it was.
     pub(super) fn everything() -> Self {
-        Self { config: Extent::Model, same_files: BTreeSet::new() }
+        Self { config: ChangeExtent::Model, same_files: BTreeSet::new() }
     }
 
     pub(super) fn between(
-        before: Option<&Record>,
+        before: Option<&LoadRecord>,
         polled: &PolledModel,
-        source: &Source,
-        stamps: &Stamps,
+        source: &ModelSource,
+        stamps: &FolderStamp,
     ) -> Self {
         let Some(before) = before.filter(|before| {
             before.source.dir == source.dir && before.stamps.outside == stamps.outside
@@ -50,21 +50,21 @@ impl Change {
         }
     }
 
-    pub(super) fn of(&self, version: i64) -> Extent {
-        if self.same_files.contains(&version) { self.config } else { Extent::Model }
+    pub(super) fn of(&self, version: i64) -> ChangeExtent {
+        if self.same_files.contains(&version) { self.config } else { ChangeExtent::Model }
     }
 }
 
-fn extent(before: &ModelConfig, after: &ModelConfig) -> Extent {
+fn extent(before: &ModelConfig, after: &ModelConfig) -> ChangeExtent {
     // Which versions serve is decided elsewhere; it changes nothing in those that do.
     let mut old = ModelConfig { version_policy: None, ..before.clone() };
     let mut new = ModelConfig { version_policy: None, ..after.clone() };
     if old == new {
-        return Extent::Nothing;
+        return ChangeExtent::Nothing;
     }
     old.instance_group.clear();
     new.instance_group.clear();
-    if old == new { Extent::Instances } else { Extent::Model }
+    if old == new { ChangeExtent::Instances } else { ChangeExtent::Model }
 }
 
 #[cfg(test)]
@@ -78,10 +78,10 @@ mod tests {
             let config = |text: &str| from_text(&format!("name: 'm' backend: 'b' {text}")).unwrap();
             extent(&config("max_batch_size: 4"), &config(after))
         };
-        assert_eq!(of("max_batch_size: 4"), Extent::Nothing);
-        assert_eq!(of("max_batch_size: 4 version_policy { all {} }"), Extent::Nothing);
-        assert_eq!(of("max_batch_size: 4 instance_group { count: 3 }"), Extent::Instances);
-        assert_eq!(of("max_batch_size: 8"), Extent::Model);
-        assert_eq!(of("max_batch_size: 8 instance_group { count: 3 }"), Extent::Model);
+        assert_eq!(of("max_batch_size: 4"), ChangeExtent::Nothing);
+        assert_eq!(of("max_batch_size: 4 version_policy { all {} }"), ChangeExtent::Nothing);
+        assert_eq!(of("max_batch_size: 4 instance_group { count: 3 }"), ChangeExtent::Instances);
+        assert_eq!(of("max_batch_size: 8"), ChangeExtent::Model);
+        assert_eq!(of("max_batch_size: 8 instance_group { count: 3 }"), ChangeExtent::Model);
     }
 }

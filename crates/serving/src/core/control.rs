@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::load::{LoadError, Source};
+use super::load::{LoadError, ModelSource};
 use super::models::WantedBy;
 use super::overrides::GivenFolder;
-use super::{ControlMode, Core, Dependents, LoadOverrides};
-use crate::error::{Code, Error};
-use crate::repository::{self, ModelId, Naming};
+use super::{ControlMode, Core, LoadOverrides, UnloadDependents};
+use crate::error::{ErrorCode, ServingError};
+use crate::repository::{self, ModelId, NameMeaning};
 
 impl Core {
     /// Loads a model on request, or anew what has changed of it since it was loaded, and waits for the end. A
@@ -18,7 +18,7 @@ impl Core {
     /// # Errors
     /// When the control mode does not permit it, there is no such model, or it cannot be loaded; what served before
     /// goes on then.
-    pub fn load_model(&self, name: &str, overrides: LoadOverrides) -> Result<(), Error> {
+    pub fn load_model(&self, name: &str, overrides: LoadOverrides) -> Result<(), ServingError> {
         self.check_control()?;
         check_name(name)?;
         let wanted = match self.wanted(name, overrides) {
@@ -40,7 +40,7 @@ impl Core {
             }
         }
         match unread {
-            _ if !failed.is_empty() => Err(Error::new(Code::InvalidArg, failed)),
+            _ if !failed.is_empty() => Err(ServingError::new(ErrorCode::InvalidArg, failed)),
             Some(error) => Err(error),
             None => Ok(()),
         }
@@ -51,9 +51,9 @@ impl Core {
         &self,
         name: &str,
         overrides: LoadOverrides,
-    ) -> Result<Vec<(ModelId, LoadOverrides)>, Error> {
+    ) -> Result<Vec<(ModelId, LoadOverrides)>, ServingError> {
         let naming = self.options.naming;
-        if naming == Naming::Unique || !overrides.files.is_empty() {
+        if naming == NameMeaning::Unique || !overrides.files.is_empty() {
             return Ok(vec![(ModelId::plain(name), overrides)]);
         }
         let found = repository::find(&self.repositories(), naming, name)?;
@@ -65,20 +65,24 @@ impl Core {
     ///
     /// # Errors
     /// When the control mode does not permit it.
-    pub fn unload_model(&self, name: &str, dependents: Dependents) -> Result<(), Error> {
+    pub fn unload_model(
+        &self,
+        name: &str,
+        dependents: UnloadDependents,
+    ) -> Result<(), ServingError> {
         self.check_control()?;
         let ids = match self.options.naming {
-            Naming::Unique => vec![ModelId::plain(name)],
-            Naming::Namespaced => self.models().named(name),
+            NameMeaning::Unique => vec![ModelId::plain(name)],
+            NameMeaning::Namespaced => self.models().named(name),
         };
         ids.iter().for_each(|id| self.unload(id, dependents));
         Ok(())
     }
 
-    fn unload(&self, id: &ModelId, dependents: Dependents) {
+    fn unload(&self, id: &ModelId, dependents: UnloadDependents) {
         let steps = self.steps_of(id);
         self.take_down(id);
-        if dependents == Dependents::Keep {
+        if dependents == UnloadDependents::Keep {
             return;
         }
         for step in steps {
@@ -97,30 +101,34 @@ impl Core {
     }
 
     /// The folder of a model in the repositories.
-    pub(super) fn folder_of(&self, id: &ModelId) -> Result<PathBuf, Error> {
+    pub(super) fn folder_of(&self, id: &ModelId) -> Result<PathBuf, ServingError> {
         repository::folder_of(&self.repositories(), self.options.naming, id)
     }
 
-    fn check_control(&self) -> Result<(), Error> {
+    fn check_control(&self) -> Result<(), ServingError> {
         match self.options.control_mode {
             ControlMode::Explicit { .. } => Ok(()),
-            ControlMode::None | ControlMode::Poll { .. } => Err(Error::unavailable(
+            ControlMode::None | ControlMode::Poll { .. } => Err(ServingError::unavailable(
                 "explicit model load / unload is not allowed if polling is enabled",
             )),
         }
     }
 
     /// The files and the configuration that a load is about.
-    fn source_of(&self, id: &ModelId, overrides: LoadOverrides) -> Result<Source, Error> {
+    fn source_of(
+        &self,
+        id: &ModelId,
+        overrides: LoadOverrides,
+    ) -> Result<ModelSource, ServingError> {
         let now = SystemTime::now();
         let given_config = overrides.config.map(|text| (text, now));
         if !overrides.files.is_empty() {
             if given_config.is_none() {
-                return Err(Error::invalid_arg("files are given without a configuration"));
+                return Err(ServingError::invalid_arg("files are given without a configuration"));
             }
             let folder = Arc::new(GivenFolder::write(&overrides.files)?);
             let dir = folder.path().to_owned();
-            return Ok(Source { dir, given_config, given_files: Some(folder) });
+            return Ok(ModelSource { dir, given_config, given_files: Some(folder) });
         }
         let dir = self.folder_of(id)?;
         let kept = || {
@@ -129,7 +137,7 @@ impl Core {
             let given = before.given_config.filter(|_| before.given_files.is_none())?;
             (!is_newer(&dir.join("config.pbtxt"), given.1)).then_some(given)
         };
-        Ok(Source { given_config: given_config.or_else(kept), dir, given_files: None })
+        Ok(ModelSource { given_config: given_config.or_else(kept), dir, given_files: None })
     }
 }
 
@@ -138,23 +146,23 @@ fn is_newer(file: &Path, than: SystemTime) -> bool {
     modified.is_ok_and(|modified| modified > than)
 }
 
-fn check_name(name: &str) -> Result<(), Error> {
+fn check_name(name: &str) -> Result<(), ServingError> {
     if name.contains('/') || name.contains("..") {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "invalid model name '{name}', model name must not contain path traversal characters"
         )));
     }
     Ok(())
 }
 
-fn unreadable(name: &str, error: &Error) -> Error {
+fn unreadable(name: &str, error: &ServingError) -> ServingError {
     tracing::error!(model = name, reason = %error.message, "a model could not be read");
     poll_failed(name, error)
 }
 
 /// Triton gives no reason here; a reason about what the client itself sent helps it.
-fn poll_failed(name: &str, error: &Error) -> Error {
+fn poll_failed(name: &str, error: &ServingError) -> ServingError {
     let text = format!("failed to load '{name}', failed to poll from model repository");
     let of_client = error.message.contains("given file");
-    Error::internal(if of_client { format!("{text}: {}", error.message) } else { text })
+    ServingError::internal(if of_client { format!("{text}: {}", error.message) } else { text })
 }

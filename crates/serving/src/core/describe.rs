@@ -58,7 +58,7 @@ pub struct ModelMetadata {
 
 /// State of a model version in the repository index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModelState {
+pub enum VersionState {
     /// Not known.
     Unknown,
     /// Serving.
@@ -71,7 +71,7 @@ pub enum ModelState {
     Unloading,
 }
 
-impl ModelState {
+impl VersionState {
     /// The name on the wire.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -95,7 +95,7 @@ pub struct ModelIndexEntry {
     /// Version.
     pub version: Option<String>,
     /// State.
-    pub state: Option<ModelState>,
+    pub state: Option<VersionState>,
     /// Why it is not ready.
     pub reason: Option<String>,
 }

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use super::Core;
-use super::load::{LoadError, PolledModel, Source};
-use super::loaded::{Executor, LoadedVersion, enqueue, next_load};
-use super::models::{Models, WantedBy};
+use super::load::{LoadError, ModelSource, PolledModel};
+use super::loaded::{LoadedVersion, VersionExecutor, enqueue, next_load};
+use super::models::{ModelTable, WantedBy};
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_ensembling::Step;
 use crate::config::{self, ModelConfig};
 use crate::ensemble::{EnsemblePlan, StepServer};
-use crate::error::Error;
-use crate::repository::{self, ModelId, Naming};
+use crate::error::ServingError;
+use crate::repository::{self, ModelId, NameMeaning};
 use crate::request::{InferenceRequest, ResponseSink};
 
 /// The steps of an ensemble; nothing for other models.
@@ -24,26 +24,26 @@ fn steps(config: &ModelConfig) -> &[Step] {
 }
 
 /// The models that are loaded, as ensembles see them: also while the server stops, for what was begun before.
-pub(super) struct Steps(pub(super) Weak<RwLock<Models>>);
+pub(super) struct EnsembleSteps(pub(super) Weak<RwLock<ModelTable>>);
 
-impl Steps {
-    fn find(&self, model: &ModelId, version: i64) -> Result<Arc<LoadedVersion>, Error> {
+impl EnsembleSteps {
+    fn find(&self, model: &ModelId, version: i64) -> Result<Arc<LoadedVersion>, ServingError> {
         let Some(models) = self.0.upgrade() else {
-            return Err(Error::unavailable("Server exiting"));
+            return Err(ServingError::unavailable("Server exiting"));
         };
         let models = models.read().unwrap_or_else(PoisonError::into_inner);
         models.find_in(model, (version > 0).then_some(version)).cloned()
     }
 }
 
-impl StepServer for Steps {
+impl StepServer for EnsembleSteps {
     fn submit(
         &self,
         model: &ModelId,
         version: i64,
         mut request: InferenceRequest,
         sink: ResponseSink,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ServingError> {
         request.model_name.clone_from(&model.name);
         enqueue(|| self.find(model, version), request, sink)
     }
@@ -62,7 +62,7 @@ impl Core {
     /// namespace which the step names, else that of the ensemble's own, else the only one.
     fn resolve(&self, near: &str, step: &Step) -> Option<ModelId> {
         let naming = self.options.naming;
-        if naming == Naming::Unique {
+        if naming == NameMeaning::Unique {
             return Some(ModelId::plain(&step.model_name));
         }
         let in_namespace = |namespace: &str| ModelId {
@@ -101,7 +101,7 @@ impl Core {
     /// Loads the models that an ensemble is composed of, as far as they do not serve, and checks it beside them.
     pub(super) fn load_dependencies(&self, polled: &PolledModel) -> Result<(), LoadError> {
         let ensemble = &polled.id;
-        let refuse = |text: String| Err(LoadError::Load(Error::invalid_arg(text)));
+        let refuse = |text: String| Err(LoadError::Load(ServingError::invalid_arg(text)));
         if steps(&polled.config).is_empty() {
             return Ok(());
         }
@@ -155,11 +155,11 @@ impl Core {
             return Ok(());
         }
         let loaded = self.folder_of(step).map_err(LoadError::Poll).and_then(|dir| {
-            let source = Source { dir, given_config: None, given_files: None };
+            let source = ModelSource { dir, given_config: None, given_files: None };
             self.bring_up(step, source, WantedBy::Ensemble)
         });
         loaded.map_err(|(LoadError::Poll(error) | LoadError::Load(error))| {
-            LoadError::Load(Error::invalid_arg(format!(
+            LoadError::Load(ServingError::invalid_arg(format!(
                 "ensemble '{ensemble}' depends on '{step}' which has no loaded version. Model '{step}' loading \
                  failed with error: {}",
                 error.message
@@ -179,7 +179,7 @@ impl Core {
         for step in steps(config) {
             let Some(id) = self.resolve(&near, step) else { continue };
             if path.contains(&id) {
-                return Err(LoadError::Load(Error::invalid_arg(format!(
+                return Err(LoadError::Load(ServingError::invalid_arg(format!(
                     "circular dependency between ensembles: {id} -> ... -> {} -> {id}",
                     path.last().map(ModelId::to_string).unwrap_or_default()
                 ))));
@@ -188,7 +188,7 @@ impl Core {
                 continue;
             }
             let Ok(dir) = self.folder_of(&id) else { continue };
-            let source = Source { dir, given_config: None, given_files: None };
+            let source = ModelSource { dir, given_config: None, given_files: None };
             // A step that cannot be read is reported when it is loaded.
             let Ok(polled) = self.poll(&id, &source) else { continue };
             path.push(id.clone());
@@ -204,7 +204,7 @@ impl Core {
         let models = self.models();
         let mut composed = BTreeSet::new();
         for (_, loaded) in models.ready_of(id) {
-            if let Executor::Ensemble(ensemble) = &loaded.executor {
+            if let VersionExecutor::Ensemble(ensemble) = &loaded.executor {
                 composed.extend(ensemble.plan().models().cloned());
             }
         }
@@ -270,7 +270,7 @@ impl Core {
             .map(|step| self.resolve(&id.namespace, step))
             .collect();
         serving.iter().all(|loaded| match &loaded.executor {
-            Executor::Ensemble(ensemble) => {
+            VersionExecutor::Ensemble(ensemble) => {
                 let plan = ensemble.plan();
                 let same = plan
                     .models()
@@ -278,7 +278,7 @@ impl Core {
                     .all(|(composed, meant)| meant.as_ref().is_none_or(|meant| meant == composed));
                 same && plan.is_current(&|step, version| self.step_config(step, version))
             }
-            Executor::Instances(_) => true,
+            VersionExecutor::Instances(_) => true,
         })
     }
 
@@ -326,7 +326,7 @@ impl Core {
     fn revive(&self, ensemble: &ModelId, step: &ModelId) -> bool {
         let _turn = self.turns.take(ensemble);
         let Ok(dir) = self.folder_of(ensemble) else { return false };
-        let source = Source { dir, given_config: None, given_files: None };
+        let source = ModelSource { dir, given_config: None, given_files: None };
         let concerned = self.poll(ensemble, &source).is_ok_and(|polled| {
             let steps = steps(&polled.config);
             let ready = |one: &Step| {

@@ -9,15 +9,15 @@ use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
 use super::agents;
-use super::change::{Change, Extent};
+use super::change::{ChangeExtent, ModelChange};
 use super::loaded::LoadedVersion;
-use super::models::{AMBIGUOUS, Epoch, WantedBy};
+use super::models::{AMBIGUOUS, LoadEpoch, WantedBy};
 use super::overrides::GivenFolder;
 use super::{ControlMode, Core, LoadFailure};
-use crate::backend::Backend;
+use crate::backend::ModelBackend;
 use crate::config::{self, ModelConfig};
-use crate::error::Error;
-use crate::repository::{self, FoundModel, ModelId, Stamps};
+use crate::error::ServingError;
+use crate::repository::{self, FolderStamp, FoundModel, ModelId};
 use crate::statistics::StatisticsRecorder;
 
 /// A configuration file larger than this is not one.
@@ -25,7 +25,7 @@ const MAX_CONFIG_BYTES: u64 = 16 << 20;
 
 /// Where a model's files and its configuration come from.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(super) struct ModelSource {
     pub(super) dir: PathBuf,
     /// A configuration that a client gave, and when.
     pub(super) given_config: Option<(String, SystemTime)>,
@@ -35,10 +35,10 @@ pub(super) struct Source {
 
 /// What the versions of a model were made from.
 #[derive(Debug)]
-pub(super) struct Record {
-    pub(super) source: Source,
+pub(super) struct LoadRecord {
+    pub(super) source: ModelSource,
     pub(super) config: ModelConfig,
-    pub(super) stamps: Stamps,
+    pub(super) stamps: FolderStamp,
 }
 
 /// A model folder whose configuration was read and makes sense.
@@ -55,16 +55,16 @@ pub(super) struct PolledModel {
 #[derive(Debug)]
 pub(super) enum LoadError {
     /// The folder or its configuration cannot be read or makes no sense; the model is as it was.
-    Poll(Error),
+    Poll(ServingError),
     /// The model as a whole or some of its versions cannot be loaded.
-    Load(Error),
+    Load(ServingError),
 }
 
 impl Core {
     /// Loads what the control mode asks for.
-    pub(super) fn load_at_start(&self) -> Result<(), Error> {
+    pub(super) fn load_at_start(&self) -> Result<(), ServingError> {
         if self.options.repositories.is_empty() {
-            return Err(Error::invalid_arg("at least one model repository must be given"));
+            return Err(ServingError::invalid_arg("at least one model repository must be given"));
         }
         let found = repository::scan(&self.repositories(), self.options.naming)?;
         self.write_models(|models| found.iter().for_each(|model| models.know(&model.id)));
@@ -103,7 +103,7 @@ impl Core {
         });
     }
 
-    pub(super) fn write_models<T>(&self, change: impl FnOnce(&mut super::Models) -> T) -> T {
+    pub(super) fn write_models<T>(&self, change: impl FnOnce(&mut super::ModelTable) -> T) -> T {
         change(&mut self.models.write().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -130,7 +130,7 @@ impl Core {
             self.record_failure(id, None, reason);
             return;
         }
-        let source = Source { dir: found.dir.clone(), given_config: None, given_files: None };
+        let source = ModelSource { dir: found.dir.clone(), given_config: None, given_files: None };
         let _turn = self.turns.take(id);
         // An ensemble may have brought it already, as one of its steps.
         if self.models().is_ready(id) {
@@ -148,10 +148,10 @@ impl Core {
     pub(super) fn bring_up(
         &self,
         id: &ModelId,
-        source: Source,
+        source: ModelSource,
         by: WantedBy,
     ) -> Result<(), LoadError> {
-        let stamps = Stamps::of(&source.dir).map_err(LoadError::Poll)?;
+        let stamps = FolderStamp::of(&source.dir).map_err(LoadError::Poll)?;
         let mut polled = self.poll(id, &source).map_err(LoadError::Poll)?;
         agents::run(&polled).map_err(LoadError::Poll)?;
         let before = self.models().record(id);
@@ -166,11 +166,11 @@ impl Core {
             );
             self.write_models(|models| models.set_versionless(id, epoch));
             self.record_failure(id, None, &text);
-            return Err(LoadError::Load(Error::invalid_arg(text)));
+            return Err(LoadError::Load(ServingError::invalid_arg(text)));
         }
         let change = match self.steps_are_current(id) {
-            true => Change::between(before.as_deref(), &polled, &source, &stamps),
-            false => Change::everything(),
+            true => ModelChange::between(before.as_deref(), &polled, &source, &stamps),
+            false => ModelChange::everything(),
         };
         if let Err(error) = self.load_dependencies(&polled) {
             if let LoadError::Load(error) = &error {
@@ -182,15 +182,15 @@ impl Core {
         for &version in &polled.versions {
             if let Some(serving) = self.serving(id, version) {
                 match change.of(version) {
-                    Extent::Nothing => {
+                    ChangeExtent::Nothing => {
                         serving.adopt_policy(&polled.config);
                         continue;
                     }
-                    Extent::Instances => {
+                    ChangeExtent::Instances => {
                         let counters = Arc::clone(&serving.context.statistics);
                         polled.counters.insert(version, counters);
                     }
-                    Extent::Model => {}
+                    ChangeExtent::Model => {}
                 }
             }
             if let Err(error) = self.load_version(&polled, version, epoch) {
@@ -201,9 +201,9 @@ impl Core {
             }
         }
         if !failures.is_empty() {
-            return Err(LoadError::Load(Error::invalid_arg(failures.join(""))));
+            return Err(LoadError::Load(ServingError::invalid_arg(failures.join(""))));
         }
-        let record = Record { source, config: polled.config, stamps };
+        let record = LoadRecord { source, config: polled.config, stamps };
         self.write_models(|models| models.set_record(id, epoch, Arc::new(record)));
         self.retire(id, |version| polled.versions.contains(&version));
         Ok(())
@@ -215,7 +215,12 @@ impl Core {
         ready.find(|(number, _)| *number == version).map(|(_, serving)| Arc::clone(serving))
     }
 
-    fn load_version(&self, polled: &PolledModel, version: i64, epoch: Epoch) -> Result<(), Error> {
+    fn load_version(
+        &self,
+        polled: &PolledModel,
+        version: i64,
+        epoch: LoadEpoch,
+    ) -> Result<(), ServingError> {
         let id = &polled.id;
         self.write_models(|models| models.loading(id, version, epoch));
         let mut result = self.build_version(polled, version);
@@ -236,7 +241,7 @@ impl Core {
                     }
                     Err(loaded) => {
                         loaded.remove();
-                        Err(Error::unavailable("the load was overtaken by an unload"))
+                        Err(ServingError::unavailable("the load was overtaken by an unload"))
                     }
                 }
             }
@@ -271,7 +276,11 @@ impl Core {
     }
 
     /// Reads a model folder: its configuration, as far as it can be judged without the model, and its versions.
-    pub(super) fn poll(&self, id: &ModelId, source: &Source) -> Result<PolledModel, Error> {
+    pub(super) fn poll(
+        &self,
+        id: &ModelId,
+        source: &ModelSource,
+    ) -> Result<PolledModel, ServingError> {
         let mut config = match &source.given_config {
             Some((text, _)) => given_config(text)?,
             None => self.read_config(&source.dir)?,
@@ -281,7 +290,7 @@ impl Core {
             name.clone_into(&mut config.name);
         }
         if config.name != *name {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "unexpected directory name '{}' for model '{}', directory name must equal model name",
                 name, config.name
             )));
@@ -299,7 +308,7 @@ impl Core {
         Ok(PolledModel { id: id.clone(), dir, config, versions, counters: BTreeMap::new() })
     }
 
-    fn read_config(&self, dir: &Path) -> Result<ModelConfig, Error> {
+    fn read_config(&self, dir: &Path) -> Result<ModelConfig, ServingError> {
         let custom = self
             .options
             .model_config_name
@@ -317,16 +326,21 @@ impl Core {
             {
                 return Ok(ModelConfig::default());
             }
-            Err(error) => return Err(Error::internal(of_path(&error))),
+            Err(error) => return Err(ServingError::internal(of_path(&error))),
         };
         if size > MAX_CONFIG_BYTES {
-            return Err(Error::invalid_arg(of_path(&format!(
+            return Err(ServingError::invalid_arg(of_path(&format!(
                 "{size} bytes are too many for a configuration"
             ))));
         }
-        let text = fs::read_to_string(&path).map_err(|error| Error::internal(of_path(&error)))?;
+        let text =
+            fs::read_to_string(&path).map_err(|error| ServingError::internal(of_path(&error)))?;
         config::from_text(&text).map_err(|error| {
-            Error::invalid_arg(format!("failed to read {}:\n{}", path.display(), error.message))
+            ServingError::invalid_arg(format!(
+                "failed to read {}:\n{}",
+                path.display(),
+                error.message
+            ))
         })
     }
 
@@ -336,9 +350,9 @@ impl Core {
         config: &mut ModelConfig,
         dir: &Path,
         present: &[i64],
-    ) -> Result<(), Error> {
+    ) -> Result<(), ServingError> {
         let newest = present.last().map(|version| dir.join(version.to_string()));
-        let fits = |backend: &&Arc<dyn Backend>| {
+        let fits = |backend: &&Arc<dyn ModelBackend>| {
             let file = match config.default_model_filename.is_empty() {
                 true => backend.default_model_filename(),
                 false => &config.default_model_filename,
@@ -350,11 +364,12 @@ impl Core {
             let has_file = !backend.default_model_filename().is_empty();
             has_file && mine && newest.as_ref().is_some_and(|folder| folder.join(file).exists())
         };
-        let recognised = |backend: &&Arc<dyn Backend>| backend.recognises(dir, newest.as_deref());
+        let recognised =
+            |backend: &&Arc<dyn ModelBackend>| backend.recognises(dir, newest.as_deref());
         let mut backends = self.backends.iter();
         let found = backends.clone().find(fits).or_else(|| backends.find(recognised));
         let Some(backend) = found else {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "Invalid model name: Could not determine backend for model '{}' with no backend in model \
                  configuration. Expected model name of the form 'model.<backend_name>'.",
                 config.name
@@ -366,9 +381,9 @@ impl Core {
 }
 
 /// A configuration as a client gives it.
-fn given_config(text: &str) -> Result<ModelConfig, Error> {
+fn given_config(text: &str) -> Result<ModelConfig, ServingError> {
     let json = serde_json::from_str(text).map_err(|error| {
-        Error::invalid_arg(format!("the given configuration is no JSON: {error}"))
+        ServingError::invalid_arg(format!("the given configuration is no JSON: {error}"))
     })?;
     config::from_json(&json)
 }

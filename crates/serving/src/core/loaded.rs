@@ -5,32 +5,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use super::arithmetic::Arithmetic;
+use super::arithmetic::VersionArithmetic;
 use super::describe::{ModelMetadata, TensorMetadata};
-use super::spares::Spares;
-use crate::backend::Tending;
-use crate::backend::llm::Resident;
+use super::spare_instances::SpareInstances;
+use crate::backend::BackgroundTuner;
+use crate::backend::llm::ResidentCheckpoint;
 use crate::cache::ResponseCache;
 use crate::config::inference::ModelVersionPolicy;
 use crate::config::{self, ModelConfig, datatype};
-use crate::driver::{DriverHandle, Refused};
-use crate::ensemble::Ensemble;
-use crate::error::Error;
-use crate::latency::Latencies;
+use crate::driver::{DriverHandle, RefusedRequest};
+use crate::ensemble::ServedEnsemble;
+use crate::error::ServingError;
+use crate::latency::LatencyRecorder;
 use crate::payload::{ExecutionContext, now_ms};
 use crate::repository::ModelId;
-use crate::request::{Answer, InferenceRequest, InferenceResponse, ResponseSink};
+use crate::request::{InferenceRequest, InferenceResponse, ResponseSink, SinkAnswer};
 use crate::statistics::{GoalCounts, ModelMetricsRow, ModelStatistics};
 use crate::trace;
 use crate::validate::RequestChecker;
 
 /// What runs the requests of a version.
 #[derive(Debug)]
-pub(super) enum Executor {
+pub(super) enum VersionExecutor {
     /// Its own instances.
     Instances(DriverHandle),
     /// Other models.
-    Ensemble(Arc<Ensemble>),
+    Ensemble(Arc<ServedEnsemble>),
 }
 
 /// A version that serves.
@@ -40,9 +40,9 @@ pub(super) struct LoadedVersion {
     /// Tells this load from every other one of the server.
     pub(super) load: u64,
     pub(super) context: Arc<ExecutionContext>,
-    pub(super) executor: Executor,
+    pub(super) executor: VersionExecutor,
     /// For calls that lead back to this model, where it may call others.
-    pub(super) spares: Option<Arc<Spares>>,
+    pub(super) spares: Option<Arc<SpareInstances>>,
     pub(super) checker: RequestChecker,
     pub(super) labels: BTreeMap<String, Arc<Vec<String>>>,
     pub(super) load_duration: Duration,
@@ -51,11 +51,11 @@ pub(super) struct LoadedVersion {
     /// The policy that chose this version, where that has changed since it was loaded.
     pub(super) policy: RwLock<Option<ModelVersionPolicy>>,
     /// What it computes, where that is counted.
-    pub(super) arithmetic: Option<Arithmetic>,
+    pub(super) arithmetic: Option<VersionArithmetic>,
     /// What finds out which units its runs had best go to.
-    pub(super) tending: Option<Tending>,
+    pub(super) tending: Option<BackgroundTuner>,
     /// What front ends ask that speak of prompts and tokens.
-    pub(super) checkpoint: Option<Arc<Resident>>,
+    pub(super) checkpoint: Option<Arc<ResidentCheckpoint>>,
 }
 
 /// Hands a request to the version that `find` gives, and if that leaves the service meanwhile, to its successor.
@@ -63,10 +63,10 @@ pub(super) struct LoadedVersion {
 /// # Errors
 /// When nothing is found or the request is refused; the sink is not called then.
 pub(super) fn enqueue(
-    find: impl Fn() -> Result<Arc<LoadedVersion>, Error>,
+    find: impl Fn() -> Result<Arc<LoadedVersion>, ServingError>,
     mut request: InferenceRequest,
     mut sink: ResponseSink,
-) -> Result<(), Error> {
+) -> Result<(), ServingError> {
     let mut loaded = find()?;
     loop {
         request.model_version.clone_from(&loaded.context.version);
@@ -114,7 +114,7 @@ impl LoadedVersion {
     /// composed of now.
     pub(super) fn loads(&self, into: &mut Vec<u64>) {
         into.push(self.load);
-        if let Executor::Ensemble(ensemble) = &self.executor {
+        if let VersionExecutor::Ensemble(ensemble) = &self.executor {
             ensemble.loads(into);
         }
     }
@@ -133,7 +133,7 @@ impl LoadedVersion {
         &self,
         mut request: InferenceRequest,
         sink: ResponseSink,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RefusedRequest> {
         let ticket = self.checker.check(&mut request)?;
         let sink = match &self.cache {
             None => sink,
@@ -149,8 +149,8 @@ impl LoadedVersion {
             return Ok(());
         }
         match &self.executor {
-            Executor::Instances(handle) => handle.enqueue(request, ticket, sink),
-            Executor::Ensemble(ensemble) => {
+            VersionExecutor::Instances(handle) => handle.enqueue(request, ticket, sink),
+            VersionExecutor::Ensemble(ensemble) => {
                 ensemble.start(request, ticket.batch_size, sink);
                 Ok(())
             }
@@ -184,7 +184,7 @@ impl LoadedVersion {
                 trace.respond(&response.outputs);
                 trace.stamp(trace::REQUEST_END);
             }
-            sink(Answer { result: Ok(Some(response)), is_final: true });
+            sink(SinkAnswer { result: Ok(Some(response)), is_final: true });
             return None;
         }
         let (cache, context) = (Arc::clone(cache), Arc::clone(&self.context));
@@ -203,8 +203,8 @@ impl LoadedVersion {
     /// Nothing more will come: what waits for company goes now.
     pub(super) fn begin_drain(&self) {
         match &self.executor {
-            Executor::Instances(handle) => handle.begin_drain(),
-            Executor::Ensemble(_) => {}
+            VersionExecutor::Instances(handle) => handle.begin_drain(),
+            VersionExecutor::Ensemble(_) => {}
         }
         if let Some(spares) = &self.spares {
             spares.drain();
@@ -215,8 +215,8 @@ impl LoadedVersion {
     pub(super) fn remove(&self) {
         self.begin_drain();
         match &self.executor {
-            Executor::Instances(handle) => handle.remove(),
-            Executor::Ensemble(ensemble) => ensemble.drain(),
+            VersionExecutor::Instances(handle) => handle.remove(),
+            VersionExecutor::Ensemble(ensemble) => ensemble.drain(),
         }
         if let Some(spares) = &self.spares {
             spares.clear();
@@ -250,8 +250,8 @@ impl LoadedVersion {
             pending: self.context.pending.load(Ordering::Relaxed),
             load_duration: self.load_duration,
             response_cache: self.cache.is_some(),
-            summaries: latencies.map(Latencies::summaries).unwrap_or_default(),
-            first_response: latencies.and_then(Latencies::first_response),
+            summaries: latencies.map(LatencyRecorder::summaries).unwrap_or_default(),
+            first_response: latencies.and_then(LatencyRecorder::first_response),
             arithmetic: self
                 .arithmetic
                 .as_ref()

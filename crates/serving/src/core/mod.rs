@@ -9,6 +9,7 @@ mod describe;
 mod ensembles;
 mod host;
 mod load;
+mod load_permits;
 mod loaded;
 mod models;
 mod options;
@@ -16,8 +17,7 @@ mod overrides;
 mod poll;
 mod registered;
 mod served;
-mod spares;
-mod turns;
+mod spare_instances;
 mod warmup;
 
 use std::fmt;
@@ -26,26 +26,26 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 pub use describe::{
-    EXTENSIONS, LoadFailure, ModelIndexEntry, ModelMetadata, ModelState, ServerMetadata,
-    TensorMetadata,
+    EXTENSIONS, LoadFailure, ModelIndexEntry, ModelMetadata, ServerMetadata, TensorMetadata,
+    VersionState,
 };
-pub use options::{ControlMode, CoreOptions, Dependents, LoadOverrides, ShutdownReport};
+pub use options::{ControlMode, CoreOptions, LoadOverrides, ShutdownReport, UnloadDependents};
 pub use served::{ListedCheckpoint, OpenRequest, ServedCheckpoint};
 
-use crate::backend::Backend;
+use crate::backend::ModelBackend;
 use crate::cache::{CacheUse, ResponseCache};
-use crate::callers::CallGraph;
 use crate::config::ModelConfig;
 use crate::custom_metrics::{CustomMetrics, FamilySnapshot};
-use crate::driver::Driver;
-use crate::error::Error;
-use crate::repository::{self, Repository};
+use crate::driver::LaneDriver;
+use crate::error::ServingError;
+use crate::repository::{self, ModelRepository};
 use crate::request::{InferenceRequest, ResponseSink};
 use crate::statistics::{ModelMetricsRow, ModelStatistics};
+use crate::waiting_models::CallGraph;
+use load_permits::LoadPermits;
 use loaded::{LoadedVersion, enqueue};
-use models::{Models, parse_version};
-use poll::Poller;
-use turns::Turns;
+use models::{ModelTable, parse_version};
+use poll::RepositoryPoller;
 
 /// Between two looks at whether all requests are answered during a shutdown.
 const DRAIN_STEP: Duration = Duration::from_millis(2);
@@ -53,18 +53,18 @@ const DRAIN_STEP: Duration = Duration::from_millis(2);
 /// The serving core: see the crate's documentation.
 pub struct Core {
     options: CoreOptions,
-    backends: Vec<Arc<dyn Backend>>,
+    backends: Vec<Arc<dyn ModelBackend>>,
     /// What models are given that call others.
     this: Weak<Core>,
     calls: Arc<CallGraph>,
     custom_metrics: Arc<CustomMetrics>,
-    driver: Driver,
-    models: Arc<RwLock<Models>>,
-    turns: Turns,
+    driver: LaneDriver,
+    models: Arc<RwLock<ModelTable>>,
+    turns: LoadPermits,
     cache: Option<Arc<ResponseCache>>,
-    poller: Mutex<Option<Poller>>,
+    poller: Mutex<Option<RepositoryPoller>>,
     failures: Mutex<Vec<LoadFailure>>,
-    registered: RwLock<Vec<Repository>>,
+    registered: RwLock<Vec<ModelRepository>>,
     accepting: AtomicBool,
     /// Whether the machine can take more work.
     admitting: AtomicBool,
@@ -87,11 +87,11 @@ impl Core {
     /// a server whose repositories cannot be read is up and neither live nor ready.
     pub fn start(
         options: CoreOptions,
-        backends: Vec<Arc<dyn Backend>>,
-    ) -> Result<Arc<Self>, Error> {
+        backends: Vec<Arc<dyn ModelBackend>>,
+    ) -> Result<Arc<Self>, ServingError> {
         let cache = options.response_cache_bytes.map(|bytes| Arc::new(ResponseCache::new(bytes)));
-        let driver = Driver::start(options.rate_limits.clone())?;
-        let models = Arc::new(RwLock::new(Models::new(options.naming)));
+        let driver = LaneDriver::start(options.rate_limits.clone())?;
+        let models = Arc::new(RwLock::new(ModelTable::new(options.naming)));
         let core = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
             calls: Arc::default(),
@@ -101,7 +101,7 @@ impl Core {
             backends,
             driver,
             models,
-            turns: Turns::default(),
+            turns: LoadPermits::default(),
             poller: Mutex::new(None),
             failures: Mutex::default(),
             registered: RwLock::default(),
@@ -123,12 +123,12 @@ impl Core {
                 .iter()
                 .map(|failure| format!("{}: {}", failure.model, failure.reason))
                 .collect();
-            return Err(Error::internal(format!(
+            return Err(ServingError::internal(format!(
                 "failed to load all models: {}",
                 names.join("; ")
             )));
         }
-        Poller::start(&core)?;
+        RepositoryPoller::start(&core)?;
         Ok(core)
     }
 
@@ -159,15 +159,18 @@ impl Core {
     /// Finds out which units the runs of a model had best go to, for so long at most, at a time when nobody waits;
     /// whether there was something to find out.
     #[must_use]
-    pub fn tend(&self, limit: Duration) -> bool {
+    pub fn tune_placements(&self, limit: Duration) -> bool {
         let serving: Vec<_> = self.models().all_ready().cloned().collect();
-        serving.iter().filter_map(|loaded| loaded.tending.as_ref()).any(|one| one.tend(limit))
+        serving
+            .iter()
+            .filter_map(|loaded| loaded.tending.as_ref())
+            .any(|one| one.tune_placements(limit))
     }
 
-    fn check_admission(&self) -> Result<(), Error> {
+    fn check_admission(&self) -> Result<(), ServingError> {
         match self.admitting.load(Ordering::Acquire) {
             true => Ok(()),
-            false => Err(Error::unavailable(
+            false => Err(ServingError::unavailable(
                 "the machine is critically hot: no request is taken until it has cooled down",
             )),
         }
@@ -185,7 +188,7 @@ impl Core {
     ///
     /// # Errors
     /// When the text is no version.
-    pub fn model_ready(&self, name: &str, version: &str) -> Result<bool, Error> {
+    pub fn model_ready(&self, name: &str, version: &str) -> Result<bool, ServingError> {
         let version = parse_version(version)?;
         Ok(self.is_live() && self.models().find(name, version).is_ok())
     }
@@ -204,7 +207,7 @@ impl Core {
     ///
     /// # Errors
     /// When the version is unknown or not ready.
-    pub fn model_metadata(&self, name: &str, version: &str) -> Result<ModelMetadata, Error> {
+    pub fn model_metadata(&self, name: &str, version: &str) -> Result<ModelMetadata, ServingError> {
         let wanted = parse_version(version)?;
         let models = self.models();
         let loaded = models.find(name, wanted)?;
@@ -219,7 +222,11 @@ impl Core {
     ///
     /// # Errors
     /// When the version is unknown or not ready.
-    pub fn model_config(&self, name: &str, version: &str) -> Result<Arc<ModelConfig>, Error> {
+    pub fn model_config(
+        &self,
+        name: &str,
+        version: &str,
+    ) -> Result<Arc<ModelConfig>, ServingError> {
         Ok(self.find(name, version)?.config())
     }
 
@@ -231,7 +238,7 @@ impl Core {
         &self,
         name: Option<&str>,
         version: &str,
-    ) -> Result<Vec<ModelStatistics>, Error> {
+    ) -> Result<Vec<ModelStatistics>, ServingError> {
         let version = parse_version(version)?;
         let models = self.models();
         let Some(name) = name.filter(|name| !name.is_empty()) else {
@@ -240,7 +247,9 @@ impl Core {
         let meant = models.find(name, None).map(|loaded| loaded.id.clone()).ok();
         let versions: Vec<_> = meant.iter().flat_map(|id| models.ready_of(id)).collect();
         if versions.is_empty() {
-            return Err(Error::invalid_arg(format!("requested model '{name}' is not available")));
+            return Err(ServingError::invalid_arg(format!(
+                "requested model '{name}' is not available"
+            )));
         }
         let chosen: Vec<_> = versions
             .into_iter()
@@ -249,7 +258,7 @@ impl Core {
             .collect();
         if chosen.is_empty() {
             let text = format!("requested model version is not available for model '{name}'");
-            return Err(Error::invalid_arg(text));
+            return Err(ServingError::invalid_arg(text));
         }
         Ok(chosen)
     }
@@ -265,7 +274,7 @@ impl Core {
             });
         let models = self.models();
         let lines = found.iter().flat_map(|model| models.index_of(model));
-        lines.filter(|line| !ready_only || line.state == Some(ModelState::Ready)).collect()
+        lines.filter(|line| !ready_only || line.state == Some(VersionState::Ready)).collect()
     }
 
     /// Checks a request and takes it for execution. After `Ok` the sink is called, once for models that are not
@@ -274,9 +283,9 @@ impl Core {
     /// # Errors
     /// When the model is not ready, the request does not fit it or its scheduler refuses it; the sink is not called
     /// then.
-    pub fn infer(&self, request: InferenceRequest, sink: ResponseSink) -> Result<(), Error> {
+    pub fn infer(&self, request: InferenceRequest, sink: ResponseSink) -> Result<(), ServingError> {
         if !self.is_live() {
-            return Err(Error::unavailable("Server exiting"));
+            return Err(ServingError::unavailable("Server exiting"));
         }
         self.check_admission()?;
         let version = parse_version(&request.model_version)?;
@@ -294,7 +303,7 @@ impl Core {
     ///
     /// # Errors
     /// When the version is unknown or not ready.
-    pub fn is_decoupled(&self, name: &str, version: &str) -> Result<bool, Error> {
+    pub fn is_decoupled(&self, name: &str, version: &str) -> Result<bool, ServingError> {
         let loaded = self.find(name, version)?;
         Ok(loaded
             .context
@@ -326,7 +335,7 @@ impl Core {
     pub fn shutdown(&self, timeout: Duration) -> ShutdownReport {
         let start = Instant::now();
         self.accepting.store(false, Ordering::Release);
-        self.write_models(Models::close);
+        self.write_models(ModelTable::close);
         // The models that ensembles are composed of serve until the ensembles are done.
         while start.elapsed() < timeout && self.models().ensembles_unanswered() > 0 {
             std::thread::sleep(DRAIN_STEP);
@@ -334,7 +343,7 @@ impl Core {
         self.models().all_ready().for_each(|version| version.begin_drain());
         drop(self.poller.lock().unwrap_or_else(PoisonError::into_inner).take());
         let unanswered = loop {
-            let unanswered = self.write_models(Models::unanswered);
+            let unanswered = self.write_models(ModelTable::unanswered);
             if unanswered == 0 || start.elapsed() >= timeout {
                 break unanswered;
             }
@@ -350,12 +359,12 @@ impl Core {
         ShutdownReport { complete: unanswered == 0, unanswered, took: start.elapsed() }
     }
 
-    fn find(&self, name: &str, version: &str) -> Result<Arc<LoadedVersion>, Error> {
+    fn find(&self, name: &str, version: &str) -> Result<Arc<LoadedVersion>, ServingError> {
         let version = parse_version(version)?;
         self.models().find(name, version).cloned()
     }
 
-    fn models(&self) -> std::sync::RwLockReadGuard<'_, Models> {
+    fn models(&self) -> std::sync::RwLockReadGuard<'_, ModelTable> {
         self.models.read().unwrap_or_else(PoisonError::into_inner)
     }
 }

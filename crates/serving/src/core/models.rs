@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use super::describe::{ModelIndexEntry, ModelState};
-use super::load::Record;
-use super::loaded::{Executor, LoadedVersion};
-use crate::error::Error;
-use crate::repository::{FoundModel, ModelId, Naming};
+use super::describe::{ModelIndexEntry, VersionState};
+use super::load::LoadRecord;
+use super::loaded::{LoadedVersion, VersionExecutor};
+use crate::error::ServingError;
+use crate::repository::{FoundModel, ModelId, NameMeaning};
 
 /// Why a version that was taken out of service is not available.
 const UNLOADED: &str = "unloaded";
@@ -26,7 +26,7 @@ pub(super) enum VersionEntry {
 
 /// Which load a change belongs to: a later load or unload of the model makes it void.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Epoch(u64);
+pub(super) struct LoadEpoch(u64);
 
 /// Who wanted a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +39,8 @@ pub(super) enum WantedBy {
 
 /// The models of all repositories. One that was never loaded has no versions.
 #[derive(Debug, Default)]
-pub(super) struct Models {
-    naming: Naming,
+pub(super) struct ModelTable {
+    naming: NameMeaning,
     /// By name, then by namespace.
     entries: BTreeMap<String, BTreeMap<String, ModelEntry>>,
     /// Versions that serve no more and still have requests.
@@ -57,7 +57,7 @@ struct ModelEntry {
     /// Whether its bare name may mean it: it was read and not unloaded since.
     named: bool,
     /// What the versions were made from.
-    record: Option<Arc<Record>>,
+    record: Option<Arc<LoadRecord>>,
     epoch: u64,
     by_name: bool,
     /// Its configuration chooses none of the versions that there are; the index leaves such a model out.
@@ -66,9 +66,9 @@ struct ModelEntry {
     suspended: bool,
 }
 
-impl Models {
+impl ModelTable {
     /// No models yet.
-    pub(super) fn new(naming: Naming) -> Self {
+    pub(super) fn new(naming: NameMeaning) -> Self {
         Self { naming, ..Self::default() }
     }
 
@@ -110,7 +110,7 @@ impl Models {
     }
 
     /// Begins a load; what an earlier one still brings is void.
-    pub(super) fn begin(&mut self, id: &ModelId, by: WantedBy) -> Epoch {
+    pub(super) fn begin(&mut self, id: &ModelId, by: WantedBy) -> LoadEpoch {
         let entry = self.known(id);
         entry.attempted = true;
         entry.named = true;
@@ -118,15 +118,15 @@ impl Models {
         entry.by_name |= by == WantedBy::Name;
         entry.suspended = false;
         entry.versionless = false;
-        Epoch(entry.epoch)
+        LoadEpoch(entry.epoch)
     }
 
-    fn current(&mut self, id: &ModelId, epoch: Epoch) -> Option<&mut ModelEntry> {
+    fn current(&mut self, id: &ModelId, epoch: LoadEpoch) -> Option<&mut ModelEntry> {
         self.entry_mut(id).filter(|entry| entry.epoch == epoch.0)
     }
 
     /// Shows a version as being loaded, unless it serves meanwhile.
-    pub(super) fn loading(&mut self, id: &ModelId, version: i64, epoch: Epoch) {
+    pub(super) fn loading(&mut self, id: &ModelId, version: i64, epoch: LoadEpoch) {
         if let Some(entry) = self.current(id, epoch)
             && !matches!(entry.versions.get(&version), Some(VersionEntry::Ready(_)))
         {
@@ -140,7 +140,7 @@ impl Models {
         &mut self,
         id: &ModelId,
         version: i64,
-        epoch: Epoch,
+        epoch: LoadEpoch,
         loaded: Arc<LoadedVersion>,
     ) -> Result<Option<Arc<LoadedVersion>>, Arc<LoadedVersion>> {
         let Some(entry) = self.current(id, epoch) else { return Err(loaded) };
@@ -154,7 +154,7 @@ impl Models {
     }
 
     /// Says that a version could not be loaded; one that serves goes on.
-    pub(super) fn failed(&mut self, id: &ModelId, version: i64, epoch: Epoch, reason: &str) {
+    pub(super) fn failed(&mut self, id: &ModelId, version: i64, epoch: LoadEpoch, reason: &str) {
         if let Some(entry) = self.current(id, epoch)
             && !matches!(entry.versions.get(&version), Some(VersionEntry::Ready(_)))
         {
@@ -163,7 +163,7 @@ impl Models {
     }
 
     /// Says that there is no version to load.
-    pub(super) fn set_versionless(&mut self, id: &ModelId, epoch: Epoch) {
+    pub(super) fn set_versionless(&mut self, id: &ModelId, epoch: LoadEpoch) {
         if let Some(entry) = self.current(id, epoch) {
             entry.versionless = true;
         }
@@ -189,13 +189,13 @@ impl Models {
     }
 
     /// Notes what the versions are made from.
-    pub(super) fn set_record(&mut self, id: &ModelId, epoch: Epoch, record: Arc<Record>) {
+    pub(super) fn set_record(&mut self, id: &ModelId, epoch: LoadEpoch, record: Arc<LoadRecord>) {
         if let Some(entry) = self.current(id, epoch) {
             entry.record = Some(record);
         }
     }
 
-    pub(super) fn record(&self, id: &ModelId) -> Option<Arc<Record>> {
+    pub(super) fn record(&self, id: &ModelId) -> Option<Arc<LoadRecord>> {
         self.entry(id).and_then(|entry| entry.record.clone())
     }
 
@@ -312,7 +312,7 @@ impl Models {
         &self,
         name: &str,
         version: Option<i64>,
-    ) -> Result<&Arc<LoadedVersion>, Error> {
+    ) -> Result<&Arc<LoadedVersion>, ServingError> {
         let (namespace, entry) = self.meant(name)?;
         entry.find(&|| ModelId { namespace: namespace.to_owned(), name: name.to_owned() }, version)
     }
@@ -325,31 +325,31 @@ impl Models {
         &self,
         id: &ModelId,
         version: Option<i64>,
-    ) -> Result<&Arc<LoadedVersion>, Error> {
+    ) -> Result<&Arc<LoadedVersion>, ServingError> {
         let entry = self.entry(id).filter(|entry| entry.attempted);
-        let unknown = || Error::not_found(unknown(&id.to_string()));
+        let unknown = || ServingError::not_found(unknown(&id.to_string()));
         entry.ok_or_else(unknown)?.find(&|| id.clone(), version)
     }
 
     /// The model that a bare name means.
-    fn meant(&self, name: &str) -> Result<(&str, &ModelEntry), Error> {
+    fn meant(&self, name: &str) -> Result<(&str, &ModelEntry), ServingError> {
         let spaces = self.entries.get(name);
-        if self.naming == Naming::Unique {
+        if self.naming == NameMeaning::Unique {
             let only = spaces.and_then(|spaces| spaces.get("")).filter(|entry| entry.attempted);
             let only = only.map(|entry| ("", entry));
-            return only.ok_or_else(|| Error::not_found(unknown(name)));
+            return only.ok_or_else(|| ServingError::not_found(unknown(name)));
         }
         let Some(spaces) = spaces.filter(|spaces| spaces.values().any(|entry| entry.attempted))
         else {
-            return Err(Error::invalid_arg(unknown(name)));
+            return Err(ServingError::invalid_arg(unknown(name)));
         };
         let mut meant = spaces.iter().filter(|(_, entry)| entry.named);
         match (meant.next(), meant.count()) {
             (Some((namespace, entry)), 0) => Ok((namespace, entry)),
-            (None, _) => Err(Error::not_found(format!(
+            (None, _) => Err(ServingError::not_found(format!(
                 "Identifier of model '{name}' is not found in global map"
             ))),
-            (Some(_), more) => Err(Error::invalid_arg(format!(
+            (Some(_), more) => Err(ServingError::invalid_arg(format!(
                 "There are {} identifiers of model '{name}' in global map, model namespace must be provided to \
                  resolve ambiguity.",
                 more + 1
@@ -394,8 +394,8 @@ impl Models {
         let of = |entry: &VersionEntry| match entry {
             VersionEntry::Ready(loaded) | VersionEntry::Unloading(loaded) => {
                 match loaded.executor {
-                    Executor::Ensemble(_) => loaded.context.unanswered(),
-                    Executor::Instances(_) => 0,
+                    VersionExecutor::Ensemble(_) => loaded.context.unanswered(),
+                    VersionExecutor::Instances(_) => 0,
                 }
             }
             VersionEntry::Unavailable(_) | VersionEntry::Loading => 0,
@@ -414,7 +414,7 @@ impl Models {
         };
         if found.ambiguous {
             let reason = Some(AMBIGUOUS.to_owned());
-            return vec![line(None, Some(ModelState::Unavailable), reason)];
+            return vec![line(None, Some(VersionState::Unavailable), reason)];
         }
         let Some(entry) = self.entry(&found.id) else {
             return vec![line(None, None, None)];
@@ -439,20 +439,22 @@ impl ModelEntry {
         &self,
         id: &dyn Fn() -> ModelId,
         version: Option<i64>,
-    ) -> Result<&Arc<LoadedVersion>, Error> {
+    ) -> Result<&Arc<LoadedVersion>, ServingError> {
         let of =
             |text: std::fmt::Arguments<'_>| format!("Request for unknown model: '{}' {text}", id());
         let Some(version) = version else {
             let ready = self.versions.values().rev().find_map(VersionEntry::ready);
             let none = || of(format_args!("has no available versions"));
-            return ready.ok_or_else(|| Error::not_found(none()));
+            return ready.ok_or_else(|| ServingError::not_found(none()));
         };
         match self.versions.get(&version) {
-            None => Err(Error::not_found(of(format_args!("version {version} is not found")))),
+            None => {
+                Err(ServingError::not_found(of(format_args!("version {version} is not found"))))
+            }
             Some(VersionEntry::Ready(loaded)) => Ok(loaded),
             Some(_) => {
                 let text = of(format_args!("version {version} is not at ready state"));
-                Err(Error::unavailable(text))
+                Err(ServingError::unavailable(text))
             }
         }
     }
@@ -466,12 +468,12 @@ impl VersionEntry {
         }
     }
 
-    fn described(&self) -> (ModelState, Option<String>) {
+    fn described(&self) -> (VersionState, Option<String>) {
         match self {
-            Self::Ready(loaded) => (ModelState::Ready, loaded.out_of_memory()),
-            Self::Unavailable(reason) => (ModelState::Unavailable, Some(reason.clone())),
-            Self::Loading => (ModelState::Loading, None),
-            Self::Unloading(_) => (ModelState::Unloading, None),
+            Self::Ready(loaded) => (VersionState::Ready, loaded.out_of_memory()),
+            Self::Unavailable(reason) => (VersionState::Unavailable, Some(reason.clone())),
+            Self::Loading => (VersionState::Loading, None),
+            Self::Unloading(_) => (VersionState::Unloading, None),
         }
     }
 }
@@ -481,7 +483,7 @@ impl VersionEntry {
 ///
 /// # Errors
 /// When there are no digits, too many of them, or a negative number.
-pub(super) fn parse_version(text: &str) -> Result<Option<i64>, Error> {
+pub(super) fn parse_version(text: &str) -> Result<Option<i64>, ServingError> {
     if text.is_empty() {
         return Ok(None);
     }
@@ -491,10 +493,10 @@ pub(super) fn parse_version(text: &str) -> Result<Option<i64>, Error> {
     let number: String = trimmed.chars().take(digits + usize::from(signed)).collect();
     match number.parse::<i64>() {
         Ok(version) if version >= 0 => Ok(Some(version)),
-        Ok(_) => Err(Error::invalid_arg(format!(
+        Ok(_) => Err(ServingError::invalid_arg(format!(
             "invalid model version specified '{text}' , version should be an integral value > 0"
         ))),
-        Err(_) => Err(Error::invalid_arg(format!(
+        Err(_) => Err(ServingError::invalid_arg(format!(
             "failed to get model version from specified version string '{text}' (details: stol), version should be an \
              integral value > 0"
         ))),

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::config::MetalConfig;
 use crate::latency::LatencyOptions;
 use crate::rate_limiter::ResourceLimit;
-use crate::repository::Naming;
+use crate::repository::NameMeaning;
 
 /// Which models are loaded, and when.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct CoreOptions {
     /// Model repositories, at least one.
     pub repositories: Vec<PathBuf>,
     /// Whether each repository is a namespace of its own.
-    pub naming: Naming,
+    pub naming: NameMeaning,
     /// Which models are loaded.
     pub control_mode: ControlMode,
     /// Whether the server is ready only when all models that should be loaded are.
@@ -77,7 +77,7 @@ impl Default for CoreOptions {
     fn default() -> Self {
         Self {
             repositories: Vec::new(),
-            naming: Naming::Unique,
+            naming: NameMeaning::Unique,
             control_mode: ControlMode::None,
             strict_readiness: true,
             exit_on_error: true,
@@ -110,7 +110,7 @@ pub struct LoadOverrides {
 
 /// What happens at an unload to the models that an ensemble is composed of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dependents {
+pub enum UnloadDependents {
     /// They stay.
     #[default]
     Keep,

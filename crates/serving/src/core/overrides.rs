@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use bytes::Bytes;
 use tempfile::TempDir;
 
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// Longest name of a file or folder, as the file systems of Linux and macOS have it.
 const MAX_NAME_BYTES: usize = 255;
@@ -22,12 +22,15 @@ impl GivenFolder {
     ///
     /// # Errors
     /// When a path leaves the folder or is no path, or the files cannot be written; nothing stays behind then.
-    pub(super) fn write(files: &[(String, Bytes)]) -> Result<Self, Error> {
-        let paths: Result<Vec<PathBuf>, Error> =
+    pub(super) fn write(files: &[(String, Bytes)]) -> Result<Self, ServingError> {
+        let paths: Result<Vec<PathBuf>, ServingError> =
             files.iter().map(|(path, _)| inner_path(path)).collect();
         let paths = paths?;
         let failed = |path: &Path, error: std::io::Error| {
-            Error::internal(format!("cannot write the given file '{}': {error}", path.display()))
+            ServingError::internal(format!(
+                "cannot write the given file '{}': {error}",
+                path.display()
+            ))
         };
         let folder = tempfile::Builder::new()
             .prefix("galatea-model-")
@@ -49,10 +52,10 @@ impl GivenFolder {
 }
 
 /// A path that stays in the folder that it is relative to.
-fn inner_path(text: &str) -> Result<PathBuf, Error> {
+fn inner_path(text: &str) -> Result<PathBuf, ServingError> {
     let refuse = |why: &str| {
         let shown: String = text.chars().take(MAX_NAME_BYTES).collect();
-        Err(Error::internal(format!("the path of the given file '{shown}' {why}")))
+        Err(ServingError::internal(format!("the path of the given file '{shown}' {why}")))
     };
     let mut path = PathBuf::new();
     for component in Path::new(text).components() {

@@ -5,28 +5,28 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use super::load::{LoadError, Source};
+use super::load::{LoadError, ModelSource};
 use super::models::WantedBy;
 use super::{ControlMode, Core};
-use crate::error::Error;
-use crate::repository::{self, FoundModel, ModelId, Stamps};
+use crate::error::ServingError;
+use crate::repository::{self, FolderStamp, FoundModel, ModelId};
 
 /// Files that were written this short a time ago may be half of what is to come.
 const SETTLING: Duration = Duration::from_millis(500);
 
 /// The thread that looks at the repositories.
 #[derive(Debug)]
-pub(super) struct Poller {
+pub(super) struct RepositoryPoller {
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Poller {
+impl RepositoryPoller {
     /// Starts to look, if the control mode asks for it.
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub(super) fn start(core: &Arc<Core>) -> Result<(), Error> {
+    pub(super) fn start(core: &Arc<Core>) -> Result<(), ServingError> {
         let ControlMode::Poll { interval } = core.options.control_mode else { return Ok(()) };
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let (watched, core_of_thread) = (Arc::clone(&stop), Arc::downgrade(core));
@@ -34,7 +34,7 @@ impl Poller {
             .name("poll".to_owned())
             .spawn(move || run(&core_of_thread, &watched, interval))
             .map_err(|error| {
-                Error::internal(format!("cannot start the polling thread: {error}"))
+                ServingError::internal(format!("cannot start the polling thread: {error}"))
             })?;
         let poller = Self { stop, thread: Some(thread) };
         *core.poller.lock().unwrap_or_else(PoisonError::into_inner) = Some(poller);
@@ -42,7 +42,7 @@ impl Poller {
     }
 }
 
-impl Drop for Poller {
+impl Drop for RepositoryPoller {
     fn drop(&mut self) {
         *self.stop.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.stop.1.notify_all();
@@ -78,7 +78,7 @@ impl Core {
     /// Brings the models in line with the repositories. `seen` holds what earlier looks have tried, so that a model
     /// that cannot be loaded is tried again only when it has changed. Tells whether some files were still being
     /// written.
-    fn look(&self, seen: &mut HashMap<ModelId, Stamps>) -> bool {
+    fn look(&self, seen: &mut HashMap<ModelId, FolderStamp>) -> bool {
         let found = match repository::scan(&self.repositories(), self.options.naming) {
             Ok(found) => found,
             Err(error) => {
@@ -108,9 +108,9 @@ impl Core {
     }
 
     /// Loads a model if it is new or has changed; `true` if its files are still being written.
-    fn look_at(&self, model: &FoundModel, seen: &mut HashMap<ModelId, Stamps>) -> bool {
+    fn look_at(&self, model: &FoundModel, seen: &mut HashMap<ModelId, FolderStamp>) -> bool {
         let id = &model.id;
-        let Ok(stamps) = Stamps::of(&model.dir) else { return false };
+        let Ok(stamps) = FolderStamp::of(&model.dir) else { return false };
         let record = self.models().record(id);
         let known = record.map(|record| record.stamps.clone());
         if known.as_ref() == Some(&stamps) || seen.get(id) == Some(&stamps) {
@@ -121,7 +121,7 @@ impl Core {
             return true;
         }
         let turn = self.turns.take(id);
-        let source = Source { dir: model.dir.clone(), given_config: None, given_files: None };
+        let source = ModelSource { dir: model.dir.clone(), given_config: None, given_files: None };
         let result = self.bring_up(id, source, WantedBy::Name);
         drop(turn);
         match result {

@@ -8,9 +8,9 @@ use galatea_llm::model::LanguageModel;
 
 use super::Core;
 use super::loaded::LoadedVersion;
-use crate::backend::Checkpoint;
+use crate::backend::CheckpointHandle;
 use crate::backend::llm::{CheckpointTraits, InUse};
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::payload::{ExecutionContext, now_ms};
 use crate::statistics::{ComputeTimes, FailureReason, RequestOutcome, ResponseKind};
 
@@ -20,13 +20,13 @@ pub struct ServedCheckpoint {
     /// Its name, with the namespace before it where repositories are namespaces.
     pub name: String,
     /// What it is.
-    pub checkpoint: Checkpoint,
+    pub checkpoint: CheckpointHandle,
     context: Arc<ExecutionContext>,
     in_use: Arc<InUse>,
 }
 
 impl ServedCheckpoint {
-    fn of(loaded: &LoadedVersion) -> Result<Option<Self>, Error> {
+    fn of(loaded: &LoadedVersion) -> Result<Option<Self>, ServingError> {
         let Some(resident) = &loaded.checkpoint else { return Ok(None) };
         let (checkpoint, in_use) = resident.ask()?;
         let (context, in_use) = (Arc::clone(&loaded.context), Arc::new(in_use));
@@ -63,7 +63,7 @@ pub struct ListedCheckpoint {
     /// What it is.
     pub traits: CheckpointTraits,
     /// It, where it is in memory. It may leave that at any time.
-    pub loaded: Option<Checkpoint>,
+    pub loaded: Option<CheckpointHandle>,
     /// Bytes that it takes there, where memory is limited.
     pub memory_bytes: Option<u64>,
 }
@@ -163,7 +163,11 @@ impl Core {
     ///
     /// # Errors
     /// When the version is unknown or not ready; UNAVAILABLE or INTERNAL where it cannot be brought into memory.
-    pub fn checkpoint(&self, name: &str, version: &str) -> Result<Option<ServedCheckpoint>, Error> {
+    pub fn checkpoint(
+        &self,
+        name: &str,
+        version: &str,
+    ) -> Result<Option<ServedCheckpoint>, ServingError> {
         self.check_admission()?;
         ServedCheckpoint::of(&*self.find(name, version)?)
     }
@@ -193,10 +197,10 @@ impl Core {
         &self,
         name: &str,
         version: &str,
-    ) -> Result<Option<Arc<LanguageModel>>, Error> {
+    ) -> Result<Option<Arc<LanguageModel>>, ServingError> {
         Ok(self.checkpoint(name, version)?.and_then(|served| match served.checkpoint {
-            Checkpoint::Language(model) => Some(model),
-            Checkpoint::Encoder(_) => None,
+            CheckpointHandle::Language(model) => Some(model),
+            CheckpointHandle::Encoder(_) => None,
         }))
     }
 
@@ -204,8 +208,8 @@ impl Core {
     #[must_use]
     pub fn language_models(&self) -> Vec<(String, Arc<LanguageModel>)> {
         let language = |listed: ListedCheckpoint| match listed.loaded {
-            Some(Checkpoint::Language(model)) => Some((listed.name, model)),
-            Some(Checkpoint::Encoder(_)) | None => None,
+            Some(CheckpointHandle::Language(model)) => Some((listed.name, model)),
+            Some(CheckpointHandle::Encoder(_)) | None => None,
         };
         self.checkpoints().into_iter().filter_map(language).collect()
     }

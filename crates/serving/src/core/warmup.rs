@@ -11,10 +11,10 @@ use crate::backend::ModelInstance;
 use crate::config::inference::model_warmup::input::InputDataType;
 use crate::config::inference::{ModelWarmup, model_warmup};
 use crate::config::{ModelConfig, datatype};
-use crate::error::Error;
-use crate::payload::{ActiveRequest, ExecutionContext, Payload};
+use crate::error::ServingError;
+use crate::payload::{ActiveRequest, BatchPayload, ExecutionContext};
 use crate::repository;
-use crate::request::{Answer, InferenceRequest, InputData, InputTensor};
+use crate::request::{InferenceRequest, InputData, InputTensor, SinkAnswer};
 use crate::sequence::{SequenceContext, SequencePlan};
 use crate::validate::RequestChecker;
 
@@ -30,10 +30,10 @@ pub(super) fn run(
     config: &Arc<ModelConfig>,
     sequences: Option<&Arc<SequencePlan>>,
     instance: &mut dyn ModelInstance,
-) -> Result<(), Error> {
+) -> Result<(), ServingError> {
     for sample in &config.model_warmup {
         run_sample(model_dir, config, sequences, sample, instance).map_err(|error| {
-            Error::new(
+            ServingError::new(
                 error.code,
                 format!("failed to run warmup sample '{}': {}", sample.name, error.message),
             )
@@ -48,7 +48,7 @@ fn run_sample(
     sequences: Option<&Arc<SequencePlan>>,
     sample: &ModelWarmup,
     instance: &mut dyn ModelInstance,
-) -> Result<(), Error> {
+) -> Result<(), ServingError> {
     let items = sample.batch_size.max(1);
     // A request of a sequence is one item, so that a batch of them is several requests.
     let (copies, rows) = if sequences.is_some() { (items, 1) } else { (1, items) };
@@ -57,7 +57,7 @@ fn run_sample(
     let is_made = |name: &String| sequences.is_some_and(|plan| plan.makes(name));
     for (name, input) in sample.inputs.iter().filter(|(name, _)| !is_made(name)) {
         let given = input_tensor(model_dir, config, rows, name, input).map_err(|error| {
-            Error::new(error.code, format!("input '{name}': {}", error.message))
+            ServingError::new(error.code, format!("input '{name}': {}", error.message))
         })?;
         request.inputs.push(given);
     }
@@ -68,7 +68,7 @@ fn run_sample(
         let (to, from) = channel();
         let active = (0..usize::try_from(copies).unwrap_or(1)).map(|slot| {
             let to = to.clone();
-            let sink = Box::new(move |answer: Answer| {
+            let sink = Box::new(move |answer: SinkAnswer| {
                 // The receiver outlives the execution.
                 let _sent = to.send((answer.result.map(|_| ()), answer.is_final));
             });
@@ -79,11 +79,11 @@ fn run_sample(
             active.set_way_back(Box::new(ActiveRequest::finish));
             active
         });
-        instance.execute(Payload::new(active.collect(), Arc::clone(&context)));
+        instance.execute(BatchPayload::new(active.collect(), Arc::clone(&context)));
         let mut open = copies;
         while open > 0 {
             let (result, is_final) =
-                from.recv().map_err(|_| Error::internal("the instance gave no answer"))?;
+                from.recv().map_err(|_| ServingError::internal("the instance gave no answer"))?;
             result?;
             open -= u32::from(is_final);
         }
@@ -97,9 +97,9 @@ fn input_tensor(
     rows: u32,
     name: &str,
     input: &model_warmup::Input,
-) -> Result<InputTensor, Error> {
+) -> Result<InputTensor, ServingError> {
     let Some(datatype) = datatype(input.data_type) else {
-        return Err(Error::invalid_arg("must specify 'data_type'"));
+        return Err(ServingError::invalid_arg("must specify 'data_type'"));
     };
     let batch = (config.max_batch_size > 0).then_some(i64::from(rows));
     let shape: Vec<i64> = batch.into_iter().chain(input.dims.iter().copied()).collect();
@@ -110,7 +110,7 @@ fn input_tensor(
             elements.saturating_mul(datatype.size_bytes().unwrap_or(4)) <= MAX_INPUT_BYTES
         });
     let Some(elements) = elements else {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "the dimensions {:?} have no size that fits",
             input.dims
         )));
@@ -121,13 +121,13 @@ fn input_tensor(
         Some(InputDataType::InputDataFile(file)) => {
             let path = repository::file_in(&model_dir.join("warmup"), file)?;
             let once = fs::read(&path).map_err(|error| {
-                Error::internal(format!("failed to read '{}': {error}", path.display()))
+                ServingError::internal(format!("failed to read '{}': {error}", path.display()))
             })?;
             // The file holds one item; every item of the batch is the same.
             once.repeat(usize::try_from(batch.unwrap_or(1)).unwrap_or(1))
         }
         None => {
-            return Err(Error::invalid_arg(
+            return Err(ServingError::invalid_arg(
                 "must specify 'zero_data', 'random_data' or 'input_data_file'",
             ));
         }
@@ -135,7 +135,7 @@ fn input_tensor(
     Ok(InputTensor { name: name.to_owned(), datatype, shape, data: InputData::Raw(bytes.into()) })
 }
 
-fn zeros(datatype: DataType, elements: usize) -> Result<Vec<u8>, Error> {
+fn zeros(datatype: DataType, elements: usize) -> Result<Vec<u8>, ServingError> {
     match datatype.size_bytes() {
         Some(size) => Ok(vec![0; elements * size]),
         None => Ok(encode_byte_strings(&vec![ByteString::default(); elements])?),
@@ -143,7 +143,7 @@ fn zeros(datatype: DataType, elements: usize) -> Result<Vec<u8>, Error> {
 }
 
 /// Numbers that look random and are the same at every start: small integers, and reals of moderate size.
-fn random(datatype: DataType, elements: usize) -> Result<Vec<u8>, Error> {
+fn random(datatype: DataType, elements: usize) -> Result<Vec<u8>, ServingError> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut digits = std::iter::repeat_with(move || {
         // Marsaglia's xorshift.

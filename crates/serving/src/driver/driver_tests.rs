@@ -1,10 +1,10 @@
 use std::sync::mpsc::channel;
 
 use super::*;
-use crate::backend::{Leaving, Payload};
+use crate::backend::{BatchPayload, ShutdownSignal};
 use crate::batch;
 use crate::config::ModelConfig;
-use crate::request::Answer;
+use crate::request::SinkAnswer;
 use crate::schedule::DefaultScheduler;
 
 /// Long enough for any machine; a test that reaches it has failed.
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Quick;
 
 impl ModelInstance for Quick {
-    fn execute(&mut self, payload: Payload) {
+    fn execute(&mut self, payload: BatchPayload) {
         batch::execute(payload, |_| Ok(Vec::new()));
     }
     fn time_depends_on_sizes_only(&self) -> bool {
@@ -22,25 +22,25 @@ impl ModelInstance for Quick {
     }
 }
 
-fn handle(driver: &Driver, instances: usize) -> Arc<DriverHandle> {
+fn handle(driver: &LaneDriver, instances: usize) -> Arc<DriverHandle> {
     handle_of(driver, std::iter::repeat_with(|| Box::new(Quick) as _).take(instances).collect())
 }
 
-fn handle_of(driver: &Driver, instances: Vec<Box<dyn ModelInstance>>) -> Arc<DriverHandle> {
+fn handle_of(driver: &LaneDriver, instances: Vec<Box<dyn ModelInstance>>) -> Arc<DriverHandle> {
     let context = ExecutionContext::new("m", 1, Arc::new(ModelConfig::default()));
-    let seat = |(at, instance)| Seat {
+    let seat = |(at, instance)| InstanceSeat {
         name: format!("m_{at}"),
         instance,
         limits: None,
-        device: Device::Host,
+        device: ResourceDevice::Host,
     };
-    let instances: Vec<Seat> = instances.into_iter().enumerate().map(seat).collect();
+    let instances: Vec<InstanceSeat> = instances.into_iter().enumerate().map(seat).collect();
     let scheduler = Box::<DefaultScheduler>::default();
-    Arc::new(driver.add(&context, scheduler, Admission::All, false, None, instances).unwrap())
+    Arc::new(driver.add(&context, scheduler, AdmissionRule::All, false, None, instances).unwrap())
 }
 
-fn ticket() -> Ticket {
-    Ticket { batch_size: 1, ..Ticket::default() }
+fn ticket() -> ScheduleTicket {
+    ScheduleTicket { batch_size: 1, ..ScheduleTicket::default() }
 }
 
 /// Whether a request's answer came on this very thread. Then, and only then, the model version was told to drain while
@@ -48,7 +48,7 @@ fn ticket() -> Ticket {
 fn drained_on_the_way(handle: &Arc<DriverHandle>) -> bool {
     let (to, from) = channel();
     let (here, draining) = (std::thread::current().id(), Arc::clone(handle));
-    let sink = move |_: Answer| {
+    let sink = move |_: SinkAnswer| {
         let inside = std::thread::current().id() == here;
         if inside {
             draining.begin_drain();
@@ -62,7 +62,7 @@ fn drained_on_the_way(handle: &Arc<DriverHandle>) -> bool {
 #[test]
 fn a_version_that_drains_during_an_execution_on_a_callers_thread_ends() {
     for instances in [1, 3] {
-        let driver = Driver::start(None).unwrap();
+        let driver = LaneDriver::start(None).unwrap();
         let handle = handle(&driver, instances);
         let inside = (0..100_000).any(|_| drained_on_the_way(&handle));
         assert!(inside, "nothing ever ran on this thread");
@@ -80,7 +80,7 @@ fn a_version_that_drains_during_an_execution_on_a_callers_thread_ends() {
 #[test]
 fn every_request_that_a_draining_version_took_is_answered_once() {
     for round in 0..50 {
-        let driver = Driver::start(None).unwrap();
+        let driver = LaneDriver::start(None).unwrap();
         let handle = handle(&driver, 2);
         let answered = Arc::new(AtomicU64::new(0));
         let taken: u64 = std::thread::scope(|scope| {
@@ -93,7 +93,7 @@ fn every_request_that_a_draining_version_took_is_answered_once() {
                             let request = InferenceRequest::default();
                             let token = request.cancel.clone();
                             let answered = Arc::clone(answered);
-                            let sink = move |answer: Answer| {
+                            let sink = move |answer: SinkAnswer| {
                                 assert!(answer.is_final);
                                 answered.fetch_add(1, Ordering::Relaxed);
                             };
@@ -123,12 +123,12 @@ fn every_request_that_a_draining_version_took_is_answered_once() {
 struct Waits(Arc<(Mutex<Option<&'static str>>, std::sync::Condvar)>);
 
 impl ModelInstance for Waits {
-    fn execute(&mut self, payload: Payload) {
+    fn execute(&mut self, payload: BatchPayload) {
         let (told, changed) = &*self.0;
         drop(changed.wait_while(told.lock().unwrap(), |told| told.is_none()).unwrap());
         batch::execute(payload, |_| Ok(Vec::new()));
     }
-    fn leaving(&self) -> Option<Arc<dyn Leaving>> {
+    fn leaving(&self) -> Option<Arc<dyn ShutdownSignal>> {
         Some(Arc::new(Waits(Arc::clone(&self.0))))
     }
 }
@@ -140,7 +140,7 @@ impl Waits {
     }
 }
 
-impl Leaving for Waits {
+impl ShutdownSignal for Waits {
     fn drain(&self) {
         self.tell("drain");
     }
@@ -152,12 +152,12 @@ impl Leaving for Waits {
 #[test]
 fn an_instance_that_waits_hears_of_the_end() {
     for expected in ["drain", "close"] {
-        let driver = Driver::start(None).unwrap();
+        let driver = LaneDriver::start(None).unwrap();
         let waits = Waits(Arc::default());
         let told = Arc::clone(&waits.0);
         let handle = handle_of(&driver, vec![Box::new(waits)]);
         let (to, answers) = channel();
-        let sink = move |answer: Answer| to.send(answer.is_final).unwrap();
+        let sink = move |answer: SinkAnswer| to.send(answer.is_final).unwrap();
         handle.enqueue(InferenceRequest::default(), ticket(), Box::new(sink)).unwrap();
         match expected {
             "drain" => handle.remove(),

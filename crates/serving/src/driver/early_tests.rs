@@ -2,10 +2,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 use super::*;
-use crate::backend::Payload;
+use crate::backend::BatchPayload;
 use crate::config::ModelConfig;
 use crate::config::inference::ModelDynamicBatching;
-use crate::request::Answer;
+use crate::request::SinkAnswer;
 use crate::schedule::{DefaultScheduler, DynamicOptions, DynamicScheduler};
 
 /// Long enough for any machine; a test that reaches it has failed.
@@ -20,16 +20,20 @@ struct Ahead {
 }
 
 impl ModelInstance for Ahead {
-    fn execute(&mut self, mut payload: Payload) {
+    fn execute(&mut self, mut payload: BatchPayload) {
         payload.mark_started();
         payload.complete_with(vec![Ok(Vec::new()).into()]);
     }
 
-    fn takes_ahead(&self) -> bool {
+    fn pipelines_batches(&self) -> bool {
         true
     }
 
-    fn execute_in_turn(&mut self, first: Payload, next: &mut dyn FnMut() -> Option<Payload>) {
+    fn execute_in_turn(
+        &mut self,
+        first: BatchPayload,
+        next: &mut dyn FnMut() -> Option<BatchPayload>,
+    ) {
         self.begun.send(()).unwrap();
         self.go_on.recv_timeout(PATIENCE).unwrap();
         let start = Instant::now();
@@ -52,21 +56,27 @@ struct Rig {
     early: Receiver<bool>,
 }
 
-fn rig(driver: &Driver, scheduler: Box<dyn Scheduler>, takes: Duration) -> Rig {
+fn rig(driver: &LaneDriver, scheduler: Box<dyn RequestScheduler>, takes: Duration) -> Rig {
     let config = ModelConfig { max_batch_size: 4, ..ModelConfig::default() };
     let context = ExecutionContext::new("m", 1, Arc::new(config));
     let ((begin, begun), (go_on, wait)) = (channel(), channel());
     let (tell, early) = channel();
     let instance = Box::new(Ahead { takes, begun: begin, go_on: wait, early: tell });
-    let seat = Seat { name: "m_0".to_owned(), instance, limits: None, device: Device::Host };
-    let handle = driver.add(&context, scheduler, Admission::All, false, None, vec![seat]).unwrap();
+    let seat = InstanceSeat {
+        name: "m_0".to_owned(),
+        instance,
+        limits: None,
+        device: ResourceDevice::Host,
+    };
+    let handle =
+        driver.add(&context, scheduler, AdmissionRule::All, false, None, vec![seat]).unwrap();
     Rig { handle, begun, go_on, early }
 }
 
 impl Rig {
-    fn ask(&self) -> Receiver<Answer> {
+    fn ask(&self) -> Receiver<SinkAnswer> {
         let (to, from) = channel();
-        let ticket = Ticket { batch_size: 1, ..Ticket::default() };
+        let ticket = ScheduleTicket { batch_size: 1, ..ScheduleTicket::default() };
         let sink = Box::new(move |answer| to.send(answer).unwrap());
         self.handle.enqueue(InferenceRequest::default(), ticket, sink).unwrap();
         from
@@ -95,7 +105,7 @@ fn batcher(batching: &ModelDynamicBatching) -> Box<DynamicScheduler> {
 
 #[test]
 fn batches_come_early_where_executions_are_short_and_wait_for_company_where_they_are_long() {
-    let driver = Driver::start(None).unwrap();
+    let driver = LaneDriver::start(None).unwrap();
     let short = rig(&driver, batcher(&ModelDynamicBatching::default()), Duration::ZERO);
     assert!((0..10_000).any(|_| short.comes_early()), "none came early");
     let long = rig(&driver, batcher(&ModelDynamicBatching::default()), Duration::from_millis(2));
@@ -104,7 +114,7 @@ fn batches_come_early_where_executions_are_short_and_wait_for_company_where_they
 
 #[test]
 fn without_batching_the_next_request_comes_early_however_long_executions_are() {
-    let driver = Driver::start(None).unwrap();
+    let driver = LaneDriver::start(None).unwrap();
     let rig = rig(&driver, Box::<DefaultScheduler>::default(), Duration::from_millis(2));
     assert!((0..5).all(|_| rig.comes_early()));
 }
@@ -112,18 +122,18 @@ fn without_batching_the_next_request_comes_early_however_long_executions_are() {
 #[test]
 fn requests_that_may_be_overtaken_or_expire_stay_in_the_queue() {
     use crate::config::inference::ModelQueuePolicy;
-    use crate::schedule::Early;
+    use crate::schedule::PipelineDepth;
     let policy = |policy: ModelQueuePolicy| ModelDynamicBatching {
         default_queue_policy: Some(policy),
         ..ModelDynamicBatching::default()
     };
     let plain = ModelDynamicBatching::default();
-    assert_eq!(batcher(&plain).early(), Early::WhereShort);
+    assert_eq!(batcher(&plain).early(), PipelineDepth::WhereShort);
     let expires =
         policy(ModelQueuePolicy { default_timeout_microseconds: 9, ..ModelQueuePolicy::default() });
     let few = policy(ModelQueuePolicy { max_queue_size: 3, ..ModelQueuePolicy::default() });
     let levels = ModelDynamicBatching { priority_levels: 2, ..ModelDynamicBatching::default() };
     for batching in [expires, few, levels] {
-        assert_eq!(batcher(&batching).early(), Early::Never, "{batching:?}");
+        assert_eq!(batcher(&batching).early(), PipelineDepth::Never, "{batching:?}");
     }
 }

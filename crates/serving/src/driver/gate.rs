@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::config::inference::ModelRateLimiter;
-use crate::error::Error;
-use crate::rate_limiter::{Device, InstanceId, RateLimiter, ResourceLimit};
+use crate::error::ServingError;
+use crate::rate_limiter::{InstanceId, RateLimiter, ResourceDevice, ResourceLimit};
 
 #[derive(Debug)]
-struct State {
+struct LimiterState {
     limiter: RateLimiter,
     /// Who may run and has not begun.
     granted: HashSet<InstanceId>,
@@ -16,14 +16,14 @@ struct State {
 
 /// The rate limiter of a server.
 #[derive(Debug)]
-pub(super) struct Gates {
-    state: Mutex<State>,
+pub(super) struct RateLimiterGates {
+    state: Mutex<LimiterState>,
     changed: Condvar,
 }
 
-impl Gates {
+impl RateLimiterGates {
     pub(super) fn new(limits: Vec<ResourceLimit>) -> Arc<Self> {
-        let state = State { limiter: RateLimiter::new(limits), granted: HashSet::new() };
+        let state = LimiterState { limiter: RateLimiter::new(limits), granted: HashSet::new() };
         Arc::new(Self { state: Mutex::new(state), changed: Condvar::new() })
     }
 
@@ -34,17 +34,17 @@ impl Gates {
     pub(super) fn gate(
         self: &Arc<Self>,
         wishes: Option<&ModelRateLimiter>,
-        device: Device,
-    ) -> Result<Gate, Error> {
+        device: ResourceDevice,
+    ) -> Result<InstanceGate, ServingError> {
         let id = self.state().limiter.register(wishes, device)?;
-        Ok(Gate { gates: Arc::clone(self), id })
+        Ok(InstanceGate { gates: Arc::clone(self), id })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LimiterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut State) -> Vec<InstanceId>) {
+    fn change(&self, change: impl FnOnce(&mut LimiterState) -> Vec<InstanceId>) {
         let mut state = self.state();
         let granted = change(&mut state);
         if !granted.is_empty() {
@@ -57,12 +57,12 @@ impl Gates {
 
 /// The gate of one instance; dropping it gives up what it holds.
 #[derive(Debug)]
-pub(super) struct Gate {
-    gates: Arc<Gates>,
+pub(super) struct InstanceGate {
+    gates: Arc<RateLimiterGates>,
     id: InstanceId,
 }
 
-impl Gate {
+impl InstanceGate {
     /// Waits until the instance may run; `false` when `stopped` came first.
     pub(super) fn pass(&self, stopped: impl Fn() -> bool) -> bool {
         self.gates.change(|state| state.limiter.request(self.id));
@@ -102,7 +102,7 @@ impl Gate {
     }
 }
 
-impl Drop for Gate {
+impl Drop for InstanceGate {
     fn drop(&mut self) {
         self.gates.change(|state| {
             state.granted.remove(&self.id);

@@ -23,14 +23,14 @@ thread_local! {
 
 /// What is known of the time that a model version's executions take.
 #[derive(Debug, Default)]
-pub(super) struct Quickness {
+pub(super) struct InlineEligibility {
     /// Short executions since the last long one.
     streak: AtomicU64,
     /// Input bytes of the largest of them.
     largest: AtomicU64,
 }
 
-impl Quickness {
+impl InlineEligibility {
     /// Notes an execution.
     pub(super) fn ran(&self, took: Duration, bytes: u64) {
         if took > SHORT {
@@ -56,14 +56,14 @@ impl Quickness {
 
 /// Permission to execute on this thread.
 #[derive(Debug)]
-pub(super) struct Inside(());
+pub(super) struct InlineGuard(());
 
 /// Whether this thread executes for another: it may be that of a front end.
 pub(crate) fn is_inside() -> bool {
     DEPTH.get() > 0
 }
 
-impl Inside {
+impl InlineGuard {
     /// `None` when too many executions lie on this thread already.
     pub(super) fn enter() -> Option<Self> {
         DEPTH.with(|depth| {
@@ -73,7 +73,7 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for InlineGuard {
     fn drop(&mut self) {
         DEPTH.with(|depth| depth.set(depth.get().saturating_sub(1)));
     }
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn only_proven_sizes_are_expected_to_be_short() {
-        let quickness = Quickness::default();
+        let quickness = InlineEligibility::default();
         let short = Duration::from_micros(3);
         for _ in 0..PROOF {
             assert!(!quickness.expects_short(64));
@@ -101,9 +101,9 @@ mod tests {
 
     #[test]
     fn executions_nest_to_a_limit() {
-        let all: Vec<Inside> = std::iter::from_fn(Inside::enter).take(100).collect();
+        let all: Vec<InlineGuard> = std::iter::from_fn(InlineGuard::enter).take(100).collect();
         assert_eq!(all.len(), MAX_DEPTH as usize);
         drop(all);
-        assert!(Inside::enter().is_some());
+        assert!(InlineGuard::enter().is_some());
     }
 }

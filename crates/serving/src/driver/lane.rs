@@ -8,19 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::Refused;
-use super::gate::Gate;
-use super::inline::{Inside, MAX_ROUNDS, Quickness};
+use super::RefusedRequest;
+use super::gate::InstanceGate;
+use super::inline::{InlineEligibility, InlineGuard, MAX_ROUNDS};
 use super::ordered::OrderedAnswers;
-use super::timer::Timer;
-use super::times::{Prediction, Times};
-use crate::backend::{Leaving, ModelInstance};
-use crate::error::Error;
-use crate::goal::Admission;
-use crate::payload::{ActiveRequest, ExecutionContext, Payload};
+use super::timer::LaneTimer;
+use super::times::{CompletionPrediction, ExecutionTimes};
+use crate::backend::{ModelInstance, ShutdownSignal};
+use crate::error::ServingError;
+use crate::latency_target::AdmissionRule;
+use crate::payload::{ActiveRequest, BatchPayload, ExecutionContext};
 use crate::request::request_prefix;
 use crate::schedule::{
-    Batch, Decision, Early, Expiry, Nanos, Refusal, Scheduler, SequenceStep, Ticket, stopping,
+    Nanos, PipelineDepth, QueueExpiry, QueueRefusal, RequestScheduler, ScheduleDecision,
+    ScheduleTicket, ScheduledBatch, SequenceStep, stopping,
 };
 use crate::sequence::{SequenceContext, SequencePlan, SequenceState, filler};
 use crate::statistics::FailureReason;
@@ -29,11 +30,11 @@ use crate::statistics::FailureReason;
 /// some 0.1 ms.
 const SHORT: Duration = Duration::from_micros(500);
 /// So many come one after another, then there is a pause.
-const MOST_EARLY: u32 = 64;
+const MAX_EARLY: u32 = 64;
 
 /// How a lane ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum LanePhase {
     /// It takes requests.
     Open,
     /// It takes none and runs those that it has.
@@ -42,11 +43,11 @@ enum Phase {
     Closed,
 }
 
-struct State {
-    scheduler: Box<dyn Scheduler>,
+struct LaneState {
+    scheduler: Box<dyn RequestScheduler>,
     waiting: HashMap<u64, ActiveRequest>,
     /// Work handed to each instance and not yet begun.
-    work: Vec<Option<Payload>>,
+    work: Vec<Option<BatchPayload>>,
     free: Vec<bool>,
     /// When each was given its last batch, of how many items.
     given: Vec<Option<(Nanos, u64)>>,
@@ -58,34 +59,34 @@ struct State {
     allowed: Option<Vec<bool>>,
     /// Implicit state of the sequence in each slot of each instance.
     kept: HashMap<(usize, usize), Arc<SequenceState>>,
-    phase: Phase,
+    phase: LanePhase,
 }
 
 /// See the module.
-pub(super) struct Lane {
+pub(super) struct ModelLane {
     number: u64,
     context: Arc<ExecutionContext>,
-    timer: Arc<Timer>,
-    this: Weak<Lane>,
+    timer: Arc<LaneTimer>,
+    this: Weak<ModelLane>,
     ordered: Option<Arc<OrderedAnswers>>,
     follows: bool,
     sequences: Option<Arc<SequencePlan>>,
-    state: Mutex<State>,
+    state: Mutex<LaneState>,
     /// Each is locked by whoever was given a batch for it, so nobody waits for these locks.
     instances: Vec<Mutex<Box<dyn ModelInstance>>>,
     /// Those of the instances that are told of the lane's end.
-    leaving: Vec<Arc<dyn Leaving>>,
+    leaving: Vec<Arc<dyn ShutdownSignal>>,
     /// One for each instance, where resources limit executions.
-    gates: Vec<Gate>,
+    gates: Vec<InstanceGate>,
     /// Whether the phase is `Closed`, for those who must not wait for the lock.
     closed: AtomicBool,
     /// Whether executions may leave the instances' own threads.
     movable: bool,
     /// Whether the only instance is given batches before it has ended the last one.
-    early: Early,
-    quickness: Quickness,
-    admission: Admission,
-    times: Times,
+    early: PipelineDepth,
+    quickness: InlineEligibility,
+    admission: AdmissionRule,
+    times: ExecutionTimes,
     /// One for each instance.
     calls: Vec<Condvar>,
     ended: Condvar,
@@ -93,17 +94,17 @@ pub(super) struct Lane {
 
 /// What is done when the lock is free again: the receivers of answers may bring new events.
 #[derive(Default)]
-struct Effects {
-    answers: Vec<(ActiveRequest, FailureReason, Error)>,
+struct LaneEffects {
+    answers: Vec<(ActiveRequest, FailureReason, ServingError)>,
     calls: Vec<usize>,
     wake: Option<Nanos>,
     /// The lane is closed: instances that wait for resources have to see it.
     gates: bool,
     /// A batch for an instance that does not exist; its requests are answered INTERNAL when it is dropped.
-    lost: Option<Payload>,
+    lost: Option<BatchPayload>,
 }
 
-impl Effects {
+impl LaneEffects {
     fn is_empty(&self) -> bool {
         self.answers.is_empty() && self.calls.is_empty() && self.wake.is_none() && !self.gates
     }
@@ -114,42 +115,42 @@ impl Effects {
     clippy::large_enum_variant,
     reason = "it lives for a moment; boxing it would allocate for each batch"
 )]
-enum Decided<'a> {
+enum LaneDecision<'a> {
     /// This batch.
-    Run(Payload),
+    Run(BatchPayload),
     /// Nothing, until something happens; the lock has been held since.
-    Wait(MutexGuard<'a, State>),
+    Wait(MutexGuard<'a, LaneState>),
     /// Nothing, but something may have happened since.
     Again,
 }
 
 /// How a lane's requests are scheduled.
-pub(super) struct Policy {
-    pub(super) scheduler: Box<dyn Scheduler>,
+pub(super) struct LanePolicy {
+    pub(super) scheduler: Box<dyn RequestScheduler>,
     /// Which requests are taken.
-    pub(super) admission: Admission,
+    pub(super) admission: AdmissionRule,
     /// Answers leave in the order of the requests.
     pub(super) ordered: bool,
     pub(super) sequences: Option<Arc<SequencePlan>>,
 }
 
-impl Lane {
+impl ModelLane {
     /// A lane whose instances wait for their threads. `gates` has one for each, or is empty.
     pub(super) fn new(
         number: u64,
         context: &Arc<ExecutionContext>,
-        timer: &Arc<Timer>,
-        policy: Policy,
+        timer: &Arc<LaneTimer>,
+        policy: LanePolicy,
         instances: Vec<Box<dyn ModelInstance>>,
-        gates: Vec<Gate>,
+        gates: Vec<InstanceGate>,
     ) -> Arc<Self> {
-        let Policy { scheduler, admission, ordered, sequences } = policy;
+        let LanePolicy { scheduler, admission, ordered, sequences } = policy;
         let count = instances.len();
         let limited = !gates.is_empty();
-        let takes = matches!(instances.as_slice(), [instance] if instance.takes_ahead());
-        let early = match takes && admission == Admission::All && !limited {
+        let takes = matches!(instances.as_slice(), [instance] if instance.pipelines_batches());
+        let early = match takes && admission == AdmissionRule::All && !limited {
             true => scheduler.early(),
-            false => Early::Never,
+            false => PipelineDepth::Never,
         };
         Arc::new_cyclic(|this| Self {
             number,
@@ -159,7 +160,7 @@ impl Lane {
             ordered: ordered.then(Arc::default),
             follows: scheduler.follows_releases(),
             sequences,
-            state: Mutex::new(State {
+            state: Mutex::new(LaneState {
                 scheduler,
                 waiting: HashMap::new(),
                 work: (0..count).map(|_| None).collect(),
@@ -170,16 +171,16 @@ impl Lane {
                 following: 0,
                 allowed: limited.then(|| vec![false; count]),
                 kept: HashMap::new(),
-                phase: Phase::Open,
+                phase: LanePhase::Open,
             }),
             gates,
             closed: AtomicBool::new(false),
             movable: !limited
                 && instances.iter().all(|instance| instance.time_depends_on_sizes_only()),
             early,
-            quickness: Quickness::default(),
+            quickness: InlineEligibility::default(),
             admission,
-            times: Times::default(),
+            times: ExecutionTimes::default(),
             leaving: instances.iter().filter_map(|instance| instance.leaving()).collect(),
             instances: instances.into_iter().map(Mutex::new).collect(),
             calls: (0..count).map(|_| Condvar::new()).collect(),
@@ -193,30 +194,30 @@ impl Lane {
     /// When the policy refuses it, or it would not be done in time; its sink is not called then.
     pub(super) fn enqueue(
         &self,
-        mut ticket: Ticket,
+        mut ticket: ScheduleTicket,
         request: ActiveRequest,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RefusedRequest> {
         let now = self.timer.now();
-        let mut effects = Effects::default();
+        let mut effects = LaneEffects::default();
         let mut state = self.state();
         let id = ticket.id;
-        if let Some(late) = self.weigh(&state, &mut ticket, now) {
+        if let Some(late) = self.admit_by_deadline(&state, &mut ticket, now) {
             drop(state);
             return Err(self.refused_late(late, request));
         }
         let taken = match state.phase {
-            Phase::Open => state.scheduler.enqueue(ticket, now),
-            Phase::Draining | Phase::Closed => Err(Refusal::Stopping),
+            LanePhase::Open => state.scheduler.enqueue(ticket, now),
+            LanePhase::Draining | LanePhase::Closed => Err(QueueRefusal::Stopping),
         };
         match taken {
             Ok(()) => {
                 state.waiting.insert(id, request);
                 self.settle(&mut state, now, &mut effects);
-                let mine = self.take_short(&mut state, &mut effects);
+                let mine = self.take_inline(&mut state, &mut effects);
                 drop(state);
                 self.apply(effects);
                 if let Some((instance, payload, inside)) = mine {
-                    self.run_here(instance, payload, &inside);
+                    self.run_inline(instance, payload, &inside);
                 }
                 Ok(())
             }
@@ -229,11 +230,16 @@ impl Lane {
 
     /// Says how long a request may wait for company, and of one that is not taken because it would not be done in
     /// time when it would be.
-    fn weigh(&self, state: &State, ticket: &mut Ticket, now: Nanos) -> Option<Prediction> {
+    fn admit_by_deadline(
+        &self,
+        state: &LaneState,
+        ticket: &mut ScheduleTicket,
+        now: Nanos,
+    ) -> Option<CompletionPrediction> {
         let goal = ticket.goal?;
         let most = u64::try_from(self.context.config.max_batch_size).unwrap_or(0).max(1);
-        ticket.patience = Some(self.times.patience(goal, most));
-        if self.admission == Admission::All || state.phase != Phase::Open {
+        ticket.patience = Some(self.times.max_queue_delay(goal, most));
+        if self.admission == AdmissionRule::All || state.phase != LanePhase::Open {
             return None;
         }
         let instances = state.free.iter().zip(&state.given);
@@ -254,7 +260,7 @@ impl Lane {
     }
 
     /// Refuses a request that is predicted to be late.
-    fn refused_late(&self, late: Prediction, request: ActiveRequest) -> Refused {
+    fn refused_late(&self, late: CompletionPrediction, request: ActiveRequest) -> RefusedRequest {
         let goal = request.goal.unwrap_or_default();
         self.context.statistics.refused_goal();
         let (request, _) = request.withdraw();
@@ -268,33 +274,33 @@ impl Lane {
             ms(late.total()),
             ms(late.wait),
         );
-        Refused { error: Error::unavailable(text), again: None }
+        RefusedRequest { error: ServingError::unavailable(text), again: None }
     }
 
     /// Takes a batch that this thread may run itself instead of waking the instance's.
-    fn take_short(
+    fn take_inline(
         &self,
-        state: &mut State,
-        effects: &mut Effects,
-    ) -> Option<(usize, Payload, Inside)> {
+        state: &mut LaneState,
+        effects: &mut LaneEffects,
+    ) -> Option<(usize, BatchPayload, InlineGuard)> {
         let &[instance] = effects.calls.as_slice() else { return None };
         let work = state.work.get_mut(instance)?;
-        let short = |payload: &Payload| self.quickness.expects_short(payload.input_bytes());
+        let short = |payload: &BatchPayload| self.quickness.expects_short(payload.input_bytes());
         if !self.movable || !work.as_ref().is_some_and(short) {
             return None;
         }
-        let inside = Inside::enter()?;
+        let inside = InlineGuard::enter()?;
         effects.calls.clear();
         Some((instance, work.take()?, inside))
     }
 
     /// Runs a batch and those that have gathered meanwhile; after a few the instance's own thread goes on.
-    fn run_here(&self, instance: usize, first: Payload, _: &Inside) {
+    fn run_inline(&self, instance: usize, first: BatchPayload, _: &InlineGuard) {
         let mut next = Some(first);
         for round in 1.. {
             let Some(payload) = next.take() else { return };
             self.execute(instance, payload);
-            let mut effects = Effects::default();
+            let mut effects = LaneEffects::default();
             let mut state = self.state();
             if let Some(free) = state.free.get_mut(instance) {
                 *free = true;
@@ -314,7 +320,7 @@ impl Lane {
     }
 
     /// Executes a batch on an instance that it was dispatched to.
-    pub(super) fn execute(&self, instance: usize, mut payload: Payload) {
+    pub(super) fn execute(&self, instance: usize, mut payload: BatchPayload) {
         let Some(executor) = self.instances.get(instance) else { return };
         let mut executor = executor.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = if self.movable { payload.input_bytes() } else { 0 };
@@ -327,11 +333,13 @@ impl Lane {
         };
         // The payload answers its requests while it unwinds; the instance goes on with the next one.
         let ended = catch_unwind(AssertUnwindSafe(|| match self.early {
-            Early::Never => {
+            PipelineDepth::Never => {
                 payload.mark_started();
                 executor.execute(payload);
             }
-            Early::WhereShort | Early::Always => executor.execute_in_turn(payload, &mut next),
+            PipelineDepth::WhereShort | PipelineDepth::Always => {
+                executor.execute_in_turn(payload, &mut next)
+            }
         }));
         if ended.is_err() {
             tracing::error!(model = %self.context.name, instance, "an execution panicked");
@@ -347,23 +355,23 @@ impl Lane {
     /// counts too, and after some it pauses: how long executions last is known only then.
     fn takes_early(&self, start: Instant, count: u32) -> bool {
         match self.early {
-            Early::Never => false,
-            Early::Always => true,
-            Early::WhereShort => {
+            PipelineDepth::Never => false,
+            PipelineDepth::Always => true,
+            PipelineDepth::WhereShort => {
                 let most = u64::try_from(self.context.config.max_batch_size).unwrap_or(0);
                 let known = self.times.of(most).map(Duration::from_nanos);
                 let short = known.is_some_and(|known| known < SHORT);
-                short && count < MOST_EARLY && start.elapsed() < SHORT * count
+                short && count < MAX_EARLY && start.elapsed() < SHORT * count
             }
         }
     }
 
     /// The next batch of an instance that still executes, if one waits.
-    fn take_early(&self, instance: usize) -> Option<Payload> {
-        let mut effects = Effects::default();
+    fn take_early(&self, instance: usize) -> Option<BatchPayload> {
+        let mut effects = LaneEffects::default();
         let mut state = self.state();
         // Only what is decided at once may make the instance look free: a lane that drains ends when all are.
-        if state.phase == Phase::Closed || state.scheduler.pending() == 0 {
+        if state.phase == LanePhase::Closed || state.scheduler.pending() == 0 {
             return None;
         }
         *state.free.get_mut(instance)? = true;
@@ -378,21 +386,21 @@ impl Lane {
         work
     }
 
-    fn refused(&self, refusal: Refusal, request: ActiveRequest) -> Refused {
+    fn refused(&self, refusal: QueueRefusal, request: ActiveRequest) -> RefusedRequest {
         let (request, sink) = request.withdraw();
         let error = refusal.error(&self.context.name, &request);
-        let again = sink.filter(|_| refusal == Refusal::Stopping).map(|sink| (request, sink));
-        Refused { error, again: again.map(Box::new) }
+        let again = sink.filter(|_| refusal == QueueRefusal::Stopping).map(|sink| (request, sink));
+        RefusedRequest { error, again: again.map(Box::new) }
     }
 
     /// The client has gone: what waits for it and what hangs on that is answered CANCELLED.
     pub(super) fn cancel(&self, id: u64) {
         let now = self.timer.now();
-        let mut effects = Effects::default();
+        let mut effects = LaneEffects::default();
         let mut state = self.state();
         for id in state.scheduler.cancel(id, now) {
             if let Some(request) = state.waiting.remove(&id) {
-                let error = Error::cancelled("Request cancelled");
+                let error = ServingError::cancelled("Request cancelled");
                 effects.answers.push((request, FailureReason::Canceled, error));
             }
         }
@@ -404,7 +412,7 @@ impl Lane {
     /// A dispatched request has had its last answer.
     fn released(&self, id: u64) {
         let now = self.timer.now();
-        let mut effects = Effects::default();
+        let mut effects = LaneEffects::default();
         let mut state = self.state();
         state.following = state.following.saturating_sub(1);
         state.scheduler.released(id, now);
@@ -416,13 +424,13 @@ impl Lane {
     /// A dispatched request has to run once more.
     fn reschedule(&self, id: u64, request: ActiveRequest) {
         let now = self.timer.now();
-        let mut effects = Effects::default();
+        let mut effects = LaneEffects::default();
         let mut state = self.state();
-        if state.phase == Phase::Closed || !state.scheduler.reschedule(id, now) {
+        if state.phase == LanePhase::Closed || !state.scheduler.reschedule(id, now) {
             drop(state);
             let text = "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, but its scheduler does not \
                         take requests back";
-            return request.finish_with(Err(Error::internal(text)));
+            return request.finish_with(Err(ServingError::internal(text)));
         }
         state.waiting.insert(id, request);
         self.settle(&mut state, now, &mut effects);
@@ -431,7 +439,7 @@ impl Lane {
     }
 
     pub(super) fn on_time(&self, at: Nanos) {
-        let mut effects = Effects::default();
+        let mut effects = LaneEffects::default();
         let mut state = self.state();
         if state.wake == Some(at) {
             state.wake = None;
@@ -442,7 +450,7 @@ impl Lane {
     }
 
     /// The next batch for an instance, which has ended its last one; waits for it. `None` ends the instance.
-    pub(super) fn next(&self, instance: usize) -> Option<Payload> {
+    pub(super) fn next(&self, instance: usize) -> Option<BatchPayload> {
         if let Some(gate) = self.gates.get(instance) {
             return self.next_through(instance, gate);
         }
@@ -454,7 +462,7 @@ impl Lane {
             if let Some(work) = state.work.get_mut(instance).and_then(Option::take) {
                 return Some(work);
             }
-            let mut effects = Effects::default();
+            let mut effects = LaneEffects::default();
             self.settle(&mut state, self.timer.now(), &mut effects);
             let mine = state.work.get_mut(instance).and_then(Option::take);
             let quiet = effects.is_empty();
@@ -468,7 +476,7 @@ impl Lane {
                 state = self.state();
                 continue;
             }
-            if state.phase == Phase::Closed {
+            if state.phase == LanePhase::Closed {
                 return None;
             }
             let call = self.calls.get(instance)?;
@@ -478,16 +486,16 @@ impl Lane {
 
     /// As [`next`](Self::next), where resources limit executions: the instance asks for them when there is work, and
     /// the policy decides on its batch once it has them.
-    fn next_through(&self, instance: usize, gate: &Gate) -> Option<Payload> {
+    fn next_through(&self, instance: usize, gate: &InstanceGate) -> Option<BatchPayload> {
         let mut state = self.state();
         if let Some(free) = state.free.get_mut(instance) {
             *free = true;
         }
         gate.leave(state.scheduler.pending() > 0);
         loop {
-            let mut effects = Effects::default();
+            let mut effects = LaneEffects::default();
             self.settle(&mut state, self.timer.now(), &mut effects);
-            let closed = state.phase == Phase::Closed;
+            let closed = state.phase == LanePhase::Closed;
             let has_work = state.scheduler.pending() > 0;
             if !closed {
                 // Whoever brought the work has called everybody.
@@ -502,12 +510,12 @@ impl Lane {
                 }
                 if has_work && gate.pass(|| self.closed.load(Ordering::Acquire)) {
                     match self.decide_for(instance) {
-                        Decided::Run(work) => return Some(work),
-                        Decided::Wait(locked) => {
+                        LaneDecision::Run(work) => return Some(work),
+                        LaneDecision::Wait(locked) => {
                             gate.leave_unused();
                             state = locked;
                         }
-                        Decided::Again => {
+                        LaneDecision::Again => {
                             gate.leave_unused();
                             state = self.state();
                             continue;
@@ -522,7 +530,7 @@ impl Lane {
                 gate.leave_unused();
             }
             // The lane may have closed while this instance passed its gate.
-            if state.phase == Phase::Closed {
+            if state.phase == LanePhase::Closed {
                 return None;
             }
             let call = self.calls.get(instance)?;
@@ -531,35 +539,35 @@ impl Lane {
     }
 
     /// Lets the policy decide while this instance is the one that may run.
-    fn decide_for(&self, instance: usize) -> Decided<'_> {
-        let allow = |state: &mut State, may: bool| {
+    fn decide_for(&self, instance: usize) -> LaneDecision<'_> {
+        let allow = |state: &mut LaneState, may: bool| {
             let allowed = state.allowed.as_mut().and_then(|allowed| allowed.get_mut(instance));
             if let Some(allowed) = allowed {
                 *allowed = may;
             }
         };
-        let mut effects = Effects::default();
+        let mut effects = LaneEffects::default();
         let mut state = self.state();
         allow(&mut state, true);
         self.settle(&mut state, self.timer.now(), &mut effects);
         allow(&mut state, false);
         let work = state.work.get_mut(instance).and_then(Option::take);
-        if state.phase != Phase::Closed {
+        if state.phase != LanePhase::Closed {
             effects.calls.clear();
         }
         match work {
-            None if effects.is_empty() => Decided::Wait(state),
+            None if effects.is_empty() => LaneDecision::Wait(state),
             work => {
                 drop(state);
                 self.apply(effects);
-                work.map_or(Decided::Again, Decided::Run)
+                work.map_or(LaneDecision::Again, LaneDecision::Run)
             }
         }
     }
 
     /// Follows the policy until it has nothing to do now.
-    fn settle(&self, state: &mut State, now: Nanos, effects: &mut Effects) {
-        if state.phase == Phase::Closed {
+    fn settle(&self, state: &mut LaneState, now: Nanos, effects: &mut LaneEffects) {
+        if state.phase == LanePhase::Closed {
             return;
         }
         loop {
@@ -567,16 +575,16 @@ impl Lane {
                 state.free.iter().zip(allowed).map(|(&free, &allowed)| free && allowed).collect()
             });
             match state.scheduler.poll(now, masked.as_ref().unwrap_or(&state.free)) {
-                Decision::Dispatch(batch) => self.dispatch(state, batch, effects),
-                Decision::Expire(ids, why) => expire(state, &ids, why, effects),
-                Decision::WaitUntil(wake) => {
+                ScheduleDecision::Dispatch(batch) => self.dispatch(state, batch, effects),
+                ScheduleDecision::Expire(ids, why) => expire(state, &ids, why, effects),
+                ScheduleDecision::WaitUntil(wake) => {
                     if state.wake.is_none_or(|known| wake < known) {
                         state.wake = Some(wake);
                         effects.wake = Some(wake);
                     }
                     break;
                 }
-                Decision::Idle => break,
+                ScheduleDecision::Idle => break,
             }
         }
         if state.allowed.is_some() && state.scheduler.pending() > 0 {
@@ -584,12 +592,12 @@ impl Lane {
         }
         let pending = u64::try_from(state.scheduler.pending()).unwrap_or(u64::MAX);
         self.context.pending.store(pending, std::sync::atomic::Ordering::Relaxed);
-        if state.phase == Phase::Draining
+        if state.phase == LanePhase::Draining
             && state.waiting.is_empty()
             && state.following == 0
             && state.free.iter().all(|&free| free)
         {
-            state.phase = Phase::Closed;
+            state.phase = LanePhase::Closed;
             self.closed.store(true, Ordering::Release);
             effects.calls.extend(0..self.calls.len());
             effects.gates = true;
@@ -597,7 +605,7 @@ impl Lane {
         }
     }
 
-    fn dispatch(&self, state: &mut State, batch: Batch, effects: &mut Effects) {
+    fn dispatch(&self, state: &mut LaneState, batch: ScheduledBatch, effects: &mut LaneEffects) {
         let may =
             |at: usize| state.allowed.as_ref().is_none_or(|allowed| allowed.get(at) == Some(&true));
         let first = || state.free.iter().enumerate().position(|(at, &free)| free && may(at));
@@ -626,7 +634,7 @@ impl Lane {
                 item.step.and_then(|step| self.sequence(state, instance.unwrap_or_default(), step));
             requests.push(request);
         }
-        let payload = Payload::new(requests, Arc::clone(&self.context));
+        let payload = BatchPayload::new(requests, Arc::clone(&self.context));
         let given = instance.and_then(|at| state.given.get_mut(at));
         if let Some(given) = given {
             *given = Some((self.timer.now(), payload.items()));
@@ -649,7 +657,7 @@ impl Lane {
     /// What a request carries for its sequence: its step, and the state of its slot.
     fn sequence(
         &self,
-        state: &mut State,
+        state: &mut LaneState,
         instance: usize,
         step: SequenceStep,
     ) -> Option<Box<SequenceContext>> {
@@ -670,7 +678,7 @@ impl Lane {
     }
 
     /// Puts what the model version needs to know between a request and its sink.
-    fn watch(&self, state: &mut State, id: u64, request: &mut ActiveRequest) {
+    fn watch(&self, state: &mut LaneState, id: u64, request: &mut ActiveRequest) {
         if self.follows {
             let this = Weak::clone(&self.this);
             request.set_way_back(Box::new(move |request| match this.upgrade() {
@@ -700,9 +708,9 @@ impl Lane {
         }
     }
 
-    fn apply(&self, effects: Effects) {
+    fn apply(&self, effects: LaneEffects) {
         if effects.gates {
-            self.gates.iter().for_each(Gate::wake);
+            self.gates.iter().for_each(InstanceGate::wake);
         }
         for instance in effects.calls {
             if let Some(call) = self.calls.get(instance) {
@@ -720,10 +728,10 @@ impl Lane {
     /// Takes no more requests; those that it has run as soon as they can.
     pub(super) fn begin_drain(&self) {
         let now = self.timer.now();
-        let mut effects = Effects::default();
+        let mut effects = LaneEffects::default();
         let mut state = self.state();
-        if state.phase == Phase::Open {
-            state.phase = Phase::Draining;
+        if state.phase == LanePhase::Open {
+            state.phase = LanePhase::Draining;
             state.scheduler.drain(now);
         }
         self.settle(&mut state, now, &mut effects);
@@ -736,7 +744,7 @@ impl Lane {
     pub(super) fn drain(&self) {
         self.begin_drain();
         let mut state = self.state();
-        while state.phase != Phase::Closed {
+        while state.phase != LanePhase::Closed {
             state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -744,12 +752,12 @@ impl Lane {
     /// Answers what waits; the instances end when they have run what they have.
     pub(super) fn close(&self) {
         let mut state = self.state();
-        state.phase = Phase::Closed;
+        state.phase = LanePhase::Closed;
         self.closed.store(true, Ordering::Release);
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         self.ended.notify_all();
-        self.gates.iter().for_each(Gate::wake);
+        self.gates.iter().for_each(InstanceGate::wake);
         self.calls.iter().for_each(Condvar::notify_one);
         self.leaving.iter().for_each(|instance| instance.close());
         for request in waiting.into_values() {
@@ -757,12 +765,12 @@ impl Lane {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LaneState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn expire(state: &mut State, ids: &[u64], why: Expiry, effects: &mut Effects) {
+fn expire(state: &mut LaneState, ids: &[u64], why: QueueExpiry, effects: &mut LaneEffects) {
     for request in ids.iter().filter_map(|id| state.waiting.remove(id)) {
         effects.answers.push((request, FailureReason::Rejected, why.error()));
     }

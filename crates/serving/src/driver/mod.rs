@@ -1,4 +1,4 @@
-//! Drives the policies: a [`Lane`] for each model version, threads for its instances, and one clock for all.
+//! Drives the policies: a [`ModelLane`] for each model version, threads for its instances, and one clock for all.
 
 mod gate;
 mod inline;
@@ -15,48 +15,48 @@ use std::time::Duration;
 
 use crate::backend::ModelInstance;
 use crate::config::inference::ModelRateLimiter;
-use crate::error::Error;
-use crate::goal::Admission;
+use crate::error::ServingError;
+use crate::latency_target::AdmissionRule;
 use crate::payload::{ActiveRequest, ExecutionContext};
-use crate::rate_limiter::{Device, ResourceLimit};
+use crate::rate_limiter::{ResourceDevice, ResourceLimit};
 use crate::request::{InferenceRequest, ResponseSink};
-use crate::schedule::{Scheduler, SequenceMark, Ticket};
+use crate::schedule::{RequestScheduler, ScheduleTicket, SequenceMark};
 use crate::sequence::SequencePlan;
-use gate::Gates;
+use gate::RateLimiterGates;
 pub(crate) use inline::is_inside;
-use lane::{Lane, Policy};
-use timer::Timer;
+use lane::{LanePolicy, ModelLane};
+use timer::LaneTimer;
 
 /// All lanes that run, and their clock.
-pub struct Driver {
-    timer: Arc<Timer>,
+pub struct LaneDriver {
+    timer: Arc<LaneTimer>,
     next_lane: AtomicU64,
-    lanes: Mutex<Vec<Weak<Lane>>>,
-    gates: Option<Arc<Gates>>,
+    lanes: Mutex<Vec<Weak<ModelLane>>>,
+    gates: Option<Arc<RateLimiterGates>>,
 }
 
 /// A request that was not taken.
-pub struct Refused {
+pub struct RefusedRequest {
     /// Why not.
-    pub error: Error,
+    pub error: ServingError,
     /// The request and its sink, if it came too late: whatever has taken this version's place may take it.
     pub again: Option<Box<(InferenceRequest, ResponseSink)>>,
 }
 
-impl fmt::Debug for Refused {
+impl fmt::Debug for RefusedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Refused").field("error", &self.error).finish_non_exhaustive()
     }
 }
 
-impl From<Error> for Refused {
-    fn from(error: Error) -> Self {
+impl From<ServingError> for RefusedRequest {
+    fn from(error: ServingError) -> Self {
         Self { error, again: None }
     }
 }
 
 /// An instance as the driver takes it.
-pub struct Seat {
+pub struct InstanceSeat {
     /// Name of its thread.
     pub name: String,
     /// What executes.
@@ -64,32 +64,32 @@ pub struct Seat {
     /// Resources that it needs, where the server limits executions.
     pub limits: Option<ModelRateLimiter>,
     /// Where these resources are.
-    pub device: Device,
+    pub device: ResourceDevice,
 }
 
-impl fmt::Debug for Seat {
+impl fmt::Debug for InstanceSeat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Seat").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Driver {
+impl fmt::Debug for LaneDriver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Driver").finish_non_exhaustive()
     }
 }
 
-impl Driver {
+impl LaneDriver {
     /// Starts the clock's thread. With `limits`, even empty ones, executions are limited by resources.
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start(limits: Option<Vec<ResourceLimit>>) -> Result<Self, Error> {
+    pub fn start(limits: Option<Vec<ResourceLimit>>) -> Result<Self, ServingError> {
         Ok(Self {
-            timer: Timer::start()?,
+            timer: LaneTimer::start()?,
             next_lane: AtomicU64::new(0),
             lanes: Mutex::default(),
-            gates: limits.map(Gates::new),
+            gates: limits.map(RateLimiterGates::new),
         })
     }
 
@@ -101,12 +101,12 @@ impl Driver {
     pub fn add(
         &self,
         context: &Arc<ExecutionContext>,
-        scheduler: Box<dyn Scheduler>,
-        admission: Admission,
+        scheduler: Box<dyn RequestScheduler>,
+        admission: AdmissionRule,
         ordered: bool,
         sequences: Option<Arc<SequencePlan>>,
-        seats: Vec<Seat>,
-    ) -> Result<DriverHandle, Error> {
+        seats: Vec<InstanceSeat>,
+    ) -> Result<DriverHandle, ServingError> {
         let number = self.next_lane.fetch_add(1, Ordering::Relaxed);
         let mut through = Vec::new();
         if let Some(gates) = &self.gates {
@@ -116,8 +116,8 @@ impl Driver {
         }
         let (names, instances): (Vec<String>, Vec<_>) =
             seats.into_iter().map(|seat| (seat.name, seat.instance)).unzip();
-        let policy = Policy { scheduler, admission, ordered, sequences };
-        let lane = Lane::new(number, context, &self.timer, policy, instances, through);
+        let policy = LanePolicy { scheduler, admission, ordered, sequences };
+        let lane = ModelLane::new(number, context, &self.timer, policy, instances, through);
         let handle = DriverHandle {
             lane: Arc::clone(&lane),
             next_id: AtomicU64::new(0),
@@ -132,7 +132,7 @@ impl Driver {
                 .map_err(|error| {
                     // Those that have started end.
                     handle.lane.close();
-                    Error::internal(format!("cannot start an instance's thread: {error}"))
+                    ServingError::internal(format!("cannot start an instance's thread: {error}"))
                 })?;
             handle.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
@@ -152,7 +152,7 @@ impl Driver {
     }
 }
 
-impl Drop for Driver {
+impl Drop for LaneDriver {
     fn drop(&mut self) {
         self.stop();
     }
@@ -160,7 +160,7 @@ impl Drop for Driver {
 
 /// The way to one model version.
 pub struct DriverHandle {
-    lane: Arc<Lane>,
+    lane: Arc<ModelLane>,
     next_id: AtomicU64,
     context: Arc<ExecutionContext>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -180,9 +180,9 @@ impl DriverHandle {
     pub fn enqueue(
         &self,
         request: InferenceRequest,
-        mut ticket: Ticket,
+        mut ticket: ScheduleTicket,
         sink: ResponseSink,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RefusedRequest> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         ticket.id = id;
         ticket.sequence = SequenceMark {
@@ -236,7 +236,7 @@ impl Drop for DriverHandle {
     }
 }
 
-fn run_instance(lane: &Lane, number: usize) {
+fn run_instance(lane: &ModelLane, number: usize) {
     while let Some(payload) = lane.next(number) {
         lane.execute(number, payload);
     }

@@ -7,23 +7,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::request::ResponseSink;
 use crate::schedule::OrderedRelease;
 
-type Held = Box<dyn FnOnce() + Send>;
+type HeldResponses = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
-struct State {
-    release: OrderedRelease<Held>,
+struct OrderState {
+    release: OrderedRelease<HeldResponses>,
     /// Answers whose turn it is.
-    due: VecDeque<Held>,
+    due: VecDeque<HeldResponses>,
     /// A thread gives them out, one after the other.
     delivering: bool,
 }
 
 /// The answers of one model version on their way out.
 #[derive(Default)]
-pub(super) struct OrderedAnswers(Mutex<State>);
+pub(super) struct OrderedAnswers(Mutex<OrderState>);
 
 impl OrderedAnswers {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OrderState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -43,7 +43,7 @@ impl OrderedAnswers {
         })
     }
 
-    fn finish(&self, id: u64, answer: Held) {
+    fn finish(&self, id: u64, answer: HeldResponses) {
         let mut state = self.state();
         let due = state.release.finish(id, answer);
         state.due.extend(due);
@@ -66,10 +66,10 @@ impl OrderedAnswers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::Answer;
+    use crate::request::SinkAnswer;
 
-    fn done() -> Answer {
-        Answer { result: Ok(None), is_final: true }
+    fn done() -> SinkAnswer {
+        SinkAnswer { result: Ok(None), is_final: true }
     }
 
     #[test]

@@ -5,26 +5,26 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::lane::Lane;
-use crate::error::Error;
+use super::lane::ModelLane;
+use crate::error::ServingError;
 use crate::schedule::Nanos;
 
 #[derive(Default)]
-struct Queue {
-    wakes: BTreeMap<(Nanos, u64), Weak<Lane>>,
+struct TimerQueue {
+    wakes: BTreeMap<(Nanos, u64), Weak<ModelLane>>,
     stopped: bool,
 }
 
 /// The clock of all lanes, and the thread that waits for them.
-pub(super) struct Timer {
+pub(super) struct LaneTimer {
     start: Instant,
-    queue: Mutex<Queue>,
+    queue: Mutex<TimerQueue>,
     changed: Condvar,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Timer {
-    pub(super) fn start() -> Result<Arc<Self>, Error> {
+impl LaneTimer {
+    pub(super) fn start() -> Result<Arc<Self>, ServingError> {
         let timer = Arc::new(Self {
             start: Instant::now(),
             queue: Mutex::default(),
@@ -36,7 +36,7 @@ impl Timer {
             .name("scheduler".to_owned())
             .spawn(move || shared.run())
             .map_err(|error| {
-                Error::internal(format!("cannot start the scheduler's thread: {error}"))
+                ServingError::internal(format!("cannot start the scheduler's thread: {error}"))
             })?;
         *timer.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(timer)
@@ -47,7 +47,7 @@ impl Timer {
     }
 
     /// Wakes a lane at a time. Earlier wishes of the lane stay.
-    pub(super) fn wake_at(&self, at: Nanos, number: u64, lane: Weak<Lane>) {
+    pub(super) fn wake_at(&self, at: Nanos, number: u64, lane: Weak<ModelLane>) {
         let mut queue = self.queue();
         let is_first = queue.wakes.first_key_value().is_none_or(|(&(first, _), _)| at < first);
         queue.wakes.insert((at, number), lane);
@@ -95,7 +95,7 @@ impl Timer {
         }
     }
 
-    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
+    fn queue(&self) -> std::sync::MutexGuard<'_, TimerQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

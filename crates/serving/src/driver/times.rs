@@ -18,7 +18,7 @@ const STALE: Nanos = 1_000_000_000;
 
 /// Times of executions by the size of the batch, on the average of the last ones.
 #[derive(Debug, Default)]
-pub(super) struct Times {
+pub(super) struct ExecutionTimes {
     /// Twice the nanoseconds and one; 1 after the first execution, which prepares what later ones find and says
     /// nothing; 0 before it.
     means: [AtomicU64; CLASSES],
@@ -27,14 +27,14 @@ pub(super) struct Times {
 
 /// When a request is predicted to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Prediction {
+pub(super) struct CompletionPrediction {
     /// How long it waits for an execution.
     pub(super) wait: Duration,
     /// How long that takes.
     pub(super) run: Duration,
 }
 
-impl Prediction {
+impl CompletionPrediction {
     pub(super) fn total(self) -> Duration {
         self.wait.saturating_add(self.run)
     }
@@ -45,7 +45,7 @@ fn class(rows: u64) -> usize {
     usize::try_from(log).unwrap_or(CLASSES).min(CLASSES - 1)
 }
 
-impl Times {
+impl ExecutionTimes {
     /// Takes note of an execution of so many rows that ended `now`.
     pub(super) fn ran(&self, rows: u64, took: Duration, now: Nanos) {
         let Some(mean) = self.means.get(class(rows)) else { return };
@@ -71,7 +71,7 @@ impl Times {
     }
 
     /// How long a goal lets a request wait for company, which makes a batch of so many rows at most.
-    pub(super) fn patience(&self, goal: Nanos, most: u64) -> Nanos {
+    pub(super) fn max_queue_delay(&self, goal: Nanos, most: u64) -> Nanos {
         match self.of(most) {
             Some(run) => goal.saturating_sub(run.saturating_add(run / DOUBT)),
             None => goal / 2,
@@ -90,7 +90,7 @@ impl Times {
         mut instances: Vec<Nanos>,
         (batches, full): (usize, u64),
         rows: u64,
-    ) -> Option<Prediction> {
+    ) -> Option<CompletionPrediction> {
         let run = self.of(rows)?;
         let each = if batches > 0 { self.of(full)? } else { 0 };
         // Whole rounds first: there may be many batches.
@@ -103,7 +103,10 @@ impl Times {
             }
         }
         let wait = instances.into_iter().min()?.saturating_add(rounds.saturating_mul(each));
-        Some(Prediction { wait: Duration::from_nanos(wait), run: Duration::from_nanos(run) })
+        Some(CompletionPrediction {
+            wait: Duration::from_nanos(wait),
+            run: Duration::from_nanos(run),
+        })
     }
 }
 
@@ -115,7 +118,7 @@ mod tests {
 
     #[test]
     fn nothing_is_known_before_the_second_execution() {
-        let times = Times::default();
+        let times = ExecutionTimes::default();
         assert_eq!(times.of(1), None);
         times.ran(1, 100 * MS, 0);
         assert_eq!(times.predict(vec![0], (0, 1), 1), None);
@@ -126,7 +129,7 @@ mod tests {
 
     #[test]
     fn sizes_are_told_apart_and_slow_executions_are_forgotten_soon() {
-        let times = Times::default();
+        let times = ExecutionTimes::default();
         for (rows, ms) in [(1, 1), (8, 6)] {
             (0..4).for_each(|_| times.ran(rows, ms * MS, 0));
         }
@@ -143,15 +146,18 @@ mod tests {
 
     #[test]
     fn a_goal_leaves_time_for_the_execution() {
-        let times = Times::default();
-        assert_eq!(times.patience(10_000_000, 8), 5_000_000);
+        let times = ExecutionTimes::default();
+        assert_eq!(times.max_queue_delay(10_000_000, 8), 5_000_000);
         (0..4).for_each(|_| times.ran(8, 4 * MS, 0));
-        assert_eq!((times.patience(10_000_000, 8), times.patience(1_000_000, 8)), (5_000_000, 0));
+        assert_eq!(
+            (times.max_queue_delay(10_000_000, 8), times.max_queue_delay(1_000_000, 8)),
+            (5_000_000, 0)
+        );
     }
 
     #[test]
     fn a_request_waits_for_the_batches_before_it() {
-        let times = Times::default();
+        let times = ExecutionTimes::default();
         (0..4).for_each(|_| times.ran(1, 10 * MS, 0));
         let wait = |free: &[u64], batches| {
             let free = free.iter().map(|ms| ms * 1_000_000).collect();

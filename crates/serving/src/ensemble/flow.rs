@@ -8,15 +8,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::graph::{FlowGraph, Label};
+use super::graph::{FlowGraph, IterationLabel};
 
 /// An execution of one step in one iteration.
 pub type RunId = u64;
 
 /// What the machine wants done, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect<T, E> {
-    /// Run a step; its answers come back by [`Flow::answer`] and [`Flow::fail`].
+pub enum FlowEffect<T, E> {
+    /// Run a step; its answers come back by [`EnsembleFlow::answer`] and [`EnsembleFlow::fail`].
     Start {
         /// Name of this execution.
         run: RunId,
@@ -28,12 +28,12 @@ pub enum Effect<T, E> {
     /// Give the client a response with these tensors, in the order of the request.
     Respond(Vec<(usize, T)>),
     /// Nothing more comes.
-    End(Result<(), Stop<E>>),
+    End(Result<(), FlowFailure<E>>),
 }
 
 /// Why a request fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop<E> {
+pub enum FlowFailure<E> {
     /// A step failed.
     Step(E),
     /// No step can run any more, and no output was made.
@@ -41,7 +41,7 @@ pub enum Stop<E> {
 }
 
 #[derive(Debug)]
-enum Slot<T> {
+enum FlowSlot<T> {
     Value(T),
     /// An input that the client leaves out, or an output that its step did not give: steps run without it, and say so
     /// themselves if they cannot.
@@ -49,9 +49,9 @@ enum Slot<T> {
 }
 
 #[derive(Debug)]
-struct Iteration<T> {
-    label: Label,
-    tensors: BTreeMap<usize, Slot<T>>,
+struct FlowIteration<T> {
+    label: IterationLabel,
+    tensors: BTreeMap<usize, FlowSlot<T>>,
     started: BTreeSet<usize>,
     running: usize,
     /// Its place among the responses, as long as it owes one.
@@ -59,7 +59,7 @@ struct Iteration<T> {
 }
 
 #[derive(Debug)]
-struct Run {
+struct FlowRun {
     step: usize,
     iteration: u64,
     answers: u64,
@@ -67,13 +67,13 @@ struct Run {
 
 /// One request. `T` is a value on its way, `E` an error of a step.
 #[derive(Debug)]
-pub struct Flow<T, E> {
+pub struct EnsembleFlow<T, E> {
     graph: Arc<FlowGraph>,
     wanted: Vec<usize>,
     needed: Vec<bool>,
-    iterations: HashMap<u64, Iteration<T>>,
+    iterations: HashMap<u64, FlowIteration<T>>,
     next_iteration: u64,
-    runs: BTreeMap<RunId, Run>,
+    runs: BTreeMap<RunId, FlowRun>,
     next_run: RunId,
     /// Responses that wait for earlier ones; `None` where an iteration makes none.
     held: BTreeMap<u64, Option<Vec<(usize, T)>>>,
@@ -84,7 +84,7 @@ pub struct Flow<T, E> {
     ended: bool,
 }
 
-impl<T: Clone, E> Flow<T, E> {
+impl<T: Clone, E> EnsembleFlow<T, E> {
     /// A request for some of the ensemble's outputs, or for all of them if `wanted` is empty.
     #[must_use]
     pub fn new(graph: &Arc<FlowGraph>, wanted: &[usize]) -> Self {
@@ -113,10 +113,10 @@ impl<T: Clone, E> Flow<T, E> {
     }
 
     /// Begins with the inputs of the request; those that it leaves out are missing.
-    pub fn start(&mut self, inputs: Vec<(usize, T)>) -> Vec<Effect<T, E>> {
-        let missing = self.graph.inputs.iter().map(|&tensor| (tensor, Slot::Missing));
-        let mut tensors: BTreeMap<usize, Slot<T>> = missing.collect();
-        tensors.extend(inputs.into_iter().map(|(tensor, value)| (tensor, Slot::Value(value))));
+    pub fn start(&mut self, inputs: Vec<(usize, T)>) -> Vec<FlowEffect<T, E>> {
+        let missing = self.graph.inputs.iter().map(|&tensor| (tensor, FlowSlot::Missing));
+        let mut tensors: BTreeMap<usize, FlowSlot<T>> = missing.collect();
+        tensors.extend(inputs.into_iter().map(|(tensor, value)| (tensor, FlowSlot::Value(value))));
         let mut effects = Vec::new();
         self.iterate(0, tensors, &mut effects);
         self.end_if_idle(&mut effects);
@@ -124,7 +124,7 @@ impl<T: Clone, E> Flow<T, E> {
     }
 
     /// Whether a step that was to be started still should be; if not, it counts as over.
-    pub fn may_start(&mut self, run: RunId) -> Result<(), Vec<Effect<T, E>>> {
+    pub fn may_start(&mut self, run: RunId) -> Result<(), Vec<FlowEffect<T, E>>> {
         if self.failure.is_none() { Ok(()) } else { Err(self.answer(run, None, true)) }
     }
 
@@ -134,7 +134,7 @@ impl<T: Clone, E> Flow<T, E> {
         run: RunId,
         outputs: Option<Vec<(usize, T)>>,
         is_final: bool,
-    ) -> Vec<Effect<T, E>> {
+    ) -> Vec<FlowEffect<T, E>> {
         let mut effects = Vec::new();
         if let Some(outputs) = outputs {
             self.take(run, outputs, &mut effects);
@@ -146,7 +146,7 @@ impl<T: Clone, E> Flow<T, E> {
     }
 
     /// A step has answered with an error, which is that of the request if it is the first. No further step starts.
-    pub fn fail(&mut self, run: RunId, error: E, is_final: bool) -> Vec<Effect<T, E>> {
+    pub fn fail(&mut self, run: RunId, error: E, is_final: bool) -> Vec<FlowEffect<T, E>> {
         if self.failure.is_none() && self.runs.contains_key(&run) {
             self.failure = Some(error);
             self.held.clear();
@@ -156,7 +156,7 @@ impl<T: Clone, E> Flow<T, E> {
         self.answer(run, None, is_final)
     }
 
-    fn take(&mut self, id: RunId, outputs: Vec<(usize, T)>, effects: &mut Vec<Effect<T, E>>) {
+    fn take(&mut self, id: RunId, outputs: Vec<(usize, T)>, effects: &mut Vec<FlowEffect<T, E>>) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.answers += 1;
         let (first, step, iteration) = (run.answers == 1, run.step, run.iteration);
@@ -165,9 +165,11 @@ impl<T: Clone, E> Flow<T, E> {
         }
         let Some(decoupled) = self.graph.steps.get(step).map(|step| step.decoupled) else { return };
         let mut outputs: HashMap<usize, T> = outputs.into_iter().collect();
-        let written: BTreeMap<usize, Slot<T>> = self
+        let written: BTreeMap<usize, FlowSlot<T>> = self
             .outputs_of(step)
-            .map(|tensor| (tensor, outputs.remove(&tensor).map_or(Slot::Missing, Slot::Value)))
+            .map(|tensor| {
+                (tensor, outputs.remove(&tensor).map_or(FlowSlot::Missing, FlowSlot::Value))
+            })
             .collect();
         if decoupled {
             self.iterate(step + 1, written, effects);
@@ -176,7 +178,7 @@ impl<T: Clone, E> Flow<T, E> {
         }
     }
 
-    fn finish(&mut self, id: RunId, effects: &mut Vec<Effect<T, E>>) {
+    fn finish(&mut self, id: RunId, effects: &mut Vec<FlowEffect<T, E>>) {
         let Some(run) = self.runs.remove(&id) else { return };
         if let Some(iteration) = self.iterations.get_mut(&run.iteration) {
             iteration.running -= 1;
@@ -193,15 +195,15 @@ impl<T: Clone, E> Flow<T, E> {
 
     fn iterate(
         &mut self,
-        label: Label,
-        tensors: BTreeMap<usize, Slot<T>>,
-        effects: &mut Vec<Effect<T, E>>,
+        label: IterationLabel,
+        tensors: BTreeMap<usize, FlowSlot<T>>,
+        effects: &mut Vec<FlowEffect<T, E>>,
     ) {
         let id = self.next_iteration;
         self.next_iteration += 1;
         let owes = (label == self.graph.output_label).then_some(self.next_owed);
         self.next_owed += u64::from(owes.is_some());
-        let iteration = Iteration {
+        let iteration = FlowIteration {
             label,
             tensors: BTreeMap::new(),
             started: BTreeSet::new(),
@@ -217,8 +219,8 @@ impl<T: Clone, E> Flow<T, E> {
     fn write(
         &mut self,
         id: u64,
-        tensors: BTreeMap<usize, Slot<T>>,
-        effects: &mut Vec<Effect<T, E>>,
+        tensors: BTreeMap<usize, FlowSlot<T>>,
+        effects: &mut Vec<FlowEffect<T, E>>,
     ) {
         let Some(iteration) = self.iterations.get_mut(&id) else { return };
         iteration.tensors.extend(tensors);
@@ -231,21 +233,21 @@ impl<T: Clone, E> Flow<T, E> {
                 continue;
             }
             let value = |(at, tensor): (usize, &usize)| match iteration.tensors.get(tensor) {
-                Some(Slot::Value(value)) => Some((at, value.clone())),
+                Some(FlowSlot::Value(value)) => Some((at, value.clone())),
                 _ => None,
             };
             let inputs = step.inputs.iter().enumerate().filter_map(value).collect();
             let run = self.next_run;
             self.next_run += 1;
-            self.runs.insert(run, Run { step: number, iteration: id, answers: 0 });
+            self.runs.insert(run, FlowRun { step: number, iteration: id, answers: 0 });
             iteration.running += 1;
-            effects.push(Effect::Start { run, step: number, inputs });
+            effects.push(FlowEffect::Start { run, step: number, inputs });
         }
         let complete = self.wanted.iter().all(|tensor| iteration.tensors.contains_key(tensor));
         if let Some(place) = iteration.owes.filter(|_| complete) {
             iteration.owes = None;
             let value = |tensor: &usize| match iteration.tensors.get(tensor) {
-                Some(Slot::Value(value)) => Some((*tensor, value.clone())),
+                Some(FlowSlot::Value(value)) => Some((*tensor, value.clone())),
                 _ => None,
             };
             let values = self.wanted.iter().filter_map(value).collect();
@@ -258,20 +260,20 @@ impl<T: Clone, E> Flow<T, E> {
         &mut self,
         place: u64,
         response: Option<Vec<(usize, T)>>,
-        effects: &mut Vec<Effect<T, E>>,
+        effects: &mut Vec<FlowEffect<T, E>>,
     ) {
         self.held.insert(place, response);
         while let Some(next) = self.held.remove(&self.next_given) {
             self.next_given += 1;
             if let Some(response) = next {
                 self.given += 1;
-                effects.push(Effect::Respond(response));
+                effects.push(FlowEffect::Respond(response));
             }
         }
     }
 
     /// Forgets an iteration in which nothing runs.
-    fn retire(&mut self, id: u64, effects: &mut Vec<Effect<T, E>>) {
+    fn retire(&mut self, id: u64, effects: &mut Vec<FlowEffect<T, E>>) {
         if self.iterations.get(&id).is_none_or(|iteration| iteration.running > 0) {
             return;
         }
@@ -281,16 +283,16 @@ impl<T: Clone, E> Flow<T, E> {
         }
     }
 
-    fn end_if_idle(&mut self, effects: &mut Vec<Effect<T, E>>) {
+    fn end_if_idle(&mut self, effects: &mut Vec<FlowEffect<T, E>>) {
         if !self.runs.is_empty() || std::mem::replace(&mut self.ended, true) {
             return;
         }
         let result = match self.failure.take() {
-            Some(error) => Err(Stop::Step(error)),
-            None if self.graph.output_label == 0 && self.given == 0 => Err(Stop::Deadlock),
+            Some(error) => Err(FlowFailure::Step(error)),
+            None if self.graph.output_label == 0 && self.given == 0 => Err(FlowFailure::Deadlock),
             None => Ok(()),
         };
-        effects.push(Effect::End(result));
+        effects.push(FlowEffect::End(result));
     }
 }
 

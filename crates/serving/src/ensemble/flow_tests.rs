@@ -101,7 +101,7 @@ struct Chances {
 
 struct Outcome {
     responses: Vec<Vec<String>>,
-    end: Result<(), Stop<usize>>,
+    end: Result<(), FlowFailure<usize>>,
     failed: bool,
 }
 
@@ -115,7 +115,7 @@ struct Active {
 
 /// Plays the models: any of the running steps answers next.
 fn play(case: &Case, random: &mut Random, chances: &Chances) -> Outcome {
-    let mut flow: Flow<String, usize> = Flow::new(&case.graph, &case.wanted);
+    let mut flow: EnsembleFlow<String, usize> = EnsembleFlow::new(&case.graph, &case.wanted);
     let inputs = (0..case.inputs).map(|tensor| (tensor, format!("i{tensor}"))).collect();
     let mut effects = flow.start(inputs);
     let mut active: Vec<Active> = Vec::new();
@@ -126,17 +126,17 @@ fn play(case: &Case, random: &mut Random, chances: &Chances) -> Outcome {
         while let Some(effect) = queue.pop_front() {
             assert!(!ended, "nothing comes after the end");
             match effect {
-                Effect::Start { run, step, inputs } => {
+                FlowEffect::Start { run, step, inputs } => {
                     assert!(!outcome.failed, "no step starts after a failure");
                     assert!(active.iter().all(|other| other.run != run));
                     let inputs = inputs.into_iter().map(|(_, value)| value).collect();
                     active.push(Active { run, step, inputs, answered: 0, quiet: false });
                 }
-                Effect::Respond(values) => {
+                FlowEffect::Respond(values) => {
                     assert!(!outcome.failed, "no response comes after a failure");
                     outcome.responses.push(values.into_iter().map(|(_, value)| value).collect());
                 }
-                Effect::End(result) => {
+                FlowEffect::End(result) => {
                     (outcome.end, ended) = (result, true);
                 }
             }
@@ -155,11 +155,11 @@ fn answer_one(
     case: &Case,
     random: &mut Random,
     chances: &Chances,
-    flow: &mut Flow<String, usize>,
+    flow: &mut EnsembleFlow<String, usize>,
     active: &mut Vec<Active>,
     at: usize,
     outcome: &mut Outcome,
-) -> Vec<Effect<String, usize>> {
+) -> Vec<FlowEffect<String, usize>> {
     let one = &mut active[at];
     let (run, number) = (one.run, one.step);
     let step = &case.graph.steps[number];
@@ -215,9 +215,9 @@ proptest! {
         let case = case(&mut random, 20);
         let outcome = play(&case, &mut random, &Chances { failure: 10, ..Chances::default() });
         match outcome.end {
-            Err(Stop::Step(_)) => prop_assert!(outcome.failed),
+            Err(FlowFailure::Step(_)) => prop_assert!(outcome.failed),
             Ok(()) => prop_assert!(!outcome.failed),
-            Err(Stop::Deadlock) => prop_assert!(false, "every step answers"),
+            Err(FlowFailure::Deadlock) => prop_assert!(false, "every step answers"),
         }
     }
 
@@ -232,7 +232,7 @@ proptest! {
             prop_assert!(response.len() <= wanted.len());
         }
         let silent = outcome.responses.is_empty() && case.graph.output_label == 0 && !outcome.failed;
-        prop_assert_eq!(outcome.end == Err(Stop::Deadlock), silent);
+        prop_assert_eq!(outcome.end == Err(FlowFailure::Deadlock), silent);
     }
 }
 
@@ -261,37 +261,41 @@ fn what_is_missing_does_not_hold_a_step_up_and_unwanted_steps_do_not_run() {
     let steps =
         vec![step(&[0, 1], &[2, 3], false), step(&[3], &[4], false), step(&[0], &[5], false)];
     let graph = Arc::new(FlowGraph::new(6, vec![0, 1], vec![2, 4, 5], steps).unwrap());
-    let mut flow: Flow<&str, ()> = Flow::new(&graph, &[2, 4]);
+    let mut flow: EnsembleFlow<&str, ()> = EnsembleFlow::new(&graph, &[2, 4]);
     let effects = flow.start(vec![(0, "a")]);
-    assert_eq!(effects, [Effect::Start { run: 0, step: 0, inputs: vec![(0, "a")] }]);
+    assert_eq!(effects, [FlowEffect::Start { run: 0, step: 0, inputs: vec![(0, "a")] }]);
     // The second output is not given.
     let effects = flow.answer(0, Some(vec![(2, "b")]), true);
-    assert_eq!(effects, [Effect::Start { run: 1, step: 1, inputs: vec![] }]);
+    assert_eq!(effects, [FlowEffect::Start { run: 1, step: 1, inputs: vec![] }]);
     let effects = flow.answer(1, Some(vec![]), true);
-    assert_eq!(effects, [Effect::Respond(vec![(2, "b")]), Effect::End(Ok(()))]);
+    assert_eq!(effects, [FlowEffect::Respond(vec![(2, "b")]), FlowEffect::End(Ok(()))]);
 }
 
 #[test]
 fn a_model_that_gives_no_response_leaves_the_request_without_one() {
     let steps = vec![step(&[0], &[1], false), step(&[0], &[2], false)];
     let graph = Arc::new(FlowGraph::new(3, vec![0], vec![1, 2], steps).unwrap());
-    let mut flow: Flow<&str, ()> = Flow::new(&graph, &[]);
+    let mut flow: EnsembleFlow<&str, ()> = EnsembleFlow::new(&graph, &[]);
     flow.start(vec![(0, "a")]);
     assert_eq!(flow.answer(0, Some(vec![(1, "b")]), true), []);
-    assert_eq!(flow.answer(1, None, true), [Effect::End(Err(Stop::Deadlock))]);
+    assert_eq!(flow.answer(1, None, true), [FlowEffect::End(Err(FlowFailure::Deadlock))]);
 }
 
 #[test]
 fn responses_keep_the_order_of_their_iterations() {
     let steps = vec![step(&[0], &[1], true), step(&[1], &[2], false)];
     let graph = Arc::new(FlowGraph::new(3, vec![0], vec![2], steps).unwrap());
-    let mut flow: Flow<&str, ()> = Flow::new(&graph, &[]);
+    let mut flow: EnsembleFlow<&str, ()> = EnsembleFlow::new(&graph, &[]);
     flow.start(vec![(0, "in")]);
     flow.answer(0, Some(vec![(1, "first")]), false);
     flow.answer(0, Some(vec![(1, "second")]), true);
     assert_eq!(flow.answer(2, Some(vec![(2, "2")]), true), []);
     assert_eq!(
         flow.answer(1, Some(vec![(2, "1")]), true),
-        [Effect::Respond(vec![(2, "1")]), Effect::Respond(vec![(2, "2")]), Effect::End(Ok(()))]
+        [
+            FlowEffect::Respond(vec![(2, "1")]),
+            FlowEffect::Respond(vec![(2, "2")]),
+            FlowEffect::End(Ok(()))
+        ]
     );
 }

@@ -28,7 +28,7 @@ pub enum GraphFault {
 
 /// The iterations that a tensor belongs to: 0 for those of the request itself, else 1 + the decoupled step whose
 /// answers start them.
-pub(super) type Label = usize;
+pub(super) type IterationLabel = usize;
 
 /// A checked data flow.
 #[derive(Clone, Debug)]
@@ -37,9 +37,9 @@ pub struct FlowGraph {
     pub(super) inputs: Vec<usize>,
     pub(super) outputs: Vec<usize>,
     /// In which iterations each step runs.
-    pub(super) step_labels: Vec<Label>,
+    pub(super) step_labels: Vec<IterationLabel>,
     /// In which iterations the outputs of the ensemble appear.
-    pub(super) output_label: Label,
+    pub(super) output_label: IterationLabel,
     producers: Vec<Option<usize>>,
 }
 
@@ -65,7 +65,7 @@ impl FlowGraph {
                 }
             }
         }
-        let mut labels: Vec<Option<Label>> = vec![None; tensors];
+        let mut labels: Vec<Option<IterationLabel>> = vec![None; tensors];
         for &input in &inputs {
             if let Some(label) = labels.get_mut(input) {
                 *label = Some(0);
@@ -115,15 +115,18 @@ impl FlowGraph {
 }
 
 /// Follows the tensors from the inputs of the ensemble through the steps.
-fn label_steps(steps: &[FlowStep], labels: &mut [Option<Label>]) -> Result<Vec<Label>, GraphFault> {
-    let mut step_labels: Vec<Option<Label>> = vec![None; steps.len()];
+fn label_steps(
+    steps: &[FlowStep],
+    labels: &mut [Option<IterationLabel>],
+) -> Result<Vec<IterationLabel>, GraphFault> {
+    let mut step_labels: Vec<Option<IterationLabel>> = vec![None; steps.len()];
     loop {
         let mut moved = false;
         for (number, step) in steps.iter().enumerate() {
             let Some(done) = step_labels.get_mut(number).filter(|done| done.is_none()) else {
                 continue;
             };
-            let known: Option<Vec<Label>> =
+            let known: Option<Vec<IterationLabel>> =
                 step.inputs.iter().map(|&input| labels.get(input).copied().flatten()).collect();
             let Some(known) = known else { continue };
             let label = known.first().copied().unwrap_or(0);
@@ -142,7 +145,8 @@ fn label_steps(steps: &[FlowStep], labels: &mut [Option<Label>]) -> Result<Vec<L
             break;
         }
     }
-    let never =
-        |(number, label): (usize, Option<Label>)| label.ok_or(GraphFault::NeverRuns(number));
+    let never = |(number, label): (usize, Option<IterationLabel>)| {
+        label.ok_or(GraphFault::NeverRuns(number))
+    };
     step_labels.into_iter().enumerate().map(never).collect()
 }

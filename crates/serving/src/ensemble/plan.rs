@@ -8,7 +8,7 @@ use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_ensembling::Step;
 use crate::config::inference::{DataType, ModelTensorReshape};
 use crate::config::{self, ModelConfig};
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::repository::ModelId;
 use crate::validate::shape_text;
 
@@ -21,7 +21,7 @@ pub(super) struct PlanInput {
 
 /// A step.
 #[derive(Clone, Debug)]
-pub(super) struct PlanStep {
+pub(super) struct EnsembleStep {
     pub(super) model: ModelId,
     pub(super) version: i64,
     pub(super) batching: bool,
@@ -44,7 +44,7 @@ pub(super) struct PlanEnd {
 
 /// Which model makes an output of an ensemble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Producer<'a> {
+pub struct OutputProducer<'a> {
     /// Model.
     pub model: &'a ModelId,
     /// Version, or -1 for the latest.
@@ -60,7 +60,7 @@ pub struct EnsemblePlan {
     pub(super) batching: bool,
     pub(super) max_inflight: usize,
     pub(super) graph: Arc<FlowGraph>,
-    pub(super) steps: Vec<PlanStep>,
+    pub(super) steps: Vec<EnsembleStep>,
     pub(super) inputs: Vec<PlanEnd>,
     pub(super) outputs: Vec<PlanEnd>,
     /// Configurations of the steps' models, against which the ensemble was checked.
@@ -69,14 +69,14 @@ pub struct EnsemblePlan {
 
 /// What is known of a tensor of the ensemble, and from which model.
 #[derive(Clone, Debug)]
-struct Node {
+struct EnsembleTensor {
     model: String,
     data_type: i32,
     dims: Vec<i64>,
     full: Vec<i64>,
 }
 
-impl Node {
+impl EnsembleTensor {
     fn new(config: &ModelConfig, data_type: i32, dims: &[i64]) -> Self {
         let batch = (config.max_batch_size > 0).then_some(-1);
         let full = batch.into_iter().chain(dims.iter().copied()).collect();
@@ -84,7 +84,7 @@ impl Node {
     }
 
     /// A batch dimension of one side may be a plain dimension of the other.
-    fn agrees(&self, other: &Self, place: &str) -> Result<(), Error> {
+    fn agrees(&self, other: &Self, place: &str) -> Result<(), ServingError> {
         let (what, left, right) = if self.data_type != other.data_type {
             let name = |number| DataType::try_from(number).unwrap_or_default().as_str_name();
             ("data type", name(self.data_type).to_owned(), name(other.data_type).to_owned())
@@ -93,7 +93,7 @@ impl Node {
         } else {
             ("shape", shape_text(&self.full), shape_text(&other.full))
         };
-        Err(Error::invalid_arg(format!(
+        Err(ServingError::invalid_arg(format!(
             "{place}: inconsistent {what}: {left} is inferred from model {} while {right} is inferred from model {}",
             self.model, other.model
         )))
@@ -107,14 +107,14 @@ fn may_equal(left: &[i64], right: &[i64]) -> bool {
 
 /// The names of the ensemble's tensors, with what is known of each.
 #[derive(Debug, Default)]
-struct Tensors {
+struct EnsembleTensors {
     ensemble: String,
     numbers: HashMap<String, usize>,
-    nodes: Vec<Node>,
+    nodes: Vec<EnsembleTensor>,
 }
 
-impl Tensors {
-    fn add(&mut self, name: &str, node: Node) -> Result<usize, Error> {
+impl EnsembleTensors {
+    fn add(&mut self, name: &str, node: EnsembleTensor) -> Result<usize, ServingError> {
         if let Some(&number) = self.numbers.get(name) {
             if let Some(known) = self.nodes.get(number) {
                 let place = format!("in ensemble {}, ensemble tensor {name}", self.ensemble);
@@ -135,29 +135,33 @@ impl Tensors {
         data_type: i32,
         dims: &[i64],
         reshape: Option<&ModelTensorReshape>,
-    ) -> Result<PlanEnd, Error> {
+    ) -> Result<PlanEnd, ServingError> {
         let inner = reshape.map_or(dims, |reshape| &reshape.shape).to_vec();
         // An output that is an input as well keeps the input's type and shape.
         let known = self.numbers.get(name).copied();
         let tensor = match known {
             Some(tensor) => tensor,
-            None => self.add(name, Node::new(config, data_type, &inner))?,
+            None => self.add(name, EnsembleTensor::new(config, data_type, &inner))?,
         };
         Ok(PlanEnd { name: name.to_owned(), tensor, dims: dims.to_vec(), inner })
     }
 
-    fn step(&mut self, step: &Step, model: &ModelConfig) -> Result<(FlowStep, PlanStep), Error> {
+    fn step(
+        &mut self,
+        step: &Step,
+        model: &ModelConfig,
+    ) -> Result<(FlowStep, EnsembleStep), ServingError> {
         let place = format!("in ensemble {}", self.ensemble);
         for (key, tensor) in &step.input_map {
             if model.input.iter().all(|input| input.name != *key) {
-                return Err(Error::invalid_arg(format!(
+                return Err(ServingError::invalid_arg(format!(
                     "{place}, ensemble tensor {tensor} is mapping to non-existing input {key} in model {}",
                     step.model_name
                 )));
             }
         }
         let mut flow = FlowStep { decoupled: is_decoupled(model), ..FlowStep::default() };
-        let mut plan = PlanStep {
+        let mut plan = EnsembleStep {
             model: model_of(step),
             version: step.model_version,
             batching: model.max_batch_size > 0,
@@ -169,23 +173,25 @@ impl Tensors {
                 if input.optional {
                     continue;
                 }
-                return Err(Error::invalid_arg(format!(
+                return Err(ServingError::invalid_arg(format!(
                     "{place}, input {} in model {} is not mapped to any ensemble tensors",
                     input.name, model.name
                 )));
             };
-            let tensor = self.add(tensor, Node::new(model, input.data_type, &input.dims))?;
+            let tensor =
+                self.add(tensor, EnsembleTensor::new(model, input.data_type, &input.dims))?;
             flow.inputs.push(tensor);
             plan.inputs.push(PlanInput { name: input.name.clone(), dims: input.dims.clone() });
         }
         for (key, tensor) in &step.output_map {
             let Some(output) = model.output.iter().find(|output| output.name == *key) else {
-                return Err(Error::invalid_arg(format!(
+                return Err(ServingError::invalid_arg(format!(
                     "{place}, ensemble tensor {tensor} is mapped from non-existing output {key} in model {}",
                     step.model_name
                 )));
             };
-            let tensor = self.add(tensor, Node::new(model, output.data_type, &output.dims))?;
+            let tensor =
+                self.add(tensor, EnsembleTensor::new(model, output.data_type, &output.dims))?;
             flow.outputs.push(tensor);
             plan.outputs.push((key.clone(), tensor));
         }
@@ -215,16 +221,16 @@ impl EnsemblePlan {
     pub fn new(
         ensemble: &ModelConfig,
         model: &dyn Fn(&ModelId, i64) -> Option<Arc<ModelConfig>>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ServingError> {
         config::validate(ensemble)?;
         let name = &ensemble.name;
         let Some(SchedulingChoice::EnsembleScheduling(scheduling)) = &ensemble.scheduling_choice
         else {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "ensemble scheduling must be set for ensemble {name} whose platform is ensemble"
             )));
         };
-        let mut tensors = Tensors { ensemble: name.clone(), ..Tensors::default() };
+        let mut tensors = EnsembleTensors { ensemble: name.clone(), ..EnsembleTensors::default() };
         let mut inputs = Vec::new();
         for input in &ensemble.input {
             let reshape = input.reshape.as_ref();
@@ -243,13 +249,13 @@ impl EnsemblePlan {
         let mut models = Vec::new();
         for step in &scheduling.step {
             let Some(model) = model(&model_of(step), step.model_version) else {
-                return Err(Error::invalid_arg(format!(
+                return Err(ServingError::invalid_arg(format!(
                     "ensemble {name} contains models that are not available or ambiguous: {}",
                     step.model_name
                 )));
             };
             if model.max_batch_size != 0 && model.max_batch_size < ensemble.max_batch_size {
-                return Err(Error::invalid_arg(format!(
+                return Err(ServingError::invalid_arg(format!(
                     "ensemble {name} allows maximum batch size {}, but it contains model {} which only allows maximum \
                      batch size to be {}",
                     ensemble.max_batch_size, step.model_name, model.max_batch_size
@@ -279,7 +285,7 @@ impl EnsemblePlan {
     /// Whether the models are still what the ensemble was checked against; `model` is as in [`new`](Self::new).
     #[must_use]
     pub fn is_current(&self, model: &dyn Fn(&ModelId, i64) -> Option<Arc<ModelConfig>>) -> bool {
-        let same = |(step, known): (&PlanStep, &Arc<ModelConfig>)| {
+        let same = |(step, known): (&EnsembleStep, &Arc<ModelConfig>)| {
             model(&step.model, step.version)
                 .is_none_or(|now| Arc::ptr_eq(&now, known) || now == *known)
         };
@@ -299,15 +305,19 @@ impl EnsemblePlan {
 
     /// Which model makes an output; its labels are those of the ensemble's output.
     #[must_use]
-    pub fn producer(&self, output: &str) -> Option<Producer<'_>> {
+    pub fn producer(&self, output: &str) -> Option<OutputProducer<'_>> {
         let tensor = self.outputs.iter().find(|end| end.name == output)?.tensor;
         let step = self.steps.get(self.graph.producer(tensor)?)?;
         let (output, _) = step.outputs.iter().find(|(_, number)| *number == tensor)?;
-        Some(Producer { model: &step.model, version: step.version, output })
+        Some(OutputProducer { model: &step.model, version: step.version, output })
     }
 }
 
-fn fault_text(fault: GraphFault, tensors: &Tensors, steps: &[PlanStep]) -> Error {
+fn fault_text(
+    fault: GraphFault,
+    tensors: &EnsembleTensors,
+    steps: &[EnsembleStep],
+) -> ServingError {
     let name = &tensors.ensemble;
     let mixed = |model: &str| {
         format!(
@@ -320,7 +330,7 @@ fn fault_text(fault: GraphFault, tensors: &Tensors, steps: &[PlanStep]) -> Error
         let first = steps.get(step).and_then(|step| step.outputs.first());
         first.and_then(|(_, tensor)| tensors.nodes.get(*tensor)).map_or("", |node| &node.model)
     };
-    Error::invalid_arg(match fault {
+    ServingError::invalid_arg(match fault {
         GraphFault::MixedInputs(step) => mixed(called(step)),
         // The client is one more step, called by the ensemble's own name.
         GraphFault::MixedOutputs => mixed(name),

@@ -5,18 +5,18 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::flow::{Effect, Flow, RunId, Stop};
-use super::gate::{Entry, Gate, Place};
+use super::flow::{EnsembleFlow, FlowEffect, FlowFailure, RunId};
+use super::gate::{GateEntry, GatePlace, StepGate};
 use super::plan::EnsemblePlan;
-use super::value::{Tags, Value, fit, reshape};
+use super::value::{SequenceTags, ShapedValue, fit, reshape};
 use crate::cancel::CancelToken;
 use crate::driver::is_inside;
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::payload::{ActiveRequest, ExecutionContext, now_ms};
 use crate::repository::ModelId;
 use crate::request::{
-    Answer, InferenceRequest, InferenceResponse, InputData, InputTensor, OutputTensor,
-    ParameterValue, ResponseSink,
+    InferenceRequest, InferenceResponse, InputData, InputTensor, OutputTensor, ParameterValue,
+    ResponseSink, SinkAnswer,
 };
 use crate::statistics::{FailureReason, RequestOutcome, StageTimes};
 
@@ -35,76 +35,76 @@ pub trait StepServer: Send + Sync {
         version: i64,
         request: InferenceRequest,
         sink: ResponseSink,
-    ) -> Result<(), Error>;
+    ) -> Result<(), ServingError>;
 
     /// Adds the numbers of the loads that answer for this version now: other numbers, other answers.
     fn loads(&self, model: &ModelId, version: i64, into: &mut Vec<u64>);
 }
 
 /// An ensemble that serves.
-pub struct Ensemble {
+pub struct ServedEnsemble {
     plan: EnsemblePlan,
     server: Arc<dyn StepServer>,
     context: Arc<ExecutionContext>,
-    gate: Mutex<Gate<Launch>>,
+    gate: Mutex<StepGate<StepLaunch>>,
     /// An execution was let in, or a client gave up.
     moved: Condvar,
     open: Mutex<usize>,
     idle: Condvar,
 }
 
-impl fmt::Debug for Ensemble {
+impl fmt::Debug for ServedEnsemble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ensemble").field("name", &self.plan.name).finish_non_exhaustive()
     }
 }
 
 /// A step that is to run.
-struct Launch {
-    request: Arc<Request>,
+struct StepLaunch {
+    request: Arc<EnsembleRequest>,
     run: RunId,
     step: usize,
-    inputs: Vec<(usize, Value)>,
+    inputs: Vec<(usize, ShapedValue)>,
 }
 
 /// What a client gets at once.
-struct Response {
+struct EarlyResponse {
     outputs: Vec<OutputTensor>,
     parameters: Vec<(String, ParameterValue)>,
 }
 
 /// Something for the client.
-enum Delivery {
-    Response(Response),
-    Error(Error),
-    End(Result<(), Error>),
+enum ClientDelivery {
+    Response(EarlyResponse),
+    Error(ServingError),
+    End(Result<(), ServingError>),
 }
 
-struct State {
-    flow: Flow<Value, Error>,
-    deliveries: VecDeque<Delivery>,
+struct EnsembleState {
+    flow: EnsembleFlow<ShapedValue, ServingError>,
+    deliveries: VecDeque<ClientDelivery>,
     /// Away while a thread delivers, so that only one does.
     client: Option<ActiveRequest>,
     /// The response of an ensemble that has only one, until all its steps are over.
-    only: Option<Response>,
+    only: Option<EarlyResponse>,
     /// Why there is no such response, although the steps succeeded.
-    fault: Option<Error>,
+    fault: Option<ServingError>,
 }
 
 /// A request on its way.
-struct Request {
-    ensemble: Arc<Ensemble>,
+struct EnsembleRequest {
+    ensemble: Arc<ServedEnsemble>,
     /// What the requests of steps have in common: all but inputs and names.
     template: InferenceRequest,
     stages: Arc<StageTimes>,
-    state: Mutex<State>,
+    state: Mutex<EnsembleState>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Ensemble {
+impl ServedEnsemble {
     /// An ensemble whose steps go to `server`.
     #[must_use]
     pub fn new(
@@ -112,7 +112,7 @@ impl Ensemble {
         server: Arc<dyn StepServer>,
         context: &Arc<ExecutionContext>,
     ) -> Arc<Self> {
-        let gate = Mutex::new(Gate::new(plan.steps.len(), plan.max_inflight));
+        let gate = Mutex::new(StepGate::new(plan.steps.len(), plan.max_inflight));
         let context = Arc::clone(context);
         let (moved, open, idle) = (Condvar::new(), Mutex::new(0), Condvar::new());
         Arc::new(Self { plan, server, context, gate, moved, open, idle })
@@ -137,12 +137,12 @@ impl Ensemble {
             ..client.request.clone()
         };
         self.wake_at_cancellation(&template);
-        let tags = Tags::of(&template);
+        let tags = SequenceTags::of(&template);
         let given = std::mem::take(&mut client.request.inputs);
         let inputs = given.into_iter().filter_map(|input| {
             let end = self.plan.inputs.iter().find(|end| end.name == input.name)?;
             let shape = reshape(&input.shape, &end.dims, &end.inner, self.plan.batching);
-            let value = Value {
+            let value = ShapedValue {
                 datatype: input.datatype,
                 data: shaped(input.data, &input.shape, &shape)?,
                 shape,
@@ -151,12 +151,12 @@ impl Ensemble {
             Some((end.tensor, value))
         });
         let inputs = inputs.collect();
-        let request = Arc::new(Request {
+        let request = Arc::new(EnsembleRequest {
             ensemble: Arc::clone(self),
             template,
             stages: Arc::default(),
-            state: Mutex::new(State {
-                flow: Flow::new(&self.plan.graph, &self.wanted(&client.request)),
+            state: Mutex::new(EnsembleState {
+                flow: EnsembleFlow::new(&self.plan.graph, &self.wanted(&client.request)),
                 deliveries: VecDeque::new(),
                 client: Some(client),
                 only: None,
@@ -186,7 +186,7 @@ impl Ensemble {
     }
 
     /// An execution of a step is over; gives the one that takes its place.
-    fn leave(&self, step: usize) -> Option<Launch> {
+    fn leave(&self, step: usize) -> Option<StepLaunch> {
         let next = lock(&self.gate).leave(step);
         if next.is_some() {
             self.moved.notify_all();
@@ -196,10 +196,10 @@ impl Ensemble {
 
     /// Waits until an execution was let in, which holds back whoever brought it: the model that it reads from. A step
     /// that nobody gets into for long may itself need the thread that waits here, which then goes on.
-    fn hold_back(&self, place: Place, cancel: &CancelToken) {
+    fn hold_back(&self, place: GatePlace, cancel: &CancelToken) {
         let mut gate = lock(&self.gate);
         while let Some(before) = gate.before(place).filter(|_| !cancel.is_cancelled()) {
-            let still = |gate: &mut Gate<Launch>| {
+            let still = |gate: &mut StepGate<StepLaunch>| {
                 gate.before(place) == Some(before) && !cancel.is_cancelled()
             };
             let waited = self.moved.wait_timeout_while(gate, STALLED, still);
@@ -231,9 +231,9 @@ impl Ensemble {
         ends.map(|end| end.tensor).collect()
     }
 
-    fn nested(&self, error: Error) -> Error {
+    fn nested(&self, error: ServingError) -> ServingError {
         let message = format!("in ensemble '{}', {}", self.plan.name, error.message);
-        Error { message, ..error }
+        ServingError { message, ..error }
     }
 
     fn closed(&self) {
@@ -257,30 +257,32 @@ fn shaped(data: InputData, from: &[i64], to: &[i64]) -> Option<InputData> {
     }
 }
 
-impl Request {
+impl EnsembleRequest {
     /// Moves the flow on and does what it wants: deliveries first, because steps may run on this very thread.
     fn advance(
         self: &Arc<Self>,
-        change: impl FnOnce(&mut Flow<Value, Error>) -> Vec<Effect<Value, Error>>,
-    ) -> Vec<Place> {
+        change: impl FnOnce(
+            &mut EnsembleFlow<ShapedValue, ServingError>,
+        ) -> Vec<FlowEffect<ShapedValue, ServingError>>,
+    ) -> Vec<GatePlace> {
         let mut launches = Vec::new();
         {
             let mut state = lock(&self.state);
             for effect in change(&mut state.flow) {
                 match effect {
-                    Effect::Start { run, step, inputs } => {
-                        launches.push(Launch { request: Arc::clone(self), run, step, inputs });
+                    FlowEffect::Start { run, step, inputs } => {
+                        launches.push(StepLaunch { request: Arc::clone(self), run, step, inputs });
                     }
-                    Effect::Respond(values) => {
+                    FlowEffect::Respond(values) => {
                         let delivery = match self.response(values) {
-                            Ok(response) => Delivery::Response(response),
-                            Err(error) => Delivery::Error(error),
+                            Ok(response) => ClientDelivery::Response(response),
+                            Err(error) => ClientDelivery::Error(error),
                         };
                         state.deliveries.push_back(delivery);
                     }
-                    Effect::End(result) => {
+                    FlowEffect::End(result) => {
                         let result = result.map_err(|stop| self.stop_error(stop));
-                        state.deliveries.push_back(Delivery::End(result));
+                        state.deliveries.push_back(ClientDelivery::End(result));
                     }
                 }
             }
@@ -295,23 +297,23 @@ impl Request {
             }
             let entry = lock(&self.ensemble.gate).enter(launch.step, launch);
             match entry {
-                Entry::Run(launch) => launch.go(),
-                Entry::Wait(place) => places.push(place),
+                GateEntry::Run(launch) => launch.go(),
+                GateEntry::Wait(place) => places.push(place),
             }
         }
         places
     }
 
-    fn stop_error(&self, stop: Stop<Error>) -> Error {
+    fn stop_error(&self, stop: FlowFailure<ServingError>) -> ServingError {
         match stop {
-            Stop::Step(error) => error,
-            Stop::Deadlock => self.ensemble.nested(Error::invalid_arg(
+            FlowFailure::Step(error) => error,
+            FlowFailure::Deadlock => self.ensemble.nested(ServingError::invalid_arg(
                 "unexpected deadlock, at least one output is not set while no more ensemble steps can be made",
             )),
         }
     }
 
-    fn response(&self, values: Vec<(usize, Value)>) -> Result<Response, Error> {
+    fn response(&self, values: Vec<(usize, ShapedValue)>) -> Result<EarlyResponse, ServingError> {
         let plan = &self.ensemble.plan;
         let mut outputs = Vec::with_capacity(values.len());
         let mut parameters = Vec::with_capacity(3 * values.len());
@@ -323,7 +325,7 @@ impl Request {
             outputs.push(OutputTensor { name: end.name.clone(), tensor });
             parameters.extend(value.tags.parameters());
         }
-        Ok(Response { outputs, parameters })
+        Ok(EarlyResponse { outputs, parameters })
     }
 
     /// Hands deliveries to the client in order; one thread does so at a time.
@@ -337,19 +339,19 @@ impl Request {
             let Some(delivery) = state.deliveries.pop_front() else { return };
             let one = !self.ensemble.plan.is_decoupled();
             match delivery {
-                Delivery::Response(response) if one => state.only = Some(response),
-                Delivery::Response(Response { outputs, parameters }) => {
+                ClientDelivery::Response(response) if one => state.only = Some(response),
+                ClientDelivery::Response(EarlyResponse { outputs, parameters }) => {
                     drop(state);
                     client.respond_with(Ok(outputs), parameters);
                     state = lock(&self.state);
                 }
-                Delivery::Error(error) if one => state.fault = Some(error),
-                Delivery::Error(error) => {
+                ClientDelivery::Error(error) if one => state.fault = Some(error),
+                ClientDelivery::Error(error) => {
                     drop(state);
                     client.respond(Err(error));
                     state = lock(&self.state);
                 }
-                Delivery::End(result) => {
+                ClientDelivery::End(result) => {
                     let only = state.only.take();
                     let result = state.fault.take().map_or(result, Err);
                     drop(state);
@@ -361,7 +363,12 @@ impl Request {
         }
     }
 
-    fn end(&self, client: ActiveRequest, only: Option<Response>, result: Result<(), Error>) {
+    fn end(
+        &self,
+        client: ActiveRequest,
+        only: Option<EarlyResponse>,
+        result: Result<(), ServingError>,
+    ) {
         let context = &self.ensemble.context;
         if let Err(error) = result {
             client.fail(FailureReason::Other, error);
@@ -381,13 +388,19 @@ impl Request {
             outer.add(queue, compute);
         }
         match only {
-            Some(Response { outputs, parameters }) => client.answer_with(outputs, parameters),
+            Some(EarlyResponse { outputs, parameters }) => client.answer_with(outputs, parameters),
             None => client.finish(),
         }
         self.ensemble.closed();
     }
 
-    fn answered(self: &Arc<Self>, run: RunId, step: usize, tags: &Tags, answer: Answer) {
+    fn answered(
+        self: &Arc<Self>,
+        run: RunId,
+        step: usize,
+        tags: &SequenceTags,
+        answer: SinkAnswer,
+    ) {
         let is_final = answer.is_final;
         match answer.result {
             Ok(response) => {
@@ -409,9 +422,9 @@ impl Request {
     fn outputs(
         &self,
         step: usize,
-        tags: &Tags,
+        tags: &SequenceTags,
         response: InferenceResponse,
-    ) -> Vec<(usize, Value)> {
+    ) -> Vec<(usize, ShapedValue)> {
         let tags = tags.clone().overridden(&response.parameters);
         let Some(step) = self.ensemble.plan.steps.get(step) else { return Vec::new() };
         let mut values = Vec::with_capacity(response.outputs.len());
@@ -419,7 +432,7 @@ impl Request {
             let known = step.outputs.iter().find(|(name, _)| *name == output.name);
             let Some(&(_, tensor)) = known else { continue };
             let shape = output.tensor.shape().iter();
-            let value = Value {
+            let value = ShapedValue {
                 datatype: output.tensor.dtype(),
                 shape: shape.map(|&size| i64::try_from(size).unwrap_or(i64::MAX)).collect(),
                 data: InputData::Tensor(output.tensor),
@@ -431,7 +444,7 @@ impl Request {
     }
 }
 
-impl Launch {
+impl StepLaunch {
     /// Runs the step, and those that wait for its place as far as they are over at once: a loop, because there may be
     /// any number of them.
     fn go(self) {
@@ -449,13 +462,13 @@ impl Launch {
     fn submit(self) -> bool {
         let Self { request, run, step, inputs } = self;
         let ensemble = &request.ensemble;
-        let over = |error: Error| {
+        let over = |error: ServingError| {
             let error = ensemble.nested(error);
             request.advance(|flow| flow.fail(run, error, true));
             false
         };
         if request.template.cancel.is_cancelled() {
-            return over(Error::cancelled("the request was cancelled"));
+            return over(ServingError::cancelled("the request was cancelled"));
         }
         let mut stopped = None;
         request.advance(|flow| match flow.may_start(run) {
@@ -474,7 +487,7 @@ impl Launch {
             Err(error) => return over(error),
         };
         let back = Arc::clone(&request);
-        let sink: ResponseSink = Box::new(move |answer: Answer| {
+        let sink: ResponseSink = Box::new(move |answer: SinkAnswer| {
             let is_final = answer.is_final;
             back.answered(run, step, &tags, answer);
             if is_final && back.template.callers.is_none() {
@@ -491,13 +504,13 @@ impl Launch {
     }
 }
 
-impl Request {
+impl EnsembleRequest {
     fn of_step(
         &self,
-        plan: &super::plan::PlanStep,
-        values: Vec<(usize, Value)>,
-    ) -> Result<(InferenceRequest, Tags), Error> {
-        let own = Tags::of(&self.template);
+        plan: &super::plan::EnsembleStep,
+        values: Vec<(usize, ShapedValue)>,
+    ) -> Result<(InferenceRequest, SequenceTags), ServingError> {
+        let own = SequenceTags::of(&self.template);
         let changed = values.iter().map(|(_, value)| &value.tags).find(|tags| **tags != own);
         let tags = changed.cloned().unwrap_or(own);
         let mut inputs = Vec::with_capacity(values.len());

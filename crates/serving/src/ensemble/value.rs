@@ -3,18 +3,18 @@
 use galatea_tensor::{DataType, SharedBytes, Tensor, decode_byte_strings};
 
 use crate::batch::substitute;
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::request::{CorrelationId, InferenceRequest, InputData, ParameterValue};
 
 /// To which sequence a tensor belongs, and whether as its first or last.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Tags {
+pub(super) struct SequenceTags {
     pub(super) correlation: CorrelationId,
     pub(super) start: bool,
     pub(super) end: bool,
 }
 
-impl Tags {
+impl SequenceTags {
     pub(super) fn of(request: &InferenceRequest) -> Self {
         Self {
             correlation: request.correlation.clone(),
@@ -63,19 +63,19 @@ impl Tags {
 
 /// A tensor with the shape that its maker gave it.
 #[derive(Clone, Debug)]
-pub(super) struct Value {
+pub(super) struct ShapedValue {
     pub(super) datatype: DataType,
     pub(super) shape: Vec<i64>,
     pub(super) data: InputData,
-    pub(super) tags: Tags,
+    pub(super) tags: SequenceTags,
 }
 
-impl Value {
+impl ShapedValue {
     /// The data with another shape of as many elements; the bytes stay where they are.
     ///
     /// # Errors
     /// When the shape holds another number of elements.
-    pub(super) fn data_shaped(&self, shape: &[i64]) -> Result<InputData, Error> {
+    pub(super) fn data_shaped(&self, shape: &[i64]) -> Result<InputData, ServingError> {
         match &self.data {
             InputData::Raw(raw) => Ok(InputData::Raw(raw.clone())),
             InputData::Tensor(tensor) if *shape == *self.shape => {
@@ -89,7 +89,7 @@ impl Value {
     ///
     /// # Errors
     /// When the data do not fit.
-    pub(super) fn tensor(&self, shape: &[i64]) -> Result<Tensor, Error> {
+    pub(super) fn tensor(&self, shape: &[i64]) -> Result<Tensor, ServingError> {
         let raw = match self.data_shaped(shape)? {
             InputData::Tensor(tensor) => return Ok(tensor),
             InputData::Raw(raw) => raw,
@@ -169,9 +169,9 @@ mod tests {
             sequence_start: true,
             ..InferenceRequest::default()
         };
-        let tags = Tags::of(&request);
+        let tags = SequenceTags::of(&request);
         assert_eq!(tags.clone().overridden(&tags.parameters()), tags);
         let end = [("sequence_end".to_owned(), ParameterValue::Bool(true))];
-        assert_eq!(tags.clone().overridden(&end), Tags { end: true, ..tags });
+        assert_eq!(tags.clone().overridden(&end), SequenceTags { end: true, ..tags });
     }
 }

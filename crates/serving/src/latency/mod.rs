@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::config::ModelConfig;
 use crate::config::inference::model_metrics::metric_control::MetricOptions;
-pub use sketch::Quantile;
-use sketch::{Sketch, estimate};
+pub use sketch::TrackedQuantile;
+use sketch::{QuantileSketch, estimate};
 
 /// The time that quantiles look back on.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -23,14 +23,14 @@ const FIRST_RESPONSE_MS: [f64; 4] = [100.0, 500.0, 2000.0, 5000.0];
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LatencyOptions {
     /// Quantiles of the summaries; `None` for no summaries.
-    pub summaries: Option<Vec<Quantile>>,
+    pub summaries: Option<Vec<TrackedQuantile>>,
     /// Whether histograms are kept.
     pub histograms: bool,
 }
 
 /// What is summarised, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum LatencyStage {
     /// From arrival to response.
     Request,
     /// Wait before the execution.
@@ -47,7 +47,7 @@ pub enum Stage {
     CacheMiss,
 }
 
-impl Stage {
+impl LatencyStage {
     /// Every stage.
     pub const ALL: [Self; 7] = [
         Self::Request,
@@ -64,7 +64,7 @@ impl Stage {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummarySnapshot {
     /// What was measured.
-    pub stage: Stage,
+    pub stage: LatencyStage,
     /// Values since the start.
     pub count: u64,
     /// Their sum in microseconds.
@@ -86,48 +86,48 @@ pub struct HistogramSnapshot {
 
 /// Distributions of one model version.
 #[derive(Debug)]
-pub(crate) struct Latencies {
-    quantiles: Vec<Quantile>,
-    summaries: Option<Mutex<Summaries>>,
-    first_response: Option<Mutex<Histogram>>,
+pub(crate) struct LatencyRecorder {
+    quantiles: Vec<TrackedQuantile>,
+    summaries: Option<Mutex<LatencySummaries>>,
+    first_response: Option<Mutex<LatencyHistogram>>,
 }
 
 #[derive(Debug)]
-struct Summaries {
+struct LatencySummaries {
     /// Start of the newest part.
     turned: Instant,
     newest: usize,
-    stages: [Summary; Stage::ALL.len()],
+    stages: [LatencySummary; LatencyStage::ALL.len()],
 }
 
 #[derive(Debug, Default)]
-struct Summary {
+struct LatencySummary {
     count: u64,
     sum_us: u64,
-    parts: [Sketch; PARTS],
+    parts: [QuantileSketch; PARTS],
 }
 
 #[derive(Debug)]
-struct Histogram {
+struct LatencyHistogram {
     bounds: Vec<f64>,
     counts: Vec<u64>,
     count: u64,
     sum: f64,
 }
 
-impl Latencies {
+impl LatencyRecorder {
     /// What the options ask for; `None` where that is nothing.
     pub(crate) fn new(options: &LatencyOptions, config: &ModelConfig) -> Option<Self> {
         let decoupled =
             config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled);
         // Other models have one response, whose time the summaries tell.
-        let first_response =
-            (options.histograms && decoupled).then(|| Mutex::new(Histogram::new(buckets(config))));
+        let first_response = (options.histograms && decoupled)
+            .then(|| Mutex::new(LatencyHistogram::new(buckets(config))));
         let summaries = options.summaries.is_some().then(|| {
-            Mutex::new(Summaries {
+            Mutex::new(LatencySummaries {
                 turned: Instant::now(),
                 newest: 0,
-                stages: std::array::from_fn(|_| Summary::default()),
+                stages: std::array::from_fn(|_| LatencySummary::default()),
             })
         });
         let quantiles = options.summaries.clone().unwrap_or_default();
@@ -139,7 +139,7 @@ impl Latencies {
     }
 
     /// Takes durations in.
-    pub(crate) fn observe(&self, durations: &[(Stage, Duration)]) {
+    pub(crate) fn observe(&self, durations: &[(LatencyStage, Duration)]) {
         let Some(summaries) = &self.summaries else { return };
         let mut summaries = summaries.lock().unwrap_or_else(PoisonError::into_inner);
         summaries.turn(Instant::now());
@@ -168,7 +168,7 @@ impl Latencies {
         let Some(summaries) = &self.summaries else { return Vec::new() };
         let mut summaries = summaries.lock().unwrap_or_else(PoisonError::into_inner);
         summaries.turn(Instant::now());
-        let snapshot = |(stage, summary): (Stage, &mut Summary)| {
+        let snapshot = |(stage, summary): (LatencyStage, &mut LatencySummary)| {
             summary.parts.iter_mut().for_each(|part| part.settle(&self.quantiles));
             let values = estimate(&summary.parts, &self.quantiles);
             let value = |at: usize| values.as_ref().and_then(|all| all.get(at)).copied();
@@ -182,7 +182,7 @@ impl Latencies {
                     .collect(),
             }
         };
-        Stage::ALL.into_iter().zip(&mut summaries.stages).map(snapshot).collect()
+        LatencyStage::ALL.into_iter().zip(&mut summaries.stages).map(snapshot).collect()
     }
 
     /// The histogram of times to first responses, where there is one.
@@ -192,8 +192,8 @@ impl Latencies {
     }
 }
 
-fn index(stage: Stage) -> usize {
-    Stage::ALL.iter().position(|&other| other == stage).unwrap_or(0)
+fn index(stage: LatencyStage) -> usize {
+    LatencyStage::ALL.iter().position(|&other| other == stage).unwrap_or(0)
 }
 
 #[allow(
@@ -219,7 +219,7 @@ fn buckets(config: &ModelConfig) -> Vec<f64> {
     bounds
 }
 
-impl Summaries {
+impl LatencySummaries {
     /// Forgets the parts whose time is over.
     fn turn(&mut self, now: Instant) {
         let step = WINDOW / u32::try_from(PARTS).unwrap_or(1);
@@ -240,7 +240,7 @@ impl Summaries {
     }
 }
 
-impl Histogram {
+impl LatencyHistogram {
     fn new(bounds: Vec<f64>) -> Self {
         Self { counts: vec![0; bounds.len()], bounds, count: 0, sum: 0.0 }
     }
@@ -270,37 +270,39 @@ mod tests {
     use crate::config::from_text;
 
     fn options() -> LatencyOptions {
-        let quantiles = vec![Quantile { quantile: 0.5, error: 0.05 }];
+        let quantiles = vec![TrackedQuantile { quantile: 0.5, error: 0.05 }];
         LatencyOptions { summaries: Some(quantiles), histograms: true }
     }
 
     #[test]
     fn nothing_is_kept_unless_asked_for() {
         let config = from_text("name: \"m\"").unwrap();
-        assert!(Latencies::new(&LatencyOptions::default(), &config).is_none());
+        assert!(LatencyRecorder::new(&LatencyOptions::default(), &config).is_none());
         let only = LatencyOptions { summaries: None, histograms: true };
-        assert!(Latencies::new(&only, &config).is_none(), "one response needs no histogram");
+        assert!(LatencyRecorder::new(&only, &config).is_none(), "one response needs no histogram");
     }
 
     #[test]
     fn summaries_count_and_estimate() {
-        let latencies = Latencies::new(&options(), &from_text("name: \"m\"").unwrap()).unwrap();
+        let latencies =
+            LatencyRecorder::new(&options(), &from_text("name: \"m\"").unwrap()).unwrap();
         for us in 1..=100 {
-            latencies.observe(&[(Stage::Queue, Duration::from_micros(us))]);
+            latencies.observe(&[(LatencyStage::Queue, Duration::from_micros(us))]);
         }
         let summaries = latencies.summaries();
         let of = |stage| summaries.iter().find(|summary| summary.stage == stage).unwrap();
-        let queue = of(Stage::Queue);
+        let queue = of(LatencyStage::Queue);
         assert_eq!((queue.count, queue.sum_us), (100, 5050));
         let (quantile, value) = queue.quantiles[0];
         assert!((quantile - 0.5).abs() < 1e-9 && (45.0..=55.0).contains(&value), "{value}");
-        assert!(of(Stage::Request).quantiles[0].1.is_nan());
+        assert!(of(LatencyStage::Request).quantiles[0].1.is_nan());
     }
 
     #[test]
     fn a_minute_later_quantiles_are_forgotten_and_counts_are_not() {
-        let latencies = Latencies::new(&options(), &from_text("name: \"m\"").unwrap()).unwrap();
-        latencies.observe(&[(Stage::Queue, Duration::from_micros(7))]);
+        let latencies =
+            LatencyRecorder::new(&options(), &from_text("name: \"m\"").unwrap()).unwrap();
+        latencies.observe(&[(LatencyStage::Queue, Duration::from_micros(7))]);
         {
             let mut summaries = latencies.summaries.as_ref().unwrap().lock().unwrap();
             let later = summaries.turned + WINDOW - Duration::from_secs(20);
@@ -321,7 +323,7 @@ mod tests {
     fn buckets_come_from_the_configuration() {
         let text = "name: \"m\" model_transaction_policy { decoupled: true }";
         let of = |text: &str| {
-            let latencies = Latencies::new(&options(), &from_text(text).unwrap()).unwrap();
+            let latencies = LatencyRecorder::new(&options(), &from_text(text).unwrap()).unwrap();
             latencies.observe_first_response(Duration::from_millis(150));
             latencies.observe_first_response(Duration::from_secs(9));
             latencies.first_response().unwrap()

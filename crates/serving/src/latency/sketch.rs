@@ -3,7 +3,7 @@
 
 /// A quantile and how far the rank of its estimate may be off, both as shares of the number of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quantile {
+pub struct TrackedQuantile {
     /// From 0 to 1.
     pub quantile: f64,
     /// From 0 to 1.
@@ -15,7 +15,7 @@ const BUFFER: usize = 500;
 
 /// A value that stands for `weight` values up to it, whose rank is known up to `slack`.
 #[derive(Clone, Copy, Debug)]
-struct Sample {
+struct SketchSample {
     value: f64,
     weight: u64,
     slack: u64,
@@ -23,15 +23,15 @@ struct Sample {
 
 /// A summary of values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sketch {
+pub(super) struct QuantileSketch {
     buffer: Vec<f64>,
-    samples: Vec<Sample>,
+    samples: Vec<SketchSample>,
     count: u64,
 }
 
-impl Sketch {
+impl QuantileSketch {
     /// Takes a value in.
-    pub(super) fn insert(&mut self, value: f64, wanted: &[Quantile]) {
+    pub(super) fn insert(&mut self, value: f64, wanted: &[TrackedQuantile]) {
         self.buffer.push(value);
         if self.buffer.len() >= BUFFER {
             self.settle(wanted);
@@ -39,7 +39,7 @@ impl Sketch {
     }
 
     /// Sorts the buffer into the samples and drops those that no wanted quantile needs.
-    pub(super) fn settle(&mut self, wanted: &[Quantile]) {
+    pub(super) fn settle(&mut self, wanted: &[TrackedQuantile]) {
         if self.buffer.is_empty() {
             return;
         }
@@ -57,7 +57,7 @@ impl Sketch {
             let slack = if edge { 0 } else { allowed(rank, self.count, wanted).saturating_sub(1) };
             self.count += 1;
             rank += 1;
-            merged.push(Sample { value, weight: 1, slack });
+            merged.push(SketchSample { value, weight: 1, slack });
         }
         merged.extend(old);
         self.buffer.clear();
@@ -80,7 +80,7 @@ impl Sketch {
     clippy::as_conversions,
     reason = "ranks are far below 2^53 and the bound is not negative"
 )]
-fn allowed(rank: u64, count: u64, wanted: &[Quantile]) -> u64 {
+fn allowed(rank: u64, count: u64, wanted: &[TrackedQuantile]) -> u64 {
     let (rank, count) = (rank as f64, count as f64);
     let bounds = wanted.iter().map(|wanted| {
         if rank <= wanted.quantile * count {
@@ -94,8 +94,8 @@ fn allowed(rank: u64, count: u64, wanted: &[Quantile]) -> u64 {
 }
 
 /// Joins neighbours while the joined one is known well enough.
-fn compress(samples: &[Sample], count: u64, wanted: &[Quantile]) -> Vec<Sample> {
-    let mut kept: Vec<Sample> = Vec::with_capacity(samples.len());
+fn compress(samples: &[SketchSample], count: u64, wanted: &[TrackedQuantile]) -> Vec<SketchSample> {
+    let mut kept: Vec<SketchSample> = Vec::with_capacity(samples.len());
     let mut rank = count;
     for &sample in samples.iter().rev() {
         rank = rank.saturating_sub(sample.weight);
@@ -121,8 +121,11 @@ fn real(rank: u64) -> f64 {
 }
 
 /// The estimates of the wanted quantiles over several settled sketches; none without values.
-pub(super) fn estimate(sketches: &[Sketch], wanted: &[Quantile]) -> Option<Vec<f64>> {
-    let mut all: Vec<Sample> =
+pub(super) fn estimate(
+    sketches: &[QuantileSketch],
+    wanted: &[TrackedQuantile],
+) -> Option<Vec<f64>> {
+    let mut all: Vec<SketchSample> =
         sketches.iter().flat_map(|sketch| sketch.samples.iter().copied()).collect();
     all.sort_unstable_by(|a, b| a.value.total_cmp(&b.value));
     let last = all.last()?.value;
@@ -149,14 +152,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const WANTED: [Quantile; 3] = [
-        Quantile { quantile: 0.5, error: 0.05 },
-        Quantile { quantile: 0.9, error: 0.01 },
-        Quantile { quantile: 0.99, error: 0.001 },
+    const WANTED: [TrackedQuantile; 3] = [
+        TrackedQuantile { quantile: 0.5, error: 0.05 },
+        TrackedQuantile { quantile: 0.9, error: 0.01 },
+        TrackedQuantile { quantile: 0.99, error: 0.001 },
     ];
 
     fn check(values: &[f64], parts: usize) {
-        let mut sketches = vec![Sketch::default(); parts];
+        let mut sketches = vec![QuantileSketch::default(); parts];
         for (index, &value) in values.iter().enumerate() {
             sketches[index % parts].insert(value, &WANTED);
         }
@@ -191,7 +194,7 @@ mod tests {
         let down: Vec<f64> = up.iter().rev().copied().collect();
         check(&up, 1);
         check(&down, 2);
-        let mut sketch = Sketch::default();
+        let mut sketch = QuantileSketch::default();
         up.iter().for_each(|&value| sketch.insert(value, &WANTED));
         sketch.settle(&WANTED);
         assert!(sketch.samples.len() < 2500, "{}", sketch.samples.len());
@@ -200,6 +203,6 @@ mod tests {
 
     #[test]
     fn nothing_has_no_quantiles() {
-        assert_eq!(estimate(&[Sketch::default()], &WANTED), None);
+        assert_eq!(estimate(&[QuantileSketch::default()], &WANTED), None);
     }
 }

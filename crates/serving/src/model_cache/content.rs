@@ -7,12 +7,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-use galatea_formats::onnx::ModelFile;
+use galatea_formats::onnx::OnnxFile;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
 /// The state of a file: the same means the same content, as writing changes the last time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct FileIdentity {
     pub(super) device: u64,
     pub(super) inode: u64,
     pub(super) bytes: u64,
@@ -22,7 +22,7 @@ pub(super) struct Identity {
     pub(super) changed: (i64, i64),
 }
 
-impl Identity {
+impl FileIdentity {
     pub(super) fn of(found: &Metadata) -> Self {
         Self {
             device: found.dev(),
@@ -56,7 +56,7 @@ pub(super) fn program() -> &'static str {
 const PART_BYTES: usize = 1 << 22;
 
 /// Most threads that read; more do not read faster.
-const MOST_THREADS: usize = 4;
+const MAX_THREADS: usize = 4;
 
 /// Runs `work` for 0 to `count` on several threads.
 pub(super) fn side_by_side(count: usize, work: &(dyn Fn(usize) + Sync)) {
@@ -68,7 +68,7 @@ pub(super) fn side_by_side(count: usize, work: &(dyn Fn(usize) + Sync)) {
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..cores.min(MOST_THREADS).min(count) {
+        for _ in 1..cores.min(MAX_THREADS).min(count) {
             scope.spawn(run);
         }
         run();
@@ -77,7 +77,7 @@ pub(super) fn side_by_side(count: usize, work: &(dyn Fn(usize) + Sync)) {
 
 /// A digest of the contents of files; the first says what the others are called. The secret keeps
 /// others from making models that have the digest of another one.
-pub(super) fn digest(secret: (u64, u64), files: &[ModelFile]) -> String {
+pub(super) fn digest(secret: (u64, u64), files: &[OnnxFile]) -> String {
     let hasher = || SipHasher13::new_with_keys(secret.0, secret.1);
     let mut whole = hasher();
     for file in files {

@@ -8,15 +8,15 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use galatea_formats::onnx::ModelFile;
-use galatea_formats::stored::{self, Constant, StoredError, StoredGraph};
+use galatea_formats::onnx::OnnxFile;
+use galatea_formats::stored::{self, LargeConstant, StoredError, StoredGraph};
 use galatea_graph::Fact;
-use galatea_runtime::{IoInfo, PackedWeights, Prepared};
+use galatea_runtime::{IoInfo, PackedWeights, PreparedGraph};
 use galatea_tensor::{ALIGNMENT, Allocation, DataType, MappedFile, Tensor};
 use serde_json::{Value, json};
 
 use super::content::side_by_side;
-use super::{Spot, readers, spot};
+use super::{ConstantSpot, readers, spot};
 
 /// The first bytes of an entry.
 const MAGIC: [u8; 8] = *b"galatea1";
@@ -30,14 +30,14 @@ const STRETCH: usize = 1 << 14;
 
 /// Why an entry was not written.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum EntryRefusal {
     /// The folder, the disk.
     Io(io::Error),
     /// The model has something that is not stored, or is larger than the cache.
     Model(StoredError),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for EntryRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => error.fmt(f),
@@ -46,7 +46,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl From<io::Error> for Refusal {
+impl From<io::Error> for EntryRefusal {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
@@ -54,14 +54,14 @@ impl From<io::Error> for Refusal {
 
 /// A part of the file.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct EntryPart {
     start: u64,
     bytes: u64,
     /// The checksum.
     sum: u32,
 }
 
-impl Part {
+impl EntryPart {
     fn json(self) -> Value {
         json!([self.start, self.bytes, self.sum])
     }
@@ -80,24 +80,24 @@ impl Part {
 }
 
 /// The file that is being written.
-struct Writer {
+struct EntryWriter {
     file: File,
     at: u64,
     limit_bytes: u64,
-    packed: Vec<(Tensor, String, Part)>,
+    packed: Vec<(Tensor, String, EntryPart)>,
     /// How often each constant was packed for a node.
-    uses: HashMap<Spot, usize>,
+    uses: HashMap<ConstantSpot, usize>,
     failed: Option<io::Error>,
     finished: bool,
 }
 
-impl Writer {
+impl EntryWriter {
     /// Writes a part of this length with the pieces that `give` hands to its argument.
     fn part(
         &mut self,
         bytes: usize,
         give: impl FnOnce(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>,
-    ) -> io::Result<Part> {
+    ) -> io::Result<EntryPart> {
         let bytes = u64::try_from(bytes).map_err(io::Error::other)?;
         let step = if bytes >= PAGE { PAGE } else { u64::try_from(ALIGNMENT).unwrap_or(PAGE) };
         let start = self.at.next_multiple_of(step);
@@ -112,14 +112,14 @@ impl Writer {
             self.file.write_all(piece)
         })?;
         self.at = start + bytes;
-        Ok(Part { start, bytes, sum: sum.finalize() })
+        Ok(EntryPart { start, bytes, sum: sum.finalize() })
     }
 
-    fn bytes(&mut self, bytes: &[u8]) -> io::Result<Part> {
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<EntryPart> {
         self.part(bytes.len(), |write| write(bytes))
     }
 
-    fn floats(&mut self, parts: &[&[f32]]) -> io::Result<Part> {
+    fn floats(&mut self, parts: &[&[f32]]) -> io::Result<EntryPart> {
         let count: usize = parts.iter().map(|part| part.len()).sum();
         self.part(count * size_of::<f32>(), |write| {
             let mut buffer = Vec::with_capacity(STRETCH * size_of::<f32>());
@@ -134,25 +134,25 @@ impl Writer {
 }
 
 /// Takes down the packed weights while a session is made.
-pub(super) struct Recorder {
-    writer: Mutex<Writer>,
+pub(super) struct PackedRecorder {
+    writer: Mutex<EntryWriter>,
     temporary: PathBuf,
 }
 
-impl fmt::Debug for Recorder {
+impl fmt::Debug for PackedRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Recorder({})", self.temporary.display())
     }
 }
 
-impl Drop for Recorder {
+impl Drop for PackedRecorder {
     /// What is not published is removed.
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.temporary);
     }
 }
 
-impl PackedWeights for Recorder {
+impl PackedWeights for PackedRecorder {
     fn find(&self, _: &Tensor, _: &str) -> Option<Tensor> {
         None
     }
@@ -164,7 +164,7 @@ impl PackedWeights for Recorder {
             return;
         };
         *writer.uses.entry(spot).or_default() += 1;
-        let is_known = |(known, of, _): &(Tensor, String, Part)| {
+        let is_known = |(known, of, _): &(Tensor, String, EntryPart)| {
             of == form && super::spot(known) == Some(spot)
         };
         if writer.packed.iter().any(is_known) {
@@ -177,7 +177,7 @@ impl PackedWeights for Recorder {
     }
 }
 
-impl Recorder {
+impl PackedRecorder {
     /// An entry in a new file of at most so many bytes.
     ///
     /// # Errors
@@ -186,7 +186,8 @@ impl Recorder {
         file.write_all(&[0; HEAD_BYTES])?;
         let at = u64::try_from(HEAD_BYTES).map_err(io::Error::other)?;
         let (packed, uses) = (Vec::new(), HashMap::new());
-        let writer = Writer { file, at, limit_bytes, packed, uses, failed: None, finished: false };
+        let writer =
+            EntryWriter { file, at, limit_bytes, packed, uses, failed: None, finished: false };
         Ok(Self { writer: Mutex::new(writer), temporary })
     }
 
@@ -196,10 +197,10 @@ impl Recorder {
     /// When the graph cannot be stored, or the file cannot be written.
     pub(super) fn finish(
         &self,
-        prepared: &Prepared,
-        files: &[ModelFile],
+        prepared: &PreparedGraph,
+        files: &[OnnxFile],
         text: &str,
-    ) -> Result<PathBuf, Refusal> {
+    ) -> Result<PathBuf, EntryRefusal> {
         let mut guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let writer = &mut *guard;
         writer.finished = true;
@@ -222,7 +223,7 @@ impl Recorder {
             })?;
             data.push(part);
             let own = u32::try_from(files.len()).map_err(|_| StoredError::new("too many files"))?;
-            Ok(Constant { file: own, offset: part.start })
+            Ok(LargeConstant { file: own, offset: part.start })
         };
         let ports = |all: &[IoInfo]| -> Vec<(String, Fact)> {
             all.iter().map(|io| (io.name.clone(), io.fact())).collect()
@@ -231,11 +232,11 @@ impl Recorder {
         let written = stored::write(&prepared.graph, &inputs, &outputs, &mut place);
         let (graph, constants) = match (written, io) {
             (Ok(written), _) => written,
-            (Err(_), Some(error)) => return Err(Refusal::Io(error)),
-            (Err(error), None) => return Err(Refusal::Model(error)),
+            (Err(_), Some(error)) => return Err(EntryRefusal::Io(error)),
+            (Err(error), None) => return Err(EntryRefusal::Model(error)),
         };
         let graph = writer.bytes(&graph)?;
-        let mut numbers: HashMap<Spot, usize> = HashMap::new();
+        let mut numbers: HashMap<ConstantSpot, usize> = HashMap::new();
         for (number, constant) in constants.iter().enumerate() {
             if let Some(spot) = spot(constant) {
                 numbers.entry(spot).or_insert(number);
@@ -248,7 +249,7 @@ impl Recorder {
                 Some(json!({ "constant": number, "form": form, "part": part.json() }))
             })
             .collect();
-        let data: Vec<Value> = data.into_iter().map(Part::json).collect();
+        let data: Vec<Value> = data.into_iter().map(EntryPart::json).collect();
         let table = json!({
             "text": text, "graph": graph.json(), "data": data, "packed": packed,
         });
@@ -262,7 +263,7 @@ impl Recorder {
 
 /// Where a constant lies in the model's own files, if it can be used there: aligned, or `packed` for
 /// every node that reads it, so that nobody needs it as it is.
-fn in_files(tensor: &Tensor, files: &[ModelFile], packed: bool) -> Option<Constant> {
+fn in_files(tensor: &Tensor, files: &[OnnxFile], packed: bool) -> Option<LargeConstant> {
     let (start, len) = spot(tensor)?;
     let element = tensor.dtype().size_bytes()?;
     let found = files.iter().enumerate().find_map(|(number, file)| {
@@ -275,10 +276,10 @@ fn in_files(tensor: &Tensor, files: &[ModelFile], packed: bool) -> Option<Consta
     // Bytes of truth values are looked at when they are read; those here are small and copied.
     let fits = start.is_multiple_of(element) && tensor.dtype() != DataType::Bool;
     let (file, offset) = (u32::try_from(number).ok()?, u64::try_from(offset).ok()?);
-    (fits || packed).then_some(Constant { file, offset })
+    (fits || packed).then_some(LargeConstant { file, offset })
 }
 
-fn head(table: Part) -> [u8; HEAD_BYTES] {
+fn head(table: EntryPart) -> [u8; HEAD_BYTES] {
     let mut all = MAGIC.to_vec();
     all.extend(table.start.to_le_bytes());
     all.extend(table.bytes.to_le_bytes());
@@ -288,24 +289,24 @@ fn head(table: Part) -> [u8; HEAD_BYTES] {
 }
 
 /// The table's place, if the head is whole.
-fn table_of(head: &[u8]) -> Option<Part> {
+fn table_of(head: &[u8]) -> Option<EntryPart> {
     let number = |at: usize| -> Option<u64> {
         Some(u64::from_le_bytes(head.get(at..at.checked_add(8)?)?.try_into().ok()?))
     };
     let (start, bytes) = (number(8)?, number(16)?);
     let sum = u32::from_le_bytes(head.get(24..28)?.try_into().ok()?);
-    let table = Part { start, bytes, sum };
+    let table = EntryPart { start, bytes, sum };
     (head == self::head(table)).then_some(table)
 }
 
 /// An entry whose every part is as it was written.
-pub(super) struct Entry {
+pub(super) struct CacheEntry {
     memory: Arc<MappedFile>,
-    graph: Part,
-    packed: Vec<(usize, String, Part)>,
+    graph: EntryPart,
+    packed: Vec<(usize, String, EntryPart)>,
 }
 
-impl Entry {
+impl CacheEntry {
     /// Checks an entry that must be that of `text`.
     ///
     /// # Errors
@@ -325,12 +326,12 @@ impl Entry {
             return Err("it is the entry of something else".to_owned());
         }
         let read = || {
-            let graph = Part::read(table.get("graph")?)?;
-            let data = table.get("data")?.as_array()?.iter().map(Part::read);
+            let graph = EntryPart::read(table.get("graph")?)?;
+            let data = table.get("data")?.as_array()?.iter().map(EntryPart::read);
             let packed = |one: &Value| {
                 let number = usize::try_from(one.get("constant")?.as_u64()?).ok()?;
                 let form = one.get("form")?.as_str()?.to_owned();
-                Some((number, form, Part::read(one.get("part")?)?))
+                Some((number, form, EntryPart::read(one.get("part")?)?))
             };
             let packed = table.get("packed")?.as_array()?.iter().map(packed);
             Some((graph, data.collect::<Option<Vec<_>>>()?, packed.collect::<Option<Vec<_>>>()?))
@@ -351,7 +352,7 @@ impl Entry {
     pub(super) fn read(
         self,
         mut files: Vec<Arc<dyn Allocation>>,
-    ) -> Result<(StoredGraph, Arc<Kept>), String> {
+    ) -> Result<(StoredGraph, Arc<EntryWeights>), String> {
         let Self { memory, graph, packed } = self;
         files.push(Arc::clone(&memory) as Arc<dyn Allocation>);
         let bytes = graph.of((*memory).as_ref()).unwrap_or_default();
@@ -365,13 +366,13 @@ impl Entry {
         }
         let parts = packed.into_iter().map(|(number, form, part)| ((number, form), part));
         let constants = stored.constants.clone();
-        let kept = Kept { memory, _constants: constants, by_spot, parts: parts.collect() };
+        let kept = EntryWeights { memory, _constants: constants, by_spot, parts: parts.collect() };
         Ok((stored, Arc::new(kept)))
     }
 }
 
 /// Compares the checksums of parts.
-fn check(file: &[u8], parts: &[Part]) -> Result<(), String> {
+fn check(file: &[u8], parts: &[EntryPart]) -> Result<(), String> {
     let failed = AtomicBool::new(false);
     side_by_side(parts.len(), &|at| {
         let Some(part) = parts.get(at) else { return };
@@ -386,21 +387,21 @@ fn check(file: &[u8], parts: &[Part]) -> Result<(), String> {
 }
 
 /// The packed weights of an entry.
-pub(super) struct Kept {
+pub(super) struct EntryWeights {
     memory: Arc<MappedFile>,
     /// Keeps the places of constants their own.
     _constants: Vec<Tensor>,
-    by_spot: HashMap<Spot, usize>,
-    parts: HashMap<(usize, String), Part>,
+    by_spot: HashMap<ConstantSpot, usize>,
+    parts: HashMap<(usize, String), EntryPart>,
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for EntryWeights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Kept({} packed weights)", self.parts.len())
     }
 }
 
-impl PackedWeights for Kept {
+impl PackedWeights for EntryWeights {
     fn find(&self, weights: &Tensor, form: &str) -> Option<Tensor> {
         let number = *self.by_spot.get(&spot(weights)?)?;
         let part = self.parts.get(&(number, form.to_owned()))?;

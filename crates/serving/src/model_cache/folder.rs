@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-use galatea_formats::onnx::ModelFile;
+use galatea_formats::onnx::OnnxFile;
 use serde_json::{Value, json};
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use super::content::Identity;
-use super::entry::Refusal;
+use super::content::FileIdentity;
+use super::entry::EntryRefusal;
 
 /// Ends of names.
 const ENTRY: &str = "model";
@@ -24,23 +24,23 @@ const TEMPORARY: &str = "tmp";
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// More notes are not kept; a note is a few hundred bytes.
-const MOST_NOTES: usize = 4096;
+const MAX_NOTES: usize = 4096;
 
 /// A note about a model's files.
-pub(super) struct Note {
+pub(super) struct FileNote {
     /// The digest of the content.
     pub(super) content: String,
     /// The files, that of the model first.
-    pub(super) files: Vec<(PathBuf, Identity)>,
+    pub(super) files: Vec<(PathBuf, FileIdentity)>,
 }
 
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct CacheFolder {
     path: PathBuf,
     limit_bytes: u64,
 }
 
-impl Folder {
+impl CacheFolder {
     pub(super) fn new(path: PathBuf, limit_bytes: u64) -> Self {
         Self { path, limit_bytes }
     }
@@ -109,11 +109,11 @@ impl Folder {
     }
 
     /// Gives a finished file its name, and makes room.
-    pub(super) fn publish(&self, temporary: &Path, text: &str) -> Result<(), Refusal> {
+    pub(super) fn publish(&self, temporary: &Path, text: &str) -> Result<(), EntryRefusal> {
         let path = self.entry(text);
         fs::rename(temporary, &path).map_err(|error| {
             self.remove(temporary);
-            Refusal::Io(error)
+            EntryRefusal::Io(error)
         })?;
         self.make_room(&path);
         Ok(())
@@ -151,7 +151,7 @@ impl Folder {
             }
         }
         notes.sort();
-        let too_many = notes.len().saturating_sub(MOST_NOTES);
+        let too_many = notes.len().saturating_sub(MAX_NOTES);
         notes.iter().take(too_many).for_each(|(_, path)| self.remove(path));
         entries.sort();
         let own = newest.metadata().map_or(0, |found| found.len());
@@ -170,7 +170,7 @@ impl Folder {
     }
 
     /// What is noted about a model.
-    pub(super) fn note(&self, model: &Path) -> Option<Note> {
+    pub(super) fn note(&self, model: &Path) -> Option<FileNote> {
         let text = fs::read_to_string(self.note_path(model)?).ok()?;
         let (sum, body) = text.split_once('\n')?;
         if u32::from_str_radix(sum, 16).ok()? != crc32fast::hash(body.as_bytes()) {
@@ -180,14 +180,14 @@ impl Folder {
         let content = note.get("content")?.as_str()?.to_owned();
         let files = note.get("files")?.as_array()?.iter().map(read_file);
         let files: Vec<_> = files.collect::<Option<_>>()?;
-        (!files.is_empty()).then_some(Note { content, files })
+        (!files.is_empty()).then_some(FileNote { content, files })
     }
 
     /// Notes the content of a model's files.
     pub(super) fn write_note(
         &self,
         model: &Path,
-        files: &[ModelFile],
+        files: &[OnnxFile],
         content: &str,
     ) -> io::Result<()> {
         let Some(path) = self.note_path(model) else { return Ok(()) };
@@ -196,7 +196,7 @@ impl Folder {
             // Names that are no text cannot be noted; such models are read each time.
             let found = place(&file.path);
             let Some(name) = found.as_deref().and_then(Path::to_str) else { return Ok(()) };
-            let found = Identity::of(file.memory.metadata());
+            let found = FileIdentity::of(file.memory.metadata());
             noted.push(json!({
                 "path": name,
                 "device": found.device,
@@ -227,13 +227,13 @@ fn place(file: &Path) -> Option<PathBuf> {
     Some(folder.unwrap_or(Path::new(".")).canonicalize().ok()?.join(file.file_name()?))
 }
 
-fn read_file(noted: &Value) -> Option<(PathBuf, Identity)> {
+fn read_file(noted: &Value) -> Option<(PathBuf, FileIdentity)> {
     let number = |name: &str| noted.get(name)?.as_u64();
     let time = |name: &str| {
         let pair = noted.get(name)?.as_array()?;
         Some((pair.first()?.as_i64()?, pair.get(1)?.as_i64()?))
     };
-    let identity = Identity {
+    let identity = FileIdentity {
         device: number("device")?,
         inode: number("inode")?,
         bytes: number("bytes")?,
@@ -253,7 +253,7 @@ mod tests {
     fn all_who_come_at_once_have_one_secret() {
         let root = tempfile::tempdir().unwrap();
         for round in 0..50 {
-            let folder = Folder::new(root.path().join(round.to_string()), 1);
+            let folder = CacheFolder::new(root.path().join(round.to_string()), 1);
             let found: Vec<(u64, u64)> = std::thread::scope(|scope| {
                 let all: Vec<_> =
                     (0..4).map(|_| scope.spawn(|| folder.secret().unwrap())).collect();
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_damaged_secret_is_made_anew() {
         let root = tempfile::tempdir().unwrap();
-        let folder = Folder::new(root.path().to_owned(), 1);
+        let folder = CacheFolder::new(root.path().to_owned(), 1);
         fs::write(root.path().join("secret"), "no number").unwrap();
         let made = folder.secret().unwrap();
         assert_eq!(folder.secret().unwrap(), made);

@@ -21,16 +21,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use galatea_formats::onnx::{self, ModelFile};
+use galatea_formats::onnx::{self, OnnxFile};
 use galatea_graph::Graph;
-use galatea_runtime::{ExecutionProvider, IoInfo, PackedSource, Prepared, Session, SessionOptions};
+use galatea_runtime::{
+    ExecutionProvider, IoInfo, PackedSource, PreparedGraph, Session, SessionOptions,
+};
 use galatea_tensor::{Allocation, MappedFile, Tensor};
 
-use entry::{Entry, Recorder};
-use folder::Folder;
+use entry::{CacheEntry, PackedRecorder};
+use folder::CacheFolder;
 
 /// Models with smaller constants load as fast without an entry.
-const LEAST_BYTES: usize = 1 << 20;
+const MIN_BYTES: usize = 1 << 20;
 
 /// A file may change twice within the steps of its file system's clock, which are this long at most:
 /// nothing is noted about younger ones.
@@ -42,14 +44,14 @@ pub const DEFAULT_LIMIT_BYTES: u64 = 8 << 30;
 /// A folder of prepared models.
 #[derive(Debug)]
 pub struct ModelCache {
-    folder: Folder,
+    folder: CacheFolder,
     /// How old a file must be for a note about it.
     settled: Duration,
 }
 
 /// Where a session came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum SessionOrigin {
     /// The model, without a cache.
     Model,
     /// The model; it is in the cache now.
@@ -58,7 +60,7 @@ pub enum Source {
     Cache,
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for SessionOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Model => "model",
@@ -77,24 +79,24 @@ pub fn session(
     path: &Path,
     providers: &[Arc<dyn ExecutionProvider>],
     options: &SessionOptions,
-) -> Result<(Session, Source), String> {
+) -> Result<(Session, SessionOrigin), String> {
     match cache {
         Some(cache) => cache.session(path, providers, options),
         None => {
             let graph = onnx::load(path).map_err(|error| error.to_string())?;
             let session = Session::new(graph, providers, options);
-            Ok((session.map_err(|error| error.to_string())?, Source::Model))
+            Ok((session.map_err(|error| error.to_string())?, SessionOrigin::Model))
         }
     }
 }
 
 /// What entries depend on besides the model.
-struct Kind<'a> {
+struct EntryConditions<'a> {
     providers: &'a [Arc<dyn ExecutionProvider>],
     options: &'a SessionOptions,
 }
 
-impl Kind<'_> {
+impl EntryConditions<'_> {
     /// Program, level and providers: different texts for different entries of a model.
     fn text(&self, content: &str) -> String {
         let names = &self.options.providers;
@@ -105,7 +107,7 @@ impl Kind<'_> {
         format!("{content} of {program}, {level}, {precision}, {names:?} of {packings:?}")
     }
 
-    fn session(&self, prepared: Prepared, packed: PackedSource) -> Result<Session, String> {
+    fn session(&self, prepared: PreparedGraph, packed: PackedSource) -> Result<Session, String> {
         let options = SessionOptions { packed, ..self.options.clone() };
         Session::of_prepared(prepared, self.providers, &options).map_err(|error| error.to_string())
     }
@@ -116,7 +118,7 @@ impl ModelCache {
     /// longest time go when all together have more than `limit_bytes`.
     #[must_use]
     pub fn new(folder: PathBuf, limit_bytes: u64) -> Self {
-        Self { folder: Folder::new(folder, limit_bytes), settled: CLOCK_STEP }
+        Self { folder: CacheFolder::new(folder, limit_bytes), settled: CLOCK_STEP }
     }
 
     /// The same, with another age from which on files are trusted not to change twice between two
@@ -146,54 +148,55 @@ impl ModelCache {
         path: &Path,
         providers: &[Arc<dyn ExecutionProvider>],
         options: &SessionOptions,
-    ) -> Result<(Session, Source), String> {
-        let kind = Kind { providers, options };
+    ) -> Result<(Session, SessionOrigin), String> {
+        let kind = EntryConditions { providers, options };
         if let Some(session) = self.noted(path, &kind) {
-            return Ok((session, Source::Cache));
+            return Ok((session, SessionOrigin::Cache));
         }
-        let onnx::Model { graph, files, .. } =
+        let onnx::OnnxModel { graph, files, .. } =
             onnx::load_model(path).map_err(|error| error.to_string())?;
         let plain = |graph: Graph| {
-            let prepared = Prepared::new(graph, options.optimise);
+            let prepared = PreparedGraph::new(graph, options.optimise);
             kind.session(prepared.map_err(|error| error.to_string())?, PackedSource::default())
         };
-        if constant_bytes(&graph) < LEAST_BYTES {
-            return Ok((plain(graph)?, Source::Model));
+        if constant_bytes(&graph) < MIN_BYTES {
+            return Ok((plain(graph)?, SessionOrigin::Model));
         }
         let content = match self.content(&files) {
             Ok(content) => content,
             Err(error) => {
                 self.complain(&error);
-                return Ok((plain(graph)?, Source::Model));
+                return Ok((plain(graph)?, SessionOrigin::Model));
             }
         };
         let name = self.folder.entry(&kind.text(&content));
         if let Some(session) = name.is_file().then(|| self.entry(&content, &files, &kind)).flatten()
         {
             self.note(path, &files, &content);
-            return Ok((session, Source::Cache));
+            return Ok((session, SessionOrigin::Cache));
         }
-        let prepared = Prepared::new(graph, options.optimise).map_err(|error| error.to_string())?;
+        let prepared =
+            PreparedGraph::new(graph, options.optimise).map_err(|error| error.to_string())?;
         self.add(path, &content, prepared, files, &kind)
     }
 
     /// The session of an entry whose content a note tells.
-    fn noted(&self, path: &Path, kind: &Kind<'_>) -> Option<Session> {
+    fn noted(&self, path: &Path, kind: &EntryConditions<'_>) -> Option<Session> {
         let note = self.folder.note(path)?;
         let mut files = Vec::with_capacity(note.files.len());
         for (path, identity) in note.files {
             let memory = Arc::new(MappedFile::open(&path).ok()?);
-            if content::Identity::of(memory.metadata()) != identity {
+            if content::FileIdentity::of(memory.metadata()) != identity {
                 return None;
             }
-            files.push(ModelFile { path, memory });
+            files.push(OnnxFile { path, memory });
         }
         self.entry(&note.content, &files, kind)
     }
 
     /// Notes the content of a model, if its files will not change unnoticed.
-    fn note(&self, path: &Path, files: &[ModelFile], content: &str) {
-        let settled = |file: &ModelFile| content::is_older(file.memory.metadata(), self.settled);
+    fn note(&self, path: &Path, files: &[OnnxFile], content: &str) {
+        let settled = |file: &OnnxFile| content::is_older(file.memory.metadata(), self.settled);
         if files.iter().all(settled)
             && let Err(error) = self.folder.write_note(path, files, content)
         {
@@ -201,7 +204,7 @@ impl ModelCache {
         }
     }
 
-    fn content(&self, files: &[ModelFile]) -> Result<String, std::io::Error> {
+    fn content(&self, files: &[OnnxFile]) -> Result<String, std::io::Error> {
         Ok(content::digest(self.folder.secret()?, files))
     }
 
@@ -210,11 +213,17 @@ impl ModelCache {
     }
 
     /// The session of an entry; one that is damaged is removed.
-    fn entry(&self, content: &str, files: &[ModelFile], kind: &Kind<'_>) -> Option<Session> {
+    fn entry(
+        &self,
+        content: &str,
+        files: &[OnnxFile],
+        kind: &EntryConditions<'_>,
+    ) -> Option<Session> {
         let text = kind.text(content);
         let path = self.folder.entry(&text);
         let memory = Arc::new(MappedFile::open(&path).ok()?);
-        let opened = Entry::open(memory, &text).and_then(|entry| session_of(entry, files, kind));
+        let opened =
+            CacheEntry::open(memory, &text).and_then(|entry| session_of(entry, files, kind));
         match opened {
             Ok(session) => {
                 self.folder.touch(&path);
@@ -234,18 +243,21 @@ impl ModelCache {
         &self,
         path: &Path,
         content: &str,
-        prepared: Prepared,
-        files: Vec<ModelFile>,
-        kind: &Kind<'_>,
-    ) -> Result<(Session, Source), String> {
+        prepared: PreparedGraph,
+        files: Vec<OnnxFile>,
+        kind: &EntryConditions<'_>,
+    ) -> Result<(Session, SessionOrigin), String> {
         let text = kind.text(content);
         let recorder = match self.folder.create().and_then(|(file, temporary)| {
-            Ok(Arc::new(Recorder::new(file, temporary, self.folder.limit_bytes())?))
+            Ok(Arc::new(PackedRecorder::new(file, temporary, self.folder.limit_bytes())?))
         }) {
             Ok(recorder) => recorder,
             Err(error) => {
                 self.complain(&error);
-                return Ok((kind.session(prepared, PackedSource::default())?, Source::Model));
+                return Ok((
+                    kind.session(prepared, PackedSource::default())?,
+                    SessionOrigin::Model,
+                ));
             }
         };
         let session =
@@ -253,28 +265,32 @@ impl ModelCache {
         let written = recorder.finish(&prepared, &files, &text);
         if let Err(error) = written.and_then(|temporary| self.folder.publish(&temporary, &text)) {
             tracing::debug!(model = %path.display(), %error, "is not kept in the cache of models");
-            if let entry::Refusal::Io(error) = error {
+            if let entry::EntryRefusal::Io(error) = error {
                 self.complain(&error);
             }
-            return Ok((session, Source::Model));
+            return Ok((session, SessionOrigin::Model));
         }
         self.note(path, &files, content);
         // What was touched while packing goes with the first maps of the files.
         let again = files.iter().map(|file| {
             let memory = MappedFile::open(&file.path).ok()?;
-            let same = content::Identity::of(memory.metadata())
-                == content::Identity::of(file.memory.metadata());
-            same.then(|| ModelFile { path: file.path.clone(), memory: Arc::new(memory) })
+            let same = content::FileIdentity::of(memory.metadata())
+                == content::FileIdentity::of(file.memory.metadata());
+            same.then(|| OnnxFile { path: file.path.clone(), memory: Arc::new(memory) })
         });
-        let again: Option<Vec<ModelFile>> = again.collect();
+        let again: Option<Vec<OnnxFile>> = again.collect();
         drop((prepared, files));
         let shared = again.and_then(|files| self.entry(content, &files, kind));
-        Ok(shared.map_or((session, Source::Model), |shared| (shared, Source::Added)))
+        Ok(shared.map_or((session, SessionOrigin::Model), |shared| (shared, SessionOrigin::Added)))
     }
 }
 
 /// Prepares the graph of an entry.
-fn session_of(entry: Entry, files: &[ModelFile], kind: &Kind<'_>) -> Result<Session, String> {
+fn session_of(
+    entry: CacheEntry,
+    files: &[OnnxFile],
+    kind: &EntryConditions<'_>,
+) -> Result<Session, String> {
     let mut memories: Vec<Arc<dyn Allocation>> = Vec::with_capacity(files.len() + 1);
     memories.extend(files.iter().map(|file| Arc::clone(&file.memory) as Arc<dyn Allocation>));
     let (stored, packed) = entry.read(memories)?;
@@ -282,20 +298,20 @@ fn session_of(entry: Entry, files: &[ModelFile], kind: &Kind<'_>) -> Result<Sess
         all.into_iter().map(|(name, fact)| IoInfo::new(name, &fact)).collect()
     };
     let (inputs, outputs) = (ports(stored.inputs), ports(stored.outputs));
-    let prepared = Prepared { graph: stored.graph, inputs, outputs };
+    let prepared = PreparedGraph { graph: stored.graph, inputs, outputs };
     kind.session(prepared, PackedSource(Some(packed)))
 }
 
 /// The address and the length of a constant's bytes, which tell it from others while it lives.
-type Spot = (usize, usize);
+type ConstantSpot = (usize, usize);
 
-fn spot(tensor: &Tensor) -> Option<Spot> {
+fn spot(tensor: &Tensor) -> Option<ConstantSpot> {
     let bytes = tensor.unaligned_bytes().ok()?;
     Some((bytes.as_ptr().addr(), bytes.len()))
 }
 
 /// How often nodes read each constant, those of subgraphs included.
-fn readers(graph: &Graph, counts: &mut HashMap<Spot, usize>) {
+fn readers(graph: &Graph, counts: &mut HashMap<ConstantSpot, usize>) {
     for node in &graph.nodes {
         let constants = node.inputs.iter().flatten().filter_map(|&id| graph.constant(id));
         for spot in constants.filter_map(spot) {

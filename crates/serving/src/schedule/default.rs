@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::{Ahead, Batch, Decision, Early, Nanos, Refusal, Scheduler, Ticket};
+use super::{
+    Nanos, PipelineDepth, QueueRefusal, RequestScheduler, ScheduleDecision, ScheduleTicket,
+    ScheduledBatch, WorkAhead,
+};
 
 /// First come, first served, one at a time. Priorities and timeouts have no effect.
 #[derive(Debug, Default)]
@@ -10,21 +13,23 @@ pub struct DefaultScheduler {
     waiting: VecDeque<u64>,
 }
 
-impl Scheduler for DefaultScheduler {
-    fn enqueue(&mut self, ticket: Ticket, _now: Nanos) -> Result<(), Refusal> {
+impl RequestScheduler for DefaultScheduler {
+    fn enqueue(&mut self, ticket: ScheduleTicket, _now: Nanos) -> Result<(), QueueRefusal> {
         self.waiting.push_back(ticket.id);
         Ok(())
     }
 
-    fn poll(&mut self, _now: Nanos, free: &[bool]) -> Decision {
+    fn poll(&mut self, _now: Nanos, free: &[bool]) -> ScheduleDecision {
         if !free.contains(&true) {
-            return Decision::Idle;
+            return ScheduleDecision::Idle;
         }
-        self.waiting.pop_front().map_or(Decision::Idle, |id| Decision::Dispatch(Batch::of([id])))
+        self.waiting.pop_front().map_or(ScheduleDecision::Idle, |id| {
+            ScheduleDecision::Dispatch(ScheduledBatch::of([id]))
+        })
     }
 
-    fn early(&self) -> Early {
-        Early::Always
+    fn early(&self) -> PipelineDepth {
+        PipelineDepth::Always
     }
 
     fn cancel(&mut self, id: u64, _now: Nanos) -> Vec<u64> {
@@ -36,9 +41,9 @@ impl Scheduler for DefaultScheduler {
         self.waiting.len()
     }
 
-    fn ahead(&self, ticket: &Ticket) -> Ahead {
+    fn ahead(&self, ticket: &ScheduleTicket) -> WorkAhead {
         // The others are taken to be alike.
-        Ahead { batches: self.waiting.len(), size: ticket.batch_size }
+        WorkAhead { batches: self.waiting.len(), size: ticket.batch_size }
     }
 }
 
@@ -50,15 +55,17 @@ mod tests {
     fn requests_run_alone_in_order_when_an_instance_is_free() {
         let mut scheduler = DefaultScheduler::default();
         for id in 0..3 {
-            scheduler.enqueue(Ticket { id, batch_size: 1, ..Ticket::default() }, 0).unwrap();
+            scheduler
+                .enqueue(ScheduleTicket { id, batch_size: 1, ..ScheduleTicket::default() }, 0)
+                .unwrap();
         }
-        assert_eq!(scheduler.poll(0, &[false]), Decision::Idle);
-        let next = Ticket { batch_size: 4, ..Ticket::default() };
-        assert_eq!(scheduler.ahead(&next), Ahead { batches: 3, size: 4 });
+        assert_eq!(scheduler.poll(0, &[false]), ScheduleDecision::Idle);
+        let next = ScheduleTicket { batch_size: 4, ..ScheduleTicket::default() };
+        assert_eq!(scheduler.ahead(&next), WorkAhead { batches: 3, size: 4 });
         assert_eq!(scheduler.cancel(1, 0), [1]);
         assert!(scheduler.cancel(1, 0).is_empty());
-        assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([0])));
-        assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([2])));
-        assert_eq!((scheduler.poll(0, &[true]), scheduler.pending()), (Decision::Idle, 0));
+        assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::Dispatch(ScheduledBatch::of([0])));
+        assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::Dispatch(ScheduledBatch::of([2])));
+        assert_eq!((scheduler.poll(0, &[true]), scheduler.pending()), (ScheduleDecision::Idle, 0));
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::slots::{SlotId, SlotTable};
+use super::slots::{SequenceSlotId, SlotTable};
 use super::{
-    Batch, Decision, Expiry, Hold, Item, Nanos, Refusal, Scheduler, SequenceStep, Ticket, earlier,
+    BatchPlace, HoldUntil, Nanos, QueueExpiry, QueueRefusal, RequestScheduler, ScheduleDecision,
+    ScheduleTicket, ScheduledBatch, SequenceStep, earlier,
 };
 use crate::config::inference::ModelSequenceBatching;
 use crate::config::inference::model_sequence_batching::StrategyDirect;
@@ -16,16 +17,16 @@ pub struct DirectScheduler {
     slots: usize,
     min_utilization: f32,
     max_delay: Nanos,
-    hold: Option<Hold>,
+    hold: Option<HoldUntil>,
     /// For each instance, the requests in the batch that it runs and their slots.
-    running: Vec<Vec<(SlotId, u64)>>,
+    running: Vec<Vec<(SequenceSlotId, u64)>>,
     /// Requests taken out and not released, in iterative models.
-    out: HashMap<u64, (SlotId, Ticket)>,
+    out: HashMap<u64, (SequenceSlotId, ScheduleTicket)>,
 }
 
 /// What an instance could do.
-enum Plan {
-    Run(Batch),
+enum InstancePlan {
+    Run(ScheduledBatch),
     WaitUntil(Nanos),
     Nothing,
 }
@@ -38,7 +39,7 @@ impl DirectScheduler {
         strategy: &StrategyDirect,
         max_batch_size: i32,
         instances: usize,
-        hold: Hold,
+        hold: HoldUntil,
     ) -> Self {
         let slots = usize::try_from(max_batch_size).unwrap_or(0).max(1);
         Self {
@@ -76,35 +77,35 @@ impl DirectScheduler {
         !enough
     }
 
-    fn plan(&mut self, instance: usize, now: Nanos) -> Plan {
+    fn plan(&mut self, instance: usize, now: Nanos) -> InstancePlan {
         let slots = self.table.instance(instance);
         let heads = || slots.iter().filter_map(|slot| slot.head());
         let Some(last) = slots.iter().rposition(|slot| slot.head().is_some()) else {
-            return Plan::Nothing;
+            return InstancePlan::Nothing;
         };
         // The oldest decides about the shapes, so that nobody waits for ever behind others of equal shapes.
         let Some(oldest) = heads().min_by_key(|queued| queued.enqueued) else {
-            return Plan::Nothing;
+            return InstancePlan::Nothing;
         };
         let due = oldest.enqueued.saturating_add(self.max_delay);
         if self.max_delay > 0 && self.min_utilization > 0.0 && now < due {
             let ready = heads().count();
             if utilization(ready, self.slots) < self.min_utilization {
-                return Plan::WaitUntil(due);
+                return InstancePlan::WaitUntil(due);
             }
         }
         let key = oldest.ticket.key.clone();
-        let items = (0..=last).map(|slot| self.item(SlotId { slot, instance }, &key, now));
-        Plan::Run(Batch { instance: Some(instance), items: items.collect() })
+        let items = (0..=last).map(|slot| self.item(SequenceSlotId { slot, instance }, &key, now));
+        InstancePlan::Run(ScheduledBatch { instance: Some(instance), items: items.collect() })
     }
 
-    fn item(&mut self, id: SlotId, key: &super::BatchKey, now: Nanos) -> Item {
-        let head = self.table.slot(id).and_then(super::slots::Slot::head);
+    fn item(&mut self, id: SequenceSlotId, key: &super::BatchKey, now: Nanos) -> BatchPlace {
+        let head = self.table.slot(id).and_then(super::slots::SequenceSlot::head);
         let fits = head.is_some_and(|queued| queued.ticket.key == *key);
         let taken = fits.then(|| self.table.take(id)).flatten();
         let Some((ticket, step)) = taken else {
             let step = SequenceStep { slot: id.slot, ..SequenceStep::default() };
-            return Item { request: None, step: Some(step) };
+            return BatchPlace { request: None, step: Some(step) };
         };
         let request = ticket.id;
         if let Some(running) = self.running.get_mut(id.instance) {
@@ -113,7 +114,7 @@ impl DirectScheduler {
         if !self.table.is_iterative() {
             // The instance runs one batch at a time, so the slot's next sequence cannot overtake this one.
             if self.table.settle(id, now) {
-                return Item { request: Some(request), step: Some(step) };
+                return BatchPlace { request: Some(request), step: Some(step) };
             }
         } else {
             self.out.insert(request, (id, ticket));
@@ -121,7 +122,7 @@ impl DirectScheduler {
         if let Some(slot) = self.table.slot_mut(id) {
             slot.out = Some(request);
         }
-        Item { request: Some(request), step: Some(step) }
+        BatchPlace { request: Some(request), step: Some(step) }
     }
 }
 
@@ -135,18 +136,18 @@ fn utilization(ready: usize, slots: usize) -> f32 {
     ready as f32 / slots as f32
 }
 
-impl Scheduler for DirectScheduler {
-    fn enqueue(&mut self, ticket: Ticket, now: Nanos) -> Result<(), Refusal> {
+impl RequestScheduler for DirectScheduler {
+    fn enqueue(&mut self, ticket: ScheduleTicket, now: Nanos) -> Result<(), QueueRefusal> {
         self.table.enqueue(ticket, now).map(|_| ())
     }
 
-    fn poll(&mut self, now: Nanos, free: &[bool]) -> Decision {
+    fn poll(&mut self, now: Nanos, free: &[bool]) -> ScheduleDecision {
         self.note_ends(free, now);
         // Every slot is looked at below, also those with new tenants.
         let _looked_at = self.table.refilled();
         let expired = self.table.expire(now);
         if !expired.is_empty() {
-            return Decision::Expire(expired, Expiry::Sequence);
+            return ScheduleDecision::Expire(expired, QueueExpiry::Sequence);
         }
         if self.table.backlogged() > 0 {
             self.table.reap(now);
@@ -155,13 +156,13 @@ impl Scheduler for DirectScheduler {
         if !self.held() {
             for (instance, _) in free.iter().enumerate().filter(|(_, free)| **free) {
                 match self.plan(instance, now) {
-                    Plan::Run(batch) => return Decision::Dispatch(batch),
-                    Plan::WaitUntil(due) => wake = earlier(wake, Some(due)),
-                    Plan::Nothing => {}
+                    InstancePlan::Run(batch) => return ScheduleDecision::Dispatch(batch),
+                    InstancePlan::WaitUntil(due) => wake = earlier(wake, Some(due)),
+                    InstancePlan::Nothing => {}
                 }
             }
         }
-        wake.map_or(Decision::Idle, Decision::WaitUntil)
+        wake.map_or(ScheduleDecision::Idle, ScheduleDecision::WaitUntil)
     }
 
     fn released(&mut self, id: u64, now: Nanos) {

@@ -8,7 +8,7 @@ fn scheduler(
     strategy: &StrategyDirect,
     slots: i32,
     instances: usize,
-    hold: Hold,
+    hold: HoldUntil,
 ) -> DirectScheduler {
     let config = ModelSequenceBatching {
         max_sequence_idle_microseconds: 5_000_000,
@@ -18,12 +18,12 @@ fn scheduler(
 }
 
 fn plain(slots: i32, instances: usize) -> DirectScheduler {
-    scheduler(&StrategyDirect::default(), slots, instances, Hold::default())
+    scheduler(&StrategyDirect::default(), slots, instances, HoldUntil::default())
 }
 
 /// `S` starts, `E` ends, anything else is in between.
-fn ticket(id: u64, sequence: u64, flags: &str) -> Ticket {
-    Ticket {
+fn ticket(id: u64, sequence: u64, flags: &str) -> ScheduleTicket {
+    ScheduleTicket {
         id,
         batch_size: 1,
         sequence: SequenceMark {
@@ -31,14 +31,14 @@ fn ticket(id: u64, sequence: u64, flags: &str) -> Ticket {
             start: flags.contains('S'),
             end: flags.contains('E'),
         },
-        ..Ticket::default()
+        ..ScheduleTicket::default()
     }
 }
 
 /// The requests of the next batch by slot.
-fn rows(decision: Decision) -> Vec<Option<u64>> {
+fn rows(decision: ScheduleDecision) -> Vec<Option<u64>> {
     match decision {
-        Decision::Dispatch(batch) => batch.items.iter().map(|item| item.request).collect(),
+        ScheduleDecision::Dispatch(batch) => batch.items.iter().map(|item| item.request).collect(),
         other => panic!("{other:?}"),
     }
 }
@@ -50,11 +50,11 @@ fn gaps_are_filled_and_a_batch_ends_at_the_highest_slot_with_work() {
         scheduler.enqueue(ticket(sequence, sequence, "S"), 0).unwrap();
     }
     assert_eq!(rows(scheduler.poll(0, &[true])), [1, 2, 3, 4].map(Some));
-    assert_eq!(scheduler.poll(0, &[false]), Decision::Idle);
+    assert_eq!(scheduler.poll(0, &[false]), ScheduleDecision::Idle);
     scheduler.enqueue(ticket(5, 4, "E"), 0).unwrap();
     scheduler.enqueue(ticket(6, 2, ""), 0).unwrap();
-    let Decision::Dispatch(batch) = scheduler.poll(1, &[true]) else { panic!("no batch") };
-    let filler = Item { request: None, step: Some(SequenceStep::default()) };
+    let ScheduleDecision::Dispatch(batch) = scheduler.poll(1, &[true]) else { panic!("no batch") };
+    let filler = BatchPlace { request: None, step: Some(SequenceStep::default()) };
     assert_eq!(batch.items[0], filler);
     assert_eq!(batch.items[2].step, Some(SequenceStep { slot: 2, ..SequenceStep::default() }));
     let last = batch.items[3].step.clone().unwrap();
@@ -69,9 +69,13 @@ fn sequences_spread_over_the_instances_before_they_share_one() {
     for sequence in 1..=3 {
         scheduler.enqueue(ticket(sequence, sequence, "S"), 0).unwrap();
     }
-    let Decision::Dispatch(first) = scheduler.poll(0, &[true, true]) else { panic!("no batch") };
+    let ScheduleDecision::Dispatch(first) = scheduler.poll(0, &[true, true]) else {
+        panic!("no batch")
+    };
     assert_eq!((first.instance, first.items.len()), (Some(0), 2));
-    let Decision::Dispatch(second) = scheduler.poll(0, &[false, true]) else { panic!("no batch") };
+    let ScheduleDecision::Dispatch(second) = scheduler.poll(0, &[false, true]) else {
+        panic!("no batch")
+    };
     assert_eq!((second.instance, second.items.len()), (Some(1), 1));
 }
 
@@ -84,23 +88,23 @@ fn a_sequence_without_a_slot_waits_whole_until_one_ends() {
     // The id is free again, and its next sequence waits behind.
     scheduler.enqueue(ticket(3, 2, "SE"), 0).unwrap();
     assert_eq!(rows(scheduler.poll(0, &[true])), [Some(0)]);
-    assert!(matches!(scheduler.poll(1, &[true]), Decision::WaitUntil(_)));
+    assert!(matches!(scheduler.poll(1, &[true]), ScheduleDecision::WaitUntil(_)));
     scheduler.enqueue(ticket(4, 1, "E"), 2).unwrap();
     for id in [4, 1, 2, 3] {
         assert_eq!(rows(scheduler.poll(3, &[true])), [Some(id)]);
     }
-    assert_eq!((scheduler.poll(4, &[true]), scheduler.pending()), (Decision::Idle, 0));
+    assert_eq!((scheduler.poll(4, &[true]), scheduler.pending()), (ScheduleDecision::Idle, 0));
 }
 
 #[test]
 fn a_request_that_cannot_be_placed_is_refused() {
     let mut scheduler = plain(1, 1);
-    let wide = Ticket { batch_size: 2, ..ticket(0, 1, "S") };
-    assert_eq!(scheduler.enqueue(wide, 0), Err(Refusal::Batched));
-    assert_eq!(scheduler.enqueue(ticket(0, 0, "S"), 0), Err(Refusal::NoSequence));
-    assert_eq!(scheduler.enqueue(ticket(0, 1, ""), 0), Err(Refusal::NotStarted));
+    let wide = ScheduleTicket { batch_size: 2, ..ticket(0, 1, "S") };
+    assert_eq!(scheduler.enqueue(wide, 0), Err(QueueRefusal::Batched));
+    assert_eq!(scheduler.enqueue(ticket(0, 0, "S"), 0), Err(QueueRefusal::NoSequence));
+    assert_eq!(scheduler.enqueue(ticket(0, 1, ""), 0), Err(QueueRefusal::NotStarted));
     scheduler.enqueue(ticket(0, 1, "SE"), 0).unwrap();
-    assert_eq!(scheduler.enqueue(ticket(1, 1, ""), 0), Err(Refusal::NotStarted));
+    assert_eq!(scheduler.enqueue(ticket(1, 1, ""), 0), Err(QueueRefusal::NotStarted));
 }
 
 #[test]
@@ -109,10 +113,10 @@ fn a_silent_sequence_loses_its_slot_but_not_while_it_runs() {
     scheduler.enqueue(ticket(0, 1, "S"), 0).unwrap();
     assert_eq!(rows(scheduler.poll(0, &[true])), [Some(0)]);
     scheduler.enqueue(ticket(1, 2, "SE"), 0).unwrap();
-    assert_eq!(scheduler.poll(9000 * MS, &[false]), Decision::Idle);
-    assert_eq!(scheduler.poll(10_000 * MS, &[true]), Decision::WaitUntil(15_000 * MS));
+    assert_eq!(scheduler.poll(9000 * MS, &[false]), ScheduleDecision::Idle);
+    assert_eq!(scheduler.poll(10_000 * MS, &[true]), ScheduleDecision::WaitUntil(15_000 * MS));
     assert_eq!(rows(scheduler.poll(15_000 * MS, &[true])), [Some(1)]);
-    assert_eq!(scheduler.enqueue(ticket(2, 1, ""), 15_000 * MS), Err(Refusal::NotStarted));
+    assert_eq!(scheduler.enqueue(ticket(2, 1, ""), 15_000 * MS), Err(QueueRefusal::NotStarted));
 }
 
 #[test]
@@ -122,11 +126,11 @@ fn slots_wait_for_company_as_long_as_they_may() {
             max_queue_delay_microseconds: 3_000_000,
             minimum_slot_utilization: share,
         };
-        let mut scheduler = scheduler(&strategy, 4, 1, Hold::default());
+        let mut scheduler = scheduler(&strategy, 4, 1, HoldUntil::default());
         scheduler.enqueue(ticket(0, 1, "S"), 0).unwrap();
         scheduler.enqueue(ticket(1, 2, "S"), 0).unwrap();
         if alone_at > 0 {
-            assert_eq!(scheduler.poll(0, &[true]), Decision::WaitUntil(alone_at));
+            assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::WaitUntil(alone_at));
         }
         assert_eq!(rows(scheduler.poll(alone_at, &[true])), [Some(0), Some(1)]);
     }
@@ -135,7 +139,7 @@ fn slots_wait_for_company_as_long_as_they_may() {
 #[test]
 fn another_shape_waits_for_the_next_batch() {
     let mut scheduler = plain(3, 1);
-    let other = Ticket { key: BatchKey(vec![7]), ..ticket(1, 2, "S") };
+    let other = ScheduleTicket { key: BatchKey(vec![7]), ..ticket(1, 2, "S") };
     scheduler.enqueue(ticket(0, 1, "S"), 0).unwrap();
     scheduler.enqueue(other, 1).unwrap();
     scheduler.enqueue(ticket(2, 3, "S"), 2).unwrap();
@@ -145,11 +149,11 @@ fn another_shape_waits_for_the_next_batch() {
 
 #[test]
 fn a_held_batcher_waits_for_requests_and_backlog() {
-    let hold = Hold { requests: 2, backlog: 1 };
+    let hold = HoldUntil { requests: 2, backlog: 1 };
     let mut scheduler = scheduler(&StrategyDirect::default(), 1, 1, hold);
     scheduler.enqueue(ticket(0, 1, "S"), 0).unwrap();
     scheduler.enqueue(ticket(1, 1, "E"), 0).unwrap();
-    assert_eq!(scheduler.poll(0, &[true]), Decision::Idle);
+    assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::Idle);
     scheduler.enqueue(ticket(2, 2, "SE"), 0).unwrap();
     for id in 0..3 {
         assert_eq!(rows(scheduler.poll(0, &[true])), [Some(id)]);
@@ -161,12 +165,15 @@ fn a_backlogged_sequence_expires_whole() {
     let mut scheduler = plain(1, 1);
     scheduler.enqueue(ticket(0, 1, "S"), 0).unwrap();
     scheduler.enqueue(ticket(1, 2, "S"), 0).unwrap();
-    let hasty = Ticket { timeout_us: 3000, ..ticket(2, 2, "") };
+    let hasty = ScheduleTicket { timeout_us: 3000, ..ticket(2, 2, "") };
     scheduler.enqueue(hasty, MS).unwrap();
     assert_eq!(rows(scheduler.poll(MS, &[true])), [Some(0)]);
-    assert_eq!(scheduler.poll(MS, &[false]), Decision::WaitUntil(4 * MS));
-    assert_eq!(scheduler.poll(4 * MS, &[false]), Decision::Expire(vec![1, 2], Expiry::Sequence));
-    assert_eq!(scheduler.enqueue(ticket(3, 2, ""), 4 * MS), Err(Refusal::NotStarted));
+    assert_eq!(scheduler.poll(MS, &[false]), ScheduleDecision::WaitUntil(4 * MS));
+    assert_eq!(
+        scheduler.poll(4 * MS, &[false]),
+        ScheduleDecision::Expire(vec![1, 2], QueueExpiry::Sequence)
+    );
+    assert_eq!(scheduler.enqueue(ticket(3, 2, ""), 4 * MS), Err(QueueRefusal::NotStarted));
 }
 
 #[test]

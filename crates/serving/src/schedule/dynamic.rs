@@ -1,7 +1,10 @@
 //! The dynamic batcher: requests that wait together run together.
 
-use super::queue::{PriorityQueue, Queued};
-use super::{Ahead, Batch, Decision, Early, Expiry, Nanos, Refusal, Scheduler, Ticket, earlier};
+use super::queue::{PriorityQueue, QueuedRequest};
+use super::{
+    Nanos, PipelineDepth, QueueExpiry, QueueRefusal, RequestScheduler, ScheduleDecision,
+    ScheduleTicket, ScheduledBatch, WorkAhead, earlier,
+};
 use crate::config::inference::ModelDynamicBatching;
 
 /// Settings of the dynamic batcher.
@@ -56,7 +59,7 @@ pub struct DynamicScheduler {
 
 /// The requests at the head of the queue that fit one batch.
 #[derive(Debug, Default)]
-struct Head {
+struct QueueHead {
     count: usize,
     size: u64,
     /// Requests up to the last point at which the size was a preferred one, or at which going on would pass the
@@ -83,9 +86,9 @@ impl DynamicScheduler {
         }
     }
 
-    fn head(&self) -> Head {
-        let mut head = Head::default();
-        let mut first: Option<&Queued> = None;
+    fn head(&self) -> QueueHead {
+        let mut head = QueueHead::default();
+        let mut first: Option<&QueuedRequest> = None;
         for queued in self.queue.iter() {
             let size = queued.ticket.batch_size;
             if let Some(first) = first {
@@ -123,34 +126,36 @@ impl DynamicScheduler {
     }
 }
 
-impl Scheduler for DynamicScheduler {
-    fn enqueue(&mut self, ticket: Ticket, now: Nanos) -> Result<(), Refusal> {
+impl RequestScheduler for DynamicScheduler {
+    fn enqueue(&mut self, ticket: ScheduleTicket, now: Nanos) -> Result<(), QueueRefusal> {
         self.queue.push(ticket, now)
     }
 
-    fn poll(&mut self, now: Nanos, free: &[bool]) -> Decision {
+    fn poll(&mut self, now: Nanos, free: &[bool]) -> ScheduleDecision {
         let expired = self.expire(now);
         if !expired.is_empty() {
-            return Decision::Expire(expired, Expiry::Request);
+            return ScheduleDecision::Expire(expired, QueueExpiry::Request);
         }
         if !free.contains(&true) || self.queue.len() < self.hold_until {
-            return Decision::Idle;
+            return ScheduleDecision::Idle;
         }
         self.hold_until = 0;
         let head = self.head();
-        let Some(due) = head.due else { return Decision::Idle };
+        let Some(due) = head.due else { return ScheduleDecision::Idle };
         let overdue = self.max_delay > 0 && now >= due;
         if head.best_count > 0 && !overdue {
-            return Decision::Dispatch(Batch::of(self.queue.take(head.best_count)));
+            return ScheduleDecision::Dispatch(ScheduledBatch::of(
+                self.queue.take(head.best_count),
+            ));
         }
         if head.closed || head.size >= self.largest_preferred || overdue || self.max_delay == 0 {
-            return Decision::Dispatch(Batch::of(self.queue.take(head.count)));
+            return ScheduleDecision::Dispatch(ScheduledBatch::of(self.queue.take(head.count)));
         }
-        Decision::WaitUntil(head.next_deadline.map_or(due, |deadline| due.min(deadline)))
+        ScheduleDecision::WaitUntil(head.next_deadline.map_or(due, |deadline| due.min(deadline)))
     }
 
-    fn early(&self) -> Early {
-        if self.queue.is_plain() { Early::WhereShort } else { Early::Never }
+    fn early(&self) -> PipelineDepth {
+        if self.queue.is_plain() { PipelineDepth::WhereShort } else { PipelineDepth::Never }
     }
 
     fn cancel(&mut self, id: u64, _now: Nanos) -> Vec<u64> {
@@ -166,11 +171,14 @@ impl Scheduler for DynamicScheduler {
         self.queue.len()
     }
 
-    fn ahead(&self, ticket: &Ticket) -> Ahead {
+    fn ahead(&self, ticket: &ScheduleTicket) -> WorkAhead {
         let items: u64 = self.queue.iter().map(|queued| queued.ticket.batch_size).sum();
         let before = items.saturating_add(ticket.batch_size).saturating_sub(1);
         let batches = before.checked_div(self.max_batch_size).unwrap_or(0);
-        Ahead { batches: usize::try_from(batches).unwrap_or(usize::MAX), size: self.max_batch_size }
+        WorkAhead {
+            batches: usize::try_from(batches).unwrap_or(usize::MAX),
+            size: self.max_batch_size,
+        }
     }
 }
 

@@ -10,8 +10,8 @@ fn scheduler(max_batch_size: i32, batching: &ModelDynamicBatching) -> DynamicSch
     DynamicScheduler::new(DynamicOptions::from_config(batching, max_batch_size))
 }
 
-fn ticket(id: u64, batch_size: u64) -> Ticket {
-    Ticket { id, batch_size, ..Ticket::default() }
+fn ticket(id: u64, batch_size: u64) -> ScheduleTicket {
+    ScheduleTicket { id, batch_size, ..ScheduleTicket::default() }
 }
 
 fn push(scheduler: &mut DynamicScheduler, ids: std::ops::Range<u64>, now: Nanos) {
@@ -32,21 +32,27 @@ fn batching(preferred: &[i32], delay_us: u64) -> ModelDynamicBatching {
 fn without_a_delay_all_that_waits_goes_out_up_to_the_limit() {
     let mut scheduler = scheduler(8, &batching(&[], 0));
     push(&mut scheduler, 0..11, 0);
-    assert_eq!(scheduler.poll(0, &[false]), Decision::Idle);
-    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of(0..8)));
-    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of(8..11)));
-    assert_eq!(scheduler.poll(0, &[true]), Decision::Idle);
+    assert_eq!(scheduler.poll(0, &[false]), ScheduleDecision::Idle);
+    assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::Dispatch(ScheduledBatch::of(0..8)));
+    assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::Dispatch(ScheduledBatch::of(8..11)));
+    assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::Idle);
 }
 
 #[test]
 fn a_preferred_size_goes_at_once_and_the_rest_waits_for_its_delay() {
     let mut scheduler = scheduler(8, &batching(&[4], 400_000));
     push(&mut scheduler, 0..3, 0);
-    assert_eq!(scheduler.poll(10 * MS, &[true]), Decision::WaitUntil(400 * MS));
+    assert_eq!(scheduler.poll(10 * MS, &[true]), ScheduleDecision::WaitUntil(400 * MS));
     push(&mut scheduler, 3..5, 20 * MS);
-    assert_eq!(scheduler.poll(20 * MS, &[true]), Decision::Dispatch(Batch::of(0..4)));
-    assert_eq!(scheduler.poll(20 * MS, &[true]), Decision::WaitUntil(420 * MS));
-    assert_eq!(scheduler.poll(420 * MS, &[true]), Decision::Dispatch(Batch::of([4])));
+    assert_eq!(
+        scheduler.poll(20 * MS, &[true]),
+        ScheduleDecision::Dispatch(ScheduledBatch::of(0..4))
+    );
+    assert_eq!(scheduler.poll(20 * MS, &[true]), ScheduleDecision::WaitUntil(420 * MS));
+    assert_eq!(
+        scheduler.poll(420 * MS, &[true]),
+        ScheduleDecision::Dispatch(ScheduledBatch::of([4]))
+    );
 }
 
 #[test]
@@ -54,28 +60,38 @@ fn a_request_that_is_a_preferred_batch_by_itself_does_not_wait() {
     let mut scheduler = scheduler(8, &batching(&[2, 4], 400_000));
     for (id, size) in [(0, 2), (1, 4), (2, 6)] {
         scheduler.enqueue(ticket(id, size), 0).unwrap();
-        assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([id])), "{size}");
+        assert_eq!(
+            scheduler.poll(0, &[true]),
+            ScheduleDecision::Dispatch(ScheduledBatch::of([id])),
+            "{size}"
+        );
     }
     scheduler.enqueue(ticket(3, 3), 0).unwrap();
-    assert_eq!(scheduler.poll(0, &[true]), Decision::WaitUntil(400 * MS));
+    assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::WaitUntil(400 * MS));
     // One after another that is none itself: both together reach past the largest preferred size.
     scheduler.enqueue(ticket(4, 4), 0).unwrap();
-    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([3])));
-    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([4])));
+    assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::Dispatch(ScheduledBatch::of([3])));
+    assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::Dispatch(ScheduledBatch::of([4])));
 }
 
 #[test]
 fn a_request_waits_no_longer_for_company_than_its_goal_allows() {
     let mut scheduler = scheduler(8, &batching(&[8], 400_000));
     push(&mut scheduler, 0..2, 0);
-    assert_eq!(scheduler.poll(0, &[true]), Decision::WaitUntil(400 * MS));
-    let soon = Ticket { patience: Some(3 * MS), ..ticket(2, 1) };
+    assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::WaitUntil(400 * MS));
+    let soon = ScheduleTicket { patience: Some(3 * MS), ..ticket(2, 1) };
     scheduler.enqueue(soon, 10 * MS).unwrap();
-    assert_eq!(scheduler.poll(10 * MS, &[true]), Decision::WaitUntil(13 * MS));
-    assert_eq!(scheduler.poll(13 * MS, &[true]), Decision::Dispatch(Batch::of(0..3)));
-    let at_once = Ticket { patience: Some(0), ..ticket(3, 1) };
+    assert_eq!(scheduler.poll(10 * MS, &[true]), ScheduleDecision::WaitUntil(13 * MS));
+    assert_eq!(
+        scheduler.poll(13 * MS, &[true]),
+        ScheduleDecision::Dispatch(ScheduledBatch::of(0..3))
+    );
+    let at_once = ScheduleTicket { patience: Some(0), ..ticket(3, 1) };
     scheduler.enqueue(at_once, 20 * MS).unwrap();
-    assert_eq!(scheduler.poll(20 * MS, &[true]), Decision::Dispatch(Batch::of([3])));
+    assert_eq!(
+        scheduler.poll(20 * MS, &[true]),
+        ScheduleDecision::Dispatch(ScheduledBatch::of([3]))
+    );
 }
 
 #[test]
@@ -91,17 +107,17 @@ fn a_batch_that_has_room_is_not_ahead() {
 fn after_the_delay_a_batch_takes_all_that_fits() {
     let mut scheduler = scheduler(8, &batching(&[4], 1000));
     push(&mut scheduler, 0..6, 0);
-    assert_eq!(scheduler.poll(MS, &[true]), Decision::Dispatch(Batch::of(0..6)));
+    assert_eq!(scheduler.poll(MS, &[true]), ScheduleDecision::Dispatch(ScheduledBatch::of(0..6)));
 }
 
 #[test]
 fn other_shapes_close_the_batch_even_before_its_delay() {
     let mut scheduler = scheduler(8, &batching(&[8], 1_000_000));
     push(&mut scheduler, 0..2, 0);
-    let other = Ticket { key: BatchKey(vec![7]), ..ticket(2, 1) };
+    let other = ScheduleTicket { key: BatchKey(vec![7]), ..ticket(2, 1) };
     scheduler.enqueue(other, 0).unwrap();
-    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([0, 1])));
-    assert_eq!(scheduler.poll(0, &[true]), Decision::WaitUntil(1000 * MS));
+    assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::Dispatch(ScheduledBatch::of([0, 1])));
+    assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::WaitUntil(1000 * MS));
 }
 
 #[test]
@@ -109,8 +125,8 @@ fn a_request_is_never_split_and_one_beyond_the_preferred_sizes_runs() {
     let mut scheduler = scheduler(8, &batching(&[2], 1_000_000));
     scheduler.enqueue(ticket(0, 5), 0).unwrap();
     scheduler.enqueue(ticket(1, 5), 0).unwrap();
-    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([0])));
-    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([1])));
+    assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::Dispatch(ScheduledBatch::of([0])));
+    assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::Dispatch(ScheduledBatch::of([1])));
 }
 
 fn with_policy(policy: ModelQueuePolicy) -> ModelDynamicBatching {
@@ -122,14 +138,14 @@ fn a_full_queue_refuses() {
     let policy = ModelQueuePolicy { max_queue_size: 3, ..ModelQueuePolicy::default() };
     let mut scheduler = scheduler(1, &with_policy(policy));
     push(&mut scheduler, 0..3, 0);
-    assert_eq!(scheduler.enqueue(ticket(3, 1), 0), Err(Refusal::QueueFull));
-    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([0])));
+    assert_eq!(scheduler.enqueue(ticket(3, 1), 0), Err(QueueRefusal::QueueFull));
+    assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::Dispatch(ScheduledBatch::of([0])));
     assert_eq!(scheduler.enqueue(ticket(4, 1), 0), Ok(()));
 }
 
 #[test]
 fn a_request_can_shorten_its_wait_only_where_there_is_one() {
-    let wish = |id| Ticket { timeout_us: 50_000, ..ticket(id, 1) };
+    let wish = |id| ScheduleTicket { timeout_us: 50_000, ..ticket(id, 1) };
     for (default_us, allow, expected) in
         [(10_000_000, true, 50), (10_000_000, false, 10_000), (20_000, true, 20)]
     {
@@ -140,16 +156,16 @@ fn a_request_can_shorten_its_wait_only_where_there_is_one() {
         };
         let mut scheduler = scheduler(1, &with_policy(policy));
         scheduler.enqueue(wish(1), 0).unwrap();
-        assert_eq!(scheduler.poll(expected * MS - 1, &[false]), Decision::Idle);
+        assert_eq!(scheduler.poll(expected * MS - 1, &[false]), ScheduleDecision::Idle);
         assert_eq!(
             scheduler.poll(expected * MS, &[false]),
-            Decision::Expire(vec![1], Expiry::Request)
+            ScheduleDecision::Expire(vec![1], QueueExpiry::Request)
         );
     }
     let policy = ModelQueuePolicy { allow_timeout_override: true, ..ModelQueuePolicy::default() };
     let mut scheduler = scheduler(1, &with_policy(policy));
     scheduler.enqueue(wish(1), 0).unwrap();
-    assert_eq!(scheduler.poll(Nanos::MAX, &[false]), Decision::Idle);
+    assert_eq!(scheduler.poll(Nanos::MAX, &[false]), ScheduleDecision::Idle);
 }
 
 #[test]
@@ -161,10 +177,16 @@ fn an_expired_request_may_stay_behind_the_others_of_its_level() {
         ..ModelQueuePolicy::default()
     };
     let mut scheduler = scheduler(1, &with_policy(policy));
-    scheduler.enqueue(Ticket { timeout_us: 1000, ..ticket(0, 1) }, 0).unwrap();
+    scheduler.enqueue(ScheduleTicket { timeout_us: 1000, ..ticket(0, 1) }, 0).unwrap();
     scheduler.enqueue(ticket(1, 1), 0).unwrap();
-    assert_eq!(scheduler.poll(2 * MS, &[true]), Decision::Dispatch(Batch::of([1])));
-    assert_eq!(scheduler.poll(u64::MAX / 2, &[true]), Decision::Dispatch(Batch::of([0])));
+    assert_eq!(
+        scheduler.poll(2 * MS, &[true]),
+        ScheduleDecision::Dispatch(ScheduledBatch::of([1]))
+    );
+    assert_eq!(
+        scheduler.poll(u64::MAX / 2, &[true]),
+        ScheduleDecision::Dispatch(ScheduledBatch::of([0]))
+    );
 }
 
 #[test]
@@ -176,10 +198,10 @@ fn priorities_may_be_as_many_as_numbers_and_unknown_ones_mean_the_default() {
     };
     let mut scheduler = scheduler(1, &levels);
     for (id, priority) in [(0, u64::MAX), (1, 0), (2, 3), (3, 1)] {
-        scheduler.enqueue(Ticket { priority, ..ticket(id, 1) }, 0).unwrap();
+        scheduler.enqueue(ScheduleTicket { priority, ..ticket(id, 1) }, 0).unwrap();
     }
-    let order: Vec<Decision> = (0..4).map(|_| scheduler.poll(0, &[true])).collect();
-    assert_eq!(order, [3, 1, 2, 0].map(|id| Decision::Dispatch(Batch::of([id]))));
+    let order: Vec<ScheduleDecision> = (0..4).map(|_| scheduler.poll(0, &[true])).collect();
+    assert_eq!(order, [3, 1, 2, 0].map(|id| ScheduleDecision::Dispatch(ScheduledBatch::of([id]))));
 }
 
 #[test]
@@ -190,8 +212,11 @@ fn a_wait_for_company_ends_at_the_first_timeout() {
         ModelDynamicBatching { max_queue_delay_microseconds: 9000, ..with_policy(policy) };
     let mut scheduler = scheduler(4, &batching);
     push(&mut scheduler, 0..1, MS);
-    assert_eq!(scheduler.poll(MS, &[true]), Decision::WaitUntil(4 * MS));
-    assert_eq!(scheduler.poll(4 * MS, &[true]), Decision::Expire(vec![0], Expiry::Request));
+    assert_eq!(scheduler.poll(MS, &[true]), ScheduleDecision::WaitUntil(4 * MS));
+    assert_eq!(
+        scheduler.poll(4 * MS, &[true]),
+        ScheduleDecision::Expire(vec![0], QueueExpiry::Request)
+    );
 }
 
 #[test]
@@ -199,11 +224,14 @@ fn a_held_scheduler_waits_for_its_count_once() {
     let options = DynamicOptions::from_config(&batching(&[], 0), 4);
     let mut scheduler = DynamicScheduler::new(DynamicOptions { hold_until: 3, ..options });
     push(&mut scheduler, 0..2, 0);
-    assert_eq!(scheduler.poll(0, &[true]), Decision::Idle);
+    assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::Idle);
     push(&mut scheduler, 2..3, 0);
-    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([0, 1, 2])));
+    assert_eq!(
+        scheduler.poll(0, &[true]),
+        ScheduleDecision::Dispatch(ScheduledBatch::of([0, 1, 2]))
+    );
     push(&mut scheduler, 3..4, 0);
-    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([3])));
+    assert_eq!(scheduler.poll(0, &[true]), ScheduleDecision::Dispatch(ScheduledBatch::of([3])));
 }
 
 #[derive(Clone, Debug)]
@@ -284,7 +312,7 @@ fn setup() -> impl Strategy<Value = Setup> {
 struct Simulation<'a> {
     setup: &'a Setup,
     scheduler: DynamicScheduler,
-    tickets: Vec<(Ticket, Nanos)>,
+    tickets: Vec<(ScheduleTicket, Nanos)>,
     answered: Vec<Option<&'static str>>,
     busy_until: Vec<Nanos>,
     started: Vec<u64>,
@@ -302,24 +330,24 @@ impl Simulation<'_> {
             let instances: Vec<bool> = self.busy_until.iter().map(|&until| until <= now).collect();
             let free = instances.iter().filter(|&&free| free).count();
             match self.scheduler.poll(now, &instances) {
-                Decision::Dispatch(batch) => {
+                ScheduleDecision::Dispatch(batch) => {
                     let ids: Vec<u64> =
                         batch.items.iter().filter_map(|item| item.request).collect();
                     self.dispatch(&ids, now, free);
                 }
-                Decision::Expire(ids, _) => {
+                ScheduleDecision::Expire(ids, _) => {
                     for id in ids {
                         let (_, enqueued) = self.tickets[usize::try_from(id).unwrap()];
                         assert!(now > enqueued, "request {id} expired at once");
                         self.answer(id, "expired");
                     }
                 }
-                Decision::WaitUntil(until) => {
+                ScheduleDecision::WaitUntil(until) => {
                     assert!(until > now && free > 0);
                     self.check_waits(now);
                     return Some(until);
                 }
-                Decision::Idle => {
+                ScheduleDecision::Idle => {
                     if free > 0 {
                         assert_eq!(
                             self.scheduler.pending(),
@@ -344,7 +372,7 @@ impl Simulation<'_> {
 
     fn dispatch(&mut self, ids: &[u64], now: Nanos, free: usize) {
         assert!(free > 0 && !ids.is_empty());
-        let tickets: Vec<Ticket> =
+        let tickets: Vec<ScheduleTicket> =
             ids.iter().map(|&id| self.tickets[usize::try_from(id).unwrap()].0.clone()).collect();
         let size: u64 = tickets.iter().map(|ticket| ticket.batch_size).sum();
         assert!(size <= self.setup.max_batch, "batch of {size}");
@@ -396,14 +424,14 @@ proptest! {
                 }
                 !due
             });
-            let ticket = Ticket {
+            let ticket = ScheduleTicket {
                 id,
                 batch_size: arrival.batch_size,
                 priority: arrival.priority,
                 timeout_us: arrival.timeout_us,
                 patience: arrival.patience,
                 key: BatchKey(vec![arrival.key]),
-                ..Ticket::default()
+                ..ScheduleTicket::default()
             };
             run.tickets.push((ticket.clone(), now));
             run.answered.push(None);

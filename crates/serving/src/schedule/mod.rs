@@ -1,7 +1,7 @@
 //! Schedulers: which waiting requests run next, together, where and when.
 //!
 //! A scheduler is a state machine. It has no thread, no lock and no clock: the [driver](crate::driver) tells it the
-//! time, and tests tell it any time they like. It knows of a request only what a [`Ticket`] says.
+//! time, and tests tell it any time they like. It knows of a request only what a [`ScheduleTicket`] says.
 //!
 //! A new policy is one file here and one arm in [`for_config`].
 
@@ -22,7 +22,7 @@ pub use dynamic::{DynamicOptions, DynamicScheduler};
 pub use oldest::OldestScheduler;
 pub use queue::QueuePolicy;
 pub(crate) use refusal::stopping;
-pub use refusal::{Expiry, Refusal};
+pub use refusal::{QueueExpiry, QueueRefusal};
 pub use release::OrderedRelease;
 
 use crate::config::ModelConfig;
@@ -40,7 +40,7 @@ pub struct BatchKey(pub Vec<i64>);
 
 /// What a scheduler knows of a request.
 #[derive(Clone, Debug, Default)]
-pub struct Ticket {
+pub struct ScheduleTicket {
     /// Number of the request, never used twice for one scheduler.
     pub id: u64,
     /// Items that it adds to a batch; at least 1.
@@ -88,7 +88,7 @@ pub struct SequenceStep {
 
 /// One place in a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct BatchPlace {
     /// The request; `None` where the place only has to be filled, because a model over sequences knows each by its
     /// place.
     pub request: Option<u64>,
@@ -98,25 +98,25 @@ pub struct Item {
 
 /// What is to be executed together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Batch {
+pub struct ScheduledBatch {
     /// Where; `None` for any free instance.
     pub instance: Option<usize>,
     /// What, in the order of the rows.
-    pub items: Vec<Item>,
+    pub items: Vec<BatchPlace>,
 }
 
-impl Batch {
+impl ScheduledBatch {
     /// A batch of requests that any instance can run.
     #[must_use]
     pub fn of(ids: impl IntoIterator<Item = u64>) -> Self {
-        let item = |id| Item { request: Some(id), step: None };
+        let item = |id| BatchPlace { request: Some(id), step: None };
         Self { instance: None, items: ids.into_iter().map(item).collect() }
     }
 }
 
 /// What runs before a request that comes now, as far as a policy knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ahead {
+pub struct WorkAhead {
     /// Batches before the one that the request will be in.
     pub batches: usize,
     /// Items of each.
@@ -125,11 +125,11 @@ pub struct Ahead {
 
 /// What is to be done now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum ScheduleDecision {
     /// Execute this; its requests have left the queue. Poll again.
-    Dispatch(Batch),
+    Dispatch(ScheduledBatch),
     /// Refuse these requests, whose time is over; they have left the scheduler. Poll again.
-    Expire(Vec<u64>, Expiry),
+    Expire(Vec<u64>, QueueExpiry),
     /// Nothing before this time, unless something happens.
     WaitUntil(Nanos),
     /// Nothing, unless something happens.
@@ -138,7 +138,7 @@ pub enum Decision {
 
 /// Whether an instance may have its next batch while it executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Early {
+pub enum PipelineDepth {
     /// No: what happens until then may change the batch.
     Never,
     /// Where executions are so short that the pause between two counts for more than the requests that might still join
@@ -149,16 +149,16 @@ pub enum Early {
 }
 
 /// A scheduling policy of one model version.
-pub trait Scheduler: Send + Debug {
+pub trait RequestScheduler: Send + Debug {
     /// Takes a request.
     ///
     /// # Errors
     /// When the policy refuses it at once.
-    fn enqueue(&mut self, ticket: Ticket, now: Nanos) -> Result<(), Refusal>;
+    fn enqueue(&mut self, ticket: ScheduleTicket, now: Nanos) -> Result<(), QueueRefusal>;
 
     /// Decides what to do, given the time and which instances wait for work. Call it after every event, until it
     /// answers `WaitUntil` or `Idle`.
-    fn poll(&mut self, now: Nanos, free: &[bool]) -> Decision;
+    fn poll(&mut self, now: Nanos, free: &[bool]) -> ScheduleDecision;
 
     /// A dispatched request has had its last answer.
     fn released(&mut self, _id: u64, _now: Nanos) {}
@@ -175,8 +175,8 @@ pub trait Scheduler: Send + Debug {
     }
 
     /// Whether the only instance may be given its next batch before it has ended the last one.
-    fn early(&self) -> Early {
-        Early::Never
+    fn early(&self) -> PipelineDepth {
+        PipelineDepth::Never
     }
 
     /// Removes a waiting request and all that cannot run without it; gives what was removed.
@@ -189,8 +189,8 @@ pub trait Scheduler: Send + Debug {
     fn pending(&self) -> usize;
 
     /// What would run before such a request, if it came now; policies that cannot tell know of nothing.
-    fn ahead(&self, _ticket: &Ticket) -> Ahead {
-        Ahead::default()
+    fn ahead(&self, _ticket: &ScheduleTicket) -> WorkAhead {
+        WorkAhead::default()
     }
 }
 
@@ -208,7 +208,7 @@ pub fn preserves_ordering(config: &ModelConfig) -> bool {
 
 /// Keeps a batcher still until so many requests wait, once, for tests that need a full queue; 0 is normal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hold {
+pub struct HoldUntil {
     /// Requests that must wait.
     pub requests: usize,
     /// Requests that must wait for a slot, beyond those that have one.
@@ -217,7 +217,11 @@ pub struct Hold {
 
 /// The scheduler that a configuration asks for, over so many instances.
 #[must_use]
-pub fn for_config(config: &ModelConfig, instances: usize, hold: Hold) -> Box<dyn Scheduler> {
+pub fn for_config(
+    config: &ModelConfig,
+    instances: usize,
+    hold: HoldUntil,
+) -> Box<dyn RequestScheduler> {
     let size = config.max_batch_size;
     match &config.scheduling_choice {
         Some(SchedulingChoice::DynamicBatching(batching)) => {

@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use super::slots::{SlotId, SlotTable};
+use super::slots::{SequenceSlotId, SlotTable};
 use super::{
-    Batch, Decision, DynamicOptions, DynamicScheduler, Expiry, Hold, Item, Nanos, Refusal,
-    Scheduler, SequenceStep, Ticket, earlier,
+    BatchPlace, DynamicOptions, DynamicScheduler, HoldUntil, Nanos, QueueExpiry, QueueRefusal,
+    RequestScheduler, ScheduleDecision, ScheduleTicket, ScheduledBatch, SequenceStep, earlier,
 };
 use crate::config::inference::model_sequence_batching::StrategyOldest;
 use crate::config::inference::{ModelDynamicBatching, ModelSequenceBatching};
@@ -18,13 +18,13 @@ pub struct OldestScheduler {
     /// One for each instance.
     batchers: Vec<DynamicScheduler>,
     /// Requests in a batcher or in execution.
-    out: HashMap<u64, Out>,
+    out: HashMap<u64, OutRequests>,
 }
 
 #[derive(Debug)]
-struct Out {
-    at: SlotId,
-    ticket: Ticket,
+struct OutRequests {
+    at: SequenceSlotId,
+    ticket: ScheduleTicket,
     step: SequenceStep,
     dispatched: bool,
 }
@@ -37,7 +37,7 @@ impl OldestScheduler {
         strategy: &StrategyOldest,
         max_batch_size: i32,
         instances: usize,
-        hold: Hold,
+        hold: HoldUntil,
     ) -> Self {
         let candidates = match strategy.max_candidate_sequences {
             given if given > 0 => given,
@@ -60,7 +60,7 @@ impl OldestScheduler {
     }
 
     /// Hands the next request of a slot to its instance's batcher, unless one is under way.
-    fn feed(&mut self, at: SlotId, now: Nanos) {
+    fn feed(&mut self, at: SequenceSlotId, now: Nanos) {
         if self.table.slot(at).is_none_or(|slot| slot.out.is_some()) {
             return;
         }
@@ -71,8 +71,9 @@ impl OldestScheduler {
         }
         // The batcher has neither levels nor policies.
         let (key, patience) = (ticket.key.clone(), ticket.patience);
-        let plain = Ticket { id, batch_size: 1, key, patience, ..Ticket::default() };
-        self.out.insert(id, Out { at, ticket, step, dispatched: false });
+        let plain =
+            ScheduleTicket { id, batch_size: 1, key, patience, ..ScheduleTicket::default() };
+        self.out.insert(id, OutRequests { at, ticket, step, dispatched: false });
         if let Some(batcher) = self.batchers.get_mut(at.instance) {
             // It has no limit that could refuse.
             let _taken = batcher.enqueue(plain, now);
@@ -80,7 +81,7 @@ impl OldestScheduler {
     }
 
     /// The slot's request is no longer under way: its sequence goes on, or the next one comes.
-    fn go_on(&mut self, at: SlotId, now: Nanos) {
+    fn go_on(&mut self, at: SequenceSlotId, now: Nanos) {
         self.table.give_back(at);
         if let Some(slot) = self.table.slot_mut(at) {
             slot.last = now;
@@ -97,7 +98,7 @@ impl OldestScheduler {
     }
 
     /// Takes all out of a slot that does not run.
-    fn clear(&mut self, at: SlotId, now: Nanos) -> Vec<u64> {
+    fn clear(&mut self, at: SequenceSlotId, now: Nanos) -> Vec<u64> {
         let mut cancelled = Vec::new();
         let under_way = self.table.slot(at).and_then(|slot| slot.out);
         let waits = under_way
@@ -121,21 +122,21 @@ impl OldestScheduler {
         cancelled
     }
 
-    fn steps(&mut self, instance: usize, batch: Batch) -> Batch {
+    fn steps(&mut self, instance: usize, batch: ScheduledBatch) -> ScheduledBatch {
         let items = batch.items.into_iter().map(|item| {
             let out = item.request.and_then(|id| self.out.get_mut(&id));
             let step = out.map(|out| {
                 out.dispatched = true;
                 out.step.clone()
             });
-            Item { step, ..item }
+            BatchPlace { step, ..item }
         });
-        Batch { instance: Some(instance), items: items.collect() }
+        ScheduledBatch { instance: Some(instance), items: items.collect() }
     }
 }
 
-impl Scheduler for OldestScheduler {
-    fn enqueue(&mut self, ticket: Ticket, now: Nanos) -> Result<(), Refusal> {
+impl RequestScheduler for OldestScheduler {
+    fn enqueue(&mut self, ticket: ScheduleTicket, now: Nanos) -> Result<(), QueueRefusal> {
         let place = self.table.enqueue(ticket, now);
         self.feed_refilled(now);
         if let Some(at) = place? {
@@ -144,10 +145,10 @@ impl Scheduler for OldestScheduler {
         Ok(())
     }
 
-    fn poll(&mut self, now: Nanos, free: &[bool]) -> Decision {
+    fn poll(&mut self, now: Nanos, free: &[bool]) -> ScheduleDecision {
         let expired = self.table.expire(now);
         if !expired.is_empty() {
-            return Decision::Expire(expired, Expiry::Sequence);
+            return ScheduleDecision::Expire(expired, QueueExpiry::Sequence);
         }
         if self.table.backlogged() > 0 {
             self.table.reap(now);
@@ -158,14 +159,14 @@ impl Scheduler for OldestScheduler {
             let is_free = free.get(instance) == Some(&true);
             let Some(batcher) = self.batchers.get_mut(instance) else { continue };
             match batcher.poll(now, &[is_free]) {
-                Decision::Dispatch(batch) => {
-                    return Decision::Dispatch(self.steps(instance, batch));
+                ScheduleDecision::Dispatch(batch) => {
+                    return ScheduleDecision::Dispatch(self.steps(instance, batch));
                 }
-                Decision::WaitUntil(due) => wake = earlier(wake, Some(due)),
-                Decision::Expire(..) | Decision::Idle => {}
+                ScheduleDecision::WaitUntil(due) => wake = earlier(wake, Some(due)),
+                ScheduleDecision::Expire(..) | ScheduleDecision::Idle => {}
             }
         }
-        wake.map_or(Decision::Idle, Decision::WaitUntil)
+        wake.map_or(ScheduleDecision::Idle, ScheduleDecision::WaitUntil)
     }
 
     fn released(&mut self, id: u64, now: Nanos) {
@@ -209,7 +210,7 @@ impl Scheduler for OldestScheduler {
     }
 
     fn pending(&self) -> usize {
-        let batchers: usize = self.batchers.iter().map(Scheduler::pending).sum();
+        let batchers: usize = self.batchers.iter().map(RequestScheduler::pending).sum();
         self.table.queued() + self.table.backlogged() + batchers
     }
 }

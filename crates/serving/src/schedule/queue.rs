@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Nanos, Refusal, Ticket};
+use super::{Nanos, QueueRefusal, ScheduleTicket};
 use crate::config::inference::model_queue_policy::TimeoutAction;
 use crate::config::inference::{ModelDynamicBatching, ModelQueuePolicy};
 
@@ -39,7 +39,7 @@ impl QueuePolicy {
 
     /// When a request that comes `now` is over. A request can only shorten the policy's own limit, so that without
     /// such a limit its wish has no effect (as Triton does it).
-    fn deadline(&self, ticket: &Ticket, now: Nanos) -> Option<Nanos> {
+    fn deadline(&self, ticket: &ScheduleTicket, now: Nanos) -> Option<Nanos> {
         let limit = self.timeout?;
         let wish = ticket.timeout_us.saturating_mul(1000);
         let wait = if self.allow_override && wish > 0 { limit.min(wish) } else { limit };
@@ -49,19 +49,19 @@ impl QueuePolicy {
 
 /// A waiting request.
 #[derive(Debug)]
-pub(super) struct Queued {
-    pub(super) ticket: Ticket,
+pub(super) struct QueuedRequest {
+    pub(super) ticket: ScheduleTicket,
     pub(super) enqueued: Nanos,
     pub(super) deadline: Option<Nanos>,
 }
 
 #[derive(Debug, Default)]
-struct Level {
-    queue: VecDeque<Queued>,
-    delayed: VecDeque<Queued>,
+struct PriorityLevel {
+    queue: VecDeque<QueuedRequest>,
+    delayed: VecDeque<QueuedRequest>,
 }
 
-impl Level {
+impl PriorityLevel {
     fn len(&self) -> usize {
         self.queue.len() + self.delayed.len()
     }
@@ -77,7 +77,7 @@ impl Level {
 /// All levels; only those with waiting requests exist, as there may be 2^64 - 1.
 #[derive(Debug, Default)]
 pub(super) struct PriorityQueue {
-    levels: BTreeMap<u64, Level>,
+    levels: BTreeMap<u64, PriorityLevel>,
     last_level: u64,
     default_level: u64,
     default_policy: QueuePolicy,
@@ -109,7 +109,7 @@ impl PriorityQueue {
         self.last_level == 0 && self.policy(0).is_plain()
     }
 
-    fn level_of(&self, ticket: &Ticket) -> u64 {
+    fn level_of(&self, ticket: &ScheduleTicket) -> u64 {
         match ticket.priority {
             _ if self.last_level == 0 => 0,
             0 => self.default_level,
@@ -122,15 +122,15 @@ impl PriorityQueue {
         self.policies.get(&level).copied().unwrap_or(self.default_policy)
     }
 
-    pub(super) fn push(&mut self, ticket: Ticket, now: Nanos) -> Result<(), Refusal> {
+    pub(super) fn push(&mut self, ticket: ScheduleTicket, now: Nanos) -> Result<(), QueueRefusal> {
         let number = self.level_of(&ticket);
         let policy = self.policy(number);
-        let waiting = self.levels.get(&number).map_or(0, Level::len);
+        let waiting = self.levels.get(&number).map_or(0, PriorityLevel::len);
         if policy.max_size.is_some_and(|most| waiting >= most) {
-            return Err(Refusal::QueueFull);
+            return Err(QueueRefusal::QueueFull);
         }
         let deadline = policy.deadline(&ticket, now);
-        self.levels.entry(number).or_default().queue.push_back(Queued {
+        self.levels.entry(number).or_default().queue.push_back(QueuedRequest {
             ticket,
             enqueued: now,
             deadline,
@@ -144,7 +144,7 @@ impl PriorityQueue {
     pub(super) fn expire(
         &mut self,
         now: Nanos,
-        mut wanted: impl FnMut(&Queued) -> bool,
+        mut wanted: impl FnMut(&QueuedRequest) -> bool,
     ) -> Vec<u64> {
         let mut refused = Vec::new();
         'levels: for (number, level) in &mut self.levels {
@@ -159,7 +159,7 @@ impl PriorityQueue {
                     at += 1;
                 } else if let Some(queued) = level.queue.remove(at) {
                     if policy.delay_expired {
-                        level.delayed.push_back(Queued { deadline: None, ..queued });
+                        level.delayed.push_back(QueuedRequest { deadline: None, ..queued });
                     } else {
                         refused.push(queued.ticket.id);
                     }
@@ -175,7 +175,7 @@ impl PriorityQueue {
     }
 
     /// The requests in the order in which they would run.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Queued> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &QueuedRequest> {
         self.levels.values().flat_map(|level| level.queue.iter().chain(&level.delayed))
     }
 

@@ -1,11 +1,11 @@
 //! Why a request does not run, and how its client is told.
 
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::request::{CorrelationId, InferenceRequest, request_prefix};
 
 /// Why a request was not taken into the queue. As in recorded Triton, such requests are in no statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum QueueRefusal {
     /// The queue holds as many requests as its policy allows.
     QueueFull,
     /// A model over sequences takes one item at a time.
@@ -20,29 +20,29 @@ pub enum Refusal {
 
 /// Why requests that waited are not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expiry {
+pub enum QueueExpiry {
     /// Each waited longer than it may.
     Request,
     /// Their sequence waited for a slot longer than it may.
     Sequence,
 }
 
-impl Refusal {
+impl QueueRefusal {
     /// What the client is told.
     #[must_use]
-    pub fn error(self, model: &str, request: &InferenceRequest) -> Error {
+    pub fn error(self, model: &str, request: &InferenceRequest) -> ServingError {
         match self {
-            Self::QueueFull => Error::unavailable(format!(
+            Self::QueueFull => ServingError::unavailable(format!(
                 "{}Exceeds maximum queue size",
                 request_prefix(&request.id)
             )),
-            Self::Batched => Error::invalid_arg(format!(
+            Self::Batched => ServingError::invalid_arg(format!(
                 "inference request to model '{model}' must specify batch-size 1 due to requirements of sequence batcher"
             )),
-            Self::NoSequence => Error::invalid_arg(format!(
+            Self::NoSequence => ServingError::invalid_arg(format!(
                 "inference request to model '{model}' must specify a non-zero or non-empty correlation ID"
             )),
-            Self::NotStarted => Error::invalid_arg(format!(
+            Self::NotStarted => ServingError::invalid_arg(format!(
                 "inference request for sequence {} to model '{model}' must specify the START flag on the first request \
                  of the sequence",
                 request.correlation
@@ -52,11 +52,11 @@ impl Refusal {
     }
 }
 
-impl Expiry {
+impl QueueExpiry {
     /// What the client is told.
     #[must_use]
-    pub fn error(self) -> Error {
-        Error::unavailable(match self {
+    pub fn error(self) -> ServingError {
+        ServingError::unavailable(match self {
             Self::Request => "Request timeout expired",
             Self::Sequence => "timeout of the corresponding sequence has been expired",
         })
@@ -64,8 +64,8 @@ impl Expiry {
 }
 
 /// What clients of a model that is on its way out are told.
-pub(crate) fn stopping() -> Error {
-    Error::unavailable(
+pub(crate) fn stopping() -> ServingError {
+    ServingError::unavailable(
         "Server is stopping, scheduler for model has stopped accepting new inference requests",
     )
 }

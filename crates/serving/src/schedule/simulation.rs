@@ -92,7 +92,11 @@ fn dynamic_config(random: &mut Random, max_batch: u64) -> ModelDynamicBatching {
     }
 }
 
-fn setup(policy: Policy, random: &mut Random, instances: usize) -> (Rules, Box<dyn Scheduler>) {
+fn setup(
+    policy: Policy,
+    random: &mut Random,
+    instances: usize,
+) -> (Rules, Box<dyn RequestScheduler>) {
     let max_batch = random.below(9);
     let size = i32::try_from(max_batch).unwrap();
     let max_batch = max_batch.max(1);
@@ -116,8 +120,8 @@ fn setup(policy: Policy, random: &mut Random, instances: usize) -> (Rules, Box<d
         rules.idle = sequences.max_sequence_idle_microseconds * 1000;
         rules.delay = delay_us * 1000;
     }
-    let hold = Hold::default();
-    let scheduler: Box<dyn Scheduler> = match policy {
+    let hold = HoldUntil::default();
+    let scheduler: Box<dyn RequestScheduler> = match policy {
         Policy::Default => {
             rules.max_batch = u64::MAX;
             Box::new(DefaultScheduler::default())
@@ -167,7 +171,7 @@ enum Fate {
 
 #[derive(Debug)]
 struct Request {
-    ticket: Ticket,
+    ticket: ScheduleTicket,
     arrived: Nanos,
     fate: Fate,
     /// Which life of its sequence's id it belongs to.
@@ -200,7 +204,7 @@ enum Event {
 struct Simulation {
     random: Random,
     rules: Rules,
-    scheduler: Box<dyn Scheduler>,
+    scheduler: Box<dyn RequestScheduler>,
     free: Vec<bool>,
     requests: Vec<Request>,
     events: BTreeSet<(Nanos, Event)>,
@@ -288,7 +292,7 @@ impl Simulation {
         self.check_order();
     }
 
-    fn ticket(&mut self, id: u64) -> Ticket {
+    fn ticket(&mut self, id: u64) -> ScheduleTicket {
         let random = &mut self.random;
         let batch_size = match self.rules.policy.over_sequences() {
             true if random.chance(3) => 2,
@@ -300,7 +304,7 @@ impl Simulation {
             0 => CorrelationId::String("name".to_owned()),
             number => CorrelationId::Uint(number),
         };
-        Ticket {
+        ScheduleTicket {
             id,
             batch_size,
             priority: random.below(4),
@@ -311,7 +315,7 @@ impl Simulation {
                 start: random.chance(45),
                 end: random.chance(35),
             },
-            ..Ticket::default()
+            ..ScheduleTicket::default()
         }
     }
 
@@ -331,7 +335,7 @@ impl Simulation {
 
     /// The driver takes nothing more.
     fn skip(&mut self, id: u64, now: Nanos) {
-        let ticket = Ticket { id, ..Ticket::default() };
+        let ticket = ScheduleTicket { id, ..ScheduleTicket::default() };
         let life = (CorrelationId::None, 0);
         self.requests.push(Request {
             ticket,
@@ -346,15 +350,15 @@ impl Simulation {
     /// Compares the policy's answer with what the client knows; gives the number of the sequence's life.
     fn check_taken(
         &mut self,
-        ticket: &Ticket,
+        ticket: &ScheduleTicket,
         correlation: &CorrelationId,
-        result: Result<(), Refusal>,
+        result: Result<(), QueueRefusal>,
         now: Nanos,
     ) -> u64 {
         let waiting = self.requests.iter().filter(|request| request.fate == Fate::Waits).count();
         if !self.rules.policy.over_sequences() {
             if let Err(refusal) = result {
-                assert_eq!(refusal, Refusal::QueueFull);
+                assert_eq!(refusal, QueueRefusal::QueueFull);
                 let most = self.rules.queue.max_queue_size;
                 assert!(most > 0 && waiting >= usize::try_from(most).unwrap());
             } else if self.rules.levels == 0 && self.rules.queue.max_queue_size > 0 {
@@ -363,11 +367,11 @@ impl Simulation {
             return 0;
         }
         if ticket.batch_size > 1 {
-            assert_eq!(result, Err(Refusal::Batched));
+            assert_eq!(result, Err(QueueRefusal::Batched));
             return 0;
         }
         if !correlation.names_sequence() {
-            assert_eq!(result, Err(Refusal::NoSequence));
+            assert_eq!(result, Err(QueueRefusal::NoSequence));
             return 0;
         }
         let (idle, requests) = (self.rules.idle, &self.requests);
@@ -383,7 +387,7 @@ impl Simulation {
             match result {
                 Ok(()) => assert!(!life.never, "taken without a start"),
                 Err(refusal) => {
-                    assert_eq!(refusal, Refusal::NotStarted);
+                    assert_eq!(refusal, QueueRefusal::NotStarted);
                     assert!(!life.surely || silent, "refused in the midst of a sequence");
                     return life.number;
                 }
@@ -474,15 +478,15 @@ impl Simulation {
         for _ in 0..1000 {
             let free = self.free.contains(&true);
             match self.scheduler.poll(now, &self.free) {
-                Decision::Dispatch(batch) => self.dispatch(&batch, now),
-                Decision::Expire(ids, why) => self.expire(&ids, why, now),
-                Decision::WaitUntil(until) => {
+                ScheduleDecision::Dispatch(batch) => self.dispatch(&batch, now),
+                ScheduleDecision::Expire(ids, why) => self.expire(&ids, why, now),
+                ScheduleDecision::WaitUntil(until) => {
                     assert!(until > now, "a wait that is over");
                     self.check_waits(now, free);
                     self.events.insert((until, Event::Wake));
                     return;
                 }
-                Decision::Idle => {
+                ScheduleDecision::Idle => {
                     self.check_waits(now, free);
                     if free && !self.rules.policy.over_sequences() {
                         assert_eq!(
@@ -518,7 +522,7 @@ impl Simulation {
         (limit > 0).then(|| request.arrived + wait * 1000)
     }
 
-    fn expire(&mut self, ids: &[u64], why: Expiry, now: Nanos) {
+    fn expire(&mut self, ids: &[u64], why: QueueExpiry, now: Nanos) {
         assert!(!ids.is_empty());
         for &id in ids {
             self.set(id, Fate::Waits, Fate::Expired);
@@ -526,13 +530,13 @@ impl Simulation {
         }
         let requests = || ids.iter().map(|&id| &self.requests[at(id)]);
         match why {
-            Expiry::Request => {
+            QueueExpiry::Request => {
                 assert_eq!(self.rules.queue.timeout_action, 0);
                 for request in requests() {
                     assert!(self.deadline(request).unwrap() <= now, "{request:?} expired early");
                 }
             }
-            Expiry::Sequence => {
+            QueueExpiry::Sequence => {
                 let mut lives: BTreeMap<String, Vec<Nanos>> = BTreeMap::new();
                 for request in requests() {
                     assert_eq!(request.runs, 0, "it had a slot");
@@ -548,7 +552,7 @@ impl Simulation {
         }
     }
 
-    fn dispatch(&mut self, batch: &Batch, now: Nanos) {
+    fn dispatch(&mut self, batch: &ScheduledBatch, now: Nanos) {
         let instance = match batch.instance {
             Some(instance) => instance,
             None => self.free.iter().position(|&free| free).expect("a free instance"),
@@ -610,7 +614,7 @@ impl Simulation {
         }
     }
 
-    fn check_steps(&mut self, batch: &Batch, instance: usize, now: Nanos) {
+    fn check_steps(&mut self, batch: &ScheduledBatch, instance: usize, now: Nanos) {
         assert_eq!(batch.instance, Some(instance));
         let mut oldest = Nanos::MAX;
         let mut ready = 0_u16;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use super::{Nanos, Refusal, SequenceMark, SequenceStep, Ticket};
+use super::{Nanos, QueueRefusal, ScheduleTicket, SequenceMark, SequenceStep};
 use crate::config::inference::ModelSequenceBatching;
 use crate::request::CorrelationId;
 
@@ -13,49 +13,49 @@ const DEFAULT_IDLE_US: u64 = 1_000_000;
 /// A slot of an instance. The order is that in which free slots are given out: the lowest number first, so that
 /// sequences spread over the instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct SlotId {
+pub(super) struct SequenceSlotId {
     pub(super) slot: usize,
     pub(super) instance: usize,
 }
 
 /// A request that has a slot or waits for one.
 #[derive(Debug)]
-pub(super) struct Queued {
-    pub(super) ticket: Ticket,
+pub(super) struct SlotRequest {
+    pub(super) ticket: ScheduleTicket,
     pub(super) enqueued: Nanos,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub(super) struct SequenceSlot {
     tenant: Option<CorrelationId>,
     /// No more requests of the tenant will come.
     ended: bool,
-    pub(super) queue: VecDeque<Queued>,
+    pub(super) queue: VecDeque<SlotRequest>,
     /// The request of the tenant that was taken out and is not released, where the policy follows releases.
     pub(super) out: Option<u64>,
     /// The last time at which the sequence was seen alive.
     pub(super) last: Nanos,
 }
 
-impl Slot {
+impl SequenceSlot {
     /// The next request and its step. It stays to be taken by [`SlotTable::take`].
-    pub(super) fn head(&self) -> Option<&Queued> {
+    pub(super) fn head(&self) -> Option<&SlotRequest> {
         self.queue.front()
     }
 }
 
 /// A sequence that waits for a slot.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingSequence {
     correlation: CorrelationId,
-    queue: VecDeque<Queued>,
+    queue: VecDeque<SlotRequest>,
     ended: bool,
     expires: Option<Nanos>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Slot(SlotId),
+enum SlotPlace {
+    Slot(SequenceSlotId),
     Backlog(u64),
 }
 
@@ -63,16 +63,16 @@ enum Place {
 #[derive(Debug)]
 pub(super) struct SlotTable {
     /// Those that were ever given out, by instance: a configuration may allow more than there will ever be.
-    slots: Vec<Vec<Slot>>,
-    free: BTreeSet<SlotId>,
+    slots: Vec<Vec<SequenceSlot>>,
+    free: BTreeSet<SequenceSlotId>,
     /// The first slot that was never given out.
-    fresh: SlotId,
+    fresh: SequenceSlotId,
     /// Slots of each instance.
     limit: usize,
     /// Where further requests of a sequence go. A sequence that has ended is not here, although it may run.
-    places: HashMap<CorrelationId, Place>,
+    places: HashMap<CorrelationId, SlotPlace>,
     /// By order of arrival.
-    backlog: BTreeMap<u64, Waiting>,
+    backlog: BTreeMap<u64, WaitingSequence>,
     /// When those of the backlog expire that may not wait for ever.
     expiries: BTreeSet<(Nanos, u64)>,
     arrivals: u64,
@@ -82,7 +82,7 @@ pub(super) struct SlotTable {
     queued: usize,
     backlogged: usize,
     /// Slots whose tenants came out of the backlog and were not asked for yet.
-    refilled: Vec<SlotId>,
+    refilled: Vec<SequenceSlotId>,
 }
 
 impl SlotTable {
@@ -94,7 +94,7 @@ impl SlotTable {
         Self {
             slots: (0..instances).map(|_| Vec::new()).collect(),
             free: BTreeSet::new(),
-            fresh: SlotId { slot: 0, instance: 0 },
+            fresh: SequenceSlotId { slot: 0, instance: 0 },
             limit: slots,
             places: HashMap::new(),
             backlog: BTreeMap::new(),
@@ -109,7 +109,7 @@ impl SlotTable {
     }
 
     /// Slots that have taken sequences out of the backlog since the last call.
-    pub(super) fn refilled(&mut self) -> Vec<SlotId> {
+    pub(super) fn refilled(&mut self) -> Vec<SequenceSlotId> {
         std::mem::take(&mut self.refilled)
     }
 
@@ -127,26 +127,26 @@ impl SlotTable {
         self.backlogged
     }
 
-    pub(super) fn instance(&self, instance: usize) -> &[Slot] {
+    pub(super) fn instance(&self, instance: usize) -> &[SequenceSlot] {
         self.slots.get(instance).map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot> {
+    pub(super) fn slot_mut(&mut self, id: SequenceSlotId) -> Option<&mut SequenceSlot> {
         self.slots.get_mut(id.instance)?.get_mut(id.slot)
     }
 
-    pub(super) fn slot(&self, id: SlotId) -> Option<&Slot> {
+    pub(super) fn slot(&self, id: SequenceSlotId) -> Option<&SequenceSlot> {
         self.slots.get(id.instance)?.get(id.slot)
     }
 
     /// Puts a request where its sequence is; gives the slot, if it has one.
     pub(super) fn enqueue(
         &mut self,
-        mut ticket: Ticket,
+        mut ticket: ScheduleTicket,
         now: Nanos,
-    ) -> Result<Option<SlotId>, Refusal> {
+    ) -> Result<Option<SequenceSlotId>, QueueRefusal> {
         if ticket.batch_size > 1 {
-            return Err(Refusal::Batched);
+            return Err(QueueRefusal::Batched);
         }
         if self.iterative {
             self.arrivals += 1;
@@ -155,7 +155,7 @@ impl SlotTable {
             ticket.sequence = SequenceMark { correlation, start: true, end: false };
         }
         if !ticket.sequence.correlation.names_sequence() {
-            return Err(Refusal::NoSequence);
+            return Err(QueueRefusal::NoSequence);
         }
         let ended = ticket.sequence.end || self.iterative;
         let place = self.place(&ticket.sequence, now)?;
@@ -165,9 +165,9 @@ impl SlotTable {
         } else {
             self.places.insert(correlation, place);
         }
-        let queued = Queued { ticket, enqueued: now };
+        let queued = SlotRequest { ticket, enqueued: now };
         Ok(match place {
-            Place::Slot(id) => {
+            SlotPlace::Slot(id) => {
                 self.queued += 1;
                 if let Some(slot) = self.slot_mut(id) {
                     slot.queue.push_back(queued);
@@ -176,7 +176,7 @@ impl SlotTable {
                 }
                 Some(id)
             }
-            Place::Backlog(number) => {
+            SlotPlace::Backlog(number) => {
                 self.backlogged += 1;
                 if let Some(waiting) = self.backlog.get_mut(&number) {
                     let before = waiting.expires;
@@ -192,12 +192,12 @@ impl SlotTable {
     }
 
     /// Where a request goes: to its sequence, or, if it starts one, to a free slot or behind those that wait.
-    fn place(&mut self, mark: &SequenceMark, now: Nanos) -> Result<Place, Refusal> {
+    fn place(&mut self, mark: &SequenceMark, now: Nanos) -> Result<SlotPlace, QueueRefusal> {
         let known = self.places.get(&mark.correlation).copied();
         if let Some(place) = known {
             let idle = match place {
-                Place::Slot(id) => self.is_idle(id, now).then_some(id),
-                Place::Backlog(_) => None,
+                SlotPlace::Slot(id) => self.is_idle(id, now).then_some(id),
+                SlotPlace::Backlog(_) => None,
             };
             let Some(id) = idle else {
                 if mark.start {
@@ -209,7 +209,7 @@ impl SlotTable {
             self.vacate(id, now);
         }
         if !mark.start && !self.iterative {
-            return Err(Refusal::NotStarted);
+            return Err(QueueRefusal::NotStarted);
         }
         if self.free.is_empty() && self.fresh.slot >= self.limit {
             self.reap(now);
@@ -220,21 +220,21 @@ impl SlotTable {
             if let Some(slot) = self.slot_mut(id) {
                 slot.tenant = Some(mark.correlation.clone());
             }
-            return Ok(Place::Slot(id));
+            return Ok(SlotPlace::Slot(id));
         }
         self.arrivals += 1;
-        let waiting = Waiting {
+        let waiting = WaitingSequence {
             correlation: mark.correlation.clone(),
             queue: VecDeque::new(),
             ended: false,
             expires: None,
         };
         self.backlog.insert(self.arrivals, waiting);
-        Ok(Place::Backlog(self.arrivals))
+        Ok(SlotPlace::Backlog(self.arrivals))
     }
 
     /// The free slot that comes first. One that was given out before comes before all that were not.
-    fn open(&mut self) -> Option<SlotId> {
+    fn open(&mut self) -> Option<SequenceSlotId> {
         if let Some(id) = self.free.pop_first() {
             return Some(id);
         }
@@ -243,16 +243,16 @@ impl SlotTable {
             return None;
         }
         let instances = self.slots.len();
-        self.slots.get_mut(id.instance)?.push(Slot::default());
+        self.slots.get_mut(id.instance)?.push(SequenceSlot::default());
         self.fresh = match id.instance + 1 {
-            next if next < instances => SlotId { instance: next, ..id },
-            _ => SlotId { slot: id.slot + 1, instance: 0 },
+            next if next < instances => SequenceSlotId { instance: next, ..id },
+            _ => SequenceSlotId { slot: id.slot + 1, instance: 0 },
         };
         Some(id)
     }
 
     /// Takes the next request of a slot, with its step.
-    pub(super) fn take(&mut self, id: SlotId) -> Option<(Ticket, SequenceStep)> {
+    pub(super) fn take(&mut self, id: SequenceSlotId) -> Option<(ScheduleTicket, SequenceStep)> {
         let slot = self.slots.get_mut(id.instance)?.get_mut(id.slot)?;
         let queued = slot.queue.pop_front()?;
         self.queued -= 1;
@@ -268,24 +268,24 @@ impl SlotTable {
     }
 
     /// Puts a request back that has to run once more.
-    pub(super) fn put_back(&mut self, id: SlotId, mut ticket: Ticket, now: Nanos) {
+    pub(super) fn put_back(&mut self, id: SequenceSlotId, mut ticket: ScheduleTicket, now: Nanos) {
         ticket.sequence.start = false;
         if let Some(slot) = self.slot_mut(id) {
             slot.out = None;
-            slot.queue.push_front(Queued { ticket, enqueued: now });
+            slot.queue.push_front(SlotRequest { ticket, enqueued: now });
             self.queued += 1;
         }
     }
 
     /// The request that was taken out of a slot is no longer under way.
-    pub(super) fn give_back(&mut self, id: SlotId) {
+    pub(super) fn give_back(&mut self, id: SequenceSlotId) {
         if let Some(slot) = self.slot_mut(id) {
             slot.out = None;
         }
     }
 
     /// Gives the slot to the next sequence if its tenant has ended and nothing of it is left; `true` if so.
-    pub(super) fn settle(&mut self, id: SlotId, now: Nanos) -> bool {
+    pub(super) fn settle(&mut self, id: SequenceSlotId, now: Nanos) -> bool {
         let over = self
             .slot(id)
             .is_some_and(|slot| slot.ended && slot.queue.is_empty() && slot.out.is_none());
@@ -295,12 +295,12 @@ impl SlotTable {
         over
     }
 
-    fn vacate(&mut self, id: SlotId, now: Nanos) {
+    fn vacate(&mut self, id: SequenceSlotId, now: Nanos) {
         let next = self.backlog.pop_first();
         let fresh = match next {
             None => {
                 self.free.insert(id);
-                Slot::default()
+                SequenceSlot::default()
             }
             Some((number, waiting)) => {
                 self.forget_expiry(waiting.expires, number);
@@ -308,10 +308,10 @@ impl SlotTable {
                 self.backlogged -= waiting.queue.len();
                 self.queued += waiting.queue.len();
                 // The id may belong to a later sequence by now.
-                if self.places.get(&waiting.correlation) == Some(&Place::Backlog(number)) {
-                    self.places.insert(waiting.correlation.clone(), Place::Slot(id));
+                if self.places.get(&waiting.correlation) == Some(&SlotPlace::Backlog(number)) {
+                    self.places.insert(waiting.correlation.clone(), SlotPlace::Slot(id));
                 }
-                Slot {
+                SequenceSlot {
                     tenant: Some(waiting.correlation),
                     ended: waiting.ended,
                     queue: waiting.queue,
@@ -326,33 +326,32 @@ impl SlotTable {
     }
 
     /// The sequence in a slot takes no more requests.
-    pub(super) fn end(&mut self, id: SlotId) {
+    pub(super) fn end(&mut self, id: SequenceSlotId) {
         let Some(slot) = self.slot_mut(id) else { return };
         slot.ended = true;
         let tenant = slot.tenant.clone();
         if let Some(tenant) = tenant
-            && self.places.get(&tenant) == Some(&Place::Slot(id))
+            && self.places.get(&tenant) == Some(&SlotPlace::Slot(id))
         {
             self.places.remove(&tenant);
         }
     }
 
-    fn silent_since(&self, id: SlotId) -> Option<Nanos> {
+    fn silent_since(&self, id: SequenceSlotId) -> Option<Nanos> {
         let slot = self.slot(id)?;
         let silent = slot.tenant.is_some() && slot.queue.is_empty() && slot.out.is_none();
         silent.then_some(slot.last)
     }
 
-    fn is_idle(&self, id: SlotId, now: Nanos) -> bool {
+    fn is_idle(&self, id: SequenceSlotId, now: Nanos) -> bool {
         self.silent_since(id).is_some_and(|last| last.saturating_add(self.idle_after) <= now)
     }
 
-    fn ids(&self) -> impl Iterator<Item = SlotId> + use<> {
+    fn ids(&self) -> impl Iterator<Item = SequenceSlotId> + use<> {
         let counts: Vec<usize> = self.slots.iter().map(Vec::len).collect();
-        counts
-            .into_iter()
-            .enumerate()
-            .flat_map(|(instance, count)| (0..count).map(move |slot| SlotId { slot, instance }))
+        counts.into_iter().enumerate().flat_map(|(instance, count)| {
+            (0..count).map(move |slot| SequenceSlotId { slot, instance })
+        })
     }
 
     /// Frees the slots of sequences that were silent for too long.
@@ -387,7 +386,7 @@ impl SlotTable {
     fn drop_waiting(&mut self, number: u64) -> Vec<u64> {
         let Some(waiting) = self.backlog.remove(&number) else { return Vec::new() };
         self.forget_expiry(waiting.expires, number);
-        if self.places.get(&waiting.correlation) == Some(&Place::Backlog(number)) {
+        if self.places.get(&waiting.correlation) == Some(&SlotPlace::Backlog(number)) {
             self.places.remove(&waiting.correlation);
         }
         self.backlogged -= waiting.queue.len();
@@ -395,7 +394,7 @@ impl SlotTable {
     }
 
     /// The slot in whose queue a request is.
-    pub(super) fn find(&self, id: u64) -> Option<SlotId> {
+    pub(super) fn find(&self, id: u64) -> Option<SequenceSlotId> {
         self.ids().find(|&at| self.slot(at).is_some_and(|slot| holds(&slot.queue, id)))
     }
 
@@ -407,7 +406,7 @@ impl SlotTable {
     }
 
     /// Takes all queued requests of a slot out. A sequence that has lost its start or its end cannot go on.
-    pub(super) fn clear(&mut self, id: SlotId) -> Vec<u64> {
+    pub(super) fn clear(&mut self, id: SequenceSlotId) -> Vec<u64> {
         let Some(slot) = self.slot_mut(id) else { return Vec::new() };
         let queue = std::mem::take(&mut slot.queue);
         self.queued -= queue.len();
@@ -436,12 +435,12 @@ impl SlotTable {
     }
 }
 
-fn holds(queue: &VecDeque<Queued>, id: u64) -> bool {
+fn holds(queue: &VecDeque<SlotRequest>, id: u64) -> bool {
     queue.iter().any(|queued| queued.ticket.id == id)
 }
 
-impl Waiting {
-    fn push(&mut self, queued: Queued, ended: bool) {
+impl WaitingSequence {
+    fn push(&mut self, queued: SlotRequest, ended: bool) {
         let timeout = queued.ticket.timeout_us.saturating_mul(1000);
         if timeout > 0 {
             let expires = queued.enqueued.saturating_add(timeout);

@@ -11,7 +11,7 @@ use crate::config::inference::model_sequence_batching::control::Kind;
 use crate::config::inference::model_sequence_batching::initial_state::StateData;
 use crate::config::inference::model_sequence_batching::{Control, InitialState, State};
 use crate::config::{ModelConfig, datatype};
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::repository;
 use crate::validate::shape_text;
 
@@ -20,7 +20,7 @@ const MAX_STATE_BYTES: usize = 1 << 30;
 
 /// How a flag is written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Flag {
+pub(super) enum ControlFlag {
     Int32(i32, i32),
     Fp32(f32, f32),
     Bool(bool, bool),
@@ -28,10 +28,10 @@ pub(super) enum Flag {
 
 /// What a control tensor says.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Meaning {
-    Start(Flag),
-    End(Flag),
-    Ready(Flag),
+pub(super) enum ControlMeaning {
+    Start(ControlFlag),
+    End(ControlFlag),
+    Ready(ControlFlag),
     Correlation(DataType),
 }
 
@@ -46,7 +46,7 @@ pub(super) struct StateTensor {
 /// See the module. It is made once, when a version is loaded.
 #[derive(Clone, Debug)]
 pub struct SequencePlan {
-    pub(super) controls: Vec<(String, Meaning)>,
+    pub(super) controls: Vec<(String, ControlMeaning)>,
     pub(super) states: Vec<StateTensor>,
     pub(super) batching: bool,
 }
@@ -57,7 +57,10 @@ impl SequencePlan {
     ///
     /// # Errors
     /// INVALID_ARG when a state contradicts the configuration or its file.
-    pub fn from_config(config: &ModelConfig, model_dir: &Path) -> Result<Option<Arc<Self>>, Error> {
+    pub fn from_config(
+        config: &ModelConfig,
+        model_dir: &Path,
+    ) -> Result<Option<Arc<Self>>, ServingError> {
         let Some(SchedulingChoice::SequenceBatching(batching)) = &config.scheduling_choice else {
             return Ok(None);
         };
@@ -68,7 +71,7 @@ impl SequencePlan {
             .flat_map(|input| input.control.iter().map(|control| (input.name.clone(), control)))
             .filter_map(|(name, control)| Some((name, meaning(control)?)))
             .collect();
-        let states: Result<Vec<StateTensor>, Error> =
+        let states: Result<Vec<StateTensor>, ServingError> =
             batching.state.iter().map(|state| state_tensor(config, state, model_dir)).collect();
         let states = states?;
         for (at, state) in states.iter().enumerate() {
@@ -76,7 +79,7 @@ impl SequencePlan {
                 [(other.input == state.input, "input"), (other.output == state.output, "output")]
             }) {
                 if earlier {
-                    return Err(Error::invalid_arg(format!(
+                    return Err(ServingError::invalid_arg(format!(
                         "sequence batching names the state {what} of '{}' twice for {}",
                         state.input, config.name
                     )));
@@ -95,24 +98,24 @@ impl SequencePlan {
     }
 }
 
-fn meaning(control: &Control) -> Option<Meaning> {
+fn meaning(control: &Control) -> Option<ControlMeaning> {
     if control.kind() == Kind::ControlSequenceCorrid {
-        return datatype(control.data_type).map(Meaning::Correlation);
+        return datatype(control.data_type).map(ControlMeaning::Correlation);
     }
     let flag = match (
         control.int32_false_true.as_slice(),
         control.fp32_false_true.as_slice(),
         control.bool_false_true.as_slice(),
     ) {
-        ([no, yes], ..) => Flag::Int32(*no, *yes),
-        (_, [no, yes], _) => Flag::Fp32(*no, *yes),
-        (.., [no, yes]) => Flag::Bool(*no, *yes),
+        ([no, yes], ..) => ControlFlag::Int32(*no, *yes),
+        (_, [no, yes], _) => ControlFlag::Fp32(*no, *yes),
+        (.., [no, yes]) => ControlFlag::Bool(*no, *yes),
         _ => return None,
     };
     Some(match control.kind() {
-        Kind::ControlSequenceStart => Meaning::Start(flag),
-        Kind::ControlSequenceEnd => Meaning::End(flag),
-        Kind::ControlSequenceReady => Meaning::Ready(flag),
+        Kind::ControlSequenceStart => ControlMeaning::Start(flag),
+        Kind::ControlSequenceEnd => ControlMeaning::End(flag),
+        Kind::ControlSequenceReady => ControlMeaning::Ready(flag),
         Kind::ControlSequenceCorrid => return None,
     })
 }
@@ -121,10 +124,11 @@ fn state_tensor(
     config: &ModelConfig,
     state: &State,
     model_dir: &Path,
-) -> Result<StateTensor, Error> {
+) -> Result<StateTensor, ServingError> {
     let (input, model) = (&state.input_name, &config.name);
-    let wrong =
-        |what: String| Error::invalid_arg(format!("state '{input}' of model '{model}' {what}"));
+    let wrong = |what: String| {
+        ServingError::invalid_arg(format!("state '{input}' of model '{model}' {what}"))
+    };
     if input.is_empty() || state.output_name.is_empty() {
         return Err(wrong("must have an 'input_name' and an 'output_name'".to_owned()));
     }
@@ -182,7 +186,7 @@ fn state_tensor(
     Ok(StateTensor { input: input.clone(), output: state.output_name.clone(), initial })
 }
 
-fn with_batch(tensor: Tensor, batching: bool) -> Result<Tensor, Error> {
+fn with_batch(tensor: Tensor, batching: bool) -> Result<Tensor, ServingError> {
     if !batching {
         return Ok(tensor);
     }

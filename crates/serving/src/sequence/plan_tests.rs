@@ -1,7 +1,7 @@
 use super::*;
 use crate::config;
 
-fn plan(text: &str, dir: &Path) -> Result<Option<Arc<SequencePlan>>, Error> {
+fn plan(text: &str, dir: &Path) -> Result<Option<Arc<SequencePlan>>, ServingError> {
     let config = config::from_text(&format!(
         "name: \"m\" max_batch_size: 4 input {{ name: \"I\" data_type: TYPE_INT32 dims: 1 }} \
          output {{ name: \"O\" data_type: TYPE_INT32 dims: 1 }} {text}"
@@ -10,7 +10,7 @@ fn plan(text: &str, dir: &Path) -> Result<Option<Arc<SequencePlan>>, Error> {
     SequencePlan::from_config(&config, dir)
 }
 
-fn with_state(state: &str) -> Result<Option<Arc<SequencePlan>>, Error> {
+fn with_state(state: &str) -> Result<Option<Arc<SequencePlan>>, ServingError> {
     plan(&format!("sequence_batching {{ state {{ {state} }} }}"), Path::new("/nowhere"))
 }
 
@@ -49,7 +49,7 @@ fn a_state_begins_as_zeros_or_as_its_file() {
     assert!(wrong.contains("expected 12 bytes, got 8"), "{wrong}");
 }
 
-fn plan_of_file(dir: &Path, state: &str) -> Result<Option<Arc<SequencePlan>>, Error> {
+fn plan_of_file(dir: &Path, state: &str) -> Result<Option<Arc<SequencePlan>>, ServingError> {
     plan(
         &format!(
             "sequence_batching {{ state {{ input_name: \"S\" output_name: \"T\" data_type: TYPE_INT32 {state} }} }}"

@@ -2,10 +2,10 @@
 
 use galatea_tensor::{ByteString, DataType, Tensor, TensorError};
 
-use super::plan::{Flag, Meaning};
+use super::plan::{ControlFlag, ControlMeaning};
 use super::{SequenceContext, SequencePlan};
 use crate::batch::NamedTensors;
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::payload::ActiveRequest;
 use crate::request::CorrelationId;
 
@@ -13,7 +13,7 @@ use crate::request::CorrelationId;
 ///
 /// # Errors
 /// When the states of the batch's sequences have different shapes, or there is no memory.
-pub fn inputs(requests: &[ActiveRequest]) -> Result<NamedTensors, Error> {
+pub fn inputs(requests: &[ActiveRequest]) -> Result<NamedTensors, ServingError> {
     let rows: Vec<&SequenceContext> =
         requests.iter().filter_map(|request| request.sequence.as_deref()).collect();
     let Some(first) = rows.first() else { return Ok(Vec::new()) };
@@ -21,12 +21,12 @@ pub fn inputs(requests: &[ActiveRequest]) -> Result<NamedTensors, Error> {
     let mut named = Vec::with_capacity(plan.controls.len() + plan.states.len());
     for (name, meaning) in &plan.controls {
         let tensor = control(plan, *meaning, &rows)
-            .map_err(|error| Error::internal(format!("control '{name}': {error}")))?;
+            .map_err(|error| ServingError::internal(format!("control '{name}': {error}")))?;
         named.push((name.clone(), tensor));
     }
     for (at, state) in plan.states.iter().enumerate() {
         let tensor = joined_states(&rows, at)
-            .map_err(|error| Error::internal(format!("state '{}': {error}", state.input)))?;
+            .map_err(|error| ServingError::internal(format!("state '{}': {error}", state.input)))?;
         named.push((state.input.clone(), tensor));
     }
     Ok(named)
@@ -34,16 +34,16 @@ pub fn inputs(requests: &[ActiveRequest]) -> Result<NamedTensors, Error> {
 
 fn control(
     plan: &SequencePlan,
-    meaning: Meaning,
+    meaning: ControlMeaning,
     rows: &[&SequenceContext],
 ) -> Result<Tensor, TensorError> {
     let shape: &[usize] = if plan.batching { &[rows.len(), 1] } else { &[1] };
     let flags = |of: fn(&SequenceContext) -> bool| rows.iter().map(move |row| of(row));
     match meaning {
-        Meaning::Start(flag) => flag_tensor(shape, flag, flags(|row| row.step.start)),
-        Meaning::End(flag) => flag_tensor(shape, flag, flags(|row| row.step.end)),
-        Meaning::Ready(flag) => flag_tensor(shape, flag, flags(|row| row.step.ready)),
-        Meaning::Correlation(kind) => {
+        ControlMeaning::Start(flag) => flag_tensor(shape, flag, flags(|row| row.step.start)),
+        ControlMeaning::End(flag) => flag_tensor(shape, flag, flags(|row| row.step.end)),
+        ControlMeaning::Ready(flag) => flag_tensor(shape, flag, flags(|row| row.step.ready)),
+        ControlMeaning::Correlation(kind) => {
             let ids: Vec<&CorrelationId> = rows.iter().map(|row| &row.step.correlation).collect();
             correlation_tensor(shape, kind, &ids)
         }
@@ -52,19 +52,19 @@ fn control(
 
 fn flag_tensor(
     shape: &[usize],
-    flag: Flag,
+    flag: ControlFlag,
     values: impl Iterator<Item = bool>,
 ) -> Result<Tensor, TensorError> {
     match flag {
-        Flag::Int32(no, yes) => {
+        ControlFlag::Int32(no, yes) => {
             let all: Vec<i32> = values.map(|value| if value { yes } else { no }).collect();
             Tensor::from_vec(shape, all)
         }
-        Flag::Fp32(no, yes) => {
+        ControlFlag::Fp32(no, yes) => {
             let all: Vec<f32> = values.map(|value| if value { yes } else { no }).collect();
             Tensor::from_vec(shape, all)
         }
-        Flag::Bool(no, yes) => {
+        ControlFlag::Bool(no, yes) => {
             let all: Vec<bool> = values.map(|value| if value { yes } else { no }).collect();
             Tensor::from_vec(shape, all)
         }
@@ -105,14 +105,14 @@ fn number_of(name: &str) -> impl Iterator<Item = u8> {
     length.to_le_bytes().into_iter().chain(name.bytes()).chain(std::iter::repeat(0))
 }
 
-fn joined_states(rows: &[&SequenceContext], at: usize) -> Result<Tensor, Error> {
+fn joined_states(rows: &[&SequenceContext], at: usize) -> Result<Tensor, ServingError> {
     let of = |row: &SequenceContext| row.state.as_ref().and_then(|s| s.tensors().get(at).cloned());
     let known: Vec<Option<Tensor>> = rows.iter().map(|row| of(row)).collect();
     let Some(first) = known.iter().flatten().next().cloned() else {
-        return Err(Error::internal("no sequence of the batch has it"));
+        return Err(ServingError::internal("no sequence of the batch has it"));
     };
     if let Some(other) = known.iter().flatten().find(|state| state.shape() != first.shape()) {
-        return Err(Error::internal(format!(
+        return Err(ServingError::internal(format!(
             "sequences of one batch have states of the shapes {:?} and {:?}",
             first.shape(),
             other.shape()
@@ -153,7 +153,7 @@ fn joined_states(rows: &[&SequenceContext], at: usize) -> Result<Tensor, Error> 
 ///
 /// # Errors
 /// When an output does not have a row for each request.
-pub fn keep_states(requests: &[ActiveRequest], outputs: &NamedTensors) -> Result<(), Error> {
+pub fn keep_states(requests: &[ActiveRequest], outputs: &NamedTensors) -> Result<(), ServingError> {
     let contexts = || requests.iter().map(|request| request.sequence.as_deref());
     let Some(plan) = contexts().flatten().next().map(|first| &first.plan) else { return Ok(()) };
     for (at, state) in plan.states.iter().enumerate() {
@@ -161,7 +161,7 @@ pub fn keep_states(requests: &[ActiveRequest], outputs: &NamedTensors) -> Result
             continue;
         };
         if plan.batching && tensor.shape().first() != Some(&requests.len()) {
-            return Err(Error::internal(format!(
+            return Err(ServingError::internal(format!(
                 "state '{}' has the shape {:?}, but the batch has {} items",
                 state.output,
                 tensor.shape(),

@@ -1,6 +1,6 @@
 //! Traces of requests: when a request reached which stage, and with which tensors.
 //!
-//! A front end decides whether a request is traced and gives it a [`Trace`]. The core stamps the stages into it, the
+//! A front end decides whether a request is traced and gives it a [`RequestTrace`]. The core stamps the stages into it, the
 //! front end stamps its own, and the requests that an ensemble makes have children of it. When the last holder lets
 //! go, the sink gets everything at once. A request without a trace costs one look at an empty field.
 
@@ -72,7 +72,7 @@ pub struct TracedTensor {
 
 /// What an entry tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TraceEvent {
     /// Whose trace it is.
     Began {
         /// Model.
@@ -102,45 +102,45 @@ pub enum Event {
 
 /// One thing that was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct TraceEntry {
     /// Id of the trace.
     pub trace: u64,
     /// What happened.
-    pub event: Event,
+    pub event: TraceEvent,
 }
 
 /// Where the entries of a request and of all that it caused go, in the order in which they were recorded.
 pub trait TraceSink: Send + Sync + fmt::Debug {
     /// Takes them. Must not block.
-    fn finished(&self, entries: Vec<Entry>);
+    fn finished(&self, entries: Vec<TraceEntry>);
 }
 
 /// The trace of one request.
-pub struct Trace {
+pub struct RequestTrace {
     id: u64,
     parent: Option<u64>,
     began: AtomicBool,
-    root: Arc<Root>,
+    root: Arc<TraceRoot>,
 }
 
 /// What the trace of a request shares with its children.
-struct Root {
+struct TraceRoot {
     level: TraceLevel,
-    entries: Mutex<Vec<Entry>>,
+    entries: Mutex<Vec<TraceEntry>>,
     sink: Arc<dyn TraceSink>,
 }
 
-impl fmt::Debug for Trace {
+impl fmt::Debug for RequestTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Trace").field("id", &self.id).field("parent", &self.parent).finish()
     }
 }
 
-impl Drop for Root {
+impl Drop for TraceRoot {
     fn drop(&mut self) {
         let entries = self.entries.get_mut().unwrap_or_else(PoisonError::into_inner);
         // A request that was refused before it began has no trace.
-        if entries.iter().any(|entry| matches!(entry.event, Event::Began { .. })) {
+        if entries.iter().any(|entry| matches!(entry.event, TraceEvent::Began { .. })) {
             self.sink.finished(std::mem::take(entries));
         }
     }
@@ -168,11 +168,11 @@ pub fn unix_ns(at: Instant) -> u64 {
     }
 }
 
-impl Trace {
+impl RequestTrace {
     /// The trace of a request that came from outside.
     #[must_use]
     pub fn new(level: TraceLevel, sink: Arc<dyn TraceSink>) -> Arc<Self> {
-        let root = Arc::new(Root { level, entries: Mutex::default(), sink });
+        let root = Arc::new(TraceRoot { level, entries: Mutex::default(), sink });
         Arc::new(Self { id: next_id(), parent: None, began: AtomicBool::new(false), root })
     }
 
@@ -201,7 +201,7 @@ impl Trace {
     /// A stage was reached.
     pub fn stamp_at(&self, name: &'static str, at: Instant) {
         if self.root.level.timestamps {
-            self.push(Event::Stamp { name, ns: unix_ns(at) });
+            self.push(TraceEvent::Stamp { name, ns: unix_ns(at) });
         }
     }
 
@@ -211,7 +211,7 @@ impl Trace {
         if self.began.swap(true, Ordering::Relaxed) {
             return;
         }
-        self.push(Event::Began {
+        self.push(TraceEvent::Began {
             model: model.to_owned(),
             version: version.to_owned(),
             request_id: request.id.clone(),
@@ -233,7 +233,7 @@ impl Trace {
         if self.root.level.tensors {
             for output in outputs {
                 let tensor = text::output(output);
-                self.push(Event::Tensor { activity: TENSOR_BACKEND_OUTPUT, tensor });
+                self.push(TraceEvent::Tensor { activity: TENSOR_BACKEND_OUTPUT, tensor });
             }
         }
         self.stamp(INFER_RESPONSE_COMPLETE);
@@ -242,15 +242,15 @@ impl Trace {
     fn inputs(&self, activity: &'static str, request: &InferenceRequest) {
         if self.root.level.tensors {
             for input in &request.inputs {
-                self.push(Event::Tensor { activity, tensor: text::input(input) });
+                self.push(TraceEvent::Tensor { activity, tensor: text::input(input) });
             }
         }
     }
 
-    fn push(&self, event: Event) {
+    fn push(&self, event: TraceEvent) {
         let mut entries = self.root.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() < MAX_ENTRIES {
-            entries.push(Entry { trace: self.id, event });
+            entries.push(TraceEntry { trace: self.id, event });
         }
     }
 }
@@ -260,10 +260,10 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Default)]
-    struct Kept(Mutex<Vec<Vec<Entry>>>);
+    struct Kept(Mutex<Vec<Vec<TraceEntry>>>);
 
     impl TraceSink for Kept {
-        fn finished(&self, entries: Vec<Entry>) {
+        fn finished(&self, entries: Vec<TraceEntry>) {
             self.0.lock().unwrap().push(entries);
         }
     }
@@ -272,7 +272,7 @@ mod tests {
     fn the_sink_gets_a_request_with_its_children_when_the_last_holder_lets_go() {
         let kept = Arc::new(Kept::default());
         let level = TraceLevel { timestamps: true, tensors: false };
-        let trace = Trace::new(level, kept.clone());
+        let trace = RequestTrace::new(level, kept.clone());
         let request = InferenceRequest { id: "r".to_owned(), ..InferenceRequest::default() };
         trace.stamp("OUTER");
         trace.begin("m", "1", &request);
@@ -288,9 +288,9 @@ mod tests {
         let names: Vec<(u64, &str)> = finished
             .iter()
             .map(|entry| match &entry.event {
-                Event::Began { model, .. } => (entry.trace, model.as_str()),
-                Event::Stamp { name, .. } => (entry.trace, *name),
-                Event::Tensor { activity, .. } => (entry.trace, *activity),
+                TraceEvent::Began { model, .. } => (entry.trace, model.as_str()),
+                TraceEvent::Stamp { name, .. } => (entry.trace, *name),
+                TraceEvent::Tensor { activity, .. } => (entry.trace, *activity),
             })
             .collect();
         assert_eq!(
@@ -307,7 +307,7 @@ mod tests {
             ]
         );
         let parent = finished.iter().find_map(|entry| match entry.event {
-            Event::Began { parent, .. } if entry.trace == other => parent,
+            TraceEvent::Began { parent, .. } if entry.trace == other => parent,
             _ => None,
         });
         assert_eq!(parent, Some(own));

@@ -21,7 +21,7 @@ fn an_ensemble_is_fitted_to_a_model_that_is_loaded_with_another_configuration() 
     // Single rows do not fit: as in Triton the ensemble leaves the service, which no operator asked for.
     let folder = folder.model("plus", "sum", "IN:3", "OUT:3", "max_batch_size: 4");
     server.core.load_model("plus", LoadOverrides::default()).unwrap();
-    let gone = Error::not_found("Request for unknown model: 'e' has no available versions");
+    let gone = ServingError::not_found("Request for unknown model: 'e' has no available versions");
     assert_eq!(server.core.infer(asked(), Box::new(|_| {})).unwrap_err(), gone);
     assert!(server.core.is_ready());
     let _folder = folder.model("plus", "sum", "IN:2", "OUT:2", "max_batch_size: 2");

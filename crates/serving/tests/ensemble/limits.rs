@@ -97,6 +97,6 @@ fn a_cancelled_request_holds_nobody_back() {
     cancel.cancel();
     assert_eq!(server.two_events(), ["gave", "gave"]);
     server.leave.send(()).unwrap();
-    assert_eq!(all(&from).last().unwrap().result.as_ref().unwrap_err().code, Code::Cancelled);
+    assert_eq!(all(&from).last().unwrap().result.as_ref().unwrap_err().code, ErrorCode::Cancelled);
     assert!(server.core.shutdown(PATIENCE).complete);
 }

@@ -18,14 +18,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use galatea_serving::backend::{
-    Backend, Model, ModelFiles, ModelInstance, ModelIo, Payload, Placement,
+    BackendModel, BatchPayload, InstancePlacement, ModelBackend, ModelFiles, ModelInstance, ModelIo,
 };
-use galatea_serving::core::{Dependents, LoadOverrides};
+use galatea_serving::core::{LoadOverrides, UnloadDependents};
 use galatea_serving::request::{InputData, InputTensor, OutputTensor};
 use galatea_serving::statistics::{FailureReason, ModelStatistics};
 use galatea_serving::{
-    Answer, Code, ControlMode, Core, CoreOptions, CorrelationId, Error, InferenceRequest,
-    InferenceResponse, ParameterValue, batch,
+    ControlMode, Core, CoreOptions, CorrelationId, ErrorCode, InferenceRequest, InferenceResponse,
+    ParameterValue, ServingError, SinkAnswer, batch,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -49,34 +49,37 @@ struct Step {
     leave: Arc<Mutex<Receiver<()>>>,
 }
 
-impl Backend for Steps {
+impl ModelBackend for Steps {
     fn name(&self) -> &str {
         "steps"
     }
     fn default_model_filename(&self) -> &str {
         ""
     }
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         let does = files.parameter("does").unwrap_or("sum").to_owned();
         if does == "broken" {
-            return Err(Error::internal("the file is broken"));
+            return Err(ServingError::internal("the file is broken"));
         }
         let (entered, leave) = (self.entered.clone(), Arc::clone(&self.leave));
         Ok(Box::new(Step { name: files.name.clone(), does, entered, leave }))
     }
 }
 
-impl Model for Step {
+impl BackendModel for Step {
     fn io(&self) -> Option<&ModelIo> {
         None
     }
-    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+    fn instance(
+        &self,
+        _placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
         Ok(Box::new(self.clone()))
     }
 }
 
 impl ModelInstance for Step {
-    fn execute(&mut self, payload: Payload) {
+    fn execute(&mut self, payload: BatchPayload) {
         match self.does.as_str() {
             "spread" => return spread(payload, || {}),
             "tell" => return spread(payload, || self.entered.send("gave".to_owned()).unwrap()),
@@ -90,7 +93,7 @@ impl ModelInstance for Step {
                 let _closed = self.leave.lock().unwrap().recv();
             }
             if self.does == "fail" {
-                return Err(Error::new(Code::Unsupported, "asked to fail"));
+                return Err(ServingError::new(ErrorCode::Unsupported, "asked to fail"));
             }
             let shape = inputs[0].1.shape().to_vec();
             let first = i32::from(self.does != "plain");
@@ -105,7 +108,7 @@ impl ModelInstance for Step {
     }
 }
 
-fn spread(payload: Payload, gave: impl Fn()) {
+fn spread(payload: BatchPayload, gave: impl Fn()) {
     for mut request in payload.detach() {
         let inputs = batch::gather(request.config(), std::slice::from_ref(&request)).unwrap();
         for value in inputs[0].1.to_vec::<i32>().unwrap() {
@@ -249,14 +252,14 @@ fn simple(model: &str, values: &[i32]) -> InferenceRequest {
 }
 
 impl Server {
-    fn send(&self, request: InferenceRequest) -> Receiver<Answer> {
+    fn send(&self, request: InferenceRequest) -> Receiver<SinkAnswer> {
         let (to, from) = channel();
-        let sink = move |answer: Answer| to.send(answer).unwrap();
+        let sink = move |answer: SinkAnswer| to.send(answer).unwrap();
         self.core.infer(request, Box::new(sink)).unwrap();
         from
     }
 
-    fn ask(&self, request: InferenceRequest) -> Result<InferenceResponse, Error> {
+    fn ask(&self, request: InferenceRequest) -> Result<InferenceResponse, ServingError> {
         one(&self.send(request))
     }
 
@@ -275,7 +278,7 @@ impl Server {
 }
 
 /// The only answer.
-fn one(from: &Receiver<Answer>) -> Result<InferenceResponse, Error> {
+fn one(from: &Receiver<SinkAnswer>) -> Result<InferenceResponse, ServingError> {
     let answer = from.recv_timeout(PATIENCE).expect("an answer");
     assert!(answer.is_final);
     assert!(from.try_recv().is_err(), "answered twice");
@@ -283,7 +286,7 @@ fn one(from: &Receiver<Answer>) -> Result<InferenceResponse, Error> {
 }
 
 /// All answers up to the final one.
-fn all(from: &Receiver<Answer>) -> Vec<Answer> {
+fn all(from: &Receiver<SinkAnswer>) -> Vec<SinkAnswer> {
     let mut answers = Vec::new();
     loop {
         let answer = from.recv_timeout(PATIENCE).expect("an answer");
@@ -394,7 +397,7 @@ fn a_failing_step_fails_the_request_with_its_code_and_the_rest_does_not_run() {
     );
     let server = start(&folder);
     let error = server.ask(simple("e", &[1])).unwrap_err();
-    assert_eq!(error, Error::new(Code::Unsupported, "in ensemble 'e', asked to fail"));
+    assert_eq!(error, ServingError::new(ErrorCode::Unsupported, "in ensemble 'e', asked to fail"));
     assert_eq!(server.statistics("next").execution_count, 0);
     let own = server.statistics("e").inference_stats;
     assert_eq!((own.success.count, own.fail.count), (0, 1));
@@ -519,7 +522,7 @@ fn what_is_cancelled_starts_no_further_step() {
     server.entered.recv_timeout(PATIENCE).unwrap();
     cancel.cancel();
     server.leave.send(()).unwrap();
-    assert_eq!(one(&from).unwrap_err().code, Code::Cancelled);
+    assert_eq!(one(&from).unwrap_err().code, ErrorCode::Cancelled);
     assert_eq!(server.statistics("next").execution_count, 0);
 }
 
@@ -575,7 +578,7 @@ fn every_one_of_many_requests_ends_once_also_when_clients_give_up() {
                     let asked = simple(model, elements);
                     let cancel = asked.cancel.clone();
                     let (to, from) = channel();
-                    let sink = move |answer: Answer| to.send(answer).unwrap();
+                    let sink = move |answer: SinkAnswer| to.send(answer).unwrap();
                     server.infer(asked, Box::new(sink)).unwrap();
                     if (thread + number) % 5 == 0 {
                         cancel.cancel();
@@ -588,7 +591,7 @@ fn every_one_of_many_requests_ends_once_also_when_clients_give_up() {
                     } else if last.result.is_ok() {
                         assert_eq!(answers.len(), elements.len() + 1);
                     } else {
-                        assert_eq!(last.result.as_ref().unwrap_err().code, Code::Cancelled);
+                        assert_eq!(last.result.as_ref().unwrap_err().code, ErrorCode::Cancelled);
                     }
                     // The sink is gone, so nothing can come any more.
                     assert!(from.recv_timeout(PATIENCE).is_err());
@@ -629,7 +632,7 @@ fn ensembles_bring_their_models_and_go_and_come_with_them() {
     let server = explicit(&folder, "over");
     assert!(["plus", "e", "over"].map(|model| server.ready(model)) == [true; 3]);
     assert_eq!(values(&server.ask(simple("over", &[1])).unwrap()), [("Z", vec![2])]);
-    server.core.unload_model("plus", Dependents::Keep).unwrap();
+    server.core.unload_model("plus", UnloadDependents::Keep).unwrap();
     assert!(["plus", "e", "over"].map(|model| server.ready(model)) == [false; 3]);
     let refused = server.core.infer(simple("e", &[1]), Box::new(|_| {})).unwrap_err();
     assert_eq!(refused.message, "Request for unknown model: 'e' has no available versions");
@@ -639,7 +642,7 @@ fn ensembles_bring_their_models_and_go_and_come_with_them() {
     server.core.load_model("plus", LoadOverrides::default()).unwrap();
     assert_eq!(values(&server.ask(simple("over", &[1])).unwrap()), [("Z", vec![2])]);
     // Nobody but the outer ensemble wanted the inner one; the other model was asked for by its name.
-    server.core.unload_model("over", Dependents::Unload).unwrap();
+    server.core.unload_model("over", UnloadDependents::Unload).unwrap();
     assert_eq!(["plus", "e", "over"].map(|model| server.ready(model)), [true, false, false]);
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use galatea_graph::{Datum, Fact, Graph, evaluate};
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, RuntimeError, SessionOptions,
+    Executable, ExecutionProvider, MemoryReport, NodeClaim, ProviderClaims, RunFence, RuntimeError,
+    SessionOptions,
 };
 
 /// Runs every graph by the operators' own definitions.
@@ -16,9 +17,12 @@ impl ExecutionProvider for Plain {
         "plain"
     }
 
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> Claims {
-        let claim = |node| Claim { nodes: vec![node], cost_ns: 1.0, kernel: "plain".into() };
-        Claims { claims: (0..graph.nodes.len()).map(claim).collect(), ..Claims::default() }
+    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> ProviderClaims {
+        let claim = |node| NodeClaim { nodes: vec![node], cost_ns: 1.0, kernel: "plain".into() };
+        ProviderClaims {
+            claims: (0..graph.nodes.len()).map(claim).collect(),
+            ..ProviderClaims::default()
+        }
     }
 
     fn compile(
@@ -33,8 +37,8 @@ impl ExecutionProvider for Plain {
 struct PlainExecutable(Arc<Graph>);
 
 impl Executable for PlainExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
-        Fence::ready(evaluate::run_values(&self.0, inputs).map_err(RuntimeError::from))
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+        RunFence::ready(evaluate::run_values(&self.0, inputs).map_err(RuntimeError::from))
     }
 
     fn memory(&self) -> MemoryReport {

@@ -10,10 +10,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use galatea_serving::backend::Backend;
+use galatea_serving::backend::ModelBackend;
 use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{
-    Answer, ControlMode, Core, CoreOptions, Error, InferenceRequest, InferenceResponse,
+    ControlMode, Core, CoreOptions, InferenceRequest, InferenceResponse, ServingError, SinkAnswer,
 };
 use galatea_tensor::{DataType, Tensor, encode_byte_strings};
 use tempfile::TempDir;
@@ -65,7 +65,7 @@ impl Served {
     /// Serves all models of a folder with a backend and its settings, whether all load or not.
     pub(crate) fn start(
         folder: TempDir,
-        backends: Vec<Arc<dyn Backend>>,
+        backends: Vec<Arc<dyn ModelBackend>>,
         settings: &[(&str, &str)],
     ) -> Self {
         let options = options(folder.path(), &backends, settings);
@@ -76,7 +76,7 @@ impl Served {
 /// Options for all models of a folder, with settings of the first backend.
 pub(crate) fn options(
     repository: &Path,
-    backends: &[Arc<dyn Backend>],
+    backends: &[Arc<dyn ModelBackend>],
     settings: &[(&str, &str)],
 ) -> CoreOptions {
     let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -119,7 +119,7 @@ pub(crate) fn ints(values: &[i32]) -> Tensor {
 }
 
 /// Where the answers to a request come.
-pub(crate) fn send(core: &Core, request: InferenceRequest) -> Receiver<Answer> {
+pub(crate) fn send(core: &Core, request: InferenceRequest) -> Receiver<SinkAnswer> {
     let (to, from) = channel();
     // A test that has failed does not listen any more.
     core.infer(request, Box::new(move |answer| drop(to.send(answer)))).unwrap();
@@ -127,12 +127,12 @@ pub(crate) fn send(core: &Core, request: InferenceRequest) -> Receiver<Answer> {
 }
 
 /// The next answer.
-pub(crate) fn answer(from: &Receiver<Answer>) -> Answer {
+pub(crate) fn answer(from: &Receiver<SinkAnswer>) -> SinkAnswer {
     from.recv_timeout(PATIENCE).expect("an answer")
 }
 
 /// The response in the next answer.
-pub(crate) fn response(from: &Receiver<Answer>) -> Result<InferenceResponse, Error> {
+pub(crate) fn response(from: &Receiver<SinkAnswer>) -> Result<InferenceResponse, ServingError> {
     answer(from).result.map(|response| response.expect("a response"))
 }
 

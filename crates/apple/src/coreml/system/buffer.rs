@@ -27,7 +27,7 @@ use super::{numbers, property, refused, sizes};
 /// An array, and the memory that it was given.
 pub(in super::super) struct Buffer {
     array: Retained<MLMultiArray>,
-    /// Where that memory starts and how many bytes of it are the array's.
+    /// Start of that memory, and the number of its bytes that belong to the array.
     given: Option<(NonNull<u8>, usize)>,
 }
 
@@ -95,7 +95,7 @@ impl Buffer {
         &self.array
     }
 
-    /// Whether this is the same memory as that of an array that Core ML gives.
+    /// Returns whether this is the same memory as that of an array that Core ML returns.
     pub(super) fn is(&self, other: &MLMultiArray) -> bool {
         let array = &*self.array;
         let pixels = |array: &MLMultiArray| {
@@ -150,8 +150,8 @@ impl Buffer {
         opened(answer.into_inner())
     }
 
-    /// How many bytes there are from `start` on, of which Core ML counts `len`: it counts those of
-    /// memory with gaps as if there were a gap behind the last row too, or none at all.
+    /// Returns the number of bytes from `start` on, of which Core ML counts `len`. For memory with gaps it
+    /// counts as if there were a gap behind the last row too, or none at all.
     fn reach(&self, start: NonNull<u8>, len: isize) -> usize {
         if let Some((own, span)) = self.given
             && own == start
@@ -221,7 +221,8 @@ fn pixel_buffer(
     }
 }
 
-/// What a handler answered; a panic in it goes on here, since it may not pass through Core ML.
+/// Returns the result of a handler. A panic in the handler resumes here, because it may not pass through Core
+/// ML.
 pub(super) fn opened<R>(answer: Option<thread::Result<R>>) -> Result<R, CoreMlFault> {
     match answer {
         Some(Ok(answer)) => Ok(answer),

@@ -16,7 +16,7 @@ use super::super::{
 };
 use super::{property, sizes};
 
-/// What a model takes and gives.
+/// Returns the inputs, outputs and states of a model.
 pub(super) fn interface(model: &MLModel) -> ModelInterface {
     autoreleasepool(|_| {
         let described = property!(model.modelDescription());

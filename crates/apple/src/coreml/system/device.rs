@@ -36,7 +36,7 @@ pub(in super::super) fn devices() -> Result<Vec<ComputeDevice>, CoreMlFault> {
     })
 }
 
-/// Which device this is. A system with devices has their classes.
+/// Returns the kind of this device. A system with devices has their classes.
 pub(super) fn told(device: &AnyDevice) -> ComputeDevice {
     let object: &AnyObject = device.as_ref();
     if let Some(engine) = object.downcast_ref::<MLNeuralEngineComputeDevice>() {

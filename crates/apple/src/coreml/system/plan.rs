@@ -65,7 +65,7 @@ fn operators(plan: &MLComputePlan) -> Vec<PlannedOperator> {
     walk.found
 }
 
-/// What has been found in a plan so far.
+/// Operators found in a plan so far.
 struct Walk<'a> {
     plan: &'a MLComputePlan,
     found: Vec<PlannedOperator>,

@@ -3,32 +3,32 @@
 use galatea_graph::{Attributes, ValueId};
 use galatea_tensor::DataType;
 
-use super::Row;
-use super::lowering::{Lowering, Result, attributes, text};
-use super::operation::Op;
+use super::LoweringRow;
+use super::lowering::{ProgramLowering, Result, attributes, text};
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] = &[
-    Row::new("relu", |low, op| plain(low, op, "Relu")),
-    Row::new("relu6", relu6),
-    Row::new("leaky_relu", |low, op| with_alpha(low, op, "LeakyRelu", 0.01)),
-    Row::new("prelu", prelu),
-    Row::new("elu", |low, op| with_alpha(low, op, "Elu", 1.0)),
-    Row::new("gelu", gelu),
-    Row::new("sigmoid", |low, op| plain(low, op, "Sigmoid")),
-    Row::new("sigmoid_hard", sigmoid_hard),
-    Row::new("silu", silu),
-    Row::new("softmax", softmax),
-    Row::new("softplus", |low, op| plain(low, op, "Softplus")),
-    Row::new("softplus_parametric", softplus_parametric),
-    Row::new("softsign", |low, op| plain(low, op, "Softsign")),
-    Row::new("scaled_tanh", scaled_tanh),
-    Row::new("clamped_relu", clamped_relu),
-    Row::new("thresholded_relu", thresholded_relu),
-    Row::new("linear_activation", linear_activation),
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::new("relu", |low, op| plain(low, op, "Relu")),
+    LoweringRow::new("relu6", relu6),
+    LoweringRow::new("leaky_relu", |low, op| with_alpha(low, op, "LeakyRelu", 0.01)),
+    LoweringRow::new("prelu", prelu),
+    LoweringRow::new("elu", |low, op| with_alpha(low, op, "Elu", 1.0)),
+    LoweringRow::new("gelu", gelu),
+    LoweringRow::new("sigmoid", |low, op| plain(low, op, "Sigmoid")),
+    LoweringRow::new("sigmoid_hard", sigmoid_hard),
+    LoweringRow::new("silu", silu),
+    LoweringRow::new("softmax", softmax),
+    LoweringRow::new("softplus", |low, op| plain(low, op, "Softplus")),
+    LoweringRow::new("softplus_parametric", softplus_parametric),
+    LoweringRow::new("softsign", |low, op| plain(low, op, "Softsign")),
+    LoweringRow::new("scaled_tanh", scaled_tanh),
+    LoweringRow::new("clamped_relu", clamped_relu),
+    LoweringRow::new("thresholded_relu", thresholded_relu),
+    LoweringRow::new("linear_activation", linear_activation),
 ];
 
-fn plain(low: &mut Lowering, op: &Op<'_>, operator: &str) -> Result<()> {
+fn plain(low: &mut ProgramLowering, op: &LoweredOperation<'_>, operator: &str) -> Result<()> {
     let x = low.required(op, "x")?;
     let result = low.plain(operator, &[x])?;
     low.give(op, &[result])
@@ -41,14 +41,19 @@ pub(super) fn single(value: f64) -> f32 {
     value as f32
 }
 
-fn with_alpha(low: &mut Lowering, op: &Op<'_>, operator: &str, default: f64) -> Result<()> {
+fn with_alpha(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    operator: &str,
+    default: f64,
+) -> Result<()> {
     let x = low.required(op, "x")?;
     let alpha = single(low.float(op, "alpha")?.unwrap_or(default));
     let result = low.node(operator, &attributes([("alpha", alpha.into())]), &[x])?;
     low.give(op, &[result])
 }
 
-fn relu6(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn relu6(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let (zero, six) = (low.number(0.0, dtype)?, low.number(6.0, dtype)?);
@@ -57,7 +62,12 @@ fn relu6(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// A parameter with one number for each channel, the second axis of `x`, so that it broadcasts.
-fn by_channel(low: &mut Lowering, op: &Op<'_>, name: &'static str, x: ValueId) -> Result<ValueId> {
+fn by_channel(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    name: &'static str,
+    x: ValueId,
+) -> Result<ValueId> {
     let found = low.required(op, name)?;
     let (dtype, rank) = (low.dtype(x)?, low.rank(x)?);
     let found = low.cast(found, dtype)?;
@@ -72,14 +82,14 @@ fn by_channel(low: &mut Lowering, op: &Op<'_>, name: &'static str, x: ValueId) -
     low.reshape(found, &shape)
 }
 
-fn prelu(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn prelu(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let slope = by_channel(low, op, "alpha", x)?;
     let result = low.plain("PRelu", &[x, slope])?;
     low.give(op, &[result])
 }
 
-fn gelu(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn gelu(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let modes = ["EXACT", "TANH_APPROXIMATION", "SIGMOID_APPROXIMATION"];
     let result = match low.choice(op, "mode", &modes)? {
@@ -96,7 +106,7 @@ fn gelu(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-fn sigmoid_hard(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn sigmoid_hard(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let alpha = single(low.float(op, "alpha")?.unwrap_or(0.2));
     let beta = single(low.float(op, "beta")?.unwrap_or(0.5));
@@ -105,14 +115,14 @@ fn sigmoid_hard(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-fn silu(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn silu(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let gate = low.plain("Sigmoid", &[x])?;
     let result = low.plain("Mul", &[x, gate])?;
     low.give(op, &[result])
 }
 
-fn softmax(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn softmax(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let axis = low.int(op, "axis")?.unwrap_or(-1);
     let (x, scalar) = low.with_axis(x)?;
@@ -123,7 +133,7 @@ fn softmax(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// `alpha · log(1 + exp(beta · x))` with numbers for each channel.
-fn softplus_parametric(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn softplus_parametric(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let (alpha, beta) = (by_channel(low, op, "alpha", x)?, by_channel(low, op, "beta", x)?);
     let scaled = low.plain("Mul", &[x, beta])?;
@@ -133,13 +143,17 @@ fn softplus_parametric(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// The numbers `alpha` and `beta` as constants of the type of `x`.
-fn alpha_beta(low: &mut Lowering, op: &Op<'_>, dtype: DataType) -> Result<[ValueId; 2]> {
+fn alpha_beta(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    dtype: DataType,
+) -> Result<[ValueId; 2]> {
     let alpha = low.float(op, "alpha")?.unwrap_or(1.0);
     let beta = low.float(op, "beta")?.unwrap_or(1.0);
     Ok([low.number(alpha, dtype)?, low.number(beta, dtype)?])
 }
 
-fn scaled_tanh(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn scaled_tanh(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let [alpha, beta] = alpha_beta(low, op, dtype)?;
@@ -150,7 +164,7 @@ fn scaled_tanh(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// `min(beta, x)` where `x` is not negative, else `min(beta, alpha · x)`.
-fn clamped_relu(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn clamped_relu(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let alpha = single(low.float(op, "alpha")?.unwrap_or(1.0));
@@ -162,7 +176,7 @@ fn clamped_relu(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// `x` where it is not below alpha, else 0.
-fn thresholded_relu(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn thresholded_relu(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let alpha = low.float(op, "alpha")?.unwrap_or(1.0);
@@ -172,7 +186,7 @@ fn thresholded_relu(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-fn linear_activation(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn linear_activation(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let alpha = low.float(op, "alpha")?.unwrap_or(1.0);

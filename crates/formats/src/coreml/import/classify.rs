@@ -2,18 +2,18 @@
 
 use galatea_tensor::{ByteString, DataType, Tensor};
 
-use super::Row;
-use super::lowering::{Lowering, Result, attributes};
-use super::operation::Op;
+use super::LoweringRow;
+use super::lowering::{ProgramLowering, Result, attributes};
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::mil::{Element, Value};
+use crate::coreml::mil::{MilElement, MilValue};
 use crate::coreml::program::names;
 
-pub(super) const ROWS: &[Row] = &[Row::new("classify", classify)];
+pub(super) const ROWS: &[LoweringRow] = &[LoweringRow::new("classify", classify)];
 
 /// The label of the greatest probability, and all probabilities in the order of the labels: Core ML
 /// makes a dictionary of them.
-fn classify(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn classify(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let probabilities = low.required(op, "probabilities")?;
     let classes = low.constant_of(op, "classes")?;
     let classes = classes.ok_or_else(|| CoreMlError::invalid("input 'classes' is missing"))?;
@@ -46,10 +46,10 @@ fn classify(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[label, wide])
 }
 
-fn holds_texts(value: &Value) -> bool {
+fn holds_texts(value: &MilValue) -> bool {
     match value {
-        Value::List(items) => items.first().is_some_and(holds_texts),
-        Value::Tensor(element, _) => *element == Element::String,
+        MilValue::List(items) => items.first().is_some_and(holds_texts),
+        MilValue::Tensor(element, _) => *element == MilElement::String,
         _ => false,
     }
 }

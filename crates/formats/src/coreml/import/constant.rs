@@ -5,38 +5,38 @@ use std::sync::Arc;
 use galatea_graph::limits;
 use galatea_tensor::{DataType, Tensor, checked_elements};
 
-use super::Row;
+use super::LoweringRow;
 use super::elementwise::named_type;
-use super::lowering::{Bound, Lowering, Result};
-use super::operation::Op;
+use super::lowering::{BoundName, ProgramLowering, Result};
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::mil::{Element, Type, Value};
+use crate::coreml::mil::{MilElement, MilType, MilValue};
 
-pub(super) const ROWS: &[Row] = &[
-    Row::new("const", constant),
-    Row::since(6, "constexpr_affine_dequantize", affine),
-    Row::since(6, "constexpr_cast", cast),
-    Row::since(6, "constexpr_lut_to_dense", look_up),
-    Row::since(6, "constexpr_sparse_to_dense", spread),
-    Row::since(8, "constexpr_blockwise_shift_scale", blockwise),
-    Row::since(8, "constexpr_lut_to_sparse", sparse_look_up),
-    Row::since(8, "constexpr_sparse_blockwise_shift_scale", sparse_blockwise),
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::new("const", constant),
+    LoweringRow::since(6, "constexpr_affine_dequantize", affine),
+    LoweringRow::since(6, "constexpr_cast", cast),
+    LoweringRow::since(6, "constexpr_lut_to_dense", look_up),
+    LoweringRow::since(6, "constexpr_sparse_to_dense", spread),
+    LoweringRow::since(8, "constexpr_blockwise_shift_scale", blockwise),
+    LoweringRow::since(8, "constexpr_lut_to_sparse", sparse_look_up),
+    LoweringRow::since(8, "constexpr_sparse_blockwise_shift_scale", sparse_blockwise),
 ];
 
 /// Gives an output a constant of the type that the program says.
 fn give(
-    low: &mut Lowering,
-    op: &Op<'_>,
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
     index: usize,
-    element: Element,
+    element: MilElement,
     tensor: Tensor,
 ) -> Result<()> {
     let Some((name, stated)) = op.outputs().get(index) else {
         return Err(CoreMlError::invalid("the operation has too few outputs"));
     };
     if let Some(given) = &mut low.given {
-        given.push(Type::tensor(element, tensor.shape()));
-        return low.define(name, Bound::Constant(Arc::new(Value::Tensor(element, tensor))));
+        given.push(MilType::tensor(element, tensor.shape()));
+        return low.define(name, BoundName::Constant(Arc::new(MilValue::Tensor(element, tensor))));
     }
     let shape = tensor.shape();
     let fits = stated.as_tensor().is_some_and(|stated| {
@@ -54,10 +54,10 @@ fn give(
             format!("output '{name}' is said to be {stated}, the constant is {element}{shape:?}");
         return Err(CoreMlError::invalid(text));
     }
-    low.define(name, Bound::Constant(Arc::new(Value::Tensor(element, tensor))))
+    low.define(name, BoundName::Constant(Arc::new(MilValue::Tensor(element, tensor))))
 }
 
-fn outputs(op: &Op<'_>, expected: usize) -> Result<()> {
+fn outputs(op: &LoweredOperation<'_>, expected: usize) -> Result<()> {
     match op.outputs().len() == expected {
         true => Ok(()),
         false => Err(CoreMlError::invalid(format!(
@@ -67,22 +67,26 @@ fn outputs(op: &Op<'_>, expected: usize) -> Result<()> {
     }
 }
 
-fn constant(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn constant(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     outputs(op, 1)?;
     let Some(value) = op.attribute("val") else {
         return Err(CoreMlError::invalid("attribute 'val' is missing"));
     };
     match &**value {
-        Value::Tensor(element, tensor) => give(low, op, 0, *element, tensor.clone()),
+        MilValue::Tensor(element, tensor) => give(low, op, 0, *element, tensor.clone()),
         other => {
             let Some((name, _)) = op.outputs().first() else { return Ok(()) };
-            low.define(name, Bound::Constant(Arc::new(other.clone())))
+            low.define(name, BoundName::Constant(Arc::new(other.clone())))
         }
     }
 }
 
 /// A constant operand.
-fn operand(low: &mut Lowering, op: &Op<'_>, name: &'static str) -> Result<(Element, Tensor)> {
+fn operand(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    name: &'static str,
+) -> Result<(MilElement, Tensor)> {
     low.tensor(op, name)?
         .ok_or_else(|| CoreMlError::invalid(format!("operand '{name}' is missing")))
 }
@@ -93,7 +97,7 @@ fn numbers(tensor: &Tensor) -> Result<Vec<f32>> {
 }
 
 /// Numbers as a tensor of elements.
-fn tensor(element: Element, shape: &[usize], all: Vec<f32>) -> Result<Tensor> {
+fn tensor(element: MilElement, shape: &[usize], all: Vec<f32>) -> Result<Tensor> {
     let wide = Tensor::from_vec(shape, all)?;
     Ok(galatea_graph::converted(&wide, element.stored_as())?)
 }
@@ -105,7 +109,7 @@ fn positions(tensor: &Tensor) -> Result<Vec<usize>> {
 }
 
 /// `scale · (code - zero point)`, for the whole or by position of an axis.
-fn affine(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn affine(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     outputs(op, 1)?;
     let (_, codes) = operand(low, op, "quantized_data")?;
     let (element, scale) = operand(low, op, "scale")?;
@@ -135,11 +139,11 @@ fn affine(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// FP16 that is computed with as FP32.
-fn cast(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn cast(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     outputs(op, 1)?;
     let (_, source) = operand(low, op, "source_val")?;
     let dtype = named_type(low, op, "output_dtype")?;
-    let element = dtype.and_then(Element::of);
+    let element = dtype.and_then(MilElement::of);
     let element =
         element.ok_or_else(|| CoreMlError::invalid("operand 'output_dtype' is missing"))?;
     let cast = galatea_graph::converted(&source, element.stored_as())?;
@@ -159,7 +163,7 @@ fn bounded(shape: &[usize]) -> Result<usize> {
 }
 
 /// The shape that an operand of the older form says.
-fn stated_shape(low: &mut Lowering, op: &Op<'_>) -> Result<Vec<usize>> {
+fn stated_shape(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<Vec<usize>> {
     let (_, shape) = operand(low, op, "shape")?;
     let shape = positions(&shape)?;
     // Before anybody makes as many elements.
@@ -168,22 +172,22 @@ fn stated_shape(low: &mut Lowering, op: &Op<'_>) -> Result<Vec<usize>> {
 }
 
 /// Positions in a table. Before CoreML8 their bits are packed, and there is one table.
-fn look_up(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn look_up(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     outputs(op, 1)?;
     let (_, indices) = operand(low, op, "indices")?;
     let (element, table) = operand(low, op, "lut")?;
     if op.opset >= 8 {
         let axis = low.int(op, "vector_axis")?;
-        let found = Tables::new(&indices, element, &table, axis, low)?.dense(&indices)?;
+        let found = PaletteTables::new(&indices, element, &table, axis, low)?.dense(&indices)?;
         return give(low, op, 0, element, found);
     }
     let shape = stated_shape(low, op)?;
     let narrow = match table.elements() {
-        2 => Element::Uint1,
-        4 => Element::Uint2,
-        16 => Element::Uint4,
-        64 => Element::Uint6,
-        256 => Element::Uint8,
+        2 => MilElement::Uint1,
+        4 => MilElement::Uint2,
+        16 => MilElement::Uint4,
+        64 => MilElement::Uint6,
+        256 => MilElement::Uint8,
         other => {
             let text = format!("a table of {other} entries, expected 2, 4, 16, 64 or 256");
             return Err(CoreMlError::invalid(text));
@@ -207,8 +211,8 @@ fn look_up(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// Tables of vectors, each for a block of the positions.
-struct Tables {
-    element: Element,
+struct PaletteTables {
+    element: MilElement,
     /// How many tables there are along each axis of the positions.
     groups: Vec<usize>,
     entries: usize,
@@ -218,13 +222,13 @@ struct Tables {
     values: Vec<f32>,
 }
 
-impl Tables {
+impl PaletteTables {
     fn new(
         indices: &Tensor,
-        element: Element,
+        element: MilElement,
         table: &Tensor,
         axis: Option<i64>,
-        low: &Lowering,
+        low: &ProgramLowering,
     ) -> Result<Self> {
         let rank = indices.rank();
         let shape = table.shape();
@@ -304,7 +308,7 @@ fn scattered(mask: &[bool], values: &[f32]) -> Result<Vec<f32>> {
 }
 
 /// Before CoreML8 the mask's bits are packed.
-fn spread(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn spread(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     outputs(op, 1)?;
     let (element, values) = operand(low, op, "nonzero_data")?;
     let (_, bits) = operand(low, op, "mask")?;
@@ -318,7 +322,7 @@ fn spread(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
                 let text = format!("a mask of {} bytes for {count} elements", packed.len());
                 return Err(CoreMlError::invalid(text));
             }
-            let places = Element::Uint1.unpack(&packed, count);
+            let places = MilElement::Uint1.unpack(&packed, count);
             (shape, places.into_iter().map(|bit| bit != 0).collect())
         }
     };
@@ -327,15 +331,15 @@ fn spread(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// Scales (and offsets) for blocks of a shape.
-struct Blocks {
-    element: Element,
+struct BlockScales {
+    element: MilElement,
     lengths: Vec<usize>,
     scales: Vec<f32>,
     offsets: Option<Vec<f32>>,
 }
 
-impl Blocks {
-    fn read(low: &mut Lowering, op: &Op<'_>, shape: &[usize]) -> Result<Self> {
+impl BlockScales {
+    fn read(low: &mut ProgramLowering, op: &LoweredOperation<'_>, shape: &[usize]) -> Result<Self> {
         let (element, scale) = operand(low, op, "scale")?;
         let offset = low.tensor(op, "offset")?;
         let divides = |(len, blocks): (&usize, &usize)| *blocks > 0 && len.is_multiple_of(*blocks);
@@ -371,18 +375,18 @@ impl Blocks {
 }
 
 /// `scale · (code - offset)` by block.
-fn blockwise(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn blockwise(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     outputs(op, 1)?;
     let (_, codes) = operand(low, op, "data")?;
     let shape = codes.shape().to_vec();
-    let blocks = Blocks::read(low, op, &shape)?;
+    let blocks = BlockScales::read(low, op, &shape)?;
     let value = |(index, code): (usize, f32)| blocks.value(&shape, index, code);
     let all = numbers(&codes)?.into_iter().enumerate().map(value).collect();
     give(low, op, 0, blocks.element, tensor(blocks.element, &shape, all)?)
 }
 
 /// Positions in tables for the places of a mask: gives the mask of the vectors, and their values.
-fn sparse_look_up(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn sparse_look_up(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     outputs(op, 2)?;
     let (_, bits) = operand(low, op, "indices_mask")?;
     let (_, codes) = operand(low, op, "indices_nonzero_data")?;
@@ -399,7 +403,7 @@ fn sparse_look_up(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let all = places.iter().map(|&set| if set { next.next().unwrap_or(0) } else { 0 });
     let all: Vec<i64> = all.map(|code| i64::try_from(code).unwrap_or(i64::MAX)).collect();
     let all = Tensor::from_vec(bits.shape(), all)?;
-    let tables = Tables::new(&all, element, &table, axis, low)?;
+    let tables = PaletteTables::new(&all, element, &table, axis, low)?;
     let dense = tables.dense(&all)?;
     let ones: Vec<f32> = places.iter().map(|&set| f32::from(u8::from(set))).collect();
     let wide = Tensor::from_vec(bits.shape(), ones)?;
@@ -410,7 +414,7 @@ fn sparse_look_up(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let mask: Vec<u8> = set.into_iter().map(u8::from).collect();
     let mask = Tensor::from_vec(wide.shape(), mask)?;
     let count = values.len();
-    give(low, op, 0, Element::Uint1, mask)?;
+    give(low, op, 0, MilElement::Uint1, mask)?;
     give(low, op, 1, element, tensor(element, &[count], values)?)
 }
 
@@ -432,12 +436,12 @@ fn repeated(tensor: &Tensor, axis: usize, times: usize) -> Result<Tensor> {
 }
 
 /// Codes at the places of a mask, with scales by block: gives the mask and the values.
-fn sparse_blockwise(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn sparse_blockwise(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     outputs(op, 2)?;
     let (_, bits) = operand(low, op, "data_mask")?;
     let (_, codes) = operand(low, op, "nonzero_data")?;
     let shape = bits.shape().to_vec();
-    let blocks = Blocks::read(low, op, &shape)?;
+    let blocks = BlockScales::read(low, op, &shape)?;
     let places = mask(&bits)?;
     let codes = numbers(&codes)?;
     let indices = places.iter().enumerate().filter(|(_, set)| **set).map(|(index, _)| index);
@@ -451,6 +455,6 @@ fn sparse_blockwise(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let values: Vec<f32> = indices.into_iter().zip(codes).map(value).collect();
     let count = values.len();
     let values = tensor(blocks.element, &[count], values)?;
-    give(low, op, 0, Element::Uint1, bits)?;
+    give(low, op, 0, MilElement::Uint1, bits)?;
     give(low, op, 1, blocks.element, values)
 }

@@ -3,17 +3,18 @@
 use galatea_graph::{Dim, Fact, ONNX_DOMAIN, ValueId};
 use galatea_tensor::DataType;
 
-use super::Row;
+use super::LoweringRow;
 use super::block as lower_block;
-use super::lowering::{Lowering, Result, agrees, attributes};
-use super::operation::Op;
+use super::lowering::{ProgramLowering, Result, agrees, attributes};
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::mil::{Block, Type};
+use crate::coreml::mil::{MilBlock, MilType};
 
-pub(super) const ROWS: &[Row] = &[Row::new("cond", cond), Row::new("while_loop", while_loop)];
+pub(super) const ROWS: &[LoweringRow] =
+    &[LoweringRow::new("cond", cond), LoweringRow::new("while_loop", while_loop)];
 
 /// The two blocks of an operation.
-fn two_blocks<'p>(op: &Op<'p>) -> Result<[&'p Block; 2]> {
+fn two_blocks<'p>(op: &LoweredOperation<'p>) -> Result<[&'p MilBlock; 2]> {
     match op.blocks() {
         [first, second] => Ok([first, second]),
         other => {
@@ -24,7 +25,7 @@ fn two_blocks<'p>(op: &Op<'p>) -> Result<[&'p Block; 2]> {
 }
 
 /// Lowers a block and gives the values of its outputs.
-fn values(low: &mut Lowering, block: &Block, opset: u32) -> Result<Vec<ValueId>> {
+fn values(low: &mut ProgramLowering, block: &MilBlock, opset: u32) -> Result<Vec<ValueId>> {
     lower_block(low, block, opset)?;
     let value = |name: &String| {
         low.value_of(name).map_err(|error| error.at(format!("the block's output '{name}'")))
@@ -33,7 +34,7 @@ fn values(low: &mut Lowering, block: &Block, opset: u32) -> Result<Vec<ValueId>>
 }
 
 /// Refuses a condition that is no truth value.
-fn check_truth(low: &Lowering, condition: ValueId) -> Result<()> {
+fn check_truth(low: &ProgramLowering, condition: ValueId) -> Result<()> {
     match low.fact(condition)? {
         found if found.dtype == DataType::Bool && found.is_tensor() => Ok(()),
         found => Err(CoreMlError::invalid(format!("the condition is {found}, expected BOOL"))),
@@ -41,7 +42,7 @@ fn check_truth(low: &Lowering, condition: ValueId) -> Result<()> {
 }
 
 /// The first block where the condition holds, else the second.
-fn cond(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn cond(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let condition = low.required(op, "pred")?;
     check_truth(low, condition)?;
     let blocks = two_blocks(op)?;
@@ -73,7 +74,7 @@ fn cond(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// What holds of a loop's value in every iteration: its type as the block states it.
-fn carried(low: &Lowering, name: &str, stated: &Type, first: ValueId) -> Result<Fact> {
+fn carried(low: &ProgramLowering, name: &str, stated: &MilType, first: ValueId) -> Result<Fact> {
     let found = low.fact(first)?;
     if !agrees(stated, found) {
         let text = format!("the block's input '{name}' is said to be {stated}, it is {found}");
@@ -82,8 +83,8 @@ fn carried(low: &Lowering, name: &str, stated: &Type, first: ValueId) -> Result<
     let known = |len: &Option<usize>| len.map_or(Dim::Unknown, Dim::Known);
     let lengths = |shape: &Vec<Option<usize>>| -> Vec<Dim> { shape.iter().map(known).collect() };
     let shape = match stated {
-        Type::Tensor(tensor) => tensor.shape.as_ref().map(lengths),
-        Type::List(item, _) => item.as_tensor().and_then(|item| {
+        MilType::Tensor(tensor) => tensor.shape.as_ref().map(lengths),
+        MilType::List(item, _) => item.as_tensor().and_then(|item| {
             let count = match low.grows(first) {
                 true => Dim::Unknown,
                 false => found.shape.as_ref()?.first()?.clone(),
@@ -99,13 +100,13 @@ fn carried(low: &Lowering, name: &str, stated: &Type, first: ValueId) -> Result<
 }
 
 /// The names of a block's inputs with the values that they stand for.
-fn named<'b>(block: &'b Block, values: &[ValueId]) -> Vec<(&'b str, ValueId)> {
+fn named<'b>(block: &'b MilBlock, values: &[ValueId]) -> Vec<(&'b str, ValueId)> {
     block.inputs.iter().map(|(name, _)| name.as_str()).zip(values.iter().copied()).collect()
 }
 
 /// The second block as long as the first one gives true for what it carries on. The condition is
 /// computed once before the loop, and at the end of each iteration.
-fn while_loop(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn while_loop(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let first = low.several(op, "loop_vars")?;
     let [condition, body] = two_blocks(op)?;
     let count = first.len();
@@ -155,9 +156,9 @@ fn while_loop(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 
 /// What the condition's block says of some values.
 fn continues(
-    low: &mut Lowering,
-    op: &Op<'_>,
-    condition: &Block,
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    condition: &MilBlock,
     of: &[ValueId],
 ) -> Result<ValueId> {
     let found = low.scoped(&named(condition, of), |low| values(low, condition, op.opset))?;

@@ -3,27 +3,27 @@
 use galatea_graph::{AttributeValue, Attributes, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use super::Row;
-use super::lowering::{Lowering, Result, attributes, bounded, text};
-use super::operation::Op;
+use super::LoweringRow;
+use super::lowering::{ProgramLowering, Result, attributes, bounded, text};
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] = &[
-    Row::new("conv", conv),
-    Row::new("conv_quantized", conv_quantized),
-    Row::new("conv_transpose", conv_transpose),
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::new("conv", conv),
+    LoweringRow::new("conv_quantized", conv_quantized),
+    LoweringRow::new("conv_transpose", conv_transpose),
 ];
 
 /// How a window moves over the axes of space.
-pub(super) struct Windows {
+pub(super) struct SpatialWindows {
     pub(super) strides: Vec<i64>,
     pub(super) dilations: Vec<i64>,
-    pub(super) padding: Padding,
+    pub(super) padding: ConvPadding,
 }
 
 /// What lies around the input.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Padding {
+pub(super) enum ConvPadding {
     /// As much as gives `ceil(input / stride)` results, the odd one behind.
     Same,
     /// The same with the odd one in front.
@@ -32,17 +32,21 @@ pub(super) enum Padding {
     Amounts(Vec<i64>),
 }
 
-impl Windows {
+impl SpatialWindows {
     /// Reads how the windows of an operation over `axes` axes of space move.
-    pub(super) fn read(low: &mut Lowering, op: &Op<'_>, axes: usize) -> Result<Self> {
+    pub(super) fn read(
+        low: &mut ProgramLowering,
+        op: &LoweredOperation<'_>,
+        axes: usize,
+    ) -> Result<Self> {
         let strides = by_axis(low, op, "strides", axes, 1)?;
         let dilations = by_axis(low, op, "dilations", axes, 1)?;
         let kinds = ["valid", "same", "custom", "same_lower"];
         let padding = match low.choice(op, "pad_type", &kinds)? {
-            0 => Padding::Amounts(vec![0; 2 * axes]),
-            1 => Padding::Same,
-            2 => Padding::Amounts(amounts(low, op, axes)?),
-            _ => Padding::SameLower,
+            0 => ConvPadding::Amounts(vec![0; 2 * axes]),
+            1 => ConvPadding::Same,
+            2 => ConvPadding::Amounts(amounts(low, op, axes)?),
+            _ => ConvPadding::SameLower,
         };
         // Nothing but `custom` heeds it.
         op.ignore("pad");
@@ -56,9 +60,9 @@ impl Windows {
     pub(super) fn attributes(&self) -> Attributes {
         let mut all = attributes([("strides", AttributeValue::Ints(self.strides.clone()))]);
         match &self.padding {
-            Padding::Same => all.insert("auto_pad".to_owned(), text("SAME_UPPER")),
-            Padding::SameLower => all.insert("auto_pad".to_owned(), text("SAME_LOWER")),
-            Padding::Amounts(pads) => {
+            ConvPadding::Same => all.insert("auto_pad".to_owned(), text("SAME_UPPER")),
+            ConvPadding::SameLower => all.insert("auto_pad".to_owned(), text("SAME_LOWER")),
+            ConvPadding::Amounts(pads) => {
                 all.insert("pads".to_owned(), AttributeValue::Ints(pads.clone()))
             }
         };
@@ -72,8 +76,8 @@ impl Windows {
 
 /// A list with a number for each axis of space, or the default for all of them.
 pub(super) fn by_axis(
-    low: &mut Lowering,
-    op: &Op<'_>,
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
     name: &'static str,
     axes: usize,
     default: i64,
@@ -89,7 +93,7 @@ pub(super) fn by_axis(
 }
 
 /// The parameter `pad`: in front of and behind the first axis, then the second.
-fn amounts(low: &mut Lowering, op: &Op<'_>, axes: usize) -> Result<Vec<i64>> {
+fn amounts(low: &mut ProgramLowering, op: &LoweredOperation<'_>, axes: usize) -> Result<Vec<i64>> {
     let found = low.ints(op, "pad")?.unwrap_or_else(|| vec![0; 2 * axes]);
     if found.len() != 2 * axes {
         let text = format!("input 'pad' is {found:?}, expected {} numbers", 2 * axes);
@@ -100,14 +104,14 @@ fn amounts(low: &mut Lowering, op: &Op<'_>, axes: usize) -> Result<Vec<i64>> {
 }
 
 /// The number of axes of space of an input with a batch and channels.
-pub(super) fn space(low: &Lowering, x: ValueId) -> Result<usize> {
+pub(super) fn space(low: &ProgramLowering, x: ValueId) -> Result<usize> {
     match low.rank(x)? {
         rank @ 3..=5 => Ok(rank - 2),
         rank => Err(CoreMlError::invalid(format!("x has {rank} axes, expected 3 to 5"))),
     }
 }
 
-fn conv(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn conv(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let weight = low.required(op, "weight")?;
@@ -115,10 +119,15 @@ fn conv(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     convolve(low, op, x, weight)
 }
 
-fn convolve(low: &mut Lowering, op: &Op<'_>, x: ValueId, weight: ValueId) -> Result<()> {
+fn convolve(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    x: ValueId,
+    weight: ValueId,
+) -> Result<()> {
     let dtype = low.dtype(x)?;
     let axes = space(low, x)?;
-    let windows = Windows::read(low, op, axes)?;
+    let windows = SpatialWindows::read(low, op, axes)?;
     let mut named = windows.attributes();
     named.insert("group".to_owned(), low.int(op, "groups")?.unwrap_or(1).into());
     let bias = low.optional(op, "bias")?.map(|bias| low.cast(bias, dtype)).transpose()?;
@@ -127,7 +136,7 @@ fn convolve(low: &mut Lowering, op: &Op<'_>, x: ValueId, weight: ValueId) -> Res
 }
 
 /// Weights of 8 bits: `scale · code + bias` by output channel, or places in a table.
-fn conv_quantized(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn conv_quantized(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let codes = low.required(op, "weight")?;
@@ -139,7 +148,7 @@ fn conv_quantized(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     }
     let rank = low.rank(codes)?;
     let codes = low.cast(codes, dtype)?;
-    let by_output = |low: &mut Lowering, id: ValueId| {
+    let by_output = |low: &mut ProgramLowering, id: ValueId| {
         let id = low.cast(id, dtype)?;
         let mut shape = vec![1; rank];
         if let Some(first) = shape.first_mut() {
@@ -153,13 +162,13 @@ fn conv_quantized(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     convolve(low, op, x, weight)
 }
 
-fn conv_transpose(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn conv_transpose(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let axes = space(low, x)?;
     let weight = low.required(op, "weight")?;
     let weight = low.cast(weight, dtype)?;
-    let windows = Windows::read(low, op, axes)?;
+    let windows = SpatialWindows::read(low, op, axes)?;
     let mut named = windows.attributes();
     named.insert("group".to_owned(), low.int(op, "groups")?.unwrap_or(1).into());
     if let Some(shape) = low.ints(op, "output_shape")? {
@@ -170,7 +179,7 @@ fn conv_transpose(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
             ))
         })?;
         match &windows.padding {
-            Padding::Amounts(pads) => {
+            ConvPadding::Amounts(pads) => {
                 let extra = missing(low, x, weight, &windows, pads, of_space)?;
                 named.insert("output_padding".to_owned(), AttributeValue::Ints(extra));
             }
@@ -186,10 +195,10 @@ fn conv_transpose(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 
 /// How much longer the results are said to be than the windows make them.
 fn missing(
-    low: &Lowering,
+    low: &ProgramLowering,
     x: ValueId,
     weight: ValueId,
-    windows: &Windows,
+    windows: &SpatialWindows,
     pads: &[i64],
     wanted: &[i64],
 ) -> Result<Vec<i64>> {
@@ -222,7 +231,7 @@ fn missing(
 
 /// Zeros of a type, one for each channel of `x`.
 pub(super) fn filled(
-    low: &mut Lowering,
+    low: &mut ProgramLowering,
     x: ValueId,
     value: f64,
     dtype: DataType,

@@ -3,19 +3,19 @@
 use galatea_graph::{Attributes, Dim, ValueId};
 use galatea_tensor::DataType;
 
-use super::Row;
+use super::LoweringRow;
 use super::activation::single;
-use super::lowering::{Lowering, Result, attributes};
-use super::operation::Op;
+use super::lowering::{ProgramLowering, Result, attributes};
+use super::operation::LoweredOperation;
 use super::resample::bilinear;
-use super::resize::{Grid, spread};
+use super::resize::{PointGrid, spread};
 use super::shape::signed;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] = &[Row::new("crop_resize", crop_resize)];
+pub(super) const ROWS: &[LoweringRow] = &[LoweringRow::new("crop_resize", crop_resize)];
 
 /// The points of all crops, in elements of the image.
-struct Points {
+struct CropPoints {
     /// `[boxes, height]`, of FP32.
     rows: ValueId,
     /// `[boxes, width]`, of FP32.
@@ -26,13 +26,13 @@ struct Points {
 
 /// Boxes with an image each, or each box of every image. Points outside of an image are
 /// `pad_value`.
-fn crop_resize(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn crop_resize(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     if low.rank(x)? != 4 {
         return Err(CoreMlError::invalid(format!("x has {} axes, expected 4", low.rank(x)?)));
     }
     let (boxes, images) = if op.opset >= 7 { boxes(low, op)? } else { regions(low, op)? };
-    let points = Points::read(low, op, x, boxes)?;
+    let points = CropPoints::read(low, op, x, boxes)?;
     let pad = match op.opset {
         ..6 => 0.0,
         _ => low.float(op, "pad_value")?.unwrap_or(0.0),
@@ -54,14 +54,22 @@ fn crop_resize(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// The value where a condition does not hold, else a number.
-fn replaced(low: &mut Lowering, found: ValueId, by: ValueId, number: f64) -> Result<ValueId> {
+fn replaced(
+    low: &mut ProgramLowering,
+    found: ValueId,
+    by: ValueId,
+    number: f64,
+) -> Result<ValueId> {
     let dtype = low.dtype(found)?;
     let number = low.number(number, dtype)?;
     low.plain("Where", &[by, number, found])
 }
 
 /// Boxes `[n, 4]` of FP32, and the place of the image of each.
-fn boxes(low: &mut Lowering, op: &Op<'_>) -> Result<(ValueId, Option<ValueId>)> {
+fn boxes(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+) -> Result<(ValueId, Option<ValueId>)> {
     let boxes = low.required(op, "boxes")?;
     let dims = low.dims(boxes)?;
     if dims.len() != 2 || dims.get(1).and_then(Dim::known).is_some_and(|len| len != 4) {
@@ -83,7 +91,10 @@ fn boxes(low: &mut Lowering, op: &Op<'_>) -> Result<(ValueId, Option<ValueId>)> 
 
 /// Boxes `[n, 4]` of FP32 from regions `[n, 1, 4, 1, 1]`, or `[n, 1, 5, 1, 1]` where the first of
 /// five numbers is the place of the image.
-fn regions(low: &mut Lowering, op: &Op<'_>) -> Result<(ValueId, Option<ValueId>)> {
+fn regions(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+) -> Result<(ValueId, Option<ValueId>)> {
     let regions = low.required(op, "roi")?;
     let numbers = match low.rank(regions)? {
         5 => low.known_len(regions, 2)?,
@@ -104,22 +115,27 @@ fn regions(low: &mut Lowering, op: &Op<'_>) -> Result<(ValueId, Option<ValueId>)
     Ok((low.slice(flat, &[1], &[1], &[5])?, Some(images)))
 }
 
-impl Points {
-    fn read(low: &mut Lowering, op: &Op<'_>, x: ValueId, boxes: ValueId) -> Result<Self> {
+impl CropPoints {
+    fn read(
+        low: &mut ProgramLowering,
+        op: &LoweredOperation<'_>,
+        x: ValueId,
+        boxes: ValueId,
+    ) -> Result<Self> {
         let height = low.int(op, "target_height")?.unwrap_or(1);
         let width = low.int(op, "target_width")?.unwrap_or(1);
         if height < 1 || width < 1 {
             return Err(CoreMlError::invalid(format!("crops of {height} by {width} elements")));
         }
         let [top, left, bottom, right] = corners(low, op, x, boxes)?;
-        let grid = Grid::read(low, op)?;
+        let grid = PointGrid::read(low, op)?;
         let rows = points(low, grid, top, bottom, height)?;
         let columns = points(low, grid, left, right, width)?;
         Ok(Self { rows, columns, height, width })
     }
 
     /// `[boxes, height, width, 2]`: column and row of each point.
-    fn grid(&self, low: &mut Lowering) -> Result<ValueId> {
+    fn grid(&self, low: &mut ProgramLowering) -> Result<ValueId> {
         let rows = low.unsqueeze(self.rows, &[2, 3])?;
         let columns = low.unsqueeze(self.columns, &[1, 3])?;
         let wide = low.integers(&[1, 1, self.width, 1]);
@@ -130,7 +146,7 @@ impl Points {
     }
 
     /// `[boxes, height, width]`: whether a point lies outside of the image.
-    fn outside(&self, low: &mut Lowering, x: ValueId) -> Result<ValueId> {
+    fn outside(&self, low: &mut ProgramLowering, x: ValueId) -> Result<ValueId> {
         let mut each = Vec::with_capacity(2);
         for (points, axis, new) in [(self.rows, 2, 2), (self.columns, 3, 1)] {
             let last = last_element(low, x, axis)?;
@@ -145,7 +161,7 @@ impl Points {
 }
 
 /// The place of the last element of an axis, in FP32.
-fn last_element(low: &mut Lowering, x: ValueId, axis: i64) -> Result<ValueId> {
+fn last_element(low: &mut ProgramLowering, x: ValueId, axis: i64) -> Result<ValueId> {
     let named = attributes([("start", axis.into()), ("end", (axis + 1).into())]);
     let len = low.node("Shape", &named, &[x])?;
     let len = low.cast(len, DataType::Fp32)?;
@@ -154,7 +170,12 @@ fn last_element(low: &mut Lowering, x: ValueId, axis: i64) -> Result<ValueId> {
 }
 
 /// Top, left, bottom and right of boxes, in elements: `[boxes, 1]` each.
-fn corners(low: &mut Lowering, op: &Op<'_>, x: ValueId, boxes: ValueId) -> Result<[ValueId; 4]> {
+fn corners(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    x: ValueId,
+    boxes: ValueId,
+) -> Result<[ValueId; 4]> {
     let names = [
         "CORNERS_HEIGHT_FIRST",
         "CORNERS_WIDTH_FIRST",
@@ -193,8 +214,8 @@ fn corners(low: &mut Lowering, op: &Op<'_>, x: ValueId, boxes: ValueId) -> Resul
 
 /// Points from `start` to `end`, `[boxes, count]`: they lie as those of `resize_bilinear` do.
 fn points(
-    low: &mut Lowering,
-    grid: Grid,
+    low: &mut ProgramLowering,
+    grid: PointGrid,
     start: ValueId,
     end: ValueId,
     count: i64,
@@ -215,7 +236,12 @@ fn points(
 
 /// Each box of every image: `[boxes, images, channels, height, width]`. The points of all boxes are
 /// rows of one grid.
-fn of_every_image(low: &mut Lowering, x: ValueId, points: &Points, pad: f64) -> Result<ValueId> {
+fn of_every_image(
+    low: &mut ProgramLowering,
+    x: ValueId,
+    points: &CropPoints,
+    pad: f64,
+) -> Result<ValueId> {
     let (height, width) = (points.height, points.width);
     let grid = points.grid(low)?;
     let grid = low.reshape(grid, &[1, -1, width, 2])?;

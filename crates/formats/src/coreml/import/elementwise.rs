@@ -3,63 +3,63 @@
 use galatea_graph::{Attributes, ValueId};
 use galatea_tensor::DataType;
 
-use super::Row;
-use super::lowering::{Lowering, Result};
-use super::operation::Op;
+use super::LoweringRow;
+use super::lowering::{ProgramLowering, Result};
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::mil::Element;
+use crate::coreml::mil::MilElement;
 
-pub(super) const ROWS: &[Row] = &[
-    Row::new("add", |low, op| binary(low, op, "Add")),
-    Row::new("sub", |low, op| binary(low, op, "Sub")),
-    Row::new("mul", |low, op| binary(low, op, "Mul")),
-    Row::new("maximum", |low, op| binary(low, op, "Max")),
-    Row::new("minimum", |low, op| binary(low, op, "Min")),
-    Row::new("pow", |low, op| binary(low, op, "Pow")),
-    Row::new("real_div", real_div),
-    Row::new("floor_div", floor_div),
-    Row::new("mod", modulo),
-    Row::new("equal", |low, op| binary(low, op, "Equal")),
-    Row::new("not_equal", not_equal),
-    Row::new("greater", |low, op| binary(low, op, "Greater")),
-    Row::new("greater_equal", |low, op| binary(low, op, "GreaterOrEqual")),
-    Row::new("less", |low, op| binary(low, op, "Less")),
-    Row::new("less_equal", |low, op| binary(low, op, "LessOrEqual")),
-    Row::new("logical_and", |low, op| binary(low, op, "And")),
-    Row::new("logical_or", |low, op| binary(low, op, "Or")),
-    Row::new("logical_xor", |low, op| binary(low, op, "Xor")),
-    Row::new("logical_not", |low, op| unary(low, op, "Not")),
-    Row::new("abs", |low, op| unary(low, op, "Abs")),
-    Row::new("acos", |low, op| unary(low, op, "Acos")),
-    Row::new("asin", |low, op| unary(low, op, "Asin")),
-    Row::new("atan", |low, op| unary(low, op, "Atan")),
-    Row::new("atanh", |low, op| unary(low, op, "Atanh")),
-    Row::new("ceil", |low, op| unary(low, op, "Ceil")),
-    Row::new("cos", |low, op| unary(low, op, "Cos")),
-    Row::new("cosh", |low, op| unary(low, op, "Cosh")),
-    Row::new("erf", |low, op| unary(low, op, "Erf")),
-    Row::new("exp", |low, op| unary(low, op, "Exp")),
-    Row::new("exp2", exp2),
-    Row::new("floor", |low, op| unary(low, op, "Floor")),
-    Row::new("identity", identity),
-    Row::new("inverse", |low, op| behind_epsilon(low, op, 1e-4, &["Reciprocal"])),
-    Row::new("log", |low, op| behind_epsilon(low, op, 1e-45, &["Log"])),
-    Row::new("round", |low, op| unary(low, op, "Round")),
-    Row::new("rsqrt", |low, op| behind_epsilon(low, op, 1e-12, &["Sqrt", "Reciprocal"])),
-    Row::new("sign", |low, op| unary(low, op, "Sign")),
-    Row::new("sin", |low, op| unary(low, op, "Sin")),
-    Row::new("sinh", |low, op| unary(low, op, "Sinh")),
-    Row::new("sqrt", |low, op| unary(low, op, "Sqrt")),
-    Row::new("square", square),
-    Row::new("tan", |low, op| unary(low, op, "Tan")),
-    Row::new("tanh", |low, op| unary(low, op, "Tanh")),
-    Row::new("cast", cast),
-    Row::new("clip", clip),
-    Row::new("threshold", threshold),
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::new("add", |low, op| binary(low, op, "Add")),
+    LoweringRow::new("sub", |low, op| binary(low, op, "Sub")),
+    LoweringRow::new("mul", |low, op| binary(low, op, "Mul")),
+    LoweringRow::new("maximum", |low, op| binary(low, op, "Max")),
+    LoweringRow::new("minimum", |low, op| binary(low, op, "Min")),
+    LoweringRow::new("pow", |low, op| binary(low, op, "Pow")),
+    LoweringRow::new("real_div", real_div),
+    LoweringRow::new("floor_div", floor_div),
+    LoweringRow::new("mod", modulo),
+    LoweringRow::new("equal", |low, op| binary(low, op, "Equal")),
+    LoweringRow::new("not_equal", not_equal),
+    LoweringRow::new("greater", |low, op| binary(low, op, "Greater")),
+    LoweringRow::new("greater_equal", |low, op| binary(low, op, "GreaterOrEqual")),
+    LoweringRow::new("less", |low, op| binary(low, op, "Less")),
+    LoweringRow::new("less_equal", |low, op| binary(low, op, "LessOrEqual")),
+    LoweringRow::new("logical_and", |low, op| binary(low, op, "And")),
+    LoweringRow::new("logical_or", |low, op| binary(low, op, "Or")),
+    LoweringRow::new("logical_xor", |low, op| binary(low, op, "Xor")),
+    LoweringRow::new("logical_not", |low, op| unary(low, op, "Not")),
+    LoweringRow::new("abs", |low, op| unary(low, op, "Abs")),
+    LoweringRow::new("acos", |low, op| unary(low, op, "Acos")),
+    LoweringRow::new("asin", |low, op| unary(low, op, "Asin")),
+    LoweringRow::new("atan", |low, op| unary(low, op, "Atan")),
+    LoweringRow::new("atanh", |low, op| unary(low, op, "Atanh")),
+    LoweringRow::new("ceil", |low, op| unary(low, op, "Ceil")),
+    LoweringRow::new("cos", |low, op| unary(low, op, "Cos")),
+    LoweringRow::new("cosh", |low, op| unary(low, op, "Cosh")),
+    LoweringRow::new("erf", |low, op| unary(low, op, "Erf")),
+    LoweringRow::new("exp", |low, op| unary(low, op, "Exp")),
+    LoweringRow::new("exp2", exp2),
+    LoweringRow::new("floor", |low, op| unary(low, op, "Floor")),
+    LoweringRow::new("identity", identity),
+    LoweringRow::new("inverse", |low, op| behind_epsilon(low, op, 1e-4, &["Reciprocal"])),
+    LoweringRow::new("log", |low, op| behind_epsilon(low, op, 1e-45, &["Log"])),
+    LoweringRow::new("round", |low, op| unary(low, op, "Round")),
+    LoweringRow::new("rsqrt", |low, op| behind_epsilon(low, op, 1e-12, &["Sqrt", "Reciprocal"])),
+    LoweringRow::new("sign", |low, op| unary(low, op, "Sign")),
+    LoweringRow::new("sin", |low, op| unary(low, op, "Sin")),
+    LoweringRow::new("sinh", |low, op| unary(low, op, "Sinh")),
+    LoweringRow::new("sqrt", |low, op| unary(low, op, "Sqrt")),
+    LoweringRow::new("square", square),
+    LoweringRow::new("tan", |low, op| unary(low, op, "Tan")),
+    LoweringRow::new("tanh", |low, op| unary(low, op, "Tanh")),
+    LoweringRow::new("cast", cast),
+    LoweringRow::new("clip", clip),
+    LoweringRow::new("threshold", threshold),
 ];
 
 /// Both operands, in one type of elements: constants take that of the other.
-fn operands(low: &mut Lowering, op: &Op<'_>) -> Result<[ValueId; 2]> {
+fn operands(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<[ValueId; 2]> {
     let (x, y) = (low.required(op, "x")?, low.required(op, "y")?);
     let (of_x, of_y) = (low.dtype(x)?, low.dtype(y)?);
     if of_x == of_y {
@@ -75,20 +75,20 @@ fn operands(low: &mut Lowering, op: &Op<'_>) -> Result<[ValueId; 2]> {
     }
 }
 
-fn binary(low: &mut Lowering, op: &Op<'_>, operator: &str) -> Result<()> {
+fn binary(low: &mut ProgramLowering, op: &LoweredOperation<'_>, operator: &str) -> Result<()> {
     let operands = operands(low, op)?;
     let result = low.plain(operator, &operands)?;
     low.give(op, &[result])
 }
 
-fn unary(low: &mut Lowering, op: &Op<'_>, operator: &str) -> Result<()> {
+fn unary(low: &mut ProgramLowering, op: &LoweredOperation<'_>, operator: &str) -> Result<()> {
     let x = low.required(op, "x")?;
     let result = low.plain(operator, &[x])?;
     low.give(op, &[result])
 }
 
 /// The same value: no node at all.
-fn identity(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn identity(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     low.give(op, &[x])
 }
@@ -98,12 +98,12 @@ fn is_float(dtype: DataType) -> bool {
 }
 
 /// Quotients of integers are rounded towards zero.
-fn real_div(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn real_div(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     binary(low, op, "Div")
 }
 
 /// The largest whole number that is not above the quotient.
-fn floor_div(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn floor_div(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let [x, y] = operands(low, op)?;
     let result = match is_float(low.dtype(x)?) {
         true => {
@@ -130,7 +130,7 @@ fn floor_div(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// The remainder with the sign of the divisor.
-fn modulo(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn modulo(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let [x, y] = operands(low, op)?;
     let result = match is_float(low.dtype(x)?) {
         true => {
@@ -144,14 +144,14 @@ fn modulo(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-fn not_equal(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn not_equal(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let operands = operands(low, op)?;
     let equal = low.plain("Equal", &operands)?;
     let result = low.plain("Not", &[equal])?;
     low.give(op, &[result])
 }
 
-fn exp2(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn exp2(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let two = low.number(2.0, dtype)?;
@@ -159,14 +159,19 @@ fn exp2(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-fn square(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn square(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let result = low.plain("Mul", &[x, x])?;
     low.give(op, &[result])
 }
 
 /// Functions of `x + epsilon`. In FP16 an epsilon that its least number exceeds is none at all.
-fn behind_epsilon(low: &mut Lowering, op: &Op<'_>, default: f64, functions: &[&str]) -> Result<()> {
+fn behind_epsilon(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    default: f64,
+    functions: &[&str],
+) -> Result<()> {
     let mut value = low.required(op, "x")?;
     let dtype = low.dtype(value)?;
     let epsilon = low.float(op, "epsilon")?.unwrap_or(default);
@@ -182,18 +187,18 @@ fn behind_epsilon(low: &mut Lowering, op: &Op<'_>, default: f64, functions: &[&s
 
 /// The element type that a parameter names.
 pub(super) fn named_type(
-    low: &mut Lowering,
-    op: &Op<'_>,
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
     name: &'static str,
 ) -> Result<Option<DataType>> {
     let Some(word) = low.word(op, name)? else { return Ok(None) };
-    match Element::named(&word) {
+    match MilElement::named(&word) {
         Some(element) if element.bits() >= 8 => Ok(Some(element.stored_as())),
         _ => Err(CoreMlError::invalid(format!("'{word}' is no type of elements"))),
     }
 }
 
-fn cast(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn cast(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = named_type(low, op, "dtype")?;
     let dtype = dtype.ok_or_else(|| CoreMlError::invalid("input 'dtype' is missing"))?;
@@ -201,7 +206,7 @@ fn cast(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-fn clip(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn clip(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let alpha = low.float(op, "alpha")?.unwrap_or(f64::NEG_INFINITY);
@@ -211,7 +216,7 @@ fn clip(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-fn threshold(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn threshold(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let alpha = low.float(op, "alpha")?.unwrap_or(1.0);

@@ -3,23 +3,23 @@
 use galatea_graph::ValueId;
 use galatea_tensor::{DataType, Tensor};
 
-use super::Row;
-use super::lowering::{Lowering, Result, attributes};
-use super::operation::Op;
+use super::LoweringRow;
+use super::lowering::{ProgramLowering, Result, attributes};
+use super::operation::LoweredOperation;
 use super::shape::signed;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] = &[
-    Row::new("gather", gather),
-    Row::new("gather_along_axis", gather_along_axis),
-    Row::new("gather_nd", gather_nd),
-    Row::new("non_zero", non_zero),
-    Row::new("one_hot", one_hot),
-    Row::new("select", select),
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::new("gather", gather),
+    LoweringRow::new("gather_along_axis", gather_along_axis),
+    LoweringRow::new("gather_nd", gather_nd),
+    LoweringRow::new("non_zero", non_zero),
+    LoweringRow::new("one_hot", one_hot),
+    LoweringRow::new("select", select),
 ];
 
 /// Reads the number of axes of batches, and whether places are checked (here they always are).
-fn batch_dims(low: &mut Lowering, op: &Op<'_>) -> Result<i64> {
+fn batch_dims(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<i64> {
     if op.opset >= 7 {
         low.flag(op, "validate_indices", false)?;
     }
@@ -28,7 +28,7 @@ fn batch_dims(low: &mut Lowering, op: &Op<'_>) -> Result<i64> {
 }
 
 /// Rows of an axis, after `batch_dims` axes that both have.
-fn gather(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn gather(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let (x, indices) = (low.required(op, "x")?, low.required(op, "indices")?);
     let indices = low.cast(indices, DataType::Int64)?;
     let axis = low.int(op, "axis")?.unwrap_or(0);
@@ -42,8 +42,8 @@ fn gather(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 
 /// The axis is brought behind those of the batches, and the axes before it to their place again.
 fn gather_in_batches(
-    low: &mut Lowering,
-    op: &Op<'_>,
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
     (x, indices): (ValueId, ValueId),
     axis: i64,
     batch: i64,
@@ -75,7 +75,7 @@ fn gather_in_batches(
 }
 
 /// For each place of `indices`, the element at that position of an axis.
-fn gather_along_axis(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn gather_along_axis(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let (x, indices) = (low.required(op, "x")?, low.required(op, "indices")?);
     let indices = low.cast(indices, DataType::Int64)?;
     let axis = low.int(op, "axis")?.unwrap_or(0);
@@ -88,7 +88,7 @@ fn gather_along_axis(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// Parts of `x` whose first positions are the last axis of `indices`.
-fn gather_nd(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn gather_nd(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let (x, indices) = (low.required(op, "x")?, low.required(op, "indices")?);
     let indices = low.cast(indices, DataType::Int64)?;
     let batch = batch_dims(low, op)?;
@@ -98,7 +98,7 @@ fn gather_nd(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// The places of all elements that are not zero, one a row.
-fn non_zero(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn non_zero(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let found = low.plain("NonZero", &[x])?;
     let rows = low.transpose(found, &[1, 0])?;
@@ -107,7 +107,7 @@ fn non_zero(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// A new axis on which each index is switched on at its place.
-fn one_hot(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn one_hot(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let indices = low.required(op, "indices")?;
     let count = low.required(op, "one_hot_vector_size")?;
     let count = low.cast(count, DataType::Int64)?;
@@ -128,7 +128,7 @@ fn one_hot(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// Elements of `a` where the condition holds, else of `b`.
-fn select(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn select(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let condition = low.required(op, "cond")?;
     let (a, b) = (low.required(op, "a")?, low.required(op, "b")?);
     let dtype = low.dtype(a)?;

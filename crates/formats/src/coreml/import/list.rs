@@ -5,33 +5,33 @@
 use galatea_graph::{AttributeValue, Dim, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use super::Row;
+use super::LoweringRow;
 use super::elementwise::named_type;
-use super::lowering::{Lowering, Result, attributes};
-use super::operation::Op;
+use super::lowering::{ProgramLowering, Result, attributes};
+use super::operation::LoweredOperation;
 use super::shape::signed;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::mil::{Element, Type, Value};
+use crate::coreml::mil::{MilElement, MilType, MilValue};
 
-pub(super) const ROWS: &[Row] = &[
-    Row::new("make_list", make_list),
-    Row::new("list_length", list_length),
-    Row::new("list_read", list_read),
-    Row::new("list_write", list_write),
-    Row::new("list_gather", list_gather),
-    Row::new("list_scatter", list_scatter),
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::new("make_list", make_list),
+    LoweringRow::new("list_length", list_length),
+    LoweringRow::new("list_read", list_read),
+    LoweringRow::new("list_write", list_write),
+    LoweringRow::new("list_gather", list_gather),
+    LoweringRow::new("list_scatter", list_scatter),
 ];
 
 /// The lengths of an item: numbers, and texts for those that are known in a run only.
-fn item_lengths(low: &mut Lowering, op: &Op<'_>) -> Result<Option<Vec<i64>>> {
+fn item_lengths(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<Option<Vec<i64>>> {
     let Some(all) = low.constants(op, "elem_shape")? else { return Ok(None) };
     let mut lengths = Vec::new();
     for value in all {
         match &*value {
-            Value::Tensor(Element::String, texts) => {
+            MilValue::Tensor(MilElement::String, texts) => {
                 lengths.resize(lengths.len() + texts.elements(), 0);
             }
-            Value::Tensor(_, numbers) => lengths.extend(numbers.to_i64_vec()?),
+            MilValue::Tensor(_, numbers) => lengths.extend(numbers.to_i64_vec()?),
             other => {
                 let text = format!("input 'elem_shape' is {}", other.describe());
                 return Err(CoreMlError::invalid(text));
@@ -45,13 +45,13 @@ fn item_lengths(low: &mut Lowering, op: &Op<'_>) -> Result<Option<Vec<i64>>> {
 }
 
 /// The lengths of an item as the operation states them of its result.
-fn stated_lengths(op: &Op<'_>) -> Option<Vec<i64>> {
-    let Some((_, Type::List(item, _))) = op.outputs().first() else { return None };
+fn stated_lengths(op: &LoweredOperation<'_>) -> Option<Vec<i64>> {
+    let Some((_, MilType::List(item, _))) = op.outputs().first() else { return None };
     let shape = item.as_tensor()?.shape.as_ref()?;
     Some(shape.iter().map(|len| len.map_or(0, signed)).collect())
 }
 
-fn make_list(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn make_list(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let dtype = named_type(low, op, "dtype")?.unwrap_or(DataType::Fp32);
     let grows = low.flag(op, "dynamic_length", true)?;
     let item = item_lengths(low, op)?.or_else(|| stated_lengths(op)).ok_or_else(|| {
@@ -77,12 +77,12 @@ fn make_list(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// How many items there are: one element of INT64.
-fn length(low: &mut Lowering, list: ValueId) -> Result<ValueId> {
+fn length(low: &mut ProgramLowering, list: ValueId) -> Result<ValueId> {
     let named = attributes([("start", 0_i64.into()), ("end", 1_i64.into())]);
     low.node("Shape", &named, &[list])
 }
 
-fn list_length(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn list_length(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let list = low.required(op, "ls")?;
     let count = length(low, list)?;
     let count = low.squeeze(count, &[0])?;
@@ -90,31 +90,41 @@ fn list_length(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-fn taken(low: &mut Lowering, op: &Op<'_>, list: ValueId, places: ValueId) -> Result<()> {
+fn taken(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    list: ValueId,
+    places: ValueId,
+) -> Result<()> {
     let result = low.node("Gather", &attributes([("axis", 0_i64.into())]), &[list, places])?;
     low.give(op, &[result])
 }
 
 /// An input as a place in a list, a tensor of this shape.
-fn places(low: &mut Lowering, op: &Op<'_>, name: &'static str, shape: &[i64]) -> Result<ValueId> {
+fn places(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    name: &'static str,
+    shape: &[i64],
+) -> Result<ValueId> {
     let found = low.required(op, name)?;
     let found = low.cast(found, DataType::Int64)?;
     low.reshape(found, shape)
 }
 
-fn list_read(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn list_read(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let list = low.required(op, "ls")?;
     let place = places(low, op, "index", &[])?;
     taken(low, op, list, place)
 }
 
-fn list_gather(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn list_gather(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let list = low.required(op, "ls")?;
     let places = places(low, op, "indices", &[-1])?;
     taken(low, op, list, places)
 }
 
-fn list_write(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn list_write(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let list = low.required(op, "ls")?;
     let place = places(low, op, "index", &[1])?;
     let item = low.required(op, "value")?;
@@ -122,7 +132,7 @@ fn list_write(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     written(low, op, list, place, item)
 }
 
-fn list_scatter(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn list_scatter(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let list = low.required(op, "ls")?;
     let places = places(low, op, "indices", &[-1])?;
     let items = low.required(op, "value")?;
@@ -131,8 +141,8 @@ fn list_scatter(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 
 /// The list with items written at some places, grown to hold them where it may.
 fn written(
-    low: &mut Lowering,
-    op: &Op<'_>,
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
     list: ValueId,
     places: ValueId,
     items: ValueId,
@@ -152,7 +162,12 @@ fn written(
 
 /// The list with zeros behind its items, as far as the places go, and with items of the lengths
 /// that they have where the list has none yet.
-fn grown(low: &mut Lowering, list: ValueId, places: ValueId, items: ValueId) -> Result<ValueId> {
+fn grown(
+    low: &mut ProgramLowering,
+    list: ValueId,
+    places: ValueId,
+    items: ValueId,
+) -> Result<ValueId> {
     let fixed = !low.grows(list);
     let known = |dim: &Dim| dim.known().is_some_and(|len| len > 0);
     let shaped = low.dims(list)?.iter().skip(1).all(known) || low.dims(list)? == low.dims(items)?;

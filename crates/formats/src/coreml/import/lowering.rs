@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use galatea_graph::{
-    AttributeValue, Attributes, Dim, Fact, Graph, ONNX_DOMAIN, Subgraph, ValueId, infer,
+    AttributeValue, Attributes, Dim, Fact, Graph, ONNX_DOMAIN, SubgraphAttribute, ValueId, infer,
 };
 use galatea_tensor::{DataType, Element as Number, Tensor};
 
-use super::operation::Op;
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::mil::{Element, TensorType, Type, Value};
+use crate::coreml::mil::{MilElement, MilTensorType, MilType, MilValue};
 
 pub(super) type Result<T> = std::result::Result<T, CoreMlError>;
 
@@ -21,25 +21,25 @@ const OPSET: i64 = 21;
 const ML_OPSET: i64 = 3;
 
 /// The most elements of a constant that the program does not hold.
-const MOST_MADE: usize = 1 << 24;
+const MAX_MADE: usize = 1 << 24;
 
 /// What a name of the program stands for.
 #[derive(Clone, Debug)]
-pub(super) enum Bound {
+pub(super) enum BoundName {
     /// A value of the graph.
     Value(ValueId),
     /// A constant, which becomes an initializer where a node reads it.
-    Constant(Arc<Value>),
+    Constant(Arc<MilValue>),
     /// A state, by its name.
     State(String),
 }
 
 /// One graph: that of the function, or of a block inside of it.
 #[derive(Debug)]
-struct Frame {
+struct LoweringFrame {
     graph: Graph,
     facts: Vec<Option<Fact>>,
-    bound: HashMap<String, Bound>,
+    bound: HashMap<String, BoundName>,
     /// Initializers of constants that nodes read, by name.
     read: HashMap<String, ValueId>,
     /// Values of the graphs around it that the graph reads, as inputs of it.
@@ -48,7 +48,7 @@ struct Frame {
     growing: HashSet<ValueId>,
 }
 
-impl Frame {
+impl LoweringFrame {
     fn new(name: &str) -> Self {
         let mut graph = Graph::new(name);
         graph.opsets.insert(ONNX_DOMAIN.to_owned(), OPSET);
@@ -60,8 +60,8 @@ impl Frame {
 
 /// The graph in the making.
 #[derive(Debug)]
-pub(in crate::coreml) struct Lowering {
-    frames: Vec<Frame>,
+pub(in crate::coreml) struct ProgramLowering {
+    frames: Vec<LoweringFrame>,
     /// What states hold at this place of the program, by name.
     states: HashMap<String, ValueId>,
     /// The operation that is being lowered, by its first output: nodes are named so.
@@ -70,21 +70,21 @@ pub(in crate::coreml) struct Lowering {
     count: usize,
     /// Types of the outputs of the operation, where the program is being written and does not say them
     /// yet.
-    pub(super) given: Option<Vec<Type>>,
+    pub(super) given: Option<Vec<MilType>>,
 }
 
-impl Lowering {
+impl ProgramLowering {
     /// A graph without inputs and nodes.
     pub(in crate::coreml) fn new(name: &str) -> Self {
         let (states, current) = (HashMap::new(), String::new());
-        Self { frames: vec![Frame::new(name)], states, current, count: 0, given: None }
+        Self { frames: vec![LoweringFrame::new(name)], states, current, count: 0, given: None }
     }
 
-    fn frame(&self) -> &Frame {
+    fn frame(&self) -> &LoweringFrame {
         self.frames.last().unwrap_or_else(|| unreachable!("the function's own frame is never left"))
     }
 
-    fn frame_mut(&mut self) -> &mut Frame {
+    fn frame_mut(&mut self) -> &mut LoweringFrame {
         self.frames.last_mut().unwrap_or_else(|| unreachable!("as in `frame`"))
     }
 
@@ -106,26 +106,26 @@ impl Lowering {
     // --- Names ---------------------------------------------------------------------------------
 
     /// What a name stands for, in this graph or one around it.
-    pub(super) fn lookup(&mut self, name: &str) -> Option<Bound> {
+    pub(super) fn lookup(&mut self, name: &str) -> Option<BoundName> {
         self.lookup_at(self.frames.len() - 1, name)
     }
 
-    fn lookup_at(&mut self, level: usize, name: &str) -> Option<Bound> {
+    fn lookup_at(&mut self, level: usize, name: &str) -> Option<BoundName> {
         if let Some(found) = self.frames.get(level)?.bound.get(name) {
             return Some(found.clone());
         }
         let outer = self.lookup_at(level.checked_sub(1)?, name)?;
-        let Bound::Value(id) = outer else { return Some(outer) };
+        let BoundName::Value(id) = outer else { return Some(outer) };
         let inner = self.capture(level, id)?;
-        self.frames.get_mut(level)?.bound.insert(name.to_owned(), Bound::Value(inner));
-        Some(Bound::Value(inner))
+        self.frames.get_mut(level)?.bound.insert(name.to_owned(), BoundName::Value(inner));
+        Some(BoundName::Value(inner))
     }
 
     /// Makes a name stand for something.
     ///
     /// # Errors
     /// When it does already in this graph.
-    pub(super) fn define(&mut self, name: &str, bound: Bound) -> Result<()> {
+    pub(super) fn define(&mut self, name: &str, bound: BoundName) -> Result<()> {
         match self.frame_mut().bound.insert(name.to_owned(), bound) {
             None => Ok(()),
             Some(_) => Err(CoreMlError::invalid(format!("the name '{name}' has a value already"))),
@@ -138,8 +138,8 @@ impl Lowering {
             CoreMlError::invalid(format!("nothing before it gives a value '{name}'"))
         })?;
         match bound {
-            Bound::Value(id) => Ok(id),
-            Bound::Constant(value) => {
+            BoundName::Value(id) => Ok(id),
+            BoundName::Constant(value) => {
                 if let Some(&id) = self.frame().read.get(name) {
                     return Ok(id);
                 }
@@ -147,7 +147,7 @@ impl Lowering {
                 self.frame_mut().read.insert(name.to_owned(), id);
                 Ok(id)
             }
-            Bound::State(_) => {
+            BoundName::State(_) => {
                 let text = format!("'{name}' is a state, which only read_state reads");
                 Err(CoreMlError::invalid(text))
             }
@@ -155,9 +155,9 @@ impl Lowering {
     }
 
     /// An initializer that holds a constant.
-    pub(super) fn initializer(&mut self, value: &Value) -> Result<ValueId> {
+    pub(super) fn initializer(&mut self, value: &MilValue) -> Result<ValueId> {
         match value {
-            Value::Tensor(_, tensor) => Ok(self.constant(tensor.clone())),
+            MilValue::Tensor(_, tensor) => Ok(self.constant(tensor.clone())),
             other => Err(CoreMlError::invalid(format!("{} is no tensor", other.describe()))),
         }
     }
@@ -314,7 +314,7 @@ impl Lowering {
         self.node_with(operator, attributes, &inputs)
     }
 
-    /// As [`Lowering::node`], with some inputs left out.
+    /// As [`ProgramLowering::node`], with some inputs left out.
     pub(super) fn node_with(
         &mut self,
         operator: &str,
@@ -402,7 +402,7 @@ impl Lowering {
         fill: impl FnOnce(&mut Self, &[ValueId]) -> Result<Vec<ValueId>>,
     ) -> Result<AttributeValue> {
         let outer = self.current.clone();
-        self.frames.push(Frame::new(&outer));
+        self.frames.push(LoweringFrame::new(&outer));
         let ids: Vec<ValueId> = inputs.iter().map(|fact| self.input(fact.clone())).collect();
         let made = fill(self, &ids).and_then(|results| self.end(&results));
         let frame = self.frames.pop();
@@ -410,7 +410,7 @@ impl Lowering {
         made?;
         let mut frame = frame.ok_or_else(|| CoreMlError::invalid("a block without a graph"))?;
         frame.graph.inputs.extend(&frame.captured);
-        let subgraph = Subgraph { graph: frame.graph, captured: frame.captured.len() };
+        let subgraph = SubgraphAttribute { graph: frame.graph, captured: frame.captured.len() };
         Ok(AttributeValue::Graph(Box::new(subgraph)))
     }
 
@@ -429,9 +429,9 @@ impl Lowering {
     }
 
     /// Begins a block of a program that is being written: what it adds is there to be typed, until
-    /// [`Lowering::leave`], after which the block is read as a whole.
+    /// [`ProgramLowering::leave`], after which the block is read as a whole.
     pub(in crate::coreml) fn enter(&mut self) {
-        self.frames.push(Frame::new("block"));
+        self.frames.push(LoweringFrame::new("block"));
     }
 
     /// Ends such a block.
@@ -475,7 +475,7 @@ impl Lowering {
     ) -> Result<T> {
         let kept = (self.frame().bound.clone(), self.frame().read.clone());
         for (name, id) in own {
-            self.define(name, Bound::Value(*id))?;
+            self.define(name, BoundName::Value(*id))?;
         }
         let result = lower(self)?;
         let frame = self.frame_mut();
@@ -550,7 +550,7 @@ impl Lowering {
     ///
     /// # Errors
     /// When their number, types or shapes differ.
-    pub(super) fn give(&mut self, op: &Op<'_>, results: &[ValueId]) -> Result<()> {
+    pub(super) fn give(&mut self, op: &LoweredOperation<'_>, results: &[ValueId]) -> Result<()> {
         let stated = op.outputs();
         if stated.len() != results.len() {
             let (stated, found) = (stated.len(), results.len());
@@ -561,7 +561,7 @@ impl Lowering {
             let found = self.fact(id)?;
             if self.given.is_some() {
                 let found = type_of(found)?;
-                self.define(name, Bound::Value(id))?;
+                self.define(name, BoundName::Value(id))?;
                 self.given.iter_mut().for_each(|all| all.push(found.clone()));
                 continue;
             }
@@ -570,7 +570,7 @@ impl Lowering {
                     format!("output '{name}' is said to be {stated}, the operator gives {found}");
                 return Err(CoreMlError::invalid(text));
             }
-            self.define(name, Bound::Value(id))?;
+            self.define(name, BoundName::Value(id))?;
         }
         Ok(())
     }
@@ -587,33 +587,33 @@ fn named_lengths(mut fact: Fact, name: &str) -> Fact {
 }
 
 /// What a program says of a value.
-fn type_of(found: &Fact) -> Result<Type> {
-    let element = Element::of(found.dtype).filter(|_| found.is_tensor());
+fn type_of(found: &Fact) -> Result<MilType> {
+    let element = MilElement::of(found.dtype).filter(|_| found.is_tensor());
     let element = element.ok_or_else(|| {
         CoreMlError::unsupported(format!(
             "a value that is {found}, for which programs have no type"
         ))
     })?;
     let shape = found.shape.as_ref().map(|dims| dims.iter().map(Dim::known).collect());
-    Ok(Type::Tensor(TensorType { element, shape }))
+    Ok(MilType::Tensor(MilTensorType { element, shape }))
 }
 
 /// Whether a value may be what a program says of it: lengths that either does not know agree.
-pub(super) fn agrees(stated: &Type, found: &Fact) -> bool {
+pub(super) fn agrees(stated: &MilType, found: &Fact) -> bool {
     let (element, shape) = match stated {
-        Type::Tensor(TensorType { element, shape }) => (element, shape.clone()),
+        MilType::Tensor(MilTensorType { element, shape }) => (element, shape.clone()),
         // A list is a tensor whose first axis counts its items: one that grows is said to be as
         // long as it was in the beginning.
-        Type::List(item, _) => match &**item {
-            Type::Tensor(TensorType { element, shape }) => {
+        MilType::List(item, _) => match &**item {
+            MilType::Tensor(MilTensorType { element, shape }) => {
                 let lengths = |shape: &Vec<_>| std::iter::once(None).chain(shape.clone()).collect();
                 (element, shape.as_ref().map(lengths))
             }
             _ => return false,
         },
         // A dictionary is a vector of its values.
-        Type::Dictionary(_) => return true,
-        Type::Tuple(_) | Type::State(_) => return false,
+        MilType::Dictionary(_) => return true,
+        MilType::Tuple(_) | MilType::State(_) => return false,
     };
     let lengths = |stated: &Vec<Option<usize>>, found: &Vec<Dim>| {
         let same = |(stated, found): (&Option<usize>, &Dim)| {
@@ -632,12 +632,12 @@ pub(super) fn agrees(stated: &Type, found: &Fact) -> bool {
 /// program of a hundred bytes can ask for any.
 ///
 /// # Errors
-/// When there are more than [`MOST_MADE`].
+/// When there are more than [`MAX_MADE`].
 pub(super) fn bounded(shape: &[usize]) -> Result<usize> {
     match galatea_tensor::checked_elements(shape)? {
-        count if count <= MOST_MADE => Ok(count),
+        count if count <= MAX_MADE => Ok(count),
         count => {
-            let text = format!("a constant of {count} elements, at most {MOST_MADE} are made");
+            let text = format!("a constant of {count} elements, at most {MAX_MADE} are made");
             Err(CoreMlError::unsupported(text))
         }
     }

@@ -3,20 +3,20 @@
 use galatea_graph::{Attributes, ValueId};
 use galatea_tensor::DataType;
 
-use super::Row;
-use super::lowering::{Lowering, Result, attributes, text};
-use super::operation::Op;
+use super::LoweringRow;
+use super::lowering::{ProgramLowering, Result, attributes, text};
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] = &[
-    Row::new("linear", linear),
-    Row::new("matmul", matmul),
-    Row::new("einsum", einsum),
-    Row::since(8, "scaled_dot_product_attention", attention),
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::new("linear", linear),
+    LoweringRow::new("matmul", matmul),
+    LoweringRow::new("einsum", einsum),
+    LoweringRow::since(8, "scaled_dot_product_attention", attention),
 ];
 
 /// `x · weightᵀ + bias`, where the weight is `[outputs, inputs]`.
-fn linear(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn linear(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let weight = low.required(op, "weight")?;
@@ -35,7 +35,7 @@ fn linear(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// The value with its last two axes swapped.
-fn turned(low: &mut Lowering, id: ValueId) -> Result<ValueId> {
+fn turned(low: &mut ProgramLowering, id: ValueId) -> Result<ValueId> {
     let rank = low.rank(id)?;
     if rank < 2 {
         return Ok(id);
@@ -45,7 +45,7 @@ fn turned(low: &mut Lowering, id: ValueId) -> Result<ValueId> {
     low.transpose(id, &axes)
 }
 
-fn matmul(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn matmul(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let (mut x, mut y) = (low.required(op, "x")?, low.required(op, "y")?);
     let (of_x, of_y) = (low.dtype(x)?, low.dtype(y)?);
     if of_x != of_y {
@@ -65,7 +65,7 @@ fn matmul(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// A product of two values. Those of integers are computed as integers of 32 bits.
-fn product(low: &mut Lowering, x: ValueId, y: ValueId) -> Result<ValueId> {
+fn product(low: &mut ProgramLowering, x: ValueId, y: ValueId) -> Result<ValueId> {
     match low.dtype(x)? {
         DataType::Fp16 | DataType::Fp32 | DataType::Fp64 | DataType::Int32 => {
             low.plain("MatMul", &[x, y])
@@ -78,11 +78,11 @@ fn product(low: &mut Lowering, x: ValueId, y: ValueId) -> Result<ValueId> {
     }
 }
 
-fn einsum(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn einsum(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let values = low.several(op, "values")?;
     let equation = low.word(op, "equation")?;
     let equation = equation.ok_or_else(|| CoreMlError::invalid("input 'equation' is missing"))?;
-    let result = match (values.as_slice(), Orders::of(&equation)) {
+    let result = match (values.as_slice(), AxisOrders::of(&equation)) {
         (&[x, y], Some(orders)) => {
             let x = reordered(low, x, &orders.x)?;
             let y = reordered(low, y, &orders.y)?;
@@ -96,13 +96,13 @@ fn einsum(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 
 /// How axes are brought into the order of a product of matrices.
 #[derive(Debug, PartialEq, Eq)]
-struct Orders {
+struct AxisOrders {
     x: Vec<usize>,
     y: Vec<usize>,
     result: Vec<usize>,
 }
 
-impl Orders {
+impl AxisOrders {
     /// Those of an equation that is a product of matrices, such as `nchw,nwhu->nchu`; none of others.
     fn of(equation: &str) -> Option<Self> {
         let plain: String = equation.chars().filter(|letter| !letter.is_whitespace()).collect();
@@ -146,7 +146,7 @@ impl Orders {
 
 /// The value with its axes in another order. Where only axes of length 1 move, elements stay where they
 /// are.
-fn reordered(low: &mut Lowering, id: ValueId, axes: &[usize]) -> Result<ValueId> {
+fn reordered(low: &mut ProgramLowering, id: ValueId, axes: &[usize]) -> Result<ValueId> {
     if axes.is_sorted() {
         return Ok(id);
     }
@@ -163,7 +163,7 @@ fn reordered(low: &mut Lowering, id: ValueId, axes: &[usize]) -> Result<ValueId>
 }
 
 /// `softmax(query · keyᵀ / √E + mask) · value`; a mask of truth values says which keys are seen.
-fn attention(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn attention(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let query = low.required(op, "query")?;
     let (key, value) = (low.required(op, "key")?, low.required(op, "value")?);
     let (dtype, rank) = (low.dtype(query)?, low.rank(query)?);
@@ -199,12 +199,12 @@ mod tests {
 
     #[test]
     fn equations_of_matrices_are_products() {
-        let found = Orders::of("nchw, nwhu -> nchu").unwrap();
+        let found = AxisOrders::of("nchw, nwhu -> nchu").unwrap();
         assert_eq!((found.x, found.y), (vec![0, 2, 1, 3], vec![0, 2, 1, 3]));
         assert_eq!(found.result, [0, 2, 1, 3]);
-        assert!(Orders::of("chw,whr->chr").is_some());
+        assert!(AxisOrders::of("chw,whr->chr").is_some());
         for other in ["ij,ij->ij", "ii,ij->j", "ij,jk->kz", "ij,kl->ijkl", "ij->ji", "...i,ij->j"] {
-            assert_eq!(Orders::of(other), None, "{other}");
+            assert_eq!(AxisOrders::of(other), None, "{other}");
         }
     }
 }

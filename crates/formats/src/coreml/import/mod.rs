@@ -37,24 +37,27 @@ mod suppress;
 use galatea_graph::{Dim, Fact, Graph};
 
 use super::error::{CoreMlError, CoreMlErrorKind};
-use super::mil::{Block, Function, Operation, TensorType, Type};
-pub(super) use lowering::Lowering;
-use lowering::{Bound, Result};
-use operation::Op;
+use super::mil::{MilBlock, MilFunction, MilOperation, MilTensorType, MilType};
+pub(super) use lowering::ProgramLowering;
+use lowering::{BoundName, Result};
+use operation::LoweredOperation;
 
 /// How an operator becomes nodes.
-struct Row {
+struct LoweringRow {
     /// The operator.
     name: &'static str,
     /// The first set of operators that has it: 5 for `CoreML5`.
     since: u32,
     /// Lowers one operation.
-    lower: fn(&mut Lowering, &Op<'_>) -> Result<()>,
+    lower: fn(&mut ProgramLowering, &LoweredOperation<'_>) -> Result<()>,
 }
 
-impl Row {
+impl LoweringRow {
     /// A row of an operator that every set has.
-    const fn new(name: &'static str, lower: fn(&mut Lowering, &Op<'_>) -> Result<()>) -> Self {
+    const fn new(
+        name: &'static str,
+        lower: fn(&mut ProgramLowering, &LoweredOperation<'_>) -> Result<()>,
+    ) -> Self {
         Self { name, since: OLDEST_OPSET, lower }
     }
 
@@ -62,14 +65,14 @@ impl Row {
     const fn since(
         since: u32,
         name: &'static str,
-        lower: fn(&mut Lowering, &Op<'_>) -> Result<()>,
+        lower: fn(&mut ProgramLowering, &LoweredOperation<'_>) -> Result<()>,
     ) -> Self {
         Self { name, since, lower }
     }
 }
 
 /// Every operator, by family.
-const FAMILIES: &[&[Row]] = &[
+const FAMILIES: &[&[LoweringRow]] = &[
     activation::ROWS,
     classify::ROWS,
     constant::ROWS,
@@ -113,15 +116,15 @@ pub fn operators() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// When the function uses an operator, a type or a form that is not known, or says what is not so.
-pub(super) fn function(name: &str, function: &Function) -> Result<(Graph, Vec<String>)> {
+pub(super) fn function(name: &str, function: &MilFunction) -> Result<(Graph, Vec<String>)> {
     let opset = opset(&function.opset)?;
-    let mut lowering = Lowering::new(name);
+    let mut lowering = ProgramLowering::new(name);
     let (mut states, mut fed) = (Vec::new(), Vec::new());
     for (name, stated) in &function.inputs {
         let place = || format!("input '{name}'");
         match stated {
-            Type::State(found) => fed.push((name, found)),
-            Type::Tensor(found) => {
+            MilType::State(found) => fed.push((name, found)),
+            MilType::Tensor(found) => {
                 lowering.declare(name, found).map_err(|error| error.at(place()))?;
             }
             other => {
@@ -148,36 +151,36 @@ pub(super) fn function(name: &str, function: &Function) -> Result<(Graph, Vec<St
     Ok((graph, states))
 }
 
-impl Lowering {
+impl ProgramLowering {
     /// Adds an input of the function.
     ///
     /// # Errors
     /// When the name is taken.
-    pub(super) fn declare(&mut self, name: &str, found: &TensorType) -> Result<()> {
+    pub(super) fn declare(&mut self, name: &str, found: &MilTensorType) -> Result<()> {
         let id = self.named_input(name, fact(found))?;
-        self.define(name, Bound::Value(id))
+        self.define(name, BoundName::Value(id))
     }
 
     /// Adds an input of a block that is being written.
     ///
     /// # Errors
     /// When the name is taken.
-    pub(super) fn declare_inner(&mut self, name: &str, found: &TensorType) -> Result<()> {
+    pub(super) fn declare_inner(&mut self, name: &str, found: &MilTensorType) -> Result<()> {
         let id = self.input(fact(found));
-        self.define(name, Bound::Value(id))
+        self.define(name, BoundName::Value(id))
     }
 
     /// Adds a state of the function.
     ///
     /// # Errors
     /// When the name is taken, or the shape is not known.
-    pub(super) fn declare_state(&mut self, name: &str, found: &TensorType) -> Result<()> {
+    pub(super) fn declare_state(&mut self, name: &str, found: &MilTensorType) -> Result<()> {
         let known = |shape: &Vec<Option<usize>>| shape.iter().all(Option::is_some);
         if !found.shape.as_ref().is_some_and(known) {
             return Err(CoreMlError::unsupported(format!("it is {found}, expected a known shape")));
         }
         let id = self.named_input(name, fact(found))?;
-        self.define(name, Bound::State(name.to_owned()))?;
+        self.define(name, BoundName::State(name.to_owned()))?;
         self.set_state(name, id);
         Ok(())
     }
@@ -186,7 +189,7 @@ impl Lowering {
     ///
     /// # Errors
     /// When the operator is not known, or refuses its inputs.
-    pub(super) fn add(&mut self, operation: &Operation, opset: u32) -> Result<Vec<Type>> {
+    pub(super) fn add(&mut self, operation: &MilOperation, opset: u32) -> Result<Vec<MilType>> {
         self.given = Some(Vec::new());
         one(self, operation, opset).map_err(|error| error.at(operation.place()))?;
         let mut all = self.given.take().unwrap_or_default();
@@ -197,7 +200,7 @@ impl Lowering {
 }
 
 /// What a type says of a value.
-fn fact(found: &TensorType) -> Fact {
+fn fact(found: &MilTensorType) -> Fact {
     let dim = |len: &Option<usize>| len.map_or(Dim::Unknown, Dim::Known);
     let shape = found.shape.as_ref().map(|shape| shape.iter().map(dim).collect());
     Fact::shaped(found.element.stored_as(), shape)
@@ -215,14 +218,14 @@ fn opset(name: &str) -> Result<u32> {
 }
 
 /// Lowers the operations of a block in their order.
-fn block(lowering: &mut Lowering, block: &Block, opset: u32) -> Result<()> {
+fn block(lowering: &mut ProgramLowering, block: &MilBlock, opset: u32) -> Result<()> {
     for operation in &block.operations {
         one(lowering, operation, opset).map_err(|error| error.at(operation.place()))?;
     }
     Ok(())
 }
 
-fn one(lowering: &mut Lowering, operation: &Operation, opset: u32) -> Result<()> {
+fn one(lowering: &mut ProgramLowering, operation: &MilOperation, opset: u32) -> Result<()> {
     let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
     let Some(row) = rows.find(|row| row.name == operation.operator) else {
         let text = format!("there is no operator '{}'", operation.operator);
@@ -234,7 +237,7 @@ fn one(lowering: &mut Lowering, operation: &Operation, opset: u32) -> Result<()>
         return Err(CoreMlError::invalid(text));
     }
     lowering.begin(operation.outputs.first().map_or("", |(name, _)| name));
-    let op = Op::new(operation, opset);
+    let op = LoweredOperation::new(operation, opset);
     (row.lower)(lowering, &op)?;
     op.finish()
 }

@@ -3,25 +3,25 @@
 use galatea_graph::ValueId;
 use galatea_tensor::{DataType, Tensor};
 
-use super::Row;
+use super::LoweringRow;
 use super::activation::single;
 use super::convolution::filled;
-use super::lowering::{Lowering, Result, attributes, bounded};
-use super::operation::Op;
+use super::lowering::{ProgramLowering, Result, attributes, bounded};
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] = &[
-    Row::new("batch_norm", batch_norm),
-    Row::new("instance_norm", instance_norm),
-    Row::new("layer_norm", layer_norm),
-    Row::new("l2_norm", l2_norm),
-    Row::new("local_response_norm", local_response_norm),
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::new("batch_norm", batch_norm),
+    LoweringRow::new("instance_norm", instance_norm),
+    LoweringRow::new("layer_norm", layer_norm),
+    LoweringRow::new("l2_norm", l2_norm),
+    LoweringRow::new("local_response_norm", local_response_norm),
 ];
 
 /// A parameter in the type of `x`, or a constant for each channel.
 fn channels(
-    low: &mut Lowering,
-    op: &Op<'_>,
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
     name: &'static str,
     x: ValueId,
     default: f64,
@@ -33,7 +33,7 @@ fn channels(
     }
 }
 
-fn batch_norm(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn batch_norm(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let (mean, variance) = (low.required(op, "mean")?, low.required(op, "variance")?);
@@ -45,7 +45,7 @@ fn batch_norm(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-fn instance_norm(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn instance_norm(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let (gamma, beta) = (channels(low, op, "gamma", x, 1.0)?, channels(low, op, "beta", x, 0.0)?);
     let epsilon = single(low.float(op, "epsilon")?.unwrap_or(1e-5));
@@ -55,7 +55,7 @@ fn instance_norm(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// Over any axes: those that are not the last ones are brought there.
-fn layer_norm(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn layer_norm(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let (dtype, rank) = (low.dtype(x)?, low.rank(x)?);
     let axes = match low.ints(op, "axes")? {
@@ -96,7 +96,7 @@ fn layer_norm(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 
 /// Ones in the shape of the axes from `first` on; a single one where their lengths are not known before
 /// a run.
-fn ones(low: &mut Lowering, x: ValueId, first: usize, dtype: DataType) -> Result<ValueId> {
+fn ones(low: &mut ProgramLowering, x: ValueId, first: usize, dtype: DataType) -> Result<ValueId> {
     let dims = low.dims(x)?;
     let shape: Option<Vec<usize>> =
         dims.iter().skip(first).map(galatea_graph::Dim::known).collect();
@@ -108,7 +108,7 @@ fn ones(low: &mut Lowering, x: ValueId, first: usize, dtype: DataType) -> Result
 
 /// Divides by the length of the vector that the last three axes make. Squares are summed in FP32, as
 /// those of FP16 soon exceed what it holds.
-fn l2_norm(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn l2_norm(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let epsilon = low.float(op, "epsilon")?.unwrap_or(1e-6);
@@ -123,7 +123,7 @@ fn l2_norm(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-fn local_response_norm(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn local_response_norm(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let size = low.int(op, "size")?;
     let size = size.ok_or_else(|| CoreMlError::invalid("input 'size' is missing"))?;

@@ -7,52 +7,52 @@ use std::sync::Arc;
 use galatea_graph::ValueId;
 use galatea_tensor::{DataType, Tensor};
 
-use super::lowering::{Bound, Lowering, Result};
+use super::lowering::{BoundName, ProgramLowering, Result};
 use crate::coreml::error::CoreMlError;
-use crate::coreml::mil::{Argument, Block, Element, Operation, Type, Value};
+use crate::coreml::mil::{MilArgument, MilBlock, MilElement, MilOperation, MilType, MilValue};
 
 /// An operation that is being lowered.
-pub(super) struct Op<'p> {
-    operation: &'p Operation,
+pub(super) struct LoweredOperation<'p> {
+    operation: &'p MilOperation,
     /// The number of its set of operators: 5 for `CoreML5`.
     pub(super) opset: u32,
     read: RefCell<HashSet<&'static str>>,
 }
 
-impl<'p> Op<'p> {
-    pub(super) fn new(operation: &'p Operation, opset: u32) -> Self {
+impl<'p> LoweredOperation<'p> {
+    pub(super) fn new(operation: &'p MilOperation, opset: u32) -> Self {
         // What every operation may say beside its inputs.
         Self { operation, opset, read: RefCell::new(HashSet::from(["name"])) }
     }
 
     /// Names and types of the outputs.
-    pub(super) fn outputs(&self) -> &'p [(String, Type)] {
+    pub(super) fn outputs(&self) -> &'p [(String, MilType)] {
         &self.operation.outputs
     }
 
     /// The element type that the program says of an output.
-    pub(super) fn output_element(&self, index: usize) -> Option<Element> {
+    pub(super) fn output_element(&self, index: usize) -> Option<MilElement> {
         Some(self.operation.outputs.get(index)?.1.as_tensor()?.element)
     }
 
     /// The blocks.
-    pub(super) fn blocks(&self) -> &'p [Block] {
+    pub(super) fn blocks(&self) -> &'p [MilBlock] {
         &self.operation.blocks
     }
 
     /// An attribute.
-    pub(super) fn attribute(&self, name: &'static str) -> Option<&'p Arc<Value>> {
+    pub(super) fn attribute(&self, name: &'static str) -> Option<&'p Arc<MilValue>> {
         self.read.borrow_mut().insert(name);
         self.operation.attributes.get(name)
     }
 
-    fn arguments(&self, name: &'static str) -> Option<&'p [Argument]> {
+    fn arguments(&self, name: &'static str) -> Option<&'p [MilArgument]> {
         self.read.borrow_mut().insert(name);
         self.operation.inputs.get(name).map(Vec::as_slice)
     }
 
     /// The one argument that an input is bound to, if there is such an input.
-    fn argument(&self, name: &'static str) -> Result<Option<&'p Argument>> {
+    fn argument(&self, name: &'static str) -> Result<Option<&'p MilArgument>> {
         match self.arguments(name) {
             None => Ok(None),
             Some([one]) => Ok(Some(one)),
@@ -66,8 +66,8 @@ impl<'p> Op<'p> {
     /// The name of the value that an input is bound to, such as that of a state.
     pub(super) fn name_of(&self, name: &'static str) -> Result<&'p str> {
         match self.argument(name)? {
-            Some(Argument::Name(found)) => Ok(found),
-            Some(Argument::Value(_)) => {
+            Some(MilArgument::Name(found)) => Ok(found),
+            Some(MilArgument::Value(_)) => {
                 Err(CoreMlError::invalid(format!("input '{name}' is a constant")))
             }
             None => Err(missing(name)),
@@ -100,25 +100,29 @@ fn missing(name: &str) -> CoreMlError {
     CoreMlError::invalid(format!("input '{name}' is missing"))
 }
 
-impl Lowering {
-    fn bound(&mut self, argument: &Argument) -> Result<Bound> {
+impl ProgramLowering {
+    fn bound(&mut self, argument: &MilArgument) -> Result<BoundName> {
         match argument {
-            Argument::Value(value) => Ok(Bound::Constant(Arc::clone(value))),
-            Argument::Name(name) => self.lookup(name).ok_or_else(|| {
+            MilArgument::Value(value) => Ok(BoundName::Constant(Arc::clone(value))),
+            MilArgument::Name(name) => self.lookup(name).ok_or_else(|| {
                 CoreMlError::invalid(format!("nothing before it gives a value '{name}'"))
             }),
         }
     }
 
-    fn value(&mut self, argument: &Argument) -> Result<ValueId> {
+    fn value(&mut self, argument: &MilArgument) -> Result<ValueId> {
         match argument {
-            Argument::Value(value) => self.initializer(value),
-            Argument::Name(name) => self.value_of(name),
+            MilArgument::Value(value) => self.initializer(value),
+            MilArgument::Name(name) => self.value_of(name),
         }
     }
 
     /// The value that an input is bound to, if there is such an input.
-    pub(super) fn optional(&mut self, op: &Op<'_>, name: &'static str) -> Result<Option<ValueId>> {
+    pub(super) fn optional(
+        &mut self,
+        op: &LoweredOperation<'_>,
+        name: &'static str,
+    ) -> Result<Option<ValueId>> {
         let Some(argument) = op.argument(name)? else { return Ok(None) };
         self.value(argument).map(Some).map_err(|error| error.at(format!("input '{name}'")))
     }
@@ -127,7 +131,11 @@ impl Lowering {
     ///
     /// # Errors
     /// When there is no such input.
-    pub(super) fn required(&mut self, op: &Op<'_>, name: &'static str) -> Result<ValueId> {
+    pub(super) fn required(
+        &mut self,
+        op: &LoweredOperation<'_>,
+        name: &'static str,
+    ) -> Result<ValueId> {
         self.optional(op, name)?.ok_or_else(|| missing(name))
     }
 
@@ -135,7 +143,11 @@ impl Lowering {
     ///
     /// # Errors
     /// When there is no such input.
-    pub(super) fn several(&mut self, op: &Op<'_>, name: &'static str) -> Result<Vec<ValueId>> {
+    pub(super) fn several(
+        &mut self,
+        op: &LoweredOperation<'_>,
+        name: &'static str,
+    ) -> Result<Vec<ValueId>> {
         let all = op.arguments(name).ok_or_else(|| missing(name))?;
         let all: Result<Vec<ValueId>> = all.iter().map(|argument| self.value(argument)).collect();
         all.map_err(|error| error.at(format!("input '{name}'")))
@@ -148,41 +160,41 @@ impl Lowering {
     /// When the input depends on the run's.
     pub(super) fn constant_of(
         &mut self,
-        op: &Op<'_>,
+        op: &LoweredOperation<'_>,
         name: &'static str,
-    ) -> Result<Option<Arc<Value>>> {
+    ) -> Result<Option<Arc<MilValue>>> {
         let Some(argument) = op.argument(name)? else { return Ok(op.attribute(name).cloned()) };
         let value = self.constant_bound(argument);
         value.map(Some).map_err(|error| error.at(format!("input '{name}'")))
     }
 
     /// The constant that an argument is.
-    fn constant_bound(&mut self, argument: &Argument) -> Result<Arc<Value>> {
+    fn constant_bound(&mut self, argument: &MilArgument) -> Result<Arc<MilValue>> {
         match self.bound(argument)? {
-            Bound::Constant(value) => Ok(value),
-            Bound::Value(id) => {
+            BoundName::Constant(value) => Ok(value),
+            BoundName::Value(id) => {
                 let known = self.fact(id)?.value.clone();
-                let element = known.as_ref().and_then(|tensor| Element::of(tensor.dtype()));
+                let element = known.as_ref().and_then(|tensor| MilElement::of(tensor.dtype()));
                 match known.zip(element) {
-                    Some((tensor, element)) => Ok(Arc::new(Value::Tensor(element, tensor))),
+                    Some((tensor, element)) => Ok(Arc::new(MilValue::Tensor(element, tensor))),
                     None => {
                         let text = "it depends on the run's inputs, the operator takes a constant";
                         Err(CoreMlError::invalid(text))
                     }
                 }
             }
-            Bound::State(_) => Err(CoreMlError::invalid("it is a state")),
+            BoundName::State(_) => Err(CoreMlError::invalid("it is a state")),
         }
     }
 
     /// The constants that an input is bound to, which takes any number, if there is such an input.
     pub(super) fn constants(
         &mut self,
-        op: &Op<'_>,
+        op: &LoweredOperation<'_>,
         name: &'static str,
-    ) -> Result<Option<Vec<Arc<Value>>>> {
+    ) -> Result<Option<Vec<Arc<MilValue>>>> {
         let Some(all) = op.arguments(name) else { return Ok(None) };
-        let all: Result<Vec<Arc<Value>>> =
+        let all: Result<Vec<Arc<MilValue>>> =
             all.iter().map(|argument| self.constant_bound(argument)).collect();
         all.map(Some).map_err(|error| error.at(format!("input '{name}'")))
     }
@@ -190,12 +202,12 @@ impl Lowering {
     /// The constant tensor that an input is bound to, if there is one.
     pub(super) fn tensor(
         &mut self,
-        op: &Op<'_>,
+        op: &LoweredOperation<'_>,
         name: &'static str,
-    ) -> Result<Option<(Element, Tensor)>> {
+    ) -> Result<Option<(MilElement, Tensor)>> {
         let Some(value) = self.constant_of(op, name)? else { return Ok(None) };
         match &*value {
-            Value::Tensor(element, tensor) => Ok(Some((*element, tensor.clone()))),
+            MilValue::Tensor(element, tensor) => Ok(Some((*element, tensor.clone()))),
             other => {
                 let text = format!("input '{name}' is {}, expected a tensor", other.describe());
                 Err(CoreMlError::invalid(text))
@@ -204,7 +216,11 @@ impl Lowering {
     }
 
     /// The constant integers that an input is bound to, if there is one.
-    pub(super) fn ints(&mut self, op: &Op<'_>, name: &'static str) -> Result<Option<Vec<i64>>> {
+    pub(super) fn ints(
+        &mut self,
+        op: &LoweredOperation<'_>,
+        name: &'static str,
+    ) -> Result<Option<Vec<i64>>> {
         let Some((element, tensor)) = self.tensor(op, name)? else { return Ok(None) };
         match tensor.to_i64_vec() {
             Ok(all) => Ok(Some(all)),
@@ -216,7 +232,11 @@ impl Lowering {
     }
 
     /// The constant integer that an input is bound to, if there is one.
-    pub(super) fn int(&mut self, op: &Op<'_>, name: &'static str) -> Result<Option<i64>> {
+    pub(super) fn int(
+        &mut self,
+        op: &LoweredOperation<'_>,
+        name: &'static str,
+    ) -> Result<Option<i64>> {
         match self.ints(op, name)?.as_deref() {
             None => Ok(None),
             Some([one]) => Ok(Some(*one)),
@@ -228,12 +248,21 @@ impl Lowering {
     }
 
     /// The constant truth value that an input is bound to, or its default.
-    pub(super) fn flag(&mut self, op: &Op<'_>, name: &'static str, default: bool) -> Result<bool> {
+    pub(super) fn flag(
+        &mut self,
+        op: &LoweredOperation<'_>,
+        name: &'static str,
+        default: bool,
+    ) -> Result<bool> {
         Ok(self.flags(op, name)?.and_then(|all| all.first().copied()).unwrap_or(default))
     }
 
     /// The constant truth values that an input is bound to, if there is one.
-    pub(super) fn flags(&mut self, op: &Op<'_>, name: &'static str) -> Result<Option<Vec<bool>>> {
+    pub(super) fn flags(
+        &mut self,
+        op: &LoweredOperation<'_>,
+        name: &'static str,
+    ) -> Result<Option<Vec<bool>>> {
         let Some((element, tensor)) = self.tensor(op, name)? else { return Ok(None) };
         match tensor.to_vec::<bool>() {
             Ok(all) => Ok(Some(all)),
@@ -245,7 +274,11 @@ impl Lowering {
     }
 
     /// The constant number that an input is bound to, if there is one.
-    pub(super) fn float(&mut self, op: &Op<'_>, name: &'static str) -> Result<Option<f64>> {
+    pub(super) fn float(
+        &mut self,
+        op: &LoweredOperation<'_>,
+        name: &'static str,
+    ) -> Result<Option<f64>> {
         let Some((element, tensor)) = self.tensor(op, name)? else { return Ok(None) };
         let wide = galatea_graph::converted(&tensor, DataType::Fp64)?;
         match wide.to_vec::<f64>().as_deref() {
@@ -259,7 +292,11 @@ impl Lowering {
     }
 
     /// The constant word that an input is bound to, if there is one.
-    pub(super) fn word(&mut self, op: &Op<'_>, name: &'static str) -> Result<Option<String>> {
+    pub(super) fn word(
+        &mut self,
+        op: &LoweredOperation<'_>,
+        name: &'static str,
+    ) -> Result<Option<String>> {
         let Some(value) = self.constant_of(op, name)? else { return Ok(None) };
         match value.as_text() {
             Some(text) => Ok(Some(text)),
@@ -273,7 +310,7 @@ impl Lowering {
     /// One of several constant words, as its position; absent means the first.
     pub(super) fn choice(
         &mut self,
-        op: &Op<'_>,
+        op: &LoweredOperation<'_>,
         name: &'static str,
         choices: &[&str],
     ) -> Result<usize> {

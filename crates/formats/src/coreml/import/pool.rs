@@ -2,26 +2,26 @@
 
 use galatea_graph::AttributeValue;
 
-use super::Row;
-use super::convolution::{Windows, space};
-use super::lowering::{Lowering, Result};
-use super::operation::Op;
+use super::LoweringRow;
+use super::convolution::{SpatialWindows, space};
+use super::lowering::{ProgramLowering, Result};
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] = &[
-    Row::new("avg_pool", |low, op| pool(low, op, "AveragePool")),
-    Row::new("max_pool", |low, op| pool(low, op, "MaxPool")),
-    Row::new("l2_pool", |low, op| pool(low, op, "LpPool")),
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::new("avg_pool", |low, op| pool(low, op, "AveragePool")),
+    LoweringRow::new("max_pool", |low, op| pool(low, op, "MaxPool")),
+    LoweringRow::new("l2_pool", |low, op| pool(low, op, "LpPool")),
 ];
 
-fn pool(low: &mut Lowering, op: &Op<'_>, operator: &str) -> Result<()> {
+fn pool(low: &mut ProgramLowering, op: &LoweredOperation<'_>, operator: &str) -> Result<()> {
     let x = low.required(op, "x")?;
     let axes = space(low, x)?;
     let sizes = low.ints(op, "kernel_sizes")?;
     let sizes = sizes.filter(|sizes| sizes.len() == axes).ok_or_else(|| {
         CoreMlError::invalid(format!("input 'kernel_sizes' must have {axes} numbers"))
     })?;
-    let mut named = Windows::read(low, op, axes)?.attributes();
+    let mut named = SpatialWindows::read(low, op, axes)?.attributes();
     named.insert("kernel_shape".to_owned(), AttributeValue::Ints(sizes));
     if low.flag(op, "ceil_mode", false)? {
         named.insert("ceil_mode".to_owned(), 1.into());

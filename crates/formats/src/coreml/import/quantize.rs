@@ -3,17 +3,21 @@
 use galatea_graph::ValueId;
 use galatea_tensor::DataType;
 
-use super::Row;
+use super::LoweringRow;
 use super::elementwise::named_type;
-use super::lowering::{Lowering, Result, attributes, bounded};
-use super::operation::Op;
+use super::lowering::{ProgramLowering, Result, attributes, bounded};
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] =
-    &[Row::since(7, "quantize", quantize), Row::since(7, "dequantize", dequantize)];
+pub(super) const ROWS: &[LoweringRow] =
+    &[LoweringRow::since(7, "quantize", quantize), LoweringRow::since(7, "dequantize", dequantize)];
 
 /// Scale, zero point and axis.
-fn parameters(low: &mut Lowering, op: &Op<'_>, codes: DataType) -> Result<(ValueId, ValueId, i64)> {
+fn parameters(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    codes: DataType,
+) -> Result<(ValueId, ValueId, i64)> {
     let scale = low.required(op, "scale")?;
     let axis = low.int(op, "axis")?.unwrap_or(1);
     let zero = match low.optional(op, "zero_point")? {
@@ -30,7 +34,7 @@ fn parameters(low: &mut Lowering, op: &Op<'_>, codes: DataType) -> Result<(Value
 }
 
 /// `clip(round(input / scale) + zero point)`.
-fn quantize(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn quantize(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "input")?;
     let codes = named_type(low, op, "output_dtype")?;
     let codes = codes.ok_or_else(|| CoreMlError::invalid("input 'output_dtype' is missing"))?;
@@ -43,7 +47,7 @@ fn quantize(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// `scale · (input - zero point)`.
-fn dequantize(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn dequantize(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "input")?;
     let codes = low.dtype(x)?;
     let (scale, zero, axis) = parameters(low, op, codes)?;

@@ -3,28 +3,32 @@
 use galatea_graph::{Attributes, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use super::Row;
+use super::LoweringRow;
 use super::activation::single;
 use super::create::filled;
-use super::lowering::{Lowering, Result, attributes};
-use super::operation::Op;
+use super::lowering::{ProgramLowering, Result, attributes};
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] = &[
-    Row::new("random_uniform", |low, op| {
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::new("random_uniform", |low, op| {
         let names = [("low", "low", 0.0), ("high", "high", 1.0)];
         distributed(low, op, "RandomUniformLike", names)
     }),
-    Row::new("random_normal", |low, op| {
+    LoweringRow::new("random_normal", |low, op| {
         let names = [("mean", "mean", 0.0), ("stddev", "scale", 1.0)];
         distributed(low, op, "RandomNormalLike", names)
     }),
-    Row::new("random_bernoulli", bernoulli),
-    Row::new("random_categorical", categorical),
+    LoweringRow::new("random_bernoulli", bernoulli),
+    LoweringRow::new("random_categorical", categorical),
 ];
 
 /// Adds the seed, where there is one.
-fn seeded(low: &mut Lowering, op: &Op<'_>, named: &mut Attributes) -> Result<()> {
+fn seeded(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    named: &mut Attributes,
+) -> Result<()> {
     if let Some(seed) = low.float(op, "seed")?.filter(|seed| *seed >= 0.0) {
         named.insert("seed".to_owned(), single(seed).into());
     }
@@ -33,8 +37,8 @@ fn seeded(low: &mut Lowering, op: &Op<'_>, named: &mut Attributes) -> Result<()>
 
 /// The number and the type of a parameter.
 fn parameter(
-    low: &mut Lowering,
-    op: &Op<'_>,
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
     name: &'static str,
     default: f64,
 ) -> Result<(f64, Option<DataType>)> {
@@ -43,7 +47,12 @@ fn parameter(
 }
 
 /// A tensor of the wanted shape, all of one value.
-fn shaped(low: &mut Lowering, op: &Op<'_>, value: f64, dtype: DataType) -> Result<ValueId> {
+fn shaped(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    value: f64,
+    dtype: DataType,
+) -> Result<ValueId> {
     let shape = low.required(op, "shape")?;
     let shape = low.cast(shape, DataType::Int64)?;
     let value = galatea_graph::converted(&Tensor::scalar(value), dtype)?;
@@ -53,8 +62,8 @@ fn shaped(low: &mut Lowering, op: &Op<'_>, value: f64, dtype: DataType) -> Resul
 /// Values of a distribution with two parameters, of whose type they are: for each its name here,
 /// that of ONNX and its default.
 fn distributed(
-    low: &mut Lowering,
-    op: &Op<'_>,
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
     operator: &str,
     names: [(&'static str, &'static str, f64); 2],
 ) -> Result<()> {
@@ -75,7 +84,7 @@ fn distributed(
 }
 
 /// 1 with a probability, else 0.
-fn bernoulli(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn bernoulli(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let (probability, dtype) = parameter(low, op, "prob", 0.5)?;
     let mut named = Attributes::new();
     seeded(low, op, &mut named)?;
@@ -85,7 +94,7 @@ fn bernoulli(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// Classes by the probabilities that the last axis gives, or their logarithms.
-fn categorical(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn categorical(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let count = low.int(op, "size")?.unwrap_or(1);

@@ -3,26 +3,26 @@
 use galatea_graph::{AttributeValue, Attributes, Fact, ONNX_DOMAIN, ValueId};
 use galatea_tensor::{ByteString, DataType, Tensor};
 
-use super::Row;
+use super::LoweringRow;
 use super::activation::single;
-use super::lowering::{Lowering, Result, attributes, text};
-use super::operation::Op;
+use super::lowering::{ProgramLowering, Result, attributes, text};
+use super::operation::LoweredOperation;
 use super::shape::signed;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] =
-    &[Row::new("lstm", lstm), Row::new("gru", gru), Row::new("rnn", rnn)];
+pub(super) const ROWS: &[LoweringRow] =
+    &[LoweringRow::new("lstm", lstm), LoweringRow::new("gru", gru), LoweringRow::new("rnn", rnn)];
 
 /// In which order the steps of a sequence are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
+enum StepOrder {
     Forward,
     Reverse,
     Bidirectional,
 }
 
-impl Direction {
-    fn read(low: &mut Lowering, op: &Op<'_>, both: bool) -> Result<Self> {
+impl StepOrder {
+    fn read(low: &mut ProgramLowering, op: &LoweredOperation<'_>, both: bool) -> Result<Self> {
         let names = ["forward", "reverse", "bidirectional"];
         let known = if both { &names[..] } else { &names[..2] };
         let all = [Self::Forward, Self::Reverse, Self::Bidirectional];
@@ -32,22 +32,27 @@ impl Direction {
 }
 
 /// A layer that is being lowered.
-struct Layer {
+struct LoweredRecurrence {
     x: ValueId,
     dtype: DataType,
     /// Length of a state in one direction.
     hidden: usize,
-    direction: Direction,
+    direction: StepOrder,
     /// Where the parts for each gate are found, in ONNX's order.
     gates: &'static [usize],
     /// Whether every step is given, or the last alone.
     every: bool,
 }
 
-impl Layer {
+impl LoweredRecurrence {
     /// Reads what all layers have. A layer that goes backwards is one that goes forwards over the
     /// reversed sequence: its first result is that of the last step.
-    fn read(low: &mut Lowering, op: &Op<'_>, gates: &'static [usize], both: bool) -> Result<Self> {
+    fn read(
+        low: &mut ProgramLowering,
+        op: &LoweredOperation<'_>,
+        gates: &'static [usize],
+        both: bool,
+    ) -> Result<Self> {
         let mut x = low.required(op, "x")?;
         if low.rank(x)? != 3 {
             return Err(CoreMlError::invalid(format!("x has {} axes, expected 3", low.rank(x)?)));
@@ -65,8 +70,8 @@ impl Layer {
             let text = format!("weights [{rows}, {hidden}] of the state, expected {count} gates");
             return Err(CoreMlError::invalid(text));
         }
-        let direction = Direction::read(low, op, both)?;
-        if direction == Direction::Reverse {
+        let direction = StepOrder::read(low, op, both)?;
+        if direction == StepOrder::Reverse {
             let (last, before) = (low.integers(&[-1]), low.integers(&[i64::MIN]));
             let (axis, step) = (low.integers(&[0]), low.integers(&[-1]));
             x = low.plain("Slice", &[x, last, before, axis, step])?;
@@ -76,11 +81,16 @@ impl Layer {
     }
 
     fn passes(&self) -> usize {
-        if self.direction == Direction::Bidirectional { 2 } else { 1 }
+        if self.direction == StepOrder::Bidirectional { 2 } else { 1 }
     }
 
     /// A parameter with a part for each gate, the parts in ONNX's order.
-    fn reordered(&self, low: &mut Lowering, found: ValueId, order: &[usize]) -> Result<ValueId> {
+    fn reordered(
+        &self,
+        low: &mut ProgramLowering,
+        found: ValueId,
+        order: &[usize],
+    ) -> Result<ValueId> {
         let found = low.cast(found, self.dtype)?;
         if order.is_sorted() {
             return Ok(found);
@@ -94,8 +104,8 @@ impl Layer {
     /// A parameter of all passes along a new first axis, in ONNX's order of gates.
     fn parameter(
         &self,
-        low: &mut Lowering,
-        op: &Op<'_>,
+        low: &mut ProgramLowering,
+        op: &LoweredOperation<'_>,
         [forward, back]: [&'static str; 2],
         order: &[usize],
     ) -> Result<Option<ValueId>> {
@@ -120,11 +130,11 @@ impl Layer {
         }
     }
 
-    /// As [`Layer::parameter`], which must be there.
+    /// As [`LoweredRecurrence::parameter`], which must be there.
     fn weights(
         &self,
-        low: &mut Lowering,
-        op: &Op<'_>,
+        low: &mut ProgramLowering,
+        op: &LoweredOperation<'_>,
         names: [&'static str; 2],
     ) -> Result<ValueId> {
         let found = self.parameter(low, op, names, self.gates)?;
@@ -134,7 +144,7 @@ impl Layer {
     /// Biases of the input and of the state, side by side; zeros for one that is missing.
     fn biases(
         &self,
-        low: &mut Lowering,
+        low: &mut ProgramLowering,
         [input, state]: [Option<ValueId>; 2],
     ) -> Result<Option<ValueId>> {
         if input.is_none() && state.is_none() {
@@ -148,7 +158,12 @@ impl Layer {
     }
 
     /// A state `[batch, passes · hidden]` as `[passes, batch, hidden]`.
-    fn state(&self, low: &mut Lowering, op: &Op<'_>, name: &'static str) -> Result<ValueId> {
+    fn state(
+        &self,
+        low: &mut ProgramLowering,
+        op: &LoweredOperation<'_>,
+        name: &'static str,
+    ) -> Result<ValueId> {
         let found = low.required(op, name)?;
         if self.passes() == 1 {
             return low.unsqueeze(found, &[0]);
@@ -158,7 +173,7 @@ impl Layer {
     }
 
     /// The other way: passes side by side.
-    fn side_by_side(&self, low: &mut Lowering, found: ValueId) -> Result<ValueId> {
+    fn side_by_side(&self, low: &mut ProgramLowering, found: ValueId) -> Result<ValueId> {
         if self.passes() == 1 {
             return low.squeeze(found, &[0]);
         }
@@ -167,7 +182,7 @@ impl Layer {
     }
 
     /// `[…, passes, hidden]` as `[…, passes · hidden]` behind `kept` axes.
-    fn joined(&self, low: &mut Lowering, found: ValueId, kept: usize) -> Result<ValueId> {
+    fn joined(&self, low: &mut ProgramLowering, found: ValueId, kept: usize) -> Result<ValueId> {
         let mut shape = vec![0; kept];
         shape.push(signed(self.hidden).saturating_mul(2));
         let shape = low.integers(&shape);
@@ -177,8 +192,8 @@ impl Layer {
     /// Gives the steps `[steps, passes, batch, hidden]` and the last states.
     fn give(
         &self,
-        low: &mut Lowering,
-        op: &Op<'_>,
+        low: &mut ProgramLowering,
+        op: &LoweredOperation<'_>,
         steps: ValueId,
         last: &[ValueId],
     ) -> Result<()> {
@@ -211,8 +226,8 @@ impl Layer {
 
 /// ONNX's name of an activation; the numbers that it has are those of ONNX.
 fn function(
-    low: &mut Lowering,
-    op: &Op<'_>,
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
     name: &'static str,
     default: &str,
 ) -> Result<&'static str> {
@@ -228,8 +243,8 @@ fn function(
     }
 }
 
-fn rnn(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
-    let layer = Layer::read(low, op, &[0], false)?;
+fn rnn(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
+    let layer = LoweredRecurrence::read(low, op, &[0], false)?;
     let activation = function(low, op, "activation", "tanh")?;
     let (w, r) =
         (layer.weights(low, op, ["weight_ih", ""])?, layer.weights(low, op, ["weight_hh", ""])?);
@@ -245,8 +260,8 @@ fn rnn(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// Gates are reset, output, update; in ONNX update, reset, output.
-fn gru(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
-    let layer = Layer::read(low, op, &[2, 0, 1], false)?;
+fn gru(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
+    let layer = LoweredRecurrence::read(low, op, &[2, 0, 1], false)?;
     let gate = function(low, op, "recurrent_activation", "sigmoid")?;
     let activation = function(low, op, "activation", "tanh")?;
     let (w, r) =
@@ -269,8 +284,8 @@ fn gru(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// Gates are input, forget, output, cell; in ONNX input, output, forget, cell.
-fn lstm(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
-    let layer = Layer::read(low, op, &[0, 2, 1, 3], true)?;
+fn lstm(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
+    let layer = LoweredRecurrence::read(low, op, &[0, 2, 1, 3], true)?;
     let functions = [
         function(low, op, "recurrent_activation", "sigmoid")?,
         function(low, op, "cell_activation", "tanh")?,
@@ -283,7 +298,7 @@ fn lstm(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let peepholes = layer.parameter(low, op, ["peephole", "peephole_back"], &[0, 2, 1])?;
     let states = [layer.state(low, op, "initial_h")?, layer.state(low, op, "initial_c")?];
     if let Some(clip) = low.float(op, "clip")? {
-        let cell = Cell { functions, clip, w, r, bias, peepholes, states };
+        let cell = ClippedCell { functions, clip, w, r, bias, peepholes, states };
         let (steps, last) = cell.lower(low, &layer)?;
         return layer.give(low, op, steps, &last);
     }
@@ -298,7 +313,7 @@ fn lstm(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 
 /// An `lstm` that limits its cell, which ONNX's operator does not: it is spelled out, step by step.
 /// Parameters are those of ONNX's operator.
-struct Cell {
+struct ClippedCell {
     functions: [&'static str; 3],
     clip: f64,
     w: ValueId,
@@ -308,9 +323,13 @@ struct Cell {
     states: [ValueId; 2],
 }
 
-impl Cell {
+impl ClippedCell {
     /// Steps `[steps, passes, batch, hidden]`, and the last states `[passes, batch, hidden]`.
-    fn lower(&self, low: &mut Lowering, layer: &Layer) -> Result<(ValueId, Vec<ValueId>)> {
+    fn lower(
+        &self,
+        low: &mut ProgramLowering,
+        layer: &LoweredRecurrence,
+    ) -> Result<(ValueId, Vec<ValueId>)> {
         let mut results: [Vec<ValueId>; 3] = Default::default();
         for pass in 0..layer.passes() {
             let found = self.pass(low, layer, pass)?;
@@ -328,8 +347,13 @@ impl Cell {
     }
 
     /// The last states and the steps of one pass.
-    fn pass(&self, low: &mut Lowering, layer: &Layer, pass: usize) -> Result<Vec<ValueId>> {
-        let part = |low: &mut Lowering, all: ValueId| -> Result<ValueId> {
+    fn pass(
+        &self,
+        low: &mut ProgramLowering,
+        layer: &LoweredRecurrence,
+        pass: usize,
+    ) -> Result<Vec<ValueId>> {
+        let part = |low: &mut ProgramLowering, all: ValueId| -> Result<ValueId> {
             let at = low.scalar(signed(pass));
             low.node("Gather", &attributes([("axis", 0_i64.into())]), &[all, at])
         };
@@ -355,7 +379,7 @@ impl Cell {
         let [hidden, cell] = self.states;
         let states = [part(low, hidden)?, part(low, cell)?];
         let facts = self.facts(low, states, gates)?;
-        let step = |low: &mut Lowering, own: &[ValueId]| self.step(low, own, r, &peepholes);
+        let step = |low: &mut ProgramLowering, own: &[ValueId]| self.step(low, own, r, &peepholes);
         let body = low.subgraph(&facts, step)?;
         let backwards = AttributeValue::Ints(vec![i64::from(pass == 1)]);
         let named = attributes([
@@ -369,7 +393,12 @@ impl Cell {
     }
 
     /// What is known of the states and of one step's gates.
-    fn facts(&self, low: &Lowering, states: [ValueId; 2], gates: ValueId) -> Result<Vec<Fact>> {
+    fn facts(
+        &self,
+        low: &ProgramLowering,
+        states: [ValueId; 2],
+        gates: ValueId,
+    ) -> Result<Vec<Fact>> {
         let mut facts = Vec::with_capacity(3);
         for state in states {
             facts.push(Fact::new(low.dtype(state)?, low.dims(state)?));
@@ -382,7 +411,7 @@ impl Cell {
     /// One step: from the states and what the input gives to the states, and the first of them.
     fn step(
         &self,
-        low: &mut Lowering,
+        low: &mut ProgramLowering,
         own: &[ValueId],
         r: ValueId,
         peepholes: &[ValueId],
@@ -397,7 +426,7 @@ impl Cell {
         let &[input, output, forget, fresh] = gates.as_slice() else {
             return Err(CoreMlError::invalid("a step without its gates"));
         };
-        let seen = |low: &mut Lowering, gate: ValueId, which: usize, of: ValueId| {
+        let seen = |low: &mut ProgramLowering, gate: ValueId, which: usize, of: ValueId| {
             let Some(&weight) = peepholes.get(which) else { return Ok(gate) };
             let weight = low.captured(weight)?;
             let seen = low.plain("Mul", &[weight, of])?;
@@ -423,13 +452,13 @@ impl Cell {
 }
 
 /// Equal parts along an axis.
-fn split(low: &mut Lowering, id: ValueId, axis: i64, parts: usize) -> Result<Vec<ValueId>> {
+fn split(low: &mut ProgramLowering, id: ValueId, axis: i64, parts: usize) -> Result<Vec<ValueId>> {
     let named = attributes([("axis", axis.into()), ("num_outputs", signed(parts).into())]);
     low.node_of((ONNX_DOMAIN, "Split"), &named, &[Some(id)], parts)
 }
 
 /// An activation of a cell as a node, with the numbers that ONNX's layers use.
-fn apply(low: &mut Lowering, function: &str, x: ValueId) -> Result<ValueId> {
+fn apply(low: &mut ProgramLowering, function: &str, x: ValueId) -> Result<ValueId> {
     match function {
         "Affine" => Ok(x),
         "ScaledTanh" => low.plain("Tanh", &[x]),

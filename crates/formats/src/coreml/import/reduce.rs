@@ -2,28 +2,28 @@
 
 use galatea_tensor::DataType;
 
-use super::Row;
+use super::LoweringRow;
 use super::elementwise::named_type;
-use super::lowering::{Lowering, Result, attributes};
-use super::operation::Op;
+use super::lowering::{ProgramLowering, Result, attributes};
+use super::operation::LoweredOperation;
 
-pub(super) const ROWS: &[Row] = &[
-    Row::new("reduce_argmax", |low, op| position(low, op, "ArgMax")),
-    Row::new("reduce_argmin", |low, op| position(low, op, "ArgMin")),
-    Row::new("reduce_l1_norm", |low, op| reduce(low, op, "ReduceL1")),
-    Row::new("reduce_l2_norm", |low, op| reduce(low, op, "ReduceL2")),
-    Row::new("reduce_log_sum", |low, op| reduce(low, op, "ReduceLogSum")),
-    Row::new("reduce_log_sum_exp", |low, op| reduce(low, op, "ReduceLogSumExp")),
-    Row::new("reduce_max", |low, op| reduce(low, op, "ReduceMax")),
-    Row::new("reduce_mean", |low, op| reduce(low, op, "ReduceMean")),
-    Row::new("reduce_min", |low, op| reduce(low, op, "ReduceMin")),
-    Row::new("reduce_prod", |low, op| reduce(low, op, "ReduceProd")),
-    Row::new("reduce_sum", |low, op| reduce(low, op, "ReduceSum")),
-    Row::new("reduce_sum_square", |low, op| reduce(low, op, "ReduceSumSquare")),
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::new("reduce_argmax", |low, op| position(low, op, "ArgMax")),
+    LoweringRow::new("reduce_argmin", |low, op| position(low, op, "ArgMin")),
+    LoweringRow::new("reduce_l1_norm", |low, op| reduce(low, op, "ReduceL1")),
+    LoweringRow::new("reduce_l2_norm", |low, op| reduce(low, op, "ReduceL2")),
+    LoweringRow::new("reduce_log_sum", |low, op| reduce(low, op, "ReduceLogSum")),
+    LoweringRow::new("reduce_log_sum_exp", |low, op| reduce(low, op, "ReduceLogSumExp")),
+    LoweringRow::new("reduce_max", |low, op| reduce(low, op, "ReduceMax")),
+    LoweringRow::new("reduce_mean", |low, op| reduce(low, op, "ReduceMean")),
+    LoweringRow::new("reduce_min", |low, op| reduce(low, op, "ReduceMin")),
+    LoweringRow::new("reduce_prod", |low, op| reduce(low, op, "ReduceProd")),
+    LoweringRow::new("reduce_sum", |low, op| reduce(low, op, "ReduceSum")),
+    LoweringRow::new("reduce_sum_square", |low, op| reduce(low, op, "ReduceSumSquare")),
 ];
 
 /// Over some axes, or all of them.
-fn reduce(low: &mut Lowering, op: &Op<'_>, operator: &str) -> Result<()> {
+fn reduce(low: &mut ProgramLowering, op: &LoweredOperation<'_>, operator: &str) -> Result<()> {
     let x = low.required(op, "x")?;
     let axes = low.ints(op, "axes")?.map(|axes| low.integers(&axes));
     let keep = low.flag(op, "keep_dims", false)?;
@@ -33,7 +33,7 @@ fn reduce(low: &mut Lowering, op: &Op<'_>, operator: &str) -> Result<()> {
 }
 
 /// The place of the greatest or least element of an axis; the first where several are equal.
-fn position(low: &mut Lowering, op: &Op<'_>, operator: &str) -> Result<()> {
+fn position(low: &mut ProgramLowering, op: &LoweredOperation<'_>, operator: &str) -> Result<()> {
     let x = low.required(op, "x")?;
     let axis = low.int(op, "axis")?.unwrap_or(-1);
     let keep = low.flag(op, "keep_dims", false)?;

@@ -3,20 +3,21 @@
 use galatea_graph::ValueId;
 use galatea_tensor::DataType;
 
-use super::Row;
-use super::lowering::{Lowering, Result, attributes, text};
-use super::operation::Op;
+use super::LoweringRow;
+use super::lowering::{ProgramLowering, Result, attributes, text};
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] = &[Row::new("affine", affine), Row::new("resample", resample)];
+pub(super) const ROWS: &[LoweringRow] =
+    &[LoweringRow::new("affine", affine), LoweringRow::new("resample", resample)];
 
 /// How an image is read.
 #[derive(Clone, Copy, Debug)]
-struct Sampling {
+struct ImageSampling {
     /// The nearest element rather than lines between four.
     nearest: bool,
-    padding: Padding,
-    /// What lies around the image with [`Padding::Constant`].
+    padding: ImagePadding,
+    /// What lies around the image with [`ImagePadding::Constant`].
     value: f64,
     /// Whether -1 and 1 are the centres of the outermost elements, or their outer edges.
     aligned: bool,
@@ -24,7 +25,7 @@ struct Sampling {
 
 /// What lies around an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Padding {
+enum ImagePadding {
     Constant,
     Border,
     /// The image mirrored at the centres of its outermost elements.
@@ -34,7 +35,12 @@ enum Padding {
 }
 
 /// One of several words, in letters of any case.
-fn word(low: &mut Lowering, op: &Op<'_>, name: &'static str, known: &[&str]) -> Result<usize> {
+fn word(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    name: &'static str,
+    known: &[&str],
+) -> Result<usize> {
     let Some(found) = low.word(op, name)? else {
         return Err(CoreMlError::invalid(format!("input '{name}' is missing")));
     };
@@ -45,31 +51,36 @@ fn word(low: &mut Lowering, op: &Op<'_>, name: &'static str, known: &[&str]) -> 
     })
 }
 
-impl Sampling {
-    fn read(low: &mut Lowering, op: &Op<'_>) -> Result<Self> {
+impl ImageSampling {
+    fn read(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<Self> {
         let nearest = word(low, op, "sampling_mode", &["bilinear", "nearest"])? == 1;
         let names = ["constant", "border", "reflection", "symmetric"];
-        let all = [Padding::Constant, Padding::Border, Padding::Reflection, Padding::Symmetric];
+        let all = [
+            ImagePadding::Constant,
+            ImagePadding::Border,
+            ImagePadding::Reflection,
+            ImagePadding::Symmetric,
+        ];
         let padding = word(low, op, "padding_mode", &names)?;
-        let padding = all.get(padding).copied().unwrap_or(Padding::Constant);
+        let padding = all.get(padding).copied().unwrap_or(ImagePadding::Constant);
         let value = low.float(op, "padding_value")?.unwrap_or(0.0);
         let aligned = low.flag(op, "align_corners", false)?;
         Ok(Self { nearest, padding, value, aligned })
     }
 
     /// The image at the points of a grid from -1 to 1.
-    fn sample(self, low: &mut Lowering, x: ValueId, grid: ValueId) -> Result<ValueId> {
+    fn sample(self, low: &mut ProgramLowering, x: ValueId, grid: ValueId) -> Result<ValueId> {
         let padding = match self.padding {
-            Padding::Constant => "zeros",
-            Padding::Border => "border",
-            Padding::Reflection | Padding::Symmetric => "reflection",
+            ImagePadding::Constant => "zeros",
+            ImagePadding::Border => "border",
+            ImagePadding::Reflection | ImagePadding::Symmetric => "reflection",
         };
         let named = attributes([
             ("mode", text(if self.nearest { "nearest" } else { "linear" })),
             ("padding_mode", text(padding)),
             ("align_corners", self.aligned.into()),
         ]);
-        if self.padding != Padding::Constant || self.value == 0.0 {
+        if self.padding != ImagePadding::Constant || self.value == 0.0 {
             return low.node("GridSample", &named, &[x, grid]);
         }
         // Zeros around the difference are the value around the image.
@@ -82,7 +93,7 @@ impl Sampling {
 }
 
 /// Width and height of an image `[n, channels, height, width]`: a vector of FP32.
-fn extent(low: &mut Lowering, x: ValueId) -> Result<ValueId> {
+fn extent(low: &mut ProgramLowering, x: ValueId) -> Result<ValueId> {
     let shape = low.shape_of(x)?;
     let order = low.integers(&[3, 2]);
     let found = low.node("Gather", &attributes([("axis", 0_i64.into())]), &[shape, order])?;
@@ -90,7 +101,12 @@ fn extent(low: &mut Lowering, x: ValueId) -> Result<ValueId> {
 }
 
 /// Points in elements, x first, as points of a grid from -1 to 1.
-fn grid_of(low: &mut Lowering, x: ValueId, points: ValueId, aligned: bool) -> Result<ValueId> {
+fn grid_of(
+    low: &mut ProgramLowering,
+    x: ValueId,
+    points: ValueId,
+    aligned: bool,
+) -> Result<ValueId> {
     let extent = extent(low, x)?;
     let (one, two) = (low.scalar(1.0_f32), low.scalar(2.0_f32));
     let twice = low.plain("Mul", &[points, two])?;
@@ -106,15 +122,19 @@ fn grid_of(low: &mut Lowering, x: ValueId, points: ValueId, aligned: bool) -> Re
 }
 
 /// The image at points in elements, x first, along straight lines; beside it the outermost elements.
-pub(super) fn bilinear(low: &mut Lowering, x: ValueId, points: ValueId) -> Result<ValueId> {
+pub(super) fn bilinear(low: &mut ProgramLowering, x: ValueId, points: ValueId) -> Result<ValueId> {
     let grid = grid_of(low, x, points, false)?;
     let sampling =
-        Sampling { nearest: false, padding: Padding::Border, value: 0.0, aligned: false };
+        ImageSampling { nearest: false, padding: ImagePadding::Border, value: 0.0, aligned: false };
     sampling.sample(low, x, grid)
 }
 
 /// The number of axes must be four.
-fn image(low: &mut Lowering, op: &Op<'_>, name: &'static str) -> Result<ValueId> {
+fn image(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    name: &'static str,
+) -> Result<ValueId> {
     let found = low.required(op, name)?;
     match low.rank(found)? {
         4 => Ok(found),
@@ -122,17 +142,17 @@ fn image(low: &mut Lowering, op: &Op<'_>, name: &'static str) -> Result<ValueId>
     }
 }
 
-fn resample(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn resample(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let (x, points) = (image(low, op, "x")?, image(low, op, "coordinates")?);
     let points = low.cast(points, DataType::Fp32)?;
-    let sampling = Sampling::read(low, op)?;
+    let sampling = ImageSampling::read(low, op)?;
     let modes = ["unnormalized", "normalized_minus_one_to_one", "normalized_zero_to_one"];
     let mode = word(low, op, "coordinates_mode", &modes)?;
     // ONNX mirrors an image where -1 and 1 are.
     let aligned = match sampling.padding {
-        Padding::Reflection => true,
-        Padding::Symmetric => false,
-        Padding::Constant | Padding::Border => sampling.aligned,
+        ImagePadding::Reflection => true,
+        ImagePadding::Symmetric => false,
+        ImagePadding::Constant | ImagePadding::Border => sampling.aligned,
     };
     let grid = match mode == 1 && aligned == sampling.aligned {
         true => points,
@@ -141,13 +161,13 @@ fn resample(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
             grid_of(low, x, points, aligned)?
         }
     };
-    let result = Sampling { aligned, ..sampling }.sample(low, x, grid)?;
+    let result = ImageSampling { aligned, ..sampling }.sample(low, x, grid)?;
     low.give(op, &[result])
 }
 
 /// Coordinates of a mode as points in elements.
 fn in_elements(
-    low: &mut Lowering,
+    low: &mut ProgramLowering,
     x: ValueId,
     points: ValueId,
     mode: usize,
@@ -176,7 +196,7 @@ fn in_elements(
 }
 
 /// The image at points that a matrix makes of those of the result, all from -1 to 1.
-fn affine(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn affine(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = image(low, op, "x")?;
     let matrix = low.required(op, "transform_matrix")?;
     let (height, width) = (low.int(op, "output_height")?, low.int(op, "output_width")?);
@@ -185,7 +205,7 @@ fn affine(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
         let text = format!("a result of {height:?} by {width:?} elements");
         return Err(CoreMlError::invalid(text));
     };
-    let sampling = Sampling::read(low, op)?;
+    let sampling = ImageSampling::read(low, op)?;
     word(low, op, "coordinates_mode", &["normalized_minus_one_to_one"])?;
     let shape = low.shape_of(x)?;
     let joined = attributes([("axis", 0_i64.into())]);

@@ -3,25 +3,25 @@
 use galatea_graph::{Dim, Fact, ValueId};
 use galatea_tensor::DataType;
 
-use super::Row;
+use super::LoweringRow;
 use super::activation::single;
-use super::lowering::{Lowering, Result, attributes, bounded, text};
-use super::operation::Op;
+use super::lowering::{ProgramLowering, Result, attributes, bounded, text};
+use super::operation::LoweredOperation;
 use super::shape::signed;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::mil::Type;
+use crate::coreml::mil::MilType;
 
-pub(super) const ROWS: &[Row] = &[
-    Row::since(7, "resize", resize),
-    Row::new("resize_bilinear", resize_bilinear),
-    Row::new("resize_nearest_neighbor", resize_nearest_neighbor),
-    Row::new("upsample_bilinear", upsample_bilinear),
-    Row::new("upsample_nearest_neighbor", upsample_nearest_neighbor),
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::since(7, "resize", resize),
+    LoweringRow::new("resize_bilinear", resize_bilinear),
+    LoweringRow::new("resize_nearest_neighbor", resize_nearest_neighbor),
+    LoweringRow::new("upsample_bilinear", upsample_bilinear),
+    LoweringRow::new("upsample_nearest_neighbor", upsample_nearest_neighbor),
 ];
 
 /// Where the points of a result lie in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Grid {
+pub(super) enum PointGrid {
     /// The first points are the same, and the distance is that of lengths.
     Default,
     /// The first and last points are the same.
@@ -34,9 +34,9 @@ pub(super) enum Grid {
     UnalignCorners,
 }
 
-impl Grid {
+impl PointGrid {
     /// Reads the input `sampling_mode`.
-    pub(super) fn read(low: &mut Lowering, op: &Op<'_>) -> Result<Self> {
+    pub(super) fn read(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<Self> {
         let names = [
             "DEFAULT",
             "STRICT_ALIGN_CORNERS",
@@ -71,7 +71,7 @@ impl Grid {
 }
 
 /// A value whose last axes get other lengths.
-struct Resized {
+struct ResizedValue {
     x: ValueId,
     /// The first of these axes.
     first: usize,
@@ -81,8 +81,8 @@ struct Resized {
     counts: Vec<Option<usize>>,
 }
 
-impl Resized {
-    fn new(low: &Lowering, x: ValueId, first: usize, sizes: ValueId) -> Result<Self> {
+impl ResizedValue {
+    fn new(low: &ProgramLowering, x: ValueId, first: usize, sizes: ValueId) -> Result<Self> {
         let count = low.rank(x)? - first;
         let known = low.fact(sizes).ok().and_then(Fact::lengths);
         let counts = known.map(|all| all.iter().map(Dim::known).collect());
@@ -94,7 +94,7 @@ impl Resized {
     }
 
     /// Along straight lines between elements.
-    fn linear(&self, low: &mut Lowering, grid: Grid) -> Result<ValueId> {
+    fn linear(&self, low: &mut ProgramLowering, grid: PointGrid) -> Result<ValueId> {
         if let Some(grid) = grid.onnx(&self.counts) {
             return self.node(low, [("mode", "linear"), ("coordinate_transformation_mode", grid)]);
         }
@@ -108,12 +108,12 @@ impl Resized {
 
     /// The element at or before each point where points begin at the first element; else the one
     /// that is nearest, of two the one behind.
-    fn nearest(&self, low: &mut Lowering, grid: Grid) -> Result<ValueId> {
-        let uneven = if grid == Grid::Default { self.uneven(low)? } else { None };
+    fn nearest(&self, low: &mut ProgramLowering, grid: PointGrid) -> Result<ValueId> {
+        let uneven = if grid == PointGrid::Default { self.uneven(low)? } else { None };
         if let Some(lengths) = uneven {
             return self.looked_up(low, &lengths);
         }
-        let rounding = if grid == Grid::Default { "floor" } else { "round_prefer_ceil" };
+        let rounding = if grid == PointGrid::Default { "floor" } else { "round_prefer_ceil" };
         if let Some(grid) = grid.onnx(&self.counts) {
             return self.node(
                 low,
@@ -138,7 +138,7 @@ impl Resized {
 
     fn node<const N: usize>(
         &self,
-        low: &mut Lowering,
+        low: &mut ProgramLowering,
         words: [(&'static str, &str); N],
     ) -> Result<ValueId> {
         let mut named = attributes(words.map(|(name, word)| (name, text(word))));
@@ -149,7 +149,7 @@ impl Resized {
 
     /// All lengths before and after, where they are known and a result is no multiple: quotients of
     /// floats may lie below the whole number that they stand for.
-    fn uneven(&self, low: &Lowering) -> Result<Option<Vec<(usize, usize)>>> {
+    fn uneven(&self, low: &ProgramLowering) -> Result<Option<Vec<(usize, usize)>>> {
         let dims = low.dims(self.x)?;
         let mut all = Vec::new();
         for (axis, count) in self.axes().zip(&self.counts) {
@@ -165,7 +165,7 @@ impl Resized {
     }
 
     /// Elements by tables of their places.
-    fn looked_up(&self, low: &mut Lowering, lengths: &[(usize, usize)]) -> Result<ValueId> {
+    fn looked_up(&self, low: &mut ProgramLowering, lengths: &[(usize, usize)]) -> Result<ValueId> {
         let mut x = self.x;
         for (axis, (len, count)) in self.axes().zip(lengths) {
             let place = |at: usize| signed(at.saturating_mul(*len) / count);
@@ -177,7 +177,7 @@ impl Resized {
     }
 
     /// The points of an axis that ONNX's operator has no name for: a vector of FP32.
-    fn points(&self, low: &mut Lowering, axis: usize, grid: Grid) -> Result<ValueId> {
+    fn points(&self, low: &mut ProgramLowering, axis: usize, grid: PointGrid) -> Result<ValueId> {
         let named =
             attributes([("start", signed(axis).into()), ("end", (signed(axis) + 1).into())]);
         let len = low.node("Shape", &named, &[self.x])?;
@@ -198,30 +198,30 @@ impl Resized {
 /// Points from 0 to `last`, as many as there are `steps` (0, 1 and so on); all are FP32 and
 /// broadcast. They are not limited to 0 and `last`.
 pub(super) fn spread(
-    low: &mut Lowering,
-    grid: Grid,
+    low: &mut ProgramLowering,
+    grid: PointGrid,
     steps: ValueId,
     count: ValueId,
     last: ValueId,
 ) -> Result<ValueId> {
     let (zero, half, one) = (low.scalar(0.0_f32), low.scalar(0.5_f32), low.scalar(1.0_f32));
     match grid {
-        Grid::Default | Grid::UnalignCorners => {
+        PointGrid::Default | PointGrid::UnalignCorners => {
             let len = low.plain("Add", &[last, one])?;
             let distance = low.plain("Div", &[len, count])?;
-            if grid == Grid::Default {
+            if grid == PointGrid::Default {
                 return low.plain("Mul", &[steps, distance]);
             }
             let centres = low.plain("Add", &[steps, half])?;
             let points = low.plain("Mul", &[centres, distance])?;
             low.plain("Sub", &[points, half])
         }
-        Grid::StrictAlignCorners | Grid::AlignCorners => {
+        PointGrid::StrictAlignCorners | PointGrid::AlignCorners => {
             let gaps = low.plain("Sub", &[count, one])?;
             let gaps = low.plain("Max", &[gaps, one])?;
             let distance = low.plain("Div", &[last, gaps])?;
             let points = low.plain("Mul", &[steps, distance])?;
-            if grid == Grid::StrictAlignCorners {
+            if grid == PointGrid::StrictAlignCorners {
                 return Ok(points);
             }
             let single = low.plain("Equal", &[count, one])?;
@@ -229,7 +229,7 @@ pub(super) fn spread(
             let moved = low.plain("Where", &[single, middle, zero])?;
             low.plain("Add", &[points, moved])
         }
-        Grid::OffsetCorners => {
+        PointGrid::OffsetCorners => {
             let way = low.plain("Max", &[last, one])?;
             let distance = low.plain("Div", &[way, count])?;
             let centres = low.plain("Add", &[steps, half])?;
@@ -239,7 +239,12 @@ pub(super) fn spread(
 }
 
 /// Values between elements of an axis, at points that lie inside of it.
-fn interpolated(low: &mut Lowering, x: ValueId, axis: usize, points: ValueId) -> Result<ValueId> {
+fn interpolated(
+    low: &mut ProgramLowering,
+    x: ValueId,
+    axis: usize,
+    points: ValueId,
+) -> Result<ValueId> {
     let dtype = low.dtype(x)?;
     let wide = low.cast(x, DataType::Fp32)?;
     let floor = low.plain("Floor", &[points])?;
@@ -260,7 +265,7 @@ fn interpolated(low: &mut Lowering, x: ValueId, axis: usize, points: ValueId) ->
 }
 
 /// The rank of an image, which has two axes of space at least.
-fn rank_of(low: &Lowering, x: ValueId) -> Result<usize> {
+fn rank_of(low: &ProgramLowering, x: ValueId) -> Result<usize> {
     match low.rank(x)? {
         rank @ 2.. => Ok(rank),
         rank => Err(CoreMlError::invalid(format!("x has {rank} axes, expected 3 or more"))),
@@ -268,7 +273,7 @@ fn rank_of(low: &Lowering, x: ValueId) -> Result<usize> {
 }
 
 /// The result of lengths that are given as numbers.
-fn to_target(low: &mut Lowering, op: &Op<'_>) -> Result<Resized> {
+fn to_target(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<ResizedValue> {
     let x = low.required(op, "x")?;
     let rank = rank_of(low, x)?;
     let height = low.int(op, "target_size_height")?.unwrap_or(1);
@@ -277,34 +282,34 @@ fn to_target(low: &mut Lowering, op: &Op<'_>) -> Result<Resized> {
         return Err(CoreMlError::invalid(format!("a result of {height} by {width} elements")));
     }
     let sizes = low.integers(&[height, width]);
-    Resized::new(low, x, rank - 2, sizes)
+    ResizedValue::new(low, x, rank - 2, sizes)
 }
 
-fn resize_bilinear(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn resize_bilinear(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let resized = to_target(low, op)?;
-    let grid = Grid::read(low, op)?;
+    let grid = PointGrid::read(low, op)?;
     let result = resized.linear(low, grid)?;
     low.give(op, &[result])
 }
 
-fn resize_nearest_neighbor(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn resize_nearest_neighbor(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let resized = to_target(low, op)?;
-    let result = resized.nearest(low, Grid::Default)?;
+    let result = resized.nearest(low, PointGrid::Default)?;
     low.give(op, &[result])
 }
 
 /// The length of an axis times a factor, rounded down: as the program states it where it is known,
 /// since producers differ in how wide they multiply.
 fn scaled(
-    low: &mut Lowering,
-    op: &Op<'_>,
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
     x: ValueId,
     axis: usize,
     factor: f64,
 ) -> Result<ValueId> {
     if let Some(len) = low.dims(x)?.get(axis).and_then(Dim::known) {
         let stated = op.outputs().first().and_then(|(_, stated)| match stated {
-            Type::Tensor(stated) => *stated.shape.as_ref()?.get(axis)?,
+            MilType::Tensor(stated) => *stated.shape.as_ref()?.get(axis)?,
             _ => None,
         });
         let exact = low.number(factor, DataType::Fp64)?;
@@ -329,7 +334,7 @@ fn scaled(
 }
 
 /// The result of lengths that are given as factors.
-fn by_factors(low: &mut Lowering, op: &Op<'_>) -> Result<Resized> {
+fn by_factors(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<ResizedValue> {
     let x = low.required(op, "x")?;
     let rank = rank_of(low, x)?;
     let mut sizes = Vec::with_capacity(2);
@@ -341,10 +346,10 @@ fn by_factors(low: &mut Lowering, op: &Op<'_>) -> Result<Resized> {
         sizes.push(scaled(low, op, x, axis, factor)?);
     }
     let sizes = low.node("Concat", &attributes([("axis", 0_i64.into())]), &sizes)?;
-    Resized::new(low, x, rank - 2, sizes)
+    ResizedValue::new(low, x, rank - 2, sizes)
 }
 
-fn upsample_bilinear(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn upsample_bilinear(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let resized = by_factors(low, op)?;
     let aligned = low.flag(op, "align_corners", true)?;
     let centres = match op.opset {
@@ -352,9 +357,9 @@ fn upsample_bilinear(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
         _ => low.flag(op, "half_pixel_centers", !aligned)?,
     };
     let grid = match (aligned, centres) {
-        (true, false) => Grid::StrictAlignCorners,
-        (false, true) => Grid::UnalignCorners,
-        (false, false) => Grid::Default,
+        (true, false) => PointGrid::StrictAlignCorners,
+        (false, true) => PointGrid::UnalignCorners,
+        (false, false) => PointGrid::Default,
         (true, true) => {
             let text = "corners cannot be aligned where elements are sampled at their centres";
             return Err(CoreMlError::invalid(text));
@@ -364,14 +369,14 @@ fn upsample_bilinear(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-fn upsample_nearest_neighbor(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn upsample_nearest_neighbor(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let resized = by_factors(low, op)?;
-    let result = resized.nearest(low, Grid::Default)?;
+    let result = resized.nearest(low, PointGrid::Default)?;
     low.give(op, &[result])
 }
 
 /// The last `resized_dims` axes get the last lengths of `shape`; 0 is the length that is there.
-fn resize(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn resize(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let (x, shape) = (low.required(op, "x")?, low.required(op, "shape")?);
     let rank = low.rank(x)?;
     let shape = low.cast(shape, DataType::Int64)?;
@@ -389,9 +394,9 @@ fn resize(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let zero = low.integers(&[0]);
     let keeps = low.plain("Equal", &[wanted, zero])?;
     let sizes = low.plain("Where", &[keeps, found, wanted])?;
-    let resized = Resized::new(low, x, first, sizes)?;
+    let resized = ResizedValue::new(low, x, first, sizes)?;
     let nearest = low.choice(op, "interpolation_mode", &["LINEAR", "NEAREST_NEIGHBOR"])? == 1;
-    let grid = Grid::read(low, op)?;
+    let grid = PointGrid::read(low, op)?;
     let result = if nearest { resized.nearest(low, grid)? } else { resized.linear(low, grid)? };
     low.give(op, &[result])
 }

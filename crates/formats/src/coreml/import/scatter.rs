@@ -3,20 +3,20 @@
 use galatea_graph::{Attributes, ValueId};
 use galatea_tensor::DataType;
 
-use super::Row;
-use super::lowering::{Lowering, Result, attributes, text};
-use super::operation::Op;
+use super::LoweringRow;
+use super::lowering::{ProgramLowering, Result, attributes, text};
+use super::operation::LoweredOperation;
 use super::shape::signed;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] = &[
-    Row::new("scatter", scatter),
-    Row::new("scatter_along_axis", scatter_along_axis),
-    Row::new("scatter_nd", scatter_nd),
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::new("scatter", scatter),
+    LoweringRow::new("scatter_along_axis", scatter_along_axis),
+    LoweringRow::new("scatter_nd", scatter_nd),
 ];
 
 /// What is written where, and how.
-struct Updates {
+struct ScatterUpdates {
     data: ValueId,
     /// Places, of INT64; those below zero count from the end.
     indices: ValueId,
@@ -27,8 +27,8 @@ struct Updates {
     divides: bool,
 }
 
-impl Updates {
-    fn read(low: &mut Lowering, op: &Op<'_>) -> Result<Self> {
+impl ScatterUpdates {
+    fn read(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<Self> {
         let (data, indices) = (low.required(op, "data")?, low.required(op, "indices")?);
         let mut updates = low.required(op, "updates")?;
         let indices = low.cast(indices, DataType::Int64)?;
@@ -50,8 +50,8 @@ impl Updates {
     /// Adds the node and gives the result.
     fn write(
         self,
-        low: &mut Lowering,
-        op: &Op<'_>,
+        low: &mut ProgramLowering,
+        op: &LoweredOperation<'_>,
         operator: &str,
         mut named: Attributes,
     ) -> Result<()> {
@@ -71,8 +71,8 @@ impl Updates {
 }
 
 /// Whole rows of an axis: a shape of places, in whose stead the updates have the axis. Without axes it is one place.
-fn scatter(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
-    let mut found = Updates::read(low, op)?;
+fn scatter(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
+    let mut found = ScatterUpdates::read(low, op)?;
     let rank = low.rank(found.data)?;
     let axis = low.int(op, "axis")?.unwrap_or(0);
     let axis = low.axis(axis, rank)?;
@@ -103,14 +103,14 @@ fn scatter(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// Elements of an axis, each at a place of its own.
-fn scatter_along_axis(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
-    let found = Updates::read(low, op)?;
+fn scatter_along_axis(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
+    let found = ScatterUpdates::read(low, op)?;
     let axis = low.int(op, "axis")?.unwrap_or(0);
     found.write(low, op, "ScatterElements", attributes([("axis", axis.into())]))
 }
 
 /// Parts whose first positions are the last axis of `indices`.
-fn scatter_nd(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
-    let found = Updates::read(low, op)?;
+fn scatter_nd(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
+    let found = ScatterUpdates::read(low, op)?;
     found.write(low, op, "ScatterND", Attributes::new())
 }

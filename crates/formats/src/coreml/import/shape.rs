@@ -3,34 +3,38 @@
 use galatea_graph::{Dim, Fact, ONNX_DOMAIN, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use super::Row;
-use super::lowering::{Lowering, Result, attributes, text};
-use super::operation::Op;
+use super::LoweringRow;
+use super::lowering::{ProgramLowering, Result, attributes, text};
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::mil::Value;
+use crate::coreml::mil::MilValue;
 
-pub(super) const ROWS: &[Row] = &[
-    Row::new("reshape", reshape),
-    Row::since(6, "reshape_like", reshape_like),
-    Row::new("transpose", transpose),
-    Row::new("squeeze", squeeze),
-    Row::new("expand_dims", expand_dims),
-    Row::new("concat", concat),
-    Row::new("stack", stack),
-    Row::new("split", split),
-    Row::new("flatten2d", flatten2d),
-    Row::new("tile", tile),
-    Row::new("shape", shape),
-    Row::new("depth_to_space", |low, op| depth_to_space(low, op, "block_size", "DCR")),
-    Row::new("pixel_shuffle", |low, op| depth_to_space(low, op, "upscale_factor", "CRD")),
-    Row::new("space_to_depth", space_to_depth),
-    Row::since(6, "pixel_unshuffle", pixel_unshuffle),
-    Row::new("space_to_batch", space_to_batch),
-    Row::new("batch_to_space", batch_to_space),
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::new("reshape", reshape),
+    LoweringRow::since(6, "reshape_like", reshape_like),
+    LoweringRow::new("transpose", transpose),
+    LoweringRow::new("squeeze", squeeze),
+    LoweringRow::new("expand_dims", expand_dims),
+    LoweringRow::new("concat", concat),
+    LoweringRow::new("stack", stack),
+    LoweringRow::new("split", split),
+    LoweringRow::new("flatten2d", flatten2d),
+    LoweringRow::new("tile", tile),
+    LoweringRow::new("shape", shape),
+    LoweringRow::new("depth_to_space", |low, op| depth_to_space(low, op, "block_size", "DCR")),
+    LoweringRow::new("pixel_shuffle", |low, op| depth_to_space(low, op, "upscale_factor", "CRD")),
+    LoweringRow::new("space_to_depth", space_to_depth),
+    LoweringRow::since(6, "pixel_unshuffle", pixel_unshuffle),
+    LoweringRow::new("space_to_batch", space_to_batch),
+    LoweringRow::new("batch_to_space", batch_to_space),
 ];
 
 /// The constant integers of an input that must be there.
-pub(super) fn needed(low: &mut Lowering, op: &Op<'_>, name: &'static str) -> Result<Vec<i64>> {
+pub(super) fn needed(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    name: &'static str,
+) -> Result<Vec<i64>> {
     low.ints(op, name)?.ok_or_else(|| CoreMlError::invalid(format!("input '{name}' is missing")))
 }
 
@@ -41,7 +45,7 @@ pub(super) fn signed(len: usize) -> i64 {
 
 /// A length of 0 is the one that is there: before CoreML7 where as many lengths are given as `x` has
 /// axes; from then on lengths and axes are counted from the last, and 1 stands where there is none.
-fn reshape(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn reshape(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let (x, target) = (low.required(op, "x")?, low.required(op, "shape")?);
     let mut target = low.cast(target, DataType::Int64)?;
     let (rank, count) = (low.rank(x)?, low.known_len(target, 0));
@@ -70,14 +74,18 @@ fn may_have_zero(fact: &Fact) -> bool {
 }
 
 /// The numbers of constants that an input is bound to, one or several.
-fn each(low: &mut Lowering, op: &Op<'_>, name: &'static str) -> Result<Vec<i64>> {
+fn each(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    name: &'static str,
+) -> Result<Vec<i64>> {
     let all = low.constants(op, name)?;
     let all = all.ok_or_else(|| CoreMlError::invalid(format!("input '{name}' is missing")))?;
     let mut numbers = Vec::new();
     for value in all {
         match &*value {
             // Truth values count as 0 and 1.
-            Value::Tensor(_, tensor) => {
+            MilValue::Tensor(_, tensor) => {
                 numbers.extend(galatea_graph::converted(tensor, DataType::Int64)?.to_i64_vec()?);
             }
             other => {
@@ -91,7 +99,7 @@ fn each(low: &mut Lowering, op: &Op<'_>, name: &'static str) -> Result<Vec<i64>>
 
 /// The axes `begins[i]..ends[i]` of `x` take the lengths that as many axes of the `i`-th reference
 /// have; masks stand for the first axis and for the number of axes.
-fn reshape_like(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn reshape_like(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let references = low.several(op, "ref_tensors")?;
     let (begins, ends) = (each(low, op, "begins")?, each(low, op, "ends")?);
@@ -121,7 +129,7 @@ fn reshape_like(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-fn transpose(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn transpose(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let rank = low.rank(x)?;
     let order = needed(low, op, "perm")?;
@@ -133,7 +141,7 @@ fn transpose(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 
 /// Without axes of length 1; axes that are longer stay. One whose length is not known before a run
 /// counts as longer, unless the program says that it goes.
-fn squeeze(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn squeeze(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dims = low.dims(x)?;
     let named = low.ints(op, "axes")?;
@@ -152,19 +160,19 @@ fn squeeze(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-fn expand_dims(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn expand_dims(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let axes = needed(low, op, "axes")?;
     let result = low.unsqueeze(x, &axes)?;
     low.give(op, &[result])
 }
 
-fn axis_of(low: &mut Lowering, op: &Op<'_>) -> Result<i64> {
+fn axis_of(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<i64> {
     low.int(op, "axis")?.ok_or_else(|| CoreMlError::invalid("input 'axis' is missing"))
 }
 
 /// Side by side, or with `interleave` the first elements of all, then the second ones.
-fn concat(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn concat(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let values = low.several(op, "values")?;
     let values = scalars_as_vectors(low, values)?;
     let axis = axis_of(low, op)?;
@@ -193,25 +201,25 @@ fn concat(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 
 /// Gives values without axes one of length 1. coremltools joins single lengths so for shapes, repeats and bounds of
 /// models with open lengths, although the operation's documentation asks for a rank of at least 1.
-fn scalars_as_vectors(low: &mut Lowering, values: Vec<ValueId>) -> Result<Vec<ValueId>> {
+fn scalars_as_vectors(low: &mut ProgramLowering, values: Vec<ValueId>) -> Result<Vec<ValueId>> {
     values.into_iter().map(|value| low.with_axis(value).map(|(value, _)| value)).collect()
 }
 
 /// Values along a new axis.
-pub(super) fn stacked(low: &mut Lowering, values: &[ValueId], axis: i64) -> Result<ValueId> {
+pub(super) fn stacked(low: &mut ProgramLowering, values: &[ValueId], axis: i64) -> Result<ValueId> {
     let values = values.iter().map(|&value| low.unsqueeze(value, &[axis]));
     let values = values.collect::<Result<Vec<_>>>()?;
     low.node("Concat", &attributes([("axis", axis.into())]), &values)
 }
 
-fn stack(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn stack(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let values = low.several(op, "values")?;
     let axis = axis_of(low, op)?;
     let result = stacked(low, &values, axis)?;
     low.give(op, &[result])
 }
 
-fn split(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn split(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let axis = axis_of(low, op)?;
     let sizes = low.ints(op, "split_sizes")?;
@@ -242,21 +250,21 @@ fn split(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &results)
 }
 
-fn flatten2d(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn flatten2d(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let axis = low.int(op, "axis")?.unwrap_or(1);
     let result = low.node("Flatten", &attributes([("axis", axis.into())]), &[x])?;
     low.give(op, &[result])
 }
 
-fn tile(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn tile(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let (x, repeats) = (low.required(op, "x")?, low.required(op, "reps")?);
     let repeats = low.cast(repeats, DataType::Int64)?;
     let result = low.plain("Tile", &[x, repeats])?;
     low.give(op, &[result])
 }
 
-fn shape(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn shape(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let found = low.shape_of(x)?;
     let dtype = op.output_element(0).map_or(DataType::Int32, |element| element.stored_as());
@@ -264,7 +272,11 @@ fn shape(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-fn block_of(low: &mut Lowering, op: &Op<'_>, name: &'static str) -> Result<i64> {
+fn block_of(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    name: &'static str,
+) -> Result<i64> {
     match low.int(op, name)? {
         Some(block) if block > 0 => Ok(block),
         Some(block) => Err(CoreMlError::invalid(format!("input '{name}' is {block}"))),
@@ -272,7 +284,12 @@ fn block_of(low: &mut Lowering, op: &Op<'_>, name: &'static str) -> Result<i64> 
     }
 }
 
-fn depth_to_space(low: &mut Lowering, op: &Op<'_>, name: &'static str, order: &str) -> Result<()> {
+fn depth_to_space(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    name: &'static str,
+    order: &str,
+) -> Result<()> {
     let x = low.required(op, "x")?;
     let block = block_of(low, op, name)?;
     let named = attributes([("blocksize", block.into()), ("mode", text(order))]);
@@ -280,7 +297,7 @@ fn depth_to_space(low: &mut Lowering, op: &Op<'_>, name: &'static str, order: &s
     low.give(op, &[result])
 }
 
-fn space_to_depth(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn space_to_depth(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let block = block_of(low, op, "block_size")?;
     let result = low.node("SpaceToDepth", &attributes([("blocksize", block.into())]), &[x])?;
@@ -288,7 +305,7 @@ fn space_to_depth(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// The lengths of a value of four axes: the batch may be unknown, the others not.
-fn image(low: &Lowering, x: ValueId) -> Result<[i64; 3]> {
+fn image(low: &ProgramLowering, x: ValueId) -> Result<[i64; 3]> {
     if low.rank(x)? != 4 {
         return Err(CoreMlError::invalid(format!("x has {} axes, expected 4", low.rank(x)?)));
     }
@@ -297,7 +314,7 @@ fn image(low: &Lowering, x: ValueId) -> Result<[i64; 3]> {
 }
 
 /// The inverse of `pixel_shuffle`: each channel becomes the channels of its places in a block.
-fn pixel_unshuffle(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn pixel_unshuffle(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let block = block_of(low, op, "downscale_factor")?;
     let [channels, height, width] = image(low, x)?;
@@ -309,7 +326,11 @@ fn pixel_unshuffle(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// Two numbers for both axes of space.
-fn pair(low: &mut Lowering, op: &Op<'_>, name: &'static str) -> Result<[i64; 2]> {
+fn pair(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    name: &'static str,
+) -> Result<[i64; 2]> {
     match needed(low, op, name)?.as_slice() {
         &[a, b] if a > 0 && b > 0 => Ok([a, b]),
         other => Err(CoreMlError::invalid(format!("input '{name}' is {other:?}"))),
@@ -317,7 +338,11 @@ fn pair(low: &mut Lowering, op: &Op<'_>, name: &'static str) -> Result<[i64; 2]>
 }
 
 /// Amounts in front and behind, for both axes of space.
-fn margins(low: &mut Lowering, op: &Op<'_>, name: &'static str) -> Result<[i64; 4]> {
+fn margins(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    name: &'static str,
+) -> Result<[i64; 4]> {
     match needed(low, op, name)?.as_slice() {
         &[top, bottom, left, right] if top.min(bottom).min(left).min(right) >= 0 => {
             Ok([top, bottom, left, right])
@@ -327,7 +352,7 @@ fn margins(low: &mut Lowering, op: &Op<'_>, name: &'static str) -> Result<[i64; 
 }
 
 /// Blocks of space become batches, the place in the block counting slowest.
-fn space_to_batch(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn space_to_batch(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let [tall, wide] = pair(low, op, "block_shape")?;
     let [top, bottom, left, right] = margins(low, op, "paddings")?;
@@ -342,7 +367,7 @@ fn space_to_batch(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// The inverse of `space_to_batch`, and then without the margins.
-fn batch_to_space(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn batch_to_space(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let [tall, wide] = pair(low, op, "block_shape")?;
     let [top, bottom, left, right] = margins(low, op, "crops")?;
@@ -356,6 +381,6 @@ fn batch_to_space(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// A constant vector of INT64 as a tensor of a shape.
-pub(super) fn table(low: &mut Lowering, shape: &[usize], all: Vec<i64>) -> Result<ValueId> {
+pub(super) fn table(low: &mut ProgramLowering, shape: &[usize], all: Vec<i64>) -> Result<ValueId> {
     Ok(low.constant(Tensor::from_vec(shape, all)?))
 }

@@ -3,25 +3,25 @@
 use galatea_graph::{Dim, Fact, ValueId};
 use galatea_tensor::DataType;
 
-use super::Row;
-use super::lowering::{Lowering, Result, attributes, bounded, text};
-use super::operation::Op;
+use super::LoweringRow;
+use super::lowering::{ProgramLowering, Result, attributes, bounded, text};
+use super::operation::LoweredOperation;
 use super::shape::{needed, signed, table};
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] = &[
-    Row::new("slice_by_index", slice_by_index),
-    Row::since(8, "slice_update", slice_update),
-    Row::new("slice_by_size", slice_by_size),
-    Row::new("sliding_windows", sliding_windows),
-    Row::new("reverse", reverse),
-    Row::new("reverse_sequence", reverse_sequence),
-    Row::new("pad", pad),
-    Row::new("crop", crop),
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::new("slice_by_index", slice_by_index),
+    LoweringRow::since(8, "slice_update", slice_update),
+    LoweringRow::new("slice_by_size", slice_by_size),
+    LoweringRow::new("sliding_windows", sliding_windows),
+    LoweringRow::new("reverse", reverse),
+    LoweringRow::new("reverse_sequence", reverse_sequence),
+    LoweringRow::new("pad", pad),
+    LoweringRow::new("crop", crop),
 ];
 
 /// The bounds of a slice, as values of INT64 with one element for each axis.
-struct Bounds {
+struct SliceBoundValues {
     starts: ValueId,
     ends: ValueId,
     steps: Vec<i64>,
@@ -30,7 +30,11 @@ struct Bounds {
 }
 
 /// Reads `begin`, `end`, `stride` and the masks of a slice of `x`.
-fn bounds(low: &mut Lowering, op: &Op<'_>, x: ValueId) -> Result<Bounds> {
+fn bounds(
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
+    x: ValueId,
+) -> Result<SliceBoundValues> {
     let rank = low.rank(x)?;
     let steps = low.ints(op, "stride")?.unwrap_or_else(|| vec![1; rank]);
     let mut masks = |name| -> Result<Vec<bool>> {
@@ -67,11 +71,16 @@ fn bounds(low: &mut Lowering, op: &Op<'_>, x: ValueId) -> Result<Bounds> {
     };
     let axes = single.iter().enumerate().filter(|(_, single)| **single);
     let single = axes.map(|(axis, _)| signed(axis)).collect();
-    Ok(Bounds { starts, ends, steps, single })
+    Ok(SliceBoundValues { starts, ends, steps, single })
 }
 
 /// The constants where a mask is set, else the elements of a value.
-fn chosen(low: &mut Lowering, mask: &[bool], constants: &[i64], other: ValueId) -> Result<ValueId> {
+fn chosen(
+    low: &mut ProgramLowering,
+    mask: &[bool],
+    constants: &[i64],
+    other: ValueId,
+) -> Result<ValueId> {
     if !mask.contains(&true) {
         return Ok(other);
     }
@@ -85,7 +94,12 @@ fn chosen(low: &mut Lowering, mask: &[bool], constants: &[i64], other: ValueId) 
 
 /// The ends, but the place behind the start where only one element is taken: behind the last
 /// element, at -1, that is the largest number.
-fn behind(low: &mut Lowering, starts: ValueId, ends: ValueId, single: &[bool]) -> Result<ValueId> {
+fn behind(
+    low: &mut ProgramLowering,
+    starts: ValueId,
+    ends: ValueId,
+    single: &[bool],
+) -> Result<ValueId> {
     let (one, last) = (low.integers(&[1]), low.integers(&[-1]));
     let next = low.plain("Add", &[starts, one])?;
     let at_last = low.plain("Equal", &[starts, last])?;
@@ -95,12 +109,12 @@ fn behind(low: &mut Lowering, starts: ValueId, ends: ValueId, single: &[bool]) -
     low.plain("Where", &[mask, next, ends])
 }
 
-fn every_axis(low: &mut Lowering, rank: usize) -> ValueId {
+fn every_axis(low: &mut ProgramLowering, rank: usize) -> ValueId {
     let axes: Vec<i64> = (0..rank).map(signed).collect();
     low.integers(&axes)
 }
 
-fn slice_by_index(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn slice_by_index(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let bounds = bounds(low, op, x)?;
     let rank = low.rank(x)?;
@@ -115,7 +129,7 @@ fn slice_by_index(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 
 /// `x` with a slice of it overwritten: rows behind the last axis that is cut, each at its places along that
 /// one and the axes before it. Nothing is as long as `x` but `x` itself.
-fn slice_update(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn slice_update(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let update = low.required(op, "update")?;
     let bounds = bounds(low, op, x)?;
@@ -151,8 +165,8 @@ fn slice_update(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 /// The places along an axis that a slice has. How many they are is known where the update says so: then
 /// they are counted from the first one on.
 fn places(
-    low: &mut Lowering,
-    bounds: &Bounds,
+    low: &mut ProgramLowering,
+    bounds: &SliceBoundValues,
     (x, update): (ValueId, ValueId),
     axis: usize,
 ) -> Result<ValueId> {
@@ -180,7 +194,7 @@ fn places(
 }
 
 /// How many axes there are up to the last one that a slice cuts, as far as is known before a run.
-fn cut_axes(low: &Lowering, bounds: &Bounds, x: ValueId) -> usize {
+fn cut_axes(low: &ProgramLowering, bounds: &SliceBoundValues, x: ValueId) -> usize {
     let Ok(dims) = low.dims(x) else { return 0 };
     let numbers = |id| low.fact(id).ok().and_then(Fact::lengths);
     let (starts, ends) = (numbers(bounds.starts), numbers(bounds.ends));
@@ -196,7 +210,7 @@ fn cut_axes(low: &Lowering, bounds: &Bounds, x: ValueId) -> usize {
 }
 
 /// From `begin` on, as many elements as `size` says; -1 is all that are left.
-fn slice_by_size(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn slice_by_size(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let (begin, size) = (low.required(op, "begin")?, low.required(op, "size")?);
     let begin = low.cast(begin, DataType::Int64)?;
@@ -217,7 +231,7 @@ fn slice_by_size(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// Windows of an axis, one after the other along a new axis before it.
-fn sliding_windows(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn sliding_windows(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let rank = low.rank(x)?;
     let axis = low.int(op, "axis")?.unwrap_or(-1);
@@ -242,7 +256,7 @@ fn sliding_windows(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-fn reverse(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn reverse(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let rank = low.rank(x)?;
     let axes = low.ints(op, "axes")?.unwrap_or_else(|| (0..rank).map(signed).collect());
@@ -255,7 +269,7 @@ fn reverse(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// The first elements of each row in reverse, as many as `lengths` says.
-fn reverse_sequence(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn reverse_sequence(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let (x, lengths) = (low.required(op, "x")?, low.required(op, "lengths")?);
     let lengths = low.cast(lengths, DataType::Int64)?;
     let rank = low.rank(x)?;
@@ -283,7 +297,7 @@ fn reverse_sequence(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// Around the last axes: amounts in front of and behind each.
-fn pad(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn pad(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let (rank, dtype) = (low.rank(x)?, low.dtype(x)?);
     let mode = low.choice(op, "mode", &["constant", "reflect", "replicate"])?;
@@ -312,7 +326,7 @@ fn pad(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// Without so many rows and columns at each side.
-fn crop(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn crop(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let rank = signed(low.rank(x)?);
     let (rows, columns) = (needed(low, op, "crop_height")?, needed(low, op, "crop_width")?);

@@ -3,19 +3,20 @@
 use galatea_graph::{ONNX_DOMAIN, ValueId};
 use galatea_tensor::DataType;
 
-use super::Row;
+use super::LoweringRow;
 use super::elementwise::named_type;
-use super::lowering::{Lowering, Result, attributes};
-use super::operation::Op;
+use super::lowering::{ProgramLowering, Result, attributes};
+use super::operation::LoweredOperation;
 use super::shape::signed;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] = &[Row::new("argsort", argsort), Row::new("topk", topk)];
+pub(super) const ROWS: &[LoweringRow] =
+    &[LoweringRow::new("argsort", argsort), LoweringRow::new("topk", topk)];
 
 /// The `count` first elements of an axis in order, and their places; all where it is absent.
 fn ranked(
-    low: &mut Lowering,
-    op: &Op<'_>,
+    low: &mut ProgramLowering,
+    op: &LoweredOperation<'_>,
     count: Option<i64>,
     sorted: bool,
 ) -> Result<[ValueId; 2]> {
@@ -44,14 +45,14 @@ fn ranked(
 }
 
 /// The places of the elements of an axis in order.
-fn argsort(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn argsort(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let [_, places] = ranked(low, op, None, true)?;
     let result = low.cast(places, DataType::Int32)?;
     low.give(op, &[result])
 }
 
 /// The greatest or least elements of an axis and, if wanted, their places.
-fn topk(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn topk(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let count = low.int(op, "k")?.unwrap_or(1);
     let (mut sorted, mut with_places, mut dtype) = (true, true, DataType::Int32);
     if op.opset >= 6 {

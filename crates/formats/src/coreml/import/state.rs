@@ -1,24 +1,26 @@
 //! States: what a run finds and leaves.
 
-use super::Row;
-use super::lowering::{Bound, Lowering, Result};
-use super::operation::Op;
+use super::LoweringRow;
+use super::lowering::{BoundName, ProgramLowering, Result};
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] =
-    &[Row::since(8, "read_state", read_state), Row::since(8, "write_state", write_state)];
+pub(super) const ROWS: &[LoweringRow] = &[
+    LoweringRow::since(8, "read_state", read_state),
+    LoweringRow::since(8, "write_state", write_state),
+];
 
 /// The state that the operation is about.
-fn state<'p>(low: &mut Lowering, op: &Op<'p>) -> Result<String> {
+fn state<'p>(low: &mut ProgramLowering, op: &LoweredOperation<'p>) -> Result<String> {
     let name = op.name_of("input")?;
     match low.lookup(name) {
-        Some(Bound::State(state)) => Ok(state),
+        Some(BoundName::State(state)) => Ok(state),
         Some(_) => Err(CoreMlError::invalid(format!("'{name}' is no state"))),
         None => Err(CoreMlError::invalid(format!("there is no state '{name}'"))),
     }
 }
 
-fn read_state(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn read_state(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let name = state(low, op)?;
     if low.is_nested() {
         return Err(CoreMlError::unsupported("a state that is read inside of a block"));
@@ -29,7 +31,7 @@ fn read_state(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 }
 
 /// What is read of the state from here on, and left for the next run.
-fn write_state(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn write_state(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let name = state(low, op)?;
     if low.is_nested() {
         return Err(CoreMlError::unsupported("a state that is written inside of a block"));

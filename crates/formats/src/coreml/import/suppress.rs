@@ -3,16 +3,16 @@
 use galatea_graph::{AttributeValue, ONNX_DOMAIN, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use super::Row;
+use super::LoweringRow;
 use super::activation::single;
-use super::lowering::{Lowering, Result, attributes};
-use super::operation::Op;
+use super::lowering::{ProgramLowering, Result, attributes};
+use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] = &[Row::new("non_maximum_suppression", suppress)];
+pub(super) const ROWS: &[LoweringRow] = &[LoweringRow::new("non_maximum_suppression", suppress)];
 
 /// Boxes `[n, boxes, 4]` by their centres and sizes, with scores `[n, boxes, classes]`.
-struct Boxes {
+struct ScoredBoxes {
     boxes: ValueId,
     scores: ValueId,
     /// The best score of each box, `[n, boxes]` of FP32.
@@ -23,7 +23,7 @@ struct Boxes {
 
 /// From CoreML7 on boxes are the last axis, there is no least score, and nothing says how many
 /// boxes there are.
-fn suppress(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+fn suppress(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let (mut boxes, mut scores) = (low.required(op, "boxes")?, low.required(op, "scores")?);
     if low.rank(boxes)? != 3 || low.rank(scores)? != 3 {
         let (boxes, scores) = (low.fact(boxes)?, low.fact(scores)?);
@@ -42,7 +42,7 @@ fn suppress(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let named = attributes([("keepdims", false.into())]);
     let best = low.node("ReduceMax", &named, &[scores, axes])?;
     let best = low.cast(best, DataType::Fp32)?;
-    let found = Boxes { boxes, scores, best, most };
+    let found = ScoredBoxes { boxes, scores, best, most };
     let kept = found.kept(low, op)?;
     let (places, chosen) = found.first(low, kept)?;
     let mut results = found.results(low, places, chosen)?;
@@ -55,9 +55,9 @@ fn suppress(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &results)
 }
 
-impl Boxes {
+impl ScoredBoxes {
     /// The best score of boxes that are kept, and a score below all others elsewhere.
-    fn kept(&self, low: &mut Lowering, op: &Op<'_>) -> Result<ValueId> {
+    fn kept(&self, low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<ValueId> {
         let iou = low.float(op, "iou_threshold")?;
         let iou = iou.ok_or_else(|| CoreMlError::invalid("input 'iou_threshold' is missing"))?;
         let least = match op.opset {
@@ -86,7 +86,7 @@ impl Boxes {
     }
 
     /// Each box competes in the class of its best score alone: elsewhere it has none.
-    fn by_class(&self, low: &mut Lowering) -> Result<ValueId> {
+    fn by_class(&self, low: &mut ProgramLowering) -> Result<ValueId> {
         let named = attributes([("axis", 2_i64.into()), ("keepdims", false.into())]);
         let class = low.node("ArgMax", &named, &[self.scores])?;
         let class = low.unsqueeze(class, &[1])?;
@@ -103,7 +103,7 @@ impl Boxes {
     }
 
     /// Where no box is kept, the one with the best score is.
-    fn at_least_one(&self, low: &mut Lowering, kept: ValueId) -> Result<ValueId> {
+    fn at_least_one(&self, low: &mut ProgramLowering, kept: ValueId) -> Result<ValueId> {
         let nothing = low.scalar(f32::NEG_INFINITY);
         let axes = low.integers(&[1]);
         let named = attributes([("keepdims", true.into())]);
@@ -122,7 +122,7 @@ impl Boxes {
     }
 
     /// The places of kept boxes by falling score, and which of them are some: the others fill up.
-    fn first(&self, low: &mut Lowering, kept: ValueId) -> Result<(ValueId, ValueId)> {
+    fn first(&self, low: &mut ProgramLowering, kept: ValueId) -> Result<(ValueId, ValueId)> {
         let amounts = low.integers(&[0, 0, 0, self.most]);
         let nothing = low.scalar(f32::NEG_INFINITY);
         let padded = low.plain("Pad", &[kept, amounts, nothing])?;
@@ -138,7 +138,7 @@ impl Boxes {
     /// Boxes, scores, places and numbers of boxes. What fills up is 0, at place -1.
     fn results(
         &self,
-        low: &mut Lowering,
+        low: &mut ProgramLowering,
         places: ValueId,
         chosen: ValueId,
     ) -> Result<Vec<ValueId>> {

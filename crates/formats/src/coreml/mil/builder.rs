@@ -5,19 +5,21 @@ use std::sync::Arc;
 
 use galatea_tensor::{ByteString, Tensor};
 
-use super::{Argument, Block, Element, Function, Operation, TensorType, Type, Value};
+use super::{
+    MilArgument, MilBlock, MilElement, MilFunction, MilOperation, MilTensorType, MilType, MilValue,
+};
 use crate::coreml::error::CoreMlError;
-use crate::coreml::import::Lowering;
+use crate::coreml::import::ProgramLowering;
 
 type Result<T> = std::result::Result<T, CoreMlError>;
 
 /// A value of the function that is being written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Var {
+pub struct MilVar {
     name: Arc<str>,
 }
 
-impl Var {
+impl MilVar {
     /// Its name in the program.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -27,17 +29,17 @@ impl Var {
 
 /// What an input of an operation is bound to.
 #[derive(Clone, Debug)]
-pub enum Arg {
+pub enum MilArg {
     /// A value.
-    Var(Var),
+    Var(MilVar),
     /// Values, for an input that takes any number.
-    Vars(Vec<Var>),
+    Vars(Vec<MilVar>),
     /// An integer.
     Int(i32),
     /// Integers.
     Ints(Vec<i32>),
     /// A number of the type that the operation computes in.
-    Float(Element, f32),
+    Float(MilElement, f32),
     /// A truth value.
     Bool(bool),
     /// Truth values.
@@ -45,11 +47,11 @@ pub enum Arg {
     /// A word.
     Text(&'static str),
     /// Any constant.
-    Value(Arc<Value>),
+    Value(Arc<MilValue>),
 }
 
-impl From<&Var> for Arg {
-    fn from(var: &Var) -> Self {
+impl From<&MilVar> for MilArg {
+    fn from(var: &MilVar) -> Self {
         Self::Var(var.clone())
     }
 }
@@ -58,37 +60,37 @@ impl From<&Var> for Arg {
 /// the types of its outputs and refuses what Core ML would: unknown or missing inputs, wrong types and
 /// shapes, operators that the set does not have.
 #[derive(Debug)]
-pub struct Builder {
+pub struct MilBuilder {
     opset: u32,
-    lowering: Lowering,
-    function: Function,
-    types: HashMap<Arc<str>, Type>,
+    lowering: ProgramLowering,
+    function: MilFunction,
+    types: HashMap<Arc<str>, MilType>,
     taken: HashSet<String>,
     /// Constants that stand for parameters, by what they are: each is written once.
-    literals: HashMap<String, Var>,
+    literals: HashMap<String, MilVar>,
     /// What lies around the block that is being written, outermost first.
-    around: Vec<Around>,
+    around: Vec<InterruptedBlock>,
 }
 
 /// What a block that is being written interrupts.
 #[derive(Debug)]
-struct Around {
-    block: Block,
-    literals: HashMap<String, Var>,
+struct InterruptedBlock {
+    block: MilBlock,
+    literals: HashMap<String, MilVar>,
 }
 
-impl Builder {
+impl MilBuilder {
     /// A function in the set of operators of this number: 5 for `CoreML5`.
     #[must_use]
     pub fn new(name: &str, opset: u32) -> Self {
-        let function = Function {
+        let function = MilFunction {
             inputs: Vec::new(),
             opset: format!("CoreML{opset}"),
-            block: Block::default(),
+            block: MilBlock::default(),
         };
         Self {
             opset,
-            lowering: Lowering::new(name),
+            lowering: ProgramLowering::new(name),
             function,
             types: HashMap::new(),
             taken: HashSet::new(),
@@ -120,7 +122,7 @@ impl Builder {
         free
     }
 
-    /// Keeps an identifier for an output, so that nothing else takes it before [`Builder::output_as`].
+    /// Keeps an identifier for an output, so that nothing else takes it before [`MilBuilder::output_as`].
     pub fn reserve(&mut self, stem: &str) -> String {
         self.fresh_name(stem)
     }
@@ -129,19 +131,22 @@ impl Builder {
     /// function.
     ///
     /// # Errors
-    /// As [`Builder::op`].
+    /// As [`MilBuilder::op`].
     pub fn output_as(
         &mut self,
         reserved: &str,
         operator: &str,
-        inputs: Vec<(&str, Arg)>,
-    ) -> Result<Var> {
+        inputs: Vec<(&str, MilArg)>,
+    ) -> Result<MilVar> {
         let mut bound = BTreeMap::new();
         for (name, arg) in inputs {
             bound.insert(name.to_owned(), self.arguments(name, arg)?);
         }
-        let operation =
-            Operation { operator: operator.to_owned(), inputs: bound, ..Operation::default() };
+        let operation = MilOperation {
+            operator: operator.to_owned(),
+            inputs: bound,
+            ..MilOperation::default()
+        };
         // From here on the first name that is asked for is this one.
         self.taken.remove(reserved);
         let mut outputs = self.add(operation, reserved, 1)?;
@@ -155,27 +160,32 @@ impl Builder {
     ///
     /// # Errors
     /// When the name is taken.
-    pub fn input(&mut self, stem: &str, element: Element, shape: &[Option<usize>]) -> Result<Var> {
+    pub fn input(
+        &mut self,
+        stem: &str,
+        element: MilElement,
+        shape: &[Option<usize>],
+    ) -> Result<MilVar> {
         let name = self.fresh_name(stem);
-        let found = TensorType { element, shape: Some(shape.to_vec()) };
+        let found = MilTensorType { element, shape: Some(shape.to_vec()) };
         self.lowering.declare(&name, &found)?;
-        Ok(self.enter(name, Type::Tensor(found)))
+        Ok(self.enter(name, MilType::Tensor(found)))
     }
 
     /// Adds a state, of which `read_state` and `write_state` take the value.
     ///
     /// # Errors
     /// When the name is taken.
-    pub fn state(&mut self, stem: &str, element: Element, shape: &[usize]) -> Result<Var> {
+    pub fn state(&mut self, stem: &str, element: MilElement, shape: &[usize]) -> Result<MilVar> {
         let name = self.fresh_name(stem);
         let shape = shape.iter().map(|&len| Some(len)).collect();
-        let found = TensorType { element, shape: Some(shape) };
+        let found = MilTensorType { element, shape: Some(shape) };
         self.lowering.declare_state(&name, &found)?;
-        Ok(self.enter(name, Type::State(found)))
+        Ok(self.enter(name, MilType::State(found)))
     }
 
-    fn enter(&mut self, name: String, stated: Type) -> Var {
-        let var = Var { name: Arc::from(name.as_str()) };
+    fn enter(&mut self, name: String, stated: MilType) -> MilVar {
+        let var = MilVar { name: Arc::from(name.as_str()) };
         self.function.inputs.push((name, stated.clone()));
         self.types.insert(Arc::clone(&var.name), stated);
         var
@@ -183,13 +193,13 @@ impl Builder {
 
     /// What the block that is being written has so far.
     #[must_use]
-    pub fn operations(&self) -> &[Operation] {
+    pub fn operations(&self) -> &[MilOperation] {
         &self.function.block.operations
     }
 
     /// The type of a value.
     #[must_use]
-    pub fn type_of(&self, var: &Var) -> Option<&TensorType> {
+    pub fn type_of(&self, var: &MilVar) -> Option<&MilTensorType> {
         self.types.get(&var.name)?.as_tensor()
     }
 
@@ -197,7 +207,7 @@ impl Builder {
     ///
     /// # Errors
     /// When it is no tensor.
-    pub fn element(&self, var: &Var) -> Result<Element> {
+    pub fn element(&self, var: &MilVar) -> Result<MilElement> {
         let found = self.type_of(var).map(|found| found.element);
         found.ok_or_else(|| CoreMlError::invalid(format!("'{}' is no tensor", var.name)))
     }
@@ -206,8 +216,8 @@ impl Builder {
     ///
     /// # Errors
     /// When not all of it is known.
-    pub fn shape(&self, var: &Var) -> Result<Vec<usize>> {
-        let known = |found: &TensorType| found.shape.as_ref()?.iter().copied().collect();
+    pub fn shape(&self, var: &MilVar) -> Result<Vec<usize>> {
+        let known = |found: &MilTensorType| found.shape.as_ref()?.iter().copied().collect();
         let found: Option<Vec<usize>> = self.type_of(var).and_then(known);
         found.ok_or_else(|| CoreMlError::invalid(format!("'{}' has no known shape", var.name)))
     }
@@ -216,18 +226,18 @@ impl Builder {
     ///
     /// # Errors
     /// When its type has no form in a program.
-    pub fn constant(&mut self, stem: &str, element: Element, tensor: Tensor) -> Result<Var> {
-        self.value(stem, Arc::new(Value::Tensor(element, tensor)))
+    pub fn constant(&mut self, stem: &str, element: MilElement, tensor: Tensor) -> Result<MilVar> {
+        self.value(stem, Arc::new(MilValue::Tensor(element, tensor)))
     }
 
     /// Adds a constant of any kind.
     ///
     /// # Errors
-    /// As [`Builder::constant`].
-    pub fn value(&mut self, stem: &str, value: Arc<Value>) -> Result<Var> {
+    /// As [`MilBuilder::constant`].
+    pub fn value(&mut self, stem: &str, value: Arc<MilValue>) -> Result<MilVar> {
         let attributes = BTreeMap::from([("val".to_owned(), value)]);
         let operation =
-            Operation { operator: "const".to_owned(), attributes, ..Operation::default() };
+            MilOperation { operator: "const".to_owned(), attributes, ..MilOperation::default() };
         let mut outputs = self.add(operation, stem, 1)?;
         outputs.pop().ok_or_else(|| CoreMlError::invalid("a constant without a value"))
     }
@@ -236,7 +246,12 @@ impl Builder {
     ///
     /// # Errors
     /// When the operator is not known, or refuses its inputs.
-    pub fn op(&mut self, operator: &str, stem: &str, inputs: Vec<(&str, Arg)>) -> Result<Var> {
+    pub fn op(
+        &mut self,
+        operator: &str,
+        stem: &str,
+        inputs: Vec<(&str, MilArg)>,
+    ) -> Result<MilVar> {
         let mut outputs = self.op_of(operator, stem, inputs, 1)?;
         outputs.pop().ok_or_else(|| CoreMlError::invalid("an operation without outputs"))
     }
@@ -244,53 +259,56 @@ impl Builder {
     /// Adds an operation with so many outputs.
     ///
     /// # Errors
-    /// As [`Builder::op`].
+    /// As [`MilBuilder::op`].
     pub fn op_of(
         &mut self,
         operator: &str,
         stem: &str,
-        inputs: Vec<(&str, Arg)>,
+        inputs: Vec<(&str, MilArg)>,
         outputs: usize,
-    ) -> Result<Vec<Var>> {
+    ) -> Result<Vec<MilVar>> {
         let mut bound = BTreeMap::new();
         for (name, arg) in inputs {
             bound.insert(name.to_owned(), self.arguments(name, arg)?);
         }
-        let operation =
-            Operation { operator: operator.to_owned(), inputs: bound, ..Operation::default() };
+        let operation = MilOperation {
+            operator: operator.to_owned(),
+            inputs: bound,
+            ..MilOperation::default()
+        };
         self.add(operation, stem, outputs)
     }
 
-    fn arguments(&mut self, name: &str, arg: Arg) -> Result<Vec<Argument>> {
-        let named = |var: Var| Argument::Name(var.name.to_string());
+    fn arguments(&mut self, name: &str, arg: MilArg) -> Result<Vec<MilArgument>> {
+        let named = |var: MilVar| MilArgument::Name(var.name.to_string());
         Ok(match arg {
-            Arg::Var(var) => vec![named(var)],
-            Arg::Vars(all) => all.into_iter().map(named).collect(),
-            Arg::Value(value) => vec![Argument::Value(value)],
+            MilArg::Var(var) => vec![named(var)],
+            MilArg::Vars(all) => all.into_iter().map(named).collect(),
+            MilArg::Value(value) => vec![MilArgument::Value(value)],
             literal => vec![named(self.literal(name, literal)?)],
         })
     }
 
     /// The constant that stands for a parameter.
-    fn literal(&mut self, stem: &str, literal: Arg) -> Result<Var> {
+    fn literal(&mut self, stem: &str, literal: MilArg) -> Result<MilVar> {
         // coremltools' loader writes into the bounds of slices while it reads them: others must not share
         // what it changes.
-        let shared = !matches!(literal, Arg::Ints(_));
+        let shared = !matches!(literal, MilArg::Ints(_));
         let key = format!("{literal:?}");
         if let Some(known) = self.literals.get(&key).filter(|_| shared) {
             return Ok(known.clone());
         }
         let (element, tensor) = match literal {
-            Arg::Int(value) => (Element::Int32, Tensor::scalar(value)),
-            Arg::Ints(all) => (Element::Int32, Tensor::vector(all)),
-            Arg::Bool(value) => (Element::Bool, Tensor::scalar(value)),
-            Arg::Bools(all) => (Element::Bool, Tensor::vector(all)),
-            Arg::Text(word) => (Element::String, Tensor::scalar(ByteString::from(word))),
-            Arg::Float(element, value) => {
+            MilArg::Int(value) => (MilElement::Int32, Tensor::scalar(value)),
+            MilArg::Ints(all) => (MilElement::Int32, Tensor::vector(all)),
+            MilArg::Bool(value) => (MilElement::Bool, Tensor::scalar(value)),
+            MilArg::Bools(all) => (MilElement::Bool, Tensor::vector(all)),
+            MilArg::Text(word) => (MilElement::String, Tensor::scalar(ByteString::from(word))),
+            MilArg::Float(element, value) => {
                 let wide = Tensor::scalar(value);
                 (element, galatea_graph::converted(&wide, element.stored_as())?)
             }
-            Arg::Var(_) | Arg::Vars(_) | Arg::Value(_) => {
+            MilArg::Var(_) | MilArg::Vars(_) | MilArg::Value(_) => {
                 return Err(CoreMlError::invalid("a value is no literal"));
             }
         };
@@ -300,13 +318,18 @@ impl Builder {
     }
 
     /// Reads an operation, fills the types of its outputs in, and adds it.
-    fn add(&mut self, mut operation: Operation, stem: &str, outputs: usize) -> Result<Vec<Var>> {
+    fn add(
+        &mut self,
+        mut operation: MilOperation,
+        stem: &str,
+        outputs: usize,
+    ) -> Result<Vec<MilVar>> {
         // A state is written without an output.
         let names: Vec<String> = (0..outputs).map(|_| self.fresh_name(stem)).collect();
         let first = names.first().cloned().unwrap_or_else(|| self.fresh_name(stem));
         operation.outputs =
-            names.iter().map(|name| (name.clone(), Type::Tuple(Vec::new()))).collect();
-        let name = Value::Tensor(Element::String, Tensor::scalar(ByteString::from(first)));
+            names.iter().map(|name| (name.clone(), MilType::Tuple(Vec::new()))).collect();
+        let name = MilValue::Tensor(MilElement::String, Tensor::scalar(ByteString::from(first)));
         operation.attributes.insert("name".to_owned(), Arc::new(name));
         let types = self.lowering.add(&operation, self.opset)?;
         for ((_, stated), found) in operation.outputs.iter_mut().zip(&types) {
@@ -314,7 +337,7 @@ impl Builder {
         }
         self.function.block.operations.push(operation);
         let vars = names.iter().zip(types).map(|(name, found)| {
-            let var = Var { name: Arc::from(name.as_str()) };
+            let var = MilVar { name: Arc::from(name.as_str()) };
             self.types.insert(Arc::clone(&var.name), found);
             var
         });
@@ -322,29 +345,29 @@ impl Builder {
     }
 
     /// Begins a block inside of the function, with inputs of these types: what is added from here on
-    /// belongs to it, until [`Builder::end_block`].
+    /// belongs to it, until [`MilBuilder::end_block`].
     ///
     /// # Errors
     /// When an input's name is taken.
-    pub fn begin_block(&mut self, inputs: &[(&str, TensorType)]) -> Result<Vec<Var>> {
+    pub fn begin_block(&mut self, inputs: &[(&str, MilTensorType)]) -> Result<Vec<MilVar>> {
         let block = std::mem::take(&mut self.function.block);
-        self.around.push(Around { block, literals: self.literals.clone() });
+        self.around.push(InterruptedBlock { block, literals: self.literals.clone() });
         self.lowering.enter();
         let mut vars = Vec::with_capacity(inputs.len());
         for (stem, found) in inputs {
             let name = self.fresh_name(stem);
             self.lowering.declare_inner(&name, found)?;
-            let var = Var { name: Arc::from(name.as_str()) };
-            self.function.block.inputs.push((name, Type::Tensor(found.clone())));
-            self.types.insert(Arc::clone(&var.name), Type::Tensor(found.clone()));
+            let var = MilVar { name: Arc::from(name.as_str()) };
+            self.function.block.inputs.push((name, MilType::Tensor(found.clone())));
+            self.types.insert(Arc::clone(&var.name), MilType::Tensor(found.clone()));
             vars.push(var);
         }
         Ok(vars)
     }
 
     /// Ends the innermost block, whose outputs are these values.
-    pub fn end_block(&mut self, outputs: &[Var]) -> Block {
-        let Some(around) = self.around.pop() else { return Block::default() };
+    pub fn end_block(&mut self, outputs: &[MilVar]) -> MilBlock {
+        let Some(around) = self.around.pop() else { return MilBlock::default() };
         let mut block = std::mem::replace(&mut self.function.block, around.block);
         block.outputs = outputs.iter().map(|var| var.name.to_string()).collect();
         // What the block made is not seen outside of it.
@@ -356,25 +379,25 @@ impl Builder {
     /// Adds an operation with blocks.
     ///
     /// # Errors
-    /// As [`Builder::op`].
+    /// As [`MilBuilder::op`].
     pub fn op_with_blocks(
         &mut self,
         (operator, stem): (&str, &str),
-        inputs: Vec<(&str, Arg)>,
-        blocks: Vec<Block>,
+        inputs: Vec<(&str, MilArg)>,
+        blocks: Vec<MilBlock>,
         outputs: usize,
-    ) -> Result<Vec<Var>> {
+    ) -> Result<Vec<MilVar>> {
         let mut bound = BTreeMap::new();
         for (name, arg) in inputs {
             bound.insert(name.to_owned(), self.arguments(name, arg)?);
         }
         let operator = operator.to_owned();
-        let operation = Operation { operator, inputs: bound, blocks, ..Operation::default() };
+        let operation = MilOperation { operator, inputs: bound, blocks, ..MilOperation::default() };
         self.add(operation, stem, outputs)
     }
 
     /// Makes a value an output of the function.
-    pub fn output(&mut self, var: &Var) {
+    pub fn output(&mut self, var: &MilVar) {
         self.function.block.outputs.push(var.name.to_string());
     }
 
@@ -385,28 +408,29 @@ impl Builder {
     /// When a name is taken.
     pub fn compressed(
         &mut self,
-        operation: Operation,
+        operation: MilOperation,
         stem: &str,
-        element: Element,
+        element: MilElement,
         shape: &[usize],
-    ) -> Result<Var> {
+    ) -> Result<MilVar> {
         let name = self.fresh_name(stem);
         let lengths = shape.iter().map(|&len| Some(len)).collect();
-        let found = TensorType { element, shape: Some(lengths) };
+        let found = MilTensorType { element, shape: Some(lengths) };
         self.lowering.declare(&name, &found)?;
         let mut operation = operation;
-        let own = Value::Tensor(Element::String, Tensor::scalar(ByteString::from(name.as_str())));
+        let own =
+            MilValue::Tensor(MilElement::String, Tensor::scalar(ByteString::from(name.as_str())));
         operation.attributes.insert("name".to_owned(), Arc::new(own));
-        operation.outputs = vec![(name.clone(), Type::Tensor(found.clone()))];
+        operation.outputs = vec![(name.clone(), MilType::Tensor(found.clone()))];
         self.function.block.operations.push(operation);
-        let var = Var { name: Arc::from(name.as_str()) };
-        self.types.insert(Arc::clone(&var.name), Type::Tensor(found));
+        let var = MilVar { name: Arc::from(name.as_str()) };
+        self.types.insert(Arc::clone(&var.name), MilType::Tensor(found));
         Ok(var)
     }
 
     /// The finished function.
     #[must_use]
-    pub fn finish(self) -> Function {
+    pub fn finish(self) -> MilFunction {
         self.function
     }
 }

@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use galatea_tensor::{ByteString, Element as Number, Tensor, checked_elements};
 
-use super::{Argument, Block, Element, Function, Operation, Program, TensorType, Type, Value};
+use super::{
+    MilArgument, MilBlock, MilElement, MilFunction, MilOperation, MilProgram, MilTensorType,
+    MilType, MilValue,
+};
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::mil::{
-    self as proto, BindingKind, DimensionKind, Elements, ImmediateKind, TypeKind, ValueKind,
+    self as proto, BindingKind, DimensionKind, ImmediateKind, MilElementsProto, MilValueKindProto,
+    TypeKind,
 };
-use crate::coreml::weights::Weights;
+use crate::coreml::weights::WeightFiles;
 
 type Result<T> = std::result::Result<T, CoreMlError>;
 
@@ -23,39 +27,42 @@ const MAX_RANK: usize = 16;
 ///
 /// # Errors
 /// When the program is of another version, or anything in it lacks what the form asks for.
-pub(crate) fn program(proto: &proto::Program, weights: &mut Weights) -> Result<Program> {
+pub(crate) fn program(
+    proto: &proto::MilProgramProto,
+    weights: &mut WeightFiles,
+) -> Result<MilProgram> {
     if proto.version != 1 {
         let text = format!("the program has version {}, expected 1", proto.version);
         return Err(CoreMlError::unsupported(text));
     }
     let mut functions = BTreeMap::new();
     for (name, found) in &proto.functions {
-        let function = Decoder { weights, depth: 0 }.function(found);
+        let function = MilDecoder { weights, depth: 0 }.function(found);
         functions.insert(
             name.clone(),
             function.map_err(|error| error.at(format!("function '{name}'")))?,
         );
     }
-    Ok(Program { functions })
+    Ok(MilProgram { functions })
 }
 
-struct Decoder<'w> {
-    weights: &'w mut Weights,
+struct MilDecoder<'w> {
+    weights: &'w mut WeightFiles,
     depth: usize,
 }
 
-impl Decoder<'_> {
-    fn function(&mut self, proto: &proto::Function) -> Result<Function> {
+impl MilDecoder<'_> {
+    fn function(&mut self, proto: &proto::MilFunctionProto) -> Result<MilFunction> {
         let Some(block) = proto.block_specializations.get(&proto.opset) else {
             let known: Vec<&str> = proto.block_specializations.keys().map(String::as_str).collect();
             let text = format!("there is no block for its opset '{}', only {known:?}", proto.opset);
             return Err(CoreMlError::invalid(text));
         };
         let inputs = named_types(&proto.inputs)?;
-        Ok(Function { inputs, opset: proto.opset.clone(), block: self.block(block)? })
+        Ok(MilFunction { inputs, opset: proto.opset.clone(), block: self.block(block)? })
     }
 
-    fn block(&mut self, proto: &proto::Block) -> Result<Block> {
+    fn block(&mut self, proto: &proto::MilBlockProto) -> Result<MilBlock> {
         if self.depth == MAX_DEPTH {
             let text = format!("blocks are nested more than {MAX_DEPTH} deep");
             return Err(CoreMlError::invalid(text));
@@ -64,22 +71,27 @@ impl Decoder<'_> {
         let operations = proto.operations.iter().map(|found| self.operation(found));
         let operations = operations.collect::<Result<_>>();
         self.depth -= 1;
-        Ok(Block {
+        Ok(MilBlock {
             inputs: named_types(&proto.inputs)?,
             operations: operations?,
             outputs: proto.outputs.clone(),
         })
     }
 
-    fn operation(&mut self, proto: &proto::Operation) -> Result<Operation> {
-        let mut operation = Operation { operator: proto.r#type.clone(), ..Operation::default() };
+    fn operation(&mut self, proto: &proto::MilOperationProto) -> Result<MilOperation> {
+        let mut operation =
+            MilOperation { operator: proto.r#type.clone(), ..MilOperation::default() };
         operation.outputs = named_types(&proto.outputs)?;
         let filled = self.fill(proto, &mut operation);
         filled.map_err(|error| error.at(operation.place()))?;
         Ok(operation)
     }
 
-    fn fill(&mut self, proto: &proto::Operation, operation: &mut Operation) -> Result<()> {
+    fn fill(
+        &mut self,
+        proto: &proto::MilOperationProto,
+        operation: &mut MilOperation,
+    ) -> Result<()> {
         for (name, argument) in &proto.inputs {
             let bindings = argument.arguments.iter().map(|binding| self.binding(binding));
             let bindings = bindings
@@ -97,54 +109,56 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn binding(&mut self, proto: &proto::Binding) -> Result<Argument> {
+    fn binding(&mut self, proto: &proto::MilBindingProto) -> Result<MilArgument> {
         match &proto.binding {
             None => Err(CoreMlError::invalid("it is bound to nothing")),
-            Some(BindingKind::Name(name)) => Ok(Argument::Name(name.clone())),
+            Some(BindingKind::Name(name)) => Ok(MilArgument::Name(name.clone())),
             Some(BindingKind::Value(found)) => {
-                self.value(found).map(|value| Argument::Value(Arc::new(value)))
+                self.value(found).map(|value| MilArgument::Value(Arc::new(value)))
             }
         }
     }
 
-    fn value(&mut self, proto: &proto::Value) -> Result<Value> {
+    fn value(&mut self, proto: &proto::MilValueProto) -> Result<MilValue> {
         let Some(stated) = &proto.r#type else {
             return Err(CoreMlError::invalid("the constant has no type"));
         };
         match &proto.value {
             None => Err(CoreMlError::invalid("the constant has no value")),
-            Some(ValueKind::BlobFile(blob)) => {
+            Some(MilValueKindProto::BlobFile(blob)) => {
                 let (element, shape) = constant_type(stated)?;
                 let tensor = self.weights.read(&blob.file_name, blob.offset, element, &shape)?;
-                Ok(Value::Tensor(element, tensor))
+                Ok(MilValue::Tensor(element, tensor))
             }
-            Some(ValueKind::Immediate(found)) => match &found.kind {
+            Some(MilValueKindProto::Immediate(found)) => match &found.kind {
                 None => Err(CoreMlError::invalid("the constant has no value")),
                 Some(ImmediateKind::Tensor(found)) => {
                     let (element, shape) = constant_type(stated)?;
-                    Ok(Value::Tensor(element, elements(found, element, &shape)?))
+                    Ok(MilValue::Tensor(element, elements(found, element, &shape)?))
                 }
-                Some(ImmediateKind::List(found)) => Ok(Value::List(self.values(&found.values)?)),
-                Some(ImmediateKind::Tuple(found)) => Ok(Value::Tuple(self.values(&found.values)?)),
+                Some(ImmediateKind::List(found)) => Ok(MilValue::List(self.values(&found.values)?)),
+                Some(ImmediateKind::Tuple(found)) => {
+                    Ok(MilValue::Tuple(self.values(&found.values)?))
+                }
                 Some(ImmediateKind::Dictionary(found)) => {
-                    let none = proto::Value::default();
+                    let none = proto::MilValueProto::default();
                     let pairs = found.values.iter().map(|pair| {
                         let key = self.value(pair.key.as_ref().unwrap_or(&none))?;
                         Ok((key, self.value(pair.value.as_ref().unwrap_or(&none))?))
                     });
-                    Ok(Value::Dictionary(pairs.collect::<Result<_>>()?))
+                    Ok(MilValue::Dictionary(pairs.collect::<Result<_>>()?))
                 }
             },
         }
     }
 
-    fn values(&mut self, all: &[proto::Value]) -> Result<Vec<Value>> {
+    fn values(&mut self, all: &[proto::MilValueProto]) -> Result<Vec<MilValue>> {
         all.iter().map(|value| self.value(value)).collect()
     }
 }
 
 /// Names with their types, each name once.
-fn named_types(all: &[proto::NamedValueType]) -> Result<Vec<(String, Type)>> {
+fn named_types(all: &[proto::NamedValueType]) -> Result<Vec<(String, MilType)>> {
     let mut seen = HashSet::new();
     let read = |found: &proto::NamedValueType| {
         let place = || format!("value '{}'", found.name);
@@ -161,42 +175,42 @@ fn named_types(all: &[proto::NamedValueType]) -> Result<Vec<(String, Type)>> {
     }
 }
 
-fn value_type(proto: &proto::ValueType) -> Result<Type> {
+fn value_type(proto: &proto::MilValueTypeProto) -> Result<MilType> {
     let missing = |what: &str| CoreMlError::invalid(format!("the type says no {what}"));
     match &proto.kind {
         None => Err(missing("kind")),
-        Some(TypeKind::Tensor(found)) => tensor_type(found).map(Type::Tensor),
+        Some(TypeKind::Tensor(found)) => tensor_type(found).map(MilType::Tensor),
         Some(TypeKind::List(found)) => {
             let item = found.r#type.as_deref().ok_or_else(|| missing("type of items"))?;
             let length = found.length.as_ref().map(dimension).transpose()?.flatten();
-            Ok(Type::List(Box::new(value_type(item)?), length))
+            Ok(MilType::List(Box::new(value_type(item)?), length))
         }
         Some(TypeKind::Tuple(found)) => {
-            Ok(Type::Tuple(found.types.iter().map(value_type).collect::<Result<_>>()?))
+            Ok(MilType::Tuple(found.types.iter().map(value_type).collect::<Result<_>>()?))
         }
         Some(TypeKind::Dictionary(found)) => {
             let key = found.key_type.as_deref().ok_or_else(|| missing("type of keys"))?;
             let value = found.value_type.as_deref().ok_or_else(|| missing("type of values"))?;
-            Ok(Type::Dictionary(Box::new((value_type(key)?, value_type(value)?))))
+            Ok(MilType::Dictionary(Box::new((value_type(key)?, value_type(value)?))))
         }
         Some(TypeKind::State(found)) => {
             let inner = found.wrapped_type.as_deref().and_then(|inner| inner.kind.as_ref());
             match inner {
-                Some(TypeKind::Tensor(inner)) => tensor_type(inner).map(Type::State),
+                Some(TypeKind::Tensor(inner)) => tensor_type(inner).map(MilType::State),
                 _ => Err(CoreMlError::invalid("a state that holds no tensor")),
             }
         }
     }
 }
 
-fn tensor_type(proto: &proto::TensorType) -> Result<TensorType> {
-    let Some(element) = Element::from_proto(proto.data_type) else {
+fn tensor_type(proto: &proto::MilTensorTypeProto) -> Result<MilTensorType> {
+    let Some(element) = MilElement::from_proto(proto.data_type) else {
         let text = format!("there is no type of elements {}", proto.data_type);
         return Err(CoreMlError::invalid(text));
     };
-    let variadic = |found: &proto::Dimension| matches!(&found.kind, Some(DimensionKind::Unknown(found)) if found.variadic);
+    let variadic = |found: &proto::MilDimensionProto| matches!(&found.kind, Some(DimensionKind::Unknown(found)) if found.variadic);
     if proto.rank < 0 || proto.dimensions.iter().any(variadic) {
-        return Ok(TensorType { element, shape: None });
+        return Ok(MilTensorType { element, shape: None });
     }
     if usize::try_from(proto.rank).ok() != Some(proto.dimensions.len()) {
         let text = format!("rank {} with {} dimensions", proto.rank, proto.dimensions.len());
@@ -207,10 +221,10 @@ fn tensor_type(proto: &proto::TensorType) -> Result<TensorType> {
         return Err(CoreMlError::invalid(text));
     }
     let shape = proto.dimensions.iter().map(dimension).collect::<Result<_>>()?;
-    Ok(TensorType { element, shape: Some(shape) })
+    Ok(MilTensorType { element, shape: Some(shape) })
 }
 
-fn dimension(proto: &proto::Dimension) -> Result<Option<usize>> {
+fn dimension(proto: &proto::MilDimensionProto) -> Result<Option<usize>> {
     match &proto.kind {
         Some(DimensionKind::Constant(found)) => usize::try_from(found.size)
             .map(Some)
@@ -221,9 +235,9 @@ fn dimension(proto: &proto::Dimension) -> Result<Option<usize>> {
 }
 
 /// The type of a constant, whose shape must be known.
-fn constant_type(proto: &proto::ValueType) -> Result<(Element, Vec<usize>)> {
+fn constant_type(proto: &proto::MilValueTypeProto) -> Result<(MilElement, Vec<usize>)> {
     let stated = value_type(proto)?;
-    let known = |found: &TensorType| -> Option<Vec<usize>> {
+    let known = |found: &MilTensorType| -> Option<Vec<usize>> {
         found.shape.as_ref()?.iter().copied().collect()
     };
     match stated.as_tensor().and_then(|found| Some((found.element, known(found)?))) {
@@ -233,39 +247,53 @@ fn constant_type(proto: &proto::ValueType) -> Result<(Element, Vec<usize>)> {
 }
 
 /// The elements of a constant, in the form that the schema assigns to their type.
-fn elements(proto: &proto::TensorValue, element: Element, shape: &[usize]) -> Result<Tensor> {
+fn elements(proto: &proto::TensorValue, element: MilElement, shape: &[usize]) -> Result<Tensor> {
     let wrong = |found: &str| {
         let text = format!("elements of {element}{shape:?} are not stored as {found}");
         Err(CoreMlError::invalid(text))
     };
     match (&proto.value, element) {
-        (Some(Elements::Floats(all)), Element::Fp32) => tensor(shape, all.values.clone()),
-        (Some(Elements::Doubles(all)), Element::Fp64) => tensor(shape, all.values.clone()),
-        (Some(Elements::Bools(all)), Element::Bool) => tensor(shape, all.values.clone()),
-        (Some(Elements::Strings(all)), Element::String) => {
+        (Some(MilElementsProto::Floats(all)), MilElement::Fp32) => {
+            tensor(shape, all.values.clone())
+        }
+        (Some(MilElementsProto::Doubles(all)), MilElement::Fp64) => {
+            tensor(shape, all.values.clone())
+        }
+        (Some(MilElementsProto::Bools(all)), MilElement::Bool) => tensor(shape, all.values.clone()),
+        (Some(MilElementsProto::Strings(all)), MilElement::String) => {
             let texts = all.values.iter().map(|text| ByteString::from(text.as_str()));
             tensor(shape, texts.collect())
         }
-        (Some(Elements::Ints(all)), Element::Int32) => tensor(shape, all.values.clone()),
-        (Some(Elements::Ints(all)), Element::Int16) => narrowed::<i16, _>(shape, &all.values),
-        (Some(Elements::Ints(all)), Element::Uint16) => narrowed::<u16, _>(shape, &all.values),
-        (Some(Elements::Ints(all)), Element::Int8) => narrowed::<i8, _>(shape, &all.values),
-        (Some(Elements::Ints(all)), Element::Uint8) => narrowed::<u8, _>(shape, &all.values),
-        (Some(Elements::LongInts(all)), Element::Int64) => tensor(shape, all.values.clone()),
-        (Some(Elements::LongInts(all)), Element::Uint64) => {
+        (Some(MilElementsProto::Ints(all)), MilElement::Int32) => tensor(shape, all.values.clone()),
+        (Some(MilElementsProto::Ints(all)), MilElement::Int16) => {
+            narrowed::<i16, _>(shape, &all.values)
+        }
+        (Some(MilElementsProto::Ints(all)), MilElement::Uint16) => {
+            narrowed::<u16, _>(shape, &all.values)
+        }
+        (Some(MilElementsProto::Ints(all)), MilElement::Int8) => {
+            narrowed::<i8, _>(shape, &all.values)
+        }
+        (Some(MilElementsProto::Ints(all)), MilElement::Uint8) => {
+            narrowed::<u8, _>(shape, &all.values)
+        }
+        (Some(MilElementsProto::LongInts(all)), MilElement::Int64) => {
+            tensor(shape, all.values.clone())
+        }
+        (Some(MilElementsProto::LongInts(all)), MilElement::Uint64) => {
             let unsigned = |&value: &i64| u64::from_ne_bytes(value.to_ne_bytes());
             tensor(shape, all.values.iter().map(unsigned).collect())
         }
-        (Some(Elements::Bytes(all)), _) => from_bytes(&all.values, element, shape),
+        (Some(MilElementsProto::Bytes(all)), _) => from_bytes(&all.values, element, shape),
         // An empty message is an empty tensor of any type.
         (None, _) if shape.contains(&0) => Ok(Tensor::zeros(element.stored_as(), shape)?),
         (None, _) => wrong("nothing"),
-        (Some(Elements::Floats(_)), _) => wrong("floats"),
-        (Some(Elements::Doubles(_)), _) => wrong("doubles"),
-        (Some(Elements::Bools(_)), _) => wrong("bools"),
-        (Some(Elements::Strings(_)), _) => wrong("strings"),
-        (Some(Elements::Ints(_)), _) => wrong("ints"),
-        (Some(Elements::LongInts(_)), _) => wrong("longInts"),
+        (Some(MilElementsProto::Floats(_)), _) => wrong("floats"),
+        (Some(MilElementsProto::Doubles(_)), _) => wrong("doubles"),
+        (Some(MilElementsProto::Bools(_)), _) => wrong("bools"),
+        (Some(MilElementsProto::Strings(_)), _) => wrong("strings"),
+        (Some(MilElementsProto::Ints(_)), _) => wrong("ints"),
+        (Some(MilElementsProto::LongInts(_)), _) => wrong("longInts"),
     }
 }
 
@@ -285,10 +313,10 @@ where
     tensor(shape, all.iter().map(narrow).collect::<Result<_>>()?)
 }
 
-fn from_bytes(bytes: &[u8], element: Element, shape: &[usize]) -> Result<Tensor> {
+fn from_bytes(bytes: &[u8], element: MilElement, shape: &[usize]) -> Result<Tensor> {
     let count = checked_elements(shape)?;
     let expected = count.saturating_mul(element.bits()).div_ceil(8);
-    if element == Element::String || bytes.len() != expected {
+    if element == MilElement::String || bytes.len() != expected {
         let text = format!("{element}{shape:?} takes {expected} bytes, found {}", bytes.len());
         return Err(CoreMlError::invalid(text));
     }

@@ -9,7 +9,7 @@ use crate::coreml::proto::mil;
 /// The type of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum Element {
+pub enum MilElement {
     Bool,
     String,
     Fp16,
@@ -35,47 +35,47 @@ pub enum Element {
 }
 
 /// `(element, number in files, name, bits, type in memory)`.
-type Row = (Element, mil::DataType, &'static str, usize, DataType);
+type ElementRow = (MilElement, mil::MilDataTypeProto, &'static str, usize, DataType);
 
-const ROWS: &[Row] = &[
-    (Element::Bool, mil::DataType::Bool, "bool", 8, DataType::Bool),
-    (Element::String, mil::DataType::String, "string", 0, DataType::Bytes),
-    (Element::Fp16, mil::DataType::Float16, "fp16", 16, DataType::Fp16),
-    (Element::Fp32, mil::DataType::Float32, "fp32", 32, DataType::Fp32),
-    (Element::Fp64, mil::DataType::Float64, "fp64", 64, DataType::Fp64),
-    (Element::Bf16, mil::DataType::Bfloat16, "bf16", 16, DataType::Bf16),
-    (Element::Int4, mil::DataType::Int4, "int4", 4, DataType::Int8),
-    (Element::Int8, mil::DataType::Int8, "int8", 8, DataType::Int8),
-    (Element::Int16, mil::DataType::Int16, "int16", 16, DataType::Int16),
-    (Element::Int32, mil::DataType::Int32, "int32", 32, DataType::Int32),
-    (Element::Int64, mil::DataType::Int64, "int64", 64, DataType::Int64),
-    (Element::Uint1, mil::DataType::Uint1, "uint1", 1, DataType::Uint8),
-    (Element::Uint2, mil::DataType::Uint2, "uint2", 2, DataType::Uint8),
-    (Element::Uint3, mil::DataType::Uint3, "uint3", 3, DataType::Uint8),
-    (Element::Uint4, mil::DataType::Uint4, "uint4", 4, DataType::Uint8),
-    (Element::Uint6, mil::DataType::Uint6, "uint6", 6, DataType::Uint8),
-    (Element::Uint8, mil::DataType::Uint8, "uint8", 8, DataType::Uint8),
-    (Element::Uint16, mil::DataType::Uint16, "uint16", 16, DataType::Uint16),
-    (Element::Uint32, mil::DataType::Uint32, "uint32", 32, DataType::Uint32),
-    (Element::Uint64, mil::DataType::Uint64, "uint64", 64, DataType::Uint64),
+const ROWS: &[ElementRow] = &[
+    (MilElement::Bool, mil::MilDataTypeProto::Bool, "bool", 8, DataType::Bool),
+    (MilElement::String, mil::MilDataTypeProto::String, "string", 0, DataType::Bytes),
+    (MilElement::Fp16, mil::MilDataTypeProto::Float16, "fp16", 16, DataType::Fp16),
+    (MilElement::Fp32, mil::MilDataTypeProto::Float32, "fp32", 32, DataType::Fp32),
+    (MilElement::Fp64, mil::MilDataTypeProto::Float64, "fp64", 64, DataType::Fp64),
+    (MilElement::Bf16, mil::MilDataTypeProto::Bfloat16, "bf16", 16, DataType::Bf16),
+    (MilElement::Int4, mil::MilDataTypeProto::Int4, "int4", 4, DataType::Int8),
+    (MilElement::Int8, mil::MilDataTypeProto::Int8, "int8", 8, DataType::Int8),
+    (MilElement::Int16, mil::MilDataTypeProto::Int16, "int16", 16, DataType::Int16),
+    (MilElement::Int32, mil::MilDataTypeProto::Int32, "int32", 32, DataType::Int32),
+    (MilElement::Int64, mil::MilDataTypeProto::Int64, "int64", 64, DataType::Int64),
+    (MilElement::Uint1, mil::MilDataTypeProto::Uint1, "uint1", 1, DataType::Uint8),
+    (MilElement::Uint2, mil::MilDataTypeProto::Uint2, "uint2", 2, DataType::Uint8),
+    (MilElement::Uint3, mil::MilDataTypeProto::Uint3, "uint3", 3, DataType::Uint8),
+    (MilElement::Uint4, mil::MilDataTypeProto::Uint4, "uint4", 4, DataType::Uint8),
+    (MilElement::Uint6, mil::MilDataTypeProto::Uint6, "uint6", 6, DataType::Uint8),
+    (MilElement::Uint8, mil::MilDataTypeProto::Uint8, "uint8", 8, DataType::Uint8),
+    (MilElement::Uint16, mil::MilDataTypeProto::Uint16, "uint16", 16, DataType::Uint16),
+    (MilElement::Uint32, mil::MilDataTypeProto::Uint32, "uint32", 32, DataType::Uint32),
+    (MilElement::Uint64, mil::MilDataTypeProto::Uint64, "uint64", 64, DataType::Uint64),
     (
-        Element::Float8E4M3Fn,
-        mil::DataType::Float8e4m3fn,
+        MilElement::Float8E4M3Fn,
+        mil::MilDataTypeProto::Float8e4m3fn,
         "fp8e4m3fn",
         8,
         DataType::Small(SmallType::Float8E4M3Fn),
     ),
     (
-        Element::Float8E5M2,
-        mil::DataType::Float8e5m2,
+        MilElement::Float8E5M2,
+        mil::MilDataTypeProto::Float8e5m2,
         "fp8e5m2",
         8,
         DataType::Small(SmallType::Float8E5M2),
     ),
 ];
 
-impl Element {
-    fn row(self) -> &'static Row {
+impl MilElement {
+    fn row(self) -> &'static ElementRow {
         ROWS.iter()
             .find(|row| row.0 == self)
             .unwrap_or_else(|| unreachable!("every element has a row"))
@@ -84,13 +84,13 @@ impl Element {
     /// The element with a number of the schema.
     #[must_use]
     pub fn from_proto(number: i32) -> Option<Self> {
-        let number = mil::DataType::try_from(number).ok()?;
+        let number = mil::MilDataTypeProto::try_from(number).ok()?;
         ROWS.iter().find(|row| row.1 == number).map(|row| row.0)
     }
 
     /// Its number in the schema.
     #[must_use]
-    pub fn proto(self) -> mil::DataType {
+    pub fn proto(self) -> mil::MilDataTypeProto {
         self.row().1
     }
 
@@ -115,7 +115,7 @@ impl Element {
     /// The element that a tensor of this type holds.
     #[must_use]
     pub fn of(dtype: DataType) -> Option<Self> {
-        let whole = |row: &&Row| row.4 == dtype && (row.3 == 0 || row.3 >= 8);
+        let whole = |row: &&ElementRow| row.4 == dtype && (row.3 == 0 || row.3 >= 8);
         ROWS.iter().find(whole).map(|row| row.0)
     }
 
@@ -137,7 +137,7 @@ impl Element {
         (0..count).map(element).collect()
     }
 
-    /// The stream of bits of elements that lie one a byte: what [`Element::unpack`] reads.
+    /// The stream of bits of elements that lie one a byte: what [`MilElement::unpack`] reads.
     #[must_use]
     pub fn pack(self, elements: &[u8]) -> Vec<u8> {
         let bits = self.bits();
@@ -162,7 +162,7 @@ impl Element {
     }
 }
 
-impl fmt::Display for Element {
+impl fmt::Display for MilElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.row().2)
     }
@@ -174,9 +174,13 @@ mod tests {
 
     #[test]
     fn narrow_elements_come_back_from_their_bits() {
-        for element in
-            [Element::Uint1, Element::Uint2, Element::Uint3, Element::Uint4, Element::Uint6]
-        {
+        for element in [
+            MilElement::Uint1,
+            MilElement::Uint2,
+            MilElement::Uint3,
+            MilElement::Uint4,
+            MilElement::Uint6,
+        ] {
             let top = 1_u8 << element.bits();
             let all: Vec<u8> = (0..37).map(|at| at % top).collect();
             let packed = element.pack(&all);
@@ -184,17 +188,17 @@ mod tests {
             assert_eq!(element.unpack(&packed, all.len()), all, "{element}");
         }
         let signed: Vec<u8> = (-8_i8..8).map(|value| value.to_ne_bytes()[0]).collect();
-        assert_eq!(Element::Int4.unpack(&Element::Int4.pack(&signed), 16), signed);
+        assert_eq!(MilElement::Int4.unpack(&MilElement::Int4.pack(&signed), 16), signed);
         // The first element lies in the low bits.
-        assert_eq!(Element::Uint4.pack(&[1, 2]), [0x21]);
-        assert_eq!(Element::Uint3.pack(&[7, 0, 1]), [0b0100_0111, 0]);
+        assert_eq!(MilElement::Uint4.pack(&[1, 2]), [0x21]);
+        assert_eq!(MilElement::Uint3.pack(&[7, 0, 1]), [0b0100_0111, 0]);
     }
 
     #[test]
     fn every_type_of_tensors_has_one_element() {
-        assert_eq!(Element::of(DataType::Int8), Some(Element::Int8));
-        assert_eq!(Element::of(DataType::Uint8), Some(Element::Uint8));
-        assert_eq!(Element::of(DataType::Bytes), Some(Element::String));
-        assert_eq!(Element::of(DataType::Small(SmallType::Int4)), None);
+        assert_eq!(MilElement::of(DataType::Int8), Some(MilElement::Int8));
+        assert_eq!(MilElement::of(DataType::Uint8), Some(MilElement::Uint8));
+        assert_eq!(MilElement::of(DataType::Bytes), Some(MilElement::String));
+        assert_eq!(MilElement::of(DataType::Small(SmallType::Int4)), None);
     }
 }

@@ -5,71 +5,90 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use galatea_tensor::{ByteString, DataType, Tensor};
 
-use super::{Argument, Block, Element, Function, Operation, Program, TensorType, Type, Value};
+use super::{
+    MilArgument, MilBlock, MilElement, MilFunction, MilOperation, MilProgram, MilTensorType,
+    MilType, MilValue,
+};
 use crate::coreml::error::CoreMlError;
-use crate::coreml::proto::mil::{self as proto, BindingKind, DimensionKind, Elements, TypeKind};
+use crate::coreml::proto::mil::{
+    self as proto, BindingKind, DimensionKind, MilElementsProto, TypeKind,
+};
 
 type Result<T> = std::result::Result<T, CoreMlError>;
 
 /// Where large constants go: gives the offset that the program refers to.
-pub(crate) type Sink<'s> = dyn FnMut(Element, &Tensor) -> Result<u64> + 's;
+pub(crate) type ConstantSink<'s> = dyn FnMut(MilElement, &Tensor) -> Result<u64> + 's;
 
 /// Constants of fewer elements stay in the program, as coremltools has it.
 const SMALL: usize = 10;
-/// The file that the offsets of a [`Sink`] are in.
+/// The file that the offsets of a [`ConstantSink`] are in.
 const WEIGHTS: &str = "@model_path/weights/weight.bin";
 
 /// Encodes a program.
 ///
 /// # Errors
 /// When a constant cannot be written.
-pub(crate) fn program(program: &Program, sink: &mut Sink<'_>) -> Result<proto::Program> {
+pub(crate) fn program(
+    program: &MilProgram,
+    sink: &mut ConstantSink<'_>,
+) -> Result<proto::MilProgramProto> {
     let mut functions = BTreeMap::new();
     for (name, function) in &program.functions {
         functions.insert(name.clone(), encode_function(function, sink)?);
     }
-    Ok(proto::Program { version: 1, functions, ..proto::Program::default() })
+    Ok(proto::MilProgramProto { version: 1, functions, ..proto::MilProgramProto::default() })
 }
 
-fn encode_function(function: &Function, sink: &mut Sink<'_>) -> Result<proto::Function> {
+fn encode_function(
+    function: &MilFunction,
+    sink: &mut ConstantSink<'_>,
+) -> Result<proto::MilFunctionProto> {
     let block = encode_block(&function.block, &function.opset, sink)?;
-    Ok(proto::Function {
+    Ok(proto::MilFunctionProto {
         inputs: function.inputs.iter().map(named_type).collect(),
         opset: function.opset.clone(),
         block_specializations: BTreeMap::from([(function.opset.clone(), block)]),
-        ..proto::Function::default()
+        ..proto::MilFunctionProto::default()
     })
 }
 
-fn encode_block(block: &Block, opset: &str, sink: &mut Sink<'_>) -> Result<proto::Block> {
+fn encode_block(
+    block: &MilBlock,
+    opset: &str,
+    sink: &mut ConstantSink<'_>,
+) -> Result<proto::MilBlockProto> {
     let operations = block.operations.iter().map(|operation| one(operation, opset, sink));
-    Ok(proto::Block {
+    Ok(proto::MilBlockProto {
         operations: operations.collect::<Result<_>>()?,
         inputs: block.inputs.iter().map(named_type).collect(),
         outputs: block.outputs.clone(),
-        ..proto::Block::default()
+        ..proto::MilBlockProto::default()
     })
 }
 
-fn one(operation: &Operation, opset: &str, sink: &mut Sink<'_>) -> Result<proto::Operation> {
+fn one(
+    operation: &MilOperation,
+    opset: &str,
+    sink: &mut ConstantSink<'_>,
+) -> Result<proto::MilOperationProto> {
     let mut inputs = BTreeMap::new();
     for (name, arguments) in &operation.inputs {
         let mut bindings = Vec::with_capacity(arguments.len());
         for argument in arguments {
             let binding = match argument {
-                Argument::Name(name) => BindingKind::Name(name.clone()),
-                Argument::Value(value) => BindingKind::Value(constant(value, sink)?),
+                MilArgument::Name(name) => BindingKind::Name(name.clone()),
+                MilArgument::Value(value) => BindingKind::Value(constant(value, sink)?),
             };
-            bindings.push(proto::Binding { binding: Some(binding) });
+            bindings.push(proto::MilBindingProto { binding: Some(binding) });
         }
-        inputs.insert(name.clone(), proto::Argument { arguments: bindings });
+        inputs.insert(name.clone(), proto::MilArgumentProto { arguments: bindings });
     }
     let mut attributes = BTreeMap::new();
     for (name, value) in &operation.attributes {
         attributes.insert(name.clone(), constant(value, sink)?);
     }
     let blocks = operation.blocks.iter().map(|block| encode_block(block, opset, sink));
-    Ok(proto::Operation {
+    Ok(proto::MilOperationProto {
         r#type: operation.operator.clone(),
         inputs,
         outputs: operation.outputs.iter().map(named_type).collect(),
@@ -78,64 +97,68 @@ fn one(operation: &Operation, opset: &str, sink: &mut Sink<'_>) -> Result<proto:
     })
 }
 
-fn named_type((name, stated): &(String, Type)) -> proto::NamedValueType {
+fn named_type((name, stated): &(String, MilType)) -> proto::NamedValueType {
     proto::NamedValueType { name: name.clone(), r#type: Some(value_type(stated)) }
 }
 
-fn value_type(stated: &Type) -> proto::ValueType {
-    let boxed = |stated: &Type| Some(Box::new(value_type(stated)));
+fn value_type(stated: &MilType) -> proto::MilValueTypeProto {
+    let boxed = |stated: &MilType| Some(Box::new(value_type(stated)));
     let kind = match stated {
-        Type::Tensor(found) => TypeKind::Tensor(tensor_type(found)),
-        Type::List(item, length) => TypeKind::List(Box::new(proto::ListType {
+        MilType::Tensor(found) => TypeKind::Tensor(tensor_type(found)),
+        MilType::List(item, length) => TypeKind::List(Box::new(proto::ListType {
             r#type: boxed(item),
             length: Some(dimension(*length)),
         })),
-        Type::Tuple(items) => {
+        MilType::Tuple(items) => {
             TypeKind::Tuple(proto::TupleType { types: items.iter().map(value_type).collect() })
         }
-        Type::Dictionary(of) => TypeKind::Dictionary(Box::new(proto::DictionaryType {
+        MilType::Dictionary(of) => TypeKind::Dictionary(Box::new(proto::DictionaryType {
             key_type: boxed(&of.0),
             value_type: boxed(&of.1),
         })),
-        Type::State(found) => TypeKind::State(Box::new(proto::StateType {
-            wrapped_type: boxed(&Type::Tensor(found.clone())),
+        MilType::State(found) => TypeKind::State(Box::new(proto::StateType {
+            wrapped_type: boxed(&MilType::Tensor(found.clone())),
         })),
     };
-    proto::ValueType { kind: Some(kind) }
+    proto::MilValueTypeProto { kind: Some(kind) }
 }
 
-fn tensor_type(found: &TensorType) -> proto::TensorType {
+fn tensor_type(found: &MilTensorType) -> proto::MilTensorTypeProto {
     let data_type = i32::from(found.element.proto());
     let Some(shape) = &found.shape else {
-        return proto::TensorType { data_type, rank: -1, ..proto::TensorType::default() };
+        return proto::MilTensorTypeProto {
+            data_type,
+            rank: -1,
+            ..proto::MilTensorTypeProto::default()
+        };
     };
-    proto::TensorType {
+    proto::MilTensorTypeProto {
         data_type,
         rank: i64::try_from(shape.len()).unwrap_or(i64::MAX),
         dimensions: shape.iter().copied().map(dimension).collect(),
-        ..proto::TensorType::default()
+        ..proto::MilTensorTypeProto::default()
     }
 }
 
-fn dimension(length: Option<usize>) -> proto::Dimension {
+fn dimension(length: Option<usize>) -> proto::MilDimensionProto {
     let kind = match length {
         Some(length) => DimensionKind::Constant(proto::ConstantDimension {
             size: u64::try_from(length).unwrap_or(u64::MAX),
         }),
         None => DimensionKind::Unknown(proto::UnknownDimension { variadic: false }),
     };
-    proto::Dimension { kind: Some(kind) }
+    proto::MilDimensionProto { kind: Some(kind) }
 }
 
-fn constant(value: &Value, sink: &mut Sink<'_>) -> Result<proto::Value> {
+fn constant(value: &MilValue, sink: &mut ConstantSink<'_>) -> Result<proto::MilValueProto> {
     let kind = match value {
-        Value::Tensor(element, tensor) => {
-            let stated = Type::tensor(*element, tensor.shape());
+        MilValue::Tensor(element, tensor) => {
+            let stated = MilType::tensor(*element, tensor.shape());
             let value = match goes_to_file(*element, tensor) {
                 true => {
                     let offset = sink(*element, tensor)?;
                     let file_name = WEIGHTS.to_owned();
-                    proto::ValueKind::BlobFile(proto::BlobFileValue { file_name, offset })
+                    proto::MilValueKindProto::BlobFile(proto::BlobFileValue { file_name, offset })
                 }
                 false => {
                     let found = elements(*element, tensor)?;
@@ -144,11 +167,15 @@ fn constant(value: &Value, sink: &mut Sink<'_>) -> Result<proto::Value> {
                 }
             };
             let r#type = Some(value_type(&stated));
-            return Ok(proto::Value { r#type, value: Some(value), ..proto::Value::default() });
+            return Ok(proto::MilValueProto {
+                r#type,
+                value: Some(value),
+                ..proto::MilValueProto::default()
+            });
         }
-        Value::List(items) => proto::ImmediateKind::List(values(items, sink)?),
-        Value::Tuple(items) => proto::ImmediateKind::Tuple(values(items, sink)?),
-        Value::Dictionary(pairs) => {
+        MilValue::List(items) => proto::ImmediateKind::List(values(items, sink)?),
+        MilValue::Tuple(items) => proto::ImmediateKind::Tuple(values(items, sink)?),
+        MilValue::Dictionary(pairs) => {
             let mut all = Vec::with_capacity(pairs.len());
             for (key, value) in pairs {
                 let (key, value) = (constant(key, sink)?, constant(value, sink)?);
@@ -158,64 +185,78 @@ fn constant(value: &Value, sink: &mut Sink<'_>) -> Result<proto::Value> {
         }
     };
     let r#type = Some(value_type(&type_of(value)));
-    Ok(proto::Value { r#type, value: Some(immediate(kind)), ..proto::Value::default() })
+    Ok(proto::MilValueProto {
+        r#type,
+        value: Some(immediate(kind)),
+        ..proto::MilValueProto::default()
+    })
 }
 
-fn immediate(kind: proto::ImmediateKind) -> proto::ValueKind {
-    proto::ValueKind::Immediate(proto::ImmediateValue { kind: Some(kind) })
+fn immediate(kind: proto::ImmediateKind) -> proto::MilValueKindProto {
+    proto::MilValueKindProto::Immediate(proto::ImmediateValue { kind: Some(kind) })
 }
 
-fn values(items: &[Value], sink: &mut Sink<'_>) -> Result<proto::Values> {
+fn values(items: &[MilValue], sink: &mut ConstantSink<'_>) -> Result<proto::MilValuesProto> {
     let values = items.iter().map(|item| constant(item, sink)).collect::<Result<_>>()?;
-    Ok(proto::Values { values })
+    Ok(proto::MilValuesProto { values })
 }
 
 /// The type of a constant.
-fn type_of(value: &Value) -> Type {
+fn type_of(value: &MilValue) -> MilType {
     match value {
-        Value::Tensor(element, tensor) => Type::tensor(*element, tensor.shape()),
-        Value::List(items) => {
-            let item = items.first().map_or(Type::tensor(Element::String, &[]), type_of);
-            Type::List(Box::new(item), Some(items.len()))
+        MilValue::Tensor(element, tensor) => MilType::tensor(*element, tensor.shape()),
+        MilValue::List(items) => {
+            let item = items.first().map_or(MilType::tensor(MilElement::String, &[]), type_of);
+            MilType::List(Box::new(item), Some(items.len()))
         }
-        Value::Tuple(items) => Type::Tuple(items.iter().map(type_of).collect()),
-        Value::Dictionary(pairs) => {
-            let none = || Type::tensor(Element::String, &[]);
+        MilValue::Tuple(items) => MilType::Tuple(items.iter().map(type_of).collect()),
+        MilValue::Dictionary(pairs) => {
+            let none = || MilType::tensor(MilElement::String, &[]);
             let first = pairs.first();
             let key = first.map_or_else(none, |(key, _)| type_of(key));
             let value = first.map_or_else(none, |(_, value)| type_of(value));
-            Type::Dictionary(Box::new((key, value)))
+            MilType::Dictionary(Box::new((key, value)))
         }
     }
 }
 
 /// Whether a constant is large, and of a type that files of weights have.
-fn goes_to_file(element: Element, tensor: &Tensor) -> bool {
+fn goes_to_file(element: MilElement, tensor: &Tensor) -> bool {
     let known = crate::coreml::weights::TYPES.iter().any(|(_, known)| *known == element);
     known && tensor.elements() >= SMALL
 }
 
 /// Elements in the form that the schema assigns to their type.
-fn elements(element: Element, tensor: &Tensor) -> Result<Elements> {
+fn elements(element: MilElement, tensor: &Tensor) -> Result<MilElementsProto> {
     let wide = |tensor: &Tensor| -> Result<Vec<i32>> {
         let wide = galatea_graph::converted(tensor, DataType::Int32)?;
         Ok(wide.to_vec::<i32>()?)
     };
     Ok(match element {
-        Element::Bool => Elements::Bools(proto::RepeatedBools { values: tensor.to_vec()? }),
-        Element::Fp32 => Elements::Floats(proto::RepeatedFloats { values: tensor.to_vec()? }),
-        Element::Fp64 => Elements::Doubles(proto::RepeatedDoubles { values: tensor.to_vec()? }),
-        Element::Int32 => Elements::Ints(proto::RepeatedInts { values: tensor.to_vec()? }),
-        Element::Int16 | Element::Uint16 => {
-            Elements::Ints(proto::RepeatedInts { values: wide(tensor)? })
+        MilElement::Bool => {
+            MilElementsProto::Bools(proto::RepeatedBools { values: tensor.to_vec()? })
         }
-        Element::Int64 => Elements::LongInts(proto::RepeatedLongInts { values: tensor.to_vec()? }),
-        Element::Uint64 => {
+        MilElement::Fp32 => {
+            MilElementsProto::Floats(proto::RepeatedFloats { values: tensor.to_vec()? })
+        }
+        MilElement::Fp64 => {
+            MilElementsProto::Doubles(proto::RepeatedDoubles { values: tensor.to_vec()? })
+        }
+        MilElement::Int32 => {
+            MilElementsProto::Ints(proto::RepeatedInts { values: tensor.to_vec()? })
+        }
+        MilElement::Int16 | MilElement::Uint16 => {
+            MilElementsProto::Ints(proto::RepeatedInts { values: wide(tensor)? })
+        }
+        MilElement::Int64 => {
+            MilElementsProto::LongInts(proto::RepeatedLongInts { values: tensor.to_vec()? })
+        }
+        MilElement::Uint64 => {
             let signed = |value: u64| i64::from_ne_bytes(value.to_ne_bytes());
             let values = tensor.to_vec::<u64>()?.into_iter().map(signed).collect();
-            Elements::LongInts(proto::RepeatedLongInts { values })
+            MilElementsProto::LongInts(proto::RepeatedLongInts { values })
         }
-        Element::String => {
+        MilElement::String => {
             let text = |text: &ByteString| {
                 text.as_str().map(str::to_owned).ok_or_else(|| {
                     CoreMlError::invalid(format!("the text {text:?} is not valid UTF-8"))
@@ -223,9 +264,11 @@ fn elements(element: Element, tensor: &Tensor) -> Result<Elements> {
             };
             let all = tensor.to_vec::<ByteString>()?;
             let values = all.iter().map(text).collect::<Result<_>>()?;
-            Elements::Strings(proto::RepeatedStrings { values })
+            MilElementsProto::Strings(proto::RepeatedStrings { values })
         }
-        _ => Elements::Bytes(proto::RepeatedBytes { values: Bytes::from(raw(element, tensor)?) }),
+        _ => MilElementsProto::Bytes(proto::RepeatedBytes {
+            values: Bytes::from(raw(element, tensor)?),
+        }),
     })
 }
 
@@ -233,7 +276,7 @@ fn elements(element: Element, tensor: &Tensor) -> Result<Elements> {
 ///
 /// # Errors
 /// When they have no memory.
-pub(crate) fn raw(element: Element, tensor: &Tensor) -> Result<Vec<u8>> {
+pub(crate) fn raw(element: MilElement, tensor: &Tensor) -> Result<Vec<u8>> {
     let whole = tensor.contiguous()?;
     let bytes = whole.as_bytes()?;
     Ok(if element.bits() < 8 { element.pack(bytes) } else { bytes.to_vec() })

@@ -11,67 +11,67 @@ mod types;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use builder::{Arg, Builder, Var};
+pub use builder::{MilArg, MilBuilder, MilVar};
 pub(super) use decode::program;
-pub use element::Element;
+pub use element::MilElement;
 pub(super) use encode::{program as encoded, raw};
 pub use same::{fingerprint, same_bytes};
-pub use types::{TensorType, Type, Value};
+pub use types::{MilTensorType, MilType, MilValue};
 
 /// A program: functions by name.
 #[derive(Clone, Debug, Default)]
-pub struct Program {
+pub struct MilProgram {
     /// The functions.
-    pub functions: BTreeMap<String, Function>,
+    pub functions: BTreeMap<String, MilFunction>,
 }
 
 /// A function.
 #[derive(Clone, Debug)]
-pub struct Function {
+pub struct MilFunction {
     /// What it is given, states included.
-    pub inputs: Vec<(String, Type)>,
+    pub inputs: Vec<(String, MilType)>,
     /// The set of operators that it is written in, such as `CoreML7`.
     pub opset: String,
     /// Its operations.
-    pub block: Block,
+    pub block: MilBlock,
 }
 
 /// Operations in order.
 #[derive(Clone, Debug, Default)]
-pub struct Block {
+pub struct MilBlock {
     /// Values that the operation around the block gives.
-    pub inputs: Vec<(String, Type)>,
+    pub inputs: Vec<(String, MilType)>,
     /// The operations.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<MilOperation>,
     /// Names of the values that the block gives.
     pub outputs: Vec<String>,
 }
 
 /// One application of an operator.
 #[derive(Clone, Debug, Default)]
-pub struct Operation {
+pub struct MilOperation {
     /// The operator, such as `conv`.
     pub operator: String,
     /// What its inputs are bound to: several arguments where an operator takes any number.
-    pub inputs: BTreeMap<String, Vec<Argument>>,
+    pub inputs: BTreeMap<String, Vec<MilArgument>>,
     /// Names and types of what it gives.
-    pub outputs: Vec<(String, Type)>,
+    pub outputs: Vec<(String, MilType)>,
     /// Blocks that it runs.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<MilBlock>,
     /// Its attributes; `name` is the operation's own.
-    pub attributes: BTreeMap<String, Arc<Value>>,
+    pub attributes: BTreeMap<String, Arc<MilValue>>,
 }
 
 /// What an input is bound to.
 #[derive(Clone, Debug)]
-pub enum Argument {
+pub enum MilArgument {
     /// A value of the program.
     Name(String),
     /// A constant.
-    Value(Arc<Value>),
+    Value(Arc<MilValue>),
 }
 
-impl Operation {
+impl MilOperation {
     /// What the operation is in messages: `'y' (conv)`.
     #[must_use]
     pub fn place(&self) -> String {

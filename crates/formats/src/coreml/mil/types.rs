@@ -4,13 +4,13 @@ use std::fmt;
 
 use galatea_tensor::Tensor;
 
-use super::Element;
+use super::MilElement;
 
 /// The type of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TensorType {
+pub struct MilTensorType {
     /// Its elements.
-    pub element: Element,
+    pub element: MilElement,
     /// Its lengths; `None` is one that is known in a run only. `None` for the whole is any number of
     /// axes.
     pub shape: Option<Vec<Option<usize>>>,
@@ -18,30 +18,30 @@ pub struct TensorType {
 
 /// The type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Type {
+pub enum MilType {
     /// A tensor.
-    Tensor(TensorType),
+    Tensor(MilTensorType),
     /// A list of values of one type, and how many there are where that is known.
-    List(Box<Type>, Option<usize>),
+    List(Box<MilType>, Option<usize>),
     /// Values of any types.
-    Tuple(Vec<Type>),
+    Tuple(Vec<MilType>),
     /// Values by keys.
-    Dictionary(Box<(Type, Type)>),
+    Dictionary(Box<(MilType, MilType)>),
     /// Memory that outlives a run.
-    State(TensorType),
+    State(MilTensorType),
 }
 
-impl Type {
+impl MilType {
     /// A tensor of known shape.
     #[must_use]
-    pub fn tensor(element: Element, shape: &[usize]) -> Self {
+    pub fn tensor(element: MilElement, shape: &[usize]) -> Self {
         let shape = Some(shape.iter().map(|&len| Some(len)).collect());
-        Self::Tensor(TensorType { element, shape })
+        Self::Tensor(MilTensorType { element, shape })
     }
 
     /// The type of a tensor, if it is one.
     #[must_use]
-    pub fn as_tensor(&self) -> Option<&TensorType> {
+    pub fn as_tensor(&self) -> Option<&MilTensorType> {
         match self {
             Self::Tensor(found) => Some(found),
             _ => None,
@@ -49,7 +49,7 @@ impl Type {
     }
 }
 
-impl fmt::Display for TensorType {
+impl fmt::Display for MilTensorType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.element.fmt(f)?;
         let Some(shape) = &self.shape else { return f.write_str("[*]") };
@@ -59,7 +59,7 @@ impl fmt::Display for TensorType {
     }
 }
 
-impl fmt::Display for Type {
+impl fmt::Display for MilType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tensor(found) => found.fmt(f),
@@ -76,19 +76,19 @@ impl fmt::Display for Type {
 
 /// A constant.
 #[derive(Clone, Debug)]
-pub enum Value {
+pub enum MilValue {
     /// A tensor: the type that its elements have in the program, and they themselves, of
-    /// [`Element::stored_as`].
-    Tensor(Element, Tensor),
+    /// [`MilElement::stored_as`].
+    Tensor(MilElement, Tensor),
     /// A list.
-    List(Vec<Value>),
+    List(Vec<MilValue>),
     /// A tuple.
-    Tuple(Vec<Value>),
+    Tuple(Vec<MilValue>),
     /// Values by keys.
-    Dictionary(Vec<(Value, Value)>),
+    Dictionary(Vec<(MilValue, MilValue)>),
 }
 
-impl Value {
+impl MilValue {
     /// What it is, in messages.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -103,7 +103,7 @@ impl Value {
     /// The text, if it is one.
     #[must_use]
     pub fn as_text(&self) -> Option<String> {
-        let Self::Tensor(Element::String, tensor) = self else { return None };
+        let Self::Tensor(MilElement::String, tensor) = self else { return None };
         let text = tensor.item::<galatea_tensor::ByteString>().ok()?;
         text.as_str().map(str::to_owned)
     }

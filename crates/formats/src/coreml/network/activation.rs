@@ -2,46 +2,48 @@
 
 use galatea_graph::{AttributeValue, ValueId};
 
-use super::lower::{Blob, Call, Lowered, Lowering};
+use super::lower::{LayerCall, LayerOutputs, NetworkLowering, ScopeBlob};
 use super::weights;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::proto::network::layers::{Choice, GeluMode};
-use crate::coreml::proto::network::{Activation, ActivationKind, AlphaBeta, Weights};
+use crate::coreml::proto::network::layers::{ChoiceLayerProto, GeluMode};
+use crate::coreml::proto::network::{
+    AlphaBeta, NetworkActivationKindProto, NetworkActivationProto, NetworkWeightsProto,
+};
 
 /// `activation`.
-pub(super) fn activation(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Activation = call.read()?;
+pub(super) fn activation(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: NetworkActivationProto = call.read()?;
     let blob = call.input(0)?;
     let x = blob.id;
     let pair = |p: AlphaBeta| [("alpha", p.alpha.into()), ("beta", p.beta.into())];
     let alpha = |p: AlphaBeta| [("alpha", AttributeValue::Float(p.alpha))];
     let missing = || CoreMlError::invalid("it does not say which activation");
     let id = match params.kind.ok_or_else(missing)? {
-        ActivationKind::Linear(p) => linear(cx, x, p.alpha, p.beta)?,
-        ActivationKind::Relu(_) => cx.node("Relu", &[x], &[])?,
-        ActivationKind::LeakyRelu(p) => cx.node("LeakyRelu", &[x], &alpha(p))?,
-        ActivationKind::ThresholdedRelu(p) => {
+        NetworkActivationKindProto::Linear(p) => linear(cx, x, p.alpha, p.beta)?,
+        NetworkActivationKindProto::Relu(_) => cx.node("Relu", &[x], &[])?,
+        NetworkActivationKindProto::LeakyRelu(p) => cx.node("LeakyRelu", &[x], &alpha(p))?,
+        NetworkActivationKindProto::ThresholdedRelu(p) => {
             // ONNX's operator gives 0 at the threshold itself, this one the input.
             let (limit, zero) = (cx.scalar(p.alpha), cx.scalar(0.0));
             let keep = cx.node("GreaterOrEqual", &[x, limit], &[])?;
             cx.node("Where", &[keep, x, zero], &[])?
         }
-        ActivationKind::Prelu(p) => {
+        NetworkActivationKindProto::Prelu(p) => {
             let slope = by_channel(cx, blob, p.alpha.as_ref(), "alpha")?;
             cx.node("PRelu", &[x, slope], &[])?
         }
-        ActivationKind::Tanh(_) => cx.node("Tanh", &[x], &[])?,
-        ActivationKind::ScaledTanh(p) => {
+        NetworkActivationKindProto::Tanh(_) => cx.node("Tanh", &[x], &[])?,
+        NetworkActivationKindProto::ScaledTanh(p) => {
             let inner = linear(cx, x, p.beta, 0.0)?;
             let inner = cx.node("Tanh", &[inner], &[])?;
             linear(cx, inner, p.alpha, 0.0)?
         }
-        ActivationKind::Sigmoid(_) => cx.node("Sigmoid", &[x], &[])?,
-        ActivationKind::SigmoidHard(p) => cx.node("HardSigmoid", &[x], &pair(p))?,
-        ActivationKind::Elu(p) => cx.node("Elu", &[x], &alpha(p))?,
-        ActivationKind::Softsign(_) => cx.node("Softsign", &[x], &[])?,
-        ActivationKind::Softplus(_) => cx.node("Softplus", &[x], &[])?,
-        ActivationKind::ParametricSoftplus(p) => {
+        NetworkActivationKindProto::Sigmoid(_) => cx.node("Sigmoid", &[x], &[])?,
+        NetworkActivationKindProto::SigmoidHard(p) => cx.node("HardSigmoid", &[x], &pair(p))?,
+        NetworkActivationKindProto::Elu(p) => cx.node("Elu", &[x], &alpha(p))?,
+        NetworkActivationKindProto::Softsign(_) => cx.node("Softsign", &[x], &[])?,
+        NetworkActivationKindProto::Softplus(_) => cx.node("Softplus", &[x], &[])?,
+        NetworkActivationKindProto::ParametricSoftplus(p) => {
             let outer = by_channel(cx, blob, p.alpha.as_ref(), "alpha")?;
             let inner = by_channel(cx, blob, p.beta.as_ref(), "beta")?;
             let scaled = cx.node("Mul", &[x, inner], &[])?;
@@ -49,12 +51,12 @@ pub(super) fn activation(cx: &mut Lowering, call: &Call) -> Lowered {
             cx.node("Mul", &[soft, outer], &[])?
         }
     };
-    Ok(vec![Blob { id, ..blob }])
+    Ok(vec![ScopeBlob { id, ..blob }])
 }
 
 /// `scale · x + shift`, without what changes nothing.
 pub(super) fn linear(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     x: ValueId,
     scale: f32,
     shift: f32,
@@ -73,9 +75,9 @@ pub(super) fn linear(
 
 /// Constants for all channels, or one for each, against the third axis from the end.
 fn by_channel(
-    cx: &mut Lowering,
-    blob: Blob,
-    found: Option<&Weights>,
+    cx: &mut NetworkLowering,
+    blob: ScopeBlob,
+    found: Option<&NetworkWeightsProto>,
     what: &str,
 ) -> Result<ValueId, CoreMlError> {
     let channels = cx.dim(blob.id, -3)?;
@@ -91,8 +93,8 @@ fn by_channel(
 }
 
 /// `gelu`.
-pub(super) fn gelu(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Choice = call.read()?;
+pub(super) fn gelu(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: ChoiceLayerProto = call.read()?;
     let blob = call.input(0)?;
     let id = match super::lower::choice(params.mode, "mode of GELU")? {
         GeluMode::Exact => cx.node("Gelu", &[blob.id], &[])?,
@@ -106,14 +108,14 @@ pub(super) fn gelu(cx: &mut Lowering, call: &Call) -> Lowered {
             cx.node("Mul", &[blob.id, gate], &[])?
         }
     };
-    Ok(vec![Blob { id, ..blob }])
+    Ok(vec![ScopeBlob { id, ..blob }])
 }
 
 /// `clampedReLU`: `min(beta, x)` where positive, `min(beta, alpha · x)` elsewhere.
-pub(super) fn clamped_relu(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn clamped_relu(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: AlphaBeta = call.read()?;
     let blob = call.input(0)?;
     let leaky = cx.node("LeakyRelu", &[blob.id], &[("alpha", params.alpha.into())])?;
     let limit = cx.scalar(params.beta);
-    Ok(vec![Blob { id: cx.node("Min", &[leaky, limit], &[])?, ..blob }])
+    Ok(vec![ScopeBlob { id: cx.node("Min", &[leaky, limit], &[])?, ..blob }])
 }

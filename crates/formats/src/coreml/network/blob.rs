@@ -3,12 +3,12 @@
 use galatea_graph::ValueId;
 use galatea_tensor::DataType;
 
-use super::lower::{Blob, Lowering, axis_of, int, ints, list, onnx_type};
+use super::lower::{NetworkLowering, ScopeBlob, axis_of, int, ints, list, onnx_type};
 use crate::coreml::error::CoreMlError;
 
 /// How a blob became a batch, and so how the result becomes a blob.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Form {
+pub(super) enum BatchForm {
     /// It is one.
     Same,
     /// An axis of length 1 in front is hidden.
@@ -19,12 +19,12 @@ pub(super) enum Form {
     Leading(ValueId),
 }
 
-impl Lowering {
+impl NetworkLowering {
     /// A blob with all axes that the network sees.
     ///
     /// # Errors
     /// When its rank is not known.
-    pub(super) fn exact(&mut self, blob: Blob) -> Result<ValueId, CoreMlError> {
+    pub(super) fn exact(&mut self, blob: ScopeBlob) -> Result<ValueId, CoreMlError> {
         if blob.hidden { self.unsqueeze(blob.id, &[0]) } else { Ok(blob.id) }
     }
 
@@ -32,7 +32,7 @@ impl Lowering {
     ///
     /// # Errors
     /// When the rank is not known.
-    pub(super) fn seen_rank(&mut self, blob: Blob) -> Result<usize, CoreMlError> {
+    pub(super) fn seen_rank(&mut self, blob: ScopeBlob) -> Result<usize, CoreMlError> {
         Ok(self.rank(blob.id)? + usize::from(blob.hidden))
     }
 
@@ -40,7 +40,10 @@ impl Lowering {
     ///
     /// # Errors
     /// When a rank is not known.
-    pub(super) fn alike(&mut self, blobs: &[Blob]) -> Result<(Vec<ValueId>, bool), CoreMlError> {
+    pub(super) fn alike(
+        &mut self,
+        blobs: &[ScopeBlob],
+    ) -> Result<(Vec<ValueId>, bool), CoreMlError> {
         let hidden = blobs.iter().all(|blob| blob.hidden) && !blobs.is_empty();
         if hidden {
             return Ok((blobs.iter().map(|blob| blob.id).collect(), true));
@@ -49,13 +52,13 @@ impl Lowering {
         Ok((exact, false))
     }
 
-    /// As [`Lowering::alike`], for operators that broadcast: a blob of fewer axes fits a hidden one.
+    /// As [`NetworkLowering::alike`], for operators that broadcast: a blob of fewer axes fits a hidden one.
     ///
     /// # Errors
     /// When a rank is not known.
     pub(super) fn broadcast(
         &mut self,
-        blobs: &[Blob],
+        blobs: &[ScopeBlob],
     ) -> Result<(Vec<ValueId>, bool), CoreMlError> {
         let mut fits = blobs.iter().any(|blob| blob.hidden);
         for &blob in blobs {
@@ -74,27 +77,27 @@ impl Lowering {
     /// When the blob has less than `rank - 1` axes.
     pub(super) fn batched(
         &mut self,
-        blob: Blob,
+        blob: ScopeBlob,
         rank: usize,
-    ) -> Result<(ValueId, Form), CoreMlError> {
+    ) -> Result<(ValueId, BatchForm), CoreMlError> {
         let physical = self.rank(blob.id)?;
         if blob.hidden && physical == rank {
-            return Ok((blob.id, Form::Hidden));
+            return Ok((blob.id, BatchForm::Hidden));
         }
         let exact = self.exact(blob)?;
         let seen = self.rank(exact)?;
         if seen == rank {
-            return Ok((exact, Form::Same));
+            return Ok((exact, BatchForm::Same));
         }
         if seen + 1 == rank {
-            return Ok((self.unsqueeze(exact, &[0])?, Form::Single));
+            return Ok((self.unsqueeze(exact, &[0])?, BatchForm::Single));
         }
         if seen < rank {
             let text = format!("a blob of rank {seen}, expected at least {}", rank - 1);
             return Err(CoreMlError::invalid(text));
         }
         if seen == rank + 1 && rank == 4 && self.dim(exact, 0)? == Some(1) {
-            return Ok((self.squeeze(exact, &[0])?, Form::Hidden));
+            return Ok((self.squeeze(exact, &[0])?, BatchForm::Hidden));
         }
         let shape = self.shape(exact)?;
         let cut = int(seen) - int(rank) + 1;
@@ -102,25 +105,29 @@ impl Lowering {
         let trailing = self.part(shape, cut, int(seen))?;
         let any = self.longs(&[-1]);
         let target = self.node("Concat", &[any, trailing], &[("axis", 0_i64.into())])?;
-        Ok((self.node("Reshape", &[exact, target], &[])?, Form::Leading(leading)))
+        Ok((self.node("Reshape", &[exact, target], &[])?, BatchForm::Leading(leading)))
     }
 
     /// A blob of what an operator made of a batch.
     ///
     /// # Errors
     /// When the rank is not known.
-    pub(super) fn unbatched(&mut self, id: ValueId, form: Form) -> Result<Blob, CoreMlError> {
+    pub(super) fn unbatched(
+        &mut self,
+        id: ValueId,
+        form: BatchForm,
+    ) -> Result<ScopeBlob, CoreMlError> {
         Ok(match form {
-            Form::Same => Blob::exact(id),
-            Form::Hidden => Blob { id, hidden: true },
-            Form::Single => Blob::exact(self.squeeze(id, &[0])?),
-            Form::Leading(leading) => {
+            BatchForm::Same => ScopeBlob::exact(id),
+            BatchForm::Hidden => ScopeBlob { id, hidden: true },
+            BatchForm::Single => ScopeBlob::exact(self.squeeze(id, &[0])?),
+            BatchForm::Leading(leading) => {
                 let shape = self.shape(id)?;
                 let rank = int(self.rank(id)?);
                 let trailing = self.part(shape, 1, rank)?;
                 let target =
                     self.node("Concat", &[leading, trailing], &[("axis", 0_i64.into())])?;
-                Blob::exact(self.node("Reshape", &[id, target], &[])?)
+                ScopeBlob::exact(self.node("Reshape", &[id, target], &[])?)
             }
         })
     }
@@ -129,7 +136,7 @@ impl Lowering {
     ///
     /// # Errors
     /// When it has less than 3 axes.
-    pub(super) fn image(&mut self, blob: Blob) -> Result<(ValueId, Form), CoreMlError> {
+    pub(super) fn image(&mut self, blob: ScopeBlob) -> Result<(ValueId, BatchForm), CoreMlError> {
         self.batched(blob, 4)
     }
 
@@ -172,20 +179,20 @@ impl Lowering {
     }
 
     /// A blob of integers: a blob's numbers, cut off.
-    pub(super) fn whole(&mut self, blob: Blob) -> Result<ValueId, CoreMlError> {
+    pub(super) fn whole(&mut self, blob: ScopeBlob) -> Result<ValueId, CoreMlError> {
         let exact = self.exact(blob)?;
         self.cast(exact, DataType::Int64)
     }
 
     /// A blob of integers as a vector of rank 1.
-    pub(super) fn whole_vector(&mut self, blob: Blob) -> Result<ValueId, CoreMlError> {
+    pub(super) fn whole_vector(&mut self, blob: ScopeBlob) -> Result<ValueId, CoreMlError> {
         let whole = self.whole(blob)?;
         if self.rank(whole)? == 1 { Ok(whole) } else { self.reshape(whole, &[-1]) }
     }
 
     /// A blob of floats, from what an operator made.
-    pub(super) fn floats(&mut self, id: ValueId) -> Result<Blob, CoreMlError> {
-        Ok(Blob::exact(self.cast(id, DataType::Fp32)?))
+    pub(super) fn floats(&mut self, id: ValueId) -> Result<ScopeBlob, CoreMlError> {
+        Ok(ScopeBlob::exact(self.cast(id, DataType::Fp32)?))
     }
 
     /// The lengths of a value.

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use galatea_graph::{Dim, Fact, ValueId};
 use galatea_tensor::{ByteString, DataType, Tensor};
 
-use super::lower::{Blob, Lowering, choice, int};
-use super::{Kind, labels};
-use crate::coreml::Labels;
+use super::lower::{NetworkLowering, ScopeBlob, choice, int};
+use super::{NetworkKind, labels};
+use crate::coreml::ClassifierClasses;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::feature::{Colors, Feature, FeatureType, Shapes};
+use crate::coreml::feature::{ColorOrder, FeatureShapes, FeatureType, ModelFeature};
 use crate::coreml::proto::ModelDescription;
 use crate::coreml::proto::network::{
-    ArrayMapping, ClassLabels, ImageMapping, ImageScaler, Network, Preprocessor,
+    ArrayMapping, ClassLabels, ImageMapping, ImageScaler, NetworkPreprocessorProto, NetworkProto,
 };
 
 /// Declares the inputs of a network.
@@ -21,15 +21,15 @@ use crate::coreml::proto::network::{
 /// When one is neither array nor image, or has a shape that the network's mapping does not have; the
 /// error names the feature.
 pub(super) fn inputs(
-    cx: &mut Lowering,
-    features: &[Feature],
-    network: &Network,
+    cx: &mut NetworkLowering,
+    features: &[ModelFeature],
+    network: &NetworkProto,
 ) -> Result<(), CoreMlError> {
     let mut seen = BTreeSet::new();
     let images = features.iter().filter(|one| matches!(one.kind, FeatureType::Image { .. }));
     let only_image = images.clone().count() == 1;
     for found in &network.preprocessing {
-        let named = |feature: &Feature| feature.name == found.feature_name;
+        let named = |feature: &ModelFeature| feature.name == found.feature_name;
         let implied = found.feature_name.is_empty() && only_image;
         if !implied && !images.clone().any(named) {
             let text = format!("preprocessing of '{}', which is no image", found.feature_name);
@@ -49,7 +49,11 @@ pub(super) fn inputs(
     Ok(())
 }
 
-fn input(cx: &mut Lowering, feature: &Feature, network: &Network) -> Result<Blob, CoreMlError> {
+fn input(
+    cx: &mut NetworkLowering,
+    feature: &ModelFeature,
+    network: &NetworkProto,
+) -> Result<ScopeBlob, CoreMlError> {
     cx.layer.clone_from(&feature.name);
     match &feature.kind {
         FeatureType::Array { dtype, shape, shapes, .. } => {
@@ -57,12 +61,14 @@ fn input(cx: &mut Lowering, feature: &Feature, network: &Network) -> Result<Blob
             let rank = dims.len();
             let id = declare(cx, feature, *dtype, dims)?;
             match (choice(network.array_input_shape_mapping, "mapping of arrays")?, rank) {
-                (ArrayMapping::Exact, _) | (ArrayMapping::Rank5, 5) => Ok(Blob::exact(id)),
+                (ArrayMapping::Exact, _) | (ArrayMapping::Rank5, 5) => Ok(ScopeBlob::exact(id)),
                 // Channels alone, or an image: one step of a sequence, one of a batch.
                 (ArrayMapping::Rank5, 1) => {
-                    Ok(Blob { id: cx.unsqueeze(id, &[0, 2, 3])?, hidden: true })
+                    Ok(ScopeBlob { id: cx.unsqueeze(id, &[0, 2, 3])?, hidden: true })
                 }
-                (ArrayMapping::Rank5, 3) => Ok(Blob { id: cx.unsqueeze(id, &[0])?, hidden: true }),
+                (ArrayMapping::Rank5, 3) => {
+                    Ok(ScopeBlob { id: cx.unsqueeze(id, &[0])?, hidden: true })
+                }
                 (ArrayMapping::Rank5, rank) => {
                     Err(CoreMlError::invalid(format!("an array of rank {rank}, expected 1 or 3")))
                 }
@@ -72,7 +78,8 @@ fn input(cx: &mut Lowering, feature: &Feature, network: &Network) -> Result<Blob
             let [height, width] = *size;
             let mut dims = dims(&feature.name, &[height, width], sizes)?;
             dims.splice(..0, [Dim::Known(1), Dim::Known(colors.channels())]);
-            let dtype = if *colors == Colors::GrayHalf { DataType::Fp16 } else { DataType::Fp32 };
+            let dtype =
+                if *colors == ColorOrder::GrayHalf { DataType::Fp16 } else { DataType::Fp32 };
             let mut id = declare(cx, feature, dtype, dims)?;
             for found in &network.preprocessing {
                 if !found.feature_name.is_empty() && found.feature_name != feature.name {
@@ -80,8 +87,10 @@ fn input(cx: &mut Lowering, feature: &Feature, network: &Network) -> Result<Blob
                 }
                 id = match &found.preprocessor {
                     None => id,
-                    Some(Preprocessor::Scaler(scaler)) => scaled(cx, id, *scaler, *colors)?,
-                    Some(Preprocessor::MeanImage(mean)) => {
+                    Some(NetworkPreprocessorProto::Scaler(scaler)) => {
+                        scaled(cx, id, *scaler, *colors)?
+                    }
+                    Some(NetworkPreprocessorProto::MeanImage(mean)) => {
                         let shape = [colors.channels(), height, width];
                         let mean = Tensor::from_slice(&shape, &mean.mean_image)
                             .map_err(|error| CoreMlError::from(error).at("mean image"))?;
@@ -92,7 +101,7 @@ fn input(cx: &mut Lowering, feature: &Feature, network: &Network) -> Result<Blob
             }
             let mapping: ImageMapping =
                 choice(network.image_input_shape_mapping, "mapping of images")?;
-            Ok(Blob { id, hidden: mapping == ImageMapping::Rank5 })
+            Ok(ScopeBlob { id, hidden: mapping == ImageMapping::Rank5 })
         }
         _ => Err(CoreMlError::unsupported("it is neither an array nor an image")),
     }
@@ -100,8 +109,8 @@ fn input(cx: &mut Lowering, feature: &Feature, network: &Network) -> Result<Blob
 
 /// Makes a feature an input of the graph, as floats.
 fn declare(
-    cx: &mut Lowering,
-    feature: &Feature,
+    cx: &mut NetworkLowering,
+    feature: &ModelFeature,
     dtype: DataType,
     dims: Vec<Dim>,
 ) -> Result<ValueId, CoreMlError> {
@@ -111,15 +120,19 @@ fn declare(
 }
 
 /// The lengths of a feature: those that vary have a name.
-pub(super) fn dims(name: &str, shape: &[usize], shapes: &Shapes) -> Result<Vec<Dim>, CoreMlError> {
+pub(super) fn dims(
+    name: &str,
+    shape: &[usize],
+    shapes: &FeatureShapes,
+) -> Result<Vec<Dim>, CoreMlError> {
     let symbol = |axis: usize| {
         let plain = |one: char| if one.is_ascii_alphanumeric() { one } else { '_' };
         let name: String = name.chars().map(plain).collect();
         Dim::Symbol(format!("{name}_{axis}").into())
     };
     let dims: Vec<Dim> = match shapes {
-        Shapes::Fixed => shape.iter().map(|&length| Dim::Known(length)).collect(),
-        Shapes::Enumerated(all) => {
+        FeatureShapes::Fixed => shape.iter().map(|&length| Dim::Known(length)).collect(),
+        FeatureShapes::Enumerated(all) => {
             let first = all.first().map_or(shape, Vec::as_slice);
             let same = |axis: usize, length: usize| {
                 all.iter()
@@ -136,7 +149,7 @@ pub(super) fn dims(name: &str, shape: &[usize], shapes: &Shapes) -> Result<Vec<D
             };
             first.iter().enumerate().map(dim).collect()
         }
-        Shapes::Range(bounds) => {
+        FeatureShapes::Range(bounds) => {
             let dim = |(axis, &(low, high)): (usize, &(usize, Option<usize>))| match high {
                 Some(high) if high == low => Dim::Known(low),
                 _ => symbol(axis),
@@ -152,16 +165,16 @@ pub(super) fn dims(name: &str, shape: &[usize], shapes: &Shapes) -> Result<Vec<D
 
 /// Pixels times a number, and a number for each channel.
 fn scaled(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     id: ValueId,
     scaler: ImageScaler,
-    colors: Colors,
+    colors: ColorOrder,
 ) -> Result<ValueId, CoreMlError> {
     let ImageScaler { blue_bias, green_bias, red_bias, gray_bias, .. } = scaler;
     let biases = match colors {
-        Colors::Gray | Colors::GrayHalf => vec![gray_bias],
-        Colors::Rgb => vec![red_bias, green_bias, blue_bias],
-        Colors::Bgr => vec![blue_bias, green_bias, red_bias],
+        ColorOrder::Gray | ColorOrder::GrayHalf => vec![gray_bias],
+        ColorOrder::Rgb => vec![red_bias, green_bias, blue_bias],
+        ColorOrder::Bgr => vec![blue_bias, green_bias, red_bias],
     };
     let scaled = super::activation::linear(cx, id, scaler.channel_scale, 0.0)?;
     if biases.iter().all(|bias| bias.to_bits() == 0) {
@@ -176,15 +189,15 @@ fn scaled(
 /// # Errors
 /// When nothing writes one, or it has not the shape that is declared; the error names the feature.
 pub(super) fn outputs(
-    cx: &mut Lowering,
-    features: &[Feature],
-    network: &Network,
-    (kind, description): (Kind, &ModelDescription),
-) -> Result<Option<Labels>, CoreMlError> {
+    cx: &mut NetworkLowering,
+    features: &[ModelFeature],
+    network: &NetworkProto,
+    (kind, description): (NetworkKind, &ModelDescription),
+) -> Result<Option<ClassifierClasses>, CoreMlError> {
     let mapping: ArrayMapping = choice(network.array_input_shape_mapping, "mapping of arrays")?;
     let classes = match kind {
-        Kind::Classifier => Some(classes(cx, network)?),
-        Kind::Plain | Kind::Regressor => None,
+        NetworkKind::Classifier => Some(classes(cx, network)?),
+        NetworkKind::Plain | NetworkKind::Regressor => None,
     };
     for feature in features {
         cx.layer.clone_from(&feature.name);
@@ -201,7 +214,11 @@ pub(super) fn outputs(
     Ok(classes.map(|found| labels(description, found.names)))
 }
 
-fn output(cx: &mut Lowering, feature: &Feature, rank_5: bool) -> Result<ValueId, CoreMlError> {
+fn output(
+    cx: &mut NetworkLowering,
+    feature: &ModelFeature,
+    rank_5: bool,
+) -> Result<ValueId, CoreMlError> {
     let missing = || CoreMlError::invalid("no layer writes it");
     let blob = cx.find(&feature.name).ok_or_else(missing)?;
     match &feature.kind {
@@ -211,7 +228,8 @@ fn output(cx: &mut Lowering, feature: &Feature, rank_5: bool) -> Result<ValueId,
         }
         FeatureType::Image { colors, .. } => {
             let (image, _) = cx.image(blob)?;
-            let dtype = if *colors == Colors::GrayHalf { DataType::Fp16 } else { DataType::Fp32 };
+            let dtype =
+                if *colors == ColorOrder::GrayHalf { DataType::Fp16 } else { DataType::Fp32 };
             cx.cast(image, dtype)
         }
         FeatureType::Int64 | FeatureType::Double => {
@@ -227,17 +245,17 @@ fn output(cx: &mut Lowering, feature: &Feature, rank_5: bool) -> Result<ValueId,
 
 /// A blob in the shape that its feature declares, if that says one.
 fn shaped(
-    cx: &mut Lowering,
-    blob: Blob,
-    (shape, shapes): (&[usize], &Shapes),
+    cx: &mut NetworkLowering,
+    blob: ScopeBlob,
+    (shape, shapes): (&[usize], &FeatureShapes),
     rank_5: bool,
 ) -> Result<ValueId, CoreMlError> {
     let rank = match shapes {
-        Shapes::Range(bounds) => bounds.len(),
-        Shapes::Fixed | Shapes::Enumerated(_) => shape.len(),
+        FeatureShapes::Range(bounds) => bounds.len(),
+        FeatureShapes::Fixed | FeatureShapes::Enumerated(_) => shape.len(),
     };
     let found: Option<Vec<usize>> = cx.dims(blob.id)?.into_iter().collect();
-    if let (Shapes::Fixed, Some(found), false) = (shapes, &found, shape.is_empty()) {
+    if let (FeatureShapes::Fixed, Some(found), false) = (shapes, &found, shape.is_empty()) {
         let elements = |all: &[usize]| all.iter().copied().map(int).product::<i64>();
         if elements(found) != elements(shape) {
             let text = format!("it is declared as {shape:?}, the network makes {found:?}");
@@ -257,7 +275,7 @@ fn shaped(
 }
 
 /// What a classifier says.
-struct Classes {
+struct ClassifierAnswer {
     label: ValueId,
     probabilities: ValueId,
     names: Vec<String>,
@@ -284,7 +302,10 @@ pub(super) fn label_table(
 }
 
 /// The label of the highest probability, and all probabilities in the order of the labels.
-fn classes(cx: &mut Lowering, network: &Network) -> Result<Classes, CoreMlError> {
+fn classes(
+    cx: &mut NetworkLowering,
+    network: &NetworkProto,
+) -> Result<ClassifierAnswer, CoreMlError> {
     let (names, all) = label_table(network.class_labels.as_ref())?;
     let last = network.layers.iter().rev().find_map(|layer| layer.output.first());
     let name = match network.label_probability_layer_name.as_str() {
@@ -305,5 +326,5 @@ fn classes(cx: &mut Lowering, network: &Network) -> Result<Classes, CoreMlError>
     let best = cx.node("ArgMax", &[probabilities], &attributes)?;
     let all = cx.constant(all);
     let label = cx.node("Gather", &[all, best], &[])?;
-    Ok(Classes { label, probabilities, names })
+    Ok(ClassifierAnswer { label, probabilities, names })
 }

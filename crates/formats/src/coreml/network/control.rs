@@ -1,4 +1,4 @@
-//! `branch`, `loop` and what jumps out of loops, as `If` and `Loop`.
+//! `branch`, `loop` and what jumps out of loops, as `If` and `LoopLayerProto`.
 //!
 //! Networks inside layers read and write the blobs around them by name. What a branch writes is an
 //! output of the `If`; what a loop writes and reads again is carried. Behind a layer that may have
@@ -7,14 +7,14 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use galatea_graph::{AttributeValue, Dim, Fact, Subgraph, ValueId};
+use galatea_graph::{AttributeValue, Dim, Fact, SubgraphAttribute, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use super::lower::{Blob, Call, Lowered, Lowering, Scope, int, size};
+use super::lower::{LayerCall, LayerOutputs, NetworkLowering, NetworkScope, ScopeBlob, int, size};
 use crate::coreml::decode;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::proto::network::layers::{Branch, Loop};
-use crate::coreml::proto::network::{Layer, Network};
+use crate::coreml::proto::network::layers::{BranchLayerProto, LoopLayerProto};
+use crate::coreml::proto::network::{NetworkLayerProto, NetworkProto};
 
 /// The numbers of layers that control others.
 pub(super) const BRANCH: u32 = 605;
@@ -33,7 +33,7 @@ const HOLDS: f32 = 1e-6;
 
 /// Whether the layers behind a layer run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Jump {
+pub(super) enum LayerJump {
     /// Always.
     Never,
     /// Only where it did not jump.
@@ -53,14 +53,14 @@ fn check_depth(depth: usize) -> Result<(), CoreMlError> {
 }
 
 /// The networks inside a layer.
-fn inside(layer: &Layer) -> Result<Vec<Network>, CoreMlError> {
+fn inside(layer: &NetworkLayerProto) -> Result<Vec<NetworkProto>, CoreMlError> {
     let networks = match &layer.kind {
         Some((BRANCH, message)) => {
-            let found: Branch = decode(Bytes::clone(message))?;
+            let found: BranchLayerProto = decode(Bytes::clone(message))?;
             [found.if_branch, found.else_branch]
         }
         Some((LOOP, message)) => {
-            let found: Loop = decode(Bytes::clone(message))?;
+            let found: LoopLayerProto = decode(Bytes::clone(message))?;
             [found.condition_network, found.body_network]
         }
         _ => [None, None],
@@ -69,27 +69,27 @@ fn inside(layer: &Layer) -> Result<Vec<Network>, CoreMlError> {
 }
 
 /// Whether a layer jumps out of the loop around it, or to its next iteration.
-pub(super) fn jump(layer: &Layer, depth: usize) -> Result<Jump, CoreMlError> {
+pub(super) fn jump(layer: &NetworkLayerProto, depth: usize) -> Result<LayerJump, CoreMlError> {
     check_depth(depth)?;
     match layer.kind {
-        Some((BREAK | CONTINUE, _)) => Ok(Jump::Always),
+        Some((BREAK | CONTINUE, _)) => Ok(LayerJump::Always),
         Some((BRANCH, _)) => {
             for network in inside(layer)? {
                 for layer in &network.layers {
-                    if jump(layer, depth + 1)? != Jump::Never {
-                        return Ok(Jump::Maybe);
+                    if jump(layer, depth + 1)? != LayerJump::Never {
+                        return Ok(LayerJump::Maybe);
                     }
                 }
             }
-            Ok(Jump::Never)
+            Ok(LayerJump::Never)
         }
-        _ => Ok(Jump::Never),
+        _ => Ok(LayerJump::Never),
     }
 }
 
 /// Calls `found` with every name that layers read (true) or write (false).
 pub(super) fn names(
-    layers: &[Layer],
+    layers: &[NetworkLayerProto],
     depth: usize,
     found: &mut dyn FnMut(&str, bool),
 ) -> Result<(), CoreMlError> {
@@ -101,7 +101,7 @@ pub(super) fn names(
             names(&network.layers, depth + 1, found)?;
         }
         if let Some((LOOP, message)) = &layer.kind {
-            let looped: Loop = decode(Bytes::clone(message))?;
+            let looped: LoopLayerProto = decode(Bytes::clone(message))?;
             found(&looped.condition_var, true);
         }
     }
@@ -109,32 +109,32 @@ pub(super) fn names(
 }
 
 /// A condition as one truth value.
-fn holds(cx: &mut Lowering, blob: Blob) -> Result<ValueId, CoreMlError> {
+fn holds(cx: &mut NetworkLowering, blob: ScopeBlob) -> Result<ValueId, CoreMlError> {
     let size = cx.node("Abs", &[blob.id], &[])?;
     let limit = cx.scalar(HOLDS);
     let holds = cx.node("Greater", &[size, limit], &[])?;
     cx.reshape(holds, &[])
 }
 
-fn not(cx: &mut Lowering, id: ValueId) -> Result<ValueId, CoreMlError> {
+fn not(cx: &mut NetworkLowering, id: ValueId) -> Result<ValueId, CoreMlError> {
     cx.node("Not", &[id], &[])
 }
 
-fn flag(name: &str, cx: &Lowering) -> String {
+fn flag(name: &str, cx: &NetworkLowering) -> String {
     // No blob of a file has such a name by accident, and one that has is carried as well.
     format!("#{name} {}", cx.loops)
 }
 
-fn raise(cx: &mut Lowering, names: &[&str], value: f32) {
+fn raise(cx: &mut NetworkLowering, names: &[&str], value: f32) {
     for name in names {
         let name = flag(name, cx);
         let id = cx.constant(Tensor::vector(vec![value]));
-        cx.bind(&name, Blob::exact(id));
+        cx.bind(&name, ScopeBlob::exact(id));
     }
 }
 
 /// `loopBreak` and `loopContinue`.
-pub(super) fn leave(cx: &mut Lowering, ends: bool) -> Lowered {
+pub(super) fn leave(cx: &mut NetworkLowering, ends: bool) -> LayerOutputs {
     if cx.loops == 0 {
         return Err(CoreMlError::invalid("it is in no loop"));
     }
@@ -143,7 +143,10 @@ pub(super) fn leave(cx: &mut Lowering, ends: bool) -> Lowered {
 }
 
 /// Lowers layers that run where the loop has not been left.
-pub(super) fn unless_left(cx: &mut Lowering, rest: &[Layer]) -> Result<(), CoreMlError> {
+pub(super) fn unless_left(
+    cx: &mut NetworkLowering,
+    rest: &[NetworkLayerProto],
+) -> Result<(), CoreMlError> {
     if rest.is_empty() {
         return Ok(());
     }
@@ -155,8 +158,8 @@ pub(super) fn unless_left(cx: &mut Lowering, rest: &[Layer]) -> Result<(), CoreM
 }
 
 /// `branch`.
-pub(super) fn branch(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Branch = call.read()?;
+pub(super) fn branch(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: BranchLayerProto = call.read()?;
     let missing = || CoreMlError::invalid("it has no 'ifBranch'");
     let then = params.if_branch.ok_or_else(missing)?;
     let other = params.else_branch.unwrap_or_default();
@@ -166,17 +169,24 @@ pub(super) fn branch(cx: &mut Lowering, call: &Call) -> Lowered {
 }
 
 /// A value that a nested graph may give: not one that it only reads.
-fn given(cx: &mut Lowering, id: ValueId) -> Result<ValueId, CoreMlError> {
+fn given(cx: &mut NetworkLowering, id: ValueId) -> Result<ValueId, CoreMlError> {
     let read = cx.scope().graph.inputs.contains(&id);
     if read { cx.node("Identity", &[id], &[]) } else { Ok(id) }
 }
 
-fn subgraph(scope: Scope) -> AttributeValue {
-    AttributeValue::Graph(Box::new(Subgraph { graph: scope.graph, captured: scope.captured }))
+fn subgraph(scope: NetworkScope) -> AttributeValue {
+    AttributeValue::Graph(Box::new(SubgraphAttribute {
+        graph: scope.graph,
+        captured: scope.captured,
+    }))
 }
 
 /// Lowers one of two lists of layers, whichever a condition chooses.
-fn choose(cx: &mut Lowering, condition: ValueId, bodies: [&[Layer]; 2]) -> Result<(), CoreMlError> {
+fn choose(
+    cx: &mut NetworkLowering,
+    condition: ValueId,
+    bodies: [&[NetworkLayerProto]; 2],
+) -> Result<(), CoreMlError> {
     check_depth(cx.depth())?;
     let layer = cx.layer.clone();
     let mut scopes = Vec::with_capacity(bodies.len());
@@ -209,7 +219,7 @@ fn choose(cx: &mut Lowering, condition: ValueId, bodies: [&[Layer]; 2]) -> Resul
     }
     let ids = cx.nodes("If", vec![Some(condition)], &attributes, written.len())?;
     for (name, id) in written.iter().zip(ids) {
-        cx.bind(name, Blob::exact(id));
+        cx.bind(name, ScopeBlob::exact(id));
     }
     Ok(())
 }
@@ -219,21 +229,21 @@ fn missing(name: &str) -> CoreMlError {
 }
 
 /// The parts of a loop.
-struct Parts<'n> {
-    body: &'n Network,
-    condition: Option<&'n Network>,
+struct LoopParts<'n> {
+    body: &'n NetworkProto,
+    condition: Option<&'n NetworkProto>,
     variable: &'n str,
     jumps: bool,
 }
 
 /// `loop`.
-pub(super) fn looped(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Loop = call.read()?;
+pub(super) fn looped(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: LoopLayerProto = call.read()?;
     let no_body = || CoreMlError::invalid("it has no 'bodyNetwork'");
     let body = params.body_network.as_ref().ok_or_else(no_body)?;
     // A network without layers and a variable stands for none.
     let stated =
-        |network: &&Network| !network.layers.is_empty() || !params.condition_var.is_empty();
+        |network: &&NetworkProto| !network.layers.is_empty() || !params.condition_var.is_empty();
     let condition = params.condition_network.as_ref().filter(stated);
     if condition.is_some() == params.condition_var.is_empty() {
         let text = "it has a 'conditionVar' without a 'conditionNetwork', or the other way round";
@@ -245,9 +255,9 @@ pub(super) fn looped(cx: &mut Lowering, call: &Call) -> Lowered {
     }
     let mut jumps = false;
     for layer in &body.layers {
-        jumps |= jump(layer, cx.depth())? != Jump::Never;
+        jumps |= jump(layer, cx.depth())? != LayerJump::Never;
     }
-    let parts = Parts { body, condition, variable: &params.condition_var, jumps };
+    let parts = LoopParts { body, condition, variable: &params.condition_var, jumps };
     let count = match (call.inputs.first(), params.max_loop_iterations) {
         (Some(&count), _) => {
             let count = cx.whole(count)?;
@@ -262,7 +272,11 @@ pub(super) fn looped(cx: &mut Lowering, call: &Call) -> Lowered {
     lowered.map(|()| Vec::new())
 }
 
-fn repeat(cx: &mut Lowering, count: Option<ValueId>, parts: &Parts<'_>) -> Result<(), CoreMlError> {
+fn repeat(
+    cx: &mut NetworkLowering,
+    count: Option<ValueId>,
+    parts: &LoopParts<'_>,
+) -> Result<(), CoreMlError> {
     let layer = cx.layer.clone();
     let first = check(cx, parts)?;
     cx.layer.clone_from(&layer);
@@ -292,7 +306,7 @@ fn repeat(cx: &mut Lowering, count: Option<ValueId>, parts: &Parts<'_>) -> Resul
             cx.know(id, fact.clone());
         }
         if !name.starts_with('#') {
-            cx.bind(name, Blob::exact(id));
+            cx.bind(name, ScopeBlob::exact(id));
         }
     }
     Ok(())
@@ -300,7 +314,7 @@ fn repeat(cx: &mut Lowering, count: Option<ValueId>, parts: &Parts<'_>) -> Resul
 
 /// What a blob is before a loop that makes it: zeros of its shape, which nobody sees unless the loop
 /// runs not once.
-fn zeros(cx: &mut Lowering, name: &str, fact: &Fact) -> Result<ValueId, CoreMlError> {
+fn zeros(cx: &mut NetworkLowering, name: &str, fact: &Fact) -> Result<ValueId, CoreMlError> {
     let unknown = || {
         let text = format!("blob '{name}' is read behind the loop that makes it, with {fact}");
         CoreMlError::unsupported(text)
@@ -312,7 +326,7 @@ fn zeros(cx: &mut Lowering, name: &str, fact: &Fact) -> Result<ValueId, CoreMlEr
 }
 
 /// Lowers the condition network; its variable as a truth value.
-fn check(cx: &mut Lowering, parts: &Parts<'_>) -> Result<Option<ValueId>, CoreMlError> {
+fn check(cx: &mut NetworkLowering, parts: &LoopParts<'_>) -> Result<Option<ValueId>, CoreMlError> {
     let Some(network) = parts.condition else { return Ok(None) };
     cx.layers(&network.layers)?;
     let blob = cx.find(parts.variable).ok_or_else(|| missing(parts.variable))?;
@@ -321,7 +335,10 @@ fn check(cx: &mut Lowering, parts: &Parts<'_>) -> Result<Option<ValueId>, CoreMl
 
 /// The blobs that a loop carries: those that it writes and that are there before, and those that it
 /// makes and that something behind it reads. Facts are those of the former.
-fn carried(cx: &mut Lowering, parts: &Parts<'_>) -> Result<Vec<(String, Fact)>, CoreMlError> {
+fn carried(
+    cx: &mut NetworkLowering,
+    parts: &LoopParts<'_>,
+) -> Result<Vec<(String, Fact)>, CoreMlError> {
     let mut written = BTreeSet::new();
     let mut read = std::collections::BTreeMap::new();
     let depth = cx.depth();
@@ -367,11 +384,11 @@ fn relaxed(before: &Fact, after: &Fact) -> Fact {
 /// Lowers the body until the facts of what it carries hold before and after an iteration. Also says
 /// which blobs only the body makes.
 fn settled(
-    cx: &mut Lowering,
-    parts: &Parts<'_>,
+    cx: &mut NetworkLowering,
+    parts: &LoopParts<'_>,
     carried: &mut [(String, Fact)],
-) -> Result<(Scope, BTreeSet<String>), CoreMlError> {
-    let late = |name: &String, cx: &mut Lowering| !cx.exists(name);
+) -> Result<(NetworkScope, BTreeSet<String>), CoreMlError> {
+    let late = |name: &String, cx: &mut NetworkLowering| !cx.exists(name);
     let late: BTreeSet<String> =
         carried.iter().map(|(name, _)| name.clone()).filter(|name| late(name, cx)).collect();
     for _ in 0..MAX_ATTEMPTS {
@@ -395,11 +412,11 @@ fn settled(
 
 /// Lowers the body once; the facts of what it carries afterwards.
 fn iteration(
-    cx: &mut Lowering,
-    parts: &Parts<'_>,
+    cx: &mut NetworkLowering,
+    parts: &LoopParts<'_>,
     carried: &[(String, Fact)],
     late: &BTreeSet<String>,
-) -> Result<(Scope, Vec<Fact>), CoreMlError> {
+) -> Result<(NetworkScope, Vec<Fact>), CoreMlError> {
     let layer = cx.layer.clone();
     cx.open("body");
     cx.own_input("iteration", Fact::fixed(DataType::Int64, &[]));
@@ -407,7 +424,7 @@ fn iteration(
     for (name, fact) in carried {
         let id = cx.own_input(name, fact.clone());
         if !late.contains(name) {
-            cx.bind(name, Blob::exact(id));
+            cx.bind(name, ScopeBlob::exact(id));
         }
     }
     if parts.jumps {

@@ -2,16 +2,18 @@
 
 use galatea_graph::AttributeValue;
 
-use super::lower::{Call, Lowered, Lowering, choice, int, ints, list, size, sizes, text};
+use super::lower::{
+    LayerCall, LayerOutputs, NetworkLowering, choice, int, ints, list, size, sizes, text,
+};
 use super::weights;
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::network::layers::{
-    BorderAmounts, Convolution, Convolution3d, Padding, Padding3d, SameMode, SamePadding,
-    ValidPadding,
+    BorderAmounts, Convolution3dLayerProto, ConvolutionLayerProto, Padding3dProto, PaddingProto,
+    SameMode, SamePadding, ValidPadding,
 };
 
 /// Attributes of a node.
-pub(super) type Attrs = Vec<(&'static str, AttributeValue)>;
+pub(super) type NodeAttributes = Vec<(&'static str, AttributeValue)>;
 
 /// Two lengths of height and width, or what stands for them where they are not set.
 pub(super) fn two(found: &[u64], default: usize, what: &str) -> Result<Vec<usize>, CoreMlError> {
@@ -38,12 +40,12 @@ pub(super) fn borders(found: Option<&BorderAmounts>) -> Result<Vec<i64>, CoreMlE
 }
 
 /// The padding of windows: as stated, or so that the length is kept.
-pub(super) fn valid_padding(found: &ValidPadding) -> Result<Attrs, CoreMlError> {
+pub(super) fn valid_padding(found: &ValidPadding) -> Result<NodeAttributes, CoreMlError> {
     Ok(vec![("pads", list(borders(found.padding_amounts.as_ref())?))])
 }
 
 /// Padding that keeps the length; an odd one is longer at the end, or at the begin.
-pub(super) fn same_padding(found: SamePadding) -> Result<Attrs, CoreMlError> {
+pub(super) fn same_padding(found: SamePadding) -> Result<NodeAttributes, CoreMlError> {
     let side = match choice(found.asymmetry_mode, "asymmetry of padding")? {
         SameMode::BottomRightHeavy => "SAME_UPPER",
         SameMode::TopLeftHeavy => "SAME_LOWER",
@@ -52,7 +54,7 @@ pub(super) fn same_padding(found: SamePadding) -> Result<Attrs, CoreMlError> {
 }
 
 /// What a convolution of images or volumes is made of.
-struct Window {
+struct NetworkWindow {
     kernel: Vec<usize>,
     strides: Vec<usize>,
     dilations: Vec<usize>,
@@ -63,8 +65,8 @@ struct Window {
     output_shape: Vec<usize>,
 }
 
-impl Window {
-    fn attributes(&self) -> Attrs {
+impl NetworkWindow {
+    fn attributes(&self) -> NodeAttributes {
         vec![
             ("kernel_shape", list(ints(&self.kernel))),
             ("strides", list(ints(&self.strides))),
@@ -90,7 +92,7 @@ impl Window {
 
     /// The padding of a transposed window that makes the length that of the input times the step:
     /// what the full result has more is cut off, what it has less is added at the end.
-    fn same_transposed(&self, heavy_begin: bool) -> Attrs {
+    fn same_transposed(&self, heavy_begin: bool) -> NodeAttributes {
         let total = |(&kernel, &stride): (&usize, &usize)| int(kernel) - int(stride);
         let totals: Vec<i64> = self.kernel.iter().zip(&self.strides).map(total).collect();
         let less = |total: &i64| total.max(&0) / 2;
@@ -105,7 +107,7 @@ impl Window {
         vec![("pads", list(begin)), ("output_padding", list(missing))]
     }
 
-    fn output_shape(&self) -> Option<Attrs> {
+    fn output_shape(&self) -> Option<NodeAttributes> {
         let wanted = self.transposed && !self.output_shape.is_empty();
         let shape = || ("output_shape", list(ints(&self.output_shape)));
         wanted.then(|| vec![shape(), ("auto_pad", text("SAME_UPPER"))])
@@ -126,12 +128,15 @@ pub(super) fn three(found: [i32; 3], what: &str) -> Result<Vec<usize>, CoreMlErr
 }
 
 /// The padding of windows on volumes; the amounts are front, back, top, bottom, left, right.
-pub(super) fn padding_3d(found: i32, amounts: [i32; 6]) -> Result<(Padding3d, Attrs), CoreMlError> {
+pub(super) fn padding_3d(
+    found: i32,
+    amounts: [i32; 6],
+) -> Result<(Padding3dProto, NodeAttributes), CoreMlError> {
     let kind = choice(found, "type of padding")?;
     let attributes = match kind {
-        Padding3d::Valid => Vec::new(),
-        Padding3d::Same => vec![("auto_pad", text("SAME_UPPER"))],
-        Padding3d::Custom => {
+        Padding3dProto::Valid => Vec::new(),
+        Padding3dProto::Same => vec![("auto_pad", text("SAME_UPPER"))],
+        Padding3dProto::Custom => {
             if let Some(negative) = amounts.iter().find(|&&amount| amount < 0) {
                 return Err(CoreMlError::invalid(format!("a padding of {negative}")));
             }
@@ -143,11 +148,11 @@ pub(super) fn padding_3d(found: i32, amounts: [i32; 6]) -> Result<(Padding3d, At
 }
 
 /// `convolution`: the weights are constants, or the second input.
-pub(super) fn convolution(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Convolution = call.read()?;
+pub(super) fn convolution(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: ConvolutionLayerProto = call.read()?;
     let transposed = params.is_deconvolution;
     let dilations = if transposed { &[] } else { &params.dilation_factor[..] };
-    let window = Window {
+    let window = NetworkWindow {
         kernel: two(&params.kernel_size, 3, "kernelSize")?,
         strides: two(&params.stride, 1, "stride")?,
         dilations: two(dilations, 1, "dilationFactor")?,
@@ -160,12 +165,12 @@ pub(super) fn convolution(cx: &mut Lowering, call: &Call) -> Lowered {
     let mut attributes = window.attributes();
     attributes.extend(match (window.output_shape(), &params.padding) {
         (Some(wanted), _) => wanted,
-        (None, Some(Padding::Valid(valid))) => valid_padding(valid)?,
-        (None, Some(Padding::Same(same))) if transposed => {
+        (None, Some(PaddingProto::Valid(valid))) => valid_padding(valid)?,
+        (None, Some(PaddingProto::Same(same))) if transposed => {
             let mode: SameMode = choice(same.asymmetry_mode, "asymmetry of padding")?;
             window.same_transposed(mode == SameMode::TopLeftHeavy)
         }
-        (None, Some(Padding::Same(same))) => same_padding(*same)?,
+        (None, Some(PaddingProto::Same(same))) => same_padding(*same)?,
         (None, None) => Vec::new(),
     });
     let (image, form) = cx.image(call.input(0)?)?;
@@ -190,15 +195,15 @@ pub(super) fn convolution(cx: &mut Lowering, call: &Call) -> Lowered {
 }
 
 /// `convolution3d`.
-pub(super) fn convolution_3d(cx: &mut Lowering, call: &Call) -> Lowered {
-    let p: Convolution3d = call.read()?;
+pub(super) fn convolution_3d(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let p: Convolution3dLayerProto = call.read()?;
     let channels = |found: i32| {
         let wrong = || CoreMlError::invalid(format!("{found} channels"));
         usize::try_from(found).map_err(|_| wrong())
     };
     let (groups, transposed) = (set_or_one(p.n_groups, "nGroups")?, p.is_deconvolution);
     let input = channels(p.input_channels)?;
-    let window = Window {
+    let window = NetworkWindow {
         kernel: three([p.kernel_depth, p.kernel_height, p.kernel_width], "kernel")?,
         strides: three([p.stride_depth, p.stride_height, p.stride_width], "stride")?,
         dilations: three([p.dilation_depth, p.dilation_height, p.dilation_width], "dilation")?,
@@ -220,7 +225,7 @@ pub(super) fn convolution_3d(cx: &mut Lowering, call: &Call) -> Lowered {
     let mut attributes = window.attributes();
     attributes.extend(match window.output_shape() {
         Some(wanted) => wanted,
-        None if transposed && kind == Padding3d::Same => window.same_transposed(false),
+        None if transposed && kind == Padding3dProto::Same => window.same_transposed(false),
         None => padding,
     });
     let shape = window.weights()?;

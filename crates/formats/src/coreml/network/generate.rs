@@ -5,11 +5,11 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::activation::linear;
 use super::elementwise::{lengths, or_default};
-use super::lower::{Blob, Call, Lowered, Lowering, int};
+use super::lower::{LayerCall, LayerOutputs, NetworkLowering, ScopeBlob, int};
 use super::slice::shape_attribute;
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::network::layers::{
-    Categorical, Fill, RandomBernoulli, RandomPair, Range,
+    CategoricalLayerProto, FillLayerProto, RandomBernoulli, RandomPair, RangeLayerProto,
 };
 
 /// Where a layer has the shape of its output from.
@@ -25,8 +25,8 @@ pub(super) enum ShapeFrom {
 
 /// The shape of the output.
 fn shape_of(
-    cx: &mut Lowering,
-    call: &Call,
+    cx: &mut NetworkLowering,
+    call: &LayerCall,
     from: ShapeFrom,
     stated: &[u64],
 ) -> Result<ValueId, CoreMlError> {
@@ -40,21 +40,21 @@ fn shape_of(
     }
 }
 
-fn filled(cx: &mut Lowering, shape: ValueId, value: f32) -> Result<ValueId, CoreMlError> {
+fn filled(cx: &mut NetworkLowering, shape: ValueId, value: f32) -> Result<ValueId, CoreMlError> {
     let value = AttributeValue::Tensor(Tensor::vector(vec![value]));
     cx.node("ConstantOfShape", &[shape], &[("value", value)])
 }
 
 /// `fillLike`, `fillStatic` and `fillDynamic`.
-pub(super) fn fill(cx: &mut Lowering, call: &Call, from: ShapeFrom) -> Lowered {
-    let params: Fill = call.read()?;
+pub(super) fn fill(cx: &mut NetworkLowering, call: &LayerCall, from: ShapeFrom) -> LayerOutputs {
+    let params: FillLayerProto = call.read()?;
     let shape = shape_of(cx, call, from, &params.target_shape)?;
-    Ok(vec![Blob::exact(filled(cx, shape, params.value)?)])
+    Ok(vec![ScopeBlob::exact(filled(cx, shape, params.value)?)])
 }
 
 /// `rangeStatic` and `rangeDynamic`: end, begin and step, of which the later ones may be fields.
-pub(super) fn range(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Range = call.read()?;
+pub(super) fn range(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: RangeLayerProto = call.read()?;
     let fields = [params.end_value, params.start_value, params.step_size_value];
     let mut numbers = Vec::with_capacity(fields.len());
     for (at, field) in fields.into_iter().enumerate() {
@@ -69,7 +69,7 @@ pub(super) fn range(cx: &mut Lowering, call: &Call) -> Lowered {
     let &[end, begin, step] = &numbers[..] else {
         return Err(CoreMlError::invalid("a range of more than three numbers"));
     };
-    Ok(vec![Blob::exact(cx.node("Range", &[begin, end, step], &[])?)])
+    Ok(vec![ScopeBlob::exact(cx.node("Range", &[begin, end, step], &[])?)])
 }
 
 /// A seed as ONNX has it; -1 is none.
@@ -87,7 +87,12 @@ fn seeded(
 }
 
 /// `randomNormal…` and `randomUniform…`.
-pub(super) fn random(cx: &mut Lowering, call: &Call, from: ShapeFrom, normal: bool) -> Lowered {
+pub(super) fn random(
+    cx: &mut NetworkLowering,
+    call: &LayerCall,
+    from: ShapeFrom,
+    normal: bool,
+) -> LayerOutputs {
     let params: RandomPair = call.read()?;
     let (operator, names) = if normal {
         ("RandomNormal", ["mean", "scale"])
@@ -99,25 +104,29 @@ pub(super) fn random(cx: &mut Lowering, call: &Call, from: ShapeFrom, normal: bo
         seeded(vec![(first, params.first.into()), (second, params.second.into())], params.seed);
     if matches!(from, ShapeFrom::Static) {
         attributes.push(("shape", shape_attribute(&params.output_shape)?));
-        return Ok(vec![Blob::exact(cx.node(operator, &[], &attributes)?)]);
+        return Ok(vec![ScopeBlob::exact(cx.node(operator, &[], &attributes)?)]);
     }
     let shape = shape_of(cx, call, from, &[])?;
     let like = filled(cx, shape, 0.0)?;
-    Ok(vec![Blob::exact(cx.node(&format!("{operator}Like"), &[like], &attributes)?)])
+    Ok(vec![ScopeBlob::exact(cx.node(&format!("{operator}Like"), &[like], &attributes)?)])
 }
 
 /// `randomBernoulli…`.
-pub(super) fn bernoulli(cx: &mut Lowering, call: &Call, from: ShapeFrom) -> Lowered {
+pub(super) fn bernoulli(
+    cx: &mut NetworkLowering,
+    call: &LayerCall,
+    from: ShapeFrom,
+) -> LayerOutputs {
     let params: RandomBernoulli = call.read()?;
     let shape = shape_of(cx, call, from, &params.output_shape)?;
     let chances = filled(cx, shape, params.prob)?;
     let attributes = seeded(Vec::new(), params.seed);
-    Ok(vec![Blob::exact(cx.node("Bernoulli", &[chances], &attributes)?)])
+    Ok(vec![ScopeBlob::exact(cx.node("Bernoulli", &[chances], &attributes)?)])
 }
 
 /// `categoricalDistribution`: numbers of classes, drawn by the last axis.
-pub(super) fn categorical(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Categorical = call.read()?;
+pub(super) fn categorical(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: CategoricalLayerProto = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let logits = if params.is_logits {
         let temperature = or_default(params.temperature, 1.0);
@@ -138,5 +147,5 @@ pub(super) fn categorical(cx: &mut Lowering, call: &Call) -> Lowered {
     let count = cx.longs(&[params.num_samples]);
     let shape = cx.node("Concat", &[leading, count], &[("axis", 0_i64.into())])?;
     let drawn = cx.node("Reshape", &[drawn, shape], &[])?;
-    Ok(vec![Blob::exact(cx.cast(drawn, DataType::Fp32)?)])
+    Ok(vec![ScopeBlob::exact(cx.cast(drawn, DataType::Fp32)?)])
 }

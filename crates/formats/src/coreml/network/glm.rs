@@ -5,14 +5,18 @@ use galatea_graph::ValueId;
 use galatea_tensor::Tensor;
 
 use super::activation::linear;
-use super::lower::Lowering;
-use super::simple::{Names, Step, floats, softmax_with_zero, two_labels};
+use super::lower::NetworkLowering;
+use super::simple::{ClassifierNames, SimpleModelStep, floats, softmax_with_zero, two_labels};
 use crate::coreml::decode;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::proto::simple::Glm;
+use crate::coreml::proto::simple::GlmProto;
 
 /// `W · x + offset`: a vector of as many numbers as there are rows of weights.
-fn product(cx: &mut Lowering, step: &Step<'_>, params: &Glm) -> Result<ValueId, CoreMlError> {
+fn product(
+    cx: &mut NetworkLowering,
+    step: &SimpleModelStep<'_>,
+    params: &GlmProto,
+) -> Result<ValueId, CoreMlError> {
     let rows = params.weights.len();
     let columns = params.weights.first().map_or(0, |row| row.vector.len());
     let mut values = Vec::new();
@@ -32,15 +36,18 @@ fn product(cx: &mut Lowering, step: &Step<'_>, params: &Glm) -> Result<ValueId, 
 }
 
 /// The distribution function of the normal distribution.
-fn probit(cx: &mut Lowering, x: ValueId) -> Result<ValueId, CoreMlError> {
+fn probit(cx: &mut NetworkLowering, x: ValueId) -> Result<ValueId, CoreMlError> {
     let scaled = linear(cx, x, std::f32::consts::FRAC_1_SQRT_2, 0.0)?;
     let found = cx.node("Erf", &[scaled], &[])?;
     linear(cx, found, 0.5, 0.5)
 }
 
 /// `glmRegressor`.
-pub(super) fn regressor(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
-    let params: Glm = decode(Bytes::clone(step.message))?;
+pub(super) fn regressor(
+    cx: &mut NetworkLowering,
+    step: &mut SimpleModelStep<'_>,
+) -> Result<ClassifierNames, CoreMlError> {
+    let params: GlmProto = decode(Bytes::clone(step.message))?;
     let x = product(cx, step, &params)?;
     let id = match params.post_evaluation_transform {
         0 => x,
@@ -52,8 +59,11 @@ pub(super) fn regressor(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names,
 }
 
 /// `glmClassifier`: the first label is the reference of the others, or each stands against the rest.
-pub(super) fn classifier(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
-    let params: Glm = decode(Bytes::clone(step.message))?;
+pub(super) fn classifier(
+    cx: &mut NetworkLowering,
+    step: &mut SimpleModelStep<'_>,
+) -> Result<ClassifierNames, CoreMlError> {
+    let params: GlmProto = decode(Bytes::clone(step.message))?;
     let x = product(cx, step, &params)?;
     let each = match params.post_evaluation_transform {
         0 => cx.node("Sigmoid", &[x], &[])?,

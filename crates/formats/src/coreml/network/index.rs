@@ -3,34 +3,36 @@
 use galatea_graph::ValueId;
 use galatea_tensor::{DataType, Tensor};
 
-use super::lower::{Blob, Call, Lowered, Lowering, axis_of, choice, int, size, text};
+use super::lower::{
+    LayerCall, LayerOutputs, NetworkLowering, ScopeBlob, axis_of, choice, int, size, text,
+};
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::network::layers::{
-    Axis, MatrixBandPart, OneHot, Scatter, ScatterMode, ScatterNd,
+    AxisLayerProto, MatrixBandPart, OneHotLayerProto, ScatterLayerProto, ScatterMode, ScatterNd,
 };
 
 /// `gather` and `gatherAlongAxis`.
-pub(super) fn gather(cx: &mut Lowering, call: &Call, operator: &str) -> Lowered {
-    let params: Axis = call.read()?;
+pub(super) fn gather(cx: &mut NetworkLowering, call: &LayerCall, operator: &str) -> LayerOutputs {
+    let params: AxisLayerProto = call.read()?;
     let data = cx.exact(call.input(0)?)?;
     let positions = cx.whole(call.input(1)?)?;
     let id = cx.node(operator, &[data, positions], &[("axis", params.axis.into())])?;
-    Ok(vec![Blob::exact(id)])
+    Ok(vec![ScopeBlob::exact(id)])
 }
 
 /// `gatherND`.
-pub(super) fn gather_nd(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn gather_nd(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let data = cx.exact(call.input(0)?)?;
     let positions = cx.whole(call.input(1)?)?;
     let id = cx.node("GatherND", &[data, positions], &[])?;
     // What is a scalar elsewhere is a blob of one element here.
     let id = if cx.rank(id)? == 0 { cx.reshape(id, &[1])? } else { id };
-    Ok(vec![Blob::exact(id)])
+    Ok(vec![ScopeBlob::exact(id)])
 }
 
 /// Updates as ONNX adds or multiplies them, and the name of what it does.
 fn reduction(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     updates: ValueId,
     mode: i32,
 ) -> Result<(ValueId, &'static str), CoreMlError> {
@@ -46,8 +48,8 @@ fn reduction(
 }
 
 /// `scatter`: slices along an axis at positions of rank 1.
-pub(super) fn scatter(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Scatter = call.read()?;
+pub(super) fn scatter(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: ScatterLayerProto = call.read()?;
     let data = cx.exact(call.input(0)?)?;
     let positions = cx.whole_vector(call.input(1)?)?;
     let updates = cx.exact(call.input(2)?)?;
@@ -65,8 +67,8 @@ pub(super) fn scatter(cx: &mut Lowering, call: &Call) -> Lowered {
 }
 
 /// `scatterAlongAxis`.
-pub(super) fn scatter_along_axis(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Scatter = call.read()?;
+pub(super) fn scatter_along_axis(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: ScatterLayerProto = call.read()?;
     let data = cx.exact(call.input(0)?)?;
     let positions = cx.whole(call.input(1)?)?;
     let updates = cx.exact(call.input(2)?)?;
@@ -74,30 +76,30 @@ pub(super) fn scatter_along_axis(cx: &mut Lowering, call: &Call) -> Lowered {
 }
 
 fn scattered(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     [data, positions, updates]: [ValueId; 3],
-    params: Scatter,
-) -> Lowered {
+    params: ScatterLayerProto,
+) -> LayerOutputs {
     let (updates, name) = reduction(cx, updates, params.mode)?;
     let attributes = [("axis", params.axis.into()), ("reduction", text(name))];
     let id = cx.node("ScatterElements", &[data, positions, updates], &attributes)?;
-    Ok(vec![Blob::exact(id)])
+    Ok(vec![ScopeBlob::exact(id)])
 }
 
 /// `scatterND`.
-pub(super) fn scatter_nd(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn scatter_nd(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: ScatterNd = call.read()?;
     let data = cx.exact(call.input(0)?)?;
     let positions = cx.whole(call.input(1)?)?;
     let updates = cx.exact(call.input(2)?)?;
     let (updates, name) = reduction(cx, updates, params.mode)?;
     let inputs = [data, positions, updates];
-    Ok(vec![Blob::exact(cx.node("ScatterND", &inputs, &[("reduction", text(name))])?)])
+    Ok(vec![ScopeBlob::exact(cx.node("ScatterND", &inputs, &[("reduction", text(name))])?)])
 }
 
 /// `oneHot`; the length of the vectors may be an input.
-pub(super) fn one_hot(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: OneHot = call.read()?;
+pub(super) fn one_hot(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: OneHotLayerProto = call.read()?;
     let positions = cx.whole(call.input(0)?)?;
     let depth = match call.inputs.get(1) {
         Some(&depth) => {
@@ -111,19 +113,19 @@ pub(super) fn one_hot(cx: &mut Lowering, call: &Call) -> Lowered {
     };
     let values = cx.constant(Tensor::vector(vec![params.off_value, params.on_value]));
     let axis = [("axis", params.axis.into())];
-    Ok(vec![Blob::exact(cx.node("OneHot", &[positions, depth, values], &axis)?)])
+    Ok(vec![ScopeBlob::exact(cx.node("OneHot", &[positions, depth, values], &axis)?)])
 }
 
 /// `whereNonZero`: a row of positions for every element that is not 0.
-pub(super) fn where_non_zero(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn where_non_zero(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let exact = cx.exact(call.input(0)?)?;
     let found = cx.node("NonZero", &[exact], &[])?;
     let rows = cx.transpose(found, &[1, 0])?;
-    Ok(vec![Blob::exact(cx.cast(rows, DataType::Fp32)?)])
+    Ok(vec![ScopeBlob::exact(cx.cast(rows, DataType::Fp32)?)])
 }
 
 fn triangle(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     id: ValueId,
     upper: bool,
     diagonal: i64,
@@ -133,14 +135,14 @@ fn triangle(
 }
 
 /// `lowerTriangular` and `upperTriangular`.
-pub(super) fn triangular(cx: &mut Lowering, call: &Call, upper: bool) -> Lowered {
-    let params: Axis = call.read()?;
+pub(super) fn triangular(cx: &mut NetworkLowering, call: &LayerCall, upper: bool) -> LayerOutputs {
+    let params: AxisLayerProto = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
-    Ok(vec![Blob::exact(triangle(cx, exact, upper, params.axis)?)])
+    Ok(vec![ScopeBlob::exact(triangle(cx, exact, upper, params.axis)?)])
 }
 
 /// `matrixBandPart`: a negative number of diagonals is all of them.
-pub(super) fn matrix_band_part(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn matrix_band_part(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: MatrixBandPart = call.read()?;
     let mut id = cx.exact(call.input(0)?)?;
     if params.num_upper >= 0 {
@@ -149,5 +151,5 @@ pub(super) fn matrix_band_part(cx: &mut Lowering, call: &Call) -> Lowered {
     if params.num_lower >= 0 {
         id = triangle(cx, id, true, -params.num_lower)?;
     }
-    Ok(vec![Blob::exact(id)])
+    Ok(vec![ScopeBlob::exact(id)])
 }

@@ -26,18 +26,18 @@ const ML_OPSET: i64 = 3;
 const MAX_NODES: usize = 1 << 18;
 
 /// The outputs of a layer.
-pub(super) type Lowered = Result<Vec<Blob>, CoreMlError>;
+pub(super) type LayerOutputs = Result<Vec<ScopeBlob>, CoreMlError>;
 
 /// A value of the current scope as the network sees it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Blob {
+pub(super) struct ScopeBlob {
     /// The value.
     pub(super) id: ValueId,
     /// Whether the network sees another axis of length 1 in front.
     pub(super) hidden: bool,
 }
 
-impl Blob {
+impl ScopeBlob {
     /// A value as it is.
     pub(super) fn exact(id: ValueId) -> Self {
         Self { id, hidden: false }
@@ -46,16 +46,16 @@ impl Blob {
 
 /// A layer that is being lowered.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct LayerCall {
     /// The bytes of its message.
     pub(super) message: Bytes,
     /// What it reads.
-    pub(super) inputs: Vec<Blob>,
+    pub(super) inputs: Vec<ScopeBlob>,
     /// How many blobs it writes.
     pub(super) outputs: usize,
 }
 
-impl Call {
+impl LayerCall {
     /// The layer's message.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Call {
     ///
     /// # Errors
     /// When there are fewer.
-    pub(super) fn input(&self, at: usize) -> Result<Blob, CoreMlError> {
+    pub(super) fn input(&self, at: usize) -> Result<ScopeBlob, CoreMlError> {
         let missing = || CoreMlError::invalid(format!("input {at} is missing"));
         self.inputs.get(at).copied().ok_or_else(missing)
     }
@@ -76,14 +76,14 @@ impl Call {
 
 /// A blob by name, and how deep the scope is that made it.
 #[derive(Clone, Copy, Debug)]
-struct Named {
+struct NamedBlob {
     level: usize,
-    blob: Blob,
+    blob: ScopeBlob,
 }
 
 /// The network itself, or a network inside a layer.
 #[derive(Debug, Default)]
-pub(super) struct Scope {
+pub(super) struct NetworkScope {
     /// What it becomes; the inputs are its own, then the captured values.
     pub(super) graph: Graph,
     /// Blobs that have another value than around the network.
@@ -93,13 +93,13 @@ pub(super) struct Scope {
     /// How many inputs are captured.
     pub(super) captured: usize,
     facts: Vec<Option<Fact>>,
-    names: HashMap<String, Named>,
+    names: HashMap<String, NamedBlob>,
 }
 
 /// The state of lowering.
 #[derive(Debug)]
-pub(super) struct Lowering {
-    scopes: Vec<Scope>,
+pub(super) struct NetworkLowering {
+    scopes: Vec<NetworkScope>,
     taken: HashSet<String>,
     /// Names that anything reads, and how often.
     pub(super) wanted: BTreeMap<String, usize>,
@@ -110,7 +110,7 @@ pub(super) struct Lowering {
     nodes: usize,
 }
 
-impl Scope {
+impl NetworkScope {
     /// Whether a blob with this name exists.
     pub(super) fn has(&self, name: &str) -> bool {
         self.names.contains_key(name)
@@ -134,7 +134,7 @@ impl Scope {
     }
 }
 
-impl Lowering {
+impl NetworkLowering {
     /// Starts a graph; `reserved` are names that only the caller gives.
     pub(super) fn new(name: &str, reserved: impl IntoIterator<Item = String>) -> Self {
         let mut lowering = Self {
@@ -154,26 +154,26 @@ impl Lowering {
         let mut graph = Graph::new(name);
         graph.opsets = BTreeMap::from([(ONNX_DOMAIN.to_owned(), OPSET)]);
         let names = self.scopes.last().map(|outer| outer.names.clone()).unwrap_or_default();
-        self.scopes.push(Scope { graph, names, ..Scope::default() });
+        self.scopes.push(NetworkScope { graph, names, ..NetworkScope::default() });
     }
 
     /// Ends the innermost network.
     ///
     /// # Errors
     /// When its nodes depend on each other in circles.
-    pub(super) fn close(&mut self) -> Result<Scope, CoreMlError> {
+    pub(super) fn close(&mut self) -> Result<NetworkScope, CoreMlError> {
         let mut scope = self.scopes.pop().unwrap_or_default();
         scope.graph.sort()?;
         Ok(scope)
     }
 
     /// Takes the innermost network, to go on with it later.
-    pub(super) fn suspend(&mut self) -> Scope {
+    pub(super) fn suspend(&mut self) -> NetworkScope {
         self.scopes.pop().unwrap_or_default()
     }
 
     /// Goes on with a network that was taken.
-    pub(super) fn resume(&mut self, scope: Scope) {
+    pub(super) fn resume(&mut self, scope: NetworkScope) {
         self.scopes.push(scope);
     }
 
@@ -200,10 +200,10 @@ impl Lowering {
         self.scopes.len()
     }
 
-    pub(super) fn scope(&mut self) -> &mut Scope {
+    pub(super) fn scope(&mut self) -> &mut NetworkScope {
         // `new` opens the first scope, and each is closed by whoever opened it.
         if self.scopes.is_empty() {
-            self.scopes.push(Scope::default());
+            self.scopes.push(NetworkScope::default());
         }
         let last = self.scopes.len() - 1;
         &mut self.scopes[last]
@@ -242,8 +242,8 @@ impl Lowering {
     }
 
     /// The blob with this name, as a value of the current scope.
-    pub(super) fn find(&mut self, name: &str) -> Option<Blob> {
-        let Named { level, blob } = *self.scope().names.get(name)?;
+    pub(super) fn find(&mut self, name: &str) -> Option<ScopeBlob> {
+        let NamedBlob { level, blob } = *self.scope().names.get(name)?;
         let mut id = blob.id;
         for inner in level + 1..self.scopes.len() {
             let (outer, scope) = self.scopes.split_at_mut(inner);
@@ -262,7 +262,7 @@ impl Lowering {
                 }
             }
         }
-        Some(Blob { id, ..blob })
+        Some(ScopeBlob { id, ..blob })
     }
 
     /// Whether a blob with this name exists.
@@ -271,10 +271,10 @@ impl Lowering {
     }
 
     /// Gives a blob a name; a later one replaces an earlier one.
-    pub(super) fn bind(&mut self, name: &str, blob: Blob) {
+    pub(super) fn bind(&mut self, name: &str, blob: ScopeBlob) {
         let level = self.scopes.len().saturating_sub(1);
         let scope = self.scope();
-        scope.names.insert(name.to_owned(), Named { level, blob });
+        scope.names.insert(name.to_owned(), NamedBlob { level, blob });
         scope.written.insert(name.to_owned());
     }
 
@@ -359,7 +359,7 @@ impl Lowering {
     /// Adds a node of classical machine learning with one result.
     ///
     /// # Errors
-    /// As for [`Lowering::node`].
+    /// As for [`NetworkLowering::node`].
     pub(super) fn ml_node(
         &mut self,
         operator: &str,

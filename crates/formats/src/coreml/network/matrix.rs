@@ -3,16 +3,18 @@
 use galatea_graph::ValueId;
 use galatea_tensor::{DataType, Tensor};
 
-use super::lower::{Blob, Call, Lowered, Lowering, int, size};
+use super::lower::{LayerCall, LayerOutputs, NetworkLowering, ScopeBlob, int, size};
 use super::weights;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::proto::network::Weights;
-use crate::coreml::proto::network::layers::{BatchedMatMul, Embedding, EmbeddingNd, InnerProduct};
+use crate::coreml::proto::network::NetworkWeightsProto;
+use crate::coreml::proto::network::layers::{
+    BatchedMatMul, EmbeddingLayerProto, EmbeddingNd, InnerProduct,
+};
 
 /// A matrix of `[rows, columns]` in the file, as a constant of `[columns, rows]`.
 fn transposed(
-    cx: &mut Lowering,
-    found: Option<&Weights>,
+    cx: &mut NetworkLowering,
+    found: Option<&NetworkWeightsProto>,
     [rows, columns]: [usize; 2],
 ) -> Result<ValueId, CoreMlError> {
     let tensor = weights::tensor(found, "weights", &[rows, columns])?;
@@ -23,7 +25,7 @@ fn transposed(
 
 /// `innerProduct`. The weights of `int8DynamicQuantize` are signed codes with a scale; the input is
 /// not rounded to 8 bits, which is what that flag permits.
-pub(super) fn inner_product(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn inner_product(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: InnerProduct = call.read()?;
     let (input, output) = (size(params.input_channels)?, size(params.output_channels)?);
     let blob = call.input(0)?;
@@ -40,7 +42,7 @@ pub(super) fn inner_product(cx: &mut Lowering, call: &Call) -> Lowered {
             let bias = cx.constant(bias);
             id = cx.node("Add", &[id, bias], &[])?;
         }
-        return Ok(vec![Blob::exact(id)]);
+        return Ok(vec![ScopeBlob::exact(id)]);
     }
     let matrix = weights::tensor(params.weights.as_ref(), "weights", &[output, input])?;
     let rows = match rank {
@@ -67,14 +69,14 @@ pub(super) fn inner_product(cx: &mut Lowering, call: &Call) -> Lowered {
         }
         _ => id,
     };
-    Ok(vec![Blob { id, ..blob }])
+    Ok(vec![ScopeBlob { id, ..blob }])
 }
 
 /// Rows of a table by numbers, and a bias.
 fn look_up(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     positions: ValueId,
-    (found, bias): (Option<&Weights>, Option<&Weights>),
+    (found, bias): (Option<&NetworkWeightsProto>, Option<&NetworkWeightsProto>),
     [width, entries]: [usize; 2],
     axes: &[i64],
 ) -> Result<ValueId, CoreMlError> {
@@ -90,7 +92,10 @@ fn look_up(
     Ok(id)
 }
 
-fn optional(has: bool, bias: Option<&Weights>) -> Result<Option<&Weights>, CoreMlError> {
+fn optional(
+    has: bool,
+    bias: Option<&NetworkWeightsProto>,
+) -> Result<Option<&NetworkWeightsProto>, CoreMlError> {
     match (has, bias) {
         (true, None) => Err(CoreMlError::invalid("'bias': it is missing")),
         (true, found) => Ok(found),
@@ -99,27 +104,27 @@ fn optional(has: bool, bias: Option<&Weights>) -> Result<Option<&Weights>, CoreM
 }
 
 /// `embedding`: the last three axes have length 1.
-pub(super) fn embedding(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Embedding = call.read()?;
+pub(super) fn embedding(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: EmbeddingLayerProto = call.read()?;
     let blob = call.input(0)?;
     let bias = optional(params.has_bias, params.bias.as_ref())?;
     let sizes = [size(params.output_channels)?, size(params.input_dim)?];
     let id = look_up(cx, blob.id, (params.weights.as_ref(), bias), sizes, &[-3, -2, -1])?;
-    Ok(vec![Blob { id: cx.unsqueeze(id, &[-2, -1])?, ..blob }])
+    Ok(vec![ScopeBlob { id: cx.unsqueeze(id, &[-2, -1])?, ..blob }])
 }
 
 /// `embeddingND`: the last axis has length 1.
-pub(super) fn embedding_nd(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn embedding_nd(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: EmbeddingNd = call.read()?;
     let blob = call.input(0)?;
     let bias = optional(params.has_bias, params.bias.as_ref())?;
     let sizes = [size(params.embedding_size)?, size(params.vocab_size)?];
     let id = look_up(cx, blob.id, (params.weights.as_ref(), bias), sizes, &[-1])?;
-    Ok(vec![Blob { id, ..blob }])
+    Ok(vec![ScopeBlob { id, ..blob }])
 }
 
 /// The last two axes changed for each other.
-fn swapped(cx: &mut Lowering, id: ValueId) -> Result<ValueId, CoreMlError> {
+fn swapped(cx: &mut NetworkLowering, id: ValueId) -> Result<ValueId, CoreMlError> {
     let rank = cx.rank(id)?;
     let mut order: Vec<usize> = (0..rank).collect();
     if rank >= 2 {
@@ -129,7 +134,7 @@ fn swapped(cx: &mut Lowering, id: ValueId) -> Result<ValueId, CoreMlError> {
 }
 
 /// `batchedMatmul`: of two inputs, or of one and a constant matrix.
-pub(super) fn batched_mat_mul(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn batched_mat_mul(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: BatchedMatMul = call.read()?;
     if let [blob] = call.inputs[..] {
         let rows = size(params.weight_matrix_first_dimension)?;
@@ -142,7 +147,7 @@ pub(super) fn batched_mat_mul(cx: &mut Lowering, call: &Call) -> Lowered {
             let bias = cx.constant(bias);
             id = cx.node("Add", &[id, bias], &[])?;
         }
-        return Ok(vec![Blob { id, ..blob }]);
+        return Ok(vec![ScopeBlob { id, ..blob }]);
     }
     let (mut a, mut b) = (cx.exact(call.input(0)?)?, cx.exact(call.input(1)?)?);
     if cx.rank(a)? == 1 {
@@ -157,14 +162,14 @@ pub(super) fn batched_mat_mul(cx: &mut Lowering, call: &Call) -> Lowered {
     if params.transpose_b {
         b = swapped(cx, b)?;
     }
-    Ok(vec![Blob::exact(cx.node("MatMul", &[a, b], &[])?)])
+    Ok(vec![ScopeBlob::exact(cx.node("MatMul", &[a, b], &[])?)])
 }
 
 /// `dot`: of vectors on the third axis from the end, divided by their lengths where wanted.
-pub(super) fn dot(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: crate::coreml::proto::network::layers::Dot = call.read()?;
+pub(super) fn dot(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: crate::coreml::proto::network::layers::DotLayerProto = call.read()?;
     let (ids, hidden) = cx.broadcast(&call.inputs)?;
-    let sum = |cx: &mut Lowering, a: ValueId, b: ValueId| {
+    let sum = |cx: &mut NetworkLowering, a: ValueId, b: ValueId| {
         let product = cx.node("Mul", &[a, b], &[])?;
         let axes = cx.longs(&[-3]);
         cx.node("ReduceSum", &[product, axes], &[("keepdims", true.into())])
@@ -177,5 +182,5 @@ pub(super) fn dot(cx: &mut Lowering, call: &Call) -> Lowered {
         let norm = cx.node("Sqrt", &[squares], &[])?;
         id = cx.node("Div", &[id, norm], &[])?;
     }
-    Ok(vec![Blob { id, hidden }])
+    Ok(vec![ScopeBlob { id, hidden }])
 }

@@ -37,17 +37,17 @@ use bytes::Bytes;
 
 use super::decode;
 use super::error::CoreMlError;
-use super::feature::Feature;
-use super::proto::network::layers::Custom;
-use super::proto::network::{Layer, Network};
+use super::feature::ModelFeature;
+use super::proto::network::layers::CustomLayerProto;
+use super::proto::network::{NetworkLayerProto, NetworkProto};
 use super::proto::{FeatureDescription, ModelDescription, ModelKind};
-use super::{Function, Labels};
-use control::Jump;
-use lower::{Call, Lowering};
+use super::{ClassifierClasses, CoreMlFunction};
+use control::LayerJump;
+use lower::{LayerCall, NetworkLowering};
 
 /// What a network is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum NetworkKind {
     /// Anything.
     Plain,
     /// It tells labels apart.
@@ -65,11 +65,11 @@ const COPY: u32 = 600;
 pub(super) fn of_model(
     kind: &ModelKind,
     description: &ModelDescription,
-) -> Option<Result<Function, CoreMlError>> {
+) -> Option<Result<CoreMlFunction, CoreMlError>> {
     let (message, kind) = match kind {
-        ModelKind::NeuralNetwork(message) => (message, Kind::Plain),
-        ModelKind::NeuralNetworkClassifier(message) => (message, Kind::Classifier),
-        ModelKind::NeuralNetworkRegressor(message) => (message, Kind::Regressor),
+        ModelKind::NeuralNetwork(message) => (message, NetworkKind::Plain),
+        ModelKind::NeuralNetworkClassifier(message) => (message, NetworkKind::Classifier),
+        ModelKind::NeuralNetworkRegressor(message) => (message, NetworkKind::Regressor),
         _ => return None,
     };
     Some(function(message, kind, description))
@@ -82,15 +82,16 @@ pub(super) fn of_model(
 /// names the layer.
 fn function(
     message: &Bytes,
-    kind: Kind,
+    kind: NetworkKind,
     description: &ModelDescription,
-) -> Result<Function, CoreMlError> {
-    let network: Network = decode(Bytes::clone(message))?;
-    let read =
-        |all: &[FeatureDescription]| all.iter().map(Feature::read).collect::<Result<Vec<_>, _>>();
+) -> Result<CoreMlFunction, CoreMlError> {
+    let network: NetworkProto = decode(Bytes::clone(message))?;
+    let read = |all: &[FeatureDescription]| {
+        all.iter().map(ModelFeature::read).collect::<Result<Vec<_>, _>>()
+    };
     let (inputs, outputs) = (read(&description.input)?, read(&description.output)?);
     let reserved = inputs.iter().chain(&outputs).map(|feature| feature.name.clone());
-    let mut cx = Lowering::new("main", reserved);
+    let mut cx = NetworkLowering::new("main", reserved);
     let mut note = |name: &str, reads: bool| {
         if reads {
             *cx.wanted.entry(name.to_owned()).or_insert(0) += 1;
@@ -103,11 +104,18 @@ fn function(
     cx.layers(&network.layers)?;
     let labels = border::outputs(&mut cx, &outputs, &network, (kind, description))?;
     let graph = cx.finish()?;
-    Ok(Function { name: "main".to_owned(), graph, inputs, outputs, states: Vec::new(), labels })
+    Ok(CoreMlFunction {
+        name: "main".to_owned(),
+        graph,
+        inputs,
+        outputs,
+        states: Vec::new(),
+        labels,
+    })
 }
 
 /// How an error names a layer.
-fn place(layer: &Layer) -> String {
+fn place(layer: &NetworkLayerProto) -> String {
     let tag = layer.kind.as_ref().map(|(tag, _)| *tag);
     match tag.and_then(rows::find) {
         Some(row) => format!("layer '{}' ({})", layer.name, row.name),
@@ -115,18 +123,18 @@ fn place(layer: &Layer) -> String {
     }
 }
 
-impl Lowering {
+impl NetworkLowering {
     /// Lowers layers in their order.
     ///
     /// # Errors
     /// When one is not possible or not supported; the error names it.
-    fn layers(&mut self, layers: &[Layer]) -> Result<(), CoreMlError> {
+    fn layers(&mut self, layers: &[NetworkLayerProto]) -> Result<(), CoreMlError> {
         for (at, layer) in layers.iter().enumerate() {
             self.one_layer(layer).map_err(|error| error.at(place(layer)))?;
             match control::jump(layer, self.depth())? {
-                Jump::Never => {}
-                Jump::Always => return Ok(()),
-                Jump::Maybe => {
+                LayerJump::Never => {}
+                LayerJump::Always => return Ok(()),
+                LayerJump::Maybe => {
                     return control::unless_left(self, layers.get(at + 1..).unwrap_or_default());
                 }
             }
@@ -134,7 +142,7 @@ impl Lowering {
         Ok(())
     }
 
-    fn one_layer(&mut self, layer: &Layer) -> Result<(), CoreMlError> {
+    fn one_layer(&mut self, layer: &NetworkLayerProto) -> Result<(), CoreMlError> {
         let Some((tag, message)) = &layer.kind else {
             return Err(CoreMlError::invalid("it is of no kind"));
         };
@@ -161,7 +169,7 @@ impl Lowering {
             inputs.push(self.find(name).ok_or_else(missing)?);
         }
         let outputs = layer.output.len();
-        let call = Call { message: Bytes::clone(message), inputs, outputs };
+        let call = LayerCall { message: Bytes::clone(message), inputs, outputs };
         let blobs = (row.lower)(self, &call)?;
         if blobs.len() < outputs {
             let text = format!("it has {outputs} outputs, expected {}", blobs.len());
@@ -179,7 +187,7 @@ impl Lowering {
 }
 
 fn unknown(tag: u32, message: &Bytes) -> CoreMlError {
-    match (tag, decode::<Custom>(Bytes::clone(message))) {
+    match (tag, decode::<CustomLayerProto>(Bytes::clone(message))) {
         (CUSTOM, Ok(custom)) => {
             let class = custom.class_name;
             CoreMlError::unsupported(format!("custom layer '{class}' is code outside the file"))
@@ -189,8 +197,8 @@ fn unknown(tag: u32, message: &Bytes) -> CoreMlError {
 }
 
 /// What a classifier tells apart, as texts.
-fn labels(description: &ModelDescription, names: Vec<String>) -> Labels {
-    Labels {
+fn labels(description: &ModelDescription, names: Vec<String>) -> ClassifierClasses {
+    ClassifierClasses {
         predicted: description.predicted_feature_name.clone(),
         probabilities: description.predicted_probabilities_name.clone(),
         names,

@@ -3,7 +3,7 @@
 use galatea_graph::ValueId;
 use galatea_tensor::{DataType, Tensor};
 
-use super::lower::{Blob, Call, Lowered, Lowering, int, size};
+use super::lower::{LayerCall, LayerOutputs, NetworkLowering, ScopeBlob, int, size};
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::network::layers::NonMaximumSuppression;
 
@@ -14,7 +14,7 @@ const MAX_BATCH: usize = 256;
 const MAX_CLASSES: usize = 1 << 16;
 
 /// What boxes are chosen by.
-pub(super) struct Thresholds {
+pub(super) struct NmsThresholds {
     /// Boxes that overlap more are one.
     pub(super) overlap: ValueId,
     /// Boxes with a lower score are none.
@@ -31,9 +31,9 @@ pub(super) struct Thresholds {
 ///
 /// Shapes: boxes `[N, 4]` with centers and sizes, scores `[N, classes]`.
 pub(super) fn survivors(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     (boxes, scores): (ValueId, ValueId),
-    by: &Thresholds,
+    by: &NmsThresholds,
 ) -> Result<ValueId, CoreMlError> {
     let last = cx.longs(&[-1]);
     let best = cx.node("ReduceMax", &[scores, last], &[("keepdims", false.into())])?;
@@ -63,7 +63,11 @@ pub(super) fn survivors(
 }
 
 /// The best score of every box in the row of its class, `[classes, N]`, and nothing elsewhere.
-fn class_rows(cx: &mut Lowering, scores: ValueId, best: ValueId) -> Result<ValueId, CoreMlError> {
+fn class_rows(
+    cx: &mut NetworkLowering,
+    scores: ValueId,
+    best: ValueId,
+) -> Result<ValueId, CoreMlError> {
     let classes = match cx.dim(scores, -1)? {
         Some(classes @ ..=MAX_CLASSES) => classes,
         found => return Err(CoreMlError::unsupported(format!("boxes of {found:?} classes"))),
@@ -80,10 +84,10 @@ fn class_rows(cx: &mut Lowering, scores: ValueId, best: ValueId) -> Result<Value
 
 /// The best boxes of all classes, which come one after the other.
 fn best_of_classes(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     best: ValueId,
     kept: ValueId,
-    by: &Thresholds,
+    by: &NmsThresholds,
 ) -> Result<ValueId, CoreMlError> {
     let scores = cx.node("Gather", &[best, kept], &[])?;
     let found = cx.shape(kept)?;
@@ -95,7 +99,7 @@ fn best_of_classes(
 
 /// The rows of a matrix at positions, and rows of zeros up to a number.
 fn padded_rows(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     matrix: ValueId,
     positions: ValueId,
     missing: ValueId,
@@ -110,18 +114,18 @@ fn padded_rows(
 }
 
 /// `NonMaximumSuppression`.
-pub(super) fn suppression(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn suppression(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: NonMaximumSuppression = call.read()?;
     let boxes = cx.exact(call.input(0)?)?;
     let scores = cx.exact(call.input(1)?)?;
-    let number = |cx: &mut Lowering, at: usize, field: f32| match call.inputs.get(at) {
+    let number = |cx: &mut NetworkLowering, at: usize, field: f32| match call.inputs.get(at) {
         Some(&blob) => {
             let exact = cx.exact(blob)?;
             cx.reshape(exact, &[1])
         }
         None => Ok(cx.constant(Tensor::vector(vec![field]))),
     };
-    let by = Thresholds {
+    let by = NmsThresholds {
         overlap: number(cx, 2, params.iou_threshold)?,
         score: number(cx, 3, params.score_threshold)?,
         count: match call.inputs.get(4) {
@@ -140,7 +144,7 @@ pub(super) fn suppression(cx: &mut Lowering, call: &Call) -> Lowered {
     };
     let mut columns: [Vec<ValueId>; 4] = Default::default();
     for image in 0..int(batch) {
-        let one = |cx: &mut Lowering, id: ValueId| {
+        let one = |cx: &mut NetworkLowering, id: ValueId| {
             let one = cx.slice(id, &[(0, image, image + 1, 1)])?;
             cx.squeeze(one, &[0])
         };
@@ -164,8 +168,8 @@ pub(super) fn suppression(cx: &mut Lowering, call: &Call) -> Lowered {
             column.push(id);
         }
     }
-    let all = columns
-        .iter()
-        .map(|column| Ok(Blob::exact(cx.node("Concat", column, &[("axis", 0_i64.into())])?)));
+    let all = columns.iter().map(|column| {
+        Ok(ScopeBlob::exact(cx.node("Concat", column, &[("axis", 0_i64.into())])?))
+    });
     all.collect()
 }

@@ -3,25 +3,25 @@
 use galatea_graph::{AttributeValue, ValueId};
 
 use super::elementwise::or_default;
-use super::lower::{Blob, Call, Lowered, Lowering, int, size};
+use super::lower::{LayerCall, LayerOutputs, NetworkLowering, ScopeBlob, int, size};
 use super::weights;
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::network::layers::{
-    Axis, BatchNorm, LayerNormalization, Lrn, MeanVariance,
+    AxisLayerProto, BatchNormLayerProto, LayerNormalizationLayerProto, LrnLayerProto, MeanVariance,
 };
-use crate::coreml::proto::network::{AlphaBeta, Weights};
+use crate::coreml::proto::network::{AlphaBeta, NetworkWeightsProto};
 
 fn keep() -> [(&'static str, AttributeValue); 1] {
     [("keepdims", true.into())]
 }
 
 /// `batchnorm`: with constants, or with the moments of one input or of the batch.
-pub(super) fn batch_norm(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: BatchNorm = call.read()?;
+pub(super) fn batch_norm(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: BatchNormLayerProto = call.read()?;
     let channels = size(params.channels)?;
     let epsilon = or_default(params.epsilon, 1e-5);
     let (image, form) = cx.image(call.input(0)?)?;
-    let constant = |cx: &mut Lowering, found: Option<&Weights>, what| {
+    let constant = |cx: &mut NetworkLowering, found: Option<&NetworkWeightsProto>, what| {
         let tensor = weights::tensor(found, what, &[channels])?;
         Ok::<_, CoreMlError>(cx.constant(tensor))
     };
@@ -47,7 +47,7 @@ pub(super) fn batch_norm(cx: &mut Lowering, call: &Call) -> Lowered {
 
 /// `x - mean`, divided by the deviation where an epsilon is given.
 fn moments(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     x: ValueId,
     axes: &[i64],
     epsilon: Option<f32>,
@@ -62,7 +62,7 @@ fn moments(
 }
 
 fn divided_by_root(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     x: ValueId,
     square: ValueId,
     epsilon: f32,
@@ -74,41 +74,41 @@ fn divided_by_root(
 }
 
 /// `mvn`: over the last two axes, or the last three.
-pub(super) fn mean_variance(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn mean_variance(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: MeanVariance = call.read()?;
     let blob = call.input(0)?;
     let axes: &[i64] = if params.across_channels { &[-3, -2, -1] } else { &[-2, -1] };
     let epsilon = params.normalize_variance.then(|| or_default(params.epsilon, 1e-6));
-    Ok(vec![Blob { id: moments(cx, blob.id, axes, epsilon)?, ..blob }])
+    Ok(vec![ScopeBlob { id: moments(cx, blob.id, axes, epsilon)?, ..blob }])
 }
 
 /// `l2normalize`: divided by the root of the sum of squares over the last three axes.
-pub(super) fn l2_normalize(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn l2_normalize(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: AlphaBeta = call.read()?;
     let blob = call.input(0)?;
     let axes = cx.longs(&[-3, -2, -1]);
     let sum = cx.node("ReduceSumSquare", &[blob.id, axes], &keep())?;
     let id = divided_by_root(cx, blob.id, sum, or_default(params.alpha, 1e-6))?;
-    Ok(vec![Blob { id, ..blob }])
+    Ok(vec![ScopeBlob { id, ..blob }])
 }
 
 /// `softmax`, over the third axis from the end.
-pub(super) fn softmax(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn softmax(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let blob = call.input(0)?;
     let id = cx.node("Softmax", &[blob.id], &[("axis", (-3_i64).into())])?;
-    Ok(vec![Blob { id, ..blob }])
+    Ok(vec![ScopeBlob { id, ..blob }])
 }
 
 /// `softmaxND`.
-pub(super) fn softmax_nd(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Axis = call.read()?;
+pub(super) fn softmax_nd(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: AxisLayerProto = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
-    Ok(vec![Blob::exact(cx.node("Softmax", &[exact], &[("axis", params.axis.into())])?)])
+    Ok(vec![ScopeBlob::exact(cx.node("Softmax", &[exact], &[("axis", params.axis.into())])?)])
 }
 
 /// `lrn`.
-pub(super) fn lrn(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Lrn = call.read()?;
+pub(super) fn lrn(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: LrnLayerProto = call.read()?;
     let (image, form) = cx.image(call.input(0)?)?;
     let attributes = [
         ("alpha", params.alpha.into()),
@@ -121,8 +121,8 @@ pub(super) fn lrn(cx: &mut Lowering, call: &Call) -> Lowered {
 }
 
 /// `layerNormalization`, over the last axes, whose lengths it says.
-pub(super) fn layer_normalization(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: LayerNormalization = call.read()?;
+pub(super) fn layer_normalization(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: LayerNormalizationLayerProto = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let length = |&found: &i64| {
         usize::try_from(found).map_err(|_| CoreMlError::invalid(format!("{found} is no length")))
@@ -140,5 +140,5 @@ pub(super) fn layer_normalization(cx: &mut Lowering, call: &Call) -> Lowered {
     let inputs = [exact, cx.constant(gamma), cx.constant(beta)];
     let attributes =
         [("axis", (-int(shape.len())).into()), ("epsilon", AttributeValue::Float(params.eps))];
-    Ok(vec![Blob::exact(cx.node("LayerNormalization", &inputs, &attributes)?)])
+    Ok(vec![ScopeBlob::exact(cx.node("LayerNormalization", &inputs, &attributes)?)])
 }

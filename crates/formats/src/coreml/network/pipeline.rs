@@ -8,30 +8,32 @@ use std::collections::BTreeMap;
 use galatea_graph::{Dim, Fact, ValueId};
 use galatea_tensor::DataType;
 
-use super::lower::Lowering;
+use super::lower::NetworkLowering;
 use super::{border, labels, simple};
-use crate::coreml::Function;
+use crate::coreml::CoreMlFunction;
 use crate::coreml::decode;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::feature::{Colors, Feature, FeatureType};
+use crate::coreml::feature::{ColorOrder, FeatureType, ModelFeature};
 use crate::coreml::proto::{
-    FeatureDescription, Model, ModelDescription, ModelKind, Pipeline, PipelineOf,
+    CoreMlModelProto, CoreMlPipelineProto, FeatureDescription, ModelDescription, ModelKind,
+    PipelineOf,
 };
 
 /// Makes the function of a member that is neither a pipeline nor a simple model.
-pub(in crate::coreml) type Member<'m> = &'m mut dyn FnMut(&Model) -> Result<Function, CoreMlError>;
+pub(in crate::coreml) type PipelineMember<'m> =
+    &'m mut dyn FnMut(&CoreMlModelProto) -> Result<CoreMlFunction, CoreMlError>;
 
 /// Deepest nesting of pipelines.
 const MAX_DEPTH: usize = 8;
 
 /// Values by the names of features.
-pub(super) type Values = BTreeMap<String, ValueId>;
+pub(super) type FeatureValues = BTreeMap<String, ValueId>;
 
 /// Makes a function of a pipeline or of a simple model; `None` for models of other kinds.
 pub(in crate::coreml) fn of_model(
-    model: &Model,
-    member: Member<'_>,
-) -> Option<Result<Function, CoreMlError>> {
+    model: &CoreMlModelProto,
+    member: PipelineMember<'_>,
+) -> Option<Result<CoreMlFunction, CoreMlError>> {
     let kind = model.kind.as_ref()?;
     let known = is_pipeline(kind) || simple::find(kind).is_some();
     known.then(|| joined(model, member))
@@ -44,7 +46,7 @@ fn is_pipeline(kind: &ModelKind) -> bool {
     )
 }
 
-fn members(kind: &ModelKind) -> Result<Option<Pipeline>, CoreMlError> {
+fn members(kind: &ModelKind) -> Result<Option<CoreMlPipelineProto>, CoreMlError> {
     match kind {
         ModelKind::Pipeline(message) => decode(message.clone()).map(Some),
         ModelKind::PipelineClassifier(message) | ModelKind::PipelineRegressor(message) => {
@@ -55,17 +57,20 @@ fn members(kind: &ModelKind) -> Result<Option<Pipeline>, CoreMlError> {
     }
 }
 
-fn features(all: &[FeatureDescription]) -> Result<Vec<Feature>, CoreMlError> {
-    all.iter().map(Feature::read).collect()
+fn features(all: &[FeatureDescription]) -> Result<Vec<ModelFeature>, CoreMlError> {
+    all.iter().map(ModelFeature::read).collect()
 }
 
-fn joined(model: &Model, member: Member<'_>) -> Result<Function, CoreMlError> {
+fn joined(
+    model: &CoreMlModelProto,
+    member: PipelineMember<'_>,
+) -> Result<CoreMlFunction, CoreMlError> {
     let none = ModelDescription::default();
     let description = model.description.as_ref().unwrap_or(&none);
     let (inputs, outputs) = (features(&description.input)?, features(&description.output)?);
     let reserved = inputs.iter().chain(&outputs).map(|feature| feature.name.clone());
-    let mut cx = Lowering::new("main", reserved);
-    let mut values = Values::new();
+    let mut cx = NetworkLowering::new("main", reserved);
+    let mut values = FeatureValues::new();
     for feature in &inputs {
         let id = cx.reserved(&feature.name);
         let fact = fact(feature).map_err(|error| error.at(format!("input '{}'", feature.name)))?;
@@ -83,15 +88,22 @@ fn joined(model: &Model, member: Member<'_>) -> Result<Function, CoreMlError> {
     let graph = cx.finish()?;
     let classifies = !description.predicted_feature_name.is_empty();
     let labels = names.filter(|_| classifies).map(|names| labels(description, names));
-    Ok(Function { name: "main".to_owned(), graph, inputs, outputs, states: Vec::new(), labels })
+    Ok(CoreMlFunction {
+        name: "main".to_owned(),
+        graph,
+        inputs,
+        outputs,
+        states: Vec::new(),
+        labels,
+    })
 }
 
 /// Adds a model to the graph; the labels of the last classifier.
 fn run(
-    cx: &mut Lowering,
-    values: &mut Values,
-    (model, description): (&Model, &ModelDescription),
-    member: Member<'_>,
+    cx: &mut NetworkLowering,
+    values: &mut FeatureValues,
+    (model, description): (&CoreMlModelProto, &ModelDescription),
+    member: PipelineMember<'_>,
     depth: usize,
 ) -> Result<Option<Vec<String>>, CoreMlError> {
     let Some(kind) = &model.kind else { return Err(CoreMlError::invalid("it is no model")) };
@@ -138,7 +150,7 @@ fn run(
 }
 
 /// What is known of a feature.
-fn fact(feature: &Feature) -> Result<Fact, CoreMlError> {
+fn fact(feature: &ModelFeature) -> Result<Fact, CoreMlError> {
     Ok(match &feature.kind {
         FeatureType::Array { dtype, shape, shapes, .. } => {
             Fact::new(*dtype, border::dims(&feature.name, shape, shapes)?)
@@ -146,7 +158,8 @@ fn fact(feature: &Feature) -> Result<Fact, CoreMlError> {
         FeatureType::Image { colors, size, sizes } => {
             let mut dims = border::dims(&feature.name, size, sizes)?;
             dims.splice(..0, [Dim::Known(1), Dim::Known(colors.channels())]);
-            let dtype = if *colors == Colors::GrayHalf { DataType::Fp16 } else { DataType::Fp32 };
+            let dtype =
+                if *colors == ColorOrder::GrayHalf { DataType::Fp16 } else { DataType::Fp32 };
             Fact::new(dtype, dims)
         }
         FeatureType::Int64 => Fact::fixed(DataType::Int64, &[1]),
@@ -159,7 +172,11 @@ fn fact(feature: &Feature) -> Result<Fact, CoreMlError> {
 }
 
 /// A value in the type and shape that a feature has.
-fn wanted(cx: &mut Lowering, id: ValueId, feature: &Feature) -> Result<ValueId, CoreMlError> {
+fn wanted(
+    cx: &mut NetworkLowering,
+    id: ValueId,
+    feature: &ModelFeature,
+) -> Result<ValueId, CoreMlError> {
     match &feature.kind {
         // A label may have no axis, and probabilities are a tensor.
         FeatureType::Text | FeatureType::Int64 | FeatureType::Dictionary { .. } => Ok(id),
@@ -172,7 +189,7 @@ fn wanted(cx: &mut Lowering, id: ValueId, feature: &Feature) -> Result<ValueId, 
 }
 
 /// A value in another type and, where both are known, another shape of as many elements.
-fn fitted(cx: &mut Lowering, id: ValueId, fact: &Fact) -> Result<ValueId, CoreMlError> {
+fn fitted(cx: &mut NetworkLowering, id: ValueId, fact: &Fact) -> Result<ValueId, CoreMlError> {
     let found = cx.fact(id)?;
     if (found.dtype == DataType::Bytes) != (fact.dtype == DataType::Bytes) {
         let text = format!("a value of type {} where {} is expected", found.dtype, fact.dtype);

@@ -1,22 +1,23 @@
 //! `pooling`, `pooling3d` and `globalPooling3d`.
 
-use super::convolution::{Attrs, padding_3d, same_padding, three, two, valid_padding};
-use super::lower::{Call, Lowered, Lowering, choice, ints, list};
+use super::convolution::{NodeAttributes, padding_3d, same_padding, three, two, valid_padding};
+use super::lower::{LayerCall, LayerOutputs, NetworkLowering, choice, ints, list};
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::network::layers::{
-    CompletePadding, GlobalPooling3d, Pooling, Pooling3d, PoolingPadding, PoolingType,
+    CompletePadding, GlobalPooling3d, Pooling3dLayerProto, PoolingLayerProto, PoolingPadding,
+    PoolingType,
 };
 
 /// Windows whose last application includes the last pixel.
-fn complete_padding(found: &CompletePadding) -> Result<Attrs, CoreMlError> {
+fn complete_padding(found: &CompletePadding) -> Result<NodeAttributes, CoreMlError> {
     let mut pads = ints(&two(&found.padding_amounts, 0, "paddingAmounts")?);
     pads.extend_from_within(..);
     Ok(vec![("pads", list(pads)), ("ceil_mode", true.into())])
 }
 
 /// `pooling`.
-pub(super) fn pooling(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Pooling = call.read()?;
+pub(super) fn pooling(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: PoolingLayerProto = call.read()?;
     let kind = choice(params.r#type, "type of pooling")?;
     let (image, form) = cx.image(call.input(0)?)?;
     let norm = || ("p", 2_i64.into());
@@ -27,7 +28,7 @@ pub(super) fn pooling(cx: &mut Lowering, call: &Call) -> Lowered {
             PoolingType::L2 => cx.node("GlobalLpPool", &[image], &[norm()])?,
         }
     } else {
-        let mut attributes: Attrs = vec![
+        let mut attributes: NodeAttributes = vec![
             ("kernel_shape", list(ints(&two(&params.kernel_size, 3, "kernelSize")?))),
             ("strides", list(ints(&two(&params.stride, 1, "stride")?))),
         ];
@@ -55,11 +56,11 @@ pub(super) fn pooling(cx: &mut Lowering, call: &Call) -> Lowered {
 }
 
 /// `pooling3d`.
-pub(super) fn pooling_3d(cx: &mut Lowering, call: &Call) -> Lowered {
-    let p: Pooling3d = call.read()?;
+pub(super) fn pooling_3d(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let p: Pooling3dLayerProto = call.read()?;
     let kernel = three([p.kernel_depth, p.kernel_height, p.kernel_width], "kernel")?;
     let strides = three([p.stride_depth, p.stride_height, p.stride_width], "stride")?;
-    let mut attributes: Attrs =
+    let mut attributes: NodeAttributes =
         vec![("kernel_shape", list(ints(&kernel))), ("strides", list(ints(&strides)))];
     let amounts = [
         p.custom_padding_front,
@@ -84,7 +85,7 @@ pub(super) fn pooling_3d(cx: &mut Lowering, call: &Call) -> Lowered {
 }
 
 /// `globalPooling3d`.
-pub(super) fn global_pooling_3d(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn global_pooling_3d(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: GlobalPooling3d = call.read()?;
     let operator = match choice(params.r#type, "type of pooling")? {
         PoolingType::Max => "GlobalMaxPool",

@@ -3,24 +3,26 @@
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::{ByteString, Tensor};
 
-use super::convolution::Attrs;
+use super::convolution::NodeAttributes;
 use super::elementwise::or_default;
-use super::lower::{Blob, Call, Lowered, Lowering, int, size, text};
+use super::lower::{LayerCall, LayerOutputs, NetworkLowering, ScopeBlob, int, size, text};
 use super::weights;
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::network::layers::{
-    BiDirectionalLstm, Gru, LstmParams, LstmWeights, SimpleRecurrent, UniDirectionalLstm,
+    BiDirectionalLstm, GruLayerProto, LstmParams, LstmWeights, SimpleRecurrent, UniDirectionalLstm,
 };
-use crate::coreml::proto::network::{Activation, ActivationKind, AlphaBeta, Weights};
+use crate::coreml::proto::network::{
+    AlphaBeta, NetworkActivationKindProto, NetworkActivationProto, NetworkWeightsProto,
+};
 
 /// What the arguments of activations are limited to, and the state of a cell unless it says so.
 const CLIP: f32 = 50.0;
 
 /// Constants that belong together: their name and what the file has.
-type Named<'w> = (&'static str, Option<&'w Weights>);
+type NamedConstants<'w> = (&'static str, Option<&'w NetworkWeightsProto>);
 
 /// Matrices `[rows, columns]`, or vectors where `columns` is 1 and `flat`, one behind the other.
-fn together(all: &[Named<'_>], shape: &[usize]) -> Result<Vec<f32>, CoreMlError> {
+fn together(all: &[NamedConstants<'_>], shape: &[usize]) -> Result<Vec<f32>, CoreMlError> {
     let mut values = Vec::new();
     for (what, found) in all {
         values.extend(weights::tensor(*found, what, shape)?.to_vec::<f32>()?);
@@ -41,24 +43,29 @@ fn pair(
 
 /// The activations of a cell: their attributes, and whether they are as good as constant where
 /// arguments are limited.
-fn activations(all: &[&Activation]) -> Result<Attrs, CoreMlError> {
+fn activations(all: &[&NetworkActivationProto]) -> Result<NodeAttributes, CoreMlError> {
     let (mut names, mut alphas, mut betas) = (Vec::new(), Vec::new(), Vec::new());
     let mut saturated = true;
     for activation in all {
         let missing = || CoreMlError::invalid("it does not say which activation");
         let (name, alpha, beta) = match activation.kind.as_ref().ok_or_else(missing)? {
-            ActivationKind::Linear(p) => pair("Affine", *p, (1.0, 0.0)),
-            ActivationKind::Relu(_) => ("Relu", None, None),
-            ActivationKind::LeakyRelu(p) => ("LeakyRelu", Some(p.alpha), None),
-            ActivationKind::ThresholdedRelu(p) => ("ThresholdedRelu", Some(p.alpha), None),
-            ActivationKind::Tanh(_) => ("Tanh", None, None),
-            ActivationKind::ScaledTanh(p) => pair("ScaledTanh", *p, (1.7159, 2.0 / 3.0)),
-            ActivationKind::Sigmoid(_) => ("Sigmoid", None, None),
-            ActivationKind::SigmoidHard(p) => pair("HardSigmoid", *p, (0.2, 0.5)),
-            ActivationKind::Elu(p) => ("Elu", Some(p.alpha), None),
-            ActivationKind::Softsign(_) => ("Softsign", None, None),
-            ActivationKind::Softplus(_) => ("Softplus", None, None),
-            ActivationKind::Prelu(_) | ActivationKind::ParametricSoftplus(_) => {
+            NetworkActivationKindProto::Linear(p) => pair("Affine", *p, (1.0, 0.0)),
+            NetworkActivationKindProto::Relu(_) => ("Relu", None, None),
+            NetworkActivationKindProto::LeakyRelu(p) => ("LeakyRelu", Some(p.alpha), None),
+            NetworkActivationKindProto::ThresholdedRelu(p) => {
+                ("ThresholdedRelu", Some(p.alpha), None)
+            }
+            NetworkActivationKindProto::Tanh(_) => ("Tanh", None, None),
+            NetworkActivationKindProto::ScaledTanh(p) => {
+                pair("ScaledTanh", *p, (1.7159, 2.0 / 3.0))
+            }
+            NetworkActivationKindProto::Sigmoid(_) => ("Sigmoid", None, None),
+            NetworkActivationKindProto::SigmoidHard(p) => pair("HardSigmoid", *p, (0.2, 0.5)),
+            NetworkActivationKindProto::Elu(p) => ("Elu", Some(p.alpha), None),
+            NetworkActivationKindProto::Softsign(_) => ("Softsign", None, None),
+            NetworkActivationKindProto::Softplus(_) => ("Softplus", None, None),
+            NetworkActivationKindProto::Prelu(_)
+            | NetworkActivationKindProto::ParametricSoftplus(_) => {
                 return Err(CoreMlError::invalid("a cell has no activation with weights"));
             }
         };
@@ -67,7 +74,7 @@ fn activations(all: &[&Activation]) -> Result<Attrs, CoreMlError> {
         alphas.extend(alpha);
         betas.extend(beta);
     }
-    let mut attributes: Attrs = vec![("activations", AttributeValue::Strings(names))];
+    let mut attributes: NodeAttributes = vec![("activations", AttributeValue::Strings(names))];
     if !alphas.is_empty() {
         attributes.push(("activation_alpha", AttributeValue::Floats(alphas)));
     }
@@ -81,11 +88,16 @@ fn activations(all: &[&Activation]) -> Result<Attrs, CoreMlError> {
     Ok(attributes)
 }
 
-fn activation(found: Option<&Activation>) -> Result<&Activation, CoreMlError> {
+fn activation(
+    found: Option<&NetworkActivationProto>,
+) -> Result<&NetworkActivationProto, CoreMlError> {
     found.ok_or_else(|| CoreMlError::invalid("an activation is missing"))
 }
 
-fn functions(all: &[Activation], count: usize) -> Result<Vec<&Activation>, CoreMlError> {
+fn functions(
+    all: &[NetworkActivationProto],
+    count: usize,
+) -> Result<Vec<&NetworkActivationProto>, CoreMlError> {
     match all.len() == count {
         true => Ok(all.iter().collect()),
         false => Err(CoreMlError::invalid(format!("{} activations, expected {count}", all.len()))),
@@ -93,7 +105,7 @@ fn functions(all: &[Activation], count: usize) -> Result<Vec<&Activation>, CoreM
 }
 
 /// The constants of a node: of all gates, for one direction after the other.
-struct Constants {
+struct GateConstants {
     directions: usize,
     gates: usize,
     input: usize,
@@ -105,16 +117,16 @@ struct Constants {
 }
 
 /// A recurrent node.
-struct Cell {
+struct RecurrentNode {
     operator: &'static str,
-    attributes: Attrs,
-    constants: Constants,
+    attributes: NodeAttributes,
+    constants: GateConstants,
     sequence: bool,
     /// How many states there are: hidden, and that of the cell.
     states: usize,
 }
 
-impl Cell {
+impl RecurrentNode {
     fn tensor(&self, rest: &[usize], values: &[f32]) -> Result<Tensor, CoreMlError> {
         let mut shape = vec![self.constants.directions];
         shape.extend_from_slice(rest);
@@ -122,7 +134,11 @@ impl Cell {
     }
 
     /// Initial states `[directions, batch, hidden]`: input `1 + state + direction · states`.
-    fn initial(&self, cx: &mut Lowering, call: &Call) -> Result<Vec<Option<ValueId>>, CoreMlError> {
+    fn initial(
+        &self,
+        cx: &mut NetworkLowering,
+        call: &LayerCall,
+    ) -> Result<Vec<Option<ValueId>>, CoreMlError> {
         let expected = self.states * self.constants.directions;
         let given = call.inputs.len() - 1;
         if given == 0 {
@@ -145,8 +161,8 @@ impl Cell {
     }
 
     /// Adds the node and makes its results blobs: the output, then the states of each direction.
-    fn lower(&self, cx: &mut Lowering, call: &Call) -> Lowered {
-        let Constants { gates, input, hidden, directions, .. } = self.constants;
+    fn lower(&self, cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+        let GateConstants { gates, input, hidden, directions, .. } = self.constants;
         let exact = cx.exact(call.input(0)?)?;
         let x = cx.squeeze(exact, &[-2, -1])?;
         let mut inputs = vec![Some(x)];
@@ -185,11 +201,11 @@ impl Cell {
             let flat = cx.reshape(turned, &[0, int(directions * hidden)])?;
             cx.unsqueeze(flat, &[0])?
         };
-        let mut blobs = vec![Blob::exact(cx.unsqueeze(output, &[3, 4])?)];
+        let mut blobs = vec![ScopeBlob::exact(cx.unsqueeze(output, &[3, 4])?)];
         for direction in 0..int(directions) {
             for &state in states {
                 let one = cx.slice(state, &[(0, direction, direction + 1, 1)])?;
-                blobs.push(Blob::exact(cx.unsqueeze(one, &[3, 4])?));
+                blobs.push(ScopeBlob::exact(cx.unsqueeze(one, &[3, 4])?));
             }
         }
         blobs.truncate(call.outputs);
@@ -208,7 +224,7 @@ fn with_zeros(mut biases: Vec<f32>) -> Vec<f32> {
 }
 
 /// `simpleRecurrent`.
-pub(super) fn simple(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn simple(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let p: SimpleRecurrent = call.read()?;
     let (input, hidden) = (size(p.input_vector_size)?, size(p.output_vector_size)?);
     let mut attributes = activations(&[activation(p.activation.as_ref())?])?;
@@ -217,7 +233,7 @@ pub(super) fn simple(cx: &mut Lowering, call: &Call) -> Lowered {
     if p.has_bias_vector {
         b = with_zeros(together(&[("biasVector", p.bias_vector.as_ref())], &[hidden])?);
     }
-    let constants = Constants {
+    let constants = GateConstants {
         directions: 1,
         gates: 1,
         input,
@@ -228,12 +244,12 @@ pub(super) fn simple(cx: &mut Lowering, call: &Call) -> Lowered {
         peepholes: Vec::new(),
     };
     let sequence = p.sequence_output;
-    Cell { operator: "RNN", attributes, constants, sequence, states: 1 }.lower(cx, call)
+    RecurrentNode { operator: "RNN", attributes, constants, sequence, states: 1 }.lower(cx, call)
 }
 
 /// `gru`.
-pub(super) fn gru(cx: &mut Lowering, call: &Call) -> Lowered {
-    let p: Gru = call.read()?;
+pub(super) fn gru(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let p: GruLayerProto = call.read()?;
     let (input, hidden) = (size(p.input_vector_size)?, size(p.output_vector_size)?);
     let mut attributes = activations(&functions(&p.activations, 2)?)?;
     attributes.push(direction(p.reverse_input));
@@ -256,7 +272,7 @@ pub(super) fn gru(cx: &mut Lowering, call: &Call) -> Lowered {
         ];
         b = with_zeros(together(&all, &[hidden])?);
     }
-    let constants = Constants {
+    let constants = GateConstants {
         directions: 1,
         gates: 3,
         input,
@@ -267,7 +283,7 @@ pub(super) fn gru(cx: &mut Lowering, call: &Call) -> Lowered {
         peepholes: Vec::new(),
     };
     let sequence = p.sequence_output;
-    Cell { operator: "GRU", attributes, constants, sequence, states: 1 }.lower(cx, call)
+    RecurrentNode { operator: "GRU", attributes, constants, sequence, states: 1 }.lower(cx, call)
 }
 
 /// The constants of LSTMs, in ONNX's order of gates: input, output, forget, cell.
@@ -275,8 +291,8 @@ fn lstm_constants(
     all: &[&LstmWeights],
     params: &LstmParams,
     (input, hidden): (usize, usize),
-) -> Result<Constants, CoreMlError> {
-    let mut constants = Constants {
+) -> Result<GateConstants, CoreMlError> {
+    let mut constants = GateConstants {
         directions: all.len(),
         gates: 4,
         input,
@@ -331,12 +347,12 @@ fn lstm_constants(
 }
 
 fn lstm(
-    cx: &mut Lowering,
-    call: &Call,
+    cx: &mut NetworkLowering,
+    call: &LayerCall,
     (all, params): (&[&LstmWeights], Option<&LstmParams>),
     sizes: (u64, u64),
-    mut attributes: Attrs,
-) -> Lowered {
+    mut attributes: NodeAttributes,
+) -> LayerOutputs {
     let params = params.copied().unwrap_or_default();
     let sizes = (size(sizes.0)?, size(sizes.1)?);
     let limit = or_default(params.cell_clip_threshold, CLIP);
@@ -347,12 +363,12 @@ fn lstm(
     attributes.push(("input_forget", params.coupled_input_and_forget_gate.into()));
     let constants = lstm_constants(all, &params, sizes)?;
     let sequence = params.sequence_output;
-    Cell { operator: "LSTM", attributes, constants, sequence, states: 2 }.lower(cx, call)
+    RecurrentNode { operator: "LSTM", attributes, constants, sequence, states: 2 }.lower(cx, call)
 }
 
 /// `uniDirectionalLSTM`. The state of a cell is not limited at 50 and above: what passes that has
 /// been saturated for as many steps.
-pub(super) fn uni_lstm(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn uni_lstm(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let p: UniDirectionalLstm = call.read()?;
     let missing = || CoreMlError::invalid("'weightParams': it is missing");
     let all = [p.weight_params.as_ref().ok_or_else(missing)?];
@@ -363,7 +379,7 @@ pub(super) fn uni_lstm(cx: &mut Lowering, call: &Call) -> Lowered {
 }
 
 /// `biDirectionalLSTM`.
-pub(super) fn bi_lstm(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn bi_lstm(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let p: BiDirectionalLstm = call.read()?;
     let [forward, backward] = &p.weight_params[..] else {
         let found = p.weight_params.len();

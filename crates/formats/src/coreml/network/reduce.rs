@@ -5,15 +5,17 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::activation::linear;
 use super::elementwise::or_default;
-use super::lower::{Blob, Call, Lowered, Lowering, axis_of, choice, int, size};
+use super::lower::{
+    LayerCall, LayerOutputs, NetworkLowering, ScopeBlob, axis_of, choice, int, size,
+};
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::network::layers::{
-    ArgAxis, CumSum, Reduce, ReduceAxes, ReduceAxis, ReduceOperation, TopK,
+    ArgAxis, CumSum, ReduceAxes, ReduceAxis, ReduceLayerProto, ReduceOperation, TopKLayerProto,
 };
 
 /// `reduce`: over channels, height or width, which stay with length 1.
-pub(super) fn reduce(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Reduce = call.read()?;
+pub(super) fn reduce(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: ReduceLayerProto = call.read()?;
     let blob = call.input(0)?;
     let axes: &[i64] = match choice(params.axis, "axis of reduction")? {
         ReduceAxis::Chw => &[-3, -2, -1],
@@ -42,16 +44,20 @@ pub(super) fn reduce(cx: &mut Lowering, call: &Call) -> Lowered {
                 return Err(CoreMlError::invalid("the position of a maximum on several axes"));
             };
             let id = cx.node("ArgMax", &[x], &[("axis", axis.into())])?;
-            return Ok(vec![Blob { id: cx.cast(id, DataType::Fp32)?, ..blob }]);
+            return Ok(vec![ScopeBlob { id: cx.cast(id, DataType::Fp32)?, ..blob }]);
         }
     };
     let axes = cx.longs(axes);
     let id = cx.node(operator, &[x, axes], &[("keepdims", true.into())])?;
-    Ok(vec![Blob { id, ..blob }])
+    Ok(vec![ScopeBlob { id, ..blob }])
 }
 
 /// `reduceSum` and the other reductions over any axes. A blob has at least one axis.
-pub(super) fn reduce_axes(cx: &mut Lowering, call: &Call, operator: &str) -> Lowered {
+pub(super) fn reduce_axes(
+    cx: &mut NetworkLowering,
+    call: &LayerCall,
+    operator: &str,
+) -> LayerOutputs {
     let params: ReduceAxes = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let rank = cx.rank(exact)?;
@@ -68,11 +74,11 @@ pub(super) fn reduce_axes(cx: &mut Lowering, call: &Call, operator: &str) -> Low
     if none_left {
         id = cx.reshape(id, &[1])?;
     }
-    Ok(vec![Blob::exact(id)])
+    Ok(vec![ScopeBlob::exact(id)])
 }
 
 /// `argMax` and `argMin`. A blob has at least one axis.
-pub(super) fn arg(cx: &mut Lowering, call: &Call, operator: &str) -> Lowered {
+pub(super) fn arg(cx: &mut NetworkLowering, call: &LayerCall, operator: &str) -> LayerOutputs {
     let params: ArgAxis = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let keep = !params.flag || cx.rank(exact)? == 1;
@@ -82,7 +88,7 @@ pub(super) fn arg(cx: &mut Lowering, call: &Call, operator: &str) -> Lowered {
 }
 
 fn sorted(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     (x, count): (ValueId, ValueId),
     axis: i64,
     largest: bool,
@@ -93,8 +99,8 @@ fn sorted(
 }
 
 /// `topK`: values and positions.
-pub(super) fn top_k(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: TopK = call.read()?;
+pub(super) fn top_k(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: TopKLayerProto = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let count = match call.inputs.get(1) {
         Some(&count) => cx.whole_vector(count)?,
@@ -105,7 +111,7 @@ pub(super) fn top_k(cx: &mut Lowering, call: &Call) -> Lowered {
 }
 
 /// `argSort`.
-pub(super) fn arg_sort(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn arg_sort(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: ArgAxis = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let count = cx.length(exact, params.axis)?;
@@ -114,7 +120,7 @@ pub(super) fn arg_sort(cx: &mut Lowering, call: &Call) -> Lowered {
 }
 
 /// `cumSum`; the axis may be an input.
-pub(super) fn cum_sum(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn cum_sum(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: CumSum = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let axis = match call.inputs.get(1) {
@@ -126,5 +132,5 @@ pub(super) fn cum_sum(cx: &mut Lowering, call: &Call) -> Lowered {
     };
     let attributes =
         [("exclusive", params.exclude_final_sum.into()), ("reverse", params.reverse.into())];
-    Ok(vec![Blob::exact(cx.node("CumSum", &[exact, axis], &attributes)?)])
+    Ok(vec![ScopeBlob::exact(cx.node("CumSum", &[exact, axis], &attributes)?)])
 }

@@ -6,29 +6,29 @@ use galatea_tensor::{DataType, Tensor};
 use super::activation::linear;
 use super::convolution::two;
 use super::elementwise::or_default;
-use super::lower::{Blob, Call, Lowered, Lowering, choice, int, ints, text};
+use super::lower::{LayerCall, LayerOutputs, NetworkLowering, ScopeBlob, choice, int, ints, text};
 use super::shape::target;
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::network::layers::{
-    BoxCoordinates, CropResize, Interpolation, LinearUpsample, ResizeBilinear, SamplingMethod,
-    Upsample,
+    BoxCoordinates, CropResize, InterpolationProto, LinearUpsample, ResizeBilinear, SamplingMethod,
+    UpsampleLayerProto,
 };
 
-/// What a `Resize` of images is told.
-struct Resize {
+/// What a `ResizeLayer` of images is told.
+struct ResizeLayer {
     mode: &'static str,
     coordinates: &'static str,
     region: Option<[f32; 8]>,
 }
 
-impl Resize {
+impl ResizeLayer {
     fn linear(coordinates: &'static str) -> Self {
         Self { mode: "linear", coordinates, region: None }
     }
 
     fn add(
         &self,
-        cx: &mut Lowering,
+        cx: &mut NetworkLowering,
         image: ValueId,
         scales: Option<[f32; 4]>,
         sizes: Option<ValueId>,
@@ -51,7 +51,7 @@ impl Resize {
 
 /// The lengths of an image's batch and channels, and these of height and width.
 fn resized(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     image: ValueId,
     height_width: &[usize],
 ) -> Result<ValueId, CoreMlError> {
@@ -72,14 +72,14 @@ fn scaled(length: usize, factor: f32) -> Result<usize, CoreMlError> {
 }
 
 /// `upsample`.
-pub(super) fn upsample(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Upsample = call.read()?;
+pub(super) fn upsample(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: UpsampleLayerProto = call.read()?;
     let resize = match choice(params.mode, "interpolation")? {
-        Interpolation::Nearest => {
-            Resize { mode: "nearest", coordinates: "asymmetric", region: None }
+        InterpolationProto::Nearest => {
+            ResizeLayer { mode: "nearest", coordinates: "asymmetric", region: None }
         }
-        Interpolation::Bilinear => {
-            Resize::linear(match choice(params.linear_upsample_mode, "mode of upsampling")? {
+        InterpolationProto::Bilinear => {
+            ResizeLayer::linear(match choice(params.linear_upsample_mode, "mode of upsampling")? {
                 LinearUpsample::Default => "asymmetric",
                 LinearUpsample::AlignCornersTrue => "align_corners",
                 LinearUpsample::AlignCornersFalse => "half_pixel",
@@ -119,7 +119,7 @@ fn float(length: usize) -> Result<f32, CoreMlError> {
 }
 
 /// `resizeBilinear`.
-pub(super) fn resize_bilinear(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn resize_bilinear(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: ResizeBilinear = call.read()?;
     let wanted = target(&params.target_size)?;
     let &[height, width] = &wanted[..] else {
@@ -127,21 +127,21 @@ pub(super) fn resize_bilinear(cx: &mut Lowering, call: &Call) -> Lowered {
     };
     let method = params.mode.map_or(0, |mode| mode.sampling_method);
     let resize = match choice(method, "mode of sampling")? {
-        SamplingMethod::StrictAlignEndpoints => Resize::linear("align_corners"),
+        SamplingMethod::StrictAlignEndpoints => ResizeLayer::linear("align_corners"),
         // One point lies in the middle.
         SamplingMethod::AlignEndpoints if height > 1 && width > 1 => {
-            Resize::linear("align_corners")
+            ResizeLayer::linear("align_corners")
         }
-        SamplingMethod::AlignEndpoints => Resize {
+        SamplingMethod::AlignEndpoints => ResizeLayer {
             region: Some([0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]),
-            ..Resize::linear("tf_crop_and_resize")
+            ..ResizeLayer::linear("tf_crop_and_resize")
         },
-        SamplingMethod::Upsample => Resize::linear("asymmetric"),
+        SamplingMethod::Upsample => ResizeLayer::linear("asymmetric"),
         // The ends are half a step inside.
         SamplingMethod::RoiAlign => {
             let (top, left) = (0.5 / float(height)?, 0.5 / float(width)?);
             let region = [0.0, 0.0, top, left, 1.0, 1.0, 1.0 - top, 1.0 - left];
-            Resize { region: Some(region), ..Resize::linear("tf_crop_and_resize") }
+            ResizeLayer { region: Some(region), ..ResizeLayer::linear("tf_crop_and_resize") }
         }
     };
     let (image, form) = cx.image(call.input(0)?)?;
@@ -151,13 +151,13 @@ pub(super) fn resize_bilinear(cx: &mut Lowering, call: &Call) -> Lowered {
 }
 
 /// One of the numbers of all boxes, `[N, 1]`.
-fn coordinate(cx: &mut Lowering, boxes: ValueId, at: usize) -> Result<ValueId, CoreMlError> {
+fn coordinate(cx: &mut NetworkLowering, boxes: ValueId, at: usize) -> Result<ValueId, CoreMlError> {
     cx.slice(boxes, &[(1, int(at), int(at) + 1, 1)])
 }
 
 /// Where the ends of boxes lie on height, or on width: both `[N, 1]`.
 fn ends(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     boxes: ValueId,
     mode: BoxCoordinates,
     wide: bool,
@@ -179,7 +179,7 @@ fn ends(
 
 /// The points of an axis that boxes are sampled at, `[N, points]`, from -1 to 1 on the image.
 fn points(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     (begin, end): (ValueId, ValueId),
     (method, count): (SamplingMethod, usize),
     last: ValueId,
@@ -220,7 +220,7 @@ fn float_from_zero(at: usize) -> Result<f32, CoreMlError> {
 }
 
 /// `cropResize`: boxes of images, resized to one size.
-pub(super) fn crop_resize(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn crop_resize(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: CropResize = call.read()?;
     let wanted = target(&params.target_size)?;
     let &[height, width] = &wanted[..] else {
@@ -229,7 +229,7 @@ pub(super) fn crop_resize(cx: &mut Lowering, call: &Call) -> Lowered {
     let method = choice(params.mode.map_or(0, |mode| mode.sampling_method), "mode of sampling")?;
     let mode = choice(params.box_indices_mode.map_or(0, |mode| mode.box_mode), "mode of boxes")?;
     let (image, form) = cx.image(call.input(0)?)?;
-    if !matches!(form, super::blob::Form::Hidden | super::blob::Form::Same) {
+    if !matches!(form, super::blob::BatchForm::Hidden | super::blob::BatchForm::Same) {
         return Err(CoreMlError::invalid("images with more than one step of a sequence"));
     }
     let boxes = cx.exact(call.input(1)?)?;
@@ -270,7 +270,7 @@ pub(super) fn crop_resize(cx: &mut Lowering, call: &Call) -> Lowered {
 
 /// Points `[N, height, width, 2]`, with the horizontal coordinate first.
 fn grid(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     rows: ValueId,
     columns: ValueId,
     [height, width]: [usize; 2],
@@ -289,11 +289,11 @@ fn grid(
 
 /// Images at the points of boxes: of the image that a box names, or of all images.
 fn sample(
-    cx: &mut Lowering,
+    cx: &mut NetworkLowering,
     image: ValueId,
     (boxes, numbers): (ValueId, usize),
     grid: ValueId,
-) -> Lowered {
+) -> LayerOutputs {
     let attributes: [(&str, AttributeValue); 3] = [
         ("mode", text("linear")),
         ("align_corners", true.into()),
@@ -306,7 +306,7 @@ fn sample(
         let which = cx.cast(which, DataType::Int64)?;
         let images = cx.node("Gather", &[image, which], &joined)?;
         let found = cx.node("GridSample", &[images, grid], &attributes)?;
-        return Ok(vec![Blob::exact(cx.unsqueeze(found, &[1])?)]);
+        return Ok(vec![ScopeBlob::exact(cx.unsqueeze(found, &[1])?)]);
     }
     let shape = cx.shape(image)?;
     // All channels of all images are channels of one image.
@@ -320,5 +320,5 @@ fn sample(
     let size = cx.shape(found)?;
     let size = cx.part(size, 2, 4)?;
     let target = cx.node("Concat", &[count, channels, size], &joined)?;
-    Ok(vec![Blob::exact(cx.node("Reshape", &[found, target], &[])?)])
+    Ok(vec![ScopeBlob::exact(cx.node("Reshape", &[found, target], &[])?)])
 }

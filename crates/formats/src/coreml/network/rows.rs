@@ -1,6 +1,6 @@
 //! The kinds of layers: one row each.
 
-use super::lower::{Call, Lowered, Lowering};
+use super::lower::{LayerCall, LayerOutputs, NetworkLowering};
 use super::{
     activation, control, convolution, elementwise, generate, index, matrix, nms, normalize,
     pooling, recurrent, reduce, resize, shape, slice,
@@ -8,11 +8,11 @@ use super::{
 use generate::ShapeFrom;
 
 /// How a layer is lowered.
-pub(super) type Lower = fn(&mut Lowering, &Call) -> Lowered;
+pub(super) type LayerLowering = fn(&mut NetworkLowering, &LayerCall) -> LayerOutputs;
 
 /// A kind of layer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct LayerRow {
     /// The number of the field that its message is.
     pub(super) tag: u32,
     /// The name of that field.
@@ -22,7 +22,7 @@ pub(super) struct Row {
     /// The least and the most outputs.
     pub(super) outputs: (usize, usize),
     /// Makes nodes of it.
-    pub(super) lower: Lower,
+    pub(super) lower: LayerLowering,
 }
 
 /// Any number from one on.
@@ -36,23 +36,23 @@ const fn row(
     name: &'static str,
     inputs: (usize, usize),
     outputs: (usize, usize),
-    lower: Lower,
-) -> Row {
-    Row { tag, name, inputs, outputs, lower }
+    lower: LayerLowering,
+) -> LayerRow {
+    LayerRow { tag, name, inputs, outputs, lower }
 }
 
 /// A layer with one input and one output.
-const fn one(tag: u32, name: &'static str, lower: Lower) -> Row {
+const fn one(tag: u32, name: &'static str, lower: LayerLowering) -> LayerRow {
     row(tag, name, ONE, ONE, lower)
 }
 
 /// A layer with two inputs and one output.
-const fn two(tag: u32, name: &'static str, lower: Lower) -> Row {
+const fn two(tag: u32, name: &'static str, lower: LayerLowering) -> LayerRow {
     row(tag, name, TWO, ONE, lower)
 }
 
 /// All kinds of layers, in the order of their numbers. `custom` is code that the file does not hold.
-pub(super) const ROWS: &[Row] = &[
+pub(super) const ROWS: &[LayerRow] = &[
     row(100, "convolution", (1, 3), ONE, convolution::convolution),
     one(120, "pooling", pooling::pooling),
     one(130, "activation", activation::activation),
@@ -227,7 +227,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// The row with this number.
-pub(super) fn find(tag: u32) -> Option<&'static Row> {
+pub(super) fn find(tag: u32) -> Option<&'static LayerRow> {
     ROWS.binary_search_by_key(&tag, |row| row.tag).ok().and_then(|at| ROWS.get(at))
 }
 

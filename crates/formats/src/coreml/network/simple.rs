@@ -8,33 +8,34 @@ use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::{ByteString, DataType, Tensor};
 
 use super::activation::linear;
-use super::lower::{Lowering, choice, int, ints, size, sizes};
-use super::nms::{Thresholds, survivors};
-use super::pipeline::Values;
+use super::lower::{NetworkLowering, choice, int, ints, size, sizes};
+use super::nms::{NmsThresholds, survivors};
+use super::pipeline::FeatureValues;
 use super::{glm, svm, trees};
 use crate::coreml::decode;
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::network::ClassLabels;
 use crate::coreml::proto::simple::{
-    ArrayFeatureExtractor, CategoricalMapping, Categories, FeatureVectorizer, Imputed, Imputer,
-    Mapping, Norm, Normalizer, OneHotEncoder, Replaced, Scaler, SuppressionModel,
+    ArrayFeatureExtractorProto, CategoricalMapping, CategoriesProto, FeatureVectorizerProto,
+    ImputedProto, ImputerProto, MappingProto, NormProto, NormalizerProto, OneHotEncoderProto,
+    ReplacedProto, ScalerProto, SuppressionModel,
 };
 use crate::coreml::proto::{ModelDescription, ModelKind};
 
 /// The labels of a classifier, if the model is one.
-pub(super) type Names = Option<Vec<String>>;
+pub(super) type ClassifierNames = Option<Vec<String>>;
 
 /// A simple model that is being lowered.
-pub(super) struct Step<'s> {
+pub(super) struct SimpleModelStep<'s> {
     /// The bytes of its message.
     pub(super) message: &'s Bytes,
     /// What goes in and out.
     pub(super) description: &'s ModelDescription,
     /// All values so far.
-    pub(super) values: &'s mut Values,
+    pub(super) values: &'s mut FeatureValues,
 }
 
-impl Step<'_> {
+impl SimpleModelStep<'_> {
     /// A feature's value.
     ///
     /// # Errors
@@ -58,8 +59,8 @@ impl Step<'_> {
     /// The value of the only input as a vector of floats.
     ///
     /// # Errors
-    /// As [`Step::input`].
-    pub(super) fn floats(&self, cx: &mut Lowering) -> Result<ValueId, CoreMlError> {
+    /// As [`SimpleModelStep::input`].
+    pub(super) fn floats(&self, cx: &mut NetworkLowering) -> Result<ValueId, CoreMlError> {
         let id = self.input()?;
         let id = cx.reshape(id, &[-1])?;
         cx.cast(id, DataType::Fp32)
@@ -69,7 +70,7 @@ impl Step<'_> {
     ///
     /// # Errors
     /// When there is another number of outputs.
-    pub(super) fn give(&mut self, id: ValueId) -> Result<Names, CoreMlError> {
+    pub(super) fn give(&mut self, id: ValueId) -> Result<ClassifierNames, CoreMlError> {
         match &self.description.output[..] {
             [feature] => self.values.insert(feature.name.clone(), id),
             all => {
@@ -86,10 +87,10 @@ impl Step<'_> {
     /// When there are no labels, or another number of probabilities.
     pub(super) fn classify(
         &mut self,
-        cx: &mut Lowering,
+        cx: &mut NetworkLowering,
         probabilities: ValueId,
         found: Option<&ClassLabels>,
-    ) -> Result<Names, CoreMlError> {
+    ) -> Result<ClassifierNames, CoreMlError> {
         let (names, table) = super::border::label_table(found)?;
         let probabilities = cx.reshape(probabilities, &[-1])?;
         if let Some(found) = cx.dim(probabilities, 0)?
@@ -117,10 +118,11 @@ impl Step<'_> {
 }
 
 /// How a simple model is lowered.
-pub(super) type Lower = fn(&mut Lowering, &mut Step<'_>) -> Result<Names, CoreMlError>;
+pub(super) type SimpleModelLowering =
+    fn(&mut NetworkLowering, &mut SimpleModelStep<'_>) -> Result<ClassifierNames, CoreMlError>;
 
 /// The simple models by the names of their fields.
-const ROWS: &[(&str, Lower)] = &[
+const ROWS: &[(&str, SimpleModelLowering)] = &[
     ("arrayFeatureExtractor", array_feature_extractor),
     ("categoricalMapping", categorical_mapping),
     ("featureVectorizer", feature_vectorizer),
@@ -139,7 +141,7 @@ const ROWS: &[(&str, Lower)] = &[
 ];
 
 /// The row of a simple model.
-pub(super) fn find(kind: &ModelKind) -> Option<Lower> {
+pub(super) fn find(kind: &ModelKind) -> Option<SimpleModelLowering> {
     ROWS.iter().find(|(name, _)| *name == kind.name()).map(|&(_, lower)| lower)
 }
 
@@ -170,15 +172,15 @@ fn message(kind: &ModelKind) -> Option<&Bytes> {
 /// # Errors
 /// When it is damaged or does not fit what it is given.
 pub(super) fn lower(
-    cx: &mut Lowering,
-    values: &mut Values,
-    row: Lower,
+    cx: &mut NetworkLowering,
+    values: &mut FeatureValues,
+    row: SimpleModelLowering,
     (kind, description): (&ModelKind, &ModelDescription),
-) -> Result<Names, CoreMlError> {
+) -> Result<ClassifierNames, CoreMlError> {
     let missing = || CoreMlError::unsupported(kind.name());
     let message = message(kind).ok_or_else(missing)?;
     kind.name().clone_into(&mut cx.layer);
-    row(cx, &mut Step { message, description, values })
+    row(cx, &mut SimpleModelStep { message, description, values })
 }
 
 /// Doubles of a file as floats.
@@ -188,7 +190,10 @@ pub(super) fn floats(all: &[f64]) -> Vec<f32> {
     all.iter().map(|&one| one as f32).collect()
 }
 
-fn identity(_: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+fn identity(
+    _: &mut NetworkLowering,
+    step: &mut SimpleModelStep<'_>,
+) -> Result<ClassifierNames, CoreMlError> {
     let names = step.description.input.iter().zip(&step.description.output);
     for (input, output) in names {
         let id = step.value(&input.name)?;
@@ -198,8 +203,11 @@ fn identity(_: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError>
 }
 
 /// `(x + shift) · scale`.
-fn scaler(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
-    let params: Scaler = decode(Bytes::clone(step.message))?;
+fn scaler(
+    cx: &mut NetworkLowering,
+    step: &mut SimpleModelStep<'_>,
+) -> Result<ClassifierNames, CoreMlError> {
+    let params: ScalerProto = decode(Bytes::clone(step.message))?;
     let mut x = step.floats(cx)?;
     for (operator, values) in [("Add", &params.shift_value), ("Mul", &params.scale_value)] {
         if !values.is_empty() {
@@ -211,39 +219,45 @@ fn scaler(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> 
 }
 
 /// A vector divided by its norm.
-fn normalizer(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
-    let params: Normalizer = decode(Bytes::clone(step.message))?;
+fn normalizer(
+    cx: &mut NetworkLowering,
+    step: &mut SimpleModelStep<'_>,
+) -> Result<ClassifierNames, CoreMlError> {
+    let params: NormalizerProto = decode(Bytes::clone(step.message))?;
     let x = step.floats(cx)?;
     let keep = [("keepdims", true.into())];
     let norm = match choice(params.norm_type, "norm")? {
-        Norm::Max => {
+        NormProto::Max => {
             let size = cx.node("Abs", &[x], &[])?;
             cx.node("ReduceMax", &[size], &keep)?
         }
-        Norm::L1 => cx.node("ReduceL1", &[x], &keep)?,
-        Norm::L2 => cx.node("ReduceL2", &[x], &keep)?,
+        NormProto::L1 => cx.node("ReduceL1", &[x], &keep)?,
+        NormProto::L2 => cx.node("ReduceL2", &[x], &keep)?,
     };
     let id = cx.node("Div", &[x, norm], &[])?;
     step.give(id)
 }
 
 /// Other values where one is missing: a number, or not a number.
-fn imputer(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
-    let params: Imputer = decode(Bytes::clone(step.message))?;
+fn imputer(
+    cx: &mut NetworkLowering,
+    step: &mut SimpleModelStep<'_>,
+) -> Result<ClassifierNames, CoreMlError> {
+    let params: ImputerProto = decode(Bytes::clone(step.message))?;
     let x = step.floats(cx)?;
     // Integers beyond what a float holds are no values that anybody replaces.
     #[allow(clippy::cast_precision_loss, reason = "as all numbers here")]
     let wide = |value: &i64| *value as f64;
     let imputed = match &params.imputed {
-        Some(Imputed::Double(value)) => vec![*value],
-        Some(Imputed::Int(value)) => vec![wide(value)],
-        Some(Imputed::Doubles(all)) => all.vector.clone(),
-        Some(Imputed::Ints(all)) => all.vector.iter().map(wide).collect(),
+        Some(ImputedProto::Double(value)) => vec![*value],
+        Some(ImputedProto::Int(value)) => vec![wide(value)],
+        Some(ImputedProto::Doubles(all)) => all.vector.clone(),
+        Some(ImputedProto::Ints(all)) => all.vector.iter().map(wide).collect(),
         None => return Err(CoreMlError::unsupported("values that are no numbers")),
     };
     let replaced = match &params.replaced {
-        Some(Replaced::Double(value)) => *value,
-        Some(Replaced::Int(value)) => wide(value),
+        Some(ReplacedProto::Double(value)) => *value,
+        Some(ReplacedProto::Int(value)) => wide(value),
         None => f64::NAN,
     };
     let missing = if replaced.is_nan() {
@@ -258,19 +272,22 @@ fn imputer(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError>
 }
 
 /// 1 at the place of the category.
-fn one_hot_encoder(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
-    let params: OneHotEncoder = decode(Bytes::clone(step.message))?;
+fn one_hot_encoder(
+    cx: &mut NetworkLowering,
+    step: &mut SimpleModelStep<'_>,
+) -> Result<ClassifierNames, CoreMlError> {
+    let params: OneHotEncoderProto = decode(Bytes::clone(step.message))?;
     if params.output_sparse {
         return Err(CoreMlError::unsupported("a dictionary as output"));
     }
     let x = step.input()?;
     let x = cx.reshape(x, &[1])?;
     let (x, table) = match &params.categories {
-        Some(Categories::Strings(all)) => {
+        Some(CategoriesProto::Strings(all)) => {
             let texts = all.vector.iter().map(|text| ByteString::from(text.as_str()));
             (x, Tensor::vector(texts.collect::<Vec<_>>()))
         }
-        Some(Categories::Ints(all)) => {
+        Some(CategoriesProto::Ints(all)) => {
             (cx.cast(x, DataType::Int64)?, Tensor::vector(all.vector.clone()))
         }
         None => return Err(CoreMlError::invalid("it has no categories")),
@@ -282,16 +299,19 @@ fn one_hot_encoder(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, Core
 }
 
 /// What stands for a category, or for one that is not known.
-fn categorical_mapping(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+fn categorical_mapping(
+    cx: &mut NetworkLowering,
+    step: &mut SimpleModelStep<'_>,
+) -> Result<ClassifierNames, CoreMlError> {
     let params: CategoricalMapping = decode(Bytes::clone(step.message))?;
     let text = |text: &String| ByteString::from(text.as_str());
     let (keys, values) = match &params.mapping {
-        Some(Mapping::ToInt(found)) => {
+        Some(MappingProto::ToInt(found)) => {
             let keys: Vec<ByteString> = found.map.keys().map(text).collect();
             let values = found.map.values().copied().chain([params.int64_value]);
             (Tensor::vector(keys), Tensor::vector(values.collect::<Vec<i64>>()))
         }
-        Some(Mapping::ToString(found)) => {
+        Some(MappingProto::ToString(found)) => {
             let keys: Vec<i64> = found.map.keys().copied().collect();
             let values = found.map.values().chain([&params.str_value]).map(text);
             (Tensor::vector(keys), Tensor::vector(values.collect::<Vec<ByteString>>()))
@@ -313,8 +333,11 @@ fn categorical_mapping(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, 
 }
 
 /// Features one behind the other.
-fn feature_vectorizer(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
-    let params: FeatureVectorizer = decode(Bytes::clone(step.message))?;
+fn feature_vectorizer(
+    cx: &mut NetworkLowering,
+    step: &mut SimpleModelStep<'_>,
+) -> Result<ClassifierNames, CoreMlError> {
+    let params: FeatureVectorizerProto = decode(Bytes::clone(step.message))?;
     let mut parts = Vec::with_capacity(params.input_list.len());
     for column in &params.input_list {
         let id = step.value(&column.input_column)?;
@@ -331,8 +354,11 @@ fn feature_vectorizer(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, C
 }
 
 /// Some elements.
-fn array_feature_extractor(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
-    let params: ArrayFeatureExtractor = decode(Bytes::clone(step.message))?;
+fn array_feature_extractor(
+    cx: &mut NetworkLowering,
+    step: &mut SimpleModelStep<'_>,
+) -> Result<ClassifierNames, CoreMlError> {
+    let params: ArrayFeatureExtractorProto = decode(Bytes::clone(step.message))?;
     let x = step.floats(cx)?;
     let indices = cx.longs(&ints(&sizes(&params.extract_index)?));
     let id = cx.node("Gather", &[x, indices], &[])?;
@@ -340,9 +366,12 @@ fn array_feature_extractor(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Nam
 }
 
 /// The best boxes that do not overlap, as many as there are.
-fn suppression(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+fn suppression(
+    cx: &mut NetworkLowering,
+    step: &mut SimpleModelStep<'_>,
+) -> Result<ClassifierNames, CoreMlError> {
     let params: SuppressionModel = decode(Bytes::clone(step.message))?;
-    let floats = |cx: &mut Lowering, name: &str| {
+    let floats = |cx: &mut NetworkLowering, name: &str| {
         let id = step.value(name)?;
         cx.cast(id, DataType::Fp32)
     };
@@ -351,14 +380,14 @@ fn suppression(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlEr
     if cx.rank(scores)? != 2 || cx.rank(boxes)? != 2 {
         return Err(CoreMlError::invalid("boxes and scores are no matrices"));
     }
-    let threshold = |cx: &mut Lowering, name: &str, field: f64| match step.values.get(name) {
+    let threshold = |cx: &mut NetworkLowering, name: &str, field: f64| match step.values.get(name) {
         Some(&id) => {
             let id = cx.cast(id, DataType::Fp32)?;
             cx.reshape(id, &[1])
         }
         None => Ok(cx.constant(Tensor::vector(self::floats(&[field])))),
     };
-    let by = Thresholds {
+    let by = NmsThresholds {
         overlap: threshold(cx, &params.iou_threshold_input, params.iou_threshold)?,
         score: threshold(cx, &params.confidence_threshold_input, params.confidence_threshold)?,
         count: cx.length(boxes, 0)?,
@@ -375,18 +404,24 @@ fn suppression(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlEr
 }
 
 /// A column of probabilities from that of the second of two labels.
-pub(super) fn two_labels(cx: &mut Lowering, second: ValueId) -> Result<ValueId, CoreMlError> {
+pub(super) fn two_labels(
+    cx: &mut NetworkLowering,
+    second: ValueId,
+) -> Result<ValueId, CoreMlError> {
     let first = linear(cx, second, -1.0, 1.0)?;
     cx.node("Concat", &[first, second], &[("axis", 0_i64.into())])
 }
 
 /// The softmax of a vector.
-pub(super) fn softmax(cx: &mut Lowering, x: ValueId) -> Result<ValueId, CoreMlError> {
+pub(super) fn softmax(cx: &mut NetworkLowering, x: ValueId) -> Result<ValueId, CoreMlError> {
     cx.node("Softmax", &[x], &[("axis", 0_i64.into())])
 }
 
 /// The softmax of a vector with a 0 in front.
-pub(super) fn softmax_with_zero(cx: &mut Lowering, x: ValueId) -> Result<ValueId, CoreMlError> {
+pub(super) fn softmax_with_zero(
+    cx: &mut NetworkLowering,
+    x: ValueId,
+) -> Result<ValueId, CoreMlError> {
     let zero = cx.constant(Tensor::vector(vec![0.0_f32]));
     let all = cx.node("Concat", &[zero, x], &[("axis", 0_i64.into())])?;
     softmax(cx, all)

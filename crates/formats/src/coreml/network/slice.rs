@@ -6,12 +6,13 @@ use galatea_tensor::DataType;
 use super::convolution::borders;
 use super::elementwise::lengths;
 use super::lower::{
-    Blob, Call, Lowered, Lowering, axis_of, choice, int, ints, list, size, sizes, text,
+    LayerCall, LayerOutputs, NetworkLowering, ScopeBlob, axis_of, choice, int, ints, list, size,
+    sizes, text,
 };
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::network::layers::{
-    ConstantPadding, Crop, PaddingKind, PaddingLayer, Reverse, ReverseSequence, Slice, SliceAxis,
-    SliceBySize, SliceNd, SlidingWindows,
+    ConstantPadding, CropLayerProto, PaddingKind, PaddingLayer, ReverseLayerProto,
+    ReverseSequenceLayerProto, SliceAxis, SliceBySize, SliceLayerProto, SliceNd, SlidingWindows,
 };
 
 /// Beyond the end of every axis.
@@ -20,8 +21,8 @@ const END: i64 = i64::MAX;
 const BEGIN: i64 = i64::MIN;
 
 /// `slice`, of one axis of images.
-pub(super) fn slice(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Slice = call.read()?;
+pub(super) fn slice(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: SliceLayerProto = call.read()?;
     let axis = match choice(params.axis, "axis")? {
         SliceAxis::Channel => -3,
         SliceAxis::Height => -2,
@@ -30,7 +31,7 @@ pub(super) fn slice(cx: &mut Lowering, call: &Call) -> Lowered {
     let step = int(size(params.stride)?.max(1));
     let blob = call.input(0)?;
     let id = cx.slice(blob.id, &[(axis, params.start_index, params.end_index, step)])?;
-    Ok(vec![Blob { id, ..blob }])
+    Ok(vec![ScopeBlob { id, ..blob }])
 }
 
 /// A flag that is not set is false.
@@ -39,7 +40,7 @@ fn mask(masks: &[bool], at: usize) -> bool {
 }
 
 /// `sliceStatic`.
-pub(super) fn slice_static(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn slice_static(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: SliceNd = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let rank = cx.rank(exact)?;
@@ -67,8 +68,13 @@ pub(super) fn slice_static(cx: &mut Lowering, call: &Call) -> Lowered {
 }
 
 /// Without axes of length 1; the last axis of a blob stays.
-fn without(cx: &mut Lowering, id: ValueId, axes: &[i64], rank: usize) -> Result<Blob, CoreMlError> {
-    Ok(Blob::exact(match axes.len() {
+fn without(
+    cx: &mut NetworkLowering,
+    id: ValueId,
+    axes: &[i64],
+    rank: usize,
+) -> Result<ScopeBlob, CoreMlError> {
+    Ok(ScopeBlob::exact(match axes.len() {
         0 => id,
         all if all == rank => cx.reshape(id, &[1])?,
         _ => cx.squeeze(id, axes)?,
@@ -76,7 +82,12 @@ fn without(cx: &mut Lowering, id: ValueId, axes: &[i64], rank: usize) -> Result<
 }
 
 /// An input of integers, or the field that stands for it.
-fn given(cx: &mut Lowering, call: &Call, at: usize, field: &[i64]) -> Result<ValueId, CoreMlError> {
+fn given(
+    cx: &mut NetworkLowering,
+    call: &LayerCall,
+    at: usize,
+    field: &[i64],
+) -> Result<ValueId, CoreMlError> {
     match call.inputs.get(at) {
         Some(&blob) => cx.whole_vector(blob),
         None => Ok(cx.longs(field)),
@@ -85,8 +96,8 @@ fn given(cx: &mut Lowering, call: &Call, at: usize, field: &[i64]) -> Result<Val
 
 /// As [`given`], for flags; those that are not set are false.
 fn given_mask(
-    cx: &mut Lowering,
-    call: &Call,
+    cx: &mut NetworkLowering,
+    call: &LayerCall,
     at: usize,
     field: &[bool],
     rank: usize,
@@ -96,7 +107,7 @@ fn given_mask(
 }
 
 /// `sliceDynamic`: begins are an input, the others are inputs or fields.
-pub(super) fn slice_dynamic(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn slice_dynamic(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: SliceNd = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let rank = cx.rank(exact)?;
@@ -110,7 +121,7 @@ pub(super) fn slice_dynamic(cx: &mut Lowering, call: &Call) -> Lowered {
     let unknown = || CoreMlError::unsupported("which axes it removes is only known in a run");
     let squeezed = cx.fact(squeeze)?.integers().ok_or_else(unknown)?;
 
-    let choose = |cx: &mut Lowering, condition: ValueId, then: ValueId, other: ValueId| {
+    let choose = |cx: &mut NetworkLowering, condition: ValueId, then: ValueId, other: ValueId| {
         let holds = cx.cast(condition, DataType::Bool)?;
         cx.node("Where", &[holds, then, other], &[])
     };
@@ -136,19 +147,19 @@ pub(super) fn slice_dynamic(cx: &mut Lowering, call: &Call) -> Lowered {
 }
 
 /// `sliceBySize`: the begin is an input.
-pub(super) fn slice_by_size(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn slice_by_size(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: SliceBySize = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let begin = cx.whole_vector(call.input(1)?)?;
     let length = cx.longs(&[params.size]);
     let end = cx.node("Add", &[begin, length], &[])?;
     let axis = cx.longs(&[params.axis]);
-    Ok(vec![Blob::exact(cx.node("Slice", &[exact, begin, end, axis], &[])?)])
+    Ok(vec![ScopeBlob::exact(cx.node("Slice", &[exact, begin, end, axis], &[])?)])
 }
 
 /// `crop`: by amounts, or to the size of another blob.
-pub(super) fn crop(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Crop = call.read()?;
+pub(super) fn crop(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: CropLayerProto = call.read()?;
     let blob = call.input(0)?;
     let axes = cx.longs(&[-2, -1]);
     let (from, to) = if call.inputs.len() > 1 {
@@ -171,11 +182,11 @@ pub(super) fn crop(cx: &mut Lowering, call: &Call) -> Lowered {
         let found = cx.part(shape, -2, END)?;
         (from, cx.node("Sub", &[found, amount], &[])?)
     };
-    Ok(vec![Blob { id: cx.node("Slice", &[blob.id, from, to, axes], &[])?, ..blob }])
+    Ok(vec![ScopeBlob { id: cx.node("Slice", &[blob.id, from, to, axes], &[])?, ..blob }])
 }
 
 /// `padding`, of height and width.
-pub(super) fn padding(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn padding(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: PaddingLayer = call.read()?;
     let blob = call.input(0)?;
     let pads = cx.longs(&borders(params.padding_amounts.as_ref())?);
@@ -188,11 +199,11 @@ pub(super) fn padding(cx: &mut Lowering, call: &Call) -> Lowered {
     };
     let value = cx.scalar(value);
     let id = cx.node("Pad", &[blob.id, pads, value, axes], &[("mode", text(mode))])?;
-    Ok(vec![Blob { id, ..blob }])
+    Ok(vec![ScopeBlob { id, ..blob }])
 }
 
 /// `constantPad`: by amounts, or up to lengths.
-pub(super) fn constant_pad(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn constant_pad(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: ConstantPadding = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let rank = cx.rank(exact)?;
@@ -217,11 +228,11 @@ pub(super) fn constant_pad(cx: &mut Lowering, call: &Call) -> Lowered {
     }
     let pads = cx.reshape(pads, &[-1])?;
     let value = cx.scalar(params.value);
-    Ok(vec![Blob::exact(cx.node("Pad", &[exact, pads, value], &[])?)])
+    Ok(vec![ScopeBlob::exact(cx.node("Pad", &[exact, pads, value], &[])?)])
 }
 
 /// Numbers from 0 on, as many as a vector of one integer says.
-fn counted(cx: &mut Lowering, count: ValueId) -> Result<ValueId, CoreMlError> {
+fn counted(cx: &mut NetworkLowering, count: ValueId) -> Result<ValueId, CoreMlError> {
     let zero = cx.constant(galatea_tensor::Tensor::scalar(0_i64));
     let one = cx.constant(galatea_tensor::Tensor::scalar(1_i64));
     let count = cx.reshape(count, &[])?;
@@ -229,7 +240,7 @@ fn counted(cx: &mut Lowering, count: ValueId) -> Result<ValueId, CoreMlError> {
 }
 
 /// `slidingWindows`: an axis becomes windows and what is in them.
-pub(super) fn sliding_windows(cx: &mut Lowering, call: &Call) -> Lowered {
+pub(super) fn sliding_windows(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: SlidingWindows = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let at = int(axis_of(params.axis, cx.rank(exact)?)?);
@@ -247,12 +258,12 @@ pub(super) fn sliding_windows(cx: &mut Lowering, call: &Call) -> Lowered {
     let starts = cx.unsqueeze(starts, &[1])?;
     let inside = counted(cx, width)?;
     let positions = cx.node("Add", &[starts, inside], &[])?;
-    Ok(vec![Blob::exact(cx.node("Gather", &[exact, positions], &[("axis", at.into())])?)])
+    Ok(vec![ScopeBlob::exact(cx.node("Gather", &[exact, positions], &[("axis", at.into())])?)])
 }
 
 /// `reverse`.
-pub(super) fn reverse(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: Reverse = call.read()?;
+pub(super) fn reverse(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: ReverseLayerProto = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let rank = cx.rank(exact)?;
     if params.reverse_dim.len() != rank {
@@ -264,14 +275,14 @@ pub(super) fn reverse(cx: &mut Lowering, call: &Call) -> Lowered {
         .map(|at| (int(at), END, BEGIN, -1))
         .collect();
     match parts.is_empty() {
-        true => Ok(vec![Blob::exact(exact)]),
-        false => Ok(vec![Blob::exact(cx.slice(exact, &parts)?)]),
+        true => Ok(vec![ScopeBlob::exact(exact)]),
+        false => Ok(vec![ScopeBlob::exact(cx.slice(exact, &parts)?)]),
     }
 }
 
 /// `reverseSeq`: parts of sequences, whose lengths are the second input.
-pub(super) fn reverse_sequence(cx: &mut Lowering, call: &Call) -> Lowered {
-    let params: ReverseSequence = call.read()?;
+pub(super) fn reverse_sequence(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
+    let params: ReverseSequenceLayerProto = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let lengths = cx.whole_vector(call.input(1)?)?;
     let rank = cx.rank(exact)?;
@@ -288,7 +299,7 @@ pub(super) fn reverse_sequence(cx: &mut Lowering, call: &Call) -> Lowered {
     let id = cx.transpose(exact, &order)?;
     let attributes = [("batch_axis", 0_i64.into()), ("time_axis", 1_i64.into())];
     let id = cx.node("ReverseSequence", &[id, lengths], &attributes)?;
-    Ok(vec![Blob::exact(cx.transpose(id, &back)?)])
+    Ok(vec![ScopeBlob::exact(cx.transpose(id, &back)?)])
 }
 
 /// The amounts of an axis as a list of one attribute.

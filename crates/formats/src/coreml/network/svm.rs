@@ -5,12 +5,12 @@ use galatea_graph::ValueId;
 use galatea_tensor::{Tensor, checked_elements};
 
 use super::activation::linear;
-use super::lower::Lowering;
-use super::simple::{Names, Step, floats, two_labels};
+use super::lower::NetworkLowering;
+use super::simple::{ClassifierNames, SimpleModelStep, floats, two_labels};
 use crate::coreml::decode;
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::simple::{
-    Kernel, KernelKind, SupportVectorClassifier, SupportVectorRegressor, SupportVectors,
+    KernelKindProto, KernelProto, SupportVectorClassifier, SupportVectorRegressor, SupportVectors,
 };
 
 /// Most elements of the matrix of support vectors.
@@ -63,9 +63,9 @@ fn matrix(found: Option<&SupportVectors>, columns: usize) -> Result<Tensor, Core
 
 /// `Σ alpha · kernel(vector, x) - rho`, a vector of one number.
 fn decision(
-    cx: &mut Lowering,
-    step: &Step<'_>,
-    (kernel, vectors): (Option<&Kernel>, Option<&SupportVectors>),
+    cx: &mut NetworkLowering,
+    step: &SimpleModelStep<'_>,
+    (kernel, vectors): (Option<&KernelProto>, Option<&SupportVectors>),
     (alpha, rho): (&[f64], f64),
 ) -> Result<ValueId, CoreMlError> {
     let x = step.floats(cx)?;
@@ -78,14 +78,14 @@ fn decision(
     }
     let vectors = cx.constant(vectors);
     let float = |value: f64| floats(&[value]).first().copied().unwrap_or(0.0);
-    let affine = |cx: &mut Lowering, gamma: f64, c: f64| {
+    let affine = |cx: &mut NetworkLowering, gamma: f64, c: f64| {
         let product = cx.node("MatMul", &[vectors, x], &[])?;
         linear(cx, product, float(gamma), float(c))
     };
     let missing = || CoreMlError::invalid("it has no kernel");
     let similar = match kernel.and_then(|found| found.kind).ok_or_else(missing)? {
-        KernelKind::Linear(_) => affine(cx, 1.0, 0.0)?,
-        KernelKind::Rbf(p) => {
+        KernelKindProto::Linear(_) => affine(cx, 1.0, 0.0)?,
+        KernelKindProto::Rbf(p) => {
             let apart = cx.node("Sub", &[vectors, x], &[])?;
             let axes = cx.longs(&[1]);
             let square =
@@ -93,12 +93,12 @@ fn decision(
             let scaled = linear(cx, square, float(-p.gamma), 0.0)?;
             cx.node("Exp", &[scaled], &[])?
         }
-        KernelKind::Poly(p) => {
+        KernelKindProto::Poly(p) => {
             let inner = affine(cx, p.gamma, p.c)?;
             let degree = cx.scalar(float(f64::from(p.degree)));
             cx.node("Pow", &[inner, degree], &[])?
         }
-        KernelKind::Sigmoid(p) => {
+        KernelKindProto::Sigmoid(p) => {
             let inner = affine(cx, p.gamma, p.c)?;
             cx.node("Tanh", &[inner], &[])?
         }
@@ -110,7 +110,10 @@ fn decision(
 }
 
 /// `supportVectorRegressor`.
-pub(super) fn regressor(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+pub(super) fn regressor(
+    cx: &mut NetworkLowering,
+    step: &mut SimpleModelStep<'_>,
+) -> Result<ClassifierNames, CoreMlError> {
     let p: SupportVectorRegressor = decode(Bytes::clone(step.message))?;
     let alpha = p.coefficients.unwrap_or_default().vector;
     let parts = (p.kernel.as_ref(), p.support_vectors.as_ref());
@@ -120,7 +123,10 @@ pub(super) fn regressor(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names,
 
 /// `supportVectorClassifier`, where there are two labels: a decision becomes the probability of the
 /// first one.
-pub(super) fn classifier(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+pub(super) fn classifier(
+    cx: &mut NetworkLowering,
+    step: &mut SimpleModelStep<'_>,
+) -> Result<ClassifierNames, CoreMlError> {
     let p: SupportVectorClassifier = decode(Bytes::clone(step.message))?;
     let ([alpha], [rho], [a], [b]) =
         (&p.coefficients[..], &p.rho[..], &p.prob_a[..], &p.prob_b[..])

@@ -4,11 +4,13 @@ use bytes::Bytes;
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::{ByteString, DataType};
 
-use super::lower::{Lowering, choice, int, size};
-use super::simple::{Names, Step, floats, longs, softmax, softmax_with_zero, two_labels};
+use super::lower::{NetworkLowering, choice, int, size};
+use super::simple::{
+    ClassifierNames, SimpleModelStep, floats, longs, softmax, softmax_with_zero, two_labels,
+};
 use crate::coreml::decode;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::proto::simple::{TreeEnsemble, TreeTransform, Trees};
+use crate::coreml::proto::simple::{TreeEnsemble, TreeTransform, TreesProto};
 
 /// How nodes branch, in the order of their numbers; the last is a leaf.
 const MODES: [&str; 7] =
@@ -17,7 +19,7 @@ const LEAF: i32 = 6;
 
 /// The attributes of ONNX's ensemble.
 fn attributes(
-    trees: &Trees,
+    trees: &TreesProto,
     outputs: usize,
 ) -> Result<Vec<(&'static str, AttributeValue)>, CoreMlError> {
     let mut ids: [Vec<usize>; 6] = Default::default();
@@ -73,7 +75,11 @@ fn attributes(
 }
 
 /// The sums of all trees, a vector.
-fn sums(cx: &mut Lowering, step: &Step<'_>, params: &TreeEnsemble) -> Result<ValueId, CoreMlError> {
+fn sums(
+    cx: &mut NetworkLowering,
+    step: &SimpleModelStep<'_>,
+    params: &TreeEnsemble,
+) -> Result<ValueId, CoreMlError> {
     let missing = || CoreMlError::invalid("it has no trees");
     let trees = params.tree_ensemble.as_ref().ok_or_else(missing)?;
     let outputs = size(trees.num_prediction_dimensions)?.max(1);
@@ -85,7 +91,10 @@ fn sums(cx: &mut Lowering, step: &Step<'_>, params: &TreeEnsemble) -> Result<Val
 }
 
 /// `treeEnsembleRegressor`.
-pub(super) fn regressor(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+pub(super) fn regressor(
+    cx: &mut NetworkLowering,
+    step: &mut SimpleModelStep<'_>,
+) -> Result<ClassifierNames, CoreMlError> {
     let params: TreeEnsemble = decode(Bytes::clone(step.message))?;
     let x = sums(cx, step, &params)?;
     let id = match choice(params.post_evaluation_transform, "transform")? {
@@ -98,7 +107,10 @@ pub(super) fn regressor(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names,
 }
 
 /// `treeEnsembleClassifier`: with one sum for two labels, or one for each.
-pub(super) fn classifier(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+pub(super) fn classifier(
+    cx: &mut NetworkLowering,
+    step: &mut SimpleModelStep<'_>,
+) -> Result<ClassifierNames, CoreMlError> {
     let params: TreeEnsemble = decode(Bytes::clone(step.message))?;
     let x = sums(cx, step, &params)?;
     let one = cx.dim(x, 0)? == Some(1);

@@ -3,7 +3,9 @@
 use galatea_tensor::{Tensor, checked_elements, f16};
 
 use crate::coreml::error::CoreMlError;
-use crate::coreml::proto::network::{LinearQuantization, Quantization, QuantizationKind, Weights};
+use crate::coreml::proto::network::{
+    LinearQuantization, NetworkQuantizationProto, NetworkWeightsProto, QuantizationKind,
+};
 
 /// The constants of a field as a tensor of this shape. Linear codes have one scale, or one for each
 /// position on `axis`.
@@ -12,7 +14,7 @@ use crate::coreml::proto::network::{LinearQuantization, Quantization, Quantizati
 /// When the field is missing, has another number of constants, several forms at once, or codes
 /// without what they stand for.
 pub(super) fn tensor_along(
-    weights: Option<&Weights>,
+    weights: Option<&NetworkWeightsProto>,
     what: &str,
     shape: &[usize],
     axis: usize,
@@ -26,7 +28,7 @@ pub(super) fn tensor_along(
 /// # Errors
 /// As [`tensor_along`].
 pub(super) fn tensor(
-    weights: Option<&Weights>,
+    weights: Option<&NetworkWeightsProto>,
     what: &str,
     shape: &[usize],
 ) -> Result<Tensor, CoreMlError> {
@@ -34,7 +36,7 @@ pub(super) fn tensor(
 }
 
 /// How many constants a field has, where its form says so by itself.
-pub(super) fn count(weights: Option<&Weights>) -> Option<usize> {
+pub(super) fn count(weights: Option<&NetworkWeightsProto>) -> Option<usize> {
     let weights = weights?;
     let lengths =
         [weights.float_value.len(), weights.float16_value.len() / 2, weights.int8_raw_value.len()];
@@ -42,7 +44,7 @@ pub(super) fn count(weights: Option<&Weights>) -> Option<usize> {
 }
 
 fn values(
-    weights: Option<&Weights>,
+    weights: Option<&NetworkWeightsProto>,
     shape: &[usize],
     axis: usize,
 ) -> Result<Vec<f32>, CoreMlError> {
@@ -102,7 +104,7 @@ fn values(
     Ok(weights.float_value.clone())
 }
 
-fn quantization(weights: &Weights) -> Result<&Quantization, CoreMlError> {
+fn quantization(weights: &NetworkWeightsProto) -> Result<&NetworkQuantizationProto, CoreMlError> {
     weights
         .quantization
         .as_ref()
@@ -174,9 +176,14 @@ mod tests {
     use super::super::super::proto::network::LookupTable;
     use super::*;
 
-    fn quantized(bits: u64, raw: &'static [u8], kind: QuantizationKind) -> Weights {
-        let quantization = Some(Quantization { number_of_bits: bits, kind: Some(kind) });
-        Weights { raw_value: raw.into(), quantization, ..Weights::default() }
+    fn quantized(bits: u64, raw: &'static [u8], kind: QuantizationKind) -> NetworkWeightsProto {
+        let quantization =
+            Some(NetworkQuantizationProto { number_of_bits: bits, kind: Some(kind) });
+        NetworkWeightsProto {
+            raw_value: raw.into(),
+            quantization,
+            ..NetworkWeightsProto::default()
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use bytes::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 #[allow(missing_docs, reason = "the names are those of the schema")]
-pub enum DataType {
+pub enum MilDataTypeProto {
     Unused = 0,
     Bool = 1,
     String = 2,
@@ -38,24 +38,24 @@ pub enum DataType {
 
 /// A program: functions by name.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Program {
+pub struct MilProgramProto {
     /// Version of the language; 1.
     #[prost(int64, tag = "1")]
     pub version: i64,
     /// The functions.
     #[prost(btree_map = "string, message", tag = "2")]
-    pub functions: BTreeMap<String, Function>,
+    pub functions: BTreeMap<String, MilFunctionProto>,
     /// About the program.
     #[prost(string, tag = "3")]
     pub doc_string: String,
     /// What the producer says of the program.
     #[prost(btree_map = "string, message", tag = "4")]
-    pub attributes: BTreeMap<String, Value>,
+    pub attributes: BTreeMap<String, MilValueProto>,
 }
 
 /// A function: a block for each set of operators that it was written in.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Function {
+pub struct MilFunctionProto {
     /// What it is given, states included.
     #[prost(message, repeated, tag = "1")]
     pub inputs: Vec<NamedValueType>,
@@ -64,15 +64,15 @@ pub struct Function {
     pub opset: String,
     /// Blocks by set of operators.
     #[prost(btree_map = "string, message", tag = "3")]
-    pub block_specializations: BTreeMap<String, Block>,
+    pub block_specializations: BTreeMap<String, MilBlockProto>,
     /// What the producer says of the function.
     #[prost(btree_map = "string, message", tag = "4")]
-    pub attributes: BTreeMap<String, Value>,
+    pub attributes: BTreeMap<String, MilValueProto>,
 }
 
 /// Operations in order.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Block {
+pub struct MilBlockProto {
     /// Values that the operation around the block gives.
     #[prost(message, repeated, tag = "1")]
     pub inputs: Vec<NamedValueType>,
@@ -81,23 +81,23 @@ pub struct Block {
     pub outputs: Vec<String>,
     /// The operations.
     #[prost(message, repeated, tag = "3")]
-    pub operations: Vec<Operation>,
+    pub operations: Vec<MilOperationProto>,
     /// What the producer says of the block.
     #[prost(btree_map = "string, message", tag = "4")]
-    pub attributes: BTreeMap<String, Value>,
+    pub attributes: BTreeMap<String, MilValueProto>,
 }
 
 /// What an input is bound to: several bindings where an operator takes any number.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Argument {
+pub struct MilArgumentProto {
     /// The bindings.
     #[prost(message, repeated, tag = "1")]
-    pub arguments: Vec<Binding>,
+    pub arguments: Vec<MilBindingProto>,
 }
 
 /// A name or a value.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Binding {
+pub struct MilBindingProto {
     /// Which one.
     #[prost(oneof = "BindingKind", tags = "1, 2")]
     pub binding: Option<BindingKind>,
@@ -111,27 +111,27 @@ pub enum BindingKind {
     Name(String),
     /// A constant.
     #[prost(message, tag = "2")]
-    Value(Value),
+    Value(MilValueProto),
 }
 
 /// One application of an operator.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Operation {
+pub struct MilOperationProto {
     /// The operator.
     #[prost(string, tag = "1")]
     pub r#type: String,
     /// What its inputs are bound to.
     #[prost(btree_map = "string, message", tag = "2")]
-    pub inputs: BTreeMap<String, Argument>,
+    pub inputs: BTreeMap<String, MilArgumentProto>,
     /// What it gives.
     #[prost(message, repeated, tag = "3")]
     pub outputs: Vec<NamedValueType>,
     /// Blocks that it runs.
     #[prost(message, repeated, tag = "4")]
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<MilBlockProto>,
     /// Its attributes.
     #[prost(btree_map = "string, message", tag = "5")]
-    pub attributes: BTreeMap<String, Value>,
+    pub attributes: BTreeMap<String, MilValueProto>,
 }
 
 /// A value's name and type.
@@ -142,12 +142,12 @@ pub struct NamedValueType {
     pub name: String,
     /// The type.
     #[prost(message, optional, tag = "2")]
-    pub r#type: Option<ValueType>,
+    pub r#type: Option<MilValueTypeProto>,
 }
 
 /// The type of a value.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct ValueType {
+pub struct MilValueTypeProto {
     /// Which one.
     #[prost(oneof = "TypeKind", tags = "1, 2, 3, 4, 5")]
     pub kind: Option<TypeKind>,
@@ -158,7 +158,7 @@ pub struct ValueType {
 pub enum TypeKind {
     /// A tensor.
     #[prost(message, tag = "1")]
-    Tensor(TensorType),
+    Tensor(MilTensorTypeProto),
     /// A list of values of one type.
     #[prost(message, boxed, tag = "2")]
     List(Box<ListType>),
@@ -175,24 +175,24 @@ pub enum TypeKind {
 
 /// The type of a tensor.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct TensorType {
-    /// A [`DataType`].
-    #[prost(enumeration = "DataType", tag = "1")]
+pub struct MilTensorTypeProto {
+    /// A [`MilDataTypeProto`].
+    #[prost(enumeration = "MilDataTypeProto", tag = "1")]
     pub data_type: i32,
     /// Number of axes; negative for any.
     #[prost(int64, tag = "2")]
     pub rank: i64,
     /// Their lengths.
     #[prost(message, repeated, tag = "3")]
-    pub dimensions: Vec<Dimension>,
+    pub dimensions: Vec<MilDimensionProto>,
     /// What the producer says of the type.
     #[prost(btree_map = "string, message", tag = "4")]
-    pub attributes: BTreeMap<String, Value>,
+    pub attributes: BTreeMap<String, MilValueProto>,
 }
 
 /// A length.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Dimension {
+pub struct MilDimensionProto {
     /// Which one.
     #[prost(oneof = "DimensionKind", tags = "1, 2")]
     pub kind: Option<DimensionKind>,
@@ -230,10 +230,10 @@ pub struct UnknownDimension {
 pub struct ListType {
     /// Of its items.
     #[prost(message, optional, boxed, tag = "1")]
-    pub r#type: Option<Box<ValueType>>,
+    pub r#type: Option<Box<MilValueTypeProto>>,
     /// How many there are.
     #[prost(message, optional, tag = "2")]
-    pub length: Option<Dimension>,
+    pub length: Option<MilDimensionProto>,
 }
 
 /// The type of a tuple.
@@ -241,7 +241,7 @@ pub struct ListType {
 pub struct TupleType {
     /// Of its items.
     #[prost(message, repeated, tag = "1")]
-    pub types: Vec<ValueType>,
+    pub types: Vec<MilValueTypeProto>,
 }
 
 /// The type of a dictionary.
@@ -249,10 +249,10 @@ pub struct TupleType {
 pub struct DictionaryType {
     /// Of its keys.
     #[prost(message, optional, boxed, tag = "1")]
-    pub key_type: Option<Box<ValueType>>,
+    pub key_type: Option<Box<MilValueTypeProto>>,
     /// Of its values.
     #[prost(message, optional, boxed, tag = "2")]
-    pub value_type: Option<Box<ValueType>>,
+    pub value_type: Option<Box<MilValueTypeProto>>,
 }
 
 /// The type of a state.
@@ -260,26 +260,26 @@ pub struct DictionaryType {
 pub struct StateType {
     /// Of what it holds.
     #[prost(message, optional, boxed, tag = "1")]
-    pub wrapped_type: Option<Box<ValueType>>,
+    pub wrapped_type: Option<Box<MilValueTypeProto>>,
 }
 
 /// A constant.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Value {
+pub struct MilValueProto {
     /// About it.
     #[prost(string, tag = "1")]
     pub doc_string: String,
     /// Its type.
     #[prost(message, optional, tag = "2")]
-    pub r#type: Option<ValueType>,
+    pub r#type: Option<MilValueTypeProto>,
     /// Where it is.
-    #[prost(oneof = "ValueKind", tags = "3, 5")]
-    pub value: Option<ValueKind>,
+    #[prost(oneof = "MilValueKindProto", tags = "3, 5")]
+    pub value: Option<MilValueKindProto>,
 }
 
 /// Where a constant is.
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub enum ValueKind {
+pub enum MilValueKindProto {
     /// Here.
     #[prost(message, tag = "3")]
     Immediate(ImmediateValue),
@@ -304,10 +304,10 @@ pub enum ImmediateKind {
     Tensor(TensorValue),
     /// A tuple.
     #[prost(message, tag = "2")]
-    Tuple(Values),
+    Tuple(MilValuesProto),
     /// A list.
     #[prost(message, tag = "3")]
-    List(Values),
+    List(MilValuesProto),
     /// A dictionary.
     #[prost(message, tag = "4")]
     Dictionary(DictionaryValue),
@@ -328,13 +328,13 @@ pub struct BlobFileValue {
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TensorValue {
     /// In the form that their type has.
-    #[prost(oneof = "Elements", tags = "1, 2, 3, 4, 5, 6, 7")]
-    pub value: Option<Elements>,
+    #[prost(oneof = "MilElementsProto", tags = "1, 2, 3, 4, 5, 6, 7")]
+    pub value: Option<MilElementsProto>,
 }
 
 /// Forms of elements.
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub enum Elements {
+pub enum MilElementsProto {
     /// FP32.
     #[prost(message, tag = "1")]
     Floats(RepeatedFloats),
@@ -416,10 +416,10 @@ pub struct RepeatedBytes {
 
 /// Constants in order.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Values {
+pub struct MilValuesProto {
     /// The constants.
     #[prost(message, repeated, tag = "1")]
-    pub values: Vec<Value>,
+    pub values: Vec<MilValueProto>,
 }
 
 /// Constants by key.
@@ -435,8 +435,8 @@ pub struct DictionaryValue {
 pub struct KeyValuePair {
     /// The key.
     #[prost(message, optional, tag = "1")]
-    pub key: Option<Value>,
+    pub key: Option<MilValueProto>,
     /// The constant.
     #[prost(message, optional, tag = "2")]
-    pub value: Option<Value>,
+    pub value: Option<MilValueProto>,
 }

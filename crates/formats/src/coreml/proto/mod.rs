@@ -1,4 +1,4 @@
-//! The messages of `Model.proto` and `FeatureTypes.proto` that a Core ML model is read from and
+//! The messages of `CoreMlModelProto.proto` and `FeatureTypes.proto` that a Core ML model is read from and
 //! written as.
 //!
 //! Field numbers are those of coremltools 9.0. Model kinds that are not read are kept as bytes, so
@@ -14,7 +14,7 @@ use bytes::Bytes;
 
 /// A model: the file `model.mlmodel` of a package, or a whole `.mlmodel`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Model {
+pub struct CoreMlModelProto {
     /// Version of the format.
     #[prost(int32, tag = "1")]
     pub specification_version: i32,
@@ -66,7 +66,7 @@ pub enum ModelKind {
     #[prost(bytes = "bytes", tag = "501")]
     ItemSimilarityRecommender(Bytes),
     #[prost(message, tag = "502")]
-    MlProgram(mil::Program),
+    MlProgram(mil::MilProgramProto),
     #[prost(bytes = "bytes", tag = "555")]
     CustomModel(Bytes),
     #[prost(bytes = "bytes", tag = "556")]
@@ -183,7 +183,7 @@ pub struct ModelDescription {
     pub default_function_name: String,
     /// About the model.
     #[prost(message, optional, tag = "100")]
-    pub metadata: Option<Metadata>,
+    pub metadata: Option<CoreMlMetadataProto>,
 }
 
 /// What goes in and out of a function.
@@ -211,7 +211,7 @@ pub struct FunctionDescription {
 
 /// About a model.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Metadata {
+pub struct CoreMlMetadataProto {
     /// What it does.
     #[prost(string, tag = "1")]
     pub short_description: String,
@@ -240,15 +240,15 @@ pub struct FeatureDescription {
     pub short_description: String,
     /// Its type.
     #[prost(message, optional, tag = "3")]
-    pub r#type: Option<FeatureType>,
+    pub r#type: Option<CoreMlFeatureTypeProto>,
 }
 
 /// The type of a feature.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct FeatureType {
+pub struct CoreMlFeatureTypeProto {
     /// Which one.
-    #[prost(oneof = "FeatureKind", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
-    pub kind: Option<FeatureKind>,
+    #[prost(oneof = "CoreMlFeatureKindProto", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    pub kind: Option<CoreMlFeatureKindProto>,
     /// Whether it may be left out.
     #[prost(bool, tag = "1000")]
     pub is_optional: bool,
@@ -256,16 +256,16 @@ pub struct FeatureType {
 
 /// The kinds of features.
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub enum FeatureKind {
+pub enum CoreMlFeatureKindProto {
     /// A 64-bit integer.
     #[prost(message, tag = "1")]
-    Int64(Empty),
+    Int64(EmptyProto),
     /// A double.
     #[prost(message, tag = "2")]
-    Double(Empty),
+    Double(EmptyProto),
     /// A text.
     #[prost(message, tag = "3")]
-    String(Empty),
+    String(EmptyProto),
     /// A picture.
     #[prost(message, tag = "4")]
     Image(ImageFeatureType),
@@ -277,7 +277,7 @@ pub enum FeatureKind {
     Dictionary(DictionaryFeatureType),
     /// A list.
     #[prost(message, tag = "7")]
-    Sequence(Empty),
+    Sequence(EmptyProto),
     /// A state.
     #[prost(message, tag = "8")]
     State(StateFeatureType),
@@ -285,7 +285,7 @@ pub enum FeatureKind {
 
 /// A message without fields of interest.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
-pub struct Empty {}
+pub struct EmptyProto {}
 
 /// An array.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -293,8 +293,8 @@ pub struct ArrayFeatureType {
     /// Its default shape.
     #[prost(int64, repeated, tag = "1")]
     pub shape: Vec<i64>,
-    /// An [`ArrayDataType`].
-    #[prost(enumeration = "ArrayDataType", tag = "2")]
+    /// An [`CoreMlArrayDataTypeProto`].
+    #[prost(enumeration = "CoreMlArrayDataTypeProto", tag = "2")]
     pub data_type: i32,
     /// Other shapes that it may have.
     #[prost(oneof = "ShapeFlexibility", tags = "21, 31")]
@@ -307,7 +307,7 @@ pub struct ArrayFeatureType {
 /// Element types of arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
-pub enum ArrayDataType {
+pub enum CoreMlArrayDataTypeProto {
     /// None.
     Invalid = 0,
     /// FP16.
@@ -352,12 +352,12 @@ pub enum DefaultValue {
 pub struct EnumeratedShapes {
     /// The shapes.
     #[prost(message, repeated, tag = "1")]
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<CoreMlShapeProto>,
 }
 
 /// A shape.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Shape {
+pub struct CoreMlShapeProto {
     /// Its lengths.
     #[prost(int64, repeated, tag = "1")]
     pub shape: Vec<i64>,
@@ -469,10 +469,10 @@ pub struct DictionaryFeatureType {
 pub enum KeyType {
     /// 64-bit integers.
     #[prost(message, tag = "1")]
-    Int64(Empty),
+    Int64(EmptyProto),
     /// Texts.
     #[prost(message, tag = "2")]
-    String(Empty),
+    String(EmptyProto),
 }
 
 /// A state.
@@ -485,10 +485,10 @@ pub struct StateFeatureType {
 
 /// Models that are run one after the other.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Pipeline {
+pub struct CoreMlPipelineProto {
     /// The models.
     #[prost(message, repeated, tag = "1")]
-    pub models: Vec<Model>,
+    pub models: Vec<CoreMlModelProto>,
     /// Their names.
     #[prost(string, repeated, tag = "2")]
     pub names: Vec<String>,
@@ -499,5 +499,5 @@ pub struct Pipeline {
 pub struct PipelineOf {
     /// The pipeline.
     #[prost(message, optional, tag = "1")]
-    pub pipeline: Option<Pipeline>,
+    pub pipeline: Option<CoreMlPipelineProto>,
 }

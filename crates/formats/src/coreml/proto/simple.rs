@@ -6,7 +6,7 @@
 use super::network::{Int64Vector, StringVector};
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Scaler {
+pub struct ScalerProto {
     #[prost(double, repeated, tag = "1")]
     pub shift_value: Vec<f64>,
     #[prost(double, repeated, tag = "2")]
@@ -14,29 +14,29 @@ pub struct Scaler {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
-pub struct Normalizer {
-    #[prost(enumeration = "Norm", tag = "1")]
+pub struct NormalizerProto {
+    #[prost(enumeration = "NormProto", tag = "1")]
     pub norm_type: i32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
-pub enum Norm {
+pub enum NormProto {
     Max = 0,
     L1 = 1,
     L2 = 2,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Imputer {
-    #[prost(oneof = "Imputed", tags = "1, 2, 4, 5")]
-    pub imputed: Option<Imputed>,
-    #[prost(oneof = "Replaced", tags = "11, 12")]
-    pub replaced: Option<Replaced>,
+pub struct ImputerProto {
+    #[prost(oneof = "ImputedProto", tags = "1, 2, 4, 5")]
+    pub imputed: Option<ImputedProto>,
+    #[prost(oneof = "ReplacedProto", tags = "11, 12")]
+    pub replaced: Option<ReplacedProto>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub enum Imputed {
+pub enum ImputedProto {
     #[prost(double, tag = "1")]
     Double(f64),
     #[prost(int64, tag = "2")]
@@ -48,7 +48,7 @@ pub enum Imputed {
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Oneof)]
-pub enum Replaced {
+pub enum ReplacedProto {
     #[prost(double, tag = "11")]
     Double(f64),
     #[prost(int64, tag = "12")]
@@ -62,15 +62,15 @@ pub struct DoubleVector {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct OneHotEncoder {
-    #[prost(oneof = "Categories", tags = "1, 2")]
-    pub categories: Option<Categories>,
+pub struct OneHotEncoderProto {
+    #[prost(oneof = "CategoriesProto", tags = "1, 2")]
+    pub categories: Option<CategoriesProto>,
     #[prost(bool, tag = "10")]
     pub output_sparse: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub enum Categories {
+pub enum CategoriesProto {
     #[prost(message, tag = "1")]
     Strings(StringVector),
     #[prost(message, tag = "2")]
@@ -78,7 +78,7 @@ pub enum Categories {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct FeatureVectorizer {
+pub struct FeatureVectorizerProto {
     #[prost(message, repeated, tag = "1")]
     pub input_list: Vec<InputColumn>,
 }
@@ -92,13 +92,13 @@ pub struct InputColumn {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct ArrayFeatureExtractor {
+pub struct ArrayFeatureExtractorProto {
     #[prost(uint64, repeated, tag = "1")]
     pub extract_index: Vec<u64>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Glm {
+pub struct GlmProto {
     #[prost(message, repeated, tag = "1")]
     pub weights: Vec<DoubleVector>,
     #[prost(double, repeated, tag = "2")]
@@ -114,7 +114,7 @@ pub struct Glm {
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TreeEnsemble {
     #[prost(message, optional, tag = "1")]
-    pub tree_ensemble: Option<Trees>,
+    pub tree_ensemble: Option<TreesProto>,
     #[prost(enumeration = "TreeTransform", tag = "2")]
     pub post_evaluation_transform: i32,
     #[prost(oneof = "super::network::ClassLabels", tags = "100, 101")]
@@ -131,9 +131,9 @@ pub enum TreeTransform {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Trees {
+pub struct TreesProto {
     #[prost(message, repeated, tag = "1")]
-    pub nodes: Vec<TreeNode>,
+    pub nodes: Vec<TreeNodeProto>,
     #[prost(uint64, tag = "2")]
     pub num_prediction_dimensions: u64,
     #[prost(double, repeated, tag = "3")]
@@ -141,7 +141,7 @@ pub struct Trees {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct TreeNode {
+pub struct TreeNodeProto {
     #[prost(uint64, tag = "1")]
     pub tree_id: u64,
     #[prost(uint64, tag = "2")]
@@ -200,8 +200,8 @@ pub struct PickTop {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CategoricalMapping {
-    #[prost(oneof = "Mapping", tags = "1, 2")]
-    pub mapping: Option<Mapping>,
+    #[prost(oneof = "MappingProto", tags = "1, 2")]
+    pub mapping: Option<MappingProto>,
     #[prost(string, tag = "101")]
     pub str_value: String,
     #[prost(int64, tag = "102")]
@@ -209,7 +209,7 @@ pub struct CategoricalMapping {
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub enum Mapping {
+pub enum MappingProto {
     #[prost(message, tag = "1")]
     ToInt(StringToInt64Map),
     #[prost(message, tag = "2")]
@@ -231,7 +231,7 @@ pub struct Int64ToStringMap {
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct SupportVectorRegressor {
     #[prost(message, optional, tag = "1")]
-    pub kernel: Option<Kernel>,
+    pub kernel: Option<KernelProto>,
     #[prost(oneof = "SupportVectors", tags = "2, 3")]
     pub support_vectors: Option<SupportVectors>,
     #[prost(message, optional, tag = "4")]
@@ -244,7 +244,7 @@ pub struct SupportVectorRegressor {
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct SupportVectorClassifier {
     #[prost(message, optional, tag = "1")]
-    pub kernel: Option<Kernel>,
+    pub kernel: Option<KernelProto>,
     #[prost(message, optional, tag = "3")]
     pub sparse: Option<SparseVectors>,
     #[prost(message, optional, tag = "4")]
@@ -296,15 +296,15 @@ pub struct DenseVectors {
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Kernel {
-    #[prost(oneof = "KernelKind", tags = "1, 2, 3, 4")]
-    pub kind: Option<KernelKind>,
+pub struct KernelProto {
+    #[prost(oneof = "KernelKindProto", tags = "1, 2, 3, 4")]
+    pub kind: Option<KernelKindProto>,
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Oneof)]
-pub enum KernelKind {
+pub enum KernelKindProto {
     #[prost(message, tag = "1")]
-    Linear(super::Empty),
+    Linear(super::EmptyProto),
     #[prost(message, tag = "2")]
     Rbf(RbfKernel),
     #[prost(message, tag = "3")]

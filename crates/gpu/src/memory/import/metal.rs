@@ -10,7 +10,7 @@ use wgpu::hal::api::Metal;
 
 use super::pages::Pages;
 
-/// Whether a device takes pages at all: Metal does.
+/// Returns whether a device can import pages: with Metal it always can.
 pub(super) fn takes(_device: &wgpu::Device) -> bool {
     true
 }

@@ -10,22 +10,22 @@ use wgpu::{BufferDescriptor, BufferUsages};
 
 #[cfg(target_os = "macos")]
 use metal as api;
-pub(super) use pages::Pages;
+pub(super) use pages::MappedPages;
 #[cfg(not(target_os = "macos"))]
 use vulkan as api;
 
-/// Whether a device that shares memory with the processor takes pages.
+/// Returns whether a device that shares memory with the CPU can import pages.
 pub(crate) fn takes_pages(device: &wgpu::Device) -> bool {
     api::takes(device)
 }
 
 /// A buffer that is these pages, for kernels that only read it; none where the driver refuses.
-pub(super) fn import(device: &wgpu::Device, pages: &Pages) -> Option<wgpu::Buffer> {
+pub(super) fn import(device: &wgpu::Device, pages: &MappedPages) -> Option<wgpu::Buffer> {
     api::import(device, pages)
 }
 
-/// What wgpu is told of such a buffer.
-fn described(pages: &Pages) -> BufferDescriptor<'static> {
+/// Returns the descriptor of such a buffer for wgpu.
+fn described(pages: &MappedPages) -> BufferDescriptor<'static> {
     BufferDescriptor {
         label: Some("pages of a file"),
         size: pages.bytes,

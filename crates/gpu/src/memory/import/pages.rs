@@ -5,27 +5,27 @@ use std::ptr::NonNull;
 use galatea_tensor::Tensor;
 
 /// Tensors with fewer bytes are copied: a buffer of their own costs more than that.
-const LEAST_BYTES: usize = 64 << 10;
+const MIN_BYTES: usize = 64 << 10;
 
 /// Bytes of a mapped file as a part of the pages that hold them.
 #[derive(Debug)]
-pub(crate) struct Pages {
+pub(crate) struct MappedPages {
     /// The first page.
     pub(super) start: NonNull<u8>,
     /// Bytes of all pages.
     pub(in crate::memory) bytes: u64,
-    /// How many bytes lie before those that are wanted.
+    /// Number of bytes before the wanted ones.
     pub(in crate::memory) offset: u64,
-    /// What keeps the file mapped.
+    /// Tensor that keeps the file mapped.
     pub(super) owner: Tensor,
 }
 
-impl Pages {
-    /// Those of a tensor in a mapped file; none of other tensors, of small ones, and of such as start where no
-    /// binding of the device does.
+impl MappedPages {
+    /// Returns the pages of a tensor in a mapped file. Returns `None` for other tensors, for small ones, and
+    /// for a start that is not aligned for the device's bindings.
     pub(in crate::memory) fn of(tensor: &Tensor, alignment: u64) -> Option<Self> {
         let bytes = tensor.unaligned_bytes().ok().filter(|_| tensor.is_mapped())?;
-        if bytes.len() < LEAST_BYTES {
+        if bytes.len() < MIN_BYTES {
             return None;
         }
         let address = bytes.as_ptr().addr();
@@ -42,20 +42,21 @@ pub(super) fn page_bytes() -> usize {
     rustix::param::page_size()
 }
 
-/// How bytes lie in pages.
+/// Position of bytes in pages.
 #[derive(Debug, PartialEq, Eq)]
-struct Spread {
+struct PageSpread {
     offset: u64,
     bytes: u64,
 }
 
-/// How `len` bytes at an address lie in pages, if they start at a multiple of `alignment` in the first.
-fn around(address: usize, len: usize, page: usize, alignment: u64) -> Option<Spread> {
+/// Returns the position in pages of `len` bytes at an address, if they start at a multiple of `alignment` in
+/// the first.
+fn around(address: usize, len: usize, page: usize, alignment: u64) -> Option<PageSpread> {
     let before = address % page;
     let offset = u64::try_from(before).ok()?;
     let bytes = before.checked_add(len)?.checked_next_multiple_of(page)?;
     let starts = len > 0 && offset.is_multiple_of(alignment);
-    starts.then_some(Spread { offset, bytes: u64::try_from(bytes).ok()? })
+    starts.then_some(PageSpread { offset, bytes: u64::try_from(bytes).ok()? })
 }
 
 #[cfg(test)]
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn pages_cover_bytes_that_start_where_a_binding_may() {
-        let spread = |offset, bytes| Some(Spread { offset, bytes });
+        let spread = |offset, bytes| Some(PageSpread { offset, bytes });
         for (address, len, page, expected) in [
             (0x1000, 1, 0x1000, spread(0, 0x1000)),
             (0x1000, 0x1000, 0x1000, spread(0, 0x1000)),
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_is_in_no_file_has_no_pages() {
-        let tensor = Tensor::from_vec(&[LEAST_BYTES], vec![0.0_f32; LEAST_BYTES]);
-        assert!(tensor.is_ok_and(|tensor| Pages::of(&tensor, 16).is_none()));
+        let tensor = Tensor::from_vec(&[MIN_BYTES], vec![0.0_f32; MIN_BYTES]);
+        assert!(tensor.is_ok_and(|tensor| MappedPages::of(&tensor, 16).is_none()));
     }
 }

@@ -6,13 +6,14 @@ use galatea_tensor::Tensor;
 use wgpu::hal::api::Vulkan;
 use wgpu::hal::vulkan::{Buffer, Device};
 
-use super::pages::{Pages, page_bytes};
+use super::pages::{MappedPages, page_bytes};
 
-/// What pages are to Vulkan.
+/// Handle type of pages in Vulkan.
 const HOST: vk::ExternalMemoryHandleTypeFlags =
     vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
 
-/// Whether a device takes pages: it was opened with the extension, and pages are large enough for it.
+/// Returns whether a device can import pages: it was opened with the extension, and pages are large enough for
+/// it.
 pub(super) fn takes(device: &wgpu::Device) -> bool {
     // SAFETY: the handle is used for the calls below and not kept.
     let Some(below) = (unsafe { device.as_hal::<Vulkan>() }) else { return false };
@@ -29,7 +30,7 @@ pub(super) fn takes(device: &wgpu::Device) -> bool {
 }
 
 /// A buffer that is those pages, which the kernels only read; none where the driver refuses.
-pub(super) fn import(device: &wgpu::Device, pages: &Pages) -> Option<wgpu::Buffer> {
+pub(super) fn import(device: &wgpu::Device, pages: &MappedPages) -> Option<wgpu::Buffer> {
     // SAFETY: the handle is used for the calls below and not kept.
     let below = unsafe { device.as_hal::<Vulkan>() }?;
     let raw = buffer(&below, pages)?;
@@ -38,7 +39,7 @@ pub(super) fn import(device: &wgpu::Device, pages: &Pages) -> Option<wgpu::Buffe
     Some(unsafe { device.create_buffer_from_hal::<Vulkan>(raw, &super::described(pages)) })
 }
 
-fn buffer(below: &Device, pages: &Pages) -> Option<Buffer> {
+fn buffer(below: &Device, pages: &MappedPages) -> Option<Buffer> {
     let raw = below.raw_device().clone();
     let mut external = vk::ExternalMemoryBufferCreateInfo::default().handle_types(HOST);
     let uses = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_SRC;
@@ -64,7 +65,7 @@ fn buffer(below: &Device, pages: &Pages) -> Option<Buffer> {
 }
 
 /// The pages as memory of a buffer.
-fn memory(below: &Device, pages: &Pages, buffer: vk::Buffer) -> Option<vk::DeviceMemory> {
+fn memory(below: &Device, pages: &MappedPages, buffer: vk::Buffer) -> Option<vk::DeviceMemory> {
     let raw = below.raw_device();
     let start = pages.start.as_ptr().cast();
     let import = external_memory_host::Device::new(below.shared_instance().raw_instance(), raw);

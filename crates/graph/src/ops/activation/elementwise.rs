@@ -7,8 +7,8 @@ use galatea_tensor::{DataType, Tensor};
 use crate::attribute::{AttributeValue, Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator};
-use crate::ops::values::{Values, expect_float, expect_number};
+use crate::operator::{Operator, OperatorInputs};
+use crate::ops::values::{TensorValues, expect_float, expect_number};
 
 /// An activation function with its parameters; `x` is the element.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -212,20 +212,20 @@ impl Operator for Activation {
         }
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         self.kind.check(x.dtype)?;
         Ok(vec![Fact { value: None, elements: None, ..x.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         self.kind.check(x.dtype())?;
-        let mut values = Values::read(x)?;
+        let mut values = TensorValues::read(x)?;
         match &mut values {
-            Values::Floats(all) => all.iter_mut().for_each(|v| *v = self.kind.apply(*v)),
-            Values::Integers(all) => all.iter_mut().for_each(|v| *v = self.kind.integer(*v)),
-            Values::Bools(_) | Values::Strings(_) => {}
+            TensorValues::Floats(all) => all.iter_mut().for_each(|v| *v = self.kind.apply(*v)),
+            TensorValues::Integers(all) => all.iter_mut().for_each(|v| *v = self.kind.integer(*v)),
+            TensorValues::Bools(_) | TensorValues::Strings(_) => {}
         }
         Ok(vec![values.write(x.dtype(), x.shape())?])
     }
@@ -237,7 +237,7 @@ mod tests {
 
     fn run(kind: ActivationKind, x: f32) -> f32 {
         let x = Tensor::scalar(x);
-        let outputs = Activation { kind }.reference(Inputs::new(&[Some(&x)])).unwrap();
+        let outputs = Activation { kind }.reference(OperatorInputs::new(&[Some(&x)])).unwrap();
         outputs[0].item().unwrap()
     }
 
@@ -272,9 +272,9 @@ mod tests {
         assert!(run(ActivationKind::Relu, f32::NAN).is_nan());
         let x = Tensor::vector(vec![-3_i32, 4]);
         let relu = Activation { kind: ActivationKind::Relu };
-        let outputs = relu.reference(Inputs::new(&[Some(&x)])).unwrap();
+        let outputs = relu.reference(OperatorInputs::new(&[Some(&x)])).unwrap();
         assert_eq!(outputs[0], Tensor::vector(vec![0_i32, 4]));
         let tanh = Activation { kind: ActivationKind::Tanh };
-        assert!(tanh.reference(Inputs::new(&[Some(&x)])).is_err());
+        assert!(tanh.reference(OperatorInputs::new(&[Some(&x)])).is_err());
     }
 }

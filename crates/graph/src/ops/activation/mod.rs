@@ -14,9 +14,9 @@ use crate::operator::{Arity, OpDef, ParseContext};
 use crate::ops::legacy::AlongAxis;
 use crate::{OpError, Operator};
 
-type Parsed = Result<Box<dyn Operator>, OpError>;
+type ParsedActivation = Result<Box<dyn Operator>, OpError>;
 
-const fn unary(name: &'static str, since: i64, parse: crate::ops::Parse) -> OpDef {
+const fn unary(name: &'static str, since: i64, parse: crate::ops::AttributeParser) -> OpDef {
     OpDef::onnx(name, since, Arity::exactly(1), Arity::exactly(1), parse)
 }
 
@@ -25,12 +25,12 @@ fn with_alpha(
     context: &mut ParseContext<'_>,
     default: f32,
     kind: impl FnOnce(f32) -> ActivationKind,
-) -> Parsed {
+) -> ParsedActivation {
     Activation::boxed(kind(context.attributes.float_or("alpha", default)?))
 }
 
 /// The constants of Klambauer et al., "Self-Normalizing Neural Networks" (2017), as ONNX has them.
-fn selu(context: &mut ParseContext<'_>) -> Parsed {
+fn selu(context: &mut ParseContext<'_>) -> ParsedActivation {
     // Version 1 gave fewer digits.
     let (alpha, gamma) =
         if context.opset < 6 { (1.673_2, 1.050_7) } else { (1.673_263_2, 1.050_701) };
@@ -39,18 +39,18 @@ fn selu(context: &mut ParseContext<'_>) -> Parsed {
     Activation::boxed(ActivationKind::Selu { alpha, gamma })
 }
 
-fn hard_sigmoid(context: &mut ParseContext<'_>) -> Parsed {
+fn hard_sigmoid(context: &mut ParseContext<'_>) -> ParsedActivation {
     let alpha = context.attributes.float_or("alpha", 0.2)?;
     let beta = context.attributes.float_or("beta", 0.5)?;
     Activation::boxed(ActivationKind::HardSigmoid { alpha, beta })
 }
 
-fn gelu(context: &mut ParseContext<'_>) -> Parsed {
+fn gelu(context: &mut ParseContext<'_>) -> ParsedActivation {
     let choice = context.attributes.choice("approximate", &["none", "tanh"], 0)?;
     Activation::boxed(ActivationKind::Gelu { tanh: choice == 1 })
 }
 
-fn shrink(context: &mut ParseContext<'_>) -> Parsed {
+fn shrink(context: &mut ParseContext<'_>) -> ParsedActivation {
     let bias = context.attributes.float_or("bias", 0.0)?;
     let lambda = context.attributes.float_or("lambd", 0.5)?;
     Activation::boxed(ActivationKind::Shrink { bias, lambda })

@@ -4,8 +4,8 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator};
-use crate::ops::values::{Values, expect_number, expect_same};
+use crate::operator::{Operator, OperatorInputs};
+use crate::ops::values::{TensorValues, expect_number, expect_same};
 
 /// `x < 0 ? slope · x : x`.
 ///
@@ -14,7 +14,7 @@ use crate::ops::values::{Values, expect_number, expect_same};
 pub struct PRelu;
 
 impl Operator for PRelu {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, slope) = (inputs.required(0)?, inputs.required(1)?);
         expect_number(x.dtype)?;
         expect_same(x.dtype, slope.dtype)?;
@@ -27,18 +27,18 @@ impl Operator for PRelu {
         Ok(vec![Fact { value: None, elements: None, ..x.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (x, slope) = (inputs.required(0)?, inputs.required(1)?);
         expect_number(x.dtype())?;
         expect_same(x.dtype(), slope.dtype())?;
-        let mut values = Values::read(x)?;
-        match (&mut values, Values::read(&slope.broadcast_to(x.shape())?)?) {
-            (Values::Floats(all), Values::Floats(slopes)) => {
+        let mut values = TensorValues::read(x)?;
+        match (&mut values, TensorValues::read(&slope.broadcast_to(x.shape())?)?) {
+            (TensorValues::Floats(all), TensorValues::Floats(slopes)) => {
                 for (v, slope) in all.iter_mut().zip(slopes).filter(|(v, _)| **v < 0.0) {
                     *v *= slope;
                 }
             }
-            (Values::Integers(all), Values::Integers(slopes)) => {
+            (TensorValues::Integers(all), TensorValues::Integers(slopes)) => {
                 for (v, slope) in all.iter_mut().zip(slopes).filter(|(v, _)| **v < 0) {
                     *v = v.wrapping_mul(slope);
                 }
@@ -57,8 +57,8 @@ mod tests {
     fn each_channel_has_its_slope() {
         let x = Tensor::from_vec(&[2, 2], vec![-1.0_f32, 2.0, -3.0, -4.0]).unwrap();
         let slope = Tensor::from_vec(&[2, 1], vec![0.5_f32, 2.0]).unwrap();
-        let outputs = PRelu.reference(Inputs::new(&[Some(&x), Some(&slope)])).unwrap();
+        let outputs = PRelu.reference(OperatorInputs::new(&[Some(&x), Some(&slope)])).unwrap();
         assert_eq!(outputs[0].to_vec::<f32>().unwrap(), [-0.5, 2.0, -6.0, -8.0]);
-        assert!(PRelu.reference(Inputs::new(&[Some(&slope), Some(&x)])).is_err());
+        assert!(PRelu.reference(OperatorInputs::new(&[Some(&slope), Some(&x)])).is_err());
     }
 }

@@ -4,21 +4,21 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator};
+use crate::operator::{Operator, OperatorInputs};
 use crate::ops::bounds::axis as find_axis;
-use crate::ops::lanes::Lanes;
+use crate::ops::lanes::AxisLanes;
 use crate::ops::values::{expect_float, floats, from_floats};
 
 /// The rows of a shape: along one axis, or with `flatten` over all axes from it on.
-fn rows(shape: &[usize], axis: i64, flatten: bool) -> Result<Lanes, OpError> {
+fn rows(shape: &[usize], axis: i64, flatten: bool) -> Result<AxisLanes, OpError> {
     let rank = shape.len();
     if !flatten {
-        return Ok(Lanes::along(shape, find_axis(axis, rank)?));
+        return Ok(AxisLanes::along(shape, find_axis(axis, rank)?));
     }
     // The axis behind the last one is allowed: rows of one element.
     let at = if usize::try_from(axis) == Ok(rank) { rank } else { find_axis(axis, rank)? };
     let (outer, row) = shape.split_at(at);
-    Ok(Lanes { outer: outer.iter().product(), len: row.iter().product(), inner: 1 })
+    Ok(AxisLanes { outer: outer.iter().product(), len: row.iter().product(), inner: 1 })
 }
 
 fn infer(x: &Fact, axis: i64, flatten: bool) -> Result<Vec<Fact>, OpError> {
@@ -64,11 +64,11 @@ macro_rules! row_operator {
         }
 
         impl Operator for $name {
-            fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+            fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
                 infer(inputs.required(0)?, self.axis, self.flatten)
             }
 
-            fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+            fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
                 map_rows(inputs.required(0)?, (self.axis, self.flatten), $function)
             }
         }
@@ -110,7 +110,7 @@ mod tests {
 
     fn run(operator: &dyn Operator, shape: &[usize], x: &[f32]) -> Vec<f32> {
         let x = Tensor::from_slice(shape, x).unwrap();
-        operator.reference(Inputs::new(&[Some(&x)])).unwrap()[0].to_vec().unwrap()
+        operator.reference(OperatorInputs::new(&[Some(&x)])).unwrap()[0].to_vec().unwrap()
     }
 
     #[test]
@@ -137,6 +137,8 @@ mod tests {
     #[test]
     fn an_axis_outside_is_an_error() {
         let x = Fact::fixed(galatea_tensor::DataType::Fp32, &[2]);
-        assert!(Softmax { axis: 2, flatten: false }.infer(Inputs::new(&[Some(&x)])).is_err());
+        assert!(
+            Softmax { axis: 2, flatten: false }.infer(OperatorInputs::new(&[Some(&x)])).is_err()
+        );
     }
 }

@@ -5,7 +5,7 @@ use galatea_tensor::Tensor;
 use super::ActivationKind;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::values::{expect_float, expect_same, floats, from_floats};
 
 /// `a / (1 + e^(−alpha · a)) · b` of two tensors of one type and shape.
@@ -31,7 +31,7 @@ fn same_shape<T: PartialEq + std::fmt::Debug>(a: &T, b: &T) -> Result<(), OpErro
 }
 
 impl Operator for SwiGlu {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         expect_float(a.dtype)?;
         expect_same(a.dtype, b.dtype)?;
@@ -41,7 +41,7 @@ impl Operator for SwiGlu {
         Ok(vec![Fact { value: None, elements: None, ..a.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         expect_same(a.dtype(), b.dtype())?;
         same_shape(&a.shape(), &b.shape())?;

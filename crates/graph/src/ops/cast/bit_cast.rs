@@ -4,7 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 
 /// The bits of each element read as another type of the same size. As `BOOL`, every pattern but 0
 /// is true.
@@ -30,13 +30,13 @@ impl BitCast {
 }
 
 impl Operator for BitCast {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         self.check(x.dtype)?;
         Ok(vec![Fact { dtype: self.to, value: None, elements: None, ..x.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         self.check(x.dtype())?;
         Ok(vec![Tensor::from_bytes(self.to, x.shape(), x.contiguous()?.as_bytes()?)?])

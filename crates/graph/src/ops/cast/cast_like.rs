@@ -1,17 +1,17 @@
 //! `CastLike`: elements in the type of another tensor.
 
-use galatea_tensor::{Narrowing, Tensor};
+use galatea_tensor::{NarrowingRule, Tensor};
 
 use super::convert::{convert, infer, narrowing};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 
 /// The first input in the type of the second one; see [`super::Cast`] for how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CastLike {
     /// How floats become small ones.
-    pub narrowing: Narrowing,
+    pub narrowing: NarrowingRule,
 }
 
 impl CastLike {
@@ -21,11 +21,11 @@ impl CastLike {
 }
 
 impl Operator for CastLike {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         Ok(vec![infer(inputs.required(0)?, inputs.required(1)?.dtype)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         Ok(vec![convert(inputs.required(0)?, inputs.required(1)?.dtype(), self.narrowing)?])
     }
 }

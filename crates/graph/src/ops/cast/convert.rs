@@ -7,7 +7,7 @@
 )]
 
 use galatea_tensor::{
-    ByteString, DataType, ExponentRounding, Narrowing, Overflow, SmallType, Tensor, f16,
+    ByteString, DataType, ExponentRounding, NarrowingRule, OverflowRule, SmallType, Tensor, f16,
 };
 use half::slice::HalfFloatSliceExt;
 
@@ -16,15 +16,15 @@ use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::ParseContext;
 use crate::ops::bounds::carried;
-use crate::ops::values::{self, Values};
+use crate::ops::values::{self, TensorValues};
 
 /// Reads `saturate` and `round_mode`, which say how floats become small ones.
-pub(super) fn narrowing(context: &mut ParseContext<'_>) -> Result<Narrowing, OpError> {
+pub(super) fn narrowing(context: &mut ParseContext<'_>) -> Result<NarrowingRule, OpError> {
     let saturate = context.attributes.int_or("saturate", 1)? != 0;
-    let overflow = if saturate { Overflow::Saturate } else { Overflow::Special };
+    let overflow = if saturate { OverflowRule::Saturate } else { OverflowRule::Special };
     let modes = [ExponentRounding::Up, ExponentRounding::Down, ExponentRounding::Nearest];
     let mode = context.attributes.choice("round_mode", &["up", "down", "nearest"], 0)?;
-    Ok(Narrowing { overflow, exponent_rounding: modes[mode] })
+    Ok(NarrowingRule { overflow, exponent_rounding: modes[mode] })
 }
 
 /// The fact of a conversion's result.
@@ -49,7 +49,11 @@ fn truncate(value: f64, to: DataType) -> i128 {
 }
 
 /// The elements in another type.
-pub(super) fn convert(x: &Tensor, to: DataType, narrowing: Narrowing) -> Result<Tensor, OpError> {
+pub(super) fn convert(
+    x: &Tensor,
+    to: DataType,
+    narrowing: NarrowingRule,
+) -> Result<Tensor, OpError> {
     if x.dtype() == to {
         return Ok(x.clone());
     }
@@ -58,20 +62,20 @@ pub(super) fn convert(x: &Tensor, to: DataType, narrowing: Narrowing) -> Result<
     }
     let values = match x.dtype() {
         DataType::Small(small) if small.integer_range().is_some() => {
-            Values::Integers(values::small(x)?.into_iter().map(|v| v as i128).collect())
+            TensorValues::Integers(values::small(x)?.into_iter().map(|v| v as i128).collect())
         }
-        DataType::Small(_) => Values::Floats(values::small(x)?),
-        _ => Values::read(x)?,
+        DataType::Small(_) => TensorValues::Floats(values::small(x)?),
+        _ => TensorValues::read(x)?,
     };
     let converted = match to {
         DataType::Small(small) => {
             let codes = to_codes(values, small, narrowing)?;
             return Ok(Tensor::from_bytes(to, x.shape(), &codes)?);
         }
-        DataType::Bool => Values::Bools(to_bools(values)?),
-        DataType::Bytes => Values::Strings(to_strings(values)),
-        to if to.is_float() => Values::Floats(to_floats(values, to)?),
-        to => Values::Integers(to_integers(values, to)?),
+        DataType::Bool => TensorValues::Bools(to_bools(values)?),
+        DataType::Bytes => TensorValues::Strings(to_strings(values)),
+        to if to.is_float() => TensorValues::Floats(to_floats(values, to)?),
+        to => TensorValues::Integers(to_integers(values, to)?),
     };
     converted.write(to, x.shape())
 }
@@ -93,68 +97,74 @@ fn halves(x: &Tensor, to: DataType) -> Result<Option<Tensor>, OpError> {
     }
 }
 
-fn to_bools(values: Values) -> Result<Vec<bool>, OpError> {
+fn to_bools(values: TensorValues) -> Result<Vec<bool>, OpError> {
     Ok(match values {
-        Values::Bools(all) => all,
-        Values::Integers(all) => all.into_iter().map(|v| v != 0).collect(),
-        Values::Floats(all) => all.into_iter().map(|v| v != 0.0).collect(),
-        Values::Strings(all) => all
+        TensorValues::Bools(all) => all,
+        TensorValues::Integers(all) => all.into_iter().map(|v| v != 0).collect(),
+        TensorValues::Floats(all) => all.into_iter().map(|v| v != 0.0).collect(),
+        TensorValues::Strings(all) => all
             .iter()
             .map(|text| Ok(parse_float(text, DataType::Fp64)? != 0.0))
             .collect::<Result<_, OpError>>()?,
     })
 }
 
-fn to_floats(values: Values, to: DataType) -> Result<Vec<f64>, OpError> {
+fn to_floats(values: TensorValues, to: DataType) -> Result<Vec<f64>, OpError> {
     Ok(match values {
-        Values::Bools(all) => all.into_iter().map(|v| f64::from(u8::from(v))).collect(),
+        TensorValues::Bools(all) => all.into_iter().map(|v| f64::from(u8::from(v))).collect(),
         // Of 64-bit integers, f32 takes the nearest directly; through f64 it could be off by one.
-        Values::Integers(all) if to == DataType::Fp32 => {
+        TensorValues::Integers(all) if to == DataType::Fp32 => {
             all.into_iter().map(|v| f64::from(v as f32)).collect()
         }
-        Values::Integers(all) => all.into_iter().map(|v| v as f64).collect(),
-        Values::Floats(all) => all,
-        Values::Strings(all) => {
+        TensorValues::Integers(all) => all.into_iter().map(|v| v as f64).collect(),
+        TensorValues::Floats(all) => all,
+        TensorValues::Strings(all) => {
             all.iter().map(|text| parse_float(text, to)).collect::<Result<_, _>>()?
         }
     })
 }
 
-fn to_integers(values: Values, to: DataType) -> Result<Vec<i128>, OpError> {
+fn to_integers(values: TensorValues, to: DataType) -> Result<Vec<i128>, OpError> {
     Ok(match values {
-        Values::Bools(all) => all.into_iter().map(i128::from).collect(),
-        Values::Integers(all) => all,
-        Values::Floats(all) => all.into_iter().map(|v| truncate(v, to)).collect(),
-        Values::Strings(all) => {
+        TensorValues::Bools(all) => all.into_iter().map(i128::from).collect(),
+        TensorValues::Integers(all) => all,
+        TensorValues::Floats(all) => all.into_iter().map(|v| truncate(v, to)).collect(),
+        TensorValues::Strings(all) => {
             all.iter().map(|text| parse_integer(text, to)).collect::<Result<_, _>>()?
         }
     })
 }
 
 /// The codes of a small type.
-fn to_codes(values: Values, to: SmallType, narrowing: Narrowing) -> Result<Vec<u8>, OpError> {
+fn to_codes(
+    values: TensorValues,
+    to: SmallType,
+    narrowing: NarrowingRule,
+) -> Result<Vec<u8>, OpError> {
     Ok(match values {
-        Values::Bools(all) => {
+        TensorValues::Bools(all) => {
             all.into_iter().map(|v| to.encode_integer(i128::from(v), narrowing)).collect()
         }
-        Values::Integers(all) => all.into_iter().map(|v| to.encode_integer(v, narrowing)).collect(),
-        Values::Floats(all) => all.into_iter().map(|v| to.encode(v, narrowing)).collect(),
-        Values::Strings(all) if to.integer_range().is_some() => all
+        TensorValues::Integers(all) => {
+            all.into_iter().map(|v| to.encode_integer(v, narrowing)).collect()
+        }
+        TensorValues::Floats(all) => all.into_iter().map(|v| to.encode(v, narrowing)).collect(),
+        TensorValues::Strings(all) if to.integer_range().is_some() => all
             .iter()
             .map(|text| Ok(to.encode_integer(parse_integer(text, DataType::Int64)?, narrowing)))
             .collect::<Result<_, OpError>>()?,
-        Values::Strings(all) => all
+        TensorValues::Strings(all) => all
             .iter()
             .map(|text| Ok(to.encode(parse_float(text, DataType::Fp32)?, narrowing)))
             .collect::<Result<_, OpError>>()?,
     })
 }
 
-fn to_strings(values: Values) -> Vec<ByteString> {
+fn to_strings(values: TensorValues) -> Vec<ByteString> {
     match values {
-        Values::Bools(all) => all.iter().map(|&v| u8::from(v).to_string().into()).collect(),
-        Values::Integers(all) => all.iter().map(|v| v.to_string().into()).collect(),
-        Values::Floats(all) => all.iter().map(|&v| format_float(v).into()).collect(),
-        Values::Strings(all) => all,
+        TensorValues::Bools(all) => all.iter().map(|&v| u8::from(v).to_string().into()).collect(),
+        TensorValues::Integers(all) => all.iter().map(|v| v.to_string().into()).collect(),
+        TensorValues::Floats(all) => all.iter().map(|&v| format_float(v).into()).collect(),
+        TensorValues::Strings(all) => all,
     }
 }

@@ -10,7 +10,7 @@ pub use bit_cast::BitCast;
 pub use cast_like::CastLike;
 pub use to_type::Cast;
 
-use galatea_tensor::{DataType, Narrowing, Tensor};
+use galatea_tensor::{DataType, NarrowingRule, Tensor};
 
 use crate::error::OpError;
 use crate::operator::{Arity, OpDef};
@@ -20,7 +20,7 @@ use crate::operator::{Arity, OpDef};
 /// # Errors
 /// When there is no such conversion, or an element is no number.
 pub fn converted(x: &Tensor, to: DataType) -> Result<Tensor, OpError> {
-    convert::convert(x, to, Narrowing::default())
+    convert::convert(x, to, NarrowingRule::default())
 }
 
 /// The family's rows.

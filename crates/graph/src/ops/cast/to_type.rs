@@ -1,11 +1,11 @@
 //! `Cast`: elements in a type that an attribute names.
 
-use galatea_tensor::{DataType, Narrowing, Tensor};
+use galatea_tensor::{DataType, NarrowingRule, Tensor};
 
 use super::convert::{convert, infer, narrowing};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 
 /// The same elements in another type.
 ///
@@ -19,14 +19,14 @@ pub struct Cast {
     /// The new type.
     pub to: DataType,
     /// How floats become small ones.
-    pub narrowing: Narrowing,
+    pub narrowing: NarrowingRule,
 }
 
 impl Cast {
     /// The cast that saturates, as an attribute that is not there has it.
     #[must_use]
     pub fn plain(to: DataType) -> Self {
-        Self { to, narrowing: Narrowing::default() }
+        Self { to, narrowing: NarrowingRule::default() }
     }
 
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
@@ -64,18 +64,20 @@ const NAMES: &[(&str, DataType)] = &[
 ];
 
 impl Operator for Cast {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         Ok(vec![infer(inputs.required(0)?, self.to)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         Ok(vec![convert(inputs.required(0)?, self.to, self.narrowing)?])
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use galatea_tensor::{ByteString, Element, ExponentRounding, Overflow, SmallType, bf16, f16};
+    use galatea_tensor::{
+        ByteString, Element, ExponentRounding, OverflowRule, SmallType, bf16, f16,
+    };
 
     use super::*;
     use crate::fact::Dim;
@@ -83,7 +85,7 @@ mod tests {
     fn cast<A: Element, B: Element>(from: &[A]) -> Vec<B> {
         let x = Tensor::vector(from.to_vec());
         let cast = Cast::plain(B::DTYPE);
-        cast.reference(Inputs::new(&[Some(&x)])).unwrap()[0].to_vec().unwrap()
+        cast.reference(OperatorInputs::new(&[Some(&x)])).unwrap()[0].to_vec().unwrap()
     }
 
     #[test]
@@ -108,20 +110,20 @@ mod tests {
     }
 
     /// A cast from one type to another and the codes of the result.
-    fn codes(from: &Tensor, to: SmallType, narrowing: Narrowing) -> Vec<u8> {
+    fn codes(from: &Tensor, to: SmallType, narrowing: NarrowingRule) -> Vec<u8> {
         let cast = Cast { to: DataType::Small(to), narrowing };
-        let found = cast.reference(Inputs::new(&[Some(from)])).unwrap().remove(0);
+        let found = cast.reference(OperatorInputs::new(&[Some(from)])).unwrap().remove(0);
         found.as_bytes().unwrap().to_vec()
     }
 
     #[test]
     fn small_types_are_cast_from_and_to_every_other() {
-        let plain = Narrowing::default();
+        let plain = NarrowingRule::default();
         let x = Tensor::vector(vec![1.0_f32, 1000.0, -0.3, f32::NAN]);
         assert_eq!(codes(&x, SmallType::Float8E4M3Fn, plain), [0x38, 0x7e, 0xaa, 0x7f]);
-        let strict = Narrowing { overflow: Overflow::Special, ..plain };
+        let strict = NarrowingRule { overflow: OverflowRule::Special, ..plain };
         assert_eq!(codes(&x, SmallType::Float8E4M3Fn, strict)[1], 0x7f);
-        let down = Narrowing { exponent_rounding: ExponentRounding::Down, ..plain };
+        let down = NarrowingRule { exponent_rounding: ExponentRounding::Down, ..plain };
         assert_eq!(codes(&Tensor::vector(vec![1.9_f32]), SmallType::Float8E8M0, down), [127]);
         assert_eq!(codes(&Tensor::vector(vec![9_i64, -1]), SmallType::Int4, plain), [9, 15]);
         assert_eq!(codes(&Tensor::vector(vec![true, false]), SmallType::Uint2, plain), [1, 0]);
@@ -129,7 +131,8 @@ mod tests {
         assert_eq!(codes(&text, SmallType::Int4, plain), [3, 14]);
         assert_eq!(codes(&text, SmallType::Float4E2M1, plain), [5, 12]);
         let int4 = Tensor::from_bytes(DataType::Small(SmallType::Int4), &[3], &[7, 8, 15]).unwrap();
-        let to = |to| Cast::plain(to).reference(Inputs::new(&[Some(&int4)])).unwrap().remove(0);
+        let to =
+            |to| Cast::plain(to).reference(OperatorInputs::new(&[Some(&int4)])).unwrap().remove(0);
         assert_eq!(to(DataType::Int8), Tensor::vector(vec![7_i8, -8, -1]));
         assert_eq!(to(DataType::Fp32), Tensor::vector(vec![7_f32, -8.0, -1.0]));
         assert_eq!(to(DataType::Bool), Tensor::vector(vec![true; 3]));
@@ -152,7 +155,8 @@ mod tests {
         assert_eq!(read, [1000.0, 5.0, f32::INFINITY, -0.25]);
         assert_eq!(cast::<ByteString, i64>(&text(&["-9223372036854775808"])), [i64::MIN]);
         let x = Tensor::vector(text(&["7", "seven"]));
-        let error = Cast::plain(DataType::Int32).reference(Inputs::new(&[Some(&x)])).unwrap_err();
+        let error =
+            Cast::plain(DataType::Int32).reference(OperatorInputs::new(&[Some(&x)])).unwrap_err();
         assert!(error.to_string().contains("seven"), "{error}");
     }
 
@@ -160,7 +164,9 @@ mod tests {
     fn lengths_survive_casts_between_integers() {
         let batch = Dim::symbol("batch");
         let x = Fact::fixed(DataType::Int64, &[1]).with_elements(Some(vec![batch.clone()]));
-        let to = |to| Cast::plain(to).infer(Inputs::new(&[Some(&x)])).unwrap().remove(0).elements;
+        let to = |to| {
+            Cast::plain(to).infer(OperatorInputs::new(&[Some(&x)])).unwrap().remove(0).elements
+        };
         assert_eq!(to(DataType::Int32), Some(vec![batch]));
         assert_eq!(to(DataType::Fp32), None);
     }

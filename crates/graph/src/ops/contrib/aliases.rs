@@ -4,14 +4,14 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::generate::Range;
 use crate::ops::index::GatherND;
 use crate::ops::shape::{Pad, Unsqueeze};
 use crate::ops::transformer::{CausalConvWithState, LinearAttention};
 use crate::ops::vision::GridSample;
 
-type Parsed = Result<Box<dyn Operator>, OpError>;
+type ParsedAlias = Result<Box<dyn Operator>, OpError>;
 
 /// Refuses attributes that go beyond ONNX's operator.
 fn only(context: &mut ParseContext<'_>, expected: &[(&'static str, i64)]) -> Result<(), OpError> {
@@ -25,26 +25,26 @@ fn only(context: &mut ParseContext<'_>, expected: &[(&'static str, i64)]) -> Res
     Ok(())
 }
 
-pub(super) fn grid_sample(context: &mut ParseContext<'_>) -> Parsed {
+pub(super) fn grid_sample(context: &mut ParseContext<'_>) -> ParsedAlias {
     context.opset = 16;
     GridSample::parse(context)
 }
 
-pub(super) fn gather_nd(context: &mut ParseContext<'_>) -> Parsed {
+pub(super) fn gather_nd(context: &mut ParseContext<'_>) -> ParsedAlias {
     GatherND::parse(context)
 }
 
-pub(super) fn pad(context: &mut ParseContext<'_>) -> Parsed {
+pub(super) fn pad(context: &mut ParseContext<'_>) -> ParsedAlias {
     context.opset = 11;
     Pad::parse(context)
 }
 
-pub(super) fn causal_conv(context: &mut ParseContext<'_>) -> Parsed {
+pub(super) fn causal_conv(context: &mut ParseContext<'_>) -> ParsedAlias {
     only(context, &[("state_window", 0), ("channels_last", 0), ("dilation", 1), ("ndim", 1)])?;
     CausalConvWithState::parse(context)
 }
 
-pub(super) fn linear_attention(context: &mut ParseContext<'_>) -> Parsed {
+pub(super) fn linear_attention(context: &mut ParseContext<'_>) -> ParsedAlias {
     only(context, &[("state_window", 0)])?;
     LinearAttention::parse(context)
 }
@@ -54,21 +54,21 @@ pub(super) fn linear_attention(context: &mut ParseContext<'_>) -> Parsed {
 pub struct ExpandDims;
 
 impl Operator for ExpandDims {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         let Some(axes) = inputs.required(1)?.integers() else {
             let unknown = |dims: &Vec<Dim>| vec![Dim::Unknown; dims.len() + 1];
             return Ok(vec![Fact::shaped(x.dtype, x.shape.as_ref().map(unknown))]);
         };
-        Unsqueeze { axes: Some(axes) }.infer(Inputs::new(&[Some(x)]))
+        Unsqueeze { axes: Some(axes) }.infer(OperatorInputs::new(&[Some(x)]))
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let axes = inputs.required(1)?.to_i64_vec()?;
         if axes.len() != 1 {
             return Err(OpError::new(format!("{} axes, expected 1", axes.len())));
         }
-        Unsqueeze { axes: Some(axes) }.reference(Inputs::new(&[inputs.optional(0)]))
+        Unsqueeze { axes: Some(axes) }.reference(OperatorInputs::new(&[inputs.optional(0)]))
     }
 }
 
@@ -77,7 +77,7 @@ impl Operator for ExpandDims {
 pub struct OptionalStepRange;
 
 impl Operator for OptionalStepRange {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let start = inputs.required(0)?;
         let step = match inputs.optional(2) {
             Some(step) => step.clone(),
@@ -85,17 +85,18 @@ impl Operator for OptionalStepRange {
         };
         let scalar = |fact: &Fact| Fact::shaped(fact.dtype, Some(Vec::new()));
         let all = [scalar(start), scalar(inputs.required(1)?), scalar(&step)];
-        Range.infer(Inputs::new(&all.each_ref().map(Some)))
+        Range.infer(OperatorInputs::new(&all.each_ref().map(Some)))
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let start = inputs.required(0)?;
         let one = crate::ops::cast::Cast::plain(start.dtype());
-        let default = one.reference(Inputs::new(&[Some(&Tensor::scalar(1_i64))]))?.remove(0);
+        let default =
+            one.reference(OperatorInputs::new(&[Some(&Tensor::scalar(1_i64))]))?.remove(0);
         let step = inputs.optional(2).unwrap_or(&default);
         let scalar = |tensor: &Tensor| tensor.reshape(&[]);
         let all = [scalar(start)?, scalar(inputs.required(1)?)?, scalar(step)?];
-        Range.reference(Inputs::new(&all.each_ref().map(Some)))
+        Range.reference(OperatorInputs::new(&all.each_ref().map(Some)))
     }
 }
 

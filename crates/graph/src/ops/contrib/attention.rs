@@ -1,22 +1,22 @@
-//! `Attention`: projection to queries, keys and values, and attention over them.
+//! `ContribAttention`: projection to queries, keys and values, and attention over them.
 
 use galatea_tensor::{DataType, Tensor};
 
 use super::key_mask::{HIDDEN, KeyMask, ScoreBias};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
-use crate::ops::transformer::heads::{Heads, Scoring, attend, divided};
+use crate::ops::transformer::heads::{ScoreOptions, WideHeads, attend, divided};
 use crate::ops::values::{expect_float, floats, from_floats};
 
-/// `Attention` of domain `com.microsoft`.
+/// `ContribAttention` of domain `com.microsoft`.
 ///
 /// Inputs: `[B, S, input]`, weights `[input, q + k + v]`, optionally their bias, a mask of keys,
 /// keys and values of the past `[2, B, H, P, D]`, and a bias on the scores. Outputs: `[B, S, v]`,
 /// and all keys and values `[2, B, H, P + S, D]`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Attention {
+pub struct ContribAttention {
     /// Heads of queries, keys and values.
     pub num_heads: usize,
     /// Whether a query sees no key behind its own position.
@@ -29,7 +29,7 @@ pub struct Attention {
     pub qkv_hidden_sizes: Option<[usize; 3]>,
 }
 
-impl Attention {
+impl ContribAttention {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         Ok(Box::new(Self::read(context)?))
     }
@@ -72,7 +72,7 @@ impl Attention {
     }
 
     /// Queries, keys and values of the new positions.
-    fn project(&self, inputs: Inputs<'_, Tensor>) -> Result<[Heads; 3], OpError> {
+    fn project(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<[WideHeads; 3], OpError> {
         let (x, w) = (inputs.required(0)?, inputs.required(1)?);
         let (&[batch, length, inner], &[rows, columns]) = (x.shape(), w.shape()) else {
             return Err(OpError::new(format!(
@@ -90,7 +90,7 @@ impl Attention {
             Some(bias) => super::skip_normalization::row_vector(bias, columns, "the bias")?,
         };
         let (x, w) = (floats(x)?, floats(w)?);
-        let part = |first: usize, width: usize| -> Result<Heads, OpError> {
+        let part = |first: usize, width: usize| -> Result<WideHeads, OpError> {
             let d = divided(width, self.num_heads, "a projection")?;
             let shape = [batch, self.num_heads, length, d];
             let mut values = Vec::with_capacity(bounded(DataType::Fp64, &shape)?);
@@ -100,7 +100,7 @@ impl Attention {
                 let products = row.iter().enumerate().map(|(k, x)| x * w[k * columns + column]);
                 values.push(bias[column] + products.sum::<f64>());
             }
-            Ok(Heads { shape, values })
+            Ok(WideHeads { shape, values })
         };
         Ok([
             part(0, widths[0])?,
@@ -121,8 +121,8 @@ fn half(past: Option<&Tensor>, which: usize) -> Result<Option<Tensor>, OpError> 
     }
 }
 
-impl Operator for Attention {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+impl Operator for ContribAttention {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, w) = (inputs.required(0)?, inputs.required(1)?);
         expect_float(x.dtype)?;
         let dim = |fact: &Fact, axis: usize| {
@@ -142,7 +142,7 @@ impl Operator for Attention {
         Ok(vec![output, present])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let [q, k, v] = self.project(inputs)?;
         let length = q.shape[2];
         let past = inputs.optional(4);
@@ -161,7 +161,7 @@ impl Operator for Attention {
         };
         #[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
         let scale = self.scale.map_or_else(|| 1.0 / (width as f64).sqrt(), f64::from);
-        let scoring = Scoring { scale, softcap: 0.0, bias: &bias, sink: None, stage: None };
+        let scoring = ScoreOptions { scale, softcap: 0.0, bias: &bias, sink: None, stage: None };
         let output = attend(&q, &k, &v, &scoring)?.output;
         let dtype = inputs.required(0)?.dtype();
         let mut present = vec![output.write_packed(dtype)?];

@@ -4,7 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
 use crate::ops::values::{expect_float, expect_same, floats, from_floats};
 
@@ -23,7 +23,7 @@ impl CDist {
 }
 
 impl Operator for CDist {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         expect_float(a.dtype)?;
         expect_same(a.dtype, b.dtype)?;
@@ -35,7 +35,7 @@ impl Operator for CDist {
         Ok(vec![Fact::new(a.dtype, vec![rows(a)?, rows(b)?])])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         expect_same(a.dtype(), b.dtype())?;
         let (&[m, n], &[k, width]) = (a.shape(), b.shape()) else {

@@ -1,11 +1,11 @@
-//! `BiasAdd`, `BiasSplitGelu` and `GroupNorm`, which optimised diffusion models have.
+//! `BiasAdd`, `BiasSplitGelu` and `ContribGroupNorm`, which optimised diffusion models have.
 
 use galatea_tensor::Tensor;
 
 use super::skip_normalization::{normalise, row_vector};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::activation::ActivationKind;
 use crate::ops::bounds;
 use crate::ops::convolution::{to_channels_first, to_channels_last};
@@ -23,7 +23,7 @@ pub struct BiasSplitGelu;
 /// Group normalisation with an optional SiLU, of domain `com.microsoft`. Inputs: `x`, one `gamma`
 /// and one `beta` for each channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GroupNorm {
+pub struct ContribGroupNorm {
     /// Added to the variance.
     pub epsilon: f32,
     /// How many groups the channels make.
@@ -35,13 +35,13 @@ pub struct GroupNorm {
 }
 
 impl Operator for BiasAdd {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         Ok(vec![Fact { value: None, elements: None, ..x.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let bias = floats(&inputs.required(1)?.broadcast_to(x.shape())?)?;
         let skip = floats(&inputs.required(2)?.broadcast_to(x.shape())?)?;
@@ -52,7 +52,7 @@ impl Operator for BiasAdd {
 }
 
 impl Operator for BiasSplitGelu {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         let mut fact = Fact { value: None, elements: None, ..x.clone() };
@@ -62,7 +62,7 @@ impl Operator for BiasSplitGelu {
         Ok(vec![fact])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let width = x.shape().last().copied().filter(|width| width.is_multiple_of(2));
         let width = width.ok_or_else(|| {
@@ -83,7 +83,7 @@ impl Operator for BiasSplitGelu {
     }
 }
 
-impl GroupNorm {
+impl ContribGroupNorm {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let mut needed = |name: &'static str| {
             let found = context.attributes.int(name)?;
@@ -103,14 +103,14 @@ impl GroupNorm {
     }
 }
 
-impl Operator for GroupNorm {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+impl Operator for ContribGroupNorm {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         Ok(vec![Fact { value: None, elements: None, ..x.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         if x.rank() < 3 {
             return Err(OpError::new(format!("rank {}, expected 3 or more", x.rank())));

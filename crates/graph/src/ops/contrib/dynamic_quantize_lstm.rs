@@ -5,7 +5,7 @@ use galatea_tensor::{DataType, Tensor};
 use super::q_linear::expect_quantised;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::recurrent::Lstm;
 use crate::ops::values::{floats, from_floats, integers};
 
@@ -52,7 +52,7 @@ fn weights(tensor: &Tensor, scale: &Tensor, zero: &Tensor) -> Result<Tensor, OpE
 }
 
 impl Operator for DynamicQuantizeLstm {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let turned = |index: usize| -> Result<Fact, OpError> {
             let fact = inputs.required(index)?;
             expect_quantised(fact.dtype)?;
@@ -71,10 +71,10 @@ impl Operator for DynamicQuantizeLstm {
         let rest = (3..8).map(|index| inputs.optional(index));
         let all: Vec<Option<&Fact>> =
             [inputs.optional(0), Some(&w), Some(&r)].into_iter().chain(rest).collect();
-        self.lstm.infer(Inputs::new(&all))
+        self.lstm.infer(OperatorInputs::new(&all))
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let read = |at: usize, scale: usize| {
             weights(inputs.required(at)?, inputs.required(scale)?, inputs.required(scale + 1)?)
         };
@@ -82,7 +82,7 @@ impl Operator for DynamicQuantizeLstm {
         let rest = (3..8).map(|index| inputs.optional(index));
         let all: Vec<Option<&Tensor>> =
             [inputs.optional(0), Some(&w), Some(&r)].into_iter().chain(rest).collect();
-        self.lstm.reference(Inputs::new(&all))
+        self.lstm.reference(OperatorInputs::new(&all))
     }
 }
 

@@ -5,7 +5,7 @@ use galatea_tensor::{DataType, Tensor};
 use super::skip_normalization::{normalise, row_vector};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
 use crate::ops::values::{floats, from_floats};
 
@@ -30,13 +30,13 @@ impl EmbedLayerNormalization {
 }
 
 /// A table of vectors.
-struct Table {
+struct EmbeddingTable {
     values: Vec<f64>,
     rows: usize,
     width: usize,
 }
 
-impl Table {
+impl EmbeddingTable {
     fn read(tensor: &Tensor, what: &str) -> Result<Self, OpError> {
         match *tensor.shape() {
             [rows, width] => Ok(Self { values: floats(tensor)?, rows, width }),
@@ -63,7 +63,7 @@ fn positions(input: Option<&Tensor>, [batch, length]: [usize; 2]) -> Result<Vec<
 }
 
 impl Operator for EmbedLayerNormalization {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (ids, words) = (inputs.required(0)?, inputs.required(2)?);
         let dim = |fact: &Fact, axis: usize| {
             let found = fact.shape.as_ref().and_then(|dims| dims.get(axis).cloned());
@@ -75,15 +75,17 @@ impl Operator for EmbedLayerNormalization {
         Ok(vec![output.clone(), mask, output])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let ids = inputs.required(0)?;
         let &[batch, length] = ids.shape() else {
             return Err(OpError::new(format!("word numbers of rank {}, expected 2", ids.rank())));
         };
-        let words = Table::read(inputs.required(2)?, "the table of words")?;
-        let places = Table::read(inputs.required(3)?, "the table of positions")?;
-        let segments =
-            inputs.optional(4).map(|t| Table::read(t, "the table of segments")).transpose()?;
+        let words = EmbeddingTable::read(inputs.required(2)?, "the table of words")?;
+        let places = EmbeddingTable::read(inputs.required(3)?, "the table of positions")?;
+        let segments = inputs
+            .optional(4)
+            .map(|t| EmbeddingTable::read(t, "the table of segments"))
+            .transpose()?;
         let width = words.width;
         let gamma = row_vector(inputs.required(5)?, width, "gamma")?;
         let beta = row_vector(inputs.required(6)?, width, "beta")?;

@@ -5,21 +5,21 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::activation::ActivationKind;
 use crate::ops::matrix::{Gemm, MatMul};
 use crate::ops::values::{expect_float, floats, from_floats};
 
 /// How one operand of a product is turned first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
+pub struct OperandTransposition {
     /// The last two axes change places.
     pub matrix: bool,
     /// The first axis comes behind all axes but the last, before that.
     pub batch: bool,
 }
 
-impl Turn {
+impl OperandTransposition {
     /// Which axis of the operand each axis of the turned one is.
     fn axes(self, rank: usize) -> Vec<usize> {
         let mut axes: Vec<usize> = (0..rank).collect();
@@ -44,9 +44,9 @@ impl Turn {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TurnedMatMul {
     /// Of `A`.
-    pub a: Turn,
+    pub a: OperandTransposition,
     /// Of `B`.
-    pub b: Turn,
+    pub b: OperandTransposition,
     /// The factor.
     pub alpha: f32,
 }
@@ -54,25 +54,25 @@ pub struct TurnedMatMul {
 impl TurnedMatMul {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let mut flag = |name: &'static str| context.attributes.flag(name, false);
-        let a = Turn { matrix: flag("transA")?, batch: flag("transBatchA")? };
-        let b = Turn { matrix: flag("transB")?, batch: flag("transBatchB")? };
+        let a = OperandTransposition { matrix: flag("transA")?, batch: flag("transBatchA")? };
+        let b = OperandTransposition { matrix: flag("transB")?, batch: flag("transBatchB")? };
         Ok(Box::new(Self { a, b, alpha: context.attributes.float_or("alpha", 1.0)? }))
     }
 }
 
 impl Operator for TurnedMatMul {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         expect_float(a.dtype)?;
         let (a, b) = (self.a.fact(a), self.b.fact(b));
-        MatMul.infer(Inputs::new(&[Some(&a), Some(&b)]))
+        MatMul.infer(OperatorInputs::new(&[Some(&a), Some(&b)]))
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         expect_float(a.dtype())?;
         let (a, b) = (a.permute(&self.a.axes(a.rank()))?, b.permute(&self.b.axes(b.rank()))?);
-        let product = MatMul.reference(Inputs::new(&[Some(&a), Some(&b)]))?.remove(0);
+        let product = MatMul.reference(OperatorInputs::new(&[Some(&a), Some(&b)]))?.remove(0);
         if self.alpha == 1.0 {
             return Ok(vec![product]);
         }
@@ -130,12 +130,12 @@ pub(super) fn activation(
 }
 
 impl Operator for FusedGemm {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         expect_float(inputs.required(0)?.dtype)?;
         self.gemm.infer(inputs)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         expect_float(inputs.required(0)?.dtype())?;
         let product = self.gemm.reference(inputs)?.remove(0);
         let Some(activation) = self.activation else { return Ok(vec![product]) };

@@ -5,7 +5,7 @@ use galatea_tensor::{DataType, Tensor};
 use super::mat_mul_n_bits::{read_bits, unpacked};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::values::{expect_float, expect_type, floats, from_floats};
 
@@ -25,13 +25,13 @@ pub struct GatherBlockQuantized {
 }
 
 /// Packed numbers with the shape that they have unpacked.
-struct Packed {
+struct PackedNumbers {
     bytes: Vec<u8>,
     bits: u32,
     shape: Vec<usize>,
 }
 
-impl Packed {
+impl PackedNumbers {
     fn read(tensor: &Tensor, bits: u32) -> Result<Self, OpError> {
         let mut shape = tensor.shape().to_vec();
         if let Some(last) = shape.last_mut() {
@@ -63,7 +63,7 @@ impl GatherBlockQuantized {
 }
 
 impl Operator for GatherBlockQuantized {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (data, indices, scales) =
             (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
         expect_type("the table", data.dtype, |dtype| dtype == DataType::Uint8, "UINT8")?;
@@ -79,9 +79,9 @@ impl Operator for GatherBlockQuantized {
         Ok(vec![Fact::new(scales.dtype, [&picks[..], &rest].concat())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let scales = inputs.required(2)?;
-        let table = Packed::read(inputs.required(0)?, self.bits)?;
+        let table = PackedNumbers::read(inputs.required(0)?, self.bits)?;
         let axis = bounds::axis(self.quantize_axis, table.shape.len())?;
         let mut blocks = table.shape.clone();
         blocks[axis] = blocks[axis].div_ceil(self.block_size);
@@ -91,8 +91,8 @@ impl Operator for GatherBlockQuantized {
                 scales.shape()
             )));
         }
-        let zeros = inputs.optional(3).map(|t| Packed::read(t, self.bits)).transpose()?;
-        let wider = |zeros: &Packed| zeros.shape.iter().zip(&blocks).all(|(a, b)| a >= b);
+        let zeros = inputs.optional(3).map(|t| PackedNumbers::read(t, self.bits)).transpose()?;
+        let wider = |zeros: &PackedNumbers| zeros.shape.iter().zip(&blocks).all(|(a, b)| a >= b);
         if zeros.as_ref().is_some_and(|z| z.shape.len() != blocks.len() || !wider(z)) {
             return Err(OpError::new(format!("zero points that do not fit scales {blocks:?}")));
         }

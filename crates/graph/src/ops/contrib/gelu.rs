@@ -4,7 +4,7 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::activation::ActivationKind;
 use crate::ops::values::{expect_float, expect_same, floats, from_floats};
 
@@ -35,7 +35,7 @@ impl BiasActivation {
 }
 
 impl Operator for BiasActivation {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         if let Some(bias) = inputs.optional(1) {
@@ -45,7 +45,7 @@ impl Operator for BiasActivation {
         Ok(vec![Fact { value: None, elements: None, ..x.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let mut all = floats(x)?;
         if let Some(bias) = inputs.optional(1) {

@@ -3,13 +3,13 @@
 use galatea_tensor::{DataType, Tensor};
 
 use super::key_mask::ScoreBias;
-use super::rotary_embedding::Caches;
+use super::rotary_embedding::RotaryCaches;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::transformer::RotaryEmbedding;
-use crate::ops::transformer::heads::{Heads, Scoring, attend, divided};
+use crate::ops::transformer::heads::{ScoreOptions, WideHeads, attend, divided};
 use crate::ops::values::{expect_float, floats};
 
 /// `GroupQueryAttention` of domain `com.microsoft`, without quantised or window-sized caches.
@@ -76,7 +76,7 @@ impl GroupQueryAttention {
     }
 
     /// Queries, keys and values of the new positions.
-    fn projections(&self, inputs: Inputs<'_, Tensor>) -> Result<[Heads; 3], OpError> {
+    fn projections(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<[WideHeads; 3], OpError> {
         let query = inputs.required(0)?;
         let heads = [self.num_heads, self.kv_num_heads, self.kv_num_heads];
         let (Some(key), Some(value)) = (inputs.optional(1), inputs.optional(2)) else {
@@ -84,7 +84,7 @@ impl GroupQueryAttention {
             let width = divided(hidden, heads.iter().sum(), "the query")?;
             let part = |first: usize, heads: usize| {
                 let part = query.slice_axis(2, first * width, heads * width, 1)?;
-                Heads::read(&part, Some(heads), "the query")
+                WideHeads::read(&part, Some(heads), "the query")
             };
             return Ok([
                 part(0, heads[0])?,
@@ -93,22 +93,22 @@ impl GroupQueryAttention {
             ]);
         };
         Ok([
-            Heads::read(query, Some(heads[0]), "the query")?,
-            Heads::read(key, Some(heads[1]), "the key")?,
-            Heads::read(value, Some(heads[2]), "the value")?,
+            WideHeads::read(query, Some(heads[0]), "the query")?,
+            WideHeads::read(key, Some(heads[1]), "the key")?,
+            WideHeads::read(value, Some(heads[2]), "the value")?,
         ])
     }
 }
 
 /// How long each row of the batch is, its new positions included, and the longest.
-struct Lengths {
+struct SequenceLengths {
     totals: Vec<usize>,
     longest: usize,
     new: usize,
 }
 
-impl Lengths {
-    fn read(inputs: Inputs<'_, Tensor>, batch: usize, new: usize) -> Result<Self, OpError> {
+impl SequenceLengths {
+    fn read(inputs: OperatorInputs<'_, Tensor>, batch: usize, new: usize) -> Result<Self, OpError> {
         let last = inputs.required(5)?.to_i64_vec()?;
         let longest = match inputs.required(6)?.to_i64_vec()?[..] {
             [one] => bounds::length(one, "total_sequence_length")?,
@@ -131,15 +131,19 @@ impl Lengths {
 }
 
 /// The cache with new vectors behind the past of each row.
-fn appended(new: &Heads, past: Option<&Tensor>, lengths: &Lengths) -> Result<Heads, OpError> {
+fn appended(
+    new: &WideHeads,
+    past: Option<&Tensor>,
+    lengths: &SequenceLengths,
+) -> Result<WideHeads, OpError> {
     let [batch, heads, count, width] = new.shape;
-    let past = past.map(|past| Heads::read(past, None, "the past")).transpose()?;
+    let past = past.map(|past| WideHeads::read(past, None, "the past")).transpose()?;
     let stored = past.as_ref().map_or(0, |past| past.shape[2]);
     let shape = [batch, heads, stored.max(lengths.longest), width];
     if past.as_ref().is_some_and(|past| past.shape != [batch, heads, stored, width]) {
         return Err(OpError::new(format!("a past that does not fit vectors {:?}", new.shape)));
     }
-    let mut all = Heads { shape, values: vec![0.0; bounded(DataType::Fp64, &shape)?] };
+    let mut all = WideHeads { shape, values: vec![0.0; bounded(DataType::Fp64, &shape)?] };
     for at in bounds::indices(&[batch, heads]) {
         let [b, h] = at[..] else { continue };
         let start = (b * heads + h) * shape[2] * width;
@@ -161,7 +165,7 @@ fn appended(new: &Heads, past: Option<&Tensor>, lengths: &Lengths) -> Result<Hea
 }
 
 impl Operator for GroupQueryAttention {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let query = inputs.required(0)?;
         expect_float(query.dtype)?;
         let dim = |fact: Option<&Fact>, axis: usize| {
@@ -190,7 +194,7 @@ impl Operator for GroupQueryAttention {
         Ok(vec![Fact::new(query.dtype, output), present.clone(), present])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         for index in 12..16 {
             if inputs.optional(index).is_some() {
                 return Err(OpError::new(format!("input {index} is not supported")));
@@ -198,9 +202,9 @@ impl Operator for GroupQueryAttention {
         }
         let [mut q, mut k, v] = self.projections(inputs)?;
         let [batch, heads, count, width] = q.shape;
-        let lengths = Lengths::read(inputs, batch, count)?;
+        let lengths = SequenceLengths::read(inputs, batch, count)?;
         if let Some(rotary) = &self.rotary {
-            let caches = Caches::read(inputs.required(7)?, inputs.required(8)?)?;
+            let caches = RotaryCaches::read(inputs.required(7)?, inputs.required(8)?)?;
             let positions = inputs.optional(9).map(Tensor::to_i64_vec).transpose()?;
             let position = |b: usize, s: usize| {
                 let given = positions.as_ref().and_then(|all| all.get(b * count + s).copied());
@@ -229,7 +233,7 @@ impl Operator for GroupQueryAttention {
         let smooth = self.smooth_softmax || sinks.is_some();
         #[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
         let scale = self.scale.map_or_else(|| 1.0 / (width as f64).sqrt(), f64::from);
-        let scoring = Scoring {
+        let scoring = ScoreOptions {
             scale,
             softcap: f64::from(self.softcap),
             bias: &bias,

@@ -5,7 +5,7 @@ use galatea_tensor::{DataType, Tensor};
 use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator};
+use crate::operator::{Operator, OperatorInputs};
 use crate::ops::matrix::MatMulInteger;
 use crate::ops::quantize::DynamicQuantizeLinear;
 use crate::ops::values::{expect_float, expect_type, floats, from_floats};
@@ -24,7 +24,7 @@ pub struct MatMulIntegerToFloat;
 pub struct DynamicQuantizeMatMul;
 
 fn product_fact(a: &Fact, b: &Fact, dtype: DataType) -> Result<Fact, OpError> {
-    let product = MatMulInteger.infer(Inputs::new(&[Some(a), Some(b)]))?.remove(0);
+    let product = MatMulInteger.infer(OperatorInputs::new(&[Some(a), Some(b)]))?.remove(0);
     Ok(Fact::shaped(dtype, product.shape))
 }
 
@@ -66,16 +66,16 @@ impl Operator for MatMulIntegerToFloat {
         Some(Attributes::new())
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let scale = inputs.required(2)?.dtype;
         expect_float(scale)?;
         Ok(vec![product_fact(inputs.required(0)?, inputs.required(1)?, scale)?])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         let operands = [Some(a), Some(b), inputs.optional(4), inputs.optional(5)];
-        let sums = MatMulInteger.reference(Inputs::new(&operands))?.remove(0);
+        let sums = MatMulInteger.reference(OperatorInputs::new(&operands))?.remove(0);
         let (a_scale, b_scale) = (inputs.required(2)?, inputs.required(3)?);
         let result = scaled(&sums, a_scale, b_scale, inputs.optional(6))?;
         Ok(vec![from_floats(a_scale.dtype(), result.shape(), floats(&result)?)?])
@@ -83,21 +83,21 @@ impl Operator for MatMulIntegerToFloat {
 }
 
 impl Operator for DynamicQuantizeMatMul {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let a = inputs.required(0)?;
         expect_type("A", a.dtype, |dtype| dtype == DataType::Fp32, "FP32")?;
         let quantised = Fact::shaped(DataType::Uint8, a.shape.clone());
         Ok(vec![product_fact(&quantised, inputs.required(1)?, DataType::Fp32)?])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let a = inputs.required(0)?;
-        let quantised = DynamicQuantizeLinear.reference(Inputs::new(&[Some(a)]))?;
+        let quantised = DynamicQuantizeLinear.reference(OperatorInputs::new(&[Some(a)]))?;
         let [a, a_scale, a_zero] = &quantised[..] else {
             return Err(OpError::new("quantising A gave no scale"));
         };
         let operands = [Some(a), Some(inputs.required(1)?), Some(a_zero), inputs.optional(3)];
-        let sums = MatMulInteger.reference(Inputs::new(&operands))?.remove(0);
+        let sums = MatMulInteger.reference(OperatorInputs::new(&operands))?.remove(0);
         Ok(vec![scaled(&sums, a_scale, inputs.required(2)?, inputs.optional(4))?])
     }
 }

@@ -4,7 +4,7 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator};
+use crate::operator::{Operator, OperatorInputs};
 use crate::ops::values::{expect_float, floats, from_floats};
 
 /// Of the matrices on the last two axes, of domain `com.microsoft`.
@@ -37,13 +37,13 @@ fn inverse(matrix: &mut [f64], n: usize) -> Result<Vec<f64>, OpError> {
 }
 
 impl Operator for Inverse {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         Ok(vec![Fact { value: None, elements: None, ..x.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let n = match x.shape() {
             [.., rows, columns] if rows == columns => *rows,

@@ -10,12 +10,12 @@ pub(super) const HIDDEN: f32 = -10000.0;
 /// Which keys are hidden from which queries.
 #[derive(Debug)]
 pub(super) struct KeyMask {
-    form: Form,
+    form: KeyMaskForm,
     numbers: Vec<i64>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Form {
+enum KeyMaskForm {
     /// Nothing is hidden.
     None,
     /// Where the keys of each batch end.
@@ -42,16 +42,18 @@ impl KeyMask {
         past: usize,
     ) -> Result<Self, OpError> {
         let Some(tensor) = tensor else {
-            return Ok(Self { form: Form::None, numbers: Vec::new() });
+            return Ok(Self { form: KeyMaskForm::None, numbers: Vec::new() });
         };
         let form = match *tensor.shape() {
-            [n] if n == batch => Form::Ends,
-            [n] if n == 2 * batch => Form::EndsAndStarts,
-            [b, n] if b == batch && n >= total => Form::Keys { total: n },
+            [n] if n == batch => KeyMaskForm::Ends,
+            [n] if n == 2 * batch => KeyMaskForm::EndsAndStarts,
+            [b, n] if b == batch && n >= total => KeyMaskForm::Keys { total: n },
             [b, s, n] if b == batch && s == queries && n >= total => {
-                Form::Scores { queries, total: n }
+                KeyMaskForm::Scores { queries, total: n }
             }
-            [b, 1, side, n] if b == batch && side == n && n >= total => Form::Square { side, past },
+            [b, 1, side, n] if b == batch && side == n && n >= total => {
+                KeyMaskForm::Square { side, past }
+            }
             _ => {
                 return Err(OpError::new(format!(
                     "a mask of shape {:?} for a batch of {batch}, {queries} queries and {total} keys",
@@ -67,15 +69,19 @@ impl KeyMask {
         let number = |at: usize| self.numbers.get(at).copied().unwrap_or(0);
         let position = i64::try_from(key).unwrap_or(i64::MAX);
         match self.form {
-            Form::None => true,
-            Form::Ends => position < number(batch),
-            Form::EndsAndStarts => {
+            KeyMaskForm::None => true,
+            KeyMaskForm::Ends => position < number(batch),
+            KeyMaskForm::EndsAndStarts => {
                 let start = number(self.numbers.len() / 2 + batch);
                 position < number(batch) && position >= start
             }
-            Form::Keys { total } => number(batch * total + key) > 0,
-            Form::Scores { queries, total } => number((batch * queries + query) * total + key) > 0,
-            Form::Square { side, past } => number((batch * side + past + query) * side + key) > 0,
+            KeyMaskForm::Keys { total } => number(batch * total + key) > 0,
+            KeyMaskForm::Scores { queries, total } => {
+                number((batch * queries + query) * total + key) > 0
+            }
+            KeyMaskForm::Square { side, past } => {
+                number((batch * side + past + query) * side + key) > 0
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::values::{expect_float, expect_type, floats, from_floats};
 
@@ -89,7 +89,7 @@ impl MatMulNBits {
     }
 
     /// All weights, `[N, K]`.
-    fn weights(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<f64>, OpError> {
+    fn weights(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<f64>, OpError> {
         let bytes = inputs.required(1)?.to_vec::<u8>()?;
         let scales = floats(inputs.required(2)?)?;
         let blob = self.block_size * self.bits as usize / 8;
@@ -126,7 +126,7 @@ impl MatMulNBits {
 }
 
 impl Operator for MatMulNBits {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let a = inputs.required(0)?;
         expect_float(a.dtype)?;
         let weights = inputs.required(1)?.dtype;
@@ -140,7 +140,7 @@ impl Operator for MatMulNBits {
         }
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let a = inputs.required(0)?;
         let outer = match a.shape().split_last() {
             Some((&k, outer)) if k == self.k => outer,

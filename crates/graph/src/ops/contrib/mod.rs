@@ -22,12 +22,12 @@ mod rotary_embedding;
 mod skip_normalization;
 
 pub use aliases::{ExpandDims, OptionalStepRange};
-pub use attention::Attention;
+pub use attention::ContribAttention;
 pub use c_dist::CDist;
-pub use diffusion::{BiasAdd, BiasSplitGelu, GroupNorm};
+pub use diffusion::{BiasAdd, BiasSplitGelu, ContribGroupNorm};
 pub use dynamic_quantize_lstm::DynamicQuantizeLstm;
 pub use embed_layer_normalization::EmbedLayerNormalization;
-pub use fused_product::{FusedGemm, Turn, TurnedMatMul};
+pub use fused_product::{FusedGemm, OperandTransposition, TurnedMatMul};
 pub use gather_block_quantized::GatherBlockQuantized;
 pub use gelu::BiasActivation;
 pub use group_query_attention::GroupQueryAttention;
@@ -42,7 +42,7 @@ pub use rotary_embedding::ContribRotaryEmbedding;
 pub use skip_normalization::SkipNormalization;
 
 use crate::operator::{Arity, OpDef};
-use crate::ops::Parse;
+use crate::ops::AttributeParser;
 use crate::ops::convolution::{Conv, FusedConv, QLinearConv};
 use crate::ops::math::BinaryKind;
 use crate::ops::normalize::RmsNormalization;
@@ -53,7 +53,7 @@ use crate::ops::shape::Trilu;
 const ONE: Arity = Arity::exactly(1);
 const TWO: Arity = Arity::exactly(2);
 
-const fn row(name: &'static str, inputs: Arity, outputs: Arity, parse: Parse) -> OpDef {
+const fn row(name: &'static str, inputs: Arity, outputs: Arity, parse: AttributeParser) -> OpDef {
     OpDef { domain: "com.microsoft", name, since: 1, inputs, outputs, parse }
 }
 
@@ -84,7 +84,7 @@ pub const OPS: &[OpDef] = &[
         Arity::between(1, 3),
         EmbedLayerNormalization::parse,
     ),
-    row("Attention", Arity::between(2, 7), Arity::between(1, 2), Attention::parse),
+    row("Attention", Arity::between(2, 7), Arity::between(1, 2), ContribAttention::parse),
     row(
         "MultiHeadAttention",
         Arity::between(1, 8),
@@ -132,7 +132,7 @@ pub const OPS: &[OpDef] = &[
     row("CDist", TWO, ONE, CDist::parse),
     row("BiasAdd", Arity::exactly(3), ONE, |_| Ok(Box::new(BiasAdd))),
     row("BiasSplitGelu", TWO, ONE, |_| Ok(Box::new(BiasSplitGelu))),
-    row("GroupNorm", Arity::exactly(3), ONE, GroupNorm::parse),
+    row("GroupNorm", Arity::exactly(3), ONE, ContribGroupNorm::parse),
     row("ExpandDims", TWO, ONE, |_| Ok(Box::new(ExpandDims))),
     row("Range", Arity::between(2, 3), ONE, |_| Ok(Box::new(OptionalStepRange))),
     row("GridSample", TWO, ONE, aliases::grid_sample),

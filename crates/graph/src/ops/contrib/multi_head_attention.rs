@@ -5,9 +5,9 @@ use galatea_tensor::{DataType, Tensor};
 use super::key_mask::{HIDDEN, KeyMask, ScoreBias};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
-use crate::ops::transformer::heads::{Heads, Scoring, attend, divided};
+use crate::ops::transformer::heads::{ScoreOptions, WideHeads, attend, divided};
 use crate::ops::values::{expect_float, floats};
 
 /// `MultiHeadAttention` of domain `com.microsoft`.
@@ -56,9 +56,13 @@ impl MultiHeadAttention {
     }
 
     /// Queries, keys and values before the bias, and how many of the three have one.
-    fn projections(&self, inputs: Inputs<'_, Tensor>) -> Result<([Heads; 3], usize), OpError> {
+    fn projections(
+        &self,
+        inputs: OperatorInputs<'_, Tensor>,
+    ) -> Result<([WideHeads; 3], usize), OpError> {
         let query = inputs.required(0)?;
-        let read = |tensor: &Tensor, what: &str| Heads::read(tensor, Some(self.num_heads), what);
+        let read =
+            |tensor: &Tensor, what: &str| WideHeads::read(tensor, Some(self.num_heads), what);
         if query.rank() == 5 {
             let part = |at: usize| read(&self.unpack(query, at, 3)?, "the query");
             return Ok(([part(0)?, part(1)?, part(2)?], 3));
@@ -79,7 +83,7 @@ impl MultiHeadAttention {
 
     fn add_bias(
         &self,
-        parts: &mut [Heads; 3],
+        parts: &mut [WideHeads; 3],
         biased: usize,
         bias: Option<&Tensor>,
     ) -> Result<(), OpError> {
@@ -112,7 +116,7 @@ fn dim(fact: Option<&Fact>, axis: usize) -> Dim {
 }
 
 impl Operator for MultiHeadAttention {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let query = inputs.required(0)?;
         expect_float(query.dtype)?;
         let heads = Dim::Known(self.num_heads);
@@ -140,7 +144,7 @@ impl Operator for MultiHeadAttention {
         Ok(vec![output, present(d), present(e)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         for index in [8, 9] {
             if inputs.optional(index).is_some() {
                 return Err(OpError::new(format!(
@@ -167,7 +171,7 @@ impl Operator for MultiHeadAttention {
         };
         #[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
         let scale = self.scale.map_or_else(|| 1.0 / (width as f64).sqrt(), f64::from);
-        let scoring = Scoring { scale, softcap: 0.0, bias: &bias, sink: None, stage: None };
+        let scoring = ScoreOptions { scale, softcap: 0.0, bias: &bias, sink: None, stage: None };
         let output = attend(&q, &k, &v, &scoring)?.output;
         let dtype: DataType = inputs.required(0)?.dtype();
         Ok(vec![output.write_packed(dtype)?, k.write(dtype)?, v.write(dtype)?])

@@ -1,28 +1,28 @@
-//! `QAttention`: `Attention` of a quantised input with quantised weights.
+//! `QAttention`: `ContribAttention` of a quantised input with quantised weights.
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::attention::Attention;
+use super::attention::ContribAttention;
 use super::q_linear::expect_quantised;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::values::{floats, from_floats, integers};
 
 /// `QAttention` of domain `com.microsoft`.
 ///
 /// Inputs: the input, the weights, the bias of the projection, the scales of both (that of the
 /// weights may have one for each column), optionally a mask of keys, their zero points, and keys
-/// and values of the past. Outputs: as of `Attention`.
+/// and values of the past. Outputs: as of `ContribAttention`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QAttention {
     /// What is computed between floats.
-    pub attention: Attention,
+    pub attention: ContribAttention,
 }
 
 impl QAttention {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        Ok(Box::new(Self { attention: Attention::read(context)? }))
+        Ok(Box::new(Self { attention: ContribAttention::read(context)? }))
     }
 }
 
@@ -55,7 +55,7 @@ pub(super) fn dequantised(
 }
 
 impl Operator for QAttention {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let float = |index: usize| -> Result<Fact, OpError> {
             let fact = inputs.required(index)?;
             expect_quantised(fact.dtype)?;
@@ -63,14 +63,14 @@ impl Operator for QAttention {
         };
         let (x, w) = (float(0)?, float(1)?);
         let all = [Some(&x), Some(&w), inputs.optional(2), inputs.optional(5), inputs.optional(8)];
-        self.attention.infer(Inputs::new(&all))
+        self.attention.infer(OperatorInputs::new(&all))
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = dequantised(inputs.required(0)?, inputs.required(3)?, inputs.optional(6))?;
         let w = dequantised(inputs.required(1)?, inputs.required(4)?, inputs.optional(7))?;
         let all = [Some(&x), Some(&w), inputs.optional(2), inputs.optional(5), inputs.optional(8)];
-        self.attention.reference(Inputs::new(&all))
+        self.attention.reference(OperatorInputs::new(&all))
     }
 }
 

@@ -6,7 +6,7 @@ use super::q_linear::expect_quantised;
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::matrix::{Gemm, MatMulInteger};
 use crate::ops::values::{
     expect_type, floats, from_floats, from_integers, integer_range, integers,
@@ -50,13 +50,14 @@ impl Operator for QGemm {
         ]))
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(3)?);
         expect_quantised(a.dtype)?;
         expect_quantised(b.dtype)?;
         let gemm = Gemm { alpha: 1.0, beta: 1.0, trans_a: self.trans_a, trans_b: self.trans_b };
         let float = |fact: &Fact| Fact::shaped(DataType::Fp32, fact.shape.clone());
-        let product = gemm.infer(Inputs::new(&[Some(&float(a)), Some(&float(b))]))?.remove(0);
+        let product =
+            gemm.infer(OperatorInputs::new(&[Some(&float(a)), Some(&float(b))]))?.remove(0);
         let dtype = inputs.optional(8).map_or(DataType::Fp32, |zero| zero.dtype);
         Ok(vec![Fact::shaped(dtype, product.shape)])
     }
@@ -66,11 +67,11 @@ impl Operator for QGemm {
         clippy::cast_possible_truncation,
         reason = "sums have 32 bits, and the result is limited to its type"
     )]
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let a = turned(inputs.required(0)?, self.trans_a)?;
         let b = turned(inputs.required(3)?, self.trans_b)?;
         let operands = [Some(&a), Some(&b), inputs.optional(2), inputs.optional(5)];
-        let sums = MatMulInteger.reference(Inputs::new(&operands))?.remove(0);
+        let sums = MatMulInteger.reference(OperatorInputs::new(&operands))?.remove(0);
         let (shape, columns) = (sums.shape(), sums.shape()[1]);
         let mut sums_all: Vec<f64> = sums.to_i64_vec()?.into_iter().map(|sum| sum as f64).collect();
         if let Some(c) = inputs.optional(6) {

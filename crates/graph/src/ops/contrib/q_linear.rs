@@ -8,7 +8,7 @@ use galatea_tensor::{DataType, Tensor};
 use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::activation::{Activation, ActivationKind, Softmax};
 use crate::ops::logic::Where;
 use crate::ops::math::{Binary, BinaryKind};
@@ -21,7 +21,7 @@ use crate::ops::values::{
 
 /// Where a quantised tensor and its parameters are among the inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct QuantizedOperandInputs {
     /// The tensor.
     at: usize,
     /// Its scale.
@@ -30,8 +30,8 @@ struct Place {
     zero: usize,
 }
 
-const fn place(at: usize) -> Place {
-    Place { at, scale: at + 1, zero: at + 2 }
+const fn place(at: usize) -> QuantizedOperandInputs {
+    QuantizedOperandInputs { at, scale: at + 1, zero: at + 2 }
 }
 
 /// An operator on floats whose operands are `(x − zero point) · scale` of integers of 8 or 16 bits,
@@ -41,13 +41,13 @@ const fn place(at: usize) -> Place {
 pub struct QLinear {
     inner: Arc<dyn Operator>,
     /// Operands of the inner operator; the first `plain` inputs are its own and come first.
-    operands: Vec<Place>,
+    operands: Vec<QuantizedOperandInputs>,
     plain: usize,
     /// Scale and zero point of the result.
     result: (usize, usize),
 }
 
-type Parsed = Result<Box<dyn Operator>, OpError>;
+type ParsedQLinear = Result<Box<dyn Operator>, OpError>;
 
 impl QLinear {
     /// The operator between the floats, if it is of this type.
@@ -74,56 +74,56 @@ impl QLinear {
         self.result
     }
 
-    fn unary(inner: Box<dyn Operator>) -> Parsed {
+    fn unary(inner: Box<dyn Operator>) -> ParsedQLinear {
         let inner = Arc::from(inner);
         Ok(Box::new(Self { inner, operands: vec![place(0)], plain: 0, result: (3, 4) }))
     }
 
     /// A binary operator with broadcasting.
-    pub(crate) fn binary(kind: BinaryKind) -> Parsed {
+    pub(crate) fn binary(kind: BinaryKind) -> ParsedQLinear {
         let operands = vec![place(0), place(3)];
         Ok(Box::new(Self { inner: Arc::new(Binary { kind }), operands, plain: 0, result: (6, 7) }))
     }
 
-    pub(super) fn leaky_relu(context: &mut ParseContext<'_>) -> Parsed {
+    pub(super) fn leaky_relu(context: &mut ParseContext<'_>) -> ParsedQLinear {
         let alpha = context.attributes.float_or("alpha", 0.01)?;
         Self::unary(Box::new(Activation { kind: ActivationKind::LeakyRelu { alpha } }))
     }
 
-    pub(super) fn sigmoid(_: &mut ParseContext<'_>) -> Parsed {
+    pub(super) fn sigmoid(_: &mut ParseContext<'_>) -> ParsedQLinear {
         Self::unary(Box::new(Activation { kind: ActivationKind::Sigmoid }))
     }
 
-    pub(super) fn softmax(context: &mut ParseContext<'_>) -> Parsed {
+    pub(super) fn softmax(context: &mut ParseContext<'_>) -> ParsedQLinear {
         let axis = context.attributes.int_or("axis", -1)?;
         let opset = context.attributes.int("opset")?;
         let opset = opset.ok_or_else(|| OpError::new("attribute 'opset' is missing"))?;
         Self::unary(Box::new(Softmax { axis, flatten: opset < 13 }))
     }
 
-    pub(super) fn average_pool(context: &mut ParseContext<'_>) -> Parsed {
+    pub(super) fn average_pool(context: &mut ParseContext<'_>) -> ParsedQLinear {
         let channels_last = context.attributes.flag("channels_last", false)?;
         Self::unary(AveragePool::read(context, channels_last)?)
     }
 
-    pub(super) fn global_average_pool(context: &mut ParseContext<'_>) -> Parsed {
+    pub(super) fn global_average_pool(context: &mut ParseContext<'_>) -> ParsedQLinear {
         let channels_last = context.attributes.flag("channels_last", false)?;
         Self::unary(Box::new(GlobalAveragePool { channels_last }))
     }
 
-    pub(super) fn reduce_mean(context: &mut ParseContext<'_>) -> Parsed {
+    pub(super) fn reduce_mean(context: &mut ParseContext<'_>) -> ParsedQLinear {
         let axes = context.attributes.ints("axes")?;
         let keepdims = context.attributes.flag("keepdims", true)?;
         let kind = ReduceKind::Mean;
         Self::unary(Box::new(Reduce { kind, axes, keepdims, noop_with_empty_axes: false }))
     }
 
-    pub(super) fn select(_: &mut ParseContext<'_>) -> Parsed {
+    pub(super) fn select(_: &mut ParseContext<'_>) -> ParsedQLinear {
         let operands = vec![place(1), place(4)];
         Ok(Box::new(Self { inner: Arc::new(Where), operands, plain: 1, result: (7, 8) }))
     }
 
-    pub(super) fn concat(context: &mut ParseContext<'_>) -> Parsed {
+    pub(super) fn concat(context: &mut ParseContext<'_>) -> ParsedQLinear {
         let axis = context.attributes.int("axis")?;
         let axis = axis.ok_or_else(|| OpError::new("attribute 'axis' is missing"))?;
         let tensors = context.inputs.saturating_sub(2);
@@ -162,7 +162,10 @@ fn zero_point(input: Option<&Tensor>) -> Result<i128, OpError> {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "integers of 16 bits and fewer")]
-fn dequantised(inputs: Inputs<'_, Tensor>, place: Place) -> Result<Tensor, OpError> {
+fn dequantised(
+    inputs: OperatorInputs<'_, Tensor>,
+    place: QuantizedOperandInputs,
+) -> Result<Tensor, OpError> {
     let tensor = inputs.required(place.at)?;
     expect_quantised(tensor.dtype())?;
     let scale = number(inputs.required(place.scale)?, "a scale")?;
@@ -177,7 +180,7 @@ impl Operator for QLinear {
         (self.operands.len() == 2 && self.result == (6, 7)).then(Attributes::new)
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let mut facts: Vec<Fact> = Vec::new();
         for plain in 0..self.plain {
             facts.push(inputs.required(plain)?.clone());
@@ -191,12 +194,12 @@ impl Operator for QLinear {
         let dtype = inputs.optional(self.result.1).map_or(first, |zero| zero.dtype);
         expect_quantised(dtype)?;
         let facts: Vec<Option<&Fact>> = facts.iter().map(Some).collect();
-        let result = self.inner.infer(Inputs::new(&facts))?.remove(0);
+        let result = self.inner.infer(OperatorInputs::new(&facts))?.remove(0);
         Ok(vec![Fact::shaped(dtype, result.shape)])
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "the result is limited to its type")]
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let mut tensors: Vec<Tensor> = Vec::new();
         for plain in 0..self.plain {
             tensors.push(inputs.required(plain)?.clone());
@@ -206,7 +209,7 @@ impl Operator for QLinear {
         }
         let first = inputs.required(self.operands.first().map_or(0, |place| place.at))?.dtype();
         let all: Vec<Option<&Tensor>> = tensors.iter().map(Some).collect();
-        let result = self.inner.reference(Inputs::new(&all))?.remove(0);
+        let result = self.inner.reference(OperatorInputs::new(&all))?.remove(0);
         let dtype = inputs.optional(self.result.1).map_or(first, Tensor::dtype);
         expect_quantised(dtype)?;
         let scale = number(inputs.required(self.result.0)?, "a scale")?;

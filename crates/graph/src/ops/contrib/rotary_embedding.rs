@@ -4,10 +4,10 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 use crate::ops::transformer::RotaryEmbedding;
-use crate::ops::transformer::heads::Heads;
+use crate::ops::transformer::heads::WideHeads;
 use crate::ops::values::{expect_float, floats};
 
 /// `RotaryEmbedding` of domain `com.microsoft`: inputs are `X`, positions `[B, S]` or the first
@@ -37,14 +37,14 @@ impl ContribRotaryEmbedding {
 }
 
 /// Cosines and sines by position.
-pub(super) struct Caches {
+pub(super) struct RotaryCaches {
     cos: Vec<f64>,
     sin: Vec<f64>,
     rows: usize,
     pairs: usize,
 }
 
-impl Caches {
+impl RotaryCaches {
     pub(super) fn read(cos: &Tensor, sin: &Tensor) -> Result<Self, OpError> {
         match *cos.shape() {
             [rows, pairs] if cos.shape() == sin.shape() => {
@@ -74,19 +74,19 @@ impl Caches {
 }
 
 impl Operator for ContribRotaryEmbedding {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         Ok(vec![Fact { value: None, elements: None, ..x.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
-        let caches = Caches::read(inputs.required(2)?, inputs.required(3)?)?;
+        let caches = RotaryCaches::read(inputs.required(2)?, inputs.required(3)?)?;
         // Without a number of heads the caches say how wide one is.
         let by_cache = || x.shape().last()?.checked_div(2 * caches.pairs());
         let heads = self.rotary.num_heads.or_else(by_cache);
-        let mut all = Heads::read(x, heads, "X")?;
+        let mut all = WideHeads::read(x, heads, "X")?;
         let [batch, _, length, width] = all.shape;
         let pairs = self.rotary.pairs(width)?;
         if pairs != caches.pairs() {

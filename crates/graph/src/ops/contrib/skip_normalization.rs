@@ -4,7 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::values::{expect_float, floats, from_floats};
 
 /// The last axis of `x + skip + bias` brought to mean 0 and deviation 1, times `gamma`, plus
@@ -66,7 +66,7 @@ impl SkipNormalization {
 }
 
 impl Operator for SkipNormalization {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         Fact::broadcast(&[x, inputs.required(1)?])?;
@@ -81,7 +81,7 @@ impl Operator for SkipNormalization {
         Ok(vec![same.clone(), statistic.clone(), statistic, same])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let Some((&width, outer)) = x.shape().split_last() else {
             return Err(OpError::new("the input is a scalar"));

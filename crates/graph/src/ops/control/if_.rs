@@ -5,17 +5,17 @@ use std::sync::Arc;
 use galatea_tensor::Tensor;
 
 use super::iterate::condition;
-use crate::body::Body;
+use crate::body::OperatorBody;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext, tensors_only};
+use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 
 /// ONNX `If`.
 #[derive(Clone, Debug)]
 pub struct If {
     /// What runs where the condition holds, and what runs where it does not.
-    pub branches: [Body; 2],
+    pub branches: [OperatorBody; 2],
 }
 
 impl If {
@@ -30,7 +30,7 @@ impl If {
 
     /// The branch that a condition chooses.
     #[must_use]
-    pub fn branch(&self, condition: bool) -> &Body {
+    pub fn branch(&self, condition: bool) -> &OperatorBody {
         &self.branches[usize::from(!condition)]
     }
 }
@@ -38,7 +38,7 @@ impl If {
 impl Operator for If {
     /// A branch that cannot run with these shapes is one that is not taken: models choose by
     /// shapes which operators are possible.
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         if let Some(value) = &inputs.required(0)?.value {
             return self.branch(condition(value)?).infer(&[], inputs);
         }
@@ -52,7 +52,7 @@ impl Operator for If {
         }
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
@@ -77,19 +77,19 @@ impl Operator for If {
         false
     }
 
-    fn bodies(&self) -> &[Body] {
+    fn bodies(&self) -> &[OperatorBody] {
         &self.branches
     }
 
     fn body_facts(
         &self,
         body: usize,
-        inputs: Inputs<'_, Fact>,
+        inputs: OperatorInputs<'_, Fact>,
     ) -> Result<Vec<Option<Fact>>, OpError> {
         Ok(self.branches[body].input_facts(&[], inputs))
     }
 
-    fn with_bodies(&self, bodies: Vec<Body>) -> Option<Arc<dyn Operator>> {
+    fn with_bodies(&self, bodies: Vec<OperatorBody>) -> Option<Arc<dyn Operator>> {
         let branches = bodies.try_into().ok()?;
         Some(Arc::new(Self { branches }))
     }

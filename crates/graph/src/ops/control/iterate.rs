@@ -2,11 +2,11 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use crate::body::Body;
+use crate::body::OperatorBody;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::Inputs;
+use crate::operator::OperatorInputs;
 use crate::ops::bounds;
 use crate::ops::shape::join_tensors;
 
@@ -35,12 +35,12 @@ fn varying(fact: &Fact) -> Fact {
 
 /// Facts of a body's own inputs: those before the carried values, the carried values, and those
 /// after them.
-pub(super) type Own<'a> = (Slots<'a>, Slots<'a>, Slots<'a>);
-type Slots<'a> = &'a [Option<Fact>];
+pub(super) type BodyInputFacts<'a> = (IterationSlots<'a>, IterationSlots<'a>, IterationSlots<'a>);
+type IterationSlots<'a> = &'a [Option<Fact>];
 
 /// Facts that hold in every iteration of a body: of the values that it carries from one to the
 /// next, and of its outputs.
-pub(super) struct Settled {
+pub(super) struct SettledFacts {
     pub(super) carried: Vec<Option<Fact>>,
     pub(super) outputs: Vec<Fact>,
 }
@@ -50,11 +50,11 @@ pub(super) struct Settled {
 /// # Errors
 /// When an operator inside refuses its inputs, or a carried value changes its type.
 pub(super) fn settle(
-    body: &Body,
-    (before, carried, after): Own<'_>,
+    body: &OperatorBody,
+    (before, carried, after): BodyInputFacts<'_>,
     skip: usize,
-    inputs: Inputs<'_, Fact>,
-) -> Result<Settled, OpError> {
+    inputs: OperatorInputs<'_, Fact>,
+) -> Result<SettledFacts, OpError> {
     let unranked = |fact: &Option<Fact>| {
         fact.as_ref().map(|fact| Fact::unranked(fact.dtype).within(fact.kind))
     };
@@ -73,7 +73,7 @@ pub(super) fn settle(
             .map(|(now, next)| now.as_ref().map(|now| now.join(&varying(next))).transpose())
             .collect::<Result<_, _>>()?;
         if next == carried {
-            return Ok(Settled { carried, outputs });
+            return Ok(SettledFacts { carried, outputs });
         }
         tries += 1;
         carried = if tries < TRIES { next } else { next.iter().map(unranked).collect() };
@@ -81,12 +81,12 @@ pub(super) fn settle(
 }
 
 /// The outputs of all iterations, one list for each output.
-pub(super) struct Collected {
+pub(super) struct CollectedOutputs {
     lists: Vec<Vec<Tensor>>,
     elements: usize,
 }
 
-impl Collected {
+impl CollectedOutputs {
     pub(super) fn new(outputs: usize) -> Self {
         Self { lists: vec![Vec::new(); outputs], elements: 0 }
     }

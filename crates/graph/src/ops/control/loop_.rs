@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::iterate::{Collected, Settled, condition, settle, stacked_fact};
-use crate::body::Body;
+use super::iterate::{CollectedOutputs, SettledFacts, condition, settle, stacked_fact};
+use crate::body::OperatorBody;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::limits;
-use crate::operator::{Inputs, Operator, ParseContext, tensors_only};
+use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 use crate::ops::generate::Constant;
 use crate::ops::shape::Identity;
 
@@ -22,7 +22,7 @@ const CONTROL: usize = 2;
 pub struct Loop {
     /// What is repeated: from the iteration's number, the condition and the carried values to the
     /// condition, the carried values and what is collected.
-    pub body: Body,
+    pub body: OperatorBody,
     /// How many values are carried from one iteration to the next.
     pub carried: usize,
     /// How many inputs the node has, captured values apart: absent ones at the end are left out.
@@ -45,7 +45,7 @@ impl Loop {
     }
 
     /// What is known of an input that is no captured value.
-    fn input<'a>(&self, inputs: Inputs<'a, Fact>, at: usize) -> Option<&'a Fact> {
+    fn input<'a>(&self, inputs: OperatorInputs<'a, Fact>, at: usize) -> Option<&'a Fact> {
         if at < self.inputs { inputs.optional(at) } else { None }
     }
 
@@ -56,7 +56,7 @@ impl Loop {
         if declared.and_then(Fact::rank) == Some(1) { &[1] } else { &[] }
     }
 
-    fn settle(&self, inputs: Inputs<'_, Fact>) -> Result<Settled, OpError> {
+    fn settle(&self, inputs: OperatorInputs<'_, Fact>) -> Result<SettledFacts, OpError> {
         let number = |dtype, at| Some(Fact::fixed(dtype, self.number_shape(at)));
         let before = [number(DataType::Int64, 0), number(DataType::Bool, 1)];
         let carried: Vec<Option<Fact>> =
@@ -65,7 +65,7 @@ impl Loop {
     }
 
     /// How many iterations there are, where that is known: the condition holds from first to last.
-    fn iterations(&self, inputs: Inputs<'_, Fact>, next: &Fact) -> Option<usize> {
+    fn iterations(&self, inputs: OperatorInputs<'_, Fact>, next: &Fact) -> Option<usize> {
         let holds = |fact: &Fact| fact.value.as_ref().is_some_and(|v| condition(v) == Ok(true));
         let count = self.input(inputs, 0)?.integers()?.first().copied()?;
         let always = holds(next) && self.input(inputs, 1).is_none_or(holds);
@@ -100,8 +100,8 @@ impl Loop {
 }
 
 impl Operator for Loop {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let Settled { carried, outputs } = self.settle(inputs)?;
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        let SettledFacts { carried, outputs } = self.settle(inputs)?;
         let mut outputs = outputs.into_iter();
         let next = outputs.next().unwrap_or_else(|| Fact::fixed(DataType::Bool, &[]));
         let count = self.iterations(inputs, &next).map_or(Dim::Unknown, Dim::Known);
@@ -118,7 +118,7 @@ impl Operator for Loop {
         Ok(facts)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
@@ -140,7 +140,7 @@ impl Operator for Loop {
             .take(self.carried)
             .map(|slot| slot.ok_or_else(missing))
             .collect::<Result<_, _>>()?;
-        let mut collected = Collected::new(self.body.outputs() - 1 - self.carried);
+        let mut collected = CollectedOutputs::new(self.body.outputs() - 1 - self.carried);
         let mut iteration = 0;
         while holds && count.is_none_or(|count| iteration < count) {
             limits::iterate(usize::try_from(iteration).unwrap_or(usize::MAX))?;
@@ -170,14 +170,14 @@ impl Operator for Loop {
         false
     }
 
-    fn bodies(&self) -> &[Body] {
+    fn bodies(&self) -> &[OperatorBody] {
         std::slice::from_ref(&self.body)
     }
 
     fn body_facts(
         &self,
         _body: usize,
-        inputs: Inputs<'_, Fact>,
+        inputs: OperatorInputs<'_, Fact>,
     ) -> Result<Vec<Option<Fact>>, OpError> {
         let number = |dtype, at| Some(Fact::fixed(dtype, self.number_shape(at)));
         let mut own = vec![number(DataType::Int64, 0), number(DataType::Bool, 1)];
@@ -185,7 +185,7 @@ impl Operator for Loop {
         Ok(self.body.input_facts(&own, inputs))
     }
 
-    fn with_bodies(&self, mut bodies: Vec<Body>) -> Option<Arc<dyn Operator>> {
+    fn with_bodies(&self, mut bodies: Vec<OperatorBody>) -> Option<Arc<dyn Operator>> {
         let body = bodies.pop()?;
         Some(Arc::new(Self { body, ..self.clone() }))
     }

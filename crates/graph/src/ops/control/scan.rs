@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use galatea_tensor::Tensor;
 
-use super::iterate::{Collected, Settled, settle, stacked, stacked_fact};
-use crate::body::Body;
+use super::iterate::{CollectedOutputs, SettledFacts, settle, stacked, stacked_fact};
+use crate::body::OperatorBody;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::limits;
-use crate::operator::{Inputs, Operator, ParseContext, tensors_only};
+use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 use crate::ops::bounds;
 use crate::ops::shape::join_tensors;
 
 /// The axis of one scanned value, and whether it is walked backwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Walk {
+pub struct ScannedAxis {
     /// The axis; may count from the end.
     pub axis: i64,
     /// From the last position to the first.
@@ -28,13 +28,13 @@ pub struct Walk {
 pub struct Scan {
     /// What is applied: from the states and one slice of each scanned input to the states and one
     /// slice of each scanned output.
-    pub body: Body,
+    pub body: OperatorBody,
     /// How many states there are.
     pub states: usize,
     /// The scanned inputs.
-    pub inputs: Vec<Walk>,
+    pub inputs: Vec<ScannedAxis>,
     /// The scanned outputs.
-    pub outputs: Vec<Walk>,
+    pub outputs: Vec<ScannedAxis>,
     /// Opset 8: input 0 are the lengths of the sequences, and axis 0 of all others is the batch.
     pub batched: bool,
 }
@@ -47,7 +47,7 @@ impl Scan {
         let mut walks = |axes, directions, count: usize| {
             let axes = list(context, axes, count)?;
             let directions = list(context, directions, count)?;
-            let walk = |(&axis, &way): (&i64, &i64)| Walk { axis, backwards: way == 1 };
+            let walk = |(&axis, &way): (&i64, &i64)| ScannedAxis { axis, backwards: way == 1 };
             Ok::<_, OpError>(axes.iter().zip(&directions).map(walk).collect())
         };
         let inputs = walks("scan_input_axes", "scan_input_directions", scanned)?;
@@ -62,8 +62,9 @@ impl Scan {
         let (body, states, scanned) = Self::counts(context, 1)?;
         let directions = list(context, "directions", scanned)?;
         // Slices of one sequence have no batch axis any more.
-        let inputs = directions.iter().map(|&way| Walk { axis: 0, backwards: way == 1 }).collect();
-        let outputs = vec![Walk { axis: 0, backwards: false }; body.outputs() - states];
+        let inputs =
+            directions.iter().map(|&way| ScannedAxis { axis: 0, backwards: way == 1 }).collect();
+        let outputs = vec![ScannedAxis { axis: 0, backwards: false }; body.outputs() - states];
         Ok(Box::new(Self { body, states, inputs, outputs, batched: true }))
     }
 
@@ -71,7 +72,7 @@ impl Scan {
     fn counts(
         context: &mut ParseContext<'_>,
         skip: usize,
-    ) -> Result<(Body, usize, usize), OpError> {
+    ) -> Result<(OperatorBody, usize, usize), OpError> {
         let body = context.body("body")?;
         let scanned = context
             .attributes
@@ -97,7 +98,7 @@ impl Scan {
         length: usize,
         captured: &[Datum],
     ) -> Result<(Vec<Datum>, Vec<Tensor>), OpError> {
-        let front = |(tensor, walk): (&Tensor, &Walk)| -> Result<Tensor, OpError> {
+        let front = |(tensor, walk): (&Tensor, &ScannedAxis)| -> Result<Tensor, OpError> {
             let axis = bounds::axis(walk.axis, tensor.rank())?;
             let order: Vec<usize> =
                 std::iter::once(axis).chain((0..tensor.rank()).filter(|&at| at != axis)).collect();
@@ -110,7 +111,7 @@ impl Scan {
                 other.shape()[0]
             )));
         }
-        let mut collected = Collected::new(self.outputs.len());
+        let mut collected = CollectedOutputs::new(self.outputs.len());
         for step in 0..length {
             limits::iterate(step)?;
             let mut own = states;
@@ -174,7 +175,7 @@ impl Scan {
         results.iter().map(|list| stacked(list).map(Datum::Tensor)).collect()
     }
 
-    fn settle(&self, inputs: Inputs<'_, Fact>) -> Result<(Settled, Dim), OpError> {
+    fn settle(&self, inputs: OperatorInputs<'_, Fact>) -> Result<(SettledFacts, Dim), OpError> {
         let skip = usize::from(self.batched);
         let own = |at: usize| -> Result<Option<Fact>, OpError> {
             let fact = inputs.optional(skip + at).cloned();
@@ -195,8 +196,8 @@ impl Scan {
         Ok((settle(&self.body, (&[], &states, &slices), 0, inputs)?, length))
     }
 
-    fn slices(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Option<Fact>>, OpError> {
-        let slice = |(at, walk): (usize, &Walk)| {
+    fn slices(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Option<Fact>>, OpError> {
+        let slice = |(at, walk): (usize, &ScannedAxis)| {
             let Some(fact) = inputs.optional(usize::from(self.batched) + self.states + at) else {
                 return Ok(None);
             };
@@ -255,8 +256,8 @@ fn without(fact: &Fact, axis: i64) -> Result<Fact, OpError> {
 }
 
 impl Operator for Scan {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (Settled { carried, outputs }, length) = self.settle(inputs)?;
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        let (SettledFacts { carried, outputs }, length) = self.settle(inputs)?;
         let batch = || {
             let first = inputs.optional(1).and_then(|fact| fact.shape.as_ref()?.first().cloned());
             first.unwrap_or(Dim::Unknown)
@@ -274,7 +275,7 @@ impl Operator for Scan {
         outputs.into_iter().enumerate().map(finish).collect()
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
@@ -318,21 +319,21 @@ impl Operator for Scan {
         false
     }
 
-    fn bodies(&self) -> &[Body] {
+    fn bodies(&self) -> &[OperatorBody] {
         std::slice::from_ref(&self.body)
     }
 
     fn body_facts(
         &self,
         _body: usize,
-        inputs: Inputs<'_, Fact>,
+        inputs: OperatorInputs<'_, Fact>,
     ) -> Result<Vec<Option<Fact>>, OpError> {
         let (settled, _) = self.settle(inputs)?;
         let own = [settled.carried, self.slices(inputs)?].concat();
         Ok(self.body.input_facts(&own, inputs))
     }
 
-    fn with_bodies(&self, mut bodies: Vec<Body>) -> Option<Arc<dyn Operator>> {
+    fn with_bodies(&self, mut bodies: Vec<OperatorBody>) -> Option<Arc<dyn Operator>> {
         let body = bodies.pop()?;
         Some(Arc::new(Self { body, ..self.clone() }))
     }

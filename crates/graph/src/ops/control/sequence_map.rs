@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use galatea_tensor::Tensor;
 
-use crate::body::Body;
-use crate::datum::{Datum, Sequence};
+use crate::body::OperatorBody;
+use crate::datum::{Datum, TensorSequence};
 use crate::error::OpError;
-use crate::fact::{Fact, ValueKind};
-use crate::operator::{Inputs, Operator, ParseContext, tensors_only};
+use crate::fact::{Fact, FactKind};
+use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 
 /// ONNX `SequenceMap`.
 #[derive(Clone, Debug)]
 pub struct SequenceMap {
     /// What is applied: from one tensor of each sequence, and the other inputs as they are, to one
     /// tensor of each resulting sequence.
-    pub body: Body,
+    pub body: OperatorBody,
     /// How many inputs the node has, captured values apart.
     pub inputs: usize,
 }
@@ -29,10 +29,10 @@ impl SequenceMap {
     }
 
     /// The facts of the body's own inputs.
-    fn own(&self, inputs: Inputs<'_, Fact>) -> Vec<Option<Fact>> {
+    fn own(&self, inputs: OperatorInputs<'_, Fact>) -> Vec<Option<Fact>> {
         let own = |at| {
             inputs.optional(at).map(|fact| match fact.kind {
-                ValueKind::Sequence => fact.within(ValueKind::Tensor),
+                FactKind::Sequence => fact.within(FactKind::Tensor),
                 _ => fact.clone(),
             })
         };
@@ -42,27 +42,27 @@ impl SequenceMap {
     /// The sequence of one output where there was nothing to map.
     fn nothing(&self, at: usize) -> Result<Datum, OpError> {
         match self.body.declared_output(at) {
-            Some(fact) => Ok(Datum::Sequence(Sequence::empty(fact.dtype))),
+            Some(fact) => Ok(Datum::Sequence(TensorSequence::empty(fact.dtype))),
             None => Err(OpError::new("the sequence is empty, and nothing says the output's type")),
         }
     }
 }
 
 impl Operator for SequenceMap {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let first = inputs.required(0)?;
-        if first.kind != ValueKind::Sequence {
+        if first.kind != FactKind::Sequence {
             return Err(OpError::new(format!("input 0 is {first}, expected a sequence")));
         }
         let outputs = self.body.infer(&self.own(inputs), inputs)?;
         let listed = |fact: Fact| match fact.kind {
-            ValueKind::Tensor => Ok(fact.within(ValueKind::Sequence)),
+            FactKind::Tensor => Ok(fact.within(FactKind::Sequence)),
             other => Err(OpError::new(format!("the body gives {other}, expected a tensor"))),
         };
         outputs.into_iter().map(listed).collect()
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
@@ -95,7 +95,7 @@ impl Operator for SequenceMap {
         }
         let sequence = |(at, list): (usize, Vec<Tensor>)| match list.first() {
             None => self.nothing(at),
-            Some(first) => Sequence::new(first.dtype(), list).map(Datum::Sequence),
+            Some(first) => TensorSequence::new(first.dtype(), list).map(Datum::Sequence),
         };
         lists.into_iter().enumerate().map(sequence).collect()
     }
@@ -108,19 +108,19 @@ impl Operator for SequenceMap {
         false
     }
 
-    fn bodies(&self) -> &[Body] {
+    fn bodies(&self) -> &[OperatorBody] {
         std::slice::from_ref(&self.body)
     }
 
     fn body_facts(
         &self,
         _body: usize,
-        inputs: Inputs<'_, Fact>,
+        inputs: OperatorInputs<'_, Fact>,
     ) -> Result<Vec<Option<Fact>>, OpError> {
         Ok(self.body.input_facts(&self.own(inputs), inputs))
     }
 
-    fn with_bodies(&self, mut bodies: Vec<Body>) -> Option<Arc<dyn Operator>> {
+    fn with_bodies(&self, mut bodies: Vec<OperatorBody>) -> Option<Arc<dyn Operator>> {
         let body = bodies.pop()?;
         Some(Arc::new(Self { body, inputs: self.inputs }))
     }

@@ -3,12 +3,12 @@
 use galatea_tensor::Tensor;
 
 use super::conv::list;
-use super::window::{Padding, Window};
+use super::window::{SlidingWindow, WindowPadding};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
-use crate::ops::values::{Values, expect_number};
+use crate::ops::values::{TensorValues, expect_number};
 
 /// ONNX `Col2Im`.
 ///
@@ -21,7 +21,7 @@ pub struct Col2Im {
     /// Distances of neighbours inside the window; empty means ones.
     pub dilations: Vec<usize>,
     /// How far the window left the image.
-    pub pads: Padding,
+    pub pads: WindowPadding,
 }
 
 impl Col2Im {
@@ -29,20 +29,20 @@ impl Col2Im {
         Ok(Box::new(Self {
             strides: list(context, "strides")?,
             dilations: list(context, "dilations")?,
-            pads: Padding::Explicit(list(context, "pads")?),
+            pads: WindowPadding::Explicit(list(context, "pads")?),
         }))
     }
 }
 
 /// For every window position, which elements of the image its cells are.
-struct Places {
+struct ImageCells {
     taps: Vec<Vec<(usize, usize)>>,
     pixels: usize,
     cells: usize,
     planes: usize,
 }
 
-impl Places {
+impl ImageCells {
     fn fold<T: Copy + Default>(&self, columns: &[T], add: impl Fn(T, T) -> T) -> Vec<T> {
         let mut image = vec![T::default(); self.planes * self.pixels];
         for plane in 0..self.planes {
@@ -59,7 +59,7 @@ impl Places {
 }
 
 impl Operator for Col2Im {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let columns = inputs.required(0)?;
         expect_number(columns.dtype)?;
         let image = inputs.required(1)?;
@@ -76,11 +76,11 @@ impl Operator for Col2Im {
         Ok(vec![Fact::new(columns.dtype, [&[dim(0), channels], &image[..]].concat())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let columns = inputs.required(0)?;
         let image = bounds::lengths(&inputs.required(1)?.to_i64_vec()?, "the image")?;
         let block = bounds::lengths(&inputs.required(2)?.to_i64_vec()?, "the window")?;
-        let window = Window {
+        let window = SlidingWindow {
             kernel: &block,
             strides: &self.strides,
             dilations: &self.dilations,
@@ -105,15 +105,17 @@ impl Operator for Col2Im {
         let shape = [&[batch, channels], &image[..]].concat();
         bounded(columns.dtype(), &shape)?;
         let taps = |position: Vec<usize>| window.taps(&image, &geometry, &position);
-        let places = Places {
+        let places = ImageCells {
             taps: bounds::indices(&geometry.output).map(taps).collect(),
             pixels: image.iter().product(),
             cells,
             planes: batch * channels,
         };
-        let values = match Values::read(columns)? {
-            Values::Floats(all) => Values::Floats(places.fold(&all, |a, b| a + b)),
-            Values::Integers(all) => Values::Integers(places.fold(&all, i128::wrapping_add)),
+        let values = match TensorValues::read(columns)? {
+            TensorValues::Floats(all) => TensorValues::Floats(places.fold(&all, |a, b| a + b)),
+            TensorValues::Integers(all) => {
+                TensorValues::Integers(places.fold(&all, i128::wrapping_add))
+            }
             _ => return Err(OpError::new(format!("columns of type {}", columns.dtype()))),
         };
         Ok(vec![values.write(columns.dtype(), &shape)?])

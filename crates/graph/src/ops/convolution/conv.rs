@@ -2,11 +2,11 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::window::{ConvGeometry, Padding, Window};
+use super::window::{ConvGeometry, SlidingWindow, WindowPadding};
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 use crate::ops::values;
 
@@ -21,7 +21,7 @@ pub struct Conv {
     /// Distances of neighbours inside the window; empty means ones.
     pub dilations: Vec<usize>,
     /// How far the window may leave the image.
-    pub pads: Padding,
+    pub pads: WindowPadding,
     /// Into how many independent groups the channels fall.
     pub group: usize,
     /// Whether the channels are the last axis of input and output.
@@ -29,7 +29,7 @@ pub struct Conv {
 }
 
 /// An image with channels first and its weights, widened.
-pub(crate) struct Operands {
+pub(crate) struct WidenedConv {
     /// The image, row-major.
     pub(crate) x: Vec<f64>,
     /// Its shape `[N, C, spatial…]`.
@@ -125,14 +125,14 @@ impl Conv {
             kernel_shape,
             strides: list(context, "strides")?,
             dilations: list(context, "dilations")?,
-            pads: Padding::parse(context)?,
+            pads: WindowPadding::parse(context)?,
             group,
             channels_last,
         })
     }
 
-    fn window<'a>(&'a self, kernel: &'a [usize]) -> Window<'a> {
-        Window {
+    fn window<'a>(&'a self, kernel: &'a [usize]) -> SlidingWindow<'a> {
+        SlidingWindow {
             kernel,
             strides: &self.strides,
             dilations: &self.dilations,
@@ -230,10 +230,10 @@ impl Conv {
     /// The convolution with channels first: its shape and elements.
     pub(crate) fn convolve(
         &self,
-        operands: &Operands,
+        operands: &WidenedConv,
         bias: Option<&[f64]>,
     ) -> Result<(Vec<usize>, Vec<f64>), OpError> {
-        let Operands { x, x_shape, w, w_shape } = operands;
+        let WidenedConv { x, x_shape, w, w_shape } = operands;
         self.check(x_shape, w_shape)?;
         let (kernel, input) = (&w_shape[2..], &x_shape[2..]);
         let window = self.window(kernel);
@@ -288,17 +288,17 @@ impl Operator for Conv {
         Some(all)
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, w) = (inputs.required(0)?, inputs.required(1)?);
         values::expect_float(x.dtype)?;
         check_bias(inputs.optional(2), w)?;
         Ok(vec![self.output_fact(x, w, x.dtype)?])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (x, w) = (self.image(inputs.required(0)?)?, inputs.required(1)?);
         let bias = bias(inputs.optional(2), w.shape().first().copied().unwrap_or(0))?;
-        let operands = Operands {
+        let operands = WidenedConv {
             x: values::floats(&x)?,
             x_shape: x.shape().to_vec(),
             w: values::floats(w)?,

@@ -5,7 +5,7 @@ use galatea_tensor::Tensor;
 use super::fused_conv::FusedConv;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator};
+use crate::operator::{Operator, OperatorInputs};
 
 /// `ConvChain` of domain `ai.galatea`: each convolution takes the result of the one before it.
 ///
@@ -28,8 +28,8 @@ impl ConvChain {
     /// What `apply` gives for the last convolution, where each takes what it gave for the one before.
     fn fold<T: Clone>(
         &self,
-        inputs: Inputs<'_, T>,
-        apply: impl Fn(&FusedConv, Inputs<'_, T>) -> Result<Vec<T>, OpError>,
+        inputs: OperatorInputs<'_, T>,
+        apply: impl Fn(&FusedConv, OperatorInputs<'_, T>) -> Result<Vec<T>, OpError>,
     ) -> Result<Vec<T>, OpError> {
         let mut result = vec![inputs.required(0)?.clone()];
         for (index, conv) in self.convs.iter().enumerate() {
@@ -37,7 +37,7 @@ impl ConvChain {
             let last = index + 1 == self.convs.len();
             let residual = inputs.optional(1).filter(|_| last);
             let own = [result.first(), inputs.optional(at), inputs.optional(at + 1), residual];
-            let next = apply(conv, Inputs::new(&own))
+            let next = apply(conv, OperatorInputs::new(&own))
                 .map_err(|error| OpError::new(format!("convolution {index}: {error}")))?;
             result = next;
         }
@@ -46,11 +46,11 @@ impl ConvChain {
 }
 
 impl Operator for ConvChain {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         self.fold(inputs, FusedConv::infer)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         self.fold(inputs, FusedConv::reference)
     }
 }

@@ -2,10 +2,10 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::conv::{Conv, Operands};
+use super::conv::{Conv, WidenedConv};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 
 /// ONNX `ConvInteger`: inputs `x`, `w` and optionally their zero points; that of the weights may
 /// be one number or one for every output channel.
@@ -41,7 +41,7 @@ pub(super) fn centred(
 }
 
 impl Operator for ConvInteger {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, w) = (inputs.required(0)?, inputs.required(1)?);
         Ok(vec![self.conv.output_fact(x, w, DataType::Int32)?])
     }
@@ -50,10 +50,10 @@ impl Operator for ConvInteger {
         clippy::cast_possible_truncation,
         reason = "whole numbers; beyond 32 bits they saturate"
     )]
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (x, w) = (inputs.required(0)?, inputs.required(1)?);
         let channels = w.shape().first().copied().unwrap_or(0);
-        let operands = Operands {
+        let operands = WidenedConv {
             x: centred(x, inputs.optional(2), 1)?,
             x_shape: x.shape().to_vec(),
             w: centred(w, inputs.optional(3), channels)?,

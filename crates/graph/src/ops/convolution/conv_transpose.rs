@@ -3,10 +3,10 @@
 use galatea_tensor::{DataType, Tensor};
 
 use super::conv::{bias, list};
-use super::window::{ConvGeometry, Padding};
+use super::window::{ConvGeometry, WindowPadding};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 use crate::ops::values;
 
@@ -21,7 +21,7 @@ pub struct ConvTranspose {
     /// Distances of neighbours inside the window; empty means ones.
     pub dilations: Vec<usize>,
     /// What is cut from the full result.
-    pub pads: Padding,
+    pub pads: WindowPadding,
     /// What is added behind each axis; empty means nothing.
     pub output_padding: Vec<usize>,
     /// The wanted spatial lengths; the pads follow from them.
@@ -42,7 +42,7 @@ impl ConvTranspose {
             kernel_shape: lengths(kernel_shape, "kernel_shape")?,
             strides: list(context, "strides")?,
             dilations: list(context, "dilations")?,
-            pads: Padding::parse(context)?,
+            pads: WindowPadding::parse(context)?,
             output_padding: list(context, "output_padding")?,
             output_shape: lengths(output_shape, "output_shape")?.filter(|all| !all.is_empty()),
             group: group.max(1),
@@ -57,7 +57,7 @@ impl ConvTranspose {
             && self.output_shape.as_ref().is_none_or(|shape| shape.len() == rank)
             && self.kernel_shape.as_ref().is_none_or(|shape| shape == kernel)
             && kernel.len() == rank
-            && !matches!(&self.pads, Padding::Explicit(pads) if !pads.is_empty() && pads.len() != 2 * rank);
+            && !matches!(&self.pads, WindowPadding::Explicit(pads) if !pads.is_empty() && pads.len() != 2 * rank);
         if !fit || kernel.contains(&0) || self.strides.contains(&0) || self.dilations.contains(&0) {
             return Err(OpError::new(format!("{self:?} does not fit a kernel of {kernel:?}")));
         }
@@ -75,7 +75,7 @@ impl ConvTranspose {
             .checked_mul(stride)?
             .checked_add(of(&self.output_padding, 0))?
             .checked_add(extent)?;
-        let same = matches!(self.pads, Padding::SameUpper | Padding::SameLower);
+        let same = matches!(self.pads, WindowPadding::SameUpper | WindowPadding::SameLower);
         let wanted = match &self.output_shape {
             Some(shape) => Some(shape[at]),
             None if same => Some(len.checked_mul(stride)?),
@@ -84,12 +84,14 @@ impl ConvTranspose {
         if let Some(wanted) = wanted {
             let total = full.saturating_sub(wanted);
             let (less, more) = (total / 2, total - total / 2);
-            let upper = self.pads == Padding::SameUpper;
+            let upper = self.pads == WindowPadding::SameUpper;
             let (begin, end) = if upper { (less, more) } else { (more, less) };
             return Some((begin, end, wanted));
         }
         let (begin, end) = match &self.pads {
-            Padding::Explicit(pads) if !pads.is_empty() => (pads[at], pads[at + kernel.len()]),
+            WindowPadding::Explicit(pads) if !pads.is_empty() => {
+                (pads[at], pads[at + kernel.len()])
+            }
             _ => (0, 0),
         };
         Some((begin, end, full.checked_sub(begin)?.checked_sub(end)?))
@@ -161,7 +163,7 @@ impl ConvTranspose {
 }
 
 impl Operator for ConvTranspose {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, w) = (inputs.required(0)?, inputs.required(1)?);
         values::expect_float(x.dtype)?;
         let (Some(image), Some(weights)) = (&x.shape, &w.shape) else {
@@ -191,7 +193,7 @@ impl Operator for ConvTranspose {
         Ok(vec![Fact::new(x.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (x, w) = (inputs.required(0)?, inputs.required(1)?);
         let (image, weights) = (x.shape(), w.shape());
         let fits = image.len() >= 3

@@ -6,7 +6,7 @@ use super::conv::{Conv, bias};
 use super::window::ConvGeometry;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::values::{expect_float, floats, from_floats};
 
@@ -25,10 +25,10 @@ pub struct DeformConv {
 }
 
 /// Elements around a place and their weights.
-type Taps = Vec<(usize, f64)>;
+type DeformTaps = Vec<(usize, f64)>;
 
 /// What bends the window: offsets and factors for a batch.
-struct Bend {
+struct WindowBend {
     offsets: Vec<f64>,
     mask: Option<Vec<f64>>,
     groups: usize,
@@ -36,7 +36,7 @@ struct Bend {
     places: usize,
 }
 
-impl Bend {
+impl WindowBend {
     /// By how far a cell moves along an axis of `axes`.
     fn offset(&self, [n, group, cell, place]: [usize; 4], axis: usize, axes: usize) -> f64 {
         let row = ((n * self.groups + group) * self.cells + cell) * axes + axis;
@@ -62,11 +62,11 @@ impl DeformConv {
 
     fn bend(
         &self,
-        inputs: Inputs<'_, Tensor>,
+        inputs: OperatorInputs<'_, Tensor>,
         batch: usize,
         kernel: &[usize],
         geometry: &ConvGeometry,
-    ) -> Result<Bend, OpError> {
+    ) -> Result<WindowBend, OpError> {
         let cells: usize = kernel.iter().product();
         let read = |tensor: &Tensor, rows: usize, what: &str| {
             let shape = [&[batch, rows], &geometry.output[..]].concat();
@@ -79,7 +79,7 @@ impl DeformConv {
         let offsets = read(inputs.required(2)?, rows.saturating_mul(kernel.len()), "the offsets")?;
         let mask = inputs.optional(4).map(|mask| read(mask, rows, "the factors")).transpose()?;
         let places = geometry.output.iter().product();
-        Ok(Bend { offsets, mask, groups: self.offset_group, cells, places })
+        Ok(WindowBend { offsets, mask, groups: self.offset_group, cells, places })
     }
 
     /// Where a cell of the window is along each axis.
@@ -103,9 +103,9 @@ impl DeformConv {
     clippy::cast_sign_loss,
     reason = "only places inside the image become indices"
 )]
-fn taps(place: &[f64], image: &[usize]) -> Taps {
+fn taps(place: &[f64], image: &[usize]) -> DeformTaps {
     let steps = bounds::steps(image);
-    let mut all: Taps = vec![(0, 1.0)];
+    let mut all: DeformTaps = vec![(0, 1.0)];
     for (axis, &at) in place.iter().enumerate() {
         let (first, rest) = (at.floor(), at - at.floor());
         let ends = [(first, 1.0 - rest), (first + 1.0, rest)];
@@ -123,13 +123,13 @@ fn taps(place: &[f64], image: &[usize]) -> Taps {
 }
 
 impl Operator for DeformConv {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, w) = (inputs.required(0)?, inputs.required(1)?);
         expect_float(x.dtype)?;
         Ok(vec![self.conv.output_fact(x, w, x.dtype)?])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (x, w) = (inputs.required(0)?, inputs.required(1)?);
         self.conv.check(x.shape(), w.shape())?;
         let (image, kernel) = (&x.shape()[2..], &w.shape()[2..]);

@@ -2,11 +2,11 @@
 
 use galatea_tensor::Tensor;
 
-use super::conv::{Conv, Operands, bias};
+use super::conv::{Conv, WidenedConv, bias};
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::fused::FusedActivation;
 use crate::ops::values;
 
@@ -53,14 +53,14 @@ impl Operator for FusedConv {
         Some(all)
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         self.conv.infer(inputs)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (x, w) = (self.conv.image(inputs.required(0)?)?, inputs.required(1)?);
         let bias = bias(inputs.optional(2), w.shape().first().copied().unwrap_or(0))?;
-        let operands = Operands {
+        let operands = WidenedConv {
             x: values::floats(&x)?,
             x_shape: x.shape().to_vec(),
             w: values::floats(w)?,

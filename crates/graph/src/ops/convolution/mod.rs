@@ -12,7 +12,7 @@ mod q_linear_conv_add;
 mod window;
 
 pub(crate) use conv::{list, to_channels_first, to_channels_last};
-pub(crate) use window::Window;
+pub(crate) use window::SlidingWindow;
 
 pub use col2im::Col2Im;
 pub use conv::Conv;
@@ -23,7 +23,7 @@ pub use deform_conv::DeformConv;
 pub use fused_conv::FusedConv;
 pub use q_linear_conv::QLinearConv;
 pub use q_linear_conv_add::QLinearConvAdd;
-pub use window::{ConvGeometry, Padding};
+pub use window::{ConvGeometry, WindowPadding};
 
 use crate::GALATEA_DOMAIN;
 use crate::operator::{Arity, OpDef};

@@ -2,12 +2,12 @@
 
 use galatea_tensor::Tensor;
 
-use super::conv::{Conv, Operands};
+use super::conv::{Conv, WidenedConv};
 use super::conv_integer::centred;
 use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::values::{expect_type, floats, from_integers, integer_range};
 
 /// ONNX `QLinearConv`. Inputs: `X`, its scale and zero point, the weights, theirs (one, or one for
@@ -46,7 +46,7 @@ impl Operator for QLinearConv {
         self.conv.attributes()
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, w, zero) = (inputs.required(0)?, inputs.required(3)?, inputs.required(7)?);
         for fact in [x, w, zero] {
             let narrow = |dtype: galatea_tensor::DataType| {
@@ -58,11 +58,11 @@ impl Operator for QLinearConv {
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "the result is clamped to 8 bits")]
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (x, w, zero) = (inputs.required(0)?, inputs.required(3)?, inputs.required(7)?);
         let x = &self.conv.image(x)?;
         let channels = w.shape().first().copied().unwrap_or(0);
-        let operands = Operands {
+        let operands = WidenedConv {
             x: centred(x, inputs.optional(2), 1)?,
             x_shape: x.shape().to_vec(),
             w: centred(w, inputs.optional(5), channels)?,

@@ -7,7 +7,7 @@ use super::q_linear_conv::QLinearConv;
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::contrib::QLinear;
 use crate::ops::math::BinaryKind;
 
@@ -40,7 +40,7 @@ impl Operator for QLinearConvAdd {
         Some(all)
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let zero = inputs.required(13)?.dtype;
         let mut made = self.inner().infer(inputs)?;
         for fact in &mut made {
@@ -49,7 +49,7 @@ impl Operator for QLinearConvAdd {
         Ok(made)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let made = self.inner().reference(inputs)?.remove(0);
         let other = inputs.required(9)?;
         if other.shape() != made.shape() {
@@ -66,7 +66,7 @@ impl Operator for QLinearConvAdd {
             Some(inputs.required(12)?),
             Some(inputs.required(13)?),
         ];
-        QLinear::binary(BinaryKind::Add)?.reference(Inputs::new(&operands))
+        QLinear::binary(BinaryKind::Add)?.reference(OperatorInputs::new(&operands))
     }
 }
 

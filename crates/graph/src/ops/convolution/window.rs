@@ -8,7 +8,7 @@ use crate::ops::bounds;
 
 /// How far the window may start before and end behind the image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Padding {
+pub enum WindowPadding {
     /// These lengths: all begins, then all ends; empty means none.
     Explicit(Vec<usize>),
     /// As much as makes the output `ceil(input / stride)` long, an odd one at the end.
@@ -19,7 +19,7 @@ pub enum Padding {
     Valid,
 }
 
-impl Padding {
+impl WindowPadding {
     /// Reads the attributes `auto_pad` and `pads`.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ pub struct ConvGeometry {
 
 /// A window with its movement; empty strides or dilations are ones.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Window<'a> {
+pub(crate) struct SlidingWindow<'a> {
     /// Lengths of the window.
     pub(crate) kernel: &'a [usize],
     /// Steps of the window.
@@ -69,32 +69,32 @@ pub(crate) struct Window<'a> {
     /// Distances of neighbours inside the window.
     pub(crate) dilations: &'a [usize],
     /// How far it may leave the image.
-    pub(crate) pads: &'a Padding,
+    pub(crate) pads: &'a WindowPadding,
     /// Whether a last window that leaves the image counts.
     pub(crate) ceil: bool,
 }
 
 /// One axis of a window.
 #[derive(Clone, Copy)]
-struct Axis {
+struct WindowAxis {
     kernel: usize,
     stride: usize,
     dilation: usize,
 }
 
-impl Axis {
+impl WindowAxis {
     /// From the first to the last element that the window sees, both included.
     fn extent(self) -> usize {
         self.kernel.saturating_sub(1).saturating_mul(self.dilation).saturating_add(1)
     }
 }
 
-impl Window<'_> {
+impl SlidingWindow<'_> {
     /// Refuses lists of the wrong length, windows without elements, and steps of 0.
     pub(crate) fn check(&self, rank: usize) -> Result<(), OpError> {
         let fits = |list: &[usize]| list.is_empty() || list.len() == rank;
         let pads_fit = match self.pads {
-            Padding::Explicit(pads) => pads.is_empty() || pads.len() == 2 * rank,
+            WindowPadding::Explicit(pads) => pads.is_empty() || pads.len() == 2 * rank,
             _ => true,
         };
         if self.kernel.len() != rank || !fits(self.strides) || !fits(self.dilations) || !pads_fit {
@@ -112,14 +112,20 @@ impl Window<'_> {
         Ok(())
     }
 
-    fn axis(&self, at: usize) -> Axis {
+    fn axis(&self, at: usize) -> WindowAxis {
         let of = |list: &[usize]| list.get(at).copied().unwrap_or(1);
-        Axis { kernel: of(self.kernel), stride: of(self.strides), dilation: of(self.dilations) }
+        WindowAxis {
+            kernel: of(self.kernel),
+            stride: of(self.strides),
+            dilation: of(self.dilations),
+        }
     }
 
     fn explicit_pads(&self, at: usize) -> (usize, usize) {
         match self.pads {
-            Padding::Explicit(pads) if !pads.is_empty() => (pads[at], pads[at + self.kernel.len()]),
+            WindowPadding::Explicit(pads) if !pads.is_empty() => {
+                (pads[at], pads[at + self.kernel.len()])
+            }
             _ => (0, 0),
         }
     }
@@ -127,12 +133,12 @@ impl Window<'_> {
     /// Pads and output length of one axis of length `len`.
     fn resolve(&self, at: usize, len: usize) -> Result<(usize, usize, usize), OpError> {
         let axis = self.axis(at);
-        if matches!(self.pads, Padding::SameUpper | Padding::SameLower) {
+        if matches!(self.pads, WindowPadding::SameUpper | WindowPadding::SameLower) {
             let output = len.div_ceil(axis.stride);
             let reach = output.saturating_sub(1).saturating_mul(axis.stride);
             let total = reach.saturating_add(axis.extent()).saturating_sub(len);
             let (less, more) = (total / 2, total - total / 2);
-            let upper = *self.pads == Padding::SameUpper;
+            let upper = *self.pads == WindowPadding::SameUpper;
             let (begin, end) = if upper { (less, more) } else { (more, less) };
             return Ok((begin, end, output));
         }
@@ -145,7 +151,7 @@ impl Window<'_> {
             ))
         })?;
         let mut output = room / axis.stride + 1;
-        if self.ceil && !room.is_multiple_of(axis.stride) && *self.pads != Padding::Valid {
+        if self.ceil && !room.is_multiple_of(axis.stride) && *self.pads != WindowPadding::Valid {
             // A window that would start behind the image sees nothing and does not count.
             let starts_at = output.saturating_mul(axis.stride);
             output += usize::from(starts_at < len.saturating_add(begin));
@@ -176,7 +182,7 @@ impl Window<'_> {
             }
             let axis = self.axis(at);
             let keeps = match self.pads {
-                Padding::SameUpper | Padding::SameLower => true,
+                WindowPadding::SameUpper | WindowPadding::SameLower => true,
                 _ => {
                     let (begin, end) = self.explicit_pads(at);
                     begin.saturating_add(end) == axis.extent() - 1
@@ -233,21 +239,21 @@ impl Window<'_> {
 mod tests {
     use super::*;
 
-    fn window<'a>(pads: &'a Padding, strides: &'a [usize], ceil: bool) -> Window<'a> {
-        Window { kernel: &[3], strides, dilations: &[], pads, ceil }
+    fn window<'a>(pads: &'a WindowPadding, strides: &'a [usize], ceil: bool) -> SlidingWindow<'a> {
+        SlidingWindow { kernel: &[3], strides, dilations: &[], pads, ceil }
     }
 
     #[test]
     fn same_padding_puts_the_odd_element_where_it_says() {
-        let upper = window(&Padding::SameUpper, &[2], false).geometry(&[4]).unwrap();
+        let upper = window(&WindowPadding::SameUpper, &[2], false).geometry(&[4]).unwrap();
         assert_eq!((upper.pads_begin[0], upper.pads_end[0], upper.output[0]), (0, 1, 2));
-        let lower = window(&Padding::SameLower, &[2], false).geometry(&[4]).unwrap();
+        let lower = window(&WindowPadding::SameLower, &[2], false).geometry(&[4]).unwrap();
         assert_eq!((lower.pads_begin[0], lower.pads_end[0], lower.output[0]), (1, 0, 2));
     }
 
     #[test]
     fn a_ceiled_window_that_starts_behind_the_image_does_not_count() {
-        let pads = Padding::Explicit(vec![1, 1]);
+        let pads = WindowPadding::Explicit(vec![1, 1]);
         let ceiled = |strides, len| {
             window(&pads, strides, true).geometry(&[len]).map(|geometry| geometry.output[0])
         };
@@ -258,18 +264,18 @@ mod tests {
 
     #[test]
     fn windows_that_do_not_fit_are_errors() {
-        let none = Padding::Valid;
+        let none = WindowPadding::Valid;
         assert!(window(&none, &[], false).geometry(&[2]).is_err());
         assert!(window(&none, &[0], false).geometry(&[5]).is_err());
         assert!(window(&none, &[1, 1], false).geometry(&[5]).is_err());
-        let huge = Padding::Explicit(vec![usize::MAX, 1]);
+        let huge = WindowPadding::Explicit(vec![usize::MAX, 1]);
         assert!(window(&huge, &[], false).geometry(&[5]).is_err());
     }
 
     #[test]
     fn a_symbolic_length_that_the_window_keeps_stays_a_symbol() {
         let width = Dim::symbol("width");
-        let pads = Padding::Explicit(vec![1, 1]);
+        let pads = WindowPadding::Explicit(vec![1, 1]);
         let keeps = window(&pads, &[], false).output_dims(std::slice::from_ref(&width)).unwrap();
         assert_eq!(keeps.first(), Some(&width));
         assert_eq!(window(&pads, &[2], false).output_dims(&[width]).unwrap(), [Dim::Unknown]);

@@ -1,12 +1,12 @@
-//! `Attention`: scaled dot-product attention over any storage order of its axes.
+//! `FusedAttention`: scaled dot-product attention over any storage order of its axes.
 
 use galatea_tensor::Tensor;
 
-use super::fused_mat_mul::Float;
+use super::fused_mat_mul::ReferenceFloat;
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 
 /// `softmax(scale · Q·Kᵀ + mask) · V` per batch and head.
 ///
@@ -18,7 +18,7 @@ use crate::operator::{Inputs, Operator, ParseContext};
 /// Source: Vaswani et al. 2017, arXiv 1706.03762; grouped heads: Ainslie et al. 2023, arXiv
 /// 2305.13245.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Attention {
+pub struct FusedAttention {
     /// Factor on the scores; usually 1/√D.
     pub scale: f32,
     /// Axis `i` of `[B, H, S, D]` is axis `q_perm[i]` of the stored `Q`.
@@ -35,7 +35,7 @@ pub struct Attention {
     pub causal: bool,
 }
 
-impl Attention {
+impl FusedAttention {
     /// Storage in `[B, H, S, D]` order.
     pub const IN_ORDER: [usize; 4] = [0, 1, 2, 3];
 
@@ -54,7 +54,7 @@ pub(super) fn order(
     context: &mut ParseContext<'_>,
     name: &'static str,
 ) -> Result<[usize; 4], OpError> {
-    let Some(axes) = context.attributes.ints(name)? else { return Ok(Attention::IN_ORDER) };
+    let Some(axes) = context.attributes.ints(name)? else { return Ok(FusedAttention::IN_ORDER) };
     let wrong = || OpError::new(format!("'{name}' is {axes:?}, not an order of four axes"));
     let found: Vec<usize> = axes
         .iter()
@@ -63,7 +63,7 @@ pub(super) fn order(
         .map_err(|_| wrong())?;
     let mut sorted = found.clone();
     sorted.sort_unstable();
-    if sorted != Attention::IN_ORDER {
+    if sorted != FusedAttention::IN_ORDER {
         return Err(wrong());
     }
     found.try_into().map_err(|_| wrong())
@@ -77,7 +77,7 @@ pub(super) fn four<T: Clone>(name: &str, shape: &[T], perm: [usize; 4]) -> Resul
     Ok(perm.map(|axis| shape[axis].clone()))
 }
 
-impl Operator for Attention {
+impl Operator for FusedAttention {
     fn attributes(&self) -> Option<Attributes> {
         Some(named([
             ("scale", self.scale.into()),
@@ -90,7 +90,7 @@ impl Operator for Attention {
         ]))
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (q, v) = (inputs.required(0)?, inputs.required(2)?);
         let (Some(q_shape), Some(v_shape)) = (&q.shape, &v.shape) else {
             return Ok(vec![Fact::new(q.dtype, vec![Dim::Unknown; 4])]);
@@ -102,7 +102,7 @@ impl Operator for Attention {
         Ok(vec![Fact::new(q.dtype, stored)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let dtype = inputs.required(0)?.dtype();
         galatea_tensor::with_float!(dtype, T => {
             Ok(vec![self.attend::<T>(inputs)?])
@@ -110,13 +110,16 @@ impl Operator for Attention {
     }
 }
 
-impl Attention {
-    fn attend<T: Float>(&self, inputs: Inputs<'_, Tensor>) -> Result<Tensor, OpError> {
+impl FusedAttention {
+    fn attend<T: ReferenceFloat>(
+        &self,
+        inputs: OperatorInputs<'_, Tensor>,
+    ) -> Result<Tensor, OpError> {
         let plain = |index: usize, name: &str, perm: [usize; 4]| -> Result<_, OpError> {
             let tensor = inputs.required(index)?;
             let shape = four(name, tensor.shape(), perm)?;
             let values = tensor.permute(&perm)?.to_vec::<T>()?;
-            Ok((shape, values.iter().map(Float::wide).collect::<Vec<f64>>()))
+            Ok((shape, values.iter().map(ReferenceFloat::wide).collect::<Vec<f64>>()))
         };
         let ([b, h, s, d], q) = plain(0, "Q", self.q_perm)?;
         let ([kb, kv_heads, t, kd], k) = plain(1, "K", self.k_perm)?;
@@ -176,11 +179,11 @@ fn softmax(scores: &mut [f64]) {
 mod tests {
     use super::*;
 
-    fn attention(out_perm: [usize; 4], k_perm: [usize; 4]) -> Attention {
-        let order = Attention::IN_ORDER;
+    fn attention(out_perm: [usize; 4], k_perm: [usize; 4]) -> FusedAttention {
+        let order = FusedAttention::IN_ORDER;
         let (masked_to_zero, causal) = (false, false);
         let (q_perm, v_perm) = (order, order);
-        Attention { scale: 1.0, q_perm, k_perm, v_perm, out_perm, masked_to_zero, causal }
+        FusedAttention { scale: 1.0, q_perm, k_perm, v_perm, out_perm, masked_to_zero, causal }
     }
 
     #[test]
@@ -189,11 +192,12 @@ mod tests {
         let k = Tensor::from_slice(&[1, 1, 2, 2], &[1.0_f32, 2.0, 3.0, 4.0]).unwrap();
         let v = Tensor::from_slice(&[1, 1, 2, 1], &[5.0_f32, 7.0]).unwrap();
         let mask = Tensor::from_slice(&[1, 1, 1, 2], &[0.0_f32, f32::NEG_INFINITY]).unwrap();
-        let op = attention(Attention::IN_ORDER, Attention::IN_ORDER);
-        let masked =
-            op.reference(Inputs::new(&[Some(&q), Some(&k), Some(&v), Some(&mask)])).unwrap();
+        let op = attention(FusedAttention::IN_ORDER, FusedAttention::IN_ORDER);
+        let masked = op
+            .reference(OperatorInputs::new(&[Some(&q), Some(&k), Some(&v), Some(&mask)]))
+            .unwrap();
         assert_eq!(masked[0].to_vec::<f32>().unwrap(), [5.0, 5.0]);
-        let free = op.reference(Inputs::new(&[Some(&q), Some(&k), Some(&v)])).unwrap();
+        let free = op.reference(OperatorInputs::new(&[Some(&q), Some(&k), Some(&v)])).unwrap();
         assert_eq!(free[0].to_vec::<f32>().unwrap(), [6.0, 6.0]);
     }
 
@@ -202,21 +206,24 @@ mod tests {
         let one = Tensor::from_slice(&[1, 1, 1, 1], &[1.0_f32]).unwrap();
         let mask = Tensor::from_slice(&[1], &[f32::NEG_INFINITY]).unwrap();
         let inputs = [Some(&one), Some(&one), Some(&one), Some(&mask)];
-        let plain = attention(Attention::IN_ORDER, Attention::IN_ORDER);
-        let nan = plain.reference(Inputs::new(&inputs)).unwrap()[0].item::<f32>().unwrap();
+        let plain = attention(FusedAttention::IN_ORDER, FusedAttention::IN_ORDER);
+        let nan = plain.reference(OperatorInputs::new(&inputs)).unwrap()[0].item::<f32>().unwrap();
         assert!(nan.is_nan());
-        let zero = Attention { masked_to_zero: true, ..plain };
-        assert_eq!(zero.reference(Inputs::new(&inputs)).unwrap()[0].item::<f32>().unwrap(), 0.0);
+        let zero = FusedAttention { masked_to_zero: true, ..plain };
+        assert_eq!(
+            zero.reference(OperatorInputs::new(&inputs)).unwrap()[0].item::<f32>().unwrap(),
+            0.0
+        );
     }
 
     #[test]
     fn a_causal_query_sees_the_keys_before_it() {
         let zeros = |shape: &[usize]| Tensor::zeros(galatea_tensor::DataType::Fp32, shape).unwrap();
         let v = Tensor::from_slice(&[1, 1, 3, 1], &[1.0_f32, 3.0, 8.0]).unwrap();
-        let order = Attention::IN_ORDER;
-        let op = Attention { causal: true, ..attention(order, order) };
+        let order = FusedAttention::IN_ORDER;
+        let op = FusedAttention { causal: true, ..attention(order, order) };
         let inputs = [Some(&zeros(&[1, 1, 2, 2])), Some(&zeros(&[1, 1, 3, 2])), Some(&v)];
-        let means = op.reference(Inputs::new(&inputs)).unwrap();
+        let means = op.reference(OperatorInputs::new(&inputs)).unwrap();
         assert_eq!(means[0].to_vec::<f32>().unwrap(), [2.0, 4.0]);
     }
 
@@ -225,11 +232,11 @@ mod tests {
         let values: Vec<f32> = (0..24).map(|n| (n as f32).sin()).collect();
         let plain = Tensor::from_slice(&[1, 2, 3, 4], &values).unwrap();
         let stored = plain.permute(&[0, 2, 1, 3]).unwrap().contiguous().unwrap();
-        let in_order = attention(Attention::IN_ORDER, Attention::IN_ORDER);
-        let expected = in_order.reference(Inputs::new(&[Some(&plain); 3])).unwrap();
+        let in_order = attention(FusedAttention::IN_ORDER, FusedAttention::IN_ORDER);
+        let expected = in_order.reference(OperatorInputs::new(&[Some(&plain); 3])).unwrap();
         let turned = attention([0, 2, 1, 3], [0, 2, 1, 3]);
         let inputs = [Some(&plain), Some(&stored), Some(&plain)];
-        let found = turned.reference(Inputs::new(&inputs)).unwrap();
+        let found = turned.reference(OperatorInputs::new(&inputs)).unwrap();
         assert_eq!(found[0].shape(), [1, 3, 2, 4]);
         assert_eq!(found[0].permute(&[0, 2, 1, 3]).unwrap().contiguous().unwrap(), expected[0]);
     }

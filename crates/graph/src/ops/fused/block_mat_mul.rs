@@ -8,7 +8,7 @@ use super::FusedActivation;
 use crate::blocks::BlockWeights;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 use crate::ops::values::expect_type;
 
@@ -112,7 +112,7 @@ impl BlockMatMul {
 }
 
 impl Operator for BlockMatMul {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_type("X", x.dtype, |dtype| dtype == DataType::Fp32, "FP32")?;
         let Some(dims) = &x.shape else {
@@ -146,7 +146,7 @@ impl Operator for BlockMatMul {
         Ok(self.results().map(|rows| Fact::new(x.dtype, shape(rows))).collect())
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let Some((&columns, lead)) = x.shape().split_last() else {
             return Err(OpError::new("X must have one axis or more"));
@@ -256,7 +256,7 @@ impl BlockGather {
 }
 
 impl Operator for BlockGather {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let indices = inputs.required(0)?;
         expect_type("the indices", indices.dtype, |dtype| dtype == DataType::Int64, "INT64")?;
         let dims = indices
@@ -266,7 +266,7 @@ impl Operator for BlockGather {
         Ok(vec![Fact::shaped(DataType::Fp32, dims)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let indices = inputs.required(0)?;
         let all = indices.to_i64_vec()?;
         let mut out = vec![0.0; all.len() * self.weights.columns()];

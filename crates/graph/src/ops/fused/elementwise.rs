@@ -2,11 +2,11 @@
 
 use galatea_tensor::{DataType, Tensor, broadcast_shapes};
 
-use super::fused_mat_mul::Float;
+use super::fused_mat_mul::ReferenceFloat;
 use crate::attribute::{AttributeValue, Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::activation::ActivationKind;
 use crate::ops::math::{BinaryKind, UnaryKind, VariadicKind};
 
@@ -34,7 +34,7 @@ pub enum ElementFunction {
 
 /// Where a step's operand comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operand {
+pub enum ChainStepOperand {
     /// An input of the node.
     Input(usize),
     /// The result of an earlier step.
@@ -47,7 +47,7 @@ pub struct ElementStep {
     /// The function.
     pub function: ElementFunction,
     /// Its operands: one or two.
-    pub operands: Vec<Operand>,
+    pub operands: Vec<ChainStepOperand>,
 }
 
 /// Functions applied to each element in turn. The result of the last step is the output.
@@ -183,9 +183,9 @@ impl FusedElementwise {
             let operand = |number: i64| {
                 let input = usize::try_from(number).ok().filter(|&input| input < context.inputs);
                 let step = usize::try_from(-1 - number).ok().filter(|&step| step < index);
-                input.map(Operand::Input).or(step.map(Operand::Step))
+                input.map(ChainStepOperand::Input).or(step.map(ChainStepOperand::Step))
             };
-            let own: Option<Vec<Operand>> =
+            let own: Option<Vec<ChainStepOperand>> =
                 operands.by_ref().take(function.arity()).map(operand).collect();
             let own = own.filter(|own| own.len() == function.arity()).ok_or_else(|| {
                 OpError::new(format!("step {index}: '{name}' reads what is not there"))
@@ -207,9 +207,9 @@ impl FusedElementwise {
 
 impl Operator for FusedElementwise {
     fn attributes(&self) -> Option<Attributes> {
-        let number = |operand: &Operand| match *operand {
-            Operand::Input(index) => i64::try_from(index).ok(),
-            Operand::Step(index) => i64::try_from(index).ok().map(|index| -1 - index),
+        let number = |operand: &ChainStepOperand| match *operand {
+            ChainStepOperand::Input(index) => i64::try_from(index).ok(),
+            ChainStepOperand::Step(index) => i64::try_from(index).ok().map(|index| -1 - index),
         };
         let operands = self.steps.iter().flat_map(|step| &step.operands);
         let operands = operands.map(number).collect::<Option<Vec<i64>>>()?;
@@ -225,7 +225,7 @@ impl Operator for FusedElementwise {
         ]))
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let all = inputs.all_required()?;
         let dtype = inputs.required(0)?.dtype;
         if let Some(other) = all.iter().find(|fact| fact.dtype != dtype) {
@@ -234,7 +234,7 @@ impl Operator for FusedElementwise {
         Ok(vec![Fact::shaped(dtype, Fact::broadcast(&all)?)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let dtype = inputs.required(0)?.dtype();
         galatea_tensor::with_float!(dtype, T => {
             Ok(vec![self.evaluate_as::<T>(inputs)?])
@@ -247,7 +247,10 @@ fn float_expected(dtype: DataType) -> OpError {
 }
 
 impl FusedElementwise {
-    fn evaluate_as<T: Float>(&self, inputs: Inputs<'_, Tensor>) -> Result<Tensor, OpError> {
+    fn evaluate_as<T: ReferenceFloat>(
+        &self,
+        inputs: OperatorInputs<'_, Tensor>,
+    ) -> Result<Tensor, OpError> {
         let all = inputs.all_required()?;
         let mut shape = Vec::new();
         for tensor in &all {
@@ -259,8 +262,8 @@ impl FusedElementwise {
         for step in &self.steps {
             let operand = |slot: usize| {
                 step.operands.get(slot).map(|operand| match *operand {
-                    Operand::Input(index) => &values[index],
-                    Operand::Step(index) => &results[index],
+                    ChainStepOperand::Input(index) => &values[index],
+                    ChainStepOperand::Step(index) => &results[index],
                 })
             };
             let a = operand(0).ok_or_else(|| OpError::new("a step has no operand"))?;

@@ -6,7 +6,7 @@ use super::FusedActivation;
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 
 /// `activation(A·B + bias + residual)`, with NumPy's batching over leading axes; where it is gated
 /// `activation((A·B + bias) ⊙ residual)`.
@@ -48,7 +48,7 @@ impl Operator for FusedMatMul {
         Some(all)
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         let (Some(a_shape), Some(b_shape)) = (&a.shape, &b.shape) else {
             return Ok(vec![Fact::unranked(a.dtype)]);
@@ -77,13 +77,13 @@ impl Operator for FusedMatMul {
         }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let facts: Vec<Option<Fact>> = (0..inputs.len())
             .map(|at| inputs.optional(at).map(|t| Fact::fixed(t.dtype(), t.shape())))
             .collect();
         let facts: Vec<Option<&Fact>> = facts.iter().map(Option::as_ref).collect();
         let known = |facts: &[Option<&Fact>]| -> Result<Vec<usize>, OpError> {
-            Ok(self.infer(Inputs::new(facts))?.remove(0).known_shape().unwrap_or_default())
+            Ok(self.infer(OperatorInputs::new(facts))?.remove(0).known_shape().unwrap_or_default())
         };
         let shape = known(&facts)?;
         let product_shape = known(&facts[..facts.len().min(3)])?;
@@ -110,9 +110,9 @@ impl Operator for FusedMatMul {
 
 impl FusedMatMul {
     /// The biased product, of this shape.
-    fn product<T: Float>(
+    fn product<T: ReferenceFloat>(
         &self,
-        inputs: Inputs<'_, Tensor>,
+        inputs: OperatorInputs<'_, Tensor>,
         shape: &[usize],
     ) -> Result<Vec<f64>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
@@ -148,14 +148,14 @@ impl FusedMatMul {
 }
 
 /// Floating-point elements as the reference computes with them.
-pub(super) trait Float: galatea_tensor::Element {
+pub(super) trait ReferenceFloat: galatea_tensor::Element {
     fn wide(&self) -> f64;
     fn narrow(value: f64) -> Self;
 }
 
 macro_rules! floats {
     ($($rust:ty),*) => {$(
-        impl Float for $rust {
+        impl ReferenceFloat for $rust {
             fn wide(&self) -> f64 {
                 num_traits::ToPrimitive::to_f64(self).unwrap_or(f64::NAN)
             }
@@ -185,7 +185,7 @@ mod tests {
         let residual = floats(&[1, 2], &[10.0, 2.0]);
         let op = FusedMatMul { activation: FusedActivation::Relu, ..FusedMatMul::default() };
         let all = [Some(&a), Some(&b), Some(&bias), Some(&residual)];
-        let out = op.reference(Inputs::new(&all)).unwrap();
+        let out = op.reference(OperatorInputs::new(&all)).unwrap();
         assert_eq!(out[0].to_vec::<f32>().unwrap(), [13.5, 0.0]);
     }
 
@@ -194,7 +194,7 @@ mod tests {
         let a = floats(&[2, 1, 2], &[1.0, 2.0, 3.0, 4.0]);
         let b = floats(&[3, 2], &[1.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
         let op = FusedMatMul { trans_b: true, ..FusedMatMul::default() };
-        let out = op.reference(Inputs::new(&[Some(&a), Some(&b)])).unwrap();
+        let out = op.reference(OperatorInputs::new(&[Some(&a), Some(&b)])).unwrap();
         assert_eq!(out[0].shape(), [2, 1, 3]);
         assert_eq!(out[0].to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 3.0, 4.0, 7.0]);
     }
@@ -203,8 +203,9 @@ mod tests {
     fn unequal_inner_lengths_are_an_error() {
         let a = floats(&[1, 3], &[0.0; 3]);
         let b = floats(&[2, 2], &[0.0; 4]);
-        let error =
-            FusedMatMul::default().reference(Inputs::new(&[Some(&a), Some(&b)])).unwrap_err();
+        let error = FusedMatMul::default()
+            .reference(OperatorInputs::new(&[Some(&a), Some(&b)]))
+            .unwrap_err();
         assert!(error.to_string().contains("3 columns"), "{error}");
     }
 }

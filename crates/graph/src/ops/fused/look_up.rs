@@ -5,7 +5,7 @@ use galatea_tensor::{DataType, Tensor};
 use crate::attribute::{AttributeValue, Attributes};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::values::expect_type;
 
 /// Any function of quantised values of 8 bits. The table's entry of a byte is the byte of the
@@ -46,13 +46,13 @@ impl Operator for LookUp {
         ]))
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_type("the input", x.dtype, is_bytes, "INT8 or UINT8")?;
         Ok(vec![Fact::shaped(self.dtype, x.shape.clone())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?.contiguous()?;
         expect_type("the input", x.dtype(), is_bytes, "INT8 or UINT8")?;
         let found = |&byte: &u8| self.table.get(usize::from(byte)).copied().unwrap_or_default();

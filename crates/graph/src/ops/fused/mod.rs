@@ -12,13 +12,13 @@ mod rotary;
 mod rotary_pair;
 
 pub use activation::FusedActivation;
-pub use attention::Attention;
+pub use attention::FusedAttention;
 pub use block_mat_mul::{BlockGather, BlockMatMul};
-pub use elementwise::{ElementFunction, ElementStep, FusedElementwise, Operand};
+pub use elementwise::{ChainStepOperand, ElementFunction, ElementStep, FusedElementwise};
 pub use fused_mat_mul::FusedMatMul;
 pub use look_up::LookUp;
 pub use paged_attention::{PagedAttention, PagedShapes, PagedSteps};
-pub use rotary::Rotary;
+pub use rotary::FusedRotary;
 pub use rotary_pair::RotaryPair;
 
 use crate::GALATEA_DOMAIN;
@@ -40,7 +40,7 @@ pub const OPS: &[OpDef] = &[
         since: 1,
         inputs: Arity::between(3, 4),
         outputs: Arity::exactly(1),
-        parse: Attention::parse,
+        parse: FusedAttention::parse,
     },
     OpDef {
         domain: GALATEA_DOMAIN,
@@ -88,7 +88,7 @@ pub const OPS: &[OpDef] = &[
         since: 1,
         inputs: Arity::exactly(3),
         outputs: Arity::exactly(1),
-        parse: Rotary::parse,
+        parse: FusedRotary::parse,
     },
     OpDef {
         domain: GALATEA_DOMAIN,

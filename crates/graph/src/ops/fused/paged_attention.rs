@@ -5,7 +5,7 @@ use galatea_tensor::{DataType, Tensor};
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 use crate::ops::values::{expect_float, expect_type, floats, from_floats, from_integers};
 
@@ -75,7 +75,7 @@ impl PagedAttention {
     ///
     /// # Errors
     /// When inputs contradict each other or name what does not exist.
-    pub fn steps(&self, inputs: Inputs<'_, Tensor>) -> Result<PagedSteps, OpError> {
+    pub fn steps(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<PagedSteps, OpError> {
         let (keys, values) = (inputs.required(CACHES)?, inputs.required(CACHES + 1)?);
         if keys.dtype() != values.dtype() {
             let (keys, values) = (keys.dtype(), values.dtype());
@@ -229,7 +229,7 @@ impl PagedSteps {
 }
 
 /// A cache as numbers.
-struct Cache {
+struct CacheNumbers {
     dtype: DataType,
     shape: Vec<usize>,
     values: Vec<f64>,
@@ -239,7 +239,7 @@ struct Cache {
     across: bool,
 }
 
-impl Cache {
+impl CacheNumbers {
     fn read(cache: &Tensor, scales: Option<&Tensor>, across: bool) -> Result<Self, OpError> {
         let (dtype, shape) = (cache.dtype(), cache.shape().to_vec());
         let values = match dtype {
@@ -323,7 +323,7 @@ impl Operator for PagedAttention {
         Some(all)
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let q = inputs.required(0)?;
         expect_float(q.dtype)?;
         for (at, name) in (5..SCALES).zip(["starts", "lengths", "blocks"]) {
@@ -340,11 +340,11 @@ impl Operator for PagedAttention {
         Ok(std::iter::once(result).chain(caches.into_iter().chain(scales).map(kept)).collect())
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let steps = self.steps(inputs)?;
-        let mut keys = Cache::read(inputs.required(CACHES)?, inputs.optional(SCALES), true)?;
+        let mut keys = CacheNumbers::read(inputs.required(CACHES)?, inputs.optional(SCALES), true)?;
         let scales = inputs.optional(SCALES + 1);
-        let mut values = Cache::read(inputs.required(CACHES + 1)?, scales, false)?;
+        let mut values = CacheNumbers::read(inputs.required(CACHES + 1)?, scales, false)?;
         let dtype = inputs.required(0)?.dtype();
         let rows_of = |at: usize| floats(inputs.required(at)?);
         let (q, k, v) = (rows_of(0)?, rows_of(1)?, rows_of(2)?);

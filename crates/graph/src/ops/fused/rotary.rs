@@ -1,13 +1,13 @@
-//! `Rotary`: heads turned by angles that grow with the position, read in any storage order.
+//! `FusedRotary`: heads turned by angles that grow with the position, read in any storage order.
 
 use galatea_tensor::Tensor;
 
 use super::attention::{four, order};
-use super::fused_mat_mul::Float;
+use super::fused_mat_mul::ReferenceFloat;
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 
 /// Pairs of elements of each vector, half a vector apart, turned by the angle whose cosine and sine
 /// are inputs: `x · cos + rotate_half(x) · sin` with `rotate_half([a, b]) = [−b, a]`.
@@ -17,23 +17,23 @@ use crate::operator::{Inputs, Operator, ParseContext};
 /// Output: `[B, H, S, D]`. Types: FP32, FP64, FP16, BF16.
 /// Source: Su et al. 2021, "RoFormer", arXiv 2104.09864.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rotary {
+pub struct FusedRotary {
     /// Axis `i` of `[B, H, S, D]` is axis `perm[i]` of the stored `X`.
     pub perm: [usize; 4],
 }
 
-impl Rotary {
+impl FusedRotary {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         Ok(Box::new(Self { perm: order(context, "perm")? }))
     }
 }
 
-impl Operator for Rotary {
+impl Operator for FusedRotary {
     fn attributes(&self) -> Option<Attributes> {
         Some(named([("perm", self.perm.as_slice().into())]))
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         let Some(shape) = &x.shape else { return Ok(vec![Fact::unranked(x.dtype)]) };
         let dims = four("X", shape, self.perm)?;
@@ -43,7 +43,7 @@ impl Operator for Rotary {
         Ok(vec![Fact::new(x.dtype, dims.to_vec())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let dtype = inputs.required(0)?.dtype();
         galatea_tensor::with_float!(dtype, T => {
             Ok(vec![self.turn::<T>(inputs)?])
@@ -51,8 +51,11 @@ impl Operator for Rotary {
     }
 }
 
-impl Rotary {
-    fn turn<T: Float>(&self, inputs: Inputs<'_, Tensor>) -> Result<Tensor, OpError> {
+impl FusedRotary {
+    fn turn<T: ReferenceFloat>(
+        &self,
+        inputs: OperatorInputs<'_, Tensor>,
+    ) -> Result<Tensor, OpError> {
         let x = inputs.required(0)?;
         let shape = four("X", x.shape(), self.perm)?;
         let [b, h, s, width] = shape;

@@ -4,7 +4,7 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::transformer::RotaryEmbedding;
 
 /// Two tensors, each turned as `RotaryEmbedding` does, by the same angles.
@@ -28,7 +28,7 @@ impl RotaryPair {
     }
 
     /// What both are given.
-    fn both<'a, T>(inputs: Inputs<'a, T>) -> Result<[[Option<&'a T>; 4]; 2], OpError> {
+    fn both<'a, T>(inputs: OperatorInputs<'a, T>) -> Result<[[Option<&'a T>; 4]; 2], OpError> {
         let angles = [inputs.optional(1), inputs.optional(2), inputs.optional(3)];
         let of = |x: &'a T| [Some(x), angles[0], angles[1], angles[2]];
         Ok([of(inputs.required(0)?), of(inputs.required(SECOND)?)])
@@ -36,17 +36,17 @@ impl RotaryPair {
 }
 
 impl Operator for RotaryPair {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let [one, two] = Self::both(inputs)?;
-        let mut facts = self.first.infer(Inputs::new(&one))?;
-        facts.extend(self.second.infer(Inputs::new(&two))?);
+        let mut facts = self.first.infer(OperatorInputs::new(&one))?;
+        facts.extend(self.second.infer(OperatorInputs::new(&two))?);
         Ok(facts)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let [one, two] = Self::both(inputs)?;
-        let mut turned = self.first.reference(Inputs::new(&one))?;
-        turned.extend(self.second.reference(Inputs::new(&two))?);
+        let mut turned = self.first.reference(OperatorInputs::new(&one))?;
+        turned.extend(self.second.reference(OperatorInputs::new(&two))?);
         Ok(turned)
     }
 }

@@ -5,7 +5,7 @@ use galatea_tensor::{DataType, Tensor};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::length;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `Constant`.
@@ -37,11 +37,11 @@ impl Constant {
 }
 
 impl Operator for Constant {
-    fn infer(&self, _: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, _: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         Ok(vec![Fact::constant(self.value.clone())])
     }
 
-    fn reference(&self, _: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, _: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         Ok(vec![self.value.clone()])
     }
 }
@@ -74,7 +74,7 @@ impl ConstantOfShape {
 }
 
 impl Operator for ConstantOfShape {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let wanted = inputs.required(0)?;
         let dtype = self.value.dtype();
         let shape = match wanted.lengths() {
@@ -91,7 +91,7 @@ impl Operator for ConstantOfShape {
         Ok(vec![Fact::new(dtype, shape).with_elements(elements)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let shape = bounds::lengths(&inputs.required(0)?.to_i64_vec()?, "a length")?;
         Ok(vec![bounds::owned(&self.value.broadcast_to(&shape)?)?])
     }
@@ -115,13 +115,13 @@ impl EyeLike {
 }
 
 impl Operator for EyeLike {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let (dtype, shape) = (self.dtype.unwrap_or(data.dtype), data.shape.clone());
         Ok(vec![Fact::shaped(dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let &[rows, columns] = data.shape() else {
             return Err(OpError::new(format!("shape {:?}, expected a matrix", data.shape())));

@@ -5,7 +5,7 @@ use galatea_tensor::{DataType, Tensor};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::length;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 use crate::ops::values;
 
@@ -87,7 +87,7 @@ fn numbers(inputs: [&Tensor; 3]) -> Result<Tensor, OpError> {
 }
 
 impl Operator for Range {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let facts = [inputs.required(0)?, inputs.required(1)?, inputs.required(2)?];
         let dtype = facts[0].dtype;
         if let Some(other) = facts.iter().find(|fact| fact.dtype != dtype) {
@@ -107,7 +107,7 @@ impl Operator for Range {
         Ok(vec![Fact::new(dtype, vec![steps])])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let inputs = [inputs.required(0)?, inputs.required(1)?, inputs.required(2)?];
         if let Some(other) = inputs.iter().find(|one| one.dtype() != inputs[0].dtype()) {
             let text = format!("inputs of types {} and {}", inputs[0].dtype(), other.dtype());

@@ -6,7 +6,7 @@ use super::position;
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `Gather`.
@@ -55,7 +55,7 @@ impl Operator for Gather {
         Some(named([("axis", self.axis.into())]))
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (data, indices) = (inputs.required(0)?, inputs.required(1)?);
         let (Some(dims), Some(picks)) = (&data.shape, &indices.shape) else {
             return Ok(vec![Fact::unranked(data.dtype)]);
@@ -65,7 +65,7 @@ impl Operator for Gather {
         Ok(vec![Fact::new(data.dtype, shape).with_elements(picked(data, indices))])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (data, indices) = (inputs.required(0)?, inputs.required(1)?);
         let axis = bounds::axis(self.axis, data.rank())?;
         Ok(vec![with_element!(data.dtype(), T => rows::<T>(data, axis, indices))?])

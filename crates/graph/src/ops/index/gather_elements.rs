@@ -5,7 +5,7 @@ use galatea_tensor::{Element, Tensor, with_element};
 use super::{check_inside, position};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `GatherElements`.
@@ -35,7 +35,7 @@ fn pick<T: Element>(data: &Tensor, axis: usize, indices: &Tensor) -> Result<Tens
 }
 
 impl Operator for GatherElements {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (data, indices) = (inputs.required(0)?, inputs.required(1)?);
         if let Some(rank) = data.rank() {
             bounds::axis(self.axis, rank)?;
@@ -44,7 +44,7 @@ impl Operator for GatherElements {
         Ok(vec![Fact::shaped(dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (data, indices) = (inputs.required(0)?, inputs.required(1)?);
         let axis = bounds::axis(self.axis, data.rank())?;
         check_inside(data.shape(), indices.shape(), axis)?;

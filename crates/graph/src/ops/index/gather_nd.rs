@@ -5,7 +5,7 @@ use galatea_tensor::{Element, Tensor, with_element};
 use super::position;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `GatherND`.
@@ -63,7 +63,7 @@ impl GatherND {
 }
 
 impl Operator for GatherND {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (data, indices) = (inputs.required(0)?, inputs.required(1)?);
         let (Some(dims), Some(picks)) = (&data.shape, &indices.shape) else {
             return Ok(vec![Fact::unranked(data.dtype)]);
@@ -76,7 +76,7 @@ impl Operator for GatherND {
         Ok(vec![Fact::new(data.dtype, [outer, &dims[depth..]].concat())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (data, indices) = (inputs.required(0)?, inputs.required(1)?);
         Ok(vec![with_element!(data.dtype(), T => self.slices::<T>(data, indices))?])
     }

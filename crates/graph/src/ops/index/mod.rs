@@ -13,7 +13,7 @@ pub use gather_elements::GatherElements;
 pub use gather_nd::GatherND;
 pub use non_zero::{Compress, NonZero};
 pub use one_hot::OneHot;
-pub use scatter::{Reduction, ScatterElements, ScatterND};
+pub use scatter::{ScatterElements, ScatterND, ScatterReduction};
 pub use unique::Unique;
 
 use crate::error::OpError;

@@ -4,7 +4,7 @@ use galatea_tensor::{DataType, Tensor, with_element};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `NonZero`: the indices of all elements that differ from zero, one column each.
@@ -26,12 +26,12 @@ impl NonZero {
 }
 
 impl Operator for NonZero {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let rank = inputs.required(0)?.rank().map_or(Dim::Unknown, Dim::Known);
         Ok(vec![Fact::new(DataType::Int64, vec![rank, Dim::Unknown])])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let hits: Vec<bool> = with_element!(data.dtype(), T => {
             data.to_vec::<T>()?.into_iter().map(|one| one != T::default()).collect()
@@ -57,7 +57,7 @@ impl Compress {
 }
 
 impl Operator for Compress {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let Some(axis) = self.axis else {
             return Ok(vec![Fact::new(data.dtype, vec![Dim::Unknown])]);
@@ -70,7 +70,7 @@ impl Operator for Compress {
         Ok(vec![Fact::new(data.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (data, condition) = (inputs.required(0)?, inputs.required(1)?.to_vec::<bool>()?);
         let (data, axis) = match self.axis {
             Some(axis) => (data.clone(), bounds::axis(axis, data.rank())?),
@@ -87,7 +87,7 @@ impl Operator for Compress {
         }
         let gather = super::Gather { axis: axis as i64 };
         let chosen = Tensor::vector(chosen);
-        gather.reference(Inputs::new(&[Some(&data), Some(&chosen)]))
+        gather.reference(OperatorInputs::new(&[Some(&data), Some(&chosen)]))
     }
 }
 

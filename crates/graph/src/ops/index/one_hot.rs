@@ -6,7 +6,7 @@ use num_traits::ToPrimitive;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::length;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `OneHot`: inputs `indices`, `depth` and `values` (off, on).
@@ -71,7 +71,7 @@ impl OneHot {
 }
 
 impl Operator for OneHot {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (indices, depth) = (inputs.required(0)?, inputs.required(1)?);
         let dtype = inputs.required(2)?.dtype;
         let Some(mut shape) = indices.shape.clone() else { return Ok(vec![Fact::unranked(dtype)]) };
@@ -85,7 +85,7 @@ impl Operator for OneHot {
         Ok(vec![Fact::new(dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (indices, values) = (inputs.required(0)?, inputs.required(2)?);
         let depth = depth_of(inputs.required(1)?)?;
         Ok(vec![with_element!(values.dtype(), T => self.encode::<T>(indices, depth, values))?])

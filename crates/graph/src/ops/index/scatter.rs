@@ -8,12 +8,12 @@ use galatea_tensor::{
 use super::{check_inside, position};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// What an update does to the element that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reduction {
+pub enum ScatterReduction {
     /// Replaces it.
     None,
     /// Is added.
@@ -26,7 +26,7 @@ pub enum Reduction {
     Min,
 }
 
-impl Reduction {
+impl ScatterReduction {
     /// Reads the attribute `reduction`: from opset 16 on, with `max` and `min` from 18 on.
     fn parse(context: &mut ParseContext<'_>) -> Result<Self, OpError> {
         let names = ["none", "add", "mul", "max", "min"];
@@ -41,14 +41,14 @@ impl Reduction {
 }
 
 /// Elements that updates combine with; integers wrap, booleans add as "or".
-trait Combine: Element {
+trait ScatterElement: Element {
     /// The sum or the product; `None` for strings and small types.
     fn arithmetic(&self, other: &Self, product: bool) -> Option<Self>;
 }
 
 macro_rules! combine {
     ($($rust:ty: |$a:ident, $b:ident| $sum:expr, $product:expr;)*) => {$(
-        impl Combine for $rust {
+        impl ScatterElement for $rust {
             fn arithmetic(&self, other: &Self, product: bool) -> Option<Self> {
                 let ($a, $b) = (self.clone(), other.clone());
                 if product { $product } else { $sum }
@@ -84,20 +84,20 @@ combine! {
     Uint2: |_a, _b| None, None;
 }
 
-fn update<T: Combine + PartialOrd>(
+fn update<T: ScatterElement + PartialOrd>(
     slot: &mut T,
     value: &T,
-    reduction: Reduction,
+    reduction: ScatterReduction,
 ) -> Result<(), OpError> {
     // A NaN compares with nothing, and stays.
     let unordered = value.partial_cmp(value).is_none();
     let replacement = match reduction {
-        Reduction::None => Some(value.clone()),
-        Reduction::Add => slot.arithmetic(value, false),
-        Reduction::Mul => slot.arithmetic(value, true),
-        Reduction::Max if *value > *slot || unordered => Some(value.clone()),
-        Reduction::Min if *value < *slot || unordered => Some(value.clone()),
-        Reduction::Max | Reduction::Min => Some(slot.clone()),
+        ScatterReduction::None => Some(value.clone()),
+        ScatterReduction::Add => slot.arithmetic(value, false),
+        ScatterReduction::Mul => slot.arithmetic(value, true),
+        ScatterReduction::Max if *value > *slot || unordered => Some(value.clone()),
+        ScatterReduction::Min if *value < *slot || unordered => Some(value.clone()),
+        ScatterReduction::Max | ScatterReduction::Min => Some(slot.clone()),
     };
     *slot = replacement
         .ok_or_else(|| OpError::new(format!("type {} neither adds nor multiplies", T::DTYPE)))?;
@@ -105,7 +105,7 @@ fn update<T: Combine + PartialOrd>(
 }
 
 /// The output of every scatter: like the data.
-fn like_data(inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+fn like_data(inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
     let (data, updates) = (inputs.required(0)?, inputs.required(2)?);
     if data.dtype != updates.dtype {
         let text = format!("updates of type {} for data of type {}", updates.dtype, data.dtype);
@@ -120,17 +120,17 @@ pub struct ScatterElements {
     /// The axis whose position the indices replace; may count from the end.
     pub axis: i64,
     /// How updates combine.
-    pub reduction: Reduction,
+    pub reduction: ScatterReduction,
 }
 
 impl ScatterElements {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let axis = context.attributes.int_or("axis", 0)?;
-        Ok(Box::new(Self { axis, reduction: Reduction::parse(context)? }))
+        Ok(Box::new(Self { axis, reduction: ScatterReduction::parse(context)? }))
     }
 
-    fn scatter<T: Combine + PartialOrd>(
+    fn scatter<T: ScatterElement + PartialOrd>(
         &self,
         data: &Tensor,
         indices: &Tensor,
@@ -158,14 +158,14 @@ impl ScatterElements {
 }
 
 impl Operator for ScatterElements {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         if let Some(rank) = inputs.required(0)?.rank() {
             bounds::axis(self.axis, rank)?;
         }
         like_data(inputs)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (data, indices, updates) =
             (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
         bounds::bounded(data.dtype(), data.shape())?;
@@ -177,16 +177,16 @@ impl Operator for ScatterElements {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScatterND {
     /// How updates combine.
-    pub reduction: Reduction,
+    pub reduction: ScatterReduction,
 }
 
 impl ScatterND {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        Ok(Box::new(Self { reduction: Reduction::parse(context)? }))
+        Ok(Box::new(Self { reduction: ScatterReduction::parse(context)? }))
     }
 
-    fn scatter<T: Combine + PartialOrd>(
+    fn scatter<T: ScatterElement + PartialOrd>(
         &self,
         data: &Tensor,
         indices: &Tensor,
@@ -222,11 +222,11 @@ impl ScatterND {
 }
 
 impl Operator for ScatterND {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         like_data(inputs)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (data, indices, updates) =
             (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
         bounds::bounded(data.dtype(), data.shape())?;

@@ -6,7 +6,7 @@ use galatea_tensor::{DataType, Element, Tensor, with_element};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `Unique`: outputs the distinct ones, where each occurs first, which one every input is, and
@@ -26,7 +26,7 @@ impl Unique {
         Ok(Box::new(Self { axis, sorted: context.attributes.flag("sorted", true)? }))
     }
 
-    fn distinct<T: Element + PartialOrd>(&self, rows: &Tensor) -> Result<Groups, OpError> {
+    fn distinct<T: Element + PartialOrd>(&self, rows: &Tensor) -> Result<EqualSlices, OpError> {
         let count = rows.shape().first().copied().unwrap_or(0);
         let values = rows.to_vec::<T>()?;
         let run = values.len().checked_div(count).unwrap_or(0);
@@ -54,12 +54,12 @@ impl Unique {
         }
         let first = groups.iter().map(|group| group[0] as i64).collect();
         let counts = groups.iter().map(|group| group.len() as i64).collect();
-        Ok(Groups { first, inverse, counts })
+        Ok(EqualSlices { first, inverse, counts })
     }
 }
 
 /// The groups of equal slices.
-struct Groups {
+struct EqualSlices {
     first: Vec<i64>,
     inverse: Vec<i64>,
     counts: Vec<i64>,
@@ -88,7 +88,7 @@ fn merge_sort(order: &mut Vec<usize>, compare: &impl Fn(usize, usize) -> Orderin
 }
 
 impl Operator for Unique {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let values = match (self.axis, &data.shape) {
             (None, _) => Fact::new(data.dtype, vec![Dim::Unknown]),
@@ -103,7 +103,7 @@ impl Operator for Unique {
         Ok(vec![values, numbers.clone(), numbers.clone(), numbers])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let (data, axis) = match self.axis {
             Some(axis) => (data.clone(), bounds::axis(axis, data.rank())?),
@@ -116,7 +116,7 @@ impl Operator for Unique {
         let groups = with_element!(data.dtype(), T => self.distinct::<T>(&rows))?;
         let first = Tensor::vector(groups.first);
         let gather = super::Gather { axis: axis as i64 };
-        let mut results = gather.reference(Inputs::new(&[Some(&data), Some(&first)]))?;
+        let mut results = gather.reference(OperatorInputs::new(&[Some(&data), Some(&first)]))?;
         results.extend([first, Tensor::vector(groups.inverse), Tensor::vector(groups.counts)]);
         Ok(results)
     }

@@ -6,9 +6,9 @@ use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::length;
-use crate::operator::{Inputs, Operator};
+use crate::operator::{Operator, OperatorInputs};
 use crate::ops::bounds::carried;
-use crate::ops::values::{Values, broadcast, expect_number, expect_same};
+use crate::ops::values::{TensorValues, broadcast, expect_number, expect_same};
 
 /// A comparison; with a NaN, all are false.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Operator for Compare {
         Some(Attributes::new())
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         self.kind.check(a.dtype, b.dtype)?;
         let shape = Fact::broadcast(&[a, b])?;
@@ -93,16 +93,16 @@ impl Operator for Compare {
         }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         self.kind.check(a.dtype(), b.dtype())?;
         let shape = broadcast_shapes(a.shape(), b.shape())?;
         let (a, b) = (broadcast(a, &shape)?, broadcast(b, &shape)?);
-        let found = match (Values::read(&a)?, Values::read(&b)?) {
-            (Values::Floats(a), Values::Floats(b)) => self.kind.zip(&a, &b),
-            (Values::Integers(a), Values::Integers(b)) => self.kind.zip(&a, &b),
-            (Values::Bools(a), Values::Bools(b)) => self.kind.zip(&a, &b),
-            (Values::Strings(a), Values::Strings(b)) => self.kind.zip(&a, &b),
+        let found = match (TensorValues::read(&a)?, TensorValues::read(&b)?) {
+            (TensorValues::Floats(a), TensorValues::Floats(b)) => self.kind.zip(&a, &b),
+            (TensorValues::Integers(a), TensorValues::Integers(b)) => self.kind.zip(&a, &b),
+            (TensorValues::Bools(a), TensorValues::Bools(b)) => self.kind.zip(&a, &b),
+            (TensorValues::Strings(a), TensorValues::Strings(b)) => self.kind.zip(&a, &b),
             _ => Vec::new(),
         };
         Ok(vec![Tensor::from_vec(&shape, found)?])
@@ -139,6 +139,6 @@ mod tests {
         let b = Tensor::scalar(ByteString::from("b"));
         assert_eq!(run("Equal", &a, &b), [false, true]);
         let less = Compare { kind: CompareKind::Less };
-        assert!(less.reference(Inputs::new(&[Some(&a), Some(&b)])).is_err());
+        assert!(less.reference(OperatorInputs::new(&[Some(&a), Some(&b)])).is_err());
     }
 }

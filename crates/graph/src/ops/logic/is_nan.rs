@@ -4,7 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator};
+use crate::operator::{Operator, OperatorInputs};
 use crate::ops::values::{expect_float, floats};
 
 /// Whether each element is a NaN.
@@ -12,14 +12,14 @@ use crate::ops::values::{expect_float, floats};
 pub struct IsNaN;
 
 impl Operator for IsNaN {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         let shape = x.shape.clone();
         Ok(vec![Fact::shaped(DataType::Bool, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let all = floats(x)?.into_iter().map(f64::is_nan).collect::<Vec<_>>();
         Ok(vec![Tensor::from_vec(x.shape(), all)?])

@@ -4,7 +4,7 @@ use galatea_tensor::{DataType, Tensor, broadcast_shapes};
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator};
+use crate::operator::{Operator, OperatorInputs};
 use crate::ops::values::{broadcast, expect_type};
 
 /// A connective.
@@ -37,7 +37,7 @@ impl Logical {
 }
 
 impl Operator for Logical {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         expect_bool(a.dtype)?;
         expect_bool(b.dtype)?;
@@ -45,7 +45,7 @@ impl Operator for Logical {
         Ok(vec![Fact::shaped(DataType::Bool, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         expect_bool(a.dtype())?;
         expect_bool(b.dtype())?;

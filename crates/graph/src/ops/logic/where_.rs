@@ -6,7 +6,7 @@ use super::logical::expect_bool;
 use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator};
+use crate::operator::{Operator, OperatorInputs};
 use crate::ops::bounds::carried;
 use crate::ops::values::{broadcast, expect_same};
 
@@ -41,7 +41,7 @@ impl Operator for Where {
         Some(Attributes::new())
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (condition, a, b) = (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
         check(condition.dtype, a.dtype, b.dtype)?;
         let shape = Fact::broadcast(&[condition, a, b])?;
@@ -50,7 +50,7 @@ impl Operator for Where {
         Ok(vec![fact.with_elements(elements)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (condition, a, b) = (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
         check(condition.dtype(), a.dtype(), b.dtype())?;
         let shape = broadcast_shapes(condition.shape(), a.shape())?;

@@ -4,8 +4,8 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
-use crate::ops::lanes::Lanes;
+use crate::operator::{Operator, OperatorInputs, ParseContext};
+use crate::ops::lanes::AxisLanes;
 use crate::ops::values::{expect_float, floats, from_floats};
 
 /// What becomes of the losses of all targets.
@@ -65,7 +65,7 @@ impl NegativeLogLikelihoodLoss {
     fn losses(
         &self,
         logs: &[f64],
-        lanes: Lanes,
+        lanes: AxisLanes,
         targets: &[i64],
         weights: Option<&[f64]>,
     ) -> Result<(Vec<f64>, Vec<f64>), OpError> {
@@ -81,7 +81,7 @@ impl NegativeLogLikelihoodLoss {
 }
 
 /// Brings scores along lanes to logarithms of probabilities.
-fn log_softmax(all: &mut [f64], lanes: Lanes) {
+fn log_softmax(all: &mut [f64], lanes: AxisLanes) {
     for start in lanes.starts() {
         let max = lanes.lane(start).map(|at| all[at]).fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = lanes.lane(start).map(|at| (all[at] - max).exp()).sum();
@@ -98,7 +98,7 @@ fn target_shape<T: Clone>(scores: &[T]) -> Result<Vec<T>, OpError> {
 }
 
 impl Operator for NegativeLogLikelihoodLoss {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let scores = inputs.required(0)?;
         expect_float(scores.dtype)?;
         let each = scores.shape.as_deref().map(target_shape).transpose()?;
@@ -109,7 +109,7 @@ impl Operator for NegativeLogLikelihoodLoss {
     }
 
     #[allow(clippy::cast_precision_loss, reason = "a tensor has fewer than 2^53 elements")]
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (scores, targets) = (inputs.required(0)?, inputs.required(1)?);
         let shape = target_shape(scores.shape())?;
         if targets.shape() != shape {
@@ -119,7 +119,7 @@ impl Operator for NegativeLogLikelihoodLoss {
                 scores.shape()
             )));
         }
-        let lanes = Lanes::along(scores.shape(), 1);
+        let lanes = AxisLanes::along(scores.shape(), 1);
         let mut logs = floats(scores)?;
         if self.softmax {
             log_softmax(&mut logs, lanes);

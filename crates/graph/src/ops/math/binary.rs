@@ -6,9 +6,9 @@ use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::length;
-use crate::operator::{Inputs, Operator};
+use crate::operator::{Operator, OperatorInputs};
 use crate::ops::bounds::carried;
-use crate::ops::values::{Values, broadcast, expect_number, expect_same, expect_type};
+use crate::ops::values::{TensorValues, broadcast, expect_number, expect_same, expect_type};
 
 /// A function of two elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +157,7 @@ impl Operator for Binary {
         }
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         self.kind.check(a.dtype)?;
         expect_same(a.dtype, b.dtype)?;
@@ -167,7 +167,7 @@ impl Operator for Binary {
         Ok(vec![fact.with_elements(elements)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         self.kind.check(a.dtype())?;
         expect_same(a.dtype(), b.dtype())?;
@@ -189,22 +189,24 @@ pub(crate) fn elementwise(
     integer: impl Fn(i128, i128) -> Result<i128, OpError>,
 ) -> Result<Tensor, OpError> {
     let shape = broadcast_shapes(a.shape(), b.shape())?;
-    let values =
-        match (Values::read(&broadcast(a, &shape)?)?, Values::read(&broadcast(b, &shape)?)?) {
-            (Values::Floats(a), Values::Floats(b)) => {
-                Values::Floats(a.into_iter().zip(b).map(|(a, b)| float(a, b)).collect())
-            }
-            (Values::Integers(a), Values::Integers(b)) => Values::Integers(
-                a.into_iter().zip(b).map(|(a, b)| integer(a, b)).collect::<Result<_, _>>()?,
-            ),
-            _ => {
-                return Err(OpError::new(format!(
-                    "inputs have types {} and {}, expected the same float or integer type",
-                    a.dtype(),
-                    b.dtype()
-                )));
-            }
-        };
+    let values = match (
+        TensorValues::read(&broadcast(a, &shape)?)?,
+        TensorValues::read(&broadcast(b, &shape)?)?,
+    ) {
+        (TensorValues::Floats(a), TensorValues::Floats(b)) => {
+            TensorValues::Floats(a.into_iter().zip(b).map(|(a, b)| float(a, b)).collect())
+        }
+        (TensorValues::Integers(a), TensorValues::Integers(b)) => TensorValues::Integers(
+            a.into_iter().zip(b).map(|(a, b)| integer(a, b)).collect::<Result<_, _>>()?,
+        ),
+        _ => {
+            return Err(OpError::new(format!(
+                "inputs have types {} and {}, expected the same float or integer type",
+                a.dtype(),
+                b.dtype()
+            )));
+        }
+    };
     values.write(dtype, &shape)
 }
 
@@ -214,7 +216,7 @@ mod tests {
 
     fn run(kind: BinaryKind, a: Tensor, b: Tensor) -> Result<Tensor, OpError> {
         let inputs = [Some(&a), Some(&b)];
-        Ok(Binary { kind }.reference(Inputs::new(&inputs))?.remove(0))
+        Ok(Binary { kind }.reference(OperatorInputs::new(&inputs))?.remove(0))
     }
 
     #[test]
@@ -281,7 +283,7 @@ mod tests {
         let b = Fact::constant(Tensor::vector(vec![1_i64, 2, 5]));
         let infer = |kind, a: &Fact, b: &Fact| {
             let inputs = [Some(a), Some(b)];
-            Binary { kind }.infer(Inputs::new(&inputs)).unwrap().remove(0).elements.unwrap()
+            Binary { kind }.infer(OperatorInputs::new(&inputs)).unwrap().remove(0).elements.unwrap()
         };
         let product = infer(BinaryKind::Mul, &a, &b);
         assert_eq!(product, [batch.clone(), Dim::Known(12), Dim::symbol("5*batch")]);

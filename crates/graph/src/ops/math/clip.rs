@@ -5,8 +5,8 @@ use galatea_tensor::{DataType, Tensor};
 use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
-use crate::ops::values::{Values, expect_number, expect_same};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
+use crate::ops::values::{TensorValues, expect_number, expect_same};
 
 /// Elements below a lowest or above a highest value are replaced by it. The bounds are attributes
 /// before version 11 and optional scalar inputs from then on; with `min > max` the result is `max`.
@@ -20,7 +20,7 @@ pub struct Clip {
 
 /// One bound, in the element type.
 #[derive(Clone, Copy)]
-enum Bound {
+enum ClipBound {
     Float(f64),
     Integer(i128),
 }
@@ -37,12 +37,12 @@ impl Clip {
         Ok(Box::new(Self { min: None, max: None }))
     }
 
-    fn bound(input: Option<&Tensor>, dtype: DataType) -> Result<Option<Bound>, OpError> {
+    fn bound(input: Option<&Tensor>, dtype: DataType) -> Result<Option<ClipBound>, OpError> {
         let Some(tensor) = input else { return Ok(None) };
         expect_same(dtype, tensor.dtype())?;
-        match (Values::read(tensor)?, tensor.elements()) {
-            (Values::Floats(all), 1) => Ok(all.first().copied().map(Bound::Float)),
-            (Values::Integers(all), 1) => Ok(all.first().copied().map(Bound::Integer)),
+        match (TensorValues::read(tensor)?, tensor.elements()) {
+            (TensorValues::Floats(all), 1) => Ok(all.first().copied().map(ClipBound::Float)),
+            (TensorValues::Integers(all), 1) => Ok(all.first().copied().map(ClipBound::Integer)),
             _ => Err(OpError::new(format!(
                 "a bound has shape {:?}, expected a scalar",
                 tensor.shape()
@@ -57,7 +57,7 @@ impl Operator for Clip {
         (self.min.is_none() && self.max.is_none()).then(Attributes::new)
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_number(x.dtype)?;
         for bound in [inputs.optional(1), inputs.optional(2)].into_iter().flatten() {
@@ -66,27 +66,29 @@ impl Operator for Clip {
         Ok(vec![Fact { value: None, elements: None, ..x.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         expect_number(x.dtype())?;
-        let attribute = |value: Option<f32>| value.map(|v| Bound::Float(f64::from(v)));
+        let attribute = |value: Option<f32>| value.map(|v| ClipBound::Float(f64::from(v)));
         let min = Self::bound(inputs.optional(1), x.dtype())?.or(attribute(self.min));
         let max = Self::bound(inputs.optional(2), x.dtype())?.or(attribute(self.max));
-        let mut values = Values::read(x)?;
+        let mut values = TensorValues::read(x)?;
         match &mut values {
-            Values::Floats(all) => {
-                let of = |bound, other| if let Some(Bound::Float(v)) = bound { v } else { other };
+            TensorValues::Floats(all) => {
+                let of =
+                    |bound, other| if let Some(ClipBound::Float(v)) = bound { v } else { other };
                 let (min, max) = (of(min, f64::NEG_INFINITY), of(max, f64::INFINITY));
                 for v in all.iter_mut().filter(|v| !v.is_nan()) {
                     *v = v.max(min).min(max);
                 }
             }
-            Values::Integers(all) => {
-                let of = |bound, other| if let Some(Bound::Integer(v)) = bound { v } else { other };
+            TensorValues::Integers(all) => {
+                let of =
+                    |bound, other| if let Some(ClipBound::Integer(v)) = bound { v } else { other };
                 let (min, max) = (of(min, i128::MIN), of(max, i128::MAX));
                 all.iter_mut().for_each(|v| *v = (*v).max(min).min(max));
             }
-            Values::Bools(_) | Values::Strings(_) => {}
+            TensorValues::Bools(_) | TensorValues::Strings(_) => {}
         }
         Ok(vec![values.write(x.dtype(), x.shape())?])
     }
@@ -101,13 +103,15 @@ mod tests {
     #[test]
     fn bounds_are_attributes_or_inputs_and_each_is_optional() {
         let x = Tensor::vector(vec![-2.0_f32, 0.5, f32::NAN, 7.0]);
-        let outputs = Clip { min: Some(-1.0), max: None }.reference(Inputs::new(&[Some(&x)]));
+        let outputs =
+            Clip { min: Some(-1.0), max: None }.reference(OperatorInputs::new(&[Some(&x)]));
         let all = outputs.unwrap().remove(0).to_vec::<f32>().unwrap();
         assert_eq!((all[0], all[1], all[3]), (-1.0, 0.5, 7.0));
         assert!(all[2].is_nan());
         let x = Tensor::vector(vec![-2_i8, 3, 100]);
         let max = Tensor::scalar(5_i8);
-        let outputs = BY_INPUT.reference(Inputs::new(&[Some(&x), None, Some(&max)])).unwrap();
+        let outputs =
+            BY_INPUT.reference(OperatorInputs::new(&[Some(&x), None, Some(&max)])).unwrap();
         assert_eq!(outputs[0], Tensor::vector(vec![-2_i8, 3, 5]));
     }
 
@@ -115,8 +119,9 @@ mod tests {
     fn crossed_bounds_give_the_highest_and_a_vector_is_no_bound() {
         let x = Tensor::vector(vec![1.0_f32, 9.0]);
         let (min, max) = (Tensor::scalar(6.0_f32), Tensor::scalar(2.0_f32));
-        let outputs = BY_INPUT.reference(Inputs::new(&[Some(&x), Some(&min), Some(&max)])).unwrap();
+        let outputs =
+            BY_INPUT.reference(OperatorInputs::new(&[Some(&x), Some(&min), Some(&max)])).unwrap();
         assert_eq!(outputs[0], Tensor::vector(vec![2.0_f32, 2.0]));
-        assert!(BY_INPUT.reference(Inputs::new(&[Some(&x), Some(&x)])).is_err());
+        assert!(BY_INPUT.reference(OperatorInputs::new(&[Some(&x), Some(&x)])).is_err());
     }
 }

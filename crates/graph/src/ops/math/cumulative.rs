@@ -4,10 +4,10 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::axis;
-use crate::ops::lanes::Lanes;
-use crate::ops::values::{Values, expect_number};
+use crate::ops::lanes::AxisLanes;
+use crate::ops::values::{TensorValues, expect_number};
 
 /// What is accumulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Cumulative {
     }
 
     /// Accumulates in place along every lane.
-    fn run<T: Copy>(&self, all: &mut [T], lanes: Lanes, start: T, join: impl Fn(T, T) -> T) {
+    fn run<T: Copy>(&self, all: &mut [T], lanes: AxisLanes, start: T, join: impl Fn(T, T) -> T) {
         for first in lanes.starts() {
             let mut total = start;
             let mut step = |index: usize| {
@@ -58,7 +58,7 @@ impl Cumulative {
 }
 
 impl Operator for Cumulative {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_number(x.dtype)?;
         if let (Some([at]), Some(rank)) = (inputs.required(1)?.integers().as_deref(), x.rank()) {
@@ -67,23 +67,25 @@ impl Operator for Cumulative {
         Ok(vec![Fact { value: None, elements: None, ..x.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         expect_number(x.dtype())?;
         let [at] = inputs.required(1)?.to_i64_vec()?[..] else {
             return Err(OpError::new("the axis is not a single integer"));
         };
-        let lanes = Lanes::along(x.shape(), axis(at, x.rank())?);
-        let mut values = Values::read(x)?;
+        let lanes = AxisLanes::along(x.shape(), axis(at, x.rank())?);
+        let mut values = TensorValues::read(x)?;
         match (&mut values, self.kind) {
-            (Values::Floats(all), CumulativeKind::Sum) => self.run(all, lanes, 0.0, |a, b| a + b),
-            (Values::Floats(all), CumulativeKind::Product) => {
+            (TensorValues::Floats(all), CumulativeKind::Sum) => {
+                self.run(all, lanes, 0.0, |a, b| a + b)
+            }
+            (TensorValues::Floats(all), CumulativeKind::Product) => {
                 self.run(all, lanes, 1.0, |a, b| a * b);
             }
-            (Values::Integers(all), CumulativeKind::Sum) => {
+            (TensorValues::Integers(all), CumulativeKind::Sum) => {
                 self.run(all, lanes, 0, i128::wrapping_add);
             }
-            (Values::Integers(all), CumulativeKind::Product) => {
+            (TensorValues::Integers(all), CumulativeKind::Product) => {
                 self.run(all, lanes, 1, i128::wrapping_mul);
             }
             _ => {}
@@ -100,7 +102,7 @@ mod tests {
         let x = Tensor::from_vec(&[2, 3], vec![1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
         let op = Cumulative { kind: CumulativeKind::Sum, exclusive, reverse };
         let axis = Tensor::scalar(axis);
-        let mut outputs = op.reference(Inputs::new(&[Some(&x), Some(&axis)])).unwrap();
+        let mut outputs = op.reference(OperatorInputs::new(&[Some(&x), Some(&axis)])).unwrap();
         outputs.remove(0).to_vec().unwrap()
     }
 
@@ -117,7 +119,7 @@ mod tests {
         let x = Tensor::vector(vec![100_u8, 3, 2]);
         let op = Cumulative { kind: CumulativeKind::Product, exclusive: false, reverse: false };
         let axis = Tensor::scalar(0_i64);
-        let outputs = op.reference(Inputs::new(&[Some(&x), Some(&axis)])).unwrap();
+        let outputs = op.reference(OperatorInputs::new(&[Some(&x), Some(&axis)])).unwrap();
         assert_eq!(outputs[0], Tensor::vector(vec![100_u8, 44, 88]));
     }
 }

@@ -17,15 +17,15 @@ pub use variadic::{Variadic, VariadicKind};
 use crate::operator::{Arity, OpDef};
 use crate::ops::legacy::AlongAxis;
 
-const fn unary(name: &'static str, since: i64, parse: crate::ops::Parse) -> OpDef {
+const fn unary(name: &'static str, since: i64, parse: crate::ops::AttributeParser) -> OpDef {
     OpDef::onnx(name, since, Arity::exactly(1), Arity::exactly(1), parse)
 }
 
-const fn binary(name: &'static str, since: i64, parse: crate::ops::Parse) -> OpDef {
+const fn binary(name: &'static str, since: i64, parse: crate::ops::AttributeParser) -> OpDef {
     OpDef::onnx(name, since, Arity::exactly(2), Arity::exactly(1), parse)
 }
 
-const fn variadic(name: &'static str, parse: crate::ops::Parse) -> OpDef {
+const fn variadic(name: &'static str, parse: crate::ops::AttributeParser) -> OpDef {
     // Broadcasting came with version 8; before, operands of one shape give the same result.
     OpDef::onnx(name, 1, Arity::at_least(1), Arity::exactly(1), parse)
 }

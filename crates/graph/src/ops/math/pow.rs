@@ -9,8 +9,8 @@ use galatea_tensor::{Tensor, broadcast_shapes};
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator};
-use crate::ops::values::{Values, broadcast, expect_number};
+use crate::operator::{Operator, OperatorInputs};
+use crate::ops::values::{TensorValues, broadcast, expect_number};
 
 /// The first input to the power of the second. The result has the first input's type.
 ///
@@ -36,16 +36,16 @@ fn integer_power(base: i128, exponent: i128) -> i128 {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "the exponent of a float power is a float")]
-fn as_floats(values: Values) -> Vec<f64> {
+fn as_floats(values: TensorValues) -> Vec<f64> {
     match values {
-        Values::Floats(all) => all,
-        Values::Integers(all) => all.into_iter().map(|v| v as f64).collect(),
-        Values::Bools(_) | Values::Strings(_) => Vec::new(),
+        TensorValues::Floats(all) => all,
+        TensorValues::Integers(all) => all.into_iter().map(|v| v as f64).collect(),
+        TensorValues::Bools(_) | TensorValues::Strings(_) => Vec::new(),
     }
 }
 
 impl Operator for Pow {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (base, exponent) = (inputs.required(0)?, inputs.required(1)?);
         expect_number(base.dtype)?;
         expect_number(exponent.dtype)?;
@@ -53,25 +53,25 @@ impl Operator for Pow {
         Ok(vec![Fact::shaped(base.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (base, exponent) = (inputs.required(0)?, inputs.required(1)?);
         expect_number(base.dtype())?;
         expect_number(exponent.dtype())?;
         let shape = broadcast_shapes(base.shape(), exponent.shape())?;
-        let a = Values::read(&broadcast(base, &shape)?)?;
-        let b = Values::read(&broadcast(exponent, &shape)?)?;
+        let a = TensorValues::read(&broadcast(base, &shape)?)?;
+        let b = TensorValues::read(&broadcast(exponent, &shape)?)?;
         let values = match (a, b) {
-            (Values::Integers(a), Values::Integers(b)) => {
-                Values::Integers(a.into_iter().zip(b).map(|(a, b)| integer_power(a, b)).collect())
-            }
+            (TensorValues::Integers(a), TensorValues::Integers(b)) => TensorValues::Integers(
+                a.into_iter().zip(b).map(|(a, b)| integer_power(a, b)).collect(),
+            ),
             (a, b) => {
-                let integer = matches!(a, Values::Integers(_));
+                let integer = matches!(a, TensorValues::Integers(_));
                 let pairs = as_floats(a).into_iter().zip(as_floats(b));
                 let powers = pairs.map(|(a, b)| a.powf(b));
                 if integer {
-                    Values::Integers(powers.map(|v| v as i128).collect())
+                    TensorValues::Integers(powers.map(|v| v as i128).collect())
                 } else {
-                    Values::Floats(powers.collect())
+                    TensorValues::Floats(powers.collect())
                 }
             }
         };
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     fn run(a: Tensor, b: Tensor) -> Tensor {
-        Pow.reference(Inputs::new(&[Some(&a), Some(&b)])).unwrap().remove(0)
+        Pow.reference(OperatorInputs::new(&[Some(&a), Some(&b)])).unwrap().remove(0)
     }
 
     #[test]

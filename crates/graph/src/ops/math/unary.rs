@@ -4,8 +4,8 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator};
-use crate::ops::values::{Values, expect_float, expect_number, expect_type};
+use crate::operator::{Operator, OperatorInputs};
+use crate::ops::values::{TensorValues, expect_float, expect_number, expect_type};
 
 /// A function of one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,21 +105,21 @@ impl UnaryKind {
 }
 
 impl Operator for Unary {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         self.kind.check(x.dtype)?;
         Ok(vec![Fact { value: None, elements: None, ..x.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         self.kind.check(x.dtype())?;
-        let values = match Values::read(x)? {
-            Values::Floats(all) => {
-                Values::Floats(all.into_iter().map(|v| self.kind.float(v)).collect())
+        let values = match TensorValues::read(x)? {
+            TensorValues::Floats(all) => {
+                TensorValues::Floats(all.into_iter().map(|v| self.kind.float(v)).collect())
             }
-            Values::Integers(all) => {
-                Values::Integers(all.into_iter().map(|v| self.kind.integer(v)).collect())
+            TensorValues::Integers(all) => {
+                TensorValues::Integers(all.into_iter().map(|v| self.kind.integer(v)).collect())
             }
             other => other,
         };
@@ -133,7 +133,7 @@ mod tests {
 
     fn run(kind: UnaryKind, x: Tensor) -> Result<Tensor, OpError> {
         let inputs = [Some(&x)];
-        Ok(Unary { kind }.reference(Inputs::new(&inputs))?.remove(0))
+        Ok(Unary { kind }.reference(OperatorInputs::new(&inputs))?.remove(0))
     }
 
     #[test]

@@ -4,8 +4,8 @@ use galatea_tensor::{Tensor, broadcast_shapes};
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator};
-use crate::ops::values::{Values, broadcast, expect_number, expect_same};
+use crate::operator::{Operator, OperatorInputs};
+use crate::ops::values::{TensorValues, broadcast, expect_number, expect_same};
 
 /// A function of any number of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl VariadicKind {
 }
 
 impl Operator for Variadic {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let dtype = inputs.required(0)?.dtype;
         expect_number(dtype)?;
         let all = inputs.all_required()?;
@@ -65,7 +65,7 @@ impl Operator for Variadic {
         Ok(vec![Fact::shaped(dtype, Fact::broadcast(&all)?)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let all = inputs.all_required()?;
         let first = inputs.required(0)?;
         expect_number(first.dtype())?;
@@ -74,13 +74,13 @@ impl Operator for Variadic {
             expect_same(first.dtype(), tensor.dtype())?;
             shape = broadcast_shapes(&shape, tensor.shape())?;
         }
-        let mut total = Values::read(&broadcast(first, &shape)?)?;
+        let mut total = TensorValues::read(&broadcast(first, &shape)?)?;
         for tensor in &all[1..] {
-            match (&mut total, Values::read(&broadcast(tensor, &shape)?)?) {
-                (Values::Floats(total), Values::Floats(next)) => {
+            match (&mut total, TensorValues::read(&broadcast(tensor, &shape)?)?) {
+                (TensorValues::Floats(total), TensorValues::Floats(next)) => {
                     total.iter_mut().zip(next).for_each(|(a, b)| *a = self.kind.float(*a, b));
                 }
-                (Values::Integers(total), Values::Integers(next)) => {
+                (TensorValues::Integers(total), TensorValues::Integers(next)) => {
                     total.iter_mut().zip(next).for_each(|(a, b)| *a = self.kind.integer(*a, b));
                 }
                 _ => {}
@@ -94,11 +94,11 @@ impl Operator for Variadic {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a node has few inputs")]
-fn divide(total: &mut Values, count: usize) {
+fn divide(total: &mut TensorValues, count: usize) {
     match total {
-        Values::Floats(all) => all.iter_mut().for_each(|v| *v /= count as f64),
-        Values::Integers(all) => all.iter_mut().for_each(|v| *v /= count as i128),
-        Values::Bools(_) | Values::Strings(_) => {}
+        TensorValues::Floats(all) => all.iter_mut().for_each(|v| *v /= count as f64),
+        TensorValues::Integers(all) => all.iter_mut().for_each(|v| *v /= count as i128),
+        TensorValues::Bools(_) | TensorValues::Strings(_) => {}
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
 
     fn run(kind: VariadicKind, inputs: &[Tensor]) -> Result<Tensor, OpError> {
         let inputs: Vec<_> = inputs.iter().map(Some).collect();
-        Ok(Variadic { kind }.reference(Inputs::new(&inputs))?.remove(0))
+        Ok(Variadic { kind }.reference(OperatorInputs::new(&inputs))?.remove(0))
     }
 
     #[test]

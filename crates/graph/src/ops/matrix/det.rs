@@ -4,7 +4,7 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator};
+use crate::operator::{Operator, OperatorInputs};
 use crate::ops::values::{expect_float, floats, from_floats};
 
 /// ONNX `Det` of the matrices on the last two axes.
@@ -41,7 +41,7 @@ fn determinant(matrix: &mut [f64], n: usize) -> f64 {
 }
 
 impl Operator for Det {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         let Some(dims) = &x.shape else { return Ok(vec![Fact::unranked(x.dtype)]) };
@@ -52,7 +52,7 @@ impl Operator for Det {
         }
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let [outer @ .., rows, columns] = x.shape() else { return Err(not_square(&x.shape())) };
         if rows != columns {

@@ -6,9 +6,9 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{advance, bounded};
-use crate::ops::values::{Values, expect_number, expect_same};
+use crate::ops::values::{TensorValues, expect_number, expect_same};
 
 /// The sum, over all letters that the result lacks, of the product of all inputs.
 ///
@@ -18,13 +18,13 @@ use crate::ops::values::{Values, expect_number, expect_same};
 pub struct Einsum {
     /// The equation as the model has it.
     pub equation: String,
-    inputs: Vec<Vec<Label>>,
-    output: Vec<Label>,
+    inputs: Vec<Vec<AxisLabel>>,
+    output: Vec<AxisLabel>,
 }
 
 /// What an axis is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Label {
+enum AxisLabel {
     /// All axes of `...`; replaced by `Broadcast` once ranks are known.
     Ellipsis,
     /// An axis of `...`, counted from the last one.
@@ -32,18 +32,18 @@ enum Label {
     Letter(char),
 }
 
-fn labels(term: &str) -> Result<Vec<Label>, OpError> {
+fn labels(term: &str) -> Result<Vec<AxisLabel>, OpError> {
     let mut found = Vec::new();
     let mut rest = term;
     while let Some(next) = rest.chars().next() {
         if let Some(after) = rest.strip_prefix("...") {
-            if found.contains(&Label::Ellipsis) {
+            if found.contains(&AxisLabel::Ellipsis) {
                 return Err(OpError::new(format!("'{term}' has '...' twice")));
             }
-            found.push(Label::Ellipsis);
+            found.push(AxisLabel::Ellipsis);
             rest = after;
         } else if next.is_ascii_alphabetic() {
-            found.push(Label::Letter(next));
+            found.push(AxisLabel::Letter(next));
             rest = &rest[1..];
         } else {
             return Err(OpError::new(format!("'{next}' in '{term}' is no letter")));
@@ -53,13 +53,14 @@ fn labels(term: &str) -> Result<Vec<Label>, OpError> {
 }
 
 /// The result of an equation that names none.
-fn implicit(inputs: &[Vec<Label>]) -> Vec<Label> {
-    let mut counts = BTreeMap::<Label, usize>::new();
+fn implicit(inputs: &[Vec<AxisLabel>]) -> Vec<AxisLabel> {
+    let mut counts = BTreeMap::<AxisLabel, usize>::new();
     for label in inputs.iter().flatten() {
         *counts.entry(*label).or_default() += 1;
     }
-    let kept =
-        |(label, count): (Label, usize)| (label == Label::Ellipsis || count == 1).then_some(label);
+    let kept = |(label, count): (AxisLabel, usize)| {
+        (label == AxisLabel::Ellipsis || count == 1).then_some(label)
+    };
     counts.into_iter().filter_map(kept).collect()
 }
 
@@ -80,7 +81,8 @@ impl Einsum {
             None => implicit(&inputs),
         };
         for (at, label) in output.iter().enumerate() {
-            let known = *label == Label::Ellipsis || inputs.iter().flatten().any(|l| l == label);
+            let known =
+                *label == AxisLabel::Ellipsis || inputs.iter().flatten().any(|l| l == label);
             if !known || output[..at].contains(label) {
                 return Err(OpError::new(format!("the result of '{equation}' is not valid")));
             }
@@ -103,11 +105,11 @@ impl Einsum {
     }
 
     /// The labels of every input's axes, and of the result's, with `...` spelt out.
-    fn spell(&self, ranks: &[usize]) -> Result<(Vec<Vec<Label>>, Vec<Label>), OpError> {
+    fn spell(&self, ranks: &[usize]) -> Result<(Vec<Vec<AxisLabel>>, Vec<AxisLabel>), OpError> {
         let mut widest = 0;
         let mut inputs = Vec::new();
         for (term, &rank) in self.inputs.iter().zip(ranks) {
-            let letters = term.iter().filter(|label| **label != Label::Ellipsis).count();
+            let letters = term.iter().filter(|label| **label != AxisLabel::Ellipsis).count();
             let hidden = rank.checked_sub(letters);
             let hidden = hidden.filter(|&n| n == 0 || letters < term.len()).ok_or_else(|| {
                 OpError::new(format!(
@@ -122,11 +124,11 @@ impl Einsum {
     }
 }
 
-fn spell(term: &[Label], hidden: usize) -> Vec<Label> {
+fn spell(term: &[AxisLabel], hidden: usize) -> Vec<AxisLabel> {
     let mut spelt = Vec::new();
     for label in term {
         match label {
-            Label::Ellipsis => spelt.extend((0..hidden).rev().map(Label::Broadcast)),
+            AxisLabel::Ellipsis => spelt.extend((0..hidden).rev().map(AxisLabel::Broadcast)),
             other => spelt.push(*other),
         }
     }
@@ -134,8 +136,11 @@ fn spell(term: &[Label], hidden: usize) -> Vec<Label> {
 }
 
 /// Joins the lengths that one label has in several places; all labels broadcast.
-fn lengths(terms: &[Vec<Label>], shapes: &[&[usize]]) -> Result<BTreeMap<Label, usize>, OpError> {
-    let mut lengths = BTreeMap::<Label, usize>::new();
+fn lengths(
+    terms: &[Vec<AxisLabel>],
+    shapes: &[&[usize]],
+) -> Result<BTreeMap<AxisLabel, usize>, OpError> {
+    let mut lengths = BTreeMap::<AxisLabel, usize>::new();
     for (&label, &len) in terms.iter().flatten().zip(shapes.iter().copied().flatten()) {
         let joined = lengths.entry(label).or_insert(1);
         if *joined == 1 {
@@ -148,7 +153,7 @@ fn lengths(terms: &[Vec<Label>], shapes: &[&[usize]]) -> Result<BTreeMap<Label, 
 }
 
 /// An input's steps along each of the loop's axes; 0 where it lacks the axis or broadcasts.
-fn strides(term: &[Label], shape: &[usize], loops: &[Label]) -> Vec<usize> {
+fn strides(term: &[AxisLabel], shape: &[usize], loops: &[AxisLabel]) -> Vec<usize> {
     let mut strides = vec![0; loops.len()];
     let mut step = 1;
     for (label, &len) in term.iter().zip(shape).rev() {
@@ -163,13 +168,13 @@ fn strides(term: &[Label], shape: &[usize], loops: &[Label]) -> Vec<usize> {
     strides
 }
 
-struct Loops {
+struct EinsumLoops {
     output: Vec<usize>,
     summed: Vec<usize>,
     strides: Vec<Vec<usize>>,
 }
 
-impl Loops {
+impl EinsumLoops {
     fn run<T: Copy>(
         &self,
         inputs: &[Vec<T>],
@@ -199,7 +204,7 @@ impl Loops {
 }
 
 impl Operator for Einsum {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let all = inputs.all_required()?;
         let dtype = inputs.required(0)?.dtype;
         expect_number(dtype)?;
@@ -209,7 +214,7 @@ impl Operator for Einsum {
         let ranks: Option<Vec<usize>> = all.iter().map(|fact| fact.rank()).collect();
         let Some(ranks) = ranks else { return Ok(vec![Fact::unranked(dtype)]) };
         let (terms, output) = self.spell(&ranks)?;
-        let mut dims = BTreeMap::<Label, Fact>::new();
+        let mut dims = BTreeMap::<AxisLabel, Fact>::new();
         for (term, fact) in terms.iter().zip(&all) {
             for (label, dim) in term.iter().zip(fact.shape.iter().flatten()) {
                 let one = Fact::new(dtype, vec![dim.clone()]);
@@ -220,14 +225,14 @@ impl Operator for Einsum {
                 dims.insert(*label, Fact::new(dtype, joined));
             }
         }
-        let dim = |label: &Label| {
+        let dim = |label: &AxisLabel| {
             let fact = dims.get(label);
             fact.and_then(|fact| fact.shape.as_ref()?.first().cloned()).unwrap_or(Dim::Unknown)
         };
         Ok(vec![Fact::new(dtype, output.iter().map(dim).collect())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let all = inputs.all_required()?;
         let dtype = inputs.required(0)?.dtype();
         expect_number(dtype)?;
@@ -235,29 +240,35 @@ impl Operator for Einsum {
         let shapes: Vec<&[usize]> = all.iter().map(|tensor| tensor.shape()).collect();
         let (terms, output) = self.spell(&ranks)?;
         let lengths = lengths(&terms, &shapes)?;
-        let summed: Vec<Label> = lengths.keys().filter(|l| !output.contains(l)).copied().collect();
-        let of = |labels: &[Label]| {
+        let summed: Vec<AxisLabel> =
+            lengths.keys().filter(|l| !output.contains(l)).copied().collect();
+        let of = |labels: &[AxisLabel]| {
             labels.iter().map(|l| lengths.get(l).copied().unwrap_or(1)).collect()
         };
-        let order: Vec<Label> = output.iter().chain(&summed).copied().collect();
+        let order: Vec<AxisLabel> = output.iter().chain(&summed).copied().collect();
         let strides =
             terms.iter().zip(&shapes).map(|(term, shape)| strides(term, shape, &order)).collect();
-        let loops = Loops { output: of(&output), summed: of(&summed), strides };
+        let loops = EinsumLoops { output: of(&output), summed: of(&summed), strides };
         bounded(dtype, &loops.output)?;
         bounded(dtype, &loops.summed)?;
         let (mut floats, mut integers) = (Vec::new(), Vec::new());
         for tensor in &all {
             expect_same(dtype, tensor.dtype())?;
-            match Values::read(tensor)? {
-                Values::Floats(values) => floats.push(values),
-                Values::Integers(values) => integers.push(values),
-                Values::Bools(_) | Values::Strings(_) => {}
+            match TensorValues::read(tensor)? {
+                TensorValues::Floats(values) => floats.push(values),
+                TensorValues::Integers(values) => integers.push(values),
+                TensorValues::Bools(_) | TensorValues::Strings(_) => {}
             }
         }
         let values = if dtype.is_float() {
-            Values::Floats(loops.run(&floats, (0.0, 1.0), |a, b| a * b, |a, b| a + b))
+            TensorValues::Floats(loops.run(&floats, (0.0, 1.0), |a, b| a * b, |a, b| a + b))
         } else {
-            Values::Integers(loops.run(&integers, (0, 1), i128::wrapping_mul, i128::wrapping_add))
+            TensorValues::Integers(loops.run(
+                &integers,
+                (0, 1),
+                i128::wrapping_mul,
+                i128::wrapping_add,
+            ))
         };
         Ok(vec![values.write(dtype, &loops.output)?])
     }

@@ -2,11 +2,11 @@
 
 use galatea_tensor::Tensor;
 
-use super::product::Product;
+use super::product::ProductExtents;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
-use crate::ops::values::{Values, expect_number, expect_same};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
+use crate::ops::values::{TensorValues, expect_number, expect_same};
 
 /// `alpha · A · B + beta · C`, where `C` broadcasts to the product and may be absent from version
 /// 11 on.
@@ -75,7 +75,7 @@ fn check_c(c: &Fact, rows: &Dim, columns: &Dim) -> Result<(), OpError> {
 }
 
 impl Operator for Gemm {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         expect_number(a.dtype)?;
         expect_same(a.dtype, b.dtype)?;
@@ -96,7 +96,7 @@ impl Operator for Gemm {
         Ok(vec![Fact::new(a.dtype, vec![rows.clone(), columns.clone()])])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         expect_number(a.dtype())?;
         expect_same(a.dtype(), b.dtype())?;
@@ -105,29 +105,30 @@ impl Operator for Gemm {
             Ok::<_, OpError>(if transposed { tensor.permute(&[1, 0])? } else { tensor.clone() })
         };
         let (a, b) = (stored(a, self.trans_a, "A")?, stored(b, self.trans_b, "B")?);
-        let product = Product::new(a.shape(), b.shape(), a.dtype())?;
+        let product = ProductExtents::new(a.shape(), b.shape(), a.dtype())?;
         let shape = &product.shape;
         let c = inputs.optional(2).map(|c| c.broadcast_to(shape)).transpose()?;
         if let Some(c) = &c {
             expect_same(a.dtype(), c.dtype())?;
         }
-        let c = c.map(|c| Values::read(&c)).transpose()?;
-        let values = match (Values::read(&a)?, Values::read(&b)?) {
-            (Values::Floats(a), Values::Floats(b)) => {
+        let c = c.map(|c| TensorValues::read(&c)).transpose()?;
+        let values = match (TensorValues::read(&a)?, TensorValues::read(&b)?) {
+            (TensorValues::Floats(a), TensorValues::Floats(b)) => {
                 let mut all = product.run(&a, &b, |sum, x, y| sum + x * y);
                 all.iter_mut().for_each(|value| *value *= f64::from(self.alpha));
-                if let Some(Values::Floats(c)) = c {
+                if let Some(TensorValues::Floats(c)) = c {
                     let pairs = all.iter_mut().zip(c);
                     pairs.for_each(|(value, c)| *value += f64::from(self.beta) * c);
                 }
-                Values::Floats(all)
+                TensorValues::Floats(all)
             }
-            (Values::Integers(a), Values::Integers(b)) => {
+            (TensorValues::Integers(a), TensorValues::Integers(b)) => {
                 let add = |sum: i128, x: i128, y| sum.wrapping_add(x.wrapping_mul(y));
                 let mut all = product.run(&a, &b, add);
-                let c = if let Some(Values::Integers(c)) = c { c } else { vec![0; all.len()] };
+                let c =
+                    if let Some(TensorValues::Integers(c)) = c { c } else { vec![0; all.len()] };
                 all.iter_mut().zip(c).for_each(|(value, c)| *value = self.integer(*value, c));
-                Values::Integers(all)
+                TensorValues::Integers(all)
             }
             (other, _) => other,
         };
@@ -168,6 +169,6 @@ mod tests {
         let operator = parse("Gemm", 13, &attributes([]), 3, 1).unwrap();
         let facts = inputs.map(|one| one.map(|one| Fact::fixed(one.dtype(), one.shape())));
         let facts: Vec<_> = facts.iter().map(Option::as_ref).collect();
-        assert!(operator.infer(Inputs::new(&facts)).is_err());
+        assert!(operator.infer(OperatorInputs::new(&facts)).is_err());
     }
 }

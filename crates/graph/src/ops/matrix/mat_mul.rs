@@ -2,11 +2,11 @@
 
 use galatea_tensor::Tensor;
 
-use super::product::{Product, infer_shape};
+use super::product::{ProductExtents, infer_shape};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator};
-use crate::ops::values::{Values, expect_number, expect_same};
+use crate::operator::{Operator, OperatorInputs};
+use crate::ops::values::{TensorValues, expect_number, expect_same};
 
 /// The matrix product of two tensors of one type.
 ///
@@ -16,7 +16,7 @@ use crate::ops::values::{Values, expect_number, expect_same};
 pub struct MatMul;
 
 impl Operator for MatMul {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         expect_number(a.dtype)?;
         expect_same(a.dtype, b.dtype)?;
@@ -24,18 +24,18 @@ impl Operator for MatMul {
         Ok(vec![Fact::shaped(a.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         expect_number(a.dtype())?;
         expect_same(a.dtype(), b.dtype())?;
-        let product = Product::new(a.shape(), b.shape(), a.dtype())?;
-        let values = match (Values::read(a)?, Values::read(b)?) {
-            (Values::Floats(a), Values::Floats(b)) => {
-                Values::Floats(product.run(&a, &b, |sum, x, y| sum + x * y))
+        let product = ProductExtents::new(a.shape(), b.shape(), a.dtype())?;
+        let values = match (TensorValues::read(a)?, TensorValues::read(b)?) {
+            (TensorValues::Floats(a), TensorValues::Floats(b)) => {
+                TensorValues::Floats(product.run(&a, &b, |sum, x, y| sum + x * y))
             }
-            (Values::Integers(a), Values::Integers(b)) => {
+            (TensorValues::Integers(a), TensorValues::Integers(b)) => {
                 let add = |sum: i128, x: i128, y| sum.wrapping_add(x.wrapping_mul(y));
-                Values::Integers(product.run(&a, &b, add))
+                TensorValues::Integers(product.run(&a, &b, add))
             }
             (other, _) => other,
         };

@@ -2,10 +2,10 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::product::{Product, infer_shape};
+use super::product::{ProductExtents, infer_shape};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator};
+use crate::operator::{Operator, OperatorInputs};
 use crate::ops::values::{expect_same, expect_type, from_integers, integers};
 
 /// The product of `A − zero point` and `B − zero point`, `INT32`.
@@ -23,7 +23,7 @@ pub(super) fn expect_8_bits(dtype: DataType) -> Result<(), OpError> {
 
 /// Which operand a parameter (a zero point or a scale) belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum OperandSide {
     /// `A`: one for each row.
     Rows,
     /// `B`: one for each column.
@@ -31,11 +31,15 @@ pub(super) enum Side {
 }
 
 /// A parameter of one operand such that it broadcasts to the operand's shape.
-pub(super) fn spread(parameter: &Tensor, side: Side, shape: &[usize]) -> Result<Tensor, OpError> {
+pub(super) fn spread(
+    parameter: &Tensor,
+    side: OperandSide,
+    shape: &[usize],
+) -> Result<Tensor, OpError> {
     let parameter = match (side, parameter.shape()) {
         (_, []) => parameter.clone(),
         (_, [1]) => parameter.reshape(&[])?,
-        (Side::Rows, [rows]) if shape.len() > 1 => parameter.reshape(&[*rows, 1])?,
+        (OperandSide::Rows, [rows]) if shape.len() > 1 => parameter.reshape(&[*rows, 1])?,
         _ => parameter.clone(),
     };
     Ok(parameter.broadcast_to(shape)?)
@@ -45,7 +49,7 @@ pub(super) fn spread(parameter: &Tensor, side: Side, shape: &[usize]) -> Result<
 pub(super) fn centred(
     operand: &Tensor,
     zero_point: Option<&Tensor>,
-    side: Side,
+    side: OperandSide,
 ) -> Result<Vec<i128>, OpError> {
     expect_8_bits(operand.dtype())?;
     let mut all = integers(operand)?;
@@ -58,7 +62,7 @@ pub(super) fn centred(
 }
 
 impl Operator for MatMulInteger {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         for (operand, zero_point) in [(a, inputs.optional(2)), (b, inputs.optional(3))] {
             expect_8_bits(operand.dtype)?;
@@ -70,11 +74,11 @@ impl Operator for MatMulInteger {
         Ok(vec![Fact::shaped(DataType::Int32, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
-        let product = Product::new(a.shape(), b.shape(), DataType::Int32)?;
-        let a = centred(a, inputs.optional(2), Side::Rows)?;
-        let b = centred(b, inputs.optional(3), Side::Columns)?;
+        let product = ProductExtents::new(a.shape(), b.shape(), DataType::Int32)?;
+        let a = centred(a, inputs.optional(2), OperandSide::Rows)?;
+        let b = centred(b, inputs.optional(3), OperandSide::Columns)?;
         let all = product.run(&a, &b, |sum, x, y| sum + x * y);
         Ok(vec![from_integers(DataType::Int32, &product.shape, &all)?])
     }

@@ -7,7 +7,7 @@ use crate::fact::{Dim, Fact};
 use crate::ops::bounds::bounded;
 
 /// The extents of a product: `rows × inner` times `inner × columns`, for each pair of a stack.
-pub(super) struct Product {
+pub(super) struct ProductExtents {
     rows: usize,
     inner: usize,
     columns: usize,
@@ -29,7 +29,7 @@ fn stack(shape: &[usize], to: &[usize]) -> Result<Vec<usize>, OpError> {
     Ok(spread.into_iter().map(|index| usize::try_from(index).unwrap_or(0)).collect())
 }
 
-impl Product {
+impl ProductExtents {
     /// The extents for two shapes and the type of the result.
     pub(super) fn new(a: &[usize], b: &[usize], dtype: DataType) -> Result<Self, OpError> {
         let (vector_a, vector_b) = (a.len() == 1, b.len() == 1);

@@ -2,12 +2,12 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::mat_mul_integer::{Side, centred, expect_8_bits, spread};
-use super::product::{Product, infer_shape};
+use super::mat_mul_integer::{OperandSide, centred, expect_8_bits, spread};
+use super::product::{ProductExtents, infer_shape};
 use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator};
+use crate::operator::{Operator, OperatorInputs};
 use crate::ops::values::{
     expect_float, expect_same, floats, from_integers, integer_range, integers,
 };
@@ -22,7 +22,7 @@ use crate::ops::values::{
 pub struct QLinearMatMul;
 
 /// A scale for each element of the result.
-fn scales(scale: &Tensor, side: Side, shape: &[usize]) -> Result<Vec<f64>, OpError> {
+fn scales(scale: &Tensor, side: OperandSide, shape: &[usize]) -> Result<Vec<f64>, OpError> {
     floats(&spread(scale, side, shape)?)
 }
 
@@ -31,7 +31,7 @@ impl Operator for QLinearMatMul {
         Some(Attributes::new())
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b, y) = (inputs.required(0)?, inputs.required(3)?, inputs.required(7)?);
         for (operand, at) in [(a, 1), (b, 4), (y, 6)] {
             expect_8_bits(operand.dtype)?;
@@ -48,20 +48,20 @@ impl Operator for QLinearMatMul {
         clippy::cast_possible_truncation,
         reason = "sums of 8-bit products are exact in f64, and the result is clamped to 8 bits"
     )]
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(3)?);
         let (scale, zero_point) = (inputs.required(6)?, inputs.required(7)?);
         let dtype = zero_point.dtype();
         expect_8_bits(dtype)?;
-        let product = Product::new(a.shape(), b.shape(), DataType::Int32)?;
+        let product = ProductExtents::new(a.shape(), b.shape(), DataType::Int32)?;
         let shape = &product.shape;
-        let a = centred(a, inputs.optional(2), Side::Rows)?;
-        let b = centred(b, inputs.optional(5), Side::Columns)?;
+        let a = centred(a, inputs.optional(2), OperandSide::Rows)?;
+        let b = centred(b, inputs.optional(5), OperandSide::Columns)?;
         let sums = product.run(&a, &b, |sum, x, y| sum + x * y);
-        let scale_a = scales(inputs.required(1)?, Side::Rows, shape)?;
-        let scale_b = scales(inputs.required(4)?, Side::Columns, shape)?;
-        let scale_y = scales(scale, Side::Rows, shape)?;
-        let zero_points = integers(&spread(zero_point, Side::Rows, shape)?)?;
+        let scale_a = scales(inputs.required(1)?, OperandSide::Rows, shape)?;
+        let scale_b = scales(inputs.required(4)?, OperandSide::Columns, shape)?;
+        let scale_y = scales(scale, OperandSide::Rows, shape)?;
+        let zero_points = integers(&spread(zero_point, OperandSide::Rows, shape)?)?;
         let (low, high) = integer_range(dtype).unwrap_or_default();
         let scaled = scale_a.iter().zip(&scale_b).zip(&scale_y).map(|((a, b), y)| a * b / y);
         let all: Vec<i128> = sums

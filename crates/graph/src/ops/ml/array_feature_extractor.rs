@@ -4,9 +4,9 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
-use crate::ops::values::{Values, expect_type};
+use crate::ops::values::{TensorValues, expect_type};
 
 /// ONNX `ArrayFeatureExtractor`: picks along the last axis. One vector is one row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ fn pick<T: Clone>(all: &[T], width: usize, picks: &[usize]) -> Vec<T> {
 }
 
 impl Operator for ArrayFeatureExtractor {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, picks) = (inputs.required(0)?, inputs.required(1)?);
         expect_types(x.dtype, picks.dtype)?;
         let Some(shape) = &x.shape else { return Ok(vec![Fact::unranked(x.dtype)]) };
@@ -50,7 +50,7 @@ impl Operator for ArrayFeatureExtractor {
         Ok(vec![Fact::new(x.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (x, picks) = (inputs.required(0)?, inputs.required(1)?);
         expect_types(x.dtype(), picks.dtype())?;
         let outer = outer(x.shape(), 1)?;
@@ -64,11 +64,11 @@ impl Operator for ArrayFeatureExtractor {
             picks.to_i64_vec()?.into_iter().map(position).collect::<Result<_, _>>()?;
         let shape = [outer, vec![picks.len()]].concat();
         bounded(x.dtype(), &shape)?;
-        let picked = match Values::read(x)? {
-            Values::Floats(all) => Values::Floats(pick(&all, width, &picks)),
-            Values::Integers(all) => Values::Integers(pick(&all, width, &picks)),
-            Values::Strings(all) => Values::Strings(pick(&all, width, &picks)),
-            Values::Bools(all) => Values::Bools(pick(&all, width, &picks)),
+        let picked = match TensorValues::read(x)? {
+            TensorValues::Floats(all) => TensorValues::Floats(pick(&all, width, &picks)),
+            TensorValues::Integers(all) => TensorValues::Integers(pick(&all, width, &picks)),
+            TensorValues::Strings(all) => TensorValues::Strings(pick(&all, width, &picks)),
+            TensorValues::Bools(all) => TensorValues::Bools(pick(&all, width, &picks)),
         };
         Ok(vec![picked.write(x.dtype(), &shape)?])
     }

@@ -5,9 +5,9 @@ use galatea_tensor::Tensor;
 use super::rows::{expect_numbers, numbers};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
-use crate::ops::values::Values;
+use crate::ops::values::TensorValues;
 
 /// ONNX `Binarizer`: 1 above the threshold, else 0, in the type of the input.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,21 +25,21 @@ impl Binarizer {
 }
 
 impl Operator for Binarizer {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype)?;
         Ok(vec![Fact::shaped(x.dtype, x.shape.clone())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype())?;
         bounded(x.dtype(), x.shape())?;
         let above = numbers(x)?.into_iter().map(|value| value > self.threshold);
         let result = if x.dtype().is_float() {
-            Values::Floats(above.map(|yes| f64::from(u8::from(yes))).collect())
+            TensorValues::Floats(above.map(|yes| f64::from(u8::from(yes))).collect())
         } else {
-            Values::Integers(above.map(i128::from).collect())
+            TensorValues::Integers(above.map(i128::from).collect())
         };
         Ok(vec![result.write(x.dtype(), x.shape())?])
     }

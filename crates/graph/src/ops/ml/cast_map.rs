@@ -4,12 +4,12 @@ use galatea_tensor::{ByteString, DataType, Tensor};
 
 use crate::datum::Datum;
 use crate::error::OpError;
-use crate::fact::{Dim, Fact, ValueKind};
+use crate::fact::{Dim, Fact, FactKind};
 use crate::map::MapKey;
-use crate::operator::{Inputs, Operator, ParseContext, tensors_only};
+use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::sequence::taken;
-use crate::ops::values::{Values, expect_type};
+use crate::ops::values::{TensorValues, expect_type};
 
 /// ONNX `CastMap`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,9 +100,9 @@ fn texts(row: &[Option<f32>], show: impl Fn(f32) -> String) -> Vec<ByteString> {
 }
 
 impl Operator for CastMap {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
-        let ValueKind::Map(key) = x.kind else {
+        let FactKind::Map(key) = x.kind else {
             return Err(OpError::new(format!("input 0 is {x}, expected a map")));
         };
         Self::expect(key, x.dtype)?;
@@ -110,7 +110,7 @@ impl Operator for CastMap {
         Ok(vec![Fact::new(self.to, vec![Dim::Known(1), columns])])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
@@ -118,8 +118,8 @@ impl Operator for CastMap {
         let map = taken(&mut inputs, 0)?.into_map()?;
         Self::expect(map.kind(), map.values().dtype())?;
         let keys = map.keys().to_i64_vec()?;
-        let row = match Values::read(map.values())? {
-            Values::Strings(all) => {
+        let row = match TensorValues::read(map.values())? {
+            TensorValues::Strings(all) => {
                 let all: Vec<&ByteString> = all.iter().collect();
                 self.of_texts(&self.laid_out(&keys, &all)?)?
             }
@@ -136,17 +136,17 @@ impl Operator for CastMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::map::Map;
+    use crate::map::KeyedMap;
     use crate::ops::testing::{attributes, int, parse, tensor, text};
 
     fn cast(to: &str, form: &str, values: Tensor, keys: &[i64]) -> Result<Tensor, String> {
         let list =
             attributes([("cast_to", text(to)), ("map_form", text(form)), ("max_map", int(3))]);
         let operator = parse("ai.onnx.ml:CastMap", 1, &list, 1, 1)?;
-        let kind = ValueKind::Map(MapKey::Integer);
+        let kind = FactKind::Map(MapKey::Integer);
         let fact = Fact::unranked(values.dtype()).within(kind);
-        let inferred = operator.infer(Inputs::new(&[Some(&fact)])).unwrap().remove(0);
-        let map = Datum::Map(Map::new(Tensor::vector(keys.to_vec()), values).unwrap());
+        let inferred = operator.infer(OperatorInputs::new(&[Some(&fact)])).unwrap().remove(0);
+        let map = Datum::Map(KeyedMap::new(Tensor::vector(keys.to_vec()), values).unwrap());
         let found = operator.evaluate(vec![Some(map)]).map_err(|error| error.to_string())?;
         assert!(found[0].fits(&inferred));
         Ok(found[0].clone().into_tensor().unwrap())
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(cast("TO_FLOAT", "DENSE", one(), &[-1]).unwrap(), tensor(&[1, 1], &[1.0_f32]));
         let huge = attributes([("map_form", text("SPARSE")), ("max_map", int(1 << 40))]);
         let operator = parse("ai.onnx.ml:CastMap", 1, &huge, 1, 1).unwrap();
-        let map = Map::new(Tensor::vector(vec![0_i64]), one()).unwrap();
+        let map = KeyedMap::new(Tensor::vector(vec![0_i64]), one()).unwrap();
         assert!(operator.evaluate(vec![Some(Datum::Map(map))]).is_err());
     }
 }

@@ -5,7 +5,7 @@ use galatea_tensor::{DataType, Tensor};
 use super::label_encoder::LabelEncoder;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 
 /// ONNX `CategoryMapper`, and `LabelEncoder` of version 1. The type of the input tells the
 /// direction.
@@ -47,11 +47,11 @@ impl CategoryMapper {
 }
 
 impl Operator for CategoryMapper {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         self.direction(inputs.required(0)?.dtype).infer(inputs)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         self.direction(inputs.required(0)?.dtype()).reference(inputs)
     }
 }

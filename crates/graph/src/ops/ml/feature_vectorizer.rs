@@ -2,10 +2,10 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::rows::{Rows, expect_numbers};
+use super::rows::{FeatureRows, expect_numbers};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::values::{expect_same, from_floats};
 
@@ -36,13 +36,13 @@ fn uneven(a: impl std::fmt::Display, b: impl std::fmt::Display) -> OpError {
 }
 
 impl Operator for FeatureVectorizer {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let all = inputs.all_required()?;
         let (mut count, mut width) = (Dim::Unknown, Some(0_usize));
         for (at, x) in all.iter().enumerate() {
             expect_numbers(x.dtype)?;
             expect_same(all[0].dtype, x.dtype)?;
-            let (rows, features) = Rows::inferred(x)?;
+            let (rows, features) = FeatureRows::inferred(x)?;
             match (&count, &rows) {
                 (Dim::Known(a), Dim::Known(b)) if a != b => return Err(uneven(a, b)),
                 (Dim::Known(_), _) | (_, Dim::Unknown) => {}
@@ -54,13 +54,13 @@ impl Operator for FeatureVectorizer {
         Ok(vec![Fact::new(DataType::Fp32, vec![count, width.map_or(Dim::Unknown, Dim::Known)])])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let all = inputs.all_required()?;
         let mut parts = Vec::new();
         for x in &all {
             expect_numbers(x.dtype())?;
             expect_same(all[0].dtype(), x.dtype())?;
-            parts.push(Rows::read(x)?);
+            parts.push(FeatureRows::read(x)?);
         }
         let count = parts.first().map_or(0, |part| part.count);
         if let Some(other) = parts.iter().find(|part| part.count != count) {

@@ -4,11 +4,11 @@ use crate::error::OpError;
 use crate::ops::bounds::bounded;
 use galatea_tensor::DataType;
 
-use super::rows::{Precision, Rows};
+use super::rows::{FeatureRows, ScorePrecision};
 
 /// The question at a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
+pub enum BranchComparison {
     /// At most the threshold.
     LessOrEqual,
     /// Less than the threshold.
@@ -27,9 +27,9 @@ pub enum Comparison {
 
 /// Where a branch leads: to another branch or to a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link(u32);
+pub struct BranchLink(u32);
 
-impl Link {
+impl BranchLink {
     /// The bit that tells leaves from branches.
     const LEAF: u32 = 1 << 31;
 
@@ -63,24 +63,24 @@ impl Link {
 
 /// A node with two ways on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Branch {
+pub struct ForestBranch {
     /// What the feature is compared with.
     pub threshold: f64,
     /// The question.
-    pub comparison: Comparison,
+    pub comparison: BranchComparison,
     /// Which feature it is about.
     pub feature: u32,
     /// Where the answer yes leads.
-    pub yes: Link,
+    pub yes: BranchLink,
     /// Where the answer no leads.
-    pub no: Link,
+    pub no: BranchLink,
     /// Whether a missing feature (NaN) takes the way of yes whatever the question.
     pub missing_is_yes: bool,
 }
 
 /// What a leaf says of a target.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Vote {
+pub struct LeafVote {
     /// The target or class.
     pub target: usize,
     /// How much.
@@ -89,7 +89,7 @@ pub struct Vote {
 
 /// How the votes of all trees become one score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Aggregate {
+pub enum VoteAggregate {
     /// Their sum over the number of trees.
     Average,
     /// Their sum.
@@ -102,14 +102,14 @@ pub enum Aggregate {
 
 /// Trees without cycles whose links, features and targets have been checked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Forest {
-    branches: Vec<Branch>,
+pub struct CheckedForest {
+    branches: Vec<ForestBranch>,
     /// Sets of members, sorted.
     sets: Vec<Vec<f64>>,
     /// The votes of leaf `n` are those from `leaves[n]` to `leaves[n + 1]`.
     leaves: Vec<usize>,
-    votes: Vec<Vote>,
-    roots: Vec<Link>,
+    votes: Vec<LeafVote>,
+    roots: Vec<BranchLink>,
     /// How many targets or classes there are.
     pub targets: usize,
     /// Rows must have at least so many features.
@@ -118,29 +118,29 @@ pub struct Forest {
 
 /// The parts of a forest before they have been checked.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Parts {
-    pub(super) branches: Vec<Branch>,
+pub(super) struct ForestParts {
+    pub(super) branches: Vec<ForestBranch>,
     pub(super) sets: Vec<Vec<f64>>,
-    pub(super) leaves: Vec<Vec<Vote>>,
-    pub(super) roots: Vec<Link>,
+    pub(super) leaves: Vec<Vec<LeafVote>>,
+    pub(super) roots: Vec<BranchLink>,
     pub(super) targets: usize,
 }
 
 /// The scores of one row and which of them a leaf has voted for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tally {
+pub struct RowScores {
     /// A score for each target or class.
     pub scores: Vec<f64>,
     /// Whether a leaf has voted for it.
     pub voted: Vec<bool>,
     /// What scores are summed in.
-    pub precision: Precision,
+    pub precision: ScorePrecision,
 }
 
-impl Tally {
+impl RowScores {
     /// Scores of 0 that nobody has voted for.
     #[must_use]
-    pub fn new(targets: usize, precision: Precision) -> Self {
+    pub fn new(targets: usize, precision: ScorePrecision) -> Self {
         Self { scores: vec![0.0; targets], voted: vec![false; targets], precision }
     }
 
@@ -150,9 +150,9 @@ impl Tally {
     }
 }
 
-impl Parts {
+impl ForestParts {
     /// Checks the parts.
-    pub(super) fn build(self) -> Result<Forest, OpError> {
+    pub(super) fn build(self) -> Result<CheckedForest, OpError> {
         let Self { branches, mut sets, leaves: lists, roots, targets } = self;
         if targets == 0 {
             return Err(OpError::new("an ensemble needs at least one target"));
@@ -181,19 +181,19 @@ impl Parts {
             leaves.push(votes.len());
         }
         let features = features.unwrap_or(0);
-        Ok(Forest { branches, sets, leaves, votes, roots, targets, features })
+        Ok(CheckedForest { branches, sets, leaves, votes, roots, targets, features })
     }
 }
 
 /// Refuses a branch from which a way leads back to it.
-fn expect_no_cycle(branches: &[Branch], roots: &[Link]) -> Result<(), OpError> {
+fn expect_no_cycle(branches: &[ForestBranch], roots: &[BranchLink]) -> Result<(), OpError> {
     #[derive(Clone, Copy, PartialEq)]
-    enum State {
+    enum VisitState {
         New,
         OnPath,
         Done,
     }
-    let mut states = vec![State::New; branches.len()];
+    let mut states = vec![VisitState::New; branches.len()];
     for root in roots.iter().filter(|root| !root.is_leaf()) {
         // Each entry is a branch and how many of its ways have been walked.
         let mut path = vec![(root.index(), 0)];
@@ -201,13 +201,13 @@ fn expect_no_cycle(branches: &[Branch], roots: &[Link]) -> Result<(), OpError> {
             let (branch, step) = (*at, *walked);
             *walked += 1;
             match (step, states[branch]) {
-                (0, State::Done) => drop(path.pop()),
-                (0, State::OnPath) => {
+                (0, VisitState::Done) => drop(path.pop()),
+                (0, VisitState::OnPath) => {
                     let text = format!("a way leads from node {branch} back to it: no tree");
                     return Err(OpError::new(text));
                 }
                 (0 | 1, _) => {
-                    states[branch] = State::OnPath;
+                    states[branch] = VisitState::OnPath;
                     let found = &branches[branch];
                     let next = if step == 0 { found.yes } else { found.no };
                     if !next.is_leaf() {
@@ -215,7 +215,7 @@ fn expect_no_cycle(branches: &[Branch], roots: &[Link]) -> Result<(), OpError> {
                     }
                 }
                 _ => {
-                    states[branch] = State::Done;
+                    states[branch] = VisitState::Done;
                     path.pop();
                 }
             }
@@ -224,7 +224,7 @@ fn expect_no_cycle(branches: &[Branch], roots: &[Link]) -> Result<(), OpError> {
     Ok(())
 }
 
-impl Forest {
+impl CheckedForest {
     /// The number of trees.
     #[must_use]
     pub fn trees(&self) -> usize {
@@ -233,19 +233,19 @@ impl Forest {
 
     /// The branches; links are positions among them.
     #[must_use]
-    pub fn branches(&self) -> &[Branch] {
+    pub fn branches(&self) -> &[ForestBranch] {
         &self.branches
     }
 
     /// Where each tree begins.
     #[must_use]
-    pub fn roots(&self) -> &[Link] {
+    pub fn roots(&self) -> &[BranchLink] {
         &self.roots
     }
 
     /// What a leaf says.
     #[must_use]
-    pub fn votes(&self, leaf: usize) -> &[Vote] {
+    pub fn votes(&self, leaf: usize) -> &[LeafVote] {
         &self.votes[self.leaves[leaf]..self.leaves[leaf + 1]]
     }
 
@@ -258,17 +258,17 @@ impl Forest {
     }
 
     /// Whether a feature answers a branch's question with yes.
-    fn answer(&self, branch: &Branch, value: f64) -> bool {
+    fn answer(&self, branch: &ForestBranch, value: f64) -> bool {
         let yes = match branch.comparison {
-            Comparison::LessOrEqual => value <= branch.threshold,
-            Comparison::Less => value < branch.threshold,
-            Comparison::GreaterOrEqual => value >= branch.threshold,
-            Comparison::Greater => value > branch.threshold,
+            BranchComparison::LessOrEqual => value <= branch.threshold,
+            BranchComparison::Less => value < branch.threshold,
+            BranchComparison::GreaterOrEqual => value >= branch.threshold,
+            BranchComparison::Greater => value > branch.threshold,
             #[allow(clippy::float_cmp, reason = "the question is equality")]
-            Comparison::Equal => value == branch.threshold,
+            BranchComparison::Equal => value == branch.threshold,
             #[allow(clippy::float_cmp, reason = "the question is equality")]
-            Comparison::NotEqual => value != branch.threshold,
-            Comparison::Member(set) => {
+            BranchComparison::NotEqual => value != branch.threshold,
+            BranchComparison::Member(set) => {
                 let (set, value) = (&self.sets[set as usize], value + 0.0);
                 set.binary_search_by(|member| member.total_cmp(&value)).is_ok()
             }
@@ -277,7 +277,7 @@ impl Forest {
     }
 
     /// The votes of the leaf that a row comes to; no way is longer than there are branches.
-    fn leaf(&self, root: Link, row: &[f64]) -> &[Vote] {
+    fn leaf(&self, root: BranchLink, row: &[f64]) -> &[LeafVote] {
         let mut link = root;
         while !link.is_leaf() {
             let branch = &self.branches[link.index()];
@@ -288,15 +288,16 @@ impl Forest {
     }
 
     /// Puts together what all trees say of a row.
-    fn tally(&self, row: &[f64], aggregate: Aggregate, tally: &mut Tally) {
+    fn tally(&self, row: &[f64], aggregate: VoteAggregate, tally: &mut RowScores) {
         tally.scores.fill(0.0);
         tally.voted.fill(false);
         for &root in &self.roots {
-            for &Vote { target, weight } in self.leaf(root, row) {
+            for &LeafVote { target, weight } in self.leaf(root, row) {
                 match aggregate {
-                    Aggregate::Average | Aggregate::Sum => tally.add(target, weight),
-                    Aggregate::Min | Aggregate::Max => {
-                        let pick = if aggregate == Aggregate::Min { f64::min } else { f64::max };
+                    VoteAggregate::Average | VoteAggregate::Sum => tally.add(target, weight),
+                    VoteAggregate::Min | VoteAggregate::Max => {
+                        let pick =
+                            if aggregate == VoteAggregate::Min { f64::min } else { f64::max };
                         let score = &mut tally.scores[target];
                         *score = if tally.voted[target] { pick(*score, weight) } else { weight };
                     }
@@ -312,14 +313,14 @@ impl Forest {
     /// When rows are too short, or results of `columns` numbers a row have no memory.
     pub(super) fn each(
         &self,
-        rows: &Rows,
-        aggregate: Aggregate,
+        rows: &FeatureRows,
+        aggregate: VoteAggregate,
         columns: usize,
-        mut row: impl FnMut(&mut Tally),
+        mut row: impl FnMut(&mut RowScores),
     ) -> Result<(), OpError> {
         self.expect_width(rows.width)?;
         bounded(DataType::Fp64, &[rows.count.max(1), columns.max(self.targets)])?;
-        let mut tally = Tally::new(self.targets, rows.precision);
+        let mut tally = RowScores::new(self.targets, rows.precision);
         for features in rows.iter() {
             self.tally(features, aggregate, &mut tally);
             row(&mut tally);
@@ -342,22 +343,22 @@ mod tests {
     use super::*;
     use galatea_tensor::Tensor;
 
-    fn branch(comparison: Comparison, threshold: f64) -> Branch {
-        let (yes, no) = (Link::leaf(0).unwrap(), Link::leaf(1).unwrap());
-        Branch { threshold, comparison, feature: 0, yes, no, missing_is_yes: false }
+    fn branch(comparison: BranchComparison, threshold: f64) -> ForestBranch {
+        let (yes, no) = (BranchLink::leaf(0).unwrap(), BranchLink::leaf(1).unwrap());
+        ForestBranch { threshold, comparison, feature: 0, yes, no, missing_is_yes: false }
     }
 
-    fn parts(branches: Vec<Branch>) -> Parts {
-        let vote = |weight| vec![Vote { target: 0, weight }];
-        let roots = vec![Link::branch(0).unwrap()];
+    fn parts(branches: Vec<ForestBranch>) -> ForestParts {
+        let vote = |weight| vec![LeafVote { target: 0, weight }];
+        let roots = vec![BranchLink::branch(0).unwrap()];
         let sets = vec![vec![4.0, -0.0, 1.0]];
-        Parts { branches, sets, leaves: vec![vote(1.0), vote(2.0)], roots, targets: 1 }
+        ForestParts { branches, sets, leaves: vec![vote(1.0), vote(2.0)], roots, targets: 1 }
     }
 
-    fn scores(forest: &Forest, x: &[f32]) -> Vec<f64> {
-        let rows = Rows::read(&Tensor::from_slice(&[x.len(), 1], x).unwrap()).unwrap();
+    fn scores(forest: &CheckedForest, x: &[f32]) -> Vec<f64> {
+        let rows = FeatureRows::read(&Tensor::from_slice(&[x.len(), 1], x).unwrap()).unwrap();
         let mut found = Vec::new();
-        forest.each(&rows, Aggregate::Sum, 1, |tally| found.push(tally.scores[0])).unwrap();
+        forest.each(&rows, VoteAggregate::Sum, 1, |tally| found.push(tally.scores[0])).unwrap();
         found
     }
 
@@ -365,18 +366,18 @@ mod tests {
     fn every_question_is_answered() {
         let x = [0.0, 1.0, 2.0, f32::NAN];
         for (comparison, expected) in [
-            (Comparison::LessOrEqual, [1.0, 1.0, 2.0, 2.0]),
-            (Comparison::Less, [1.0, 2.0, 2.0, 2.0]),
-            (Comparison::GreaterOrEqual, [2.0, 1.0, 1.0, 2.0]),
-            (Comparison::Greater, [2.0, 2.0, 1.0, 2.0]),
-            (Comparison::Equal, [2.0, 1.0, 2.0, 2.0]),
-            (Comparison::NotEqual, [1.0, 2.0, 1.0, 1.0]),
-            (Comparison::Member(0), [1.0, 1.0, 2.0, 2.0]),
+            (BranchComparison::LessOrEqual, [1.0, 1.0, 2.0, 2.0]),
+            (BranchComparison::Less, [1.0, 2.0, 2.0, 2.0]),
+            (BranchComparison::GreaterOrEqual, [2.0, 1.0, 1.0, 2.0]),
+            (BranchComparison::Greater, [2.0, 2.0, 1.0, 2.0]),
+            (BranchComparison::Equal, [2.0, 1.0, 2.0, 2.0]),
+            (BranchComparison::NotEqual, [1.0, 2.0, 1.0, 1.0]),
+            (BranchComparison::Member(0), [1.0, 1.0, 2.0, 2.0]),
         ] {
             let plain = branch(comparison, 1.0);
             let forest = parts(vec![plain]).build().unwrap();
             assert_eq!(scores(&forest, &x), expected, "{comparison:?}");
-            let tracked = Branch { missing_is_yes: true, ..plain };
+            let tracked = ForestBranch { missing_is_yes: true, ..plain };
             let forest = parts(vec![tracked]).build().unwrap();
             assert_eq!(scores(&forest, &x)[3], 1.0, "{comparison:?}");
         }
@@ -384,17 +385,18 @@ mod tests {
 
     #[test]
     fn what_is_no_tree_is_refused() {
-        let to = |at| Link::branch(at).unwrap();
-        let plain = branch(Comparison::Less, 1.0);
-        let itself = Branch { no: to(0), ..plain };
+        let to = |at| BranchLink::branch(at).unwrap();
+        let plain = branch(BranchComparison::Less, 1.0);
+        let itself = ForestBranch { no: to(0), ..plain };
         assert!(parts(vec![itself]).build().unwrap_err().to_string().contains("node 0"));
-        let circle = vec![Branch { yes: to(1), ..plain }, Branch { no: to(0), ..plain }];
+        let circle =
+            vec![ForestBranch { yes: to(1), ..plain }, ForestBranch { no: to(0), ..plain }];
         assert!(parts(circle).build().unwrap_err().to_string().contains("back"));
-        let nowhere = Branch { no: to(7), ..plain };
+        let nowhere = ForestBranch { no: to(7), ..plain };
         assert!(parts(vec![nowhere]).build().unwrap_err().to_string().contains("no node 7"));
-        let bare = Branch { yes: Link::leaf(2).unwrap(), ..plain };
+        let bare = ForestBranch { yes: BranchLink::leaf(2).unwrap(), ..plain };
         assert!(parts(vec![bare]).build().unwrap_err().to_string().contains("no leaf 2"));
-        let shared = vec![Branch { yes: to(1), no: to(1), ..plain }, plain];
+        let shared = vec![ForestBranch { yes: to(1), no: to(1), ..plain }, plain];
         assert_eq!(scores(&parts(shared).build().unwrap(), &[0.0, 3.0]), [1.0, 2.0]);
         let mut many = parts(vec![plain]);
         many.leaves[0][0].target = 1;
@@ -403,7 +405,7 @@ mod tests {
 
     #[test]
     fn rows_must_have_the_features_asked_for() {
-        let asks = Branch { feature: 3, ..branch(Comparison::Less, 1.0) };
+        let asks = ForestBranch { feature: 3, ..branch(BranchComparison::Less, 1.0) };
         let forest = parts(vec![asks]).build().unwrap();
         let error = forest.expect_width(3).unwrap_err().to_string();
         assert!(error.contains("feature 3"), "{error}");

@@ -5,13 +5,13 @@ use galatea_tensor::{DataType, Tensor};
 use super::rows::expect_numbers;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
-use crate::ops::values::Values;
+use crate::ops::values::TensorValues;
 
 /// What is replaced by what.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Replacement {
+pub enum ImputerRule {
     /// In tensors of floats. NaN stands for every NaN.
     Floats(f64, Vec<f64>),
     /// In tensors of integers.
@@ -22,7 +22,7 @@ pub enum Replacement {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imputer {
     /// What is replaced by what.
-    pub replacement: Replacement,
+    pub replacement: ImputerRule,
 }
 
 impl Imputer {
@@ -36,11 +36,11 @@ impl Imputer {
         let replacement = match (floats.is_empty(), integers.is_empty()) {
             (false, true) => {
                 let all = floats.into_iter().map(f64::from).collect();
-                Replacement::Floats(float.into(), all)
+                ImputerRule::Floats(float.into(), all)
             }
             (true, false) => {
                 let all = integers.into_iter().map(i128::from).collect();
-                Replacement::Integers(integer.into(), all)
+                ImputerRule::Integers(integer.into(), all)
             }
             _ => {
                 let text = "one of 'imputed_value_floats' and 'imputed_value_int64s' must be given";
@@ -53,8 +53,8 @@ impl Imputer {
     fn expect(&self, dtype: DataType, features: Option<usize>) -> Result<(), OpError> {
         expect_numbers(dtype)?;
         let (is_float, count) = match &self.replacement {
-            Replacement::Floats(_, all) => (true, all.len()),
-            Replacement::Integers(_, all) => (false, all.len()),
+            ImputerRule::Floats(_, all) => (true, all.len()),
+            ImputerRule::Integers(_, all) => (false, all.len()),
         };
         if is_float != dtype.is_float() {
             return Err(OpError::new(format!(
@@ -78,24 +78,24 @@ fn replaced<T: Copy>(all: &mut [T], by: &[T], is_missing: impl Fn(T) -> bool) {
 }
 
 impl Operator for Imputer {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         let last = |shape: &[crate::Dim]| shape.last().map_or(Some(1), |last| last.known());
         self.expect(x.dtype, x.shape.as_deref().and_then(last))?;
         Ok(vec![Fact::shaped(x.dtype, x.shape.clone())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         self.expect(x.dtype(), Some(x.shape().last().copied().unwrap_or(1)))?;
         bounded(x.dtype(), x.shape())?;
-        let mut values = Values::read(x)?;
+        let mut values = TensorValues::read(x)?;
         match (&mut values, &self.replacement) {
-            (Values::Floats(all), Replacement::Floats(from, by)) => {
+            (TensorValues::Floats(all), ImputerRule::Floats(from, by)) => {
                 #[allow(clippy::float_cmp, reason = "the very value is replaced")]
                 replaced(all, by, |value| value == *from || (value.is_nan() && from.is_nan()));
             }
-            (Values::Integers(all), Replacement::Integers(from, by)) => {
+            (TensorValues::Integers(all), ImputerRule::Integers(from, by)) => {
                 replaced(all, by, |value| value == *from);
             }
             _ => return Err(OpError::new("the values to impute do not fit the input")),

@@ -19,7 +19,7 @@ pub enum KernelKind {
 
 /// A kernel of a support vector machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Kernel {
+pub struct SvmKernel {
     /// The function.
     pub kind: KernelKind,
     /// The scale.
@@ -30,7 +30,7 @@ pub struct Kernel {
     pub degree: f64,
 }
 
-impl Kernel {
+impl SvmKernel {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Self, OpError> {
         let names = ["LINEAR", "POLY", "RBF", "SIGMOID"];
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn kernels_compare_vectors() {
         let of = |kind| {
-            let kernel = Kernel { kind, gamma: 0.5, shift: 1.0, degree: 2.0 };
+            let kernel = SvmKernel { kind, gamma: 0.5, shift: 1.0, degree: 2.0 };
             kernel.of(&[1.0, 2.0], &[3.0, 1.0])
         };
         assert_eq!(of(KernelKind::Linear), 5.0);

@@ -6,13 +6,13 @@ use galatea_tensor::{ByteString, DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
-use crate::ops::values::{Values, expect_type};
+use crate::ops::values::{TensorValues, expect_type};
 
 /// A key by which a value is found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Item {
+pub enum LabelKey {
     /// A text.
     Text(ByteString),
     /// An integer.
@@ -23,22 +23,22 @@ pub enum Item {
 
 /// The positions of keys; of equal keys the last counts.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Positions(HashMap<Item, usize>);
+pub struct KeyPositions(HashMap<LabelKey, usize>);
 
-impl Positions {
+impl KeyPositions {
     /// The positions of these keys in their order.
-    pub(super) fn new(keys: impl IntoIterator<Item = Item>) -> Self {
+    pub(super) fn new(keys: impl IntoIterator<Item = LabelKey>) -> Self {
         Self(keys.into_iter().enumerate().map(|(at, key)| (key, at)).collect())
     }
 
     /// The position of a key.
     #[must_use]
-    pub fn of(&self, key: &Item) -> Option<usize> {
+    pub fn of(&self, key: &LabelKey) -> Option<usize> {
         self.0.get(key).copied()
     }
 }
 
-impl std::fmt::Debug for Positions {
+impl std::fmt::Debug for KeyPositions {
     /// In the order of keys: equal operators have equal texts.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_map().entries(self.0.iter().collect::<BTreeMap<_, _>>()).finish()
@@ -46,14 +46,16 @@ impl std::fmt::Debug for Positions {
 }
 
 /// The keys that a tensor's elements are.
-pub(super) fn items(values: Values) -> Vec<Item> {
+pub(super) fn items(values: TensorValues) -> Vec<LabelKey> {
     match values {
-        Values::Strings(all) => all.into_iter().map(Item::Text).collect(),
-        Values::Integers(all) => all.into_iter().map(Item::Integer).collect(),
-        Values::Bools(all) => all.into_iter().map(|one| Item::Integer(one.into())).collect(),
-        Values::Floats(all) => {
+        TensorValues::Strings(all) => all.into_iter().map(LabelKey::Text).collect(),
+        TensorValues::Integers(all) => all.into_iter().map(LabelKey::Integer).collect(),
+        TensorValues::Bools(all) => {
+            all.into_iter().map(|one| LabelKey::Integer(one.into())).collect()
+        }
+        TensorValues::Floats(all) => {
             let bits = |value: f64| if value.is_nan() { f64::NAN } else { value + 0.0 }.to_bits();
-            all.into_iter().map(|value| Item::Float(bits(value))).collect()
+            all.into_iter().map(|value| LabelKey::Float(bits(value))).collect()
         }
     }
 }
@@ -62,7 +64,7 @@ pub(super) fn items(values: Values) -> Vec<Item> {
 #[derive(Clone, Debug)]
 pub struct LabelEncoder {
     /// The positions of the keys' values.
-    pub positions: Positions,
+    pub positions: KeyPositions,
     /// The type of the keys.
     pub from: DataType,
     /// The values, and behind them the one for unknown keys.
@@ -81,14 +83,20 @@ impl LabelEncoder {
                 other.dtype()
             )));
         }
-        let joined = match (Values::read(values)?, Values::read(other)?) {
-            (Values::Strings(a), Values::Strings(b)) => Values::Strings([a, b].concat()),
-            (Values::Integers(a), Values::Integers(b)) => Values::Integers([a, b].concat()),
-            (Values::Floats(a), Values::Floats(b)) => Values::Floats([a, b].concat()),
+        let joined = match (TensorValues::read(values)?, TensorValues::read(other)?) {
+            (TensorValues::Strings(a), TensorValues::Strings(b)) => {
+                TensorValues::Strings([a, b].concat())
+            }
+            (TensorValues::Integers(a), TensorValues::Integers(b)) => {
+                TensorValues::Integers([a, b].concat())
+            }
+            (TensorValues::Floats(a), TensorValues::Floats(b)) => {
+                TensorValues::Floats([a, b].concat())
+            }
             _ => return Err(OpError::new(format!("values of type {}", values.dtype()))),
         };
         Ok(Self {
-            positions: Positions::new(items(Values::read(keys)?)),
+            positions: KeyPositions::new(items(TensorValues::read(keys)?)),
             from: keys.dtype(),
             values: joined.write(values.dtype(), &[count + 1])?,
         })
@@ -110,8 +118,10 @@ impl LabelEncoder {
             (None, DataType::Bytes) => Tensor::vector(vec![text]),
             (None, DataType::Int64) => Tensor::vector(vec![integer]),
             (None, DataType::Fp32) => Tensor::vector(vec![float]),
-            (None, dtype) if dtype.is_float() => Values::Floats(vec![-0.0]).write(dtype, &[1])?,
-            (None, dtype) => Values::Integers(vec![-1]).write(dtype, &[1])?,
+            (None, dtype) if dtype.is_float() => {
+                TensorValues::Floats(vec![-0.0]).write(dtype, &[1])?
+            }
+            (None, dtype) => TensorValues::Integers(vec![-1]).write(dtype, &[1])?,
         };
         Ok(Box::new(Self::new(&keys, &values, &other)?))
     }
@@ -143,29 +153,35 @@ fn one_of(context: &mut ParseContext<'_>, names: [&'static str; 4]) -> Result<Te
 }
 
 impl Operator for LabelEncoder {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         let expected = self.from.to_string();
         expect_type("the input", x.dtype, |found| found == self.from, &expected)?;
         Ok(vec![Fact::shaped(self.values.dtype(), x.shape.clone())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let expected = self.from.to_string();
         expect_type("the input", x.dtype(), |found| found == self.from, &expected)?;
         bounded(self.values.dtype(), x.shape())?;
         let other = self.values.elements() - 1;
-        let found = items(Values::read(x)?).into_iter();
+        let found = items(TensorValues::read(x)?).into_iter();
         let places: Vec<usize> =
             found.map(|item| self.positions.of(&item).unwrap_or(other)).collect();
-        let result = match Values::read(&self.values)? {
-            Values::Strings(all) => {
-                Values::Strings(places.iter().map(|&p| all[p].clone()).collect())
+        let result = match TensorValues::read(&self.values)? {
+            TensorValues::Strings(all) => {
+                TensorValues::Strings(places.iter().map(|&p| all[p].clone()).collect())
             }
-            Values::Integers(all) => Values::Integers(places.iter().map(|&p| all[p]).collect()),
-            Values::Floats(all) => Values::Floats(places.iter().map(|&p| all[p]).collect()),
-            Values::Bools(all) => Values::Bools(places.iter().map(|&p| all[p]).collect()),
+            TensorValues::Integers(all) => {
+                TensorValues::Integers(places.iter().map(|&p| all[p]).collect())
+            }
+            TensorValues::Floats(all) => {
+                TensorValues::Floats(places.iter().map(|&p| all[p]).collect())
+            }
+            TensorValues::Bools(all) => {
+                TensorValues::Bools(places.iter().map(|&p| all[p]).collect())
+            }
         };
         Ok(vec![result.write(self.values.dtype(), x.shape())?])
     }

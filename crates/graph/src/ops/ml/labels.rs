@@ -7,7 +7,7 @@ use crate::error::OpError;
 
 /// The labels of a classifier's classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Labels {
+pub enum ClassifierLabels {
     /// Texts.
     Strings(Vec<ByteString>),
     /// Numbers.
@@ -16,14 +16,14 @@ pub enum Labels {
 
 /// What a classifier says of one example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum ClassChoice {
     /// The class at a position.
     Class(usize),
     /// Yes or no.
     Positive(bool),
 }
 
-impl Labels {
+impl ClassifierLabels {
     /// Reads the attribute that is there of two.
     pub(super) fn parse(
         attributes: &mut AttributeReader<'_>,
@@ -64,31 +64,33 @@ impl Labels {
 
     /// The number of a choice, where labels are numbers.
     #[must_use]
-    pub fn number(&self, choice: Choice) -> Option<i64> {
+    pub fn number(&self, choice: ClassChoice) -> Option<i64> {
         match (self, choice) {
-            (Self::Integers(all), Choice::Class(at)) => all.get(at).copied(),
-            (Self::Integers(_), Choice::Positive(yes)) => Some(i64::from(yes)),
+            (Self::Integers(all), ClassChoice::Class(at)) => all.get(at).copied(),
+            (Self::Integers(_), ClassChoice::Positive(yes)) => Some(i64::from(yes)),
             (Self::Strings(_), _) => None,
         }
     }
 
     /// The labels of choices. Yes and no are the numbers 1 and 0 and, where there are two texts,
     /// these, as ONNX Runtime answers.
-    pub(super) fn of(&self, choices: &[Choice]) -> Tensor {
+    pub(super) fn of(&self, choices: &[ClassChoice]) -> Tensor {
         match self {
             Self::Integers(all) => {
-                let label = |choice: &Choice| match *choice {
-                    Choice::Class(at) => all[at],
-                    Choice::Positive(yes) => i64::from(yes),
+                let label = |choice: &ClassChoice| match *choice {
+                    ClassChoice::Class(at) => all[at],
+                    ClassChoice::Positive(yes) => i64::from(yes),
                 };
                 Tensor::vector(choices.iter().map(label).collect())
             }
             Self::Strings(all) => {
-                let label = |choice: &Choice| match (*choice, &all[..]) {
-                    (Choice::Class(at), all) => all[at].clone(),
-                    (Choice::Positive(false), [no, _]) => no.clone(),
-                    (Choice::Positive(true), [_, yes]) => yes.clone(),
-                    (Choice::Positive(yes), _) => ByteString::from(if yes { "1" } else { "0" }),
+                let label = |choice: &ClassChoice| match (*choice, &all[..]) {
+                    (ClassChoice::Class(at), all) => all[at].clone(),
+                    (ClassChoice::Positive(false), [no, _]) => no.clone(),
+                    (ClassChoice::Positive(true), [_, yes]) => yes.clone(),
+                    (ClassChoice::Positive(yes), _) => {
+                        ByteString::from(if yes { "1" } else { "0" })
+                    }
                 };
                 Tensor::vector(choices.iter().map(label).collect::<Vec<_>>())
             }
@@ -110,13 +112,13 @@ mod tests {
 
     #[test]
     fn yes_and_no_are_texts_or_numbers() {
-        let choices = [Choice::Positive(true), Choice::Class(0)];
-        let numbers = Labels::Integers(vec![10, 20]);
+        let choices = [ClassChoice::Positive(true), ClassChoice::Class(0)];
+        let numbers = ClassifierLabels::Integers(vec![10, 20]);
         assert_eq!(numbers.of(&choices), Tensor::vector(vec![1_i64, 10]));
         let text = |all: &[&str]| all.iter().map(|&one| ByteString::from(one)).collect::<Vec<_>>();
-        let two = Labels::Strings(text(&["a", "b"]));
+        let two = ClassifierLabels::Strings(text(&["a", "b"]));
         assert_eq!(two.of(&choices), Tensor::vector(text(&["b", "a"])));
-        let one = Labels::Strings(text(&["a"]));
+        let one = ClassifierLabels::Strings(text(&["a"]));
         assert_eq!(one.of(&choices), Tensor::vector(text(&["1", "a"])));
     }
 

@@ -2,13 +2,13 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::labels::{Choice, Labels, largest};
-use super::linear_regressor::{Weights, list};
-use super::post_transform::{Complement, PostTransform};
-use super::rows::{Rows, expect_numbers};
+use super::labels::{ClassChoice, ClassifierLabels, largest};
+use super::linear_regressor::{RegressorWeights, list};
+use super::post_transform::{PostTransform, ScoreComplement};
+use super::rows::{FeatureRows, expect_numbers};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
 use crate::ops::values::from_floats;
 
@@ -16,9 +16,9 @@ use crate::ops::values::from_floats;
 /// where the sum is positive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinearClassifier {
-    weights: Weights,
+    weights: RegressorWeights,
     /// The classes.
-    pub labels: Labels,
+    pub labels: ClassifierLabels,
     /// What becomes of the sums.
     pub post_transform: PostTransform,
 }
@@ -27,11 +27,12 @@ impl LinearClassifier {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let attributes = &mut context.attributes;
-        let labels = Labels::parse(attributes, ("classlabels_strings", "classlabels_ints"))?;
+        let labels =
+            ClassifierLabels::parse(attributes, ("classlabels_strings", "classlabels_ints"))?;
         let post_transform = PostTransform::parse(attributes)?;
         // The coefficients already are those of the one scheme or the other.
         attributes.ignore("multi_class");
-        let weights = Weights {
+        let weights = RegressorWeights {
             coefficients: list(context, "coefficients")?,
             intercepts: list(context, "intercepts")?,
         };
@@ -71,20 +72,20 @@ impl LinearClassifier {
     }
 
     /// The choice from the sums of a row.
-    fn choice(&self, sums: &[f64]) -> Choice {
+    fn choice(&self, sums: &[f64]) -> ClassChoice {
         match (sums, self.labels.len()) {
-            ([score], 2) => Choice::Class(usize::from(*score > 0.0)),
-            ([score], _) => Choice::Positive(*score > 0.0),
-            _ => Choice::Class(largest(sums.iter().copied())),
+            ([score], 2) => ClassChoice::Class(usize::from(*score > 0.0)),
+            ([score], _) => ClassChoice::Positive(*score > 0.0),
+            _ => ClassChoice::Class(largest(sums.iter().copied())),
         }
     }
 }
 
 impl Operator for LinearClassifier {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype)?;
-        let (count, width) = Rows::inferred(x)?;
+        let (count, width) = FeatureRows::inferred(x)?;
         let columns = match width {
             Some(width) => Dim::Known(self.columns(self.sums(width)?)),
             None => Dim::Unknown,
@@ -93,10 +94,10 @@ impl Operator for LinearClassifier {
         Ok(vec![Fact::new(self.labels.dtype(), vec![count]), scores])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype())?;
-        let rows = Rows::read(x)?;
+        let rows = FeatureRows::read(x)?;
         let columns = self.columns(self.sums(rows.width)?);
         let shape = [rows.count, columns];
         bounded(DataType::Fp64, &shape)?;
@@ -105,7 +106,7 @@ impl Operator for LinearClassifier {
             let mut sums: Vec<f64> = self.weights.sums(row).collect();
             choices.push(self.choice(&sums));
             if columns > sums.len() {
-                scores.extend(self.post_transform.both(sums[0], Complement::ToOne));
+                scores.extend(self.post_transform.both(sums[0], ScoreComplement::ToOne));
             } else {
                 self.post_transform.apply(&mut sums);
                 scores.extend(sums);

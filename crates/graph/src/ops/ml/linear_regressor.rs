@@ -3,23 +3,23 @@
 use galatea_tensor::{DataType, Tensor};
 
 use super::post_transform::PostTransform;
-use super::rows::{Rows, expect_numbers, expect_width};
+use super::rows::{FeatureRows, expect_numbers, expect_width};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::values::from_floats;
 
 /// Weights of features and what is added, for every target.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Weights {
+pub(super) struct RegressorWeights {
     /// The coefficients of one target after those of another.
     pub(super) coefficients: Vec<f64>,
     /// One a target, or none.
     pub(super) intercepts: Vec<f64>,
 }
 
-impl Weights {
+impl RegressorWeights {
     /// The sums of a row, one a target.
     pub(super) fn sums<'a>(&'a self, row: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
         let targets = self.coefficients.chunks_exact(row.len().max(1)).enumerate();
@@ -33,7 +33,7 @@ impl Weights {
 /// ONNX `LinearRegressor`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinearRegressor {
-    weights: Weights,
+    weights: RegressorWeights,
     /// How many sums there are.
     pub targets: usize,
     /// What becomes of the sums.
@@ -66,7 +66,7 @@ impl LinearRegressor {
             let found = intercepts.len();
             return Err(OpError::new(format!("{found} intercepts for {targets} targets")));
         }
-        let weights = Weights { coefficients, intercepts };
+        let weights = RegressorWeights { coefficients, intercepts };
         Ok(Box::new(Self { weights, targets, post_transform }))
     }
 
@@ -76,18 +76,18 @@ impl LinearRegressor {
 }
 
 impl Operator for LinearRegressor {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype)?;
-        let (count, width) = Rows::inferred(x)?;
+        let (count, width) = FeatureRows::inferred(x)?;
         width.map_or(Ok(()), |width| expect_width(width, self.features()))?;
         Ok(vec![Fact::new(DataType::Fp32, vec![count, Dim::Known(self.targets)])])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype())?;
-        let rows = Rows::read(x)?;
+        let rows = FeatureRows::read(x)?;
         expect_width(rows.width, self.features())?;
         let shape = [rows.count, self.targets];
         bounded(DataType::Fp64, &shape)?;

@@ -34,21 +34,23 @@ pub use cast_map::CastMap;
 pub use category_mapper::CategoryMapper;
 pub use dict_vectorizer::DictVectorizer;
 pub use feature_vectorizer::FeatureVectorizer;
-pub use forest::{Aggregate, Branch, Comparison, Forest, Link, Tally, Vote};
-pub use imputer::{Imputer, Replacement};
-pub use kernel::{Kernel, KernelKind};
-pub use label_encoder::{Item, LabelEncoder, Positions};
-pub use labels::{Choice, Labels};
+pub use forest::{
+    BranchComparison, BranchLink, CheckedForest, ForestBranch, LeafVote, RowScores, VoteAggregate,
+};
+pub use imputer::{Imputer, ImputerRule};
+pub use kernel::{KernelKind, SvmKernel};
+pub use label_encoder::{KeyPositions, LabelEncoder, LabelKey};
+pub use labels::{ClassChoice, ClassifierLabels};
 pub use linear_classifier::LinearClassifier;
 pub use linear_regressor::LinearRegressor;
-pub use normalizer::{Norm, Normalizer};
+pub use normalizer::{Normalizer, VectorNorm};
 pub use one_hot_encoder::OneHotEncoder;
 pub use post_transform::PostTransform;
-pub use rows::Precision;
+pub use rows::ScorePrecision;
 pub use scaler::Scaler;
 pub use svm_classifier::SvmClassifier;
 pub use svm_regressor::SvmRegressor;
-pub use tree_ensemble::Regression;
+pub use tree_ensemble::TreeRegression;
 pub use tree_ensemble_classifier::TreeEnsembleClassifier;
 pub use zip_map::ZipMap;
 
@@ -63,7 +65,7 @@ const fn ml(
     since: i64,
     inputs: Arity,
     outputs: Arity,
-    parse: super::Parse,
+    parse: super::AttributeParser,
 ) -> OpDef {
     OpDef { domain: crate::ML_DOMAIN, name, since, inputs, outputs, parse }
 }

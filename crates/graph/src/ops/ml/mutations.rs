@@ -7,7 +7,7 @@ use galatea_tensor::{ByteString, DataType, Tensor};
 use super::node_lists::tests::stumps;
 use crate::attribute::{AttributeValue, Attributes};
 use crate::fact::Fact;
-use crate::operator::Inputs;
+use crate::operator::OperatorInputs;
 use crate::ops::testing::{attributes, int, ints, parse, tensor, text};
 
 /// Numbers that look random.
@@ -169,7 +169,7 @@ fn attributes_without_sense_do_no_harm() {
     for (name, version, outputs, plain) in ensembles().into_iter().chain(others()) {
         let full = format!("ai.onnx.ml:{name}");
         let operator = parse(&full, version, &plain, 1, outputs).unwrap();
-        operator.reference(Inputs::new(&[Some(&x)])).unwrap();
+        operator.reference(OperatorInputs::new(&[Some(&x)])).unwrap();
         let mut dice = Dice(u64::try_from(name.len()).unwrap());
         for _ in 0..400 {
             let mut changed = plain.clone();
@@ -180,8 +180,8 @@ fn attributes_without_sense_do_no_harm() {
             }
             let answer = catch_unwind(AssertUnwindSafe(|| {
                 let operator = parse(&full, version, &changed, 1, outputs).ok()?;
-                operator.infer(Inputs::new(&[Some(&fact)])).ok()?;
-                operator.reference(Inputs::new(&[Some(&x)])).ok()
+                operator.infer(OperatorInputs::new(&[Some(&fact)])).ok()?;
+                operator.reference(OperatorInputs::new(&[Some(&x)])).ok()
             }));
             let answer = answer.unwrap_or_else(|_| panic!("{name} panicked with {changed:?}"));
             refused += usize::from(answer.is_none());

@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use galatea_tensor::ByteString;
 
-use super::forest::{Branch, Comparison, Forest, Link, Parts, Vote};
+use super::forest::{
+    BranchComparison, BranchLink, CheckedForest, ForestBranch, ForestParts, LeafVote,
+};
 use crate::error::OpError;
 use crate::operator::ParseContext;
 use crate::ops::values::floats;
@@ -49,15 +51,15 @@ pub(super) fn expect_lengths(
 }
 
 /// The question of a mode; `None` for a leaf.
-fn comparison(mode: &ByteString) -> Result<Option<Comparison>, OpError> {
-    const MODES: &[(&[u8], Option<Comparison>)] = &[
+fn comparison(mode: &ByteString) -> Result<Option<BranchComparison>, OpError> {
+    const MODES: &[(&[u8], Option<BranchComparison>)] = &[
         (b"LEAF", None),
-        (b"BRANCH_LEQ", Some(Comparison::LessOrEqual)),
-        (b"BRANCH_LT", Some(Comparison::Less)),
-        (b"BRANCH_GTE", Some(Comparison::GreaterOrEqual)),
-        (b"BRANCH_GT", Some(Comparison::Greater)),
-        (b"BRANCH_EQ", Some(Comparison::Equal)),
-        (b"BRANCH_NEQ", Some(Comparison::NotEqual)),
+        (b"BRANCH_LEQ", Some(BranchComparison::LessOrEqual)),
+        (b"BRANCH_LT", Some(BranchComparison::Less)),
+        (b"BRANCH_GTE", Some(BranchComparison::GreaterOrEqual)),
+        (b"BRANCH_GT", Some(BranchComparison::Greater)),
+        (b"BRANCH_EQ", Some(BranchComparison::Equal)),
+        (b"BRANCH_NEQ", Some(BranchComparison::NotEqual)),
     ];
     let found = MODES.iter().find(|(name, _)| *name == mode.as_bytes());
     found.map(|(_, comparison)| *comparison).ok_or_else(|| {
@@ -71,20 +73,21 @@ fn list(context: &mut ParseContext<'_>, name: &'static str) -> Result<Vec<i64>, 
 }
 
 /// Where the nodes are: by tree and number, as a link to a branch or a leaf.
-struct Places {
-    links: Vec<Link>,
+struct NodePositions {
+    links: Vec<BranchLink>,
     by_name: HashMap<(i64, i64), usize>,
-    roots: Vec<Link>,
+    roots: Vec<BranchLink>,
 }
 
-impl Places {
+impl NodePositions {
     fn new(trees: &[i64], nodes: &[i64], leaf: &[bool]) -> Result<Self, OpError> {
         let (mut branches, mut leaves) = (0, 0);
         let (mut links, mut roots) = (Vec::with_capacity(nodes.len()), Vec::new());
         let (mut by_name, mut known) = (HashMap::new(), HashSet::new());
         for (at, (&tree, &node)) in trees.iter().zip(nodes).enumerate() {
             let count = if leaf[at] { &mut leaves } else { &mut branches };
-            let link = if leaf[at] { Link::leaf(*count)? } else { Link::branch(*count)? };
+            let link =
+                if leaf[at] { BranchLink::leaf(*count)? } else { BranchLink::branch(*count)? };
             *count += 1;
             links.push(link);
             if by_name.insert((tree, node), at).is_some() {
@@ -110,9 +113,9 @@ impl Places {
 fn votes(
     context: &mut ParseContext<'_>,
     names: VoteNames,
-    places: &Places,
+    places: &NodePositions,
     leaf: &[bool],
-) -> Result<Vec<Vec<Vote>>, OpError> {
+) -> Result<Vec<Vec<LeafVote>>, OpError> {
     let targets = list(context, names.targets)?;
     let (nodes, trees) = (list(context, names.nodes)?, list(context, names.trees)?);
     let weights = doubles(context, names.weights, names.weights_tensor)?.unwrap_or_default();
@@ -124,7 +127,7 @@ fn votes(
         let target = usize::try_from(target)
             .map_err(|_| OpError::new(format!("'{}' names target {target}", names.targets)))?;
         let place = places.find(trees[at], nodes[at], names.nodes)?;
-        all[place].push(Vote { target, weight: weights[at] });
+        all[place].push(LeafVote { target, weight: weights[at] });
     }
     // Votes of branches have no effect, as in ONNX Runtime.
     Ok(all.into_iter().zip(leaf).filter_map(|(votes, leaf)| leaf.then_some(votes)).collect())
@@ -135,7 +138,7 @@ pub(super) fn parse(
     context: &mut ParseContext<'_>,
     names: VoteNames,
     targets: usize,
-) -> Result<Forest, OpError> {
+) -> Result<CheckedForest, OpError> {
     let nodes = list(context, "nodes_nodeids")?;
     let trees = list(context, "nodes_treeids")?;
     let features = list(context, "nodes_featureids")?;
@@ -159,12 +162,12 @@ pub(super) fn parse(
     expect_lengths(nodes.len(), &lists[..lists.len() - optional])?;
     let modes = modes.iter().map(comparison).collect::<Result<Vec<_>, _>>()?;
     let leaf: Vec<bool> = modes.iter().map(Option::is_none).collect();
-    let places = Places::new(&trees, &nodes, &leaf)?;
+    let places = NodePositions::new(&trees, &nodes, &leaf)?;
     let mut branches = Vec::new();
     for (at, mode) in modes.iter().enumerate() {
         let Some(comparison) = *mode else { continue };
         let to = |node, what| places.find(trees[at], node, what).map(|found| places.links[found]);
-        branches.push(Branch {
+        branches.push(ForestBranch {
             threshold: thresholds[at],
             comparison,
             feature: feature(features[at])?,
@@ -174,7 +177,7 @@ pub(super) fn parse(
         });
     }
     let leaves = votes(context, names, &places, &leaf)?;
-    Parts { branches, sets: Vec::new(), leaves, roots: places.roots, targets }.build()
+    ForestParts { branches, sets: Vec::new(), leaves, roots: places.roots, targets }.build()
 }
 
 /// The number of a feature.

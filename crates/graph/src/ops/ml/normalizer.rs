@@ -2,16 +2,16 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::rows::{Rows, expect_numbers};
+use super::rows::{FeatureRows, expect_numbers};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
 use crate::ops::values::from_floats;
 
 /// What the size of a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Norm {
+pub enum VectorNorm {
     /// Its largest number.
     Max,
     /// The sum of its absolute numbers.
@@ -24,38 +24,38 @@ pub enum Norm {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Normalizer {
     /// What the size of a row is.
-    pub norm: Norm,
+    pub norm: VectorNorm,
 }
 
 impl Normalizer {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let choice = context.attributes.choice("norm", &["MAX", "L1", "L2"], 0)?;
-        Ok(Box::new(Self { norm: [Norm::Max, Norm::L1, Norm::L2][choice] }))
+        Ok(Box::new(Self { norm: [VectorNorm::Max, VectorNorm::L1, VectorNorm::L2][choice] }))
     }
 
     fn size(&self, row: &[f64]) -> f64 {
         match self.norm {
-            Norm::Max => row.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            Norm::L1 => row.iter().map(|value| value.abs()).sum(),
-            Norm::L2 => row.iter().map(|value| value * value).sum::<f64>().sqrt(),
+            VectorNorm::Max => row.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            VectorNorm::L1 => row.iter().map(|value| value.abs()).sum(),
+            VectorNorm::L2 => row.iter().map(|value| value * value).sum::<f64>().sqrt(),
         }
     }
 }
 
 impl Operator for Normalizer {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype)?;
-        Rows::inferred(x)?;
+        FeatureRows::inferred(x)?;
         Ok(vec![Fact::shaped(DataType::Fp32, x.shape.clone())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype())?;
         bounded(DataType::Fp64, x.shape())?;
-        let rows = Rows::read(x)?;
+        let rows = FeatureRows::read(x)?;
         let mut all = Vec::with_capacity(x.elements());
         for row in rows.iter() {
             let size = Some(self.size(row)).filter(|&size| size != 0.0).unwrap_or(1.0);

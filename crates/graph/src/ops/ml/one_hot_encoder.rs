@@ -2,19 +2,19 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::label_encoder::{Item, Positions, items};
-use super::labels::Labels;
+use super::label_encoder::{KeyPositions, LabelKey, items};
+use super::labels::ClassifierLabels;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
-use crate::ops::values::{Values, expect_type};
+use crate::ops::values::{TensorValues, expect_type};
 
 /// ONNX `OneHotEncoder`. Floats are categories without their fractions.
 #[derive(Clone, Debug)]
 pub struct OneHotEncoder {
     /// The places of the categories.
-    pub places: Positions,
+    pub places: KeyPositions,
     /// How many places there are.
     pub width: usize,
     /// Whether categories are texts.
@@ -28,13 +28,15 @@ impl OneHotEncoder {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let attributes = &mut context.attributes;
         let zeros = attributes.flag("zeros", true)?;
-        let categories = Labels::parse(attributes, ("cats_strings", "cats_int64s"))?;
+        let categories = ClassifierLabels::parse(attributes, ("cats_strings", "cats_int64s"))?;
         let (width, texts) = (categories.len(), categories.dtype() == DataType::Bytes);
-        let items: Vec<Item> = match categories {
-            Labels::Strings(all) => all.into_iter().map(Item::Text).collect(),
-            Labels::Integers(all) => all.into_iter().map(|one| Item::Integer(one.into())).collect(),
+        let items: Vec<LabelKey> = match categories {
+            ClassifierLabels::Strings(all) => all.into_iter().map(LabelKey::Text).collect(),
+            ClassifierLabels::Integers(all) => {
+                all.into_iter().map(|one| LabelKey::Integer(one.into())).collect()
+            }
         };
-        let places = Positions::new(items);
+        let places = KeyPositions::new(items);
         Ok(Box::new(Self { places, width, texts, zeros }))
     }
 
@@ -50,26 +52,26 @@ impl OneHotEncoder {
 
 /// The integers that are left of numbers; NaN and what is larger than any category has none.
 #[allow(clippy::cast_possible_truncation, reason = "fractions are cut off")]
-fn whole(value: f64) -> Option<Item> {
+fn whole(value: f64) -> Option<LabelKey> {
     const BEYOND: f64 = 1e30;
-    (value.abs() < BEYOND).then_some(Item::Integer(value as i128))
+    (value.abs() < BEYOND).then_some(LabelKey::Integer(value as i128))
 }
 
 impl Operator for OneHotEncoder {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         self.expect(x.dtype)?;
         let shape = x.shape.as_ref().map(|shape| [&shape[..], &[Dim::Known(self.width)]].concat());
         Ok(vec![Fact::shaped(DataType::Fp32, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         self.expect(x.dtype())?;
         let shape = [x.shape(), &[self.width]].concat();
         let mut result = vec![0.0_f32; bounded(DataType::Fp32, &shape)?];
-        let found: Vec<Option<Item>> = match Values::read(x)? {
-            Values::Floats(all) => all.into_iter().map(whole).collect(),
+        let found: Vec<Option<LabelKey>> = match TensorValues::read(x)? {
+            TensorValues::Floats(all) => all.into_iter().map(whole).collect(),
             other => items(other).into_iter().map(Some).collect(),
         };
         for (at, item) in found.iter().enumerate() {

@@ -21,7 +21,7 @@ pub enum PostTransform {
 
 /// The second score that goes with the score of the positive class of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Complement {
+pub(super) enum ScoreComplement {
     /// What is missing to 1.
     ToOne,
     /// The negative.
@@ -61,10 +61,10 @@ impl PostTransform {
     }
 
     /// The scores of both classes where a model gives only that of the positive one.
-    pub(super) fn both(self, score: f64, complement: Complement) -> [f64; 2] {
+    pub(super) fn both(self, score: f64, complement: ScoreComplement) -> [f64; 2] {
         let other = match complement {
-            Complement::ToOne => 1.0 - score,
-            Complement::Negative => -score,
+            ScoreComplement::ToOne => 1.0 - score,
+            ScoreComplement::Negative => -score,
         };
         match self {
             Self::Logistic => [logistic(-score), logistic(score)],
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn a_second_class_completes_the_first() {
-        near(&PostTransform::None.both(0.3, Complement::ToOne), &[0.7, 0.3]);
-        near(&PostTransform::Softmax.both(0.3, Complement::Negative), &[-0.3, 0.3]);
-        near(&PostTransform::Logistic.both(3_f64.ln(), Complement::ToOne), &[0.25, 0.75]);
+        near(&PostTransform::None.both(0.3, ScoreComplement::ToOne), &[0.7, 0.3]);
+        near(&PostTransform::Softmax.both(0.3, ScoreComplement::Negative), &[-0.3, 0.3]);
+        near(&PostTransform::Logistic.both(3_f64.ln(), ScoreComplement::ToOne), &[0.25, 0.75]);
     }
 }

@@ -9,14 +9,14 @@ use crate::ops::values::{expect_type, floats};
 /// The numbers that scores are summed in. Where scores are equal but for their rounding, the label
 /// hangs on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precision {
+pub enum ScorePrecision {
     /// 32 bits.
     Single,
     /// 64 bits.
     Double,
 }
 
-impl Precision {
+impl ScorePrecision {
     /// What ONNX Runtime sums in for features of this type.
     pub(super) fn of(features: DataType) -> Self {
         if features == DataType::Fp64 { Self::Double } else { Self::Single }
@@ -36,10 +36,10 @@ impl Precision {
 
 /// Rows of equal length; one vector is one row.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Rows {
+pub(super) struct FeatureRows {
     pub(super) count: usize,
     pub(super) width: usize,
-    pub(super) precision: Precision,
+    pub(super) precision: ScorePrecision,
     values: Vec<f64>,
 }
 
@@ -63,7 +63,7 @@ fn bad_rank(rank: usize) -> OpError {
     OpError::new(format!("the input has rank {rank}, expected rows of features (rank 1 or 2)"))
 }
 
-impl Rows {
+impl FeatureRows {
     /// Reads a tensor of any number type; which types fit is the operator's matter.
     pub(super) fn read(x: &Tensor) -> Result<Self, OpError> {
         let (count, width) = match *x.shape() {
@@ -71,7 +71,7 @@ impl Rows {
             [count, width] => (count, width),
             _ => return Err(bad_rank(x.rank())),
         };
-        Ok(Self { count, width, precision: Precision::of(x.dtype()), values: numbers(x)? })
+        Ok(Self { count, width, precision: ScorePrecision::of(x.dtype()), values: numbers(x)? })
     }
 
     /// The rows in order.

@@ -6,7 +6,7 @@ use super::linear_regressor::list;
 use super::rows::{expect_numbers, numbers};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
 use crate::ops::values::from_floats;
 
@@ -45,7 +45,7 @@ impl Scaler {
 }
 
 impl Operator for Scaler {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype)?;
         if let Some(shape) = &x.shape {
@@ -55,7 +55,7 @@ impl Operator for Scaler {
         Ok(vec![Fact::shaped(DataType::Fp32, x.shape.clone())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype())?;
         self.expect_features(x.shape().last().copied().unwrap_or(1))?;

@@ -2,21 +2,21 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::kernel::Kernel;
-use super::labels::{Choice, Labels, largest};
-use super::linear_regressor::{Weights, list};
-use super::post_transform::{Complement, PostTransform, logistic};
-use super::rows::{Rows, expect_numbers, expect_width};
+use super::kernel::SvmKernel;
+use super::labels::{ClassChoice, ClassifierLabels, largest};
+use super::linear_regressor::{RegressorWeights, list};
+use super::post_transform::{PostTransform, ScoreComplement, logistic};
+use super::rows::{FeatureRows, expect_numbers, expect_width};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::values::from_floats;
 
 /// The vectors of all classes and how they decide the duels.
 #[derive(Clone, Debug, PartialEq)]
-struct Duels {
-    kernel: Kernel,
+struct ClassDuels {
+    kernel: SvmKernel,
     /// The vectors, one after the other, those of a class together.
     vectors: Vec<f64>,
     /// The positions of the vectors of class `n` are those from `starts[n]` to `starts[n + 1]`.
@@ -30,22 +30,22 @@ struct Duels {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Machine {
+enum VectorMachine {
     /// Pairs of classes are compared.
-    Duels(Duels),
+    Duels(ClassDuels),
     /// Each class has a weighted sum of features.
-    Linear(Weights),
+    Linear(RegressorWeights),
 }
 
 /// ONNX `SVMClassifier`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SvmClassifier {
-    machine: Machine,
+    machine: VectorMachine,
     features: usize,
     positive: bool,
     probabilities: bool,
     /// The classes.
-    pub labels: Labels,
+    pub labels: ClassifierLabels,
     /// What becomes of the scores.
     pub post_transform: PostTransform,
 }
@@ -57,11 +57,12 @@ impl SvmClassifier {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let attributes = &mut context.attributes;
-        let labels = Labels::parse(attributes, ("classlabels_strings", "classlabels_ints"))?;
+        let labels =
+            ClassifierLabels::parse(attributes, ("classlabels_strings", "classlabels_ints"))?;
         let post_transform = PostTransform::parse(attributes)?;
         let counts = attributes.ints("vectors_per_class")?.unwrap_or_default();
         let counts = bounds::lengths(&counts, "an entry of 'vectors_per_class'")?;
-        let kernel = Kernel::parse(context)?;
+        let kernel = SvmKernel::parse(context)?;
         let (vectors, coefficients) =
             (list(context, "support_vectors")?, list(context, "coefficients")?);
         let rho = list(context, "rho")?;
@@ -84,9 +85,9 @@ impl SvmClassifier {
         let (has_probabilities, any) = (!probabilities.is_empty(), counts.iter().any(|&n| n > 0));
         let (machine, features) = if any {
             let starts = Vec::new();
-            let duels = Duels { kernel, vectors, starts, coefficients, rho, probabilities };
+            let duels = ClassDuels { kernel, vectors, starts, coefficients, rho, probabilities };
             let (duels, features) = duels.check(classes, &counts)?;
-            (Machine::Duels(duels), features)
+            (VectorMachine::Duels(duels), features)
         } else {
             let features = coefficients.len() / classes;
             if features * classes != coefficients.len() {
@@ -94,7 +95,7 @@ impl SvmClassifier {
                 return Err(OpError::new(format!("{found} coefficients for {classes} classes")));
             }
             let intercepts = vec![rho[0]; classes];
-            (Machine::Linear(Weights { coefficients, intercepts }), features)
+            (VectorMachine::Linear(RegressorWeights { coefficients, intercepts }), features)
         };
         let probabilities = has_probabilities;
         Ok(Box::new(Self { machine, features, positive, probabilities, labels, post_transform }))
@@ -104,23 +105,25 @@ impl SvmClassifier {
     fn columns(&self) -> usize {
         let classes = self.labels.len();
         match &self.machine {
-            Machine::Duels(_) if !self.probabilities && classes > 2 => classes * (classes - 1) / 2,
-            Machine::Duels(_) if !self.probabilities => 2,
+            VectorMachine::Duels(_) if !self.probabilities && classes > 2 => {
+                classes * (classes - 1) / 2
+            }
+            VectorMachine::Duels(_) if !self.probabilities => 2,
             _ => classes,
         }
     }
 
     /// The choice and the scores of a row of features.
-    fn row(&self, row: &[f64]) -> (Choice, Vec<f64>) {
+    fn row(&self, row: &[f64]) -> (ClassChoice, Vec<f64>) {
         let classes = self.labels.len();
         let (choice, mut scores) = match &self.machine {
-            Machine::Linear(weights) => {
+            VectorMachine::Linear(weights) => {
                 let scores: Vec<f64> = weights.sums(row).collect();
                 (self.linear_choice(&scores), scores)
             }
-            Machine::Duels(duels) => {
+            VectorMachine::Duels(duels) => {
                 let (votes, scores) = duels.scores(row, classes);
-                let choice = Choice::Class(largest(votes));
+                let choice = ClassChoice::Class(largest(votes));
                 if self.probabilities {
                     (choice, duels.class_probabilities(&scores, classes))
                 } else {
@@ -130,7 +133,7 @@ impl SvmClassifier {
         };
         if let ([score], 2) = (&scores[..], self.columns()) {
             let none = self.post_transform == PostTransform::None;
-            let complement = if none { Complement::Negative } else { Complement::ToOne };
+            let complement = if none { ScoreComplement::Negative } else { ScoreComplement::ToOne };
             return (choice, self.post_transform.both(*score, complement).to_vec());
         }
         self.post_transform.apply(&mut scores);
@@ -138,17 +141,17 @@ impl SvmClassifier {
     }
 
     /// Of two classes the second is chosen as soon as any score is high enough, as in ONNX Runtime.
-    fn linear_choice(&self, scores: &[f64]) -> Choice {
+    fn linear_choice(&self, scores: &[f64]) -> ClassChoice {
         let best = largest(scores.iter().copied());
         let least = if self.positive { scores[best] >= 0.5 } else { scores[best] > 0.0 };
         if scores.len() == 2 && !self.probabilities && least {
-            return Choice::Class(1);
+            return ClassChoice::Class(1);
         }
-        Choice::Class(best)
+        ClassChoice::Class(best)
     }
 }
 
-impl Duels {
+impl ClassDuels {
     /// Checks the lengths and finds where the vectors of each class start.
     fn check(mut self, classes: usize, counts: &[usize]) -> Result<(Self, usize), OpError> {
         let mut vectors = 0_usize;
@@ -263,19 +266,19 @@ fn coupled(pairs: &[f64], classes: usize) -> Vec<f64> {
 }
 
 impl Operator for SvmClassifier {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype)?;
-        let (count, width) = Rows::inferred(x)?;
+        let (count, width) = FeatureRows::inferred(x)?;
         width.map_or(Ok(()), |width| expect_width(width, self.features))?;
         let scores = vec![count.clone(), Dim::Known(self.columns())];
         Ok(vec![Fact::new(self.labels.dtype(), vec![count]), Fact::new(DataType::Fp32, scores)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype())?;
-        let rows = Rows::read(x)?;
+        let rows = FeatureRows::read(x)?;
         expect_width(rows.width, self.features)?;
         let shape = [rows.count, self.columns()];
         bounded(DataType::Fp64, &[rows.count.max(1), self.columns()])?;

@@ -2,13 +2,13 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::kernel::{Kernel, KernelKind};
+use super::kernel::{KernelKind, SvmKernel};
 use super::linear_regressor::list;
 use super::post_transform::PostTransform;
-use super::rows::{Rows, expect_numbers, expect_width};
+use super::rows::{FeatureRows, expect_numbers, expect_width};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 use crate::ops::values::from_floats;
 
@@ -16,7 +16,7 @@ use crate::ops::values::from_floats;
 #[derive(Clone, Debug, PartialEq)]
 pub struct SvmRegressor {
     /// How alike vectors are.
-    pub kernel: Kernel,
+    pub kernel: SvmKernel,
     /// The vectors, one after the other; without any, all coefficients are one vector.
     pub vectors: Vec<f64>,
     /// The weight of each vector.
@@ -30,7 +30,7 @@ pub struct SvmRegressor {
 impl SvmRegressor {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        let kernel = Kernel::parse(context)?;
+        let kernel = SvmKernel::parse(context)?;
         // A single score is not transformed, as in ONNX Runtime.
         PostTransform::parse(&mut context.attributes)?;
         let one_class = context.attributes.flag("one_class", false)?;
@@ -40,7 +40,7 @@ impl SvmRegressor {
         let rho = list(context, "rho")?.first().copied();
         let rho = rho.ok_or_else(|| OpError::new("'rho' is missing or empty"))?;
         if supports == 0 {
-            let kernel = Kernel { kind: KernelKind::Linear, ..kernel };
+            let kernel = SvmKernel { kind: KernelKind::Linear, ..kernel };
             let (vectors, coefficients) = (coefficients, vec![1.0]);
             if vectors.is_empty() {
                 return Err(OpError::new("'coefficients' is missing or empty"));
@@ -76,18 +76,18 @@ impl SvmRegressor {
 }
 
 impl Operator for SvmRegressor {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype)?;
-        let (count, width) = Rows::inferred(x)?;
+        let (count, width) = FeatureRows::inferred(x)?;
         width.map_or(Ok(()), |width| expect_width(width, self.features()))?;
         Ok(vec![Fact::new(DataType::Fp32, vec![count, Dim::Known(1)])])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype())?;
-        let rows = Rows::read(x)?;
+        let rows = FeatureRows::read(x)?;
         expect_width(rows.width, self.features())?;
         bounds::bounded(DataType::Fp64, &[rows.count])?;
         let scores = rows.iter().map(|row| self.score(row)).collect();

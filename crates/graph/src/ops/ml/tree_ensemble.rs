@@ -2,23 +2,26 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::forest::{Aggregate, Branch, Comparison, Forest, Link, Parts, Tally, Vote};
+use super::forest::{
+    BranchComparison, BranchLink, CheckedForest, ForestBranch, ForestParts, LeafVote, RowScores,
+    VoteAggregate,
+};
 use super::node_lists::{expect_lengths, feature};
 use super::post_transform::{self, PostTransform};
-use super::rows::{Rows, expect_numbers};
+use super::rows::{FeatureRows, expect_numbers};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 use crate::ops::values::{expect_type, floats, from_floats};
 
 /// ONNX `TreeEnsemble` and `TreeEnsembleRegressor`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Regression {
+pub struct TreeRegression {
     /// The trees.
-    pub forest: Forest,
+    pub forest: CheckedForest,
     /// How the trees' votes are put together.
-    pub aggregate: Aggregate,
+    pub aggregate: VoteAggregate,
     /// What is added to the targets afterwards; empty for nothing.
     pub base_values: Vec<f64>,
     /// What becomes of the targets.
@@ -27,10 +30,10 @@ pub struct Regression {
     pub result: Option<DataType>,
 }
 
-impl Regression {
+impl TreeRegression {
     /// Makes the result of what all trees have said about a row.
-    pub fn finish(&self, tally: &mut Tally) {
-        if self.aggregate == Aggregate::Average {
+    pub fn finish(&self, tally: &mut RowScores) {
+        if self.aggregate == VoteAggregate::Average {
             #[allow(clippy::cast_precision_loss, reason = "there are less than 2^31 trees")]
             let trees = self.forest.trees().max(1) as f64;
             tally.scores.iter_mut().for_each(|score| *score /= trees);
@@ -51,19 +54,19 @@ impl Regression {
     }
 }
 
-impl Operator for Regression {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+impl Operator for TreeRegression {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         let dtype = self.result(x.dtype)?;
-        let (count, width) = Rows::inferred(x)?;
+        let (count, width) = FeatureRows::inferred(x)?;
         width.map_or(Ok(()), |width| self.forest.expect_width(width))?;
         Ok(vec![Fact::new(dtype, vec![count, Dim::Known(self.forest.targets)])])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let dtype = self.result(x.dtype())?;
-        let rows = Rows::read(x)?;
+        let rows = FeatureRows::read(x)?;
         let mut scores = Vec::new();
         self.forest.each(&rows, self.aggregate, self.forest.targets, |tally| {
             self.finish(tally);
@@ -74,13 +77,13 @@ impl Operator for Regression {
 }
 
 /// The questions by their numbers, but for membership.
-const COMPARISONS: [Comparison; 6] = [
-    Comparison::LessOrEqual,
-    Comparison::Less,
-    Comparison::GreaterOrEqual,
-    Comparison::Greater,
-    Comparison::Equal,
-    Comparison::NotEqual,
+const COMPARISONS: [BranchComparison; 6] = [
+    BranchComparison::LessOrEqual,
+    BranchComparison::Less,
+    BranchComparison::GreaterOrEqual,
+    BranchComparison::Greater,
+    BranchComparison::Equal,
+    BranchComparison::NotEqual,
 ];
 /// The number of `BRANCH_MEMBER`.
 const MEMBER: i64 = COMPARISONS.len() as i64;
@@ -98,12 +101,12 @@ fn tensor(context: &mut ParseContext<'_>, name: &'static str) -> Result<Tensor, 
 }
 
 /// The questions of all branches, where each membership asks for the next set.
-fn comparisons(modes: &[i64], sets: usize) -> Result<Vec<Comparison>, OpError> {
+fn comparisons(modes: &[i64], sets: usize) -> Result<Vec<BranchComparison>, OpError> {
     let mut next = 0;
     let mut comparison = |&mode: &i64| {
         if mode == MEMBER {
             next += 1;
-            return Ok(Comparison::Member(next - 1));
+            return Ok(BranchComparison::Member(next - 1));
         }
         let known = usize::try_from(mode).ok().and_then(|mode| COMPARISONS.get(mode));
         known.copied().ok_or_else(|| {
@@ -129,18 +132,18 @@ fn sets(values: &[f64]) -> Vec<Vec<f64>> {
 }
 
 /// The votes of all leaves, one each.
-fn leaves(context: &mut ParseContext<'_>) -> Result<Vec<Vec<Vote>>, OpError> {
+fn leaves(context: &mut ParseContext<'_>) -> Result<Vec<Vec<LeafVote>>, OpError> {
     let targets = list(context, "leaf_targetids")?;
     let weights = floats(&tensor(context, "leaf_weights")?)?;
     expect_lengths(targets.len(), &[("leaf_weights", weights.len())])?;
     let vote = |(target, &weight): (&i64, &f64)| {
         let target = bounds::length(*target, "an entry of 'leaf_targetids'")?;
-        Ok(vec![Vote { target, weight }])
+        Ok(vec![LeafVote { target, weight }])
     };
     targets.iter().zip(&weights).map(vote).collect()
 }
 
-fn branches(context: &mut ParseContext<'_>, sets: usize) -> Result<Vec<Branch>, OpError> {
+fn branches(context: &mut ParseContext<'_>, sets: usize) -> Result<Vec<ForestBranch>, OpError> {
     let features = list(context, "nodes_featureids")?;
     let (yes, no) = (list(context, "nodes_truenodeids")?, list(context, "nodes_falsenodeids")?);
     let yes_is_leaf = list(context, "nodes_trueleafs")?;
@@ -163,10 +166,10 @@ fn branches(context: &mut ParseContext<'_>, sets: usize) -> Result<Vec<Branch>, 
     expect_lengths(features.len(), &lists[..lists.len() - optional])?;
     let link = |to: i64, leaf: i64, what| {
         let at = bounds::length(to, what)?;
-        if leaf == 0 { Link::branch(at) } else { Link::leaf(at) }
+        if leaf == 0 { BranchLink::branch(at) } else { BranchLink::leaf(at) }
     };
-    let branch = |(at, comparison): (usize, Comparison)| {
-        Ok(Branch {
+    let branch = |(at, comparison): (usize, BranchComparison)| {
+        Ok(ForestBranch {
             threshold: thresholds[at],
             comparison,
             feature: feature(features[at])?,
@@ -181,7 +184,8 @@ fn branches(context: &mut ParseContext<'_>, sets: usize) -> Result<Vec<Branch>, 
 /// Reads the attributes of ONNX `TreeEnsemble` and lays out the trees.
 pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
     let attributes = &mut context.attributes;
-    let aggregates = [Aggregate::Average, Aggregate::Sum, Aggregate::Min, Aggregate::Max];
+    let aggregates =
+        [VoteAggregate::Average, VoteAggregate::Sum, VoteAggregate::Min, VoteAggregate::Max];
     let numbered = |name: &'static str, number: i64, count: usize| {
         let known = usize::try_from(number).ok().filter(|&number| number < count);
         let text = || format!("attribute '{name}' is {number}, expected 0 to {}", count - 1);
@@ -196,11 +200,11 @@ pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>,
     let sets = sets(&members.transpose()?.unwrap_or_default());
     let branches = branches(context, sets.len())?;
     let leaves = leaves(context)?;
-    let root = |root| Link::branch(bounds::length(root, "an entry of 'tree_roots'")?);
+    let root = |root| BranchLink::branch(bounds::length(root, "an entry of 'tree_roots'")?);
     let roots = list(context, "tree_roots")?.into_iter().map(root).collect::<Result<_, _>>()?;
-    let forest = Parts { branches, sets, leaves, roots, targets }.build()?;
+    let forest = ForestParts { branches, sets, leaves, roots, targets }.build()?;
     let base_values = Vec::new();
-    Ok(Box::new(Regression { forest, aggregate, base_values, post_transform, result: None }))
+    Ok(Box::new(TreeRegression { forest, aggregate, base_values, post_transform, result: None }))
 }
 
 #[cfg(test)]

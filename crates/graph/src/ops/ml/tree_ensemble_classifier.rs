@@ -2,14 +2,14 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::forest::{Aggregate, Forest, Tally};
-use super::labels::{Choice, Labels, largest};
+use super::forest::{CheckedForest, RowScores, VoteAggregate};
+use super::labels::{ClassChoice, ClassifierLabels, largest};
 use super::node_lists::{self, VoteNames};
-use super::post_transform::{Complement, PostTransform};
-use super::rows::{Rows, expect_numbers};
+use super::post_transform::{PostTransform, ScoreComplement};
+use super::rows::{FeatureRows, expect_numbers};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::values::from_floats;
 
 /// ONNX `TreeEnsembleClassifier`. Two classes follow ONNX Runtime, to which the standard leaves
@@ -17,9 +17,9 @@ use crate::ops::values::from_floats;
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeEnsembleClassifier {
     /// The trees.
-    pub forest: Forest,
+    pub forest: CheckedForest,
     /// The classes.
-    pub labels: Labels,
+    pub labels: ClassifierLabels,
     /// What is added to the sums of the classes; empty for nothing.
     pub base_values: Vec<f64>,
     /// What becomes of the sums.
@@ -42,7 +42,8 @@ impl TreeEnsembleClassifier {
     /// Reads the attributes and lays out the trees.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let attributes = &mut context.attributes;
-        let labels = Labels::parse(attributes, ("classlabels_strings", "classlabels_int64s"))?;
+        let labels =
+            ClassifierLabels::parse(attributes, ("classlabels_strings", "classlabels_int64s"))?;
         let post_transform = PostTransform::parse(attributes)?;
         let base_values = node_lists::doubles(context, "base_values", "base_values_as_tensor")?;
         let base_values = base_values.unwrap_or_default();
@@ -60,7 +61,7 @@ impl TreeEnsembleClassifier {
     }
 
     /// The class of the largest score among those voted for or with a base value.
-    fn of_many(&self, tally: &mut Tally) -> Choice {
+    fn of_many(&self, tally: &mut RowScores) -> ClassChoice {
         for (at, base) in self.base_values.iter().enumerate() {
             tally.add(at, *base);
             tally.voted[at] = true;
@@ -68,14 +69,14 @@ impl TreeEnsembleClassifier {
         let candidates = tally.scores.iter().zip(&tally.voted);
         let candidates =
             candidates.map(|(score, voted)| if *voted { *score } else { f64::NEG_INFINITY });
-        let choice = Choice::Class(largest(candidates));
+        let choice = ClassChoice::Class(largest(candidates));
         self.post_transform.apply(&mut tally.scores);
         choice
     }
 
     /// The label of a row from what all trees have said about it, whose scores are made those of
     /// the result.
-    pub fn choose(&self, tally: &mut Tally) -> Choice {
+    pub fn choose(&self, tally: &mut RowScores) -> ClassChoice {
         match self.labels.len() {
             1 => self.one(tally),
             2 => self.two(tally),
@@ -84,16 +85,16 @@ impl TreeEnsembleClassifier {
     }
 
     /// Yes or no from the score of the positive class.
-    fn of_two(&self, score: f64) -> Choice {
+    fn of_two(&self, score: f64) -> ClassChoice {
         match (self.one_of_two, self.positive) {
-            (true, true) => Choice::Class(usize::from(score > 0.5)),
-            (true, false) => Choice::Class(usize::from(score > 0.0)),
-            (false, _) => Choice::Positive(score > 0.0),
+            (true, true) => ClassChoice::Class(usize::from(score > 0.5)),
+            (true, false) => ClassChoice::Class(usize::from(score > 0.0)),
+            (false, _) => ClassChoice::Positive(score > 0.0),
         }
     }
 
     /// The choice and both scores of two classes.
-    fn two(&self, tally: &mut Tally) -> Choice {
+    fn two(&self, tally: &mut RowScores) -> ClassChoice {
         let voted = [tally.voted[0], tally.voted[1]];
         match *self.base_values {
             // Votes for both are margins of the second class.
@@ -113,7 +114,7 @@ impl TreeEnsembleClassifier {
         let choice = self.of_two(if voted[1] { scores[1] } else { scores[0] });
         if !voted[1] && self.base_values.len() < 2 {
             let share = self.one_of_two && self.positive;
-            let complement = if share { Complement::ToOne } else { Complement::Negative };
+            let complement = if share { ScoreComplement::ToOne } else { ScoreComplement::Negative };
             tally.scores.copy_from_slice(&self.post_transform.both(scores[0], complement));
             return choice;
         }
@@ -125,30 +126,30 @@ impl TreeEnsembleClassifier {
     }
 
     /// The only class's score.
-    fn one(&self, tally: &mut Tally) -> Choice {
+    fn one(&self, tally: &mut RowScores) -> ClassChoice {
         tally.add(0, self.base_values.first().copied().unwrap_or(0.0));
-        let choice = Choice::Positive(tally.scores[0] > 0.0);
+        let choice = ClassChoice::Positive(tally.scores[0] > 0.0);
         self.post_transform.apply(&mut tally.scores);
         choice
     }
 }
 
 impl Operator for TreeEnsembleClassifier {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype)?;
-        let (count, width) = Rows::inferred(x)?;
+        let (count, width) = FeatureRows::inferred(x)?;
         width.map_or(Ok(()), |width| self.forest.expect_width(width))?;
         let scores = vec![count.clone(), Dim::Known(self.labels.len())];
         Ok(vec![Fact::new(self.labels.dtype(), vec![count]), Fact::new(DataType::Fp32, scores)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype())?;
-        let rows = Rows::read(x)?;
+        let rows = FeatureRows::read(x)?;
         let (mut choices, mut scores) = (Vec::new(), Vec::new());
-        self.forest.each(&rows, Aggregate::Sum, self.labels.len(), |tally| {
+        self.forest.each(&rows, VoteAggregate::Sum, self.labels.len(), |tally| {
             choices.push(self.choose(tally));
             scores.extend_from_slice(&tally.scores);
         })?;

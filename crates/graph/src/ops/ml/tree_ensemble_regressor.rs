@@ -2,10 +2,10 @@
 
 use galatea_tensor::DataType;
 
-use super::forest::Aggregate;
+use super::forest::VoteAggregate;
 use super::node_lists::{self, VoteNames};
 use super::post_transform::PostTransform;
-use super::tree_ensemble::Regression;
+use super::tree_ensemble::TreeRegression;
 use crate::error::OpError;
 use crate::operator::{Operator, ParseContext};
 use crate::ops::bounds;
@@ -22,7 +22,7 @@ const VOTES: VoteNames = VoteNames {
 pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
     let attributes = &mut context.attributes;
     let names = ["SUM", "AVERAGE", "MIN", "MAX"];
-    let all = [Aggregate::Sum, Aggregate::Average, Aggregate::Min, Aggregate::Max];
+    let all = [VoteAggregate::Sum, VoteAggregate::Average, VoteAggregate::Min, VoteAggregate::Max];
     let aggregate = all[attributes.choice("aggregate_function", &names, 0)?];
     let post_transform = PostTransform::parse(attributes)?;
     let targets = bounds::length(attributes.int_or("n_targets", 1)?, "n_targets")?;
@@ -35,7 +35,7 @@ pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>,
     }
     let forest = node_lists::parse(context, VOTES, targets)?;
     let result = Some(DataType::Fp32);
-    Ok(Box::new(Regression { forest, aggregate, base_values, post_transform, result }))
+    Ok(Box::new(TreeRegression { forest, aggregate, base_values, post_transform, result }))
 }
 
 #[cfg(test)]

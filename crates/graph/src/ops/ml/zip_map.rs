@@ -2,12 +2,12 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::labels::Labels;
+use super::labels::ClassifierLabels;
 use crate::datum::Datum;
 use crate::error::OpError;
-use crate::fact::{Fact, ValueKind};
-use crate::map::{Map, MapKey};
-use crate::operator::{Inputs, Operator, ParseContext, tensors_only};
+use crate::fact::{Fact, FactKind};
+use crate::map::{KeyedMap, MapKey};
+use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 use crate::ops::sequence::taken;
 use crate::ops::values::expect_type;
 
@@ -15,14 +15,14 @@ use crate::ops::values::expect_type;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZipMap {
     /// The classes.
-    pub labels: Labels,
+    pub labels: ClassifierLabels,
 }
 
 impl ZipMap {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let names = ("classlabels_strings", "classlabels_int64s");
-        Ok(Box::new(Self { labels: Labels::parse(&mut context.attributes, names)? }))
+        Ok(Box::new(Self { labels: ClassifierLabels::parse(&mut context.attributes, names)? }))
     }
 
     fn expect(&self, dtype: DataType, shape: Option<&[Option<usize>]>) -> Result<(), OpError> {
@@ -44,16 +44,16 @@ impl ZipMap {
 }
 
 impl Operator for ZipMap {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         let shape: Option<Vec<_>> =
             x.shape.as_ref().map(|shape| shape.iter().map(crate::Dim::known).collect());
         self.expect(x.dtype, shape.as_deref())?;
         let key = MapKey::of(self.labels.dtype()).unwrap_or(MapKey::Text);
-        Ok(vec![Fact::unranked(x.dtype).within(ValueKind::Maps(key))])
+        Ok(vec![Fact::unranked(x.dtype).within(FactKind::Maps(key))])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
@@ -66,7 +66,7 @@ impl Operator for ZipMap {
         let x = x.reshape(&[x.elements() / classes, classes])?;
         let map = |row| {
             let scores = x.slice_axis(0, row, 1, 1)?.reshape(&[classes])?;
-            Map::new(keys.clone(), scores)
+            KeyedMap::new(keys.clone(), scores)
         };
         Ok(vec![Datum::Maps((0..x.shape()[0]).map(map).collect::<Result<_, _>>()?)])
     }
@@ -84,7 +84,7 @@ mod tests {
         let x = tensor(&[3, 2], &[0.25_f32, 0.75, 0.5, 0.5, 1.0, 0.0]);
         let found = operator.evaluate(vec![Some(x.clone().into())]).unwrap().remove(0);
         let fact = Fact::fixed(x.dtype(), x.shape());
-        let inferred = operator.infer(Inputs::new(&[Some(&fact)])).unwrap().remove(0);
+        let inferred = operator.infer(OperatorInputs::new(&[Some(&fact)])).unwrap().remove(0);
         assert_eq!(inferred.to_string(), "sequence of maps from INT64 to FP32");
         assert!(found.fits(&inferred));
         let Datum::Maps(maps) = found else { panic!("{found:?}") };
@@ -105,7 +105,8 @@ mod tests {
             (tensor(&[1, 2], &[1_i64; 2]), "INT64"),
         ] {
             let fact = Fact::fixed(x.dtype(), x.shape());
-            let inferred = operator.infer(Inputs::new(&[Some(&fact)])).unwrap_err().to_string();
+            let inferred =
+                operator.infer(OperatorInputs::new(&[Some(&fact)])).unwrap_err().to_string();
             let found = operator.evaluate(vec![Some(x.into())]).unwrap_err().to_string();
             assert!(found.contains(expected) && inferred == found, "{found}, {inferred}");
         }

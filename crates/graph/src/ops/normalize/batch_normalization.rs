@@ -5,7 +5,7 @@ use galatea_tensor::Tensor;
 use super::moments::{check_per_channel, moments, per_channel, same_as};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::values::{expect_float, floats, from_floats};
 
 /// `(x − mean) / √(variance + epsilon) · scale + bias` for each channel.
@@ -57,7 +57,7 @@ impl BatchNormalization {
     }
 
     /// Parameters of the shape of a row: one set for each element.
-    fn by_element(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn by_element(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let shape = x.shape().get(1..).unwrap_or_default();
         let parameter = |index: usize| {
@@ -98,7 +98,7 @@ fn statistics(all: &[f64], channels: usize, inner: usize) -> (Vec<f64>, Vec<f64>
 }
 
 impl Operator for BatchNormalization {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         if self.each_element {
@@ -118,7 +118,7 @@ impl Operator for BatchNormalization {
         Ok(all)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         if self.each_element {
             return self.by_element(inputs);
         }

@@ -8,7 +8,7 @@ use super::moments::{
 use super::stash_type;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::values::{expect_float, floats, from_floats};
 
 /// `(x − mean) / √(variance + epsilon) · scale + bias` over groups of neighbouring channels.
@@ -59,7 +59,7 @@ impl GroupNormalization {
 }
 
 impl Operator for GroupNormalization {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         let channels = channels_of(x)?;
@@ -72,7 +72,7 @@ impl Operator for GroupNormalization {
         Ok(same_as(x))
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let (_, channels, inner) = channels_first(x.shape())?;
         self.check(channels)?;

@@ -7,7 +7,7 @@ use super::moments::{
 };
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::values::{expect_float, floats, from_floats};
 
 /// `(x − mean) / √(variance + epsilon) · scale + bias` over each channel of each item.
@@ -26,7 +26,7 @@ impl InstanceNormalization {
 }
 
 impl Operator for InstanceNormalization {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         let channels = channels_of(x)?;
@@ -35,7 +35,7 @@ impl Operator for InstanceNormalization {
         Ok(same_as(x))
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let (_, channels, inner) = channels_first(x.shape())?;
         let scale = per_channel(inputs.required(1)?, channels, "the scale")?;

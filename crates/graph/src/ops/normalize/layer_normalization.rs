@@ -7,7 +7,7 @@ use super::stash_type;
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{axis as find_axis, bounded};
 use crate::ops::values::{expect_float, floats, from_floats};
 
@@ -55,7 +55,7 @@ impl Operator for LayerNormalization {
         Some(named([("axis", self.axis.into()), ("epsilon", self.epsilon.into())]))
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         for parameter in [Some(inputs.required(1)?), inputs.optional(2)].into_iter().flatten() {
@@ -74,7 +74,7 @@ impl Operator for LayerNormalization {
         Ok(vec![result, statistic.clone(), statistic])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let axis = find_axis(self.axis, x.rank())?;
         let (outer, row) = x.shape().split_at(axis);

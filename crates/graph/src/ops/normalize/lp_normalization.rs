@@ -5,9 +5,9 @@ use galatea_tensor::Tensor;
 use super::moments::same_as;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::axis as find_axis;
-use crate::ops::lanes::Lanes;
+use crate::ops::lanes::AxisLanes;
 use crate::ops::values::{expect_float, floats, from_floats};
 
 /// Elements divided by the norm of their vector along an axis; a vector of zeros stays one.
@@ -31,7 +31,7 @@ impl LpNormalization {
 }
 
 impl Operator for LpNormalization {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         if let Some(rank) = x.rank() {
@@ -40,9 +40,9 @@ impl Operator for LpNormalization {
         Ok(same_as(x))
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
-        let lanes = Lanes::along(x.shape(), find_axis(self.axis, x.rank())?);
+        let lanes = AxisLanes::along(x.shape(), find_axis(self.axis, x.rank())?);
         let mut all = floats(x)?;
         for start in lanes.starts() {
             let vector = lanes.lane(start).map(|index| all[index]);

@@ -5,7 +5,7 @@ use galatea_tensor::Tensor;
 use super::moments::{channels_first, channels_of, same_as};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::values::{expect_float, floats, from_floats};
 
 /// `x / (bias + alpha / size · sum of x² over size neighbouring channels)^beta`.
@@ -40,7 +40,7 @@ impl Lrn {
 }
 
 impl Operator for Lrn {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         channels_of(x)?;
@@ -48,7 +48,7 @@ impl Operator for Lrn {
     }
 
     #[allow(clippy::cast_precision_loss, reason = "the size is a small count")]
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let (batch, channels, inner) = channels_first(x.shape())?;
         let (before, after) = ((self.size - 1) / 2, self.size / 2);

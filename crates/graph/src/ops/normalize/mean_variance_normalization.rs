@@ -5,7 +5,7 @@ use galatea_tensor::Tensor;
 use super::moments::{moments, same_as};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{advance, axes as find_axes};
 use crate::ops::values::{expect_float, floats, from_floats};
 
@@ -27,7 +27,7 @@ impl MeanVarianceNormalization {
 }
 
 impl Operator for MeanVarianceNormalization {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         if let Some(rank) = x.rank() {
@@ -36,7 +36,7 @@ impl Operator for MeanVarianceNormalization {
         Ok(same_as(x))
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let shared = find_axes(&self.axes, x.rank())?;
         let mut all = floats(x)?;

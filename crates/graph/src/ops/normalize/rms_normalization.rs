@@ -8,7 +8,7 @@ use super::stash_type;
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::axis as find_axis;
 use crate::ops::values::{expect_float, floats, from_floats};
 
@@ -37,7 +37,7 @@ impl Operator for RmsNormalization {
         Some(named([("axis", self.axis.into()), ("epsilon", self.epsilon.into())]))
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, scale) = (inputs.required(0)?, inputs.required(1)?);
         expect_float(x.dtype)?;
         expect_float(scale.dtype)?;
@@ -49,7 +49,7 @@ impl Operator for RmsNormalization {
     }
 
     #[allow(clippy::cast_precision_loss, reason = "a count of elements divides their sum")]
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let axis = find_axis(self.axis, x.rank())?;
         let scale = row_parameter(inputs.required(1)?, &x.shape()[axis..], "the scale")?;

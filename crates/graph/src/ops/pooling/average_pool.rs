@@ -2,10 +2,10 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::window::{Place, PoolWindow};
+use super::window::{PoolWindow, WindowPosition};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 use crate::ops::values;
 
@@ -31,7 +31,7 @@ pub struct LpPool {
 fn pool(
     window: &PoolWindow,
     data: &Tensor,
-    reduce: impl Fn(&[f64], &Place) -> f64,
+    reduce: impl Fn(&[f64], &WindowPosition) -> f64,
 ) -> Result<Tensor, OpError> {
     let data = window.image(data)?;
     let (planes, spatial) = data.shape().split_at(2);
@@ -72,14 +72,14 @@ impl AveragePool {
 }
 
 impl Operator for AveragePool {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         values::expect_float(data.dtype)?;
         Ok(vec![self.window.infer(data)?])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let mean = |image: &[f64], place: &Place| {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let mean = |image: &[f64], place: &WindowPosition| {
             let count = if self.count_include_pad { place.with_pads } else { place.seen.len() };
             let sum: f64 = place.seen.iter().map(|&at| image[at]).sum();
             // A window that sees only padding has the mean of zeros.
@@ -103,15 +103,16 @@ pub(super) fn norm(elements: impl Iterator<Item = f64>, p: f64) -> f64 {
 }
 
 impl Operator for LpPool {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         values::expect_float(data.dtype)?;
         Ok(vec![self.window.infer(data)?])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let norm =
-            |image: &[f64], place: &Place| norm(place.seen.iter().map(|&at| image[at]), self.p);
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let norm = |image: &[f64], place: &WindowPosition| {
+            norm(place.seen.iter().map(|&at| image[at]), self.p)
+        };
         Ok(vec![pool(&self.window, inputs.required(0)?, norm)?])
     }
 }

@@ -6,7 +6,7 @@ use super::average_pool::norm;
 use super::window::{channels_first, check_rank, laid_out};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 use crate::ops::values;
 
@@ -72,11 +72,11 @@ impl GlobalAveragePool {
 }
 
 impl Operator for GlobalAveragePool {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         pooled(inputs.required(0)?, self.channels_last)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let mean = |plane: &[f64]| plane.iter().sum::<f64>() / plane.len() as f64;
         reduce(inputs.required(0)?, self.channels_last, mean)
     }
@@ -90,11 +90,11 @@ impl GlobalMaxPool {
 }
 
 impl Operator for GlobalMaxPool {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         pooled(inputs.required(0)?, false)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         // A NaN wins, wherever it is.
         let greater = |a: f64, x: f64| if x > a || x.is_nan() { x } else { a };
         let largest = |plane: &[f64]| plane.iter().copied().fold(f64::NEG_INFINITY, greater);
@@ -110,11 +110,11 @@ impl GlobalLpPool {
 }
 
 impl Operator for GlobalLpPool {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         pooled(inputs.required(0)?, false)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         reduce(inputs.required(0)?, false, |plane| norm(plane.iter().copied(), self.p))
     }
 }

@@ -5,7 +5,7 @@ use galatea_tensor::{DataType, Element, Tensor, with_number};
 use super::window::PoolWindow;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `MaxPool`; `MaxPoolNhwc` of domain `ai.galatea` has the channels last and one output.
@@ -89,13 +89,13 @@ impl MaxPool {
 }
 
 impl Operator for MaxPool {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let values = self.window.infer(inputs.required(0)?)?;
         let indices = Fact { dtype: DataType::Int64, ..values.clone() };
         Ok(if self.indices { vec![values, indices] } else { vec![values] })
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = self.window.image(inputs.required(0)?)?;
         let [values, indices] = with_number!(data.dtype(), T => self.pool::<T>(&data), else {
             Err(OpError::new(format!("type {} has no maximum", data.dtype())))

@@ -4,7 +4,7 @@ use galatea_tensor::{Element, Tensor, with_element};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::convolution::list;
 use crate::ops::values::expect_float;
@@ -56,7 +56,7 @@ impl MaxUnpool {
         Err(OpError::new(format!("an input of rank {rank} for windows {:?}", self.kernel_shape)))
     }
 
-    fn unpool<T: Element>(&self, inputs: Inputs<'_, Tensor>) -> Result<Tensor, OpError> {
+    fn unpool<T: Element>(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Tensor, OpError> {
         let (x, places) = (inputs.required(0)?, inputs.required(1)?);
         self.check_rank(x.rank())?;
         if x.shape() != places.shape() {
@@ -96,7 +96,7 @@ impl MaxUnpool {
 }
 
 impl Operator for MaxUnpool {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         let rank = self.kernel_shape.len() + 2;
@@ -118,7 +118,7 @@ impl Operator for MaxUnpool {
         Ok(vec![Fact::new(x.dtype, dims)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let dtype = inputs.required(0)?.dtype();
         expect_float(dtype)?;
         Ok(vec![with_element!(dtype, T => self.unpool::<T>(inputs))?])

@@ -15,7 +15,7 @@ pub use window::PoolWindow;
 use crate::GALATEA_DOMAIN;
 use crate::error::OpError;
 use crate::operator::{Arity, OpDef, ParseContext};
-use crate::ops::Parse;
+use crate::ops::AttributeParser;
 
 const ONE: Arity = Arity::exactly(1);
 
@@ -27,7 +27,7 @@ fn order(context: &mut ParseContext<'_>) -> Result<f64, OpError> {
     Ok(context.attributes.int_or("p", 2)? as f64)
 }
 
-const fn channels_last(name: &'static str, parse: Parse) -> OpDef {
+const fn channels_last(name: &'static str, parse: AttributeParser) -> OpDef {
     OpDef { domain: GALATEA_DOMAIN, name, since: 1, inputs: ONE, outputs: ONE, parse }
 }
 

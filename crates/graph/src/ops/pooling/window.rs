@@ -7,7 +7,7 @@ use crate::fact::{Dim, Fact};
 use crate::operator::ParseContext;
 use crate::ops::bounds;
 use crate::ops::convolution::{
-    ConvGeometry, Padding, Window, list, to_channels_first, to_channels_last,
+    ConvGeometry, SlidingWindow, WindowPadding, list, to_channels_first, to_channels_last,
 };
 
 /// The window of a pool. As `…Nhwc` of domain `ai.galatea` input and output are
@@ -21,7 +21,7 @@ pub struct PoolWindow {
     /// Distances of neighbours inside the window; empty means ones.
     pub dilations: Vec<usize>,
     /// How far the window may leave the image.
-    pub pads: Padding,
+    pub pads: WindowPadding,
     /// Whether a last window that leaves the image counts.
     pub ceil_mode: bool,
     /// Whether the channels are the last axis of input and output.
@@ -29,7 +29,7 @@ pub struct PoolWindow {
 }
 
 /// One position of the window.
-pub(super) struct Place {
+pub(super) struct WindowPosition {
     /// Offsets, in the plane, of the elements that the window sees.
     pub(super) seen: Vec<usize>,
     /// How many elements of the window lie in the image or its pads.
@@ -50,14 +50,14 @@ impl PoolWindow {
             kernel_shape,
             strides: list(context, "strides")?,
             dilations: list(context, "dilations")?,
-            pads: Padding::parse(context)?,
+            pads: WindowPadding::parse(context)?,
             ceil_mode: context.attributes.flag("ceil_mode", false)?,
             channels_last,
         })
     }
 
-    fn window(&self) -> Window<'_> {
-        Window {
+    fn window(&self) -> SlidingWindow<'_> {
+        SlidingWindow {
             kernel: &self.kernel_shape,
             strides: &self.strides,
             dilations: &self.dilations,
@@ -86,10 +86,13 @@ impl PoolWindow {
     }
 
     /// Every position of the window over a plane, in output order.
-    pub(super) fn places(&self, spatial: &[usize]) -> Result<(Vec<usize>, Vec<Place>), OpError> {
+    pub(super) fn places(
+        &self,
+        spatial: &[usize],
+    ) -> Result<(Vec<usize>, Vec<WindowPosition>), OpError> {
         let (window, geometry) = (self.window(), self.geometry(spatial)?);
         bounds::bounded(galatea_tensor::DataType::Int64, &geometry.output)?;
-        let place = |position: Vec<usize>| Place {
+        let place = |position: Vec<usize>| WindowPosition {
             seen: window.taps(spatial, &geometry, &position).into_iter().map(|tap| tap.0).collect(),
             with_pads: window.padded_taps(spatial, &geometry, &position),
         };

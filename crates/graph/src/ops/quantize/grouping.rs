@@ -9,7 +9,7 @@ use crate::ops::bounds;
 /// The attributes that say what shares a scale: everything, a position of an axis, or a block of
 /// positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grouping {
+pub struct ScaleGrouping {
     /// The axis, where the scale is no scalar; may count from the end.
     pub axis: i64,
     /// How many positions of the axis share a scale; 0 means that the scale is a vector.
@@ -17,7 +17,7 @@ pub struct Grouping {
 }
 
 /// The scale's place for every element of a shape.
-pub(super) struct Places {
+pub(super) struct ScalePlaces {
     /// Elements of one step along the axis.
     inner: usize,
     /// Length of the axis.
@@ -28,7 +28,7 @@ pub(super) struct Places {
     blocked: bool,
 }
 
-impl Grouping {
+impl ScaleGrouping {
     /// Reads the attributes (`axis` from opset 13 on, `block_size` from 21 on).
     pub(super) fn read(context: &mut ParseContext<'_>) -> Result<Self, OpError> {
         let axis = context.attributes.int_or("axis", 1)?;
@@ -37,9 +37,9 @@ impl Grouping {
     }
 
     /// Checks the scale's shape against the data's.
-    pub(super) fn places(&self, shape: &[usize], scale: &Tensor) -> Result<Places, OpError> {
+    pub(super) fn places(&self, shape: &[usize], scale: &Tensor) -> Result<ScalePlaces, OpError> {
         if scale.elements() == 1 && self.block_size == 0 {
-            return Ok(Places { inner: 1, len: 1, block: 0, blocked: false });
+            return Ok(ScalePlaces { inner: 1, len: 1, block: 0, blocked: false });
         }
         let axis = bounds::axis(self.axis, shape.len())?;
         let (inner, len) = (shape[axis + 1..].iter().product(), shape[axis]);
@@ -54,11 +54,11 @@ impl Grouping {
                 scale.shape()
             )));
         }
-        Ok(Places { inner, len, block: self.block_size.max(1), blocked })
+        Ok(ScalePlaces { inner, len, block: self.block_size.max(1), blocked })
     }
 }
 
-impl Places {
+impl ScalePlaces {
     /// The scale's number for an element's.
     pub(super) fn of(&self, element: usize) -> usize {
         if self.block == 0 {

@@ -3,7 +3,7 @@
 mod grouping;
 mod quantize_linear;
 
-pub use grouping::Grouping;
+pub use grouping::ScaleGrouping;
 pub use quantize_linear::{DequantizeLinear, DynamicQuantizeLinear, QuantizeLinear};
 
 use crate::operator::{Arity, OpDef};

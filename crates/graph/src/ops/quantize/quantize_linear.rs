@@ -5,31 +5,31 @@
     reason = "operands are single precision or narrower, and results are limited to their type"
 )]
 
-use galatea_tensor::{DataType, Narrowing, Overflow, SmallType, Tensor};
+use galatea_tensor::{DataType, NarrowingRule, OverflowRule, SmallType, Tensor};
 
-use super::grouping::Grouping;
+use super::grouping::ScaleGrouping;
 use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::{bounds, values};
 
 /// ONNX `QuantizeLinear`: inputs `x`, `y_scale` and optionally `y_zero_point`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantizeLinear {
     /// What shares a scale.
-    pub grouping: Grouping,
+    pub grouping: ScaleGrouping,
     /// The type without a zero point (from opset 21 on); `UINT8` if absent.
     pub output_dtype: Option<DataType>,
     /// How floats become small ones.
-    pub overflow: Overflow,
+    pub overflow: OverflowRule,
 }
 
 /// ONNX `DequantizeLinear`: inputs `x`, `x_scale` and optionally `x_zero_point`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DequantizeLinear {
     /// What shares a scale.
-    pub grouping: Grouping,
+    pub grouping: ScaleGrouping,
     /// The type (from opset 23 on); that of the scale if absent.
     pub output_dtype: Option<DataType>,
 }
@@ -86,7 +86,7 @@ fn saturated(
     dtype: DataType,
     shape: &[usize],
     values: impl Iterator<Item = f32>,
-    overflow: Overflow,
+    overflow: OverflowRule,
 ) -> Result<Tensor, OpError> {
     // A cast of a float to an integer saturates.
     Ok(match dtype {
@@ -95,7 +95,7 @@ fn saturated(
         DataType::Int16 => Tensor::from_vec(shape, values.map(|v| v as i16).collect())?,
         DataType::Uint16 => Tensor::from_vec(shape, values.map(|v| v as u16).collect())?,
         DataType::Small(small) => {
-            let narrowing = Narrowing { overflow, ..Narrowing::default() };
+            let narrowing = NarrowingRule { overflow, ..NarrowingRule::default() };
             let code = |value: f32| match small.integer_range() {
                 Some((low, high)) => {
                     let limited = value.clamp(low.into(), high.into());
@@ -113,9 +113,9 @@ impl QuantizeLinear {
     /// Reads the attributes; `precision` is about how wide the division is at least.
     pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let saturate = context.attributes.int_or("saturate", 1)? != 0;
-        let overflow = if saturate { Overflow::Saturate } else { Overflow::Special };
+        let overflow = if saturate { OverflowRule::Saturate } else { OverflowRule::Special };
         context.attributes.ignore("precision");
-        let grouping = Grouping::read(context)?;
+        let grouping = ScaleGrouping::read(context)?;
         let output = context.attributes.int_or("output_dtype", 0)?;
         let output_dtype = if output == 0 { None } else { context.data_type("output_dtype")? };
         Ok(Box::new(Self { grouping, output_dtype, overflow }))
@@ -127,13 +127,13 @@ impl QuantizeLinear {
 }
 
 impl Operator for QuantizeLinear {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let dtype = self.dtype(inputs.optional(2).map(|fact| fact.dtype))?;
         Ok(vec![Fact::shaped(dtype, data.shape.clone())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (data, scale) = (inputs.required(0)?, inputs.required(1)?);
         let dtype = self.dtype(inputs.optional(2).map(Tensor::dtype))?;
         let places = self.grouping.places(data.shape(), scale)?;
@@ -154,7 +154,7 @@ impl Operator for QuantizeLinear {
 impl DequantizeLinear {
     /// Reads the attributes.
     pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        let grouping = Grouping::read(context)?;
+        let grouping = ScaleGrouping::read(context)?;
         let output = context.attributes.int_or("output_dtype", 0)?;
         let output_dtype = if output == 0 { None } else { context.data_type("output_dtype")? };
         Ok(Box::new(Self { grouping, output_dtype }))
@@ -162,7 +162,7 @@ impl DequantizeLinear {
 }
 
 impl Operator for DequantizeLinear {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (data, scale) = (inputs.required(0)?, inputs.required(1)?);
         if data.dtype != DataType::Int32 {
             check_quantized(data.dtype)?;
@@ -172,7 +172,7 @@ impl Operator for DequantizeLinear {
         Ok(vec![Fact::shaped(dtype, data.shape.clone())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (data, scale) = (inputs.required(0)?, inputs.required(1)?);
         if data.dtype() != DataType::Int32 {
             check_quantized(data.dtype())?;
@@ -206,7 +206,7 @@ impl Operator for DynamicQuantizeLinear {
         Some(Attributes::new())
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let scalar = |dtype| Fact::new(dtype, Vec::<Dim>::new());
         let dtype = DataType::Uint8;
@@ -214,7 +214,7 @@ impl Operator for DynamicQuantizeLinear {
         Ok(vec![quantized, scalar(DataType::Fp32), scalar(DataType::Uint8)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let all = data.to_vec::<f32>()?;
         let (low, high) =
@@ -224,7 +224,7 @@ impl Operator for DynamicQuantizeLinear {
         let zero = (-low / scale).round_ties_even().clamp(0.0, 255.0);
         let quantized = all.iter().map(|value| (value / scale).round_ties_even() + zero);
         Ok(vec![
-            saturated(DataType::Uint8, data.shape(), quantized, Overflow::Saturate)?,
+            saturated(DataType::Uint8, data.shape(), quantized, OverflowRule::Saturate)?,
             Tensor::scalar(scale),
             Tensor::scalar(zero as u8),
         ])

@@ -2,12 +2,12 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::generator::Seed;
+use super::generator::RandomSeed;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
-use crate::ops::values::{Values, expect_float, floats, from_integers, is_number};
+use crate::ops::values::{TensorValues, expect_float, floats, from_integers, is_number};
 
 /// ONNX `Bernoulli`: 1 with the probability that the input holds at each place, else 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Bernoulli {
     /// The type of the result; that of the input if absent.
     pub dtype: Option<DataType>,
     /// The seed.
-    pub seed: Seed,
+    pub seed: RandomSeed,
 }
 
 impl Bernoulli {
@@ -24,30 +24,30 @@ impl Bernoulli {
         if let Some(dtype) = dtype.filter(|&dtype| !is_number(dtype) && dtype != DataType::Bool) {
             return Err(OpError::new(format!("draws of type {dtype}, expected a number or BOOL")));
         }
-        Ok(Box::new(Self { dtype, seed: Seed::parse(context)? }))
+        Ok(Box::new(Self { dtype, seed: RandomSeed::parse(context)? }))
     }
 }
 
 impl Operator for Bernoulli {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         let dtype = self.dtype.unwrap_or(x.dtype);
         Ok(vec![Fact::shaped(dtype, x.shape.clone())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let dtype = self.dtype.unwrap_or(x.dtype());
         bounded(DataType::Fp64, x.shape())?;
         let mut generator = self.seed.generator();
         let draws: Vec<bool> = floats(x)?.iter().map(|p| generator.uniform() < *p).collect();
         let values = match dtype {
-            DataType::Bool => Values::Bools(draws),
-            dtype if dtype.is_float() => {
-                Values::Floats(draws.into_iter().map(|one| f64::from(u8::from(one))).collect())
-            }
-            _ => Values::Integers(draws.into_iter().map(i128::from).collect()),
+            DataType::Bool => TensorValues::Bools(draws),
+            dtype if dtype.is_float() => TensorValues::Floats(
+                draws.into_iter().map(|one| f64::from(u8::from(one))).collect(),
+            ),
+            _ => TensorValues::Integers(draws.into_iter().map(i128::from).collect()),
         };
         Ok(vec![values.write(dtype, x.shape())?])
     }
@@ -66,7 +66,7 @@ pub struct Multinomial {
     /// Draws for each row.
     pub sample_size: usize,
     /// The seed.
-    pub seed: Seed,
+    pub seed: RandomSeed,
 }
 
 impl Multinomial {
@@ -77,12 +77,12 @@ impl Multinomial {
         }
         let size = context.attributes.int_or("sample_size", 1)?;
         let sample_size = bounds::length(size, "attribute 'sample_size'")?;
-        Ok(Box::new(Self { dtype, sample_size, seed: Seed::parse(context)? }))
+        Ok(Box::new(Self { dtype, sample_size, seed: RandomSeed::parse(context)? }))
     }
 }
 
 impl Operator for Multinomial {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         let batch = match x.shape.as_deref() {
@@ -93,7 +93,7 @@ impl Operator for Multinomial {
         Ok(vec![Fact::new(self.dtype, vec![batch, Dim::Known(self.sample_size)])])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let &[batch, classes] = x.shape() else {
             return Err(OpError::new(format!("rank {}, expected 2", x.rank())));

@@ -8,14 +8,14 @@ use crate::operator::ParseContext;
 
 /// Where a node's random numbers begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seed {
+pub enum RandomSeed {
     /// At the same place in every run.
     Fixed(u64),
     /// Anywhere.
     Any,
 }
 
-impl Seed {
+impl RandomSeed {
     /// Reads the attribute `seed`.
     pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Self, OpError> {
         let seed = context.attributes.float("seed")?;
@@ -23,13 +23,13 @@ impl Seed {
     }
 
     /// The numbers from here on.
-    pub(crate) fn generator(self) -> Generator {
+    pub(crate) fn generator(self) -> RandomGenerator {
         let state = match self {
             Self::Fixed(seed) => seed,
             // Keys of a hasher are the one source of randomness that needs no platform.
             Self::Any => RandomState::new().build_hasher().finish(),
         };
-        Generator { state }
+        RandomGenerator { state }
     }
 }
 
@@ -38,11 +38,11 @@ impl Seed {
 /// Source: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators"
 /// (SplitMix64).
 #[derive(Clone, Debug)]
-pub(crate) struct Generator {
+pub(crate) struct RandomGenerator {
     state: u64,
 }
 
-impl Generator {
+impl RandomGenerator {
     fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn numbers_spread_as_they_should() {
-        let mut generator = Seed::Fixed(1).generator();
+        let mut generator = RandomSeed::Fixed(1).generator();
         let n = 20_000;
         let uniform: Vec<f64> = (0..n).map(|_| generator.uniform()).collect();
         assert!(uniform.iter().all(|x| (0.0..1.0).contains(x)));
@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn a_seed_repeats_its_numbers_and_none_does_not() {
-        let first = |seed: Seed| seed.generator().bits();
-        assert_eq!(first(Seed::Fixed(2)), first(Seed::Fixed(2)));
-        assert_ne!(first(Seed::Fixed(2)), first(Seed::Fixed(3)));
-        assert_ne!(first(Seed::Any), first(Seed::Any));
+        let first = |seed: RandomSeed| seed.generator().bits();
+        assert_eq!(first(RandomSeed::Fixed(2)), first(RandomSeed::Fixed(2)));
+        assert_ne!(first(RandomSeed::Fixed(2)), first(RandomSeed::Fixed(3)));
+        assert_ne!(first(RandomSeed::Any), first(RandomSeed::Any));
     }
 }

@@ -5,8 +5,8 @@ mod generator;
 mod random_fill;
 
 pub use draw::{Bernoulli, Multinomial};
-pub use generator::Seed;
-pub use random_fill::{Distribution, RandomFill};
+pub use generator::RandomSeed;
+pub use random_fill::{RandomDistribution, RandomFill};
 
 use crate::operator::{Arity, OpDef};
 

@@ -2,16 +2,16 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::generator::Seed;
+use super::generator::RandomSeed;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::values::{expect_float, from_floats};
 
 /// How numbers are distributed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Distribution {
+pub enum RandomDistribution {
     /// Around a mean.
     Normal {
         /// The mean.
@@ -34,9 +34,9 @@ pub enum Distribution {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomFill {
     /// The distribution.
-    pub distribution: Distribution,
+    pub distribution: RandomDistribution,
     /// The seed.
-    pub seed: Seed,
+    pub seed: RandomSeed,
     /// The type; that of the input if absent.
     pub dtype: Option<DataType>,
     /// The shape; that of the input if absent.
@@ -46,10 +46,10 @@ pub struct RandomFill {
 impl RandomFill {
     fn read(
         context: &mut ParseContext<'_>,
-        distribution: Distribution,
+        distribution: RandomDistribution,
         like: bool,
     ) -> Result<Box<dyn Operator>, OpError> {
-        let seed = Seed::parse(context)?;
+        let seed = RandomSeed::parse(context)?;
         let dtype = context.data_type("dtype")?.or((!like).then_some(DataType::Fp32));
         let mut shape = None;
         if !like {
@@ -67,7 +67,7 @@ impl RandomFill {
     ) -> Result<Box<dyn Operator>, OpError> {
         let mean = context.attributes.float_or("mean", 0.0)?;
         let scale = context.attributes.float_or("scale", 1.0)?;
-        Self::read(context, Distribution::Normal { mean, scale }, like)
+        Self::read(context, RandomDistribution::Normal { mean, scale }, like)
     }
 
     /// Reads the attributes of `RandomUniform` and `RandomUniformLike`.
@@ -77,7 +77,7 @@ impl RandomFill {
     ) -> Result<Box<dyn Operator>, OpError> {
         let low = context.attributes.float_or("low", 0.0)?;
         let high = context.attributes.float_or("high", 1.0)?;
-        Self::read(context, Distribution::Uniform { low, high }, like)
+        Self::read(context, RandomDistribution::Uniform { low, high }, like)
     }
 
     fn dtype(&self, input: Option<DataType>) -> Result<DataType, OpError> {
@@ -88,7 +88,7 @@ impl RandomFill {
 }
 
 impl Operator for RandomFill {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let like = inputs.optional(0);
         let dtype = self.dtype(like.map(|fact| fact.dtype))?;
         Ok(vec![match &self.shape {
@@ -97,7 +97,7 @@ impl Operator for RandomFill {
         }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let dtype = self.dtype(inputs.optional(0).map(Tensor::dtype))?;
         let shape = match &self.shape {
             Some(shape) => &shape[..],
@@ -106,10 +106,10 @@ impl Operator for RandomFill {
         let count = bounded(DataType::Fp64, shape)?;
         let mut generator = self.seed.generator();
         let mut next = || match self.distribution {
-            Distribution::Normal { mean, scale } => {
+            RandomDistribution::Normal { mean, scale } => {
                 f64::from(mean) + f64::from(scale) * generator.normal()
             }
-            Distribution::Uniform { low, high } => {
+            RandomDistribution::Uniform { low, high } => {
                 f64::from(low) + (f64::from(high) - f64::from(low)) * generator.uniform()
             }
         };

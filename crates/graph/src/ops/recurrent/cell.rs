@@ -4,13 +4,13 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, ParseContext};
+use crate::operator::{OperatorInputs, ParseContext};
 use crate::ops::bounds;
 use crate::ops::values;
 
 /// In which order the steps of a sequence are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum RecurrentDirection {
     /// First to last.
     Forward,
     /// Last to first.
@@ -19,7 +19,7 @@ pub enum Direction {
     Bidirectional,
 }
 
-impl Direction {
+impl RecurrentDirection {
     /// How many passes there are.
     #[must_use]
     pub fn count(self) -> usize {
@@ -124,9 +124,9 @@ impl CellActivation {
 
 /// The attributes that all recurrent operators have.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recurrence {
+pub struct RecurrentAttributes {
     /// In which order steps are read.
-    pub direction: Direction,
+    pub direction: RecurrentDirection,
     /// The length of a state; that of the weights if absent.
     pub hidden_size: Option<usize>,
     /// The functions of a cell, for one direction after the other.
@@ -138,7 +138,7 @@ pub struct Recurrence {
 }
 
 /// The operands of one pass over one sequence.
-pub(super) struct Pass<'a> {
+pub(super) struct RecurrentPass<'a> {
     /// Which direction.
     pub(super) number: usize,
     /// Weights of the input, `[gates · hidden, input]`.
@@ -153,7 +153,7 @@ pub(super) struct Pass<'a> {
 
 /// The state of one sequence: hidden, and the cell's where there is one.
 #[derive(Clone)]
-pub(super) struct State {
+pub(super) struct RecurrentState {
     /// The hidden state.
     pub(super) hidden: Vec<f64>,
     /// The cell state; unused but by `LSTM`.
@@ -161,20 +161,23 @@ pub(super) struct State {
 }
 
 /// Shapes of a run.
-struct Sizes {
+struct RecurrentSizes {
     steps: usize,
     batch: usize,
     input: usize,
     hidden: usize,
 }
 
-impl Recurrence {
+impl RecurrentAttributes {
     /// Reads the attributes; `defaults` are the functions of one direction.
     pub(super) fn read(context: &mut ParseContext<'_>, defaults: &[&str]) -> Result<Self, OpError> {
         let attributes = &mut context.attributes;
         let names = ["forward", "reverse", "bidirectional"];
-        let direction = [Direction::Forward, Direction::Reverse, Direction::Bidirectional]
-            [attributes.choice("direction", &names, 0)?];
+        let direction = [
+            RecurrentDirection::Forward,
+            RecurrentDirection::Reverse,
+            RecurrentDirection::Bidirectional,
+        ][attributes.choice("direction", &names, 0)?];
         let hidden_size = attributes.int("hidden_size")?;
         let hidden_size =
             hidden_size.map(|size| bounds::length(size, "hidden_size")).transpose()?;
@@ -216,7 +219,7 @@ impl Recurrence {
     /// Types and shapes of the outputs `Y`, `Y_h` and, for `LSTM`, `Y_c`.
     pub(super) fn infer(
         &self,
-        inputs: Inputs<'_, Fact>,
+        inputs: OperatorInputs<'_, Fact>,
         outputs: usize,
     ) -> Result<Vec<Fact>, OpError> {
         let (x, r) = (inputs.required(0)?, inputs.required(2)?);
@@ -246,7 +249,13 @@ impl Recurrence {
     }
 
     /// Checks the weights and gives the shapes of the run.
-    fn sizes(&self, x: &Tensor, w: &Tensor, r: &Tensor, gates: usize) -> Result<Sizes, OpError> {
+    fn sizes(
+        &self,
+        x: &Tensor,
+        w: &Tensor,
+        r: &Tensor,
+        gates: usize,
+    ) -> Result<RecurrentSizes, OpError> {
         let (&[steps, batch, input], &[_, _, hidden]) = (x.shape(), r.shape()) else {
             return Err(OpError::new(format!(
                 "X has shape {:?} and R {:?}, expected rank 3",
@@ -268,11 +277,11 @@ impl Recurrence {
                 self.hidden_size
             )));
         }
-        Ok(Sizes { steps, batch, input, hidden })
+        Ok(RecurrentSizes { steps, batch, input, hidden })
     }
 
     /// A state input `[directions, batch, hidden]`, zeros if absent.
-    fn initial(&self, input: Option<&Tensor>, sizes: &Sizes) -> Result<Vec<f64>, OpError> {
+    fn initial(&self, input: Option<&Tensor>, sizes: &RecurrentSizes) -> Result<Vec<f64>, OpError> {
         let shape = [self.direction.count(), sizes.batch, sizes.hidden];
         let Some(input) = input else {
             return Ok(vec![0.0; bounds::bounded(DataType::Fp64, &shape)?]);
@@ -288,17 +297,17 @@ impl Recurrence {
     /// cell state and `p` that of peepholes, where the operator has them.
     pub(super) fn run(
         &self,
-        inputs: Inputs<'_, Tensor>,
+        inputs: OperatorInputs<'_, Tensor>,
         gates: usize,
         (cell, p): (Option<&Tensor>, Option<&Tensor>),
-        step: impl Fn(&Pass<'_>, &[f64], &State) -> State,
+        step: impl Fn(&RecurrentPass<'_>, &[f64], &RecurrentState) -> RecurrentState,
     ) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let dtype = x.dtype();
         let x = if self.batch_first { x.permute(&[1, 0, 2])? } else { x.clone() };
         let (w, r) = (inputs.required(1)?, inputs.required(2)?);
         let sizes = self.sizes(&x, w, r, gates)?;
-        let Sizes { steps, batch, input, hidden } = sizes;
+        let RecurrentSizes { steps, batch, input, hidden } = sizes;
         let passes = self.direction.count();
         let rows = gates * hidden;
         let biases = match inputs.optional(3) {
@@ -324,7 +333,7 @@ impl Recurrence {
         let (mut last, mut last_cell) = (first.clone(), first_cell.clone());
         for number in 0..passes {
             let part = |len: usize| number * len..(number + 1) * len;
-            let pass = Pass {
+            let pass = RecurrentPass {
                 number,
                 w: &w[part(rows * input)],
                 r: &r[part(rows * hidden)],
@@ -334,7 +343,7 @@ impl Recurrence {
             for (sequence, &length) in lengths.iter().enumerate() {
                 let place = (number * batch + sequence) * hidden;
                 let here = place..place + hidden;
-                let mut state = State {
+                let mut state = RecurrentState {
                     hidden: first[here.clone()].to_vec(),
                     cell: first_cell[here.clone()].to_vec(),
                 };

@@ -2,17 +2,17 @@
 
 use galatea_tensor::Tensor;
 
-use super::cell::{Pass, Recurrence, State, product};
+use super::cell::{RecurrentAttributes, RecurrentPass, RecurrentState, product};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 
 /// ONNX `GRU`: inputs `X`, `W`, `R`, `B`, `sequence_lens`, `initial_h`; gates in the order update,
 /// reset, hidden.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gru {
     /// What all recurrent operators have.
-    pub recurrence: Recurrence,
+    pub recurrence: RecurrentAttributes,
     /// Whether the reset gate applies behind the product with the state's weights, not before.
     pub linear_before_reset: bool,
 }
@@ -20,12 +20,12 @@ pub struct Gru {
 impl Gru {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        let recurrence = Recurrence::read(context, &["Sigmoid", "Tanh"])?;
+        let recurrence = RecurrentAttributes::read(context, &["Sigmoid", "Tanh"])?;
         let linear_before_reset = context.attributes.flag("linear_before_reset", false)?;
         Ok(Box::new(Self { recurrence, linear_before_reset }))
     }
 
-    fn step(&self, pass: &Pass<'_>, x: &[f64], state: &State) -> State {
+    fn step(&self, pass: &RecurrentPass<'_>, x: &[f64], state: &RecurrentState) -> RecurrentState {
         let len = state.hidden.len();
         let function = |which, x| {
             self.recurrence.activation(pass.number, 2, which).apply(self.recurrence.clipped(x))
@@ -58,12 +58,13 @@ impl Gru {
 }
 
 impl Operator for Gru {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         self.recurrence.infer(inputs, 2)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let step = |pass: &Pass<'_>, x: &[f64], state: &State| self.step(pass, x, state);
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let step =
+            |pass: &RecurrentPass<'_>, x: &[f64], state: &RecurrentState| self.step(pass, x, state);
         let mut results = self.recurrence.run(inputs, 3, (None, None), step)?;
         results.truncate(2);
         Ok(results)

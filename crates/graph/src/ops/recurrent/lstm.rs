@@ -2,17 +2,17 @@
 
 use galatea_tensor::Tensor;
 
-use super::cell::{Pass, Recurrence, State, product};
+use super::cell::{RecurrentAttributes, RecurrentPass, RecurrentState, product};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 
 /// ONNX `LSTM`: inputs `X`, `W`, `R`, `B`, `sequence_lens`, `initial_h`, `initial_c`, `P`; gates in
 /// the order input, output, forget, cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lstm {
     /// What all recurrent operators have.
-    pub recurrence: Recurrence,
+    pub recurrence: RecurrentAttributes,
     /// Whether the forget gate is one less the input gate.
     pub input_forget: bool,
 }
@@ -25,12 +25,12 @@ impl Lstm {
 
     /// Reads the attributes.
     pub(crate) fn read(context: &mut ParseContext<'_>) -> Result<Self, OpError> {
-        let recurrence = Recurrence::read(context, &["Sigmoid", "Tanh", "Tanh"])?;
+        let recurrence = RecurrentAttributes::read(context, &["Sigmoid", "Tanh", "Tanh"])?;
         let input_forget = context.attributes.flag("input_forget", false)?;
         Ok(Self { recurrence, input_forget })
     }
 
-    fn step(&self, pass: &Pass<'_>, x: &[f64], state: &State) -> State {
+    fn step(&self, pass: &RecurrentPass<'_>, x: &[f64], state: &RecurrentState) -> RecurrentState {
         let len = state.hidden.len();
         let gates: Vec<Vec<f64>> = (0..4)
             .map(|gate| {
@@ -63,11 +63,11 @@ impl Lstm {
 }
 
 impl Operator for Lstm {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         self.recurrence.infer(inputs, 3)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let extra = (inputs.optional(6), inputs.optional(7));
         self.recurrence.run(inputs, 4, extra, |pass, x, state| self.step(pass, x, state))
     }

@@ -5,7 +5,7 @@ mod gru;
 mod lstm;
 mod rnn;
 
-pub use cell::{CellActivation, Direction, Recurrence};
+pub use cell::{CellActivation, RecurrentAttributes, RecurrentDirection};
 pub use gru::Gru;
 pub use lstm::Lstm;
 pub use rnn::Rnn;

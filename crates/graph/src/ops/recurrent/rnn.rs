@@ -2,25 +2,25 @@
 
 use galatea_tensor::Tensor;
 
-use super::cell::{Pass, Recurrence, State, product};
+use super::cell::{RecurrentAttributes, RecurrentPass, RecurrentState, product};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 
 /// ONNX `RNN`: inputs `X`, `W`, `R`, `B`, `sequence_lens`, `initial_h`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rnn {
     /// What all recurrent operators have.
-    pub recurrence: Recurrence,
+    pub recurrence: RecurrentAttributes,
 }
 
 impl Rnn {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        Ok(Box::new(Self { recurrence: Recurrence::read(context, &["Tanh"])? }))
+        Ok(Box::new(Self { recurrence: RecurrentAttributes::read(context, &["Tanh"])? }))
     }
 
-    fn step(&self, pass: &Pass<'_>, x: &[f64], state: &State) -> State {
+    fn step(&self, pass: &RecurrentPass<'_>, x: &[f64], state: &RecurrentState) -> RecurrentState {
         let len = state.hidden.len();
         let inner = product(pass.w, 0, len, x);
         let outer = product(pass.r, 0, len, &state.hidden);
@@ -35,12 +35,13 @@ impl Rnn {
 }
 
 impl Operator for Rnn {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         self.recurrence.infer(inputs, 2)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let step = |pass: &Pass<'_>, x: &[f64], state: &State| self.step(pass, x, state);
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let step =
+            |pass: &RecurrentPass<'_>, x: &[f64], state: &RecurrentState| self.step(pass, x, state);
         let mut results = self.recurrence.run(inputs, 1, (None, None), step)?;
         results.truncate(2);
         Ok(results)

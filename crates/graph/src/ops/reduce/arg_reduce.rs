@@ -4,10 +4,10 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator};
+use crate::operator::{Operator, OperatorInputs};
 use crate::ops::bounds::axis as find_axis;
-use crate::ops::lanes::Lanes;
-use crate::ops::values::{Values, expect_number};
+use crate::ops::lanes::AxisLanes;
+use crate::ops::values::{TensorValues, expect_number};
 
 /// Which element is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl ArgReduce {
         better || (self.select_last_index && later == best)
     }
 
-    fn positions<T: PartialOrd>(&self, all: &[T], lanes: Lanes) -> Vec<i64> {
+    fn positions<T: PartialOrd>(&self, all: &[T], lanes: AxisLanes) -> Vec<i64> {
         let position = |start: usize| {
             let (mut best, mut at) = (start, 0);
             for (position, index) in (0..).zip(lanes.lane(start)) {
@@ -71,7 +71,7 @@ impl ArgReduce {
 }
 
 impl Operator for ArgReduce {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_number(x.dtype)?;
         let dims = |dims: &Vec<Dim>| {
@@ -82,19 +82,19 @@ impl Operator for ArgReduce {
         Ok(vec![Fact::shaped(DataType::Int64, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         expect_number(x.dtype())?;
         let axis = find_axis(self.axis, x.rank())?;
-        let lanes = Lanes::along(x.shape(), axis);
+        let lanes = AxisLanes::along(x.shape(), axis);
         let others = x.shape().iter().enumerate().filter(|(at, _)| *at != axis);
         if lanes.len == 0 && others.into_iter().all(|(_, len)| *len > 0) {
             return Err(OpError::new(format!("axis {axis} of shape {:?} is empty", x.shape())));
         }
-        let found = match Values::read(x)? {
-            Values::Floats(all) => self.positions(&all, lanes),
-            Values::Integers(all) => self.positions(&all, lanes),
-            Values::Bools(_) | Values::Strings(_) => Vec::new(),
+        let found = match TensorValues::read(x)? {
+            TensorValues::Floats(all) => self.positions(&all, lanes),
+            TensorValues::Integers(all) => self.positions(&all, lanes),
+            TensorValues::Bools(_) | TensorValues::Strings(_) => Vec::new(),
         };
         Ok(vec![Tensor::from_vec(&self.shape(x.shape(), axis, 1), found)?])
     }
@@ -124,6 +124,6 @@ mod tests {
             keepdims: true,
             select_last_index: false,
         };
-        assert!(op.reference(Inputs::new(&[Some(&x)])).is_err());
+        assert!(op.reference(OperatorInputs::new(&[Some(&x)])).is_err());
     }
 }

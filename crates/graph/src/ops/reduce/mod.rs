@@ -13,31 +13,31 @@ use crate::operator::{Arity, OpDef, Operator, ParseContext};
 
 const ONE: Arity = Arity::exactly(1);
 
-type Parsed = Result<Box<dyn Operator>, OpError>;
+type ParsedReduction = Result<Box<dyn Operator>, OpError>;
 
 /// A row whose axes are an attribute.
-const fn by_attribute(name: &'static str, parse: crate::ops::Parse) -> OpDef {
+const fn by_attribute(name: &'static str, parse: crate::ops::AttributeParser) -> OpDef {
     OpDef::onnx(name, 1, ONE, ONE, parse)
 }
 
 /// A row whose axes are an optional second input.
-const fn by_input(name: &'static str, since: i64, parse: crate::ops::Parse) -> OpDef {
+const fn by_input(name: &'static str, since: i64, parse: crate::ops::AttributeParser) -> OpDef {
     OpDef::onnx(name, since, Arity::between(1, 2), ONE, parse)
 }
 
-fn attribute(kind: ReduceKind, context: &mut ParseContext<'_>) -> Parsed {
+fn attribute(kind: ReduceKind, context: &mut ParseContext<'_>) -> ParsedReduction {
     let axes = context.attributes.ints("axes")?;
     let keepdims = context.attributes.flag("keepdims", true)?;
     Ok(Box::new(Reduce { kind, axes, keepdims, noop_with_empty_axes: false }))
 }
 
-fn input(kind: ReduceKind, context: &mut ParseContext<'_>) -> Parsed {
+fn input(kind: ReduceKind, context: &mut ParseContext<'_>) -> ParsedReduction {
     let keepdims = context.attributes.flag("keepdims", true)?;
     let noop_with_empty_axes = context.attributes.flag("noop_with_empty_axes", false)?;
     Ok(Box::new(Reduce { kind, axes: None, keepdims, noop_with_empty_axes }))
 }
 
-fn arg(kind: ArgReduceKind, context: &mut ParseContext<'_>) -> Parsed {
+fn arg(kind: ArgReduceKind, context: &mut ParseContext<'_>) -> ParsedReduction {
     let axis = context.attributes.int_or("axis", 0)?;
     let keepdims = context.attributes.flag("keepdims", true)?;
     let select_last_index =

@@ -4,9 +4,9 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator};
+use crate::operator::{Operator, OperatorInputs};
 use crate::ops::bounds::{advance, axes as find_axes, bounded};
-use crate::ops::values::{Values, expect_number, expect_type, integer_range, is_number};
+use crate::ops::values::{TensorValues, expect_number, expect_type, integer_range, is_number};
 
 /// What is computed of the reduced elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,14 +101,14 @@ impl ReduceKind {
 }
 
 /// For each element, which element of the reduced shape it falls into.
-struct Buckets {
+struct ReducedBuckets {
     of: Vec<usize>,
     count: usize,
     /// Elements of one bucket.
     size: usize,
 }
 
-impl Buckets {
+impl ReducedBuckets {
     fn new(shape: &[usize], reduced: &[usize]) -> Self {
         let mut steps = vec![0; shape.len()];
         let mut count = 1_usize;
@@ -155,7 +155,7 @@ impl Reduce {
         all.filter(|(axis, _)| !reduced.contains(axis)).map(|(_, dim)| dim.clone()).collect()
     }
 
-    fn floats(&self, all: &[f64], buckets: &Buckets) -> Vec<f64> {
+    fn floats(&self, all: &[f64], buckets: &ReducedBuckets) -> Vec<f64> {
         if self.kind == ReduceKind::LogSumExp {
             return log_sum_exp(all, buckets);
         }
@@ -173,7 +173,7 @@ impl Reduce {
         &self,
         all: &[i128],
         dtype: DataType,
-        buckets: &Buckets,
+        buckets: &ReducedBuckets,
     ) -> Result<Vec<i128>, OpError> {
         let range = integer_range(dtype).unwrap_or_default();
         let Some((start, join)) = self.kind.integer(range) else {
@@ -193,7 +193,7 @@ impl Reduce {
 }
 
 /// Computed relative to the largest element of each bucket, so that nothing overflows.
-fn log_sum_exp(all: &[f64], buckets: &Buckets) -> Vec<f64> {
+fn log_sum_exp(all: &[f64], buckets: &ReducedBuckets) -> Vec<f64> {
     let (start, join) = ReduceKind::Max.float();
     let largest = buckets.fold(all, start, join);
     let mut sums = vec![0.0; buckets.count];
@@ -209,7 +209,7 @@ fn log_sum_exp(all: &[f64], buckets: &Buckets) -> Vec<f64> {
 }
 
 impl Operator for Reduce {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         self.kind.check(x.dtype)?;
         let axes = inputs.optional(1);
@@ -228,22 +228,26 @@ impl Operator for Reduce {
         Ok(vec![Fact::shaped(x.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         self.kind.check(x.dtype())?;
         let axes = inputs.optional(1).map(Tensor::to_i64_vec).transpose()?;
         let reduced = self.positions(axes, x.rank())?;
         let shape = self.shape(x.shape(), &reduced, &1);
         bounded(x.dtype(), &shape)?;
-        let buckets = Buckets::new(x.shape(), &reduced);
-        let values = match Values::read(x)? {
-            Values::Floats(all) => Values::Floats(self.floats(&all, &buckets)),
-            Values::Integers(all) => Values::Integers(self.integers(&all, x.dtype(), &buckets)?),
-            Values::Bools(all) if self.kind == ReduceKind::Max => {
-                Values::Bools(buckets.fold(&all, false, |a, b| a || b))
+        let buckets = ReducedBuckets::new(x.shape(), &reduced);
+        let values = match TensorValues::read(x)? {
+            TensorValues::Floats(all) => TensorValues::Floats(self.floats(&all, &buckets)),
+            TensorValues::Integers(all) => {
+                TensorValues::Integers(self.integers(&all, x.dtype(), &buckets)?)
             }
-            Values::Bools(all) => Values::Bools(buckets.fold(&all, true, |a, b| a && b)),
-            other @ Values::Strings(_) => other,
+            TensorValues::Bools(all) if self.kind == ReduceKind::Max => {
+                TensorValues::Bools(buckets.fold(&all, false, |a, b| a || b))
+            }
+            TensorValues::Bools(all) => {
+                TensorValues::Bools(buckets.fold(&all, true, |a, b| a && b))
+            }
+            other @ TensorValues::Strings(_) => other,
         };
         Ok(vec![values.write(x.dtype(), &shape)?])
     }

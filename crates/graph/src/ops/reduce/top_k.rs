@@ -6,10 +6,10 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::axis as find_axis;
-use crate::ops::lanes::Lanes;
-use crate::ops::values::{Values, expect_number};
+use crate::ops::lanes::AxisLanes;
+use crate::ops::values::{TensorValues, expect_number};
 
 /// The `k` largest or smallest elements along an axis and their positions (`INT64`). Of equal
 /// elements the first come first; a NaN counts as larger than any number. `k` is an attribute
@@ -64,11 +64,11 @@ impl TopK {
     /// result.
     fn choose(
         &self,
-        lanes: Lanes,
+        lanes: AxisLanes,
         k: usize,
         order: impl Fn(usize, usize) -> Ordering,
     ) -> (Vec<usize>, Vec<i64>) {
-        let result = Lanes { len: k, ..lanes };
+        let result = AxisLanes { len: k, ..lanes };
         let count = result.outer * result.len * result.inner;
         let (mut from, mut positions) = (vec![0; count], vec![0; count]);
         for (start, target) in lanes.starts().zip(result.starts()) {
@@ -89,7 +89,7 @@ fn float_order(a: f64, b: f64) -> Ordering {
 }
 
 impl Operator for TopK {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_number(x.dtype)?;
         let known = match inputs.optional(1) {
@@ -113,24 +113,24 @@ impl Operator for TopK {
         Ok(vec![fact(x.dtype), fact(DataType::Int64)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         expect_number(x.dtype())?;
         let k = self.count(inputs.optional(1).map(Tensor::to_i64_vec).transpose()?)?;
         let k = k.ok_or_else(|| OpError::new("k is missing"))?;
         let axis = find_axis(self.axis, x.rank())?;
-        let lanes = Lanes::along(x.shape(), axis);
+        let lanes = AxisLanes::along(x.shape(), axis);
         if k > lanes.len {
             return Err(OpError::new(format!("k is {k}, axis {axis} has only {}", lanes.len)));
         }
-        let (values, positions) = match Values::read(x)? {
-            Values::Floats(all) => {
+        let (values, positions) = match TensorValues::read(x)? {
+            TensorValues::Floats(all) => {
                 let (from, at) = self.choose(lanes, k, |a, b| float_order(all[a], all[b]));
-                (Values::Floats(from.into_iter().map(|index| all[index]).collect()), at)
+                (TensorValues::Floats(from.into_iter().map(|index| all[index]).collect()), at)
             }
-            Values::Integers(all) => {
+            TensorValues::Integers(all) => {
                 let (from, at) = self.choose(lanes, k, |a, b| all[a].cmp(&all[b]));
-                (Values::Integers(from.into_iter().map(|index| all[index]).collect()), at)
+                (TensorValues::Integers(from.into_iter().map(|index| all[index]).collect()), at)
             }
             other => (other, Vec::new()),
         };

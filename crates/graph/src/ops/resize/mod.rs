@@ -5,7 +5,7 @@ mod resize;
 mod sampling;
 
 pub use resize::{AspectRatio, Resize};
-pub use sampling::{CoordinateMode, Interpolation, NearestMode, Sample};
+pub use sampling::{CoordinateMode, NearestMode, ResizeInterpolation, WeightedSample};
 
 use crate::operator::{Arity, OpDef};
 

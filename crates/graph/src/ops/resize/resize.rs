@@ -7,10 +7,12 @@
 
 use galatea_tensor::{DataType, Element, Tensor, with_element};
 
-use super::sampling::{AxisPlan, CoordinateMode, Interpolation, NearestMode, Sample, Sampling};
+use super::sampling::{
+    AxisPlan, CoordinateMode, NearestMode, ResizeInterpolation, SharedSampling, WeightedSample,
+};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::{bounds, values};
 
 /// What `sizes` mean for the proportions of an image (from opset 18 on).
@@ -28,7 +30,7 @@ pub enum AspectRatio {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resize {
     /// How elements between positions come about.
-    pub interpolation: Interpolation,
+    pub interpolation: ResizeInterpolation,
     /// How an output position maps to the input.
     pub coordinates: CoordinateMode,
     /// Whether elements outside the input have no weight, instead of repeating the edge.
@@ -57,9 +59,9 @@ impl Resize {
         let linear = context.attributes.choice("mode", &["nearest", "linear", "bilinear"], 0)? > 0;
         Ok(Self {
             interpolation: if linear {
-                Interpolation::Linear
+                ResizeInterpolation::Linear
             } else {
-                Interpolation::Nearest(nearest)
+                ResizeInterpolation::Nearest(nearest)
             },
             coordinates: CoordinateMode::Asymmetric,
             exclude_outside: false,
@@ -124,9 +126,9 @@ impl Resize {
             NearestMode::Ceil,
         ][attributes.choice("nearest_mode", &names, 0)?];
         let interpolation = match attributes.choice("mode", &["nearest", "linear", "cubic"], 0)? {
-            0 => Interpolation::Nearest(nearest),
-            1 => Interpolation::Linear,
-            _ => Interpolation::Cubic(cubic),
+            0 => ResizeInterpolation::Nearest(nearest),
+            1 => ResizeInterpolation::Linear,
+            _ => ResizeInterpolation::Cubic(cubic),
         };
         let policies = ["stretch", "not_larger", "not_smaller"];
         let aspect_ratio = [AspectRatio::Stretch, AspectRatio::NotLarger, AspectRatio::NotSmaller]
@@ -236,8 +238,8 @@ impl Resize {
         Ok(())
     }
 
-    fn sampling(&self) -> Sampling {
-        Sampling {
+    fn sampling(&self) -> SharedSampling {
+        SharedSampling {
             coordinates: self.coordinates,
             interpolation: self.interpolation,
             exclude_outside: self.exclude_outside,
@@ -255,7 +257,7 @@ impl Resize {
         scales: Option<&Tensor>,
         sizes: Option<&Tensor>,
         roi: Option<&Tensor>,
-    ) -> Result<Vec<Vec<Sample>>, OpError> {
+    ) -> Result<Vec<Vec<WeightedSample>>, OpError> {
         let scales = self.scales_of(scales)?;
         let sizes = sizes.map(Tensor::to_i64_vec).transpose()?;
         let roi = match roi {
@@ -280,7 +282,7 @@ impl Resize {
     /// Nearest neighbours move elements of any type.
     fn nearest<T: Element>(
         data: &Tensor,
-        samples: &[Vec<Sample>],
+        samples: &[Vec<WeightedSample>],
         outside: &T,
     ) -> Result<Tensor, OpError> {
         let shape: Vec<usize> = samples.iter().map(Vec::len).collect();
@@ -297,7 +299,11 @@ impl Resize {
     }
 
     /// Weighted sums, axis after axis: the weights are products of those of the axes.
-    fn interpolate(&self, data: &Tensor, samples: &[Vec<Sample>]) -> Result<Tensor, OpError> {
+    fn interpolate(
+        &self,
+        data: &Tensor,
+        samples: &[Vec<WeightedSample>],
+    ) -> Result<Tensor, OpError> {
         let dtype = data.dtype();
         let mut all = if dtype.is_integer() {
             data.to_i64_vec()?.into_iter().map(|value| value as f64).collect()
@@ -339,12 +345,12 @@ impl Resize {
     }
 }
 
-fn optional<'a, T>(inputs: Inputs<'a, T>, at: Option<usize>) -> Option<&'a T> {
+fn optional<'a, T>(inputs: OperatorInputs<'a, T>, at: Option<usize>) -> Option<&'a T> {
     at.and_then(|at| inputs.optional(at))
 }
 
 impl Operator for Resize {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let Some(dims) = &data.shape else { return Ok(vec![Fact::unranked(data.dtype)]) };
         let scales = optional(inputs, self.scales_input).and_then(|fact| fact.value.as_ref());
@@ -378,7 +384,7 @@ impl Operator for Resize {
         Ok(vec![Fact::new(data.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let samples = self.samples(
             data.shape(),
@@ -386,7 +392,7 @@ impl Operator for Resize {
             optional(inputs, self.sizes_input),
             optional(inputs, self.roi_input),
         )?;
-        if !matches!(self.interpolation, Interpolation::Nearest(_)) {
+        if !matches!(self.interpolation, ResizeInterpolation::Nearest(_)) {
             return Ok(vec![self.interpolate(data, &samples)?]);
         }
         let outside = if data.dtype().is_float() {

@@ -39,7 +39,7 @@ pub enum NearestMode {
 
 /// How elements between positions come about.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Interpolation {
+pub enum ResizeInterpolation {
     /// The nearest element.
     Nearest(NearestMode),
     /// A straight line between two.
@@ -87,18 +87,18 @@ pub(super) struct AxisPlan {
 }
 
 /// The input elements of an output position with their weights; `None` outside the input.
-pub type Sample = Option<Vec<(usize, f64)>>;
+pub type WeightedSample = Option<Vec<(usize, f64)>>;
 
 /// What all axes share.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sampling {
+pub(super) struct SharedSampling {
     pub(super) coordinates: CoordinateMode,
-    pub(super) interpolation: Interpolation,
+    pub(super) interpolation: ResizeInterpolation,
     pub(super) exclude_outside: bool,
     pub(super) antialias: bool,
 }
 
-impl Sampling {
+impl SharedSampling {
     /// The place of an output position in the input.
     fn place(&self, axis: &AxisPlan, position: usize) -> f64 {
         let (x, scale) = (position as f64, axis.scale);
@@ -130,18 +130,18 @@ impl Sampling {
     }
 
     /// What makes up every output position of an axis.
-    pub(super) fn samples(&self, axis: &AxisPlan) -> Vec<Sample> {
+    pub(super) fn samples(&self, axis: &AxisPlan) -> Vec<WeightedSample> {
         (0..axis.output).map(|position| self.sample(axis, position)).collect()
     }
 
-    fn sample(&self, axis: &AxisPlan, position: usize) -> Sample {
+    fn sample(&self, axis: &AxisPlan, position: usize) -> WeightedSample {
         let place = self.place(axis, position);
         let last = axis.input as f64 - 1.0;
         if self.coordinates == CoordinateMode::TfCropAndResize && !(0.0..=last).contains(&place) {
             return None;
         }
         let clamp = |at: f64| num_traits::cast::<f64, usize>(at.clamp(0.0, last)).unwrap_or(0);
-        if let Interpolation::Nearest(mode) = self.interpolation {
+        if let ResizeInterpolation::Nearest(mode) = self.interpolation {
             let nearest = match mode {
                 NearestMode::RoundPreferFloor => (place - 0.5).ceil(),
                 NearestMode::RoundPreferCeil => (place + 0.5).floor(),
@@ -153,7 +153,7 @@ impl Sampling {
         }
         // With antialiasing the window of a reduction grows until it covers what it replaces.
         let shrink = if self.antialias { axis.scale.min(1.0) } else { 1.0 };
-        let reach = if self.interpolation == Interpolation::Linear { 1.0 } else { 2.0 };
+        let reach = if self.interpolation == ResizeInterpolation::Linear { 1.0 } else { 2.0 };
         let radius = (reach / shrink).ceil();
         let mut weights = Vec::new();
         let (mut at, end) = (place.floor() - radius, place.floor() + radius + 1.0);
@@ -174,7 +174,9 @@ impl Sampling {
 
     /// The weight of an element at a distance.
     fn weight(&self, distance: f64) -> f64 {
-        let Interpolation::Cubic(a) = self.interpolation else { return (1.0 - distance).max(0.0) };
+        let ResizeInterpolation::Cubic(a) = self.interpolation else {
+            return (1.0 - distance).max(0.0);
+        };
         let d = distance;
         if d <= 1.0 {
             ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0

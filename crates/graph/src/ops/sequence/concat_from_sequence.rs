@@ -6,7 +6,7 @@ use super::{sequence_fact, taken};
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext, tensors_only};
+use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 use crate::ops::bounds;
 use crate::ops::shape::join_tensors;
 
@@ -29,7 +29,7 @@ impl ConcatFromSequence {
 }
 
 impl Operator for ConcatFromSequence {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let sequence = sequence_fact(inputs, 0)?;
         let Some(mut shape) = sequence.shape.clone() else {
             return Ok(vec![Fact::unranked(sequence.dtype)]);
@@ -43,7 +43,7 @@ impl Operator for ConcatFromSequence {
         Ok(vec![Fact::new(sequence.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 

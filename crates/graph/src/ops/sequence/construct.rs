@@ -2,10 +2,10 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use crate::datum::{Datum, Sequence};
+use crate::datum::{Datum, TensorSequence};
 use crate::error::OpError;
-use crate::fact::{Fact, ValueKind};
-use crate::operator::{Inputs, Operator, ParseContext, tensors_only};
+use crate::fact::{Fact, FactKind};
+use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 
 /// ONNX `SequenceConstruct`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,16 +19,16 @@ impl SequenceConstruct {
 }
 
 impl Operator for SequenceConstruct {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let all = inputs.all_required()?;
         let Some((first, others)) = all.split_first() else {
             return Err(OpError::new("there are no inputs"));
         };
         let joined = others.iter().try_fold((*first).clone(), |joined, one| joined.join(one))?;
-        Ok(vec![joined.within(ValueKind::Sequence)])
+        Ok(vec![joined.within(FactKind::Sequence)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
@@ -37,7 +37,7 @@ impl Operator for SequenceConstruct {
         let tensor = |slot: Option<Datum>| slot.ok_or_else(missing)?.into_tensor();
         let items = inputs.into_iter().map(tensor).collect::<Result<Vec<_>, _>>()?;
         let dtype = items.first().ok_or_else(missing)?.dtype();
-        Ok(vec![Datum::Sequence(Sequence::new(dtype, items)?)])
+        Ok(vec![Datum::Sequence(TensorSequence::new(dtype, items)?)])
     }
 }
 
@@ -56,15 +56,15 @@ impl SequenceEmpty {
 }
 
 impl Operator for SequenceEmpty {
-    fn infer(&self, _: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        Ok(vec![Fact::unranked(self.dtype).within(ValueKind::Sequence)])
+    fn infer(&self, _: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        Ok(vec![Fact::unranked(self.dtype).within(FactKind::Sequence)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
     fn evaluate(&self, _: Vec<Option<Datum>>) -> Result<Vec<Datum>, OpError> {
-        Ok(vec![Datum::Sequence(Sequence::empty(self.dtype))])
+        Ok(vec![Datum::Sequence(TensorSequence::empty(self.dtype))])
     }
 }

@@ -5,8 +5,8 @@ use galatea_tensor::{DataType, Tensor};
 use super::{sequence_fact, taken};
 use crate::datum::Datum;
 use crate::error::OpError;
-use crate::fact::{Fact, ValueKind};
-use crate::operator::{Inputs, Operator, ParseContext, tensors_only};
+use crate::fact::{Fact, FactKind};
+use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 
 /// ONNX `SequenceAt`: one tensor of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,11 +46,11 @@ impl SequenceAt {
 }
 
 impl Operator for SequenceAt {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        Ok(vec![sequence_fact(inputs, 0)?.within(ValueKind::Tensor)])
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        Ok(vec![sequence_fact(inputs, 0)?.within(FactKind::Tensor)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
@@ -73,11 +73,11 @@ impl SequenceErase {
 }
 
 impl Operator for SequenceErase {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         Ok(vec![sequence_fact(inputs, 0)?.clone()])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
@@ -105,14 +105,14 @@ impl SequenceInsert {
 }
 
 impl Operator for SequenceInsert {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let sequence = sequence_fact(inputs, 0)?;
         let item = inputs.required(1)?;
-        let joined = sequence.within(ValueKind::Tensor).join(item)?;
-        Ok(vec![joined.within(ValueKind::Sequence)])
+        let joined = sequence.within(FactKind::Tensor).join(item)?;
+        Ok(vec![joined.within(FactKind::Sequence)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
@@ -147,12 +147,12 @@ impl SequenceLength {
 }
 
 impl Operator for SequenceLength {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         sequence_fact(inputs, 0)?;
         Ok(vec![Fact::fixed(DataType::Int64, &[])])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 

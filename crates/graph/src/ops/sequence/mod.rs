@@ -44,11 +44,11 @@ pub(super) fn taken(
 
 /// The fact of a sequence at an input.
 fn sequence_fact<'a>(
-    inputs: crate::Inputs<'a, crate::Fact>,
+    inputs: crate::OperatorInputs<'a, crate::Fact>,
     at: usize,
 ) -> Result<&'a crate::Fact, crate::OpError> {
     let fact = inputs.required(at)?;
-    if fact.kind == crate::ValueKind::Sequence {
+    if fact.kind == crate::FactKind::Sequence {
         return Ok(fact);
     }
     Err(crate::OpError::new(format!("input {at} is {fact}, expected a sequence")))

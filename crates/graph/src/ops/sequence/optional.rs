@@ -6,7 +6,7 @@ use super::taken;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext, tensors_only};
+use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 
 /// ONNX `Optional`: an optional value that holds the input, or nothing.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ impl Optional {
 }
 
 impl Operator for Optional {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let held = inputs.optional(0).or(self.empty.as_ref());
         let held = held.ok_or_else(|| OpError::new("nothing says what the value would hold"))?;
         let kind = held.kind.optional();
@@ -35,7 +35,7 @@ impl Operator for Optional {
         Ok(vec![held.within(kind)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
@@ -61,12 +61,12 @@ impl OptionalGetElement {
 }
 
 impl Operator for OptionalGetElement {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let held = inputs.required(0)?;
         Ok(vec![held.within(held.kind.element())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
@@ -96,7 +96,7 @@ impl OptionalHasElement {
 
 impl Operator for OptionalHasElement {
     /// Known beforehand unless the input is optional: models ask before they take the value.
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         Ok(vec![match inputs.optional(0) {
             None => Fact::constant(Tensor::scalar(false)),
             Some(fact) if fact.kind.optional().is_some() => Fact::constant(Tensor::scalar(true)),
@@ -104,7 +104,7 @@ impl Operator for OptionalHasElement {
         }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 

@@ -3,10 +3,10 @@
 use galatea_tensor::Tensor;
 
 use super::taken;
-use crate::datum::{Datum, Sequence};
+use crate::datum::{Datum, TensorSequence};
 use crate::error::OpError;
-use crate::fact::{Dim, Fact, ValueKind};
-use crate::operator::{Inputs, Operator, ParseContext, tensors_only};
+use crate::fact::{Dim, Fact, FactKind};
+use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 use crate::ops::bounds;
 
 /// ONNX `SplitToSequence`.
@@ -49,10 +49,10 @@ fn pieces(given: &Tensor, len: usize) -> Result<Vec<usize>, OpError> {
 }
 
 impl Operator for SplitToSequence {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let Some(mut shape) = data.shape.clone() else {
-            return Ok(vec![Fact::unranked(data.dtype).within(ValueKind::Sequence)]);
+            return Ok(vec![Fact::unranked(data.dtype).within(FactKind::Sequence)]);
         };
         let axis = bounds::axis(self.axis, shape.len())?;
         match inputs.optional(1) {
@@ -60,10 +60,10 @@ impl Operator for SplitToSequence {
             None if self.keepdims => shape[axis] = Dim::Known(1),
             None => drop(shape.remove(axis)),
         }
-        Ok(vec![Fact::new(data.dtype, shape).within(ValueKind::Sequence)])
+        Ok(vec![Fact::new(data.dtype, shape).within(FactKind::Sequence)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
@@ -89,6 +89,6 @@ impl Operator for SplitToSequence {
                 piece
             });
         }
-        Ok(vec![Datum::Sequence(Sequence::new(data.dtype(), items)?)])
+        Ok(vec![Datum::Sequence(TensorSequence::new(data.dtype(), items)?)])
     }
 }

@@ -4,7 +4,7 @@ use galatea_tensor::{Element, Tensor, with_element};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `CenterCropPad`; input 1 holds the wanted lengths.
@@ -55,7 +55,7 @@ fn framed<T: Element>(data: &Tensor, shape: &[usize]) -> Result<Tensor, OpError>
 }
 
 impl Operator for CenterCropPad {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let Some(dims) = &data.shape else { return Ok(vec![Fact::unranked(data.dtype)]) };
         let wanted = inputs.required(1)?;
@@ -72,7 +72,7 @@ impl Operator for CenterCropPad {
         Ok(vec![Fact::new(data.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let wanted = bounds::lengths(&inputs.required(1)?.to_i64_vec()?, "a wanted length")?;
         let mut shape = data.shape().to_vec();

@@ -5,7 +5,7 @@ use galatea_tensor::{Element, Tensor, with_element};
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `Concat`.
@@ -67,7 +67,7 @@ impl Operator for Concat {
         Some(named([("axis", self.axis.into())]))
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let all = inputs.all_required()?;
         let Some(first) = all.first() else { return Err(OpError::new("no inputs")) };
         let dtype = first.dtype;
@@ -101,7 +101,7 @@ impl Operator for Concat {
         Ok(vec![Fact::new(dtype, shape).with_elements(elements)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let all = inputs.all_required()?;
         let Some(first) = all.first() else { return Err(OpError::new("no inputs")) };
         Ok(vec![join_tensors(&all, bounds::axis(self.axis, first.rank())?)?])

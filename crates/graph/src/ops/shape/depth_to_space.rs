@@ -4,7 +4,7 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `DepthToSpace` of an `[N, C, H, W]` input.
@@ -64,7 +64,7 @@ impl DepthToSpace {
 }
 
 impl Operator for DepthToSpace {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let Some(shape) = &data.shape else { return Ok(vec![Fact::unranked(data.dtype)]) };
         let [n, c, h, w] = image(shape)?;
@@ -74,7 +74,7 @@ impl Operator for DepthToSpace {
         Ok(vec![Fact::new(data.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let [n, c, h, w] = image(data.shape())?;
         let b = self.block_size;
@@ -101,7 +101,7 @@ impl SpaceToDepth {
 }
 
 impl Operator for SpaceToDepth {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let Some(shape) = &data.shape else { return Ok(vec![Fact::unranked(data.dtype)]) };
         let [n, c, h, w] = image(shape)?;
@@ -111,7 +111,7 @@ impl Operator for SpaceToDepth {
         Ok(vec![Fact::new(data.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let [n, c, h, w] = image(data.shape())?;
         let b = self.block_size;

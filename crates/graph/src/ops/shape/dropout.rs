@@ -4,14 +4,14 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
-use crate::ops::random::Seed;
-use crate::ops::values::{Values, expect_float, floats, from_floats};
+use crate::ops::random::RandomSeed;
+use crate::ops::values::{TensorValues, expect_float, floats, from_floats};
 
 /// When elements are left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Training {
+pub enum DropoutMode {
     /// Never.
     Never,
     /// Always, each with this probability: before opset 7 unless `is_test` is set.
@@ -27,9 +27,9 @@ pub struct Dropout {
     /// Whether the mask has the input's type (before opset 10) instead of `BOOL`.
     pub mask_like_input: bool,
     /// When elements are left out.
-    pub training: Training,
+    pub training: DropoutMode,
     /// Which ones.
-    pub seed: Seed,
+    pub seed: RandomSeed,
 }
 
 impl Dropout {
@@ -37,22 +37,22 @@ impl Dropout {
     pub(super) fn parse_1(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let ratio = context.attributes.float_or("ratio", 0.5)?;
         let test = context.attributes.flag("is_test", false)?;
-        let training = if test { Training::Never } else { Training::Always(ratio) };
-        Ok(Box::new(Self { mask_like_input: true, training, seed: Seed::Any }))
+        let training = if test { DropoutMode::Never } else { DropoutMode::Always(ratio) };
+        Ok(Box::new(Self { mask_like_input: true, training, seed: RandomSeed::Any }))
     }
 
     /// Opsets 7 to 11, which know no training; the ratio has no effect.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         context.attributes.ignore("ratio");
         let mask_like_input = context.opset < 10;
-        Ok(Box::new(Self { mask_like_input, training: Training::Never, seed: Seed::Any }))
+        Ok(Box::new(Self { mask_like_input, training: DropoutMode::Never, seed: RandomSeed::Any }))
     }
 
     /// Opset 12 and newer.
     pub(super) fn parse_12(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let seed = context.attributes.int("seed")?;
-        let seed = seed.map_or(Seed::Any, |seed| Seed::Fixed(seed.cast_unsigned()));
-        let training = if context.inputs > 2 { Training::ByInput } else { Training::Never };
+        let seed = seed.map_or(RandomSeed::Any, |seed| RandomSeed::Fixed(seed.cast_unsigned()));
+        let training = if context.inputs > 2 { DropoutMode::ByInput } else { DropoutMode::Never };
         Ok(Box::new(Self { mask_like_input: false, training, seed }))
     }
 
@@ -61,11 +61,11 @@ impl Dropout {
     }
 
     /// The probability of being left out in this run.
-    fn ratio(&self, inputs: Inputs<'_, Tensor>) -> Result<f64, OpError> {
+    fn ratio(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<f64, OpError> {
         let ratio = match self.training {
-            Training::Never => 0.0,
-            Training::Always(ratio) => ratio.into(),
-            Training::ByInput => {
+            DropoutMode::Never => 0.0,
+            DropoutMode::Always(ratio) => ratio.into(),
+            DropoutMode::ByInput => {
                 let training = inputs.optional(2).map_or(Ok(false), Tensor::item::<bool>)?;
                 match inputs.optional(1).map(floats).transpose()?.as_deref() {
                     _ if !training => 0.0,
@@ -91,24 +91,24 @@ impl Dropout {
             DataType::Bool => Ok(Tensor::from_vec(data.shape(), kept)?),
             dtype => {
                 let ones = kept.into_iter().map(|one| f64::from(u8::from(one))).collect();
-                Values::Floats(ones).write(dtype, data.shape())
+                TensorValues::Floats(ones).write(dtype, data.shape())
             }
         }
     }
 }
 
 impl Operator for Dropout {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         expect_float(data.dtype)?;
         let mask = self.mask_type(data.dtype);
         let mask = Fact::shaped(mask, data.shape.clone());
-        let kept = self.training == Training::Never;
+        let kept = self.training == DropoutMode::Never;
         let value = data.value.clone().filter(|_| kept);
         Ok(vec![Fact { value, elements: None, ..data.clone() }, mask])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         expect_float(data.dtype())?;
         let ratio = self.ratio(inputs)?;
@@ -124,7 +124,7 @@ impl Operator for Dropout {
     }
 
     fn is_deterministic(&self) -> bool {
-        self.training == Training::Never
+        self.training == DropoutMode::Never
     }
 }
 

@@ -4,7 +4,7 @@ use galatea_tensor::{Tensor, broadcast_shapes};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 use crate::ops::values::floats;
 
@@ -30,7 +30,7 @@ pub struct TileAlong;
 impl TileAlong {
     /// The repeats of every axis.
     #[allow(clippy::cast_possible_truncation, reason = "a whole number in a float tensor")]
-    fn repeats(inputs: Inputs<'_, Tensor>) -> Result<Tensor, OpError> {
+    fn repeats(inputs: OperatorInputs<'_, Tensor>) -> Result<Tensor, OpError> {
         let number = |index: usize| -> Result<i64, OpError> {
             let tensor = inputs.required(index)?;
             let all = if tensor.dtype().is_float() {
@@ -51,20 +51,20 @@ impl TileAlong {
 }
 
 impl Operator for TileAlong {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let shape = data.shape.as_ref().map(|dims| vec![Dim::Unknown; dims.len()]);
         Ok(vec![Fact::shaped(data.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let repeats = Self::repeats(inputs)?;
-        Tile.reference(Inputs::new(&[inputs.optional(0), Some(&repeats)]))
+        Tile.reference(OperatorInputs::new(&[inputs.optional(0), Some(&repeats)]))
     }
 }
 
 impl Operator for Expand {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (data, target) = (inputs.required(0)?, inputs.required(1)?);
         let wanted = match target.lengths() {
             Some(lengths) => Fact::new(data.dtype, lengths),
@@ -77,7 +77,7 @@ impl Operator for Expand {
         Ok(vec![Fact::shaped(data.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let target = bounds::lengths(&inputs.required(1)?.to_i64_vec()?, "a target length")?;
         let shape = broadcast_shapes(data.shape(), &target)?;
@@ -93,7 +93,7 @@ impl Tile {
 }
 
 impl Operator for Tile {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (data, repeats) = (inputs.required(0)?, inputs.required(1)?);
         let Some(dims) = &data.shape else { return Ok(vec![Fact::unranked(data.dtype)]) };
         let shape = match repeats.lengths() {
@@ -106,7 +106,7 @@ impl Operator for Tile {
         Ok(vec![Fact::new(data.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let repeats = bounds::lengths(&inputs.required(1)?.to_i64_vec()?, "a repeat count")?;
         if repeats.len() != data.rank() {

@@ -4,7 +4,7 @@ use galatea_tensor::{Tensor, checked_elements};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `Flatten`.
@@ -29,7 +29,7 @@ impl Flatten {
 }
 
 impl Operator for Flatten {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let shape = match &data.shape {
             None => vec![Dim::Unknown, Dim::Unknown],
@@ -41,7 +41,7 @@ impl Operator for Flatten {
         Ok(vec![Fact::new(data.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let (rows, columns) = data.shape().split_at(self.position(data.rank())?);
         let shape = [checked_elements(rows)?, checked_elements(columns)?];

@@ -6,7 +6,7 @@ use crate::attribute::Attributes;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 
 /// ONNX `Identity`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,11 +24,11 @@ impl Operator for Identity {
         Some(Attributes::new())
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         Ok(vec![inputs.required(0)?.clone()])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         Ok(vec![inputs.required(0)?.clone()])
     }
 

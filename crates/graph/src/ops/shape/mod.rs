@@ -22,7 +22,7 @@ pub use center_crop_pad::CenterCropPad;
 pub use concat::Concat;
 pub(crate) use concat::join_tensors;
 pub use depth_to_space::{DepthToSpace, SpaceToDepth};
-pub use dropout::{Dropout, Training};
+pub use dropout::{Dropout, DropoutMode};
 pub use expand::{Expand, Tile, TileAlong};
 pub use flatten::Flatten;
 pub use identity::Identity;

@@ -4,7 +4,7 @@ use galatea_tensor::{DataType, Element, Tensor, with_element, with_number};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// What the frame holds.
@@ -122,7 +122,11 @@ impl Pad {
         Ok((0..total).map(at).collect())
     }
 
-    fn fill<T: Element>(&self, inputs: Inputs<'_, Tensor>, attribute: T) -> Result<T, OpError> {
+    fn fill<T: Element>(
+        &self,
+        inputs: OperatorInputs<'_, Tensor>,
+        attribute: T,
+    ) -> Result<T, OpError> {
         match inputs.optional(2) {
             Some(value) if self.pads.is_none() && value.elements() > 0 => Ok(value.item::<T>()?),
             _ => Ok(attribute),
@@ -167,7 +171,7 @@ fn attribute_value<T: num_traits::NumCast + Default>(value: f32) -> T {
 }
 
 impl Operator for Pad {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let Some(dims) = &data.shape else { return Ok(vec![Fact::unranked(data.dtype)]) };
         let pads = match &self.pads {
@@ -188,7 +192,7 @@ impl Operator for Pad {
         Ok(vec![Fact::new(data.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let pads = match &self.pads {
             Some(pads) => pads.clone(),

@@ -5,7 +5,7 @@ use galatea_tensor::{Tensor, checked_elements};
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 use crate::ops::legacy::WithConstants;
 
@@ -18,7 +18,7 @@ pub struct Reshape {
 }
 
 /// One entry of a target shape.
-enum Entry {
+enum ShapeEntry {
     /// A length.
     Length(Dim),
     /// What makes the element counts equal.
@@ -74,15 +74,15 @@ impl Reshape {
     }
 
     /// The entries of a target of which only lengths are known.
-    fn entries(&self, input: Option<&[Dim]>, target: &Fact) -> Option<Vec<Entry>> {
+    fn entries(&self, input: Option<&[Dim]>, target: &Fact) -> Option<Vec<ShapeEntry>> {
         let lengths = target.lengths()?;
         let entry = |(at, dim): (usize, &Dim)| match dim {
-            Dim::Known(0) if !self.allow_zero => {
-                Entry::Length(input.and_then(|dims| dims.get(at)).cloned().unwrap_or(Dim::Unknown))
-            }
+            Dim::Known(0) if !self.allow_zero => ShapeEntry::Length(
+                input.and_then(|dims| dims.get(at)).cloned().unwrap_or(Dim::Unknown),
+            ),
             // Either -1, or a length that nobody knows: the element count decides both.
-            Dim::Unknown => Entry::Rest,
-            known => Entry::Length(known.clone()),
+            Dim::Unknown => ShapeEntry::Rest,
+            known => ShapeEntry::Length(known.clone()),
         };
         Some(lengths.iter().enumerate().map(entry).collect())
     }
@@ -93,11 +93,11 @@ fn misfit(input: &[usize], target: &[i64]) -> OpError {
 }
 
 /// Entries as lengths, the one that is left open computed from the others where possible.
-fn resolve(input: Option<&[Dim]>, entries: &[Entry]) -> Vec<Dim> {
-    let open = entries.iter().filter(|entry| matches!(entry, Entry::Rest)).count();
+fn resolve(input: Option<&[Dim]>, entries: &[ShapeEntry]) -> Vec<Dim> {
+    let open = entries.iter().filter(|entry| matches!(entry, ShapeEntry::Rest)).count();
     let known = entries.iter().filter_map(|entry| match entry {
-        Entry::Length(dim) => Some(dim),
-        Entry::Rest => None,
+        ShapeEntry::Length(dim) => Some(dim),
+        ShapeEntry::Rest => None,
     });
     let rest = match input {
         Some(dims) if open == 1 => bounds::quotient(dims, known),
@@ -106,8 +106,8 @@ fn resolve(input: Option<&[Dim]>, entries: &[Entry]) -> Vec<Dim> {
     entries
         .iter()
         .map(|entry| match entry {
-            Entry::Length(dim) => dim.clone(),
-            Entry::Rest => rest.clone(),
+            ShapeEntry::Length(dim) => dim.clone(),
+            ShapeEntry::Rest => rest.clone(),
         })
         .collect()
 }
@@ -117,7 +117,7 @@ impl Operator for Reshape {
         Some(named([("allowzero", self.allow_zero.into())]))
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (data, target) = (inputs.required(0)?, inputs.required(1)?);
         let shape = match (data.known_shape(), target.integers()) {
             (Some(input), Some(target)) => {
@@ -134,7 +134,7 @@ impl Operator for Reshape {
         Ok(vec![Fact { elements, ..Fact::shaped(data.dtype, shape) }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let target = inputs.required(1)?.to_i64_vec()?;
         Ok(vec![data.reshape(&self.output_shape(data.shape(), &target)?)?])

@@ -5,7 +5,7 @@ use galatea_tensor::{DataType, Tensor};
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `Shape`: the lengths of the axes `start..end` as a vector of 64-bit integers.
@@ -53,7 +53,7 @@ impl Operator for Shape {
         Some(named([("start", self.start.into())].into_iter().chain(end)))
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let Some(dims) = &data.shape else {
             return Ok(vec![Fact::new(DataType::Int64, vec![Dim::Unknown])]);
@@ -66,7 +66,7 @@ impl Operator for Shape {
         }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let lengths = data.shape()[self.range(data.rank())].iter().copied().map(number);
         Ok(vec![Tensor::vector(lengths.collect())])
@@ -81,7 +81,7 @@ impl Size {
 }
 
 impl Operator for Size {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let count = inputs.required(0)?.shape.as_ref().map_or(Dim::Unknown, bounds::product);
         Ok(vec![match count {
             Dim::Known(count) => Fact::constant(Tensor::scalar(number(count))),
@@ -89,7 +89,7 @@ impl Operator for Size {
         }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         Ok(vec![Tensor::scalar(number(inputs.required(0)?.elements()))])
     }
 }

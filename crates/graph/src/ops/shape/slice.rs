@@ -6,7 +6,7 @@ use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::length;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `Slice`. Everything is an attribute before opset 10; from then on inputs 1 to 4 are
@@ -85,14 +85,14 @@ impl SliceRange {
 }
 
 /// The four lists, brought to one length.
-struct Lists {
+struct SliceLists {
     starts: Vec<i64>,
     ends: Vec<i64>,
     axes: Vec<usize>,
     steps: Vec<i64>,
 }
 
-impl Lists {
+impl SliceLists {
     fn new(
         (starts, ends): (Vec<i64>, Vec<i64>),
         axes: Option<Vec<i64>>,
@@ -153,27 +153,31 @@ impl Slice {
     pub fn ranges(
         &self,
         shape: &[usize],
-        inputs: Inputs<'_, Tensor>,
+        inputs: OperatorInputs<'_, Tensor>,
     ) -> Result<Vec<SliceRange>, OpError> {
         let list = |at: usize| inputs.optional(at).map(Tensor::to_i64_vec).transpose();
         let lists = match &self.ranges {
             Some(all) => {
                 let ends = (all.starts.clone(), all.ends.clone());
-                Lists::new(ends, all.axes.clone(), None, shape.len())?
+                SliceLists::new(ends, all.axes.clone(), None, shape.len())?
             }
             None => {
                 let ends = (inputs.required(1)?.to_i64_vec()?, inputs.required(2)?.to_i64_vec()?);
-                Lists::new(ends, list(3)?, list(4)?, shape.len())?
+                SliceLists::new(ends, list(3)?, list(4)?, shape.len())?
             }
         };
         lists.ranges(shape)
     }
 
     /// The lists where all are known before the run.
-    fn known_lists(&self, inputs: Inputs<'_, Fact>, rank: usize) -> Result<Option<Lists>, OpError> {
+    fn known_lists(
+        &self,
+        inputs: OperatorInputs<'_, Fact>,
+        rank: usize,
+    ) -> Result<Option<SliceLists>, OpError> {
         if let Some(all) = &self.ranges {
             let ends = (all.starts.clone(), all.ends.clone());
-            return Lists::new(ends, all.axes.clone(), None, rank).map(Some);
+            return SliceLists::new(ends, all.axes.clone(), None, rank).map(Some);
         }
         let (starts, ends) = (inputs.required(1)?.integers(), inputs.required(2)?.integers());
         let (Some(starts), Some(ends)) = (starts, ends) else { return Ok(None) };
@@ -186,7 +190,7 @@ impl Slice {
             });
         }
         let steps = optional.pop().flatten();
-        Lists::new((starts, ends), optional.pop().flatten(), steps, rank).map(Some)
+        SliceLists::new((starts, ends), optional.pop().flatten(), steps, rank).map(Some)
     }
 }
 
@@ -216,7 +220,7 @@ fn symbolic_range(dim: &Dim, (start, end, step): (i64, i64, i64)) -> Dim {
 
 /// The length of `start..end` of an axis where `end` is a symbol. A model that asks for more than the
 /// axis has gets less; the shapes of the run, where the symbol is a number, say how much.
-fn symbolic_end(inputs: Inputs<'_, Fact>, dims: &[Dim]) -> Option<Vec<Dim>> {
+fn symbolic_end(inputs: OperatorInputs<'_, Fact>, dims: &[Dim]) -> Option<Vec<Dim>> {
     let starts = inputs.optional(1)?.lengths()?;
     let ends = inputs.optional(2)?.lengths()?;
     let steps = inputs.optional(4).map_or_else(|| Some(vec![1; starts.len()]), Fact::integers)?;
@@ -247,7 +251,7 @@ impl Operator for Slice {
         self.ranges.is_none().then(Attributes::new)
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let Some(dims) = &data.shape else { return Ok(vec![Fact::unranked(data.dtype)]) };
         let Some(lists) = self.known_lists(inputs, dims.len())? else {
@@ -292,7 +296,7 @@ impl Operator for Slice {
         Ok(vec![Fact::new(data.dtype, shape).with_elements(elements)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let mut view = data.clone();
         for range in self.ranges(data.shape(), inputs)? {

@@ -5,7 +5,7 @@ use galatea_tensor::Tensor;
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `Split`. The lengths are an attribute before opset 13, input 1 from then on.
@@ -96,7 +96,7 @@ impl Operator for Split {
         newest.then(|| named([("axis", self.axis.into())]))
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let Some(dims) = &data.shape else {
             return Ok(vec![Fact::unranked(data.dtype); self.pieces]);
@@ -132,7 +132,7 @@ impl Operator for Split {
             .collect())
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let axis = bounds::axis(self.axis, data.rank())?;
         let given = inputs.optional(1).map(Tensor::to_i64_vec).transpose()?;

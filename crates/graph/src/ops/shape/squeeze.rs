@@ -5,7 +5,7 @@ use galatea_tensor::Tensor;
 use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `Squeeze`. The axes are an attribute before opset 13, input 1 from then on.
@@ -66,7 +66,7 @@ impl Squeeze {
 }
 
 impl Operator for Squeeze {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let shape = match (&data.shape, axes_of(self.axes.as_ref(), inputs.optional(1))) {
             (Some(dims), Some(Some(axes))) => Some(Self::remaining(dims, &axes)?),
@@ -83,7 +83,7 @@ impl Operator for Squeeze {
         Ok(vec![Fact { elements: bounds::carried(data), ..Fact::shaped(data.dtype, shape) }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let shape: Vec<usize> = match axes_given(self.axes.as_ref(), inputs.optional(1))? {
             None => data.shape().iter().copied().filter(|&len| len != 1).collect(),
@@ -128,7 +128,7 @@ impl Operator for Unsqueeze {
         self.axes.is_none().then(Attributes::new)
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let axes = axes_of(self.axes.as_ref(), inputs.optional(1)).flatten();
         let shape = match (&data.shape, axes) {
@@ -144,7 +144,7 @@ impl Operator for Unsqueeze {
         Ok(vec![Fact { elements, ..Fact::shaped(data.dtype, shape) }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let axes = axes_given(self.axes.as_ref(), inputs.optional(1))?
             .ok_or_else(|| OpError::new("input 1 (axes) is missing"))?;

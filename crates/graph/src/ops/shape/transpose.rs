@@ -5,7 +5,7 @@ use galatea_tensor::Tensor;
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `Transpose`.
@@ -44,7 +44,7 @@ impl Operator for Transpose {
         Some(named(perm))
     }
 
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let Some(shape) = &data.shape else { return Ok(vec![Fact::unranked(data.dtype)]) };
         let perm = self.permutation(shape.len())?;
@@ -52,7 +52,7 @@ impl Operator for Transpose {
         Ok(vec![Fact::new(data.dtype, permuted).with_elements(bounds::carried(data))])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         Ok(vec![bounds::owned(&data.permute(&self.permutation(data.rank())?)?)?])
     }

@@ -4,7 +4,7 @@ use galatea_tensor::{Element, Tensor, with_element};
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `Trilu`; optional input 1 shifts the diagonal.
@@ -36,13 +36,13 @@ impl Trilu {
 }
 
 impl Operator for Trilu {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         bounds::rank_at_least(data, 2)?;
         Ok(vec![Fact::shaped(data.dtype, data.shape.clone())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         if data.rank() < 2 {
             return Err(OpError::new(format!("rank {}, expected at least 2", data.rank())));

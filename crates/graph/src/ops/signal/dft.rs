@@ -2,12 +2,12 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::fourier::{Complex, transform};
+use super::fourier::{ComplexNumber, transform};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
-use crate::ops::lanes::Lanes;
+use crate::ops::lanes::AxisLanes;
 use crate::ops::values::{expect_float, floats, from_floats};
 
 /// ONNX `DFT` of signals whose last axis holds real, or real and imaginary parts.
@@ -68,14 +68,14 @@ impl Dft {
         }
     }
 
-    fn lane(&self, mut signal: Vec<Complex>, length: usize) -> Vec<Complex> {
+    fn lane(&self, mut signal: Vec<ComplexNumber>, length: usize) -> Vec<ComplexNumber> {
         if !(self.inverse && self.onesided) {
             signal.resize(length, (0.0, 0.0));
             return transform(&signal, self.inverse);
         }
         signal.resize(length / 2 + 1, (0.0, 0.0));
         // What mirrors itself is real in the spectrum of a real signal.
-        let full: Vec<Complex> = (0..length)
+        let full: Vec<ComplexNumber> = (0..length)
             .map(|k| match 2 * k {
                 double if k == 0 || double == length => (signal[k].0, 0.0),
                 double if double < length => signal[k],
@@ -95,7 +95,7 @@ fn scalar(input: Option<&Tensor>, what: &str) -> Result<Option<i64>, OpError> {
 }
 
 impl Operator for Dft {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         let Some(dims) = &x.shape else { return Ok(vec![Fact::unranked(x.dtype)]) };
@@ -126,7 +126,7 @@ impl Operator for Dft {
     }
 
     #[allow(clippy::cast_precision_loss, reason = "a signal has fewer than 2^31 elements")]
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let axis = scalar(inputs.optional(2), "the axis")?.unwrap_or(self.axis);
         let axis = Self::find_axis(axis, x.rank())?;
@@ -135,7 +135,7 @@ impl Operator for Dft {
             return Err(OpError::new(format!("the last axis has length {parts}, expected 1 or 2")));
         }
         let signals = &x.shape()[..x.rank() - 1];
-        let lanes = Lanes::along(signals, axis);
+        let lanes = AxisLanes::along(signals, axis);
         let length = match scalar(inputs.optional(1), "dft_length")? {
             Some(length) => bounds::length(length, "dft_length")?,
             None => self.default_length(lanes.len),
@@ -146,7 +146,7 @@ impl Operator for Dft {
         (shape[axis], shape[x.rank() - 1]) = (out_len, out_parts);
         let mut result = vec![0.0; bounded(DataType::Fp64, &shape)?];
         let all = floats(x)?;
-        let out = Lanes { len: out_len, ..lanes };
+        let out = AxisLanes { len: out_len, ..lanes };
         let factor = if self.inverse { 1.0 / length as f64 } else { 1.0 };
         for (start, target) in lanes.starts().zip(out.starts()) {
             let read =

@@ -3,19 +3,19 @@
 use std::f64::consts::TAU;
 
 /// A complex number: real and imaginary part.
-pub(super) type Complex = (f64, f64);
+pub(super) type ComplexNumber = (f64, f64);
 
-fn add(a: Complex, b: Complex) -> Complex {
+fn add(a: ComplexNumber, b: ComplexNumber) -> ComplexNumber {
     (a.0 + b.0, a.1 + b.1)
 }
 
-fn multiply(a: Complex, b: Complex) -> Complex {
+fn multiply(a: ComplexNumber, b: ComplexNumber) -> ComplexNumber {
     (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0)
 }
 
 /// `e^(±2πi · k / n)` for every `k` below `n`.
 #[allow(clippy::cast_precision_loss, reason = "a signal has fewer than 2^31 elements")]
-fn roots(n: usize, inverse: bool) -> Vec<Complex> {
+fn roots(n: usize, inverse: bool) -> Vec<ComplexNumber> {
     let sign = if inverse { 1.0 } else { -1.0 };
     let root = |k: usize| {
         let (sin, cos) = (TAU * k as f64 / n as f64).sin_cos();
@@ -25,7 +25,7 @@ fn roots(n: usize, inverse: bool) -> Vec<Complex> {
 }
 
 /// The transform of a signal, of the same length; the inverse one is not divided by the length.
-pub(super) fn transform(signal: &[Complex], inverse: bool) -> Vec<Complex> {
+pub(super) fn transform(signal: &[ComplexNumber], inverse: bool) -> Vec<ComplexNumber> {
     split(signal, 0, 1, &roots(signal.len(), inverse))
 }
 
@@ -34,7 +34,12 @@ pub(super) fn transform(signal: &[Complex], inverse: bool) -> Vec<Complex> {
 ///
 /// Source: Cooley and Tukey 1965, "An algorithm for the machine calculation of complex Fourier
 /// series".
-fn split(signal: &[Complex], start: usize, step: usize, roots: &[Complex]) -> Vec<Complex> {
+fn split(
+    signal: &[ComplexNumber],
+    start: usize,
+    step: usize,
+    roots: &[ComplexNumber],
+) -> Vec<ComplexNumber> {
     let n = signal.len() / step;
     if n % 2 == 1 {
         let sum = |k: usize| {
@@ -59,7 +64,7 @@ mod tests {
     #[test]
     fn the_inverse_brings_a_signal_of_any_length_back() {
         for n in [0_usize, 1, 2, 3, 5, 6, 8, 12, 15, 28] {
-            let signal: Vec<Complex> =
+            let signal: Vec<ComplexNumber> =
                 (0..n).map(|k| ((k as f64).sin() + 1.0, (k as f64 * 2.0).cos())).collect();
             let back = transform(&transform(&signal, false), true);
             for (found, expected) in back.iter().zip(&signal) {
@@ -71,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_wave_has_one_frequency() {
-        let wave: Vec<Complex> =
+        let wave: Vec<ComplexNumber> =
             (0..6).map(|k| ((TAU * 2.0 * k as f64 / 6.0).cos(), 0.0)).collect();
         let found = transform(&wave, false);
         for (k, (re, im)) in found.into_iter().enumerate() {

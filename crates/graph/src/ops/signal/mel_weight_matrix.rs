@@ -5,7 +5,7 @@ use galatea_tensor::{DataType, Tensor};
 use super::window::numbers;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::values::{expect_number, floats};
 
@@ -37,14 +37,14 @@ fn hertz(mel: f64) -> f64 {
     700.0 * (mel / 2595.0 * std::f64::consts::LN_10).exp_m1()
 }
 
-fn integer(inputs: Inputs<'_, Tensor>, index: usize, what: &str) -> Result<usize, OpError> {
+fn integer(inputs: OperatorInputs<'_, Tensor>, index: usize, what: &str) -> Result<usize, OpError> {
     match inputs.required(index)?.to_i64_vec()?[..] {
         [one] => bounds::length(one, what),
         _ => Err(OpError::new(format!("{what} is not a single integer"))),
     }
 }
 
-fn real(inputs: Inputs<'_, Tensor>, index: usize, what: &str) -> Result<f64, OpError> {
+fn real(inputs: OperatorInputs<'_, Tensor>, index: usize, what: &str) -> Result<f64, OpError> {
     match floats(inputs.required(index)?)?[..] {
         [one] => Ok(one),
         _ => Err(OpError::new(format!("{what} is not a single number"))),
@@ -52,7 +52,7 @@ fn real(inputs: Inputs<'_, Tensor>, index: usize, what: &str) -> Result<f64, OpE
 }
 
 impl Operator for MelWeightMatrix {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let of = |index: usize| -> Result<Dim, OpError> {
             let found = inputs.required(index)?.lengths().and_then(|all| all.first().cloned());
             Ok(found.unwrap_or(Dim::Unknown))
@@ -67,7 +67,7 @@ impl Operator for MelWeightMatrix {
         clippy::cast_sign_loss,
         reason = "bins are small numbers, checked against the number of rows"
     )]
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let bands = integer(inputs, 0, "num_mel_bins")?;
         let length = integer(inputs, 1, "dft_length")?;
         let rate = integer(inputs, 2, "sample_rate")?;

@@ -2,10 +2,10 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::fourier::{Complex, transform};
+use super::fourier::{ComplexNumber, transform};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::values::{expect_float, floats, from_floats};
 
@@ -55,7 +55,7 @@ fn scalar(tensor: &Tensor, what: &str) -> Result<usize, OpError> {
 }
 
 impl Operator for Stft {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         let (batch, signal) = match x.shape.as_deref() {
@@ -85,7 +85,7 @@ impl Operator for Stft {
         Ok(vec![Fact::new(x.dtype, vec![batch, frames, bins, Dim::Known(2)])])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let &[batch, length, parts @ 1..=2] = x.shape() else {
             return Err(OpError::new(format!(
@@ -118,7 +118,8 @@ impl Operator for Stft {
                 let weight = window.as_ref().map_or(1.0, |window| window[at]);
                 if part < parts { weight * all[(start + at) * parts + part] } else { 0.0 }
             };
-            let signal: Vec<Complex> = (0..frame).map(|at| (part(at, 0), part(at, 1))).collect();
+            let signal: Vec<ComplexNumber> =
+                (0..frame).map(|at| (part(at, 0), part(at, 1))).collect();
             let spectrum = transform(&signal, false);
             result.extend(spectrum.iter().take(shape[2]).flat_map(|bin| [bin.0, bin.1]));
         }

@@ -6,7 +6,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::values::{expect_number, from_floats, from_integers};
 
@@ -58,13 +58,13 @@ pub(super) fn numbers(dtype: DataType, shape: &[usize], all: Vec<f64>) -> Result
 }
 
 impl Operator for CosineWindow {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let size = inputs.required(0)?.lengths().and_then(|all| all.first().cloned());
         Ok(vec![Fact::new(self.dtype, vec![size.unwrap_or(Dim::Unknown)])])
     }
 
     #[allow(clippy::cast_precision_loss, reason = "a window has fewer than 2^31 elements")]
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let [size] = inputs.required(0)?.to_i64_vec()?[..] else {
             return Err(OpError::new("the size is not a single integer"));
         };

@@ -8,7 +8,7 @@ mod tf_idf_vectorizer;
 pub use regex_full_match::RegexFullMatch;
 pub use string_concat::{StringConcat, StringSplit};
 pub use string_normalizer::{CaseChange, StringNormalizer};
-pub use tf_idf_vectorizer::{Column, Item, TfIdfVectorizer, Weighting};
+pub use tf_idf_vectorizer::{CountColumn, OccurrenceWeighting, TextItem, TfIdfVectorizer};
 
 use crate::operator::{Arity, OpDef};
 

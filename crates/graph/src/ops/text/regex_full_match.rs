@@ -5,7 +5,7 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::values::expect_type;
 
 /// The most bytes of a compiled pattern: a repetition of a few letters can stand for any number of
@@ -34,14 +34,14 @@ impl RegexFullMatch {
 }
 
 impl Operator for RegexFullMatch {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_type("the input", x.dtype, |dtype| dtype == DataType::Bytes, "BYTES")?;
         let shape = x.shape.clone();
         Ok(vec![Fact::shaped(DataType::Bool, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let matches = |text: &ByteString| self.pattern.is_match(text.as_bytes());
         let found: Vec<bool> = x.to_vec::<ByteString>()?.iter().map(matches).collect();

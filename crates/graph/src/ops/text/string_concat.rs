@@ -4,7 +4,7 @@ use galatea_tensor::{ByteString, DataType, Tensor, broadcast_shapes};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// ONNX `StringConcat`: each string of input 0 followed by that of input 1, broadcast.
@@ -28,12 +28,12 @@ impl StringConcat {
 }
 
 impl Operator for StringConcat {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let shape = Fact::broadcast(&[inputs.required(0)?, inputs.required(1)?])?;
         Ok(vec![Fact::shaped(DataType::Bytes, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         let shape = broadcast_shapes(a.shape(), b.shape())?;
         bounds::bounded(DataType::Bytes, &shape)?;
@@ -85,7 +85,7 @@ impl StringSplit {
 }
 
 impl Operator for StringSplit {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let shape = inputs.required(0)?.shape.clone();
         let rows = shape.clone().map(|mut shape| {
             shape.push(Dim::Unknown);
@@ -95,7 +95,7 @@ impl Operator for StringSplit {
         Ok(vec![fact(DataType::Bytes, rows), fact(DataType::Int64, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let strings = data.to_vec::<ByteString>()?;
         let rows = strings

@@ -4,7 +4,7 @@ use galatea_tensor::{ByteString, DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
 /// How letters change.
@@ -62,7 +62,7 @@ impl StringNormalizer {
 }
 
 impl Operator for StringNormalizer {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         Ok(vec![match &data.shape {
             None => Fact::unranked(DataType::Bytes),
@@ -76,7 +76,7 @@ impl Operator for StringNormalizer {
         }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let shape = data.shape();
         if !matches!(shape, [_] | [1, _]) {

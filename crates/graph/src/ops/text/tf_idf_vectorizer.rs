@@ -6,12 +6,12 @@ use galatea_tensor::{ByteString, DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 
 /// How occurrences become numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weighting {
+pub enum OccurrenceWeighting {
     /// Their count.
     Tf,
     /// The weight of the sequence if it occurs at all.
@@ -22,7 +22,7 @@ pub enum Weighting {
 
 /// A word or a number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Item {
+pub enum TextItem {
     /// A number.
     Integer(i64),
     /// A word.
@@ -31,7 +31,7 @@ pub enum Item {
 
 /// Where a sequence is counted, and its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Column {
+pub struct CountColumn {
     /// The position in the result.
     pub at: usize,
     /// The weight.
@@ -43,13 +43,13 @@ pub struct Column {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TfIdfVectorizer {
     /// How occurrences become numbers.
-    pub weighting: Weighting,
+    pub weighting: OccurrenceWeighting,
     /// Lengths of the sequences that count.
     pub lengths: (usize, usize),
     /// How many items may lie between neighbours.
     pub max_skip_count: usize,
     /// The known sequences.
-    pub known: BTreeMap<Vec<Item>, Column>,
+    pub known: BTreeMap<Vec<TextItem>, CountColumn>,
     /// Numbers in a row of the result.
     pub columns: usize,
     /// Whether items are words.
@@ -57,7 +57,7 @@ pub struct TfIdfVectorizer {
 }
 
 /// The sequences of a pool, in which those of one item come first, then those of two, and so on.
-fn sequences(pool: &[Item], starts: &[usize]) -> Result<Vec<Vec<Item>>, OpError> {
+fn sequences(pool: &[TextItem], starts: &[usize]) -> Result<Vec<Vec<TextItem>>, OpError> {
     let mut all = Vec::new();
     for (index, &start) in starts.iter().enumerate() {
         let end = starts.get(index + 1).copied().unwrap_or(pool.len());
@@ -68,7 +68,7 @@ fn sequences(pool: &[Item], starts: &[usize]) -> Result<Vec<Vec<Item>>, OpError>
                 pool.len()
             ))
         })?;
-        all.extend(part.chunks(index + 1).map(<[Item]>::to_vec));
+        all.extend(part.chunks(index + 1).map(<[TextItem]>::to_vec));
     }
     Ok(all)
 }
@@ -77,7 +77,8 @@ impl TfIdfVectorizer {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let attributes = &mut context.attributes;
         let choice = attributes.choice("mode", &["TF", "IDF", "TFIDF"], usize::MAX)?;
-        let weighting = [Weighting::Tf, Weighting::Idf, Weighting::TfIdf];
+        let weighting =
+            [OccurrenceWeighting::Tf, OccurrenceWeighting::Idf, OccurrenceWeighting::TfIdf];
         let weighting = weighting.get(choice).copied();
         let weighting = weighting.ok_or_else(|| OpError::new("attribute 'mode' is missing"))?;
         let mut length = |name: &'static str| {
@@ -97,9 +98,9 @@ impl TfIdfVectorizer {
             return Err(OpError::new("one of pool_int64s and pool_strings must be given"));
         }
         let words = integers.is_empty();
-        let text = |word: &ByteString| Item::Text(word.as_bytes().to_vec());
-        let pool: Vec<Item> =
-            integers.into_iter().map(Item::Integer).chain(strings.iter().map(text)).collect();
+        let text = |word: &ByteString| TextItem::Text(word.as_bytes().to_vec());
+        let pool: Vec<TextItem> =
+            integers.into_iter().map(TextItem::Integer).chain(strings.iter().map(text)).collect();
         let sequences = sequences(&pool, &starts)?;
         let weighed = weights.as_ref().is_none_or(|all| all.len() == columns.len());
         if sequences.len() != columns.len() || !weighed {
@@ -113,15 +114,15 @@ impl TfIdfVectorizer {
         let width = columns.iter().max().map_or(0, |last| last.saturating_add(1));
         let column = |(index, sequence)| {
             let weight = weights.as_ref().map_or(1.0, |all| all[index]);
-            (sequence, Column { at: columns[index], weight })
+            (sequence, CountColumn { at: columns[index], weight })
         };
         let known = sequences.into_iter().enumerate().map(column).collect();
         Ok(Box::new(Self { weighting, lengths, max_skip_count, known, columns: width, words }))
     }
 
     /// Adds what occurs in a row of items.
-    fn count(&self, items: &[Item], result: &mut [f64]) {
-        let mut counts: BTreeMap<&[Item], (u32, Column)> = BTreeMap::new();
+    fn count(&self, items: &[TextItem], result: &mut [f64]) {
+        let mut counts: BTreeMap<&[TextItem], (u32, CountColumn)> = BTreeMap::new();
         let longest = self.lengths.1.min(items.len());
         for length in self.lengths.0.max(1)..=longest {
             // A single item has no neighbours to be apart from.
@@ -132,7 +133,7 @@ impl TfIdfVectorizer {
                     break;
                 }
                 for start in 0..items.len() - reach {
-                    let found: Vec<Item> =
+                    let found: Vec<TextItem> =
                         items[start..=start + reach].iter().step_by(step).cloned().collect();
                     if let Some((sequence, column)) = self.known.get_key_value(&found) {
                         counts.entry(sequence).or_insert((0, *column)).0 += 1;
@@ -142,19 +143,19 @@ impl TfIdfVectorizer {
         }
         for (count, column) in counts.into_values() {
             result[column.at] += match self.weighting {
-                Weighting::Tf => f64::from(count),
-                Weighting::Idf => f64::from(column.weight),
-                Weighting::TfIdf => f64::from(count) * f64::from(column.weight),
+                OccurrenceWeighting::Tf => f64::from(count),
+                OccurrenceWeighting::Idf => f64::from(column.weight),
+                OccurrenceWeighting::TfIdf => f64::from(count) * f64::from(column.weight),
             };
         }
     }
 
-    fn items(&self, x: &Tensor) -> Result<Vec<Item>, OpError> {
+    fn items(&self, x: &Tensor) -> Result<Vec<TextItem>, OpError> {
         if self.words {
-            let text = |word: ByteString| Item::Text(word.as_bytes().to_vec());
+            let text = |word: ByteString| TextItem::Text(word.as_bytes().to_vec());
             return Ok(x.to_vec::<ByteString>()?.into_iter().map(text).collect());
         }
-        Ok(x.to_i64_vec()?.into_iter().map(Item::Integer).collect())
+        Ok(x.to_i64_vec()?.into_iter().map(TextItem::Integer).collect())
     }
 }
 
@@ -168,7 +169,7 @@ fn outer<T: Clone>(shape: &[T]) -> Result<Vec<T>, OpError> {
 }
 
 impl Operator for TfIdfVectorizer {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         if (x.dtype == DataType::Bytes) != self.words {
             return Err(OpError::new(format!("items of type {} do not fit the pool", x.dtype)));
@@ -179,7 +180,7 @@ impl Operator for TfIdfVectorizer {
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "the result is FP32")]
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         if (x.dtype() == DataType::Bytes) != self.words {
             return Err(OpError::new(format!("items of type {} do not fit the pool", x.dtype())));

@@ -5,12 +5,12 @@
 
 mod optimiser;
 
-pub use optimiser::{Optimiser, Rule};
+pub use optimiser::{Optimiser, UpdateRule};
 
 use crate::operator::{Arity, OpDef};
-use crate::ops::Parse;
+use crate::ops::AttributeParser;
 
-const fn step(name: &'static str, parse: Parse) -> OpDef {
+const fn step(name: &'static str, parse: AttributeParser) -> OpDef {
     OpDef {
         domain: "ai.onnx.preview.training",
         name,

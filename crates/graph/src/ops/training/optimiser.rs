@@ -4,12 +4,12 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::values::{expect_float, floats, from_floats};
 
 /// How parameters move against their gradients.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rule {
+pub enum UpdateRule {
     /// By the gradient relative to the root of the sum of all squared gradients so far.
     ///
     /// Source: Duchi, Hazan and Singer 2011.
@@ -50,7 +50,7 @@ pub enum Rule {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Optimiser {
     /// The rule.
-    pub rule: Rule,
+    pub rule: UpdateRule,
     /// How much of a parameter is added to its gradient.
     pub norm_coefficient: f32,
     /// How many parameters there are.
@@ -58,7 +58,10 @@ pub struct Optimiser {
 }
 
 impl Optimiser {
-    fn boxed(context: &mut ParseContext<'_>, rule: Rule) -> Result<Box<dyn Operator>, OpError> {
+    fn boxed(
+        context: &mut ParseContext<'_>,
+        rule: UpdateRule,
+    ) -> Result<Box<dyn Operator>, OpError> {
         let norm_coefficient = context.attributes.float_or("norm_coefficient", 0.0)?;
         let kinds = 2 + states(rule);
         let inputs = context.inputs.saturating_sub(2);
@@ -74,11 +77,11 @@ impl Optimiser {
     pub(super) fn adagrad(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let decay_factor = context.attributes.float_or("decay_factor", 0.0)?;
         let epsilon = context.attributes.float_or("epsilon", 1e-6)?;
-        Self::boxed(context, Rule::Adagrad { decay_factor, epsilon })
+        Self::boxed(context, UpdateRule::Adagrad { decay_factor, epsilon })
     }
 
     pub(super) fn adam(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        let rule = Rule::Adam {
+        let rule = UpdateRule::Adam {
             alpha: context.attributes.float_or("alpha", 0.9)?,
             beta: context.attributes.float_or("beta", 0.999)?,
             epsilon: context.attributes.float_or("epsilon", 1e-6)?,
@@ -94,7 +97,7 @@ impl Optimiser {
         };
         let (alpha, beta) = (factor("alpha")?, factor("beta")?);
         let nesterov = context.attributes.choice("mode", &["standard", "nesterov"], 0)? == 1;
-        Self::boxed(context, Rule::Momentum { alpha, beta, nesterov })
+        Self::boxed(context, UpdateRule::Momentum { alpha, beta, nesterov })
     }
 
     /// New value of a parameter, whose states are changed in place.
@@ -102,12 +105,12 @@ impl Optimiser {
         let gradient = f64::from(self.norm_coefficient) * x + gradient;
         let wide = f64::from;
         match self.rule {
-            Rule::Adagrad { decay_factor, epsilon } => {
+            UpdateRule::Adagrad { decay_factor, epsilon } => {
                 state[0] += gradient * gradient;
                 let rate = rate / (1.0 + steps * wide(decay_factor));
                 x - rate * gradient / (state[0].sqrt() + wide(epsilon))
             }
-            Rule::Adam { alpha, beta, epsilon, norm_coefficient_post } => {
+            UpdateRule::Adam { alpha, beta, epsilon, norm_coefficient_post } => {
                 let (alpha, beta) = (wide(alpha), wide(beta));
                 state[0] = alpha * state[0] + (1.0 - alpha) * gradient;
                 state[1] = beta * state[1] + (1.0 - beta) * gradient * gradient;
@@ -119,7 +122,7 @@ impl Optimiser {
                 let moved = rate * correction * state[0] / (state[1].sqrt() + wide(epsilon));
                 (1.0 - wide(norm_coefficient_post)) * (x - moved)
             }
-            Rule::Momentum { alpha, beta, nesterov } => {
+            UpdateRule::Momentum { alpha, beta, nesterov } => {
                 let beta = if steps > 0.0 { wide(beta) } else { 1.0 };
                 state[0] = wide(alpha) * state[0] + beta * gradient;
                 let ahead = if nesterov { gradient + wide(alpha) * state[0] } else { state[0] };
@@ -130,10 +133,10 @@ impl Optimiser {
 }
 
 /// How many states a parameter has.
-fn states(rule: Rule) -> usize {
+fn states(rule: UpdateRule) -> usize {
     match rule {
-        Rule::Adam { .. } => 2,
-        Rule::Adagrad { .. } | Rule::Momentum { .. } => 1,
+        UpdateRule::Adam { .. } => 2,
+        UpdateRule::Adagrad { .. } | UpdateRule::Momentum { .. } => 1,
     }
 }
 
@@ -151,7 +154,7 @@ fn number(tensor: &Tensor, what: &str) -> Result<f64, OpError> {
 }
 
 impl Operator for Optimiser {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let count = self.parameters;
         let fact = |index: usize| -> Result<Fact, OpError> {
             let fact = inputs.required(index)?;
@@ -162,7 +165,7 @@ impl Operator for Optimiser {
         (2..2 + count).chain(states).map(fact).collect()
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let at = (
             number(inputs.required(0)?, "the rate")?,
             number(inputs.required(1)?, "the number of steps")?,

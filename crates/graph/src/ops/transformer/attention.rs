@@ -2,12 +2,12 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::heads::{Attended, Heads, Scoring, Stage, attend, head_dims};
+use super::heads::{AttentionResults, ScoreOptions, ScoreStage, WideHeads, attend, head_dims};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
-use crate::ops::values::{Values, expect_float};
+use crate::ops::values::{TensorValues, expect_float};
 
 /// ONNX `Attention`.
 ///
@@ -32,7 +32,7 @@ pub struct Attention {
     /// How far behind its own position a query sees.
     pub right_window: Option<usize>,
     /// Which scores are the fourth output; `None` where the node has no fourth output.
-    pub stage: Option<Stage>,
+    pub stage: Option<ScoreStage>,
 }
 
 impl Attention {
@@ -41,10 +41,10 @@ impl Attention {
         context.data_type("softmax_precision")?;
         let mode = context.attributes.int_or("qk_matmul_output_mode", 0)?;
         let stage = match mode {
-            0 => Stage::Raw,
-            1 => Stage::Capped,
-            2 => Stage::Biased,
-            3 => Stage::Weights,
+            0 => ScoreStage::Raw,
+            1 => ScoreStage::Capped,
+            2 => ScoreStage::Biased,
+            3 => ScoreStage::Weights,
             other => {
                 return Err(OpError::new(format!(
                     "qk_matmul_output_mode is {other}, expected 0 to 3"
@@ -87,10 +87,13 @@ impl Attention {
         left && right && (!self.is_causal || key <= position)
     }
 
-    fn run(&self, inputs: Inputs<'_, Tensor>) -> Result<(Attended, Heads, Heads), OpError> {
-        let q = Heads::read(inputs.required(0)?, self.q_num_heads, "Q")?;
-        let k = Heads::read(inputs.required(1)?, self.kv_num_heads, "K")?;
-        let v = Heads::read(inputs.required(2)?, self.kv_num_heads, "V")?;
+    fn run(
+        &self,
+        inputs: OperatorInputs<'_, Tensor>,
+    ) -> Result<(AttentionResults, WideHeads, WideHeads), OpError> {
+        let q = WideHeads::read(inputs.required(0)?, self.q_num_heads, "Q")?;
+        let k = WideHeads::read(inputs.required(1)?, self.kv_num_heads, "K")?;
+        let v = WideHeads::read(inputs.required(2)?, self.kv_num_heads, "V")?;
         let (past_k, past_v) = (inputs.optional(4), inputs.optional(5));
         if past_k.is_some() != past_v.is_some() {
             return Err(OpError::new("past_key and past_value belong together, one is missing"));
@@ -104,7 +107,7 @@ impl Attention {
             Some(valid) => valid[at].saturating_sub(queries as i64),
             None => past as i64,
         };
-        let mask = Mask::read(inputs.optional(3), [batch, heads, queries, k.shape[2]])?;
+        let mask = AdditiveMask::read(inputs.optional(3), [batch, heads, queries, k.shape[2]])?;
         let bias = |[b, h, s, key]: [usize; 4]| {
             let beyond = valid.as_ref().is_some_and(|valid| key as i64 >= valid[b]);
             if beyond || !self.sees(offset(b).saturating_add(s as i64), key) {
@@ -115,7 +118,7 @@ impl Attention {
         #[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
         let scale = self.scale.map_or_else(|| 1.0 / (width as f64).sqrt(), f64::from);
         let softcap = f64::from(self.softcap);
-        let scoring = Scoring { scale, softcap, bias: &bias, sink: None, stage: self.stage };
+        let scoring = ScoreOptions { scale, softcap, bias: &bias, sink: None, stage: self.stage };
         Ok((attend(&q, &k, &v, &scoring)?, k, v))
     }
 }
@@ -134,14 +137,14 @@ fn check_valid(valid: Option<&[i64]>, batch: usize, past: bool) -> Result<(), Op
 }
 
 /// A mask as numbers to add.
-struct Mask {
+struct AdditiveMask {
     values: Vec<f64>,
     /// Distance of neighbours along each axis; 0 where the mask is broadcast.
     steps: [usize; 4],
     keys: usize,
 }
 
-impl Mask {
+impl AdditiveMask {
     fn read(tensor: Option<&Tensor>, shape: [usize; 4]) -> Result<Option<Self>, OpError> {
         let Some(tensor) = tensor else { return Ok(None) };
         let wrong = || {
@@ -158,14 +161,14 @@ impl Mask {
         }
         let stored = bounds::steps(&full);
         let step = |axis: usize| if full[axis] == 1 { 0 } else { stored[axis] };
-        let values = match Values::read(tensor)? {
-            Values::Bools(all) => {
+        let values = match TensorValues::read(tensor)? {
+            TensorValues::Bools(all) => {
                 all.into_iter().map(|sees| if sees { 0.0 } else { f64::NEG_INFINITY }).collect()
             }
-            Values::Floats(all) => all,
+            TensorValues::Floats(all) => all,
             #[allow(clippy::cast_precision_loss, reason = "a mask holds small numbers")]
-            Values::Integers(all) => all.into_iter().map(|value| value as f64).collect(),
-            Values::Strings(_) => return Err(OpError::new("a mask of type BYTES")),
+            TensorValues::Integers(all) => all.into_iter().map(|value| value as f64).collect(),
+            TensorValues::Strings(_) => return Err(OpError::new("a mask of type BYTES")),
         };
         Ok(Some(Self { values, steps: [step(0), step(1), step(2), 1], keys }))
     }
@@ -180,7 +183,7 @@ impl Mask {
 }
 
 impl Operator for Attention {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (q, k, v) = (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
         for fact in [q, k, v] {
             expect_float(fact.dtype)?;
@@ -215,8 +218,8 @@ impl Operator for Attention {
         Ok(all)
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (Attended { output, scores }, k, v) = self.run(inputs)?;
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let (AttentionResults { output, scores }, k, v) = self.run(inputs)?;
         let dtype =
             |index: usize| -> Result<DataType, OpError> { Ok(inputs.required(index)?.dtype()) };
         let q_type = dtype(0)?;

@@ -4,7 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
 use crate::ops::values::{expect_float, floats, from_floats};
 
@@ -39,7 +39,7 @@ impl CausalConvWithState {
 }
 
 impl Operator for CausalConvWithState {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, w) = (inputs.required(0)?, inputs.required(1)?);
         expect_float(x.dtype)?;
         if let (Some(x), Some(w)) = (x.known_shape(), w.known_shape()) {
@@ -57,7 +57,7 @@ impl Operator for CausalConvWithState {
         Ok(vec![output, Fact::new(x.dtype, vec![dim(x, 0), dim(x, 1), kept])])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (x, w) = (inputs.required(0)?, inputs.required(1)?);
         let [batch, channels, length, kernel] = Self::extents(x.shape(), w.shape())?;
         let kept = kernel - 1;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::heads::{Heads, Scoring, Stage, attend, softmax};
-use crate::body::Body;
+use super::heads::{ScoreOptions, ScoreStage, WideHeads, attend, softmax};
+use crate::body::OperatorBody;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext, tensors_only};
+use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 use crate::ops::values::{expect_float, floats, from_floats};
 
 /// `FlexAttention` of domain `ai.onnx.preview`.
@@ -23,7 +23,7 @@ pub struct FlexAttention {
     /// The type that the subgraphs see; if absent FP64 for FP64 inputs, else FP32.
     pub softmax_precision: Option<DataType>,
     /// The subgraph of scores and that of weights, as far as there are any.
-    pub bodies: Vec<Body>,
+    pub bodies: Vec<OperatorBody>,
     /// Whether the first subgraph is that of scores.
     pub has_score_mod: bool,
 }
@@ -60,7 +60,7 @@ impl FlexAttention {
     }
 
     /// What the subgraphs see: a tensor of scores.
-    fn seen(&self, inputs: Inputs<'_, Fact>) -> Result<Fact, OpError> {
+    fn seen(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Fact, OpError> {
         let (q, k) = (inputs.required(0)?, inputs.required(1)?);
         let dim = |fact: &Fact, axis: usize| {
             let found = fact.shape.as_ref().and_then(|dims| dims.get(axis).cloned());
@@ -96,7 +96,7 @@ impl FlexAttention {
 }
 
 /// Weighted sums of values.
-fn weigh(weights: &Tensor, v: &Heads) -> Result<Heads, OpError> {
+fn weigh(weights: &Tensor, v: &WideHeads) -> Result<WideHeads, OpError> {
     let Ok([b, h, s, t]) = <[usize; 4]>::try_from(weights.shape()) else {
         return Err(OpError::new("weights have four axes"));
     };
@@ -112,11 +112,11 @@ fn weigh(weights: &Tensor, v: &Heads) -> Result<Heads, OpError> {
         }
         values.extend(sums);
     }
-    Ok(Heads { shape: [b, h, s, e], values })
+    Ok(WideHeads { shape: [b, h, s, e], values })
 }
 
 impl Operator for FlexAttention {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (q, v) = (inputs.required(0)?, inputs.required(2)?);
         expect_float(q.dtype)?;
         for body in &self.bodies {
@@ -130,7 +130,7 @@ impl Operator for FlexAttention {
         Ok(vec![Fact::new(q.dtype, shape)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         tensors_only(self, inputs)
     }
 
@@ -143,12 +143,12 @@ impl Operator for FlexAttention {
         };
         let (q, k, v) = (tensor(0)?, tensor(1)?, tensor(2)?);
         let dtype = q.dtype();
-        let read = |tensor: &Tensor, what: &str| Heads::read(tensor, None, what);
+        let read = |tensor: &Tensor, what: &str| WideHeads::read(tensor, None, what);
         let (q, k, v) = (read(&q, "Q")?, read(&k, "K")?, read(&v, "V")?);
         #[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
         let scale = self.scale.map_or_else(|| 1.0 / (q.shape[3] as f64).sqrt(), f64::from);
-        let (bias, stage) = (|_: [usize; 4]| 0.0, Some(Stage::Raw));
-        let scoring = Scoring { scale, softcap: 0.0, bias: &bias, sink: None, stage };
+        let (bias, stage) = (|_: [usize; 4]| 0.0, Some(ScoreStage::Raw));
+        let scoring = ScoreOptions { scale, softcap: 0.0, bias: &bias, sink: None, stage };
         let scores = attend(&q, &k, &v, &scoring)?.scores;
         let scores = scores.write(self.seen_type(dtype))?;
         let scores = self.modified(self.score_mod(), &mut captured, scores)?;
@@ -164,19 +164,19 @@ impl Operator for FlexAttention {
         self.bodies.is_empty()
     }
 
-    fn bodies(&self) -> &[Body] {
+    fn bodies(&self) -> &[OperatorBody] {
         &self.bodies
     }
 
     fn body_facts(
         &self,
         body: usize,
-        inputs: Inputs<'_, Fact>,
+        inputs: OperatorInputs<'_, Fact>,
     ) -> Result<Vec<Option<Fact>>, OpError> {
         Ok(self.bodies[body].input_facts(&[Some(self.seen(inputs)?)], inputs))
     }
 
-    fn with_bodies(&self, bodies: Vec<Body>) -> Option<Arc<dyn Operator>> {
+    fn with_bodies(&self, bodies: Vec<OperatorBody>) -> Option<Arc<dyn Operator>> {
         Some(Arc::new(Self { bodies, ..self.clone() }))
     }
 }

@@ -9,14 +9,14 @@ use crate::ops::values::{floats, from_floats};
 
 /// Vectors by batch, head and position: `[B, H, S, D]` in row-major order, widened.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Heads {
+pub(crate) struct WideHeads {
     /// Batch, heads, positions and elements of a vector.
     pub(crate) shape: [usize; 4],
     /// The elements.
     pub(crate) values: Vec<f64>,
 }
 
-impl Heads {
+impl WideHeads {
     /// Reads `[B, H, S, D]`, or `[B, S, H · D]` with the number of heads.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ pub(crate) fn divided(hidden: usize, heads: usize, what: &str) -> Result<usize, 
     Ok(hidden / heads)
 }
 
-/// The axes `[B, H, S, D]` that [`Heads::read`] would make of a fact; `None` where the rank is
+/// The axes `[B, H, S, D]` that [`WideHeads::read`] would make of a fact; `None` where the rank is
 /// unknown.
 ///
 /// # Errors
@@ -125,7 +125,7 @@ pub(crate) fn head_dims(
 
 /// What of the scores is an output of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum ScoreStage {
     /// Scaled products of queries and keys.
     Raw,
     /// After the soft cap.
@@ -137,7 +137,7 @@ pub enum Stage {
 }
 
 /// How queries weigh keys.
-pub(crate) struct Scoring<'a> {
+pub(crate) struct ScoreOptions<'a> {
     /// Factor on the products.
     pub(crate) scale: f64,
     /// `cap · tanh(score / cap)` where it is above 0.
@@ -147,15 +147,15 @@ pub(crate) struct Scoring<'a> {
     /// One more score a head that takes part in the softmax and stands for no key.
     pub(crate) sink: Option<&'a dyn Fn(usize) -> f64>,
     /// Which scores to keep.
-    pub(crate) stage: Option<Stage>,
+    pub(crate) stage: Option<ScoreStage>,
 }
 
 /// The results of attention.
-pub(crate) struct Attended {
+pub(crate) struct AttentionResults {
     /// `[B, H, S, E]`.
-    pub(crate) output: Heads,
+    pub(crate) output: WideHeads,
     /// The scores of the stage that was asked for, `[B, H, S, T]`; empty if none was.
-    pub(crate) scores: Heads,
+    pub(crate) scores: WideHeads,
 }
 
 /// `softmax(cap(scale · Q·Kᵀ) + bias) · V`. Query head `h` reads key head `h / (H / Hkv)`. A query
@@ -164,11 +164,11 @@ pub(crate) struct Attended {
 /// Source: Vaswani et al. 2017, arXiv 1706.03762; grouped heads: Ainslie et al. 2023, arXiv
 /// 2305.13245.
 pub(crate) fn attend(
-    q: &Heads,
-    k: &Heads,
-    v: &Heads,
-    scoring: &Scoring<'_>,
-) -> Result<Attended, OpError> {
+    q: &WideHeads,
+    k: &WideHeads,
+    v: &WideHeads,
+    scoring: &ScoreOptions<'_>,
+) -> Result<AttentionResults, OpError> {
     let ([b, h, s, d], [_, groups, t, _], [_, _, _, e]) = (q.shape, k.shape, v.shape);
     let fits = k.shape == [b, groups, t, d] && v.shape == [b, groups, t, e];
     if !fits || groups == 0 || !h.is_multiple_of(groups) {
@@ -194,26 +194,26 @@ pub(crate) fn attend(
         }
         output.extend(sums);
     }
-    Ok(Attended {
-        output: Heads { shape: out_shape, values: output },
-        scores: Heads { shape: score_shape, values: scores },
+    Ok(AttentionResults {
+        output: WideHeads { shape: out_shape, values: output },
+        scores: WideHeads { shape: score_shape, values: scores },
     })
 }
 
-struct Row {
+struct AttendedRow {
     weights: Vec<f64>,
     kept: Vec<f64>,
 }
 
 fn score_row(
     query: &[f64],
-    k: &Heads,
+    k: &WideHeads,
     [batch, group]: [usize; 2],
-    scoring: &Scoring<'_>,
+    scoring: &ScoreOptions<'_>,
     at: &[usize],
-) -> Row {
+) -> AttendedRow {
     let keys = k.shape[2];
-    let keep = |stage: Stage, row: &[f64]| {
+    let keep = |stage: ScoreStage, row: &[f64]| {
         if scoring.stage == Some(stage) { row.to_vec() } else { Vec::new() }
     };
     let mut row: Vec<f64> = (0..keys)
@@ -222,24 +222,24 @@ fn score_row(
             query.iter().zip(key).map(|(x, y)| x * y).sum::<f64>() * scoring.scale
         })
         .collect();
-    let mut kept = keep(Stage::Raw, &row);
+    let mut kept = keep(ScoreStage::Raw, &row);
     if scoring.softcap > 0.0 {
         row.iter_mut().for_each(|x| *x = (*x / scoring.softcap).tanh() * scoring.softcap);
     }
-    kept.extend(keep(Stage::Capped, &row));
+    kept.extend(keep(ScoreStage::Capped, &row));
     let mut visible = false;
     for (key, score) in row.iter_mut().enumerate() {
         let bias = (scoring.bias)([batch, at[1], at[2], key]);
         visible |= bias != f64::NEG_INFINITY;
         *score = if bias == f64::NEG_INFINITY { bias } else { *score + bias };
     }
-    kept.extend(keep(Stage::Biased, &row));
+    kept.extend(keep(ScoreStage::Biased, &row));
     softmax(&mut row, scoring.sink.map(|sink| sink(at[1])));
     if !visible {
         row.fill(0.0);
     }
-    kept.extend(keep(Stage::Weights, &row));
-    Row { weights: row, kept }
+    kept.extend(keep(ScoreStage::Weights, &row));
+    AttendedRow { weights: row, kept }
 }
 
 /// Exponentials relative to their sum, to which `sink` belongs where there is one. Scores that are

@@ -2,10 +2,10 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::heads::{Heads, divided};
+use super::heads::{WideHeads, divided};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::values::{expect_float, floats, from_floats};
 
@@ -55,7 +55,7 @@ impl LinearAttention {
 
     /// The optional input that a rule needs, or refuses.
     fn gate<'a>(
-        inputs: Inputs<'a, Tensor>,
+        inputs: OperatorInputs<'a, Tensor>,
         index: usize,
         needed: bool,
         what: &str,
@@ -92,7 +92,7 @@ fn columns(
 }
 
 impl Operator for LinearAttention {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (query, key, value) = (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
         expect_float(query.dtype)?;
         let dims = |fact: &Fact| match fact.shape.as_deref() {
@@ -113,13 +113,13 @@ impl Operator for LinearAttention {
     }
 
     #[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let packed = |index: usize, heads: usize, what: &str| {
             let tensor = inputs.required(index)?;
             if tensor.rank() != 3 {
                 return Err(OpError::new(format!("{what} has rank {}, expected 3", tensor.rank())));
             }
-            Heads::read(tensor, Some(heads), what)
+            WideHeads::read(tensor, Some(heads), what)
         };
         let query = packed(0, self.q_num_heads, "query")?;
         let key = packed(1, self.kv_num_heads, "key")?;
@@ -183,7 +183,7 @@ impl Operator for LinearAttention {
                 }
             }
         }
-        let output = Heads { shape: out_shape, values: output };
+        let output = WideHeads { shape: out_shape, values: output };
         let dtype = inputs.required(0)?.dtype();
         Ok(vec![output.write_packed(dtype)?, from_floats(state_type, &state_shape, state)?])
     }

@@ -11,7 +11,7 @@ mod tensor_scatter;
 pub use attention::Attention;
 pub use causal_conv_with_state::CausalConvWithState;
 pub use flex_attention::FlexAttention;
-pub use heads::Stage;
+pub use heads::ScoreStage;
 pub use linear_attention::LinearAttention;
 pub use rotary_embedding::RotaryEmbedding;
 pub use tensor_scatter::TensorScatter;

@@ -2,10 +2,10 @@
 
 use galatea_tensor::Tensor;
 
-use super::heads::Heads;
+use super::heads::WideHeads;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 use crate::ops::values::{expect_float, floats};
 
@@ -27,7 +27,7 @@ pub struct RotaryEmbedding {
 }
 
 /// Cosines or sines by batch and position.
-struct Angles {
+struct RotaryAngleTable {
     values: Vec<f64>,
     half: usize,
     rows: usize,
@@ -35,7 +35,7 @@ struct Angles {
     sequence: usize,
 }
 
-impl Angles {
+impl RotaryAngleTable {
     /// The row for a position in a batch.
     fn row(&self, batch: usize, position: usize) -> Result<&[f64], OpError> {
         let at = batch * self.sequence + position;
@@ -81,7 +81,7 @@ impl RotaryEmbedding {
         cache: &Tensor,
         positions: Option<&Tensor>,
         [batch, sequence, half]: [usize; 3],
-    ) -> Result<Angles, OpError> {
+    ) -> Result<RotaryAngleTable, OpError> {
         let shape = cache.shape();
         let fits = match (shape, positions) {
             ([_, width], Some(positions)) => {
@@ -100,13 +100,13 @@ impl RotaryEmbedding {
         let positions = positions.map(Tensor::to_i64_vec).transpose()?;
         // Without positions the rows lie one after the other, for each of the batch or once for all.
         let rows = if positions.is_some() { shape[0] } else { shape[0] * sequence };
-        Ok(Angles { values: floats(cache)?, half, rows, positions, sequence })
+        Ok(RotaryAngleTable { values: floats(cache)?, half, rows, positions, sequence })
     }
 
     /// Turns every vector.
     pub(crate) fn turn(
         &self,
-        heads: &mut Heads,
+        heads: &mut WideHeads,
         angles: impl Fn(usize, usize) -> Result<(Vec<f64>, Vec<f64>), OpError>,
     ) -> Result<(), OpError> {
         let [batch, count, sequence, width] = heads.shape;
@@ -133,16 +133,16 @@ impl RotaryEmbedding {
 }
 
 impl Operator for RotaryEmbedding {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         super::heads::head_dims(x, self.num_heads, "X")?;
         Ok(vec![Fact { value: None, elements: None, ..x.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
-        let mut heads = Heads::read(x, self.num_heads, "X")?;
+        let mut heads = WideHeads::read(x, self.num_heads, "X")?;
         let [batch, _, sequence, width] = heads.shape;
         let extent = [batch, sequence, self.pairs(width)?];
         let positions = inputs.optional(3);

@@ -4,9 +4,9 @@ use galatea_tensor::{Element, Tensor, with_element};
 
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
-use crate::ops::lanes::Lanes;
+use crate::ops::lanes::AxisLanes;
 use crate::ops::values::expect_same;
 
 /// ONNX `TensorScatter`.
@@ -58,7 +58,7 @@ impl TensorScatter {
         })
     }
 
-    fn write<T: Element>(&self, inputs: Inputs<'_, Tensor>) -> Result<Tensor, OpError> {
+    fn write<T: Element>(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Tensor, OpError> {
         let (cache, update) = (inputs.required(0)?, inputs.required(1)?);
         let axis = self.check(cache.shape(), update.shape())?;
         let batch = cache.shape()[0];
@@ -74,8 +74,8 @@ impl TensorScatter {
         };
         bounds::bounded(T::DTYPE, cache.shape())?;
         let (mut values, new) = (cache.to_vec::<T>()?, update.to_vec::<T>()?);
-        let to = Lanes::along(cache.shape(), axis);
-        let from = Lanes::along(update.shape(), axis);
+        let to = AxisLanes::along(cache.shape(), axis);
+        let from = AxisLanes::along(update.shape(), axis);
         for outer in 0..from.outer {
             let start = starts[outer * batch / from.outer];
             for position in 0..from.len {
@@ -89,7 +89,7 @@ impl TensorScatter {
 }
 
 impl Operator for TensorScatter {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (cache, update) = (inputs.required(0)?, inputs.required(1)?);
         expect_same(cache.dtype, update.dtype)?;
         if let (Some(cache), Some(update)) = (cache.known_shape(), update.known_shape()) {
@@ -98,7 +98,7 @@ impl Operator for TensorScatter {
         Ok(vec![Fact { value: None, elements: None, ..cache.clone() }])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let dtype = inputs.required(0)?.dtype();
         expect_same(dtype, inputs.required(1)?.dtype())?;
         Ok(vec![with_element!(dtype, T => self.write::<T>(inputs))?])

@@ -4,7 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::values::{expect_float, floats, from_floats};
 
@@ -45,7 +45,7 @@ impl AffineGrid {
 }
 
 impl Operator for AffineGrid {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (theta, size) = (inputs.required(0)?, inputs.required(1)?);
         expect_float(theta.dtype)?;
         let Some(size) = size.lengths() else { return Ok(vec![Fact::unranked(theta.dtype)]) };
@@ -61,7 +61,7 @@ impl Operator for AffineGrid {
         Ok(vec![Fact::new(theta.dtype, [&[batch], spatial, &[parts]].concat())])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let theta = inputs.required(0)?;
         let size = bounds::lengths(&inputs.required(1)?.to_i64_vec()?, "the size")?;
         let rows = Self::check(theta.shape(), size.len())?;

@@ -4,9 +4,9 @@ use galatea_tensor::{DataType, Tensor, with_element};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
-use crate::ops::values::{Values, expect_float, floats};
+use crate::ops::values::{TensorValues, expect_float, floats};
 
 /// How values between elements are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct GridSample {
 }
 
 /// Elements along one axis and their weights; `None` is outside and counts as zero.
-type Taps = Vec<(Option<usize>, f64)>;
+type GridTaps = Vec<(Option<usize>, f64)>;
 
 impl GridSample {
     pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
@@ -111,7 +111,7 @@ impl GridSample {
         Some(inside.clamp(0.0, last) as usize)
     }
 
-    fn taps(&self, relative: f64, len: usize) -> Taps {
+    fn taps(&self, relative: f64, len: usize) -> GridTaps {
         let at = self.position(relative, len);
         let tap = |at: f64, weight: f64| (self.element(at, len), weight);
         if self.mode == SampleMode::Nearest {
@@ -196,7 +196,7 @@ fn far(x: f64) -> f64 {
 }
 
 impl Operator for GridSample {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, grid) = (inputs.required(0)?, inputs.required(1)?);
         expect_float(grid.dtype)?;
         let (Some(image), Some(places)) = (&x.shape, &grid.shape) else {
@@ -205,7 +205,7 @@ impl Operator for GridSample {
         Ok(vec![Fact::new(x.dtype, Self::output(image, places)?)])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (x, grid) = (inputs.required(0)?, inputs.required(1)?);
         let dims = |shape: &[usize]| shape.iter().map(|&len| Dim::Known(len)).collect::<Vec<_>>();
         let shape = Self::output(&dims(x.shape()), &dims(grid.shape()))?;
@@ -234,7 +234,7 @@ impl Operator for GridSample {
             return Ok(vec![result]);
         }
         let sum = |read: &dyn Fn(usize) -> f64| -> Vec<f64> {
-            let of = |(start, taps): (usize, &Taps)| {
+            let of = |(start, taps): (usize, &GridTaps)| {
                 taps.iter().map(|(at, w)| at.map_or(0.0, |at| w * read(start + at))).sum()
             };
             sources.map(of).collect()
@@ -244,11 +244,11 @@ impl Operator for GridSample {
             clippy::cast_possible_truncation,
             reason = "ONNX interpolates integers as floats and truncates the result"
         )]
-        let values = match Values::read(x)? {
-            Values::Floats(all) => Values::Floats(sum(&|at| all[at])),
-            Values::Integers(all) => {
+        let values = match TensorValues::read(x)? {
+            TensorValues::Floats(all) => TensorValues::Floats(sum(&|at| all[at])),
+            TensorValues::Integers(all) => {
                 let mixed = sum(&|at| all[at] as f64);
-                Values::Integers(mixed.into_iter().map(|value| value as i128).collect())
+                TensorValues::Integers(mixed.into_iter().map(|value| value as i128).collect())
             }
             _ => {
                 return Err(OpError::new(format!(

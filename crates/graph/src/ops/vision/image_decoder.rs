@@ -7,7 +7,7 @@ use image::{ImageReader, Limits};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
 use crate::ops::values::expect_type;
 
@@ -36,7 +36,7 @@ pub struct ImageDecoder {
 }
 
 /// Pixels of red, green and blue.
-struct Picture {
+struct DecodedImage {
     width: usize,
     height: usize,
     rgb: Vec<u8>,
@@ -71,7 +71,7 @@ fn brightness(pixel: &[u8]) -> u8 {
     ((weighed.sum::<u32>() + 0x8000) >> 16) as u8
 }
 
-fn decode(bytes: &[u8]) -> Option<Picture> {
+fn decode(bytes: &[u8]) -> Option<DecodedImage> {
     let boxed = bytes.starts_with(&[0, 0, 0, 12, b'j', b'P', b' ', b' ']);
     if boxed || bytes.starts_with(&[0xff, 0x4f, 0xff, 0x51]) {
         return jpeg_2000(bytes);
@@ -82,14 +82,14 @@ fn decode(bytes: &[u8]) -> Option<Picture> {
     reader.limits(limits);
     let picture = reader.decode().ok()?.into_rgb8();
     let (width, height) = picture.dimensions();
-    Some(Picture {
+    Some(DecodedImage {
         width: usize::try_from(width).ok()?,
         height: usize::try_from(height).ok()?,
         rgb: picture.into_raw(),
     })
 }
 
-fn jpeg_2000(bytes: &[u8]) -> Option<Picture> {
+fn jpeg_2000(bytes: &[u8]) -> Option<DecodedImage> {
     use hayro_jpeg2000::{ColorSpace, DecodeSettings, Image};
     let image = Image::new(bytes, &DecodeSettings::default()).ok()?;
     let (width, height) = (image.width(), image.height());
@@ -105,7 +105,7 @@ fn jpeg_2000(bytes: &[u8]) -> Option<Picture> {
         _ => None,
     };
     let rgb: Option<Vec<[u8; 3]>> = all.chunks(channels.max(1)).map(rgb).collect();
-    Some(Picture {
+    Some(DecodedImage {
         width: usize::try_from(width).ok()?,
         height: usize::try_from(height).ok()?,
         rgb: rgb?.concat(),
@@ -113,14 +113,14 @@ fn jpeg_2000(bytes: &[u8]) -> Option<Picture> {
 }
 
 impl Operator for ImageDecoder {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_type("the stream", x.dtype, |dtype| dtype == DataType::Uint8, "UINT8")?;
         // The channels are known only of what is a picture.
         Ok(vec![Fact::new(DataType::Uint8, vec![Dim::Unknown; 3])])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let bytes = inputs.required(0)?.to_vec::<u8>()?;
         let Some(picture) = decode(&bytes) else {
             return Ok(vec![Tensor::zeros(DataType::Uint8, &[0, 0, 0])?]);

@@ -4,7 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::values::{expect_float, floats};
 
 /// ONNX `NonMaxSuppression`.
@@ -20,12 +20,12 @@ pub struct NonMaxSuppression {
 
 /// A box by its corners.
 #[derive(Clone, Copy, Debug)]
-struct Corners {
+struct BoxCorners {
     low: [f64; 2],
     high: [f64; 2],
 }
 
-impl Corners {
+impl BoxCorners {
     fn area(&self) -> f64 {
         (self.high[0] - self.low[0]) * (self.high[1] - self.low[1])
     }
@@ -49,12 +49,15 @@ impl NonMaxSuppression {
         Ok(Box::new(Self { center_point_box: context.attributes.flag("center_point_box", false)? }))
     }
 
-    fn corners(&self, numbers: &[f64]) -> Corners {
+    fn corners(&self, numbers: &[f64]) -> BoxCorners {
         let [a, b, c, d] = [numbers[0], numbers[1], numbers[2], numbers[3]];
         if self.center_point_box {
-            return Corners { low: [b - d / 2.0, a - c / 2.0], high: [b + d / 2.0, a + c / 2.0] };
+            return BoxCorners {
+                low: [b - d / 2.0, a - c / 2.0],
+                high: [b + d / 2.0, a + c / 2.0],
+            };
         }
-        Corners { low: [a.min(c), b.min(d)], high: [a.max(c), b.max(d)] }
+        BoxCorners { low: [a.min(c), b.min(d)], high: [a.max(c), b.max(d)] }
     }
 
     fn check(boxes: &[usize], scores: &[usize]) -> Result<(), OpError> {
@@ -84,7 +87,7 @@ fn number(input: Option<&Tensor>, what: &str) -> Result<Option<f64>, OpError> {
 
 /// Boxes of one class in the order they are kept: best first, of equal ones the first.
 fn select(
-    boxes: &[Corners],
+    boxes: &[BoxCorners],
     scores: &[f64],
     most: usize,
     iou: f64,
@@ -111,7 +114,7 @@ fn select(
 }
 
 impl Operator for NonMaxSuppression {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (boxes, scores) = (inputs.required(0)?, inputs.required(1)?);
         expect_float(boxes.dtype)?;
         expect_float(scores.dtype)?;
@@ -122,7 +125,7 @@ impl Operator for NonMaxSuppression {
     }
 
     #[allow(clippy::cast_possible_wrap, reason = "positions in a tensor")]
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (boxes, scores) = (inputs.required(0)?, inputs.required(1)?);
         Self::check(boxes.shape(), scores.shape())?;
         let most = match inputs.optional(2).map(Tensor::to_i64_vec).transpose()?.as_deref() {
@@ -138,7 +141,7 @@ impl Operator for NonMaxSuppression {
         let iou = number(inputs.optional(3), "iou_threshold")?.unwrap_or(0.0);
         let least = number(inputs.optional(4), "score_threshold")?;
         let (classes, count) = (scores.shape()[1], boxes.shape()[1]);
-        let corners: Vec<Corners> =
+        let corners: Vec<BoxCorners> =
             floats(boxes)?.chunks(4).map(|numbers| self.corners(numbers)).collect();
         let scores = floats(scores)?;
         let mut found: Vec<i64> = Vec::new();

@@ -4,7 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
-use crate::operator::{Inputs, Operator, ParseContext};
+use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::values::{expect_float, floats, from_floats};
 
@@ -33,7 +33,7 @@ pub struct RoiAlign {
 }
 
 /// Position and weight of the four elements around a place.
-type Corners = [(usize, f64); 4];
+type CornerWeights = [(usize, f64); 4];
 
 impl RoiAlign {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
@@ -87,8 +87,8 @@ impl RoiAlign {
 
     /// The value of one cell.
     #[allow(clippy::cast_precision_loss, reason = "the number of samples is bounded")]
-    fn pool(&self, plane: &[f64], samples: &[Corners]) -> f64 {
-        let terms = |corners: &Corners| corners.map(|(at, weight)| weight * plane[at]);
+    fn pool(&self, plane: &[f64], samples: &[CornerWeights]) -> f64 {
+        let terms = |corners: &CornerWeights| corners.map(|(at, weight)| weight * plane[at]);
         if self.max {
             let largest = |corners| terms(corners).into_iter().fold(f64::NEG_INFINITY, f64::max);
             return samples.iter().map(largest).reduce(f64::max).unwrap_or(0.0);
@@ -119,7 +119,7 @@ fn neighbours(place: f64, len: usize) -> Option<[(usize, f64); 2]> {
 }
 
 /// The four elements around a place with their weights; all zero beyond the image.
-fn corners(y: f64, x: f64, [height, width]: [usize; 2]) -> Corners {
+fn corners(y: f64, x: f64, [height, width]: [usize; 2]) -> CornerWeights {
     let (Some(rows), Some(columns)) = (neighbours(y, height), neighbours(x, width)) else {
         return [(0, 0.0); 4];
     };
@@ -147,7 +147,7 @@ fn image_of(found: i64, images: usize) -> Result<usize, OpError> {
 
 /// `[R, C, height, width]`.
 fn output_fact(
-    inputs: Inputs<'_, Fact>,
+    inputs: OperatorInputs<'_, Fact>,
     output: [usize; 2],
     columns: usize,
 ) -> Result<Fact, OpError> {
@@ -165,11 +165,11 @@ fn output_fact(
 }
 
 impl Operator for RoiAlign {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         Ok(vec![output_fact(inputs, self.output, 4)?])
     }
 
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (x, rois) = (inputs.required(0)?, inputs.required(1)?);
         check(x.shape(), rois.shape(), 4)?;
         let images = inputs.required(2)?.to_i64_vec()?;
@@ -194,8 +194,8 @@ impl Operator for RoiAlign {
                 for ys in &rows {
                     for xs in &columns {
                         let place = |y: &f64| xs.iter().map(|x| corners(*y, *x, plane)).collect();
-                        let samples: Vec<Corners> =
-                            ys.iter().flat_map(|y| -> Vec<Corners> { place(y) }).collect();
+                        let samples: Vec<CornerWeights> =
+                            ys.iter().flat_map(|y| -> Vec<CornerWeights> { place(y) }).collect();
                         result.push(self.pool(plane_values, &samples));
                     }
                 }
@@ -248,12 +248,12 @@ impl MaxRoiPool {
 }
 
 impl Operator for MaxRoiPool {
-    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         Ok(vec![output_fact(inputs, self.pooled, 5)?])
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "a whole number in a float tensor")]
-    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (x, rois) = (inputs.required(0)?, inputs.required(1)?);
         check(x.shape(), rois.shape(), 5)?;
         let &[images, channels, height, width] = x.shape() else {

@@ -4,21 +4,21 @@ mod ready;
 mod slice;
 
 use super::pack::{GROUP, PackedBlocks, SLICE};
-use super::{Accuracy, Product};
-use crate::Exec;
-use crate::bf16::{Cells, Place};
-use crate::gemm::Finish;
-use crate::isa::{Bf16Isa, Dot, DotIsa, DotKernel, Form, Kernel, Simd};
-use crate::memory::{Shared, with_scratch};
-use crate::pieces::Pieces;
-use ready::{Prepare, Ready, at_once};
-use slice::Slice;
+use super::{BlockAccuracy, CheckedBlockProduct};
+use crate::KernelContext;
+use crate::bf16::{Bf16ResultCells, ResultPart};
+use crate::gemm::TileFinish;
+use crate::isa::{Bf16Isa, DotInstructions, DotIsa, DotKernel, IsaKernel, LeftTerms, Simd};
+use crate::memory::{DisjointSlice, with_scratch};
+use crate::pieces::WorkPieces;
+use ready::{PreparedRows, RowPreparation, at_once};
+use slice::RowSlice;
 
 /// Most rows of a product of floats.
-pub(super) const MOST_FLOATS: usize = 4;
+pub(super) const MAX_FLOATS: usize = 4;
 
 /// Most rows of a product with floats of 16 bits, for which nothing is taken apart.
-const MOST_HALVES: usize = 16;
+const MAX_HALVES: usize = 16;
 
 /// Rows of bytes that pass by a slice while it is near.
 const BATCH: usize = 64;
@@ -40,31 +40,31 @@ pub(super) struct FewRows<'a> {
     pub(super) m: usize,
     pub(super) a: &'a [f32],
     pub(super) lda: usize,
-    pub(super) products: &'a [Product<'a>],
+    pub(super) products: &'a [CheckedBlockProduct<'a>],
     /// Whether the first product multiplies the second, and only that is stored.
     pub(super) gated: bool,
 }
 
 /// Most rows for which numbers are taken apart in registers.
-pub(super) fn most_rows(exec: Exec<'_>, accuracy: Accuracy, b: &PackedBlocks) -> usize {
+pub(super) fn most_rows(
+    exec: KernelContext<'_>,
+    accuracy: BlockAccuracy,
+    b: &PackedBlocks,
+) -> usize {
     if b.format().half().is_some() {
-        return MOST_HALVES;
+        return MAX_HALVES;
     }
     let dot = DotIsa::of(exec.isa);
     match accuracy {
-        Accuracy::Reduced if dot.run(Bytewise) => {
-            if Bf16Isa::of(exec.isa).amx().is_some() {
-                FEWER_THAN_TILES
-            } else {
-                usize::MAX
-            }
+        BlockAccuracy::Reduced if dot.run(BytewiseInstructions) => {
+            if Bf16Isa::of(exec.isa).amx().is_some() { FEWER_THAN_TILES } else { usize::MAX }
         }
-        _ => MOST_FLOATS,
+        _ => MAX_FLOATS,
     }
 }
 
 impl FewRows<'_> {
-    pub(super) fn run(&self, exec: Exec<'_>, accuracy: Accuracy) {
+    pub(super) fn run(&self, exec: KernelContext<'_>, accuracy: BlockAccuracy) {
         if self.m <= BATCH {
             return self.batch(exec, accuracy);
         }
@@ -79,39 +79,42 @@ impl FewRows<'_> {
         }
     }
 
-    fn batch(&self, exec: Exec<'_>, accuracy: Accuracy) {
+    fn batch(&self, exec: KernelContext<'_>, accuracy: BlockAccuracy) {
         let dot = DotIsa::of(exec.isa);
-        let whole = |product: &Product<'_>| {
+        let whole = |product: &CheckedBlockProduct<'_>| {
             product.b.format().half().is_none() && product.b.zero(false).fract() == 0.0
         };
-        let bytes =
-            accuracy == Accuracy::Reduced && dot.run(Bytewise) && self.products.iter().all(whole);
-        let signed = bytes && dot.run(Signed);
+        let bytes = accuracy == BlockAccuracy::Reduced
+            && dot.run(BytewiseInstructions)
+            && self.products.iter().all(whole);
+        let signed = bytes && dot.run(SignedBytes);
         let k = self.products.first().map_or(0, |product| product.b.k());
-        let kind = |product: &Product<'_>| (product.b.format().block(), product.b.zero(signed));
+        let kind = |product: &CheckedBlockProduct<'_>| {
+            (product.b.format().block(), product.b.zero(signed))
+        };
         let mut kinds: Vec<(usize, f32)> = Vec::with_capacity(self.products.len());
         for kind in self.products.iter().map(kind) {
             if !kinds.contains(&kind) {
                 kinds.push(kind);
             }
         }
-        let room = |block| Ready::room(self.m, k, block);
+        let room = |block| PreparedRows::room(self.m, k, block);
         with_scratch(kinds.iter().map(|&(block, _)| room(block)).sum(), |mut scratch| {
-            let mut made: Vec<Ready> = Vec::with_capacity(kinds.len());
+            let mut made: Vec<PreparedRows> = Vec::with_capacity(kinds.len());
             for &kind in &kinds {
                 let (own, rest) = std::mem::take(&mut scratch).split_at_mut(room(kind.0));
                 scratch = rest;
-                made.push(Prepare::new(self, k, kind, own).run(exec, bytes.then_some(dot)));
+                made.push(RowPreparation::new(self, k, kind, own).run(exec, bytes.then_some(dot)));
             }
             let of = |product| made.iter().find(|made| (made.block, made.zero) == kind(product));
-            let ready: Vec<Ready> = self.products.iter().filter_map(of).copied().collect();
+            let ready: Vec<PreparedRows> = self.products.iter().filter_map(of).copied().collect();
             self.multiply(exec, &ready, bytes.then_some(dot));
         });
     }
 
     /// All slices of all products, as bytes where there are instructions for them.
-    fn multiply(&self, exec: Exec<'_>, ready: &[Ready], dot: Option<DotIsa>) {
-        let slices = |product: &Product<'_>| product.b.slices();
+    fn multiply(&self, exec: KernelContext<'_>, ready: &[PreparedRows], dot: Option<DotIsa>) {
+        let slices = |product: &CheckedBlockProduct<'_>| product.b.slices();
         let total: usize = match self.gated {
             true => self.products.first().map_or(0, slices),
             false => self.products.iter().map(slices).sum(),
@@ -120,8 +123,8 @@ impl FewRows<'_> {
         let slice = k.max(1) * SLICE;
         let threads = (total * slice / SHARE).clamp(1, exec.pool.threads());
         let fewest = (PIECE / slice).max(total / (PIECES * threads)).max(1);
-        Pieces { len: total, threads, most: total, fewest, unit: 1 }.run(exec.pool, |slices| {
-            let part = Part { on: self, ready, slices };
+        WorkPieces { len: total, threads, most: total, fewest, unit: 1 }.run(exec.pool, |slices| {
+            let part = BlockRowsPart { on: self, ready, slices };
             match dot {
                 Some(dot) => dot.run(part),
                 None => exec.isa.run(part),
@@ -135,14 +138,14 @@ impl FewRows<'_> {
     unsafe fn write<S: Simd>(
         &self,
         s: S,
-        product: &Product<'_>,
+        product: &CheckedBlockProduct<'_>,
         slice: usize,
         sums: *const f32,
-        finish: Finish,
+        finish: TileFinish,
     ) {
         let column = slice * SLICE;
-        let place = Place {
-            c: Cells::Fp32(product.c.ptr().wrapping_add(column)),
+        let place = ResultPart {
+            c: Bf16ResultCells::Fp32(product.c.ptr().wrapping_add(column)),
             c_stride: product.ldc,
             columns: SLICE.min(product.b.n() - column),
             accumulate: false,
@@ -159,30 +162,30 @@ impl FewRows<'_> {
 }
 
 /// Whether the instructions take bytes as they are.
-struct Bytewise;
+struct BytewiseInstructions;
 
-impl DotKernel for Bytewise {
+impl DotKernel for BytewiseInstructions {
     type Output = bool;
-    fn run<D: Dot>(self, _: D) -> bool {
-        D::FORM != Form::Wide && D::TERMS == GROUP
+    fn run<D: DotInstructions>(self, _: D) -> bool {
+        D::FORM != LeftTerms::Wide && D::TERMS == GROUP
     }
 }
 
 /// Whether numbers of a whole byte become signed ones first.
-struct Signed;
+struct SignedBytes;
 
-impl DotKernel for Signed {
+impl DotKernel for SignedBytes {
     type Output = bool;
-    fn run<D: Dot>(self, _: D) -> bool {
-        D::FORM == Form::Signed
+    fn run<D: DotInstructions>(self, _: D) -> bool {
+        D::FORM == LeftTerms::Signed
     }
 }
 
 /// The rows times some slices.
-struct Part<'a> {
+struct BlockRowsPart<'a> {
     on: &'a FewRows<'a>,
     /// The rows for each product.
-    ready: &'a [Ready],
+    ready: &'a [PreparedRows],
     slices: std::ops::Range<usize>,
 }
 
@@ -207,7 +210,7 @@ macro_rules! by_format {
         {
             let (terms, values) = $slice.ready.tile($row, $rows);
             let out = $slice.out.wrapping_add($row * SLICE);
-            Slice::<$bits, $rows> { b: $slice.b, slice: $slice.slice, terms, values, out }
+            RowSlice::<$bits, $rows> { b: $slice.b, slice: $slice.slice, terms, values, out }
         }
     };
 }
@@ -215,15 +218,15 @@ macro_rules! by_format {
 /// A slice whose format and rows are to be looked at.
 struct AnySlice<'a> {
     b: &'a PackedBlocks,
-    ready: Ready,
+    ready: PreparedRows,
     slice: usize,
     out: *mut f32,
 }
 
-impl<'a> Part<'a> {
+impl<'a> BlockRowsPart<'a> {
     /// The slices of the part, each with its product and the product's number.
     #[inline(always)]
-    fn slices(&self) -> impl Iterator<Item = (usize, &'a Product<'a>, usize)> {
+    fn slices(&self) -> impl Iterator<Item = (usize, &'a CheckedBlockProduct<'a>, usize)> {
         let products = self.on.products;
         let (mut product, mut first) = (0, 0);
         self.slices.clone().filter_map(move |at| {
@@ -247,8 +250,8 @@ impl<'a> Part<'a> {
             for slice in self.slices.clone() {
                 one(AnySlice { b: first.b, ready: gates, slice, out });
                 let column = slice * SLICE;
-                let c = Shared::from_ptr(gate.as_mut_ptr().wrapping_sub(column));
-                let place = Product { c, ldc: SLICE, ..*first };
+                let c = DisjointSlice::from_ptr(gate.as_mut_ptr().wrapping_sub(column));
+                let place = CheckedBlockProduct { c, ldc: SLICE, ..*first };
                 // SAFETY: the sums of a slice; the gate has 16 columns for each row.
                 unsafe {
                     self.on.write(s, &place, slice, sums.as_ptr(), first.finish.shifted(0, column));
@@ -269,7 +272,7 @@ impl<'a> Part<'a> {
     }
 }
 
-impl Kernel for Part<'_> {
+impl IsaKernel for BlockRowsPart<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -278,10 +281,10 @@ impl Kernel for Part<'_> {
     }
 }
 
-impl DotKernel for Part<'_> {
+impl DotKernel for BlockRowsPart<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) {
+    fn run<D: DotInstructions>(self, d: D) {
         let m = self.on.m;
         self.walk(d.simd(), |slice| by_format!(d, slice, m: 2 3 4 5 6 8 16));
     }

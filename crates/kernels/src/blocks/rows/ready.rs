@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use super::FewRows;
 use crate::blocks::pack::{GROUP, UNIT};
-use crate::isa::{Dot, DotIsa, DotKernel, Kernel, Simd};
-use crate::{Exec, isa::Isa};
+use crate::isa::{DotInstructions, DotIsa, DotKernel, IsaKernel, Simd};
+use crate::{KernelContext, isa::Isa};
 
 /// Terms that are worth a task of making them.
 const PREPARED: usize = 4 * 1024;
 
 /// Most rows at once: a tile.
-pub(super) const MOST_AT_ONCE: usize = 8;
+pub(super) const MAX_AT_ONCE: usize = 8;
 
 /// Terms that are made together where there are no blocks.
 const SPAN: usize = 8 * UNIT;
@@ -31,18 +31,18 @@ pub(super) const SCALED: usize = 3;
 /// Rows that are computed at once of those that are left: a missing one is zeros.
 #[inline(always)]
 pub(super) fn at_once(left: usize) -> usize {
-    left.next_power_of_two().min(MOST_AT_ONCE)
+    left.next_power_of_two().min(MAX_AT_ONCE)
 }
 
 /// Rows of all tiles, missing ones included.
 fn rows_of(m: usize) -> usize {
-    let rest = m % MOST_AT_ONCE;
+    let rest = m % MAX_AT_ONCE;
     m - rest + if rest > 0 { at_once(rest) } else { 0 }
 }
 
 /// Where rows lie, and for which blocks and zero they are made.
 #[derive(Clone, Copy)]
-pub(super) struct Ready {
+pub(super) struct PreparedRows {
     /// Numbers of a block; 0 where there are none.
     pub(super) block: usize,
     /// What every number has too much.
@@ -56,15 +56,15 @@ pub(super) struct Ready {
 
 // SAFETY: a view of scratch that the caller holds while tasks run; while it is made each span is
 // one task's, and nobody writes after that.
-unsafe impl Send for Ready {}
+unsafe impl Send for PreparedRows {}
 // SAFETY: as for Send.
-unsafe impl Sync for Ready {}
+unsafe impl Sync for PreparedRows {}
 
-impl Ready {
+impl PreparedRows {
     /// The room of some rows, in floats. The kernels read ahead the values of one block more.
     pub(super) fn room(m: usize, k: usize, block: usize) -> usize {
         let (terms, blocks) = sizes(k, block);
-        (rows_of(m) * (terms + VALUES * blocks) + VALUES * MOST_AT_ONCE).next_multiple_of(16)
+        (rows_of(m) * (terms + VALUES * blocks) + VALUES * MAX_AT_ONCE).next_multiple_of(16)
     }
 
     /// The terms and the values of a tile: `rows` rows from `row` on. Of term `t` (a float, or four
@@ -83,22 +83,22 @@ fn sizes(k: usize, block: usize) -> (usize, usize) {
 }
 
 /// Makes the terms of rows, and the values of their blocks.
-pub(super) struct Prepare<'a> {
+pub(super) struct RowPreparation<'a> {
     on: &'a FewRows<'a>,
     k: usize,
-    ready: Ready,
+    ready: PreparedRows,
     /// Numbers of a span: a block where there are blocks.
     span: usize,
 }
 
 /// Some of the spans of all tiles, counted tile by tile.
-struct Spans<'a> {
-    all: &'a Prepare<'a>,
+struct TileSpans<'a> {
+    all: &'a RowPreparation<'a>,
     spans: Range<usize>,
 }
 
 /// A span of the rows of a tile.
-struct Span {
+struct RowSpan {
     at: usize,
     row: usize,
     rows: usize,
@@ -106,7 +106,7 @@ struct Span {
     len: usize,
 }
 
-impl<'a> Prepare<'a> {
+impl<'a> RowPreparation<'a> {
     pub(super) fn new(
         on: &'a FewRows<'a>,
         k: usize,
@@ -114,18 +114,18 @@ impl<'a> Prepare<'a> {
         to: &mut [f32],
     ) -> Self {
         let (terms, blocks) = sizes(k, block);
-        let ready = Ready { block, zero, terms, blocks, base: to.as_mut_ptr() };
+        let ready = PreparedRows { block, zero, terms, blocks, base: to.as_mut_ptr() };
         let span = if block == 0 { SPAN } else { block };
         Self { on, k, ready, span }
     }
 
     /// Makes all; as bytes where there are instructions for them.
-    pub(super) fn run(&self, exec: Exec<'_>, bytes: Option<DotIsa>) -> Ready {
-        let tiles = self.on.m.div_ceil(MOST_AT_ONCE);
-        let cost = self.span * self.on.m.min(MOST_AT_ONCE);
+    pub(super) fn run(&self, exec: KernelContext<'_>, bytes: Option<DotIsa>) -> PreparedRows {
+        let tiles = self.on.m.div_ceil(MAX_AT_ONCE);
+        let cost = self.span * self.on.m.min(MAX_AT_ONCE);
         let fewest = (PREPARED / cost.max(1)).max(1);
         exec.pool.run_ranges(tiles * self.spans(), fewest, |spans| {
-            let some = Spans { all: self, spans };
+            let some = TileSpans { all: self, spans };
             match bytes {
                 Some(dot) => dot.run(some),
                 None => Isa::run(exec.isa, some),
@@ -142,12 +142,12 @@ impl<'a> Prepare<'a> {
 
     /// A span, and the tile that it is of.
     #[inline(always)]
-    fn span(&self, i: usize) -> Span {
+    fn span(&self, i: usize) -> RowSpan {
         let spans = self.spans();
-        let (row, at) = (i / spans * MOST_AT_ONCE, i % spans);
+        let (row, at) = (i / spans * MAX_AT_ONCE, i % spans);
         let start = at * self.span;
         let len = self.span.min(self.ready.terms - start);
-        Span { at, row, rows: at_once(self.on.m - row), start, len }
+        RowSpan { at, row, rows: at_once(self.on.m - row), start, len }
     }
 
     /// The numbers of a row of a tile that are left from `start` on; none for a missing row.
@@ -160,7 +160,7 @@ impl<'a> Prepare<'a> {
     }
 
     #[inline(always)]
-    fn terms(&self, span: &Span) -> *mut f32 {
+    fn terms(&self, span: &RowSpan) -> *mut f32 {
         self.ready.tile(span.row, span.rows).0.cast_mut()
     }
 
@@ -170,7 +170,7 @@ impl<'a> Prepare<'a> {
     /// Nobody else writes the block of the row or reads it.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation, reason = "sums of some hundred bytes")]
-    unsafe fn values(&self, span: &Span, row: usize, (scale, sum): (f32, f32)) {
+    unsafe fn values(&self, span: &RowSpan, row: usize, (scale, sum): (f32, f32)) {
         if span.at >= self.ready.blocks {
             return;
         }
@@ -198,7 +198,7 @@ fn vector<S: Simd>(s: S, numbers: &[f32], at: usize) -> S::F {
     unsafe { s.load_tail(left.as_ptr(), s.tail(left.len())) }
 }
 
-impl Kernel for Spans<'_> {
+impl IsaKernel for TileSpans<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -226,10 +226,10 @@ impl Kernel for Spans<'_> {
     }
 }
 
-impl DotKernel for Spans<'_> {
+impl DotKernel for TileSpans<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) {
+    fn run<D: DotInstructions>(self, d: D) {
         let s = d.simd();
         for span in self.spans.clone().map(|i| self.all.span(i)) {
             let to = self.all.terms(&span).wrapping_add(span.start / GROUP * span.rows);
@@ -258,7 +258,7 @@ impl DotKernel for Spans<'_> {
 /// # Safety
 /// The words are there, and nobody else writes or reads them.
 #[inline(always)]
-unsafe fn bytes<D: Dot>(
+unsafe fn bytes<D: DotInstructions>(
     d: D,
     numbers: &[f32],
     len: usize,

@@ -1,13 +1,13 @@
 //! The sums of a slice: some rows times 16 columns.
 
 use super::ready::{FIRST, SCALE, SCALED, SUM, VALUES};
-use crate::blocks::columns::{Bits, float_row, group_bytes, term};
+use crate::blocks::columns::{PackedBits, float_row, group_bytes, term};
 use crate::blocks::factors::FactorReader;
-use crate::blocks::pack::{FP16, GROUP, HALF, PackedBlocks, SLICE, Shifts, UNIT};
-use crate::isa::{Dot, DotKernel, Form, Kernel, Simd};
+use crate::blocks::pack::{FP16, GROUP, HALF, PackedBlocks, SLICE, ShiftValues, UNIT};
+use crate::isa::{DotInstructions, DotKernel, IsaKernel, LeftTerms, Simd};
 
 /// A slice: `R` rows times numbers of `B` bits.
-pub(super) struct Slice<'a, const B: u32, const R: usize> {
+pub(super) struct RowSlice<'a, const B: u32, const R: usize> {
     pub(super) b: &'a PackedBlocks,
     pub(super) slice: usize,
     /// The rows' terms, and the values of their blocks.
@@ -19,7 +19,7 @@ pub(super) struct Slice<'a, const B: u32, const R: usize> {
 
 /// Where blocks end in a stream of halves of units.
 #[derive(Clone, Copy)]
-struct Ends {
+struct BlockEnds {
     /// Halves of a block, and of the last one.
     each: usize,
     last: usize,
@@ -29,7 +29,7 @@ struct Ends {
     left: usize,
 }
 
-impl Ends {
+impl BlockEnds {
     #[inline(always)]
     fn of(b: &PackedBlocks) -> Self {
         let (each, blocks) = ((b.format().block() / HALF).max(1), b.blocks());
@@ -62,8 +62,8 @@ impl<S: Simd> BlockFactors<S> {
     #[inline(always)]
     fn of(s: S, b: &PackedBlocks, at: (usize, usize)) -> Self {
         let shifts = match &b.shifts {
-            Shifts::Zero(_) => None,
-            Shifts::Zeros(all) | Shifts::Offsets(all) => Some(all.reader(s, at)),
+            ShiftValues::Zero(_) => None,
+            ShiftValues::Zeros(all) | ShiftValues::Offsets(all) => Some(all.reader(s, at)),
         };
         Self { scales: b.scales.reader(s, at), shifts }
     }
@@ -81,7 +81,7 @@ impl<S: Simd> BlockFactors<S> {
     }
 }
 
-impl<const B: u32, const R: usize> Slice<'_, B, R> {
+impl<const B: u32, const R: usize> RowSlice<'_, B, R> {
     /// # Safety
     /// `out` has 16 columns for each row.
     #[inline(always)]
@@ -119,7 +119,7 @@ impl<const B: u32, const R: usize> Slice<'_, B, R> {
     }
 }
 
-impl<const B: u32, const R: usize> Kernel for Slice<'_, B, R> {
+impl<const B: u32, const R: usize> IsaKernel for RowSlice<'_, B, R> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -134,13 +134,13 @@ impl<const B: u32, const R: usize> Kernel for Slice<'_, B, R> {
     }
 }
 
-impl<const B: u32, const R: usize> Slice<'_, B, R> {
+impl<const B: u32, const R: usize> RowSlice<'_, B, R> {
     /// The sums of the columns from `column` on, as floats.
     #[inline(always)]
     fn floats<S: Simd>(&self, s: S, column: usize) -> [S::F; R] {
-        let bits = Bits::<S, B>::new(s, self.b.format());
+        let bits = PackedBits::<S, B>::new(s, self.b.format());
         let zero = s.splat(self.b.zero(false));
-        let (mut ends, mut terms, mut values) = (Ends::of(self.b), self.terms, self.values);
+        let (mut ends, mut terms, mut values) = (BlockEnds::of(self.b), self.terms, self.values);
         let mut factors = BlockFactors::of(s, self.b, (self.slice, column));
         let (mut totals, mut sums) = ([s.splat(0.0); R], [[s.splat(0.0); R]; 2]);
         let mut unit = self.b.slice(self.slice);
@@ -193,8 +193,8 @@ impl<const B: u32, const R: usize> Slice<'_, B, R> {
             let (scale, shift) = factors.next(s);
             // What is added to a sum for each of its terms, before the scale and after.
             let (zero, offset) = match &self.b.shifts {
-                Shifts::Zeros(_) => (s.add(shift, zero), s.splat(0.0)),
-                Shifts::Zero(_) | Shifts::Offsets(_) => (zero, shift),
+                ShiftValues::Zeros(_) => (s.add(shift, zero), s.splat(0.0)),
+                ShiftValues::Zero(_) | ShiftValues::Offsets(_) => (zero, shift),
             };
             for (row, total) in totals.iter_mut().enumerate() {
                 let terms = s.splat(*values.add(SUM * R + row));
@@ -206,10 +206,10 @@ impl<const B: u32, const R: usize> Slice<'_, B, R> {
     }
 }
 
-impl<const B: u32, const R: usize> DotKernel for Slice<'_, B, R> {
+impl<const B: u32, const R: usize> DotKernel for RowSlice<'_, B, R> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) {
+    fn run<D: DotInstructions>(self, d: D) {
         let s = d.simd();
         for column in (0..SLICE).step_by(D::S::LANES) {
             let totals = self.bytes(d, column);
@@ -219,16 +219,16 @@ impl<const B: u32, const R: usize> DotKernel for Slice<'_, B, R> {
     }
 }
 
-impl<const B: u32, const R: usize> Slice<'_, B, R> {
+impl<const B: u32, const R: usize> RowSlice<'_, B, R> {
     /// The sums of the columns from `column` on, as bytes.
     #[inline(always)]
-    fn bytes<D: Dot>(&self, d: D, column: usize) -> [<D::S as Simd>::F; R] {
+    fn bytes<D: DotInstructions>(&self, d: D, column: usize) -> [<D::S as Simd>::F; R] {
         let s = d.simd();
-        let bits = Bits::<D::S, B>::new(s, self.b.format());
+        let bits = PackedBits::<D::S, B>::new(s, self.b.format());
         // Numbers of 8 bits are signed bytes only after 128 is taken away.
-        let signed = D::FORM == Form::Signed && (B == 8 || B == 16);
+        let signed = D::FORM == LeftTerms::Signed && (B == 8 || B == 16);
         let flip = s.splat_i(0x8080_8080_u32.cast_signed());
-        let (mut ends, mut terms, mut values) = (Ends::of(self.b), self.terms, self.values);
+        let (mut ends, mut terms, mut values) = (BlockEnds::of(self.b), self.terms, self.values);
         let mut factors = BlockFactors::of(s, self.b, (self.slice, column));
         let mut totals = [s.splat(0.0); R];
         let mut sums = Self::firsts(s, values);
@@ -292,11 +292,11 @@ impl<const B: u32, const R: usize> Slice<'_, B, R> {
             let value = |kind, row| s.splat(*values.add(kind * R + row));
             for (row, total) in totals.iter_mut().enumerate() {
                 let mut sum = s.to_float(sums[row]);
-                if let Shifts::Zeros(_) = self.b.shifts {
+                if let ShiftValues::Zeros(_) = self.b.shifts {
                     sum = s.fnma(shift, value(SUM, row), sum);
                 }
                 *total = s.fma(sum, s.mul(scale, value(SCALE, row)), *total);
-                if let Shifts::Offsets(_) = self.b.shifts {
+                if let ShiftValues::Offsets(_) = self.b.shifts {
                     *total = s.fma(shift, value(SCALED, row), *total);
                 }
             }

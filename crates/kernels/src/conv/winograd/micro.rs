@@ -4,30 +4,30 @@
 //! register tile, a cache line of channels of one row after the other, then the next line. So a
 //! product reads one stream of inputs and one of weights.
 
-use super::tiles::{Inputs, LINE, Products};
+use super::tiles::{LINE, TileProducts, TransformedInputs};
 use crate::gemm::PackedB;
-use crate::isa::{Kernel, Simd};
-use crate::memory::Shared;
+use crate::isa::{IsaKernel, Simd};
+use crate::memory::DisjointSlice;
 
 /// How many rows of weights ahead of their use are asked for.
 const AHEAD: usize = 12;
 
 /// The matrix products of some columns at some points.
-pub(super) struct Multiply<'a> {
+pub(super) struct WinogradProducts<'a> {
     /// As many columns for each point, whole panels.
     pub(super) weights: &'a PackedB,
     /// All points.
     pub(super) all: usize,
     pub(super) points: std::ops::Range<usize>,
-    pub(super) inputs: Inputs,
-    pub(super) v: Shared<f32>,
-    pub(super) products: Products,
-    pub(super) m: Shared<f32>,
+    pub(super) inputs: TransformedInputs,
+    pub(super) v: DisjointSlice<f32>,
+    pub(super) products: TileProducts,
+    pub(super) m: DisjointSlice<f32>,
     /// First and end column.
     pub(super) columns: (usize, usize),
 }
 
-impl Kernel for Multiply<'_> {
+impl IsaKernel for WinogradProducts<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -47,7 +47,7 @@ impl Kernel for Multiply<'_> {
                 let mut row = 0;
                 while row < inputs.rows {
                     let rows = inputs.group.min(inputs.rows - row);
-                    let step = Step {
+                    let step = WinogradStep {
                         channels,
                         a: v.wrapping_add(inputs.at(point, 0, row)),
                         a_step: inputs.group * LINE,
@@ -68,7 +68,7 @@ impl Kernel for Multiply<'_> {
 
 /// One register tile: all channels of some rows times a panel.
 #[derive(Clone, Copy)]
-struct Step {
+struct WinogradStep {
     channels: usize,
     /// Rows a cache line apart.
     a: *const f32,
@@ -82,9 +82,9 @@ struct Step {
     c_stride: usize,
 }
 
-struct Tile<'a, const R: usize, const V: usize>(&'a Step);
+struct WinogradTile<'a, const R: usize, const V: usize>(&'a WinogradStep);
 
-impl<const R: usize, const V: usize> Kernel for Tile<'_, R, V> {
+impl<const R: usize, const V: usize> IsaKernel for WinogradTile<'_, R, V> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -128,7 +128,7 @@ impl<const R: usize, const V: usize> Kernel for Tile<'_, R, V> {
 macro_rules! by_rows {
     ($s:ident, $step:ident, $rows:ident, $v:literal: $($r:literal)*) => {
         match $rows {
-            $($r if $r <= S::TILE_ROWS => $s.enter(Tile::<$r, $v>($step)),)*
+            $($r if $r <= S::TILE_ROWS => $s.enter(WinogradTile::<$r, $v>($step)),)*
             _ => {}
         }
     };
@@ -139,7 +139,7 @@ macro_rules! by_rows {
 /// # Safety
 /// The step's pointers are valid for `rows` rows and that many vectors.
 #[inline(always)]
-unsafe fn tile<S: Simd>(s: S, step: &Step, rows: usize, vectors: usize) {
+unsafe fn tile<S: Simd>(s: S, step: &WinogradStep, rows: usize, vectors: usize) {
     match vectors {
         1 => by_rows!(s, step, rows, 1: 1 2 3 4 5 6),
         2 => by_rows!(s, step, rows, 2: 1 2 3 4 5 6),

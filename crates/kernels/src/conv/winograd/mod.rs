@@ -17,17 +17,17 @@ mod transform;
 use std::marker::PhantomData;
 
 use super::ConvParams;
-use super::rows::Window;
-use crate::Exec;
-use crate::Trans;
-use crate::gemm::{Finish, PackedB};
+use super::rows::ConvWindow;
+use crate::KernelContext;
+use crate::Transposition;
+use crate::gemm::{PackedB, TileFinish};
 use crate::isa::Isa;
-use crate::memory::{Shared, with_scratch};
-use crate::pieces::Pieces;
+use crate::memory::{DisjointSlice, with_scratch};
+use crate::pieces::WorkPieces;
 use galatea_tensor::Tensor;
-use micro::Multiply;
-use tiles::{Gather, Inputs, Products, Scatter, Tiling};
-use transform::{Form, Four, Six, Two};
+use micro::WinogradProducts;
+use tiles::{InputTransform, OutputTransform, PixelTiling, TileProducts, TransformedInputs};
+use transform::{WinogradF2, WinogradF4, WinogradF6, WinogradTransform};
 
 /// Most bytes of transformed inputs of a block of tiles, and of its products at a time.
 const BLOCK_BYTES: usize = 256 * 1024;
@@ -40,7 +40,7 @@ const FEW_TILES: usize = 28;
 
 /// Outputs of a tile along a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum TileSide {
     Two,
     Four,
     Six,
@@ -50,23 +50,23 @@ pub(super) enum Side {
 macro_rules! with_form {
     ($side:expr, $form:ident => $body:expr) => {
         match $side {
-            Side::Two => {
-                let $form = PhantomData::<Two>;
+            TileSide::Two => {
+                let $form = PhantomData::<WinogradF2>;
                 $body
             }
-            Side::Four => {
-                let $form = PhantomData::<Four>;
+            TileSide::Four => {
+                let $form = PhantomData::<WinogradF4>;
                 $body
             }
-            Side::Six => {
-                let $form = PhantomData::<Six>;
+            TileSide::Six => {
+                let $form = PhantomData::<WinogradF6>;
                 $body
             }
         }
     };
 }
 
-impl Side {
+impl TileSide {
     /// Outputs along a side.
     pub(super) fn len(self) -> usize {
         match self {
@@ -96,15 +96,15 @@ pub(super) fn fits(p: &ConvParams) -> bool {
 /// Transformed weights: a matrix (in-channels, out-channels) per point, beside each other, each
 /// rounded up to whole panels.
 #[derive(Clone)]
-pub(super) struct Weights {
-    side: Side,
+pub(super) struct WinogradWeights {
+    side: TileSide,
     pub(super) matrix: PackedB,
 }
 
-impl Weights {
+impl WinogradWeights {
     /// Transforms weights in ONNX's order, in double precision, and rounds once.
     #[allow(clippy::cast_possible_truncation, reason = "each weight is rounded once")]
-    pub(super) fn pack(isa: Isa, p: &ConvParams, side: Side, weights: &[f32]) -> Self {
+    pub(super) fn pack(isa: Isa, p: &ConvParams, side: TileSide, weights: &[f32]) -> Self {
         let (cin, columns) = (p.in_channels, Self::columns(isa, p));
         let lines = side.len() + 2;
         let mut points = vec![0.0; side.points() * columns * cin];
@@ -116,14 +116,14 @@ impl Weights {
             }
         }
         let all = side.points() * columns;
-        Self { side, matrix: PackedB::pack(isa, cin, all, &points, cin, Trans::Yes) }
+        Self { side, matrix: PackedB::pack(isa, cin, all, &points, cin, Transposition::Yes) }
     }
 
     /// Weights that were packed before; also where they end.
     pub(super) fn from_data(
         isa: Isa,
         p: &ConvParams,
-        side: Side,
+        side: TileSide,
         all: &Tensor,
     ) -> Option<(Self, usize)> {
         let columns = side.points() * Self::columns(isa, p);
@@ -138,7 +138,7 @@ impl Weights {
     }
 }
 
-fn transformed<F: Form>(
+fn transformed<F: WinogradTransform>(
     _: PhantomData<F>,
     taps: &[[f64; 3]; 3],
 ) -> [[f64; transform::MOST]; transform::MOST] {
@@ -147,13 +147,13 @@ fn transformed<F: Form>(
 
 /// A convolution with everything that its tasks need.
 #[derive(Clone, Copy)]
-struct Plan<'a> {
+struct WinogradPlan<'a> {
     isa: Isa,
-    weights: &'a Weights,
-    tiling: Tiling<'a>,
-    x: Shared<f32>,
-    y: Shared<f32>,
-    finish: Finish,
+    weights: &'a WinogradWeights,
+    tiling: PixelTiling<'a>,
+    x: DisjointSlice<f32>,
+    y: DisjointSlice<f32>,
+    finish: TileFinish,
 }
 
 /// Computes the whole convolution.
@@ -162,18 +162,18 @@ struct Plan<'a> {
 /// `x`, `y` and the finish have the sizes of the window and `batch`; nothing else uses `y`
 /// meanwhile; the parameters are such as [`fits`] takes.
 pub(super) unsafe fn run(
-    exec: Exec<'_>,
-    window: &Window,
+    exec: KernelContext<'_>,
+    window: &ConvWindow,
     x: &[f32],
     batch: usize,
-    weights: &Weights,
-    y: Shared<f32>,
-    finish: Finish,
+    weights: &WinogradWeights,
+    y: DisjointSlice<f32>,
+    finish: TileFinish,
 ) {
     let side = weights.side;
-    let tiling = Tiling::new(window, side.len());
-    let x = Shared::from_ptr(x.as_ptr().cast_mut());
-    let plan = Plan { isa: exec.isa, weights, tiling, x, y, finish };
+    let tiling = PixelTiling::new(window, side.len());
+    let x = DisjointSlice::from_ptr(x.as_ptr().cast_mut());
+    let plan = WinogradPlan { isa: exec.isa, weights, tiling, x, y, finish };
     let p = &window.params;
     let tiles = batch * window.out[0] * tiling.grid[0] * tiling.grid[1];
     let threads = exec.pool.threads();
@@ -194,13 +194,13 @@ pub(super) unsafe fn run(
     }
     // Every thread has a part, even where that is less than a pass over the weights is worth.
     let fewest = FEW_TILES.min(tiles / threads).max(1);
-    let blocks = Pieces { len: tiles, threads, most, fewest, unit: 1 };
+    let blocks = WorkPieces { len: tiles, threads, most, fewest, unit: 1 };
     blocks.run(exec.pool, |tiles| plan.block(tiles));
 }
 
-impl Plan<'_> {
-    fn inputs(&self, rows: usize) -> Inputs {
-        Inputs::new(self.tiling.window.params.in_channels, rows, self.isa.tile_rows())
+impl WinogradPlan<'_> {
+    fn inputs(&self, rows: usize) -> TransformedInputs {
+        TransformedInputs::new(self.tiling.window.params.in_channels, rows, self.isa.tile_rows())
     }
 
     /// All steps for a block of tiles, the products of some columns at a time.
@@ -211,7 +211,7 @@ impl Plan<'_> {
         let width = self.isa.tile_columns();
         let column = points * rows.max(1) * size_of::<f32>();
         let most = (BLOCK_BYTES / column / width * width).clamp(width, end.next_multiple_of(width));
-        let products = Products::new(most, rows);
+        let products = TileProducts::new(most, rows);
         self.with_rooms(inputs, products, |v, m, zeros| {
             self.gather(tiles.clone(), 0, inputs, v, zeros);
             let mut column = 0;
@@ -225,11 +225,11 @@ impl Plan<'_> {
     }
 
     /// Each step for all tiles, by all threads: each reads only a part of the weights.
-    fn stages(&self, exec: Exec<'_>, tiles: std::ops::Range<usize>) {
+    fn stages(&self, exec: KernelContext<'_>, tiles: std::ops::Range<usize>) {
         let columns = (0, self.tiling.window.params.out_channels);
         let rows = tiles.len();
         let inputs = self.inputs(rows);
-        let products = Products::new(columns.1.next_multiple_of(self.isa.tile_columns()), rows);
+        let products = TileProducts::new(columns.1.next_multiple_of(self.isa.tile_columns()), rows);
         let own =
             |range: &std::ops::Range<usize>| tiles.start + range.start..tiles.start + range.end;
         self.with_rooms(inputs, products, |v, m, zeros| {
@@ -249,9 +249,9 @@ impl Plan<'_> {
     /// Lends room for inputs and products, and as many zeros as the image has channels.
     fn with_rooms(
         &self,
-        inputs: Inputs,
-        products: Products,
-        body: impl FnOnce(Shared<f32>, Shared<f32>, &[f32]),
+        inputs: TransformedInputs,
+        products: TileProducts,
+        body: impl FnOnce(DisjointSlice<f32>, DisjointSlice<f32>, &[f32]),
     ) {
         let points = self.weights.side.points();
         let zeros = tiles::odd_lines(self.tiling.window.params.in_channels);
@@ -260,7 +260,7 @@ impl Plan<'_> {
             let (v, rest) = scratch.split_at_mut(v);
             let (m, zeros) = rest.split_at_mut(m);
             zeros.fill(0.0);
-            body(Shared::new(v), Shared::new(m), zeros);
+            body(DisjointSlice::new(v), DisjointSlice::new(m), zeros);
         });
     }
 
@@ -268,13 +268,13 @@ impl Plan<'_> {
         &self,
         tiles: std::ops::Range<usize>,
         row: usize,
-        inputs: Inputs,
-        v: Shared<f32>,
+        inputs: TransformedInputs,
+        v: DisjointSlice<f32>,
         zeros: &[f32],
     ) {
         let (tiling, x) = (self.tiling, self.x.ptr().cast_const());
         with_form!(self.weights.side, form => {
-            self.isa.run(Gather { form, tiling, x, tiles, row, inputs, v, zeros });
+            self.isa.run(InputTransform { form, tiling, x, tiles, row, inputs, v, zeros });
         });
     }
 
@@ -282,28 +282,28 @@ impl Plan<'_> {
     fn multiply(
         &self,
         points: std::ops::Range<usize>,
-        inputs: Inputs,
-        v: Shared<f32>,
-        products: Products,
-        m: Shared<f32>,
+        inputs: TransformedInputs,
+        v: DisjointSlice<f32>,
+        products: TileProducts,
+        m: DisjointSlice<f32>,
         columns: (usize, usize),
     ) {
         let weights = &self.weights.matrix;
         let all = self.weights.side.points();
-        self.isa.run(Multiply { weights, all, points, inputs, v, products, m, columns });
+        self.isa.run(WinogradProducts { weights, all, points, inputs, v, products, m, columns });
     }
 
     /// The pixels of some tiles and columns, whose products start at `m`.
     fn scatter(
         &self,
         tiles: std::ops::Range<usize>,
-        products: Products,
-        m: Shared<f32>,
+        products: TileProducts,
+        m: DisjointSlice<f32>,
         columns: (usize, usize),
     ) {
         let (finish, y, tiling, m) = (self.finish, self.y, self.tiling, m.ptr().cast_const());
         with_form!(self.weights.side, form => {
-            self.isa.run(Scatter { form, tiling, tiles, products, m, columns, y, finish });
+            self.isa.run(OutputTransform { form, tiling, tiles, products, m, columns, y, finish });
         });
     }
 }

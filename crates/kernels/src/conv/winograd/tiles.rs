@@ -3,12 +3,12 @@
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use super::transform::{Form, MOST, input, output};
+use super::transform::{MOST, WinogradTransform, input, output};
 use crate::activation::ActivateRows;
-use crate::conv::rows::Window;
-use crate::gemm::Finish;
-use crate::isa::{Kernel, Simd};
-use crate::memory::Shared;
+use crate::conv::rows::ConvWindow;
+use crate::gemm::TileFinish;
+use crate::isa::{IsaKernel, Simd};
+use crate::memory::DisjointSlice;
 
 /// Floats of a cache line.
 pub(super) const LINE: usize = 16;
@@ -20,16 +20,16 @@ pub(super) fn odd_lines(floats: usize) -> usize {
 
 /// How the pixels of some images fall into tiles.
 #[derive(Clone, Copy)]
-pub(super) struct Tiling<'a> {
-    pub(super) window: &'a Window,
+pub(super) struct PixelTiling<'a> {
+    pub(super) window: &'a ConvWindow,
     /// Outputs along a side.
     pub(super) side: usize,
     /// Tiles of an image, down and across.
     pub(super) grid: [usize; 2],
 }
 
-impl<'a> Tiling<'a> {
-    pub(super) fn new(window: &'a Window, side: usize) -> Self {
+impl<'a> PixelTiling<'a> {
+    pub(super) fn new(window: &'a ConvWindow, side: usize) -> Self {
         let grid = [window.out[1].div_ceil(side), window.out[2].div_ceil(side)];
         Self { window, side, grid }
     }
@@ -45,7 +45,7 @@ impl<'a> Tiling<'a> {
 /// Where the transformed inputs of a block of tiles lie: by point, group of rows, cache line of
 /// channels, row.
 #[derive(Clone, Copy)]
-pub(super) struct Inputs {
+pub(super) struct TransformedInputs {
     /// Tiles.
     pub(super) rows: usize,
     /// Rows of a group, the last of which may have fewer.
@@ -56,7 +56,7 @@ pub(super) struct Inputs {
     pub(super) point: usize,
 }
 
-impl Inputs {
+impl TransformedInputs {
     /// Groups of nearly equal height, at most `highest`.
     pub(super) fn new(channels: usize, rows: usize, highest: usize) -> Self {
         let groups = rows.div_ceil(highest).max(1);
@@ -74,28 +74,28 @@ impl Inputs {
 }
 
 /// Transforms the inputs of some tiles.
-pub(super) struct Gather<'a, F> {
+pub(super) struct InputTransform<'a, F> {
     pub(super) form: PhantomData<F>,
-    pub(super) tiling: Tiling<'a>,
+    pub(super) tiling: PixelTiling<'a>,
     pub(super) x: *const f32,
     pub(super) tiles: std::ops::Range<usize>,
     /// Row of the first of the tiles.
     pub(super) row: usize,
-    pub(super) inputs: Inputs,
-    pub(super) v: Shared<f32>,
+    pub(super) inputs: TransformedInputs,
+    pub(super) v: DisjointSlice<f32>,
     /// As many zeros as the image has channels, for pixels outside.
     pub(super) zeros: &'a [f32],
 }
 
 /// A tile's window of the image.
-struct Source {
+struct TileSource {
     /// Its first pixel, where all are inside.
     first: *const f32,
     /// Its pixels, where some are outside.
     pixels: [[*const f32; MOST]; MOST],
 }
 
-impl<F: Form> Kernel for Gather<'_, F> {
+impl<F: WinogradTransform> IsaKernel for InputTransform<'_, F> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -103,7 +103,7 @@ impl<F: Form> Kernel for Gather<'_, F> {
         let p = &w.params;
         let [height, width] = [w.size[1], w.size[2]];
         let pads = [p.pads_begin[1], p.pads_begin[2]];
-        let mut source = Source { first: self.x, pixels: [[self.zeros.as_ptr(); MOST]; MOST] };
+        let mut source = TileSource { first: self.x, pixels: [[self.zeros.as_ptr(); MOST]; MOST] };
         for (i, tile) in self.tiles.clone().enumerate() {
             let (image, [top, left]) = self.tiling.place(tile);
             let image = self.x.wrapping_add(image * height * width * p.in_channels);
@@ -132,18 +132,18 @@ impl<F: Form> Kernel for Gather<'_, F> {
     }
 }
 
-impl<F: Form> Gather<'_, F> {
+impl<F: WinogradTransform> InputTransform<'_, F> {
     /// # Safety
     /// The pixels of the source have all channels: `pixels` with `EDGE`, else those from `first` on.
     #[inline(always)]
-    unsafe fn tile<S: Simd, const EDGE: bool>(&self, s: S, source: &Source, row: usize) {
+    unsafe fn tile<S: Simd, const EDGE: bool>(&self, s: S, source: &TileSource, row: usize) {
         let channels = self.tiling.window.params.in_channels;
         let line = self.tiling.window.size[2] * channels;
         let point = self.inputs.point;
         let mut c = 0;
         while c < channels {
             let mask = (channels - c < S::LANES).then(|| s.tail(channels - c));
-            let mut lines = Lines::<S>::new();
+            let mut lines = TransformedLines::<S>::new();
             for j in 0..F::IN {
                 let mut d = [s.splat(0.0); MOST];
                 for (i, d) in d.iter_mut().enumerate().take(F::IN) {
@@ -174,28 +174,28 @@ impl<F: Form> Gather<'_, F> {
 }
 
 /// Turns the products of some tiles and columns into pixels.
-pub(super) struct Scatter<'a, F> {
+pub(super) struct OutputTransform<'a, F> {
     pub(super) form: PhantomData<F>,
-    pub(super) tiling: Tiling<'a>,
+    pub(super) tiling: PixelTiling<'a>,
     pub(super) tiles: std::ops::Range<usize>,
-    pub(super) products: Products,
+    pub(super) products: TileProducts,
     pub(super) m: *const f32,
     /// First and end column.
     pub(super) columns: (usize, usize),
-    pub(super) y: Shared<f32>,
-    pub(super) finish: Finish,
+    pub(super) y: DisjointSlice<f32>,
+    pub(super) finish: TileFinish,
 }
 
 /// Where the products of a block of tiles lie: by point and tile.
 #[derive(Clone, Copy)]
-pub(super) struct Products {
+pub(super) struct TileProducts {
     /// Distance between points.
     pub(super) point: usize,
     /// Distance between tiles.
     pub(super) row: usize,
 }
 
-impl Products {
+impl TileProducts {
     /// For `columns` rounded up to whole register tiles.
     pub(super) fn new(columns: usize, rows: usize) -> Self {
         let row = odd_lines(columns);
@@ -203,7 +203,7 @@ impl Products {
     }
 }
 
-impl<F: Form> Kernel for Scatter<'_, F> {
+impl<F: WinogradTransform> IsaKernel for OutputTransform<'_, F> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -230,7 +230,7 @@ impl<F: Form> Kernel for Scatter<'_, F> {
     }
 }
 
-impl<F: Form> Scatter<'_, F> {
+impl<F: WinogradTransform> OutputTransform<'_, F> {
     /// One vector of columns from `c` on, of `here` rows and columns of pixels.
     ///
     /// # Safety
@@ -246,7 +246,7 @@ impl<F: Form> Scatter<'_, F> {
         mask: Option<S::M>,
     ) {
         let m = m.wrapping_add(c - self.columns.0);
-        let mut lines = Lines::<S>::new();
+        let mut lines = TransformedLines::<S>::new();
         for j in 0..F::IN {
             let mut products = [s.splat(0.0); MOST];
             for (i, x) in products.iter_mut().enumerate().take(F::IN) {
@@ -298,7 +298,7 @@ impl<F: Form> Scatter<'_, F> {
     fn activate<S: Simd>(
         &self,
         s: S,
-        activation: crate::Activation,
+        activation: crate::ActivationFunction,
         pixel: usize,
         here: [usize; 2],
     ) {
@@ -318,9 +318,9 @@ impl<F: Form> Scatter<'_, F> {
 }
 
 /// A tile half transformed: columns go in, lines come out. Nothing is cleared in between.
-struct Lines<S: Simd>([MaybeUninit<S::F>; MOST * MOST]);
+struct TransformedLines<S: Simd>([MaybeUninit<S::F>; MOST * MOST]);
 
-impl<S: Simd> Lines<S> {
+impl<S: Simd> TransformedLines<S> {
     #[inline(always)]
     fn new() -> Self {
         Self([const { MaybeUninit::uninit() }; MOST * MOST])

@@ -13,7 +13,7 @@ pub(super) const MOST: usize = 8;
 const PAIRS: usize = 3;
 
 /// One of the transforms.
-pub(super) trait Form: Copy + Send + Sync + 'static {
+pub(super) trait WinogradTransform: Copy + Send + Sync + 'static {
     /// The positive point of each pair; the first `OUT / 2` count.
     const POINTS: [f64; PAIRS];
     /// Outputs of one tile.
@@ -35,23 +35,23 @@ pub(super) trait Form: Copy + Send + Sync + 'static {
 
 /// F(2, 3).
 #[derive(Clone, Copy)]
-pub(super) struct Two;
+pub(super) struct WinogradF2;
 /// F(4, 3).
 #[derive(Clone, Copy)]
-pub(super) struct Four;
+pub(super) struct WinogradF4;
 /// F(6, 3).
 #[derive(Clone, Copy)]
-pub(super) struct Six;
+pub(super) struct WinogradF6;
 
-impl Form for Two {
+impl WinogradTransform for WinogradF2 {
     const POINTS: [f64; PAIRS] = [1.0, 0.0, 0.0];
     const OUT: usize = 2;
 }
-impl Form for Four {
+impl WinogradTransform for WinogradF4 {
     const POINTS: [f64; PAIRS] = [0.625, 1.5, 0.0];
     const OUT: usize = 4;
 }
-impl Form for Six {
+impl WinogradTransform for WinogradF6 {
     const POINTS: [f64; PAIRS] = [0.5, 1.0, 2.0];
     const OUT: usize = 6;
 }
@@ -96,7 +96,7 @@ const fn powers(point: f64) -> [f32; MOST] {
 
 /// `Bᵀ d`: the inputs of a tile at every point. The first `F::IN` of both count.
 #[inline(always)]
-pub(super) fn input<S: Simd, F: Form>(s: S, d: [S::F; MOST]) -> [S::F; MOST] {
+pub(super) fn input<S: Simd, F: WinogradTransform>(s: S, d: [S::F; MOST]) -> [S::F; MOST] {
     let pairs = F::OUT / 2;
     let mut out = [s.splat(0.0); MOST];
     let (mut even, mut odd) = (d[2 * pairs], d[2 * pairs + 1]);
@@ -124,7 +124,7 @@ pub(super) fn input<S: Simd, F: Form>(s: S, d: [S::F; MOST]) -> [S::F; MOST] {
 /// `Aᵀ m`: the outputs of a tile from the products at every point. The first `F::IN` of `m` and
 /// the first `F::OUT` of the result count.
 #[inline(always)]
-pub(super) fn output<S: Simd, F: Form>(s: S, m: [S::F; MOST]) -> [S::F; MOST] {
+pub(super) fn output<S: Simd, F: WinogradTransform>(s: S, m: [S::F; MOST]) -> [S::F; MOST] {
     let pairs = F::OUT / 2;
     let mut out = [s.splat(0.0); MOST];
     out[0] = m[0];
@@ -150,7 +150,7 @@ pub(super) fn output<S: Simd, F: Form>(s: S, m: [S::F; MOST]) -> [S::F; MOST] {
 }
 
 /// `G g Gᵀ` in double precision: a window of 3 x 3 taps at every pair of points.
-pub(super) fn weights<F: Form>(taps: &[[f64; 3]; 3]) -> [[f64; MOST]; MOST] {
+pub(super) fn weights<F: WinogradTransform>(taps: &[[f64; 3]; 3]) -> [[f64; MOST]; MOST] {
     let rows = matrix::<F>();
     let along =
         |row: &[f64; 3], x: [f64; 3]| row.iter().zip(x).map(|(&factor, x)| factor * x).sum::<f64>();
@@ -166,7 +166,7 @@ pub(super) fn weights<F: Form>(taps: &[[f64; 3]; 3]) -> [[f64; MOST]; MOST] {
 }
 
 /// The matrix G: powers of each point over the product of its distances to the others.
-fn matrix<F: Form>() -> [[f64; 3]; MOST] {
+fn matrix<F: WinogradTransform>() -> [[f64; 3]; MOST] {
     let pairs = F::OUT / 2;
     let mut rows = [[0.0; 3]; MOST];
     let squares = |skip: usize| {

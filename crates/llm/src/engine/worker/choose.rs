@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use crate::error::Result;
-use crate::sampling::Row;
-use crate::schedule::{Plan, SequenceId};
+use crate::sampling::LogitRow;
+use crate::schedule::{SequenceId, StepPlan};
 
-use super::Worker;
-use crate::engine::answer::{Answer, Choice, Memory};
-use crate::engine::model::Logits;
+use super::DecoderWorker;
+use crate::engine::answer::{AnswerMemory, ChosenToken, OngoingAnswer};
+use crate::engine::model::LogitRows;
 
 /// Work that is worth a thread more, which takes about 30 µs to start: to read so many logits from
 /// memory takes about four times that.
@@ -18,31 +18,31 @@ const WORTH_A_THREAD: usize = 1 << 19;
 const GRAMMAR_WORK: usize = 8;
 
 /// A row of logits, the answer that it is for, and what that chooses.
-struct Job<'a> {
+struct ChoiceJob<'a> {
     id: SequenceId,
-    answer: &'a mut Answer,
+    answer: &'a mut OngoingAnswer,
     row: &'a mut [f32],
-    chosen: Option<Result<Choice>>,
+    chosen: Option<Result<ChosenToken>>,
 }
 
-impl Job<'_> {
+impl ChoiceJob<'_> {
     fn work(&self) -> usize {
         self.row.len() * if self.answer.is_constrained() { GRAMMAR_WORK } else { 1 }
     }
 
-    fn run(&mut self, memory: &mut Memory) {
-        self.chosen = Some(self.answer.choose(Row::Logits(self.row), memory));
+    fn run(&mut self, memory: &mut AnswerMemory) {
+        self.chosen = Some(self.answer.choose(LogitRow::Logits(self.row), memory));
     }
 }
 
-impl Worker {
+impl DecoderWorker {
     /// Chooses the next tokens of sequences that want one row only, where they are so many that threads
     /// are worth it. Those of the others are chosen one by one, as what was chosen may end an answer.
     pub(super) fn choose_together(
         &mut self,
-        plan: &Plan,
-        logits: &mut Logits,
-    ) -> HashMap<SequenceId, Result<Choice>> {
+        plan: &StepPlan,
+        logits: &mut LogitRows,
+    ) -> HashMap<SequenceId, Result<ChosenToken>> {
         let most = plan.rows.len() * logits.width() * GRAMMAR_WORK;
         if self.helpers.is_empty() || most < 2 * WORTH_A_THREAD {
             return HashMap::new();
@@ -58,7 +58,7 @@ impl Worker {
             for open in &mut request.open {
                 if let Some(row) = rows.remove(&open.sequence) {
                     let (id, answer) = (open.sequence, &mut open.answer);
-                    jobs.push(Job { id, answer, row, chosen: None });
+                    jobs.push(ChoiceJob { id, answer, row, chosen: None });
                 }
             }
         }
@@ -69,8 +69,8 @@ impl Worker {
     /// The rows of sequences that want one row only, which lies behind all their tokens.
     fn single_rows<'a>(
         &self,
-        plan: &Plan,
-        logits: &'a mut Logits,
+        plan: &StepPlan,
+        logits: &'a mut LogitRows,
     ) -> HashMap<SequenceId, &'a mut [f32]> {
         let mut all = logits.each_row();
         let mut single = HashMap::new();
@@ -88,8 +88,8 @@ impl Worker {
 }
 
 /// Chooses for all jobs, with as many threads as their work is worth.
-fn run_all(jobs: &mut [Job<'_>], memory: &mut Memory, helpers: &mut [Memory]) {
-    let work: usize = jobs.iter().map(Job::work).sum();
+fn run_all(jobs: &mut [ChoiceJob<'_>], memory: &mut AnswerMemory, helpers: &mut [AnswerMemory]) {
+    let work: usize = jobs.iter().map(ChoiceJob::work).sum();
     let threads = (work / WORTH_A_THREAD).min(helpers.len() + 1).min(jobs.len());
     if threads < 2 {
         return;

@@ -5,60 +5,60 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::cache::Swap;
-use crate::error::{Error, Kind};
-use crate::grammar::Constraint;
+use crate::cache::BlockSwap;
+use crate::error::{LlmError, LlmErrorKind};
+use crate::grammar::GrammarConstraint;
 use crate::guarded::guarded;
-use crate::observe::Outcome;
-use crate::sampling::{Need, SamplingParameters, TokenLogprobs};
-use crate::schedule::{Plan, PlannedRows, Scheduler, SequenceId};
+use crate::observe::EngineOutcome;
+use crate::sampling::{LogitNeed, SamplingParameters, TokenLogprobs};
+use crate::schedule::{PlannedRows, SequenceId, SequenceScheduler, StepPlan};
 use crate::stop::FinishReason;
 use crate::tokens::Tokenizer;
 
 mod choose;
 mod results;
 
-use super::Shared;
-use super::answer::{Answer, Memory};
-use super::intake::{Submission, Work};
+use super::EngineShared;
+use super::answer::{AnswerMemory, OngoingAnswer};
+use super::command_loop::{EngineWork, SubmittedRequest};
 use super::model::{StepBatch, StepModel};
-use super::request::{GenerationEvent, Reply, Usage};
-use super::speculate::{Proposer, Wish};
+use super::request::{EventReceiver, GenerationEvent, TokenUsage};
+use super::speculate::{SpeculationRequest, TokenProposer};
 
 /// A request that goes on. Its answers are sequences whose numbers follow its own.
-struct Request {
+struct OngoingRequest {
     number: SequenceId,
     /// What the door calls it.
     name: String,
-    reply: Reply,
+    reply: EventReceiver,
     sampling: SamplingParameters,
-    constraint: Option<Constraint>,
+    constraint: Option<GrammarConstraint>,
     prompt: usize,
     /// Answers that have not ended.
-    open: Vec<Open>,
+    open: Vec<OpenAnswer>,
     /// What is known of the tokens of the prompt, where that is asked for.
     prompt_logprobs: Option<Vec<Option<TokenLogprobs>>>,
-    usage: Usage,
-    times: Times,
+    usage: TokenUsage,
+    times: RequestTimes,
 }
 
 /// An answer that has not ended.
-struct Open {
+struct OpenAnswer {
     sequence: SequenceId,
-    answer: Answer,
+    answer: OngoingAnswer,
     last_token: Option<Instant>,
     /// How many tokens are guessed next: as many as were right last time, and one more.
     drafts: usize,
 }
 
-impl Open {
-    fn new(sequence: SequenceId, answer: Answer) -> Self {
+impl OpenAnswer {
+    fn new(sequence: SequenceId, answer: OngoingAnswer) -> Self {
         Self { sequence, answer, last_token: None, drafts: usize::MAX }
     }
 }
 
 /// When what happened to a request.
-struct Times {
+struct RequestTimes {
     submitted: Instant,
     admitted: Option<Instant>,
     first_token: Option<Instant>,
@@ -70,39 +70,39 @@ pub(super) fn ns(time: Duration) -> u64 {
 
 /// The state of the thread.
 /// So many steps in a row may lose what was computed before their requests fail.
-const MOST_LOSSES: usize = 3;
+const MAX_LOSSES: usize = 3;
 
-pub(super) struct Worker {
+pub(super) struct DecoderWorker {
     model: Box<dyn StepModel>,
     tokenizer: Arc<Tokenizer>,
-    scheduler: Scheduler,
-    shared: Arc<Shared>,
-    requests: HashMap<SequenceId, Request>,
+    scheduler: SequenceScheduler,
+    shared: Arc<EngineShared>,
+    requests: HashMap<SequenceId, OngoingRequest>,
     /// The request of each sequence.
     owners: HashMap<SequenceId, SequenceId>,
     batch: StepBatch,
-    memory: Memory,
+    memory: AnswerMemory,
     /// The memory of threads that choose tokens beside this one.
-    helpers: Vec<Memory>,
+    helpers: Vec<AnswerMemory>,
     /// A row that several answers begin with.
     row: Vec<f32>,
     /// Who guesses tokens, and the most of them.
-    proposer: Option<(Proposer, usize)>,
+    proposer: Option<(TokenProposer, usize)>,
     /// Steps that have failed since the last one that did not.
     losses: usize,
 }
 
-impl Worker {
+impl DecoderWorker {
     pub(super) fn new(
         model: Box<dyn StepModel>,
         tokenizer: Arc<Tokenizer>,
-        scheduler: Scheduler,
-        shared: Arc<Shared>,
+        scheduler: SequenceScheduler,
+        shared: Arc<EngineShared>,
         threads: usize,
     ) -> Self {
         let vocabulary = model.shape().vocabulary;
-        let memory = Memory::new(vocabulary);
-        let helpers = (1..threads).map(|_| Memory::new(vocabulary)).collect();
+        let memory = AnswerMemory::new(vocabulary);
+        let helpers = (1..threads).map(|_| AnswerMemory::new(vocabulary)).collect();
         Self {
             model,
             tokenizer,
@@ -120,12 +120,12 @@ impl Worker {
     }
 
     /// Lets tokens be guessed.
-    pub(super) fn speculate(&mut self, proposer: Proposer, most: usize) {
+    pub(super) fn speculate(&mut self, proposer: TokenProposer, most: usize) {
         self.proposer = Some((proposer, most));
     }
 
     /// Ends a request, and tells nobody yet.
-    fn take_out(&mut self, id: SequenceId) -> Option<Request> {
+    fn take_out(&mut self, id: SequenceId) -> Option<OngoingRequest> {
         let request = self.requests.remove(&id)?;
         for open in &request.open {
             self.owners.remove(&open.sequence);
@@ -143,18 +143,18 @@ impl Worker {
             self.count_finished(FinishReason::Cancelled.as_str());
             request.reply.tell(GenerationEvent::Delta(open.answer.cancel()));
         }
-        self.finish(request, Outcome::Cancelled);
+        self.finish(request, EngineOutcome::Cancelled);
     }
 
-    fn fail(&mut self, id: SequenceId, error: Error) {
+    fn fail(&mut self, id: SequenceId, error: LlmError) {
         let Some(mut request) = self.take_out(id) else { return };
         self.count_finished(FinishReason::Failed.as_str());
         self.shared.statistics().failed += 1;
-        self.note_end(&request, Outcome::Failed);
+        self.note_end(&request, EngineOutcome::Failed);
         request.reply.tell(GenerationEvent::Failed(error));
     }
 
-    fn fail_all(&mut self, error: &Error) {
+    fn fail_all(&mut self, error: &LlmError) {
         let ids: Vec<SequenceId> = self.requests.keys().copied().collect();
         for id in ids {
             self.fail(id, error.clone());
@@ -166,9 +166,9 @@ impl Worker {
     }
 
     /// Tells that all answers have ended.
-    fn finish(&self, mut request: Request, outcome: Outcome) {
+    fn finish(&self, mut request: OngoingRequest, outcome: EngineOutcome) {
         let now = Instant::now();
-        let Times { submitted, admitted, first_token } = request.times;
+        let RequestTimes { submitted, admitted, first_token } = request.times;
         request.usage.total_ns = ns(now.saturating_duration_since(submitted));
         let times = [Some(submitted), admitted, first_token];
         self.shared.statistics().end(now, times, request.usage.completion_tokens);
@@ -177,8 +177,8 @@ impl Worker {
         request.reply.tell(GenerationEvent::Finished(request.usage));
     }
 
-    fn note_end(&self, request: &Request, outcome: Outcome) {
-        let Times { submitted, admitted, first_token } = request.times;
+    fn note_end(&self, request: &OngoingRequest, outcome: EngineOutcome) {
+        let RequestTimes { submitted, admitted, first_token } = request.times;
         let times = (submitted, [admitted, first_token]);
         self.shared.ended((request.number, &request.name), times, &request.usage, outcome);
     }
@@ -202,7 +202,7 @@ impl Worker {
                 return Ok(logits);
             }
             let text = format!("{found:?} rows and values found, expected {wanted}, {vocabulary}");
-            Err(Error::new(Kind::Model, "logits", text))
+            Err(LlmError::new(LlmErrorKind::Model, "logits", text))
         });
         match step {
             Ok(mut logits) => {
@@ -219,10 +219,10 @@ impl Worker {
 
     /// Requests whose step failed fail; others compute anew what they had. Where it was no fault of
     /// theirs, all of them do.
-    fn fail_step(&mut self, plan: &Plan, error: &Error) {
+    fn fail_step(&mut self, plan: &StepPlan, error: &LlmError) {
         self.scheduler.forget_computed();
         self.losses += 1;
-        if error.kind() == Kind::Lost && self.losses <= MOST_LOSSES {
+        if error.kind() == LlmErrorKind::Lost && self.losses <= MAX_LOSSES {
             tracing::warn!(%error, "what was computed is lost and computed anew");
             return;
         }
@@ -235,13 +235,13 @@ impl Worker {
     }
 
     /// Notes who begins.
-    fn note(&mut self, plan: &Plan) {
+    fn note(&mut self, plan: &StepPlan) {
         let now = Instant::now();
         let mut statistics = self.shared.statistics();
         statistics.steps += 1;
         statistics.step_tokens.observe(plan.tokens() as f64);
         statistics.preemptions += plan.preempted.len() as u64;
-        let out = plan.swaps.iter().filter(|swap| matches!(swap, Swap::Out { .. })).count();
+        let out = plan.swaps.iter().filter(|swap| matches!(swap, BlockSwap::Out { .. })).count();
         statistics.swapped_out += out as u64;
         statistics.swapped_in += (plan.swaps.len() - out) as u64;
         for admitted in &plan.admitted {
@@ -264,7 +264,7 @@ impl Worker {
     }
 
     /// The rows of a plan as the model takes them.
-    fn fill(&mut self, plan: &Plan) {
+    fn fill(&mut self, plan: &StepPlan) {
         let blocks = |rows: &PlannedRows| self.scheduler.blocks(rows.id).len();
         self.batch.clear(plan.rows.iter().map(blocks).max().unwrap_or(0));
         for rows in &plan.rows {
@@ -276,26 +276,26 @@ impl Worker {
     }
 
     /// What the choices after a plan need of its logits: as much as the one that needs the most.
-    fn need(&self, plan: &Plan) -> Need {
+    fn need(&self, plan: &StepPlan) -> LogitNeed {
         let vocabulary = self.model.shape().vocabulary;
         let need = |rows: &PlannedRows| {
             let request = self.owners.get(&rows.id).and_then(|owner| self.requests.get(owner))?;
             if request.prompt_logprobs.is_some() {
-                return Some(Need::Logits);
+                return Some(LogitNeed::Logits);
             }
             let open = request.open.iter().find(|open| open.sequence == rows.id)?;
             Some(open.answer.need(vocabulary))
         };
         let wanted = plan.rows.iter().filter(|rows| rows.wanted > 0);
-        wanted.filter_map(need).max().unwrap_or(Need::Best)
+        wanted.filter_map(need).max().unwrap_or(LogitNeed::Best)
     }
 
     /// Guesses tokens for the sequences that go on: those that a grammar leaves no choice about, and
     /// what the proposer says for the others.
     fn propose(&mut self) {
         let most = self.proposer.as_ref().map_or(0, |(_, most)| *most);
-        let mut wishes: Vec<Wish> = Vec::new();
-        let begun = |request: &&mut Request| request.times.first_token.is_some();
+        let mut wishes: Vec<SpeculationRequest> = Vec::new();
+        let begun = |request: &&mut OngoingRequest| request.times.first_token.is_some();
         for request in self.requests.values_mut().filter(begun) {
             if most == 0 && request.open.iter().all(|open| !open.answer.is_constrained()) {
                 continue;
@@ -322,7 +322,7 @@ impl Worker {
     }
 
     /// Asks the proposer for guesses.
-    fn propose_guesses(&mut self, wishes: &[Wish]) {
+    fn propose_guesses(&mut self, wishes: &[SpeculationRequest]) {
         let Some((proposer, _)) = &mut self.proposer else { return };
         let scheduler = &self.scheduler;
         let guesses = match guarded(|| proposer.propose(scheduler, wishes)) {
@@ -348,7 +348,7 @@ impl Worker {
     }
 }
 
-impl Work for Worker {
+impl EngineWork for DecoderWorker {
     fn is_idle(&self) -> bool {
         self.requests.is_empty()
     }
@@ -357,22 +357,22 @@ impl Work for Worker {
         self.step();
     }
 
-    fn accept(&mut self, submission: Submission) {
-        let Submission { arrival, name, answer, constraint, sampling, reply, submitted } =
+    fn accept(&mut self, submission: SubmittedRequest) {
+        let SubmittedRequest { arrival, name, answer, constraint, sampling, reply, submitted } =
             submission;
         let (id, prompt) = (arrival.id, arrival.tokens.len());
         self.shared.statistics().take_in(&sampling, prompt);
-        let request = Request {
+        let request = OngoingRequest {
             number: id,
             name,
             reply,
             constraint,
             prompt,
-            open: vec![Open::new(id, answer)],
+            open: vec![OpenAnswer::new(id, answer)],
             prompt_logprobs: sampling.prompt_logprobs.map(|_| vec![None]),
             sampling,
-            usage: Usage { prompt_tokens: prompt, ..Usage::default() },
-            times: Times { submitted, admitted: None, first_token: None },
+            usage: TokenUsage { prompt_tokens: prompt, ..TokenUsage::default() },
+            times: RequestTimes { submitted, admitted: None, first_token: None },
         };
         self.owners.insert(id, id);
         self.requests.insert(id, request);
@@ -383,13 +383,13 @@ impl Work for Worker {
         self.take_back(id);
     }
 
-    fn recover(&mut self, error: &Error) {
+    fn recover(&mut self, error: &LlmError) {
         tracing::error!(%error, "all requests fail");
         self.scheduler.forget_computed();
         self.fail_all(error);
     }
 
-    fn give_up(&mut self, error: &Error) {
+    fn give_up(&mut self, error: &LlmError) {
         self.fail_all(error);
     }
 

@@ -5,19 +5,19 @@ use std::time::Instant;
 use crate::cache::BlockCopy;
 use crate::error::Result;
 use crate::guarded::guarded;
-use crate::observe::Outcome;
-use crate::sampling::{Row, Sampler, logprobs};
-use crate::schedule::{Forked, Plan, PlannedRows, SequenceId};
+use crate::observe::EngineOutcome;
+use crate::sampling::{LogitRow, TokenSampler, logprobs};
+use crate::schedule::{ForkOutcome, PlannedRows, SequenceId, StepPlan};
 use crate::stop::FinishReason;
 
-use super::{Open, Worker, ns};
-use crate::engine::answer::{Answer, Choice};
-use crate::engine::model::Logits;
-use crate::engine::request::{Delta, GenerationEvent};
+use super::{DecoderWorker, OpenAnswer, ns};
+use crate::engine::answer::{ChosenToken, OngoingAnswer};
+use crate::engine::model::LogitRows;
+use crate::engine::request::{AnswerDelta, GenerationEvent};
 
-impl Worker {
+impl DecoderWorker {
     /// Takes what a step gave.
-    pub(super) fn take_results(&mut self, plan: &Plan, logits: &mut Logits) {
+    pub(super) fn take_results(&mut self, plan: &StepPlan, logits: &mut LogitRows) {
         for rows in &plan.rows {
             let drafts = self.scheduler.drafts(rows.id).len();
             self.scheduler.advance(rows.id, rows.count - drafts);
@@ -47,7 +47,7 @@ impl Worker {
         &mut self,
         owner: SequenceId,
         rows: &PlannedRows,
-        logits: &mut Logits,
+        logits: &mut LogitRows,
         first: usize,
     ) {
         let Some(request) = self.requests.get_mut(&owner) else { return };
@@ -77,9 +77,9 @@ impl Worker {
         &mut self,
         owner: SequenceId,
         id: SequenceId,
-        logits: &mut Logits,
+        logits: &mut LogitRows,
         end: usize,
-        chosen: Option<Result<Choice>>,
+        chosen: Option<Result<ChosenToken>>,
     ) -> Result<()> {
         let drafts = self.scheduler.drafts(id).to_vec();
         let first = end - 1 - drafts.len();
@@ -128,7 +128,7 @@ impl Worker {
     }
 
     /// Begins all answers of a request with the first token of each.
-    fn generate_all(&mut self, owner: SequenceId, row: Row<'_>) -> Result<()> {
+    fn generate_all(&mut self, owner: SequenceId, row: LogitRow<'_>) -> Result<()> {
         let Some(request) = self.requests.get_mut(&owner) else { return Ok(()) };
         let prompt = self.scheduler.tokens(owner).to_vec();
         let room = request.open.first().map_or(0, |open| open.answer.room());
@@ -137,12 +137,13 @@ impl Worker {
         let mut ready = vec![owner];
         for index in 1..request.sampling.n {
             let eos = self.tokenizer.eos();
-            let sampler = Sampler::new(&request.sampling, vocabulary, &prompt, eos, index)?;
-            let answer = Answer::new(index as usize, sampler, request.constraint.clone(), room);
+            let sampler = TokenSampler::new(&request.sampling, vocabulary, &prompt, eos, index)?;
+            let answer =
+                OngoingAnswer::new(index as usize, sampler, request.constraint.clone(), room);
             let id = owner + u64::from(index);
             self.owners.insert(id, owner);
-            request.open.push(Open::new(id, answer));
-            if let Forked::Running(copy) = self.scheduler.fork(owner, id) {
+            request.open.push(OpenAnswer::new(id, answer));
+            if let ForkOutcome::Running(copy) = self.scheduler.fork(owner, id) {
                 copies.extend(copy);
                 ready.push(id);
             }
@@ -157,11 +158,11 @@ impl Worker {
         let mut first = std::mem::take(&mut self.row);
         for id in ready {
             let own = match &row {
-                Row::Top(top) => Row::Top(*top),
-                Row::Logits(row) => {
+                LogitRow::Top(top) => LogitRow::Top(*top),
+                LogitRow::Logits(row) => {
                     first.clear();
                     first.extend_from_slice(row);
-                    Row::Logits(&mut first)
+                    LogitRow::Logits(&mut first)
                 }
             };
             if let Some(choice) = self.choose(owner, id, own)? {
@@ -177,8 +178,8 @@ impl Worker {
         &mut self,
         owner: SequenceId,
         id: SequenceId,
-        row: Row<'_>,
-    ) -> Result<Option<Choice>> {
+        row: LogitRow<'_>,
+    ) -> Result<Option<ChosenToken>> {
         let Some(request) = self.requests.get_mut(&owner) else { return Ok(None) };
         let open = request.open.iter_mut().find(|open| open.sequence == id);
         open.map(|open| open.answer.choose(row, &mut self.memory)).transpose()
@@ -189,7 +190,7 @@ impl Worker {
         &mut self,
         owner: SequenceId,
         id: SequenceId,
-        choice: Choice,
+        choice: ChosenToken,
         draft: Option<u32>,
     ) -> Result<bool> {
         let Some(request) = self.requests.get_mut(&owner) else { return Ok(false) };
@@ -197,7 +198,7 @@ impl Worker {
             return Ok(false);
         };
         let delta = request.open[at].answer.take(choice, &self.tokenizer)?;
-        let Delta { tokens, finish, .. } = &delta;
+        let AnswerDelta { tokens, finish, .. } = &delta;
         for token in tokens {
             self.scheduler.push(id, *token);
         }
@@ -245,7 +246,7 @@ impl Worker {
         &mut self,
         owner: SequenceId,
         id: SequenceId,
-        delta: Delta,
+        delta: AnswerDelta,
         finish: Option<&'static str>,
     ) {
         let Some(request) = self.requests.get_mut(&owner) else { return };
@@ -260,7 +261,7 @@ impl Worker {
         self.scheduler.remove(id);
         self.count_finished(reason);
         if ended && let Some(request) = self.take_out(owner) {
-            self.finish(request, Outcome::Finished);
+            self.finish(request, EngineOutcome::Finished);
         }
     }
 }

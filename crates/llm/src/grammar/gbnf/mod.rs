@@ -9,7 +9,7 @@ mod parse;
 
 use crate::error::Result;
 use crate::grammar::{escape, refused};
-use parse::{Expression, Rule, RuleId};
+use parse::{GbnfExpression, GbnfRule, RuleId};
 
 /// Whether a text is a GBNF grammar: a line begins a rule with `::=`, as none does in Lark's syntax.
 pub(super) fn is_gbnf(text: &str) -> bool {
@@ -27,13 +27,13 @@ pub(super) fn is_gbnf(text: &str) -> bool {
 pub(super) fn to_lark(text: &str) -> Result<String> {
     let rules = parse::rules(text)?;
     let names: Vec<String> = rules.iter().map(|rule| rule.name.clone()).collect();
-    let mut bodies: Vec<Expression> = rules.into_iter().map(body).collect();
+    let mut bodies: Vec<GbnfExpression> = rules.into_iter().map(body).collect();
     let productive = productive(&bodies);
     for (rule, body) in bodies.iter_mut().enumerate() {
         match productive[rule] {
             true => prune(body, &productive),
             // Nobody names it any more.
-            false => *body = Expression::empty(),
+            false => *body = GbnfExpression::empty(),
         }
     }
     if let Some(false) = productive.first() {
@@ -44,17 +44,17 @@ pub(super) fn to_lark(text: &str) -> Result<String> {
             *body = loops;
         }
     }
-    let mut lark = Lark { regular: regular(&bodies), text: String::new(), pieces: 0 };
+    let mut lark = LarkWriter { regular: regular(&bodies), text: String::new(), pieces: 0 };
     lark.write(&bodies);
     Ok(lark.text)
 }
 
-fn body(rule: Rule) -> Expression {
-    rule.body.unwrap_or_else(Expression::empty)
+fn body(rule: GbnfRule) -> GbnfExpression {
+    rule.body.unwrap_or_else(GbnfExpression::empty)
 }
 
 /// Which rules some text follows.
-fn productive(bodies: &[Expression]) -> Vec<bool> {
+fn productive(bodies: &[GbnfExpression]) -> Vec<bool> {
     let mut productive = vec![false; bodies.len()];
     settle(bodies, |rule| {
         productive[rule] = may_end(&bodies[rule], &productive);
@@ -64,7 +64,7 @@ fn productive(bodies: &[Expression]) -> Vec<bool> {
 }
 
 /// Asks about each rule again whenever one that it names was found, until nothing changes.
-fn settle(bodies: &[Expression], mut found: impl FnMut(RuleId) -> bool) {
+fn settle(bodies: &[GbnfExpression], mut found: impl FnMut(RuleId) -> bool) {
     let mut users: Vec<Vec<RuleId>> = vec![Vec::new(); bodies.len()];
     for (rule, body) in bodies.iter().enumerate() {
         body.visit_rules(&mut |named| {
@@ -84,32 +84,34 @@ fn settle(bodies: &[Expression], mut found: impl FnMut(RuleId) -> bool) {
     }
 }
 
-fn may_end(expression: &Expression, productive: &[bool]) -> bool {
+fn may_end(expression: &GbnfExpression, productive: &[bool]) -> bool {
     match expression {
-        Expression::Rule(rule) => productive[*rule],
-        Expression::Sequence(parts) => parts.iter().all(|part| may_end(part, productive)),
-        Expression::Choice(parts) => parts.iter().any(|part| may_end(part, productive)),
-        Expression::Repeat(inner, least, _) => *least == 0 || may_end(inner, productive),
-        Expression::Text(_) | Expression::Class(_) | Expression::Special(_) => true,
+        GbnfExpression::Rule(rule) => productive[*rule],
+        GbnfExpression::Sequence(parts) => parts.iter().all(|part| may_end(part, productive)),
+        GbnfExpression::Choice(parts) => parts.iter().any(|part| may_end(part, productive)),
+        GbnfExpression::Repeat(inner, least, _) => *least == 0 || may_end(inner, productive),
+        GbnfExpression::Text(_) | GbnfExpression::Class(_) | GbnfExpression::Special(_) => true,
     }
 }
 
 /// Removes the choices and repetitions that no text follows from an expression that some text follows.
-fn prune(expression: &mut Expression, productive: &[bool]) {
+fn prune(expression: &mut GbnfExpression, productive: &[bool]) {
     match expression {
-        Expression::Sequence(parts) => parts.iter_mut().for_each(|part| prune(part, productive)),
-        Expression::Choice(parts) => {
+        GbnfExpression::Sequence(parts) => {
+            parts.iter_mut().for_each(|part| prune(part, productive))
+        }
+        GbnfExpression::Choice(parts) => {
             parts.retain(|part| may_end(part, productive));
             parts.iter_mut().for_each(|part| prune(part, productive));
         }
-        Expression::Repeat(inner, ..) if may_end(inner, productive) => prune(inner, productive),
-        Expression::Repeat(..) => *expression = Expression::empty(),
+        GbnfExpression::Repeat(inner, ..) if may_end(inner, productive) => prune(inner, productive),
+        GbnfExpression::Repeat(..) => *expression = GbnfExpression::empty(),
         _ => {}
     }
 }
 
 /// Which rules are regular expressions: those that name such rules only.
-fn regular(bodies: &[Expression]) -> Vec<bool> {
+fn regular(bodies: &[GbnfExpression]) -> Vec<bool> {
     let mut regular = vec![false; bodies.len()];
     settle(bodies, |rule| {
         regular[rule] = is_regular(&bodies[rule], &regular);
@@ -118,24 +120,24 @@ fn regular(bodies: &[Expression]) -> Vec<bool> {
     regular
 }
 
-fn is_regular(expression: &Expression, rules: &[bool]) -> bool {
+fn is_regular(expression: &GbnfExpression, rules: &[bool]) -> bool {
     match expression {
-        Expression::Rule(rule) => rules[*rule],
-        Expression::Special(_) => false,
-        Expression::Sequence(parts) | Expression::Choice(parts) => {
+        GbnfExpression::Rule(rule) => rules[*rule],
+        GbnfExpression::Special(_) => false,
+        GbnfExpression::Sequence(parts) | GbnfExpression::Choice(parts) => {
             parts.iter().all(|part| is_regular(part, rules))
         }
-        Expression::Repeat(inner, ..) => is_regular(inner, rules),
-        Expression::Text(_) | Expression::Class(_) => true,
+        GbnfExpression::Repeat(inner, ..) => is_regular(inner, rules),
+        GbnfExpression::Text(_) | GbnfExpression::Class(_) => true,
     }
 }
 
 /// A rule that names itself only at the end of its choices, as a repetition (Arden's lemma):
 /// `a ::= x a | y` is `x* y`.
-fn without_own_end(rule: RuleId, body: &Expression) -> Option<Expression> {
+fn without_own_end(rule: RuleId, body: &GbnfExpression) -> Option<GbnfExpression> {
     let mut choices = Vec::new();
     flatten(body, &mut choices);
-    let own = |part: &Expression| {
+    let own = |part: &GbnfExpression| {
         let mut found = false;
         part.visit_rules(&mut |named| found |= named == rule);
         found
@@ -143,51 +145,51 @@ fn without_own_end(rule: RuleId, body: &Expression) -> Option<Expression> {
     let (mut again, mut last) = (Vec::new(), Vec::new());
     for choice in choices {
         let mut parts = match choice {
-            Expression::Sequence(parts) => parts,
+            GbnfExpression::Sequence(parts) => parts,
             other => vec![other],
         };
         match parts.pop_if(|part| own(part)) {
-            Some(Expression::Rule(_)) if !parts.iter().any(own) => {
-                again.push(Expression::Sequence(parts));
+            Some(GbnfExpression::Rule(_)) if !parts.iter().any(own) => {
+                again.push(GbnfExpression::Sequence(parts));
             }
-            Some(Expression::Repeat(inner, 0, Some(1)))
-                if *inner == Expression::Rule(rule) && !parts.iter().any(own) =>
+            Some(GbnfExpression::Repeat(inner, 0, Some(1)))
+                if *inner == GbnfExpression::Rule(rule) && !parts.iter().any(own) =>
             {
-                last.push(Expression::Sequence(parts.clone()));
-                again.push(Expression::Sequence(parts));
+                last.push(GbnfExpression::Sequence(parts.clone()));
+                again.push(GbnfExpression::Sequence(parts));
             }
-            None if !parts.iter().any(own) => last.push(Expression::Sequence(parts)),
+            None if !parts.iter().any(own) => last.push(GbnfExpression::Sequence(parts)),
             _ => return None,
         }
     }
     if again.is_empty() {
         return None;
     }
-    let again = Expression::Repeat(Box::new(Expression::Choice(again)), 0, None);
-    Some(Expression::Sequence(vec![again, Expression::Choice(last)]))
+    let again = GbnfExpression::Repeat(Box::new(GbnfExpression::Choice(again)), 0, None);
+    Some(GbnfExpression::Sequence(vec![again, GbnfExpression::Choice(last)]))
 }
 
 /// The choices of an expression, those inside of choices and of `?` too.
-fn flatten(expression: &Expression, choices: &mut Vec<Expression>) {
+fn flatten(expression: &GbnfExpression, choices: &mut Vec<GbnfExpression>) {
     match expression {
-        Expression::Choice(parts) => parts.iter().for_each(|part| flatten(part, choices)),
-        Expression::Repeat(inner, 0, Some(1)) => {
+        GbnfExpression::Choice(parts) => parts.iter().for_each(|part| flatten(part, choices)),
+        GbnfExpression::Repeat(inner, 0, Some(1)) => {
             flatten(inner, choices);
-            choices.push(Expression::empty());
+            choices.push(GbnfExpression::empty());
         }
         other => choices.push(other.clone()),
     }
 }
 
 /// Writes Lark: rules `r0` and so on, pieces of text `R1` for regular rules and `P0` for parts of others.
-struct Lark {
+struct LarkWriter {
     regular: Vec<bool>,
     text: String,
     pieces: usize,
 }
 
-impl Lark {
-    fn write(&mut self, bodies: &[Expression]) {
+impl LarkWriter {
+    fn write(&mut self, bodies: &[GbnfExpression]) {
         let start = self.rule(0);
         self.text.push_str(&format!("start: {start}\n"));
         let reached = reached(bodies);
@@ -203,22 +205,28 @@ impl Lark {
     }
 
     /// The body of a piece of text.
-    fn piece(&self, expression: &Expression) -> String {
+    fn piece(&self, expression: &GbnfExpression) -> String {
         match expression {
-            Expression::Text(text) if text.is_empty() => "\"\"".to_owned(),
-            Expression::Text(text) => format!("/{}/", escape(text)),
-            Expression::Class(pattern) => format!("/{pattern}/"),
-            Expression::Special(name) => name.clone(),
-            Expression::Rule(rule) => self.rule(*rule),
-            Expression::Sequence(parts) if parts.is_empty() => "\"\"".to_owned(),
-            Expression::Sequence(parts) => joined(parts.iter().map(|part| self.piece(part)), " "),
-            Expression::Choice(parts) => joined(parts.iter().map(|part| self.piece(part)), " | "),
-            Expression::Repeat(inner, least, most) => repeated(&self.piece(inner), *least, *most),
+            GbnfExpression::Text(text) if text.is_empty() => "\"\"".to_owned(),
+            GbnfExpression::Text(text) => format!("/{}/", escape(text)),
+            GbnfExpression::Class(pattern) => format!("/{pattern}/"),
+            GbnfExpression::Special(name) => name.clone(),
+            GbnfExpression::Rule(rule) => self.rule(*rule),
+            GbnfExpression::Sequence(parts) if parts.is_empty() => "\"\"".to_owned(),
+            GbnfExpression::Sequence(parts) => {
+                joined(parts.iter().map(|part| self.piece(part)), " ")
+            }
+            GbnfExpression::Choice(parts) => {
+                joined(parts.iter().map(|part| self.piece(part)), " | ")
+            }
+            GbnfExpression::Repeat(inner, least, most) => {
+                repeated(&self.piece(inner), *least, *most)
+            }
         }
     }
 
     /// The body of a rule; what is regular in it becomes pieces.
-    fn parsed(&mut self, expression: &Expression) -> String {
+    fn parsed(&mut self, expression: &GbnfExpression) -> String {
         if is_empty(expression) {
             return "\"\"".to_owned();
         }
@@ -226,28 +234,29 @@ impl Lark {
             return self.named_piece(expression);
         }
         match expression {
-            Expression::Sequence(parts) => {
-                let regular = |part: &Expression| is_regular(part, &self.regular);
+            GbnfExpression::Sequence(parts) => {
+                let regular = |part: &GbnfExpression| is_regular(part, &self.regular);
                 let runs = parts.chunk_by(|one, next| regular(one) && regular(next));
-                let runs: Vec<&[Expression]> = runs.collect();
+                let runs: Vec<&[GbnfExpression]> = runs.collect();
                 let runs = runs.into_iter().map(|run| match run {
                     [one] => self.parsed(one),
-                    many => self.named_piece(&Expression::Sequence(many.to_vec())),
+                    many => self.named_piece(&GbnfExpression::Sequence(many.to_vec())),
                 });
                 joined(runs, " ")
             }
-            Expression::Choice(parts) => {
-                let piece = |part: &&Expression| is_regular(part, &self.regular) && !is_empty(part);
+            GbnfExpression::Choice(parts) => {
+                let piece =
+                    |part: &&GbnfExpression| is_regular(part, &self.regular) && !is_empty(part);
                 let (pieces, others): (Vec<_>, Vec<_>) = parts.iter().partition(piece);
                 let mut choices: Vec<String> =
                     others.into_iter().map(|part| self.parsed(part)).collect();
                 if !pieces.is_empty() {
                     let pieces = pieces.into_iter().cloned().collect();
-                    choices.push(self.named_piece(&Expression::Choice(pieces)));
+                    choices.push(self.named_piece(&GbnfExpression::Choice(pieces)));
                 }
                 joined(choices.into_iter(), " | ")
             }
-            Expression::Repeat(inner, least, most) => {
+            GbnfExpression::Repeat(inner, least, most) => {
                 let inner = self.parsed(inner);
                 repeated(&inner, *least, *most)
             }
@@ -255,8 +264,8 @@ impl Lark {
         }
     }
 
-    fn named_piece(&mut self, expression: &Expression) -> String {
-        if let Expression::Rule(rule) = expression {
+    fn named_piece(&mut self, expression: &GbnfExpression) -> String {
+        if let GbnfExpression::Rule(rule) = expression {
             return self.rule(*rule);
         }
         let name = format!("P{}", self.pieces);
@@ -268,7 +277,7 @@ impl Lark {
 }
 
 /// Which rules `root` leads to.
-fn reached(bodies: &[Expression]) -> Vec<bool> {
+fn reached(bodies: &[GbnfExpression]) -> Vec<bool> {
     let mut reached = vec![false; bodies.len()];
     let mut next: Vec<RuleId> = vec![0];
     while let Some(rule) = next.pop() {
@@ -283,10 +292,10 @@ fn reached(bodies: &[Expression]) -> Vec<bool> {
     reached
 }
 
-fn is_empty(expression: &Expression) -> bool {
+fn is_empty(expression: &GbnfExpression) -> bool {
     match expression {
-        Expression::Text(text) => text.is_empty(),
-        Expression::Sequence(parts) => parts.is_empty(),
+        GbnfExpression::Text(text) => text.is_empty(),
+        GbnfExpression::Sequence(parts) => parts.is_empty(),
         _ => false,
     }
 }

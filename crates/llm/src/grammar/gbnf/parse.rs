@@ -21,7 +21,7 @@ pub(super) type RuleId = usize;
 
 /// What a rule stands for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Expression {
+pub(super) enum GbnfExpression {
     /// These characters.
     Text(String),
     /// One character of a class, written as a regular expression.
@@ -29,12 +29,12 @@ pub(super) enum Expression {
     /// A token that the tokenizer calls special, as Lark's syntax has it.
     Special(String),
     Rule(RuleId),
-    Sequence(Vec<Expression>),
-    Choice(Vec<Expression>),
-    Repeat(Box<Expression>, usize, Option<usize>),
+    Sequence(Vec<GbnfExpression>),
+    Choice(Vec<GbnfExpression>),
+    Repeat(Box<GbnfExpression>, usize, Option<usize>),
 }
 
-impl Expression {
+impl GbnfExpression {
     /// Nothing at all.
     pub(super) fn empty() -> Self {
         Self::Sequence(Vec::new())
@@ -55,20 +55,20 @@ impl Expression {
 
 /// A rule; the body is missing until its definition is read.
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(super) struct GbnfRule {
     pub(super) name: String,
-    pub(super) body: Option<Expression>,
+    pub(super) body: Option<GbnfExpression>,
 }
 
 /// Reads all rules. The first one of the result is `root`.
 ///
 /// # Errors
 /// What is no GBNF, by line, and rules that are named but not defined, or defined twice.
-pub(super) fn rules(text: &str) -> Result<Vec<Rule>> {
+pub(super) fn rules(text: &str) -> Result<Vec<GbnfRule>> {
     if text.len() > MAX_BYTES {
         return Err(refused(format!("{} bytes found, expected at most {MAX_BYTES}", text.len())));
     }
-    let mut parser = Parser { rest: text, line: 1, rules: Vec::new(), known: HashMap::new() };
+    let mut parser = GbnfParser { rest: text, line: 1, rules: Vec::new(), known: HashMap::new() };
     parser.rule("root")?;
     parser.skip(true);
     while !parser.rest.is_empty() {
@@ -81,14 +81,14 @@ pub(super) fn rules(text: &str) -> Result<Vec<Rule>> {
     Ok(parser.rules)
 }
 
-struct Parser<'a> {
+struct GbnfParser<'a> {
     rest: &'a str,
     line: usize,
-    rules: Vec<Rule>,
+    rules: Vec<GbnfRule>,
     known: HashMap<String, RuleId>,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> GbnfParser<'a> {
     fn wrong<T>(&self, expected: &str) -> Result<T> {
         let found = match self.rest.chars().next() {
             Some(character) => format!("{character:?}"),
@@ -146,7 +146,7 @@ impl<'a> Parser<'a> {
             return Err(refused(format!("more than {MAX_RULES} rules")));
         }
         self.known.insert(name.to_owned(), rule);
-        self.rules.push(Rule { name: name.to_owned(), body: None });
+        self.rules.push(GbnfRule { name: name.to_owned(), body: None });
         Ok(rule)
     }
 
@@ -175,7 +175,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn choice(&mut self, depth: usize) -> Result<Expression> {
+    fn choice(&mut self, depth: usize) -> Result<GbnfExpression> {
         let mut parts = vec![self.sequence(depth)?];
         while self.take("|") {
             self.skip(true);
@@ -183,12 +183,12 @@ impl<'a> Parser<'a> {
         }
         Ok(match (parts.pop(), parts.is_empty()) {
             (Some(only), true) => only,
-            (last, _) => Expression::Choice(parts.into_iter().chain(last).collect()),
+            (last, _) => GbnfExpression::Choice(parts.into_iter().chain(last).collect()),
         })
     }
 
-    fn sequence(&mut self, depth: usize) -> Result<Expression> {
-        let mut parts: Vec<Expression> = Vec::new();
+    fn sequence(&mut self, depth: usize) -> Result<GbnfExpression> {
+        let mut parts: Vec<GbnfExpression> = Vec::new();
         loop {
             let part = match self.peek() {
                 Some('"') => self.literal()?,
@@ -197,12 +197,12 @@ impl<'a> Parser<'a> {
                 Some('(') => self.group(depth)?,
                 Some('.') => {
                     self.next();
-                    Expression::Class("(?s:.)".to_owned())
+                    GbnfExpression::Class("(?s:.)".to_owned())
                 }
                 Some('!') => return self.wrong("something else than '!', which is not supported"),
                 Some(c) if c.is_ascii_alphanumeric() || c == '-' || c == '_' => {
                     let name = self.name()?;
-                    Expression::Rule(self.rule(name)?)
+                    GbnfExpression::Rule(self.rule(name)?)
                 }
                 _ => break,
             };
@@ -212,11 +212,11 @@ impl<'a> Parser<'a> {
         }
         Ok(match parts.len() {
             1 => parts.remove(0),
-            _ => Expression::Sequence(parts),
+            _ => GbnfExpression::Sequence(parts),
         })
     }
 
-    fn group(&mut self, depth: usize) -> Result<Expression> {
+    fn group(&mut self, depth: usize) -> Result<GbnfExpression> {
         if depth == MAX_DEPTH {
             return self.wrong(&format!("at most {MAX_DEPTH} parentheses in each other"));
         }
@@ -230,7 +230,7 @@ impl<'a> Parser<'a> {
     }
 
     /// What stands behind a part and repeats it; several of them repeat what is repeated.
-    fn repeated(&mut self, mut part: Expression, depth: usize) -> Result<Expression> {
+    fn repeated(&mut self, mut part: GbnfExpression, depth: usize) -> Result<GbnfExpression> {
         for _ in 0..MAX_DEPTH {
             let (least, most) = match self.peek() {
                 Some('*') => (0, None),
@@ -241,7 +241,7 @@ impl<'a> Parser<'a> {
             };
             self.next();
             self.skip(depth > 0);
-            part = Expression::Repeat(Box::new(part), least, most);
+            part = GbnfExpression::Repeat(Box::new(part), least, most);
         }
         self.wrong(&format!("at most {MAX_DEPTH} repetitions of each other"))
     }
@@ -277,7 +277,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn literal(&mut self) -> Result<Expression> {
+    fn literal(&mut self) -> Result<GbnfExpression> {
         self.next();
         let mut text = String::new();
         loop {
@@ -288,10 +288,10 @@ impl<'a> Parser<'a> {
             }
         }
         self.next();
-        Ok(Expression::Text(text))
+        Ok(GbnfExpression::Text(text))
     }
 
-    fn class(&mut self) -> Result<Expression> {
+    fn class(&mut self) -> Result<GbnfExpression> {
         self.next();
         let mut pattern = String::from(if self.take("^") { "[^" } else { "[" });
         let empty = pattern.len();
@@ -316,7 +316,7 @@ impl<'a> Parser<'a> {
         }
         self.next();
         pattern.push(']');
-        Ok(Expression::Class(pattern))
+        Ok(GbnfExpression::Class(pattern))
     }
 
     /// A character of a literal or a class, which may be written with a backslash.
@@ -344,12 +344,12 @@ impl<'a> Parser<'a> {
     }
 
     /// `<think>` or `<[123]>`.
-    fn special(&mut self) -> Result<Expression> {
+    fn special(&mut self) -> Result<GbnfExpression> {
         self.next();
         let name = self.take_while(|c| !matches!(c, '>' | '\n' | '\r'));
         if name.is_empty() || name.contains(['/', '\\', '<', '"', ' ']) || !self.take(">") {
             return self.wrong("the name of a token and '>'");
         }
-        Ok(Expression::Special(format!("<{name}>")))
+        Ok(GbnfExpression::Special(format!("<{name}>")))
     }
 }

@@ -5,7 +5,7 @@ mod sequences;
 mod texts;
 
 use super::calls::CallValues;
-use super::meter::{RenderFault, RenderMeter, Rendered};
+use super::meter::{RenderFault, RenderMeter, RenderResult};
 use super::value::TemplateValue;
 
 /// Arguments of a filter.
@@ -21,7 +21,7 @@ pub(super) struct FilterCall<'c, 'm, 'a> {
 ///
 /// # Errors
 /// For a filter that is not known, and as the filter says.
-pub(super) fn apply(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+pub(super) fn apply(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     let _level = call.meter.deeper()?;
     call.meter.step(1)?;
     let found = sequences::apply(call).or_else(|| texts::apply(call));
@@ -40,7 +40,7 @@ pub(super) fn exists(name: &str) -> bool {
 
 impl FilterCall<'_, '_, '_> {
     /// Refuses arguments beyond those that are known.
-    fn expect(&self, names: &[&str]) -> Rendered<()> {
+    fn expect(&self, names: &[&str]) -> RenderResult<()> {
         self.arguments.expect(self.name, names)
     }
 }

@@ -4,7 +4,7 @@ use super::super::calls::CallValues;
 use super::super::compare::as_float;
 use super::super::json::tojson;
 use super::super::lexer::is_space;
-use super::super::meter::{RenderFault, Rendered};
+use super::super::meter::{RenderFault, RenderResult};
 use super::super::value::{TemplateValue, whole};
 use super::super::{access, show};
 use super::FilterCall;
@@ -17,7 +17,7 @@ pub(super) const NAMES: &[&str] = &[
     "tojson",
 ];
 
-pub(super) fn apply(call: &FilterCall<'_, '_, '_>) -> Option<Rendered<TemplateValue>> {
+pub(super) fn apply(call: &FilterCall<'_, '_, '_>) -> Option<RenderResult<TemplateValue>> {
     Some(match call.name {
         "abs" => absolute(call),
         "attr" => attribute(call),
@@ -34,18 +34,18 @@ pub(super) fn apply(call: &FilterCall<'_, '_, '_>) -> Option<Rendered<TemplateVa
     })
 }
 
-fn represented(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn represented(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     let mut out = super::super::builder::TextBuilder::new(call.meter)?;
     show::represent(call.value, call.meter, &mut out)?;
     out.into_value()
 }
 
-fn attribute(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn attribute(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     let name = call.arguments.need_text("attr", 0, "name")?;
     access::member(call.value, &name.into(), call.meter)
 }
 
-fn default(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn default(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     call.expect(&["default_value", "boolean"])?;
     let replaced =
         call.value.is_undefined() || call.arguments.truth(1, "boolean") && !call.value.is_true();
@@ -58,7 +58,7 @@ fn default(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     }
 }
 
-fn absolute(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn absolute(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     match call.value.defined()? {
         TemplateValue::Float(number) => Ok(TemplateValue::Float(number.abs())),
         other => match other.as_int().and_then(i128::checked_abs) {
@@ -75,7 +75,7 @@ fn fallback(arguments: &CallValues, otherwise: TemplateValue) -> TemplateValue {
     arguments.get(0, "default").cloned().unwrap_or(otherwise)
 }
 
-fn to_int(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn to_int(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     call.expect(&["default", "base"])?;
     let base = call.arguments.int("int", 1, "base")?.unwrap_or(10);
     let found = match call.value {
@@ -99,7 +99,7 @@ fn to_int(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     Ok(found.map_or_else(otherwise, TemplateValue::Int))
 }
 
-fn to_float(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn to_float(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     call.expect(&["default"])?;
     let found = match call.value {
         TemplateValue::Text(text) => {
@@ -112,7 +112,7 @@ fn to_float(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     Ok(found.map_or_else(otherwise, TemplateValue::Float))
 }
 
-fn round(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn round(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     call.expect(&["precision", "method"])?;
     let precision = call.arguments.int("round", 0, "precision")?.unwrap_or(0);
     let method = call.arguments.text("round", 1, "method")?.unwrap_or("common");

@@ -3,7 +3,7 @@
 use super::super::builder::{ItemsBuilder, TextBuilder};
 use super::super::calls::{CallValues, NamedValue, wrong};
 use super::super::compare::{KeyedValue, equal, order, sort_by_keys};
-use super::super::meter::{RenderFault, Rendered};
+use super::super::meter::{RenderFault, RenderResult};
 use super::super::show::show;
 use super::super::syntax::ArithmeticSign;
 use super::super::value::{MapEntry, MapValue, TemplateValue};
@@ -38,7 +38,7 @@ pub(super) const NAMES: &[&str] = &[
     "zip",
 ];
 
-pub(super) fn apply(call: &FilterCall<'_, '_, '_>) -> Option<Rendered<TemplateValue>> {
+pub(super) fn apply(call: &FilterCall<'_, '_, '_>) -> Option<RenderResult<TemplateValue>> {
     Some(match call.name {
         "batch" => batch(call),
         "chain" => chain(call),
@@ -71,7 +71,7 @@ pub(super) fn apply(call: &FilterCall<'_, '_, '_>) -> Option<Rendered<TemplateVa
     })
 }
 
-fn length(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn length(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     let count = match call.value {
         TemplateValue::Text(text) => {
             call.meter.bytes(text.text.len())?;
@@ -84,7 +84,7 @@ fn length(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     Ok(TemplateValue::count(count))
 }
 
-fn items(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn items(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     match call.value {
         TemplateValue::Undefined(_) => TemplateValue::list(Vec::new(), call.meter),
         TemplateValue::Map(map) => methods::items_of(map, call.meter),
@@ -92,7 +92,7 @@ fn items(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     }
 }
 
-fn end(call: &FilterCall<'_, '_, '_>, first: bool) -> Rendered<TemplateValue> {
+fn end(call: &FilterCall<'_, '_, '_>, first: bool) -> RenderResult<TemplateValue> {
     if let TemplateValue::Text(_) = call.value {
         let place = TemplateValue::Int(if first { 0 } else { -1 });
         return arithmetic::item(call.value, &place, call.meter);
@@ -102,7 +102,7 @@ fn end(call: &FilterCall<'_, '_, '_>, first: bool) -> Rendered<TemplateValue> {
     Ok(found.cloned().unwrap_or(TemplateValue::Undefined(None)))
 }
 
-fn reverse(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn reverse(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     if let TemplateValue::Text(text) = call.value {
         call.meter.bytes(text.text.len())?;
         let held = call.meter.hold(text.text.len())?;
@@ -118,7 +118,7 @@ fn reverse(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     out.into_list()
 }
 
-fn join(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn join(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     call.expect(&["d", "attribute"])?;
     let attribute = call.arguments.get(1, "attribute");
     let list = call.value.elements(call.meter)?;
@@ -147,7 +147,7 @@ fn behind_name(arguments: &CallValues, skipped: usize) -> CallValues {
     }
 }
 
-fn map(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn map(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     // As in Jinja2, nothing is an empty list to filters that go through one.
     if !call.value.is_true() {
         return TemplateValue::list(Vec::new(), call.meter);
@@ -172,7 +172,7 @@ fn map(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     out.into_list()
 }
 
-fn select(call: &FilterCall<'_, '_, '_>, by_path: bool, kept: bool) -> Rendered<TemplateValue> {
+fn select(call: &FilterCall<'_, '_, '_>, by_path: bool, kept: bool) -> RenderResult<TemplateValue> {
     let skipped = usize::from(by_path);
     let path = match by_path {
         true => Some(call.arguments.need(call.name, 0, "attribute")?),
@@ -209,7 +209,7 @@ fn sort_key(
     value: &TemplateValue,
     path: Option<&TemplateValue>,
     case_sensitive: bool,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     let key = match path {
         Some(path) => access::path(value, path, call.meter)?,
         None => value.clone(),
@@ -222,7 +222,7 @@ fn sort_key(
     }
 }
 
-fn sort(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn sort(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     call.expect(&["reverse", "case_sensitive", "attribute"])?;
     let list = call.value.elements(call.meter)?;
     let _held = call.meter.hold(list.items.len() * size_of::<KeyedValue>())?;
@@ -230,7 +230,7 @@ fn sort(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     let several = match call.arguments.get(2, "attribute") {
         Some(TemplateValue::Text(text)) if text.text.contains(',') => {
             let paths = text.text.split(',').map(|path| TemplateValue::text(path, call.meter));
-            Some(paths.collect::<Rendered<Vec<_>>>()?)
+            Some(paths.collect::<RenderResult<Vec<_>>>()?)
         }
         _ => None,
     };
@@ -240,7 +240,7 @@ fn sort(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
         let key = match &several {
             Some(paths) => {
                 let keys = paths.iter().map(|path| sort_key(call, value, Some(path), sensitive));
-                TemplateValue::tuple(keys.collect::<Rendered<_>>()?, call.meter)?
+                TemplateValue::tuple(keys.collect::<RenderResult<_>>()?, call.meter)?
             }
             None => sort_key(call, value, call.arguments.get(2, "attribute"), sensitive)?,
         };
@@ -250,7 +250,7 @@ fn sort(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     TemplateValue::list(sorted, call.meter)
 }
 
-fn dictsort(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn dictsort(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     call.expect(&["case_sensitive", "by", "reverse"])?;
     let TemplateValue::Map(map) = call.value else {
         return Err(wrong("dictsort", "the value", "a mapping", call.value));
@@ -273,7 +273,7 @@ fn dictsort(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     TemplateValue::list(sorted, call.meter)
 }
 
-fn extreme(call: &FilterCall<'_, '_, '_>, largest: bool) -> Rendered<TemplateValue> {
+fn extreme(call: &FilterCall<'_, '_, '_>, largest: bool) -> RenderResult<TemplateValue> {
     call.expect(&["case_sensitive", "attribute"])?;
     let sensitive = call.arguments.truth(0, "case_sensitive");
     let path = call.arguments.get(1, "attribute");
@@ -292,7 +292,7 @@ fn extreme(call: &FilterCall<'_, '_, '_>, largest: bool) -> Rendered<TemplateVal
     Ok(best.map_or(TemplateValue::Undefined(None), |best| best.value))
 }
 
-fn sum(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn sum(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     call.expect(&["attribute", "start"])?;
     let path =
         call.arguments.get(0, "attribute").filter(|path| !matches!(path, TemplateValue::None));
@@ -308,7 +308,7 @@ fn sum(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     Ok(total)
 }
 
-fn unique(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn unique(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     call.expect(&["case_sensitive", "attribute"])?;
     let sensitive = call.arguments.truth(0, "case_sensitive");
     let path = call.arguments.get(1, "attribute");
@@ -334,7 +334,7 @@ fn unique(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     out.into_list()
 }
 
-fn groupby(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn groupby(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     call.expect(&["attribute", "default", "case_sensitive"])?;
     let path = call.arguments.need("groupby", 0, "attribute")?;
     let sensitive = call.arguments.truth(2, "case_sensitive");
@@ -375,7 +375,7 @@ fn groupby(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     groups.into_list()
 }
 
-fn batch(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn batch(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     call.expect(&["linecount", "fill_with"])?;
     let count = call.arguments.size("batch", 0, "linecount")?.unwrap_or(0);
     if count == 0 {
@@ -400,7 +400,7 @@ fn fill_with<'c>(call: &FilterCall<'c, '_, '_>) -> Option<&'c TemplateValue> {
     call.arguments.get(1, "fill_with").filter(|value| !matches!(value, TemplateValue::None))
 }
 
-fn slice(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn slice(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     call.expect(&["slices", "fill_with"])?;
     let slices = call.arguments.size("slice", 0, "slices")?.unwrap_or(0);
     if slices == 0 {
@@ -423,7 +423,7 @@ fn slice(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     out.into_list()
 }
 
-fn chain(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn chain(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     let mut out = ItemsBuilder::new(call.meter)?;
     out.extend(&call.value.elements(call.meter)?.items)?;
     for other in &call.arguments.positional {
@@ -432,7 +432,7 @@ fn chain(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     out.into_list()
 }
 
-fn zip(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn zip(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     let mut lists = vec![call.value.elements(call.meter)?];
     for other in &call.arguments.positional {
         lists.push(other.elements(call.meter)?);

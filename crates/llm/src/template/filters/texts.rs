@@ -2,7 +2,7 @@
 
 use super::super::builder::TextBuilder;
 use super::super::format::percent;
-use super::super::meter::{RenderFault, Rendered};
+use super::super::meter::{RenderFault, RenderResult};
 use super::super::methods;
 use super::super::show::shown;
 use super::super::value::TemplateValue;
@@ -29,11 +29,11 @@ pub(super) const NAMES: &[&str] = &[
     "wordcount",
 ];
 
-pub(super) fn apply(call: &FilterCall<'_, '_, '_>) -> Option<Rendered<TemplateValue>> {
+pub(super) fn apply(call: &FilterCall<'_, '_, '_>) -> Option<RenderResult<TemplateValue>> {
     NAMES.contains(&call.name).then(|| apply_known(call))
 }
 
-fn apply_known(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
+fn apply_known(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
     let whole = shown(call.value, call.meter)?;
     let text = whole.as_str().unwrap_or_default();
     match call.name {
@@ -70,13 +70,13 @@ fn apply_known(call: &FilterCall<'_, '_, '_>) -> Rendered<TemplateValue> {
     }
 }
 
-fn centre(call: &FilterCall<'_, '_, '_>, text: &str) -> Rendered<TemplateValue> {
+fn centre(call: &FilterCall<'_, '_, '_>, text: &str) -> RenderResult<TemplateValue> {
     call.expect(&["width"])?;
     let width = call.arguments.size("center", 0, "width")?.unwrap_or(80);
-    methods::padded(text, width, " ", methods::Alignment::Centre, call.meter)
+    methods::padded(text, width, " ", methods::TextAlignment::Centre, call.meter)
 }
 
-fn escape(call: &FilterCall<'_, '_, '_>, text: &str) -> Rendered<TemplateValue> {
+fn escape(call: &FilterCall<'_, '_, '_>, text: &str) -> RenderResult<TemplateValue> {
     let mut out = TextBuilder::new(call.meter)?;
     let mut from = 0;
     for (at, mark) in text.match_indices(['&', '<', '>', '"', '\'']) {
@@ -94,7 +94,7 @@ fn escape(call: &FilterCall<'_, '_, '_>, text: &str) -> Rendered<TemplateValue> 
     out.into_value()
 }
 
-fn indent(call: &FilterCall<'_, '_, '_>, text: &str) -> Rendered<TemplateValue> {
+fn indent(call: &FilterCall<'_, '_, '_>, text: &str) -> RenderResult<TemplateValue> {
     call.expect(&["width", "first", "blank"])?;
     let spaces;
     let indent = match call.arguments.get(0, "width") {
@@ -134,7 +134,7 @@ fn indent(call: &FilterCall<'_, '_, '_>, text: &str) -> Rendered<TemplateValue> 
     out.into_value()
 }
 
-fn replace(call: &FilterCall<'_, '_, '_>, text: &str) -> Rendered<TemplateValue> {
+fn replace(call: &FilterCall<'_, '_, '_>, text: &str) -> RenderResult<TemplateValue> {
     call.expect(&["old", "new", "count"])?;
     let old = shown(call.arguments.need("replace", 0, "old")?, call.meter)?;
     let new = shown(call.arguments.need("replace", 1, "new")?, call.meter)?;
@@ -143,7 +143,7 @@ fn replace(call: &FilterCall<'_, '_, '_>, text: &str) -> Rendered<TemplateValue>
     methods::replaced(text, old, new, count.unwrap_or(usize::MAX), call.meter)
 }
 
-fn strip_tags(call: &FilterCall<'_, '_, '_>, text: &str) -> Rendered<TemplateValue> {
+fn strip_tags(call: &FilterCall<'_, '_, '_>, text: &str) -> RenderResult<TemplateValue> {
     let mut out = TextBuilder::new(call.meter)?;
     let mut rest = text;
     while let Some(at) = rest.find('<') {
@@ -161,7 +161,7 @@ fn strip_tags(call: &FilterCall<'_, '_, '_>, text: &str) -> Rendered<TemplateVal
 }
 
 /// The first letter of each word in upper case. Words begin behind spaces, `-` and brackets.
-fn title(call: &FilterCall<'_, '_, '_>, text: &str) -> Rendered<TemplateValue> {
+fn title(call: &FilterCall<'_, '_, '_>, text: &str) -> RenderResult<TemplateValue> {
     let mut out = TextBuilder::new(call.meter)?;
     let mut begins = true;
     for character in text.chars() {
@@ -175,7 +175,7 @@ fn title(call: &FilterCall<'_, '_, '_>, text: &str) -> Rendered<TemplateValue> {
     out.into_value()
 }
 
-fn truncate(call: &FilterCall<'_, '_, '_>, text: &str) -> Rendered<TemplateValue> {
+fn truncate(call: &FilterCall<'_, '_, '_>, text: &str) -> RenderResult<TemplateValue> {
     call.expect(&["length", "killwords", "end", "leeway"])?;
     let length = call.arguments.size("truncate", 0, "length")?.unwrap_or(255);
     let end = call.arguments.text("truncate", 2, "end")?.unwrap_or("...");
@@ -198,7 +198,7 @@ fn truncate(call: &FilterCall<'_, '_, '_>, text: &str) -> Rendered<TemplateValue
     out.into_value()
 }
 
-fn url_encode(call: &FilterCall<'_, '_, '_>, text: &str) -> Rendered<TemplateValue> {
+fn url_encode(call: &FilterCall<'_, '_, '_>, text: &str) -> RenderResult<TemplateValue> {
     let mut out = TextBuilder::new(call.meter)?;
     for byte in text.bytes() {
         match byte {

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use super::builder::ItemsBuilder;
 use super::calls::CallValues;
 use super::compare::equal;
-use super::meter::{RenderFault, RenderMeter, Rendered};
+use super::meter::{RenderFault, RenderMeter, RenderResult};
 use super::value::{MapEntry, MapValue, TemplateValue};
 
-pub(super) use texts::{Alignment, lines, of_text, padded, replaced};
+pub(super) use texts::{TextAlignment, lines, of_text, padded, replaced};
 
 const OF_MAPS: &[&str] = &["copy", "get", "items", "keys", "values"];
 const OF_LISTS: &[&str] = &["copy", "count", "index"];
@@ -49,7 +49,7 @@ pub(super) fn call(
     name: &str,
     arguments: &CallValues,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     meter.step(1)?;
     match value.defined()? {
         TemplateValue::Text(text) if exists(value, name) => {
@@ -92,7 +92,7 @@ fn of_map(
     name: &str,
     arguments: &CallValues,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     match name {
         "copy" => Ok(TemplateValue::Map(Rc::clone(map))),
         "get" => {
@@ -113,7 +113,7 @@ fn of_map(
 }
 
 /// The entries of a map as pairs.
-pub(super) fn items_of(map: &MapValue, meter: &RenderMeter<'_>) -> Rendered<TemplateValue> {
+pub(super) fn items_of(map: &MapValue, meter: &RenderMeter<'_>) -> RenderResult<TemplateValue> {
     let mut out = ItemsBuilder::new(meter)?;
     for MapEntry { key, value } in map.entries() {
         out.push(TemplateValue::tuple(vec![key.clone(), value.clone()], meter)?)?;
@@ -125,9 +125,9 @@ pub(super) fn items_of(map: &MapValue, meter: &RenderMeter<'_>) -> Rendered<Temp
 pub(super) fn map_of_named(
     arguments: &CallValues,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     let entry = |of: &super::calls::NamedValue| {
         Ok(MapEntry { key: TemplateValue::text(&*of.name, meter)?, value: of.value.clone() })
     };
-    TemplateValue::map(arguments.named.iter().map(entry).collect::<Rendered<_>>()?, meter)
+    TemplateValue::map(arguments.named.iter().map(entry).collect::<RenderResult<_>>()?, meter)
 }

@@ -5,7 +5,7 @@ use super::super::builder::{ItemsBuilder, TextBuilder};
 use super::super::calls::{CallValues, wrong};
 use super::super::format::braces;
 use super::super::lexer::is_space;
-use super::super::meter::{RenderFault, RenderMeter, Rendered};
+use super::super::meter::{RenderFault, RenderMeter, RenderResult};
 use super::super::value::TemplateValue;
 
 pub(super) const NAMES: &[&str] = &[
@@ -56,7 +56,7 @@ pub(in super::super) fn of_text(
     name: &str,
     arguments: &CallValues,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     match by_characters(name) {
         true => meter.characters(text.len())?,
         false => meter.bytes(text.len())?,
@@ -93,9 +93,9 @@ pub(in super::super) fn of_text(
             let width = arguments.size(name, 0, "width")?.unwrap_or(0);
             let fill = arguments.text(name, 1, "fillchar")?.unwrap_or(" ");
             let alignment = match name {
-                "center" => Alignment::Centre,
-                "ljust" => Alignment::Left,
-                _ => Alignment::Right,
+                "center" => TextAlignment::Centre,
+                "ljust" => TextAlignment::Left,
+                _ => TextAlignment::Right,
             };
             padded(text, width, fill, alignment, meter)
         }
@@ -140,7 +140,7 @@ fn consists(text: &str, name: &str) -> bool {
     }
 }
 
-fn cased(text: &str, name: &str, meter: &RenderMeter<'_>) -> Rendered<TemplateValue> {
+fn cased(text: &str, name: &str, meter: &RenderMeter<'_>) -> RenderResult<TemplateValue> {
     match name {
         "lower" | "casefold" => {
             let _held = meter.hold(text.len())?;
@@ -175,7 +175,7 @@ fn within<'t>(
     name: &str,
     arguments: &CallValues,
     meter: &RenderMeter<'_>,
-) -> Rendered<TextPart<'t>> {
+) -> RenderResult<TextPart<'t>> {
     let (start, stop) = (arguments.int(name, 1, "start")?, arguments.int(name, 2, "end")?);
     if start.is_none() && stop.is_none() {
         return Ok(TextPart { text, skipped: 0 });
@@ -203,7 +203,7 @@ fn affixed(
     name: &str,
     arguments: &CallValues,
     meter: &RenderMeter<'_>,
-) -> Rendered<bool> {
+) -> RenderResult<bool> {
     let text = within(text, name, arguments, meter)?.text;
     let affix = arguments.need(name, 0, "affix")?;
     let affixes = match affix.defined()? {
@@ -229,7 +229,7 @@ fn search(
     name: &str,
     arguments: &CallValues,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     let part = within(text, name, arguments, meter)?;
     let wanted = arguments.need_text(name, 0, "sub")?;
     meter.bytes(wanted.len())?;
@@ -251,7 +251,11 @@ fn search(
     }
 }
 
-fn join(text: &str, arguments: &CallValues, meter: &RenderMeter<'_>) -> Rendered<TemplateValue> {
+fn join(
+    text: &str,
+    arguments: &CallValues,
+    meter: &RenderMeter<'_>,
+) -> RenderResult<TemplateValue> {
     let list = arguments.need("join", 0, "iterable")?.elements(meter)?;
     let mut out = TextBuilder::new(meter)?;
     for (i, item) in list.items.iter().enumerate() {
@@ -271,7 +275,7 @@ fn split(
     name: &str,
     arguments: &CallValues,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     let most = arguments.int(name, 1, "maxsplit")?.unwrap_or(-1);
     let most = usize::try_from(most).map_or(usize::MAX, |most| most.saturating_add(1));
     let separator = arguments.text(name, 0, "sep")?;
@@ -360,7 +364,7 @@ fn split_lines(
     text: &str,
     arguments: &CallValues,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     let keep = arguments.truth(0, "keepends");
     let mut out = ItemsBuilder::new(meter)?;
     for line in lines(text) {
@@ -374,7 +378,7 @@ fn partition(
     name: &str,
     arguments: &CallValues,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     let separator = arguments.need_text(name, 0, "sep")?;
     if separator.is_empty() {
         return Err(RenderFault::new("empty separator"));
@@ -387,7 +391,7 @@ fn partition(
         None => ("", "", text),
     };
     let parts = [before, between, after].map(|part| TemplateValue::text(part, meter));
-    TemplateValue::tuple(parts.into_iter().collect::<Rendered<_>>()?, meter)
+    TemplateValue::tuple(parts.into_iter().collect::<RenderResult<_>>()?, meter)
 }
 
 /// A text with another one in the place of a third.
@@ -397,7 +401,7 @@ pub(in super::super) fn replaced(
     new: &str,
     count: usize,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     let mut out = TextBuilder::new(meter)?;
     let mut from = 0;
     for (at, _) in text.match_indices(old).take(count) {
@@ -411,7 +415,7 @@ pub(in super::super) fn replaced(
 
 /// Where a text stands in its width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Alignment {
+pub(in super::super) enum TextAlignment {
     Left,
     Centre,
     Right,
@@ -422,18 +426,18 @@ pub(in super::super) fn padded(
     text: &str,
     width: usize,
     fill: &str,
-    alignment: Alignment,
+    alignment: TextAlignment,
     meter: &RenderMeter<'_>,
-) -> Rendered<TemplateValue> {
+) -> RenderResult<TemplateValue> {
     if fill.chars().count() != 1 {
         return Err(RenderFault::new("the fill character must be exactly one character long"));
     }
     let missing = width.saturating_sub(text.chars().count());
     let before = match alignment {
-        Alignment::Left => 0,
-        Alignment::Right => missing,
+        TextAlignment::Left => 0,
+        TextAlignment::Right => missing,
         // As Python rounds it.
-        Alignment::Centre => missing / 2 + (missing & width & 1),
+        TextAlignment::Centre => missing / 2 + (missing & width & 1),
     };
     let mut out = TextBuilder::new(meter)?;
     out.push_times(fill, before)?;

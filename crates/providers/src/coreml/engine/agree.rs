@@ -5,7 +5,7 @@ use galatea_tensor::{DataType, Tensor, bf16, f16};
 
 /// The most that FP16 may be off: the length of the difference, of that of the whole. A model of a hundred
 /// layers loses about a hundredth; what an engine gets wrong is off by more than all of it.
-pub(in crate::coreml) const MOST_DIFFERENCE: f64 = 0.05;
+pub(in crate::coreml) const MAX_DIFFERENCE: f64 = 0.05;
 
 /// The largest number of FP16: beyond it, results are infinite there.
 const LARGEST: f64 = 65_504.0;

@@ -9,36 +9,36 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use galatea_graph::Datum;
-use galatea_runtime::tune::Problem;
+use galatea_runtime::tune::TuningProblem;
 use galatea_runtime::{
-    CompileMode, Executable, Fence, MemoryReport, PlacedOperator, PlanReport, RuntimeError,
+    CompileMode, Executable, MemoryReport, PlacedOperator, PlanReport, RunFence, RuntimeError,
 };
 
-use super::agree::{MOST_DIFFERENCE, agree, all_finite, are_held, none_lost, tell};
+use super::agree::{MAX_DIFFERENCE, agree, all_finite, are_held, none_lost, tell};
 use super::counts;
-use super::standby::Standby;
+use super::standby::StandbyExecutable;
 use crate::coreml::NAME;
-use crate::coreml::verdicts::Verdict;
+use crate::coreml::validation_cache::ValidationEntry;
 
 /// So many runs may fail one after the other before the engine is given up.
-const MOST_FAILURES: usize = 3;
+const MAX_FAILURES: usize = 3;
 
 /// An executable that is served by another one until it is ready.
-pub(in crate::coreml) struct Deferred {
-    shared: Arc<Shared>,
+pub(in crate::coreml) struct DeferredExecutable {
+    shared: Arc<DeferredState>,
 }
 
-struct Shared {
+struct DeferredState {
     name: String,
-    standby: Arc<Standby>,
+    standby: Arc<StandbyExecutable>,
     /// Whether its results are right, once that is known.
-    verdict: Verdict,
+    verdict: ValidationEntry,
     /// The standby's executable, as long as it serves.
     held: Mutex<Option<Arc<dyn Executable>>>,
-    stage: Mutex<Stage>,
+    stage: Mutex<CompileStage>,
 }
 
-enum Stage {
+enum CompileStage {
     /// It is being made.
     Making,
     /// It is there and has yet to prove right.
@@ -49,26 +49,27 @@ enum Stage {
     GivenUp,
 }
 
-impl fmt::Debug for Deferred {
+impl fmt::Debug for DeferredExecutable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Deferred").field("name", &self.shared.name).finish_non_exhaustive()
     }
 }
 
 /// What makes an executable.
-pub(in crate::coreml) type Make = Box<dyn FnOnce() -> Result<Box<dyn Executable>, String> + Send>;
+pub(in crate::coreml) type ExecutableMaker =
+    Box<dyn FnOnce() -> Result<Box<dyn Executable>, String> + Send>;
 
 /// How an executable begins that was made.
-fn stage_of(verdict: &Verdict, made: Box<dyn Executable>) -> Stage {
+fn stage_of(verdict: &ValidationEntry, made: Box<dyn Executable>) -> CompileStage {
     match verdict.known() {
-        Some(Ok(())) => Stage::Serving(Arc::from(made), 0),
-        _ => Stage::Made(Arc::from(made)),
+        Some(Ok(())) => CompileStage::Serving(Arc::from(made), 0),
+        _ => CompileStage::Made(Arc::from(made)),
     }
 }
 
 /// Makes it when nobody else makes one: compilers take all cores and much memory.
 fn made_alone(
-    make: Make,
+    make: ExecutableMaker,
     wanted: impl FnOnce() -> bool,
 ) -> Option<Result<Box<dyn Executable>, String>> {
     static ONE: Mutex<()> = Mutex::new(());
@@ -76,7 +77,7 @@ fn made_alone(
     wanted().then(make)
 }
 
-impl Deferred {
+impl DeferredExecutable {
     /// Makes an executable, here and now or in the background. What `standby` gives serves until it is there and its
     /// first results have proved right, which a `verdict` may have said before, and for good where it fails or gives
     /// something else. `name` is for messages.
@@ -85,9 +86,9 @@ impl Deferred {
     /// When it is waited for and cannot be made, or it is not and nothing else can serve.
     pub(in crate::coreml) fn start(
         name: String,
-        make: Make,
-        standby: Arc<Standby>,
-        verdict: Verdict,
+        make: ExecutableMaker,
+        standby: Arc<StandbyExecutable>,
+        verdict: ValidationEntry,
         mode: CompileMode,
     ) -> Result<Self, RuntimeError> {
         let stage = match mode {
@@ -101,27 +102,27 @@ impl Deferred {
             }
             CompileMode::Background => {
                 let held = Mutex::new(Some(standby.get()?));
-                let stage = Mutex::new(Stage::Making);
-                let shared = Arc::new(Shared { name, standby, verdict, held, stage });
+                let stage = Mutex::new(CompileStage::Making);
+                let shared = Arc::new(DeferredState { name, standby, verdict, held, stage });
                 shared.make_in_background(make);
                 return Ok(Self { shared });
             }
         };
         let (held, stage) = (Mutex::new(None), Mutex::new(stage));
-        Ok(Self { shared: Arc::new(Shared { name, standby, verdict, held, stage }) })
+        Ok(Self { shared: Arc::new(DeferredState { name, standby, verdict, held, stage }) })
     }
 
     /// The one that was made, where it is there.
     fn made(&self) -> Option<Arc<dyn Executable>> {
         match &*self.shared.stage() {
-            Stage::Made(made) | Stage::Serving(made, _) => Some(Arc::clone(made)),
-            Stage::Making | Stage::GivenUp => None,
+            CompileStage::Made(made) | CompileStage::Serving(made, _) => Some(Arc::clone(made)),
+            CompileStage::Making | CompileStage::GivenUp => None,
         }
     }
 }
 
-impl Shared {
-    fn stage(&self) -> MutexGuard<'_, Stage> {
+impl DeferredState {
+    fn stage(&self) -> MutexGuard<'_, CompileStage> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -140,7 +141,7 @@ impl Shared {
         Ok(made)
     }
 
-    fn make_in_background(self: &Arc<Self>, make: Make) {
+    fn make_in_background(self: &Arc<Self>, make: ExecutableMaker) {
         let weak = Arc::downgrade(self);
         let work = move || {
             let needed = || weak.strong_count() > 0;
@@ -149,7 +150,7 @@ impl Shared {
                 match made {
                     Ok(made) => {
                         let next = stage_of(&shared.verdict, made);
-                        let serves = matches!(next, Stage::Serving(..));
+                        let serves = matches!(next, CompileStage::Serving(..));
                         *shared.stage() = next;
                         if serves {
                             *shared.held() = None;
@@ -165,8 +166,8 @@ impl Shared {
     }
 
     fn give_up(&self, why: &str) {
-        let before = std::mem::replace(&mut *self.stage(), Stage::GivenUp);
-        if !matches!(before, Stage::GivenUp) {
+        let before = std::mem::replace(&mut *self.stage(), CompileStage::GivenUp);
+        if !matches!(before, CompileStage::GivenUp) {
             counts::fallback();
             tracing::warn!(partition = %self.name, "the engine is given up, others serve: {why}");
         }
@@ -199,7 +200,7 @@ impl Shared {
         if lost.is_err() {
             counts::nonfinite();
         }
-        match lost.and_then(|()| agree(&found, &expected, MOST_DIFFERENCE)) {
+        match lost.and_then(|()| agree(&found, &expected, MAX_DIFFERENCE)) {
             // A warm-up with zeros proves nothing.
             Ok(()) if !says => {
                 *self.held() = Some(fallback);
@@ -243,8 +244,8 @@ impl Shared {
     /// Lets the engine serve, and what has served until now go.
     fn switch(&self, made: &Arc<dyn Executable>) {
         let mut stage = self.stage();
-        if matches!(*stage, Stage::Made(_)) {
-            *stage = Stage::Serving(Arc::clone(made), 0);
+        if matches!(*stage, CompileStage::Made(_)) {
+            *stage = CompileStage::Serving(Arc::clone(made), 0);
             drop(stage);
             // Runs under way have it until they end.
             *self.held() = None;
@@ -256,12 +257,12 @@ impl Shared {
     fn note(&self, failed: Option<&RuntimeError>) {
         let over = {
             let mut stage = self.stage();
-            let Stage::Serving(_, failures) = &mut *stage else { return };
+            let CompileStage::Serving(_, failures) = &mut *stage else { return };
             *failures = if failed.is_some() { *failures + 1 } else { 0 };
-            *failures >= MOST_FAILURES
+            *failures >= MAX_FAILURES
         };
         if let Some(error) = failed.filter(|_| over) {
-            self.give_up(&format!("{MOST_FAILURES} runs fail one after the other: {error}"));
+            self.give_up(&format!("{MAX_FAILURES} runs fail one after the other: {error}"));
         }
     }
 }
@@ -272,25 +273,25 @@ fn blames(error: &RuntimeError) -> bool {
     !matches!(error, RuntimeError::Input(_) | RuntimeError::Lost { .. })
 }
 
-impl Executable for Deferred {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+impl Executable for DeferredExecutable {
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
         let made = match &*self.shared.stage() {
-            Stage::Making | Stage::GivenUp => None,
-            Stage::Made(made) => Some((Arc::clone(made), true)),
-            Stage::Serving(made, _) => Some((Arc::clone(made), false)),
+            CompileStage::Making | CompileStage::GivenUp => None,
+            CompileStage::Made(made) => Some((Arc::clone(made), true)),
+            CompileStage::Serving(made, _) => Some((Arc::clone(made), false)),
         };
         let Some((made, unproven)) = made else {
             return match self.shared.fallback() {
                 Ok(fallback) => fallback.submit(inputs),
-                Err(error) => Fence::ready(Err(error)),
+                Err(error) => RunFence::ready(Err(error)),
             };
         };
         let shared = Arc::clone(&self.shared);
         if unproven {
-            return Fence::ready(shared.prove(&made, inputs));
+            return RunFence::ready(shared.prove(&made, inputs));
         }
         let fence = made.submit(inputs.clone());
-        Fence::pending(move || match fence.wait() {
+        RunFence::pending(move || match fence.wait() {
             Ok(found) => {
                 shared.note(None);
                 shared.checked(found, inputs)
@@ -310,7 +311,7 @@ impl Executable for Deferred {
         self.shared.held().as_ref().map_or_else(MemoryReport::default, |held| held.memory())
     }
 
-    fn problems(&self, inputs: &[Datum]) -> Result<Vec<Problem>, RuntimeError> {
+    fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
         let held = self.shared.held().clone();
         held.map_or_else(|| Ok(Vec::new()), |held| held.problems(inputs))
     }

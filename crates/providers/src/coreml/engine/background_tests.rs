@@ -12,8 +12,10 @@ use super::*;
 struct Gives(Result<f32, RuntimeError>);
 
 impl Executable for Gives {
-    fn submit(&self, _inputs: Vec<Datum>) -> Fence {
-        Fence::ready(self.0.clone().map(|value| vec![Datum::Tensor(Tensor::vector(vec![value]))]))
+    fn submit(&self, _inputs: Vec<Datum>) -> RunFence {
+        RunFence::ready(
+            self.0.clone().map(|value| vec![Datum::Tensor(Tensor::vector(vec![value]))]),
+        )
     }
 
     fn memory(&self) -> MemoryReport {
@@ -21,16 +23,16 @@ impl Executable for Gives {
     }
 }
 
-fn run(deferred: &Deferred) -> f32 {
+fn run(deferred: &DeferredExecutable) -> f32 {
     let mut outputs = deferred.submit(Vec::new()).wait().unwrap();
     outputs.remove(0).into_tensor().unwrap().item().unwrap()
 }
 
 /// Gives 100; how often it was made is counted.
-fn hundred() -> (Arc<Standby>, Arc<AtomicUsize>) {
+fn hundred() -> (Arc<StandbyExecutable>, Arc<AtomicUsize>) {
     let made = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&made);
-    let standby = Standby::new(Box::new(move || {
+    let standby = StandbyExecutable::new(Box::new(move || {
         count.fetch_add(1, Ordering::Relaxed);
         Ok(Box::new(Gives(Ok(100.0))) as Box<dyn Executable>)
     }));
@@ -38,25 +40,26 @@ fn hundred() -> (Arc<Standby>, Arc<AtomicUsize>) {
 }
 
 /// That on something that nothing is known of.
-fn verdict() -> Verdict {
+fn verdict() -> ValidationEntry {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    Verdict::of(&galatea_graph::Graph::new("test"), &number.to_string(), None)
+    ValidationEntry::of(&galatea_graph::Graph::new("test"), &number.to_string(), None)
 }
 
 fn start(
     made: Result<Gives, String>,
-    standby: Arc<Standby>,
+    standby: Arc<StandbyExecutable>,
     mode: CompileMode,
-) -> Result<Deferred, RuntimeError> {
-    let make: Make = Box::new(move || made.map(|made| Box::new(made) as Box<dyn Executable>));
-    Deferred::start("test".to_owned(), make, standby, verdict(), mode)
+) -> Result<DeferredExecutable, RuntimeError> {
+    let make: ExecutableMaker =
+        Box::new(move || made.map(|made| Box::new(made) as Box<dyn Executable>));
+    DeferredExecutable::start("test".to_owned(), make, standby, verdict(), mode)
 }
 
 /// An executable over one that gives 100, when the other one is there.
-fn over(made: Result<Gives, String>) -> Deferred {
+fn over(made: Result<Gives, String>) -> DeferredExecutable {
     let deferred = start(made, hundred().0, CompileMode::Background).unwrap();
-    while matches!(*deferred.shared.stage(), Stage::Making) {
+    while matches!(*deferred.shared.stage(), CompileStage::Making) {
         thread::yield_now();
     }
     deferred
@@ -65,7 +68,7 @@ fn over(made: Result<Gives, String>) -> Deferred {
 #[test]
 fn the_fallback_serves_until_the_other_is_there_and_is_given_back() {
     let (sender, receiver) = mpsc::channel::<()>();
-    let make: Make = Box::new(move || {
+    let make: ExecutableMaker = Box::new(move || {
         receiver.recv().unwrap();
         let made: Box<dyn Executable> = Box::new(Gives(Ok(101.0)));
         Ok(made)
@@ -73,7 +76,8 @@ fn the_fallback_serves_until_the_other_is_there_and_is_given_back() {
     let (standby, made) = hundred();
     let mode = CompileMode::Background;
     let deferred =
-        Deferred::start("test".to_owned(), make, Arc::clone(&standby), verdict(), mode).unwrap();
+        DeferredExecutable::start("test".to_owned(), make, Arc::clone(&standby), verdict(), mode)
+            .unwrap();
     assert_eq!(run(&deferred), 100.0);
     let weak = Arc::downgrade(&standby.get().unwrap());
     assert_eq!((made.load(Ordering::Relaxed), weak.strong_count()), (1, 1));
@@ -81,7 +85,7 @@ fn the_fallback_serves_until_the_other_is_there_and_is_given_back() {
     while run(&deferred) != 101.0 {
         thread::yield_now();
     }
-    assert!(matches!(*deferred.shared.stage(), Stage::Serving(_, 0)));
+    assert!(matches!(*deferred.shared.stage(), CompileStage::Serving(_, 0)));
     assert_eq!((made.load(Ordering::Relaxed), weak.strong_count()), (1, 0));
 }
 
@@ -104,7 +108,7 @@ fn who_waits_has_the_engine_from_the_first_run_on() {
 
 #[test]
 fn where_nothing_else_can_serve_nothing_is_made() {
-    let none = || Standby::new(Box::new(|| Err(RuntimeError::provider("cpu", "none"))));
+    let none = || StandbyExecutable::new(Box::new(|| Err(RuntimeError::provider("cpu", "none"))));
     let made = start(Ok(Gives(Ok(1.0))), Arc::new(none()), CompileMode::Background);
     assert!(made.unwrap_err().to_string().contains("none"));
 }
@@ -114,7 +118,7 @@ fn what_cannot_be_made_or_is_wrong_never_serves() {
     for made in [Err("no".to_owned()), Ok(Gives(Ok(140.0))), Ok(Gives(Ok(f32::NAN)))] {
         let deferred = over(made);
         assert_eq!([run(&deferred), run(&deferred)], [100.0, 100.0]);
-        assert!(matches!(*deferred.shared.stage(), Stage::GivenUp));
+        assert!(matches!(*deferred.shared.stage(), CompileStage::GivenUp));
     }
 }
 
@@ -122,33 +126,33 @@ fn what_cannot_be_made_or_is_wrong_never_serves() {
 fn a_first_run_that_fails_gives_the_engine_up_unless_the_run_is_to_blame() {
     let deferred = over(Ok(Gives(Err(RuntimeError::provider("coreml", "broken")))));
     assert_eq!(run(&deferred), 100.0);
-    assert!(matches!(*deferred.shared.stage(), Stage::GivenUp));
+    assert!(matches!(*deferred.shared.stage(), CompileStage::GivenUp));
     let deferred = over(Ok(Gives(Err(RuntimeError::Input("too large".to_owned())))));
     assert_eq!(run(&deferred), 100.0);
-    assert!(matches!(*deferred.shared.stage(), Stage::Made(_)));
+    assert!(matches!(*deferred.shared.stage(), CompileStage::Made(_)));
 }
 
 #[test]
 fn runs_that_fail_go_to_the_fallback_and_too_many_of_them_end_it() {
     let deferred = over(Ok(Gives(Err(RuntimeError::provider("coreml", "broken")))));
     let made = deferred.made().unwrap();
-    *deferred.shared.stage() = Stage::Serving(made, 0);
+    *deferred.shared.stage() = CompileStage::Serving(made, 0);
     *deferred.shared.held() = None;
-    for _ in 1..MOST_FAILURES {
+    for _ in 1..MAX_FAILURES {
         assert_eq!(run(&deferred), 100.0);
         // Who was needed once more stays.
         assert!(deferred.shared.held().is_some());
-        assert!(matches!(*deferred.shared.stage(), Stage::Serving(..)));
+        assert!(matches!(*deferred.shared.stage(), CompileStage::Serving(..)));
     }
     assert_eq!(run(&deferred), 100.0);
-    assert!(matches!(*deferred.shared.stage(), Stage::GivenUp));
+    assert!(matches!(*deferred.shared.stage(), CompileStage::GivenUp));
 }
 
 #[test]
 fn results_agree_within_what_half_precision_gives() {
     let agree = |found: &[f32], expected: &[f32]| {
         let (found, expected) = (Tensor::vector(found.to_vec()), Tensor::vector(expected.to_vec()));
-        tensors_agree(&found, &expected, MOST_DIFFERENCE)
+        tensors_agree(&found, &expected, MAX_DIFFERENCE)
     };
     assert!(agree(&[1.01, -2.02, 0.0], &[1.0, -2.0, 1e-5]).is_ok());
     assert!(agree(&[f32::INFINITY, 1.0], &[1e9, 1.0]).is_ok());
@@ -157,7 +161,7 @@ fn results_agree_within_what_half_precision_gives() {
     assert!(agree(&[1.0], &[1.0, 1.0]).unwrap_err().contains("shape [1]"));
     let integers = |found: i64| {
         let (found, expected) = (vec![found; 100], vec![1_i64; 100]);
-        tensors_agree(&Tensor::vector(found), &Tensor::vector(expected), MOST_DIFFERENCE)
+        tensors_agree(&Tensor::vector(found), &Tensor::vector(expected), MAX_DIFFERENCE)
     };
     assert!(integers(1).is_ok() && integers(2).unwrap_err().contains("100 of 100"));
 }
@@ -167,9 +171,10 @@ fn what_was_right_or_wrong_before_is_not_compared_again() {
     let verdict = verdict();
     let again = |gives: f32, mode: CompileMode| {
         let (standby, made) = hundred();
-        let make: Make = Box::new(move || Ok(Box::new(Gives(Ok(gives))) as Box<dyn Executable>));
+        let make: ExecutableMaker =
+            Box::new(move || Ok(Box::new(Gives(Ok(gives))) as Box<dyn Executable>));
         let verdict = verdict.clone();
-        (Deferred::start("test".to_owned(), make, standby, verdict, mode).unwrap(), made)
+        (DeferredExecutable::start("test".to_owned(), make, standby, verdict, mode).unwrap(), made)
     };
     let (deferred, made) = again(101.0, CompileMode::Wait);
     assert_eq!((run(&deferred), made.load(Ordering::Relaxed)), (101.0, 1));
@@ -183,10 +188,11 @@ fn what_was_right_or_wrong_before_is_not_compared_again() {
     assert!(deferred.shared.held().is_none());
     assert_eq!(made.load(Ordering::Relaxed), 1);
     let wrong = self::verdict();
-    let make: Make = Box::new(|| Ok(Box::new(Gives(Ok(140.0))) as Box<dyn Executable>));
+    let make: ExecutableMaker = Box::new(|| Ok(Box::new(Gives(Ok(140.0))) as Box<dyn Executable>));
     let mode = CompileMode::Wait;
     let deferred =
-        Deferred::start("test".to_owned(), make, hundred().0, wrong.clone(), mode).unwrap();
+        DeferredExecutable::start("test".to_owned(), make, hundred().0, wrong.clone(), mode)
+            .unwrap();
     assert_eq!(run(&deferred), 100.0);
     assert!(wrong.known().unwrap().unwrap_err().contains("the first run is wrong"));
 }
@@ -195,10 +201,10 @@ fn what_was_right_or_wrong_before_is_not_compared_again() {
 struct GivesInTurn(Mutex<Vec<f32>>);
 
 impl Executable for GivesInTurn {
-    fn submit(&self, _inputs: Vec<Datum>) -> Fence {
+    fn submit(&self, _inputs: Vec<Datum>) -> RunFence {
         let mut left = self.0.lock().unwrap();
         let value = if left.len() > 1 { left.remove(0) } else { left[0] };
-        Fence::ready(Ok(vec![Datum::Tensor(Tensor::vector(vec![value]))]))
+        RunFence::ready(Ok(vec![Datum::Tensor(Tensor::vector(vec![value]))]))
     }
 
     fn memory(&self) -> MemoryReport {
@@ -207,13 +213,14 @@ impl Executable for GivesInTurn {
 }
 
 /// An engine that gives these one after the other, over one that gives 100.
-fn in_turn(all: &[f32]) -> Deferred {
+fn in_turn(all: &[f32]) -> DeferredExecutable {
     let gives = GivesInTurn(Mutex::new(all.to_vec()));
-    let make: Make = Box::new(move || Ok(Box::new(gives) as Box<dyn Executable>));
-    Deferred::start("test".to_owned(), make, hundred().0, verdict(), CompileMode::Wait).unwrap()
+    let make: ExecutableMaker = Box::new(move || Ok(Box::new(gives) as Box<dyn Executable>));
+    DeferredExecutable::start("test".to_owned(), make, hundred().0, verdict(), CompileMode::Wait)
+        .unwrap()
 }
 
-fn run_on(deferred: &Deferred, input: f32) -> f32 {
+fn run_on(deferred: &DeferredExecutable, input: f32) -> f32 {
     let inputs = vec![Datum::Tensor(Tensor::vector(vec![input]))];
     deferred.submit(inputs).wait().unwrap().remove(0).into_tensor().unwrap().item().unwrap()
 }
@@ -224,7 +231,7 @@ fn an_engine_that_loses_numbers_while_it_serves_is_given_up() {
         let deferred = in_turn(&[101.0, 101.0, lost, 101.0]);
         let before = counts::counts();
         assert_eq!([1, 2, 3, 4].map(|_| run_on(&deferred, 1.0)), [101.0, 101.0, 100.0, 100.0]);
-        assert!(matches!(*deferred.shared.stage(), Stage::GivenUp));
+        assert!(matches!(*deferred.shared.stage(), CompileStage::GivenUp));
         let after = counts::counts();
         assert!(after.nonfinite > before.nonfinite && after.fallbacks > before.fallbacks);
     }
@@ -239,7 +246,7 @@ fn an_engine_that_loses_numbers_while_it_serves_is_given_up() {
 fn zeros_prove_nothing() {
     let deferred = in_turn(&[101.0, 140.0]);
     assert_eq!(run_on(&deferred, 0.0), 101.0);
-    assert!(matches!(*deferred.shared.stage(), Stage::Made(_)));
+    assert!(matches!(*deferred.shared.stage(), CompileStage::Made(_)));
     assert_eq!(run_on(&deferred, 1.0), 100.0);
-    assert!(matches!(*deferred.shared.stage(), Stage::GivenUp));
+    assert!(matches!(*deferred.shared.stage(), CompileStage::GivenUp));
 }

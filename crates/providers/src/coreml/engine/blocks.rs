@@ -8,24 +8,24 @@ use galatea_tensor::{
     ByteString, DataType, SharedBlock, Tensor, decode_byte_strings, encode_byte_strings,
 };
 
-use super::wire::Placed;
+use super::wire::PlacedTensor;
 use super::{EngineError, EngineErrorKind};
 
 /// The least bytes of a block: a page of an Apple chip.
-const LEAST_BYTES: usize = 16 << 10;
+const MIN_BYTES: usize = 16 << 10;
 /// Blocks up to here have powers of two as their sizes, larger ones whole units of it.
 const UNIT_BYTES: usize = 1 << 20;
 /// The most bytes of blocks that nobody uses.
-const MOST_IDLE_BYTES: usize = 256 << 20;
+const MAX_IDLE_BYTES: usize = 256 << 20;
 
 /// The blocks of one worker.
 #[derive(Debug, Default)]
-pub(super) struct Pool {
+pub(super) struct WorkerBlockPool {
     blocks: Mutex<Vec<Arc<SharedBlock>>>,
 }
 
 /// A block that only the caller has.
-pub(super) struct Leased {
+pub(super) struct LeasedBlock {
     pub(super) block: Arc<SharedBlock>,
     /// Its name, where the worker has yet to open it.
     pub(super) new: Option<String>,
@@ -38,7 +38,7 @@ fn memory(error: impl std::fmt::Display) -> EngineError {
 }
 
 fn rounded(bytes: usize) -> usize {
-    let bytes = bytes.max(LEAST_BYTES);
+    let bytes = bytes.max(MIN_BYTES);
     let larger = match bytes <= UNIT_BYTES {
         true => bytes.checked_next_power_of_two(),
         false => bytes.checked_next_multiple_of(UNIT_BYTES),
@@ -46,9 +46,9 @@ fn rounded(bytes: usize) -> usize {
     larger.unwrap_or(bytes)
 }
 
-impl Pool {
+impl WorkerBlockPool {
     /// A block of at least so many bytes; the smallest one that nobody uses, where there is one.
-    pub(super) fn lease(&self, bytes: usize) -> Result<Leased, EngineError> {
+    pub(super) fn lease(&self, bytes: usize) -> Result<LeasedBlock, EngineError> {
         use galatea_tensor::Allocation;
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         let mut idle: Vec<(usize, usize)> = Vec::new();
@@ -59,11 +59,15 @@ impl Pool {
         }
         idle.sort_unstable();
         if let Some(&(_, at)) = idle.iter().find(|(len, _)| *len >= bytes) {
-            return Ok(Leased { block: blocks.swap_remove(at), new: None, closed: Vec::new() });
+            return Ok(LeasedBlock {
+                block: blocks.swap_remove(at),
+                new: None,
+                closed: Vec::new(),
+            });
         }
         let mut held: usize = idle.iter().map(|(len, _)| len).sum();
         let mut gone: Vec<usize> = Vec::new();
-        while held > MOST_IDLE_BYTES
+        while held > MAX_IDLE_BYTES
             && let Some((len, at)) = idle.pop()
         {
             held -= len;
@@ -73,7 +77,7 @@ impl Pool {
         gone.sort_unstable_by(|a, b| b.cmp(a));
         let closed = gone.into_iter().map(|at| blocks.swap_remove(at).number()).collect();
         let (block, name) = create(rounded(bytes))?;
-        Ok(Leased { block: Arc::new(block), new: Some(name), closed })
+        Ok(LeasedBlock { block: Arc::new(block), new: Some(name), closed })
     }
 
     /// Knows a block from now on, to hand it out again when nobody else has it.
@@ -128,7 +132,7 @@ pub(super) fn put(
     name: &str,
     tensor: &Tensor,
     block: &mut SharedBlock,
-) -> Result<Placed, EngineError> {
+) -> Result<PlacedTensor, EngineError> {
     let all = tensor.contiguous().map_err(memory)?;
     let bytes = match tensor.dtype() {
         DataType::Bytes => Cow::Owned(payload(tensor)?),
@@ -143,8 +147,8 @@ pub(super) fn put(
 }
 
 /// The description of a tensor that lies at a block, an offset and so many bytes.
-pub(super) fn placed(name: &str, tensor: &Tensor, at: (u64, usize, usize)) -> Placed {
-    Placed {
+pub(super) fn placed(name: &str, tensor: &Tensor, at: (u64, usize, usize)) -> PlacedTensor {
+    PlacedTensor {
         name: name.to_owned(),
         dtype: tensor.dtype().wire_name().to_owned(),
         shape: tensor.shape().iter().map(|&len| len as u64).collect(),
@@ -158,7 +162,10 @@ pub(super) fn placed(name: &str, tensor: &Tensor, at: (u64, usize, usize)) -> Pl
 ///
 /// # Errors
 /// When it does not lie within the block.
-pub(super) fn found(placed: &Placed, block: &Arc<SharedBlock>) -> Result<Tensor, EngineError> {
+pub(super) fn found(
+    placed: &PlacedTensor,
+    block: &Arc<SharedBlock>,
+) -> Result<Tensor, EngineError> {
     use galatea_tensor::Allocation;
     let wrong = |what: String| memory(format!("tensor '{}': {what}", placed.name));
     let dtype: DataType = placed.dtype.parse().map_err(|error| wrong(format!("{error}")))?;
@@ -187,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    fn made(pool: &Pool, bytes: usize) -> Leased {
+    fn made(pool: &WorkerBlockPool, bytes: usize) -> LeasedBlock {
         let leased = pool.lease(bytes).unwrap();
         if let Some(name) = &leased.new {
             SharedBlock::unlink(name);
@@ -198,20 +205,20 @@ mod tests {
 
     #[test]
     fn a_block_is_handed_out_again_when_nobody_uses_it() {
-        let pool = Pool::default();
+        let pool = WorkerBlockPool::default();
         let first = made(&pool, 100);
         let second = made(&pool, 100);
         assert_ne!(first.block.number(), second.block.number());
         let number = second.block.number();
         drop(second);
         assert_eq!(made(&pool, 200).block.number(), number);
-        assert_eq!(first.block.len_bytes(), LEAST_BYTES);
+        assert_eq!(first.block.len_bytes(), MIN_BYTES);
         assert_eq!(made(&pool, (1 << 20) + 1).block.len_bytes(), 2 << 20);
     }
 
     #[test]
     fn tensors_are_found_where_they_were_put() {
-        let pool = Pool::default();
+        let pool = WorkerBlockPool::default();
         let mut leased = pool.lease(64).unwrap();
         SharedBlock::unlink(&leased.new.unwrap());
         let block = Arc::get_mut(&mut leased.block).unwrap();
@@ -232,11 +239,11 @@ mod tests {
 
     #[test]
     fn descriptions_that_leave_the_block_are_refused() {
-        let pool = Pool::default();
+        let pool = WorkerBlockPool::default();
         let leased = made(&pool, 64);
         let good = placed("x", &Tensor::vector(vec![0_f32; 4]), (leased.block.number(), 0, 16));
         assert!(found(&good, &leased.block).is_ok());
-        let refused = |change: fn(&mut Placed)| {
+        let refused = |change: fn(&mut PlacedTensor)| {
             let mut bad = good.clone();
             change(&mut bad);
             found(&bad, &leased.block).unwrap_err().text

@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use galatea_apple::Chip;
+use galatea_apple::ChipIdentity;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use super::{Engine, EngineError, counts};
+use super::{CoreMlEngine, EngineError, counts};
 
 /// The compiled model in an entry.
 const MODEL: &str = "model.mlmodelc";
@@ -32,9 +32,9 @@ const PASSING: &str = "tmp";
 /// Such folders of this age were left behind.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 /// The most files of a compiled model.
-const MOST_FILES: usize = 4096;
+const MAX_FILES: usize = 4096;
 /// The most bytes of a seal.
-const MOST_SEAL_BYTES: u64 = 1 << 20;
+const MAX_SEAL_BYTES: u64 = 1 << 20;
 
 /// The most bytes of all entries, where nobody says otherwise.
 pub const DEFAULT_LIMIT_BYTES: u64 = 16 << 30;
@@ -48,14 +48,14 @@ pub struct CompiledCache {
 
 /// A compiled package, which stays where it is for as long as this value lives.
 #[derive(Debug)]
-pub struct Compiled {
+pub struct CompiledPackage {
     path: PathBuf,
     /// Has a shared lock until it is closed.
     _seal: File,
 }
 
-impl Compiled {
-    /// What [`Engine::load`] takes.
+impl CompiledPackage {
+    /// What [`CoreMlEngine::load`] takes.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -65,7 +65,7 @@ impl Compiled {
 /// What compiled packages depend on besides the package: the system's build and the chip.
 #[must_use]
 pub fn facts() -> String {
-    match Chip::detect() {
+    match ChipIdentity::detect() {
         Ok(chip) => format!("Core ML of macOS {:?} on {}", chip.system, chip.name),
         // What the interpreter reads is the package itself.
         Err(_) => "package".to_owned(),
@@ -73,14 +73,14 @@ pub fn facts() -> String {
 }
 
 /// A keyed digest, so that nobody can make two packages of one name.
-type Key = (u64, u64);
+type PackageDigest = (u64, u64);
 
-fn hasher(key: Key) -> SipHasher13 {
+fn hasher(key: PackageDigest) -> SipHasher13 {
     SipHasher13::new_with_keys(key.0, key.1)
 }
 
 /// The digest of a file and its length.
-fn digest(path: &Path, key: Key) -> io::Result<(u128, u64)> {
+fn digest(path: &Path, key: PackageDigest) -> io::Result<(u128, u64)> {
     let (mut file, mut hasher, mut len) = (File::open(path)?, hasher(key), 0);
     let mut part = vec![0; 1 << 20];
     loop {
@@ -105,8 +105,8 @@ fn files(root: &Path) -> io::Result<Vec<PathBuf>> {
                 waiting.push(inner.join(entry?.file_name()));
             }
         }
-        if found.len() + waiting.len() > MOST_FILES {
-            return Err(io::Error::other(format!("more than {MOST_FILES} files")));
+        if found.len() + waiting.len() > MAX_FILES {
+            return Err(io::Error::other(format!("more than {MAX_FILES} files")));
         }
     }
     found.sort();
@@ -114,7 +114,7 @@ fn files(root: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// The files of a package that make what it is: its manifest has other names each time it is written.
-fn content(package: &Path, key: Key) -> io::Result<u128> {
+fn content(package: &Path, key: PackageDigest) -> io::Result<u128> {
     let mut all = hasher(key);
     for inner in files(package)? {
         if inner == Path::new("Manifest.json") {
@@ -165,9 +165,9 @@ impl CompiledCache {
     }
 
     /// A number that is made once for the folder.
-    fn key(&self) -> io::Result<Key> {
+    fn key(&self) -> io::Result<PackageDigest> {
         let path = self.folder.join("secret");
-        let parse = |text: String| -> Option<Key> {
+        let parse = |text: String| -> Option<PackageDigest> {
             let (a, b) = text.trim().split_once(' ')?;
             Some((u64::from_str_radix(a, 16).ok()?, u64::from_str_radix(b, 16).ok()?))
         };
@@ -197,10 +197,10 @@ impl CompiledCache {
     /// When the package cannot be read or compiled, or the folder not be written.
     pub fn compiled(
         &self,
-        engine: &dyn Engine,
+        engine: &dyn CoreMlEngine,
         package: &Path,
         facts: &str,
-    ) -> Result<Compiled, EngineError> {
+    ) -> Result<CompiledPackage, EngineError> {
         let key = self.key().map_err(|error| self.failed(error))?;
         let content = content(package, key).map_err(|error| EngineError::file(package, error))?;
         let mut name = hasher(key);
@@ -224,7 +224,12 @@ impl CompiledCache {
     }
 
     /// Gives a finished folder its name. Somebody else's, who was sooner, is as good.
-    fn install(&self, passing: &Path, entry: &Path, key: Key) -> Result<Compiled, EngineError> {
+    fn install(
+        &self,
+        passing: &Path,
+        entry: &Path,
+        key: PackageDigest,
+    ) -> Result<CompiledPackage, EngineError> {
         let mut last = None;
         for _ in 0..3 {
             if let Err(error) = fs::rename(passing, entry) {
@@ -239,14 +244,14 @@ impl CompiledCache {
     }
 
     /// An entry that is whole. One that is damaged is taken away.
-    fn found(&self, entry: &Path, key: Key) -> Option<Compiled> {
+    fn found(&self, entry: &Path, key: PackageDigest) -> Option<CompiledPackage> {
         let seal = File::open(entry.join(SEAL)).ok()?;
         seal.lock_shared().ok()?;
         match whole(entry, &seal, key) {
             Ok(()) => {
                 // Where the time cannot be set, nothing is removed either.
                 drop(seal.set_modified(SystemTime::now()));
-                Some(Compiled { path: entry.join(MODEL), _seal: seal })
+                Some(CompiledPackage { path: entry.join(MODEL), _seal: seal })
             }
             Err(error) => {
                 tracing::warn!(entry = %entry.display(), %error, "removed a damaged entry of the cache of compiled models");
@@ -300,14 +305,14 @@ impl CompiledCache {
 }
 
 /// A file of an entry.
-struct Row {
+struct CachedFile {
     digest: u128,
     len: u64,
     path: PathBuf,
 }
 
 /// Lists the files of a folder in its seal.
-fn seal(folder: &Path, key: Key) -> io::Result<()> {
+fn seal(folder: &Path, key: PackageDigest) -> io::Result<()> {
     let mut text = String::new();
     for inner in files(folder)? {
         let (digest, len) = digest(&folder.join(&inner), key)?;
@@ -321,20 +326,20 @@ fn seal(folder: &Path, key: Key) -> io::Result<()> {
     file.sync_all()
 }
 
-fn read_seal(seal: &File) -> io::Result<Vec<Row>> {
+fn read_seal(seal: &File) -> io::Result<Vec<CachedFile>> {
     let mut text = String::new();
-    seal.take(MOST_SEAL_BYTES).read_to_string(&mut text)?;
+    seal.take(MAX_SEAL_BYTES).read_to_string(&mut text)?;
     let row = |line: &str| {
         let mut parts = line.splitn(3, ' ');
         let digest = u128::from_str_radix(parts.next()?, 16).ok()?;
-        Some(Row { digest, len: parts.next()?.parse().ok()?, path: parts.next()?.into() })
+        Some(CachedFile { digest, len: parts.next()?.parse().ok()?, path: parts.next()?.into() })
     };
-    let rows: Option<Vec<Row>> = text.lines().map(row).collect();
+    let rows: Option<Vec<CachedFile>> = text.lines().map(row).collect();
     rows.filter(|rows| !rows.is_empty()).ok_or_else(|| io::Error::other("the seal is broken"))
 }
 
 /// Whether an entry has the files of its seal and no others.
-fn whole(entry: &Path, seal: &File, key: Key) -> io::Result<()> {
+fn whole(entry: &Path, seal: &File, key: PackageDigest) -> io::Result<()> {
     let rows = read_seal(seal)?;
     let mut there = files(entry)?;
     there.retain(|path| path != Path::new(SEAL));
@@ -355,37 +360,37 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
 
-    use super::super::{EngineModel, Interpreter, LoadOptions, PlannedOperator};
+    use super::super::{EngineLoadOptions, EngineModel, EnginePlannedOperator, ProgramInterpreter};
     use super::*;
 
     /// Copies packages as the interpreter does, and counts.
     #[derive(Debug, Default)]
     struct Counting(AtomicUsize);
 
-    impl Engine for Counting {
+    impl CoreMlEngine for Counting {
         fn name(&self) -> &'static str {
             "counting"
         }
 
         fn compile(&self, package: &Path, into: &Path) -> Result<(), EngineError> {
             self.0.fetch_add(1, Ordering::Relaxed);
-            Interpreter.compile(package, into)
+            ProgramInterpreter.compile(package, into)
         }
 
         fn load(
             &self,
             compiled: &Path,
-            options: &LoadOptions,
+            options: &EngineLoadOptions,
         ) -> Result<Arc<dyn EngineModel>, EngineError> {
-            Interpreter.load(compiled, options)
+            ProgramInterpreter.load(compiled, options)
         }
 
         fn plan(
             &self,
             compiled: &Path,
-            options: &LoadOptions,
-        ) -> Result<Vec<PlannedOperator>, EngineError> {
-            Interpreter.plan(compiled, options)
+            options: &EngineLoadOptions,
+        ) -> Result<Vec<EnginePlannedOperator>, EngineError> {
+            ProgramInterpreter.plan(compiled, options)
         }
     }
 
@@ -411,7 +416,7 @@ mod tests {
     }
 
     impl Case {
-        fn compiled(&self, name: &str, weights: &[u8], facts: &str) -> Compiled {
+        fn compiled(&self, name: &str, weights: &[u8], facts: &str) -> CompiledPackage {
             let package = package(self.root.path(), name, weights);
             self.cache.compiled(&self.engine, &package, facts).unwrap()
         }

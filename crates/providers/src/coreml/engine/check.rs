@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use galatea_formats::coreml::{Feature, FeatureType};
+use galatea_formats::coreml::{FeatureType, ModelFeature};
 use galatea_tensor::{DataType, Tensor};
 
-use super::{EngineError, EngineErrorKind, Interface, Named, StateNumber};
+use super::{EngineError, EngineErrorKind, EngineInterface, NamedTensor, StateNumber};
 
 /// The element type of a feature's tensors; none where it is no tensor.
 #[must_use]
-pub fn element(feature: &Feature) -> Option<DataType> {
+pub fn element(feature: &ModelFeature) -> Option<DataType> {
     match &feature.kind {
         FeatureType::Array { dtype, .. } => Some(*dtype),
         FeatureType::Image { .. } => Some(DataType::Fp32),
@@ -21,10 +21,12 @@ pub fn element(feature: &Feature) -> Option<DataType> {
 }
 
 /// The one shape of a feature's tensors, where there is only one.
-pub(super) fn fixed_shape(feature: &Feature) -> Option<&[usize]> {
-    use galatea_formats::coreml::Shapes;
+pub(super) fn fixed_shape(feature: &ModelFeature) -> Option<&[usize]> {
+    use galatea_formats::coreml::FeatureShapes;
     match &feature.kind {
-        FeatureType::Array { shape, shapes: Shapes::Fixed, .. } if !shape.is_empty() => Some(shape),
+        FeatureType::Array { shape, shapes: FeatureShapes::Fixed, .. } if !shape.is_empty() => {
+            Some(shape)
+        }
         _ => None,
     }
 }
@@ -32,8 +34,8 @@ pub(super) fn fixed_shape(feature: &Feature) -> Option<&[usize]> {
 /// The inputs in the order of the model's: each once, of its type and of a shape that it allows. `None`
 /// stands for one that may be left out and is.
 pub(super) fn inputs(
-    interface: &Interface,
-    given: Vec<Named>,
+    interface: &EngineInterface,
+    given: Vec<NamedTensor>,
 ) -> Result<Vec<Option<Tensor>>, EngineError> {
     let mut by_name = BTreeMap::new();
     for (name, tensor) in given {
@@ -46,7 +48,7 @@ pub(super) fn inputs(
             return Err(EngineError::argument(format!("input '{name}' is given twice")));
         }
     }
-    let take = |feature: &Feature| match by_name.remove(&feature.name) {
+    let take = |feature: &ModelFeature| match by_name.remove(&feature.name) {
         Some(tensor) => fits(feature, &tensor).map(|()| Some(tensor)),
         None if feature.optional => Ok(None),
         None => Err(EngineError::argument(format!("input '{}' is missing", feature.name))),
@@ -55,7 +57,7 @@ pub(super) fn inputs(
 }
 
 /// Whether a tensor is one of the feature's.
-fn fits(feature: &Feature, tensor: &Tensor) -> Result<(), EngineError> {
+fn fits(feature: &ModelFeature, tensor: &Tensor) -> Result<(), EngineError> {
     let expected = element(feature);
     if expected != Some(tensor.dtype()) {
         let expected = expected.map_or("no tensor", DataType::wire_name);
@@ -68,7 +70,10 @@ fn fits(feature: &Feature, tensor: &Tensor) -> Result<(), EngineError> {
 }
 
 /// A model with states predicts on one, another one on none.
-pub(super) fn state(interface: &Interface, given: Option<StateNumber>) -> Result<(), EngineError> {
+pub(super) fn state(
+    interface: &EngineInterface,
+    given: Option<StateNumber>,
+) -> Result<(), EngineError> {
     match (interface.states.first(), given) {
         (Some(state), None) => {
             let name = &state.name;
@@ -82,9 +87,12 @@ pub(super) fn state(interface: &Interface, given: Option<StateNumber>) -> Result
 }
 
 /// Whether two functions keep the same: states by name, whatever their order.
-pub(super) fn same_states(own: &Interface, other: &Interface) -> Result<(), EngineError> {
-    let described = |interface: &Interface| -> BTreeMap<String, String> {
-        let row = |feature: &Feature| (feature.name.clone(), format!("{:?}", feature.kind));
+pub(super) fn same_states(
+    own: &EngineInterface,
+    other: &EngineInterface,
+) -> Result<(), EngineError> {
+    let described = |interface: &EngineInterface| -> BTreeMap<String, String> {
+        let row = |feature: &ModelFeature| (feature.name.clone(), format!("{:?}", feature.kind));
         interface.states.iter().map(row).collect()
     };
     let (own, other) = (described(own), described(other));
@@ -99,23 +107,23 @@ pub(super) fn same_states(own: &Interface, other: &Interface) -> Result<(), Engi
 
 #[cfg(test)]
 mod tests {
-    use galatea_formats::coreml::Shapes;
+    use galatea_formats::coreml::FeatureShapes;
 
     use super::*;
 
-    fn array(name: &str, shape: &[usize], optional: bool) -> Feature {
+    fn array(name: &str, shape: &[usize], optional: bool) -> ModelFeature {
         let kind = FeatureType::Array {
             dtype: DataType::Fp32,
             shape: shape.to_vec(),
-            shapes: Shapes::Fixed,
+            shapes: FeatureShapes::Fixed,
             default: None,
         };
-        Feature { name: name.to_owned(), description: String::new(), kind, optional }
+        ModelFeature { name: name.to_owned(), description: String::new(), kind, optional }
     }
 
-    fn interface() -> Interface {
+    fn interface() -> EngineInterface {
         let inputs = vec![array("x", &[1, 2], false), array("mask", &[2], true)];
-        Interface { inputs, ..Interface::default() }
+        EngineInterface { inputs, ..EngineInterface::default() }
     }
 
     fn tensor(shape: &[usize]) -> Tensor {
@@ -134,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_named() {
-        let refused = |given: Vec<Named>| inputs(&interface(), given).unwrap_err().text;
+        let refused = |given: Vec<NamedTensor>| inputs(&interface(), given).unwrap_err().text;
         let x = |tensor: Tensor| ("x".to_owned(), tensor);
         assert_eq!(refused(Vec::new()), "input 'x' is missing");
         assert_eq!(
@@ -152,7 +160,8 @@ mod tests {
 
     #[test]
     fn functions_share_states_of_the_same_names_types_and_shapes() {
-        let of = |states: Vec<Feature>| Interface { states, ..Interface::default() };
+        let of =
+            |states: Vec<ModelFeature>| EngineInterface { states, ..EngineInterface::default() };
         let (key, value) = (array("key", &[2], false), array("value", &[3], false));
         let own = of(vec![key.clone(), value.clone()]);
         assert!(same_states(&own, &of(vec![value.clone(), key.clone()])).is_ok());
@@ -163,7 +172,7 @@ mod tests {
 
     #[test]
     fn states_are_given_to_models_that_have_them() {
-        let stateful = Interface { states: vec![array("cache", &[1], false)], ..interface() };
+        let stateful = EngineInterface { states: vec![array("cache", &[1], false)], ..interface() };
         assert!(state(&stateful, Some(1)).is_ok() && state(&interface(), None).is_ok());
         assert!(state(&stateful, None).unwrap_err().text.contains("'cache'"));
         assert!(state(&interface(), Some(1)).unwrap_err().text.contains("without states"));

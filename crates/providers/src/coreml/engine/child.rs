@@ -11,12 +11,16 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
 
-use galatea_apple::qos::Qos;
+use galatea_apple::qos::ThreadQos;
 use galatea_tensor::{SharedBlock, Tensor};
 
-use super::wire::{self, Answer, Ask, Failed, Hello, Nothing, Predict, Reply, Request, Room};
+use super::wire::{
+    self, EmptyReply, FailedReply, OutputRoom, PredictCommand, WorkerAnswer, WorkerAsk,
+    WorkerHello, WorkerReply, WorkerRequest,
+};
 use super::{
-    CoreMl, Done, Engine, EngineError, EngineErrorKind, EngineModel, Interpreter, Named, blocks,
+    CoreMl, CoreMlEngine, EngineError, EngineErrorKind, EngineModel, NamedTensor,
+    PredictionCallback, ProgramInterpreter, blocks,
 };
 
 /// Threads that start predictions; the engines have threads of their own to compute.
@@ -28,30 +32,34 @@ const THREADS: usize = 4;
 /// # Errors
 /// When standard input is no socket, or what comes from it is no message.
 pub fn serve_here() -> io::Result<()> {
-    if cfg!(target_os = "macos") { serve(Arc::new(CoreMl)) } else { serve(Arc::new(Interpreter)) }
+    if cfg!(target_os = "macos") {
+        serve(Arc::new(CoreMl))
+    } else {
+        serve(Arc::new(ProgramInterpreter))
+    }
 }
 
 /// Serves an engine to the process that has started this one, by the socket that is standard input.
 ///
 /// # Errors
 /// As [`serve_here`].
-pub fn serve(engine: Arc<dyn Engine>) -> io::Result<()> {
+pub fn serve(engine: Arc<dyn CoreMlEngine>) -> io::Result<()> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     answer(engine, UnixStream::from(socket))
 }
 
-struct Held {
+struct HeldBlocks {
     model: Arc<dyn EngineModel>,
-    qos: Qos,
+    qos: ThreadQos,
 }
 
 /// What the requests share.
-struct Child {
-    engine: Arc<dyn Engine>,
-    models: Mutex<HashMap<u64, Arc<Held>>>,
+struct WorkerChild {
+    engine: Arc<dyn CoreMlEngine>,
+    models: Mutex<HashMap<u64, Arc<HeldBlocks>>>,
     blocks: Mutex<HashMap<u64, Arc<SharedBlock>>>,
     /// Outputs that had no room, by prediction.
-    kept: Mutex<BTreeMap<u64, Vec<Named>>>,
+    kept: Mutex<BTreeMap<u64, Vec<NamedTensor>>>,
     socket: Mutex<UnixStream>,
 }
 
@@ -64,20 +72,20 @@ fn path(bytes: Vec<u8>) -> PathBuf {
 }
 
 /// The answer to a request, which is given once: where a thread ends before, as an error.
-struct Answering {
-    child: Arc<Child>,
+struct PendingAnswer {
+    child: Arc<WorkerChild>,
     id: u64,
     open: bool,
 }
 
-impl Answering {
-    fn give(mut self, result: Result<Reply, EngineError>) {
+impl PendingAnswer {
+    fn give(mut self, result: Result<WorkerReply, EngineError>) {
         self.open = false;
         self.child.say(self.id, result);
     }
 }
 
-impl Drop for Answering {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         if self.open {
             let text = "the worker's thread ended without an answer";
@@ -86,12 +94,12 @@ impl Drop for Answering {
     }
 }
 
-pub(super) fn answer(engine: Arc<dyn Engine>, mut socket: UnixStream) -> io::Result<()> {
+pub(super) fn answer(engine: Arc<dyn CoreMlEngine>, mut socket: UnixStream) -> io::Result<()> {
     let writer = Mutex::new(socket.try_clone()?);
     let (models, blocks, kept) = (Mutex::default(), Mutex::default(), Mutex::default());
     let name = engine.name().to_owned();
-    let child = Arc::new(Child { engine, models, blocks, kept, socket: writer });
-    child.say(0, Ok(Reply::Hello(Hello { version: wire::VERSION, engine: name })));
+    let child = Arc::new(WorkerChild { engine, models, blocks, kept, socket: writer });
+    child.say(0, Ok(WorkerReply::Hello(WorkerHello { version: wire::VERSION, engine: name })));
     let (jobs, queue) = mpsc::channel();
     let queue = Arc::new(Mutex::new(queue));
     for number in 0..THREADS {
@@ -99,17 +107,17 @@ pub(super) fn answer(engine: Arc<dyn Engine>, mut socket: UnixStream) -> io::Res
         let name = format!("predict-{number}");
         thread::Builder::new().name(name).spawn(move || predict_all(&child, &queue))?;
     }
-    let mut incoming = wire::Incoming::default();
+    let mut incoming = wire::IncomingWire::default();
     loop {
-        while let Some(Request { id, ask }) = incoming.next()? {
-            let answering = Answering { child: Arc::clone(&child), id, open: true };
+        while let Some(WorkerRequest { id, ask }) = incoming.next()? {
+            let answering = PendingAnswer { child: Arc::clone(&child), id, open: true };
             match ask {
                 None => answering.give(Err(EngineError::argument("an unknown request"))),
-                Some(Ask::Predict(predict)) => {
+                Some(WorkerAsk::Predict(predict)) => {
                     // The threads that take jobs live as long as the process.
                     drop(jobs.send((answering, predict)));
                 }
-                Some(ask @ (Ask::Compile(_) | Ask::Load(_) | Ask::Plan(_))) => {
+                Some(ask @ (WorkerAsk::Compile(_) | WorkerAsk::Load(_) | WorkerAsk::Plan(_))) => {
                     let work = move || {
                         let reply = answering.child.prepare(ask);
                         answering.give(reply);
@@ -128,7 +136,7 @@ pub(super) fn answer(engine: Arc<dyn Engine>, mut socket: UnixStream) -> io::Res
     }
 }
 
-fn predict_all(child: &Arc<Child>, queue: &Mutex<Receiver<(Answering, Predict)>>) {
+fn predict_all(child: &Arc<WorkerChild>, queue: &Mutex<Receiver<(PendingAnswer, PredictCommand)>>) {
     loop {
         let Ok((answering, predict)) = locked(queue).recv() else { return };
         // A panic answers by the drop of what was to answer, and the thread goes on.
@@ -136,50 +144,50 @@ fn predict_all(child: &Arc<Child>, queue: &Mutex<Receiver<(Answering, Predict)>>
     }
 }
 
-impl Child {
-    fn say(&self, id: u64, result: Result<Reply, EngineError>) {
-        let reply = result.unwrap_or_else(|error| Reply::Failed(Failed::of(&error)));
+impl WorkerChild {
+    fn say(&self, id: u64, result: Result<WorkerReply, EngineError>) {
+        let reply = result.unwrap_or_else(|error| WorkerReply::Failed(FailedReply::of(&error)));
         // Where the other side is gone, the reader of requests sees the end.
-        drop(wire::write(&mut *locked(&self.socket), &Answer { id, reply: Some(reply) }));
+        drop(wire::write(&mut *locked(&self.socket), &WorkerAnswer { id, reply: Some(reply) }));
     }
 
-    fn model(&self, number: u64) -> Result<Arc<Held>, EngineError> {
+    fn model(&self, number: u64) -> Result<Arc<HeldBlocks>, EngineError> {
         let none = || EngineError::argument(format!("there is no model {number}"));
         locked(&self.models).get(&number).cloned().ok_or_else(none)
     }
 
     /// What takes long.
-    fn prepare(&self, ask: Ask) -> Result<Reply, EngineError> {
+    fn prepare(&self, ask: WorkerAsk) -> Result<WorkerReply, EngineError> {
         match ask {
-            Ask::Compile(ask) => {
+            WorkerAsk::Compile(ask) => {
                 self.engine.compile(&path(ask.package), &path(ask.into))?;
-                Ok(Reply::Done(Nothing {}))
+                Ok(WorkerReply::Done(EmptyReply {}))
             }
-            Ask::Load(ask) => {
+            WorkerAsk::Load(ask) => {
                 let options = ask.options();
                 let model = match ask.beside {
                     None => self.engine.load(&path(ask.path), &options)?,
                     Some(other) => self.model(other)?.model.beside(&options)?,
                 };
-                let loaded = wire::Loaded::of(model.interface());
-                let held = Held { model, qos: options.qos };
+                let loaded = wire::LoadedReply::of(model.interface());
+                let held = HeldBlocks { model, qos: options.qos };
                 locked(&self.models).insert(ask.model, Arc::new(held));
-                Ok(Reply::Loaded(loaded))
+                Ok(WorkerReply::Loaded(loaded))
             }
-            Ask::Plan(ask) => {
+            WorkerAsk::Plan(ask) => {
                 let options = ask.options();
                 let rows = self.engine.plan(&path(ask.path), &options)?;
-                let operators = rows.into_iter().map(wire::Operator::of).collect();
-                Ok(Reply::Planned(wire::Planned { operators }))
+                let operators = rows.into_iter().map(wire::OperatorMessage::of).collect();
+                Ok(WorkerReply::Planned(wire::PlannedReply { operators }))
             }
             _ => Err(EngineError::argument("an unknown request")),
         }
     }
 
     /// What is over at once.
-    fn keep(&self, ask: Ask) -> Result<Reply, EngineError> {
+    fn keep(&self, ask: WorkerAsk) -> Result<WorkerReply, EngineError> {
         match ask {
-            Ask::Open(ask) => {
+            WorkerAsk::Open(ask) => {
                 let memory = |error: &dyn std::fmt::Display| {
                     EngineError::new(EngineErrorKind::Memory, format!("'{}': {error}", ask.name))
                 };
@@ -188,14 +196,16 @@ impl Child {
                 let block = block.map_err(|error| memory(&error))?;
                 locked(&self.blocks).insert(ask.number, Arc::new(block));
             }
-            Ask::Close(number) => drop(locked(&self.blocks).remove(&number)),
-            Ask::Unload(model) => drop(locked(&self.models).remove(&model)),
-            Ask::NewState(model) => {
-                return Ok(Reply::State(self.model(model)?.model.new_state()?));
+            WorkerAsk::Close(number) => drop(locked(&self.blocks).remove(&number)),
+            WorkerAsk::Unload(model) => drop(locked(&self.models).remove(&model)),
+            WorkerAsk::NewState(model) => {
+                return Ok(WorkerReply::State(self.model(model)?.model.new_state()?));
             }
-            Ask::DropState(ask) => self.model(ask.model)?.model.drop_state(ask.state),
-            Ask::CopyState(ask) => self.model(ask.model)?.model.copy_state(ask.from, ask.to)?,
-            Ask::Collect(ask) => {
+            WorkerAsk::DropState(ask) => self.model(ask.model)?.model.drop_state(ask.state),
+            WorkerAsk::CopyState(ask) => {
+                self.model(ask.model)?.model.copy_state(ask.from, ask.to)?
+            }
+            WorkerAsk::Collect(ask) => {
                 let none = || {
                     let number = ask.prediction;
                     EngineError::argument(format!("nothing is kept of prediction {number}"))
@@ -205,10 +215,10 @@ impl Child {
             }
             _ => return Err(EngineError::argument("an unknown request")),
         }
-        Ok(Reply::Done(Nothing {}))
+        Ok(WorkerReply::Done(EmptyReply {}))
     }
 
-    fn predict(self: &Arc<Self>, answering: Answering, ask: Predict) {
+    fn predict(self: &Arc<Self>, answering: PendingAnswer, ask: PredictCommand) {
         let found = self.model(ask.model).and_then(|held| Ok((held, self.inputs(&ask)?)));
         let (held, inputs) = match found {
             Ok(found) => found,
@@ -217,16 +227,16 @@ impl Child {
         // Without such classes a thread runs as it does.
         let _ = held.qos.set();
         let (rooms, child) = (ask.rooms, Arc::clone(self));
-        let done: Done = Box::new(move |result| {
+        let done: PredictionCallback = Box::new(move |result| {
             let reply = result.and_then(|outputs| child.put(answering.id, outputs, &rooms));
             answering.give(reply);
         });
         held.model.submit(inputs, ask.state, done);
     }
 
-    fn inputs(&self, ask: &Predict) -> Result<Vec<Named>, EngineError> {
+    fn inputs(&self, ask: &PredictCommand) -> Result<Vec<NamedTensor>, EngineError> {
         let blocks = locked(&self.blocks);
-        let input = |placed: &wire::Placed| {
+        let input = |placed: &wire::PlacedTensor| {
             let none = || EngineError::argument(format!("block {} is not open", placed.block));
             let block = blocks.get(&placed.block).ok_or_else(none)?;
             Ok((placed.name.clone(), blocks::found(placed, block)?))
@@ -239,9 +249,9 @@ impl Child {
     fn put(
         &self,
         prediction: u64,
-        outputs: Vec<Named>,
-        rooms: &[Room],
-    ) -> Result<Reply, EngineError> {
+        outputs: Vec<NamedTensor>,
+        rooms: &[OutputRoom],
+    ) -> Result<WorkerReply, EngineError> {
         use galatea_tensor::Allocation;
         let mut needs = Vec::with_capacity(outputs.len());
         let mut short = false;
@@ -252,11 +262,11 @@ impl Child {
                 locked(&self.blocks).get(&room.block).map(|block| block.len_bytes())
             });
             short |= room.is_none_or(|room| room < bytes);
-            needs.push(wire::Need { name: name.clone(), bytes: bytes as u64 });
+            needs.push(wire::OutputNeed { name: name.clone(), bytes: bytes as u64 });
         }
         if short {
             locked(&self.kept).insert(prediction, outputs);
-            return Ok(Reply::NeedsRoom(wire::Needs { outputs: needs }));
+            return Ok(WorkerReply::NeedsRoom(wire::OutputNeeds { outputs: needs }));
         }
         let put = |(name, tensor): &(String, Tensor)| {
             let room = rooms.iter().find(|room| room.name == *name);
@@ -272,6 +282,6 @@ impl Child {
             placed
         };
         let outputs = outputs.iter().map(put).collect::<Result<_, _>>()?;
-        Ok(Reply::Predicted(wire::Predicted { outputs }))
+        Ok(WorkerReply::Predicted(wire::PredictedReply { outputs }))
     }
 }

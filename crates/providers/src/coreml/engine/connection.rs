@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use galatea_tensor::{SharedBlock, Tensor};
 
-use super::blocks::{Leased, Pool};
-use super::wire::{self, Answer, Ask, Hello, Reply, Request};
+use super::blocks::{LeasedBlock, WorkerBlockPool};
+use super::wire::{self, WorkerAnswer, WorkerAsk, WorkerHello, WorkerReply, WorkerRequest};
 use super::{EngineError, EngineErrorKind};
 
 /// How a worker is started.
@@ -29,7 +29,7 @@ pub struct WorkerCommand {
 
 /// How long a worker may take, and how often it may end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct WorkerLimits {
     /// From its start to its first word.
     pub start: Duration,
     /// A prediction, and whatever else is over at once.
@@ -45,7 +45,7 @@ pub struct Limits {
     pub rest: Duration,
 }
 
-impl Default for Limits {
+impl Default for WorkerLimits {
     fn default() -> Self {
         Self {
             start: Duration::from_secs(20),
@@ -59,30 +59,30 @@ impl Default for Limits {
 }
 
 /// Told once what the worker has answered, by the number of the request.
-pub(super) type Answered = Box<dyn FnOnce(u64, Result<Reply, EngineError>) + Send>;
+pub(super) type AnswerCallback = Box<dyn FnOnce(u64, Result<WorkerReply, EngineError>) + Send>;
 
-struct Waiter {
+struct AnswerWaiter {
     deadline: Instant,
-    answered: Answered,
+    answered: AnswerCallback,
 }
 
 #[derive(Default)]
-struct Waiting {
-    by_id: HashMap<u64, Waiter>,
+struct WaitingAnswers {
+    by_id: HashMap<u64, AnswerWaiter>,
     ended: Option<(EngineError, Instant)>,
 }
 
-struct Shared {
+struct ConnectionState {
     socket: Mutex<UnixStream>,
     process: Mutex<Child>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingAnswers>,
     next: AtomicU64,
-    pool: Pool,
+    pool: WorkerBlockPool,
 }
 
 /// A worker's process. It ends when this is dropped.
-pub(super) struct Connection {
-    shared: Arc<Shared>,
+pub(super) struct WorkerConnection {
+    shared: Arc<ConnectionState>,
     engine: String,
     number: u32,
 }
@@ -100,9 +100,12 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-impl Connection {
+impl WorkerConnection {
     /// Starts a process and waits for its first word.
-    pub(super) fn start(command: &WorkerCommand, limits: &Limits) -> Result<Self, EngineError> {
+    pub(super) fn start(
+        command: &WorkerCommand,
+        limits: &WorkerLimits,
+    ) -> Result<Self, EngineError> {
         let failed = |error: &dyn std::fmt::Display| {
             died(format!("does not start: '{}': {error}", command.program.display()))
         };
@@ -118,7 +121,7 @@ impl Connection {
             .map_err(|error| failed(&error))?;
         let number = process.id();
         let mut process = Some(process);
-        let mut incoming = wire::Incoming::default();
+        let mut incoming = wire::IncomingWire::default();
         let greeted = greeted(&mut ours, &mut incoming, limits.start);
         let prepared = greeted.and_then(|hello| {
             // So often somebody looks whether an answer is overdue.
@@ -131,12 +134,12 @@ impl Connection {
         });
         let started = prepared.and_then(|(hello, socket)| {
             let process = process.take().ok_or("it was started once")?;
-            let shared = Arc::new(Shared {
+            let shared = Arc::new(ConnectionState {
                 socket: Mutex::new(socket),
                 process: Mutex::new(process),
                 waiting: Mutex::default(),
                 next: AtomicU64::new(1),
-                pool: Pool::default(),
+                pool: WorkerBlockPool::default(),
             });
             let listening = Arc::clone(&shared);
             let listen = move || listen(&listening, ours, incoming);
@@ -173,12 +176,12 @@ impl Connection {
     }
 
     /// Asks, and tells `answered` the reply or why there is none; at once where the process is gone.
-    pub(super) fn ask(&self, ask: Ask, limit: Duration, answered: Answered) {
+    pub(super) fn ask(&self, ask: WorkerAsk, limit: Duration, answered: AnswerCallback) {
         self.shared.ask(ask, limit, answered);
     }
 
     /// Asks and waits. Not for the thread that listens to this worker.
-    pub(super) fn call(&self, ask: Ask, limit: Duration) -> Result<Reply, EngineError> {
+    pub(super) fn call(&self, ask: WorkerAsk, limit: Duration) -> Result<WorkerReply, EngineError> {
         let (sender, receiver) = mpsc::channel();
         // Nobody waits any more only when this thread is gone.
         self.ask(ask, limit, Box::new(move |_, reply| drop(sender.send(reply))));
@@ -191,31 +194,31 @@ impl Connection {
     }
 
     /// A block that the worker has too, and nobody uses.
-    pub(super) fn lease(self: &Arc<Self>, bytes: usize) -> Result<Lease, EngineError> {
+    pub(super) fn lease(self: &Arc<Self>, bytes: usize) -> Result<RequestBlock, EngineError> {
         use galatea_tensor::Allocation;
-        let Leased { block, new, closed } = self.shared.pool.lease(bytes)?;
+        let LeasedBlock { block, new, closed } = self.shared.pool.lease(bytes)?;
         let soon = Duration::from_secs(60);
         for number in closed {
-            self.ask(Ask::Close(number), soon, Box::new(|_, _| ()));
+            self.ask(WorkerAsk::Close(number), soon, Box::new(|_, _| ()));
         }
         if let Some(name) = new {
             let (number, bytes) = (block.number(), block.len_bytes() as u64);
-            let open = wire::Block { number, name: name.clone(), bytes };
+            let open = wire::BlockMessage { number, name: name.clone(), bytes };
             // Requests are read in their order, so what follows finds the block; without it, fails.
             let opened = Box::new(move |_, _| SharedBlock::unlink(&name));
-            self.ask(Ask::Open(open), soon, opened);
+            self.ask(WorkerAsk::Open(open), soon, opened);
         }
-        Ok(Lease { block, connection: Some(Arc::clone(self)) })
+        Ok(RequestBlock { block, connection: Some(Arc::clone(self)) })
     }
 
     /// The block that a tensor lies in and the byte that it begins at, where the worker has that block.
-    pub(super) fn holds(&self, tensor: &Tensor) -> Option<(Lease, usize)> {
+    pub(super) fn holds(&self, tensor: &Tensor) -> Option<(RequestBlock, usize)> {
         let (block, offset) = self.shared.pool.holds(tensor)?;
-        Some((Lease { block, connection: None }, offset))
+        Some((RequestBlock { block, connection: None }, offset))
     }
 }
 
-impl Drop for Connection {
+impl Drop for WorkerConnection {
     fn drop(&mut self) {
         // The worker ends with its socket, and the listener sees to the rest.
         drop(locked(&self.shared.socket).shutdown(std::net::Shutdown::Both));
@@ -223,13 +226,13 @@ impl Drop for Connection {
 }
 
 /// A block that a request has. Afterwards it goes to the next one, once nobody reads what lies in it.
-pub(super) struct Lease {
+pub(super) struct RequestBlock {
     pub(super) block: Arc<SharedBlock>,
     /// Where it goes back to; nowhere, where it is only held.
-    connection: Option<Arc<Connection>>,
+    connection: Option<Arc<WorkerConnection>>,
 }
 
-impl Drop for Lease {
+impl Drop for RequestBlock {
     fn drop(&mut self) {
         if let Some(connection) = &self.connection {
             connection.shared.pool.keep(&self.block);
@@ -240,15 +243,17 @@ impl Drop for Lease {
 /// Waits for the first word.
 fn greeted(
     socket: &mut UnixStream,
-    incoming: &mut wire::Incoming,
+    incoming: &mut wire::IncomingWire,
     limit: Duration,
-) -> Result<Hello, String> {
+) -> Result<WorkerHello, String> {
     let deadline = Instant::now() + limit;
     loop {
-        let answer: Option<Answer> = incoming.next().map_err(|error| error.to_string())?;
+        let answer: Option<WorkerAnswer> = incoming.next().map_err(|error| error.to_string())?;
         match answer.map(|answer| answer.reply) {
-            Some(Some(Reply::Hello(hello))) if hello.version == wire::VERSION => return Ok(hello),
-            Some(Some(Reply::Hello(hello))) => {
+            Some(Some(WorkerReply::Hello(hello))) if hello.version == wire::VERSION => {
+                return Ok(hello);
+            }
+            Some(Some(WorkerReply::Hello(hello))) => {
                 let (found, expected) = (hello.version, wire::VERSION);
                 return Err(format!("it speaks version {found}, expected {expected}"));
             }
@@ -270,9 +275,9 @@ fn greeted(
 }
 
 /// Hands answers to those who wait for them, until the worker ends or must be ended.
-fn listen(shared: &Shared, mut socket: UnixStream, mut incoming: wire::Incoming) {
+fn listen(shared: &ConnectionState, mut socket: UnixStream, mut incoming: wire::IncomingWire) {
     loop {
-        match incoming.next::<Answer>() {
+        match incoming.next::<WorkerAnswer>() {
             Ok(Some(answer)) => {
                 shared.give(answer);
                 continue;
@@ -301,8 +306,8 @@ fn end_process(process: &mut Child) {
     }
 }
 
-impl Shared {
-    fn ask(&self, ask: Ask, limit: Duration, answered: Answered) {
+impl ConnectionState {
+    fn ask(&self, ask: WorkerAsk, limit: Duration, answered: AnswerCallback) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut waiting = locked(&self.waiting);
         if let Some((error, _)) = &waiting.ended {
@@ -311,21 +316,21 @@ impl Shared {
             return answered(id, Err(error));
         }
         let deadline = Instant::now() + limit;
-        waiting.by_id.insert(id, Waiter { deadline, answered });
+        waiting.by_id.insert(id, AnswerWaiter { deadline, answered });
         drop(waiting);
-        let request = Request { id, ask: Some(ask) };
+        let request = WorkerRequest { id, ask: Some(ask) };
         let written = wire::write(&mut *locked(&self.socket), &request);
         if let Err(error) = written {
             self.end(died(format!("takes no requests: {error}")));
         }
     }
 
-    fn give(&self, answer: Answer) {
+    fn give(&self, answer: WorkerAnswer) {
         let Some(waiter) = locked(&self.waiting).by_id.remove(&answer.id) else {
             return self.end(died(format!("answers request {}, which waits for none", answer.id)));
         };
         let result = match answer.reply {
-            Some(Reply::Failed(failed)) => Err(failed.error()),
+            Some(WorkerReply::Failed(failed)) => Err(failed.error()),
             Some(reply) => Ok(reply),
             None => Err(died("gives an empty answer")),
         };
@@ -348,7 +353,7 @@ impl Shared {
         }
         // Whoever writes to it is told so.
         end_process(&mut locked(&self.process));
-        let all: Vec<(u64, Waiter)> = locked(&self.waiting).by_id.drain().collect();
+        let all: Vec<(u64, AnswerWaiter)> = locked(&self.waiting).by_id.drain().collect();
         let now = Instant::now();
         for (id, waiter) in all {
             let error = match waiter.deadline <= now {

@@ -5,17 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
-use galatea_apple::Chip;
+use galatea_apple::ChipIdentity;
 use galatea_apple::coreml::{
-    self, Array, ArrayDataType, Completed, ComputeUnits, CoreMlFault, CoreMlFaultKind, FeatureKind,
-    LoadedModel, Output, Prediction, ShapeConstraint, State, Submission,
+    self, ArrayDataType, CompletedPrediction, ComputeUnits, CoreMlFault, CoreMlFaultKind,
+    FeatureKind, LoadedModel, MultiArray, Prediction, PredictionOutput, PredictionState,
+    PredictionSubmission, ShapeConstraint,
 };
-use galatea_formats::coreml::{Feature, FeatureType, Shapes};
+use galatea_formats::coreml::{FeatureShapes, FeatureType, ModelFeature};
 use galatea_tensor::{ByteString, DataType, Tensor};
 
 use super::{
-    Done, Engine, EngineError, EngineErrorKind, EngineModel, Interface, LoadOptions, Named,
-    PlannedOperator, StateNumber, check,
+    CoreMlEngine, EngineError, EngineErrorKind, EngineInterface, EngineLoadOptions, EngineModel,
+    EnginePlannedOperator, NamedTensor, PredictionCallback, StateNumber, check,
 };
 
 /// Core ML in this process.
@@ -57,22 +58,22 @@ fn told(fault: CoreMlFault) -> EngineError {
     EngineError::new(kind, fault.text)
 }
 
-fn options_of(options: &LoadOptions) -> coreml::LoadOptions {
-    coreml::LoadOptions {
+fn options_of(options: &EngineLoadOptions) -> coreml::CoreMlLoadOptions {
+    coreml::CoreMlLoadOptions {
         units: options.units,
         function: options.function.clone(),
         fast_prediction: options.fast_prediction,
-        ..coreml::LoadOptions::default()
+        ..coreml::CoreMlLoadOptions::default()
     }
 }
 
 /// The first number of this macOS's version.
 fn major_version() -> Option<u32> {
-    let version = Chip::detect().ok()?.system.version?;
+    let version = ChipIdentity::detect().ok()?.system.version?;
     version.split('.').next()?.parse().ok()
 }
 
-impl Engine for CoreMl {
+impl CoreMlEngine for CoreMl {
     fn name(&self) -> &'static str {
         "Core ML"
     }
@@ -84,22 +85,22 @@ impl Engine for CoreMl {
     fn load(
         &self,
         compiled: &Path,
-        options: &LoadOptions,
+        options: &EngineLoadOptions,
     ) -> Result<Arc<dyn EngineModel>, EngineError> {
-        Ok(Arc::new(Loaded::load(compiled, options)?))
+        Ok(Arc::new(LoadedFunction::load(compiled, options)?))
     }
 
     fn plan(
         &self,
         compiled: &Path,
-        options: &LoadOptions,
-    ) -> Result<Vec<PlannedOperator>, EngineError> {
+        options: &EngineLoadOptions,
+    ) -> Result<Vec<EnginePlannedOperator>, EngineError> {
         let found = coreml::plan(compiled, &options_of(options)).map_err(told)?;
-        let ours = |row: &coreml::PlannedOperator| match &options.function {
+        let ours = |row: &coreml::CoreMlPlannedOperator| match &options.function {
             Some(function) => row.function == *function,
             None => true,
         };
-        let row = |row: coreml::PlannedOperator| PlannedOperator {
+        let row = |row: coreml::CoreMlPlannedOperator| EnginePlannedOperator {
             operator: row.operator,
             outputs: row.outputs,
             planned: row.preferred.map(|device| device.to_string()),
@@ -110,27 +111,28 @@ impl Engine for CoreMl {
     }
 }
 
-fn interface(found: &coreml::ModelInterface) -> Result<Interface, EngineError> {
-    let all = |list: &[coreml::Feature]| list.iter().map(feature).collect::<Result<Vec<_>, _>>();
+fn interface(found: &coreml::ModelInterface) -> Result<EngineInterface, EngineError> {
+    let all =
+        |list: &[coreml::InterfaceFeature]| list.iter().map(feature).collect::<Result<Vec<_>, _>>();
     let inputs = all(&found.inputs)?;
     if let Some(other) = inputs.iter().find(|one| !matches!(one.kind, FeatureType::Array { .. })) {
         let text = format!("input '{}' is no array, which is not taken", other.name);
         return Err(EngineError::new(EngineErrorKind::Load, text));
     }
-    Ok(Interface { inputs, outputs: all(&found.outputs)?, states: all(&found.states)? })
+    Ok(EngineInterface { inputs, outputs: all(&found.outputs)?, states: all(&found.states)? })
 }
 
-fn feature(found: &coreml::Feature) -> Result<Feature, EngineError> {
+fn feature(found: &coreml::InterfaceFeature) -> Result<ModelFeature, EngineError> {
     let kind = match &found.kind {
         FeatureKind::Array(array) => FeatureType::Array {
             dtype: element(array.data_type),
             shape: array.shape.clone(),
             shapes: match &array.constraint {
-                ShapeConstraint::Fixed => Shapes::Fixed,
-                ShapeConstraint::Enumerated(shapes) => Shapes::Enumerated(shapes.clone()),
-                ShapeConstraint::Range(ranges) => {
-                    Shapes::Range(ranges.iter().map(|range| (range.low, range.high)).collect())
-                }
+                ShapeConstraint::Fixed => FeatureShapes::Fixed,
+                ShapeConstraint::Enumerated(shapes) => FeatureShapes::Enumerated(shapes.clone()),
+                ShapeConstraint::Range(ranges) => FeatureShapes::Range(
+                    ranges.iter().map(|range| (range.low, range.high)).collect(),
+                ),
             },
             default: None,
         },
@@ -143,7 +145,7 @@ fn feature(found: &coreml::Feature) -> Result<Feature, EngineError> {
         }
     };
     let (name, optional) = (found.name.clone(), found.optional);
-    Ok(Feature { name, description: String::new(), kind, optional })
+    Ok(ModelFeature { name, description: String::new(), kind, optional })
 }
 
 fn lost(state: StateNumber) -> EngineError {
@@ -152,31 +154,31 @@ fn lost(state: StateNumber) -> EngineError {
 }
 
 /// A state; one prediction at a time has it.
-type Held = Arc<Mutex<Option<State>>>;
+type HeldState = Arc<Mutex<Option<PredictionState>>>;
 
 #[derive(Debug)]
-struct Loaded {
+struct LoadedFunction {
     /// One thread asks it at a time; predictions go on beside each other.
     model: Mutex<LoadedModel>,
-    interface: Interface,
+    interface: EngineInterface,
     /// Whether arrays of FP16 lie in surfaces, which the Neural Engine reads without a copy.
     surfaces: bool,
     /// Whether this macOS predicts while nobody waits.
     asynchronous: bool,
     compiled: PathBuf,
     units: ComputeUnits,
-    kept: Arc<Kept>,
+    kept: Arc<FunctionStates>,
 }
 
 /// The states of a model's functions.
 #[derive(Debug, Default)]
-struct Kept {
-    states: Mutex<BTreeMap<StateNumber, Held>>,
+struct FunctionStates {
+    states: Mutex<BTreeMap<StateNumber, HeldState>>,
     last: AtomicU64,
 }
 
-impl Kept {
-    fn state(&self, state: StateNumber) -> Result<Held, EngineError> {
+impl FunctionStates {
+    fn state(&self, state: StateNumber) -> Result<HeldState, EngineError> {
         let none = || EngineError::argument(format!("there is no state {state}"));
         locked(&self.states).get(&state).cloned().ok_or_else(none)
     }
@@ -187,9 +189,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// An array of a tensor: in a surface, else where the tensor lies.
-fn array_of(tensor: &Tensor, surfaces: bool) -> Result<Array, EngineError> {
+fn array_of(tensor: &Tensor, surfaces: bool) -> Result<MultiArray, EngineError> {
     let (data_type, shape) = (array_type(tensor.dtype())?, tensor.shape());
-    let copied = |mut array: Array| {
+    let copied = |mut array: MultiArray| {
         let all = tensor.contiguous().map_err(|error| EngineError::argument(error.to_string()))?;
         let bytes = all.as_bytes().map_err(|error| EngineError::argument(error.to_string()))?;
         array.copy_from(bytes).map_err(told)?;
@@ -197,20 +199,20 @@ fn array_of(tensor: &Tensor, surfaces: bool) -> Result<Array, EngineError> {
     };
     if surfaces
         && data_type == ArrayDataType::Float16
-        && let Ok(surface) = Array::on_surface(data_type, shape)
+        && let Ok(surface) = MultiArray::on_surface(data_type, shape)
     {
         return copied(surface);
     }
     match tensor.memory() {
         Some((memory, offset)) => {
-            Array::from_memory(memory, offset, data_type, shape, None).map_err(told)
+            MultiArray::from_memory(memory, offset, data_type, shape, None).map_err(told)
         }
-        None => copied(Array::zeroed(data_type, shape).map_err(told)?),
+        None => copied(MultiArray::zeroed(data_type, shape).map_err(told)?),
     }
 }
 
 /// The tensor of an array: its memory, where it has one of its own.
-fn tensor_of(array: Array) -> Result<Tensor, EngineError> {
+fn tensor_of(array: MultiArray) -> Result<Tensor, EngineError> {
     let (dtype, shape) = (element(array.data_type()), array.shape().to_vec());
     let made = match array.into_memory() {
         Ok(memory) => Tensor::from_allocation(dtype, &shape, memory, 0),
@@ -223,8 +225,8 @@ fn tensor_of(array: Array) -> Result<Tensor, EngineError> {
     made.map_err(|error| EngineError::new(EngineErrorKind::Predict, error.to_string()))
 }
 
-impl Loaded {
-    fn load(compiled: &Path, options: &LoadOptions) -> Result<Self, EngineError> {
+impl LoadedFunction {
+    fn load(compiled: &Path, options: &EngineLoadOptions) -> Result<Self, EngineError> {
         let mut wanted = options_of(options);
         let version = major_version();
         // Older systems have no such hint, and refuse it.
@@ -245,21 +247,21 @@ impl Loaded {
     }
 
     /// Arrays for the outputs whose shapes are known beforehand.
-    fn backings(&self) -> Vec<(String, Array)> {
-        let backing = |feature: &Feature| {
+    fn backings(&self) -> Vec<(String, MultiArray)> {
+        let backing = |feature: &ModelFeature| {
             let shape = check::fixed_shape(feature)?;
             let data_type = array_type(check::element(feature)?).ok()?;
             let surface = (self.surfaces && data_type == ArrayDataType::Float16)
-                .then(|| Array::on_surface(data_type, shape).ok())
+                .then(|| MultiArray::on_surface(data_type, shape).ok())
                 .flatten();
             // Without a backing Core ML takes memory of its own.
-            let array = surface.or_else(|| Array::zeroed(data_type, shape).ok())?;
+            let array = surface.or_else(|| MultiArray::zeroed(data_type, shape).ok())?;
             Some((feature.name.clone(), array))
         };
         self.interface.outputs.iter().filter_map(backing).collect()
     }
 
-    fn submission(&self, inputs: Vec<Named>) -> Result<Submission, EngineError> {
+    fn submission(&self, inputs: Vec<NamedTensor>) -> Result<PredictionSubmission, EngineError> {
         let given = check::inputs(&self.interface, inputs)?;
         let mut arrays = Vec::with_capacity(given.len());
         for (tensor, feature) in given.iter().zip(&self.interface.inputs) {
@@ -267,20 +269,21 @@ impl Loaded {
                 arrays.push((feature.name.clone(), array_of(tensor, self.surfaces)?));
             }
         }
-        Ok(Submission { inputs: arrays, backings: self.backings(), state: None })
+        Ok(PredictionSubmission { inputs: arrays, backings: self.backings(), state: None })
     }
 
     /// Predicts on a state and waits, without keeping others from the model.
     fn on_state(
         &self,
-        mut submission: Submission,
+        mut submission: PredictionSubmission,
         state: StateNumber,
-    ) -> Result<Vec<Named>, EngineError> {
+    ) -> Result<Vec<NamedTensor>, EngineError> {
         let held = self.kept.state(state)?;
         let mut held = locked(&held);
         submission.state = Some(held.take().ok_or_else(|| lost(state))?);
         let (sender, receiver) = mpsc::channel();
-        let tell: coreml::Done = Box::new(move |completed| drop(sender.send(completed)));
+        let tell: coreml::SubmissionCallback =
+            Box::new(move |completed| drop(sender.send(completed)));
         locked(&self.model).submit(submission, tell);
         let forgotten = |_| EngineError::new(EngineErrorKind::Predict, "it was forgotten");
         let mut completed = receiver.recv().map_err(forgotten)?;
@@ -289,34 +292,38 @@ impl Loaded {
     }
 
     /// Predicts and waits, where the system cannot do otherwise.
-    fn at_once(&self, mut submission: Submission) -> Result<Vec<Named>, EngineError> {
+    fn at_once(
+        &self,
+        mut submission: PredictionSubmission,
+    ) -> Result<Vec<NamedTensor>, EngineError> {
         let result = {
             let inputs = submission.inputs.iter().map(|(name, array)| (name.as_str(), array));
-            let inputs: Vec<(&str, &Array)> = inputs.collect();
+            let inputs: Vec<(&str, &MultiArray)> = inputs.collect();
             let backings =
                 submission.backings.iter_mut().map(|(name, array)| (name.as_str(), array));
-            let mut backings: Vec<(&str, &mut Array)> = backings.collect();
+            let mut backings: Vec<(&str, &mut MultiArray)> = backings.collect();
             let prediction = Prediction { inputs: &inputs, backings: &mut backings, state: None };
             locked(&self.model).predict(prediction)
         };
-        answer(Completed { submission, result })
+        answer(CompletedPrediction { submission, result })
     }
 }
 
 /// The outputs of a prediction that has ended.
-fn answer(completed: Completed) -> Result<Vec<Named>, EngineError> {
-    let mut backings: BTreeMap<String, Array> = completed.submission.backings.into_iter().collect();
+fn answer(completed: CompletedPrediction) -> Result<Vec<NamedTensor>, EngineError> {
+    let mut backings: BTreeMap<String, MultiArray> =
+        completed.submission.backings.into_iter().collect();
     let mut all = Vec::new();
     for (name, output) in completed.result.map_err(told)? {
         let tensor = match output {
-            Output::Backed => match backings.remove(&name) {
+            PredictionOutput::Backed => match backings.remove(&name) {
                 Some(array) => tensor_of(array)?,
                 None => continue,
             },
-            Output::Array(array) => tensor_of(array)?,
-            Output::String(text) => Tensor::vector(vec![ByteString::from(text.as_str())]),
-            Output::Int64(value) => Tensor::vector(vec![value]),
-            Output::Double(value) => Tensor::vector(vec![value]),
+            PredictionOutput::Array(array) => tensor_of(array)?,
+            PredictionOutput::String(text) => Tensor::vector(vec![ByteString::from(text.as_str())]),
+            PredictionOutput::Int64(value) => Tensor::vector(vec![value]),
+            PredictionOutput::Double(value) => Tensor::vector(vec![value]),
             _ => {
                 let text = format!("output '{name}' is no tensor");
                 return Err(EngineError::new(EngineErrorKind::Predict, text));
@@ -327,18 +334,24 @@ fn answer(completed: Completed) -> Result<Vec<Named>, EngineError> {
     Ok(all)
 }
 
-impl EngineModel for Loaded {
-    fn interface(&self) -> &Interface {
+impl EngineModel for LoadedFunction {
+    fn interface(&self) -> &EngineInterface {
         &self.interface
     }
 
-    fn submit(&self, inputs: Vec<Named>, state: Option<StateNumber>, done: Done) {
+    fn submit(
+        &self,
+        inputs: Vec<NamedTensor>,
+        state: Option<StateNumber>,
+        done: PredictionCallback,
+    ) {
         let checked = check::state(&self.interface, state);
         match (checked.and_then(|()| self.submission(inputs)), state) {
             (Err(error), _) => done(Err(error)),
             (Ok(submission), Some(state)) => done(self.on_state(submission, state)),
             (Ok(submission), None) if self.asynchronous => {
-                let tell: coreml::Done = Box::new(move |completed| done(answer(completed)));
+                let tell: coreml::SubmissionCallback =
+                    Box::new(move |completed| done(answer(completed)));
                 locked(&self.model).submit(submission, tell);
             }
             (Ok(submission), None) => done(self.at_once(submission)),
@@ -372,9 +385,9 @@ impl EngineModel for Loaded {
         target.as_mut().ok_or_else(|| lost(to))?.copy_from(source).map_err(told)
     }
 
-    fn beside(&self, options: &LoadOptions) -> Result<Arc<dyn EngineModel>, EngineError> {
+    fn beside(&self, options: &EngineLoadOptions) -> Result<Arc<dyn EngineModel>, EngineError> {
         // A state is made for units.
-        let options = LoadOptions { units: self.units, ..options.clone() };
+        let options = EngineLoadOptions { units: self.units, ..options.clone() };
         let mut other = Self::load(&self.compiled, &options)?;
         check::same_states(&self.interface, &other.interface)?;
         other.kept = Arc::clone(&self.kept);

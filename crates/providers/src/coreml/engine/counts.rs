@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters since the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct EngineCounts {
     /// Packages that were compiled.
     pub compiles: u64,
     /// Packages that were found compiled.
@@ -57,9 +57,9 @@ pub(in crate::coreml) fn nonfinite() {
 
 /// What was counted so far.
 #[must_use]
-pub fn counts() -> Counts {
+pub fn counts() -> EngineCounts {
     let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    Counts {
+    EngineCounts {
         compiles: of(&COMPILES),
         cache_hits: of(&CACHE_HITS),
         predictions: of(&PREDICTIONS),

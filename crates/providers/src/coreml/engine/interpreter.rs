@@ -7,26 +7,26 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use galatea_formats::coreml::{self, Feature, FeatureType};
-use galatea_graph::rewrite::{self, Level};
+use galatea_formats::coreml::{self, FeatureType, ModelFeature};
+use galatea_graph::rewrite::{self, RewriteLevel};
 use galatea_graph::{Datum, converted};
 use galatea_runtime::{Executable, ExecutionProvider, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
 use super::{
-    Done, Engine, EngineError, EngineErrorKind, EngineModel, Interface, LoadOptions, Named,
-    PlannedOperator, StateNumber, check,
+    CoreMlEngine, EngineError, EngineErrorKind, EngineInterface, EngineLoadOptions, EngineModel,
+    EnginePlannedOperator, NamedTensor, PredictionCallback, StateNumber, check,
 };
 use crate::cpu::{CpuProvider, in_single};
 
 /// Runs packages on the processor, operation by operation.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Interpreter;
+pub struct ProgramInterpreter;
 
 /// The most files and folders of a package.
-const MOST_ENTRIES: usize = 4096;
+const MAX_ENTRIES: usize = 4096;
 
-fn function(path: &Path, name: Option<&str>) -> Result<coreml::Function, EngineError> {
+fn function(path: &Path, name: Option<&str>) -> Result<coreml::CoreMlFunction, EngineError> {
     let failed = |error: &dyn fmt::Display| {
         EngineError::new(EngineErrorKind::Load, format!("'{}': {error}", path.display()))
     };
@@ -34,25 +34,25 @@ fn function(path: &Path, name: Option<&str>) -> Result<coreml::Function, EngineE
     model.function(name).cloned().map_err(|error| failed(&error))
 }
 
-impl Interpreted {
-    fn load(compiled: &Path, options: &LoadOptions) -> Result<Self, EngineError> {
+impl InterpretedModel {
+    fn load(compiled: &Path, options: &EngineLoadOptions) -> Result<Self, EngineError> {
         let function = function(compiled, options.function.as_deref())?;
         let failed = |error: &dyn fmt::Display| {
             EngineError::new(EngineErrorKind::Load, format!("'{}': {error}", compiled.display()))
         };
-        let coreml::Function { mut graph, inputs, outputs, states, .. } = function;
+        let coreml::CoreMlFunction { mut graph, inputs, outputs, states, .. } = function;
         // No fusions: what an operation gives is rounded before the next one reads it.
-        rewrite::optimise(&mut graph, Level::O1).map_err(|error| failed(&error))?;
+        rewrite::optimise(&mut graph, RewriteLevel::O1).map_err(|error| failed(&error))?;
         in_single(&mut graph).map_err(|error| failed(&error))?;
         let executable = CpuProvider::new().compile(Arc::new(graph), &SessionOptions::default());
         let executable = executable.map_err(|error| failed(&error))?;
-        let interface = Interface { inputs, outputs, states };
+        let interface = EngineInterface { inputs, outputs, states };
         let compiled = compiled.to_owned();
-        Ok(Interpreted { interface, executable, compiled, kept: Arc::default() })
+        Ok(InterpretedModel { interface, executable, compiled, kept: Arc::default() })
     }
 }
 
-impl Engine for Interpreter {
+impl CoreMlEngine for ProgramInterpreter {
     fn name(&self) -> &'static str {
         "interpreter"
     }
@@ -64,8 +64,8 @@ impl Engine for Interpreter {
         while let Some((from, to)) = waiting.pop() {
             let failed = |error: std::io::Error| EngineError::file(&from, error);
             seen += 1;
-            if seen > MOST_ENTRIES {
-                let text = format!("more than {MOST_ENTRIES} files and folders");
+            if seen > MAX_ENTRIES {
+                let text = format!("more than {MAX_ENTRIES} files and folders");
                 return Err(EngineError::file(package, text));
             }
             if !fs::metadata(&from).map_err(failed)?.is_dir() {
@@ -84,19 +84,19 @@ impl Engine for Interpreter {
     fn load(
         &self,
         compiled: &Path,
-        options: &LoadOptions,
+        options: &EngineLoadOptions,
     ) -> Result<Arc<dyn EngineModel>, EngineError> {
-        Ok(Arc::new(Interpreted::load(compiled, options)?))
+        Ok(Arc::new(InterpretedModel::load(compiled, options)?))
     }
 
     /// Every operation on the processor: the interpreter knows nothing else.
     fn plan(
         &self,
         compiled: &Path,
-        options: &LoadOptions,
-    ) -> Result<Vec<PlannedOperator>, EngineError> {
+        options: &EngineLoadOptions,
+    ) -> Result<Vec<EnginePlannedOperator>, EngineError> {
         let graph = function(compiled, options.function.as_deref())?.graph;
-        let row = |node: &galatea_graph::Node| PlannedOperator {
+        let row = |node: &galatea_graph::Node| EnginePlannedOperator {
             operator: node.operator_name(),
             outputs: node
                 .outputs
@@ -113,30 +113,30 @@ impl Engine for Interpreter {
 }
 
 /// Tensors of a state by name; one prediction at a time has them.
-type State = Arc<Mutex<BTreeMap<String, Tensor>>>;
+type InterpreterState = Arc<Mutex<BTreeMap<String, Tensor>>>;
 
 /// The states of a model's functions.
 #[derive(Default)]
-struct Kept {
-    states: Mutex<BTreeMap<StateNumber, State>>,
+struct InterpreterStates {
+    states: Mutex<BTreeMap<StateNumber, InterpreterState>>,
     last: AtomicU64,
 }
 
-struct Interpreted {
-    interface: Interface,
+struct InterpretedModel {
+    interface: EngineInterface,
     executable: Box<dyn Executable>,
     compiled: PathBuf,
-    kept: Arc<Kept>,
+    kept: Arc<InterpreterStates>,
 }
 
-impl fmt::Debug for Interpreted {
+impl fmt::Debug for InterpretedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Interpreted").field("interface", &self.interface).finish_non_exhaustive()
     }
 }
 
 /// The tensor of a feature that was left out.
-fn left_out(feature: &Feature) -> Result<Tensor, EngineError> {
+fn left_out(feature: &ModelFeature) -> Result<Tensor, EngineError> {
     let FeatureType::Array { dtype, shape, default: Some(value), .. } = &feature.kind else {
         let name = &feature.name;
         return Err(EngineError::argument(format!(
@@ -164,21 +164,21 @@ fn own(state: Tensor, lent: &[Tensor]) -> Result<Tensor, EngineError> {
     copied().map_err(|error: galatea_tensor::TensorError| memory(error))
 }
 
-impl Interpreted {
-    fn states(&self) -> MutexGuard<'_, BTreeMap<StateNumber, State>> {
+impl InterpretedModel {
+    fn states(&self) -> MutexGuard<'_, BTreeMap<StateNumber, InterpreterState>> {
         self.kept.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state(&self, number: StateNumber) -> Result<State, EngineError> {
+    fn state(&self, number: StateNumber) -> Result<InterpreterState, EngineError> {
         let none = || EngineError::argument(format!("there is no state {number}"));
         self.states().get(&number).cloned().ok_or_else(none)
     }
 
     fn run(
         &self,
-        given: Vec<Named>,
+        given: Vec<NamedTensor>,
         state: Option<StateNumber>,
-    ) -> Result<Vec<Named>, EngineError> {
+    ) -> Result<Vec<NamedTensor>, EngineError> {
         let failed = |error: &dyn fmt::Display| {
             EngineError::new(EngineErrorKind::Predict, error.to_string())
         };
@@ -221,12 +221,17 @@ impl Interpreted {
     }
 }
 
-impl EngineModel for Interpreted {
-    fn interface(&self) -> &Interface {
+impl EngineModel for InterpretedModel {
+    fn interface(&self) -> &EngineInterface {
         &self.interface
     }
 
-    fn submit(&self, inputs: Vec<Named>, state: Option<StateNumber>, done: Done) {
+    fn submit(
+        &self,
+        inputs: Vec<NamedTensor>,
+        state: Option<StateNumber>,
+        done: PredictionCallback,
+    ) {
         done(self.run(inputs, state));
     }
 
@@ -234,7 +239,7 @@ impl EngineModel for Interpreted {
         if self.interface.states.is_empty() {
             return Err(EngineError::argument("the model has no states"));
         }
-        let zeros = |feature: &Feature| {
+        let zeros = |feature: &ModelFeature| {
             let dtype = check::element(feature).unwrap_or(DataType::Fp16);
             let shape = check::fixed_shape(feature).unwrap_or_default();
             let failed = |error| EngineError::new(EngineErrorKind::Memory, format!("{error}"));
@@ -261,7 +266,7 @@ impl EngineModel for Interpreted {
         Ok(())
     }
 
-    fn beside(&self, options: &LoadOptions) -> Result<Arc<dyn EngineModel>, EngineError> {
+    fn beside(&self, options: &EngineLoadOptions) -> Result<Arc<dyn EngineModel>, EngineError> {
         let mut other = Self::load(&self.compiled, options)?;
         check::same_states(&self.interface, &other.interface)?;
         other.kept = Arc::clone(&self.kept);

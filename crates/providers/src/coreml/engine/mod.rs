@@ -1,14 +1,14 @@
 //! What runs packages: Core ML on a Mac, the interpreter everywhere, and either of them in a process of
 //! its own.
 //!
-//! An [`Engine`] compiles a package and loads it as an [`EngineModel`], whose predictions go on beside each
-//! other. [`CoreMl`] is the door to Core ML, [`Interpreter`] reads the package and runs it on the processor,
+//! An [`CoreMlEngine`] compiles a package and loads it as an [`EngineModel`], whose predictions go on beside each
+//! other. [`CoreMl`] is the door to Core ML, [`ProgramInterpreter`] reads the package and runs it on the processor,
 //! and [`WorkerEngine`] is either of them in a child of the program: crashes of Core ML, of which several
 //! versions of macOS have some, then end the child and no server. Tensors lie in memory that both processes
 //! have; only messages of a few hundred bytes go through the socket between them.
 //!
 //! A partition becomes a [`PackageRun`], whose compiled package lies in a [`CompiledCache`]. Compiling takes
-//! up to minutes, so a `Deferred` one serves by a [`Standby`], which is what the session's other providers make of
+//! up to minutes, so a `DeferredExecutable` one serves by a [`StandbyExecutable`], which is what the session's other providers make of
 //! the partition, until the package is loaded and its first results have proved right.
 
 pub(super) mod agree;
@@ -34,53 +34,53 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
-use galatea_apple::qos::Qos;
-use galatea_formats::coreml::Feature;
+use galatea_apple::qos::ThreadQos;
+use galatea_formats::coreml::ModelFeature;
 use galatea_tensor::Tensor;
 
-pub(super) use background::{Deferred, Make};
-pub use cache::{Compiled, CompiledCache, DEFAULT_LIMIT_BYTES, facts};
+pub(super) use background::{DeferredExecutable, ExecutableMaker};
+pub use cache::{CompiledCache, CompiledPackage, DEFAULT_LIMIT_BYTES, facts};
 pub use check::element;
 pub use child::{serve, serve_here};
-pub use connection::{Limits, WorkerCommand};
+pub use connection::{WorkerCommand, WorkerLimits};
 pub use core_ml::CoreMl;
-pub use counts::{Counts, counts, prediction as count_prediction};
+pub use counts::{EngineCounts, counts, prediction as count_prediction};
 pub use galatea_apple::coreml::ComputeUnits;
-pub use interpreter::Interpreter;
-pub(super) use records::Records;
-pub use run::{Chosen, Host, PackageRun, chosen, set_host};
+pub use interpreter::ProgramInterpreter;
+pub(super) use records::TextRecords;
+pub use run::{ChosenEngine, EngineHost, PackageRun, chosen, set_host};
 pub(super) use run::{EngineChoice, records};
-pub use standby::Standby;
+pub use standby::StandbyExecutable;
 pub use worker::WorkerEngine;
 
 /// A tensor and the feature that it is.
-pub type Named = (String, Tensor);
+pub type NamedTensor = (String, Tensor);
 
 /// Told once when a prediction has ended, on whatever thread that happens.
-pub type Done = Box<dyn FnOnce(Result<Vec<Named>, EngineError>) + Send>;
+pub type PredictionCallback = Box<dyn FnOnce(Result<Vec<NamedTensor>, EngineError>) + Send>;
 
 /// Number of a state of a model.
 pub type StateNumber = u64;
 
 /// Something that runs packages.
-pub trait Engine: Send + Sync + fmt::Debug {
+pub trait CoreMlEngine: Send + Sync + fmt::Debug {
     /// Its name, for people.
     fn name(&self) -> &'static str;
 
-    /// Makes of a package what [`Engine::load`] takes, at `into`, where nothing is yet. May take minutes.
+    /// Makes of a package what [`CoreMlEngine::load`] takes, at `into`, where nothing is yet. May take minutes.
     ///
     /// # Errors
     /// When the package cannot be read or is refused, or the place cannot be written.
     fn compile(&self, package: &Path, into: &Path) -> Result<(), EngineError>;
 
-    /// Loads what [`Engine::compile`] made. May take minutes the first time on a machine.
+    /// Loads what [`CoreMlEngine::compile`] made. May take minutes the first time on a machine.
     ///
     /// # Errors
     /// When it cannot be read or is refused.
     fn load(
         &self,
         compiled: &Path,
-        options: &LoadOptions,
+        options: &EngineLoadOptions,
     ) -> Result<Arc<dyn EngineModel>, EngineError>;
 
     /// Where each operator of a function means to run.
@@ -90,18 +90,23 @@ pub trait Engine: Send + Sync + fmt::Debug {
     fn plan(
         &self,
         compiled: &Path,
-        options: &LoadOptions,
-    ) -> Result<Vec<PlannedOperator>, EngineError>;
+        options: &EngineLoadOptions,
+    ) -> Result<Vec<EnginePlannedOperator>, EngineError>;
 }
 
 /// A model in memory. Any number of predictions may be under way at once.
 pub trait EngineModel: Send + Sync + fmt::Debug {
     /// What it takes and gives.
-    fn interface(&self) -> &Interface;
+    fn interface(&self) -> &EngineInterface;
 
     /// Starts a prediction and tells `done` when that has ended, also in an error. Predictions on one state
     /// follow each other; in what order those that were not waited for is left open.
-    fn submit(&self, inputs: Vec<Named>, state: Option<StateNumber>, done: Done);
+    fn submit(
+        &self,
+        inputs: Vec<NamedTensor>,
+        state: Option<StateNumber>,
+        done: PredictionCallback,
+    );
 
     /// A state of zeros, which stays until it is dropped.
     ///
@@ -122,22 +127,22 @@ pub trait EngineModel: Send + Sync + fmt::Debug {
     /// both, and stay for as long as either does.
     ///
     /// # Errors
-    /// As [`Engine::load`], and when its states have other names, types or shapes.
-    fn beside(&self, options: &LoadOptions) -> Result<Arc<dyn EngineModel>, EngineError>;
+    /// As [`CoreMlEngine::load`], and when its states have other names, types or shapes.
+    fn beside(&self, options: &EngineLoadOptions) -> Result<Arc<dyn EngineModel>, EngineError>;
 }
 
-/// Predicts and waits for the outputs, in the order of [`Interface::outputs`].
+/// Predicts and waits for the outputs, in the order of [`EngineInterface::outputs`].
 ///
 /// # Errors
 /// As the prediction.
 pub fn predict(
     model: &dyn EngineModel,
-    inputs: Vec<Named>,
+    inputs: Vec<NamedTensor>,
     state: Option<StateNumber>,
-) -> Result<Vec<Named>, EngineError> {
+) -> Result<Vec<NamedTensor>, EngineError> {
     let (sender, receiver) = mpsc::channel();
     // Nobody waits any more only when this thread is gone.
-    let done: Done = Box::new(move |result| drop(sender.send(result)));
+    let done: PredictionCallback = Box::new(move |result| drop(sender.send(result)));
     model.submit(inputs, state, done);
     let forgotten = || EngineError::new(EngineErrorKind::Predict, "it was forgotten");
     receiver.recv().unwrap_or_else(|_| Err(forgotten()))
@@ -145,18 +150,18 @@ pub fn predict(
 
 /// What a model takes and gives.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Interface {
+pub struct EngineInterface {
     /// What a prediction takes.
-    pub inputs: Vec<Feature>,
+    pub inputs: Vec<ModelFeature>,
     /// What it gives.
-    pub outputs: Vec<Feature>,
+    pub outputs: Vec<ModelFeature>,
     /// What lasts from one prediction on a state to the next.
-    pub states: Vec<Feature>,
+    pub states: Vec<ModelFeature>,
 }
 
 /// How a model is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoadOptions {
+pub struct EngineLoadOptions {
     /// Which function; the default one where none is named.
     pub function: Option<String>,
     /// What it may run on.
@@ -164,19 +169,19 @@ pub struct LoadOptions {
     /// Takes longer to load so that predictions are faster.
     pub fast_prediction: bool,
     /// The class of the threads that predict.
-    pub qos: Qos,
+    pub qos: ThreadQos,
 }
 
-impl Default for LoadOptions {
+impl Default for EngineLoadOptions {
     fn default() -> Self {
         let units = ComputeUnits::default();
-        Self { function: None, units, fast_prediction: false, qos: Qos::Default }
+        Self { function: None, units, fast_prediction: false, qos: ThreadQos::Default }
     }
 }
 
 /// An operator and where it means to run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PlannedOperator {
+pub struct EnginePlannedOperator {
     /// The operator's name in MIL.
     pub operator: String,
     /// The names of what it gives.

@@ -14,18 +14,18 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use super::CompiledCache;
 
 /// The most bytes of a text.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 /// The most files; the older half goes where there are more.
-const MOST_FILES: usize = 4096;
+const MAX_FILES: usize = 4096;
 
 /// A folder of texts.
 #[derive(Clone, Debug)]
-pub(in crate::coreml) struct Records {
+pub(in crate::coreml) struct TextRecords {
     folder: PathBuf,
     key: (u64, u64),
 }
 
-impl Records {
+impl TextRecords {
     /// Those beside a cache of compiled packages. None where its folder cannot be used.
     pub(in crate::coreml) fn beside(cache: &CompiledCache) -> Option<Self> {
         let (folder, key) = cache.records().ok()?;
@@ -47,7 +47,7 @@ impl Records {
     pub(in crate::coreml) fn read(&self, kind: &str, number: u128) -> Option<String> {
         let mut text = String::new();
         let file = File::open(self.path(kind, number)).ok()?;
-        file.take(MOST_BYTES).read_to_string(&mut text).ok()?;
+        file.take(MAX_BYTES).read_to_string(&mut text).ok()?;
         Some(text)
     }
 
@@ -75,12 +75,12 @@ fn make_room(folder: &Path) {
         (when.unwrap_or(SystemTime::UNIX_EPOCH), path)
     };
     let paths: Vec<PathBuf> = listing.flatten().map(|entry| entry.path()).collect();
-    if paths.len() <= MOST_FILES {
+    if paths.len() <= MAX_FILES {
         return;
     }
     let mut all: Vec<_> = paths.into_iter().map(aged).collect();
     all.sort();
-    for (_, path) in all.iter().take(MOST_FILES / 2) {
+    for (_, path) in all.iter().take(MAX_FILES / 2) {
         // Somebody else may have been sooner.
         drop(fs::remove_file(path));
     }
@@ -94,7 +94,7 @@ mod tests {
     fn texts_are_found_by_what_they_are_about() {
         let folder = tempfile::tempdir().unwrap();
         let cache = CompiledCache::new(folder.path().join("cache"), 1 << 20);
-        let records = Records::beside(&cache).unwrap();
+        let records = TextRecords::beside(&cache).unwrap();
         let about = |text: &'static str| move |to: &mut dyn Hasher| to.write(text.as_bytes());
         let (a, b) = (records.digest(&about("a")), records.digest(&about("b")));
         assert_ne!(a, b);
@@ -103,13 +103,13 @@ mod tests {
         records.write("verdict", b, "wrong");
         records.write("verdict", b, "wrong by far");
         // Another run of the program has the same.
-        let again = Records::beside(&cache).unwrap();
+        let again = TextRecords::beside(&cache).unwrap();
         assert_eq!(again.digest(&about("a")), a);
         assert_eq!(again.read("verdict", a).as_deref(), Some("right"));
         assert_eq!(again.read("verdict", b).as_deref(), Some("wrong by far"));
         assert_eq!(again.read("plan", a), None);
         // Another folder's numbers are others.
         let other = CompiledCache::new(folder.path().join("other"), 1 << 20);
-        assert_ne!(Records::beside(&other).unwrap().digest(&about("a")), a);
+        assert_ne!(TextRecords::beside(&other).unwrap().digest(&about("a")), a);
     }
 }

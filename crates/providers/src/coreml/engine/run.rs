@@ -10,39 +10,39 @@ use galatea_formats::coreml::{NewPackage, write_package};
 use galatea_graph::Datum;
 use galatea_runtime::power::PowerPolicy;
 use galatea_runtime::{
-    CompileMode, Executable, Fence, MemoryReport, PlacedOperator, RuntimeError, SessionOptions,
+    CompileMode, Executable, MemoryReport, PlacedOperator, RunFence, RuntimeError, SessionOptions,
 };
 use galatea_tensor::Tensor;
 
-use super::cache::{self, Compiled, CompiledCache};
-use super::records::Records;
+use super::cache::{self, CompiledCache, CompiledPackage};
+use super::records::TextRecords;
 use super::{
-    CoreMl, Engine, EngineError, EngineErrorKind, EngineModel, Interpreter, Limits, LoadOptions,
-    Named, WorkerCommand, WorkerEngine, counts, power,
+    CoreMl, CoreMlEngine, EngineError, EngineErrorKind, EngineLoadOptions, EngineModel,
+    NamedTensor, ProgramInterpreter, WorkerCommand, WorkerEngine, WorkerLimits, counts, power,
 };
 use crate::coreml::NAME;
-use crate::coreml::plans::Noted;
+use crate::coreml::plans::PlanRecorder;
 
 /// What a program gives the engines that run in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
+pub struct EngineHost {
     /// What starts a worker: a program that calls [`super::serve_here`].
     pub worker: WorkerCommand,
     /// Where compiled packages are kept.
     pub cache: CompiledCache,
 }
 
-static HOST: OnceLock<Host> = OnceLock::new();
+static HOST: OnceLock<EngineHost> = OnceLock::new();
 
 /// Says once how workers are started and where compiled packages are kept; a later call changes nothing.
-pub fn set_host(host: Host) {
+pub fn set_host(host: EngineHost) {
     // The first one stays.
     drop(HOST.set(host));
 }
 
 /// What the program keeps of what it finds out; none where it has no cache.
-pub(in crate::coreml) fn records() -> Option<Records> {
-    Records::beside(&HOST.get()?.cache)
+pub(in crate::coreml) fn records() -> Option<TextRecords> {
+    TextRecords::beside(&HOST.get()?.cache)
 }
 
 /// The program's only worker, and the cache; none where the program has none.
@@ -50,12 +50,12 @@ fn shared() -> Option<(Arc<WorkerEngine>, CompiledCache)> {
     static ENGINE: Mutex<Option<Arc<WorkerEngine>>> = Mutex::new(None);
     let host = HOST.get()?;
     let mut engine = ENGINE.lock().unwrap_or_else(PoisonError::into_inner);
-    let made = || Arc::new(WorkerEngine::new(host.worker.clone(), Limits::default()));
+    let made = || Arc::new(WorkerEngine::new(host.worker.clone(), WorkerLimits::default()));
     Some((Arc::clone(engine.get_or_insert_with(made)), host.cache.clone()))
 }
 
 /// What runs whole packages: an engine of this program, where it keeps what it has compiled, and how it loads.
-pub type Chosen = (Arc<dyn Engine>, CompiledCache, LoadOptions);
+pub type ChosenEngine = (Arc<dyn CoreMlEngine>, CompiledCache, EngineLoadOptions);
 
 /// The engine for whole packages under the settings `worker` (`on` or `off`; a process of its own, which macOS
 /// has where nothing is said) and `power_mode`. Core ML on macOS, elsewhere the interpreter. `None` where the
@@ -63,17 +63,17 @@ pub type Chosen = (Arc<dyn Engine>, CompiledCache, LoadOptions);
 ///
 /// # Errors
 /// Names a setting that is none of these, or its value.
-pub fn chosen(settings: &BTreeMap<String, String>) -> Result<Option<Chosen>, String> {
+pub fn chosen(settings: &BTreeMap<String, String>) -> Result<Option<ChosenEngine>, String> {
     let mut choice = EngineChoice::default();
     for (name, value) in settings {
         let unknown = || Err(format!("'{name}' found, expected one of {}", EngineChoice::NAMES));
         choice.set(name, value).unwrap_or_else(unknown)?;
     }
     let Some((worker, cache)) = shared() else { return Ok(None) };
-    let engine: Arc<dyn Engine> = match (choice.runs(), cfg!(target_os = "macos")) {
+    let engine: Arc<dyn CoreMlEngine> = match (choice.runs(), cfg!(target_os = "macos")) {
         (true, _) => worker,
         (false, true) => Arc::new(CoreMl),
-        (false, false) => Arc::new(Interpreter),
+        (false, false) => Arc::new(ProgramInterpreter),
     };
     Ok(Some((engine, cache, power::options(choice.power))))
 }
@@ -132,7 +132,7 @@ impl EngineChoice {
     pub(in crate::coreml) fn maker(
         &self,
         package: NewPackage,
-        noted: Option<Noted>,
+        noted: Option<PlanRecorder>,
     ) -> Option<impl FnOnce() -> Result<PackageRun, String> + Send + use<>> {
         if !self.runs() {
             return None;
@@ -157,7 +157,7 @@ pub struct PackageRun {
     outputs: Vec<String>,
     placed: Vec<PlacedOperator>,
     /// Stays in the cache for as long as it is loaded.
-    _compiled: Compiled,
+    _compiled: CompiledPackage,
 }
 
 impl fmt::Debug for PackageRun {
@@ -167,9 +167,9 @@ impl fmt::Debug for PackageRun {
 }
 
 /// A folder that goes when the value does.
-struct Passing(PathBuf);
+struct TemporaryFolder(PathBuf);
 
-impl Drop for Passing {
+impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         // What is left over is found by its age.
         drop(fs::remove_dir_all(&self.0));
@@ -182,19 +182,19 @@ impl PackageRun {
     /// # Errors
     /// When the package cannot be written, compiled or loaded.
     pub fn new(
-        engine: &dyn Engine,
+        engine: &dyn CoreMlEngine,
         cache: &CompiledCache,
         package: &NewPackage,
-        options: &LoadOptions,
+        options: &EngineLoadOptions,
     ) -> Result<Self, EngineError> {
         let described = package.functions.first();
         let missing = || EngineError::new(EngineErrorKind::Load, "the package has no function");
         let described = described.ok_or_else(missing)?;
-        let names = |list: &[galatea_formats::coreml::Feature]| -> Vec<String> {
+        let names = |list: &[galatea_formats::coreml::ModelFeature]| -> Vec<String> {
             list.iter().map(|feature| feature.name.clone()).collect()
         };
         let (inputs, outputs) = (names(&described.inputs), names(&described.outputs));
-        let passing = Passing(cache.passing()?);
+        let passing = TemporaryFolder(cache.passing()?);
         let path = passing.0.join("model.mlpackage");
         write_package(&path, package).map_err(|error| EngineError::file(&path, error))?;
         let compiled = cache.compiled(engine, &path, &cache::facts())?;
@@ -220,8 +220,8 @@ impl PackageRun {
 }
 
 /// The outputs by name in the order of the package.
-fn ordered(names: &[String], given: Vec<Named>) -> Result<Vec<Datum>, RuntimeError> {
-    let mut given: Vec<Option<Named>> = given.into_iter().map(Some).collect();
+fn ordered(names: &[String], given: Vec<NamedTensor>) -> Result<Vec<Datum>, RuntimeError> {
+    let mut given: Vec<Option<NamedTensor>> = given.into_iter().map(Some).collect();
     let take = |name: &String| {
         let found = given.iter_mut().find(|one| one.as_ref().is_some_and(|one| one.0 == *name));
         let tensor: Option<Tensor> = found.and_then(Option::take).map(|one| one.1);
@@ -244,12 +244,12 @@ fn told(error: EngineError) -> RuntimeError {
 }
 
 impl Executable for PackageRun {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
         let mut named = Vec::with_capacity(inputs.len());
         for (name, datum) in self.inputs.iter().zip(inputs) {
             match datum.into_tensor() {
                 Ok(tensor) => named.push((name.clone(), tensor)),
-                Err(error) => return Fence::ready(Err(RuntimeError::provider(NAME, error))),
+                Err(error) => return RunFence::ready(Err(RuntimeError::provider(NAME, error))),
             }
         }
         counts::prediction();
@@ -257,7 +257,7 @@ impl Executable for PackageRun {
         // Whoever does not wait does not hear of it.
         self.model.submit(named, None, Box::new(move |result| drop(sender.send(result))));
         let outputs = self.outputs.clone();
-        Fence::pending(move || {
+        RunFence::pending(move || {
             let forgotten = |_| RuntimeError::provider(NAME, "a prediction was forgotten");
             ordered(&outputs, receiver.recv().map_err(forgotten)?.map_err(told)?)
         })

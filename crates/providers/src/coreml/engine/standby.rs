@@ -4,27 +4,27 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use galatea_graph::Graph;
-use galatea_runtime::{Executable, Others, RuntimeError, SessionOptions};
+use galatea_runtime::{Executable, FallbackProviders, RuntimeError, SessionOptions};
 
 /// What makes it, as often as it is asked to.
-type Make = dyn Fn() -> Result<Box<dyn Executable>, RuntimeError> + Send + Sync;
+type StandbyMaker = dyn Fn() -> Result<Box<dyn Executable>, RuntimeError> + Send + Sync;
 
 /// An executable that exists while somebody has it.
-pub struct Standby {
-    make: Box<Make>,
+pub struct StandbyExecutable {
+    make: Box<StandbyMaker>,
     made: Mutex<Option<Weak<dyn Executable>>>,
 }
 
-impl fmt::Debug for Standby {
+impl fmt::Debug for StandbyExecutable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Standby")
     }
 }
 
-impl Standby {
+impl StandbyExecutable {
     /// What this makes; nothing is made yet.
     #[must_use]
-    pub fn new(make: Box<Make>) -> Self {
+    pub fn new(make: Box<StandbyMaker>) -> Self {
         Self { make, made: Mutex::new(None) }
     }
 
@@ -33,7 +33,7 @@ impl Standby {
     pub(in crate::coreml) fn of(
         graph: Arc<Graph>,
         options: SessionOptions,
-        others: Others,
+        others: FallbackProviders,
     ) -> Self {
         Self::new(Box::new(move || others.compile(&graph, &options)))
     }

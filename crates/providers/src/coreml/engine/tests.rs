@@ -32,39 +32,44 @@ fn says(path: &Path, what: &str) -> bool {
     path.file_stem().is_some_and(|stem| stem.to_string_lossy().starts_with(what))
 }
 
-impl Engine for Faulty {
+impl CoreMlEngine for Faulty {
     fn name(&self) -> &'static str {
         "faulty"
     }
 
     fn compile(&self, package: &Path, into: &Path) -> Result<(), EngineError> {
-        Interpreter.compile(package, into)
+        ProgramInterpreter.compile(package, into)
     }
 
     fn load(
         &self,
         compiled: &Path,
-        options: &LoadOptions,
+        options: &EngineLoadOptions,
     ) -> Result<Arc<dyn EngineModel>, EngineError> {
-        let inner = Interpreter.load(compiled, options)?;
+        let inner = ProgramInterpreter.load(compiled, options)?;
         Ok(Arc::new(FaultyModel { path: compiled.to_owned(), inner }))
     }
 
     fn plan(
         &self,
         compiled: &Path,
-        options: &LoadOptions,
-    ) -> Result<Vec<PlannedOperator>, EngineError> {
-        Interpreter.plan(compiled, options)
+        options: &EngineLoadOptions,
+    ) -> Result<Vec<EnginePlannedOperator>, EngineError> {
+        ProgramInterpreter.plan(compiled, options)
     }
 }
 
 impl EngineModel for FaultyModel {
-    fn interface(&self) -> &Interface {
+    fn interface(&self) -> &EngineInterface {
         self.inner.interface()
     }
 
-    fn submit(&self, inputs: Vec<Named>, state: Option<StateNumber>, done: Done) {
+    fn submit(
+        &self,
+        inputs: Vec<NamedTensor>,
+        state: Option<StateNumber>,
+        done: PredictionCallback,
+    ) {
         let marker = self.path.with_extension("seen");
         if says(&self.path, "abort") || (says(&self.path, "once") && !marker.exists()) {
             fs::write(marker, "").unwrap();
@@ -104,7 +109,7 @@ impl EngineModel for FaultyModel {
         self.inner.copy_state(from, to)
     }
 
-    fn beside(&self, options: &LoadOptions) -> Result<Arc<dyn EngineModel>, EngineError> {
+    fn beside(&self, options: &EngineLoadOptions) -> Result<Arc<dyn EngineModel>, EngineError> {
         let inner = self.inner.beside(options)?;
         Ok(Arc::new(Self { path: self.path.clone(), inner }))
     }
@@ -125,12 +130,12 @@ fn command() -> WorkerCommand {
     }
 }
 
-fn limits() -> Limits {
+fn limits() -> WorkerLimits {
     // Nothing waits for these where all is well.
-    Limits { rest: Duration::ZERO, ..Limits::default() }
+    WorkerLimits { rest: Duration::ZERO, ..WorkerLimits::default() }
 }
 
-fn worker(limits: Limits) -> WorkerEngine {
+fn worker(limits: WorkerLimits) -> WorkerEngine {
     WorkerEngine::new(command(), limits)
 }
 
@@ -163,19 +168,19 @@ fn sums(folder: &Path) -> PathBuf {
     path
 }
 
-fn x(rows: usize, value: f32) -> Vec<Named> {
+fn x(rows: usize, value: f32) -> Vec<NamedTensor> {
     vec![("x".to_owned(), Tensor::from_vec(&[rows, 3], vec![value; rows * 3]).unwrap())]
 }
 
-fn load(engine: &dyn Engine, path: &Path) -> Arc<dyn EngineModel> {
-    engine.load(path, &LoadOptions::default()).unwrap()
+fn load(engine: &dyn CoreMlEngine, path: &Path) -> Arc<dyn EngineModel> {
+    engine.load(path, &EngineLoadOptions::default()).unwrap()
 }
 
-fn numbers(result: Result<Vec<Named>, EngineError>) -> Vec<f32> {
+fn numbers(result: Result<Vec<NamedTensor>, EngineError>) -> Vec<f32> {
     result.unwrap()[0].1.to_vec::<f32>().unwrap()
 }
 
-fn kind(result: Result<Vec<Named>, EngineError>) -> EngineErrorKind {
+fn kind(result: Result<Vec<NamedTensor>, EngineError>) -> EngineErrorKind {
     result.unwrap_err().kind
 }
 
@@ -186,7 +191,7 @@ fn a_worker_gives_what_the_engine_gives_here() {
     let worker = worker(limits());
     worker.compile(&package, &compiled).unwrap();
     assert!(worker.compile(&package, &compiled).is_err(), "something is there already");
-    let (here, there) = (load(&Interpreter, &compiled), load(&worker, &compiled));
+    let (here, there) = (load(&ProgramInterpreter, &compiled), load(&worker, &compiled));
     assert_eq!(here.interface(), there.interface());
     // Longer and shorter ones: the first has no room for its outputs yet.
     for rows in [2, 2000, 1, 3] {
@@ -194,9 +199,9 @@ fn a_worker_gives_what_the_engine_gives_here() {
         let expected = numbers(predict(&*here, given.clone(), None));
         assert_eq!(numbers(predict(&*there, given, None)), expected);
     }
-    let options = LoadOptions::default();
+    let options = EngineLoadOptions::default();
     let plan = worker.plan(&compiled, &options).unwrap();
-    assert_eq!(plan, Interpreter.plan(&compiled, &options).unwrap());
+    assert_eq!(plan, ProgramInterpreter.plan(&compiled, &options).unwrap());
     assert!(plan.iter().any(|row| row.operator == "Mul" && row.planned.is_some()));
 }
 
@@ -226,7 +231,10 @@ fn what_does_not_fit_is_refused_without_a_worker() {
     assert_eq!(numbers(predict(&*model, x(1, 2.0), None)), [4.0; 3]);
 }
 
-fn submit(model: &dyn EngineModel, given: Vec<Named>) -> Receiver<Result<Vec<Named>, EngineError>> {
+fn submit(
+    model: &dyn EngineModel,
+    given: Vec<NamedTensor>,
+) -> Receiver<Result<Vec<NamedTensor>, EngineError>> {
     let (sender, receiver) = mpsc::channel();
     model.submit(given, None, Box::new(move |result| sender.send(result).unwrap()));
     receiver
@@ -284,7 +292,7 @@ fn a_model_that_ends_its_workers_is_refused_and_others_go_on() {
 fn between_ends_the_next_worker_waits() {
     let folder = tempfile::tempdir().unwrap();
     let rest = Duration::from_secs(3600);
-    let worker = worker(Limits { rest, ..Limits::default() });
+    let worker = worker(WorkerLimits { rest, ..WorkerLimits::default() });
     let model = load(&worker, &squares(folder.path(), "abort"));
     let other = load(&worker, &squares(folder.path(), "plain"));
     assert_eq!(kind(predict(&*model, x(1, 2.0), None)), EngineErrorKind::Died);
@@ -295,7 +303,7 @@ fn between_ends_the_next_worker_waits() {
 fn a_worker_that_hangs_is_ended() {
     let folder = tempfile::tempdir().unwrap();
     let prediction = Duration::from_millis(300);
-    let worker = worker(Limits { prediction, ..limits() });
+    let worker = worker(WorkerLimits { prediction, ..limits() });
     let model = load(&worker, &squares(folder.path(), "hang"));
     let process = worker.process();
     assert_eq!(kind(predict(&*model, x(1, 2.0), None)), EngineErrorKind::Hung);
@@ -332,7 +340,7 @@ fn a_program_that_is_not_there_or_is_no_worker_is_an_error() {
     let refused = |program: &str| {
         let command = WorkerCommand { program: program.into(), arguments: Vec::new() };
         let worker = WorkerEngine::new(command, limits());
-        worker.load(&package, &LoadOptions::default()).unwrap_err()
+        worker.load(&package, &EngineLoadOptions::default()).unwrap_err()
     };
     let missing = refused("/nowhere/galatea");
     assert!(missing.text.contains("/nowhere/galatea"), "{missing}");
@@ -346,7 +354,7 @@ fn states_go_on_and_are_lost_with_their_worker() {
     let folder = tempfile::tempdir().unwrap();
     let path = sums(folder.path());
     let worker = worker(limits());
-    let (here, there) = (load(&Interpreter, &path), load(&worker, &path));
+    let (here, there) = (load(&ProgramInterpreter, &path), load(&worker, &path));
     let feature = &here.interface().inputs[0];
     let shape = check::fixed_shape(feature).unwrap().to_vec();
     let dtype = check::element(feature).unwrap();
@@ -396,7 +404,7 @@ fn a_worker_ends_when_nobody_needs_it() {
 fn off_macos_core_ml_says_that_there_is_none() {
     let folder = tempfile::tempdir().unwrap();
     let package = squares(folder.path(), "plain");
-    let error = CoreMl.load(&package, &LoadOptions::default()).unwrap_err();
+    let error = CoreMl.load(&package, &EngineLoadOptions::default()).unwrap_err();
     assert_eq!(error.kind, EngineErrorKind::Unavailable);
     let error = CoreMl.compile(&package, &folder.path().join("compiled")).unwrap_err();
     assert_eq!(error.kind, EngineErrorKind::Unavailable);
@@ -408,7 +416,7 @@ fn a_partition_goes_to_the_worker_when_it_is_compiled() {
     use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
     let folder = tempfile::tempdir().unwrap();
     let cache = CompiledCache::new(folder.path().join("cache"), DEFAULT_LIMIT_BYTES);
-    set_host(Host { worker: command(), cache });
+    set_host(EngineHost { worker: command(), cache });
     let provider = CoreMlProvider::new();
     let set = |all: &[(&str, &str)]| {
         let owned = all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -421,7 +429,7 @@ fn a_partition_goes_to_the_worker_when_it_is_compiled() {
     let later = set(&[("compile", "later")]).unwrap_err();
     assert_eq!(later, "compile 'later' found, expected wait or background");
     let graph = square_graph();
-    let first = told.insisting().unwrap();
+    let first = told.forced().unwrap();
     let session = Session::new(graph, &[first], &SessionOptions::default()).unwrap();
     let before = counts();
     // The processor serves until the worker has it; a run more then compares both.
@@ -434,7 +442,7 @@ fn a_partition_goes_to_the_worker_when_it_is_compiled() {
     let entries = fs::read_dir(folder.path().join("cache")).unwrap().flatten();
     assert_eq!(entries.filter(|entry| entry.path().join("seal").exists()).count(), 1);
     // Who waits has the worker's result at once.
-    let waiting = set(&[("worker", "on")]).unwrap().unwrap().insisting().unwrap();
+    let waiting = set(&[("worker", "on")]).unwrap().unwrap().forced().unwrap();
     let before = counts();
     let session = Session::new(square_graph(), &[waiting], &SessionOptions::default()).unwrap();
     assert!(!session.explain().placed[0].is_empty());
@@ -485,8 +493,8 @@ fn counters(folder: &Path, name: &str) -> PathBuf {
     path
 }
 
-fn function(name: &str) -> LoadOptions {
-    LoadOptions { function: Some(name.to_owned()), ..LoadOptions::default() }
+fn function(name: &str) -> EngineLoadOptions {
+    EngineLoadOptions { function: Some(name.to_owned()), ..EngineLoadOptions::default() }
 }
 
 #[test]
@@ -494,7 +502,7 @@ fn functions_of_a_package_share_states_which_can_be_copied() {
     let folder = tempfile::tempdir().unwrap();
     let path = counters(folder.path(), "counters");
     let worker = worker(limits());
-    let engines: [&dyn Engine; 2] = [&Interpreter, &worker];
+    let engines: [&dyn CoreMlEngine; 2] = [&ProgramInterpreter, &worker];
     for engine in engines {
         let once = engine.load(&path, &function("once")).unwrap();
         let twice = once.beside(&function("twice")).unwrap();

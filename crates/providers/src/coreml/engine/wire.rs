@@ -2,90 +2,93 @@
 
 use std::io::{self, Read, Write};
 
-use galatea_apple::qos::Qos;
-use galatea_formats::coreml::{Feature, proto::FeatureDescription};
+use galatea_apple::qos::ThreadQos;
+use galatea_formats::coreml::{ModelFeature, proto::FeatureDescription};
 use prost::Message;
 
-use super::{ComputeUnits, EngineError, EngineErrorKind, Interface, LoadOptions, PlannedOperator};
+use super::{
+    ComputeUnits, EngineError, EngineErrorKind, EngineInterface, EngineLoadOptions,
+    EnginePlannedOperator,
+};
 
 /// What both sides must say at first; another number means other messages.
 pub(super) const VERSION: u32 = 2;
 
 /// The most bytes of a message: a plan of a large model is the longest.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// What the worker is asked for.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Request {
+pub(super) struct WorkerRequest {
     /// The number that the answer has.
     #[prost(uint64, tag = "1")]
     pub(super) id: u64,
-    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
-    pub(super) ask: Option<Ask>,
+    #[prost(oneof = "WorkerAsk", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
+    pub(super) ask: Option<WorkerAsk>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub(super) enum Ask {
+pub(super) enum WorkerAsk {
     #[prost(message, tag = "2")]
-    Open(Block),
+    Open(BlockMessage),
     #[prost(uint64, tag = "3")]
     Close(u64),
     #[prost(message, tag = "4")]
-    Compile(Compile),
+    Compile(CompileCommand),
     #[prost(message, tag = "5")]
-    Load(Load),
+    Load(LoadCommand),
     #[prost(uint64, tag = "6")]
     Unload(u64),
     #[prost(message, tag = "7")]
-    Plan(Load),
+    Plan(LoadCommand),
     #[prost(uint64, tag = "8")]
     NewState(u64),
     #[prost(message, tag = "9")]
     DropState(StateOf),
     #[prost(message, tag = "10")]
-    Predict(Predict),
+    Predict(PredictCommand),
     #[prost(message, tag = "11")]
-    Collect(Collect),
+    Collect(CollectCommand),
     #[prost(message, tag = "12")]
     CopyState(CopyState),
 }
 
 /// What the worker says.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Answer {
+pub(super) struct WorkerAnswer {
     /// The number of the request; 0 for what nobody asked for.
     #[prost(uint64, tag = "1")]
     pub(super) id: u64,
-    #[prost(oneof = "Reply", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
-    pub(super) reply: Option<Reply>,
+    #[prost(oneof = "WorkerReply", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
+    pub(super) reply: Option<WorkerReply>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub(super) enum Reply {
+pub(super) enum WorkerReply {
     #[prost(message, tag = "2")]
-    Hello(Hello),
+    Hello(WorkerHello),
     #[prost(message, tag = "3")]
-    Failed(Failed),
+    Failed(FailedReply),
     #[prost(message, tag = "4")]
-    Done(Nothing),
+    Done(EmptyReply),
     #[prost(message, tag = "5")]
-    Loaded(Loaded),
+    Loaded(LoadedReply),
     #[prost(uint64, tag = "6")]
     State(u64),
     #[prost(message, tag = "7")]
-    Planned(Planned),
+    Planned(PlannedReply),
     #[prost(message, tag = "8")]
-    Predicted(Predicted),
+    Predicted(PredictedReply),
     #[prost(message, tag = "9")]
-    NeedsRoom(Needs),
+    NeedsRoom(OutputNeeds),
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct Nothing {}
+pub(super) struct EmptyReply {}
 
 /// Said once, before anything else.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Hello {
+pub(super) struct WorkerHello {
     #[prost(uint32, tag = "1")]
     pub(super) version: u32,
     #[prost(string, tag = "2")]
@@ -94,7 +97,7 @@ pub(super) struct Hello {
 
 /// A block of shared memory.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Block {
+pub(super) struct BlockMessage {
     #[prost(uint64, tag = "1")]
     pub(super) number: u64,
     #[prost(string, tag = "2")]
@@ -104,7 +107,7 @@ pub(super) struct Block {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Compile {
+pub(super) struct CompileCommand {
     #[prost(bytes = "vec", tag = "1")]
     pub(super) package: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
@@ -112,7 +115,7 @@ pub(super) struct Compile {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Load {
+pub(super) struct LoadCommand {
     #[prost(uint64, tag = "1")]
     pub(super) model: u64,
     #[prost(bytes = "vec", tag = "2")]
@@ -152,7 +155,7 @@ pub(super) struct CopyState {
 
 /// A tensor and where its bytes lie; texts as Triton has them, with their lengths before them.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Placed {
+pub(super) struct PlacedTensor {
     #[prost(string, tag = "1")]
     pub(super) name: String,
     #[prost(string, tag = "2")]
@@ -169,7 +172,7 @@ pub(super) struct Placed {
 
 /// A block for an output.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Room {
+pub(super) struct OutputRoom {
     #[prost(string, tag = "1")]
     pub(super) name: String,
     #[prost(uint64, tag = "2")]
@@ -177,28 +180,28 @@ pub(super) struct Room {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Predict {
+pub(super) struct PredictCommand {
     #[prost(uint64, tag = "1")]
     pub(super) model: u64,
     #[prost(uint64, optional, tag = "2")]
     pub(super) state: Option<u64>,
     #[prost(message, repeated, tag = "3")]
-    pub(super) inputs: Vec<Placed>,
+    pub(super) inputs: Vec<PlacedTensor>,
     #[prost(message, repeated, tag = "4")]
-    pub(super) rooms: Vec<Room>,
+    pub(super) rooms: Vec<OutputRoom>,
 }
 
 /// Asks for the outputs that had no room, by the number of the prediction.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Collect {
+pub(super) struct CollectCommand {
     #[prost(uint64, tag = "1")]
     pub(super) prediction: u64,
     #[prost(message, repeated, tag = "2")]
-    pub(super) rooms: Vec<Room>,
+    pub(super) rooms: Vec<OutputRoom>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Failed {
+pub(super) struct FailedReply {
     /// The place in [`KINDS`].
     #[prost(uint32, tag = "1")]
     pub(super) kind: u32,
@@ -207,7 +210,7 @@ pub(super) struct Failed {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Loaded {
+pub(super) struct LoadedReply {
     #[prost(message, repeated, tag = "1")]
     pub(super) inputs: Vec<FeatureDescription>,
     #[prost(message, repeated, tag = "2")]
@@ -217,13 +220,13 @@ pub(super) struct Loaded {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Planned {
+pub(super) struct PlannedReply {
     #[prost(message, repeated, tag = "1")]
-    pub(super) operators: Vec<Operator>,
+    pub(super) operators: Vec<OperatorMessage>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Operator {
+pub(super) struct OperatorMessage {
     #[prost(string, tag = "1")]
     pub(super) operator: String,
     #[prost(string, repeated, tag = "2")]
@@ -237,20 +240,20 @@ pub(super) struct Operator {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Predicted {
+pub(super) struct PredictedReply {
     #[prost(message, repeated, tag = "1")]
-    pub(super) outputs: Vec<Placed>,
+    pub(super) outputs: Vec<PlacedTensor>,
 }
 
 /// The outputs and their bytes.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Needs {
+pub(super) struct OutputNeeds {
     #[prost(message, repeated, tag = "1")]
-    pub(super) outputs: Vec<Need>,
+    pub(super) outputs: Vec<OutputNeed>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Need {
+pub(super) struct OutputNeed {
     #[prost(string, tag = "1")]
     pub(super) name: String,
     #[prost(uint64, tag = "2")]
@@ -271,8 +274,13 @@ const KINDS: [EngineErrorKind; 9] = [
 ];
 
 /// Classes of threads by their number.
-const CLASSES: [Qos; 5] =
-    [Qos::Default, Qos::Background, Qos::Utility, Qos::Initiated, Qos::Interactive];
+const CLASSES: [ThreadQos; 5] = [
+    ThreadQos::Default,
+    ThreadQos::Background,
+    ThreadQos::Utility,
+    ThreadQos::Initiated,
+    ThreadQos::Interactive,
+];
 
 /// Compute units by their number.
 const UNITS: [ComputeUnits; 4] = [
@@ -291,7 +299,7 @@ fn of_number<T: Copy>(table: &[T], number: u32) -> Option<T> {
     table.get(usize::try_from(number).ok()?).copied()
 }
 
-impl Failed {
+impl FailedReply {
     pub(super) fn of(error: &EngineError) -> Self {
         Self { kind: number(&KINDS, &error.kind), text: error.text.clone() }
     }
@@ -302,8 +310,8 @@ impl Failed {
     }
 }
 
-impl Load {
-    pub(super) fn of(model: u64, path: Vec<u8>, options: &LoadOptions) -> Self {
+impl LoadCommand {
+    pub(super) fn of(model: u64, path: Vec<u8>, options: &EngineLoadOptions) -> Self {
         Self {
             model,
             path,
@@ -316,19 +324,19 @@ impl Load {
     }
 
     /// The options; those that have no name here are the usual ones.
-    pub(super) fn options(&self) -> LoadOptions {
-        LoadOptions {
+    pub(super) fn options(&self) -> EngineLoadOptions {
+        EngineLoadOptions {
             function: self.function.clone(),
             units: of_number(&UNITS, self.units).unwrap_or_default(),
             fast_prediction: self.fast_prediction,
-            qos: of_number(&CLASSES, self.qos).unwrap_or(Qos::Default),
+            qos: of_number(&CLASSES, self.qos).unwrap_or(ThreadQos::Default),
         }
     }
 }
 
-impl Loaded {
-    pub(super) fn of(interface: &Interface) -> Self {
-        let all = |list: &[Feature]| list.iter().map(Feature::write).collect();
+impl LoadedReply {
+    pub(super) fn of(interface: &EngineInterface) -> Self {
+        let all = |list: &[ModelFeature]| list.iter().map(ModelFeature::write).collect();
         Self {
             inputs: all(&interface.inputs),
             outputs: all(&interface.outputs),
@@ -336,12 +344,12 @@ impl Loaded {
         }
     }
 
-    pub(super) fn interface(&self) -> Result<Interface, String> {
-        let all = |list: &[FeatureDescription]| -> Result<Vec<Feature>, String> {
-            let read = |one| Feature::read(one).map_err(|error| error.to_string());
+    pub(super) fn interface(&self) -> Result<EngineInterface, String> {
+        let all = |list: &[FeatureDescription]| -> Result<Vec<ModelFeature>, String> {
+            let read = |one| ModelFeature::read(one).map_err(|error| error.to_string());
             list.iter().map(read).collect()
         };
-        Ok(Interface {
+        Ok(EngineInterface {
             inputs: all(&self.inputs)?,
             outputs: all(&self.outputs)?,
             states: all(&self.states)?,
@@ -349,15 +357,15 @@ impl Loaded {
     }
 }
 
-impl Operator {
-    pub(super) fn of(row: PlannedOperator) -> Self {
-        let PlannedOperator { operator, outputs, planned, supported, weight } = row;
+impl OperatorMessage {
+    pub(super) fn of(row: EnginePlannedOperator) -> Self {
+        let EnginePlannedOperator { operator, outputs, planned, supported, weight } = row;
         Self { operator, outputs, planned, supported, weight }
     }
 
-    pub(super) fn row(self) -> PlannedOperator {
+    pub(super) fn row(self) -> EnginePlannedOperator {
         let Self { operator, outputs, planned, supported, weight } = self;
-        PlannedOperator { operator, outputs, planned, supported, weight }
+        EnginePlannedOperator { operator, outputs, planned, supported, weight }
     }
 }
 
@@ -367,7 +375,7 @@ impl Operator {
 /// When it is too long, or the other side is gone.
 pub(super) fn write(to: &mut impl Write, message: &impl Message) -> io::Result<()> {
     let len = message.encoded_len();
-    let head = u32::try_from(len).ok().filter(|_| len <= MOST_BYTES);
+    let head = u32::try_from(len).ok().filter(|_| len <= MAX_BYTES);
     let head = head.ok_or_else(|| wrong(format!("a message of {len} bytes")))?;
     let mut bytes = Vec::with_capacity(len + 4);
     bytes.extend_from_slice(&head.to_le_bytes());
@@ -376,17 +384,17 @@ pub(super) fn write(to: &mut impl Write, message: &impl Message) -> io::Result<(
 }
 
 fn wrong(what: String) -> io::Error {
-    let text = format!("found {what}, expected a message of at most {MOST_BYTES} bytes");
+    let text = format!("found {what}, expected a message of at most {MAX_BYTES} bytes");
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
 /// Messages as their bytes come in.
 #[derive(Debug, Default)]
-pub(super) struct Incoming {
+pub(super) struct IncomingWire {
     bytes: Vec<u8>,
 }
 
-impl Incoming {
+impl IncomingWire {
     /// Reads once, and gives how many bytes there were: 0 at the end.
     pub(super) fn fill(&mut self, from: &mut impl Read) -> io::Result<usize> {
         let mut part = [0; 16 << 10];
@@ -402,7 +410,7 @@ impl Incoming {
     pub(super) fn next<M: Message + Default>(&mut self) -> io::Result<Option<M>> {
         let Some((head, rest)) = self.bytes.split_first_chunk::<4>() else { return Ok(None) };
         let len = usize::try_from(u32::from_le_bytes(*head)).unwrap_or(usize::MAX);
-        if len > MOST_BYTES {
+        if len > MAX_BYTES {
             return Err(wrong(format!("{len} bytes")));
         }
         let Some(body) = rest.get(..len) else { return Ok(None) };
@@ -420,39 +428,47 @@ mod tests {
     fn messages_come_whole_however_they_are_cut() {
         let mut wire = Vec::new();
         for id in 1..4 {
-            write(&mut wire, &Request { id, ask: Some(Ask::NewState(id * 7)) }).unwrap();
+            write(&mut wire, &WorkerRequest { id, ask: Some(WorkerAsk::NewState(id * 7)) })
+                .unwrap();
         }
-        let (mut incoming, mut found) = (Incoming::default(), Vec::new());
+        let (mut incoming, mut found) = (IncomingWire::default(), Vec::new());
         for byte in wire {
             incoming.fill(&mut &[byte][..]).unwrap();
-            while let Some(request) = incoming.next::<Request>().unwrap() {
+            while let Some(request) = incoming.next::<WorkerRequest>().unwrap() {
                 found.push((request.id, request.ask));
             }
         }
-        let expected = (1..4).map(|id| (id, Some(Ask::NewState(id * 7))));
+        let expected = (1..4).map(|id| (id, Some(WorkerAsk::NewState(id * 7))));
         assert_eq!(found, expected.collect::<Vec<_>>());
     }
 
     #[test]
     fn garbage_is_refused() {
-        let mut incoming = Incoming::default();
+        let mut incoming = IncomingWire::default();
         incoming.fill(&mut &b"GARBAGE!"[..]).unwrap();
-        assert!(incoming.next::<Answer>().unwrap_err().to_string().contains("expected a message"));
-        let mut incoming = Incoming::default();
+        assert!(
+            incoming.next::<WorkerAnswer>().unwrap_err().to_string().contains("expected a message")
+        );
+        let mut incoming = IncomingWire::default();
         incoming.fill(&mut &[3, 0, 0, 0, 0xff, 0xff, 0xff][..]).unwrap();
-        assert!(incoming.next::<Answer>().is_err());
+        assert!(incoming.next::<WorkerAnswer>().is_err());
     }
 
     #[test]
     fn options_and_failures_arrive_as_they_were() {
         for units in UNITS {
             let function = Some("main".to_owned());
-            let options = LoadOptions { function, units, fast_prediction: true, qos: Qos::Utility };
-            assert_eq!(Load::of(1, Vec::new(), &options).options(), options);
+            let options = EngineLoadOptions {
+                function,
+                units,
+                fast_prediction: true,
+                qos: ThreadQos::Utility,
+            };
+            assert_eq!(LoadCommand::of(1, Vec::new(), &options).options(), options);
         }
         for kind in KINDS {
             let error = EngineError::new(kind, "text");
-            assert_eq!(Failed::of(&error).error(), error);
+            assert_eq!(FailedReply::of(&error).error(), error);
         }
     }
 }

@@ -12,39 +12,41 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::connection::{Answered, Connection, Lease, Limits, WorkerCommand};
-use super::wire::{self, Ask, Reply, Room};
+use super::connection::{
+    AnswerCallback, RequestBlock, WorkerCommand, WorkerConnection, WorkerLimits,
+};
+use super::wire::{self, OutputRoom, WorkerAsk, WorkerReply};
 use super::{
-    Done, Engine, EngineError, EngineErrorKind, EngineModel, Interface, LoadOptions, Named,
-    PlannedOperator, StateNumber, blocks, check,
+    CoreMlEngine, EngineError, EngineErrorKind, EngineInterface, EngineLoadOptions, EngineModel,
+    EnginePlannedOperator, NamedTensor, PredictionCallback, StateNumber, blocks, check,
 };
 
 /// The most doublings of the rest between two starts.
-const MOST_DOUBLINGS: u32 = 7;
+const MAX_DOUBLINGS: u32 = 7;
 
 /// An engine in another process.
 #[derive(Debug)]
 pub struct WorkerEngine {
-    keeper: Arc<Keeper>,
+    keeper: Arc<CoreMlSupervisor>,
 }
 
 /// Keeps a worker running.
-struct Keeper {
+struct CoreMlSupervisor {
     command: WorkerCommand,
-    limits: Limits,
-    now: Mutex<Now>,
+    limits: WorkerLimits,
+    now: Mutex<SupervisorState>,
 }
 
 #[derive(Default)]
-struct Now {
-    connection: Option<Arc<Connection>>,
+struct SupervisorState {
+    connection: Option<Arc<WorkerConnection>>,
     /// How many were started.
     generation: u64,
     /// When they ended, the latest last.
     ends: Vec<Instant>,
 }
 
-impl fmt::Debug for Keeper {
+impl fmt::Debug for CoreMlSupervisor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keeper").field("command", &self.command).finish_non_exhaustive()
     }
@@ -58,7 +60,7 @@ fn is_gone(error: &EngineError) -> bool {
     error.kind == EngineErrorKind::Died
 }
 
-fn unexpected(connection: &Connection) -> EngineError {
+fn unexpected(connection: &WorkerConnection) -> EngineError {
     let text = "the worker for packages gives an answer to something else";
     let error = EngineError::new(EngineErrorKind::Died, text);
     connection.end(error.clone());
@@ -70,9 +72,9 @@ fn forget(ends: &mut Vec<Instant>, window: Duration) {
     ends.retain(|end| end.elapsed() < window);
 }
 
-impl Keeper {
+impl CoreMlSupervisor {
     /// The worker that runs and its number among all; a new one where none runs.
-    fn connection(&self) -> Result<(u64, Arc<Connection>), EngineError> {
+    fn connection(&self) -> Result<(u64, Arc<WorkerConnection>), EngineError> {
         let mut now = locked(&self.now);
         if let Some(connection) = &now.connection {
             match connection.ended() {
@@ -83,7 +85,7 @@ impl Keeper {
         }
         forget(&mut now.ends, self.limits.window);
         self.rested(&now.ends)?;
-        match Connection::start(&self.command, &self.limits) {
+        match WorkerConnection::start(&self.command, &self.limits) {
             Ok(connection) => {
                 now.generation += 1;
                 let (process, engine) = (connection.process(), connection.engine());
@@ -107,7 +109,7 @@ impl Keeper {
         let (Some(last), Some(doublings)) = (ends.last(), ends.len().checked_sub(2)) else {
             return Ok(());
         };
-        let doublings = u32::try_from(doublings).unwrap_or(MOST_DOUBLINGS).min(MOST_DOUBLINGS);
+        let doublings = u32::try_from(doublings).unwrap_or(MAX_DOUBLINGS).min(MAX_DOUBLINGS);
         let rest = self.limits.rest.saturating_mul(1 << doublings);
         if last.elapsed() >= rest {
             return Ok(());
@@ -121,7 +123,7 @@ impl Keeper {
     }
 
     /// Asks for what takes long, once more where the worker ends: that may have been another one's fault.
-    fn prepare(&self, ask: &Ask) -> Result<Reply, EngineError> {
+    fn prepare(&self, ask: &WorkerAsk) -> Result<WorkerReply, EngineError> {
         let limit = self.limits.preparation;
         let (_, connection) = self.connection()?;
         match connection.call(ask.clone(), limit) {
@@ -137,8 +139,8 @@ impl Keeper {
 impl WorkerEngine {
     /// An engine whose worker starts when it is first needed.
     #[must_use]
-    pub fn new(command: WorkerCommand, limits: Limits) -> Self {
-        Self { keeper: Arc::new(Keeper { command, limits, now: Mutex::default() }) }
+    pub fn new(command: WorkerCommand, limits: WorkerLimits) -> Self {
+        Self { keeper: Arc::new(CoreMlSupervisor { command, limits, now: Mutex::default() }) }
     }
 
     /// The number of the process that runs; none where none does.
@@ -155,15 +157,15 @@ fn bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
 
-impl Engine for WorkerEngine {
+impl CoreMlEngine for WorkerEngine {
     fn name(&self) -> &'static str {
         "worker"
     }
 
     fn compile(&self, package: &Path, into: &Path) -> Result<(), EngineError> {
-        let ask = wire::Compile { package: bytes(package), into: bytes(into) };
-        match self.keeper.prepare(&Ask::Compile(ask))? {
-            Reply::Done(_) => Ok(()),
+        let ask = wire::CompileCommand { package: bytes(package), into: bytes(into) };
+        match self.keeper.prepare(&WorkerAsk::Compile(ask))? {
+            WorkerReply::Done(_) => Ok(()),
             _ => Err(unexpected(&self.keeper.connection()?.1)),
         }
     }
@@ -171,13 +173,13 @@ impl Engine for WorkerEngine {
     fn load(
         &self,
         compiled: &Path,
-        options: &LoadOptions,
+        options: &EngineLoadOptions,
     ) -> Result<Arc<dyn EngineModel>, EngineError> {
-        let model = Model {
+        let model = SupervisedModel {
             keeper: Arc::clone(&self.keeper),
             path: compiled.to_owned(),
             options: options.clone(),
-            number: Model::next(),
+            number: SupervisedModel::next(),
             beside: None,
             loaded: Mutex::new(None),
             ends: Arc::default(),
@@ -191,12 +193,12 @@ impl Engine for WorkerEngine {
     fn plan(
         &self,
         compiled: &Path,
-        options: &LoadOptions,
-    ) -> Result<Vec<PlannedOperator>, EngineError> {
-        let ask = wire::Load::of(0, bytes(compiled), options);
-        match self.keeper.prepare(&Ask::Plan(ask))? {
-            Reply::Planned(found) => {
-                Ok(found.operators.into_iter().map(wire::Operator::row).collect())
+        options: &EngineLoadOptions,
+    ) -> Result<Vec<EnginePlannedOperator>, EngineError> {
+        let ask = wire::LoadCommand::of(0, bytes(compiled), options);
+        match self.keeper.prepare(&WorkerAsk::Plan(ask))? {
+            WorkerReply::Planned(found) => {
+                Ok(found.operators.into_iter().map(wire::OperatorMessage::row).collect())
             }
             _ => Err(unexpected(&self.keeper.connection()?.1)),
         }
@@ -205,44 +207,44 @@ impl Engine for WorkerEngine {
 
 /// A model as one worker has loaded it.
 #[derive(Clone)]
-struct Ready {
+struct WorkerModelHandle {
     generation: u64,
-    connection: Arc<Connection>,
-    interface: Interface,
+    connection: Arc<WorkerConnection>,
+    interface: EngineInterface,
 }
 
-struct Model {
-    keeper: Arc<Keeper>,
+struct SupervisedModel {
+    keeper: Arc<CoreMlSupervisor>,
     path: PathBuf,
-    options: LoadOptions,
+    options: EngineLoadOptions,
     number: u64,
     /// The function that was loaded first, where this is another one with its states.
-    beside: Option<Arc<Model>>,
-    loaded: Mutex<Option<Ready>>,
+    beside: Option<Arc<SupervisedModel>>,
+    loaded: Mutex<Option<WorkerModelHandle>>,
     /// When workers ended while one of the model's functions predicted or was loaded.
     ends: Arc<Mutex<Vec<Instant>>>,
     refused: Arc<AtomicBool>,
     /// The most bytes that each output has had.
     sizes: Mutex<BTreeMap<String, usize>>,
-    kept: Arc<Kept>,
+    kept: Arc<WorkerStates>,
 }
 
 /// The states of a model's functions.
 #[derive(Default)]
-struct Kept {
+struct WorkerStates {
     /// The worker and its number of each.
     states: Mutex<BTreeMap<StateNumber, (u64, StateNumber)>>,
     last: AtomicU64,
 }
 
-impl Model {
+impl SupervisedModel {
     fn next() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The model in a worker that runs: loaded anew where that is another one than before.
-    fn ready(&self) -> Result<Ready, EngineError> {
+    fn ready(&self) -> Result<WorkerModelHandle, EngineError> {
         if self.refused.load(Ordering::Relaxed) {
             let text = format!(
                 "'{}' is not tried again: {} workers ended while it ran",
@@ -262,11 +264,11 @@ impl Model {
             return Ok(ready.clone());
         }
         *loaded = None;
-        let mut ask = wire::Load::of(self.number, bytes(&self.path), &self.options);
+        let mut ask = wire::LoadCommand::of(self.number, bytes(&self.path), &self.options);
         ask.beside = self.beside.as_ref().map(|first| first.number);
-        let reply = connection.call(Ask::Load(ask), self.keeper.limits.preparation);
+        let reply = connection.call(WorkerAsk::Load(ask), self.keeper.limits.preparation);
         let interface = match reply {
-            Ok(Reply::Loaded(found)) => found.interface().map_err(|text| {
+            Ok(WorkerReply::Loaded(found)) => found.interface().map_err(|text| {
                 EngineError::new(
                     EngineErrorKind::Load,
                     format!("'{}': {text}", self.path.display()),
@@ -278,7 +280,7 @@ impl Model {
                 return Err(error);
             }
         };
-        let ready = Ready { generation, connection, interface };
+        let ready = WorkerModelHandle { generation, connection, interface };
         *loaded = Some(ready.clone());
         Ok(ready)
     }
@@ -310,7 +312,10 @@ impl Model {
     }
 
     /// Blocks for the outputs, where their sizes are known.
-    fn rooms(&self, ready: &Ready) -> Result<Vec<(Room, Lease)>, EngineError> {
+    fn rooms(
+        &self,
+        ready: &WorkerModelHandle,
+    ) -> Result<Vec<(OutputRoom, RequestBlock)>, EngineError> {
         let sizes = locked(&self.sizes).clone();
         let mut rooms = Vec::new();
         for feature in &ready.interface.outputs {
@@ -320,29 +325,32 @@ impl Model {
             };
             let Some(bytes) = sizes.get(&feature.name).copied().or_else(fixed) else { continue };
             let lease = ready.connection.lease(bytes)?;
-            rooms.push((Room { name: feature.name.clone(), block: lease.block.number() }, lease));
+            rooms.push((
+                OutputRoom { name: feature.name.clone(), block: lease.block.number() },
+                lease,
+            ));
         }
         Ok(rooms)
     }
 }
 
-impl Drop for Model {
+impl Drop for SupervisedModel {
     fn drop(&mut self) {
         if let Some(ready) = locked(&self.loaded).take() {
             let limit = self.keeper.limits.prediction;
-            ready.connection.ask(Ask::Unload(self.number), limit, Box::new(|_, _| ()));
+            ready.connection.ask(WorkerAsk::Unload(self.number), limit, Box::new(|_, _| ()));
         }
     }
 }
 
 /// A model in a worker.
 struct WorkerModel {
-    model: Arc<Model>,
-    interface: Interface,
+    model: Arc<SupervisedModel>,
+    interface: EngineInterface,
 }
 
 impl WorkerModel {
-    fn load(model: Model) -> Result<Arc<dyn EngineModel>, EngineError> {
+    fn load(model: SupervisedModel) -> Result<Arc<dyn EngineModel>, EngineError> {
         let model = Arc::new(model);
         let loaded = match model.ready() {
             Err(error) if is_gone(&error) => model.ready().map_err(|_| error)?,
@@ -359,22 +367,22 @@ impl fmt::Debug for WorkerModel {
 }
 
 /// A prediction on its way.
-struct Attempt {
-    model: Arc<Model>,
-    inputs: Vec<Named>,
+struct PredictionAttempt {
+    model: Arc<SupervisedModel>,
+    inputs: Vec<NamedTensor>,
     state: Option<StateNumber>,
     /// Whether a worker has ended during it already.
     again: bool,
-    done: Done,
+    done: PredictionCallback,
 }
 
 /// What a prediction has in shared memory until it is answered: nobody writes to it before.
-struct Lent {
-    ready: Ready,
-    leases: Vec<Lease>,
+struct LentBlocks {
+    ready: WorkerModelHandle,
+    leases: Vec<RequestBlock>,
 }
 
-impl Attempt {
+impl PredictionAttempt {
     fn start(self) {
         let prepared = self.model.ready().and_then(|ready| self.placed(ready));
         let (ask, lent) = match prepared {
@@ -387,11 +395,14 @@ impl Attempt {
         let (connection, limit) =
             (Arc::clone(&lent.ready.connection), self.model.keeper.limits.prediction);
         let answered = Box::new(move |id, reply| self.answered(lent, id, reply));
-        connection.ask(Ask::Predict(ask), limit, answered);
+        connection.ask(WorkerAsk::Predict(ask), limit, answered);
     }
 
     /// Puts the inputs where the worker finds them.
-    fn placed(&self, ready: Ready) -> Result<(wire::Predict, Lent), EngineError> {
+    fn placed(
+        &self,
+        ready: WorkerModelHandle,
+    ) -> Result<(wire::PredictCommand, LentBlocks), EngineError> {
         let state =
             self.state.map(|state| self.model.state(ready.generation, state)).transpose()?;
         let (connection, mut inputs, mut leases) = (&ready.connection, Vec::new(), Vec::new());
@@ -411,17 +422,17 @@ impl Attempt {
         }
         let (rooms, given): (Vec<_>, Vec<_>) = self.model.rooms(&ready)?.into_iter().unzip();
         leases.extend(given);
-        let ask = wire::Predict { model: self.model.number, state, inputs, rooms };
-        Ok((ask, Lent { ready, leases }))
+        let ask = wire::PredictCommand { model: self.model.number, state, inputs, rooms };
+        Ok((ask, LentBlocks { ready, leases }))
     }
 
-    fn answered(self, lent: Lent, id: u64, reply: Result<Reply, EngineError>) {
+    fn answered(self, lent: LentBlocks, id: u64, reply: Result<WorkerReply, EngineError>) {
         match reply {
-            Ok(Reply::Predicted(found)) => {
+            Ok(WorkerReply::Predicted(found)) => {
                 let outputs = found.outputs.iter().map(|placed| lent.output(placed)).collect();
                 (self.done)(outputs);
             }
-            Ok(Reply::NeedsRoom(needs)) => self.collect(lent, id, &needs),
+            Ok(WorkerReply::NeedsRoom(needs)) => self.collect(lent, id, &needs),
             Ok(_) => (self.done)(Err(unexpected(&lent.ready.connection))),
             Err(error) => {
                 self.model.note(&error);
@@ -435,13 +446,13 @@ impl Attempt {
     }
 
     /// Asks for outputs that had no room, and remembers how much they take.
-    fn collect(self, mut lent: Lent, prediction: u64, needs: &wire::Needs) {
+    fn collect(self, mut lent: LentBlocks, prediction: u64, needs: &wire::OutputNeeds) {
         let mut rooms = Vec::with_capacity(needs.outputs.len());
         for need in &needs.outputs {
             let bytes = usize::try_from(need.bytes).unwrap_or(usize::MAX);
             match lent.ready.connection.lease(bytes) {
                 Ok(lease) => {
-                    rooms.push(Room { name: need.name.clone(), block: lease.block.number() });
+                    rooms.push(OutputRoom { name: need.name.clone(), block: lease.block.number() });
                     lent.leases.push(lease);
                 }
                 Err(error) => return (self.done)(Err(error)),
@@ -452,19 +463,25 @@ impl Attempt {
         }
         let (connection, limit) =
             (Arc::clone(&lent.ready.connection), self.model.keeper.limits.prediction);
-        let answered: Answered = Box::new(move |id, reply| {
+        let answered: AnswerCallback = Box::new(move |id, reply| {
             // Room that was asked for is enough.
             match reply {
-                Ok(Reply::NeedsRoom(_)) => (self.done)(Err(unexpected(&lent.ready.connection))),
+                Ok(WorkerReply::NeedsRoom(_)) => {
+                    (self.done)(Err(unexpected(&lent.ready.connection)))
+                }
                 reply => self.answered(lent, id, reply),
             }
         });
-        connection.ask(Ask::Collect(wire::Collect { prediction, rooms }), limit, answered);
+        connection.ask(
+            WorkerAsk::Collect(wire::CollectCommand { prediction, rooms }),
+            limit,
+            answered,
+        );
     }
 }
 
-impl Lent {
-    fn output(&self, placed: &wire::Placed) -> Result<Named, EngineError> {
+impl LentBlocks {
+    fn output(&self, placed: &wire::PlacedTensor) -> Result<NamedTensor, EngineError> {
         let lease = self.leases.iter().find(|lease| lease.block.number() == placed.block);
         let Some(lease) = lease else { return Err(unexpected(&self.ready.connection)) };
         Ok((placed.name.clone(), blocks::found(placed, &lease.block)?))
@@ -472,23 +489,29 @@ impl Lent {
 }
 
 impl EngineModel for WorkerModel {
-    fn interface(&self) -> &Interface {
+    fn interface(&self) -> &EngineInterface {
         &self.interface
     }
 
-    fn submit(&self, inputs: Vec<Named>, state: Option<StateNumber>, done: Done) {
+    fn submit(
+        &self,
+        inputs: Vec<NamedTensor>,
+        state: Option<StateNumber>,
+        done: PredictionCallback,
+    ) {
         let checked = check::state(&self.interface, state);
         if let Err(error) = checked.and_then(|()| check::inputs(&self.interface, inputs.clone())) {
             return done(Err(error));
         }
-        Attempt { model: Arc::clone(&self.model), inputs, state, again: false, done }.start();
+        PredictionAttempt { model: Arc::clone(&self.model), inputs, state, again: false, done }
+            .start();
     }
 
     fn new_state(&self) -> Result<StateNumber, EngineError> {
         let ready = self.model.ready()?;
         let limit = self.model.keeper.limits.prediction;
-        match ready.connection.call(Ask::NewState(self.model.number), limit)? {
-            Reply::State(number) => {
+        match ready.connection.call(WorkerAsk::NewState(self.model.number), limit)? {
+            WorkerReply::State(number) => {
                 let own = self.model.kept.last.fetch_add(1, Ordering::Relaxed) + 1;
                 locked(&self.model.kept.states).insert(own, (ready.generation, number));
                 Ok(own)
@@ -502,7 +525,7 @@ impl EngineModel for WorkerModel {
         let Some((generation, state)) = removed else { return };
         let loaded = locked(&self.model.loaded).clone();
         if let Some(ready) = loaded.filter(|ready| ready.generation == generation) {
-            let ask = Ask::DropState(wire::StateOf { model: self.model.number, state });
+            let ask = WorkerAsk::DropState(wire::StateOf { model: self.model.number, state });
             let limit = self.model.keeper.limits.prediction;
             ready.connection.ask(ask, limit, Box::new(|_, _| ()));
         }
@@ -512,20 +535,20 @@ impl EngineModel for WorkerModel {
         let ready = self.model.ready()?;
         let of = |state| self.model.state(ready.generation, state);
         let (from, to) = (of(from)?, of(to)?);
-        let ask = Ask::CopyState(wire::CopyState { model: self.model.number, from, to });
+        let ask = WorkerAsk::CopyState(wire::CopyState { model: self.model.number, from, to });
         match ready.connection.call(ask, self.model.keeper.limits.prediction)? {
-            Reply::Done(_) => Ok(()),
+            WorkerReply::Done(_) => Ok(()),
             _ => Err(unexpected(&ready.connection)),
         }
     }
 
-    fn beside(&self, options: &LoadOptions) -> Result<Arc<dyn EngineModel>, EngineError> {
+    fn beside(&self, options: &EngineLoadOptions) -> Result<Arc<dyn EngineModel>, EngineError> {
         let own = &self.model;
-        Self::load(Model {
+        Self::load(SupervisedModel {
             keeper: Arc::clone(&own.keeper),
             path: own.path.clone(),
             options: options.clone(),
-            number: Model::next(),
+            number: SupervisedModel::next(),
             beside: Some(Arc::clone(own.beside.as_ref().unwrap_or(own))),
             loaded: Mutex::new(None),
             ends: Arc::clone(&own.ends),

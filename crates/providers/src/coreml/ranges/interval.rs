@@ -7,16 +7,16 @@ use galatea_graph::ops::reduce::{Reduce, ReduceKind};
 use galatea_graph::{Node, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use super::{LARGEST, Ranges};
+use super::{GraphRanges, LARGEST};
 
 /// All numbers from one to another, both included.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Interval {
+pub(super) struct NumberInterval {
     low: f64,
     high: f64,
 }
 
-impl Interval {
+impl NumberInterval {
     /// The interval between two numbers; none where one of them is infinite or no number.
     pub(super) fn new(low: f64, high: f64) -> Option<Self> {
         (low.is_finite() && high.is_finite() && low <= high).then_some(Self { low, high })
@@ -82,13 +82,13 @@ impl Interval {
 }
 
 /// Values that a type of few bits holds.
-pub(super) fn of_type(dtype: DataType) -> Option<Interval> {
+pub(super) fn of_type(dtype: DataType) -> Option<NumberInterval> {
     match dtype {
-        DataType::Bool => Interval::new(0.0, 1.0),
-        DataType::Int8 => Interval::new(-128.0, 127.0),
-        DataType::Uint8 => Interval::new(0.0, 255.0),
-        DataType::Int16 => Interval::new(-32768.0, 32767.0),
-        DataType::Uint16 => Interval::new(0.0, 65535.0),
+        DataType::Bool => NumberInterval::new(0.0, 1.0),
+        DataType::Int8 => NumberInterval::new(-128.0, 127.0),
+        DataType::Uint8 => NumberInterval::new(0.0, 255.0),
+        DataType::Int16 => NumberInterval::new(-32768.0, 32767.0),
+        DataType::Uint16 => NumberInterval::new(0.0, 65535.0),
         _ => None,
     }
 }
@@ -99,7 +99,7 @@ const LOOKED_AT: usize = 1 << 16;
 /// The values of a constant. Floats beyond FP16, such as the -3.4e38 of a mask, are what nobody counts with: a program
 /// has the largest number of FP16 in their place.
 #[allow(clippy::cast_precision_loss, reason = "a bound")]
-pub(super) fn of_constant(tensor: &Tensor) -> Option<Interval> {
+pub(super) fn of_constant(tensor: &Tensor) -> Option<NumberInterval> {
     if tensor.elements() > LOOKED_AT {
         return of_type(tensor.dtype());
     }
@@ -119,7 +119,7 @@ pub(super) fn of_constant(tensor: &Tensor) -> Option<Interval> {
         return None;
     }
     let low = all.iter().copied().fold(f64::INFINITY, f64::min);
-    Interval::new(low, all.into_iter().fold(f64::NEG_INFINITY, f64::max))
+    NumberInterval::new(low, all.into_iter().fold(f64::NEG_INFINITY, f64::max))
 }
 
 /// Operators that give elements of their first input, or zeros.
@@ -154,14 +154,14 @@ pub(super) fn moves(node: &Node) -> bool {
 }
 
 /// The interval that the first result of a node lies in; none where nothing is known.
-pub(super) fn of_node(ranges: &Ranges<'_>, node: &Node) -> Option<Interval> {
+pub(super) fn of_node(ranges: &GraphRanges<'_>, node: &Node) -> Option<NumberInterval> {
     if !node.domain.is_empty() {
         return None;
     }
     let of = |at: usize| node.input(at).and_then(|id| ranges.interval(id));
     let name = node.op_type.as_str();
     if moves(node) {
-        let zero = Interval::new(0.0, 0.0)?;
+        let zero = NumberInterval::new(0.0, 0.0)?;
         return of(0).map(|found| found.join(zero));
     }
     match name {
@@ -179,7 +179,7 @@ pub(super) fn of_node(ranges: &Ranges<'_>, node: &Node) -> Option<Interval> {
         }
         "MatMul" => terms(of(0)?.times(of(1)?)?, length(ranges, node)?),
         "CumSum" => terms(of(0)?, ranges.shape(node.input(0)?)?.into_iter().max()?),
-        "Softmax" | "Hardmax" => Interval::new(0.0, 1.0),
+        "Softmax" | "Hardmax" => NumberInterval::new(0.0, 1.0),
         "Where" => Some(of(1)?.join(of(2)?)),
         "Concat" => joined(ranges, node),
         "Pow" => powered(of(0)?, of(1)?),
@@ -197,28 +197,28 @@ pub(super) fn of_node(ranges: &Ranges<'_>, node: &Node) -> Option<Interval> {
 const UNKNOWN_LENGTH: usize = 1 << 16;
 
 /// How many products the sums of a matrix product have.
-fn length(ranges: &Ranges<'_>, node: &Node) -> Option<usize> {
+fn length(ranges: &GraphRanges<'_>, node: &Node) -> Option<usize> {
     let (a, b) = (ranges.lengths(node.input(0)?)?, ranges.lengths(node.input(1)?)?);
     let down = b.len().saturating_sub(2);
     a.last().copied().flatten().or_else(|| b.get(down).copied().flatten())
 }
 
-fn joined(ranges: &Ranges<'_>, node: &Node) -> Option<Interval> {
+fn joined(ranges: &GraphRanges<'_>, node: &Node) -> Option<NumberInterval> {
     let each = node.inputs.iter().flatten().map(|&id| ranges.interval(id));
-    each.collect::<Option<Vec<_>>>()?.into_iter().reduce(Interval::join)
+    each.collect::<Option<Vec<_>>>()?.into_iter().reduce(NumberInterval::join)
 }
 
 /// The sum of so many terms.
 #[allow(clippy::cast_precision_loss, reason = "a bound")]
-fn terms(one: Interval, count: usize) -> Option<Interval> {
-    let zero = Interval::new(0.0, 0.0)?;
+fn terms(one: NumberInterval, count: usize) -> Option<NumberInterval> {
+    let zero = NumberInterval::new(0.0, 0.0)?;
     let count = count as f64;
     let one = one.join(zero);
-    Interval::new(one.low * count, one.high * count)
+    NumberInterval::new(one.low * count, one.high * count)
 }
 
 /// Sums of `length` products of bytes less their zero points.
-fn sums(ranges: &Ranges<'_>, node: &Node, length: usize) -> Option<Interval> {
+fn sums(ranges: &GraphRanges<'_>, node: &Node, length: usize) -> Option<NumberInterval> {
     let centred = |at: usize, zero: usize| {
         let codes = ranges.interval(node.input(at)?)?;
         match node.input(zero) {
@@ -229,7 +229,7 @@ fn sums(ranges: &Ranges<'_>, node: &Node, length: usize) -> Option<Interval> {
     terms(centred(0, 2)?.times(centred(1, 3)?)?, length)
 }
 
-fn powered(base: Interval, exponent: Interval) -> Option<Interval> {
+fn powered(base: NumberInterval, exponent: NumberInterval) -> Option<NumberInterval> {
     if exponent.low != exponent.high {
         return None;
     }
@@ -237,12 +237,16 @@ fn powered(base: Interval, exponent: Interval) -> Option<Interval> {
     match exponent {
         2.0 => base.square(),
         0.5 if base.low >= 0.0 => base.rising(f64::sqrt),
-        _ if exponent >= 1.0 => Interval::around(base.largest().powf(exponent)),
+        _ if exponent >= 1.0 => NumberInterval::around(base.largest().powf(exponent)),
         _ => None,
     }
 }
 
-fn clipped(node: &Node, x: Option<Interval>, limits: [Option<Interval>; 2]) -> Option<Interval> {
+fn clipped(
+    node: &Node,
+    x: Option<NumberInterval>,
+    limits: [Option<NumberInterval>; 2],
+) -> Option<NumberInterval> {
     let operator = node.operator::<Clip>()?;
     let [low, high] = limits;
     let low = operator.min.map(f64::from).or(low.map(|found| found.low));
@@ -256,10 +260,14 @@ fn clipped(node: &Node, x: Option<Interval>, limits: [Option<Interval>; 2]) -> O
         (Some(limit), Some(own)) => limit.min(own),
         (limit, own) => limit.or(own)?,
     };
-    Interval::new(low.min(high), high)
+    NumberInterval::new(low.min(high), high)
 }
 
-fn of_binary(kind: BinaryKind, a: Option<Interval>, b: Option<Interval>) -> Option<Interval> {
+fn of_binary(
+    kind: BinaryKind,
+    a: Option<NumberInterval>,
+    b: Option<NumberInterval>,
+) -> Option<NumberInterval> {
     match kind {
         BinaryKind::Add => a?.plus(b?),
         BinaryKind::Sub => a?.plus(b?.negative()),
@@ -269,7 +277,7 @@ fn of_binary(kind: BinaryKind, a: Option<Interval>, b: Option<Interval>) -> Opti
     }
 }
 
-fn of_unary(kind: UnaryKind, x: Option<Interval>) -> Option<Interval> {
+fn of_unary(kind: UnaryKind, x: Option<NumberInterval>) -> Option<NumberInterval> {
     match kind {
         UnaryKind::Neg => Some(x?.negative()),
         UnaryKind::Abs => Some(x?.magnitude()),
@@ -280,32 +288,36 @@ fn of_unary(kind: UnaryKind, x: Option<Interval>) -> Option<Interval> {
         UnaryKind::Log if x?.low > 0.0 => x?.rising(f64::ln),
         UnaryKind::Reciprocal => x?.inverse(),
         UnaryKind::Floor | UnaryKind::Ceil | UnaryKind::Round => {
-            Interval::new(x?.low.floor(), x?.high.ceil())
+            NumberInterval::new(x?.low.floor(), x?.high.ceil())
         }
-        UnaryKind::Erf | UnaryKind::Sign | UnaryKind::Sin | UnaryKind::Cos => Interval::around(1.0),
-        UnaryKind::Atan | UnaryKind::Asin => Interval::around(std::f64::consts::FRAC_PI_2),
-        UnaryKind::Acos => Interval::new(0.0, std::f64::consts::PI),
+        UnaryKind::Erf | UnaryKind::Sign | UnaryKind::Sin | UnaryKind::Cos => {
+            NumberInterval::around(1.0)
+        }
+        UnaryKind::Atan | UnaryKind::Asin => NumberInterval::around(std::f64::consts::FRAC_PI_2),
+        UnaryKind::Acos => NumberInterval::new(0.0, std::f64::consts::PI),
         _ => None,
     }
 }
 
-fn of_activation(kind: ActivationKind, x: Option<Interval>) -> Option<Interval> {
+fn of_activation(kind: ActivationKind, x: Option<NumberInterval>) -> Option<NumberInterval> {
     match kind {
         ActivationKind::Relu => x?.rising(|value| value.max(0.0)),
-        ActivationKind::Sigmoid | ActivationKind::HardSigmoid { .. } => Interval::new(0.0, 1.0),
-        ActivationKind::Tanh | ActivationKind::Softsign => Interval::around(1.0),
+        ActivationKind::Sigmoid | ActivationKind::HardSigmoid { .. } => {
+            NumberInterval::new(0.0, 1.0)
+        }
+        ActivationKind::Tanh | ActivationKind::Softsign => NumberInterval::around(1.0),
         // Next to what they are for large inputs, and a little below zero.
         ActivationKind::Gelu { .. }
         | ActivationKind::HardSwish
         | ActivationKind::Mish
-        | ActivationKind::Swish { alpha: 1.0 } => Interval::new(-1.0, x?.high.max(0.0)),
-        ActivationKind::Softplus => Interval::new(0.0, x?.high.max(0.0) + 1.0),
+        | ActivationKind::Swish { alpha: 1.0 } => NumberInterval::new(-1.0, x?.high.max(0.0)),
+        ActivationKind::Softplus => NumberInterval::new(0.0, x?.high.max(0.0) + 1.0),
         _ => None,
     }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "nodes have few inputs")]
-fn of_variadic(ranges: &Ranges<'_>, node: &Node) -> Option<Interval> {
+fn of_variadic(ranges: &GraphRanges<'_>, node: &Node) -> Option<NumberInterval> {
     use galatea_graph::ops::math::VariadicKind;
     let kind = node.operator::<Variadic>()?.kind;
     if matches!(kind, VariadicKind::Max | VariadicKind::Min) {
@@ -314,15 +326,15 @@ fn of_variadic(ranges: &Ranges<'_>, node: &Node) -> Option<Interval> {
     let each = node.inputs.iter().flatten().map(|&id| ranges.interval(id));
     let all = each.collect::<Option<Vec<_>>>()?;
     let count = all.len() as f64;
-    let sum = all.into_iter().try_fold(Interval::new(0.0, 0.0)?, Interval::plus)?;
+    let sum = all.into_iter().try_fold(NumberInterval::new(0.0, 0.0)?, NumberInterval::plus)?;
     match kind {
-        VariadicKind::Mean => Interval::new(sum.low / count, sum.high / count),
+        VariadicKind::Mean => NumberInterval::new(sum.low / count, sum.high / count),
         _ => Some(sum),
     }
 }
 
 /// How many elements become one, where that is known.
-pub(super) fn reduced(ranges: &Ranges<'_>, node: &Node) -> Option<usize> {
+pub(super) fn reduced(ranges: &GraphRanges<'_>, node: &Node) -> Option<usize> {
     let operator = node.operator::<Reduce>()?;
     let dims = ranges.lengths(node.input(0)?)?;
     let axes = match (&operator.axes, node.input(1)) {
@@ -343,7 +355,7 @@ pub(super) fn reduced(ranges: &Ranges<'_>, node: &Node) -> Option<usize> {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a bound")]
-fn of_reduce(ranges: &Ranges<'_>, node: &Node) -> Option<Interval> {
+fn of_reduce(ranges: &GraphRanges<'_>, node: &Node) -> Option<NumberInterval> {
     let kind = node.operator::<Reduce>()?.kind;
     let x: ValueId = node.input(0)?;
     let own = ranges.interval(x)?;
@@ -356,10 +368,10 @@ fn of_reduce(ranges: &Ranges<'_>, node: &Node) -> Option<Interval> {
         ReduceKind::L1 => terms(own.magnitude(), count),
         ReduceKind::SumSquare => terms(own.square()?, count),
         ReduceKind::L2 => terms(own.square()?, count)?.rising(f64::sqrt),
-        ReduceKind::Prod => Interval::around(own.largest().max(1.0).powf(count as f64)),
+        ReduceKind::Prod => NumberInterval::around(own.largest().max(1.0).powf(count as f64)),
         ReduceKind::LogSumExp => {
             let more = (count.max(1) as f64).ln();
-            Interval::new(own.low, own.high + more)
+            NumberInterval::new(own.low, own.high + more)
         }
         _ => None,
     }
@@ -369,8 +381,8 @@ fn of_reduce(ranges: &Ranges<'_>, node: &Node) -> Option<Interval> {
 mod tests {
     use super::*;
 
-    fn interval(low: f64, high: f64) -> Interval {
-        Interval::new(low, high).unwrap()
+    fn interval(low: f64, high: f64) -> NumberInterval {
+        NumberInterval::new(low, high).unwrap()
     }
 
     #[test]

@@ -13,7 +13,7 @@ use galatea_graph::ops::reduce::{Reduce, ReduceKind};
 use galatea_graph::{Dim, Fact, Graph, Node, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use interval::Interval;
+use interval::NumberInterval;
 
 /// The largest number of FP16.
 const LARGEST: f64 = 65_504.0;
@@ -22,11 +22,11 @@ const LARGEST: f64 = 65_504.0;
 const LONG: usize = 1024;
 
 /// The most operators that a scale is made by.
-const MOST_STEPS: usize = 32;
+const MAX_STEPS: usize = 32;
 
 /// How a float exceeds what FP16 holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Excess {
+enum Fp16Excess {
     /// It was scaled back, and the next factor may be part of the scale.
     Scaled,
     /// It may, by what is computed.
@@ -36,11 +36,11 @@ enum Excess {
 }
 
 /// What is known of the values of a graph so far.
-pub(super) struct Ranges<'g> {
+pub(super) struct GraphRanges<'g> {
     graph: &'g Graph,
     facts: &'g [Option<Fact>],
-    intervals: Vec<Option<Interval>>,
-    excesses: BTreeMap<ValueId, Excess>,
+    intervals: Vec<Option<NumberInterval>>,
+    excesses: BTreeMap<ValueId, Fp16Excess>,
     wide: BTreeSet<usize>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Ranges<'g> {
 pub(super) fn proven(graph: &Graph, facts: &[Option<Fact>]) -> BTreeSet<String> {
     let intervals = vec![None; graph.values().len()];
     let (excesses, wide) = (BTreeMap::new(), BTreeSet::new());
-    let mut ranges = Ranges { graph, facts, intervals, excesses, wide };
+    let mut ranges = GraphRanges { graph, facts, intervals, excesses, wide };
     for (index, node) in graph.nodes.iter().enumerate() {
         ranges.visit(index, node);
     }
@@ -127,9 +127,9 @@ const KEEPERS: &[&str] = &[
     "ReverseSequence",
 ];
 
-impl Ranges<'_> {
+impl GraphRanges<'_> {
     /// The interval of a value: as it was found, or that of its constant or its type.
-    fn interval(&self, id: ValueId) -> Option<Interval> {
+    fn interval(&self, id: ValueId) -> Option<NumberInterval> {
         if let Some(found) = self.intervals.get(id.index()).copied().flatten() {
             return Some(found);
         }
@@ -196,12 +196,12 @@ impl Ranges<'_> {
     }
 
     /// Whether a node reads floats that FP16 does not hold as they are.
-    fn reads_wide(&self, node: &Node, read: Option<Excess>) -> bool {
+    fn reads_wide(&self, node: &Node, read: Option<Fp16Excess>) -> bool {
         match read {
-            None | Some(Excess::Scaled) => false,
-            Some(Excess::Proven) => true,
+            None | Some(Fp16Excess::Scaled) => false,
+            Some(Fp16Excess::Proven) => true,
             // What computes most of a model is left where it is while nothing is proven.
-            Some(Excess::Likely) => self.is_light(node),
+            Some(Fp16Excess::Likely) => self.is_light(node),
         }
     }
 
@@ -216,18 +216,18 @@ impl Ranges<'_> {
     }
 
     /// How the first result of a node exceeds FP16, which is a float.
-    fn excess(&self, node: &Node, given: ValueId, read: Option<Excess>) -> Option<Excess> {
+    fn excess(&self, node: &Node, given: ValueId, read: Option<Fp16Excess>) -> Option<Fp16Excess> {
         let found = self.intervals.get(given.index()).copied().flatten();
         let bounded = found.is_some_and(|found| found.largest() <= LARGEST);
         if found.is_some() && !bounded {
-            return Some(Excess::Proven);
+            return Some(Fp16Excess::Proven);
         }
         let Some(read) = read else { return if bounded { None } else { self.grown(node) } };
         let name = node.op_type.as_str();
         match () {
-            () if self.scales(node).is_some() => Some(Excess::Scaled),
+            () if self.scales(node).is_some() => Some(Fp16Excess::Scaled),
             () if bounded => None,
-            () if read == Excess::Scaled => {
+            () if read == Fp16Excess::Scaled => {
                 if interval::moves(node) {
                     Some(read)
                 } else {
@@ -248,7 +248,7 @@ impl Ranges<'_> {
     }
 
     /// Whether a node gives sums that are larger than what they are made of.
-    fn grown(&self, node: &Node) -> Option<Excess> {
+    fn grown(&self, node: &Node) -> Option<Fp16Excess> {
         let kind = node.operator::<Reduce>()?.kind;
         let long = || interval::reduced(self, node).is_some_and(|count| count >= LONG);
         let grows = match kind {
@@ -256,7 +256,7 @@ impl Ranges<'_> {
             ReduceKind::Sum | ReduceKind::L1 | ReduceKind::L2 => long(),
             _ => false,
         };
-        grows.then_some(Excess::Likely)
+        grows.then_some(Fp16Excess::Likely)
     }
 
     /// The factor or divisor that scales the other operand of a product or quotient; none where there is none.
@@ -297,7 +297,7 @@ impl Ranges<'_> {
             match self.producer(id) {
                 None if self.known(id).is_some() => {}
                 Some((_, node)) if node.op_type == "DynamicQuantizeLinear" => {}
-                Some((_, node)) if steps < MOST_STEPS && makes_scales(node) => {
+                Some((_, node)) if steps < MAX_STEPS && makes_scales(node) => {
                     waiting.extend(node.inputs.iter().flatten().filter(|&&id| self.is_float(id)));
                 }
                 _ => return false,

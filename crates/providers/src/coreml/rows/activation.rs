@@ -1,54 +1,54 @@
 //! Activations.
 
-use galatea_formats::coreml::mil::{Arg, Var};
+use galatea_formats::coreml::mil::{MilArg, MilVar};
 use galatea_graph::Node;
 use galatea_graph::ops::activation::{Activation, ActivationKind, LogSoftmax, Softmax};
 use galatea_graph::ops::fused::FusedActivation;
 
-use super::Row;
-use crate::coreml::emit::{Emit, Result, refuse, small};
+use super::EmitRow;
+use crate::coreml::emit::{ProgramEmitter, Result, refuse, small};
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("Relu", activation),
-    Row::onnx("LeakyRelu", activation),
-    Row::onnx("Elu", activation),
-    Row::onnx("Celu", activation),
-    Row::onnx("Selu", activation),
-    Row::onnx("Sigmoid", activation),
-    Row::onnx("HardSigmoid", activation),
-    Row::onnx("HardSwish", activation),
-    Row::onnx("Tanh", activation),
-    Row::onnx("Softplus", activation),
-    Row::onnx("Softsign", activation),
-    Row::onnx("ThresholdedRelu", activation),
-    Row::onnx("Gelu", activation),
-    Row::onnx("Gelu", activation).of("com.microsoft"),
-    Row::onnx("Mish", activation),
-    Row::onnx("Swish", activation),
-    Row::onnx("Softmax", softmax),
-    Row::onnx("LogSoftmax", log_softmax),
-    Row::onnx("PRelu", prelu),
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("Relu", activation),
+    EmitRow::onnx("LeakyRelu", activation),
+    EmitRow::onnx("Elu", activation),
+    EmitRow::onnx("Celu", activation),
+    EmitRow::onnx("Selu", activation),
+    EmitRow::onnx("Sigmoid", activation),
+    EmitRow::onnx("HardSigmoid", activation),
+    EmitRow::onnx("HardSwish", activation),
+    EmitRow::onnx("Tanh", activation),
+    EmitRow::onnx("Softplus", activation),
+    EmitRow::onnx("Softsign", activation),
+    EmitRow::onnx("ThresholdedRelu", activation),
+    EmitRow::onnx("Gelu", activation),
+    EmitRow::onnx("Gelu", activation).of("com.microsoft"),
+    EmitRow::onnx("Mish", activation),
+    EmitRow::onnx("Swish", activation),
+    EmitRow::onnx("Softmax", softmax),
+    EmitRow::onnx("LogSoftmax", log_softmax),
+    EmitRow::onnx("PRelu", prelu),
 ];
 
 /// An operation of one value and numbers.
 fn function(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     operator: &str,
-    x: &Var,
+    x: &MilVar,
     numbers: &[(&'static str, f32)],
-) -> Result<Var> {
-    let mut inputs: Vec<(&str, Arg)> = vec![("x", x.into())];
+) -> Result<MilVar> {
+    let mut inputs: Vec<(&str, MilArg)> = vec![("x", x.into())];
     for (name, value) in numbers {
         inputs.push((name, emit.float(*value)));
     }
     emit.op(operator, inputs)
 }
 
-fn product(emit: &mut Emit<'_>, x: &Var, y: &Var) -> Result<Var> {
+fn product(emit: &mut ProgramEmitter<'_>, x: &MilVar, y: &MilVar) -> Result<MilVar> {
     emit.op("mul", vec![("x", x.into()), ("y", y.into())])
 }
 
-fn activation(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn activation(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Activation>() else {
         return refuse("an activation of another kind");
     };
@@ -57,7 +57,11 @@ fn activation(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// An activation of a value.
-pub(super) fn apply(emit: &mut Emit<'_>, kind: ActivationKind, x: &Var) -> Result<Var> {
+pub(super) fn apply(
+    emit: &mut ProgramEmitter<'_>,
+    kind: ActivationKind,
+    x: &MilVar,
+) -> Result<MilVar> {
     let result = match kind {
         ActivationKind::Relu => function(emit, "relu", x, &[])?,
         ActivationKind::LeakyRelu { alpha } => {
@@ -78,7 +82,7 @@ pub(super) fn apply(emit: &mut Emit<'_>, kind: ActivationKind, x: &Var) -> Resul
         ActivationKind::Softsign => function(emit, "softsign", x, &[])?,
         ActivationKind::Gelu { tanh } => {
             let mode = if tanh { "TANH_APPROXIMATION" } else { "EXACT" };
-            emit.op("gelu", vec![("x", x.into()), ("mode", Arg::Text(mode))])?
+            emit.op("gelu", vec![("x", x.into()), ("mode", MilArg::Text(mode))])?
         }
         ActivationKind::Mish => {
             let soft = function(emit, "softplus", x, &[])?;
@@ -96,7 +100,7 @@ pub(super) fn apply(emit: &mut Emit<'_>, kind: ActivationKind, x: &Var) -> Resul
             let limit = emit.float(alpha);
             let above = emit.pair("greater", x, limit)?;
             let zero = emit.float(0.0);
-            emit.select(&above, Arg::from(x), zero)?
+            emit.select(&above, MilArg::from(x), zero)?
         }
         // max(x, 0) + alpha · (exp(min(x, 0) / alpha) − 1)
         ActivationKind::Celu { alpha } => {
@@ -116,27 +120,27 @@ pub(super) fn apply(emit: &mut Emit<'_>, kind: ActivationKind, x: &Var) -> Resul
     Ok(result)
 }
 
-fn softmax(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn softmax(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Softmax>() else {
         return refuse("a softmax of another kind");
     };
     along(emit, node, operator.axis, operator.flatten, |emit, x, axis| {
-        emit.op("softmax", vec![("x", x.into()), ("axis", Arg::Int(axis))])
+        emit.op("softmax", vec![("x", x.into()), ("axis", MilArg::Int(axis))])
     })
 }
 
 /// `x - log(sum(exp(x)))`, which does not lose small probabilities, of what the greatest element
 /// exceeds the others by: large elements would lose digits.
-fn log_softmax(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn log_softmax(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<LogSoftmax>() else {
         return refuse("a softmax of another kind");
     };
     along(emit, node, operator.axis, operator.flatten, |emit, x, axis| {
-        let less = |emit: &mut Emit<'_>, x: &Var, operation: &str| {
-            let axes = Arg::Ints(vec![axis]);
-            let inputs = vec![("x", x.into()), ("axes", axes), ("keep_dims", Arg::Bool(true))];
+        let less = |emit: &mut ProgramEmitter<'_>, x: &MilVar, operation: &str| {
+            let axes = MilArg::Ints(vec![axis]);
+            let inputs = vec![("x", x.into()), ("axes", axes), ("keep_dims", MilArg::Bool(true))];
             let part = emit.op(operation, inputs)?;
-            emit.op("sub", vec![("x", x.into()), ("y", Arg::Var(part))])
+            emit.op("sub", vec![("x", x.into()), ("y", MilArg::Var(part))])
         };
         let below = less(emit, x, "reduce_max")?;
         less(emit, &below, "reduce_log_sum_exp")
@@ -145,12 +149,12 @@ fn log_softmax(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 
 /// Applies a function along an axis. Before version 13 of ONNX it took all axes from there on together.
 fn along(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
     axis: i64,
     flatten: bool,
-    function: fn(&mut Emit<'_>, &Var, i32) -> Result<Var>,
-) -> Result<Vec<Var>> {
+    function: fn(&mut ProgramEmitter<'_>, &MilVar, i32) -> Result<MilVar>,
+) -> Result<Vec<MilVar>> {
     let id = emit.input(node, 0)?;
     let rank = emit.rank(id)?;
     let axis = emit.axis(axis, rank)?;
@@ -167,21 +171,21 @@ fn along(
 }
 
 /// `max(x, 0) + slope · min(x, 0)`, with slopes of any shape that broadcasts.
-fn prelu(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn prelu(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let (x, slope) = (emit.var(node, 0)?, emit.var(node, 1)?);
     let zero = emit.float(0.0);
     let above = emit.op("relu", vec![("x", (&x).into())])?;
-    let below = emit.op("minimum", vec![("x", Arg::Var(x)), ("y", zero)])?;
+    let below = emit.op("minimum", vec![("x", MilArg::Var(x)), ("y", zero)])?;
     let sloped = product(emit, &below, &slope)?;
-    Ok(vec![emit.op("add", vec![("x", Arg::Var(above)), ("y", Arg::Var(sloped))])?])
+    Ok(vec![emit.op("add", vec![("x", MilArg::Var(above)), ("y", MilArg::Var(sloped))])?])
 }
 
 /// What a fused operator does last.
 pub(in crate::coreml) fn fused(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     activation: FusedActivation,
-    x: &Var,
-) -> Result<Var> {
+    x: &MilVar,
+) -> Result<MilVar> {
     let kind = match activation {
         FusedActivation::None => return Ok(x.clone()),
         FusedActivation::Clip { min, max } => {

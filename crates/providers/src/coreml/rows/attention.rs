@@ -1,19 +1,19 @@
 //! Attention, spelled out: the form that the Neural Engine takes whole.
 
-use galatea_formats::coreml::mil::{Arg, Element, Var};
-use galatea_graph::ops::fused::{Attention, Rotary};
+use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
+use galatea_graph::ops::fused::{FusedAttention, FusedRotary};
 use galatea_graph::ops::transformer;
 use galatea_graph::{Dim, Node};
 use galatea_tensor::{DataType, Tensor};
 
-use super::Row;
+use super::EmitRow;
 use super::matrix::product;
-use crate::coreml::emit::{Emit, Refused, Result, refuse, small};
+use crate::coreml::emit::{ProgramEmitter, Result, UnwritableNode, refuse, small};
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("Attention", onnx_attention),
-    Row::onnx("Attention", attention).of("ai.galatea"),
-    Row::onnx("Rotary", rotary).of("ai.galatea"),
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("Attention", onnx_attention),
+    EmitRow::onnx("Attention", attention).of("ai.galatea"),
+    EmitRow::onnx("Rotary", rotary).of("ai.galatea"),
 ];
 
 /// What hides a key: enough for its share to be 0, and little enough for sums in FP16.
@@ -22,11 +22,11 @@ pub(super) const HIDDEN: f32 = -1e30;
 
 /// An input with its axes in the order that the operator names, and their lengths.
 fn ordered(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
     at: usize,
     order: [usize; 4],
-) -> Result<(Var, [Dim; 4])> {
+) -> Result<(MilVar, [Dim; 4])> {
     let dims = emit.dims(emit.input(node, at)?)?;
     let Ok(dims) = <[Dim; 4]>::try_from(dims) else {
         return refuse(format!("input {at} has another number of axes than 4"));
@@ -37,16 +37,16 @@ fn ordered(
 }
 
 /// Queries, keys and values as `[batch, heads, positions, elements]`, with their lengths.
-struct Heads {
-    q: (Var, [Dim; 4]),
-    k: (Var, [Dim; 4]),
-    v: (Var, [Dim; 4]),
+struct AttentionHeads {
+    q: (MilVar, [Dim; 4]),
+    k: (MilVar, [Dim; 4]),
+    v: (MilVar, [Dim; 4]),
 }
 
 /// What the scores of queries and keys go through.
-struct Scoring {
+struct AttentionScoring {
     scale: f32,
-    mask: Option<Var>,
+    mask: Option<MilVar>,
     /// The same, where it is known before a run.
     known: Option<Tensor>,
     causal: bool,
@@ -55,16 +55,16 @@ struct Scoring {
 }
 
 /// `softmax(scale · Q·Kᵀ + mask) · V`.
-fn attention(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
-    let Some(operator) = node.operator::<Attention>() else {
+fn attention(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
+    let Some(operator) = node.operator::<FusedAttention>() else {
         return refuse("attention of another kind");
     };
-    let heads = Heads {
+    let heads = AttentionHeads {
         q: ordered(emit, node, 0, operator.q_perm)?,
         k: ordered(emit, node, 1, operator.k_perm)?,
         v: ordered(emit, node, 2, operator.v_perm)?,
     };
-    let scoring = Scoring {
+    let scoring = AttentionScoring {
         scale: operator.scale,
         mask: emit.optional(node, 3)?,
         known: emit.known(node, 3),
@@ -78,14 +78,14 @@ fn attention(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 
 /// Packed heads `[batch, positions, heads · elements]` taken apart; others as they are.
 fn apart(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
     at: usize,
     heads: Option<usize>,
-) -> Result<(Var, [Dim; 4])> {
+) -> Result<(MilVar, [Dim; 4])> {
     let dims = emit.dims(emit.input(node, at)?)?;
     let (&[_, _, _], Some(heads)) = (&dims.iter().collect::<Vec<_>>()[..], heads) else {
-        return ordered(emit, node, at, Attention::IN_ORDER);
+        return ordered(emit, node, at, FusedAttention::IN_ORDER);
     };
     let Some(width) = dims[2].known().filter(|width| heads > 0 && width.is_multiple_of(heads))
     else {
@@ -100,12 +100,12 @@ fn apart(
 
 /// Keys or values behind those of the past.
 fn behind(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
     at: usize,
-    (new, mut dims): (Var, [Dim; 4]),
+    (new, mut dims): (MilVar, [Dim; 4]),
     output: usize,
-) -> Result<(Var, [Dim; 4])> {
+) -> Result<(MilVar, [Dim; 4])> {
     let Some(past) = emit.optional(node, at)? else { return Ok((new, dims)) };
     let total = match node.output(output) {
         Some(id) => emit.dims(id)?.get(2).cloned(),
@@ -116,7 +116,7 @@ fn behind(
 }
 
 /// ONNX's own operator, where no rewrite has made it the other.
-fn onnx_attention(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn onnx_attention(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<transformer::Attention>() else {
         return refuse("attention of another kind");
     };
@@ -148,7 +148,7 @@ fn onnx_attention(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let (keys, values) = (k.0.clone(), v.0.clone());
     let batch_dims = [q.1[0].clone(), q.1[2].clone(), q.1[1].clone(), v.1[3].clone()];
     // A query that sees no key gives zeros.
-    let scoring = Scoring {
+    let scoring = AttentionScoring {
         scale,
         masked_to_zero: mask.is_some(),
         mask,
@@ -156,7 +156,7 @@ fn onnx_attention(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         causal,
         softcap,
     };
-    let mut result = attend(emit, Heads { q, k, v }, scoring)?;
+    let mut result = attend(emit, AttentionHeads { q, k, v }, scoring)?;
     if emit.rank(emit.input(node, 0)?)? == 3 {
         result = emit.transpose(&result, &[0, 2, 1, 3])?;
         let merged = batch_dims[2].known().zip(batch_dims[3].known());
@@ -169,29 +169,33 @@ fn onnx_attention(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 
 /// A mask as numbers to add; one of truth values says which keys are seen.
 fn additive(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
     id: galatea_graph::ValueId,
     keys: &Dim,
-) -> Result<Var> {
+) -> Result<MilVar> {
     let dims = emit.dims(id)?;
     if !dims.last().is_some_and(|last| last.same(keys) || last.known() == Some(1)) {
         return refuse("a mask of fewer keys than there are");
     }
     let mask = emit.var(node, 3)?;
     match emit.element_of(&mask)? {
-        Element::Bool => {
+        MilElement::Bool => {
             let (none, hidden) = (emit.float(0.0), emit.float(f32::NEG_INFINITY));
             emit.select(&mask, none, hidden)
         }
-        Element::Int32 => emit.cast(&mask, emit.float_element()),
+        MilElement::Int32 => emit.cast(&mask, emit.float_element()),
         _ => Ok(mask),
     }
 }
 
 /// The scale comes first, so that scores stay within FP16.
-fn attend(emit: &mut Emit<'_>, heads: Heads, scoring: Scoring) -> Result<Var> {
-    let Heads { q: (mut q, of_q), k: (k, of_k), v: (v, of_v) } = heads;
+fn attend(
+    emit: &mut ProgramEmitter<'_>,
+    heads: AttentionHeads,
+    scoring: AttentionScoring,
+) -> Result<MilVar> {
+    let AttentionHeads { q: (mut q, of_q), k: (k, of_k), v: (v, of_v) } = heads;
     if scoring.scale != 1.0 {
         let scale = emit.float(scoring.scale);
         q = emit.pair("mul", &q, scale)?;
@@ -222,11 +226,11 @@ fn attend(emit: &mut Emit<'_>, heads: Heads, scoring: Scoring) -> Result<Var> {
     if scoring.softcap > 0.0 {
         let (cap, share) = (emit.float(scoring.softcap), emit.float(1.0 / scoring.softcap));
         let small = emit.pair("mul", &scores, share)?;
-        let bent = emit.op("tanh", vec![("x", Arg::Var(small))])?;
+        let bent = emit.op("tanh", vec![("x", MilArg::Var(small))])?;
         scores = emit.pair("mul", &bent, cap)?;
     }
     let (scores, seen) = masked(emit, &scoring, scores, [queries, &keys])?;
-    let softmax = vec![("x", Arg::Var(scores)), ("axis", Arg::Int(-1))];
+    let softmax = vec![("x", MilArg::Var(scores)), ("axis", MilArg::Int(-1))];
     let mut shares = emit.op("softmax", softmax)?;
     if grouped {
         shares = emit.reshape_dims(&shares, &plain, &joined(&keys))?;
@@ -244,14 +248,14 @@ fn attend(emit: &mut Emit<'_>, heads: Heads, scoring: Scoring) -> Result<Var> {
 
 /// The scores with what hides keys, and 1 for each query that sees one where others give zeros.
 fn masked(
-    emit: &mut Emit<'_>,
-    scoring: &Scoring,
-    mut scores: Var,
+    emit: &mut ProgramEmitter<'_>,
+    scoring: &AttentionScoring,
+    mut scores: MilVar,
     [queries, keys]: [&Dim; 2],
-) -> Result<(Var, Option<Var>)> {
+) -> Result<(MilVar, Option<MilVar>)> {
     // Infinities would end in numbers that are none.
     let (least, most) = match emit.float_element() {
-        Element::Fp16 => (HIDDEN_HALF, 65504.0),
+        MilElement::Fp16 => (HIDDEN_HALF, 65504.0),
         _ => (HIDDEN, f32::MAX),
     };
     let behind = match scoring.causal {
@@ -274,9 +278,9 @@ fn masked(
                 None => mask.clone(),
             };
             let inputs = vec![
-                ("x", Arg::Var(both)),
-                ("axes", Arg::Ints(vec![-1])),
-                ("keep_dims", Arg::Bool(true)),
+                ("x", MilArg::Var(both)),
+                ("axes", MilArg::Ints(vec![-1])),
+                ("keep_dims", MilArg::Bool(true)),
             ];
             let best = emit.op("reduce_max", inputs)?;
             let least = emit.float(least);
@@ -294,11 +298,11 @@ fn masked(
 /// A mask that is known before a run within these limits, and 1 for each row in which something is seen
 /// where others see nothing.
 fn constant_mask(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     known: &Tensor,
     [least, most]: [f32; 2],
-) -> Result<(Var, Option<Var>)> {
-    let failed = |error: &dyn std::fmt::Display| Refused(error.to_string());
+) -> Result<(MilVar, Option<MilVar>)> {
+    let failed = |error: &dyn std::fmt::Display| UnwritableNode(error.to_string());
     let wide = galatea_graph::converted(known, DataType::Fp32).map_err(|error| failed(&error))?;
     let all = wide.to_vec::<f32>().map_err(|error| failed(&error))?;
     let truths = known.dtype() == DataType::Bool;
@@ -320,8 +324,12 @@ fn constant_mask(
 }
 
 /// `[queries, keys]` of what hides the keys behind each query; the queries are the last positions.
-fn causal(emit: &mut Emit<'_>, scores: &Var, [queries, keys]: [&Dim; 2]) -> Result<Var> {
-    let hidden = if emit.float_element() == Element::Fp16 { HIDDEN_HALF } else { HIDDEN };
+fn causal(
+    emit: &mut ProgramEmitter<'_>,
+    scores: &MilVar,
+    [queries, keys]: [&Dim; 2],
+) -> Result<MilVar> {
+    let hidden = if emit.float_element() == MilElement::Fp16 { HIDDEN_HALF } else { HIDDEN };
     if let (Some(rows), Some(columns)) = (queries.known(), keys.known()) {
         let at = |row: usize| {
             let hides = move |key: usize| key + rows > row + columns;
@@ -329,10 +337,10 @@ fn causal(emit: &mut Emit<'_>, scores: &Var, [queries, keys]: [&Dim; 2]) -> Resu
         };
         return emit.floats(&[rows, columns], (0..rows).flat_map(at).collect());
     }
-    let counted = |emit: &mut Emit<'_>, end: &Var, axis: i32| {
-        let inputs = vec![("start", Arg::Int(0)), ("end", end.into()), ("step", Arg::Int(1))];
+    let counted = |emit: &mut ProgramEmitter<'_>, end: &MilVar, axis: i32| {
+        let inputs = vec![("start", MilArg::Int(0)), ("end", end.into()), ("step", MilArg::Int(1))];
         let all = emit.op("range_1d", inputs)?;
-        emit.op("expand_dims", vec![("x", Arg::Var(all)), ("axes", Arg::Ints(vec![axis]))])
+        emit.op("expand_dims", vec![("x", MilArg::Var(all)), ("axes", MilArg::Ints(vec![axis]))])
     };
     let (rows, columns) = (emit.length_of(scores, 2)?, emit.length_of(scores, 3)?);
     let (row, key) = (counted(emit, &rows, 1)?, counted(emit, &columns, 0)?);
@@ -344,8 +352,8 @@ fn causal(emit: &mut Emit<'_>, scores: &Var, [queries, keys]: [&Dim; 2]) -> Resu
 }
 
 /// Halves of vectors turned by angles.
-fn rotary(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
-    let Some(operator) = node.operator::<Rotary>() else {
+fn rotary(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
+    let Some(operator) = node.operator::<FusedRotary>() else {
         return refuse("a rotation of another kind");
     };
     let (x, dims) = ordered(emit, node, 0, operator.perm)?;
@@ -358,11 +366,11 @@ fn rotary(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         return refuse("the number of cosines is known in a run only");
     };
     let (first, second) = halves(emit, &x)?;
-    let join = |emit: &mut Emit<'_>, a: Var, b: Var| {
+    let join = |emit: &mut ProgramEmitter<'_>, a: MilVar, b: MilVar| {
         let inputs = vec![
-            ("values", Arg::Vars(vec![a, b])),
-            ("axis", Arg::Int(-1)),
-            ("interleave", Arg::Bool(false)),
+            ("values", MilArg::Vars(vec![a, b])),
+            ("axis", MilArg::Int(-1)),
+            ("interleave", MilArg::Bool(false)),
         ];
         emit.op("concat", inputs)
     };
@@ -384,8 +392,9 @@ fn rotary(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// Both halves of the last axis.
-fn halves(emit: &mut Emit<'_>, x: &Var) -> Result<(Var, Var)> {
-    let inputs = vec![("x", x.into()), ("num_splits", Arg::Int(small(2)?)), ("axis", Arg::Int(-1))];
+fn halves(emit: &mut ProgramEmitter<'_>, x: &MilVar) -> Result<(MilVar, MilVar)> {
+    let inputs =
+        vec![("x", x.into()), ("num_splits", MilArg::Int(small(2)?)), ("axis", MilArg::Int(-1))];
     let mut parts = emit.op_of("split", inputs, 2)?.into_iter();
     match (parts.next(), parts.next()) {
         (Some(first), Some(second)) => Ok((first, second)),

@@ -1,17 +1,17 @@
 //! Caches that are written position by position.
 
-use galatea_formats::coreml::mil::{Element, Var};
+use galatea_formats::coreml::mil::{MilElement, MilVar};
 use galatea_graph::Node;
 use galatea_graph::ops::transformer::TensorScatter;
 
-use super::Row;
-use crate::coreml::emit::{Emit, Result, refuse, small};
-use crate::coreml::lengths::Cut;
+use super::EmitRow;
+use crate::coreml::emit::{ProgramEmitter, Result, refuse, small};
+use crate::coreml::lengths::SliceTake;
 
-pub(super) const ROWS: &[Row] = &[Row::onnx("TensorScatter", tensor_scatter)];
+pub(super) const ROWS: &[EmitRow] = &[EmitRow::onnx("TensorScatter", tensor_scatter)];
 
 /// A slice of the cache is written over: of one that is a state, in place.
-fn tensor_scatter(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn tensor_scatter(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<TensorScatter>() else { return refuse("another kind") };
     if operator.circular {
         return refuse("positions that go on at the beginning behind the last one");
@@ -21,13 +21,13 @@ fn tensor_scatter(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let axis = emit.axis(operator.axis, shape.len())?;
     let rows = count.get(axis).copied().unwrap_or(0);
     let cut = match node.input(2) {
-        None => Cut::whole(shape.len()).range(axis, 0, rows)?,
+        None => SliceTake::whole(shape.len()).range(axis, 0, rows)?,
         Some(_) if shape.first() != Some(&1) => {
             return refuse("a place for each of several rows of the batch");
         }
         Some(_) => {
             let start = emit.var(node, 2)?;
-            let start = emit.cast(&start, Element::Int32)?;
+            let start = emit.cast(&start, MilElement::Int32)?;
             emit.from(shape.len(), axis, (&start, small(rows)?))?
         }
     };

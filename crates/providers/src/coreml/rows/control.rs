@@ -2,25 +2,26 @@
 
 use std::collections::HashMap;
 
-use galatea_formats::coreml::mil::{Arg, Block, Element, TensorType, Var};
+use galatea_formats::coreml::mil::{MilArg, MilBlock, MilElement, MilTensorType, MilVar};
 use galatea_graph::ops::control::{If, Loop};
-use galatea_graph::{Body, Fact, Node, ValueId, infer, rewrite};
+use galatea_graph::{Fact, Node, OperatorBody, ValueId, infer, rewrite};
 use galatea_tensor::DataType;
 
-use super::{Row, unrolled};
-use crate::coreml::emit::{Emit, Refused, Result, refuse};
+use super::{EmitRow, unrolled};
+use crate::coreml::emit::{ProgramEmitter, Result, UnwritableNode, refuse};
 use crate::coreml::ranges;
 
-pub(super) const ROWS: &[Row] = &[Row::onnx("If", branches), Row::onnx("Loop", repeated)];
+pub(super) const ROWS: &[EmitRow] =
+    &[EmitRow::onnx("If", branches), EmitRow::onnx("Loop", repeated)];
 
 /// Writes a body where the program is: its own inputs are `own`, with these facts. `give` makes each of its
 /// outputs.
 pub(super) fn inside<T>(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
-    body: &Body,
-    own: &[(Var, Fact)],
-    give: impl Fn(&mut Emit<'_>, ValueId) -> Result<T>,
+    body: &OperatorBody,
+    own: &[(MilVar, Fact)],
+    give: impl Fn(&mut ProgramEmitter<'_>, ValueId) -> Result<T>,
 ) -> Result<Vec<T>> {
     let mut graph = (**body.graph()).clone();
     let mut vars = HashMap::new();
@@ -33,33 +34,44 @@ pub(super) fn inside<T>(
         graph.value_mut(id).declared = Some(fact.clone());
         vars.insert(id, var.clone());
     }
-    let failed = |error: galatea_graph::GraphError| Refused(error.to_string());
+    let failed = |error: galatea_graph::GraphError| UnwritableNode(error.to_string());
     graph.sort().map_err(failed)?;
     let rules: Vec<&str> = rewrite::TIDYING.iter().map(|rule| rule.name).collect();
     rewrite::run_named(&mut graph, &rules).map_err(failed)?;
     let facts = infer::facts(&graph, &HashMap::new()).map_err(failed)?;
     emit.nested((&graph, &facts), vars, |inner| {
-        if inner.float_element() == Element::Fp16 {
+        if inner.float_element() == MilElement::Fp16 {
             inner.set_islands(ranges::proven(&graph, &facts));
         }
         for (index, node) in graph.nodes.iter().enumerate() {
             let written = super::emit(inner, node);
-            written.map_err(|refused| Refused(format!("{}: {}", graph.place(index), refused.0)))?;
+            written.map_err(|refused| {
+                UnwritableNode(format!("{}: {}", graph.place(index), refused.0))
+            })?;
         }
         graph.outputs.iter().map(|&id| give(inner, id)).collect()
     })
 }
 
 /// Writes a body in a block that has begun, with the values of its outputs, each made in the block.
-fn body_of(emit: &mut Emit<'_>, node: &Node, body: &Body, own: &[(Var, Fact)]) -> Result<Vec<Var>> {
+fn body_of(
+    emit: &mut ProgramEmitter<'_>,
+    node: &Node,
+    body: &OperatorBody,
+    own: &[(MilVar, Fact)],
+) -> Result<Vec<MilVar>> {
     inside(emit, node, body, own, |inner, id| {
         let var = inner.value(id)?;
-        inner.op("identity", vec![("x", Arg::Var(var))])
+        inner.op("identity", vec![("x", MilArg::Var(var))])
     })
 }
 
 /// What is read of the values around a body is made before its block begins.
-pub(super) fn captured(emit: &mut Emit<'_>, node: &Node, body: &Body) -> Result<()> {
+pub(super) fn captured(
+    emit: &mut ProgramEmitter<'_>,
+    node: &Node,
+    body: &OperatorBody,
+) -> Result<()> {
     for &at in body.captures() {
         let id = emit.input(node, at)?;
         let var = emit.value(id)?;
@@ -70,10 +82,10 @@ pub(super) fn captured(emit: &mut Emit<'_>, node: &Node, body: &Body) -> Result<
 
 /// A block, and the types of what it gives.
 fn block(
-    emit: &mut Emit<'_>,
-    inputs: &[(&str, TensorType)],
-    fill: impl FnOnce(&mut Emit<'_>, &[Var]) -> Result<Vec<Var>>,
-) -> Result<(Block, Vec<TensorType>)> {
+    emit: &mut ProgramEmitter<'_>,
+    inputs: &[(&str, MilTensorType)],
+    fill: impl FnOnce(&mut ProgramEmitter<'_>, &[MilVar]) -> Result<Vec<MilVar>>,
+) -> Result<(MilBlock, Vec<MilTensorType>)> {
     let own = emit.builder().begin_block(inputs);
     let own = match own {
         Ok(own) => own,
@@ -87,7 +99,7 @@ fn block(
     emit.set_casts(casts);
     let outputs = filled.as_deref().unwrap_or(&[]).to_vec();
     let found = outputs.iter().map(|var| emit.builder().type_of(var).cloned());
-    let found: Option<Vec<TensorType>> = found.collect();
+    let found: Option<Vec<MilTensorType>> = found.collect();
     let block = emit.builder().end_block(&outputs);
     filled?;
     match found {
@@ -97,12 +109,12 @@ fn block(
 }
 
 /// A truth value or a number without axes.
-fn scalar(emit: &mut Emit<'_>, node: &Node, at: usize) -> Result<Var> {
+fn scalar(emit: &mut ProgramEmitter<'_>, node: &Node, at: usize) -> Result<MilVar> {
     let var = emit.var(node, at)?;
     emit.reshape(&var, &[])
 }
 
-fn branches(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn branches(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<If>() else { return refuse("a branch of another kind") };
     let condition = scalar(emit, node, 0)?;
     let (mut blocks, mut types) = (Vec::new(), Vec::new());
@@ -115,11 +127,11 @@ fn branches(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     if types.first() != types.last() {
         return refuse(format!("branches that give {types:?}"));
     }
-    emit.with_blocks("cond", vec![("pred", Arg::Var(condition))], blocks, node.outputs.len())
+    emit.with_blocks("cond", vec![("pred", MilArg::Var(condition))], blocks, node.outputs.len())
 }
 
 /// A loop. What values are collected is known only where it can be unrolled.
-fn repeated(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn repeated(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Loop>() else { return refuse("a loop of another kind") };
     let (body, carried) = (&operator.body, operator.carried);
     if node.outputs.len() > carried {
@@ -141,10 +153,10 @@ fn repeated(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         facts.push(Fact { value: None, elements: None, ..emit.fact(id)?.clone() });
     }
     let types = first.iter().map(|var| emit.builder().type_of(var).cloned());
-    let Some(types) = types.collect::<Option<Vec<TensorType>>>() else {
+    let Some(types) = types.collect::<Option<Vec<MilTensorType>>>() else {
         return refuse("a loop that carries something other than tensors");
     };
-    let inputs: Vec<(&str, TensorType)> =
+    let inputs: Vec<(&str, MilTensorType)> =
         types.iter().map(|found| ("carried", found.clone())).collect();
     let (condition, _) = block(emit, &inputs, |emit, own| {
         let [number, goes_on, ..] = own else { return refuse("a loop without its condition") };
@@ -159,8 +171,8 @@ fn repeated(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     })?;
     let (inside, found) = block(emit, &inputs, |emit, own| {
         let Some(number) = own.first() else { return refuse("a loop without its number") };
-        let next = emit.pair("add", number, Arg::Int(1))?;
-        let own: Vec<(Var, Fact)> = own.iter().cloned().zip(facts).collect();
+        let next = emit.pair("add", number, MilArg::Int(1))?;
+        let own: Vec<(MilVar, Fact)> = own.iter().cloned().zip(facts).collect();
         let mut all = vec![next];
         all.extend(body_of(emit, node, body, &own)?);
         Ok(all)
@@ -168,7 +180,7 @@ fn repeated(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     if found != types {
         return refuse(format!("a loop that carries {types:?} and gives {found:?}"));
     }
-    let inputs = vec![("loop_vars", Arg::Vars(first))];
+    let inputs = vec![("loop_vars", MilArg::Vars(first))];
     let mut all = emit.with_blocks("while_loop", inputs, vec![condition, inside], types.len())?;
     Ok(all.split_off(2))
 }

@@ -1,21 +1,21 @@
 //! Convolutions.
 
-use galatea_formats::coreml::mil::{Arg, Var};
+use galatea_formats::coreml::mil::{MilArg, MilVar};
 use galatea_graph::Node;
-use galatea_graph::ops::convolution::{Conv, ConvTranspose, FusedConv, Padding};
+use galatea_graph::ops::convolution::{Conv, ConvTranspose, FusedConv, WindowPadding};
 
-use super::Row;
+use super::EmitRow;
 use super::activation::fused;
-use crate::coreml::emit::{Emit, Result, refuse, small, small_all};
+use crate::coreml::emit::{ProgramEmitter, Result, refuse, small, small_all};
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("Conv", conv),
-    Row::onnx("ConvTranspose", conv_transpose),
-    Row::onnx("ConvNhwc", conv).of("ai.galatea"),
-    Row::onnx("FusedConv", fused_conv).of("ai.galatea"),
-    Row::onnx("FusedConv", fused_conv).of("com.microsoft"),
-    Row::onnx("NhwcConv", conv).of("com.microsoft"),
-    Row::onnx("NhwcFusedConv", fused_conv).of("com.microsoft"),
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("Conv", conv),
+    EmitRow::onnx("ConvTranspose", conv_transpose),
+    EmitRow::onnx("ConvNhwc", conv).of("ai.galatea"),
+    EmitRow::onnx("FusedConv", fused_conv).of("ai.galatea"),
+    EmitRow::onnx("FusedConv", fused_conv).of("com.microsoft"),
+    EmitRow::onnx("NhwcConv", conv).of("com.microsoft"),
+    EmitRow::onnx("NhwcFusedConv", fused_conv).of("com.microsoft"),
 ];
 
 /// The number of axes of space of an input with a batch and channels.
@@ -41,36 +41,41 @@ pub(super) fn channels_last(rank: usize) -> Vec<usize> {
 }
 
 /// A number for each axis of space; an empty list is ones.
-pub(super) fn steps(all: &[usize], axes: usize) -> Result<Arg> {
+pub(super) fn steps(all: &[usize], axes: usize) -> Result<MilArg> {
     match all.is_empty() {
-        true => Ok(Arg::Ints(vec![1; axes])),
-        false => Ok(Arg::Ints(small_all(all)?)),
+        true => Ok(MilArg::Ints(vec![1; axes])),
+        false => Ok(MilArg::Ints(small_all(all)?)),
     }
 }
 
 /// Pads in front of and behind each axis, one after the other.
-pub(in crate::coreml) fn amounts(front: &[usize], behind: &[usize]) -> Result<Arg> {
+pub(in crate::coreml) fn amounts(front: &[usize], behind: &[usize]) -> Result<MilArg> {
     let each = front.iter().zip(behind).flat_map(|(front, behind)| [*front, *behind]);
-    Ok(Arg::Ints(small_all(&each.collect::<Vec<_>>())?))
+    Ok(MilArg::Ints(small_all(&each.collect::<Vec<_>>())?))
 }
 
 /// The parameters `pad_type` and `pad`.
-pub(super) fn padding(pads: &Padding, axes: usize) -> Result<[(&'static str, Arg); 2]> {
-    let none = || Arg::Ints(vec![0; 2 * axes]);
+pub(super) fn padding(pads: &WindowPadding, axes: usize) -> Result<[(&'static str, MilArg); 2]> {
+    let none = || MilArg::Ints(vec![0; 2 * axes]);
     let (word, pad) = match pads {
-        Padding::Explicit(pads) if pads.iter().any(|&pad| pad != 0) => {
+        WindowPadding::Explicit(pads) if pads.iter().any(|&pad| pad != 0) => {
             let (front, behind) = pads.split_at(axes.min(pads.len()));
             ("custom", amounts(front, behind)?)
         }
-        Padding::Explicit(_) | Padding::Valid => ("valid", none()),
-        Padding::SameUpper => ("same", none()),
-        Padding::SameLower => ("same_lower", none()),
+        WindowPadding::Explicit(_) | WindowPadding::Valid => ("valid", none()),
+        WindowPadding::SameUpper => ("same", none()),
+        WindowPadding::SameLower => ("same_lower", none()),
     };
-    Ok([("pad_type", Arg::Text(word)), ("pad", pad)])
+    Ok([("pad_type", MilArg::Text(word)), ("pad", pad)])
 }
 
 /// The sum of an image and a value for each channel.
-fn biased(emit: &mut Emit<'_>, node: &Node, result: Var, rank: usize) -> Result<Var> {
+fn biased(
+    emit: &mut ProgramEmitter<'_>,
+    node: &Node,
+    result: MilVar,
+    rank: usize,
+) -> Result<MilVar> {
     let Some(id) = node.input(2) else { return Ok(result) };
     let count = emit.known_length(id, 0)?;
     let bias = emit.value(id)?;
@@ -78,7 +83,7 @@ fn biased(emit: &mut Emit<'_>, node: &Node, result: Var, rank: usize) -> Result<
     emit.pair("add", &result, &bias)
 }
 
-fn conv(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn conv(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     match node.operator::<Conv>() {
         Some(operator) => {
             let result = convolve(emit, node, operator)?;
@@ -89,7 +94,12 @@ fn conv(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// A result with its channels where the operator has them.
-fn laid_out(emit: &mut Emit<'_>, node: &Node, result: &Var, last: bool) -> Result<Var> {
+fn laid_out(
+    emit: &mut ProgramEmitter<'_>,
+    node: &Node,
+    result: &MilVar,
+    last: bool,
+) -> Result<MilVar> {
     let rank = emit.rank(emit.input(node, 0)?)?;
     match last {
         true => emit.transpose(result, &channels_last(rank)),
@@ -98,7 +108,7 @@ fn laid_out(emit: &mut Emit<'_>, node: &Node, result: &Var, last: bool) -> Resul
 }
 
 /// An input with its channels first.
-fn image(emit: &mut Emit<'_>, node: &Node, at: usize, last: bool) -> Result<Var> {
+fn image(emit: &mut ProgramEmitter<'_>, node: &Node, at: usize, last: bool) -> Result<MilVar> {
     let rank = emit.rank(emit.input(node, at)?)?;
     let x = emit.var(node, at)?;
     match last {
@@ -108,23 +118,23 @@ fn image(emit: &mut Emit<'_>, node: &Node, at: usize, last: bool) -> Result<Var>
 }
 
 /// The convolution with its channels first.
-fn convolve(emit: &mut Emit<'_>, node: &Node, operator: &Conv) -> Result<Var> {
+fn convolve(emit: &mut ProgramEmitter<'_>, node: &Node, operator: &Conv) -> Result<MilVar> {
     let rank = emit.rank(emit.input(node, 0)?)?;
     let axes = space(rank)?;
     let x = image(emit, node, 0, operator.channels_last)?;
     let weight = emit.var(node, 1)?;
     let mut inputs = vec![
-        ("x", Arg::Var(x)),
-        ("weight", Arg::Var(weight)),
+        ("x", MilArg::Var(x)),
+        ("weight", MilArg::Var(weight)),
         ("strides", steps(&operator.strides, axes)?),
         ("dilations", steps(&operator.dilations, axes)?),
-        ("groups", Arg::Int(small(operator.group)?)),
+        ("groups", MilArg::Int(small(operator.group)?)),
     ];
     inputs.extend(padding(&operator.pads, axes)?);
     // A bias is a constant of the operation, or it is added behind it.
     if node.input(2).is_none_or(|bias| emit.is_fixed(bias)) {
         if let Some(bias) = emit.optional(node, 2)? {
-            inputs.push(("bias", Arg::Var(bias)));
+            inputs.push(("bias", MilArg::Var(bias)));
         }
         return emit.op("conv", inputs);
     }
@@ -132,7 +142,7 @@ fn convolve(emit: &mut Emit<'_>, node: &Node, operator: &Conv) -> Result<Var> {
     biased(emit, node, result, rank)
 }
 
-fn fused_conv(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn fused_conv(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<FusedConv>() else {
         return refuse("a convolution of another kind");
     };
@@ -148,19 +158,23 @@ fn fused_conv(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 
 /// What is cut from each axis of the whole result of a transposed convolution, in front and behind;
 /// below zero where zeros are put behind it.
-fn cuts(emit: &Emit<'_>, node: &Node, operator: &ConvTranspose) -> Result<Vec<(usize, i64)>> {
+fn cuts(
+    emit: &ProgramEmitter<'_>,
+    node: &Node,
+    operator: &ConvTranspose,
+) -> Result<Vec<(usize, i64)>> {
     let (x, weight) = (emit.input(node, 0)?, emit.input(node, 1)?);
     let axes = space(emit.rank(x)?)?;
     let kernel: Vec<usize> =
         (0..axes).map(|axis| emit.known_length(weight, axis + 2)).collect::<Result<_>>()?;
     let of = |all: &[usize], axis: usize, none: usize| all.get(axis).copied().unwrap_or(none);
     let signed = |len: usize| i64::try_from(len).unwrap_or(i64::MAX);
-    let fixed = matches!(operator.pads, Padding::Explicit(_) | Padding::Valid)
+    let fixed = matches!(operator.pads, WindowPadding::Explicit(_) | WindowPadding::Valid)
         && operator.output_shape.is_none();
     if fixed {
         // The cuts do not depend on the lengths.
         let pads = match &operator.pads {
-            Padding::Explicit(pads) => pads.as_slice(),
+            WindowPadding::Explicit(pads) => pads.as_slice(),
             _ => &[],
         };
         let each = |axis| {
@@ -184,7 +198,7 @@ fn cuts(emit: &Emit<'_>, node: &Node, operator: &ConvTranspose) -> Result<Vec<(u
 }
 
 /// Results that reach beyond what the windows cover are zeros there, before the bias.
-fn conv_transpose(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn conv_transpose(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<ConvTranspose>() else {
         return refuse("a convolution of another kind");
     };
@@ -198,19 +212,19 @@ fn conv_transpose(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let (x, weight) = (emit.var(node, 0)?, emit.var(node, 1)?);
     let plain = front.iter().chain(&behind).all(|&cut| cut == 0);
     let mut inputs = vec![
-        ("x", Arg::Var(x)),
-        ("weight", Arg::Var(weight)),
+        ("x", MilArg::Var(x)),
+        ("weight", MilArg::Var(weight)),
         ("strides", steps(&operator.strides, axes)?),
         ("dilations", steps(&operator.dilations, axes)?),
-        ("groups", Arg::Int(small(operator.group)?)),
-        ("pad_type", Arg::Text(if plain { "valid" } else { "custom" })),
+        ("groups", MilArg::Int(small(operator.group)?)),
+        ("pad_type", MilArg::Text(if plain { "valid" } else { "custom" })),
         ("pad", amounts(&front, &behind)?),
     ];
     let longer = beyond.iter().any(|&more| more != 0);
     let constant = node.input(2).is_none_or(|bias| emit.is_fixed(bias));
     if constant && !longer {
         if let Some(bias) = emit.optional(node, 2)? {
-            inputs.push(("bias", Arg::Var(bias)));
+            inputs.push(("bias", MilArg::Var(bias)));
         }
         return Ok(vec![emit.op("conv_transpose", inputs)?]);
     }
@@ -224,10 +238,10 @@ fn conv_transpose(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 
 /// An image with zeros around it.
 pub(super) fn padded(
-    emit: &mut Emit<'_>,
-    x: &Var,
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
     (front, behind): (&[usize], &[usize]),
-) -> Result<Var> {
+) -> Result<MilVar> {
     let mut pad = vec![0; 4];
     for (front, behind) in front.iter().zip(behind) {
         pad.extend([small(*front)?, small(*behind)?]);
@@ -235,8 +249,8 @@ pub(super) fn padded(
     let zero = emit.float(0.0);
     let inputs = vec![
         ("x", x.into()),
-        ("pad", Arg::Ints(pad)),
-        ("mode", Arg::Text("constant")),
+        ("pad", MilArg::Ints(pad)),
+        ("mode", MilArg::Text("constant")),
         ("constant_val", zero),
     ];
     emit.op("pad", inputs)

@@ -1,36 +1,36 @@
 //! Operators that make values, and questions about numbers.
 
-use galatea_formats::coreml::mil::{Arg, Element, Var};
+use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 use galatea_graph::Node;
 use galatea_graph::ops::generate::{ConstantOfShape, EyeLike};
 use galatea_graph::ops::logic::IsInf;
 use galatea_tensor::{DataType, Tensor};
 
-use super::Row;
-use crate::coreml::emit::{Emit, Result, form_of, refuse, small_all};
+use super::EmitRow;
+use crate::coreml::emit::{ProgramEmitter, Result, form_of, refuse, small_all};
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("ConstantOfShape", constant_of_shape),
-    Row::onnx("Range", range).wide("positions beyond 2048 have no place in FP16"),
-    Row::onnx("EyeLike", eye_like),
-    Row::onnx("IsNaN", is_nan),
-    Row::onnx("IsInf", is_inf),
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("ConstantOfShape", constant_of_shape),
+    EmitRow::onnx("Range", range).wide("positions beyond 2048 have no place in FP16"),
+    EmitRow::onnx("EyeLike", eye_like),
+    EmitRow::onnx("IsNaN", is_nan),
+    EmitRow::onnx("IsInf", is_inf),
 ];
 
 /// The one element of a tensor as a parameter.
-fn literal(emit: &Emit<'_>, value: &Tensor) -> Result<Arg> {
+fn literal(emit: &ProgramEmitter<'_>, value: &Tensor) -> Result<MilArg> {
     let Some(element) = form_of(value.dtype(), emit.float_element()) else {
         return refuse(format!("a fill of {}", value.dtype()));
     };
     let wrong = || refuse(format!("a fill of {value:?}"));
     Ok(match element {
-        Element::Bool => match value.to_vec::<bool>().as_deref() {
-            Ok([one]) => Arg::Bool(*one),
+        MilElement::Bool => match value.to_vec::<bool>().as_deref() {
+            Ok([one]) => MilArg::Bool(*one),
             _ => return wrong(),
         },
-        Element::Int32 => match value.to_i64_vec().as_deref() {
+        MilElement::Int32 => match value.to_i64_vec().as_deref() {
             Ok([one]) => match i32::try_from(*one) {
-                Ok(one) => Arg::Int(one),
+                Ok(one) => MilArg::Int(one),
                 Err(_) => return refuse(format!("{one} is beyond 32 bits")),
             },
             _ => return wrong(),
@@ -45,30 +45,30 @@ fn literal(emit: &Emit<'_>, value: &Tensor) -> Result<Arg> {
     })
 }
 
-fn constant_of_shape(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn constant_of_shape(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<ConstantOfShape>() else { return refuse("another kind") };
     let value = literal(emit, &operator.value)?;
     let shape = match emit.output_shape(node) {
         Ok(shape) if shape.is_empty() => {
-            let one = emit.fill(Arg::Ints(vec![1]), value)?;
+            let one = emit.fill(MilArg::Ints(vec![1]), value)?;
             return Ok(vec![emit.scalar(&one)?]);
         }
-        Ok(shape) => Arg::Ints(small_all(&shape)?),
-        Err(_) => Arg::Var(emit.var(node, 0)?),
+        Ok(shape) => MilArg::Ints(small_all(&shape)?),
+        Err(_) => MilArg::Var(emit.var(node, 0)?),
     };
     Ok(vec![emit.fill(shape, value)?])
 }
 
-fn range(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn range(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let mut bounds = Vec::with_capacity(3);
     for (at, name) in ["start", "end", "step"].into_iter().enumerate() {
         let bound = emit.var(node, at)?;
-        bounds.push((name, Arg::Var(emit.scalar(&bound)?)));
+        bounds.push((name, MilArg::Var(emit.scalar(&bound)?)));
     }
     Ok(vec![emit.op("range_1d", bounds)?])
 }
 
-fn eye_like(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn eye_like(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<EyeLike>() else { return refuse("another kind") };
     let shape = emit.output_shape(node)?;
     let &[rows, columns] = shape.as_slice() else {
@@ -85,32 +85,32 @@ fn eye_like(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// Only what is no number differs from itself.
-fn is_nan(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn is_nan(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let x = emit.var(node, 0)?;
     Ok(vec![emit.pair("not_equal", &x, &x)?])
 }
 
 /// Only infinities exceed the largest number.
-fn is_inf(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn is_inf(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<IsInf>() else { return refuse("another kind") };
     let (negative, positive) = (operator.detect_negative, operator.detect_positive);
     let x = emit.var(node, 0)?;
     let largest = match emit.element_of(&x)? {
-        Element::Fp16 => 65504.0,
+        MilElement::Fp16 => 65504.0,
         _ => f32::MAX,
     };
     let (high, low) = (emit.float(largest), emit.float(-largest));
     Ok(vec![match (negative, positive) {
         (true, true) => {
-            let size = emit.op("abs", vec![("x", Arg::Var(x))])?;
-            emit.pair("greater", Arg::Var(size), high)?
+            let size = emit.op("abs", vec![("x", MilArg::Var(x))])?;
+            emit.pair("greater", MilArg::Var(size), high)?
         }
-        (false, true) => emit.pair("greater", Arg::Var(x), high)?,
-        (true, false) => emit.pair("less", Arg::Var(x), low)?,
+        (false, true) => emit.pair("greater", MilArg::Var(x), high)?,
+        (true, false) => emit.pair("less", MilArg::Var(x), low)?,
         (false, false) => {
             let never = emit.pair("not_equal", &x, &x)?;
             let ever = emit.op("logical_not", vec![("x", (&never).into())])?;
-            emit.pair("logical_and", Arg::Var(never), Arg::Var(ever))?
+            emit.pair("logical_and", MilArg::Var(never), MilArg::Var(ever))?
         }
     }])
 }

@@ -1,27 +1,27 @@
 //! Sums of products named by letters, as one product of matrices.
 
-use galatea_formats::coreml::mil::{Arg, Var};
+use galatea_formats::coreml::mil::{MilArg, MilVar};
 use galatea_graph::ops::matrix::Einsum;
 use galatea_graph::{Dim, Node};
 
-use super::Row;
+use super::EmitRow;
 use super::elementwise::plain_integer;
 use super::matrix::product;
-use crate::coreml::emit::{Emit, Result, refuse, small};
+use crate::coreml::emit::{ProgramEmitter, Result, refuse, small};
 
-pub(super) const ROWS: &[Row] = &[Row::onnx("Einsum", einsum)];
+pub(super) const ROWS: &[EmitRow] = &[EmitRow::onnx("Einsum", einsum)];
 
 /// A value whose axes have names.
 #[derive(Clone)]
-struct Named {
-    var: Var,
+struct AxisNamedValue {
+    var: MilVar,
     letters: Vec<char>,
     dims: Vec<Dim>,
 }
 
-impl Named {
+impl AxisNamedValue {
     /// The value with its axes in this order; letters that it lacks are axes of length 1.
-    fn ordered(&self, emit: &mut Emit<'_>, order: &[char]) -> Result<Self> {
+    fn ordered(&self, emit: &mut ProgramEmitter<'_>, order: &[char]) -> Result<Self> {
         let own: Vec<char> =
             order.iter().copied().filter(|letter| self.letters.contains(letter)).collect();
         let at = |letter: &char| self.letters.iter().position(|own| own == letter).unwrap_or(0);
@@ -32,7 +32,7 @@ impl Named {
     }
 
     /// The sum over the axes that are not among these.
-    fn summed(&self, emit: &mut Emit<'_>, kept: &[char]) -> Result<Self> {
+    fn summed(&self, emit: &mut ProgramEmitter<'_>, kept: &[char]) -> Result<Self> {
         let gone = |letter: &char| !kept.contains(letter);
         let axes: Vec<usize> =
             (0..self.letters.len()).filter(|&at| gone(&self.letters[at])).collect();
@@ -43,8 +43,8 @@ impl Named {
         let axes_arg = axes.iter().map(|&axis| small(axis)).collect::<Result<Vec<_>>>()?;
         let inputs = vec![
             ("x", (&self.var).into()),
-            ("axes", Arg::Ints(axes_arg)),
-            ("keep_dims", Arg::Bool(false)),
+            ("axes", MilArg::Ints(axes_arg)),
+            ("keep_dims", MilArg::Bool(false)),
         ];
         let var = emit.op("reduce_sum", inputs)?;
         let places: Vec<usize> = (0..self.letters.len()).filter(left).collect();
@@ -73,7 +73,7 @@ fn terms(equation: &str, count: usize) -> Result<(Vec<Vec<char>>, Vec<char>)> {
     Ok((inputs, output.chars().collect()))
 }
 
-fn einsum(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn einsum(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     plain_integer(emit, node)?;
     let Some(operator) = node.operator::<Einsum>() else { return refuse("a sum of another kind") };
     let (inputs, output) = terms(&operator.equation, node.inputs.len())?;
@@ -83,7 +83,7 @@ fn einsum(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         if dims.len() != letters.len() {
             return refuse(format!("input {at} has {} axes for {letters:?}", dims.len()));
         }
-        values.push(Named { var: emit.var(node, at)?, letters, dims });
+        values.push(AxisNamedValue { var: emit.var(node, at)?, letters, dims });
     }
     let result = match values.as_slice() {
         [one] => one.summed(emit, &output)?,
@@ -94,11 +94,16 @@ fn einsum(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// Axes that both have and the result keeps are a batch, those that it lacks are summed.
-fn pair(emit: &mut Emit<'_>, a: &Named, b: &Named, output: &[char]) -> Result<Named> {
-    let kept = |other: &Named| [output, other.letters.as_slice()].concat();
+fn pair(
+    emit: &mut ProgramEmitter<'_>,
+    a: &AxisNamedValue,
+    b: &AxisNamedValue,
+    output: &[char],
+) -> Result<AxisNamedValue> {
+    let kept = |other: &AxisNamedValue| [output, other.letters.as_slice()].concat();
     let a = a.summed(emit, &kept(b))?;
     let b = b.summed(emit, &kept(&a))?;
-    let of = |from: &Named, wanted: &dyn Fn(&char) -> bool| -> Vec<char> {
+    let of = |from: &AxisNamedValue, wanted: &dyn Fn(&char) -> bool| -> Vec<char> {
         from.letters.iter().copied().filter(|letter| wanted(letter)).collect()
     };
     let batch = of(&a, &|letter| b.letters.contains(letter) && output.contains(letter));
@@ -110,7 +115,7 @@ fn pair(emit: &mut Emit<'_>, a: &Named, b: &Named, output: &[char]) -> Result<Na
     let var = product(emit, &x.var, &y.var, [false, false])?;
     let letters = [batch.as_slice(), &left, &right].concat();
     let known = |letter: &char| {
-        let found = |from: &Named| {
+        let found = |from: &AxisNamedValue| {
             from.letters.iter().position(|own| own == letter).map(|at| from.dims[at].clone())
         };
         found(&a).or_else(|| found(&b)).unwrap_or(Dim::Unknown)
@@ -119,15 +124,15 @@ fn pair(emit: &mut Emit<'_>, a: &Named, b: &Named, output: &[char]) -> Result<Na
     let (rows, columns) = (x.dims[batch.len()].clone(), y.dims[batch.len() + 1].clone());
     let from = [&x.dims[..batch.len()], &[rows, columns]].concat();
     let var = emit.reshape_dims(&var, &from, &dims)?;
-    Ok(Named { var, letters, dims })
+    Ok(AxisNamedValue { var, letters, dims })
 }
 
 /// A value as matrices: a batch, then rows and columns that each are one axis.
 fn matrices(
-    emit: &mut Emit<'_>,
-    value: &Named,
+    emit: &mut ProgramEmitter<'_>,
+    value: &AxisNamedValue,
     [batch, rows, columns]: [&[char]; 3],
-) -> Result<Named> {
+) -> Result<AxisNamedValue> {
     let order = [batch, rows, columns].concat();
     let turned = value.ordered(emit, &order)?;
     let merged = |from: usize, count: usize| match &turned.dims[from..from + count] {
@@ -141,5 +146,5 @@ fn matrices(
     dims.push(merged(batch.len(), rows.len()));
     dims.push(merged(batch.len() + rows.len(), columns.len()));
     let var = emit.reshape_dims(&turned.var, &turned.dims, &dims)?;
-    Ok(Named { var, letters: order, dims })
+    Ok(AxisNamedValue { var, letters: order, dims })
 }

@@ -1,18 +1,18 @@
 //! Images that are read at given points.
 
-use galatea_formats::coreml::mil::{Arg, Element, Var};
+use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 use galatea_graph::Node;
 use galatea_graph::ops::vision::{AffineGrid, GridSample, SampleMode, SamplePadding};
 
-use super::Row;
-use crate::coreml::emit::{Emit, Result, refuse};
+use super::EmitRow;
+use crate::coreml::emit::{ProgramEmitter, Result, refuse};
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("GridSample", grid_sample),
-    Row::onnx("AffineGrid", affine_grid).wide("FP16 has too few digits for places in an image"),
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("GridSample", grid_sample),
+    EmitRow::onnx("AffineGrid", affine_grid).wide("FP16 has too few digits for places in an image"),
 ];
 
-fn grid_sample(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn grid_sample(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<GridSample>() else { return refuse("another kind") };
     let rank = emit.rank(emit.input(node, 0)?)?;
     if rank != 4 {
@@ -32,25 +32,25 @@ fn grid_sample(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         SamplePadding::Reflection => "symmetric",
     };
     let (x, grid) = (emit.var(node, 0)?, emit.var(node, 1)?);
-    if !matches!(emit.element_of(&x)?, Element::Fp16 | Element::Fp32) {
+    if !matches!(emit.element_of(&x)?, MilElement::Fp16 | MilElement::Fp32) {
         return refuse("points between elements that are no floats");
     }
-    let grid = emit.cast(&grid, Element::Fp32)?;
+    let grid = emit.cast(&grid, MilElement::Fp32)?;
     let nothing = emit.float(0.0);
     let inputs = vec![
-        ("x", Arg::Var(x)),
-        ("coordinates", Arg::Var(grid)),
-        ("sampling_mode", Arg::Text(mode)),
-        ("padding_mode", Arg::Text(padding)),
+        ("x", MilArg::Var(x)),
+        ("coordinates", MilArg::Var(grid)),
+        ("sampling_mode", MilArg::Text(mode)),
+        ("padding_mode", MilArg::Text(padding)),
         ("padding_value", nothing),
-        ("coordinates_mode", Arg::Text("normalized_minus_one_to_one")),
-        ("align_corners", Arg::Bool(aligned)),
+        ("coordinates_mode", MilArg::Text("normalized_minus_one_to_one")),
+        ("align_corners", MilArg::Bool(aligned)),
     ];
     Ok(vec![emit.op("resample", inputs)?])
 }
 
 /// Each place of the image, with a 1 behind it, times the matrices.
-fn affine_grid(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn affine_grid(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<AffineGrid>() else { return refuse("another kind") };
     let aligned = operator.align_corners;
     let shape = emit.output_shape(node)?;
@@ -75,10 +75,10 @@ fn affine_grid(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let places = emit.floats(&[1, count, parts + 1], places)?;
     let matrices = emit.var(node, 0)?;
     let inputs = vec![
-        ("x", Arg::Var(places)),
-        ("y", Arg::Var(matrices)),
-        ("transpose_x", Arg::Bool(false)),
-        ("transpose_y", Arg::Bool(true)),
+        ("x", MilArg::Var(places)),
+        ("y", MilArg::Var(matrices)),
+        ("transpose_x", MilArg::Bool(false)),
+        ("transpose_y", MilArg::Bool(true)),
     ];
     let grid = emit.op("matmul", inputs)?;
     let whole: Vec<usize> = [&[*batch], spatial, &[*parts]].concat();

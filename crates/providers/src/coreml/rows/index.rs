@@ -1,34 +1,40 @@
 //! Operators that look elements up and write them at places.
 
-use galatea_formats::coreml::mil::{Arg, Element, Var};
+use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 use galatea_graph::ops::index::{
-    Compress, Gather, GatherElements, GatherND, OneHot, Reduction, ScatterElements, ScatterND,
+    Compress, Gather, GatherElements, GatherND, OneHot, ScatterElements, ScatterND,
+    ScatterReduction,
 };
 use galatea_graph::{Dim, Node};
 
-use super::Row;
+use super::EmitRow;
 use super::slice::all_known;
-use crate::coreml::emit::{Emit, Result, narrow_all, refuse, small};
-use crate::coreml::lengths::{Cut, Part};
+use crate::coreml::emit::{ProgramEmitter, Result, narrow_all, refuse, small};
+use crate::coreml::lengths::{LengthElement, SliceTake};
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("Gather", gather),
-    Row::onnx("GatherElements", gather_elements),
-    Row::onnx("GatherND", gather_nd),
-    Row::onnx("Scatter", scatter_elements),
-    Row::onnx("ScatterElements", scatter_elements),
-    Row::onnx("ScatterND", scatter_nd),
-    Row::onnx("OneHot", one_hot),
-    Row::onnx("NonZero", non_zero),
-    Row::onnx("Compress", compress),
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("Gather", gather),
+    EmitRow::onnx("GatherElements", gather_elements),
+    EmitRow::onnx("GatherND", gather_nd),
+    EmitRow::onnx("Scatter", scatter_elements),
+    EmitRow::onnx("ScatterElements", scatter_elements),
+    EmitRow::onnx("ScatterND", scatter_nd),
+    EmitRow::onnx("OneHot", one_hot),
+    EmitRow::onnx("NonZero", non_zero),
+    EmitRow::onnx("Compress", compress),
 ];
 
 /// The rows of an axis at places that count from the front.
-pub(super) fn gather_rows(emit: &mut Emit<'_>, x: &Var, places: &Var, axis: usize) -> Result<Var> {
+pub(super) fn gather_rows(
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
+    places: &MilVar,
+    axis: usize,
+) -> Result<MilVar> {
     let mut inputs =
-        vec![("x", x.into()), ("indices", places.into()), ("axis", Arg::Int(small(axis)?))];
+        vec![("x", x.into()), ("indices", places.into()), ("axis", MilArg::Int(small(axis)?))];
     if emit.opset() >= 6 {
-        inputs.push(("batch_dims", Arg::Int(0)));
+        inputs.push(("batch_dims", MilArg::Int(0)));
     }
     checked(emit, &mut inputs);
     emit.op("gather", inputs)
@@ -36,33 +42,33 @@ pub(super) fn gather_rows(emit: &mut Emit<'_>, x: &Var, places: &Var, axis: usiz
 
 /// For each place, the element there along an axis.
 pub(super) fn gather_elements_of(
-    emit: &mut Emit<'_>,
-    x: &Var,
-    places: &Var,
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
+    places: &MilVar,
     axis: usize,
-) -> Result<Var> {
+) -> Result<MilVar> {
     let mut inputs =
-        vec![("x", x.into()), ("indices", places.into()), ("axis", Arg::Int(small(axis)?))];
+        vec![("x", x.into()), ("indices", places.into()), ("axis", MilArg::Int(small(axis)?))];
     checked(emit, &mut inputs);
     emit.op("gather_along_axis", inputs)
 }
 
 /// Newer sets of operators say whether places are compared with lengths.
-fn checked(emit: &Emit<'_>, inputs: &mut Vec<(&str, Arg)>) {
+fn checked(emit: &ProgramEmitter<'_>, inputs: &mut Vec<(&str, MilArg)>) {
     if emit.opset() >= 7 {
-        inputs.push(("validate_indices", Arg::Bool(false)));
+        inputs.push(("validate_indices", MilArg::Bool(false)));
     }
 }
 
 /// Places of an input, counted from the front: newer sets of operators take no others. `lengths` are
 /// those that places count from: one, or one for each element of the last axis.
 fn places(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
     at: usize,
-    x: &Var,
+    x: &MilVar,
     lengths: &[(usize, Dim)],
-) -> Result<Var> {
+) -> Result<MilVar> {
     let id = emit.input(node, at)?;
     if let Ok(all) = emit.integers(node, at) {
         let mut lens = lengths.iter().map(|(_, dim)| dim.known()).cycle();
@@ -79,22 +85,22 @@ fn places(
         }
     }
     let found = emit.var(node, at)?;
-    let found = emit.cast(&found, Element::Int32)?;
+    let found = emit.cast(&found, MilElement::Int32)?;
     let mut parts = Vec::with_capacity(lengths.len());
     for (axis, dim) in lengths {
         parts.push(emit.length(x, *axis, dim)?);
     }
     let lengths = match (parts.as_slice(), lengths.len()) {
-        ([Part::Known(len)], _) => Arg::Int(*len),
-        ([Part::Found(len)], 1) => Arg::Var(emit.scalar(len)?),
+        ([LengthElement::Known(len)], _) => MilArg::Int(*len),
+        ([LengthElement::Found(len)], 1) => MilArg::Var(emit.scalar(len)?),
         _ => emit.vector(parts)?,
     };
-    let negative = emit.pair("less", &found, Arg::Int(0))?;
+    let negative = emit.pair("less", &found, MilArg::Int(0))?;
     let moved = emit.pair("add", &found, lengths)?;
-    emit.select(&negative, Arg::Var(moved), Arg::Var(found))
+    emit.select(&negative, MilArg::Var(moved), MilArg::Var(found))
 }
 
-fn gather(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn gather(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Gather>() else { return refuse("another kind") };
     let dims = emit.dims(emit.input(node, 0)?)?;
     let axis = emit.axis(operator.axis, dims.len())?;
@@ -107,17 +113,22 @@ fn gather(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// Rows that lie next to each other, or one of them, are a slice: that of a token, a column of boxes.
-fn neighbours(emit: &Emit<'_>, node: &Node, dims: &[Dim], axis: usize) -> Result<Option<Cut>> {
+fn neighbours(
+    emit: &ProgramEmitter<'_>,
+    node: &Node,
+    dims: &[Dim],
+    axis: usize,
+) -> Result<Option<SliceTake>> {
     let of_places = emit.rank(emit.input(node, 1)?)?;
     let Ok(all) = emit.integers(node, 1) else { return Ok(None) };
     let (Some(&first), true) = (all.first(), of_places <= 1) else { return Ok(None) };
     let len = dims[axis].known().and_then(|len| i64::try_from(len).ok());
-    let mut cut = Cut::whole(dims.len());
+    let mut cut = SliceTake::whole(dims.len());
     cut.single[axis] = of_places == 0;
     let first = match (len, first) {
         (Some(len), first) if first < 0 => first + len,
         (None, -1) if all.len() == 1 => {
-            cut.begin[axis] = Part::Known(-1);
+            cut.begin[axis] = LengthElement::Known(-1);
             return Ok(Some(cut));
         }
         (_, first) => first,
@@ -135,13 +146,13 @@ fn neighbours(emit: &Emit<'_>, node: &Node, dims: &[Dim], axis: usize) -> Result
 
 /// Core ML's operator takes places of the whole value: of the axes beside the one, what is looked up is
 /// cut out first.
-fn gather_elements(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn gather_elements(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<GatherElements>() else { return refuse("another kind") };
     let (dims, wanted) = (emit.dims(emit.input(node, 0)?)?, emit.dims(emit.input(node, 1)?)?);
     let axis = emit.axis(operator.axis, dims.len())?;
     let mut x = emit.var(node, 0)?;
     let places = places(emit, node, 1, &x, &[(axis, dims[axis].clone())])?;
-    let (mut cut, mut cuts) = (Cut::whole(dims.len()), false);
+    let (mut cut, mut cuts) = (SliceTake::whole(dims.len()), false);
     for (at, (len, wanted)) in dims.iter().zip(&wanted).enumerate() {
         if at == axis || len.same(wanted) {
             continue;
@@ -164,7 +175,7 @@ fn counted(dims: &[Dim], from: usize, count: Option<&Dim>) -> Result<Vec<(usize,
     Ok(dims.iter().cloned().enumerate().skip(from).take(count).collect())
 }
 
-fn gather_nd(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn gather_nd(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<GatherND>() else { return refuse("another kind") };
     let batch = operator.batch_dims;
     if batch > 0 && emit.opset() < 6 {
@@ -174,9 +185,9 @@ fn gather_nd(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let lengths = counted(&dims, batch, of_places.last())?;
     let x = emit.var(node, 0)?;
     let places = places(emit, node, 1, &x, &lengths)?;
-    let batch = Arg::Int(small(batch)?);
+    let batch = MilArg::Int(small(batch)?);
     let result = emit.as_numbers(&x, |emit, x| {
-        let mut inputs = vec![("x", x.into()), ("indices", Arg::Var(places))];
+        let mut inputs = vec![("x", x.into()), ("indices", MilArg::Var(places))];
         if emit.opset() >= 6 {
             inputs.push(("batch_dims", batch));
         }
@@ -186,32 +197,32 @@ fn gather_nd(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     Ok(vec![result])
 }
 
-fn mode(reduction: Reduction) -> Arg {
-    Arg::Text(match reduction {
-        Reduction::None => "update",
-        Reduction::Add => "add",
-        Reduction::Mul => "mul",
-        Reduction::Max => "max",
-        Reduction::Min => "min",
+fn mode(reduction: ScatterReduction) -> MilArg {
+    MilArg::Text(match reduction {
+        ScatterReduction::None => "update",
+        ScatterReduction::Add => "add",
+        ScatterReduction::Mul => "mul",
+        ScatterReduction::Max => "max",
+        ScatterReduction::Min => "min",
     })
 }
 
 /// Writes updates with an operator; truth values are numbers meanwhile.
 fn written(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     operator: &str,
-    (data, places, updates): (&Var, Var, &Var),
-    more: Vec<(&'static str, Arg)>,
-) -> Result<Var> {
+    (data, places, updates): (&MilVar, MilVar, &MilVar),
+    more: Vec<(&'static str, MilArg)>,
+) -> Result<MilVar> {
     let updates = match emit.element_of(updates)? {
-        Element::Bool => emit.cast(updates, Element::Int32)?,
+        MilElement::Bool => emit.cast(updates, MilElement::Int32)?,
         _ => updates.clone(),
     };
     emit.as_numbers(data, |emit, data| {
         let mut inputs = vec![
             ("data", data.into()),
-            ("indices", Arg::Var(places)),
-            ("updates", Arg::Var(updates)),
+            ("indices", MilArg::Var(places)),
+            ("updates", MilArg::Var(updates)),
         ];
         inputs.extend(more);
         checked(emit, &mut inputs);
@@ -219,7 +230,7 @@ fn written(
     })
 }
 
-fn scatter_nd(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn scatter_nd(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<ScatterND>() else { return refuse("another kind") };
     let mode = mode(operator.reduction);
     let (dims, of_places) = (emit.dims(emit.input(node, 0)?)?, emit.dims(emit.input(node, 1)?)?);
@@ -231,7 +242,7 @@ fn scatter_nd(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// Core ML's operator takes places of the whole value; of a part of it, places get all positions.
-fn scatter_elements(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn scatter_elements(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<ScatterElements>() else { return refuse("another kind") };
     let mode = mode(operator.reduction);
     let (dims, of_places) = (emit.dims(emit.input(node, 0)?)?, emit.dims(emit.input(node, 1)?)?);
@@ -240,7 +251,7 @@ fn scatter_elements(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let places = places(emit, node, 1, &data, &[(axis, dims[axis].clone())])?;
     let whole = dims.iter().zip(&of_places).enumerate();
     if whole.into_iter().all(|(at, (len, wanted))| at == axis || len.same(wanted)) {
-        let more = vec![("axis", Arg::Int(small(axis)?)), ("mode", mode)];
+        let more = vec![("axis", MilArg::Int(small(axis)?)), ("mode", mode)];
         return Ok(vec![written(emit, "scatter_along_axis", (&data, places, &updates), more)?]);
     }
     if !all_known(&of_places) {
@@ -266,70 +277,70 @@ fn scatter_elements(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// Each place of the new axis is compared with the index.
-fn one_hot(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn one_hot(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<OneHot>() else { return refuse("another kind") };
     let rank = emit.rank(emit.input(node, 0)?)? + 1;
     let axis = emit.axis(operator.axis, rank)?;
     let indices = emit.var(node, 0)?;
-    let indices = emit.cast(&indices, Element::Int32)?;
+    let indices = emit.cast(&indices, MilElement::Int32)?;
     let known = emit.number(node, 1).ok();
     #[allow(clippy::cast_possible_truncation, reason = "a fraction of a depth is cut off")]
     let (depth, all) = match known {
         Some(depth) if (1.0..16_777_216.0).contains(&depth) => {
             let depth = depth as i32;
             let count = usize::try_from(depth).unwrap_or(0);
-            (Arg::Int(depth), emit.table(&[count], (0..depth).collect())?)
+            (MilArg::Int(depth), emit.table(&[count], (0..depth).collect())?)
         }
         Some(depth) => return refuse(format!("a depth of {depth}")),
         None => {
             let depth = emit.var(node, 1)?;
             let depth = emit.scalar(&depth)?;
-            let depth = emit.cast(&depth, Element::Int32)?;
+            let depth = emit.cast(&depth, MilElement::Int32)?;
             let inputs =
-                vec![("start", Arg::Int(0)), ("end", (&depth).into()), ("step", Arg::Int(1))];
+                vec![("start", MilArg::Int(0)), ("end", (&depth).into()), ("step", MilArg::Int(1))];
             let all = emit.op("range_1d", inputs)?;
-            (Arg::Var(depth), all)
+            (MilArg::Var(depth), all)
         }
     };
     let behind: Vec<usize> = (1..rank - axis).collect();
     let all = emit.unsqueeze(&all, &behind)?;
-    let negative = emit.pair("less", &indices, Arg::Int(0))?;
+    let negative = emit.pair("less", &indices, MilArg::Int(0))?;
     let moved = emit.pair("add", &indices, depth)?;
-    let indices = emit.select(&negative, Arg::Var(moved), Arg::Var(indices))?;
+    let indices = emit.select(&negative, MilArg::Var(moved), MilArg::Var(indices))?;
     let indices = emit.unsqueeze(&indices, &[axis])?;
-    let hit = emit.pair("equal", Arg::Var(indices), Arg::Var(all))?;
+    let hit = emit.pair("equal", MilArg::Var(indices), MilArg::Var(all))?;
     let values = emit.var(node, 2)?;
-    let value = |emit: &mut Emit<'_>, at: usize| -> Result<Arg> {
+    let value = |emit: &mut ProgramEmitter<'_>, at: usize| -> Result<MilArg> {
         let one = emit.element(&values, at)?;
-        Ok(Arg::Var(emit.scalar(&one)?))
+        Ok(MilArg::Var(emit.scalar(&one)?))
     };
     let (off, on) = (value(emit, 0)?, value(emit, 1)?);
     Ok(vec![emit.select(&hit, on, off)?])
 }
 
-fn non_zero(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn non_zero(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     if emit.rank(emit.input(node, 0)?)? == 0 {
         return refuse("places in a number");
     }
     let x = emit.var(node, 0)?;
-    let found = emit.op("non_zero", vec![("x", Arg::Var(x))])?;
+    let found = emit.op("non_zero", vec![("x", MilArg::Var(x))])?;
     Ok(vec![emit.transpose(&found, &[1, 0])?])
 }
 
 /// The places where the condition holds are looked up.
-fn compress(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn compress(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Compress>() else { return refuse("another kind") };
     let rank = emit.rank(emit.input(node, 0)?)?;
     let (mut x, condition) = (emit.var(node, 0)?, emit.var(node, 1)?);
     let axis = match operator.axis {
         Some(axis) => emit.axis(axis, rank)?,
         None => {
-            let flat = vec![("x", Arg::Var(x)), ("shape", Arg::Ints(vec![-1]))];
+            let flat = vec![("x", MilArg::Var(x)), ("shape", MilArg::Ints(vec![-1]))];
             x = emit.op("reshape", flat)?;
             0
         }
     };
-    let found = emit.op("non_zero", vec![("x", Arg::Var(condition))])?;
+    let found = emit.op("non_zero", vec![("x", MilArg::Var(condition))])?;
     let places = emit.squeeze(&found, &[1])?;
     Ok(vec![emit.as_numbers(&x, |emit, x| gather_rows(emit, x, &places, axis))?])
 }

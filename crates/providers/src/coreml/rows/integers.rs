@@ -7,25 +7,25 @@
 
 use std::sync::Arc;
 
-use galatea_formats::coreml::mil::Var;
+use galatea_formats::coreml::mil::MilVar;
 use galatea_graph::ops::convolution::ConvInteger;
 use galatea_graph::{Node, ValueId};
 use galatea_tensor::DataType;
 
-use super::Row;
-use super::parts::Parts;
+use super::EmitRow;
+use super::parts::DecomposedNode;
 use super::quantized::dequantized;
-use crate::coreml::emit::{Emit, Result, refuse};
+use crate::coreml::emit::{ProgramEmitter, Result, refuse};
 
 const SUMS: &str = "sums of products of integers exceed what FP16 holds";
 const RANGE: &str = "codes and their scale are exact in FP32 only";
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("MatMulInteger", mat_mul).wide(SUMS),
-    Row::onnx("ConvInteger", convolution).wide(SUMS),
-    Row::onnx("DynamicQuantizeLinear", quantize).wide(RANGE),
-    Row::onnx("MatMulIntegerToFloat", to_float).of("com.microsoft"),
-    Row::onnx("DynamicQuantizeMatMul", dynamic).of("com.microsoft"),
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("MatMulInteger", mat_mul).wide(SUMS),
+    EmitRow::onnx("ConvInteger", convolution).wide(SUMS),
+    EmitRow::onnx("DynamicQuantizeLinear", quantize).wide(RANGE),
+    EmitRow::onnx("MatMulIntegerToFloat", to_float).of("com.microsoft"),
+    EmitRow::onnx("DynamicQuantizeMatMul", dynamic).of("com.microsoft"),
 ];
 
 /// Beyond this FP32 leaves integers out.
@@ -35,13 +35,13 @@ const EXACT: u64 = 1 << 24;
 const MOST: u64 = 255;
 
 /// Integers that are known before a run.
-fn known(emit: &Emit<'_>, node: &Node, at: usize) -> Option<(Vec<i64>, Vec<usize>)> {
+fn known(emit: &ProgramEmitter<'_>, node: &Node, at: usize) -> Option<(Vec<i64>, Vec<usize>)> {
     let tensor = emit.known(node, at)?;
     Some((tensor.to_i64_vec().ok()?, tensor.shape().to_vec()))
 }
 
 /// The most that an element of the input `at` differs from its zero point.
-fn reach(emit: &Emit<'_>, node: &Node, (at, zero): (usize, usize)) -> Result<u64> {
+fn reach(emit: &ProgramEmitter<'_>, node: &Node, (at, zero): (usize, usize)) -> Result<u64> {
     let unsigned = emit.dtype(emit.input(node, at)?)? == DataType::Uint8;
     let (low, high) = if unsigned { (0, 255) } else { (-128, 127) };
     let zeros = match node.input(zero) {
@@ -55,8 +55,8 @@ fn reach(emit: &Emit<'_>, node: &Node, (at, zero): (usize, usize)) -> Result<u64
 
 /// Codes less their zero points, as floats. Several zero points lie along `axis`.
 fn centred(
-    parts: &mut Parts,
-    emit: &mut Emit<'_>,
+    parts: &mut DecomposedNode,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
     (at, zero): (usize, usize),
     axis: i64,
@@ -106,7 +106,11 @@ fn pieces(
 }
 
 /// The largest sum of absolute values of a column of a matrix less its zero point, between two rows.
-fn column_sums(emit: &Emit<'_>, node: &Node, length: usize) -> impl Fn(usize, usize) -> u64 {
+fn column_sums(
+    emit: &ProgramEmitter<'_>,
+    node: &Node,
+    length: usize,
+) -> impl Fn(usize, usize) -> u64 {
     let found = known(emit, node, 1).filter(|(_, shape)| shape.len() == 2);
     let zeros = match node.input(3) {
         None => Some(vec![0]),
@@ -129,7 +133,7 @@ fn column_sums(emit: &Emit<'_>, node: &Node, length: usize) -> impl Fn(usize, us
     }
 }
 
-fn mat_mul(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn mat_mul(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let (of_a, of_b) = (emit.rank(emit.input(node, 0)?)?, emit.rank(emit.input(node, 1)?)?);
     if of_a == 0 || of_b == 0 {
         return refuse("a product of numbers without axes");
@@ -139,7 +143,7 @@ fn mat_mul(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let Some(cut) = pieces(length, reach, column_sums(emit, node, length)) else {
         return refuse("products beyond what FP32 holds");
     };
-    let mut parts = Parts::new();
+    let mut parts = DecomposedNode::new();
     let a = centred(&mut parts, emit, node, (0, 2), -2)?;
     let b = centred(&mut parts, emit, node, (1, 3), -1)?;
     let down = if of_b == 1 { 0 } else { -2 };
@@ -164,7 +168,7 @@ fn mat_mul(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     }
 }
 
-fn convolution(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn convolution(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<ConvInteger>() else {
         return refuse("a convolution of another kind");
     };
@@ -196,7 +200,7 @@ fn convolution(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let Some(cut) = cut.filter(|cut| cut.len() == 1 || operator.conv.group == 1) else {
         return refuse("sums of products beyond what FP32 holds");
     };
-    let mut parts = Parts::new();
+    let mut parts = DecomposedNode::new();
     let x = centred(&mut parts, emit, node, (0, 2), 0)?;
     let weight = centred(&mut parts, emit, node, (1, 3), 0)?;
     let whole = cut.len() == 1;
@@ -222,7 +226,7 @@ fn convolution(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// Codes from 0 to 255 of floats, their scale and their zero point.
-fn coded(parts: &mut Parts, x: ValueId) -> Result<[ValueId; 3]> {
+fn coded(parts: &mut DecomposedNode, x: ValueId) -> Result<[ValueId; 3]> {
     let keep = [("keepdims", 0_i64.into())];
     let (zero, one, most) = (parts.float(0.0), parts.float(1.0), parts.float(255.0));
     let high = parts.op("ReduceMax", &keep, &[x])?;
@@ -245,8 +249,8 @@ fn coded(parts: &mut Parts, x: ValueId) -> Result<[ValueId; 3]> {
     Ok([codes, scale, point])
 }
 
-fn quantize(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
-    let mut parts = Parts::new();
+fn quantize(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
+    let mut parts = DecomposedNode::new();
     let x = parts.input(emit, node, 0)?;
     let [codes, scale, point] = coded(&mut parts, x)?;
     let codes = parts.cast(codes, DataType::Int64)?;
@@ -255,7 +259,7 @@ fn quantize(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// One number for all, or one for each column.
-fn by_column(parts: &mut Parts, all: ValueId) -> Result<ValueId> {
+fn by_column(parts: &mut DecomposedNode, all: ValueId) -> Result<ValueId> {
     match parts.known_elements(all)? {
         1 => parts.reshape(all, &[]),
         _ => Ok(all),
@@ -264,8 +268,8 @@ fn by_column(parts: &mut Parts, all: ValueId) -> Result<ValueId> {
 
 /// A matrix of codes as floats; its parameters lie along its columns.
 fn weights(
-    parts: &mut Parts,
-    emit: &mut Emit<'_>,
+    parts: &mut DecomposedNode,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
     [at, scale, zero]: [usize; 3],
 ) -> Result<ValueId> {
@@ -289,25 +293,25 @@ fn weights(
 /// Floats that codes stand for, made in FP32 by `make`: their units may be too small for FP16, their differences too
 /// large. What they are themselves FP16 holds.
 fn narrowed(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
-    make: impl FnOnce(&mut Parts, &mut Emit<'_>) -> Result<ValueId>,
-) -> Result<(Parts, ValueId)> {
+    make: impl FnOnce(&mut DecomposedNode, &mut ProgramEmitter<'_>) -> Result<ValueId>,
+) -> Result<(DecomposedNode, ValueId)> {
     let shape = emit.fact(emit.input(node, 0)?)?.shape.clone();
     emit.widen();
-    let mut parts = Parts::new();
+    let mut parts = DecomposedNode::new();
     let made = make(&mut parts, emit)?;
     let made = parts.write(emit, &[made])?;
     emit.narrow_again(node);
     let Some(wide) = made.into_iter().next() else { return refuse("no floats of codes") };
     let var = emit.cast(&wide, emit.float_element())?;
-    let mut parts = Parts::new();
+    let mut parts = DecomposedNode::new();
     let id = parts.given(var, shape);
     Ok((parts, id))
 }
 
 /// The product of what codes stand for, whose sums are as large as those of floats.
-fn to_float(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn to_float(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let (mut parts, a) = narrowed(emit, node, |parts, emit| {
         let (a, scale) = (parts.input(emit, node, 0)?, parts.input(emit, node, 2)?);
         let zero = parts.optional(emit, node, 4)?;
@@ -321,7 +325,7 @@ fn to_float(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     parts.write(emit, &[y])
 }
 
-fn dynamic(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn dynamic(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let (mut parts, a) = narrowed(emit, node, |parts, emit| {
         let x = parts.input(emit, node, 0)?;
         let [codes, scale, point] = coded(parts, x)?;

@@ -1,21 +1,21 @@
 //! Operators that put values together and take them apart.
 
-use galatea_formats::coreml::mil::{Arg, Var};
+use galatea_formats::coreml::mil::{MilArg, MilVar};
 use galatea_graph::ops::shape::{Concat, DepthToSpace, SpaceToDepth, Split};
 use galatea_graph::{Dim, Node};
 
-use super::Row;
-use crate::coreml::emit::{Emit, Result, refuse, small, small_all};
+use super::EmitRow;
+use crate::coreml::emit::{ProgramEmitter, Result, refuse, small, small_all};
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("Concat", concat),
-    Row::onnx("Split", split),
-    Row::onnx("DepthToSpace", depth_to_space),
-    Row::onnx("SpaceToDepth", space_to_depth),
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("Concat", concat),
+    EmitRow::onnx("Split", split),
+    EmitRow::onnx("DepthToSpace", depth_to_space),
+    EmitRow::onnx("SpaceToDepth", space_to_depth),
 ];
 
 /// Values without elements add nothing, and Core ML has none.
-fn concat(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn concat(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Concat>() else { return refuse("another kind") };
     let rank = emit.rank(emit.input(node, 0)?)?;
     let axis = emit.axis(operator.axis, rank)?;
@@ -29,7 +29,7 @@ fn concat(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     Ok(vec![emit.concat(values, axis)?])
 }
 
-fn split(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn split(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Split>() else { return refuse("another kind") };
     let id = emit.input(node, 0)?;
     let dims = emit.dims(id)?;
@@ -56,20 +56,20 @@ fn split(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         (None, None, None) => None,
     };
     let amount = match sizes {
-        Some(sizes) => ("split_sizes", Arg::Ints(sizes)),
-        None => ("num_splits", Arg::Int(small(parts)?)),
+        Some(sizes) => ("split_sizes", MilArg::Ints(sizes)),
+        None => ("num_splits", MilArg::Int(small(parts)?)),
     };
-    let axis = Arg::Int(small(axis)?);
-    emit.op_of("split", vec![("x", Arg::Var(x)), amount, ("axis", axis)], parts)
+    let axis = MilArg::Int(small(axis)?);
+    emit.op_of("split", vec![("x", MilArg::Var(x)), amount, ("axis", axis)], parts)
 }
 
 /// Blocks of an image of floats: Core ML has them of no other type.
 fn blocks(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
     block: usize,
     (operator, parameter): (&str, &'static str),
-) -> Result<Vec<Var>> {
+) -> Result<Vec<MilVar>> {
     let id = emit.input(node, 0)?;
     if !emit.dtype(id)?.is_float() {
         return refuse(format!("blocks of {}", emit.dtype(id)?));
@@ -78,11 +78,11 @@ fn blocks(
     if block == 1 {
         return Ok(vec![x]);
     }
-    let block = Arg::Int(small(block)?);
-    Ok(vec![emit.op(operator, vec![("x", Arg::Var(x)), (parameter, block)])?])
+    let block = MilArg::Int(small(block)?);
+    Ok(vec![emit.op(operator, vec![("x", MilArg::Var(x)), (parameter, block)])?])
 }
 
-fn depth_to_space(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn depth_to_space(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<DepthToSpace>() else { return refuse("another kind") };
     let form = match operator.column_row_depth {
         true => ("pixel_shuffle", "upscale_factor"),
@@ -91,7 +91,7 @@ fn depth_to_space(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     blocks(emit, node, operator.block_size, form)
 }
 
-fn space_to_depth(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn space_to_depth(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<SpaceToDepth>() else { return refuse("another kind") };
     let form = match operator.column_row_depth {
         true => ("pixel_unshuffle", "downscale_factor"),

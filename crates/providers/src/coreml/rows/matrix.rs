@@ -1,40 +1,40 @@
 //! Matrix products.
 
-use galatea_formats::coreml::mil::{Arg, Element, Var};
-use galatea_graph::ops::contrib::{FusedGemm, Turn, TurnedMatMul};
+use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
+use galatea_graph::ops::contrib::{FusedGemm, OperandTransposition, TurnedMatMul};
 use galatea_graph::ops::fused::FusedMatMul;
 use galatea_graph::ops::matrix::Gemm;
 use galatea_graph::{Node, ValueId};
 
-use super::Row;
+use super::EmitRow;
 use super::activation::{apply, fused};
 use super::elementwise::plain_integer;
-use crate::coreml::emit::{Emit, Result, refuse, small_all};
+use crate::coreml::emit::{ProgramEmitter, Result, refuse, small_all};
 
 /// The smallest factor that comes before a product: smaller ones may leave too few digits of what they scale.
-const LEAST_EARLY: f32 = 1.0 / 1024.0;
+const MIN_EARLY: f32 = 1.0 / 1024.0;
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("MatMul", mat_mul),
-    Row::onnx("Gemm", gemm),
-    Row::onnx("FusedMatMul", fused_mat_mul).of("ai.galatea"),
-    Row::onnx("FusedMatMul", turned_mat_mul).of("com.microsoft"),
-    Row::onnx("TransposeMatMul", turned_mat_mul).of("com.microsoft"),
-    Row::onnx("FusedGemm", fused_gemm).of("com.microsoft"),
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("MatMul", mat_mul),
+    EmitRow::onnx("Gemm", gemm),
+    EmitRow::onnx("FusedMatMul", fused_mat_mul).of("ai.galatea"),
+    EmitRow::onnx("FusedMatMul", turned_mat_mul).of("com.microsoft"),
+    EmitRow::onnx("TransposeMatMul", turned_mat_mul).of("com.microsoft"),
+    EmitRow::onnx("FusedGemm", fused_gemm).of("com.microsoft"),
 ];
 
 /// `x · y`, each turned before where it says so.
 pub(super) fn product(
-    emit: &mut Emit<'_>,
-    x: &Var,
-    y: &Var,
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
+    y: &MilVar,
     [turn_x, turn_y]: [bool; 2],
-) -> Result<Var> {
+) -> Result<MilVar> {
     let inputs = vec![
         ("x", x.into()),
         ("y", y.into()),
-        ("transpose_x", Arg::Bool(turn_x)),
-        ("transpose_y", Arg::Bool(turn_y)),
+        ("transpose_x", MilArg::Bool(turn_x)),
+        ("transpose_y", MilArg::Bool(turn_y)),
     ];
     emit.op("matmul", inputs)
 }
@@ -42,15 +42,15 @@ pub(super) fn product(
 /// `x · weight + bias` with a constant matrix, `[outputs, inputs]` where it is `turned`; none where
 /// `linear` does not take it. It is the form that Core ML compiles best.
 fn linear(
-    emit: &mut Emit<'_>,
-    (x, rank): (&Var, usize),
+    emit: &mut ProgramEmitter<'_>,
+    (x, rank): (&MilVar, usize),
     weight: (ValueId, bool),
     bias: Option<ValueId>,
-) -> Result<Option<Var>> {
+) -> Result<Option<MilVar>> {
     let (id, turned) = weight;
     let fits = (1..=3).contains(&rank) && emit.rank(id)? == 2;
     let fits = fits && (emit.is_constant(id) || turned && emit.is_fixed(id));
-    if !fits || emit.element_of(x)? == Element::Int32 {
+    if !fits || emit.element_of(x)? == MilElement::Int32 {
         return Ok(None);
     }
     let columns = emit.known_length(id, usize::from(!turned))?;
@@ -60,11 +60,12 @@ fn linear(
         Some(_) => return Ok(None),
     };
     let weight = if turned { emit.value(id)? } else { emit.turned(id)? };
-    let inputs = vec![("x", x.into()), ("weight", Arg::Var(weight)), ("bias", Arg::Var(bias))];
+    let inputs =
+        vec![("x", x.into()), ("weight", MilArg::Var(weight)), ("bias", MilArg::Var(bias))];
     emit.op("linear", inputs).map(Some)
 }
 
-fn mat_mul(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn mat_mul(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     plain_integer(emit, node)?;
     let (a, b) = (emit.input(node, 0)?, emit.input(node, 1)?);
     Ok(vec![mat_mul_of(emit, a, b, false, None)?])
@@ -72,12 +73,12 @@ fn mat_mul(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 
 /// The product of two values of the graph, and a bias.
 fn mat_mul_of(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     a: ValueId,
     b: ValueId,
     turn_b: bool,
     bias: Option<ValueId>,
-) -> Result<Var> {
+) -> Result<MilVar> {
     let (rank_a, rank_b) = (emit.rank(a)?, emit.rank(b)?);
     let mut x = emit.value(a)?;
     if let Some(found) = linear(emit, (&x, rank_a), (b, turn_b), bias)? {
@@ -85,12 +86,12 @@ fn mat_mul_of(
     }
     let mut y = emit.value(b)?;
     // Vectors are matrices of one row or one column.
-    let axes = |axis: i32| ("axes", Arg::Ints(vec![axis]));
+    let axes = |axis: i32| ("axes", MilArg::Ints(vec![axis]));
     if rank_a == 1 {
-        x = emit.op("expand_dims", vec![("x", Arg::Var(x)), axes(0)])?;
+        x = emit.op("expand_dims", vec![("x", MilArg::Var(x)), axes(0)])?;
     }
     if rank_b == 1 {
-        y = emit.op("expand_dims", vec![("x", Arg::Var(y)), axes(1)])?;
+        y = emit.op("expand_dims", vec![("x", MilArg::Var(y)), axes(1)])?;
     }
     let mut result = product(emit, &x, &y, [false, turn_b])?;
     let mut lost = Vec::new();
@@ -101,7 +102,7 @@ fn mat_mul_of(
         lost.push(-1);
     }
     if !lost.is_empty() {
-        let inputs = vec![("x", Arg::Var(result)), ("axes", Arg::Ints(lost))];
+        let inputs = vec![("x", MilArg::Var(result)), ("axes", MilArg::Ints(lost))];
         result = emit.op("squeeze", inputs)?;
     }
     match bias {
@@ -113,14 +114,14 @@ fn mat_mul_of(
     }
 }
 
-fn gemm(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn gemm(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     match node.operator::<Gemm>() {
         Some(operator) => Ok(vec![gemm_of(emit, node, operator)?]),
         None => refuse("a product of another kind"),
     }
 }
 
-fn gemm_of(emit: &mut Emit<'_>, node: &Node, operator: &Gemm) -> Result<Var> {
+fn gemm_of(emit: &mut ProgramEmitter<'_>, node: &Node, operator: &Gemm) -> Result<MilVar> {
     plain_integer(emit, node)?;
     let b = emit.input(node, 1)?;
     let x = emit.var(node, 0)?;
@@ -131,13 +132,13 @@ fn gemm_of(emit: &mut Emit<'_>, node: &Node, operator: &Gemm) -> Result<Var> {
     {
         return Ok(found);
     }
-    let integers = emit.element_of(&x)? == Element::Int32;
+    let integers = emit.element_of(&x)? == MilElement::Int32;
     if integers && !one {
         return refuse("integers times a factor");
     }
     let y = emit.value(b)?;
     // What makes sums smaller comes first, so that FP16 holds them.
-    let early = (LEAST_EARLY..1.0).contains(&operator.alpha.abs());
+    let early = (MIN_EARLY..1.0).contains(&operator.alpha.abs());
     let x = match early {
         true => {
             let alpha = emit.float(operator.alpha);
@@ -160,7 +161,7 @@ fn gemm_of(emit: &mut Emit<'_>, node: &Node, operator: &Gemm) -> Result<Var> {
     Ok(result)
 }
 
-fn fused_gemm(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn fused_gemm(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<FusedGemm>() else {
         return refuse("a product of another kind");
     };
@@ -171,7 +172,7 @@ fn fused_gemm(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     }
 }
 
-fn fused_mat_mul(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn fused_mat_mul(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<FusedMatMul>() else {
         return refuse("a product of another kind");
     };
@@ -184,7 +185,12 @@ fn fused_mat_mul(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// An operand whose first axis may come behind the others but the last.
-fn brought(emit: &mut Emit<'_>, node: &Node, at: usize, turn: Turn) -> Result<Var> {
+fn brought(
+    emit: &mut ProgramEmitter<'_>,
+    node: &Node,
+    at: usize,
+    turn: OperandTransposition,
+) -> Result<MilVar> {
     let rank = emit.rank(emit.input(node, at)?)?;
     let x = emit.var(node, at)?;
     if !turn.batch || rank <= 2 {
@@ -192,11 +198,11 @@ fn brought(emit: &mut Emit<'_>, node: &Node, at: usize, turn: Turn) -> Result<Va
     }
     let mut order: Vec<usize> = (0..rank).collect();
     order[..rank - 1].rotate_left(1);
-    let perm = Arg::Ints(small_all(&order)?);
-    emit.op("transpose", vec![("x", Arg::Var(x)), ("perm", perm)])
+    let perm = MilArg::Ints(small_all(&order)?);
+    emit.op("transpose", vec![("x", MilArg::Var(x)), ("perm", perm)])
 }
 
-fn turned_mat_mul(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn turned_mat_mul(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<TurnedMatMul>() else {
         return refuse("a product of another kind");
     };

@@ -3,18 +3,19 @@
 pub(super) mod activation;
 mod attention;
 mod cache;
+mod contrib_attention;
 mod control;
 pub(super) mod convolution;
 mod create;
+mod decompositions;
+mod dilated_pools;
 mod einsum;
 mod elementwise;
-mod few_bits;
-mod gaps;
-mod heads;
 mod image;
 mod index;
 mod integers;
 mod join;
+mod low_bit_weights;
 mod matrix;
 mod normalize;
 mod pad;
@@ -29,17 +30,16 @@ mod regions;
 mod resize;
 mod shape;
 pub(super) mod slice;
-mod spelled;
 mod unrolled;
 
-use galatea_formats::coreml::mil::Var;
+use galatea_formats::coreml::mil::MilVar;
 use galatea_graph::Node;
 
-use super::emit::{Emit, Result, refuse};
-use super::favoured;
+use super::ane_layout;
+use super::emit::{ProgramEmitter, Result, refuse};
 
 /// How an operator is written.
-pub(super) struct Row {
+pub(super) struct EmitRow {
     /// The operator's domain; empty for ONNX's default one.
     domain: &'static str,
     /// Its name.
@@ -47,12 +47,15 @@ pub(super) struct Row {
     /// Why its floats are computed in FP32 even where those around it are FP16.
     wide: Option<&'static str>,
     /// Adds its operations and gives its outputs.
-    emit: fn(&mut Emit<'_>, &Node) -> Result<Vec<Var>>,
+    emit: fn(&mut ProgramEmitter<'_>, &Node) -> Result<Vec<MilVar>>,
 }
 
-impl Row {
+impl EmitRow {
     /// A row of an operator of ONNX's default domain.
-    const fn onnx(name: &'static str, emit: fn(&mut Emit<'_>, &Node) -> Result<Vec<Var>>) -> Self {
+    const fn onnx(
+        name: &'static str,
+        emit: fn(&mut ProgramEmitter<'_>, &Node) -> Result<Vec<MilVar>>,
+    ) -> Self {
         Self { domain: "", name, wide: None, emit }
     }
 
@@ -68,7 +71,7 @@ impl Row {
 }
 
 /// Every operator that is written, by family.
-const FAMILIES: &[&[Row]] = &[
+const FAMILIES: &[&[EmitRow]] = &[
     activation::ROWS,
     attention::ROWS,
     cache::ROWS,
@@ -77,8 +80,8 @@ const FAMILIES: &[&[Row]] = &[
     create::ROWS,
     einsum::ROWS,
     elementwise::ROWS,
-    few_bits::ROWS,
-    heads::ROWS,
+    low_bit_weights::ROWS,
+    contrib_attention::ROWS,
     image::ROWS,
     index::ROWS,
     integers::ROWS,
@@ -95,7 +98,7 @@ const FAMILIES: &[&[Row]] = &[
     resize::ROWS,
     shape::ROWS,
     slice::ROWS,
-    spelled::ROWS,
+    decompositions::ROWS,
     unrolled::ROWS,
 ];
 
@@ -114,13 +117,13 @@ pub(super) fn is_wide(node: &Node) -> bool {
 ///
 /// # Errors
 /// When it has no form in a program, with the reason.
-pub(super) fn emit(emit: &mut Emit<'_>, node: &Node) -> Result<()> {
+pub(super) fn emit(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<()> {
     if emit.is_known(node) {
         return Ok(());
     }
     let Some(row) = row_of(node) else { return refuse(refused::reason(node)) };
     emit.begin(node, row.wide.is_some());
-    if row.wide.is_none() && !emit.is_island(node) && favoured::emit(emit, node)? {
+    if row.wide.is_none() && !emit.is_island(node) && ane_layout::emit(emit, node)? {
         return Ok(());
     }
     let results = (row.emit)(emit, node)?;
@@ -128,14 +131,14 @@ pub(super) fn emit(emit: &mut Emit<'_>, node: &Node) -> Result<()> {
 }
 
 /// What a node's own row makes, of the values that stand for the graph's.
-pub(super) fn plain(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+pub(super) fn plain(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     match row_of(node) {
         Some(row) => (row.emit)(emit, node),
         None => refuse(refused::reason(node)),
     }
 }
 
-fn row_of(node: &Node) -> Option<&'static Row> {
+fn row_of(node: &Node) -> Option<&'static EmitRow> {
     let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
     rows.find(|row| row.name == node.op_type && row.domain == node.domain)
 }

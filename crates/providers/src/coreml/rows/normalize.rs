@@ -1,6 +1,6 @@
 //! Normalisation.
 
-use galatea_formats::coreml::mil::{Arg, Var};
+use galatea_formats::coreml::mil::{MilArg, MilVar};
 use galatea_graph::ops::contrib::SkipNormalization;
 use galatea_graph::ops::normalize::{
     BatchNormalization, GroupNormalization, InstanceNormalization, LayerNormalization,
@@ -9,28 +9,28 @@ use galatea_graph::ops::normalize::{
 use galatea_graph::{Dim, Node};
 use galatea_tensor::Tensor;
 
-use super::Row;
-use crate::coreml::emit::{Emit, Result, refuse, small};
+use super::EmitRow;
+use crate::coreml::emit::{ProgramEmitter, Result, refuse, small};
 
 const SQUARES: &str = "sums of squares soon exceed what FP16 holds";
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("BatchNormalization", batch),
-    Row::onnx("InstanceNormalization", instance),
-    Row::onnx("LayerNormalization", layer),
-    Row::onnx("GroupNormalization", group),
-    Row::onnx("RMSNormalization", rms),
-    Row::onnx("SimplifiedLayerNormalization", rms),
-    Row::onnx("SimplifiedLayerNormalization", rms).of("com.microsoft"),
-    Row::onnx("SkipLayerNormalization", skip).of("com.microsoft"),
-    Row::onnx("SkipSimplifiedLayerNormalization", skip).of("com.microsoft"),
-    Row::onnx("LRN", local_response).wide(SQUARES),
-    Row::onnx("LpNormalization", lp).wide(SQUARES),
-    Row::onnx("MeanVarianceNormalization", mean_variance).wide(SQUARES),
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("BatchNormalization", batch),
+    EmitRow::onnx("InstanceNormalization", instance),
+    EmitRow::onnx("LayerNormalization", layer),
+    EmitRow::onnx("GroupNormalization", group),
+    EmitRow::onnx("RMSNormalization", rms),
+    EmitRow::onnx("SimplifiedLayerNormalization", rms),
+    EmitRow::onnx("SimplifiedLayerNormalization", rms).of("com.microsoft"),
+    EmitRow::onnx("SkipLayerNormalization", skip).of("com.microsoft"),
+    EmitRow::onnx("SkipSimplifiedLayerNormalization", skip).of("com.microsoft"),
+    EmitRow::onnx("LRN", local_response).wide(SQUARES),
+    EmitRow::onnx("LpNormalization", lp).wide(SQUARES),
+    EmitRow::onnx("MeanVarianceNormalization", mean_variance).wide(SQUARES),
 ];
 
 /// Means and deviations are for training.
-fn result_only(emit: &Emit<'_>, node: &Node) -> Result<()> {
+fn result_only(emit: &ProgramEmitter<'_>, node: &Node) -> Result<()> {
     let read = |at: usize| node.output(at).is_some_and(|id| emit.is_read(id));
     match read(1) || read(2) {
         true => refuse("means and deviations as outputs"),
@@ -39,7 +39,7 @@ fn result_only(emit: &Emit<'_>, node: &Node) -> Result<()> {
 }
 
 /// The deviation is made part of the scale, as variances may lie beyond what FP16 holds.
-fn batch(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn batch(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<BatchNormalization>() else {
         return refuse("a normalisation of another kind");
     };
@@ -77,25 +77,35 @@ fn batch(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let beta = emit.floats(&[count], bias.clone())?;
     let epsilon = emit.float(0.0);
     let inputs = vec![
-        ("x", Arg::Var(x)),
-        ("mean", Arg::Var(mean)),
-        ("variance", Arg::Var(variance)),
-        ("gamma", Arg::Var(gamma)),
-        ("beta", Arg::Var(beta)),
+        ("x", MilArg::Var(x)),
+        ("mean", MilArg::Var(mean)),
+        ("variance", MilArg::Var(variance)),
+        ("gamma", MilArg::Var(gamma)),
+        ("beta", MilArg::Var(beta)),
         ("epsilon", epsilon),
     ];
     Ok(vec![emit.op("batch_norm", inputs)?])
 }
 
 /// `layer_norm` over some axes, without parameters.
-fn plain_layer(emit: &mut Emit<'_>, x: &Var, axes: Vec<i32>, epsilon: f32) -> Result<Var> {
+fn plain_layer(
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
+    axes: Vec<i32>,
+    epsilon: f32,
+) -> Result<MilVar> {
     let epsilon = emit.epsilon(epsilon);
-    let inputs = vec![("x", x.into()), ("axes", Arg::Ints(axes)), ("epsilon", epsilon)];
+    let inputs = vec![("x", x.into()), ("axes", MilArg::Ints(axes)), ("epsilon", epsilon)];
     emit.op("layer_norm", inputs)
 }
 
 /// `x · scale + bias` with one of each for a channel.
-fn by_channel(emit: &mut Emit<'_>, node: &Node, x: &Var, rank: usize) -> Result<Var> {
+fn by_channel(
+    emit: &mut ProgramEmitter<'_>,
+    node: &Node,
+    x: &MilVar,
+    rank: usize,
+) -> Result<MilVar> {
     let mut result = x.clone();
     for (at, operator) in [(1, "mul"), (2, "add")] {
         let id = emit.input(node, at)?;
@@ -107,7 +117,7 @@ fn by_channel(emit: &mut Emit<'_>, node: &Node, x: &Var, rank: usize) -> Result<
     Ok(result)
 }
 
-fn instance(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn instance(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<InstanceNormalization>() else {
         return refuse("a normalisation of another kind");
     };
@@ -118,9 +128,9 @@ fn instance(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         let (gamma, beta) = (emit.var(node, 1)?, emit.var(node, 2)?);
         let epsilon = emit.epsilon(operator.epsilon);
         let inputs = vec![
-            ("x", Arg::Var(x)),
-            ("gamma", Arg::Var(gamma)),
-            ("beta", Arg::Var(beta)),
+            ("x", MilArg::Var(x)),
+            ("gamma", MilArg::Var(gamma)),
+            ("beta", MilArg::Var(beta)),
             ("epsilon", epsilon),
         ];
         return Ok(vec![emit.op("instance_norm", inputs)?]);
@@ -135,7 +145,12 @@ fn instance(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 
 /// A constant parameter in the shape of a row; none where it is no constant or the row's lengths are
 /// not known.
-fn row_parameter(emit: &mut Emit<'_>, node: &Node, at: usize, row: &[Dim]) -> Result<Option<Var>> {
+fn row_parameter(
+    emit: &mut ProgramEmitter<'_>,
+    node: &Node,
+    at: usize,
+    row: &[Dim],
+) -> Result<Option<MilVar>> {
     let shape: Option<Vec<usize>> = row.iter().map(Dim::known).collect();
     let (Some(known), Some(shape)) = (emit.known(node, at), shape) else { return Ok(None) };
     if known.shape() == shape {
@@ -154,7 +169,7 @@ fn spread(tensor: &Tensor, shape: &[usize]) -> Option<Vec<f32>> {
     galatea_graph::converted(&wide, galatea_tensor::DataType::Fp32).ok()?.to_vec().ok()
 }
 
-fn layer(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn layer(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<LayerNormalization>() else {
         return refuse("a normalisation of another kind");
     };
@@ -167,12 +182,12 @@ fn layer(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 
 /// `layer_norm` from an axis on, with the scale and the bias at these places of the node's inputs.
 fn layer_of(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
-    x: &Var,
+    x: &MilVar,
     (axis, epsilon): (i64, f32),
     [scale, bias]: [usize; 2],
-) -> Result<Var> {
+) -> Result<MilVar> {
     let dims = emit.dims(emit.input(node, 0)?)?;
     let first = emit.axis(axis, dims.len())?;
     let row = &dims[first..];
@@ -184,10 +199,10 @@ fn layer_of(
     };
     let inside = gamma.is_some() && (beta.is_some() || node.input(bias).is_none());
     let epsilon = emit.epsilon(epsilon);
-    let mut inputs = vec![("x", x.into()), ("axes", Arg::Ints(axes)), ("epsilon", epsilon)];
+    let mut inputs = vec![("x", x.into()), ("axes", MilArg::Ints(axes)), ("epsilon", epsilon)];
     if inside {
         let each = [("gamma", gamma), ("beta", beta)];
-        inputs.extend(each.into_iter().filter_map(|(name, var)| Some((name, Arg::Var(var?)))));
+        inputs.extend(each.into_iter().filter_map(|(name, var)| Some((name, MilArg::Var(var?)))));
         return emit.op("layer_norm", inputs);
     }
     let mut result = emit.op("layer_norm", inputs)?;
@@ -199,7 +214,7 @@ fn layer_of(
     Ok(result)
 }
 
-fn group(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn group(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<GroupNormalization>() else {
         return refuse("a normalisation of another kind");
     };
@@ -227,41 +242,42 @@ fn group(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 /// beside `-x` has the mean 0, so that its deviation, which `layer_norm` computes, is the root of the
 /// mean of squares.
 fn root_mean_square(
-    emit: &mut Emit<'_>,
-    x: &Var,
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
     (first, rank): (usize, usize),
     epsilon: f32,
-) -> Result<Var> {
+) -> Result<MilVar> {
     let axes = (first..rank).map(small).collect::<Result<Vec<_>>>()?;
     if !emit.keeps_to_half() {
         let square = emit.op("square", vec![("x", x.into())])?;
         let inputs = vec![
-            ("x", Arg::Var(square)),
-            ("axes", Arg::Ints(axes)),
-            ("keep_dims", Arg::Bool(true)),
+            ("x", MilArg::Var(square)),
+            ("axes", MilArg::Ints(axes)),
+            ("keep_dims", MilArg::Bool(true)),
         ];
         let mean = emit.op("reduce_mean", inputs)?;
         let epsilon = emit.float(epsilon);
-        let inverse = emit.op("rsqrt", vec![("x", Arg::Var(mean)), ("epsilon", epsilon)])?;
+        let inverse = emit.op("rsqrt", vec![("x", MilArg::Var(mean)), ("epsilon", epsilon)])?;
         return emit.pair("mul", x, &inverse);
     }
     let minus = emit.float(-1.0);
     let negative = emit.pair("mul", x, minus)?;
     let inputs = vec![
-        ("values", Arg::Vars(vec![x.clone(), negative])),
-        ("axis", Arg::Int(-1)),
-        ("interleave", Arg::Bool(false)),
+        ("values", MilArg::Vars(vec![x.clone(), negative])),
+        ("axis", MilArg::Int(-1)),
+        ("interleave", MilArg::Bool(false)),
     ];
     let both = emit.op("concat", inputs)?;
     let normal = plain_layer(emit, &both, axes, epsilon)?;
-    let inputs = vec![("x", Arg::Var(normal)), ("num_splits", Arg::Int(2)), ("axis", Arg::Int(-1))];
+    let inputs =
+        vec![("x", MilArg::Var(normal)), ("num_splits", MilArg::Int(2)), ("axis", MilArg::Int(-1))];
     match emit.op_of("split", inputs, 2)?.into_iter().next() {
         Some(half) => Ok(half),
         None => refuse("a split without parts"),
     }
 }
 
-fn rms(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn rms(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<RmsNormalization>() else {
         return refuse("a normalisation of another kind");
     };
@@ -274,7 +290,7 @@ fn rms(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// The sum of both inputs and a bias, normalised; the fourth output is the sum.
-fn skip(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn skip(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<SkipNormalization>() else {
         return refuse("a normalisation of another kind");
     };
@@ -298,7 +314,7 @@ fn skip(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     Ok(vec![result, sum.clone(), sum.clone(), sum])
 }
 
-fn local_response(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn local_response(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Lrn>() else {
         return refuse("a normalisation of another kind");
     };
@@ -310,10 +326,10 @@ fn local_response(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         ));
     }
     let x = emit.var(node, 0)?;
-    let number = |emit: &Emit<'_>, value: f32| emit.float(value);
+    let number = |emit: &ProgramEmitter<'_>, value: f32| emit.float(value);
     let inputs = vec![
-        ("x", Arg::Var(x)),
-        ("size", Arg::Int(small(operator.size)?)),
+        ("x", MilArg::Var(x)),
+        ("size", MilArg::Int(small(operator.size)?)),
         ("alpha", number(emit, operator.alpha)),
         ("beta", number(emit, operator.beta)),
         ("k", number(emit, operator.bias)),
@@ -322,14 +338,22 @@ fn local_response(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// A reduction that keeps its axes.
-fn reduced(emit: &mut Emit<'_>, operator: &str, x: &Var, axes: &[i32]) -> Result<Var> {
-    let inputs =
-        vec![("x", x.into()), ("axes", Arg::Ints(axes.to_vec())), ("keep_dims", Arg::Bool(true))];
+fn reduced(
+    emit: &mut ProgramEmitter<'_>,
+    operator: &str,
+    x: &MilVar,
+    axes: &[i32],
+) -> Result<MilVar> {
+    let inputs = vec![
+        ("x", x.into()),
+        ("axes", MilArg::Ints(axes.to_vec())),
+        ("keep_dims", MilArg::Bool(true)),
+    ];
     emit.op(operator, inputs)
 }
 
 /// A vector of zeros stays one: it is divided by 1.
-fn lp(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn lp(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<LpNormalization>() else {
         return refuse("a normalisation of another kind");
     };
@@ -340,12 +364,12 @@ fn lp(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let norm = reduced(emit, word, &x, &[axis])?;
     let (zero, one) = (emit.float(0.0), emit.float(1.0));
     let nothing = emit.pair("equal", &norm, zero)?;
-    let divisor = emit.select(&nothing, one, Arg::Var(norm))?;
+    let divisor = emit.select(&nothing, one, MilArg::Var(norm))?;
     Ok(vec![emit.pair("real_div", &x, &divisor)?])
 }
 
 /// ONNX adds 10⁻⁹ to the deviation.
-fn mean_variance(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn mean_variance(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<MeanVarianceNormalization>() else {
         return refuse("a normalisation of another kind");
     };
@@ -357,7 +381,7 @@ fn mean_variance(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let centred = emit.pair("sub", &x, &mean)?;
     let square = emit.op("square", vec![("x", (&centred).into())])?;
     let variance = reduced(emit, "reduce_mean", &square, &axes)?;
-    let deviation = emit.op("sqrt", vec![("x", Arg::Var(variance))])?;
+    let deviation = emit.op("sqrt", vec![("x", MilArg::Var(variance))])?;
     let least = emit.float(1e-9);
     let divisor = emit.pair("add", &deviation, least)?;
     Ok(vec![emit.pair("real_div", &centred, &divisor)?])

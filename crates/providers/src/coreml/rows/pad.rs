@@ -1,18 +1,23 @@
 //! `Pad`.
 
-use galatea_formats::coreml::mil::{Arg, Element, Var};
+use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 use galatea_graph::ops::shape::{Pad, PadMode};
 use galatea_graph::{Dim, Node};
 
-use super::Row;
+use super::EmitRow;
 use super::slice::{looked_up, part_of, zero_of};
-use crate::coreml::emit::{Emit, Result, refuse, small, small_all};
-use crate::coreml::lengths::{Cut, Part};
+use crate::coreml::emit::{ProgramEmitter, Result, refuse, small, small_all};
+use crate::coreml::lengths::{LengthElement, SliceTake};
 
-pub(super) const ROWS: &[Row] = &[Row::onnx("Pad", pad)];
+pub(super) const ROWS: &[EmitRow] = &[EmitRow::onnx("Pad", pad)];
 
 /// Amounts in front of and behind each axis; negative ones cut.
-fn amounts(emit: &Emit<'_>, node: &Node, operator: &Pad, rank: usize) -> Result<Vec<(i64, i64)>> {
+fn amounts(
+    emit: &ProgramEmitter<'_>,
+    node: &Node,
+    operator: &Pad,
+    rank: usize,
+) -> Result<Vec<(i64, i64)>> {
     let pads = match &operator.pads {
         Some(pads) => pads.clone(),
         None => emit.integers(node, 1)?,
@@ -31,14 +36,14 @@ fn amounts(emit: &Emit<'_>, node: &Node, operator: &Pad, rank: usize) -> Result<
     Ok(pairs)
 }
 
-fn pad(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn pad(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Pad>() else { return refuse("another kind") };
     let mode = operator.mode;
     let mut dims = emit.dims(emit.input(node, 0)?)?;
     let pairs = amounts(emit, node, operator, dims.len())?;
     let mut x = emit.var(node, 0)?;
     // What is cut is cut first.
-    let (mut cut, mut cuts) = (Cut::whole(dims.len()), false);
+    let (mut cut, mut cuts) = (SliceTake::whole(dims.len()), false);
     for (axis, &(begin, end)) in pairs.iter().enumerate() {
         if begin.min(end) >= 0 {
             continue;
@@ -69,7 +74,7 @@ fn pad(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// What a frame holds.
-fn value(emit: &mut Emit<'_>, node: &Node, attribute: f32, x: &Var) -> Result<Arg> {
+fn value(emit: &mut ProgramEmitter<'_>, node: &Node, attribute: f32, x: &MilVar) -> Result<MilArg> {
     let given = match node.input(2) {
         Some(id) if emit.fact(id)?.known_shape().is_none_or(|shape| !shape.contains(&0)) => {
             emit.number(node, 2)?
@@ -78,30 +83,30 @@ fn value(emit: &mut Emit<'_>, node: &Node, attribute: f32, x: &Var) -> Result<Ar
     };
     #[allow(clippy::cast_possible_truncation, reason = "an integer that passed through a float")]
     Ok(match emit.element_of(x)? {
-        Element::Int32 if given.abs() < 16_777_216.0 => Arg::Int(given as i32),
-        Element::Int32 => return refuse(format!("a frame of {given}")),
-        Element::Bool => Arg::Bool(given != 0.0),
+        MilElement::Int32 if given.abs() < 16_777_216.0 => MilArg::Int(given as i32),
+        MilElement::Int32 => return refuse(format!("a frame of {given}")),
+        MilElement::Bool => MilArg::Bool(given != 0.0),
         _ => emit.float(given),
     })
 }
 
 /// The amounts as the operator takes them: pairs of the last axes.
-fn pairs_of(pairs: &[(usize, usize)]) -> Result<Arg> {
+fn pairs_of(pairs: &[(usize, usize)]) -> Result<MilArg> {
     let first = pairs.iter().position(|pair| *pair != (0, 0)).unwrap_or(0);
     let all = pairs.iter().skip(first).flat_map(|&(begin, end)| [begin, end]);
-    Ok(Arg::Ints(small_all(&all.collect::<Vec<usize>>())?))
+    Ok(MilArg::Ints(small_all(&all.collect::<Vec<usize>>())?))
 }
 
 fn padded(
-    emit: &mut Emit<'_>,
-    x: &Var,
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
     pairs: &[(usize, usize)],
-    (mode, value): (&'static str, Arg),
-) -> Result<Var> {
+    (mode, value): (&'static str, MilArg),
+) -> Result<MilVar> {
     let inputs = vec![
         ("x", x.into()),
         ("pad", pairs_of(pairs)?),
-        ("mode", Arg::Text(mode)),
+        ("mode", MilArg::Text(mode)),
         ("constant_val", value),
     ];
     emit.op("pad", inputs)
@@ -109,16 +114,16 @@ fn padded(
 
 /// Floats have an operator; values of other types get constants at their sides.
 fn constant(
-    emit: &mut Emit<'_>,
-    x: &Var,
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
     dims: &[Dim],
     pairs: &[(usize, usize)],
-    value: Arg,
-) -> Result<Var> {
+    value: MilArg,
+) -> Result<MilVar> {
     if pairs.iter().all(|pair| *pair == (0, 0)) {
         return Ok(x.clone());
     }
-    if matches!(emit.element_of(x)?, Element::Fp16 | Element::Fp32) {
+    if matches!(emit.element_of(x)?, MilElement::Fp16 | MilElement::Fp32) {
         return padded(emit, x, pairs, ("constant", value));
     }
     let (mut x, mut dims) = (x.clone(), dims.to_vec());
@@ -134,7 +139,7 @@ fn constant(
             let mut shape = Vec::with_capacity(dims.len());
             for (at, dim) in dims.iter().enumerate() {
                 shape.push(match at == axis {
-                    true => Part::Known(small(amount)?),
+                    true => LengthElement::Known(small(amount)?),
                     false => emit.length(&x, at, dim)?,
                 });
             }
@@ -148,7 +153,11 @@ fn constant(
 }
 
 /// Zeros around a value.
-pub(super) fn with_zeros(emit: &mut Emit<'_>, x: &Var, pairs: &[(usize, usize)]) -> Result<Var> {
+pub(super) fn with_zeros(
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
+    pairs: &[(usize, usize)],
+) -> Result<MilVar> {
     let zero = zero_of(emit, x)?;
     let dims: Vec<Dim> = emit.shape_of(x)?.into_iter().map(Dim::Known).collect();
     constant(emit, x, &dims, pairs, zero)
@@ -157,12 +166,12 @@ pub(super) fn with_zeros(emit: &mut Emit<'_>, x: &Var, pairs: &[(usize, usize)])
 /// A frame of the value's own elements. The operator mirrors an axis once at most and repeats an edge
 /// no more often than the axis is long; the rest is looked up.
 fn from_itself(
-    emit: &mut Emit<'_>,
-    x: &Var,
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
     dims: &[Dim],
     pairs: &[(usize, usize)],
     mode: PadMode,
-) -> Result<Var> {
+) -> Result<MilVar> {
     if pairs.iter().all(|pair| *pair == (0, 0)) {
         return Ok(x.clone());
     }
@@ -175,7 +184,7 @@ fn from_itself(
         let most = begin.max(end) + usize::from(mode == PadMode::Reflect);
         begin.max(end) == 0 || dim.known().is_none_or(|len| most <= len)
     });
-    let is_float = matches!(emit.element_of(x)?, Element::Fp16 | Element::Fp32);
+    let is_float = matches!(emit.element_of(x)?, MilElement::Fp16 | MilElement::Fp32);
     if let (Some(word), true, true) = (word, fits, is_float) {
         let zero = emit.float(0.0);
         return padded(emit, x, pairs, (word, zero));
@@ -215,16 +224,16 @@ fn sources(len: usize, begin: usize, end: usize, mode: PadMode) -> Vec<usize> {
 
 /// The first and last elements of an axis again and again.
 fn edged(
-    emit: &mut Emit<'_>,
-    x: &Var,
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
     rank: usize,
     axis: usize,
     (begin, end): (usize, usize),
-) -> Result<Var> {
-    let repeated = |emit: &mut Emit<'_>, edge: Var, count: usize| -> Result<Var> {
+) -> Result<MilVar> {
+    let repeated = |emit: &mut ProgramEmitter<'_>, edge: MilVar, count: usize| -> Result<MilVar> {
         let mut repeats = vec![1; rank];
         repeats[axis] = small(count)?;
-        emit.op("tile", vec![("x", Arg::Var(edge)), ("reps", Arg::Ints(repeats))])
+        emit.op("tile", vec![("x", MilArg::Var(edge)), ("reps", MilArg::Ints(repeats))])
     };
     let mut parts = Vec::with_capacity(3);
     if begin > 0 {
@@ -233,8 +242,8 @@ fn edged(
     }
     parts.push(x.clone());
     if end > 0 {
-        let mut cut = Cut::whole(rank);
-        cut.begin[axis] = Part::Known(-1);
+        let mut cut = SliceTake::whole(rank);
+        cut.begin[axis] = LengthElement::Known(-1);
         let last = emit.cut(x, cut)?;
         parts.push(repeated(emit, last, end)?);
     }

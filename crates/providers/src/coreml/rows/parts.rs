@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use galatea_formats::coreml::mil::Var;
+use galatea_formats::coreml::mil::MilVar;
 use galatea_graph::{
     AttributeValue, Attributes, Dim, Fact, Graph, GraphError, Node, Operator, ValueId, converted,
     infer, rewrite,
 };
 use galatea_tensor::{DataType, Tensor};
 
-use crate::coreml::emit::{Emit, Refused, Result, refuse};
+use crate::coreml::emit::{ProgramEmitter, Result, UnwritableNode, refuse};
 
 /// The version of ONNX that the parts are of.
 const OPSET: i64 = 21;
@@ -18,13 +18,13 @@ const OPSET: i64 = 21;
 /// The graph in the place of a node. All of its floats are FP32 and its wide integers INT64: programs
 /// have one type for each.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct DecomposedNode {
     graph: Graph,
-    vars: HashMap<ValueId, Var>,
+    vars: HashMap<ValueId, MilVar>,
 }
 
-fn failed(error: &GraphError) -> Refused {
-    Refused(error.to_string())
+fn failed(error: &GraphError) -> UnwritableNode {
+    UnwritableNode(error.to_string())
 }
 
 /// The type that stands for a type in the parts.
@@ -36,7 +36,7 @@ fn stands_for(dtype: DataType) -> DataType {
     }
 }
 
-impl Parts {
+impl DecomposedNode {
     /// A graph without nodes.
     pub(super) fn new() -> Self {
         let mut graph = Graph::new("parts");
@@ -45,7 +45,12 @@ impl Parts {
     }
 
     /// The node's input at a position.
-    pub(super) fn input(&mut self, emit: &mut Emit<'_>, node: &Node, at: usize) -> Result<ValueId> {
+    pub(super) fn input(
+        &mut self,
+        emit: &mut ProgramEmitter<'_>,
+        node: &Node,
+        at: usize,
+    ) -> Result<ValueId> {
         if let Some(tensor) = emit.known(node, at) {
             return self.constant(&tensor);
         }
@@ -65,7 +70,7 @@ impl Parts {
     }
 
     /// Floats of the program, which lie in this shape.
-    pub(super) fn given(&mut self, var: Var, shape: Option<Vec<Dim>>) -> ValueId {
+    pub(super) fn given(&mut self, var: MilVar, shape: Option<Vec<Dim>>) -> ValueId {
         let own = self.graph.fresh_value("x");
         self.graph.value_mut(own).declared = Some(Fact::shaped(DataType::Fp32, shape));
         self.graph.inputs.push(own);
@@ -76,7 +81,7 @@ impl Parts {
     /// The same of an input that may be absent.
     pub(super) fn optional(
         &mut self,
-        emit: &mut Emit<'_>,
+        emit: &mut ProgramEmitter<'_>,
         node: &Node,
         at: usize,
     ) -> Result<Option<ValueId>> {
@@ -88,7 +93,7 @@ impl Parts {
         let dtype = stands_for(tensor.dtype());
         let tensor = match dtype == tensor.dtype() {
             true => tensor.clone(),
-            false => converted(tensor, dtype).map_err(|error| Refused(error.to_string()))?,
+            false => converted(tensor, dtype).map_err(|error| UnwritableNode(error.to_string()))?,
         };
         Ok(self.graph.add_constant("c", tensor))
     }
@@ -100,13 +105,14 @@ impl Parts {
 
     /// Numbers in a shape.
     pub(super) fn floats(&mut self, shape: &[usize], all: Vec<f32>) -> Result<ValueId> {
-        let tensor = Tensor::from_vec(shape, all).map_err(|error| Refused(error.to_string()))?;
+        let tensor =
+            Tensor::from_vec(shape, all).map_err(|error| UnwritableNode(error.to_string()))?;
         Ok(self.graph.add_constant("c", tensor))
     }
 
     /// An integer.
     pub(super) fn int(&mut self, value: usize) -> Result<ValueId> {
-        let value = i64::try_from(value).map_err(|error| Refused(error.to_string()))?;
+        let value = i64::try_from(value).map_err(|error| UnwritableNode(error.to_string()))?;
         Ok(self.graph.add_constant("c", Tensor::scalar(value)))
     }
 
@@ -119,7 +125,8 @@ impl Parts {
     pub(super) fn counted(&mut self, shape: &[usize]) -> Result<ValueId> {
         let count: usize = shape.iter().product();
         let all: Vec<i64> = (0..).take(count).collect();
-        let tensor = Tensor::from_vec(shape, all).map_err(|error| Refused(error.to_string()))?;
+        let tensor =
+            Tensor::from_vec(shape, all).map_err(|error| UnwritableNode(error.to_string()))?;
         Ok(self.graph.add_constant("c", tensor))
     }
 
@@ -131,7 +138,7 @@ impl Parts {
         inputs: &[ValueId],
     ) -> Result<ValueId> {
         let mut all = self.ops(("", operator), attributes, inputs, 1)?;
-        all.pop().ok_or_else(|| Refused(format!("{operator} gives nothing")))
+        all.pop().ok_or_else(|| UnwritableNode(format!("{operator} gives nothing")))
     }
 
     /// An operator without attributes, and with one output.
@@ -200,7 +207,7 @@ impl Parts {
         let plain: Option<Vec<usize>> =
             shape.iter().map(|&len| usize::try_from(len).ok().filter(|len| *len > 0)).collect();
         if let (Some(tensor), Some(plain)) = (self.graph.constant(x), plain) {
-            let made = tensor.reshape(&plain).map_err(|error| Refused(error.to_string()))?;
+            let made = tensor.reshape(&plain).map_err(|error| UnwritableNode(error.to_string()))?;
             return Ok(self.graph.add_constant("c", made));
         }
         let shape = self.ints(shape);
@@ -209,7 +216,7 @@ impl Parts {
 
     /// A number, or a vector of one, as often as this.
     pub(super) fn repeated(&mut self, x: ValueId, count: usize) -> Result<ValueId> {
-        let failed = |error: &dyn std::fmt::Display| Refused(error.to_string());
+        let failed = |error: &dyn std::fmt::Display| UnwritableNode(error.to_string());
         if let Some(tensor) = self.graph.constant(x) {
             let wide = tensor.broadcast_to(&[count]).map_err(|error| failed(&error))?;
             let wide = wide.contiguous().map_err(|error| failed(&error))?;
@@ -238,8 +245,8 @@ impl Parts {
         (start, end, step): (usize, usize, usize),
     ) -> Result<ValueId> {
         let mut one = |value: usize| {
-            let value = i64::try_from(value).map_err(|error| Refused(error.to_string()))?;
-            Ok::<_, Refused>(self.ints(&[value]))
+            let value = i64::try_from(value).map_err(|error| UnwritableNode(error.to_string()))?;
+            Ok::<_, UnwritableNode>(self.ints(&[value]))
         };
         let (start, end, step) = (one(start)?, one(end)?, one(step)?);
         let axes = self.ints(&[axis]);
@@ -259,7 +266,7 @@ impl Parts {
     /// How many elements a value has.
     pub(super) fn known_elements(&self, id: ValueId) -> Result<usize> {
         let found = self.dims(id)?.iter().map(Dim::known).product::<Option<usize>>();
-        found.ok_or_else(|| Refused("lengths are known in a run only".to_owned()))
+        found.ok_or_else(|| UnwritableNode("lengths are known in a run only".to_owned()))
     }
 
     /// The lengths of a value of the graph so far.
@@ -267,14 +274,18 @@ impl Parts {
         let facts = infer::facts(&self.graph, &HashMap::new()).map_err(|error| failed(&error))?;
         let fact = facts.get(id.index()).cloned().flatten();
         fact.and_then(|fact| fact.shape)
-            .ok_or_else(|| Refused("the number of axes is known in a run only".to_owned()))
+            .ok_or_else(|| UnwritableNode("the number of axes is known in a run only".to_owned()))
     }
 
     /// Writes the graph. Gives the values of its outputs, floats in the type of the node.
     ///
     /// # Errors
     /// When a part has no form in a program, with its name and the reason.
-    pub(super) fn write(mut self, emit: &mut Emit<'_>, outputs: &[ValueId]) -> Result<Vec<Var>> {
+    pub(super) fn write(
+        mut self,
+        emit: &mut ProgramEmitter<'_>,
+        outputs: &[ValueId],
+    ) -> Result<Vec<MilVar>> {
         self.graph.outputs = outputs.to_vec();
         self.graph.sort().map_err(|error| failed(&error))?;
         let rules: Vec<&str> = rewrite::TIDYING.iter().map(|rule| rule.name).collect();
@@ -284,7 +295,9 @@ impl Parts {
         emit.nested((&graph, &facts), self.vars, |inner| {
             for node in &graph.nodes {
                 let written = super::emit(inner, node);
-                written.map_err(|refused| Refused(format!("{}: {}", node.op_type, refused.0)))?;
+                written.map_err(|refused| {
+                    UnwritableNode(format!("{}: {}", node.op_type, refused.0))
+                })?;
             }
             let value = |&id: &ValueId| match inner.narrow(id)? {
                 Some((var, _)) => Ok(var),

@@ -1,53 +1,55 @@
 //! Pooling.
 
-use galatea_formats::coreml::mil::{Arg, Element, Var};
+use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 use galatea_graph::Node;
-use galatea_graph::ops::convolution::Padding;
+use galatea_graph::ops::convolution::WindowPadding;
 use galatea_graph::ops::pooling::{
     AveragePool, GlobalAveragePool, GlobalLpPool, LpPool, MaxPool, PoolWindow,
 };
 use galatea_tensor::DataType;
 
-use super::Row;
+use super::EmitRow;
 use super::convolution::{amounts, channels_first, channels_last, padded, padding, space, steps};
-use super::gaps::{Gapped, has_gaps};
-use crate::coreml::emit::{Emit, Result, refuse, small, small_all};
+use super::dilated_pools::{DilatedWindow, has_gaps};
+use crate::coreml::emit::{ProgramEmitter, Result, refuse, small, small_all};
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("MaxPool", max_pool),
-    Row::onnx("MaxPoolNhwc", max_pool).of("ai.galatea"),
-    Row::onnx("NhwcMaxPool", max_pool).of("com.microsoft"),
-    Row::onnx("AveragePool", average_pool),
-    Row::onnx("AveragePoolNhwc", average_pool).of("ai.galatea"),
-    Row::onnx("LpPool", lp_pool).wide("sums of squares soon exceed what FP16 holds"),
-    Row::onnx("GlobalAveragePool", global_average),
-    Row::onnx("GlobalAveragePoolNhwc", global_average).of("ai.galatea"),
-    Row::onnx("GlobalMaxPool", |emit, node| global(emit, node, "reduce_max", false)),
-    Row::onnx("GlobalLpPool", global_lp).wide("sums of squares soon exceed what FP16 holds"),
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("MaxPool", max_pool),
+    EmitRow::onnx("MaxPoolNhwc", max_pool).of("ai.galatea"),
+    EmitRow::onnx("NhwcMaxPool", max_pool).of("com.microsoft"),
+    EmitRow::onnx("AveragePool", average_pool),
+    EmitRow::onnx("AveragePoolNhwc", average_pool).of("ai.galatea"),
+    EmitRow::onnx("LpPool", lp_pool).wide("sums of squares soon exceed what FP16 holds"),
+    EmitRow::onnx("GlobalAveragePool", global_average),
+    EmitRow::onnx("GlobalAveragePoolNhwc", global_average).of("ai.galatea"),
+    EmitRow::onnx("GlobalMaxPool", |emit, node| global(emit, node, "reduce_max", false)),
+    EmitRow::onnx("GlobalLpPool", global_lp).wide("sums of squares soon exceed what FP16 holds"),
 ];
 
 /// Parameters of an operation.
-type Parameters = Vec<(&'static str, Arg)>;
+type OperationParameters = Vec<(&'static str, MilArg)>;
 
 /// The window as parameters. Where a last window leaves the image, the pads behind it grow by what it
 /// needs, as Core ML would round results up with equal pads on both sides only. The lengths of axes
 /// that grow must be known; gives by how much each grows too.
 fn parameters(
-    emit: &Emit<'_>,
+    emit: &ProgramEmitter<'_>,
     node: &Node,
     window: &PoolWindow,
-) -> Result<(Parameters, Vec<usize>)> {
+) -> Result<(OperationParameters, Vec<usize>)> {
     let id = emit.input(node, 0)?;
     let rank = emit.rank(id)?;
     let axes = space(rank)?;
     let mut all = vec![
-        ("kernel_sizes", Arg::Ints(small_all(&window.kernel_shape)?)),
+        ("kernel_sizes", MilArg::Ints(small_all(&window.kernel_shape)?)),
         ("strides", steps(&window.strides, axes)?),
     ];
     let none = vec![0; axes];
-    if !window.ceil_mode || matches!(window.pads, Padding::SameUpper | Padding::SameLower) {
+    if !window.ceil_mode
+        || matches!(window.pads, WindowPadding::SameUpper | WindowPadding::SameLower)
+    {
         all.extend(padding(&window.pads, axes)?);
-        all.push(("ceil_mode", Arg::Bool(false)));
+        all.push(("ceil_mode", MilArg::Bool(false)));
         return Ok((all, none));
     }
     let first = if window.channels_last { 1 } else { 2 };
@@ -64,15 +66,19 @@ fn parameters(
         behind[axis] += *more;
     }
     all.extend([
-        ("pad_type", Arg::Text("custom")),
+        ("pad_type", MilArg::Text("custom")),
         ("pad", amounts(&geometry.pads_begin, &behind)?),
-        ("ceil_mode", Arg::Bool(false)),
+        ("ceil_mode", MilArg::Bool(false)),
     ]);
     Ok((all, more))
 }
 
 /// A window with gaps; none where it has none.
-fn gapped(emit: &Emit<'_>, node: &Node, window: &PoolWindow) -> Result<Option<Gapped>> {
+fn gapped(
+    emit: &ProgramEmitter<'_>,
+    node: &Node,
+    window: &PoolWindow,
+) -> Result<Option<DilatedWindow>> {
     if !has_gaps(window) {
         return Ok(None);
     }
@@ -80,7 +86,7 @@ fn gapped(emit: &Emit<'_>, node: &Node, window: &PoolWindow) -> Result<Option<Ga
     let axes = space(emit.rank(id)?)?;
     let first = if window.channels_last { 1 } else { 2 };
     let lengths = (first..first + axes).map(|axis| emit.known_length(id, axis));
-    Gapped::new(window, lengths.collect::<Result<_>>()?).map(Some)
+    DilatedWindow::new(window, lengths.collect::<Result<_>>()?).map(Some)
 }
 
 /// Whether FP32 holds all numbers of a type of integers.
@@ -91,11 +97,11 @@ fn is_narrow(dtype: DataType) -> bool {
 
 /// Runs `body` on the image with its channels first. Integers are floats meanwhile.
 fn over(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
     last: bool,
-    body: impl FnOnce(&mut Emit<'_>, &Var) -> Result<Var>,
-) -> Result<Vec<Var>> {
+    body: impl FnOnce(&mut ProgramEmitter<'_>, &MilVar) -> Result<MilVar>,
+) -> Result<Vec<MilVar>> {
     let id = emit.input(node, 0)?;
     let rank = emit.rank(id)?;
     let dtype = emit.dtype(id)?;
@@ -106,7 +112,7 @@ fn over(
     let held = emit.element_of(&x)?;
     if !dtype.is_float() {
         emit.widen();
-        x = emit.cast(&x, Element::Fp32)?;
+        x = emit.cast(&x, MilElement::Fp32)?;
     }
     if last {
         x = emit.transpose(&x, &channels_first(rank))?;
@@ -118,7 +124,7 @@ fn over(
     Ok(vec![if dtype.is_float() { result } else { emit.cast(&result, held)? }])
 }
 
-fn max_pool(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn max_pool(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<MaxPool>() else {
         return refuse("a pool of another kind");
     };
@@ -138,7 +144,7 @@ fn max_pool(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     })
 }
 
-fn average_pool(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn average_pool(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<AveragePool>() else {
         return refuse("a pool of another kind");
     };
@@ -157,7 +163,7 @@ fn average_pool(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     if operator.count_include_pad && more.iter().any(|&more| more != 0) {
         // What is beyond the pads does not count, so that the pads are made part of the image.
         let pads = match &window.pads {
-            Padding::Explicit(pads) if !pads.is_empty() => pads.clone(),
+            WindowPadding::Explicit(pads) if !pads.is_empty() => pads.clone(),
             _ => vec![0; 2 * more.len()],
         };
         inputs.retain(|(name, _)| *name != "pad");
@@ -165,20 +171,20 @@ fn average_pool(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         around = Some(pads);
     }
     let without = !operator.count_include_pad || around.is_some();
-    inputs.push(("exclude_padding_from_average", Arg::Bool(without)));
+    inputs.push(("exclude_padding_from_average", MilArg::Bool(without)));
     over(emit, node, window.channels_last, |emit, x| {
         let x = match &around {
             Some(pads) => padded(emit, x, pads.split_at(pads.len() / 2))?,
             None => x.clone(),
         };
-        inputs.push(("x", Arg::Var(x)));
+        inputs.push(("x", MilArg::Var(x)));
         emit.op("avg_pool", inputs)
     })
 }
 
 /// Sums are means of as many elements as a window has.
 #[allow(clippy::cast_precision_loss, reason = "windows are small")]
-fn lp_pool(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn lp_pool(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<LpPool>() else {
         return refuse("a pool of another kind");
     };
@@ -188,14 +194,14 @@ fn lp_pool(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         Some(_) => Vec::new(),
         None => parameters(emit, node, window)?.0,
     };
-    inputs.push(("exclude_padding_from_average", Arg::Bool(false)));
+    inputs.push(("exclude_padding_from_average", MilArg::Bool(false)));
     let count = window.kernel_shape.iter().product::<usize>() as f32;
     over(emit, node, window.channels_last, |emit, x| {
         let x = powers(emit, x, order)?;
         let sum = match gapped {
             Some(gapped) => gapped.combined(emit, &x, "add", 0.0)?,
             None => {
-                inputs.push(("x", Arg::Var(x)));
+                inputs.push(("x", MilArg::Var(x)));
                 let mean = emit.op("avg_pool", inputs)?;
                 let count = emit.float(count);
                 emit.pair("mul", &mean, count)?
@@ -206,7 +212,7 @@ fn lp_pool(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// Magnitudes to the power of an order.
-fn powers(emit: &mut Emit<'_>, x: &Var, order: f64) -> Result<Var> {
+fn powers(emit: &mut ProgramEmitter<'_>, x: &MilVar, order: f64) -> Result<MilVar> {
     if order == 2.0 {
         return emit.op("square", vec![("x", x.into())]);
     }
@@ -221,23 +227,23 @@ fn powers(emit: &mut Emit<'_>, x: &Var, order: f64) -> Result<Var> {
 
 /// The root of an order.
 #[allow(clippy::cast_possible_truncation, reason = "programs have orders in FP32")]
-fn root(emit: &mut Emit<'_>, sum: Var, order: f64) -> Result<Var> {
+fn root(emit: &mut ProgramEmitter<'_>, sum: MilVar, order: f64) -> Result<MilVar> {
     if order == 1.0 {
         return Ok(sum);
     }
     if order == 2.0 {
-        return emit.op("sqrt", vec![("x", Arg::Var(sum))]);
+        return emit.op("sqrt", vec![("x", MilArg::Var(sum))]);
     }
     let part = emit.float((1.0 / order) as f32);
     emit.pair("pow", &sum, part)
 }
 
-fn global_average(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn global_average(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let last = node.operator::<GlobalAveragePool>().is_some_and(|one| one.channels_last);
     global(emit, node, "reduce_mean", last)
 }
 
-fn global_lp(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn global_lp(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     match node.operator::<GlobalLpPool>().map(|operator| operator.p) {
         Some(1.0) => global(emit, node, "reduce_l1_norm", false),
         Some(2.0) => global(emit, node, "reduce_l2_norm", false),
@@ -252,17 +258,31 @@ fn global_lp(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// A reduction of all axes of space.
-fn global(emit: &mut Emit<'_>, node: &Node, operator: &str, last: bool) -> Result<Vec<Var>> {
+fn global(
+    emit: &mut ProgramEmitter<'_>,
+    node: &Node,
+    operator: &str,
+    last: bool,
+) -> Result<Vec<MilVar>> {
     let x = emit.var(node, 0)?;
     Ok(vec![reduced(emit, node, x, operator, last)?])
 }
 
 /// The same of another value in the node's shape.
-fn reduced(emit: &mut Emit<'_>, node: &Node, x: Var, operator: &str, last: bool) -> Result<Var> {
+fn reduced(
+    emit: &mut ProgramEmitter<'_>,
+    node: &Node,
+    x: MilVar,
+    operator: &str,
+    last: bool,
+) -> Result<MilVar> {
     let rank = emit.rank(emit.input(node, 0)?)?;
     let axes = if last { 1..rank - 1 } else { 2..rank };
     let axes = axes.map(small).collect::<Result<Vec<_>>>()?;
-    let inputs =
-        vec![("x", Arg::Var(x)), ("axes", Arg::Ints(axes)), ("keep_dims", Arg::Bool(true))];
+    let inputs = vec![
+        ("x", MilArg::Var(x)),
+        ("axes", MilArg::Ints(axes)),
+        ("keep_dims", MilArg::Bool(true)),
+    ];
     emit.op(operator, inputs)
 }

@@ -3,49 +3,53 @@
 
 use std::sync::Arc;
 
-use galatea_formats::coreml::mil::Var;
+use galatea_formats::coreml::mil::MilVar;
 use galatea_graph::ops::contrib::{QGemm, QLinear};
 use galatea_graph::ops::convolution::{Conv, QLinearConv, QLinearConvAdd};
 use galatea_graph::{Node, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use super::Row;
-use super::parts::Parts;
-use crate::coreml::emit::{Emit, Result, refuse};
+use super::EmitRow;
+use super::parts::DecomposedNode;
+use crate::coreml::emit::{ProgramEmitter, Result, refuse};
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("QLinearConv", convolution),
-    Row::onnx("QLinearConv", convolution).of("com.microsoft"),
-    Row::onnx("QLinearConvAdd", convolution_and_sum).of("ai.galatea"),
-    Row::onnx("QLinearMatMul", product),
-    Row::onnx("QGemm", gemm).of("com.microsoft"),
-    Row::onnx("QAttention", attention).of("com.microsoft"),
-    Row::onnx("QLinearAdd", |emit, node| between(emit, node, "Add")).of("com.microsoft"),
-    Row::onnx("QLinearMul", |emit, node| between(emit, node, "Mul")).of("com.microsoft"),
-    Row::onnx("QLinearAveragePool", |emit, node| between(emit, node, "AveragePool"))
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("QLinearConv", convolution),
+    EmitRow::onnx("QLinearConv", convolution).of("com.microsoft"),
+    EmitRow::onnx("QLinearConvAdd", convolution_and_sum).of("ai.galatea"),
+    EmitRow::onnx("QLinearMatMul", product),
+    EmitRow::onnx("QGemm", gemm).of("com.microsoft"),
+    EmitRow::onnx("QAttention", attention).of("com.microsoft"),
+    EmitRow::onnx("QLinearAdd", |emit, node| between(emit, node, "Add")).of("com.microsoft"),
+    EmitRow::onnx("QLinearMul", |emit, node| between(emit, node, "Mul")).of("com.microsoft"),
+    EmitRow::onnx("QLinearAveragePool", |emit, node| between(emit, node, "AveragePool"))
         .of("com.microsoft"),
-    Row::onnx("QLinearGlobalAveragePool", |emit, node| between(emit, node, "GlobalAveragePool"))
+    EmitRow::onnx("QLinearGlobalAveragePool", |emit, node| {
+        between(emit, node, "GlobalAveragePool")
+    })
+    .of("com.microsoft"),
+    EmitRow::onnx("QLinearLeakyRelu", |emit, node| between(emit, node, "LeakyRelu"))
         .of("com.microsoft"),
-    Row::onnx("QLinearLeakyRelu", |emit, node| between(emit, node, "LeakyRelu"))
+    EmitRow::onnx("QLinearSigmoid", |emit, node| between(emit, node, "Sigmoid"))
         .of("com.microsoft"),
-    Row::onnx("QLinearSigmoid", |emit, node| between(emit, node, "Sigmoid")).of("com.microsoft"),
-    Row::onnx("QLinearSoftmax", |emit, node| between(emit, node, "Softmax")).of("com.microsoft"),
-    Row::onnx("QLinearReduceMean", |emit, node| between(emit, node, "ReduceMean"))
+    EmitRow::onnx("QLinearSoftmax", |emit, node| between(emit, node, "Softmax"))
         .of("com.microsoft"),
-    Row::onnx("QLinearWhere", |emit, node| between(emit, node, "Where")).of("com.microsoft"),
-    Row::onnx("QLinearConcat", |emit, node| between(emit, node, "Concat")).of("com.microsoft"),
+    EmitRow::onnx("QLinearReduceMean", |emit, node| between(emit, node, "ReduceMean"))
+        .of("com.microsoft"),
+    EmitRow::onnx("QLinearWhere", |emit, node| between(emit, node, "Where")).of("com.microsoft"),
+    EmitRow::onnx("QLinearConcat", |emit, node| between(emit, node, "Concat")).of("com.microsoft"),
 ];
 
 /// Inputs of a node as values of its parts.
-struct Reader<'a, 'g> {
-    emit: &'a mut Emit<'g>,
+struct QuantizedReader<'a, 'g> {
+    emit: &'a mut ProgramEmitter<'g>,
     node: &'a Node,
-    parts: Parts,
+    parts: DecomposedNode,
 }
 
-impl<'a, 'g> Reader<'a, 'g> {
-    fn new(emit: &'a mut Emit<'g>, node: &'a Node) -> Self {
-        Self { emit, node, parts: Parts::new() }
+impl<'a, 'g> QuantizedReader<'a, 'g> {
+    fn new(emit: &'a mut ProgramEmitter<'g>, node: &'a Node) -> Self {
+        Self { emit, node, parts: DecomposedNode::new() }
     }
 
     fn at(&mut self, at: usize) -> Result<ValueId> {
@@ -75,7 +79,7 @@ impl<'a, 'g> Reader<'a, 'g> {
         y: ValueId,
         (scale, zero): (usize, usize),
         usual: DataType,
-    ) -> Result<Vec<Var>> {
+    ) -> Result<Vec<MilVar>> {
         let scale = self.at(scale)?;
         let zero = match self.optional(zero)? {
             Some(zero) => zero,
@@ -99,7 +103,7 @@ fn none(dtype: DataType) -> Result<Tensor> {
 
 /// Floats of codes; where scale or zero point are known in a run only, as their difference and product.
 pub(super) fn dequantized(
-    parts: &mut Parts,
+    parts: &mut DecomposedNode,
     x: ValueId,
     (scale, zero): (ValueId, Option<ValueId>),
     axis: i64,
@@ -109,11 +113,12 @@ pub(super) fn dequantized(
         let inputs: Vec<ValueId> = [x, scale].into_iter().chain(zero).collect();
         return parts.op("DequantizeLinear", &[("axis", axis.into())], &inputs);
     }
-    let spread = |parts: &mut Parts, parameter: ValueId| match parts.known_elements(parameter)? {
-        1 => parts.reshape(parameter, &[]),
-        _ if axis == -1 => Ok(parameter),
-        _ => refuse("scales along an axis that are known in a run only"),
-    };
+    let spread =
+        |parts: &mut DecomposedNode, parameter: ValueId| match parts.known_elements(parameter)? {
+            1 => parts.reshape(parameter, &[]),
+            _ if axis == -1 => Ok(parameter),
+            _ => refuse("scales along an axis that are known in a run only"),
+        };
     let mut all = parts.cast(x, DataType::Fp32)?;
     if let Some(zero) = zero {
         let zero = parts.cast(zero, DataType::Fp32)?;
@@ -125,11 +130,11 @@ pub(super) fn dequantized(
 }
 
 /// An operator on floats between codes.
-fn between(emit: &mut Emit<'_>, node: &Node, name: &str) -> Result<Vec<Var>> {
+fn between(emit: &mut ProgramEmitter<'_>, node: &Node, name: &str) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<QLinear>() else {
         return refuse("an operator on codes of another kind");
     };
-    let mut reader = Reader::new(emit, node);
+    let mut reader = QuantizedReader::new(emit, node);
     let operands: Vec<[usize; 3]> = operator.operands().collect();
     let first = operands.first().map_or(0, |place| place[0]);
     let mut inputs = Vec::new();
@@ -146,7 +151,7 @@ fn between(emit: &mut Emit<'_>, node: &Node, name: &str) -> Result<Vec<Var>> {
 }
 
 /// The floats of a convolution of codes, before they become codes again.
-fn convolved(reader: &mut Reader<'_, '_>, conv: &Conv) -> Result<ValueId> {
+fn convolved(reader: &mut QuantizedReader<'_, '_>, conv: &Conv) -> Result<ValueId> {
     let x = reader.floats([0, 1, 2], 0)?;
     let weight = reader.floats([3, 4, 5], 0)?;
     let mut inputs = vec![x, weight];
@@ -166,22 +171,22 @@ fn convolved(reader: &mut Reader<'_, '_>, conv: &Conv) -> Result<ValueId> {
     Ok(reader.parts.parsed(name, Arc::new(conv.clone()), &inputs))
 }
 
-fn convolution(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn convolution(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<QLinearConv>() else {
         return refuse("a convolution of another kind");
     };
-    let mut reader = Reader::new(emit, node);
+    let mut reader = QuantizedReader::new(emit, node);
     let y = convolved(&mut reader, &operator.conv)?;
     let usual = reader.dtype(0)?;
     reader.codes(y, (6, 7), usual)
 }
 
 /// The convolution becomes codes before the sum, as in the two operators that it is made of.
-fn convolution_and_sum(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn convolution_and_sum(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<QLinearConvAdd>() else {
         return refuse("a convolution of another kind");
     };
-    let mut reader = Reader::new(emit, node);
+    let mut reader = QuantizedReader::new(emit, node);
     let y = convolved(&mut reader, &operator.conv)?;
     let (scale, zero) = (reader.at(6)?, reader.at(7)?);
     let codes = reader.parts.plain("QuantizeLinear", &[y, scale, zero])?;
@@ -192,8 +197,8 @@ fn convolution_and_sum(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     reader.codes(sum, (12, 13), usual)
 }
 
-fn product(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
-    let mut reader = Reader::new(emit, node);
+fn product(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
+    let mut reader = QuantizedReader::new(emit, node);
     let a = reader.floats([0, 1, 2], -2)?;
     let b = reader.floats([3, 4, 5], -1)?;
     let y = reader.parts.plain("MatMul", &[a, b])?;
@@ -201,11 +206,11 @@ fn product(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     reader.codes(y, (6, 7), usual)
 }
 
-fn gemm(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn gemm(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(&QGemm { alpha, trans_a, trans_b }) = node.operator::<QGemm>() else {
         return refuse("a product of another kind");
     };
-    let mut reader = Reader::new(emit, node);
+    let mut reader = QuantizedReader::new(emit, node);
     let a = reader.floats([0, 1, 2], 0)?;
     let b = reader.floats([3, 4, 5], i64::from(!trans_b))?;
     let mut inputs = vec![a, b];
@@ -234,11 +239,11 @@ fn gemm(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// Attention whose input and weights are codes.
-fn attention(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn attention(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some((_, attributes)) = node.attributes() else {
         return refuse("attention of another kind");
     };
-    let mut reader = Reader::new(emit, node);
+    let mut reader = QuantizedReader::new(emit, node);
     let x = reader.floats([0, 3, 6], -1)?;
     let weight = reader.floats([1, 4, 7], -1)?;
     let (bias, mask, past) = (reader.optional(2)?, reader.optional(5)?, reader.optional(8)?);

@@ -1,14 +1,16 @@
 //! Recurrent layers. Programs have the sequence first and the states of both directions side by side.
 
-use galatea_formats::coreml::mil::{Arg, Var};
-use galatea_graph::ops::recurrent::{CellActivation, Direction, Gru, Lstm, Recurrence, Rnn};
+use galatea_formats::coreml::mil::{MilArg, MilVar};
+use galatea_graph::ops::recurrent::{
+    CellActivation, Gru, Lstm, RecurrentAttributes, RecurrentDirection, Rnn,
+};
 use galatea_graph::{Dim, Node};
 
-use super::Row;
-use crate::coreml::emit::{Emit, Refused, Result, refuse, small, small_all};
+use super::EmitRow;
+use crate::coreml::emit::{ProgramEmitter, Result, UnwritableNode, refuse, small, small_all};
 
-pub(super) const ROWS: &[Row] =
-    &[Row::onnx("LSTM", lstm), Row::onnx("GRU", gru), Row::onnx("RNN", rnn)];
+pub(super) const ROWS: &[EmitRow] =
+    &[EmitRow::onnx("LSTM", lstm), EmitRow::onnx("GRU", gru), EmitRow::onnx("RNN", rnn)];
 
 /// The first set of operators whose layers take FP16.
 const HALVES_SINCE: u32 = 7;
@@ -16,23 +18,23 @@ const HALVES_SINCE: u32 = 7;
 const RESET_AFTER_SINCE: u32 = 8;
 
 /// A layer that is being written.
-struct Layer<'n> {
+struct RecurrentLayer<'n> {
     node: &'n Node,
-    direction: Direction,
+    direction: RecurrentDirection,
     hidden: usize,
     /// The sequence, first step first.
-    x: Var,
+    x: MilVar,
     /// Where the parts of programs are found among ONNX's, gate by gate.
     gates: &'static [usize],
     /// The batch, and elements of a step.
     batch: Dim,
 }
 
-impl<'n> Layer<'n> {
+impl<'n> RecurrentLayer<'n> {
     fn read(
-        emit: &mut Emit<'_>,
+        emit: &mut ProgramEmitter<'_>,
         node: &'n Node,
-        shared: &Recurrence,
+        shared: &RecurrentAttributes,
         gates: &'static [usize],
     ) -> Result<Self> {
         if emit.opset() < HALVES_SINCE {
@@ -54,7 +56,7 @@ impl<'n> Layer<'n> {
             x = emit.transpose(&x, &[1, 0, 2])?;
         }
         let batch = dims.get(usize::from(!shared.batch_first)).cloned().unwrap_or(Dim::Unknown);
-        if shared.direction == Direction::Reverse {
+        if shared.direction == RecurrentDirection::Reverse {
             x = reversed(emit, &x)?;
         }
         Ok(Self { node, direction: shared.direction, hidden, x, gates, batch })
@@ -68,14 +70,14 @@ impl<'n> Layer<'n> {
     /// is the part that they begin with.
     fn rows(
         &self,
-        emit: &Emit<'_>,
+        emit: &ProgramEmitter<'_>,
         at: usize,
         (pass, first): (usize, usize),
         order: &[usize],
     ) -> Result<(Vec<f32>, usize)> {
         let shape = emit.shape(emit.input(self.node, at)?)?;
         let all = emit.numbers(self.node, at)?;
-        let lost = || Refused(format!("input {at} has the shape {shape:?}"));
+        let lost = || UnwritableNode(format!("input {at} has the shape {shape:?}"));
         let rows = shape.get(1).copied().ok_or_else(lost)?;
         let width: usize = shape.iter().skip(2).product();
         let mut found = Vec::with_capacity(order.len() * self.hidden * width);
@@ -88,13 +90,13 @@ impl<'n> Layer<'n> {
     }
 
     /// The weights of a pass for the input or for the state.
-    fn weights(&self, emit: &mut Emit<'_>, at: usize, pass: usize) -> Result<Var> {
+    fn weights(&self, emit: &mut ProgramEmitter<'_>, at: usize, pass: usize) -> Result<MilVar> {
         let (all, width) = self.rows(emit, at, (pass, 0), self.gates)?;
         emit.floats(&[self.gates.len() * self.hidden, width], all)
     }
 
     /// The biases of a pass: of the input, and of the state.
-    fn biases(&self, emit: &Emit<'_>, pass: usize) -> Result<[Vec<f32>; 2]> {
+    fn biases(&self, emit: &ProgramEmitter<'_>, pass: usize) -> Result<[Vec<f32>; 2]> {
         let count = self.gates.len();
         if self.node.input(3).is_none() {
             return Ok([0, 1].map(|_| vec![0.0; count * self.hidden]));
@@ -104,26 +106,26 @@ impl<'n> Layer<'n> {
     }
 
     /// The sum of both.
-    fn bias(&self, emit: &mut Emit<'_>, pass: usize) -> Result<Var> {
+    fn bias(&self, emit: &mut ProgramEmitter<'_>, pass: usize) -> Result<MilVar> {
         let [input, state] = self.biases(emit, pass)?;
         let sum: Vec<f32> = input.iter().zip(&state).map(|(a, b)| a + b).collect();
         emit.floats(&[sum.len()], sum)
     }
 
     /// The first state `[batch, passes · hidden]`.
-    fn state(&self, emit: &mut Emit<'_>, at: usize, batch_first: bool) -> Result<Var> {
+    fn state(&self, emit: &mut ProgramEmitter<'_>, at: usize, batch_first: bool) -> Result<MilVar> {
         let width = self.passes() * self.hidden;
         let Some(id) = self.node.input(at) else {
             if let Some(batch) = self.batch.known() {
                 return emit.floats(&[batch, width], vec![0.0; batch * width]);
             }
             let batch = emit.length_of(&self.x, 1)?;
-            let axes = Arg::Ints(vec![0]);
-            let batch = emit.op("expand_dims", vec![("x", Arg::Var(batch)), ("axes", axes)])?;
+            let axes = MilArg::Ints(vec![0]);
+            let batch = emit.op("expand_dims", vec![("x", MilArg::Var(batch)), ("axes", axes)])?;
             let width = emit.table(&[1], vec![small(width)?])?;
             let shape = emit.joined(vec![batch, width], 0)?;
             let zero = emit.float(0.0);
-            return emit.op("fill", vec![("shape", Arg::Var(shape)), ("value", zero)]);
+            return emit.op("fill", vec![("shape", MilArg::Var(shape)), ("value", zero)]);
         };
         let mut state = emit.value(id)?;
         if !batch_first {
@@ -134,7 +136,7 @@ impl<'n> Layer<'n> {
     }
 
     /// The words of activations, which must be the same in both directions.
-    fn words(&self, shared: &Recurrence, each: usize) -> Result<Vec<&'static str>> {
+    fn words(&self, shared: &RecurrentAttributes, each: usize) -> Result<Vec<&'static str>> {
         let all = shared.activations.iter().map(|&one| word(one)).collect::<Result<Vec<_>>>()?;
         let (first, second) = all.split_at(each.min(all.len()));
         match second.is_empty() || first == second {
@@ -147,18 +149,18 @@ impl<'n> Layer<'n> {
     /// `[batch, passes · hidden]`.
     fn give(
         &self,
-        emit: &mut Emit<'_>,
-        shared: &Recurrence,
-        steps: &Var,
-        last: &[Var],
-    ) -> Result<Vec<Var>> {
+        emit: &mut ProgramEmitter<'_>,
+        shared: &RecurrentAttributes,
+        steps: &MilVar,
+        last: &[MilVar],
+    ) -> Result<Vec<MilVar>> {
         let sequence = emit.dims(emit.input(self.node, 0)?)?;
         let length = sequence.get(usize::from(shared.batch_first)).cloned();
         let length = length.unwrap_or(Dim::Unknown);
         let width = Dim::Known(self.passes() * self.hidden);
         let cut = [Dim::Known(self.passes()), Dim::Known(self.hidden)];
         let mut steps = steps.clone();
-        if self.direction == Direction::Reverse {
+        if self.direction == RecurrentDirection::Reverse {
             steps = reversed(emit, &steps)?;
         }
         let from = [length.clone(), self.batch.clone(), width.clone()];
@@ -180,8 +182,8 @@ impl<'n> Layer<'n> {
 }
 
 /// The last step first.
-fn reversed(emit: &mut Emit<'_>, x: &Var) -> Result<Var> {
-    emit.op("reverse", vec![("x", x.into()), ("axes", Arg::Ints(vec![0]))])
+fn reversed(emit: &mut ProgramEmitter<'_>, x: &MilVar) -> Result<MilVar> {
+    emit.op("reverse", vec![("x", x.into()), ("axes", MilArg::Ints(vec![0]))])
 }
 
 /// What programs call an activation that they compute as ONNX does.
@@ -195,13 +197,13 @@ fn word(activation: CellActivation) -> Result<&'static str> {
 }
 
 /// Gates are input, forget, output, cell; in ONNX input, output, forget, cell.
-fn lstm(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn lstm(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Lstm>() else { return refuse("another kind of layer") };
     let shared = &operator.recurrence;
     if operator.input_forget {
         return refuse("a layer whose forget gate is what the input gate leaves");
     }
-    let layer = Layer::read(emit, node, shared, &[0, 2, 1, 3])?;
+    let layer = RecurrentLayer::read(emit, node, shared, &[0, 2, 1, 3])?;
     let words = layer.words(shared, 3)?;
     let &[gate, cell, output] = words.as_slice() else {
         return refuse("a layer without three activations");
@@ -211,13 +213,13 @@ fn lstm(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let direction = if layer.passes() == 2 { "bidirectional" } else { "forward" };
     let mut inputs = vec![
         ("x", (&layer.x).into()),
-        ("initial_h", Arg::Var(hidden)),
-        ("initial_c", Arg::Var(state)),
-        ("direction", Arg::Text(direction)),
-        ("output_sequence", Arg::Bool(true)),
-        ("recurrent_activation", Arg::Text(gate)),
-        ("cell_activation", Arg::Text(cell)),
-        ("activation", Arg::Text(output)),
+        ("initial_h", MilArg::Var(hidden)),
+        ("initial_c", MilArg::Var(state)),
+        ("direction", MilArg::Text(direction)),
+        ("output_sequence", MilArg::Bool(true)),
+        ("recurrent_activation", MilArg::Text(gate)),
+        ("cell_activation", MilArg::Text(cell)),
+        ("activation", MilArg::Text(output)),
     ];
     let names = [
         ["weight_ih", "weight_hh", "bias", "peephole"],
@@ -225,12 +227,12 @@ fn lstm(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     ];
     for (pass, [input, state, bias, peephole]) in names.into_iter().enumerate().take(layer.passes())
     {
-        inputs.push((input, Arg::Var(layer.weights(emit, 1, pass)?)));
-        inputs.push((state, Arg::Var(layer.weights(emit, 2, pass)?)));
-        inputs.push((bias, Arg::Var(layer.bias(emit, pass)?)));
+        inputs.push((input, MilArg::Var(layer.weights(emit, 1, pass)?)));
+        inputs.push((state, MilArg::Var(layer.weights(emit, 2, pass)?)));
+        inputs.push((bias, MilArg::Var(layer.bias(emit, pass)?)));
         if node.input(7).is_some() {
             let (all, _) = layer.rows(emit, 7, (pass, 0), &[0, 2, 1])?;
-            inputs.push((peephole, Arg::Var(emit.floats(&[all.len()], all)?)));
+            inputs.push((peephole, MilArg::Var(emit.floats(&[all.len()], all)?)));
         }
     }
     match emit.op_of("lstm", inputs, 3)?.as_slice() {
@@ -242,11 +244,11 @@ fn lstm(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 /// A layer that programs have for one direction: its passes one by one, side by side. `parameters` are
 /// those of a pass.
 fn passes(
-    emit: &mut Emit<'_>,
-    (layer, shared): (&Layer<'_>, &Recurrence),
+    emit: &mut ProgramEmitter<'_>,
+    (layer, shared): (&RecurrentLayer<'_>, &RecurrentAttributes),
     operator: &str,
-    parameters: impl Fn(&mut Emit<'_>, usize) -> Result<Vec<(&'static str, Arg)>>,
-) -> Result<Vec<Var>> {
+    parameters: impl Fn(&mut ProgramEmitter<'_>, usize) -> Result<Vec<(&'static str, MilArg)>>,
+) -> Result<Vec<MilVar>> {
     let first = layer.state(emit, 5, shared.batch_first)?;
     let (mut steps, mut last) = (Vec::new(), Vec::new());
     for pass in 0..layer.passes() {
@@ -258,12 +260,12 @@ fn passes(
         let x = if pass == 1 { reversed(emit, &layer.x)? } else { layer.x.clone() };
         let mut inputs = parameters(emit, pass)?;
         inputs.extend([
-            ("x", Arg::Var(x)),
-            ("initial_h", Arg::Var(state)),
-            ("weight_ih", Arg::Var(layer.weights(emit, 1, pass)?)),
-            ("weight_hh", Arg::Var(layer.weights(emit, 2, pass)?)),
-            ("direction", Arg::Text("forward")),
-            ("output_sequence", Arg::Bool(true)),
+            ("x", MilArg::Var(x)),
+            ("initial_h", MilArg::Var(state)),
+            ("weight_ih", MilArg::Var(layer.weights(emit, 1, pass)?)),
+            ("weight_hh", MilArg::Var(layer.weights(emit, 2, pass)?)),
+            ("direction", MilArg::Text("forward")),
+            ("output_sequence", MilArg::Bool(true)),
         ]);
         let mut found = emit.op_of(operator, inputs, 2)?.into_iter();
         let (Some(all), Some(end)) = (found.next(), found.next()) else {
@@ -277,57 +279,59 @@ fn passes(
 }
 
 /// Columns of a matrix.
-fn columns(emit: &mut Emit<'_>, x: &Var, from: usize, to: usize) -> Result<Var> {
+fn columns(emit: &mut ProgramEmitter<'_>, x: &MilVar, from: usize, to: usize) -> Result<MilVar> {
     let inputs = vec![
         ("x", x.into()),
-        ("begin", Arg::Ints(small_all(&[0, from])?)),
-        ("end", Arg::Ints(small_all(&[0, to])?)),
-        ("stride", Arg::Ints(vec![1, 1])),
-        ("begin_mask", Arg::Bools(vec![true, false])),
-        ("end_mask", Arg::Bools(vec![true, false])),
-        ("squeeze_mask", Arg::Bools(vec![false, false])),
+        ("begin", MilArg::Ints(small_all(&[0, from])?)),
+        ("end", MilArg::Ints(small_all(&[0, to])?)),
+        ("stride", MilArg::Ints(vec![1, 1])),
+        ("begin_mask", MilArg::Bools(vec![true, false])),
+        ("end_mask", MilArg::Bools(vec![true, false])),
+        ("squeeze_mask", MilArg::Bools(vec![false, false])),
     ];
     emit.op("slice_by_index", inputs)
 }
 
 /// Gates are reset, output, update; in ONNX update, reset, output.
-fn gru(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn gru(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Gru>() else { return refuse("another kind of layer") };
     let shared = &operator.recurrence;
     let after = operator.linear_before_reset;
     if after && emit.opset() < RESET_AFTER_SINCE {
         return refuse("a reset gate behind the product, which programs of macOS 15 have");
     }
-    let layer = Layer::read(emit, node, shared, &[1, 2, 0])?;
+    let layer = RecurrentLayer::read(emit, node, shared, &[1, 2, 0])?;
     let words = layer.words(shared, 2)?;
     let &[gate, output] = words.as_slice() else {
         return refuse("a layer without two activations");
     };
     passes(emit, (&layer, shared), "gru", |emit, pass| {
-        let mut inputs =
-            vec![("recurrent_activation", Arg::Text(gate)), ("activation", Arg::Text(output))];
+        let mut inputs = vec![
+            ("recurrent_activation", MilArg::Text(gate)),
+            ("activation", MilArg::Text(output)),
+        ];
         if after {
             let [input, state] = layer.biases(emit, pass)?;
-            inputs.push(("input_bias", Arg::Var(emit.floats(&[input.len()], input)?)));
-            inputs.push(("bias", Arg::Var(emit.floats(&[state.len()], state)?)));
-            inputs.push(("reset_after", Arg::Bool(true)));
+            inputs.push(("input_bias", MilArg::Var(emit.floats(&[input.len()], input)?)));
+            inputs.push(("bias", MilArg::Var(emit.floats(&[state.len()], state)?)));
+            inputs.push(("reset_after", MilArg::Bool(true)));
         } else {
-            inputs.push(("bias", Arg::Var(layer.bias(emit, pass)?)));
+            inputs.push(("bias", MilArg::Var(layer.bias(emit, pass)?)));
         }
         Ok(inputs)
     })
 }
 
-fn rnn(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn rnn(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Rnn>() else { return refuse("another kind of layer") };
     let shared = &operator.recurrence;
-    let layer = Layer::read(emit, node, shared, &[0])?;
+    let layer = RecurrentLayer::read(emit, node, shared, &[0])?;
     let words = layer.words(shared, 1)?;
     let &[activation] = words.as_slice() else {
         return refuse("a layer without an activation");
     };
     passes(emit, (&layer, shared), "rnn", |emit, pass| {
         let bias = layer.bias(emit, pass)?;
-        Ok(vec![("activation", Arg::Text(activation)), ("bias", Arg::Var(bias))])
+        Ok(vec![("activation", MilArg::Text(activation)), ("bias", MilArg::Var(bias))])
     })
 }

@@ -1,33 +1,33 @@
 //! Operators that make one element of many, and those that put elements in order.
 
-use galatea_formats::coreml::mil::{Arg, Element, Var};
+use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 use galatea_graph::Node;
 use galatea_graph::ops::math::{Cumulative, CumulativeKind};
 use galatea_graph::ops::reduce::{ArgReduce, ArgReduceKind, Reduce, ReduceKind, TopK};
 
-use super::Row;
+use super::EmitRow;
 use super::elementwise::plain_integer;
-use crate::coreml::emit::{Emit, Result, refuse, small, small_all};
-use crate::coreml::lengths::{Cut, Part};
+use crate::coreml::emit::{ProgramEmitter, Result, refuse, small, small_all};
+use crate::coreml::lengths::{LengthElement, SliceTake};
 
 const SQUARES: &str = "squares exceed FP16 where the result does not";
 const SUMS: &str = "sums exceed FP16 where their logarithms do not";
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("ReduceSum", reduce),
-    Row::onnx("ReduceMean", reduce),
-    Row::onnx("ReduceMax", reduce),
-    Row::onnx("ReduceMin", reduce),
-    Row::onnx("ReduceProd", reduce).wide("products lose digits"),
-    Row::onnx("ReduceL1", reduce),
-    Row::onnx("ReduceL2", reduce).wide(SQUARES),
-    Row::onnx("ReduceSumSquare", reduce).wide(SQUARES),
-    Row::onnx("ReduceLogSum", reduce).wide(SUMS),
-    Row::onnx("ReduceLogSumExp", reduce).wide(SUMS),
-    Row::onnx("ArgMax", arg_reduce),
-    Row::onnx("ArgMin", arg_reduce),
-    Row::onnx("TopK", top_k),
-    Row::onnx("CumSum", cumulative).wide("running sums lose digits"),
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("ReduceSum", reduce),
+    EmitRow::onnx("ReduceMean", reduce),
+    EmitRow::onnx("ReduceMax", reduce),
+    EmitRow::onnx("ReduceMin", reduce),
+    EmitRow::onnx("ReduceProd", reduce).wide("products lose digits"),
+    EmitRow::onnx("ReduceL1", reduce),
+    EmitRow::onnx("ReduceL2", reduce).wide(SQUARES),
+    EmitRow::onnx("ReduceSumSquare", reduce).wide(SQUARES),
+    EmitRow::onnx("ReduceLogSum", reduce).wide(SUMS),
+    EmitRow::onnx("ReduceLogSumExp", reduce).wide(SUMS),
+    EmitRow::onnx("ArgMax", arg_reduce),
+    EmitRow::onnx("ArgMin", arg_reduce),
+    EmitRow::onnx("TopK", top_k),
+    EmitRow::onnx("CumSum", cumulative).wide("running sums lose digits"),
 ];
 
 fn name_of(kind: ReduceKind) -> &'static str {
@@ -45,7 +45,7 @@ fn name_of(kind: ReduceKind) -> &'static str {
     }
 }
 
-fn reduce(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn reduce(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Reduce>() else { return refuse("another kind") };
     let (kind, keeps) = (operator.kind, operator.keepdims);
     let id = emit.input(node, 0)?;
@@ -86,18 +86,18 @@ fn reduce(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 fn reduced(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     operation: &str,
-    x: &Var,
+    x: &MilVar,
     axes: &[usize],
     keeps: bool,
-) -> Result<Var> {
-    let axes = Arg::Ints(small_all(axes)?);
-    emit.op(operation, vec![("x", x.into()), ("axes", axes), ("keep_dims", Arg::Bool(keeps))])
+) -> Result<MilVar> {
+    let axes = MilArg::Ints(small_all(axes)?);
+    emit.op(operation, vec![("x", x.into()), ("axes", axes), ("keep_dims", MilArg::Bool(keeps))])
 }
 
 /// Of equal elements the operator takes the first one: the last one is the first from the end.
-fn arg_reduce(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn arg_reduce(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<ArgReduce>() else { return refuse("another kind") };
     let (kind, keeps, last) = (operator.kind, operator.keepdims, operator.select_last_index);
     let dims = emit.dims(emit.input(node, 0)?)?;
@@ -105,34 +105,37 @@ fn arg_reduce(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let at = small(axis)?;
     let x = emit.var(node, 0)?;
     let turned = match last {
-        true => emit.op("reverse", vec![("x", (&x).into()), ("axes", Arg::Ints(vec![at]))])?,
+        true => emit.op("reverse", vec![("x", (&x).into()), ("axes", MilArg::Ints(vec![at]))])?,
         false => x.clone(),
     };
     let operation = match kind {
         ArgReduceKind::Max => "reduce_argmax",
         ArgReduceKind::Min => "reduce_argmin",
     };
-    let mut inputs =
-        vec![("x", Arg::Var(turned)), ("axis", Arg::Int(at)), ("keep_dims", Arg::Bool(keeps))];
+    let mut inputs = vec![
+        ("x", MilArg::Var(turned)),
+        ("axis", MilArg::Int(at)),
+        ("keep_dims", MilArg::Bool(keeps)),
+    ];
     if emit.opset() >= 7 {
-        inputs.push(("output_dtype", Arg::Text("int32")));
+        inputs.push(("output_dtype", MilArg::Text("int32")));
     }
     let found = emit.op(operation, inputs)?;
     if !last {
         return Ok(vec![found]);
     }
     let end = match emit.length(&x, axis, &dims[axis])? {
-        Part::Known(len) => Arg::Int(len - 1),
-        Part::Found(len) => {
+        LengthElement::Known(len) => MilArg::Int(len - 1),
+        LengthElement::Found(len) => {
             let len = emit.scalar(&len)?;
-            Arg::Var(emit.pair("sub", Arg::Var(len), Arg::Int(1))?)
+            MilArg::Var(emit.pair("sub", MilArg::Var(len), MilArg::Int(1))?)
         }
     };
-    Ok(vec![emit.pair("sub", end, Arg::Var(found))?])
+    Ok(vec![emit.pair("sub", end, MilArg::Var(found))?])
 }
 
 /// A number that only a run knows cuts what is sorted as a whole.
-fn top_k(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn top_k(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<TopK>() else { return refuse("another kind") };
     let (largest, sorted) = (operator.largest, operator.sorted);
     let rank = emit.rank(emit.input(node, 0)?)?;
@@ -142,32 +145,36 @@ fn top_k(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         None => emit.integers(node, 1).ok().and_then(|all| all.first().copied()),
     };
     let x = emit.var(node, 0)?;
-    let (place, ascending) = (Arg::Int(small(axis)?), Arg::Bool(!largest));
+    let (place, ascending) = (MilArg::Int(small(axis)?), MilArg::Bool(!largest));
     let Some(count) = known else {
         let inputs = vec![("x", (&x).into()), ("axis", place.clone()), ("ascending", ascending)];
         let order = emit.op("argsort", inputs)?;
         let count = emit.var(node, 1)?;
-        let mut cut = Cut::whole(rank);
-        cut.end[axis] = Part::Found(count);
+        let mut cut = SliceTake::whole(rank);
+        cut.end[axis] = LengthElement::Found(count);
         cut.to_last[axis] = false;
         let order = emit.cut(&order, cut)?;
         let values = super::index::gather_elements_of(emit, &x, &order, axis)?;
         return Ok(vec![values, order]);
     };
     let Ok(count) = i32::try_from(count) else { return refuse(format!("{count} elements")) };
-    let mut inputs =
-        vec![("x", Arg::Var(x)), ("k", Arg::Int(count)), ("axis", place), ("ascending", ascending)];
+    let mut inputs = vec![
+        ("x", MilArg::Var(x)),
+        ("k", MilArg::Int(count)),
+        ("axis", place),
+        ("ascending", ascending),
+    ];
     if emit.opset() >= 6 {
-        inputs.push(("sort", Arg::Bool(sorted)));
-        inputs.push(("return_indices", Arg::Bool(true)));
+        inputs.push(("sort", MilArg::Bool(sorted)));
+        inputs.push(("return_indices", MilArg::Bool(true)));
     }
     if emit.opset() >= 7 {
-        inputs.push(("output_indices_dtype", Arg::Text("int32")));
+        inputs.push(("output_indices_dtype", MilArg::Text("int32")));
     }
     emit.op_of("topk", inputs, 2)
 }
 
-fn cumulative(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn cumulative(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Cumulative>() else { return refuse("another kind") };
     if operator.kind != CumulativeKind::Sum {
         return refuse("running products");
@@ -180,12 +187,12 @@ fn cumulative(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         other => return refuse(format!("{} axes", other.len())),
     };
     let x = emit.var(node, 0)?;
-    debug_assert_ne!(emit.element_of(&x).ok(), Some(Element::Bool));
+    debug_assert_ne!(emit.element_of(&x).ok(), Some(MilElement::Bool));
     let inputs = vec![
-        ("x", Arg::Var(x)),
-        ("axis", Arg::Int(small(axis)?)),
-        ("exclusive", Arg::Bool(exclusive)),
-        ("reverse", Arg::Bool(reverse)),
+        ("x", MilArg::Var(x)),
+        ("axis", MilArg::Int(small(axis)?)),
+        ("exclusive", MilArg::Bool(exclusive)),
+        ("reverse", MilArg::Bool(reverse)),
     ];
     Ok(vec![emit.op("cumsum", inputs)?])
 }

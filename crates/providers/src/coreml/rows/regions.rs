@@ -1,27 +1,28 @@
 //! Regions of images: those brought to one size, and those that overlap better ones.
 
-use galatea_formats::coreml::mil::{Arg, Element, Var};
+use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 use galatea_graph::Node;
 use galatea_graph::ops::vision::{NonMaxSuppression, RoiAlign};
 
-use super::Row;
+use super::EmitRow;
 use super::index::gather_rows;
 use super::matrix::product;
-use crate::coreml::emit::{Emit, Result, refuse, small, small_all};
-use crate::coreml::lengths::Cut;
+use crate::coreml::emit::{ProgramEmitter, Result, refuse, small, small_all};
+use crate::coreml::lengths::SliceTake;
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("NonMaxSuppression", suppress).wide("FP16 has too few digits for places in an image"),
-    Row::onnx("RoiAlign", roi_align).wide("FP16 has too few digits for places in an image"),
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("NonMaxSuppression", suppress)
+        .wide("FP16 has too few digits for places in an image"),
+    EmitRow::onnx("RoiAlign", roi_align).wide("FP16 has too few digits for places in an image"),
 ];
 
 /// One position of the last axis, with the axis.
-fn column(emit: &mut Emit<'_>, x: &Var, rank: usize, at: usize) -> Result<Var> {
-    emit.cut(x, Cut::whole(rank).range(rank - 1, at, at + 1)?)
+fn column(emit: &mut ProgramEmitter<'_>, x: &MilVar, rank: usize, at: usize) -> Result<MilVar> {
+    emit.cut(x, SliceTake::whole(rank).range(rank - 1, at, at + 1)?)
 }
 
 /// `x · factor + shift`.
-fn scaled(emit: &mut Emit<'_>, x: &Var, factor: f32, shift: f32) -> Result<Var> {
+fn scaled(emit: &mut ProgramEmitter<'_>, x: &MilVar, factor: f32, shift: f32) -> Result<MilVar> {
     let mut found = x.clone();
     if factor != 1.0 {
         let factor = emit.float(factor);
@@ -38,11 +39,11 @@ fn scaled(emit: &mut Emit<'_>, x: &Var, factor: f32, shift: f32) -> Result<Var> 
 /// between two elements at each sample, and the mean of the samples. Places beyond the image count nothing.
 #[allow(clippy::cast_precision_loss, reason = "lengths of images are far below 2^24")]
 fn shares(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     operator: &RoiAlign,
-    (start, end): (&Var, &Var),
+    (start, end): (&MilVar, &MilVar),
     (cells, length): (usize, usize),
-) -> Result<Var> {
+) -> Result<MilVar> {
     let (scale, shift) = (operator.spatial_scale, if operator.half_pixel { -0.5 } else { 0.0 });
     let start = scaled(emit, start, scale, shift)?;
     let end = scaled(emit, end, scale, shift)?;
@@ -68,20 +69,23 @@ fn shares(
     let elements = (0..length).map(|at| at as f32).collect();
     let elements = emit.floats(&[1, 1, length], elements)?;
     let away = emit.pair("sub", &near, &elements)?;
-    let away = emit.op("abs", vec![("x", Arg::Var(away))])?;
+    let away = emit.op("abs", vec![("x", MilArg::Var(away))])?;
     let away = scaled(emit, &away, -1.0, 1.0)?;
-    let share = emit.op("relu", vec![("x", Arg::Var(away))])?;
+    let share = emit.op("relu", vec![("x", MilArg::Var(away))])?;
     let share = emit.pair("mul", &share, &inside)?;
     let shape = [-1, small(cells)?, small(operator.sampling_ratio)?, small(length)?];
-    let inputs = vec![("x", Arg::Var(share)), ("shape", Arg::Ints(shape.to_vec()))];
+    let inputs = vec![("x", MilArg::Var(share)), ("shape", MilArg::Ints(shape.to_vec()))];
     let share = emit.op("reshape", inputs)?;
-    let inputs =
-        vec![("x", Arg::Var(share)), ("axes", Arg::Ints(vec![2])), ("keep_dims", Arg::Bool(false))];
+    let inputs = vec![
+        ("x", MilArg::Var(share)),
+        ("axes", MilArg::Ints(vec![2])),
+        ("keep_dims", MilArg::Bool(false)),
+    ];
     emit.op("reduce_mean", inputs)
 }
 
 /// The means are those of rows and of columns, one after the other: two products of matrices.
-fn roi_align(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn roi_align(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<RoiAlign>() else { return refuse("another kind") };
     if operator.max {
         return refuse("the largest of samples, of which each element counts apart");
@@ -109,11 +113,11 @@ fn roi_align(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 /// Boxes of each class of each image apart, as Core ML takes them: `[images · classes, 4, boxes]` by their
 /// centres and sizes.
 fn boxes_of(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
     operator: &NonMaxSuppression,
     [images, classes, count]: [usize; 3],
-) -> Result<Var> {
+) -> Result<MilVar> {
     let boxes = emit.var(node, 0)?;
     let boxes = match operator.center_point_box {
         true => boxes,
@@ -130,21 +134,21 @@ fn boxes_of(
             }
             for (low, high) in [(x1, x2), (y1, y2)] {
                 let length = emit.pair("sub", high, low)?;
-                centres.push(emit.op("abs", vec![("x", Arg::Var(length))])?);
+                centres.push(emit.op("abs", vec![("x", MilArg::Var(length))])?);
             }
             emit.concat(centres, 2)?
         }
     };
     let turned = emit.transpose(&boxes, &[0, 2, 1])?;
     let turned = emit.reshape(&turned, &[images, 1, 4 * count])?;
-    let reps = Arg::Ints(small_all(&[1, classes, 1])?);
-    let repeated = emit.op("tile", vec![("x", Arg::Var(turned)), ("reps", reps)])?;
+    let reps = MilArg::Ints(small_all(&[1, classes, 1])?);
+    let repeated = emit.op("tile", vec![("x", MilArg::Var(turned)), ("reps", reps)])?;
     emit.reshape(&repeated, &[images * classes, 4, count])
 }
 
 /// Core ML chooses at least one box, and fills up to the number that it may choose: those whose scores are
 /// enough are looked up.
-fn suppress(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn suppress(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<NonMaxSuppression>() else {
         return refuse("another kind");
     };
@@ -168,15 +172,15 @@ fn suppress(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let scores = emit.reshape(&scores, &[each, 1, count])?;
     let overlap = emit.float(iou);
     let inputs = vec![
-        ("boxes", Arg::Var(boxes)),
-        ("scores", Arg::Var(scores.clone())),
+        ("boxes", MilArg::Var(boxes)),
+        ("scores", MilArg::Var(scores.clone())),
         ("iou_threshold", overlap),
-        ("max_boxes", Arg::Int(small(most)?)),
-        ("per_class_suppression", Arg::Bool(false)),
+        ("max_boxes", MilArg::Int(small(most)?)),
+        ("per_class_suppression", MilArg::Bool(false)),
     ];
     let found = emit.op_of("non_maximum_suppression", inputs, 3)?;
     let [_, best, places] = found.as_slice() else { return refuse("no places") };
-    let mut kept = emit.pair("greater_equal", places, Arg::Int(0))?;
+    let mut kept = emit.pair("greater_equal", places, MilArg::Int(0))?;
     if node.input(4).is_some() {
         let least = emit.number(node, 4)?;
         let least = emit.float(least);
@@ -185,15 +189,19 @@ fn suppress(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         kept = emit.pair("logical_and", &kept, &enough)?;
     }
     let whole = chosen(emit, places, [images, classes, most])?;
-    let kept = emit.cast(&kept, Element::Int32)?;
+    let kept = emit.cast(&kept, MilElement::Int32)?;
     let kept = emit.reshape(&kept, &[each * most])?;
-    let rows = emit.op("non_zero", vec![("x", Arg::Var(kept))])?;
+    let rows = emit.op("non_zero", vec![("x", MilArg::Var(kept))])?;
     let rows = emit.squeeze(&rows, &[1])?;
     Ok(vec![gather_rows(emit, &whole, &rows, 0)?])
 }
 
 /// Image, class and place of all boxes that may be chosen, `[images · classes · most, 3]`.
-fn chosen(emit: &mut Emit<'_>, places: &Var, [images, classes, most]: [usize; 3]) -> Result<Var> {
+fn chosen(
+    emit: &mut ProgramEmitter<'_>,
+    places: &MilVar,
+    [images, classes, most]: [usize; 3],
+) -> Result<MilVar> {
     let count = images * classes * most;
     let mut owners = Vec::with_capacity(2 * count);
     for at in 0..count {

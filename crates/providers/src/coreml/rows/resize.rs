@@ -1,35 +1,38 @@
 //! `Resize` and `Upsample`.
 
-use galatea_formats::coreml::mil::{Arg, Element, Var};
-use galatea_graph::ops::resize::{AspectRatio, CoordinateMode, Interpolation, Resize, Sample};
+use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
+use galatea_graph::ops::resize::{
+    AspectRatio, CoordinateMode, Resize, ResizeInterpolation, WeightedSample,
+};
 use galatea_graph::{Dim, Fact, Node};
 use galatea_tensor::Tensor;
 
-use super::Row;
+use super::EmitRow;
 use super::slice::looked_up;
-use crate::coreml::emit::{Emit, Refused, Result, refuse, small};
+use crate::coreml::emit::{ProgramEmitter, Result, UnwritableNode, refuse, small};
 
 /// Where in the input a position of the result lies, of axes of these lengths.
-type Place = fn(f64, f64, f64) -> f64;
+type SourcePlace = fn(f64, f64, f64) -> f64;
 
-pub(super) const ROWS: &[Row] = &[Row::onnx("Resize", resize), Row::onnx("Upsample", resize)];
+pub(super) const ROWS: &[EmitRow] =
+    &[EmitRow::onnx("Resize", resize), EmitRow::onnx("Upsample", resize)];
 
 /// What makes up each place of an axis that gets another length.
 #[derive(Clone, Debug)]
-struct Axis {
+struct ResizedAxis {
     at: usize,
     /// Its length before.
     len: usize,
-    samples: Vec<Sample>,
+    samples: Vec<WeightedSample>,
 }
 
-fn resize(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn resize(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Resize>() else { return refuse("another kind") };
     let operator = operator.clone();
     let id = emit.input(node, 0)?;
     let (dims, out) = (emit.dims(id)?, emit.output_dims(node, 0)?);
     let dtype = emit.dtype(id)?;
-    let nearest = matches!(operator.interpolation, Interpolation::Nearest(_));
+    let nearest = matches!(operator.interpolation, ResizeInterpolation::Nearest(_));
     if !nearest && !dtype.is_float() {
         return refuse(format!("elements between elements of {dtype}"));
     }
@@ -41,13 +44,13 @@ fn resize(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     }
     let samples = samples(emit, node, &operator, &dims)?;
     let axes = samples.into_iter().enumerate().filter_map(|(at, samples)| {
-        let axis = Axis { at, len: dims[at].known()?, samples };
+        let axis = ResizedAxis { at, len: dims[at].known()?, samples };
         (!axis.is_still()).then_some(axis)
     });
-    let axes: Vec<Axis> = axes.collect();
+    let axes: Vec<ResizedAxis> = axes.collect();
     let x = emit.var(node, 0)?;
-    let is_float = matches!(emit.element_of(&x)?, Element::Fp16 | Element::Fp32);
-    if let (Some(form), true) = (Form::of(&axes, dims.len(), nearest), is_float) {
+    let is_float = matches!(emit.element_of(&x)?, MilElement::Fp16 | MilElement::Fp32);
+    if let (Some(form), true) = (PlaneOperator::of(&axes, dims.len(), nearest), is_float) {
         return Ok(vec![form.add(emit, &x, &dims)?]);
     }
     let mut result = x;
@@ -63,7 +66,7 @@ fn resize(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// The numbers of an input where they are known, and there are some.
-fn given(emit: &Emit<'_>, node: &Node, at: Option<usize>) -> Result<Option<Tensor>> {
+fn given(emit: &ProgramEmitter<'_>, node: &Node, at: Option<usize>) -> Result<Option<Tensor>> {
     let Some((at, id)) = at.and_then(|at| Some((at, node.input(at)?))) else { return Ok(None) };
     if emit.fact(id)?.known_shape().is_some_and(|shape| shape.contains(&0)) {
         return Ok(None);
@@ -77,11 +80,11 @@ fn given(emit: &Emit<'_>, node: &Node, at: Option<usize>) -> Result<Option<Tenso
 /// What makes up each place of every axis. Axes of unknown lengths stay as they are: any length stands
 /// for theirs.
 fn samples(
-    emit: &Emit<'_>,
+    emit: &ProgramEmitter<'_>,
     node: &Node,
     operator: &Resize,
     dims: &[Dim],
-) -> Result<Vec<Vec<Sample>>> {
+) -> Result<Vec<Vec<WeightedSample>>> {
     let shape: Vec<usize> = dims.iter().map(|dim| dim.known().unwrap_or(1)).collect();
     let scales = given(emit, node, operator.scales_input)?;
     let sizes = match given(emit, node, operator.sizes_input) {
@@ -93,11 +96,16 @@ fn samples(
         _ => None,
     };
     let found = operator.samples(&shape, scales.as_ref(), sizes.as_ref(), roi.as_ref());
-    found.map_err(|error| Refused(error.to_string()))
+    found.map_err(|error| UnwritableNode(error.to_string()))
 }
 
 /// Sizes of which only those are not known that axes have already.
-fn partly(emit: &Emit<'_>, node: &Node, operator: &Resize, dims: &[Dim]) -> Option<Tensor> {
+fn partly(
+    emit: &ProgramEmitter<'_>,
+    node: &Node,
+    operator: &Resize,
+    dims: &[Dim],
+) -> Option<Tensor> {
     if operator.aspect_ratio != AspectRatio::Stretch {
         return None;
     }
@@ -115,16 +123,16 @@ fn partly(emit: &Emit<'_>, node: &Node, operator: &Resize, dims: &[Dim]) -> Opti
     Some(Tensor::vector(sizes))
 }
 
-impl Axis {
+impl ResizedAxis {
     /// Whether every place is the element at that place.
     fn is_still(&self) -> bool {
-        let same = |(at, sample): (usize, &Sample)| matches!(sample.as_deref(), Some([(from, weight)]) if *from == at && *weight == 1.0);
+        let same = |(at, sample): (usize, &WeightedSample)| matches!(sample.as_deref(), Some([(from, weight)]) if *from == at && *weight == 1.0);
         self.samples.len() == self.len && self.samples.iter().enumerate().all(same)
     }
 
     /// The element at each place, where it is one.
     fn places(&self) -> Vec<usize> {
-        let place = |sample: &Sample| sample.as_ref()?.first().map(|(from, _)| *from);
+        let place = |sample: &WeightedSample| sample.as_ref()?.first().map(|(from, _)| *from);
         self.samples.iter().map(|sample| place(sample).unwrap_or(0)).collect()
     }
 
@@ -150,7 +158,7 @@ impl Axis {
     }
 
     /// Whether the weights are those of points at `place(position, length, length of the result)`.
-    fn is_at(&self, place: Place) -> bool {
+    fn is_at(&self, place: SourcePlace) -> bool {
         let (len, count) = (number(self.len), number(self.samples.len()));
         let found = self.matrix();
         (0..self.samples.len()).all(|row| {
@@ -163,31 +171,31 @@ impl Axis {
     }
 
     /// The axis as products with the weights.
-    fn mixed(&self, emit: &mut Emit<'_>, x: &Var, rank: usize) -> Result<Var> {
+    fn mixed(&self, emit: &mut ProgramEmitter<'_>, x: &MilVar, rank: usize) -> Result<MilVar> {
         #[allow(clippy::cast_possible_truncation, reason = "weights are about 1")]
         let weights = self.matrix().into_iter().map(|weight| weight as f32).collect();
         let weights = emit.floats(&[self.samples.len(), self.len], weights)?;
-        let product = |emit: &mut Emit<'_>, x: Arg, y: Arg, turned: bool| {
+        let product = |emit: &mut ProgramEmitter<'_>, x: MilArg, y: MilArg, turned: bool| {
             let inputs = vec![
                 ("x", x),
                 ("y", y),
-                ("transpose_x", Arg::Bool(false)),
-                ("transpose_y", Arg::Bool(turned)),
+                ("transpose_x", MilArg::Bool(false)),
+                ("transpose_y", MilArg::Bool(turned)),
             ];
             emit.op("matmul", inputs)
         };
         if rank == 1 {
             let row = emit.unsqueeze(x, &[0])?;
-            let found = product(emit, Arg::Var(row), Arg::Var(weights), true)?;
+            let found = product(emit, MilArg::Var(row), MilArg::Var(weights), true)?;
             return emit.squeeze(&found, &[0]);
         }
         if self.at + 2 == rank {
-            return product(emit, Arg::Var(weights), x.into(), false);
+            return product(emit, MilArg::Var(weights), x.into(), false);
         }
         let mut order: Vec<usize> = (0..rank).collect();
         order.swap(self.at, rank - 1);
         let turned = emit.transpose(x, &order)?;
-        let found = product(emit, Arg::Var(turned), Arg::Var(weights), true)?;
+        let found = product(emit, MilArg::Var(turned), MilArg::Var(weights), true)?;
         emit.transpose(&found, &order)
     }
 }
@@ -198,7 +206,13 @@ fn number(value: usize) -> f64 {
 }
 
 /// What lies outside of the region of interest.
-fn around(emit: &mut Emit<'_>, x: &Var, axes: &[Axis], out: &[Dim], outside: f32) -> Result<Var> {
+fn around(
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
+    axes: &[ResizedAxis],
+    out: &[Dim],
+    outside: f32,
+) -> Result<MilVar> {
     if axes.iter().all(|axis| axis.samples.iter().all(Option::is_some)) {
         return Ok(x.clone());
     }
@@ -208,54 +222,54 @@ fn around(emit: &mut Emit<'_>, x: &Var, axes: &[Axis], out: &[Dim], outside: f32
     }
     let count: usize = shape.iter().product();
     let inside = |index: usize| {
-        let at = |axis: &Axis| {
+        let at = |axis: &ResizedAxis| {
             let inner: usize = shape.iter().skip(axis.at + 1).product();
             index / inner % axis.samples.len()
         };
         i32::from(axes.iter().all(|axis| axis.samples[at(axis)].is_some()))
     };
     let table = emit.table(&shape, (0..count).map(inside).collect())?;
-    let inside = emit.cast(&table, Element::Bool)?;
+    let inside = emit.cast(&table, MilElement::Bool)?;
     let outside = match emit.element_of(x)? {
-        Element::Int32 => Arg::Int(0),
-        Element::Bool => Arg::Bool(false),
+        MilElement::Int32 => MilArg::Int(0),
+        MilElement::Bool => MilArg::Bool(false),
         _ => emit.float(outside),
     };
     emit.select(&inside, x.into(), outside)
 }
 
 /// An operator that does the same to the last two axes.
-enum Form {
+enum PlaneOperator {
     Repeated([usize; 2]),
     Bilinear([Option<usize>; 2], &'static str),
 }
 
-impl Form {
-    fn of(axes: &[Axis], rank: usize, nearest: bool) -> Option<Self> {
+impl PlaneOperator {
+    fn of(axes: &[ResizedAxis], rank: usize, nearest: bool) -> Option<Self> {
         if rank < 3 || axes.is_empty() || axes.iter().any(|axis| axis.at + 2 < rank) {
             return None;
         }
         let of = |at: usize| axes.iter().find(|axis| axis.at == at);
         let last = [of(rank - 2), of(rank - 1)];
         if nearest {
-            let [tall, wide] = last.map(|axis| axis.map_or(Some(1), Axis::factor));
+            let [tall, wide] = last.map(|axis| axis.map_or(Some(1), ResizedAxis::factor));
             return Some(Self::Repeated([tall?, wide?]));
         }
         if axes.iter().any(|axis| axis.samples.iter().any(Option::is_none)) {
             return None;
         }
-        let modes: [(&'static str, Place); 3] = [
+        let modes: [(&'static str, SourcePlace); 3] = [
             ("UNALIGN_CORNERS", |at, len, count| (at + 0.5) * len / count - 0.5),
             ("STRICT_ALIGN_CORNERS", |at, len, count| at * (len - 1.0) / (count - 1.0).max(1.0)),
             ("DEFAULT", |at, len, count| at * len / count),
         ];
-        let fits = |axis: &Axis, place| axis.samples.len() > 1 && axis.is_at(place);
+        let fits = |axis: &ResizedAxis, place| axis.samples.len() > 1 && axis.is_at(place);
         let (mode, _) =
             modes.into_iter().find(|&(_, place)| axes.iter().all(|axis| fits(axis, place)))?;
         Some(Self::Bilinear(last.map(|axis| axis.map(|axis| axis.samples.len())), mode))
     }
 
-    fn add(&self, emit: &mut Emit<'_>, x: &Var, dims: &[Dim]) -> Result<Var> {
+    fn add(&self, emit: &mut ProgramEmitter<'_>, x: &MilVar, dims: &[Dim]) -> Result<MilVar> {
         match self {
             Self::Repeated(factors) => repeated(emit, x, *factors),
             Self::Bilinear(lengths, mode) => {
@@ -270,9 +284,9 @@ impl Form {
                 let [height, width] = whole;
                 let inputs = vec![
                     ("x", x.into()),
-                    ("target_size_height", Arg::Int(height)),
-                    ("target_size_width", Arg::Int(width)),
-                    ("sampling_mode", Arg::Text(mode)),
+                    ("target_size_height", MilArg::Int(height)),
+                    ("target_size_width", MilArg::Int(width)),
+                    ("sampling_mode", MilArg::Text(mode)),
                 ];
                 emit.op("resize_bilinear", inputs)
             }
@@ -280,17 +294,26 @@ impl Form {
     }
 }
 
-fn repeated(emit: &mut Emit<'_>, x: &Var, [height, width]: [usize; 2]) -> Result<Var> {
+fn repeated(
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
+    [height, width]: [usize; 2],
+) -> Result<MilVar> {
     let inputs = vec![
         ("x", x.into()),
-        ("scale_factor_height", Arg::Int(small(height)?)),
-        ("scale_factor_width", Arg::Int(small(width)?)),
+        ("scale_factor_height", MilArg::Int(small(height)?)),
+        ("scale_factor_width", MilArg::Int(small(width)?)),
     ];
     emit.op("upsample_nearest_neighbor", inputs)
 }
 
 /// The whole factors of the last two axes, where no other axis has one.
-fn factors(emit: &Emit<'_>, node: &Node, operator: &Resize, rank: usize) -> Result<[usize; 2]> {
+fn factors(
+    emit: &ProgramEmitter<'_>,
+    node: &Node,
+    operator: &Resize,
+    rank: usize,
+) -> Result<[usize; 2]> {
     let scales = match (&operator.scales, operator.scales_input) {
         (Some(scales), _) => scales.clone(),
         (None, Some(at)) if node.input(at).is_some() => {
@@ -328,26 +351,31 @@ fn factors(emit: &Emit<'_>, node: &Node, operator: &Resize, rank: usize) -> Resu
 }
 
 /// Lengths that only a run knows, times whole factors.
-fn by_factors(emit: &mut Emit<'_>, x: &Var, operator: &Resize, factors: [usize; 2]) -> Result<Var> {
-    if !matches!(emit.element_of(x)?, Element::Fp16 | Element::Fp32) {
+fn by_factors(
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
+    operator: &Resize,
+    factors: [usize; 2],
+) -> Result<MilVar> {
+    if !matches!(emit.element_of(x)?, MilElement::Fp16 | MilElement::Fp32) {
         return refuse("a length that only a run knows of an image without floats");
     }
     let plain = operator.aspect_ratio == AspectRatio::Stretch && !operator.exclude_outside;
     match operator.interpolation {
         // Whether elements are repeated does not depend on their number.
-        Interpolation::Nearest(_) if plain && repeats(operator, factors) => {
+        ResizeInterpolation::Nearest(_) if plain && repeats(operator, factors) => {
             repeated(emit, x, factors)
         }
-        Interpolation::Linear
+        ResizeInterpolation::Linear
             if plain && operator.coordinates == CoordinateMode::HalfPixel && emit.opset() >= 6 =>
         {
             let [height, width] = factors;
             let inputs = vec![
                 ("x", x.into()),
-                ("scale_factor_height", Arg::Int(small(height)?)),
-                ("scale_factor_width", Arg::Int(small(width)?)),
-                ("align_corners", Arg::Bool(false)),
-                ("half_pixel_centers", Arg::Bool(true)),
+                ("scale_factor_height", MilArg::Int(small(height)?)),
+                ("scale_factor_width", MilArg::Int(small(width)?)),
+                ("align_corners", MilArg::Bool(false)),
+                ("half_pixel_centers", MilArg::Bool(true)),
             ];
             emit.op("upsample_bilinear", inputs)
         }
@@ -373,7 +401,7 @@ fn repeats(operator: &Resize, factors: [usize; 2]) -> bool {
             let found = one.samples(&[len], Some(&scales), None, None);
             found.is_ok_and(|samples| {
                 let samples = samples.into_iter().next().unwrap_or_default();
-                Axis { at: 0, len, samples }.factor() == Some(factor)
+                ResizedAxis { at: 0, len, samples }.factor() == Some(factor)
             })
         })
 }

@@ -1,23 +1,23 @@
 //! Operators that change shapes, and those that say what a shape is.
 
-use galatea_formats::coreml::mil::{Arg, Element, Var};
+use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 use galatea_graph::ops::shape::{Flatten, Reshape, Shape, Squeeze, Tile, Transpose, Unsqueeze};
 use galatea_graph::{Dim, Fact, Node};
 
-use super::Row;
-use crate::coreml::emit::{Emit, Result, narrow_all, refuse, small};
-use crate::coreml::lengths::{Cut, Part};
+use super::EmitRow;
+use crate::coreml::emit::{ProgramEmitter, Result, narrow_all, refuse, small};
+use crate::coreml::lengths::{LengthElement, SliceTake};
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("Reshape", reshape),
-    Row::onnx("Flatten", flatten),
-    Row::onnx("Squeeze", squeeze),
-    Row::onnx("Unsqueeze", unsqueeze),
-    Row::onnx("Transpose", transpose),
-    Row::onnx("Expand", expand),
-    Row::onnx("Tile", tile),
-    Row::onnx("Shape", shape),
-    Row::onnx("Size", size),
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("Reshape", reshape),
+    EmitRow::onnx("Flatten", flatten),
+    EmitRow::onnx("Squeeze", squeeze),
+    EmitRow::onnx("Unsqueeze", unsqueeze),
+    EmitRow::onnx("Transpose", transpose),
+    EmitRow::onnx("Expand", expand),
+    EmitRow::onnx("Tile", tile),
+    EmitRow::onnx("Shape", shape),
+    EmitRow::onnx("Size", size),
 ];
 
 /// A target in which one length at most is left to the operator; none where more are not known.
@@ -29,17 +29,17 @@ fn known_target(dims: &[Dim]) -> Result<Option<Vec<i32>>> {
     all.collect::<Result<Vec<i32>>>().map(Some)
 }
 
-fn to_shape(emit: &mut Emit<'_>, x: &Var, target: Arg) -> Result<Var> {
+fn to_shape(emit: &mut ProgramEmitter<'_>, x: &MilVar, target: MilArg) -> Result<MilVar> {
     emit.op("reshape", vec![("x", x.into()), ("shape", target)])
 }
 
-fn reshape(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn reshape(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let dims = emit.output_dims(node, 0)?;
     let x = emit.var(node, 0)?;
     if let Some(target) = known_target(&dims)? {
         return Ok(vec![match target.is_empty() {
             true => emit.scalar(&x)?,
-            false => to_shape(emit, &x, Arg::Ints(target))?,
+            false => to_shape(emit, &x, MilArg::Ints(target))?,
         }]);
     }
     let of_x = emit.dims(emit.input(node, 0)?)?;
@@ -52,7 +52,7 @@ fn reshape(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         };
         let kept: Vec<Dim> = of_x.iter().zip(&dims).map(kept).collect();
         if let Some(target) = known_target(&kept)? {
-            return Ok(vec![to_shape(emit, &x, Arg::Ints(target))?]);
+            return Ok(vec![to_shape(emit, &x, MilArg::Ints(target))?]);
         }
     }
     let target = computed_target(emit, node, &x, of_x.len(), dims.len())?;
@@ -62,12 +62,12 @@ fn reshape(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 /// The target as the graph computes it. Core ML reads a 0 in it as ONNX does where the number of axes
 /// stays; elsewhere the length is looked up.
 fn computed_target(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
-    x: &Var,
+    x: &MilVar,
     of_x: usize,
     rank: usize,
-) -> Result<Arg> {
+) -> Result<MilArg> {
     if node.operator::<Reshape>().is_none() || node.input(1).is_none() {
         return refuse("a target of another kind");
     }
@@ -76,38 +76,38 @@ fn computed_target(
     let may_copy = elements
         .is_none_or(|all| all.iter().any(|dim| matches!(dim, Dim::Unknown | Dim::Known(0))));
     if of_x == rank || !may_copy {
-        return Ok(Arg::Var(target));
+        return Ok(MilArg::Var(target));
     }
     let lengths = emit.lengths(x)?;
-    let mut parts: Vec<Part> = Vec::with_capacity(rank);
+    let mut parts: Vec<LengthElement> = Vec::with_capacity(rank);
     for axis in 0..rank {
         parts.push(match axis < of_x {
-            true => Part::Found(emit.element(&lengths, axis)?),
-            false => Part::Known(1),
+            true => LengthElement::Found(emit.element(&lengths, axis)?),
+            false => LengthElement::Known(1),
         });
     }
     let there = emit.vector(parts)?;
-    let copies = emit.pair("equal", Arg::Var(target.clone()), Arg::Int(0))?;
-    Ok(Arg::Var(emit.select(&copies, there, Arg::Var(target))?))
+    let copies = emit.pair("equal", MilArg::Var(target.clone()), MilArg::Int(0))?;
+    Ok(MilArg::Var(emit.select(&copies, there, MilArg::Var(target))?))
 }
 
-fn flatten(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn flatten(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Flatten>() else { return refuse("another kind") };
     let axis = operator.axis;
     let dims = emit.output_dims(node, 0)?;
     let x = emit.var(node, 0)?;
     if let Some(target) = known_target(&dims)? {
-        return Ok(vec![to_shape(emit, &x, Arg::Ints(target))?]);
+        return Ok(vec![to_shape(emit, &x, MilArg::Ints(target))?]);
     }
     let rank = emit.rank(emit.input(node, 0)?)?;
     let axis = emit.axis(axis, rank)?;
-    let axis = Arg::Int(small(axis)?);
-    Ok(vec![emit.op("flatten2d", vec![("x", Arg::Var(x)), ("axis", axis)])?])
+    let axis = MilArg::Int(small(axis)?);
+    Ok(vec![emit.op("flatten2d", vec![("x", MilArg::Var(x)), ("axis", axis)])?])
 }
 
 /// Axes of an attribute or of input 1, as positions among `rank`; none where neither says them.
 fn axes_of(
-    emit: &Emit<'_>,
+    emit: &ProgramEmitter<'_>,
     node: &Node,
     attribute: Option<Vec<i64>>,
     rank: usize,
@@ -120,7 +120,7 @@ fn axes_of(
     axes.into_iter().map(|axis| emit.axis(axis, rank)).collect::<Result<Vec<_>>>().map(Some)
 }
 
-fn squeeze(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn squeeze(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Squeeze>() else { return refuse("another kind") };
     let id = emit.input(node, 0)?;
     let dims = emit.dims(id)?;
@@ -135,7 +135,7 @@ fn squeeze(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     Ok(vec![emit.squeeze(&x, &axes)?])
 }
 
-fn unsqueeze(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn unsqueeze(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Unsqueeze>() else { return refuse("another kind") };
     let rank = emit.output_dims(node, 0)?.len();
     let Some(mut axes) = axes_of(emit, node, operator.axes.clone(), rank)? else {
@@ -146,7 +146,7 @@ fn unsqueeze(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     Ok(vec![emit.unsqueeze(&x, &axes)?])
 }
 
-fn transpose(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn transpose(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Transpose>() else { return refuse("another kind") };
     let rank = emit.rank(emit.input(node, 0)?)?;
     let order = operator.perm.clone().unwrap_or_else(|| (0..rank).rev().collect());
@@ -156,7 +156,7 @@ fn transpose(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 
 /// Each axis as often as it takes: an axis that has the length already once, one of length 1 as often
 /// as the length is.
-fn expand(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn expand(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let (id, out) = (emit.input(node, 0)?, emit.output_dims(node, 0)?);
     let x = emit.var(node, 0)?;
     let dims = emit.dims(id)?;
@@ -171,10 +171,10 @@ fn expand(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let mut repeats = Vec::with_capacity(out.len());
     for (axis, (from, to)) in dims.iter().zip(&out).enumerate() {
         repeats.push(match (from.known(), to.known()) {
-            _ if from.same(to) => Part::Known(1),
-            (Some(1), Some(len)) => Part::Known(small(len)?),
-            (Some(_), Some(_)) => Part::Known(1),
-            _ => Part::Found(computed_repeat(emit, node, &x, (axis, from), out.len())?),
+            _ if from.same(to) => LengthElement::Known(1),
+            (Some(1), Some(len)) => LengthElement::Known(small(len)?),
+            (Some(_), Some(_)) => LengthElement::Known(1),
+            _ => LengthElement::Found(computed_repeat(emit, node, &x, (axis, from), out.len())?),
         });
     }
     tiled(emit, &x, repeats)
@@ -182,12 +182,12 @@ fn expand(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 
 /// The greater one of both lengths as a multiple of the one that is there.
 fn computed_repeat(
-    emit: &mut Emit<'_>,
+    emit: &mut ProgramEmitter<'_>,
     node: &Node,
-    x: &Var,
+    x: &MilVar,
     (axis, from): (usize, &Dim),
     rank: usize,
-) -> Result<Var> {
+) -> Result<MilVar> {
     let id = emit.input(node, 1)?;
     let target = emit.var(node, 1)?;
     let count = emit.dims(id)?.first().and_then(Dim::known);
@@ -202,44 +202,48 @@ fn computed_repeat(
     }
     let there = emit.length(x, axis, from)?;
     let there = emit.vector(vec![there])?;
-    let greater = emit.pair("maximum", Arg::Var(wanted), there.clone())?;
-    emit.pair("floor_div", Arg::Var(greater), there)
+    let greater = emit.pair("maximum", MilArg::Var(wanted), there.clone())?;
+    emit.pair("floor_div", MilArg::Var(greater), there)
 }
 
-fn tiled(emit: &mut Emit<'_>, x: &Var, repeats: Vec<Part>) -> Result<Vec<Var>> {
-    if repeats.iter().all(|part| matches!(part, Part::Known(1))) {
+fn tiled(
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
+    repeats: Vec<LengthElement>,
+) -> Result<Vec<MilVar>> {
+    if repeats.iter().all(|part| matches!(part, LengthElement::Known(1))) {
         return Ok(vec![x.clone()]);
     }
     let repeats = emit.vector(repeats)?;
     Ok(vec![emit.op("tile", vec![("x", x.into()), ("reps", repeats)])?])
 }
 
-fn tile(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn tile(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let rank = emit.rank(emit.input(node, 0)?)?;
     let x = emit.var(node, 0)?;
     if node.operator::<Tile>().is_none() {
         // Once the operator had a number of repeats and an axis.
         let (count, axis) = (emit.number(node, 1)?, emit.number(node, 2)?);
-        let mut repeats = vec![Part::Known(1); rank];
+        let mut repeats = vec![LengthElement::Known(1); rank];
         #[allow(clippy::cast_possible_truncation, reason = "a whole number in a float tensor")]
         let (count, axis) = (count as i32, axis as i64);
         let axis = emit.axis(axis, rank)?;
-        repeats[axis] = Part::Known(count);
+        repeats[axis] = LengthElement::Known(count);
         return tiled(emit, &x, repeats);
     }
     match emit.integers(node, 1) {
         Ok(all) => {
-            let repeats = narrow_all(&all)?.into_iter().map(Part::Known).collect();
+            let repeats = narrow_all(&all)?.into_iter().map(LengthElement::Known).collect();
             tiled(emit, &x, repeats)
         }
         Err(_) => {
             let repeats = emit.var(node, 1)?;
-            Ok(vec![emit.op("tile", vec![("x", Arg::Var(x)), ("reps", Arg::Var(repeats))])?])
+            Ok(vec![emit.op("tile", vec![("x", MilArg::Var(x)), ("reps", MilArg::Var(repeats))])?])
         }
     }
 }
 
-fn shape(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn shape(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Shape>() else { return refuse("another kind") };
     let rank = emit.rank(emit.input(node, 0)?)?;
     let end = i64::try_from(rank).unwrap_or(i64::MAX);
@@ -253,18 +257,18 @@ fn shape(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     if (first, last) == (0, rank) {
         return Ok(vec![lengths]);
     }
-    Ok(vec![emit.cut(&lengths, Cut::whole(1).range(0, first, last)?)?])
+    Ok(vec![emit.cut(&lengths, SliceTake::whole(1).range(0, first, last)?)?])
 }
 
-fn size(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn size(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let x = emit.var(node, 0)?;
     let lengths = emit.lengths(&x)?;
     let inputs = vec![
-        ("x", Arg::Var(lengths)),
-        ("axes", Arg::Ints(vec![0])),
-        ("keep_dims", Arg::Bool(false)),
+        ("x", MilArg::Var(lengths)),
+        ("axes", MilArg::Ints(vec![0])),
+        ("keep_dims", MilArg::Bool(false)),
     ];
     let size = emit.op("reduce_prod", inputs)?;
-    debug_assert_eq!(emit.element_of(&size).ok(), Some(Element::Int32));
+    debug_assert_eq!(emit.element_of(&size).ok(), Some(MilElement::Int32));
     Ok(vec![size])
 }

@@ -1,56 +1,56 @@
 //! Operators that take parts of a value.
 
-use galatea_formats::coreml::mil::{Arg, Element, Var};
+use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 use galatea_graph::ops::shape::{CenterCropPad, ReverseSequence, Slice, Trilu};
 use galatea_graph::{Dim, Fact, Node};
 
-use super::Row;
+use super::EmitRow;
 use super::pad::with_zeros;
-use crate::coreml::emit::{Emit, Result, refuse, small, small_all};
-use crate::coreml::lengths::{Cut, Part};
+use crate::coreml::emit::{ProgramEmitter, Result, refuse, small, small_all};
+use crate::coreml::lengths::{LengthElement, SliceTake};
 
-pub(super) const ROWS: &[Row] = &[
-    Row::onnx("Slice", slice),
-    Row::onnx("CenterCropPad", center_crop_pad),
-    Row::onnx("ReverseSequence", reverse_sequence),
-    Row::onnx("Trilu", trilu),
+pub(super) const ROWS: &[EmitRow] = &[
+    EmitRow::onnx("Slice", slice),
+    EmitRow::onnx("CenterCropPad", center_crop_pad),
+    EmitRow::onnx("ReverseSequence", reverse_sequence),
+    EmitRow::onnx("Trilu", trilu),
 ];
 
 /// A bound of a slice: a number, or an element of an input that is known in a run only.
 #[derive(Clone, Debug)]
-enum Bound {
+enum SliceBound {
     Known(i64),
-    Found(Var),
+    Found(MilVar),
 }
 
 /// What is taken of an axis.
 #[derive(Clone, Debug)]
-struct Range {
+struct AxisRange {
     axis: usize,
-    start: Bound,
-    end: Bound,
+    start: SliceBound,
+    end: SliceBound,
     step: i64,
 }
 
 /// A bound as programs have it: beyond 32 bits there is nothing.
-fn near(value: i64) -> Part {
+fn near(value: i64) -> LengthElement {
     let limited = value.clamp(i64::from(i32::MIN) + 1, i64::from(i32::MAX));
-    Part::Known(i32::try_from(limited).unwrap_or(i32::MAX))
+    LengthElement::Known(i32::try_from(limited).unwrap_or(i32::MAX))
 }
 
-impl Bound {
-    fn part(self) -> Part {
+impl SliceBound {
+    fn part(self) -> LengthElement {
         match self {
             Self::Known(value) => near(value),
-            Self::Found(var) => Part::Found(var),
+            Self::Found(var) => LengthElement::Found(var),
         }
     }
 }
 
 /// The bounds that an input holds.
-fn bounds_of(emit: &mut Emit<'_>, node: &Node, at: usize) -> Result<Vec<Bound>> {
+fn bounds_of(emit: &mut ProgramEmitter<'_>, node: &Node, at: usize) -> Result<Vec<SliceBound>> {
     if let Ok(all) = emit.integers(node, at) {
-        return Ok(all.into_iter().map(Bound::Known).collect());
+        return Ok(all.into_iter().map(SliceBound::Known).collect());
     }
     let id = emit.input(node, at)?;
     let fact = emit.fact(id)?;
@@ -63,16 +63,16 @@ fn bounds_of(emit: &mut Emit<'_>, node: &Node, at: usize) -> Result<Vec<Bound>> 
     for index in 0..count {
         let number = known.as_ref().and_then(|all| all.get(index)?.known());
         all.push(match number.and_then(|number| i64::try_from(number).ok()) {
-            Some(number) => Bound::Known(number),
-            None => Bound::Found(emit.element(&vector, index)?),
+            Some(number) => SliceBound::Known(number),
+            None => SliceBound::Found(emit.element(&vector, index)?),
         });
     }
     Ok(all)
 }
 
-fn ranges(emit: &mut Emit<'_>, node: &Node, rank: usize) -> Result<Vec<Range>> {
+fn ranges(emit: &mut ProgramEmitter<'_>, node: &Node, rank: usize) -> Result<Vec<AxisRange>> {
     let Some(operator) = node.operator::<Slice>() else { return refuse("another kind") };
-    let known = |all: &[i64]| all.iter().copied().map(Bound::Known).collect::<Vec<_>>();
+    let known = |all: &[i64]| all.iter().copied().map(SliceBound::Known).collect::<Vec<_>>();
     let (starts, ends, axes, steps) = match &operator.ranges {
         Some(all) => (known(&all.starts), known(&all.ends), all.axes.clone(), None),
         None => {
@@ -84,8 +84,8 @@ fn ranges(emit: &mut Emit<'_>, node: &Node, rank: usize) -> Result<Vec<Range>> {
     let first: Vec<i64> = (0..).take(starts.len()).collect();
     let (axes, steps) = (axes.unwrap_or(first), steps.unwrap_or_else(|| vec![1; starts.len()]));
     let bounds = starts.into_iter().zip(ends).zip(axes.into_iter().zip(steps));
-    let range = |((start, end), (axis, step))| -> Result<Range> {
-        Ok(Range { axis: emit.axis(axis, rank)?, start, end, step })
+    let range = |((start, end), (axis, step))| -> Result<AxisRange> {
+        Ok(AxisRange { axis: emit.axis(axis, rank)?, start, end, step })
     };
     bounds.map(range).collect()
 }
@@ -109,18 +109,18 @@ pub(in crate::coreml) fn resolved(len: i64, start: i64, end: i64, step: i64) -> 
 }
 
 /// Axes that run backwards are reversed, and then cut forwards.
-fn slice(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn slice(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let id = emit.input(node, 0)?;
     let dims = emit.dims(id)?;
     let ranges = ranges(emit, node, dims.len())?;
-    let (mut cut, mut reversed, mut cuts) = (Cut::whole(dims.len()), Vec::new(), false);
-    for Range { axis, start, end, step } in ranges {
+    let (mut cut, mut reversed, mut cuts) = (SliceTake::whole(dims.len()), Vec::new(), false);
+    for AxisRange { axis, start, end, step } in ranges {
         let Some(stride) = i32::try_from(step).ok().filter(|&step| step != 0) else {
             return refuse(format!("a step of {step}"));
         };
         let len = dims[axis].known().and_then(|len| i64::try_from(len).ok());
         let (begin, end) = match (start, end, len) {
-            (Bound::Known(start), Bound::Known(end), Some(len)) => {
+            (SliceBound::Known(start), SliceBound::Known(end), Some(len)) => {
                 let (first, count) = resolved(len, start, end, step);
                 if (first, count, step) == (0, len, 1) {
                     continue;
@@ -129,16 +129,16 @@ fn slice(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
                 let last = first + (count - 1).saturating_mul(step.saturating_abs());
                 (near(first), (count > 0 && last + 1 < len).then(|| near(last + 1)))
             }
-            (Bound::Known(start), Bound::Known(end), None) if step < 0 => {
+            (SliceBound::Known(start), SliceBound::Known(end), None) if step < 0 => {
                 let whole =
                     (start == -1 || start >= i64::from(i32::MAX)) && end <= i64::from(i32::MIN) + 1;
                 if !whole {
                     return refuse("a part backwards of an axis whose length only a run knows");
                 }
-                (Part::Known(0), None)
+                (LengthElement::Known(0), None)
             }
             (start, end, _) if step > 0 => {
-                let open = matches!(end, Bound::Known(end) if end >= i64::from(i32::MAX));
+                let open = matches!(end, SliceBound::Known(end) if end >= i64::from(i32::MAX));
                 (start.part(), (!open).then(|| end.part()))
             }
             _ => return refuse("bounds backwards that are known in a run only"),
@@ -146,29 +146,30 @@ fn slice(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         if step < 0 {
             reversed.push(small(axis)?);
         }
-        let nothing = matches!((&begin, &end), (Part::Known(0), None)) && stride.abs() == 1;
+        let nothing =
+            matches!((&begin, &end), (LengthElement::Known(0), None)) && stride.abs() == 1;
         cuts |= !nothing;
         cut.begin[axis] = begin;
         cut.to_last[axis] = end.is_none();
-        cut.end[axis] = end.unwrap_or(Part::Known(0));
+        cut.end[axis] = end.unwrap_or(LengthElement::Known(0));
         cut.stride[axis] = stride.abs();
     }
     let mut x = emit.var(node, 0)?;
     if !reversed.is_empty() {
-        x = emit.op("reverse", vec![("x", Arg::Var(x)), ("axes", Arg::Ints(reversed))])?;
+        x = emit.op("reverse", vec![("x", MilArg::Var(x)), ("axes", MilArg::Ints(reversed))])?;
     }
     Ok(vec![if cuts { emit.cut(&x, cut)? } else { x }])
 }
 
 /// Cut around the middle, or with zeros around; of what is odd, more at the end.
-fn center_crop_pad(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn center_crop_pad(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<CenterCropPad>() else { return refuse("another kind") };
     let id = emit.input(node, 0)?;
     let (from, to) = (emit.shape(id)?, emit.output_shape(node)?);
     if operator.axes.as_ref().is_some_and(|axes| axes.len() > from.len()) {
         return refuse("more axes than there are");
     }
-    let (mut cut, mut pairs, mut cuts) = (Cut::whole(from.len()), Vec::new(), false);
+    let (mut cut, mut pairs, mut cuts) = (SliceTake::whole(from.len()), Vec::new(), false);
     for (axis, (&from, &to)) in from.iter().zip(&to).enumerate() {
         let before = from.saturating_sub(to) / 2;
         if to < from {
@@ -185,21 +186,21 @@ fn center_crop_pad(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     Ok(vec![with_zeros(emit, &x, &pairs)?])
 }
 
-fn reverse_sequence(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn reverse_sequence(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<ReverseSequence>() else { return refuse("another kind") };
     let (time, batch) = (small(operator.time_axis)?, small(operator.batch_axis)?);
     let (x, lengths) = (emit.var(node, 0)?, emit.var(node, 1)?);
     let inputs = vec![
-        ("x", Arg::Var(x)),
-        ("lengths", Arg::Var(lengths)),
-        ("seq_axis", Arg::Int(time)),
-        ("batch_axis", Arg::Int(batch)),
+        ("x", MilArg::Var(x)),
+        ("lengths", MilArg::Var(lengths)),
+        ("seq_axis", MilArg::Int(time)),
+        ("batch_axis", MilArg::Int(batch)),
     ];
     Ok(vec![emit.op("reverse_sequence", inputs)?])
 }
 
 /// A band from the diagonal on; triangles that do not have the diagonal are chosen by a table.
-fn trilu(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn trilu(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Trilu>() else { return refuse("another kind") };
     let upper = operator.upper;
     let diagonal = match node.input(1) {
@@ -211,8 +212,11 @@ fn trilu(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let reach = if upper { diagonal.saturating_neg() } else { diagonal };
     if let Ok(reach @ 0..) = i32::try_from(reach.min(i64::from(i32::MAX))) {
         let (below, above) = if upper { (reach, -1) } else { (-1, reach) };
-        let inputs =
-            vec![("x", Arg::Var(x)), ("lower", Arg::Int(below)), ("upper", Arg::Int(above))];
+        let inputs = vec![
+            ("x", MilArg::Var(x)),
+            ("lower", MilArg::Int(below)),
+            ("upper", MilArg::Int(above)),
+        ];
         return Ok(vec![emit.op("band_part", inputs)?]);
     }
     let [.., rows, columns] = dims.as_slice() else { return refuse("fewer than two axes") };
@@ -225,37 +229,37 @@ fn trilu(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         i32::from(if upper { above >= diagonal } else { above <= diagonal })
     };
     let table = emit.table(&[rows, columns], (0..rows * columns).map(kept).collect())?;
-    let kept = emit.cast(&table, Element::Bool)?;
+    let kept = emit.cast(&table, MilElement::Bool)?;
     let zero = zero_of(emit, &x)?;
-    Ok(vec![emit.select(&kept, Arg::Var(x), zero)?])
+    Ok(vec![emit.select(&kept, MilArg::Var(x), zero)?])
 }
 
 /// Zero in the type of a value.
-pub(super) fn zero_of(emit: &mut Emit<'_>, x: &Var) -> Result<Arg> {
+pub(super) fn zero_of(emit: &mut ProgramEmitter<'_>, x: &MilVar) -> Result<MilArg> {
     Ok(match emit.element_of(x)? {
-        Element::Int32 => Arg::Int(0),
-        Element::Bool => Arg::Bool(false),
-        element => Arg::Float(element, 0.0),
+        MilElement::Int32 => MilArg::Int(0),
+        MilElement::Bool => MilArg::Bool(false),
+        element => MilArg::Float(element, 0.0),
     })
 }
 
 /// A part of one axis.
 pub(super) fn part_of(
-    emit: &mut Emit<'_>,
-    x: &Var,
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
     rank: usize,
     (axis, start, end): (usize, usize, usize),
-) -> Result<Var> {
-    emit.cut(x, Cut::whole(rank).range(axis, start, end)?)
+) -> Result<MilVar> {
+    emit.cut(x, SliceTake::whole(rank).range(axis, start, end)?)
 }
 
 /// Rows of an axis at places that are all known.
 pub(super) fn looked_up(
-    emit: &mut Emit<'_>,
-    x: &Var,
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
     axis: usize,
     places: &[usize],
-) -> Result<Var> {
+) -> Result<MilVar> {
     let table = emit.table(&[places.len()], small_all(places)?)?;
     emit.as_numbers(x, |emit, x| super::index::gather_rows(emit, x, &table, axis))
 }

@@ -1,33 +1,33 @@
 //! Loops whose number of iterations is known, as the operations of each iteration one behind the other: what
 //! they collect has known lengths then, and the Neural Engine runs no loops.
 
-use galatea_formats::coreml::mil::{Element, Var};
+use galatea_formats::coreml::mil::{MilElement, MilVar};
 use galatea_graph::ops::control::{Loop, Scan};
-use galatea_graph::{Body, Fact, Node};
+use galatea_graph::{Fact, Node, OperatorBody};
 use galatea_tensor::Tensor;
 
-use super::Row;
+use super::EmitRow;
 use super::control::{captured, inside};
-use crate::coreml::emit::{Emit, Refused, Result, refuse};
-use crate::coreml::lengths::Cut;
+use crate::coreml::emit::{ProgramEmitter, Result, UnwritableNode, refuse};
+use crate::coreml::lengths::SliceTake;
 
-pub(super) const ROWS: &[Row] = &[Row::onnx("Scan", scan)];
+pub(super) const ROWS: &[EmitRow] = &[EmitRow::onnx("Scan", scan)];
 
 /// The most iterations that are written one by one.
-const MOST_ITERATIONS: usize = 128;
+const MAX_ITERATIONS: usize = 128;
 /// The most nodes of all iterations.
-const MOST_NODES: usize = 8192;
+const MAX_NODES: usize = 8192;
 
 /// A value, and what is known of it.
-type Known = (Var, Fact);
+type UnrolledValue = (MilVar, Fact);
 
 /// Refuses what becomes too long.
-fn check(body: &Body, iterations: usize) -> Result<()> {
+fn check(body: &OperatorBody, iterations: usize) -> Result<()> {
     let nodes = body.graph().nodes.len().saturating_mul(iterations);
-    match iterations <= MOST_ITERATIONS && nodes <= MOST_NODES {
+    match iterations <= MAX_ITERATIONS && nodes <= MAX_NODES {
         true => Ok(()),
         false => refuse(format!(
-            "{iterations} iterations that are written one by one, {MOST_ITERATIONS} with {MOST_NODES} nodes \
+            "{iterations} iterations that are written one by one, {MAX_ITERATIONS} with {MAX_NODES} nodes \
              together are the most"
         )),
     }
@@ -35,7 +35,12 @@ fn check(body: &Body, iterations: usize) -> Result<()> {
 
 /// Writes one iteration, and gives its results. A length that only a run knows may be another one in the next
 /// iteration.
-fn iteration(emit: &mut Emit<'_>, node: &Node, body: &Body, own: &[Known]) -> Result<Vec<Known>> {
+fn iteration(
+    emit: &mut ProgramEmitter<'_>,
+    node: &Node,
+    body: &OperatorBody,
+    own: &[UnrolledValue],
+) -> Result<Vec<UnrolledValue>> {
     inside(emit, node, body, own, |inner, id| {
         let fact = inner.fact(id)?.clone();
         if fact.known_shape().is_none() {
@@ -46,7 +51,7 @@ fn iteration(emit: &mut Emit<'_>, node: &Node, body: &Body, own: &[Known]) -> Re
 }
 
 /// What iterations have collected, along a new axis.
-fn stacked(emit: &mut Emit<'_>, values: Vec<Var>, axis: usize) -> Result<Var> {
+fn stacked(emit: &mut ProgramEmitter<'_>, values: Vec<MilVar>, axis: usize) -> Result<MilVar> {
     if values.is_empty() {
         return refuse("a loop without iterations");
     }
@@ -55,13 +60,13 @@ fn stacked(emit: &mut Emit<'_>, values: Vec<Var>, axis: usize) -> Result<Var> {
         all.push(emit.unsqueeze(&value, &[axis])?);
     }
     let truth = all.first().map(|first| emit.element_of(first)).transpose()?;
-    if truth != Some(Element::Bool) {
+    if truth != Some(MilElement::Bool) {
         return emit.concat(all, axis);
     }
-    let numbers = all.iter().map(|one| emit.cast(one, Element::Int32));
+    let numbers = all.iter().map(|one| emit.cast(one, MilElement::Int32));
     let numbers = numbers.collect::<Result<Vec<_>>>()?;
     let all = emit.concat(numbers, axis)?;
-    emit.cast(&all, Element::Bool)
+    emit.cast(&all, MilElement::Bool)
 }
 
 /// The truth value that a fact says.
@@ -70,15 +75,19 @@ fn truth(fact: &Fact) -> Option<bool> {
 }
 
 /// One number in the shape that a body declares for an input of its own.
-fn number<T: galatea_tensor::Element>(body: &Body, at: usize, value: T) -> Result<Tensor> {
+fn number<T: galatea_tensor::Element>(body: &OperatorBody, at: usize, value: T) -> Result<Tensor> {
     let graph = body.graph();
     let declared = graph.inputs.get(at).and_then(|&id| graph.value(id).declared.as_ref());
     let shape: &[usize] = if declared.and_then(Fact::rank) == Some(1) { &[1] } else { &[] };
-    Tensor::from_vec(shape, vec![value]).map_err(|error| Refused(error.to_string()))
+    Tensor::from_vec(shape, vec![value]).map_err(|error| UnwritableNode(error.to_string()))
 }
 
 /// A loop that collects values: its condition must be known before a run in each iteration.
-pub(super) fn collecting(emit: &mut Emit<'_>, node: &Node, operator: &Loop) -> Result<Vec<Var>> {
+pub(super) fn collecting(
+    emit: &mut ProgramEmitter<'_>,
+    node: &Node,
+    operator: &Loop,
+) -> Result<Vec<MilVar>> {
     let (body, carried) = (&operator.body, operator.carried);
     let limit = match node.input(0) {
         Some(_) => Some(emit.integers(node, 0)?.first().copied().unwrap_or(0)),
@@ -89,7 +98,7 @@ pub(super) fn collecting(emit: &mut Emit<'_>, node: &Node, operator: &Loop) -> R
         Some(_) => {
             let known = emit.known(node, 1).and_then(|one| one.to_vec::<bool>().ok());
             let known = known.and_then(|all| all.first().copied());
-            known.ok_or_else(|| Refused("a condition that only a run knows".to_owned()))?
+            known.ok_or_else(|| UnwritableNode("a condition that only a run knows".to_owned()))?
         }
     };
     captured(emit, node, body)?;
@@ -98,7 +107,7 @@ pub(super) fn collecting(emit: &mut Emit<'_>, node: &Node, operator: &Loop) -> R
         let id = emit.input(node, at + 2)?;
         values.push((emit.var(node, at + 2)?, emit.fact(id)?.clone()));
     }
-    let mut collected: Vec<Vec<Var>> = vec![Vec::new(); node.outputs.len() - carried];
+    let mut collected: Vec<Vec<MilVar>> = vec![Vec::new(); node.outputs.len() - carried];
     let mut count = 0_i64;
     while goes_on && limit.is_none_or(|limit| count < limit) {
         check(body, usize::try_from(count).unwrap_or(usize::MAX).saturating_add(1))?;
@@ -112,7 +121,7 @@ pub(super) fn collecting(emit: &mut Emit<'_>, node: &Node, operator: &Loop) -> R
         let mut found = iteration(emit, node, body, &own)?.into_iter();
         let next = found.next().and_then(|(_, fact)| truth(&fact));
         goes_on = next.ok_or_else(|| {
-            Refused(
+            UnwritableNode(
                 "a loop that collects values while a condition holds that only a run knows"
                     .to_owned(),
             )
@@ -123,7 +132,7 @@ pub(super) fn collecting(emit: &mut Emit<'_>, node: &Node, operator: &Loop) -> R
         }
         count += 1;
     }
-    let mut results: Vec<Var> = values.into_iter().map(|(value, _)| value).collect();
+    let mut results: Vec<MilVar> = values.into_iter().map(|(value, _)| value).collect();
     for all in collected {
         results.push(stacked(emit, all, 0)?);
     }
@@ -131,13 +140,19 @@ pub(super) fn collecting(emit: &mut Emit<'_>, node: &Node, operator: &Loop) -> R
 }
 
 /// One position of an axis, without the axis.
-fn position(emit: &mut Emit<'_>, x: &Var, rank: usize, axis: usize, at: usize) -> Result<Var> {
-    let mut cut = Cut::whole(rank).range(axis, at, at + 1)?;
+fn position(
+    emit: &mut ProgramEmitter<'_>,
+    x: &MilVar,
+    rank: usize,
+    axis: usize,
+    at: usize,
+) -> Result<MilVar> {
+    let mut cut = SliceTake::whole(rank).range(axis, at, at + 1)?;
     cut.single[axis] = true;
     emit.as_numbers(x, |emit, x| emit.cut(x, cut))
 }
 
-fn scan(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+fn scan(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Scan>() else { return refuse("a scan of another kind") };
     if operator.batched {
         return refuse("sequences of their own lengths, as opset 8 has them");
@@ -162,7 +177,7 @@ fn scan(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         let id = emit.input(node, at)?;
         values.push((emit.var(node, at)?, emit.fact(id)?.clone()));
     }
-    let mut collected: Vec<Vec<Var>> = vec![Vec::new(); operator.outputs.len()];
+    let mut collected: Vec<Vec<MilVar>> = vec![Vec::new(); operator.outputs.len()];
     for step in 0..length {
         let mut own = std::mem::take(&mut values);
         for ((x, rank, axis, fact), walk) in scanned.iter().zip(&operator.inputs) {
@@ -175,7 +190,7 @@ fn scan(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
             all.push(value);
         }
     }
-    let mut results: Vec<Var> = values.into_iter().map(|(value, _)| value).collect();
+    let mut results: Vec<MilVar> = values.into_iter().map(|(value, _)| value).collect();
     for (mut all, walk) in collected.into_iter().zip(&operator.outputs) {
         if walk.backwards {
             all.reverse();

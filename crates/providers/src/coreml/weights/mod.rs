@@ -8,18 +8,20 @@ mod palette;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use galatea_formats::coreml::mil::{Argument, Builder, Element, Operation, Value, Var};
+use galatea_formats::coreml::mil::{
+    MilArgument, MilBuilder, MilElement, MilOperation, MilValue, MilVar,
+};
 use galatea_graph::converted;
 use galatea_tensor::{DataType, Tensor};
 
-use super::emit::{Refused, Result, small_all};
+use super::emit::{Result, UnwritableNode, small_all};
 
 /// Constants with fewer elements are not worth an operation, as coremltools has it.
-const LEAST_ELEMENTS: usize = 2048;
+const MIN_ELEMENTS: usize = 2048;
 
 /// How weights are stored in a package.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Compression {
+pub enum WeightCompression {
     /// As they are computed with.
     #[default]
     None,
@@ -45,7 +47,7 @@ pub enum Compression {
     },
 }
 
-impl Compression {
+impl WeightCompression {
     /// The oldest set of operators that has the form.
     #[must_use]
     pub fn oldest_opset(self) -> u32 {
@@ -61,13 +63,13 @@ impl Compression {
     /// The constant as an operation that makes it of compressed ones; none where it is stored as it is.
     pub(super) fn apply(
         self,
-        builder: &mut Builder,
+        builder: &mut MilBuilder,
         name: &str,
-        element: Element,
+        element: MilElement,
         tensor: &Tensor,
-    ) -> Result<Option<Var>> {
-        let floats = matches!(element, Element::Fp16 | Element::Fp32);
-        let worth = tensor.rank() >= 2 && tensor.elements() >= LEAST_ELEMENTS;
+    ) -> Result<Option<MilVar>> {
+        let floats = matches!(element, MilElement::Fp16 | MilElement::Fp32);
+        let worth = tensor.rank() >= 2 && tensor.elements() >= MIN_ELEMENTS;
         if self == Self::None || !floats || !worth {
             return Ok(None);
         }
@@ -76,9 +78,9 @@ impl Compression {
             let text = format!(
                 "this form of weights came with CoreML{needed}, the package is CoreML{found}"
             );
-            return Err(Refused(text));
+            return Err(UnwritableNode(text));
         }
-        let weights = Weights::new(tensor, element)?;
+        let weights = CompressibleWeights::new(tensor, element)?;
         let operation = match self {
             Self::None => return Ok(None),
             Self::Int8 => weights.by_channel()?,
@@ -91,36 +93,40 @@ impl Compression {
 }
 
 /// Weights that are being compressed: their first axis is that of the output channels.
-struct Weights {
-    element: Element,
+struct CompressibleWeights {
+    element: MilElement,
     shape: Vec<usize>,
     values: Vec<f32>,
 }
 
-fn failed(error: impl std::fmt::Display) -> Refused {
-    Refused(error.to_string())
+fn failed(error: impl std::fmt::Display) -> UnwritableNode {
+    UnwritableNode(error.to_string())
 }
 
 /// Elements of a stored type as a constant.
 fn stored<T: galatea_tensor::Element>(
-    element: Element,
+    element: MilElement,
     shape: &[usize],
     all: Vec<T>,
-) -> Result<Value> {
-    Ok(Value::Tensor(element, Tensor::from_vec(shape, all).map_err(failed)?))
+) -> Result<MilValue> {
+    Ok(MilValue::Tensor(element, Tensor::from_vec(shape, all).map_err(failed)?))
 }
 
-fn attributes(operator: &str, all: Vec<(&str, Value)>) -> Operation {
+fn attributes(operator: &str, all: Vec<(&str, MilValue)>) -> MilOperation {
     let named = all.into_iter().map(|(name, value)| (name.to_owned(), Arc::new(value)));
-    Operation { operator: operator.to_owned(), attributes: named.collect(), ..Operation::default() }
+    MilOperation {
+        operator: operator.to_owned(),
+        attributes: named.collect(),
+        ..MilOperation::default()
+    }
 }
 
-fn inputs(operator: &str, all: Vec<(&str, Value)>) -> Operation {
+fn inputs(operator: &str, all: Vec<(&str, MilValue)>) -> MilOperation {
     let named = all
         .into_iter()
-        .map(|(name, value)| (name.to_owned(), vec![Argument::Value(Arc::new(value))]));
-    let inputs: BTreeMap<String, Vec<Argument>> = named.collect();
-    Operation { operator: operator.to_owned(), inputs, ..Operation::default() }
+        .map(|(name, value)| (name.to_owned(), vec![MilArgument::Value(Arc::new(value))]));
+    let inputs: BTreeMap<String, Vec<MilArgument>> = named.collect();
+    MilOperation { operator: operator.to_owned(), inputs, ..MilOperation::default() }
 }
 
 /// The nearest whole number within bounds.
@@ -129,8 +135,8 @@ fn code(value: f32, least: f32, most: f32) -> i8 {
     value.round_ties_even().clamp(least, most) as i8
 }
 
-impl Weights {
-    fn new(tensor: &Tensor, element: Element) -> Result<Self> {
+impl CompressibleWeights {
+    fn new(tensor: &Tensor, element: MilElement) -> Result<Self> {
         let wide = converted(tensor, DataType::Fp32).map_err(failed)?;
         let values = wide.to_vec::<f32>().map_err(failed)?;
         Ok(Self { element, shape: tensor.shape().to_vec(), values })
@@ -141,21 +147,21 @@ impl Weights {
     }
 
     /// Numbers in the type that the weights are computed in.
-    fn floats(&self, shape: &[usize], all: Vec<f32>) -> Result<Value> {
+    fn floats(&self, shape: &[usize], all: Vec<f32>) -> Result<MilValue> {
         let wide = Tensor::from_vec(shape, all).map_err(failed)?;
         let narrow = converted(&wide, self.element.stored_as()).map_err(failed)?;
-        Ok(Value::Tensor(self.element, narrow))
+        Ok(MilValue::Tensor(self.element, narrow))
     }
 
     /// A scale as the program holds it: codes are counted in what it is after rounding.
     fn rounded(&self, scale: f32) -> f32 {
         let least = match self.element {
-            Element::Fp16 => galatea_tensor::f16::MIN_POSITIVE.to_f32(),
+            MilElement::Fp16 => galatea_tensor::f16::MIN_POSITIVE.to_f32(),
             _ => f32::MIN_POSITIVE,
         };
         let scale = scale.max(least);
         match self.element {
-            Element::Fp16 => galatea_tensor::f16::from_f32(scale).to_f32(),
+            MilElement::Fp16 => galatea_tensor::f16::from_f32(scale).to_f32(),
             _ => scale,
         }
     }
@@ -172,23 +178,23 @@ impl Weights {
         (codes, scales)
     }
 
-    fn by_channel(&self) -> Result<Operation> {
+    fn by_channel(&self) -> Result<MilOperation> {
         let (codes, scales) = self.coded(self.values.len() / self.channels(), 127.0);
         let channels = self.channels();
         Ok(attributes(
             "constexpr_affine_dequantize",
             vec![
-                ("quantized_data", stored(Element::Int8, &self.shape, codes)?),
-                ("zero_point", stored(Element::Int8, &[channels], vec![0_i8; channels])?),
+                ("quantized_data", stored(MilElement::Int8, &self.shape, codes)?),
+                ("zero_point", stored(MilElement::Int8, &[channels], vec![0_i8; channels])?),
                 ("scale", self.floats(&[channels], scales)?),
-                ("axis", stored(Element::Int32, &[], vec![0_i32])?),
+                ("axis", stored(MilElement::Int32, &[], vec![0_i32])?),
             ],
         ))
     }
 
     /// Blocks lie along the second axis, where it is the last that is longer than one: weights of
     /// linear layers and of convolutions of one pixel. Others have a scale for each channel.
-    fn by_block(&self, block: usize) -> Result<Operation> {
+    fn by_block(&self, block: usize) -> Result<MilOperation> {
         let along = self.shape.get(1).copied().unwrap_or(1);
         let pixel = self.shape.iter().skip(2).all(|&len| len == 1);
         let fits = block > 0 && pixel && along.is_multiple_of(block);
@@ -202,21 +208,21 @@ impl Weights {
         Ok(inputs(
             "constexpr_blockwise_shift_scale",
             vec![
-                ("data", stored(Element::Int4, &self.shape, codes)?),
+                ("data", stored(MilElement::Int4, &self.shape, codes)?),
                 ("scale", self.floats(&shape, scales)?),
             ],
         ))
     }
 
-    fn palette(&self, bits: u32, group: usize, opset: u32) -> Result<Operation> {
+    fn palette(&self, bits: u32, group: usize, opset: u32) -> Result<MilOperation> {
         let narrow = match bits {
-            1 => Element::Uint1,
-            2 => Element::Uint2,
-            3 => Element::Uint3,
-            4 => Element::Uint4,
-            6 => Element::Uint6,
-            8 => Element::Uint8,
-            other => return Err(Refused(format!("palettes of {other} bits"))),
+            1 => MilElement::Uint1,
+            2 => MilElement::Uint2,
+            3 => MilElement::Uint3,
+            4 => MilElement::Uint4,
+            6 => MilElement::Uint6,
+            8 => MilElement::Uint8,
+            other => return Err(UnwritableNode(format!("palettes of {other} bits"))),
         };
         let entries = 1_usize << bits;
         let groups = match group {
@@ -250,7 +256,7 @@ impl Weights {
         Ok(attributes(
             "constexpr_lut_to_dense",
             vec![
-                ("indices", stored(Element::Uint8, &[packed.len()], packed)?),
+                ("indices", stored(MilElement::Uint8, &[packed.len()], packed)?),
                 ("lut", self.floats(&[entries], tables)?),
                 ("shape", self.lengths()?),
             ],
@@ -260,12 +266,12 @@ impl Weights {
     /// A number as the program holds it.
     fn value(&self, value: f32) -> f32 {
         match self.element {
-            Element::Fp16 => galatea_tensor::f16::from_f32(value).to_f32(),
+            MilElement::Fp16 => galatea_tensor::f16::from_f32(value).to_f32(),
             _ => value,
         }
     }
 
-    fn sparse(&self, share: f32, opset: u32) -> Result<Operation> {
+    fn sparse(&self, share: f32, opset: u32) -> Result<MilOperation> {
         let mut sizes: Vec<f32> = self.values.iter().map(|value| value.abs()).collect();
         sizes.sort_by(f32::total_cmp);
         #[allow(
@@ -285,25 +291,25 @@ impl Weights {
         let count = kept.len();
         let kept = self.floats(&[count], kept)?;
         if opset >= 8 {
-            let mask = stored(Element::Uint1, &self.shape, mask)?;
+            let mask = stored(MilElement::Uint1, &self.shape, mask)?;
             let all = vec![("nonzero_data", kept), ("mask", mask)];
             return Ok(inputs("constexpr_sparse_to_dense", all));
         }
-        let packed = Element::Uint1.pack(&mask);
+        let packed = MilElement::Uint1.pack(&mask);
         Ok(attributes(
             "constexpr_sparse_to_dense",
             vec![
                 ("nonzero_data", kept),
-                ("mask", stored(Element::Uint8, &[packed.len()], packed)?),
+                ("mask", stored(MilElement::Uint8, &[packed.len()], packed)?),
                 ("shape", self.lengths()?),
             ],
         ))
     }
 
     /// The shape as the older forms have it.
-    fn lengths(&self) -> Result<Value> {
+    fn lengths(&self) -> Result<MilValue> {
         let unsigned = |len: i32| u32::try_from(len).unwrap_or(0);
         let lengths = small_all(&self.shape)?.into_iter().map(unsigned).collect();
-        stored::<u32>(Element::Uint32, &[self.shape.len()], lengths)
+        stored::<u32>(MilElement::Uint32, &[self.shape.len()], lengths)
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn table(values: &[f32], entries: usize) -> Vec<f32> {
     let mut sorted: Vec<f32> = values.to_vec();
     sorted.sort_by(f32::total_cmp);
     let sums = sums(&sorted);
-    let mut centres = Bins::new(&sorted).centres(entries);
+    let mut centres = PaletteBins::new(&sorted).centres(entries);
     for _ in 0..ROUNDS {
         let moved = means(&sorted, &sums, &centres);
         if moved == centres {
@@ -36,11 +36,11 @@ fn sums(sorted: &[f32]) -> Vec<f64> {
 }
 
 /// Sorted values in bins of equal width: counts, sums and sums of squares of all before each bin.
-struct Bins {
+struct PaletteBins {
     before: Vec<[f64; 3]>,
 }
 
-impl Bins {
+impl PaletteBins {
     fn new(sorted: &[f32]) -> Self {
         let ends = sorted.first().zip(sorted.last());
         let (low, high) =

@@ -1,18 +1,20 @@
 //! Fused attention, and the rotation of its queries and keys.
 
 use galatea_graph::GALATEA_DOMAIN;
-use galatea_graph::ops::fused::{Attention, Rotary};
-use galatea_kernels::attention::{Attention as Sizes, HeadStrides, Heads, Mask, Sight, attention};
+use galatea_graph::ops::fused::{FusedAttention, FusedRotary};
+use galatea_kernels::attention::{
+    AttentionSizes as Sizes, HeadRows, HeadStrides, ScoreMask, VisibleKeys, attention,
+};
 use galatea_kernels::bf16::attention_bf16;
 use galatea_kernels::isa::Bf16Isa;
-use galatea_kernels::rotary::{Rotary as RotarySizes, Table, rotary};
+use galatea_kernels::rotary::{RotaryAngles, RotarySizes, rotary};
 use galatea_runtime::Precision;
 
-use crate::cpu::{Halves, Kernel, KernelRow, Shapes, Step};
+use crate::cpu::{Bf16Operands, CpuKernel, CpuKernelRow, CpuShapes, CpuStep};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[
-    KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[
+    CpuKernelRow {
         name: "attention-bf16-online",
         domain: GALATEA_DOMAIN,
         ops: &["Attention"],
@@ -24,26 +26,26 @@ pub(super) const ROWS: &[KernelRow] = &[
             view.floats(&[0, 1, 2, 3])
         },
         build: |view| {
-            let op = view.operator::<Attention>()?.clone();
-            Ok(Box::new(Fused { op, reduced: true }))
+            let op = view.operator::<FusedAttention>()?.clone();
+            Ok(Box::new(FusedAttentionKernel { op, reduced: true }))
         },
     },
-    KernelRow {
+    CpuKernelRow {
         name: "attention-f32-online",
         domain: GALATEA_DOMAIN,
         ops: &["Attention"],
         supports: |view| view.floats(&[0, 1, 2, 3]),
         build: |view| {
-            let op = view.operator::<Attention>()?.clone();
-            Ok(Box::new(Fused { op, reduced: false }))
+            let op = view.operator::<FusedAttention>()?.clone();
+            Ok(Box::new(FusedAttentionKernel { op, reduced: false }))
         },
     },
-    KernelRow {
+    CpuKernelRow {
         name: "rotary-f32",
         domain: GALATEA_DOMAIN,
         ops: &["Rotary"],
         supports: |view| view.floats(&[0, 1, 2]),
-        build: |view| Ok(Box::new(view.operator::<Rotary>()?.clone())),
+        build: |view| Ok(Box::new(view.operator::<FusedRotary>()?.clone())),
     },
 ];
 
@@ -81,15 +83,15 @@ fn spread_strides(shape: &[usize], full: [usize; 4]) -> Result<HeadStrides, Stri
 /// Fewest query rows for which packing keys as BF16 pays.
 const BF16_ROWS: usize = 8;
 
-struct Fused {
-    op: Attention,
+struct FusedAttentionKernel {
+    op: FusedAttention,
     /// Whether products are those of BF16.
     reduced: bool,
 }
 
-impl Fused {
+impl FusedAttentionKernel {
     /// Whether products are those of BF16 for these shapes.
-    fn reduces(&self, shapes: &Shapes) -> bool {
+    fn reduces(&self, shapes: &CpuShapes) -> bool {
         let rows = |shape: &[usize]| {
             let axis = self.op.q_perm.get(2).copied().unwrap_or(0);
             shape.get(axis).is_some_and(|&rows| rows >= BF16_ROWS)
@@ -98,18 +100,18 @@ impl Fused {
     }
 }
 
-impl Kernel for Fused {
-    fn halves(&self, shapes: &Shapes) -> Halves {
+impl CpuKernel for FusedAttentionKernel {
+    fn halves(&self, shapes: &CpuShapes) -> Bf16Operands {
         // Queries of BF16 are read in pairs, from memory where they are adjacent.
         let pairs = |shape: &[usize]| shape.last().is_some_and(|len| len.is_multiple_of(2));
         if self.reduces(shapes) && shapes.input(0).is_ok_and(pairs) {
-            Halves { inputs: &[0, 1, 2], output: true, together: true }
+            Bf16Operands { inputs: &[0, 1, 2], output: true, together: true }
         } else {
-            Halves::default()
+            Bf16Operands::default()
         }
     }
 
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let reduces = self.reduces(shapes);
         let this = &self.op;
         let ([batch, q_heads, queries, head_size], q_strides) =
@@ -135,17 +137,17 @@ impl Kernel for Fused {
         if out != [batch, q_heads, queries, value_size] {
             return Err(format!("an output of lengths {out:?}"));
         }
-        let sight = if this.causal { Sight::Causal } else { Sight::All };
+        let sight = if this.causal { VisibleKeys::Causal } else { VisibleKeys::All };
         let scale = this.scale;
         let heads = q_heads;
         let sizes =
             Sizes { batch, heads, kv_heads, queries, keys, head_size, value_size, scale, sight };
         if reduces {
             let strides = [q_strides, k_strides, v_strides];
-            return Ok(Step::new(move |call| {
+            return Ok(CpuStep::new(move |call| {
                 let qkv = [call.reals(0)?, call.reals(1)?, call.reals(2)?];
                 let mask = match (mask, call.optional::<f32>(3)?) {
-                    (Some(strides), Some(data)) => Some(Mask { data, strides }),
+                    (Some(strides), Some(data)) => Some(ScoreMask { data, strides }),
                     _ => None,
                 };
                 let mut y = call.output_reals(0)?;
@@ -153,13 +155,13 @@ impl Kernel for Fused {
                 Ok(())
             }));
         }
-        Ok(Step::new(move |call| {
+        Ok(CpuStep::new(move |call| {
             let [q, k, v] =
                 [(0, q_strides), (1, k_strides), (2, v_strides)].map(|(index, strides)| {
-                    call.input::<f32>(index).map(|data| Heads { data, strides })
+                    call.input::<f32>(index).map(|data| HeadRows { data, strides })
                 });
             let mask = match (mask, call.optional::<f32>(3)?) {
-                (Some(strides), Some(data)) => Some(Mask { data, strides }),
+                (Some(strides), Some(data)) => Some(ScoreMask { data, strides }),
                 _ => None,
             };
             let mut y = call.output::<f32>(0)?;
@@ -169,8 +171,8 @@ impl Kernel for Fused {
     }
 }
 
-impl Kernel for Rotary {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for FusedRotary {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let ([batch, head_count, rows, width], strides) = heads(shapes.input(0)?, self.perm)?;
         if width == 0 || !width.is_multiple_of(2) {
             return Err(format!("vectors of {width} elements have no halves"));
@@ -183,10 +185,10 @@ impl Kernel for Rotary {
         };
         let (cos, sin) = (table(1)?, table(2)?);
         let sizes = RotarySizes { batch, heads: head_count, rows, width };
-        Ok(Step::new(move |call| {
-            let x = Heads { data: call.input::<f32>(0)?, strides };
+        Ok(CpuStep::new(move |call| {
+            let x = HeadRows { data: call.input::<f32>(0)?, strides };
             let table = |index: usize, (strides, half): (HeadStrides, bool)| {
-                call.input::<f32>(index).map(|data| Table { data, strides, half })
+                call.input::<f32>(index).map(|data| RotaryAngles { data, strides, half })
             };
             let tables = [table(1, cos)?, table(2, sin)?];
             let mut y = call.output::<f32>(0)?;

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use galatea_graph::GALATEA_DOMAIN;
-use galatea_graph::blocks::{BlockRow, BlockWeights, Meaning, SuperScales};
+use galatea_graph::blocks::{BlockRow, BlockWeights, CodeMeaning, SuperScales};
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul};
 use galatea_kernels::blocks::{
-    Accuracy, BlockColumn, BlockFormat, BlockProduct, BlockStorage, FactorForm, Half, PackedBlocks,
-    Shift, gemm_blocks_each, gemm_blocks_gated,
+    BlockAccuracy, BlockColumn, BlockFormat, BlockProduct, BlockStorage, FactorForm, HalfKind,
+    PackedBlocks, StoredShift, gemm_blocks_each, gemm_blocks_gated,
 };
-use galatea_kernels::{Activation, Epilogue};
+use galatea_kernels::{ActivationFunction, GemmEpilogue};
 use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 
 use super::elementwise::fused;
-use crate::cpu::{Kernel, KernelRow, Shapes, Step, WeightBytes, pool};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuShapes, CpuStep, WeightBytes, pool};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[
-    KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[
+    CpuKernelRow {
         name: "block_mat_mul-f32",
         domain: GALATEA_DOMAIN,
         ops: &["BlockMatMul"],
@@ -29,9 +29,11 @@ pub(super) const ROWS: &[KernelRow] = &[
             op.weights().iter().try_for_each(|weights| storage(&**weights).map(|_| ()))?;
             Ok(())
         },
-        build: |view| Ok(Box::new(Packed::new(view.operator::<BlockMatMul>()?, view.precision)?)),
+        build: |view| {
+            Ok(Box::new(PackedBlockMatrix::new(view.operator::<BlockMatMul>()?, view.precision)?))
+        },
     },
-    KernelRow {
+    CpuKernelRow {
         name: "block_gather-f32",
         domain: GALATEA_DOMAIN,
         ops: &["BlockGather"],
@@ -44,15 +46,21 @@ pub(super) const ROWS: &[KernelRow] = &[
 fn storage(weights: &dyn BlockWeights) -> Result<BlockStorage, String> {
     let of = weights.format();
     let (format, shift) = match of.meaning() {
-        Meaning::Zero(zero) => (BlockFormat::new(of.bits(), of.block()), Shift::Zero(zero)),
-        Meaning::Offset => (BlockFormat::new(of.bits(), of.block()), Shift::Offsets),
-        Meaning::Table(table) => {
-            let whole = table_of(table).ok_or("a table whose entries are no bytes")?;
-            (BlockFormat::with_table(whole.entries, of.block()), Shift::Zero(0.0))
+        CodeMeaning::Zero(zero) => {
+            (BlockFormat::new(of.bits(), of.block()), StoredShift::Zero(zero))
         }
-        Meaning::Float(DataType::Fp16) => (Some(BlockFormat::halves(Half::Fp16)), Shift::Zero(0.0)),
-        Meaning::Float(DataType::Bf16) => (Some(BlockFormat::halves(Half::Bf16)), Shift::Zero(0.0)),
-        Meaning::Float(other) => return Err(format!("floats of {other}")),
+        CodeMeaning::Offset => (BlockFormat::new(of.bits(), of.block()), StoredShift::Offsets),
+        CodeMeaning::Table(table) => {
+            let whole = table_of(table).ok_or("a table whose entries are no bytes")?;
+            (BlockFormat::with_table(whole.entries, of.block()), StoredShift::Zero(0.0))
+        }
+        CodeMeaning::Float(DataType::Fp16) => {
+            (Some(BlockFormat::halves(HalfKind::Fp16)), StoredShift::Zero(0.0))
+        }
+        CodeMeaning::Float(DataType::Bf16) => {
+            (Some(BlockFormat::halves(HalfKind::Bf16)), StoredShift::Zero(0.0))
+        }
+        CodeMeaning::Float(other) => return Err(format!("floats of {other}")),
     };
     let format = format.ok_or_else(|| format!("{} bits in blocks of {}", of.bits(), of.block()))?;
     let factors = match (weights.superblock(), weights.factors()) {
@@ -65,17 +73,17 @@ fn storage(weights: &dyn BlockWeights) -> Result<BlockStorage, String> {
 }
 
 /// The entries of a table as bytes, and what they were multiplied by to become whole.
-struct Table {
+struct ByteTable {
     entries: [i8; 16],
     times: f32,
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "compared with what it came from")]
-fn table_of(table: &[f32; 16]) -> Option<Table> {
+fn table_of(table: &[f32; 16]) -> Option<ByteTable> {
     [1.0, 2.0, 4.0, 8.0, 16.0].into_iter().find_map(|times| {
         let entries = table.map(|entry| (entry * times) as i8);
         let exact = entries.iter().zip(table).all(|(&a, &b)| f32::from(a) == b * times);
-        exact.then_some(Table { entries, times })
+        exact.then_some(ByteTable { entries, times })
     })
 }
 
@@ -83,7 +91,7 @@ fn table_of(table: &[f32; 16]) -> Option<Table> {
 fn pack(weights: &dyn BlockWeights) -> Result<PackedBlocks, String> {
     let storage = storage(weights)?;
     let times = match weights.format().meaning() {
-        Meaning::Table(table) => table_of(table).map_or(1.0, |table| table.times),
+        CodeMeaning::Table(table) => table_of(table).map_or(1.0, |table| table.times),
         _ => 1.0,
     };
     let sizes = (weights.columns(), weights.rows());
@@ -102,25 +110,25 @@ fn pack(weights: &dyn BlockWeights) -> Result<PackedBlocks, String> {
     .map_err(|error: galatea_graph::OpError| error.to_string())
 }
 
-struct Packed {
+struct PackedBlockMatrix {
     all: Arc<Vec<PackedBlocks>>,
-    gate: Option<Activation>,
-    accuracy: Accuracy,
+    gate: Option<ActivationFunction>,
+    accuracy: BlockAccuracy,
 }
 
-impl Packed {
+impl PackedBlockMatrix {
     fn new(op: &BlockMatMul, precision: Precision) -> Result<Self, String> {
         let all = op.weights().iter().map(|weights| pack(&**weights)).collect::<Result<_, _>>()?;
         let gate = op.gate().map(fused);
         // Fewer bits of the rows are also for those who ask for speed.
         let reduced = op.rounds_rows() || precision == Precision::Bf16;
-        let accuracy = if reduced { Accuracy::Reduced } else { Accuracy::Full };
+        let accuracy = if reduced { BlockAccuracy::Reduced } else { BlockAccuracy::Full };
         Ok(Self { all: Arc::new(all), gate, accuracy })
     }
 }
 
-impl Kernel for Packed {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for PackedBlockMatrix {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let k = self.all.first().map_or(0, PackedBlocks::k);
         let m: usize = match shapes.input(0)?.split_last() {
             Some((&columns, lead)) if columns == k => lead.iter().product(),
@@ -128,7 +136,7 @@ impl Kernel for Packed {
         };
         let (all, accuracy) = (Arc::clone(&self.all), self.accuracy);
         if let Some(activation) = self.gate {
-            return Ok(Step::new(move |call| {
+            return Ok(CpuStep::new(move |call| {
                 let a = call.input::<f32>(0)?;
                 let mut c = call.output::<f32>(0)?;
                 if let [gate, b] = &all[..] {
@@ -138,14 +146,14 @@ impl Kernel for Packed {
                 Ok(())
             }));
         }
-        Ok(Step::new(move |call| {
+        Ok(CpuStep::new(move |call| {
             let a = call.input::<f32>(0)?;
             let mut outputs =
                 (0..all.len()).map(|at| call.output::<f32>(at)).collect::<Result<Vec<_>, _>>()?;
             let mut products = Vec::with_capacity(all.len());
             for (at, (b, c)) in all.iter().zip(&mut outputs).enumerate() {
                 let bias = call.optional::<f32>(at + 1)?;
-                let epilogue = Epilogue { bias, ..Epilogue::default() };
+                let epilogue = GemmEpilogue { bias, ..GemmEpilogue::default() };
                 products.push(BlockProduct { b, c: c.slice(), ldc: b.n(), epilogue });
             }
             gemm_blocks_each(call.exec, m, (a, k), &mut products, accuracy);
@@ -158,10 +166,10 @@ impl Kernel for Packed {
     }
 }
 
-impl Kernel for BlockGather {
-    fn bind(&self, _: &Shapes) -> Result<Step, String> {
+impl CpuKernel for BlockGather {
+    fn bind(&self, _: &CpuShapes) -> Result<CpuStep, String> {
         let this = self.clone();
-        Ok(Step::new(move |call| {
+        Ok(CpuStep::new(move |call| {
             let indices = call.input::<i64>(0)?;
             let mut y = call.output::<f32>(0)?;
             this.rows(indices, y.slice())

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use galatea_graph::ops::contrib::MatMulNBits;
-use galatea_kernels::Epilogue;
-use galatea_kernels::blocks::{Accuracy, BlockFormat, PackedBlocks, Zeros, gemm_blocks};
+use galatea_kernels::GemmEpilogue;
+use galatea_kernels::blocks::{BlockAccuracy, BlockFormat, PackedBlocks, StoredZeros, gemm_blocks};
 use galatea_runtime::Precision;
 
 use super::quantized::CONTRIB_DOMAIN;
-use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes, pool};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, WeightBytes, pool};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
     name: "matmul_n_bits-f32",
     domain: CONTRIB_DOMAIN,
     ops: &["MatMulNBits"],
@@ -27,7 +27,7 @@ pub(super) const ROWS: &[KernelRow] = &[KernelRow {
         }
         Ok(())
     },
-    build: |view| Ok(Box::new(Blocks::new(view, view.operator::<MatMulNBits>()?)?)),
+    build: |view| Ok(Box::new(BlocksKernel::new(view, view.operator::<MatMulNBits>()?)?)),
 }];
 
 fn format(op: &MatMulNBits) -> Result<BlockFormat, String> {
@@ -41,13 +41,13 @@ fn number(row: &[u8], bits: u32, at: usize) -> u8 {
     row[at / per_byte] >> (at % per_byte * bits as usize) & (u8::MAX >> (8 - bits))
 }
 
-struct Blocks {
+struct BlocksKernel {
     packed: Arc<PackedBlocks>,
-    accuracy: Accuracy,
+    accuracy: BlockAccuracy,
 }
 
-impl Blocks {
-    fn new(view: &NodeView<'_>, op: &MatMulNBits) -> Result<Self, String> {
+impl BlocksKernel {
+    fn new(view: &CpuNodeView<'_>, op: &MatMulNBits) -> Result<Self, String> {
         let (format, bits) = (format(op)?, op.bits);
         let blocks = op.k.div_ceil(op.block_size);
         let row = blocks * op.block_size * bits as usize / 8;
@@ -75,20 +75,20 @@ impl Blocks {
             Some(all) if all.len() != scales.len() => {
                 return Err(format!("{} zero points for {op:?}", all.len()));
             }
-            Some(all) => Zeros::Each(all),
-            None => Zeros::One((1_u32 << (bits - 1)) as f32),
+            Some(all) => StoredZeros::Each(all),
+            None => StoredZeros::One((1_u32 << (bits - 1)) as f32),
         };
         let at = |i: usize, j: usize| number(&bytes[j * row..], bits, i);
         let packed = PackedBlocks::pack(&pool(0), format, (op.k, op.n), at, (&scales, zeros));
         // Fewer bits of the rows are for those who ask for speed.
         let reduced = view.precision == Precision::Bf16;
-        let accuracy = if reduced { Accuracy::Reduced } else { Accuracy::Full };
+        let accuracy = if reduced { BlockAccuracy::Reduced } else { BlockAccuracy::Full };
         Ok(Self { packed: Arc::new(packed), accuracy })
     }
 }
 
-impl Kernel for Blocks {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for BlocksKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let (k, n) = (self.packed.k(), self.packed.n());
         let m: usize = match shapes.input(0)?.split_last() {
             Some((&columns, lead)) if columns == k => lead.iter().product(),
@@ -100,9 +100,9 @@ impl Kernel for Blocks {
             return Err(format!("a bias of shape {bias:?}"));
         }
         let (packed, accuracy) = (Arc::clone(&self.packed), self.accuracy);
-        let step = Step::new(move |call| {
+        let step = CpuStep::new(move |call| {
             let (a, bias) = (call.input::<f32>(0)?, call.optional::<f32>(5)?);
-            let epilogue = Epilogue { bias, ..Epilogue::default() };
+            let epilogue = GemmEpilogue { bias, ..GemmEpilogue::default() };
             let mut c = call.output::<f32>(0)?;
             gemm_blocks(call.exec, m, (a, k), &packed, (c.slice(), n), &epilogue, accuracy);
             Ok(())

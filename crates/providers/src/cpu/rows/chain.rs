@@ -1,18 +1,19 @@
 //! Chains of element-wise functions.
 
 use galatea_graph::GALATEA_DOMAIN;
-use galatea_graph::ops::fused::{ElementFunction, ElementStep, FusedElementwise, Operand};
+use galatea_graph::ops::fused::{ChainStepOperand, ElementFunction, ElementStep, FusedElementwise};
 use galatea_graph::ops::math::{BinaryKind, VariadicKind};
-use galatea_kernels::Activation;
+use galatea_kernels::ActivationFunction;
 use galatea_kernels::elementwise::{
-    Binary, Chain, ChainInput, ChainOperand, ChainSpread, ChainStep, Unary, chain,
+    BinaryFunction, ChainInput, ChainOperand, ChainSpread, ChainStep, FunctionChain,
+    ScalarFunction, chain,
 };
 
 use super::elementwise::{activation, unary_kind};
-use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
     name: "elementwise-f32-chain",
     domain: GALATEA_DOMAIN,
     ops: &["FusedElementwise"],
@@ -20,46 +21,48 @@ pub(super) const ROWS: &[KernelRow] = &[KernelRow {
         view.floats(&(0..view.node.inputs.len()).collect::<Vec<_>>())?;
         compiled(view).map(drop)
     },
-    build: |view| Ok(Box::new(ChainKernel(compiled(view)?))),
+    build: |view| Ok(Box::new(ElementwiseChain(compiled(view)?))),
 }];
 
-fn compiled(view: &NodeView<'_>) -> Result<Chain, String> {
+fn compiled(view: &CpuNodeView<'_>) -> Result<FunctionChain, String> {
     let steps = &view.operator::<FusedElementwise>()?.steps;
     let steps = steps.iter().map(step).collect::<Result<Vec<_>, _>>()?;
-    Chain::new(steps, view.node.inputs.len()).ok_or_else(|| "a chain of too many inputs".into())
+    FunctionChain::new(steps, view.node.inputs.len())
+        .ok_or_else(|| "a chain of too many inputs".into())
 }
 
 fn step(step: &ElementStep) -> Result<ChainStep, String> {
     let operand = |slot: usize| match step.operands.get(slot) {
-        Some(Operand::Input(input)) => Ok(ChainOperand::Input(*input)),
-        Some(Operand::Step(step)) => Ok(ChainOperand::Step(*step)),
+        Some(ChainStepOperand::Input(input)) => Ok(ChainOperand::Input(*input)),
+        Some(ChainStepOperand::Step(step)) => Ok(ChainOperand::Step(*step)),
         None => Err(format!("{:?} has too few operands", step.function)),
     };
-    let unary = |function: Unary| Ok(ChainStep::Unary(function, operand(0)?));
-    let binary = |function: Binary| Ok(ChainStep::Binary(function, operand(0)?, operand(1)?));
+    let unary = |function: ScalarFunction| Ok(ChainStep::Unary(function, operand(0)?));
+    let binary =
+        |function: BinaryFunction| Ok(ChainStep::Binary(function, operand(0)?, operand(1)?));
     match step.function {
         ElementFunction::Unary(kind) => unary(unary_kind(kind)?),
         ElementFunction::Activation(kind) => unary(activation(kind)?),
         ElementFunction::Clip { min, max } => {
-            unary(Unary::Activation(Activation::Clip { min, max }))
+            unary(ScalarFunction::Activation(ActivationFunction::Clip { min, max }))
         }
         ElementFunction::Binary(BinaryKind::Add) | ElementFunction::Variadic(VariadicKind::Sum) => {
-            binary(Binary::Add)
+            binary(BinaryFunction::Add)
         }
-        ElementFunction::Binary(BinaryKind::Sub) => binary(Binary::Sub),
-        ElementFunction::Binary(BinaryKind::Mul) => binary(Binary::Mul),
-        ElementFunction::Binary(BinaryKind::Div) => binary(Binary::Div),
-        ElementFunction::Variadic(VariadicKind::Max) => binary(Binary::Max),
-        ElementFunction::Variadic(VariadicKind::Min) => binary(Binary::Min),
-        ElementFunction::Pow => binary(Binary::Pow),
+        ElementFunction::Binary(BinaryKind::Sub) => binary(BinaryFunction::Sub),
+        ElementFunction::Binary(BinaryKind::Mul) => binary(BinaryFunction::Mul),
+        ElementFunction::Binary(BinaryKind::Div) => binary(BinaryFunction::Div),
+        ElementFunction::Variadic(VariadicKind::Max) => binary(BinaryFunction::Max),
+        ElementFunction::Variadic(VariadicKind::Min) => binary(BinaryFunction::Min),
+        ElementFunction::Pow => binary(BinaryFunction::Pow),
         other => Err(format!("no vector form of {other:?}")),
     }
 }
 
-struct ChainKernel(Chain);
+struct ElementwiseChain(FunctionChain);
 
-impl Kernel for ChainKernel {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for ElementwiseChain {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let result = shapes.output(0)?;
         let spreads: Vec<ChainSpread> = (0..shapes.inputs.len())
             .map(|index| {
@@ -70,7 +73,7 @@ impl Kernel for ChainKernel {
         let same: Vec<usize> =
             (0..spreads.len()).filter(|&index| spreads[index] == ChainSpread::Same).collect();
         let program = self.0.clone();
-        let step = Step::new(move |call| {
+        let step = CpuStep::new(move |call| {
             let mut inputs = Vec::with_capacity(spreads.len());
             for (index, spread) in spreads.iter().enumerate() {
                 inputs.push(ChainInput { data: call.optional::<f32>(index)?, spread });

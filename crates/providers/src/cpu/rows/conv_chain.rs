@@ -3,27 +3,30 @@
 
 use galatea_graph::ops::convolution::{Conv, ConvChain, FusedConv};
 use galatea_graph::{GALATEA_DOMAIN, OpError};
-use galatea_kernels::conv::{self, Algorithm, Link, PackedConv, conv, conv_chain};
-use galatea_kernels::{Activation, Epilogue};
-use galatea_runtime::tune::{Axis, Space};
+use galatea_kernels::conv::{self, ChainLink, CpuConvAlgorithm, PackedConv, conv, conv_chain};
+use galatea_kernels::{ActivationFunction, GemmEpilogue};
+use galatea_runtime::tune::{ConfigAxis, ConfigSpace};
 
 use super::elementwise::fused;
-use super::image::{Image, conv_params, leading};
-use crate::cpu::{Call, Choices, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes, packing};
+use super::image::{ImageShape, conv_params, leading};
+use crate::cpu::{
+    CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, KernelChoices, StepCall, WeightBytes,
+    packing,
+};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
     name: "conv_chain-f32-bands",
     domain: GALATEA_DOMAIN,
     ops: &["ConvChain"],
     supports,
-    build: |view| Ok(Box::new(ChainKernel::new(view)?)),
+    build: |view| Ok(Box::new(ConvChainKernel::new(view)?)),
 }];
 
 /// Floats in a cache line, on which the results of the convolutions start.
 const LINE: usize = 16;
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &CpuNodeView<'_>) -> Result<(), String> {
     let all: Vec<usize> = (0..view.node.inputs.len()).collect();
     view.floats(&all)?;
     for index in 0..view.operator::<ConvChain>()?.convs.len() {
@@ -37,23 +40,23 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
 }
 
 /// A convolution of a chain, with constant weights.
-struct Part {
+struct ConvChainPart {
     op: Conv,
-    activation: Activation,
+    activation: ActivationFunction,
     /// Shape of the weights in ONNX's order.
     shape: Vec<usize>,
     /// The weights; their padding is that of no image.
     packed: PackedConv,
 }
 
-struct ChainKernel {
-    parts: Vec<Part>,
+struct ConvChainKernel {
+    parts: Vec<ConvChainPart>,
 }
 
 /// A convolution for images of some size.
-struct Bound {
+struct BoundConvPart {
     packed: PackedConv,
-    activation: Activation,
+    activation: ActivationFunction,
     /// The position of its bias among the inputs of the chain.
     bias: usize,
     size: [usize; 3],
@@ -61,24 +64,24 @@ struct Bound {
     elements: usize,
 }
 
-impl ChainKernel {
-    fn new(view: &NodeView<'_>) -> Result<Self, String> {
+impl ConvChainKernel {
+    fn new(view: &CpuNodeView<'_>) -> Result<Self, String> {
         let chain = view.operator::<ConvChain>()?;
-        let part = |(index, FusedConv { conv: op, activation }): (usize, &FusedConv)| -> Result<Part, String> {
+        let part = |(index, FusedConv { conv: op, activation }): (usize, &FusedConv)| -> Result<ConvChainPart, String> {
             let at = ConvChain::weights(index);
             let shape = view.constant(at).ok_or("weights are no constant")?.shape().to_vec();
             let none = vec![0; shape.len().saturating_sub(2)];
             let params = conv_params(op, &shape, &none, &none)?;
-            let packed = packing::convolution(view, at, params, Algorithm::for_any_size(&params))?;
-            Ok(Part { op: op.clone(), activation: fused(*activation), shape, packed })
+            let packed = packing::convolution(view, at, params, CpuConvAlgorithm::for_any_size(&params))?;
+            Ok(ConvChainPart { op: op.clone(), activation: fused(*activation), shape, packed })
         };
         let parts = chain.convs.iter().enumerate().map(part).collect::<Result<_, _>>()?;
         Ok(Self { parts })
     }
 
     /// The convolutions for the images of a run, whose number comes with them.
-    fn bound(&self, shapes: &Shapes) -> Result<(usize, Vec<Bound>), String> {
-        let image = Image::of(shapes.input(0)?, true)?;
+    fn bound(&self, shapes: &CpuShapes) -> Result<(usize, Vec<BoundConvPart>), String> {
+        let image = ImageShape::of(shapes.input(0)?, true)?;
         let (mut spatial, mut channels) = (image.spatial, image.channels);
         let mut all = Vec::with_capacity(self.parts.len());
         for (index, part) in self.parts.iter().enumerate() {
@@ -102,7 +105,7 @@ impl ChainKernel {
             (spatial, channels) = (geometry.output, params.out_channels);
             let elements = image.batch * spatial.iter().product::<usize>() * channels;
             let activation = part.activation;
-            all.push(Bound { packed, activation, bias, size, elements });
+            all.push(BoundConvPart { packed, activation, bias, size, elements });
         }
         let result = shapes.output(0)?;
         if result.iter().product::<usize>() != all.last().map_or(0, |last| last.elements) {
@@ -117,11 +120,15 @@ impl ChainKernel {
     }
 }
 
-impl Bound {
+impl BoundConvPart {
     /// What follows the convolution, in a call of the chain.
-    fn epilogue<'a>(&self, call: &Call<'a>, is_last: bool) -> Result<Epilogue<'a>, OpError> {
+    fn epilogue<'a>(
+        &self,
+        call: &StepCall<'a>,
+        is_last: bool,
+    ) -> Result<GemmEpilogue<'a>, OpError> {
         let bias = call.optional(self.bias)?;
-        let epilogue = Epilogue { bias, residual: None, activation: self.activation };
+        let epilogue = GemmEpilogue { bias, residual: None, activation: self.activation };
         let residual = if is_last { call.optional(1)? } else { None };
         Ok(match residual {
             Some(data) => epilogue.with_residual(data, self.packed.params().out_channels),
@@ -131,29 +138,33 @@ impl Bound {
 }
 
 /// Convolutions as a chain with a depthwise one, if they are one.
-fn chain<'a>(all: &'a [Bound], epilogues: &[Epilogue<'a>]) -> Option<conv::ConvChain<'a>> {
-    let link = |(bound, epilogue): (&'a Bound, &Epilogue<'a>)| Link {
+fn chain<'a>(
+    all: &'a [BoundConvPart],
+    epilogues: &[GemmEpilogue<'a>],
+) -> Option<conv::ConvChainSpec<'a>> {
+    let link = |(bound, epilogue): (&'a BoundConvPart, &GemmEpilogue<'a>)| ChainLink {
         packed: &bound.packed,
         epilogue: *epilogue,
     };
-    let links: Vec<Link<'a>> = all.iter().zip(epilogues).map(link).collect();
-    let is_depthwise = |link: &Link<'_>| link.packed.algorithm() == Algorithm::Depthwise;
+    let links: Vec<ChainLink<'a>> = all.iter().zip(epilogues).map(link).collect();
+    let is_depthwise =
+        |link: &ChainLink<'_>| link.packed.algorithm() == CpuConvAlgorithm::Depthwise;
     let (first, depthwise, last) = match links[..] {
         [a, b] if is_depthwise(&a) => (None, a, Some(b)),
         [a, b] => (Some(a), b, None),
         [a, b, c] => (Some(a), b, Some(c)),
         _ => return None,
     };
-    is_depthwise(&depthwise).then_some(conv::ConvChain { first, depthwise, last })
+    is_depthwise(&depthwise).then_some(conv::ConvChainSpec { first, depthwise, last })
 }
 
 /// Floats of the results of all convolutions but the last.
-fn scratch_of(all: &[Bound]) -> usize {
+fn scratch_of(all: &[BoundConvPart]) -> usize {
     all.iter().rev().skip(1).map(|bound| bound.elements.next_multiple_of(LINE)).sum()
 }
 
 /// The convolutions one after the other.
-fn run_apart(call: &mut Call<'_>, batch: usize, all: &[Bound]) -> Result<(), OpError> {
+fn run_apart(call: &mut StepCall<'_>, batch: usize, all: &[BoundConvPart]) -> Result<(), OpError> {
     let scratch_len = scratch_of(all);
     let mut scratch = call.scratch_if(scratch_len)?;
     let (mut x, (mut rest, _)) = (call.input::<f32>(0)?, scratch.split(scratch_len));
@@ -172,22 +183,27 @@ fn run_apart(call: &mut Call<'_>, batch: usize, all: &[Bound]) -> Result<(), OpE
     Ok(())
 }
 
-impl Kernel for ChainKernel {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
-        self.bind_chosen(shapes, Choices::default())
+impl CpuKernel for ConvChainKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+        self.bind_chosen(shapes, KernelChoices::default())
     }
 
-    fn bind_chosen(&self, shapes: &Shapes, choices: Choices<'_>) -> Result<Step, String> {
+    fn bind_chosen(
+        &self,
+        shapes: &CpuShapes,
+        choices: KernelChoices<'_>,
+    ) -> Result<CpuStep, String> {
         let (batch, all) = self.bound(shapes)?;
         let weights: Vec<usize> = (0..all.len()).map(ConvChain::weights).collect();
         let size = all.first().ok_or("no convolutions")?.size;
-        let plain = vec![Epilogue::default(); all.len()];
+        let plain = vec![GemmEpilogue::default(); all.len()];
         let fitting = chain(&all, &plain).filter(|chain| chain.fits(size));
         let pays = fitting.map(|chain| chain.pays(choices.threads.max(1), batch, size));
         if pays.is_some_and(|pays| in_bands(&all, batch, pays, choices)) {
-            let step = Step::new(move |call| {
+            let step = CpuStep::new(move |call| {
                 let count = all.len();
-                let epilogue = |(at, bound): (usize, &Bound)| bound.epilogue(call, at + 1 == count);
+                let epilogue =
+                    |(at, bound): (usize, &BoundConvPart)| bound.epilogue(call, at + 1 == count);
                 let epilogues =
                     all.iter().enumerate().map(epilogue).collect::<Result<Vec<_>, _>>()?;
                 let chain = chain(&all, &epilogues).ok_or_else(|| OpError::new("no chain"))?;
@@ -198,19 +214,20 @@ impl Kernel for ChainKernel {
             return Ok(step.without(&weights));
         }
         let scratch = scratch_of(&all);
-        let step = Step::new(move |call| run_apart(call, batch, &all));
+        let step = CpuStep::new(move |call| run_apart(call, batch, &all));
         Ok(step.without(&weights).with_scratch(scratch))
     }
 
     fn weight_bytes(&self) -> WeightBytes {
-        let bytes =
-            |part: &Part| WeightBytes::new(part.packed.size_bytes(), part.packed.is_mapped());
+        let bytes = |part: &ConvChainPart| {
+            WeightBytes::new(part.packed.size_bytes(), part.packed.is_mapped())
+        };
         self.parts.iter().map(bytes).sum()
     }
 }
 
 /// Whether a chain that fits is computed in bands, which likely pays or not.
-fn in_bands(all: &[Bound], batch: usize, pays: bool, choices: Choices<'_>) -> bool {
+fn in_bands(all: &[BoundConvPart], batch: usize, pays: bool, choices: KernelChoices<'_>) -> bool {
     let names = if pays { ["bands", "apart"] } else { ["apart", "bands"] };
     let depthwise = all.iter().map(|bound| bound.packed.params()).find(|params| params.groups > 1);
     let Some(depthwise) = depthwise else { return false };
@@ -221,7 +238,7 @@ fn in_bands(all: &[Bound], batch: usize, pays: bool, choices: Choices<'_>) -> bo
         ("wide", depthwise.in_channels),
         ("out", all[all.len() - 1].packed.params().out_channels),
     ];
-    let space = Space::new(vec![Axis::names("way", &names)]);
+    let space = ConfigSpace::new(vec![ConfigAxis::names("way", &names)]);
     let family = format!("conv_chain-f32 {:?} {:?}", depthwise.kernel, depthwise.stride);
     names[choices.choose(&family, &lengths, &space)] == "bands"
 }

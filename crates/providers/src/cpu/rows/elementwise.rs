@@ -6,18 +6,18 @@ use galatea_graph::ops::fused::FusedActivation;
 use galatea_graph::ops::math::{
     Binary as BinaryOp, BinaryKind, Clip, Unary as UnaryOp, UnaryKind, Variadic, VariadicKind,
 };
-use galatea_kernels::Activation;
+use galatea_kernels::ActivationFunction;
 use galatea_kernels::elementwise::{
-    Binary, Broadcast, Unary, binary, binary_inplace, unary, unary_inplace,
+    BinaryFunction, OperandBroadcast, ScalarFunction, binary, binary_inplace, unary, unary_inplace,
 };
 use galatea_tensor::DataType;
 
 use super::spread::map_pairs;
-use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[
-    KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[
+    CpuKernelRow {
         name: "unary-f32",
         domain: ONNX_DOMAIN,
         ops: &[
@@ -53,14 +53,14 @@ pub(super) const ROWS: &[KernelRow] = &[
         supports: |view| view.floats(&[0]).and_then(|()| unary_function(view).map(drop)),
         build: |view| Ok(Box::new(UnaryKernel(unary_function(view)?))),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "binary-f32",
         domain: ONNX_DOMAIN,
         ops: &["Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Sum"],
         supports: |view| view.floats(&[0, 1]).and_then(|()| binary_function(view).map(drop)),
         build: |view| Ok(Box::new(BinaryKernel(binary_function(view)?))),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "binary-integer",
         domain: ONNX_DOMAIN,
         ops: &["Add", "Sub", "Mul"],
@@ -74,33 +74,33 @@ pub(super) const ROWS: &[KernelRow] = &[
 
 /// The functions that wrap where they overflow, as every integer type of ONNX does.
 #[derive(Clone, Copy)]
-enum Wrapping {
+enum WrappingFunction {
     Add,
     Sub,
     Mul,
 }
 
-fn integer_function(view: &NodeView<'_>) -> Result<Wrapping, String> {
+fn integer_function(view: &CpuNodeView<'_>) -> Result<WrappingFunction, String> {
     match view.operator::<BinaryOp>()?.kind {
-        BinaryKind::Add => Ok(Wrapping::Add),
-        BinaryKind::Sub => Ok(Wrapping::Sub),
-        BinaryKind::Mul => Ok(Wrapping::Mul),
+        BinaryKind::Add => Ok(WrappingFunction::Add),
+        BinaryKind::Sub => Ok(WrappingFunction::Sub),
+        BinaryKind::Mul => Ok(WrappingFunction::Mul),
         other => Err(format!("no kernel for {other:?}")),
     }
 }
 
 /// A function of two integers.
-struct IntegerKernel(Wrapping);
+struct IntegerKernel(WrappingFunction);
 
-impl Kernel for IntegerKernel {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for IntegerKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         macro_rules! bind {
             ($($dtype:ident: $T:ty),*) => {
                 match shapes.dtype(0)? {
                     $(DataType::$dtype => match self.0 {
-                        Wrapping::Add => map_pairs::<$T, $T>(shapes, <$T>::wrapping_add),
-                        Wrapping::Sub => map_pairs::<$T, $T>(shapes, <$T>::wrapping_sub),
-                        Wrapping::Mul => map_pairs::<$T, $T>(shapes, <$T>::wrapping_mul),
+                        WrappingFunction::Add => map_pairs::<$T, $T>(shapes, <$T>::wrapping_add),
+                        WrappingFunction::Sub => map_pairs::<$T, $T>(shapes, <$T>::wrapping_sub),
+                        WrappingFunction::Mul => map_pairs::<$T, $T>(shapes, <$T>::wrapping_mul),
                     },)*
                     dtype => Err(format!("{dtype} is no integer type")),
                 }
@@ -112,75 +112,79 @@ impl Kernel for IntegerKernel {
 }
 
 /// The kernels' form of a fused operator's activation.
-pub(super) fn fused(activation: FusedActivation) -> Activation {
+pub(super) fn fused(activation: FusedActivation) -> ActivationFunction {
     match activation {
-        FusedActivation::None => Activation::None,
-        FusedActivation::Relu => Activation::Relu,
-        FusedActivation::Clip { min, max } => Activation::Clip { min, max },
-        FusedActivation::LeakyRelu { alpha } => Activation::LeakyRelu { alpha },
-        FusedActivation::Sigmoid => Activation::Sigmoid,
-        FusedActivation::Tanh => Activation::Tanh,
-        FusedActivation::HardSwish => Activation::HardSwish,
-        FusedActivation::Silu => Activation::Silu,
-        FusedActivation::Gelu => Activation::Gelu,
-        FusedActivation::GeluTanh => Activation::GeluTanh,
+        FusedActivation::None => ActivationFunction::None,
+        FusedActivation::Relu => ActivationFunction::Relu,
+        FusedActivation::Clip { min, max } => ActivationFunction::Clip { min, max },
+        FusedActivation::LeakyRelu { alpha } => ActivationFunction::LeakyRelu { alpha },
+        FusedActivation::Sigmoid => ActivationFunction::Sigmoid,
+        FusedActivation::Tanh => ActivationFunction::Tanh,
+        FusedActivation::HardSwish => ActivationFunction::HardSwish,
+        FusedActivation::Silu => ActivationFunction::Silu,
+        FusedActivation::Gelu => ActivationFunction::Gelu,
+        FusedActivation::GeluTanh => ActivationFunction::GeluTanh,
     }
 }
 
-fn unary_function(view: &NodeView<'_>) -> Result<Unary, String> {
+fn unary_function(view: &CpuNodeView<'_>) -> Result<ScalarFunction, String> {
     if let Ok(op) = view.operator::<ActivationOp>() {
         return activation(op.kind);
     }
     if let Ok(op) = view.operator::<Clip>() {
-        return clip(view, op).map(Unary::Activation);
+        return clip(view, op).map(ScalarFunction::Activation);
     }
     unary_kind(view.operator::<UnaryOp>()?.kind)
 }
 
 /// The kernels' form of a function of mathematics.
-pub(super) fn unary_kind(kind: UnaryKind) -> Result<Unary, String> {
+pub(super) fn unary_kind(kind: UnaryKind) -> Result<ScalarFunction, String> {
     Ok(match kind {
-        UnaryKind::Neg => Unary::Neg,
-        UnaryKind::Abs => Unary::Abs,
-        UnaryKind::Sqrt => Unary::Sqrt,
-        UnaryKind::Exp => Unary::Exp,
-        UnaryKind::Log => Unary::Log,
-        UnaryKind::Erf => Unary::Erf,
-        UnaryKind::Reciprocal => Unary::Reciprocal,
-        UnaryKind::Floor => Unary::Floor,
-        UnaryKind::Ceil => Unary::Ceil,
-        UnaryKind::Round => Unary::Round,
-        UnaryKind::Sign => Unary::Sign,
-        UnaryKind::Sin => Unary::Sin,
-        UnaryKind::Cos => Unary::Cos,
-        UnaryKind::Tan => Unary::Tan,
-        UnaryKind::Atan => Unary::Atan,
+        UnaryKind::Neg => ScalarFunction::Neg,
+        UnaryKind::Abs => ScalarFunction::Abs,
+        UnaryKind::Sqrt => ScalarFunction::Sqrt,
+        UnaryKind::Exp => ScalarFunction::Exp,
+        UnaryKind::Log => ScalarFunction::Log,
+        UnaryKind::Erf => ScalarFunction::Erf,
+        UnaryKind::Reciprocal => ScalarFunction::Reciprocal,
+        UnaryKind::Floor => ScalarFunction::Floor,
+        UnaryKind::Ceil => ScalarFunction::Ceil,
+        UnaryKind::Round => ScalarFunction::Round,
+        UnaryKind::Sign => ScalarFunction::Sign,
+        UnaryKind::Sin => ScalarFunction::Sin,
+        UnaryKind::Cos => ScalarFunction::Cos,
+        UnaryKind::Tan => ScalarFunction::Tan,
+        UnaryKind::Atan => ScalarFunction::Atan,
         other => return Err(format!("no vector form of {other:?}")),
     })
 }
 
 /// The kernels' form of an activation.
-pub(super) fn activation(kind: ActivationKind) -> Result<Unary, String> {
-    Ok(Unary::Activation(match kind {
-        ActivationKind::Relu => Activation::Relu,
-        ActivationKind::LeakyRelu { alpha } => Activation::LeakyRelu { alpha },
-        ActivationKind::Sigmoid => Activation::Sigmoid,
-        ActivationKind::HardSigmoid { alpha, beta } => Activation::HardSigmoid { alpha, beta },
-        ActivationKind::HardSwish => Activation::HardSwish,
-        ActivationKind::Tanh => Activation::Tanh,
-        ActivationKind::Gelu { tanh: false } => Activation::Gelu,
-        ActivationKind::Gelu { tanh: true } => Activation::GeluTanh,
-        ActivationKind::Swish { alpha } if (alpha - 1.0).abs() < f32::EPSILON => Activation::Silu,
-        ActivationKind::Elu { alpha } => return Ok(Unary::Elu { alpha }),
-        ActivationKind::Softplus => return Ok(Unary::Softplus),
-        ActivationKind::Softsign => return Ok(Unary::Softsign),
-        ActivationKind::Mish => return Ok(Unary::Mish),
+pub(super) fn activation(kind: ActivationKind) -> Result<ScalarFunction, String> {
+    Ok(ScalarFunction::Activation(match kind {
+        ActivationKind::Relu => ActivationFunction::Relu,
+        ActivationKind::LeakyRelu { alpha } => ActivationFunction::LeakyRelu { alpha },
+        ActivationKind::Sigmoid => ActivationFunction::Sigmoid,
+        ActivationKind::HardSigmoid { alpha, beta } => {
+            ActivationFunction::HardSigmoid { alpha, beta }
+        }
+        ActivationKind::HardSwish => ActivationFunction::HardSwish,
+        ActivationKind::Tanh => ActivationFunction::Tanh,
+        ActivationKind::Gelu { tanh: false } => ActivationFunction::Gelu,
+        ActivationKind::Gelu { tanh: true } => ActivationFunction::GeluTanh,
+        ActivationKind::Swish { alpha } if (alpha - 1.0).abs() < f32::EPSILON => {
+            ActivationFunction::Silu
+        }
+        ActivationKind::Elu { alpha } => return Ok(ScalarFunction::Elu { alpha }),
+        ActivationKind::Softplus => return Ok(ScalarFunction::Softplus),
+        ActivationKind::Softsign => return Ok(ScalarFunction::Softsign),
+        ActivationKind::Mish => return Ok(ScalarFunction::Mish),
         other => return Err(format!("no vector form of {other:?}")),
     }))
 }
 
 /// The bounds of a `Clip`, if they are known.
-fn clip(view: &NodeView<'_>, op: &Clip) -> Result<Activation, String> {
+fn clip(view: &CpuNodeView<'_>, op: &Clip) -> Result<ActivationFunction, String> {
     let bound = |index: usize, attribute: Option<f32>, none: f32| -> Result<f32, String> {
         if !view.has(index) {
             return Ok(attribute.unwrap_or(none));
@@ -195,15 +199,15 @@ fn clip(view: &NodeView<'_>, op: &Clip) -> Result<Activation, String> {
     if min > max || min.is_nan() || max.is_nan() {
         return Err(format!("bounds {min} and {max}"));
     }
-    Ok(Activation::Clip { min, max })
+    Ok(ActivationFunction::Clip { min, max })
 }
 
-struct UnaryKernel(Unary);
+struct UnaryKernel(ScalarFunction);
 
-impl Kernel for UnaryKernel {
-    fn bind(&self, _shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for UnaryKernel {
+    fn bind(&self, _shapes: &CpuShapes) -> Result<CpuStep, String> {
         let function = self.0;
-        let step = Step::new(move |call| {
+        let step = CpuStep::new(move |call| {
             let mut y = call.output::<f32>(0)?;
             match call.optional::<f32>(0)? {
                 Some(x) => unary(call.exec, function, x, y.slice()),
@@ -215,40 +219,42 @@ impl Kernel for UnaryKernel {
     }
 }
 
-fn binary_function(view: &NodeView<'_>) -> Result<Binary, String> {
+fn binary_function(view: &CpuNodeView<'_>) -> Result<BinaryFunction, String> {
     if view.node.inputs.len() != 2 {
         return Err(format!("{} inputs, the kernel takes two", view.node.inputs.len()));
     }
     let kind = view.node.operator::<BinaryOp>().map(|op| op.kind);
     let variadic = view.node.operator::<Variadic>().map(|op| op.kind);
     Ok(match (kind, variadic, view.node.op_type.as_str()) {
-        (Some(BinaryKind::Add), ..) | (_, Some(VariadicKind::Sum), _) => Binary::Add,
-        (Some(BinaryKind::Sub), ..) => Binary::Sub,
-        (Some(BinaryKind::Mul), ..) => Binary::Mul,
-        (Some(BinaryKind::Div), ..) => Binary::Div,
-        (_, Some(VariadicKind::Max), _) => Binary::Max,
-        (_, Some(VariadicKind::Min), _) => Binary::Min,
-        (_, _, "Pow") => Binary::Pow,
+        (Some(BinaryKind::Add), ..) | (_, Some(VariadicKind::Sum), _) => BinaryFunction::Add,
+        (Some(BinaryKind::Sub), ..) => BinaryFunction::Sub,
+        (Some(BinaryKind::Mul), ..) => BinaryFunction::Mul,
+        (Some(BinaryKind::Div), ..) => BinaryFunction::Div,
+        (_, Some(VariadicKind::Max), _) => BinaryFunction::Max,
+        (_, Some(VariadicKind::Min), _) => BinaryFunction::Min,
+        (_, _, "Pow") => BinaryFunction::Pow,
         _ => return Err("no vector form".into()),
     })
 }
 
 /// The same function with the operands exchanged.
-fn reversed(function: Binary) -> Option<Binary> {
+fn reversed(function: BinaryFunction) -> Option<BinaryFunction> {
     Some(match function {
-        Binary::Sub => Binary::ReverseSub,
-        Binary::Div => Binary::ReverseDiv,
-        Binary::Pow => Binary::ReversePow,
-        Binary::Add | Binary::Mul | Binary::Max | Binary::Min => function,
+        BinaryFunction::Sub => BinaryFunction::ReverseSub,
+        BinaryFunction::Div => BinaryFunction::ReverseDiv,
+        BinaryFunction::Pow => BinaryFunction::ReversePow,
+        BinaryFunction::Add | BinaryFunction::Mul | BinaryFunction::Max | BinaryFunction::Min => {
+            function
+        }
         _ => return None,
     })
 }
 
 /// How one operand is spread over a result: blocks of the result in each of which a
-/// [`Broadcast`] holds.
+/// [`OperandBroadcast`] holds.
 #[derive(Debug, PartialEq)]
-struct Spread {
-    inner: Broadcast,
+struct OperandSpread {
+    inner: OperandBroadcast,
     /// Elements of the result per block.
     block: usize,
     /// Elements of the operand per block.
@@ -258,7 +264,7 @@ struct Spread {
 }
 
 /// How `operand` is spread over `result`, whose axes it broadcasts to.
-fn spread(operand: &[usize], result: &[usize]) -> Option<Spread> {
+fn spread(operand: &[usize], result: &[usize]) -> Option<OperandSpread> {
     let missing = result.len().checked_sub(operand.len())?;
     // Neighbouring axes that are both spread or both not count as one.
     let mut axes: Vec<(usize, bool)> = Vec::new();
@@ -282,10 +288,10 @@ fn spread(operand: &[usize], result: &[usize]) -> Option<Spread> {
     let block: usize = inner.iter().map(|(len, _)| len).product();
     let operand_block = inner.iter().filter(|axis| axis.1).map(|(len, _)| len).product();
     let broadcast = match *inner.as_slice() {
-        [(_, false), (columns, true)] => Broadcast::Row { columns },
-        [(_, true), (columns, false)] => Broadcast::Column { columns },
-        [(_, false)] => Broadcast::Scalar,
-        _ => Broadcast::Same,
+        [(_, false), (columns, true)] => OperandBroadcast::Row { columns },
+        [(_, true), (columns, false)] => OperandBroadcast::Column { columns },
+        [(_, false)] => OperandBroadcast::Scalar,
+        _ => OperandBroadcast::Same,
     };
     let mut starts = vec![0];
     let mut operand_step = operand_block;
@@ -297,24 +303,24 @@ fn spread(operand: &[usize], result: &[usize]) -> Option<Spread> {
             operand_step *= len;
         }
     }
-    Some(Spread { inner: broadcast, block, operand_block, starts })
+    Some(OperandSpread { inner: broadcast, block, operand_block, starts })
 }
 
 /// A step whose operands are both shorter than the result.
-fn both_spread(function: Binary, shapes: &Shapes) -> Result<Step, String> {
+fn both_spread(function: BinaryFunction, shapes: &CpuShapes) -> Result<CpuStep, String> {
     match function {
-        Binary::Add => map_pairs::<f32, f32>(shapes, |a, b| a + b),
-        Binary::Sub => map_pairs::<f32, f32>(shapes, |a, b| a - b),
-        Binary::Mul => map_pairs::<f32, f32>(shapes, |a, b| a * b),
-        Binary::Div => map_pairs::<f32, f32>(shapes, |a, b| a / b),
+        BinaryFunction::Add => map_pairs::<f32, f32>(shapes, |a, b| a + b),
+        BinaryFunction::Sub => map_pairs::<f32, f32>(shapes, |a, b| a - b),
+        BinaryFunction::Mul => map_pairs::<f32, f32>(shapes, |a, b| a * b),
+        BinaryFunction::Div => map_pairs::<f32, f32>(shapes, |a, b| a / b),
         other => Err(format!("both operands of {other:?} are spread")),
     }
 }
 
-struct BinaryKernel(Binary);
+struct BinaryKernel(BinaryFunction);
 
-impl Kernel for BinaryKernel {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for BinaryKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let (a, b, y) = (shapes.input(0)?, shapes.input(1)?, shapes.output(0)?);
         let full = |shape: &[usize]| shape.iter().product::<usize>() == y.iter().product::<usize>();
         let (whole, part, function) = if full(a) {
@@ -329,7 +335,7 @@ impl Kernel for BinaryKernel {
         if spread.starts.len() > 4096 {
             return Err("the operands are spread over too many blocks".into());
         }
-        let step = Step::new(move |call| {
+        let step = CpuStep::new(move |call| {
             let b = call.input::<f32>(part)?;
             let mut y = call.output::<f32>(0)?;
             let y = y.slice();
@@ -364,15 +370,15 @@ mod tests {
             let spread = spread(operand, result).unwrap();
             (spread.inner, spread.block, spread.starts)
         };
-        let row = |columns| Broadcast::Row { columns };
-        let column = |columns| Broadcast::Column { columns };
-        assert_eq!(found(&[2, 3], &[2, 3]), (Broadcast::Same, 6, vec![0]));
-        assert_eq!(found(&[], &[2, 3]), (Broadcast::Scalar, 6, vec![0]));
+        let row = |columns| OperandBroadcast::Row { columns };
+        let column = |columns| OperandBroadcast::Column { columns };
+        assert_eq!(found(&[2, 3], &[2, 3]), (OperandBroadcast::Same, 6, vec![0]));
+        assert_eq!(found(&[], &[2, 3]), (OperandBroadcast::Scalar, 6, vec![0]));
         assert_eq!(found(&[3], &[4, 2, 3]), (row(3), 24, vec![0]));
         assert_eq!(found(&[5, 1, 1], &[2, 5, 3, 3]), (column(9), 45, vec![0, 0]));
         assert_eq!(found(&[2, 1, 1, 7], &[2, 3, 5, 7]), (row(7), 105, vec![0, 7]));
         assert_eq!(found(&[2, 1, 4, 1], &[2, 3, 4, 5]), (column(5), 20, vec![0, 0, 0, 4, 4, 4]));
-        assert_eq!(found(&[1], &[1, 1]), (Broadcast::Same, 1, vec![0]));
+        assert_eq!(found(&[1], &[1, 1]), (OperandBroadcast::Same, 1, vec![0]));
         assert_eq!(spread(&[2], &[3]), None);
     }
 }

@@ -5,61 +5,67 @@ use galatea_graph::Dim;
 use galatea_graph::ops::convolution::{Conv, ConvGeometry, FusedConv};
 use galatea_graph::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolWindow};
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
-use galatea_kernels::bf16::{Beside, ConvBf16, conv_bf16};
+use galatea_kernels::bf16::{Bf16Summand, ConvBf16, conv_bf16};
 use galatea_kernels::conv::{
-    Algorithm, ConvParams, PackedConv, candidates, choose, conv, conv_depthwise_bf16,
+    ConvParams, CpuConvAlgorithm, PackedConv, candidates, choose, conv, conv_depthwise_bf16,
 };
 use galatea_kernels::permute::transpose;
-use galatea_kernels::pooling::{Pool, PoolParams, Rounding, pool, pool_bf16};
-use galatea_kernels::reduce::{Reduce, reduce_last};
-use galatea_kernels::{Activation, Epilogue, Exec, Join, Reals, RealsMut, Residual};
+use galatea_kernels::pooling::{PoolParams, WindowPool, WindowRounding, pool, pool_bf16};
+use galatea_kernels::reduce::{RowReduce, reduce_last};
+use galatea_kernels::{
+    ActivationFunction, GemmEpilogue, KernelContext, MatrixJoin, RealSlice, RealsMut,
+    ResidualMatrix,
+};
 use galatea_runtime::Precision;
-use galatea_runtime::tune::{Axis, Space};
+use galatea_runtime::tune::{ConfigAxis, ConfigSpace};
 use galatea_tensor::DataType;
 
 use super::elementwise::fused;
-use crate::cpu::{Halves, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes, packing};
+use crate::cpu::{
+    Bf16Operands, CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, WeightBytes, packing,
+};
 
-const CONV_BF16: KernelRow = KernelRow {
+const CONV_BF16: CpuKernelRow = CpuKernelRow {
     name: "conv-bf16-packed",
     domain: ONNX_DOMAIN,
     ops: &["Conv"],
     supports: supports_bf16,
-    build: |view| conv_bf16_kernel(view, view.operator::<Conv>()?, Activation::None),
+    build: |view| conv_bf16_kernel(view, view.operator::<Conv>()?, ActivationFunction::None),
 };
 
-const CONV: KernelRow = KernelRow {
+const CONV: CpuKernelRow = CpuKernelRow {
     name: "conv-f32-packed",
     domain: ONNX_DOMAIN,
     ops: &["Conv"],
     supports: supports_conv,
-    build: |view| conv_kernel(view, view.operator::<Conv>()?, Activation::None),
+    build: |view| conv_kernel(view, view.operator::<Conv>()?, ActivationFunction::None),
 };
 
-const MAX_POOL: KernelRow = KernelRow {
+const MAX_POOL: CpuKernelRow = CpuKernelRow {
     name: "max_pool-f32",
     domain: ONNX_DOMAIN,
     ops: &["MaxPool"],
     supports: supports_pool,
     build: |view| {
         let op = view.operator::<MaxPool>()?;
-        Ok(Box::new(PoolKernel { window: op.window.clone(), pool: Pool::Max }))
+        Ok(Box::new(PoolKernel { window: op.window.clone(), pool: WindowPool::Max }))
     },
 };
 
-const AVERAGE_POOL: KernelRow = KernelRow {
+const AVERAGE_POOL: CpuKernelRow = CpuKernelRow {
     name: "average_pool-f32",
     domain: ONNX_DOMAIN,
     ops: &["AveragePool"],
     supports: supports_pool,
     build: |view| {
         let op = view.operator::<AveragePool>()?;
-        let pool = if op.count_include_pad { Pool::AverageWithPadding } else { Pool::Average };
+        let pool =
+            if op.count_include_pad { WindowPool::AverageWithPadding } else { WindowPool::Average };
         Ok(Box::new(PoolKernel { window: op.window.clone(), pool }))
     },
 };
 
-const GLOBAL_POOL: KernelRow = KernelRow {
+const GLOBAL_POOL: CpuKernelRow = CpuKernelRow {
     name: "global_average_pool-f32",
     domain: ONNX_DOMAIN,
     ops: &["GlobalAveragePool"],
@@ -68,10 +74,10 @@ const GLOBAL_POOL: KernelRow = KernelRow {
 };
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[
+pub(super) const ROWS: &[CpuKernelRow] = &[
     CONV_BF16,
-    KernelRow { domain: GALATEA_DOMAIN, ops: &["ConvNhwc"], ..CONV_BF16 },
-    KernelRow {
+    CpuKernelRow { domain: GALATEA_DOMAIN, ops: &["ConvNhwc"], ..CONV_BF16 },
+    CpuKernelRow {
         name: "fused_conv-bf16-packed",
         domain: GALATEA_DOMAIN,
         ops: &["FusedConv"],
@@ -82,8 +88,8 @@ pub(super) const ROWS: &[KernelRow] = &[
         },
     },
     CONV,
-    KernelRow { domain: GALATEA_DOMAIN, ops: &["ConvNhwc"], ..CONV },
-    KernelRow {
+    CpuKernelRow { domain: GALATEA_DOMAIN, ops: &["ConvNhwc"], ..CONV },
+    CpuKernelRow {
         name: "fused_conv-f32-packed",
         domain: GALATEA_DOMAIN,
         ops: &["FusedConv"],
@@ -94,22 +100,22 @@ pub(super) const ROWS: &[KernelRow] = &[
         },
     },
     MAX_POOL,
-    KernelRow { domain: GALATEA_DOMAIN, ops: &["MaxPoolNhwc"], ..MAX_POOL },
+    CpuKernelRow { domain: GALATEA_DOMAIN, ops: &["MaxPoolNhwc"], ..MAX_POOL },
     AVERAGE_POOL,
-    KernelRow { domain: GALATEA_DOMAIN, ops: &["AveragePoolNhwc"], ..AVERAGE_POOL },
+    CpuKernelRow { domain: GALATEA_DOMAIN, ops: &["AveragePoolNhwc"], ..AVERAGE_POOL },
     GLOBAL_POOL,
-    KernelRow { domain: GALATEA_DOMAIN, ops: &["GlobalAveragePoolNhwc"], ..GLOBAL_POOL },
+    CpuKernelRow { domain: GALATEA_DOMAIN, ops: &["GlobalAveragePoolNhwc"], ..GLOBAL_POOL },
 ];
 
 /// An image of `[batch, channels, spatial…]`, whatever the order in memory.
 #[derive(Debug)]
-pub(super) struct Image {
+pub(super) struct ImageShape {
     pub(super) batch: usize,
     pub(super) channels: usize,
     pub(super) spatial: Vec<usize>,
 }
 
-impl Image {
+impl ImageShape {
     pub(super) fn of(shape: &[usize], channels_last: bool) -> Result<Self, String> {
         let [batch, rest @ ..] = shape else { return Err("the input is a scalar".into()) };
         let split = if channels_last { rest.split_last() } else { rest.split_first() };
@@ -148,7 +154,7 @@ pub(super) fn ones<const N: usize>(values: &[usize]) -> Result<[usize; N], Strin
     leading(values, 1)
 }
 
-pub(super) fn supports_conv(view: &NodeView<'_>) -> Result<(), String> {
+pub(super) fn supports_conv(view: &CpuNodeView<'_>) -> Result<(), String> {
     view.floats(&[0, 1, 2, 3])?;
     let weights = view.constant(1).ok_or("the weights are no constant")?;
     if !(3..=5).contains(&weights.rank()) {
@@ -160,7 +166,7 @@ pub(super) fn supports_conv(view: &NodeView<'_>) -> Result<(), String> {
 /// Fewest channels of a group whose products are worth tiles of BF16.
 const BF16_CHANNELS: usize = 16;
 
-fn supports_bf16(view: &NodeView<'_>) -> Result<(), String> {
+fn supports_bf16(view: &CpuNodeView<'_>) -> Result<(), String> {
     view.wants(Precision::Bf16)?;
     supports_conv(view)?;
     let op = match view.operator::<FusedConv>() {
@@ -175,25 +181,25 @@ fn supports_bf16(view: &NodeView<'_>) -> Result<(), String> {
 }
 
 fn conv_bf16_kernel(
-    view: &NodeView<'_>,
+    view: &CpuNodeView<'_>,
     op: &Conv,
-    activation: Activation,
-) -> Result<Box<dyn Kernel>, String> {
+    activation: ActivationFunction,
+) -> Result<Box<dyn CpuKernel>, String> {
     let shape = view.constant(1).ok_or("the weights are no constant")?.shape().to_vec();
     let none = vec![0; shape.len().saturating_sub(2)];
     let params = conv_params(op, &shape, &none, &none)?;
-    let packed = Weights::Bf16(packing::convolution_bf16(view, 1, params)?);
-    Ok(Box::new(ConvKernel { op: op.clone(), activation, shape, packed }))
+    let packed = PackedImageWeights::Bf16(packing::convolution_bf16(view, 1, params)?);
+    Ok(Box::new(CpuConvKernel { op: op.clone(), activation, shape, packed }))
 }
 
 /// Packed weights, by what the convolution computes in.
 #[derive(Clone)]
-enum Weights {
+enum PackedImageWeights {
     Floats(PackedConv),
     Bf16(ConvBf16),
 }
 
-impl Weights {
+impl PackedImageWeights {
     fn params(&self) -> &ConvParams {
         match self {
             Self::Floats(packed) => packed.params(),
@@ -218,20 +224,20 @@ impl Weights {
 
     fn run(
         &self,
-        exec: Exec<'_>,
-        x: Reals<'_>,
+        exec: KernelContext<'_>,
+        x: RealSlice<'_>,
         (batch, size): (usize, [usize; 3]),
         y: RealsMut<'_>,
-        (epilogue, beside): (&Epilogue<'_>, Option<Beside<'_>>),
+        (epilogue, beside): (&GemmEpilogue<'_>, Option<Bf16Summand<'_>>),
     ) -> Result<(), OpError> {
         match (self, x, y) {
             (Self::Bf16(packed), x, y) => {
                 conv_bf16(exec, packed, x, (batch, size), y, epilogue, beside);
             }
-            (Self::Floats(packed), Reals::Fp32(x), RealsMut::Fp32(y)) => {
+            (Self::Floats(packed), RealSlice::Fp32(x), RealsMut::Fp32(y)) => {
                 conv(exec, packed, x, batch, size, y, epilogue);
             }
-            (Self::Floats(packed), Reals::Bf16(x), RealsMut::Bf16(y)) => {
+            (Self::Floats(packed), RealSlice::Bf16(x), RealsMut::Bf16(y)) => {
                 conv_depthwise_bf16(exec, packed, x, (batch, size), y, epilogue);
             }
             _ => return Err(OpError::new("an image of another type than the result")),
@@ -241,26 +247,26 @@ impl Weights {
 }
 
 /// A convolution with constant weights.
-struct ConvKernel {
+struct CpuConvKernel {
     op: Conv,
-    activation: Activation,
+    activation: ActivationFunction,
     /// Shape of the weights in ONNX's order.
     shape: Vec<usize>,
     /// The weights; their padding is that of no image.
-    packed: Weights,
+    packed: PackedImageWeights,
 }
 
 fn conv_kernel(
-    view: &NodeView<'_>,
+    view: &CpuNodeView<'_>,
     op: &Conv,
-    activation: Activation,
-) -> Result<Box<dyn Kernel>, String> {
+    activation: ActivationFunction,
+) -> Result<Box<dyn CpuKernel>, String> {
     let shape = view.constant(1).ok_or("the weights are no constant")?.shape().to_vec();
     let none = vec![0; shape.len().saturating_sub(2)];
     let params = conv_params(op, &shape, &none, &none)?;
     let algorithm = algorithm(view, op, &shape, params)?;
-    let packed = Weights::Floats(packing::convolution(view, 1, params, algorithm)?);
-    Ok(Box::new(ConvKernel { op: op.clone(), activation, shape, packed }))
+    let packed = PackedImageWeights::Floats(packing::convolution(view, 1, params, algorithm)?);
+    Ok(Box::new(CpuConvKernel { op: op.clone(), activation, shape, packed }))
 }
 
 /// Images of a batch whose length is not known.
@@ -271,30 +277,30 @@ const SOME_LENGTH: usize = 32;
 
 /// The fastest algorithm for the images that the graph announces.
 fn algorithm(
-    view: &NodeView<'_>,
+    view: &CpuNodeView<'_>,
     op: &Conv,
     weights: &[usize],
     params: ConvParams,
-) -> Result<Algorithm, String> {
+) -> Result<CpuConvAlgorithm, String> {
     let shape = view.input(0).and_then(|fact| fact.shape.as_deref()).unwrap_or_default();
     let spatial = match (op.channels_last, shape) {
         (false, [_, _, spatial @ ..]) | (true, [_, spatial @ .., _]) => spatial,
-        _ => return Ok(Algorithm::for_any_size(&params)),
+        _ => return Ok(CpuConvAlgorithm::for_any_size(&params)),
     };
     let images = shape[0].known().unwrap_or(SOME_IMAGES);
     let length = |dim: &Dim| dim.known().unwrap_or(SOME_LENGTH);
     let spatial: Vec<usize> = spatial.iter().map(length).collect();
     // What the padding of these lengths is, if they are possible at all.
     let Ok(geometry) = op.geometry(&spatial, &weights[2..]) else {
-        return Ok(Algorithm::for_any_size(&params));
+        return Ok(CpuConvAlgorithm::for_any_size(&params));
     };
     let params = conv_params(op, weights, &geometry.pads_begin, &geometry.pads_end)?;
     let size = leading(&spatial, 1)?;
     let likely = choose(view.isa, &params, images, size);
     // What loses digits beside a plain product is no choice, however fast.
     let rest = candidates(view.isa, &params, images, size).into_iter();
-    let rest = rest.filter(|&found| found != likely && found != Algorithm::Winograd6);
-    let all: Vec<Algorithm> = std::iter::once(likely).chain(rest).collect();
+    let rest = rest.filter(|&found| found != likely && found != CpuConvAlgorithm::Winograd6);
+    let all: Vec<CpuConvAlgorithm> = std::iter::once(likely).chain(rest).collect();
     if all.len() < 2 {
         return Ok(likely);
     }
@@ -305,7 +311,7 @@ fn algorithm(
         ("in", params.in_channels / params.groups),
         ("out", params.out_channels),
     ];
-    let space = Space::new(vec![Axis::names("algorithm", &names)]);
+    let space = ConfigSpace::new(vec![ConfigAxis::names("algorithm", &names)]);
     let family = format!("conv-f32 {:?} {:?}", params.kernel, params.stride);
     Ok(all[view.choose(&family, &lengths, &space)])
 }
@@ -334,9 +340,9 @@ pub(super) fn conv_params(
     Ok(params)
 }
 
-impl ConvKernel {
+impl CpuConvKernel {
     /// The weights for images of this size, on which the padding may depend.
-    fn packed(&self, spatial: &[usize]) -> Result<Weights, String> {
+    fn packed(&self, spatial: &[usize]) -> Result<PackedImageWeights, String> {
         let geometry: ConvGeometry =
             self.op.geometry(spatial, &self.shape[2..]).map_err(|error| error.to_string())?;
         let (begin, end) = (&geometry.pads_begin, &geometry.pads_end);
@@ -345,11 +351,11 @@ impl ConvKernel {
     }
 }
 
-impl Kernel for ConvKernel {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for CpuConvKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let last = self.op.channels_last;
-        let image = Image::of(shapes.input(0)?, last)?;
-        let result = Image::of(shapes.output(0)?, last)?;
+        let image = ImageShape::of(shapes.input(0)?, last)?;
+        let result = ImageShape::of(shapes.output(0)?, last)?;
         let packed = self.packed(&image.spatial)?;
         let size = leading(&image.spatial, 1)?;
         let params = packed.params();
@@ -373,26 +379,30 @@ impl Kernel for ConvKernel {
         let dtype = shapes.output_dtype(0)?;
         let over =
             residual && y_turned == 0 && shapes.dtype(3)? == dtype && packed.joins_result(dtype);
-        let step = Step::new(move |call| {
+        let step = CpuStep::new(move |call| {
             let mut scratch = call.scratch_if(x_turned + y_turned + z_turned)?;
             let (x_own, rest) = scratch.split(x_turned);
             let (y_own, z_own) = rest.split_at_mut(y_turned);
             let x = match call.reals(0)? {
-                Reals::Fp32(x) => Reals::Fp32(image_in(call.exec, x, &image, x_own)),
-                half @ Reals::Bf16(_) => half,
+                RealSlice::Fp32(x) => RealSlice::Fp32(image_in(call.exec, x, &image, x_own)),
+                half @ RealSlice::Bf16(_) => half,
             };
-            let mut epilogue = Epilogue { bias: call.optional(2)?, residual: None, activation };
-            let (mut beside, join) = (None, Join::Add);
+            let mut epilogue = GemmEpilogue { bias: call.optional(2)?, residual: None, activation };
+            let (mut beside, join) = (None, MatrixJoin::Add);
             match (residual, call.is_in_place(3), dtype) {
                 (false, ..) => {}
-                (true, true, DataType::Bf16) => beside = Some(Beside { data: None, ld, join }),
-                (true, true, _) => epilogue.residual = Some(Residual { data: None, ld, join }),
+                (true, true, DataType::Bf16) => beside = Some(Bf16Summand { data: None, ld, join }),
+                (true, true, _) => {
+                    epilogue.residual = Some(ResidualMatrix { data: None, ld, join })
+                }
                 (true, false, _) => match call.reals(3)? {
-                    Reals::Fp32(z) => {
+                    RealSlice::Fp32(z) => {
                         let data = Some(image_in(call.exec, z, &result, z_own));
-                        epilogue.residual = Some(Residual { data, ld, join });
+                        epilogue.residual = Some(ResidualMatrix { data, ld, join });
                     }
-                    Reals::Bf16(data) => beside = Some(Beside { data: Some(data), ld, join }),
+                    RealSlice::Bf16(data) => {
+                        beside = Some(Bf16Summand { data: Some(data), ld, join })
+                    }
                 },
             }
             let (exec, image, ends) = (call.exec, (image.batch, size), (&epilogue, beside));
@@ -407,28 +417,30 @@ impl Kernel for ConvKernel {
         Ok(if over { step.in_place(3, 0) } else { step })
     }
 
-    fn halves(&self, shapes: &Shapes) -> Halves {
+    fn halves(&self, shapes: &CpuShapes) -> Bf16Operands {
         if !self.op.channels_last {
-            return Halves::default();
+            return Bf16Operands::default();
         }
         match &self.packed {
-            Weights::Bf16(packed) => {
+            PackedImageWeights::Bf16(packed) => {
                 let p = packed.params();
                 // Channels of BF16 are read in pairs.
                 let pairs = (p.in_channels / p.groups).is_multiple_of(2);
                 let inputs: &[usize] = if pairs { &[0, 3] } else { &[3] };
-                Halves { inputs, output: true, together: false }
+                Bf16Operands { inputs, output: true, together: false }
             }
-            Weights::Floats(packed) => {
+            PackedImageWeights::Floats(packed) => {
                 let clamps = matches!(
                     self.activation,
-                    Activation::None | Activation::Relu | Activation::Clip { .. }
+                    ActivationFunction::None
+                        | ActivationFunction::Relu
+                        | ActivationFunction::Clip { .. }
                 );
                 let alone = !matches!(shapes.inputs.get(3), Some(Some(_)));
-                if packed.algorithm() == Algorithm::Depthwise && clamps && alone {
-                    Halves { inputs: &[0], output: true, together: true }
+                if packed.algorithm() == CpuConvAlgorithm::Depthwise && clamps && alone {
+                    Bf16Operands { inputs: &[0], output: true, together: true }
                 } else {
-                    Halves::default()
+                    Bf16Operands::default()
                 }
             }
         }
@@ -436,17 +448,21 @@ impl Kernel for ConvKernel {
 
     fn weight_bytes(&self) -> WeightBytes {
         match &self.packed {
-            Weights::Floats(packed) => WeightBytes::new(packed.size_bytes(), packed.is_mapped()),
-            Weights::Bf16(packed) => WeightBytes::new(packed.size_bytes(), packed.is_mapped()),
+            PackedImageWeights::Floats(packed) => {
+                WeightBytes::new(packed.size_bytes(), packed.is_mapped())
+            }
+            PackedImageWeights::Bf16(packed) => {
+                WeightBytes::new(packed.size_bytes(), packed.is_mapped())
+            }
         }
     }
 }
 
 /// The image with its channels last: as it is, or turned into `own`.
 pub(super) fn image_in<'a>(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     x: &'a [f32],
-    image: &Image,
+    image: &ImageShape,
     own: &'a mut [f32],
 ) -> &'a [f32] {
     if own.is_empty() {
@@ -457,11 +473,11 @@ pub(super) fn image_in<'a>(
 }
 
 /// Turns a result whose channels are last.
-pub(super) fn image_out(exec: Exec<'_>, own: &[f32], image: &Image, y: &mut [f32]) {
+pub(super) fn image_out(exec: KernelContext<'_>, own: &[f32], image: &ImageShape, y: &mut [f32]) {
     transpose(exec, own, image.batch, image.pixels(), image.channels, y);
 }
 
-fn supports_pool(view: &NodeView<'_>) -> Result<(), String> {
+fn supports_pool(view: &CpuNodeView<'_>) -> Result<(), String> {
     view.floats(&[0])?;
     if view.node.outputs.iter().skip(1).any(Option::is_some) {
         return Err("the positions are wanted too".into());
@@ -472,14 +488,14 @@ fn supports_pool(view: &NodeView<'_>) -> Result<(), String> {
 /// A pooling over one or two spatial axes.
 struct PoolKernel {
     window: PoolWindow,
-    pool: Pool,
+    pool: WindowPool,
 }
 
-impl Kernel for PoolKernel {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for PoolKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let window = &self.window;
-        let image = Image::of(shapes.input(0)?, window.channels_last)?;
-        let result = Image::of(shapes.output(0)?, window.channels_last)?;
+        let image = ImageShape::of(shapes.input(0)?, window.channels_last)?;
+        let result = ImageShape::of(shapes.output(0)?, window.channels_last)?;
         let geometry = window.geometry(&image.spatial).map_err(|error| error.to_string())?;
         let params = PoolParams {
             pool: self.pool,
@@ -488,7 +504,7 @@ impl Kernel for PoolKernel {
             dilation: ones(&window.dilations)?,
             pads_begin: leading(&geometry.pads_begin, 0)?,
             pads_end: leading(&geometry.pads_end, 0)?,
-            rounding: if window.ceil_mode { Rounding::Ceil } else { Rounding::Floor },
+            rounding: if window.ceil_mode { WindowRounding::Ceil } else { WindowRounding::Floor },
         };
         let size = leading(&image.spatial, 1)?;
         if params.output_size(size) != leading::<2>(&result.spatial, 1)? {
@@ -496,11 +512,11 @@ impl Kernel for PoolKernel {
         }
         let last = window.channels_last;
         let (x_turned, y_turned) = (image.turned(last), result.turned(last));
-        let step = Step::new(move |call| {
+        let step = CpuStep::new(move |call| {
             let mut scratch = call.scratch_if(x_turned + y_turned)?;
             let (x_own, y_own) = scratch.split(x_turned);
             let (batch, channels) = (image.batch, image.channels);
-            if let Reals::Bf16(x) = call.reals(0)? {
+            if let RealSlice::Bf16(x) = call.reals(0)? {
                 let mut y = call.output(0)?;
                 pool_bf16(call.exec, &params, x, (batch, size), channels, y.slice());
                 return Ok(());
@@ -518,40 +534,40 @@ impl Kernel for PoolKernel {
         Ok(step.with_scratch(x_turned + y_turned))
     }
 
-    fn halves(&self, _shapes: &Shapes) -> Halves {
+    fn halves(&self, _shapes: &CpuShapes) -> Bf16Operands {
         let last = self.window.channels_last;
-        Halves { inputs: if last { &[0] } else { &[] }, output: last, together: true }
+        Bf16Operands { inputs: if last { &[0] } else { &[] }, output: last, together: true }
     }
 }
 
-impl Kernel for GlobalAveragePool {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
-        let image = Image::of(shapes.input(0)?, self.channels_last)?;
+impl CpuKernel for GlobalAveragePool {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+        let image = ImageShape::of(shapes.input(0)?, self.channels_last)?;
         let pixels = image.pixels();
         if !self.channels_last || image.channels == 1 {
-            return Ok(Step::new(move |call| {
+            return Ok(CpuStep::new(move |call| {
                 let x = call.input::<f32>(0)?;
                 let mut y = call.output::<f32>(0)?;
-                reduce_last(call.exec, Reduce::Mean, x, pixels, y.slice());
+                reduce_last(call.exec, RowReduce::Mean, x, pixels, y.slice());
                 Ok(())
             }));
         }
         let size = [1, pixels];
         let params = PoolParams {
-            pool: Pool::Average,
+            pool: WindowPool::Average,
             kernel: size,
             stride: [1; 2],
             dilation: [1; 2],
             pads_begin: [0; 2],
             pads_end: [0; 2],
-            rounding: Rounding::Floor,
+            rounding: WindowRounding::Floor,
         };
         if pixels == 0 {
             return Err("an image without pixels".into());
         }
-        Ok(Step::new(move |call| {
+        Ok(CpuStep::new(move |call| {
             let (batch, channels) = (image.batch, image.channels);
-            if let Reals::Bf16(x) = call.reals(0)? {
+            if let RealSlice::Bf16(x) = call.reals(0)? {
                 let mut y = call.output(0)?;
                 pool_bf16(call.exec, &params, x, (batch, size), channels, y.slice());
                 return Ok(());
@@ -563,9 +579,9 @@ impl Kernel for GlobalAveragePool {
         }))
     }
 
-    fn halves(&self, shapes: &Shapes) -> Halves {
+    fn halves(&self, shapes: &CpuShapes) -> Bf16Operands {
         let many = shapes.input(0).is_ok_and(|shape| shape.last().is_some_and(|&len| len > 1));
         let last = self.channels_last && many;
-        Halves { inputs: if last { &[0] } else { &[] }, output: last, together: true }
+        Bf16Operands { inputs: if last { &[0] } else { &[] }, output: last, together: true }
     }
 }

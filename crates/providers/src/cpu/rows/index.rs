@@ -7,10 +7,10 @@ use galatea_tensor::{DataType, with_number};
 
 use super::movement::{not_strings, with_plain};
 use super::rowwise::resolve_axis;
-use crate::cpu::{Call, Kernel, KernelRow, Shapes, Step};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuShapes, CpuStep, StepCall};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
     name: "gather-any",
     domain: ONNX_DOMAIN,
     ops: &["Gather"],
@@ -18,14 +18,14 @@ pub(super) const ROWS: &[KernelRow] = &[KernelRow {
     build: |view| Ok(Box::new(view.operator::<Gather>()?.clone())),
 }];
 
-impl Kernel for Gather {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for Gather {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let shape = shapes.input(0)?;
         let axis = resolve_axis(self.axis, shape.len())?;
         let outer: usize = shape[..axis].iter().product();
         let rows = shape[axis];
         let row_len: usize = shape[axis + 1..].iter().product();
-        Ok(with_plain!(shapes.dtype(0)?, T => Step::new(move |call| {
+        Ok(with_plain!(shapes.dtype(0)?, T => CpuStep::new(move |call| {
             let indices = positions(call, rows)?;
             let x = call.input::<T>(0)?;
             let mut y = call.output::<T>(0)?;
@@ -42,7 +42,7 @@ impl Kernel for Gather {
 }
 
 /// Input 1 as positions below `rows`.
-fn positions(call: &Call<'_>, rows: usize) -> Result<Vec<usize>, OpError> {
+fn positions(call: &StepCall<'_>, rows: usize) -> Result<Vec<usize>, OpError> {
     let wide: Vec<i64> = match call.input::<i64>(1) {
         Ok(all) => all.to_vec(),
         Err(_) => call.input::<i32>(1)?.iter().map(|&index| i64::from(index)).collect(),

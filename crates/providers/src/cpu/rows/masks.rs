@@ -6,12 +6,12 @@ use galatea_graph::ops::logic::{Compare, CompareKind, Logical, LogicalKind, Not,
 use galatea_tensor::{DataType, Element, f16, with_number};
 
 use super::movement::with_plain;
-use super::spread::{Runs, map_pairs, run_of};
-use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
+use super::spread::{SpreadRuns, map_pairs, run_of};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[
-    KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[
+    CpuKernelRow {
         name: "where-any",
         domain: ONNX_DOMAIN,
         ops: &["Where"],
@@ -19,39 +19,39 @@ pub(super) const ROWS: &[KernelRow] = &[
             Some(fact) if fact.dtype != DataType::Bytes => Ok(()),
             _ => Err("strings are not plain bytes".into()),
         },
-        build: |view| view.operator::<Where>().map(|_| Box::new(Select) as Box<dyn Kernel>),
+        build: |view| view.operator::<Where>().map(|_| Box::new(WhereKernel) as Box<dyn CpuKernel>),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "compare-number",
         domain: ONNX_DOMAIN,
         ops: &["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"],
         supports: numbers,
         build: |view| Ok(Box::new(*view.operator::<Compare>()?)),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "logical-bool",
         domain: ONNX_DOMAIN,
         ops: &["And", "Or", "Xor"],
         supports: |_| Ok(()),
         build: |view| Ok(Box::new(*view.operator::<Logical>()?)),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "not-bool",
         domain: ONNX_DOMAIN,
         ops: &["Not"],
         supports: |_| Ok(()),
-        build: |view| view.operator::<Not>().map(|_| Box::new(Negate) as Box<dyn Kernel>),
+        build: |view| view.operator::<Not>().map(|_| Box::new(NotKernel) as Box<dyn CpuKernel>),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "cast-number",
         domain: ONNX_DOMAIN,
         ops: &["Cast"],
         supports: |view| conversion(view).map(drop),
-        build: |view| Ok(Box::new(Convert(conversion(view)?))),
+        build: |view| Ok(Box::new(CastKernel(conversion(view)?))),
     },
 ];
 
-fn numbers(view: &NodeView<'_>) -> Result<(), String> {
+fn numbers(view: &CpuNodeView<'_>) -> Result<(), String> {
     match view.input(0).map(|fact| fact.dtype) {
         Some(DataType::Fp16 | DataType::Bf16 | DataType::Bool | DataType::Bytes) | None => {
             Err("the kernel compares FP32, FP64 and integers".into())
@@ -61,13 +61,13 @@ fn numbers(view: &NodeView<'_>) -> Result<(), String> {
 }
 
 /// `Where`.
-struct Select;
+struct WhereKernel;
 
-impl Kernel for Select {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for WhereKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let operands = [shapes.input(0)?, shapes.input(1)?, shapes.input(2)?];
-        let runs = Runs::new(operands, shapes.output(0)?)?;
-        Ok(with_plain!(shapes.dtype(1)?, T => Step::new(move |call| {
+        let runs = SpreadRuns::new(operands, shapes.output(0)?)?;
+        Ok(with_plain!(shapes.dtype(1)?, T => CpuStep::new(move |call| {
             let condition = call.input::<bool>(0)?;
             let (a, b) = (call.input::<T>(1)?, call.input::<T>(2)?);
             let mut y = call.output::<T>(0)?;
@@ -85,8 +85,8 @@ impl Kernel for Select {
     }
 }
 
-impl Kernel for Compare {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for Compare {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         with_number!(shapes.dtype(0)?, T => match self.kind {
             CompareKind::Equal => map_pairs::<T, bool>(shapes, |a, b| a == b),
             CompareKind::Greater => map_pairs::<T, bool>(shapes, |a, b| a > b),
@@ -97,8 +97,8 @@ impl Kernel for Compare {
     }
 }
 
-impl Kernel for Logical {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for Logical {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         match self.kind {
             LogicalKind::And => map_pairs::<bool, bool>(shapes, |a, b| a && b),
             LogicalKind::Or => map_pairs::<bool, bool>(shapes, |a, b| a || b),
@@ -108,17 +108,17 @@ impl Kernel for Logical {
 }
 
 /// `Not`.
-struct Negate;
+struct NotKernel;
 
-impl Kernel for Negate {
-    fn bind(&self, _shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for NotKernel {
+    fn bind(&self, _shapes: &CpuShapes) -> Result<CpuStep, String> {
         Ok(map::<bool, bool>(|x| !x))
     }
 }
 
 /// A step that converts each element.
-fn map<A: Element + Copy, B: Element>(f: fn(A) -> B) -> Step {
-    Step::new(move |call| {
+fn map<A: Element + Copy, B: Element>(f: fn(A) -> B) -> CpuStep {
+    CpuStep::new(move |call| {
         let x = call.input::<A>(0)?;
         let mut y = call.output::<B>(0)?;
         for (y, &x) in y.slice().iter_mut().zip(x) {
@@ -129,20 +129,20 @@ fn map<A: Element + Copy, B: Element>(f: fn(A) -> B) -> Step {
 }
 
 /// Makes the step of a conversion.
-type Conversion = fn() -> Step;
+type CastStepMaker = fn() -> CpuStep;
 
 /// `Cast`.
-struct Convert(Conversion);
+struct CastKernel(CastStepMaker);
 
-impl Kernel for Convert {
-    fn bind(&self, _shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for CastKernel {
+    fn bind(&self, _shapes: &CpuShapes) -> Result<CpuStep, String> {
         Ok((self.0)())
     }
 }
 
 /// The conversions that masks and token numbers need; each is what `Cast` says it is.
 #[allow(clippy::cast_precision_loss, reason = "a cast to FP32 rounds to the nearest")]
-fn conversion(view: &NodeView<'_>) -> Result<Conversion, String> {
+fn conversion(view: &CpuNodeView<'_>) -> Result<CastStepMaker, String> {
     let to = view.operator::<Cast>()?.to;
     let from = view.input(0).ok_or("nothing is known about input 0")?.dtype;
     Ok(match (from, to) {

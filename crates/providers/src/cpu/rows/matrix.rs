@@ -2,36 +2,43 @@
 
 use std::sync::Arc;
 
-use galatea_apple::accelerate::{Blas, Operand as Factor, Orientation, Sizes};
-use galatea_apple::bnns::{self, Bnns};
+use galatea_apple::accelerate::{
+    BlasLibrary, BlasOperand as Factor, BlasSizes, OperandOrientation,
+};
+use galatea_apple::bnns::{self, BnnsLibrary};
 use galatea_graph::ops::fused::FusedMatMul;
 use galatea_graph::ops::matrix::Gemm;
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
-use galatea_kernels::bf16::{BEHIND_SUMS, Beside, PackedBf16, finish_reals, gemm_reals};
+use galatea_kernels::bf16::{BEHIND_SUMS, Bf16Summand, PackedBf16, finish_reals, gemm_reals};
 use galatea_kernels::gemm::{
-    Blocking, Operand, PackedFp16, finish, gemm_cut, gemm_fp16, matmul_batched,
+    BatchedOperand, GemmBlocking, PackedFp16, finish, gemm_cut, gemm_fp16, matmul_batched,
 };
 use galatea_kernels::isa::Bf16Isa;
-use galatea_kernels::{Activation, Epilogue, Join, PackedB, Reals, Residual, Trans};
+use galatea_kernels::{
+    ActivationFunction, GemmEpilogue, MatrixJoin, PackedB, RealSlice, ResidualMatrix, Transposition,
+};
 use galatea_runtime::Precision;
-use galatea_runtime::tune::{Axis, Space};
+use galatea_runtime::tune::{ConfigAxis, ConfigSpace};
 
 use super::elementwise::fused;
-use crate::cpu::halved::Halved;
-use crate::cpu::packing::Matrix;
-use crate::cpu::route::{BlasRoute, Of, Way, half_ways, ways};
-use crate::cpu::{Call, Choices, Halves, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
+use crate::cpu::halved::HalvedWeights;
+use crate::cpu::packing::ConstantMatrix;
+use crate::cpu::route::{BlasRoute, ProductMethod, ProductSubject, half_ways, ways};
+use crate::cpu::{
+    Bf16Operands, CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, KernelChoices,
+    StepCall, WeightBytes,
+};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[
-    KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[
+    CpuKernelRow {
         name: "matmul-bf16-packed",
         domain: ONNX_DOMAIN,
         ops: &["MatMul"],
         supports: supports_bf16,
-        build: |view| packed(view, (false, 1.0), Last::default()),
+        build: |view| packed(view, (false, 1.0), ProductTailSpec::default()),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "gemm-bf16-packed",
         domain: ONNX_DOMAIN,
         ops: &["Gemm"],
@@ -41,21 +48,21 @@ pub(super) const ROWS: &[KernelRow] = &[
         },
         build: gemm_kernel,
     },
-    KernelRow {
+    CpuKernelRow {
         name: "fused_matmul-bf16-packed",
         domain: GALATEA_DOMAIN,
         ops: &["FusedMatMul"],
         supports: supports_bf16,
         build: fused_kernel,
     },
-    KernelRow {
+    CpuKernelRow {
         name: "matmul-fp16-packed",
         domain: ONNX_DOMAIN,
         ops: &["MatMul"],
         supports: supports_fp16,
-        build: |view| packed(view, (false, 1.0), Last::default()),
+        build: |view| packed(view, (false, 1.0), ProductTailSpec::default()),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "gemm-fp16-packed",
         domain: ONNX_DOMAIN,
         ops: &["Gemm"],
@@ -65,54 +72,56 @@ pub(super) const ROWS: &[KernelRow] = &[
         },
         build: gemm_kernel,
     },
-    KernelRow {
+    CpuKernelRow {
         name: "fused_matmul-fp16-packed",
         domain: GALATEA_DOMAIN,
         ops: &["FusedMatMul"],
         supports: supports_fp16,
         build: fused_kernel,
     },
-    KernelRow {
+    CpuKernelRow {
         name: "matmul-f32-packed",
         domain: ONNX_DOMAIN,
         ops: &["MatMul"],
         supports: supports_packed,
-        build: |view| packed(view, (false, 1.0), Last::default()),
+        build: |view| packed(view, (false, 1.0), ProductTailSpec::default()),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "matmul-f32-batched",
         domain: ONNX_DOMAIN,
         ops: &["MatMul"],
         supports: |view| view.floats(&[0, 1]),
-        build: |_| Ok(Box::new(Batched { trans_b: false, last: Last::default() })),
+        build: |_| {
+            Ok(Box::new(BatchedProduct { trans_b: false, last: ProductTailSpec::default() }))
+        },
     },
-    KernelRow {
+    CpuKernelRow {
         name: "gemm-f32-packed",
         domain: ONNX_DOMAIN,
         ops: &["Gemm"],
         supports: supports_gemm,
         build: gemm_kernel,
     },
-    KernelRow {
+    CpuKernelRow {
         name: "fused_matmul-f32-packed",
         domain: GALATEA_DOMAIN,
         ops: &["FusedMatMul"],
         supports: supports_packed,
         build: fused_kernel,
     },
-    KernelRow {
+    CpuKernelRow {
         name: "fused_matmul-f32-batched",
         domain: GALATEA_DOMAIN,
         ops: &["FusedMatMul"],
         supports: |view| view.floats(&[0, 1, 2, 3]),
         build: |view| {
             let op = view.operator::<FusedMatMul>()?;
-            Ok(Box::new(Batched { trans_b: op.trans_b, last: Last::of(op) }))
+            Ok(Box::new(BatchedProduct { trans_b: op.trans_b, last: ProductTailSpec::of(op) }))
         },
     },
 ];
 
-fn supports_gemm(view: &NodeView<'_>) -> Result<(), String> {
+fn supports_gemm(view: &CpuNodeView<'_>) -> Result<(), String> {
     let op = view.operator::<Gemm>()?;
     let one = |factor: f32| factor.to_bits() == 1.0_f32.to_bits();
     if op.trans_a || (view.has(2) && !one(op.beta)) {
@@ -121,27 +130,27 @@ fn supports_gemm(view: &NodeView<'_>) -> Result<(), String> {
     supports_packed(view)
 }
 
-fn gemm_kernel(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+fn gemm_kernel(view: &CpuNodeView<'_>) -> Result<Box<dyn CpuKernel>, String> {
     let op = view.operator::<Gemm>()?;
-    packed(view, (op.trans_b, op.alpha), Last::default())
+    packed(view, (op.trans_b, op.alpha), ProductTailSpec::default())
 }
 
-fn fused_kernel(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+fn fused_kernel(view: &CpuNodeView<'_>) -> Result<Box<dyn CpuKernel>, String> {
     let op = view.operator::<FusedMatMul>()?;
-    packed(view, (op.trans_b, 1.0), Last::of(op))
+    packed(view, (op.trans_b, 1.0), ProductTailSpec::of(op))
 }
 
-fn supports_bf16(view: &NodeView<'_>) -> Result<(), String> {
+fn supports_bf16(view: &CpuNodeView<'_>) -> Result<(), String> {
     view.wants(Precision::Bf16)?;
     supports_packed(view)
 }
 
-fn supports_fp16(view: &NodeView<'_>) -> Result<(), String> {
+fn supports_fp16(view: &CpuNodeView<'_>) -> Result<(), String> {
     view.wants(Precision::Fp16)?;
     supports_packed(view)
 }
 
-fn supports_packed(view: &NodeView<'_>) -> Result<(), String> {
+fn supports_packed(view: &CpuNodeView<'_>) -> Result<(), String> {
     view.floats(&[0, 1, 2, 3])?;
     let weights = view.constant(1).ok_or("input 1 is no constant")?;
     let lead = weights.shape().len().saturating_sub(2);
@@ -152,50 +161,55 @@ fn supports_packed(view: &NodeView<'_>) -> Result<(), String> {
 }
 
 fn packed(
-    view: &NodeView<'_>,
+    view: &CpuNodeView<'_>,
     (trans_b, factor): (bool, f32),
-    last: Last,
-) -> Result<Box<dyn Kernel>, String> {
+    last: ProductTailSpec,
+) -> Result<Box<dyn CpuKernel>, String> {
     let weights = view.constant(1).ok_or("input 1 is no constant")?;
     let [.., rows, columns] = *weights.shape() else { return Err("input 1 is no matrix".into()) };
-    let (k, n, trans) =
-        if trans_b { (columns, rows, Trans::Yes) } else { (rows, columns, Trans::No) };
-    let matrix = Matrix { input: 1, start: 0, k, n, trans, factor };
+    let (k, n, trans) = if trans_b {
+        (columns, rows, Transposition::Yes)
+    } else {
+        (rows, columns, Transposition::No)
+    };
+    let matrix = ConstantMatrix { input: 1, start: 0, k, n, trans, factor };
     let b = match view.precision {
-        Precision::Bf16 => Weights::Bf16(matrix.packed_bf16(view)?),
-        Precision::Fp16 => Weights::Fp16(matrix.packed_fp16(view)?),
-        _ => Weights::Floats(matrix.packed(view)?),
+        Precision::Bf16 => PackedProductWeights::Bf16(matrix.packed_bf16(view)?),
+        Precision::Fp16 => PackedProductWeights::Fp16(matrix.packed_fp16(view)?),
+        _ => PackedProductWeights::Floats(matrix.packed(view)?),
     };
     let of = match b {
-        Weights::Floats(_) => Of::Fp32,
-        Weights::Fp16(_) => Of::Fp16,
-        Weights::Bf16(_) => Of::Bf16 { whole: Bf16Isa::of(view.isa).has_products() },
+        PackedProductWeights::Floats(_) => ProductSubject::Fp32,
+        PackedProductWeights::Fp16(_) => ProductSubject::Fp16,
+        PackedProductWeights::Bf16(_) => {
+            ProductSubject::Bf16 { whole: Bf16Isa::of(view.isa).has_products() }
+        }
     };
     let (b, stored, halved) = (Arc::new(b), (trans_b, factor), Arc::default());
-    Ok(Box::new(Packed { b, of, last, stored, route: view.blas, halved }))
+    Ok(Box::new(PackedProduct { b, of, last, stored, route: view.blas, halved }))
 }
 
 /// A product with constant weights, packed once.
-struct Packed {
-    b: Arc<Weights>,
-    of: Of,
-    last: Last,
+struct PackedProduct {
+    b: Arc<PackedProductWeights>,
+    of: ProductSubject,
+    last: ProductTailSpec,
     /// Whether the weights lie transposed in the model, and the factor on the product.
     stored: (bool, f32),
     /// Who else can multiply.
     route: Option<BlasRoute>,
     /// The weights in the model's order and half their size, once somebody else has wanted them.
-    halved: Arc<Halved>,
+    halved: Arc<HalvedWeights>,
 }
 
 /// Packed weights, by what the product computes in.
-enum Weights {
+enum PackedProductWeights {
     Floats(PackedB),
     Bf16(PackedBf16),
     Fp16(PackedFp16),
 }
 
-impl Weights {
+impl PackedProductWeights {
     /// Rows and columns.
     fn size(&self) -> (usize, usize) {
         match self {
@@ -208,10 +222,10 @@ impl Weights {
     /// `C = epilogue(A B)` of adjacent rows.
     fn multiply(
         &self,
-        call: &mut Call<'_>,
-        blocking: Blocking,
+        call: &mut StepCall<'_>,
+        blocking: GemmBlocking,
         m: usize,
-        tail: Tail,
+        tail: ProductTail,
     ) -> Result<(), OpError> {
         let ((k, n), exec) = (self.size(), call.exec);
         let (epilogue, beside) = tail.epilogue(call)?;
@@ -243,30 +257,30 @@ impl Weights {
 
 /// What happens to a product last.
 #[derive(Clone, Copy, Default)]
-struct Last {
-    join: Join,
-    activation: Activation,
+struct ProductTailSpec {
+    join: MatrixJoin,
+    activation: ActivationFunction,
 }
 
-impl Last {
+impl ProductTailSpec {
     fn of(op: &FusedMatMul) -> Self {
-        let join = if op.gated { Join::Multiply } else { Join::Add };
+        let join = if op.gated { MatrixJoin::Multiply } else { MatrixJoin::Add };
         Self { join, activation: fused(op.activation) }
     }
 }
 
 /// Where the epilogue's operands come from.
 #[derive(Clone, Copy)]
-struct Tail {
+struct ProductTail {
     bias: bool,
     residual: bool,
     columns: usize,
-    last: Last,
+    last: ProductTailSpec,
 }
 
-impl Tail {
+impl ProductTail {
     /// Checks the shapes of inputs 2 (bias) and 3 (residual) against a result.
-    fn bind(shapes: &Shapes, product: &[usize], last: Last) -> Result<Self, String> {
+    fn bind(shapes: &CpuShapes, product: &[usize], last: ProductTailSpec) -> Result<Self, String> {
         let columns = product.last().copied().unwrap_or(1);
         let present = |index: usize| matches!(shapes.inputs.get(index), Some(Some(_)));
         let is_row = |bias: &[usize]| {
@@ -284,66 +298,76 @@ impl Tail {
         Ok(Self { bias: present(2), residual: present(3), columns, last })
     }
 
-    fn epilogue<'a>(self, call: &Call<'a>) -> Result<(Epilogue<'a>, Option<Beside<'a>>), OpError> {
+    fn epilogue<'a>(
+        self,
+        call: &StepCall<'a>,
+    ) -> Result<(GemmEpilogue<'a>, Option<Bf16Summand<'a>>), OpError> {
         let bias = if self.bias { Some(call.input::<f32>(2)?) } else { None };
-        let epilogue = Epilogue { bias, residual: None, activation: self.last.activation };
+        let epilogue = GemmEpilogue { bias, residual: None, activation: self.last.activation };
         if !self.residual {
             return Ok((epilogue, None));
         }
         let (ld, join) = (self.columns, self.last.join);
         Ok(match call.reals(3)? {
-            Reals::Fp32(data) => {
+            RealSlice::Fp32(data) => {
                 let data = Some(data);
-                (Epilogue { residual: Some(Residual { data, ld, join }), ..epilogue }, None)
+                (
+                    GemmEpilogue { residual: Some(ResidualMatrix { data, ld, join }), ..epilogue },
+                    None,
+                )
             }
-            Reals::Bf16(data) => (epilogue, Some(Beside { data: Some(data), ld, join })),
+            RealSlice::Bf16(data) => (epilogue, Some(Bf16Summand { data: Some(data), ld, join })),
         })
     }
 }
 
-impl Packed {
+impl PackedProduct {
     /// How the product of `m` rows is computed: as was measured to be the fastest, else as the cost
     /// model says.
-    fn way(&self, m: usize, choices: Choices<'_>) -> Way {
+    fn way(&self, m: usize, choices: KernelChoices<'_>) -> ProductMethod {
         let ((k, n), threads) = (self.b.size(), choices.threads);
         let (ways, family) = match self.of {
-            Of::Fp32 => (ways(self.route, [m, k, n], threads), "gemm-f32"),
-            Of::Fp16 => (half_ways(self.route, self.of, [m, k, n], threads), "gemm-fp16"),
-            Of::Bf16 { .. } => (half_ways(self.route, self.of, [m, k, n], threads), "gemm-bf16"),
+            ProductSubject::Fp32 => (ways(self.route, [m, k, n], threads), "gemm-f32"),
+            ProductSubject::Fp16 => {
+                (half_ways(self.route, self.of, [m, k, n], threads), "gemm-fp16")
+            }
+            ProductSubject::Bf16 { .. } => {
+                (half_ways(self.route, self.of, [m, k, n], threads), "gemm-bf16")
+            }
         };
         let mut chosen = 0;
         if ways.len() > 1 {
             let names: Vec<&str> = ways.iter().map(|(name, _)| *name).collect();
-            let space = Space::new(vec![Axis::names("way", &names)]);
+            let space = ConfigSpace::new(vec![ConfigAxis::names("way", &names)]);
             let family = format!("{family} {threads} threads");
             chosen = choices.choose(&family, &[("m", m), ("k", k), ("n", n)], &space);
         }
-        ways.get(chosen).map_or(Way::Kernel(Blocking::Usual), |(_, way)| *way)
+        ways.get(chosen).map_or(ProductMethod::Kernel(GemmBlocking::Usual), |(_, way)| *way)
     }
 
     /// A step in which a BLAS multiplies with the weights as they are in the model, and the kernels
     /// do the rest.
-    fn by_blas(&self, blas: Blas, m: usize, tail: Tail) -> Step {
+    fn by_blas(&self, blas: BlasLibrary, m: usize, tail: ProductTail) -> CpuStep {
         let (trans_b, factor) = self.stored;
         let b = Arc::clone(&self.b);
         let (k, n) = b.size();
         let (stride, orientation) = match trans_b {
-            true => (k, Orientation::Transposed),
-            false => (n, Orientation::Plain),
+            true => (k, OperandOrientation::Transposed),
+            false => (n, OperandOrientation::Plain),
         };
-        Step::new(move |call| {
+        CpuStep::new(move |call| {
             let (a, weights) = (call.input::<f32>(0)?, call.input::<f32>(1)?);
             let (epilogue, _) = tail.epilogue(call)?;
             let mut c = call.output::<f32>(0)?;
-            let rows = Factor { data: a, stride: k, orientation: Orientation::Plain };
+            let rows = Factor { data: a, stride: k, orientation: OperandOrientation::Plain };
             let columns = Factor { data: weights, stride, orientation };
-            let sizes = Sizes { m, n, k };
+            let sizes = BlasSizes { m, n, k };
             match blas.sgemm(sizes, (factor, 0.0), rows, columns, c.slice(), n) {
                 Ok(()) => finish(call.exec, (m, n), (c.slice(), n), &epilogue),
                 // Nothing was written: the kernels compute what they would have.
                 Err(_) => {
-                    if let Weights::Floats(b) = &*b {
-                        let (cut, to) = (Blocking::Usual, (c.slice(), n));
+                    if let PackedProductWeights::Floats(b) = &*b {
+                        let (cut, to) = (GemmBlocking::Usual, (c.slice(), n));
                         gemm_cut(call.exec, cut, m, (a, k), b, to, &epilogue);
                     }
                 }
@@ -353,26 +377,26 @@ impl Packed {
     }
 }
 
-impl Packed {
+impl PackedProduct {
     /// A step in which BNNS multiplies by the model's weights in half their size, and the kernels do
     /// the rest.
-    fn by_bnns(&self, bnns: Bnns, m: usize, tail: Tail) -> Step {
+    fn by_bnns(&self, bnns: BnnsLibrary, m: usize, tail: ProductTail) -> CpuStep {
         let ((trans_b, factor), of) = (self.stored, self.of);
         let (b, halved) = (Arc::clone(&self.b), Arc::clone(&self.halved));
         let (k, n) = b.size();
         let (stride, orientation) = match trans_b {
-            true => (k, Orientation::Transposed),
-            false => (n, Orientation::Plain),
+            true => (k, OperandOrientation::Transposed),
+            false => (n, OperandOrientation::Plain),
         };
-        let step = Step::new(move |call| {
-            let (data, weights) = (Halved::elements(call.reals(0)?), call.input::<f32>(1)?);
+        let step = CpuStep::new(move |call| {
+            let (data, weights) = (HalvedWeights::elements(call.reals(0)?), call.input::<f32>(1)?);
             let (epilogue, beside) = tail.epilogue(call)?;
             let mut scratch = call.scratch_if(m * n + BEHIND_SUMS)?;
             let (sums, _) = scratch.split(m * n + BEHIND_SUMS);
-            let rows = bnns::Factor { data, stride: k, orientation: Orientation::Plain };
+            let rows = bnns::BnnsFactor { data, stride: k, orientation: OperandOrientation::Plain };
             let data = halved.weights(of, call.exec, weights);
-            let columns = bnns::Factor { data, stride, orientation };
-            match bnns.multiply(Sizes { m, n, k }, factor, (rows, columns), sums, n) {
+            let columns = bnns::BnnsFactor { data, stride, orientation };
+            match bnns.multiply(BlasSizes { m, n, k }, factor, (rows, columns), sums, n) {
                 Ok(()) => {
                     let mut c = call.output_reals(0)?;
                     let to = (c.reals(), n);
@@ -380,19 +404,23 @@ impl Packed {
                     Ok(())
                 }
                 // The sums are nobody's yet: the kernels compute what they would have been.
-                Err(_) => b.multiply(call, Blocking::Usual, m, tail),
+                Err(_) => b.multiply(call, GemmBlocking::Usual, m, tail),
             }
         });
         step.with_scratch(m * n + BEHIND_SUMS)
     }
 }
 
-impl Kernel for Packed {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
-        self.bind_chosen(shapes, Choices::default())
+impl CpuKernel for PackedProduct {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+        self.bind_chosen(shapes, KernelChoices::default())
     }
 
-    fn bind_chosen(&self, shapes: &Shapes, choices: Choices<'_>) -> Result<Step, String> {
+    fn bind_chosen(
+        &self,
+        shapes: &CpuShapes,
+        choices: KernelChoices<'_>,
+    ) -> Result<CpuStep, String> {
         let a = shapes.input(0)?;
         let (k, n) = self.b.size();
         let Some((&columns, lead)) = a.split_last() else {
@@ -403,25 +431,29 @@ impl Kernel for Packed {
         }
         let m: usize = lead.iter().product();
         let product: Vec<usize> = lead.iter().copied().chain([n]).collect();
-        let tail = Tail::bind(shapes, &product, self.last)?;
+        let tail = ProductTail::bind(shapes, &product, self.last)?;
         let blocking = match self.way(m, choices) {
-            Way::Kernel(blocking) => blocking,
-            Way::Blas(blas) => return Ok(self.by_blas(blas, m, tail)),
-            Way::Bnns(bnns) => return Ok(self.by_bnns(bnns, m, tail)),
+            ProductMethod::Kernel(blocking) => blocking,
+            ProductMethod::Blas(blas) => return Ok(self.by_blas(blas, m, tail)),
+            ProductMethod::Bnns(bnns) => return Ok(self.by_bnns(bnns, m, tail)),
         };
         let b = Arc::clone(&self.b);
-        let step = Step::new(move |call| b.multiply(call, blocking, m, tail));
+        let step = CpuStep::new(move |call| b.multiply(call, blocking, m, tail));
         Ok(step.without(&[1]))
     }
 
-    fn halves(&self, _shapes: &Shapes) -> Halves {
+    fn halves(&self, _shapes: &CpuShapes) -> Bf16Operands {
         match &*self.b {
-            Weights::Floats(_) | Weights::Fp16(_) => Halves::default(),
-            // Rows of BF16 are read in pairs.
-            Weights::Bf16(b) if b.k().is_multiple_of(2) => {
-                Halves { inputs: &[0, 3], output: true, together: false }
+            PackedProductWeights::Floats(_) | PackedProductWeights::Fp16(_) => {
+                Bf16Operands::default()
             }
-            Weights::Bf16(_) => Halves { inputs: &[3], output: true, together: false },
+            // Rows of BF16 are read in pairs.
+            PackedProductWeights::Bf16(b) if b.k().is_multiple_of(2) => {
+                Bf16Operands { inputs: &[0, 3], output: true, together: false }
+            }
+            PackedProductWeights::Bf16(_) => {
+                Bf16Operands { inputs: &[3], output: true, together: false }
+            }
         }
     }
 
@@ -431,9 +463,9 @@ impl Kernel for Packed {
 }
 
 /// A product of two values of the run.
-struct Batched {
+struct BatchedProduct {
     trans_b: bool,
-    last: Last,
+    last: ProductTailSpec,
 }
 
 /// Where each matrix of a batch starts in an operand whose leading axes are `own`.
@@ -453,8 +485,8 @@ pub(super) fn batch_offsets(own: &[usize], batch: &[usize], matrix: usize) -> Op
     Some(offsets)
 }
 
-impl Kernel for Batched {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for BatchedProduct {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let (a, b) = (shapes.input(0)?, shapes.input(1)?);
         let ([a_lead @ .., m, k], [b_lead @ .., b_rows, b_columns]) = (a, b) else {
             return Err("an operand has fewer than two axes".into());
@@ -468,14 +500,15 @@ impl Kernel for Batched {
         let a_offsets = batch_offsets(a_lead, &lead, m * k).ok_or("input 0 does not broadcast")?;
         let b_offsets = batch_offsets(b_lead, &lead, k * n).ok_or("input 1 does not broadcast")?;
         let product: Vec<usize> = lead.iter().copied().chain([m, n]).collect();
-        let tail = Tail::bind(shapes, &product, self.last)?;
-        let trans = if self.trans_b { Trans::Yes } else { Trans::No };
-        Ok(Step::new(move |call| {
+        let tail = ProductTail::bind(shapes, &product, self.last)?;
+        let trans = if self.trans_b { Transposition::Yes } else { Transposition::No };
+        Ok(CpuStep::new(move |call| {
             let (a, b) = (call.input::<f32>(0)?, call.input::<f32>(1)?);
             let (epilogue, _) = tail.epilogue(call)?;
             let mut c = call.output::<f32>(0)?;
-            let a = Operand { data: a, offsets: &a_offsets, ld: k, trans: Trans::No };
-            let b = Operand { data: b, offsets: &b_offsets, ld: b_ld, trans };
+            let a =
+                BatchedOperand { data: a, offsets: &a_offsets, ld: k, trans: Transposition::No };
+            let b = BatchedOperand { data: b, offsets: &b_offsets, ld: b_ld, trans };
             matmul_batched(call.exec, (m, k, n), a, b, c.slice(), &epilogue);
             Ok(())
         }))

@@ -23,10 +23,10 @@ mod spread;
 mod trees;
 mod upsample;
 
-use super::KernelRow;
+use super::CpuKernelRow;
 
 /// Every family's table; within an operator the first row that supports a node runs it.
-pub const FAMILIES: &[&[KernelRow]] = &[
+pub const FAMILIES: &[&[CpuKernelRow]] = &[
     attention::ROWS,
     block_mat_mul::ROWS,
     blocks::ROWS,

@@ -1,55 +1,55 @@
 //! Operators that move elements without computing: any type but strings.
 
 use galatea_graph::ops::shape::{Concat, Slice, Split, Transpose};
-use galatea_graph::{Inputs, ONNX_DOMAIN, OpError};
+use galatea_graph::{ONNX_DOMAIN, OpError, OperatorInputs};
 use galatea_kernels::permute::{MAX_RANK, permute, transpose};
 use galatea_tensor::{DataType, Element, contiguous_strides, with_number};
 
 use super::rowwise::resolve_axis;
-use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, StepCall};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[
-    KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[
+    CpuKernelRow {
         name: "transpose-any",
         domain: ONNX_DOMAIN,
         ops: &["Transpose"],
         supports: not_strings,
         build: |view| Ok(Box::new(view.operator::<Transpose>()?.clone())),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "concat-any",
         domain: ONNX_DOMAIN,
         ops: &["Concat"],
         supports: not_strings,
         build: |view| Ok(Box::new(view.operator::<Concat>()?.clone())),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "split-any",
         domain: ONNX_DOMAIN,
         ops: &["Split"],
         supports: not_strings,
         build: |view| Ok(Box::new(view.operator::<Split>()?.clone())),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "slice-any",
         domain: ONNX_DOMAIN,
         ops: &["Slice"],
         supports: not_strings,
         build: |view| Ok(Box::new(view.operator::<Slice>()?.clone())),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "expand-any",
         domain: ONNX_DOMAIN,
         ops: &["Expand"],
         supports: not_strings,
-        build: |_| Ok(Box::new(Spread)),
+        build: |_| Ok(Box::new(ExpandKernel)),
     },
 ];
 
 /// Refuses nodes over string tensors, whose elements are not plain bytes, and over small types,
 /// which are too rare in flight to be worth a copy of each kernel.
-pub(super) fn not_strings(view: &NodeView<'_>) -> Result<(), String> {
+pub(super) fn not_strings(view: &CpuNodeView<'_>) -> Result<(), String> {
     match view.input(0) {
         Some(fact) if fact.dtype == DataType::Bytes => Err("strings are not plain bytes".into()),
         Some(fact) if !fact.dtype.is_on_wire() => Err("a type that few graphs move".into()),
@@ -74,8 +74,8 @@ macro_rules! with_plain {
 }
 pub(super) use with_plain;
 
-impl Kernel for Transpose {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for Transpose {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let shape = shapes.input(0)?.to_vec();
         let order = self.permutation(shape.len()).map_err(|error| error.to_string())?;
         if shape.len() > MAX_RANK {
@@ -83,14 +83,14 @@ impl Kernel for Transpose {
         }
         let dtype = shapes.dtype(0)?;
         if let (DataType::Fp32, Some((batch, rows, columns))) = (dtype, matrices(&shape, &order)) {
-            return Ok(Step::new(move |call| {
+            return Ok(CpuStep::new(move |call| {
                 let x = call.input::<f32>(0)?;
                 let mut y = call.output::<f32>(0)?;
                 transpose(call.exec, x, batch, rows, columns, y.slice());
                 Ok(())
             }));
         }
-        Ok(with_plain!(dtype, T => Step::new(move |call| {
+        Ok(with_plain!(dtype, T => CpuStep::new(move |call| {
             let x = call.input::<T>(0)?;
             let mut y = call.output::<T>(0)?;
             permute(call.exec, x, &shape, &order, y.slice());
@@ -111,8 +111,8 @@ fn matrices(shape: &[usize], order: &[usize]) -> Option<(usize, usize, usize)> {
     Some((product(0..lead), product(lead..first), product(first..shape.len())))
 }
 
-impl Kernel for Concat {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for Concat {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let out = shapes.output(0)?;
         let axis = resolve_axis(self.axis, out.len())?;
         let outer: usize = out[..axis].iter().product();
@@ -123,7 +123,7 @@ impl Kernel for Concat {
         if chunks.iter().sum::<usize>() != total {
             return Err("the inputs do not add up to the output".into());
         }
-        Ok(with_plain!(shapes.dtype(0)?, T => Step::new(move |call| {
+        Ok(with_plain!(shapes.dtype(0)?, T => CpuStep::new(move |call| {
             let mut y = call.output::<T>(0)?;
             let y = y.slice();
             let mut start = 0;
@@ -140,8 +140,8 @@ impl Kernel for Concat {
     }
 }
 
-impl Kernel for Split {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for Split {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let shape = shapes.input(0)?;
         let axis = resolve_axis(self.axis, shape.len())?;
         let outer: usize = shape[..axis].iter().product();
@@ -152,7 +152,7 @@ impl Kernel for Split {
             return Err("the lengths are not known before the run".into());
         }
         let lengths = self.lengths(shape[axis], given.as_deref()).map_err(|e| e.to_string())?;
-        Ok(with_plain!(shapes.dtype(0)?, T => Step::new(move |call| {
+        Ok(with_plain!(shapes.dtype(0)?, T => CpuStep::new(move |call| {
             let x = call.input::<T>(0)?;
             let mut start = 0;
             for (index, &length) in lengths.iter().enumerate() {
@@ -174,12 +174,12 @@ impl Kernel for Split {
 
 /// A copy of elements that lie at strides: the lengths of the result's axes, each with the
 /// distance in the source.
-struct Walk {
+struct StridedWalk {
     axes: Vec<(usize, isize)>,
     start: usize,
 }
 
-impl Walk {
+impl StridedWalk {
     /// A walk over a shape with these distances; neighbouring axes that are one are joined.
     fn new(shape: &[usize], strides: &[isize], start: usize) -> Self {
         let mut axes: Vec<(usize, isize)> = Vec::new();
@@ -228,8 +228,8 @@ impl Walk {
     }
 }
 
-fn copy_step<T: Element + Copy>(walk: Walk) -> Step {
-    Step::new(move |call: &mut Call<'_>| -> Result<(), OpError> {
+fn copy_step<T: Element + Copy>(walk: StridedWalk) -> CpuStep {
+    CpuStep::new(move |call: &mut StepCall<'_>| -> Result<(), OpError> {
         let x = call.input::<T>(0)?;
         let mut y = call.output::<T>(0)?;
         walk.copy(x, y.slice());
@@ -237,8 +237,8 @@ fn copy_step<T: Element + Copy>(walk: Walk) -> Step {
     })
 }
 
-impl Kernel for Slice {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for Slice {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let shape = shapes.input(0)?;
         let given: Vec<Option<&galatea_tensor::Tensor>> =
             shapes.constants.iter().map(Option::as_ref).collect();
@@ -246,7 +246,8 @@ impl Kernel for Slice {
         if !(1..shapes.inputs.len()).all(known) {
             return Err("the range is not known before the run".into());
         }
-        let ranges = self.ranges(shape, Inputs::new(&given)).map_err(|error| error.to_string())?;
+        let ranges =
+            self.ranges(shape, OperatorInputs::new(&given)).map_err(|error| error.to_string())?;
         let (mut lengths, mut strides) = (shape.to_vec(), contiguous_strides(shape));
         let mut start = 0;
         for range in ranges {
@@ -257,16 +258,16 @@ impl Kernel for Slice {
         if lengths != shapes.output(0)? {
             return Err("the range does not give the inferred shape".into());
         }
-        let walk = Walk::new(&lengths, &strides, start);
+        let walk = StridedWalk::new(&lengths, &strides, start);
         Ok(with_plain!(shapes.dtype(0)?, T => copy_step::<T>(walk)))
     }
 }
 
 /// `Expand`.
-struct Spread;
+struct ExpandKernel;
 
-impl Kernel for Spread {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for ExpandKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let (shape, out) = (shapes.input(0)?, shapes.output(0)?);
         let missing = out.len().checked_sub(shape.len()).ok_or("the rank falls")?;
         let own = contiguous_strides(shape);
@@ -275,7 +276,7 @@ impl Kernel for Spread {
             _ => 0,
         };
         let strides: Vec<isize> = out.iter().enumerate().map(stride).collect();
-        let walk = Walk::new(out, &strides, 0);
+        let walk = StridedWalk::new(out, &strides, 0);
         Ok(with_plain!(shapes.dtype(0)?, T => copy_step::<T>(walk)))
     }
 }

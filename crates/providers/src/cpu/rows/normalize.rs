@@ -5,15 +5,17 @@ use galatea_graph::ops::normalize::{
     BatchNormalization, GroupNormalization, InstanceNormalization, LayerNormalization,
     RmsNormalization,
 };
-use galatea_kernels::norm::{Norm, NormKind, normalize_reals};
-use galatea_kernels::norm_channels::{Groups, Statistics, normalize_batch, normalize_groups};
+use galatea_kernels::norm::{NormKind, RowNormalization, normalize_reals};
+use galatea_kernels::norm_channels::{
+    BatchNormParameters, ChannelGroups, normalize_batch, normalize_groups,
+};
 
 use super::rowwise::resolve_axis;
-use crate::cpu::{Halves, Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::cpu::{Bf16Operands, CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[
-    KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[
+    CpuKernelRow {
         name: "layer_norm-f32",
         domain: ONNX_DOMAIN,
         ops: &["LayerNormalization"],
@@ -24,7 +26,7 @@ pub(super) const ROWS: &[KernelRow] = &[
             Ok(Box::new(RowNorm { kind: NormKind::Layer, axis, epsilon }))
         },
     },
-    KernelRow {
+    CpuKernelRow {
         name: "rms_norm-f32",
         domain: ONNX_DOMAIN,
         ops: &["RMSNormalization"],
@@ -35,17 +37,17 @@ pub(super) const ROWS: &[KernelRow] = &[
             Ok(Box::new(RowNorm { kind: NormKind::RootMeanSquare, axis, epsilon }))
         },
     },
-    KernelRow {
+    CpuKernelRow {
         name: "instance_norm-f32",
         domain: ONNX_DOMAIN,
         ops: &["InstanceNormalization"],
         supports,
         build: |view| {
             let epsilon = view.operator::<InstanceNormalization>()?.epsilon;
-            Ok(Box::new(GroupNorm { groups: None, epsilon, per_group: false }))
+            Ok(Box::new(GroupNormKernel { groups: None, epsilon, per_group: false }))
         },
     },
-    KernelRow {
+    CpuKernelRow {
         name: "group_norm-f32",
         domain: ONNX_DOMAIN,
         ops: &["GroupNormalization"],
@@ -53,10 +55,10 @@ pub(super) const ROWS: &[KernelRow] = &[
         build: |view| {
             let op = view.operator::<GroupNormalization>()?;
             let (groups, epsilon, per_group) = (Some(op.num_groups), op.epsilon, op.per_group);
-            Ok(Box::new(GroupNorm { groups, epsilon, per_group }))
+            Ok(Box::new(GroupNormKernel { groups, epsilon, per_group }))
         },
     },
-    KernelRow {
+    CpuKernelRow {
         name: "batch_norm-f32",
         domain: ONNX_DOMAIN,
         ops: &["BatchNormalization"],
@@ -70,7 +72,7 @@ pub(super) const ROWS: &[KernelRow] = &[
         },
         build: |view| {
             let epsilon = view.operator::<BatchNormalization>()?.epsilon;
-            Ok(Box::new(BatchNorm { epsilon }))
+            Ok(Box::new(BatchNormKernel { epsilon }))
         },
     },
 ];
@@ -84,7 +86,7 @@ fn channels(shape: &[usize]) -> Result<[usize; 2], String> {
     }
 }
 
-struct GroupNorm {
+struct GroupNormKernel {
     /// Each channel by itself where absent.
     groups: Option<usize>,
     epsilon: f32,
@@ -92,8 +94,8 @@ struct GroupNorm {
     per_group: bool,
 }
 
-impl Kernel for GroupNorm {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for GroupNormKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let [channels, columns] = channels(shapes.input(0)?)?;
         let groups = self.groups.unwrap_or(channels);
         if groups == 0 || !channels.is_multiple_of(groups) {
@@ -106,14 +108,14 @@ impl Kernel for GroupNorm {
             }
         }
         let (epsilon, copies) = (self.epsilon, channels / parameters);
-        Ok(Step::new(move |call| {
+        Ok(CpuStep::new(move |call| {
             let spread = |parameter: &[f32]| -> Vec<f32> {
                 parameter.iter().flat_map(|&p| std::iter::repeat_n(p, copies)).collect()
             };
             let (x, scale) = (call.input::<f32>(0)?, spread(call.input::<f32>(1)?));
             let bias = spread(call.input::<f32>(2)?);
             let (scale, bias) = (scale.as_slice(), bias.as_slice());
-            let g = Groups { channels, groups, columns, scale, bias, epsilon };
+            let g = ChannelGroups { channels, groups, columns, scale, bias, epsilon };
             let mut y = call.output::<f32>(0)?;
             normalize_groups(call.exec, &g, x, y.slice());
             Ok(())
@@ -121,12 +123,12 @@ impl Kernel for GroupNorm {
     }
 }
 
-struct BatchNorm {
+struct BatchNormKernel {
     epsilon: f32,
 }
 
-impl Kernel for BatchNorm {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for BatchNormKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let [channels, columns] = channels(shapes.input(0)?)?;
         for index in 1..5 {
             if shapes.input(index)? != [channels] {
@@ -134,8 +136,8 @@ impl Kernel for BatchNorm {
             }
         }
         let epsilon = self.epsilon;
-        Ok(Step::new(move |call| {
-            let p = Statistics {
+        Ok(CpuStep::new(move |call| {
+            let p = BatchNormParameters {
                 scale: call.input::<f32>(1)?,
                 bias: call.input::<f32>(2)?,
                 mean: call.input::<f32>(3)?,
@@ -150,7 +152,7 @@ impl Kernel for BatchNorm {
     }
 }
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &CpuNodeView<'_>) -> Result<(), String> {
     view.floats(&[0, 1, 2])?;
     if view.node.outputs.iter().skip(1).any(Option::is_some) {
         return Err("the statistics are wanted too".into());
@@ -164,8 +166,8 @@ struct RowNorm {
     epsilon: f32,
 }
 
-impl Kernel for RowNorm {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for RowNorm {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let shape = shapes.input(0)?;
         let axis = resolve_axis(self.axis, shape.len())?;
         let columns: usize = shape[axis..].iter().product();
@@ -177,17 +179,17 @@ impl Kernel for RowNorm {
             }
         }
         let (kind, epsilon) = (self.kind, self.epsilon);
-        Ok(Step::new(move |call| {
+        Ok(CpuStep::new(move |call| {
             let x = call.reals(0)?;
             let (scale, bias) = (call.optional::<f32>(1)?, call.optional::<f32>(2)?);
             let mut y = call.output_reals(0)?;
-            let norm = Norm { kind, scale, bias, epsilon };
+            let norm = RowNormalization { kind, scale, bias, epsilon };
             normalize_reals(call.exec, norm, x, columns, y.reals());
             Ok(())
         }))
     }
 
-    fn halves(&self, _shapes: &Shapes) -> Halves {
-        Halves { inputs: &[0], output: true, together: false }
+    fn halves(&self, _shapes: &CpuShapes) -> Bf16Operands {
+        Bf16Operands { inputs: &[0], output: true, together: false }
     }
 }

@@ -2,14 +2,14 @@
 
 use galatea_graph::ops::fused::{PagedAttention, PagedShapes};
 use galatea_graph::{GALATEA_DOMAIN, OpError};
-use galatea_kernels::paged_attention::{PagedAttention as Sizes, PagedCaches, paged_attention};
+use galatea_kernels::paged_attention::{PagedAttentionStep as Sizes, PagedCaches, paged_attention};
 use galatea_tensor::{DataType, Element, bf16, f16};
 
-use crate::cpu::kernel::Output;
-use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::cpu::kernel::StepOutput;
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, StepCall};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
     name: "paged_attention-f32-online",
     domain: GALATEA_DOMAIN,
     ops: &["PagedAttention"],
@@ -22,7 +22,7 @@ const CACHES: [(usize, usize); 2] = [(3, 1), (4, 2)];
 /// The same for the scales of keys and of values.
 const SCALES: [(usize, usize); 2] = [(8, 3), (9, 4)];
 
-fn supports(view: &NodeView<'_>) -> Result<(), String> {
+fn supports(view: &CpuNodeView<'_>) -> Result<(), String> {
     view.floats(&[0, 1, 2, SCALES[0].0, SCALES[1].0])?;
     let known = [DataType::Fp32, DataType::Fp16, DataType::Bf16, DataType::Int8];
     for (input, _) in CACHES {
@@ -36,7 +36,7 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
 }
 
 /// What is known of a step before it runs.
-struct Bound {
+struct BoundPagedAttention {
     op: PagedAttention,
     rows: [Vec<usize>; 3],
     caches: [Vec<usize>; 2],
@@ -44,10 +44,10 @@ struct Bound {
     dtype: DataType,
 }
 
-impl Kernel for PagedAttention {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for PagedAttention {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let shape = |input: usize| shapes.input(input).map(<[usize]>::to_vec);
-        let bound = Bound {
+        let bound = BoundPagedAttention {
             op: *self,
             rows: [shape(0)?, shape(1)?, shape(2)?],
             caches: [shape(3)?, shape(4)?],
@@ -66,13 +66,13 @@ impl Kernel for PagedAttention {
             }
         }
         let pairs = CACHES.into_iter().chain(SCALES);
-        let step = Step::new(move |call| bound.run(call));
+        let step = CpuStep::new(move |call| bound.run(call));
         Ok(pairs.fold(step, |step, (input, output)| step.in_place(input, output)))
     }
 }
 
-impl Bound {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), OpError> {
+impl BoundPagedAttention {
+    fn run(&self, call: &mut StepCall<'_>) -> Result<(), OpError> {
         let shapes = PagedShapes {
             rows: self.rows.each_ref().map(Vec::as_slice),
             caches: self.caches.each_ref().map(Vec::as_slice),
@@ -104,21 +104,24 @@ impl Bound {
         match self.dtype {
             DataType::Fp32 => {
                 let mut own = both::<f32>(call, CACHES)?;
-                compute(PagedCaches::Fp32(own.each_mut().map(Output::slice)));
+                compute(PagedCaches::Fp32(own.each_mut().map(StepOutput::slice)));
             }
             DataType::Fp16 => {
                 let mut own = both::<f16>(call, CACHES)?;
-                compute(PagedCaches::Fp16(own.each_mut().map(Output::slice)));
+                compute(PagedCaches::Fp16(own.each_mut().map(StepOutput::slice)));
             }
             DataType::Bf16 => {
                 let mut own = both::<bf16>(call, CACHES)?;
-                compute(PagedCaches::Bf16(own.each_mut().map(Output::slice)));
+                compute(PagedCaches::Bf16(own.each_mut().map(StepOutput::slice)));
             }
             DataType::Int8 => {
                 let mut own = both::<i8>(call, CACHES)?;
                 let mut scales = both::<f32>(call, SCALES)?;
-                let caches = own.each_mut().map(Output::slice);
-                compute(PagedCaches::Int8 { caches, scales: scales.each_mut().map(Output::slice) });
+                let caches = own.each_mut().map(StepOutput::slice);
+                compute(PagedCaches::Int8 {
+                    caches,
+                    scales: scales.each_mut().map(StepOutput::slice),
+                });
             }
             other => return Err(OpError::new(format!("caches of {other}"))),
         }
@@ -128,9 +131,9 @@ impl Bound {
 
 /// Two outputs with the elements of two inputs, which they may lie over already.
 fn both<'a, T: Element + Copy>(
-    call: &mut Call<'a>,
+    call: &mut StepCall<'a>,
     pairs: [(usize, usize); 2],
-) -> Result<[Output<'a, T>; 2], OpError> {
+) -> Result<[StepOutput<'a, T>; 2], OpError> {
     let [keys, values] = pairs.map(|(input, at)| {
         let mut output = call.output::<T>(at)?;
         if let Some(from) = call.optional::<T>(input)? {

@@ -6,23 +6,23 @@ use galatea_graph::ops::contrib::QGemm;
 use galatea_graph::ops::fused::LookUp;
 use galatea_graph::ops::quantize::{DequantizeLinear, QuantizeLinear};
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
-use galatea_kernels::Exec;
+use galatea_kernels::KernelContext;
 use galatea_kernels::int8::{
-    Bytes, Columns, PackedInt8, Pair, Right, Target, dequantize, extremes, gemm_int8, look_up,
-    matmul_int8_batched, pair_bytes, quantize,
+    ColumnScales, Int8RightMatrix, Int8Target, PackedInt8, PairFunction, QuantizedBytes,
+    dequantize, extremes, gemm_int8, look_up, matmul_int8_batched, pair_bytes, quantize,
 };
 use galatea_kernels::isa::DotIsa;
 use galatea_tensor::{DataType, Tensor};
 
 use super::matrix::batch_offsets;
-use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, StepCall, WeightBytes};
 
 /// ONNX Runtime's own domain.
 pub(super) const CONTRIB_DOMAIN: &str = "com.microsoft";
 
 /// Where the parts of a product are among the inputs.
 #[derive(Clone, Copy, Debug)]
-struct Places {
+struct QuantizedInputs {
     a: usize,
     b: usize,
     a_scale: Option<usize>,
@@ -37,7 +37,7 @@ struct Places {
     result: Option<(usize, usize)>,
 }
 
-const QLINEAR: Places = Places {
+const QLINEAR: QuantizedInputs = QuantizedInputs {
     a: 0,
     b: 3,
     a_scale: Some(1),
@@ -49,7 +49,7 @@ const QLINEAR: Places = Places {
     result: Some((6, 7)),
 };
 
-const INTEGER: Places = Places {
+const INTEGER: QuantizedInputs = QuantizedInputs {
     a: 0,
     b: 1,
     a_scale: None,
@@ -61,14 +61,20 @@ const INTEGER: Places = Places {
     result: None,
 };
 
-const TO_FLOAT: Places =
-    Places { a_scale: Some(2), b_scale: Some(3), a_zero: 4, b_zero: 5, bias: Some(6), ..INTEGER };
+const TO_FLOAT: QuantizedInputs = QuantizedInputs {
+    a_scale: Some(2),
+    b_scale: Some(3),
+    a_zero: 4,
+    b_zero: 5,
+    bias: Some(6),
+    ..INTEGER
+};
 
-const GEMM: Places = Places { sums: Some(6), result: Some((7, 8)), ..QLINEAR };
+const GEMM: QuantizedInputs = QuantizedInputs { sums: Some(6), result: Some((7, 8)), ..QLINEAR };
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[
-    KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[
+    CpuKernelRow {
         name: "quantize_linear-f32_int8",
         domain: ONNX_DOMAIN,
         ops: &["QuantizeLinear"],
@@ -77,9 +83,9 @@ pub(super) const ROWS: &[KernelRow] = &[
             byte_type(view.output(0).map(|fact| fact.dtype))?;
             one_scale(view, view.operator::<QuantizeLinear>()?.grouping.block_size)
         },
-        build: |_| Ok(Box::new(Quantize)),
+        build: |_| Ok(Box::new(QuantizeKernel)),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "dequantize_linear-int8_f32",
         domain: ONNX_DOMAIN,
         ops: &["DequantizeLinear"],
@@ -91,37 +97,37 @@ pub(super) const ROWS: &[KernelRow] = &[
             }
             one_scale(view, view.operator::<DequantizeLinear>()?.grouping.block_size)
         },
-        build: |_| Ok(Box::new(Dequantize)),
+        build: |_| Ok(Box::new(DequantizeKernel)),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "dynamic_quantize_linear-f32_uint8",
         domain: ONNX_DOMAIN,
         ops: &["DynamicQuantizeLinear"],
         supports: |view| view.floats(&[0]),
         build: |_| Ok(Box::new(DynamicQuantize)),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "qlinear_matmul-int8",
         domain: ONNX_DOMAIN,
         ops: &["QLinearMatMul"],
         supports: |view| supports_product(view, QLINEAR),
         build: |view| product(view, QLINEAR, (false, 1.0)),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "matmul_integer-int8_int32",
         domain: ONNX_DOMAIN,
         ops: &["MatMulInteger"],
         supports: |view| supports_product(view, INTEGER),
         build: |view| product(view, INTEGER, (false, 1.0)),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "matmul_integer-int8_f32",
         domain: CONTRIB_DOMAIN,
         ops: &["MatMulIntegerToFloat"],
         supports: |view| supports_product(view, TO_FLOAT),
         build: |view| product(view, TO_FLOAT, (false, 1.0)),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "qgemm-int8",
         domain: CONTRIB_DOMAIN,
         ops: &["QGemm"],
@@ -137,7 +143,7 @@ pub(super) const ROWS: &[KernelRow] = &[
             product(view, GEMM, (op.trans_b, op.alpha))
         },
     },
-    KernelRow {
+    CpuKernelRow {
         name: "look_up-int8",
         domain: GALATEA_DOMAIN,
         ops: &["LookUp"],
@@ -145,10 +151,10 @@ pub(super) const ROWS: &[KernelRow] = &[
         build: |view| {
             let table = view.operator::<LookUp>()?.table.as_slice().try_into();
             let table: [u8; 256] = table.map_err(|_| "the table is not one of bytes")?;
-            Ok(Box::new(Table(table)))
+            Ok(Box::new(ByteFunction(table)))
         },
     },
-    KernelRow {
+    CpuKernelRow {
         name: "qlinear_pair-int8",
         domain: CONTRIB_DOMAIN,
         ops: &["QLinearAdd", "QLinearMul"],
@@ -167,8 +173,12 @@ pub(super) const ROWS: &[KernelRow] = &[
             let scale = |index| constant_scale(view, index);
             let zero = |index| constant_zero(view, index);
             let scales = [scale(1)?, scale(4)?, scale(6)?];
-            let pair = if view.node.op_type == "QLinearMul" { Pair::Product } else { Pair::Sum };
-            Ok(Box::new(Both { pair, scales, zeros: [zero(2)?, zero(5)?, zero(7)?] }))
+            let pair = if view.node.op_type == "QLinearMul" {
+                PairFunction::Product
+            } else {
+                PairFunction::Sum
+            };
+            Ok(Box::new(TensorPair { pair, scales, zeros: [zero(2)?, zero(5)?, zero(7)?] }))
         },
     },
 ];
@@ -188,7 +198,7 @@ pub(super) fn byte_type(dtype: Option<DataType>) -> Result<(), String> {
 }
 
 /// Refuses scales that are not one for all.
-fn one_scale(view: &NodeView<'_>, block_size: usize) -> Result<(), String> {
+fn one_scale(view: &CpuNodeView<'_>, block_size: usize) -> Result<(), String> {
     for index in [1, 2].into_iter().filter(|&index| view.has(index)) {
         let shape = view.input(index).and_then(|fact| fact.known_shape());
         if block_size > 0 || shape.is_none_or(|shape| shape.iter().product::<usize>() != 1) {
@@ -199,18 +209,21 @@ fn one_scale(view: &NodeView<'_>, block_size: usize) -> Result<(), String> {
 }
 
 /// The one element of a constant input.
-pub(super) fn constant_number<'a>(view: &NodeView<'a>, index: usize) -> Result<&'a Tensor, String> {
+pub(super) fn constant_number<'a>(
+    view: &CpuNodeView<'a>,
+    index: usize,
+) -> Result<&'a Tensor, String> {
     let found = view.constant(index).filter(|tensor| tensor.elements() == 1);
     found.ok_or_else(|| format!("input {index} is not one constant number"))
 }
 
 /// A constant scale.
-pub(super) fn constant_scale(view: &NodeView<'_>, index: usize) -> Result<f32, String> {
+pub(super) fn constant_scale(view: &CpuNodeView<'_>, index: usize) -> Result<f32, String> {
     constant_number(view, index)?.item::<f32>().map_err(|error| error.to_string())
 }
 
 /// Constant zero points as integers; 0 where there are none.
-pub(super) fn zero_points(view: &NodeView<'_>, index: usize) -> Result<Vec<i32>, String> {
+pub(super) fn zero_points(view: &CpuNodeView<'_>, index: usize) -> Result<Vec<i32>, String> {
     if !view.has(index) {
         return Ok(vec![0]);
     }
@@ -220,7 +233,7 @@ pub(super) fn zero_points(view: &NodeView<'_>, index: usize) -> Result<Vec<i32>,
 }
 
 /// A constant zero point; 0 if absent.
-pub(super) fn constant_zero(view: &NodeView<'_>, index: usize) -> Result<i32, String> {
+pub(super) fn constant_zero(view: &CpuNodeView<'_>, index: usize) -> Result<i32, String> {
     match zero_points(view, index)?[..] {
         [zero] => Ok(zero),
         _ => Err(format!("input {index} has several zero points")),
@@ -228,7 +241,7 @@ pub(super) fn constant_zero(view: &NodeView<'_>, index: usize) -> Result<i32, St
 }
 
 /// The only number of a tensor of bytes in a run; 0 if absent.
-pub(super) fn zero_in(call: &Call<'_>, index: usize) -> Result<i32, OpError> {
+pub(super) fn zero_in(call: &StepCall<'_>, index: usize) -> Result<i32, OpError> {
     let Some(Some(tensor)) = call.inputs.get(index) else { return Ok(0) };
     match (tensor.dtype(), tensor.bytes()) {
         (DataType::Int8, Some(&[byte])) => Ok(byte.cast_signed().into()),
@@ -238,7 +251,7 @@ pub(super) fn zero_in(call: &Call<'_>, index: usize) -> Result<i32, OpError> {
 }
 
 /// The only scale of an input in a run.
-fn scale_in(call: &Call<'_>, index: usize) -> Result<f32, OpError> {
+fn scale_in(call: &StepCall<'_>, index: usize) -> Result<f32, OpError> {
     match call.input::<f32>(index)? {
         &[scale] => Ok(scale),
         _ => Err(OpError::new(format!("input {index} is not one scale"))),
@@ -250,13 +263,13 @@ pub(super) fn limits(signed: bool) -> (i32, i32) {
     if signed { (-128, 127) } else { (0, 255) }
 }
 
-struct Quantize;
+struct QuantizeKernel;
 
-impl Kernel for Quantize {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for QuantizeKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let dtype = shapes.outputs.first().and_then(Option::as_ref).ok_or("no output")?.0;
         let signed = is_signed(dtype)?;
-        Ok(Step::new(move |call| {
+        Ok(CpuStep::new(move |call| {
             let (x, scale, zero) = (call.input::<f32>(0)?, scale_in(call, 1)?, zero_in(call, 2)?);
             quantize(call.exec, x, scale, (signed, zero), call.output_bytes(0)?.bytes());
             Ok(())
@@ -264,15 +277,15 @@ impl Kernel for Quantize {
     }
 }
 
-struct Dequantize;
+struct DequantizeKernel;
 
-impl Kernel for Dequantize {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for DequantizeKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let signed = is_signed(shapes.dtype(0)?)?;
-        Ok(Step::new(move |call| {
+        Ok(CpuStep::new(move |call| {
             let (data, scale, zero) = (call.input_bytes(0)?, scale_in(call, 1)?, zero_in(call, 2)?);
             let mut y = call.output::<f32>(0)?;
-            dequantize(call.exec, Bytes { data, signed, zero }, scale, y.slice());
+            dequantize(call.exec, QuantizedBytes { data, signed, zero }, scale, y.slice());
             Ok(())
         }))
     }
@@ -280,9 +293,9 @@ impl Kernel for Dequantize {
 
 struct DynamicQuantize;
 
-impl Kernel for DynamicQuantize {
-    fn bind(&self, _: &Shapes) -> Result<Step, String> {
-        Ok(Step::new(move |call| {
+impl CpuKernel for DynamicQuantize {
+    fn bind(&self, _: &CpuShapes) -> Result<CpuStep, String> {
+        Ok(CpuStep::new(move |call| {
             let x = call.input::<f32>(0)?;
             let (low, high) = extremes(call.exec, x);
             // Data that is zero everywhere fits any scale.
@@ -302,14 +315,14 @@ impl Kernel for DynamicQuantize {
 }
 
 /// Two tensors, element by element; the second may be a vector that is repeated.
-struct Both {
-    pair: Pair,
+struct TensorPair {
+    pair: PairFunction,
     scales: [f32; 3],
     zeros: [i32; 3],
 }
 
-impl Kernel for Both {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for TensorPair {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let (a, b) = (shapes.input(0)?, shapes.input(3)?);
         // Leading axes of length 1 repeat too, where the others are those of the first operand.
         let own = b.iter().skip_while(|&&len| len == 1).count();
@@ -320,9 +333,11 @@ impl Kernel for Both {
         let dtype = shapes.outputs.first().and_then(Option::as_ref).ok_or("no output")?.0;
         let (pair, scales, zeros) = (self.pair, self.scales, self.zeros);
         let result = is_signed(dtype)?;
-        Ok(Step::new(move |call| {
-            let a = Bytes { data: call.input_bytes(0)?, signed: signed[0], zero: zeros[0] };
-            let b = Bytes { data: call.input_bytes(3)?, signed: signed[1], zero: zeros[1] };
+        Ok(CpuStep::new(move |call| {
+            let a =
+                QuantizedBytes { data: call.input_bytes(0)?, signed: signed[0], zero: zeros[0] };
+            let b =
+                QuantizedBytes { data: call.input_bytes(3)?, signed: signed[1], zero: zeros[1] };
             let mut y = call.output_bytes(0)?;
             pair_bytes(call.exec, pair, (a, b), scales, (result, zeros[2]), y.bytes());
             Ok(())
@@ -331,12 +346,12 @@ impl Kernel for Both {
 }
 
 /// A function of a byte.
-struct Table([u8; 256]);
+struct ByteFunction([u8; 256]);
 
-impl Kernel for Table {
-    fn bind(&self, _: &Shapes) -> Result<Step, String> {
+impl CpuKernel for ByteFunction {
+    fn bind(&self, _: &CpuShapes) -> Result<CpuStep, String> {
         let table = self.0;
-        Ok(Step::new(move |call| {
+        Ok(CpuStep::new(move |call| {
             let x = call.input_bytes(0)?;
             look_up(call.exec, x, &table, call.output_bytes(0)?.bytes());
             Ok(())
@@ -344,7 +359,7 @@ impl Kernel for Table {
     }
 }
 
-fn supports_product(view: &NodeView<'_>, places: Places) -> Result<(), String> {
+fn supports_product(view: &CpuNodeView<'_>, places: QuantizedInputs) -> Result<(), String> {
     for index in [places.a, places.b] {
         byte_type(view.input(index).map(|fact| fact.dtype))?;
     }
@@ -382,8 +397,8 @@ fn supports_product(view: &NodeView<'_>, places: Places) -> Result<(), String> {
 }
 
 /// What is known of a product before a run.
-struct Product {
-    places: Places,
+struct QuantizedProduct {
+    places: QuantizedInputs,
     /// B where it is constant.
     packed: Option<Arc<PackedInt8>>,
     b_scales: Vec<f32>,
@@ -394,14 +409,14 @@ struct Product {
     /// Scale and zero point of a quantised result.
     result: Option<(f32, i32)>,
     /// The columns for a signed and an unsigned A, where nothing of them changes.
-    fixed: Option<(bool, Arc<Columns>)>,
+    fixed: Option<(bool, Arc<ColumnScales>)>,
 }
 
 fn product(
-    view: &NodeView<'_>,
-    places: Places,
+    view: &CpuNodeView<'_>,
+    places: QuantizedInputs,
     (trans_b, alpha): (bool, f32),
-) -> Result<Box<dyn Kernel>, String> {
+) -> Result<Box<dyn CpuKernel>, String> {
     let packed = match view.constant(places.b) {
         Some(weights) => Some(Arc::new(pack(view, weights, trans_b)?)),
         None => None,
@@ -427,12 +442,13 @@ fn product(
             return Err(format!("{count} scales or zero points for {n} columns"));
         }
     }
-    let mut made = Product { places, packed, b_scales, b_zeros, sums, alpha, result, fixed: None };
+    let mut made =
+        QuantizedProduct { places, packed, b_scales, b_zeros, sums, alpha, result, fixed: None };
     made.fixed = made.fixed_columns(view);
     Ok(Box::new(ProductKernel(Arc::new(made))))
 }
 
-fn pack(view: &NodeView<'_>, weights: &Tensor, trans_b: bool) -> Result<PackedInt8, String> {
+fn pack(view: &CpuNodeView<'_>, weights: &Tensor, trans_b: bool) -> Result<PackedInt8, String> {
     let [.., rows, columns] = *weights.shape() else { return Err("B is no matrix".into()) };
     let signed = is_signed(weights.dtype())?;
     let whole = weights.contiguous().map_err(|error| error.to_string())?;
@@ -445,9 +461,9 @@ fn pack(view: &NodeView<'_>, weights: &Tensor, trans_b: bool) -> Result<PackedIn
     })
 }
 
-impl Product {
+impl QuantizedProduct {
     /// The columns, where scale and zero point of A and the bias are constant.
-    fn fixed_columns(&self, view: &NodeView<'_>) -> Option<(bool, Arc<Columns>)> {
+    fn fixed_columns(&self, view: &CpuNodeView<'_>) -> Option<(bool, Arc<ColumnScales>)> {
         let packed = self.packed.as_ref()?;
         let signed = is_signed(view.input(self.places.a)?.dtype).ok()?;
         let zero = constant_zero(view, self.places.a_zero).ok()?;
@@ -478,8 +494,8 @@ impl Product {
         a: (bool, i32),
         a_scale: f32,
         bias: Option<&[f32]>,
-    ) -> Result<Columns, String> {
-        let columns = Columns::new(packed, a, &self.b_zeros);
+    ) -> Result<ColumnScales, String> {
+        let columns = ColumnScales::new(packed, a, &self.b_zeros);
         let mut columns = columns.with_scales(|column| self.factor(a_scale, column));
         if let Some(sums) = &self.sums {
             columns = columns.with_sums(sums);
@@ -496,10 +512,10 @@ impl Product {
     /// What is not known before a run: scale, zero point and bias.
     fn columns_in(
         &self,
-        call: &Call<'_>,
+        call: &StepCall<'_>,
         packed: &PackedInt8,
         signed: bool,
-    ) -> Result<Columns, OpError> {
+    ) -> Result<ColumnScales, OpError> {
         let (scale, zero) = self.a_in(call)?;
         let bias = match self.places.bias {
             Some(index) => call.optional::<f32>(index)?,
@@ -509,7 +525,7 @@ impl Product {
     }
 
     /// Scale and zero point of A.
-    fn a_in(&self, call: &Call<'_>) -> Result<(f32, i32), OpError> {
+    fn a_in(&self, call: &StepCall<'_>) -> Result<(f32, i32), OpError> {
         let scale = self.places.a_scale.map_or(Ok(1.0), |index| scale_in(call, index))?;
         Ok((scale, zero_in(call, self.places.a_zero)?))
     }
@@ -517,8 +533,8 @@ impl Product {
     fn bind_packed(
         self: Arc<Self>,
         packed: Arc<PackedInt8>,
-        shapes: &Shapes,
-    ) -> Result<Step, String> {
+        shapes: &CpuShapes,
+    ) -> Result<CpuStep, String> {
         let a = shapes.input(self.places.a)?;
         let signed = is_signed(shapes.dtype(self.places.a)?)?;
         let Some((&k, lead)) = a.split_last() else { return Err("A is a scalar".into()) };
@@ -526,8 +542,8 @@ impl Product {
             return Err(format!("A has {k} columns for {packed:?}"));
         }
         let m: usize = lead.iter().product();
-        let result = Made::of(shapes, self.result)?;
-        Ok(Step::new(move |call| {
+        let result = QuantizedResult::of(shapes, self.result)?;
+        Ok(CpuStep::new(move |call| {
             let (data, zero) = (call.input_bytes(self.places.a)?, 0);
             let made;
             let columns = match &self.fixed {
@@ -537,12 +553,12 @@ impl Product {
                     &made
                 }
             };
-            let a = Bytes { data, signed, zero };
+            let a = QuantizedBytes { data, signed, zero };
             result.with(call, |exec, target| gemm_int8(exec, m, a, &packed, columns, target))
         }))
     }
 
-    fn bind_batched(self: Arc<Self>, shapes: &Shapes) -> Result<Step, String> {
+    fn bind_batched(self: Arc<Self>, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let (a, b) = (shapes.input(self.places.a)?, shapes.input(self.places.b)?);
         let ([a_lead @ .., m, k], [b_lead @ .., rows, n]) = (a, b) else {
             return Err("an operand has fewer than two axes".into());
@@ -557,13 +573,13 @@ impl Product {
         let signed = is_signed(shapes.dtype(self.places.a)?)?;
         let b_signed = is_signed(shapes.dtype(self.places.b)?)?;
         let b_zero = self.b_zeros[0];
-        let result = Made::of(shapes, self.result)?;
-        Ok(Step::new(move |call| {
+        let result = QuantizedResult::of(shapes, self.result)?;
+        Ok(CpuStep::new(move |call| {
             let (scale, zero) = self.a_in(call)?;
-            let a = Bytes { data: call.input_bytes(self.places.a)?, signed, zero };
+            let a = QuantizedBytes { data: call.input_bytes(self.places.a)?, signed, zero };
             let data = call.input_bytes(self.places.b)?;
-            let bytes = Bytes { data, signed: b_signed, zero: b_zero };
-            let b = Right { bytes, offsets: &b_offsets };
+            let bytes = QuantizedBytes { data, signed: b_signed, zero: b_zero };
+            let b = Int8RightMatrix { bytes, offsets: &b_offsets };
             let factor = self.factor(scale, 0);
             result.with(call, |exec, target| {
                 matmul_int8_batched(exec, (m, k, n), (a, &a_offsets), b, factor, target);
@@ -574,7 +590,7 @@ impl Product {
 
 /// Of what type a result is, and how bytes are made.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Made {
+pub(super) enum QuantizedResult {
     /// Bytes, moved by `zero` and limited.
     Bytes { zero: i32, low: i32, high: i32 },
     /// Floats.
@@ -583,9 +599,9 @@ pub(super) enum Made {
     Sums,
 }
 
-impl Made {
+impl QuantizedResult {
     /// What output 0 is; bytes need scale and zero point.
-    pub(super) fn of(shapes: &Shapes, result: Option<(f32, i32)>) -> Result<Self, String> {
+    pub(super) fn of(shapes: &CpuShapes, result: Option<(f32, i32)>) -> Result<Self, String> {
         let output = shapes.outputs.first().and_then(Option::as_ref);
         match (output.ok_or("no output")?.0, result) {
             (DataType::Fp32, None) => Ok(Self::Floats),
@@ -601,27 +617,27 @@ impl Made {
     /// Runs a product into output 0.
     pub(super) fn with(
         self,
-        call: &mut Call<'_>,
-        run: impl FnOnce(Exec<'_>, Target<'_>),
+        call: &mut StepCall<'_>,
+        run: impl FnOnce(KernelContext<'_>, Int8Target<'_>),
     ) -> Result<(), OpError> {
         let exec = call.exec;
         match self {
             Self::Bytes { zero, low, high } => {
                 let mut y = call.output_bytes(0)?;
-                run(exec, Target::Bytes { out: y.bytes(), zero, low, high });
+                run(exec, Int8Target::Bytes { out: y.bytes(), zero, low, high });
             }
-            Self::Floats => run(exec, Target::Floats(call.output::<f32>(0)?.slice())),
-            Self::Sums => run(exec, Target::Sums(call.output::<i32>(0)?.slice())),
+            Self::Floats => run(exec, Int8Target::Floats(call.output::<f32>(0)?.slice())),
+            Self::Sums => run(exec, Int8Target::Sums(call.output::<i32>(0)?.slice())),
         }
         Ok(())
     }
 }
 
 /// A product, shared with the steps that it is bound to.
-struct ProductKernel(Arc<Product>);
+struct ProductKernel(Arc<QuantizedProduct>);
 
-impl Kernel for ProductKernel {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for ProductKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let product = Arc::clone(&self.0);
         match &self.0.packed {
             Some(packed) => product.bind_packed(Arc::clone(packed), shapes),

@@ -10,24 +10,25 @@ use galatea_graph::ops::pooling::{MaxPool, PoolWindow};
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
 use galatea_kernels::conv::ConvParams;
 use galatea_kernels::int8::{
-    Beside, Bytes, ConvColumns, Int8Conv, Int8Weights, Target, conv_int8, max_pool_bytes,
+    ConvColumns, Int8Conv, Int8ConvWeights, Int8Summand, Int8Target, QuantizedBytes, conv_int8,
+    max_pool_bytes,
 };
 use galatea_kernels::isa::DotIsa;
 use galatea_kernels::permute::permute;
-use galatea_kernels::{Exec, Isa};
+use galatea_kernels::{Isa, KernelContext};
 use galatea_tensor::Tensor;
 
-use super::image::{Image, leading, ones};
+use super::image::{ImageShape, leading, ones};
 use super::quantized::{
-    CONTRIB_DOMAIN, Made, byte_type, constant_scale, constant_zero, is_signed, limits, zero_in,
-    zero_points,
+    CONTRIB_DOMAIN, QuantizedResult, byte_type, constant_scale, constant_zero, is_signed, limits,
+    zero_in, zero_points,
 };
-use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, StepCall, WeightBytes};
 
 /// The input of a `QLinearConvAdd` that joins its convolution.
 const SUMMAND: usize = 9;
 
-const QLINEAR_CONV: KernelRow = KernelRow {
+const QLINEAR_CONV: CpuKernelRow = CpuKernelRow {
     name: "qlinear_conv-int8",
     domain: ONNX_DOMAIN,
     ops: &["QLinearConv"],
@@ -51,7 +52,7 @@ const QLINEAR_CONV: KernelRow = KernelRow {
     build: |view| qlinear_conv(view, &view.operator::<QLinearConv>()?.conv, None),
 };
 
-const MAX_POOL: KernelRow = KernelRow {
+const MAX_POOL: CpuKernelRow = CpuKernelRow {
     name: "max_pool-int8",
     domain: ONNX_DOMAIN,
     ops: &["MaxPool"],
@@ -62,14 +63,14 @@ const MAX_POOL: KernelRow = KernelRow {
         }
         Ok(())
     },
-    build: |view| Ok(Box::new(Pool(view.operator::<MaxPool>()?.window.clone()))),
+    build: |view| Ok(Box::new(QuantizedMaxPool(view.operator::<MaxPool>()?.window.clone()))),
 };
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[
+pub(super) const ROWS: &[CpuKernelRow] = &[
     QLINEAR_CONV,
-    KernelRow { domain: CONTRIB_DOMAIN, ..QLINEAR_CONV },
-    KernelRow {
+    CpuKernelRow { domain: CONTRIB_DOMAIN, ..QLINEAR_CONV },
+    CpuKernelRow {
         name: "qlinear_conv_add-int8",
         domain: GALATEA_DOMAIN,
         ops: &["QLinearConvAdd"],
@@ -92,7 +93,7 @@ pub(super) const ROWS: &[KernelRow] = &[
             let signed = |index: usize| {
                 is_signed(view.input(index).ok_or("nothing is known of an input")?.dtype)
             };
-            let summand = Summand {
+            let summand = ConvSummand {
                 signed: signed(SUMMAND)?,
                 signed_own: signed(7)?,
                 signed_result: signed(13)?,
@@ -103,7 +104,7 @@ pub(super) const ROWS: &[KernelRow] = &[
             qlinear_conv(view, &view.operator::<QLinearConvAdd>()?.conv, Some(summand))
         },
     },
-    KernelRow {
+    CpuKernelRow {
         name: "conv_integer-int8_int32",
         domain: ONNX_DOMAIN,
         ops: &["ConvInteger"],
@@ -117,15 +118,18 @@ pub(super) const ROWS: &[KernelRow] = &[
             let conv = view.operator::<ConvInteger>()?.conv.clone();
             let weights = view.constant(1).ok_or("the weights are no constant")?.clone();
             let zeros = zero_points(view, 3)?;
-            ConvKernel::build(view, Weights { conv, isa: view.isa, weights, zeros, scaled: None })
+            QuantizedConvKernel::build(
+                view,
+                QuantizedConvWeights { conv, isa: view.isa, weights, zeros, scaled: None },
+            )
         },
     },
     MAX_POOL,
-    KernelRow { domain: GALATEA_DOMAIN, ops: &["MaxPoolNhwc"], ..MAX_POOL },
+    CpuKernelRow { domain: GALATEA_DOMAIN, ops: &["MaxPoolNhwc"], ..MAX_POOL },
 ];
 
 /// Refuses a zero point of another type than its tensor.
-fn same_type(view: &NodeView<'_>, tensor: usize, zero: usize) -> Result<(), String> {
+fn same_type(view: &CpuNodeView<'_>, tensor: usize, zero: usize) -> Result<(), String> {
     let dtype = |index| view.input(index).map(|fact| fact.dtype);
     if view.has(zero) && dtype(tensor) != dtype(zero) {
         return Err(format!("input {zero} has another type than input {tensor}"));
@@ -133,7 +137,7 @@ fn same_type(view: &NodeView<'_>, tensor: usize, zero: usize) -> Result<(), Stri
     Ok(())
 }
 
-fn supports_conv(view: &NodeView<'_>, image: usize, weights: usize) -> Result<(), String> {
+fn supports_conv(view: &CpuNodeView<'_>, image: usize, weights: usize) -> Result<(), String> {
     byte_type(view.input(image).map(|fact| fact.dtype))?;
     byte_type(view.input(weights).map(|fact| fact.dtype))?;
     let weights = view.constant(weights).ok_or("the weights are no constant")?;
@@ -144,18 +148,18 @@ fn supports_conv(view: &NodeView<'_>, image: usize, weights: usize) -> Result<()
 }
 
 /// What is done to the sums of a convolution whose parameters are constant.
-struct Scaled {
+struct ScaledConvSums {
     zero: i32,
     /// A factor for each output channel.
     factors: Vec<f32>,
     bias: Option<Vec<i32>>,
     result: (f32, i32),
     /// What is added, input [`SUMMAND`].
-    summand: Option<Summand>,
+    summand: Option<ConvSummand>,
 }
 
 /// A value that is added to a convolution's result, and what becomes of the sum.
-struct Summand {
+struct ConvSummand {
     signed: bool,
     scale: f32,
     zero: i32,
@@ -166,39 +170,39 @@ struct Summand {
 }
 
 /// The constant operands of a convolution.
-struct Weights {
+struct QuantizedConvWeights {
     conv: Conv,
     isa: Isa,
     weights: Tensor,
     zeros: Vec<i32>,
-    scaled: Option<Scaled>,
+    scaled: Option<ScaledConvSums>,
 }
 
-impl Weights {
+impl QuantizedConvWeights {
     /// What is added, and scale and zero point of the convolution's own result.
-    fn summand(&self) -> Option<(&Summand, (f32, i32))> {
+    fn summand(&self) -> Option<(&ConvSummand, (f32, i32))> {
         let scaled = self.scaled.as_ref()?;
         Some((scaled.summand.as_ref()?, scaled.result))
     }
 }
 
 /// Weights packed for an image of some size, and what is known of the channels.
-type Packed = (Arc<Int8Conv>, Option<Arc<ConvColumns>>);
+type PackedQuantizedConv = (Arc<Int8Conv>, Option<Arc<ConvColumns>>);
 
 /// A convolution with constant weights.
-struct ConvKernel {
-    parts: Arc<Weights>,
+struct QuantizedConvKernel {
+    parts: Arc<QuantizedConvWeights>,
     /// Whether the image is signed.
     signed: bool,
     /// Packed weights by padding, which may depend on the size of the image.
-    packed: Mutex<Vec<Packed>>,
+    packed: Mutex<Vec<PackedQuantizedConv>>,
 }
 
 fn qlinear_conv(
-    view: &NodeView<'_>,
+    view: &CpuNodeView<'_>,
     conv: &Conv,
-    summand: Option<Summand>,
-) -> Result<Box<dyn Kernel>, String> {
+    summand: Option<ConvSummand>,
+) -> Result<Box<dyn CpuKernel>, String> {
     let weights = view.constant(3).ok_or("the weights are no constant")?.clone();
     let channels = weights.shape().first().copied().unwrap_or(0);
     let (x_scale, y_scale) = (constant_scale(view, 1)?, constant_scale(view, 6)?);
@@ -221,7 +225,7 @@ fn qlinear_conv(
         }
         None => None,
     };
-    let scaled = Scaled {
+    let scaled = ScaledConvSums {
         zero: constant_zero(view, 2)?,
         factors: (0..channels).map(factor).collect(),
         bias,
@@ -229,12 +233,15 @@ fn qlinear_conv(
         summand,
     };
     let (conv, zeros) = (conv.clone(), zero_points(view, 5)?);
-    let parts = Weights { conv, isa: view.isa, weights, zeros, scaled: Some(scaled) };
-    ConvKernel::build(view, parts)
+    let parts = QuantizedConvWeights { conv, isa: view.isa, weights, zeros, scaled: Some(scaled) };
+    QuantizedConvKernel::build(view, parts)
 }
 
-impl ConvKernel {
-    fn build(view: &NodeView<'_>, parts: Weights) -> Result<Box<dyn Kernel>, String> {
+impl QuantizedConvKernel {
+    fn build(
+        view: &CpuNodeView<'_>,
+        parts: QuantizedConvWeights,
+    ) -> Result<Box<dyn CpuKernel>, String> {
         let channels = parts.weights.shape().first().copied().unwrap_or(0);
         if parts.zeros.len() != 1 && parts.zeros.len() != channels {
             return Err(format!("{} zero points for {channels} channels", parts.zeros.len()));
@@ -272,7 +279,7 @@ impl ConvKernel {
         })
     }
 
-    fn packed(&self, spatial: &[usize]) -> Result<Packed, String> {
+    fn packed(&self, spatial: &[usize]) -> Result<PackedQuantizedConv, String> {
         let (params, parts) = (self.params(spatial)?, &self.parts);
         check(&params)?;
         let mut packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -282,7 +289,7 @@ impl ConvKernel {
         let whole = parts.weights.contiguous().map_err(|error| error.to_string())?;
         let data = whole.as_bytes().map_err(|error| error.to_string())?;
         let signed = is_signed(parts.weights.dtype())?;
-        let weights = Int8Weights { data, signed, zeros: &parts.zeros };
+        let weights = Int8ConvWeights { data, signed, zeros: &parts.zeros };
         let dot = DotIsa::of(parts.isa);
         let made = Int8Conv::pack(dot, params, weights, parts.scaled.is_some());
         let columns = parts.scaled.as_ref().map(|scaled| {
@@ -313,11 +320,11 @@ fn check(params: &ConvParams) -> Result<(), String> {
     Ok(())
 }
 
-impl Kernel for ConvKernel {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for QuantizedConvKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let last = self.parts.conv.channels_last;
-        let image = Image::of(shapes.input(0)?, last)?;
-        let result = Image::of(shapes.output(0)?, last)?;
+        let image = ImageShape::of(shapes.input(0)?, last)?;
+        let result = ImageShape::of(shapes.output(0)?, last)?;
         let (packed, columns) = self.packed(&image.spatial)?;
         let size = leading(&image.spatial, 1)?;
         let params = packed.params();
@@ -331,8 +338,8 @@ impl Kernel for ConvKernel {
         if joins && shapes.input(SUMMAND)? != shapes.output(0)? {
             return Err(format!("a summand of shape {:?}", shapes.input(SUMMAND)?));
         }
-        let made = Made::of(shapes, parts.scaled.as_ref().map(|scaled| scaled.result))?;
-        let step = Step::new(move |call| {
+        let made = QuantizedResult::of(shapes, parts.scaled.as_ref().map(|scaled| scaled.result))?;
+        let step = CpuStep::new(move |call| {
             let zero = match &parts.scaled {
                 Some(scaled) => scaled.zero,
                 None => zero_in(call, 2)?,
@@ -353,14 +360,14 @@ impl Kernel for ConvKernel {
                     &turned
                 }
             };
-            let x = Bytes { data, signed, zero };
+            let x = QuantizedBytes { data, signed, zero };
             let at = (image.batch, size);
             if let Some((summand, (own_scale, own_zero))) = parts.summand() {
                 let data = match call.is_in_place(SUMMAND) {
                     true => None,
                     false => Some(call.input_bytes(SUMMAND)?),
                 };
-                let beside = Beside {
+                let beside = Int8Summand {
                     data,
                     form: (summand.signed, summand.zero),
                     scales: [own_scale, summand.scale, summand.result.0],
@@ -368,12 +375,12 @@ impl Kernel for ConvKernel {
                 };
                 let (low, high) = limits(summand.signed_own);
                 let mut y = call.output_bytes(0)?;
-                let target = Target::Sum { out: y.bytes(), zero: own_zero, low, high, beside };
+                let target = Int8Target::Sum { out: y.bytes(), zero: own_zero, low, high, beside };
                 conv_int8(call.exec, &packed, x, at, columns, target);
                 return Ok(());
             }
             if last {
-                let run = |exec: Exec<'_>, target: Target<'_>| {
+                let run = |exec: KernelContext<'_>, target: Int8Target<'_>| {
                     conv_int8(exec, &packed, x, at, columns, target);
                 };
                 return made.with(call, run);
@@ -393,9 +400,9 @@ impl Kernel for ConvKernel {
 
 /// An image with its channels moved to the end.
 fn channels_last<T: Copy + Default + Send + Sync>(
-    exec: Exec<'_>,
+    exec: KernelContext<'_>,
     x: &[T],
-    image: &Image,
+    image: &ImageShape,
 ) -> Vec<T> {
     let mut turned = vec![T::default(); x.len()];
     let shape = [image.batch, image.channels, image.pixels()];
@@ -405,28 +412,28 @@ fn channels_last<T: Copy + Default + Send + Sync>(
 
 /// Runs a convolution and moves the channels of its result to the front.
 fn into_channels_first(
-    call: &mut Call<'_>,
-    made: Made,
-    result: &Image,
-    run: impl FnOnce(Exec<'_>, Target<'_>),
+    call: &mut StepCall<'_>,
+    made: QuantizedResult,
+    result: &ImageShape,
+    run: impl FnOnce(KernelContext<'_>, Int8Target<'_>),
 ) -> Result<(), OpError> {
     let exec = call.exec;
     let shape = [result.batch, result.pixels(), result.channels];
     let count = shape.iter().product();
     match made {
-        Made::Bytes { zero, low, high } => {
+        QuantizedResult::Bytes { zero, low, high } => {
             let mut own = vec![0_u8; count];
-            run(exec, Target::Bytes { out: &mut own, zero, low, high });
+            run(exec, Int8Target::Bytes { out: &mut own, zero, low, high });
             permute(exec, &own, &shape, &[0, 2, 1], call.output_bytes(0)?.bytes());
         }
-        Made::Sums => {
+        QuantizedResult::Sums => {
             let mut own = vec![0_i32; count];
-            run(exec, Target::Sums(&mut own));
+            run(exec, Int8Target::Sums(&mut own));
             permute(exec, &own, &shape, &[0, 2, 1], call.output::<i32>(0)?.slice());
         }
-        Made::Floats => {
+        QuantizedResult::Floats => {
             let mut own = vec![0_f32; count];
-            run(exec, Target::Floats(&mut own));
+            run(exec, Int8Target::Floats(&mut own));
             permute(exec, &own, &shape, &[0, 2, 1], call.output::<f32>(0)?.slice());
         }
     }
@@ -434,14 +441,14 @@ fn into_channels_first(
 }
 
 /// A maximum under a window.
-struct Pool(PoolWindow);
+struct QuantizedMaxPool(PoolWindow);
 
-impl Kernel for Pool {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for QuantizedMaxPool {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let window = &self.0;
         let last = window.channels_last;
-        let image = Image::of(shapes.input(0)?, last)?;
-        let result = Image::of(shapes.output(0)?, last)?;
+        let image = ImageShape::of(shapes.input(0)?, last)?;
+        let result = ImageShape::of(shapes.output(0)?, last)?;
         let geometry = window.geometry(&image.spatial).map_err(|error| error.to_string())?;
         let params = ConvParams {
             in_channels: image.channels,
@@ -459,7 +466,7 @@ impl Kernel for Pool {
             return Err(format!("a result of size {:?}", result.spatial));
         }
         let signed = is_signed(shapes.dtype(0)?)?;
-        Ok(Step::new(move |call| {
+        Ok(CpuStep::new(move |call| {
             let (exec, x) = (call.exec, call.input_bytes(0)?);
             let mut y = call.output_bytes(0)?;
             let at = (image.batch, size);

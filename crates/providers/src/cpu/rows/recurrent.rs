@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use galatea_graph::ops::recurrent::{CellActivation, Direction, Lstm as LstmOperator};
+use galatea_graph::ops::recurrent::{CellActivation, Lstm as LstmOperator, RecurrentDirection};
 use galatea_graph::{ONNX_DOMAIN, OpError};
-use galatea_kernels::lstm::{InitialStates, Lstm, Outputs, Pass, interleave_gates, lstm};
+use galatea_kernels::lstm::{
+    InitialStates, LstmLayer, LstmOutputs, LstmPass, interleave_gates, lstm,
+};
 use galatea_kernels::{Isa, PackedB};
 
 use crate::cpu::packing;
-use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, StepCall, WeightBytes};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
     name: "lstm-f32-packed",
     domain: ONNX_DOMAIN,
     ops: &["LSTM"],
@@ -39,7 +41,7 @@ pub(super) const ROWS: &[KernelRow] = &[KernelRow {
 }];
 
 /// Weights of one direction, as `kernels::lstm` multiplies them.
-struct Weights {
+struct DirectionWeights {
     input: PackedB,
     state: PackedB,
     /// The sum of both biases.
@@ -51,10 +53,10 @@ struct LstmKernel {
     isa: Isa,
     hidden: usize,
     input: usize,
-    directions: Arc<Vec<Weights>>,
+    directions: Arc<Vec<DirectionWeights>>,
 }
 
-fn lstm_kernel(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+fn lstm_kernel(view: &CpuNodeView<'_>) -> Result<Box<dyn CpuKernel>, String> {
     let direction = view.operator::<LstmOperator>()?.recurrence.direction;
     let shape = view.constant(1).map(|tensor| tensor.shape().to_vec()).unwrap_or_default();
     let [count, gates, input] = *shape else { return Err(format!("weights of shape {shape:?}")) };
@@ -71,14 +73,14 @@ fn lstm_kernel(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
     if biases.len() != count * gates * 2 {
         return Err(format!("{} biases", biases.len()));
     }
-    let pass = |at: usize| -> Result<Weights, String> {
+    let pass = |at: usize| -> Result<DirectionWeights, String> {
         let (of_input, of_state) = biases[at * gates * 2..].split_at(gates);
         let bias: Vec<f32> = of_input.iter().zip(of_state).map(|(a, b)| a + b).collect();
-        Ok(Weights {
+        Ok(DirectionWeights {
             input: packing::gates(view, 1, at * gates * input, input, hidden)?,
             state: packing::gates(view, 2, at * gates * hidden, hidden, hidden)?,
             bias: interleave_gates(view.isa, hidden, 1, &bias),
-            reversed: direction == Direction::Reverse || at == 1,
+            reversed: direction == RecurrentDirection::Reverse || at == 1,
         })
     };
     let directions = Arc::new((0..count).map(pass).collect::<Result<Vec<_>, _>>()?);
@@ -86,15 +88,15 @@ fn lstm_kernel(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
 }
 
 /// The weights as the kernel takes them.
-fn passes(directions: &[Weights]) -> Vec<Pass<'_>> {
+fn passes(directions: &[DirectionWeights]) -> Vec<LstmPass<'_>> {
     directions
         .iter()
-        .map(|w| Pass { input: &w.input, state: &w.state, bias: &w.bias, reversed: w.reversed })
+        .map(|w| LstmPass { input: &w.input, state: &w.state, bias: &w.bias, reversed: w.reversed })
         .collect()
 }
 
-impl Kernel for LstmKernel {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for LstmKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let [steps, batch, input] = *shapes.input(0)? else {
             return Err("X has no three axes".into());
         };
@@ -121,11 +123,11 @@ impl Kernel for LstmKernel {
         if batch * steps == 0 {
             return Err("nothing to do".into());
         }
-        let layer = Lstm { steps, batch, hidden, passes: &passes(&self.directions) };
+        let layer = LstmLayer { steps, batch, hidden, passes: &passes(&self.directions) };
         let elements = layer.scratch_len(self.isa);
         let directions = Arc::clone(&self.directions);
-        let step = Step::new(move |call| {
-            let layer = Lstm { steps, batch, hidden, passes: &passes(&directions) };
+        let step = CpuStep::new(move |call| {
+            let layer = LstmLayer { steps, batch, hidden, passes: &passes(&directions) };
             run(call, &layer, elements)
         });
         Ok(step.with_scratch(elements).without(&[1, 2, 3]))
@@ -137,7 +139,7 @@ impl Kernel for LstmKernel {
     }
 }
 
-fn run(call: &mut Call<'_>, layer: &Lstm<'_>, elements: usize) -> Result<(), OpError> {
+fn run(call: &mut StepCall<'_>, layer: &LstmLayer<'_>, elements: usize) -> Result<(), OpError> {
     let mut scratch = call.scratch_if(elements)?;
     let (x, exec) = (call.input::<f32>(0)?, call.exec);
     let initial = InitialStates { h: call.optional::<f32>(5)?, c: call.optional::<f32>(6)? };
@@ -146,7 +148,7 @@ fn run(call: &mut Call<'_>, layer: &Lstm<'_>, elements: usize) -> Result<(), OpE
         present.then(|| call.output::<f32>(index)).transpose()
     };
     let (mut y, mut h, mut c) = (wanted(0)?, wanted(1)?, wanted(2)?);
-    let outputs = Outputs {
+    let outputs = LstmOutputs {
         y: y.as_mut().map(|y| y.slice()),
         h: h.as_mut().map(|h| h.slice()),
         c: c.as_mut().map(|c| c.slice()),

@@ -3,15 +3,15 @@
 use galatea_graph::ops::contrib::ContribRotaryEmbedding;
 use galatea_graph::ops::transformer::RotaryEmbedding;
 use galatea_graph::{ONNX_DOMAIN, OpError};
-use galatea_kernels::attention::{HeadStrides, Heads};
-use galatea_kernels::rotary::{Rotary as Sizes, Turn, turn_rows};
+use galatea_kernels::attention::{HeadRows, HeadStrides};
+use galatea_kernels::rotary::{HeadRotation, RotarySizes as Sizes, turn_rows};
 
 use super::quantized::CONTRIB_DOMAIN;
-use crate::cpu::{Call, Kernel, KernelRow, Shapes, Step};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuShapes, CpuStep, StepCall};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[
-    KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[
+    CpuKernelRow {
         name: "rotary_embedding-f32",
         domain: ONNX_DOMAIN,
         ops: &["RotaryEmbedding"],
@@ -21,7 +21,7 @@ pub(super) const ROWS: &[KernelRow] = &[
             Ok(Box::new(ByRows { op, tables: [1, 2], positions: 3, one_is_first: false }))
         },
     },
-    KernelRow {
+    CpuKernelRow {
         name: "rotary_embedding-f32",
         domain: CONTRIB_DOMAIN,
         ops: &["RotaryEmbedding"],
@@ -45,7 +45,7 @@ struct ByRows {
 
 /// Where the rows of the tables are named.
 #[derive(Clone, Copy)]
-enum Named {
+enum RotaryRows {
     /// A position for each batch and row.
     Each,
     /// The position of the first row of every batch.
@@ -55,12 +55,12 @@ enum Named {
 }
 
 /// What is known before the numbers are.
-struct Bound {
+struct BoundRotary {
     sizes: Sizes,
     strides: HeadStrides,
     pairs: usize,
     interleaved: bool,
-    named: Named,
+    named: RotaryRows,
     /// Rows of the tables.
     rows: usize,
     tables: [usize; 2],
@@ -90,8 +90,8 @@ impl ByRows {
     }
 }
 
-impl Kernel for ByRows {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for ByRows {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let [cos, sin] = [shapes.input(self.tables[0])?, shapes.input(self.tables[1])?];
         let half = cos.last().copied().unwrap_or(0);
         let (sizes, strides) = self.heads(shapes.input(0)?, half)?;
@@ -100,10 +100,10 @@ impl Kernel for ByRows {
         let positions = shapes.inputs.get(self.positions).and_then(Option::as_ref);
         let positions = positions.map(|(_, shape)| shape.as_slice());
         let (named, rows) = match (cos, positions) {
-            ([rows, _], Some([1])) if self.one_is_first => (Named::First, *rows),
-            ([rows, _], Some(shape)) if *shape == [batch, length] => (Named::Each, *rows),
+            ([rows, _], Some([1])) if self.one_is_first => (RotaryRows::First, *rows),
+            ([rows, _], Some(shape)) if *shape == [batch, length] => (RotaryRows::Each, *rows),
             ([own, rows, _], None) if (*own == batch || *own == 1) && *rows == length => {
-                (Named::InTurn, own * rows)
+                (RotaryRows::InTurn, own * rows)
             }
             _ => return Err(format!("tables of {cos:?} with positions of {positions:?}")),
         };
@@ -112,25 +112,26 @@ impl Kernel for ByRows {
         }
         let (interleaved, tables) = (self.op.interleaved, self.tables);
         let positions = self.positions;
-        let bound = Bound { sizes, strides, pairs, interleaved, named, rows, tables, positions };
-        Ok(Step::new(move |call| bound.run(call)))
+        let bound =
+            BoundRotary { sizes, strides, pairs, interleaved, named, rows, tables, positions };
+        Ok(CpuStep::new(move |call| bound.run(call)))
     }
 }
 
-impl Bound {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), OpError> {
+impl BoundRotary {
+    fn run(&self, call: &mut StepCall<'_>) -> Result<(), OpError> {
         let rows = self.table_rows(call)?;
         let tables = [call.input::<f32>(self.tables[0])?, call.input::<f32>(self.tables[1])?];
         let Self { sizes, pairs, interleaved, strides, .. } = *self;
-        let turn = Turn { sizes, pairs, interleaved, rows: &rows, tables, y: strides };
-        let x = Heads { data: call.input::<f32>(0)?, strides };
+        let turn = HeadRotation { sizes, pairs, interleaved, rows: &rows, tables, y: strides };
+        let x = HeadRows { data: call.input::<f32>(0)?, strides };
         let mut y = call.output::<f32>(0)?;
         turn_rows(call.exec, &turn, x, y.slice());
         Ok(())
     }
 
     /// The row of the tables for each batch and row of X.
-    fn table_rows(&self, call: &Call<'_>) -> Result<Vec<usize>, OpError> {
+    fn table_rows(&self, call: &StepCall<'_>) -> Result<Vec<usize>, OpError> {
         let count = self.sizes.batch * self.sizes.rows;
         let row = |position: i64| {
             let row = usize::try_from(position).ok().filter(|row| *row < self.rows);
@@ -139,9 +140,11 @@ impl Bound {
             })
         };
         match self.named {
-            Named::InTurn => Ok((0..count).map(|at| at % self.rows).collect()),
-            Named::Each => call.input::<i64>(self.positions)?.iter().map(|&p| row(p)).collect(),
-            Named::First => {
+            RotaryRows::InTurn => Ok((0..count).map(|at| at % self.rows).collect()),
+            RotaryRows::Each => {
+                call.input::<i64>(self.positions)?.iter().map(|&p| row(p)).collect()
+            }
+            RotaryRows::First => {
                 let first = call.input::<i64>(self.positions)?.first().copied().unwrap_or(0);
                 let at = |at: usize| i64::try_from(at % self.sizes.rows).unwrap_or(i64::MAX);
                 (0..count).map(|index| row(first.saturating_add(at(index)))).collect()

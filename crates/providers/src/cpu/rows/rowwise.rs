@@ -3,21 +3,21 @@
 use galatea_graph::ONNX_DOMAIN;
 use galatea_graph::ops::activation::{LogSoftmax, Softmax};
 use galatea_graph::ops::reduce::{Reduce as ReduceOp, ReduceKind};
-use galatea_kernels::reduce::{Reduce, reduce_last};
-use galatea_kernels::softmax::{Form, softmax, softmax_inplace};
+use galatea_kernels::reduce::{RowReduce, reduce_last};
+use galatea_kernels::softmax::{SoftmaxForm, softmax, softmax_inplace};
 
-use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[
-    KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[
+    CpuKernelRow {
         name: "softmax-f32",
         domain: ONNX_DOMAIN,
         ops: &["Softmax", "LogSoftmax"],
         supports: |view| view.floats(&[0]),
         build: |view| Ok(Box::new(softmax_kernel(view)?)),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "reduce-f32",
         domain: ONNX_DOMAIN,
         ops: &["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceSumSquare"],
@@ -26,30 +26,30 @@ pub(super) const ROWS: &[KernelRow] = &[
     },
 ];
 
-struct Reduction {
-    function: Reduce,
+struct RowReduction {
+    function: RowReduce,
     op: ReduceOp,
 }
 
-fn reduction(view: &NodeView<'_>) -> Result<Reduction, String> {
+fn reduction(view: &CpuNodeView<'_>) -> Result<RowReduction, String> {
     let op = view.operator::<ReduceOp>()?.clone();
     let function = match op.kind {
-        ReduceKind::Sum => Reduce::Sum,
-        ReduceKind::Mean => Reduce::Mean,
-        ReduceKind::Max => Reduce::Max,
-        ReduceKind::Min => Reduce::Min,
-        ReduceKind::SumSquare => Reduce::SumSquares,
+        ReduceKind::Sum => RowReduce::Sum,
+        ReduceKind::Mean => RowReduce::Mean,
+        ReduceKind::Max => RowReduce::Max,
+        ReduceKind::Min => RowReduce::Min,
+        ReduceKind::SumSquare => RowReduce::SumSquares,
         other => return Err(format!("no vector form of {other:?}")),
     };
     if view.has(1) && view.constant(1).is_none() {
         return Err("the axes are not known before the run".into());
     }
-    Ok(Reduction { function, op })
+    Ok(RowReduction { function, op })
 }
 
-impl Reduction {
+impl RowReduction {
     /// The reduced axes as one range: elements before, in and behind it.
-    fn range(&self, shapes: &Shapes) -> Result<(usize, usize, usize), String> {
+    fn range(&self, shapes: &CpuShapes) -> Result<(usize, usize, usize), String> {
         let shape = shapes.input(0)?;
         let given = shapes.integers(1).or_else(|| self.op.axes.clone()).unwrap_or_default();
         let mut axes: Vec<usize> = given
@@ -75,15 +75,15 @@ impl Reduction {
     }
 }
 
-impl Kernel for Reduction {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for RowReduction {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let (outer, len, inner) = self.range(shapes)?;
         let function = self.function;
         if outer * len * inner == 0 {
             return Err("there is nothing to reduce".into());
         }
         if inner == 1 {
-            return Ok(Step::new(move |call| {
+            return Ok(CpuStep::new(move |call| {
                 let x = call.input::<f32>(0)?;
                 let mut y = call.output::<f32>(0)?;
                 reduce_last(call.exec, function, x, len, y.slice());
@@ -91,7 +91,7 @@ impl Kernel for Reduction {
             }));
         }
         // The terms of neighbouring results are neighbours: row by row onto the results.
-        Ok(Step::new(move |call| {
+        Ok(CpuStep::new(move |call| {
             let x = call.input::<f32>(0)?;
             let mut y = call.output::<f32>(0)?;
             let blocks = x.chunks_exact(len * inner).zip(y.slice().chunks_exact_mut(inner));
@@ -105,48 +105,52 @@ impl Kernel for Reduction {
 
 /// Reduces `len` rows as long as `y` into it.
 #[allow(clippy::cast_precision_loss, reason = "a count of elements divides their sum")]
-fn reduce_rows(function: Reduce, rows: &[f32], len: usize, y: &mut [f32]) {
+fn reduce_rows(function: RowReduce, rows: &[f32], len: usize, y: &mut [f32]) {
     let start = match function {
-        Reduce::Max => f32::NEG_INFINITY,
-        Reduce::Min => f32::INFINITY,
+        RowReduce::Max => f32::NEG_INFINITY,
+        RowReduce::Min => f32::INFINITY,
         _ => 0.0,
     };
     y.fill(start);
     for row in rows.chunks_exact(y.len()) {
         let pairs = y.iter_mut().zip(row);
         match function {
-            Reduce::SumSquares => pairs.for_each(|(y, x)| *y += x * x),
+            RowReduce::SumSquares => pairs.for_each(|(y, x)| *y += x * x),
             // A NaN wins, as it does in a comparison that is false.
-            Reduce::Max => {
+            RowReduce::Max => {
                 pairs.for_each(|(y, &x)| *y = if *y >= x || y.is_nan() { *y } else { x })
             }
-            Reduce::Min => {
+            RowReduce::Min => {
                 pairs.for_each(|(y, &x)| *y = if *y <= x || y.is_nan() { *y } else { x })
             }
             _ => pairs.for_each(|(y, x)| *y += x),
         }
     }
-    if function == Reduce::Mean {
+    if function == RowReduce::Mean {
         y.iter_mut().for_each(|y| *y /= len as f32);
     }
 }
 
 struct SoftmaxKernel {
-    form: Form,
+    form: SoftmaxForm,
     axis: i64,
     flatten: bool,
 }
 
-fn softmax_kernel(view: &NodeView<'_>) -> Result<SoftmaxKernel, String> {
+fn softmax_kernel(view: &CpuNodeView<'_>) -> Result<SoftmaxKernel, String> {
     if let Ok(op) = view.operator::<LogSoftmax>() {
-        return Ok(SoftmaxKernel { form: Form::LogSoftmax, axis: op.axis, flatten: op.flatten });
+        return Ok(SoftmaxKernel {
+            form: SoftmaxForm::LogSoftmax,
+            axis: op.axis,
+            flatten: op.flatten,
+        });
     }
     let op = view.operator::<Softmax>()?;
-    Ok(SoftmaxKernel { form: Form::Softmax, axis: op.axis, flatten: op.flatten })
+    Ok(SoftmaxKernel { form: SoftmaxForm::Softmax, axis: op.axis, flatten: op.flatten })
 }
 
-impl Kernel for SoftmaxKernel {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for SoftmaxKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let shape = shapes.input(0)?;
         let axis = resolve_axis(self.axis, shape.len())?;
         let inner: usize = shape[axis + 1..].iter().product();
@@ -155,7 +159,7 @@ impl Kernel for SoftmaxKernel {
         }
         let columns = shape[axis] * inner;
         let form = self.form;
-        let step = Step::new(move |call| {
+        let step = CpuStep::new(move |call| {
             let mut y = call.output::<f32>(0)?;
             match call.optional::<f32>(0)? {
                 Some(x) => softmax(call.exec, form, x, columns, y.slice()),

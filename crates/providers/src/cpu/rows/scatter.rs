@@ -1,14 +1,14 @@
 //! Rows of a tensor that are written over.
 
-use galatea_graph::ops::index::{Reduction, ScatterND};
+use galatea_graph::ops::index::{ScatterND, ScatterReduction};
 use galatea_graph::{ONNX_DOMAIN, OpError};
 use galatea_tensor::{DataType, with_number};
 
 use super::movement::{not_strings, with_plain};
-use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
     name: "scatter-nd-any",
     domain: ONNX_DOMAIN,
     ops: &["ScatterND"],
@@ -16,17 +16,17 @@ pub(super) const ROWS: &[KernelRow] = &[KernelRow {
     build: |view| Ok(Box::new(view.operator::<ScatterND>()?.clone())),
 }];
 
-fn replaces(view: &NodeView<'_>) -> Result<(), String> {
+fn replaces(view: &CpuNodeView<'_>) -> Result<(), String> {
     not_strings(view)?;
     match view.operator::<ScatterND>()?.reduction {
-        Reduction::None => Ok(()),
+        ScatterReduction::None => Ok(()),
         other => Err(format!("updates that combine by {other:?}")),
     }
 }
 
-impl Kernel for ScatterND {
+impl CpuKernel for ScatterND {
     /// Writes where the data lies, if nobody else needs that: a cache stays where it is.
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let (data, indices) = (shapes.input(0)?.to_vec(), shapes.input(1)?);
         let (&tuple, outer) = indices.split_last().ok_or("there are no indices")?;
         let (places, rest) = data.split_at_checked(tuple).ok_or("more indices than axes")?;
@@ -39,7 +39,7 @@ impl Kernel for ScatterND {
         }
         let places = places.to_vec();
         let dtype = shapes.dtype(0)?;
-        let step = with_plain!(dtype, T => Step::new(move |call| {
+        let step = with_plain!(dtype, T => CpuStep::new(move |call| {
             let (picks, updates) = (call.input::<i64>(1)?, call.input::<T>(2)?);
             let data = call.optional::<T>(0)?;
             let mut y = call.output::<T>(0)?;

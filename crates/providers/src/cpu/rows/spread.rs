@@ -2,11 +2,11 @@
 
 use galatea_tensor::Element;
 
-use crate::cpu::{Shapes, Step};
+use crate::cpu::{CpuShapes, CpuStep};
 
 /// Several operands spread over a result: runs along its last axis, with the start of each
 /// operand's elements.
-pub(super) struct Runs<const N: usize> {
+pub(super) struct SpreadRuns<const N: usize> {
     /// Length of a run.
     pub(super) len: usize,
     /// Whether an operand has an element for each of a run, or one for all.
@@ -15,9 +15,9 @@ pub(super) struct Runs<const N: usize> {
 }
 
 /// The most runs that are worth keeping in a plan.
-const MOST_RUNS: usize = 1 << 16;
+const MAX_RUNS: usize = 1 << 16;
 
-impl<const N: usize> Runs<N> {
+impl<const N: usize> SpreadRuns<N> {
     /// The runs of operands that broadcast to `result`.
     pub(super) fn new(operands: [&[usize]; N], result: &[usize]) -> Result<Self, String> {
         let same =
@@ -31,7 +31,7 @@ impl<const N: usize> Runs<N> {
             let missing = result.len().saturating_sub(operands[operand].len());
             axis.checked_sub(missing).map_or(1, |axis| operands[operand][axis])
         };
-        if lead.iter().product::<usize>() > MOST_RUNS {
+        if lead.iter().product::<usize>() > MAX_RUNS {
             return Err(format!("{lead:?} runs"));
         }
         let last = result.len().saturating_sub(1);
@@ -67,11 +67,11 @@ pub(super) fn run_of<T: Copy>(
 
 /// A step that computes each element of the output from one of each input.
 pub(super) fn map_pairs<A: Element + Copy, B: Element>(
-    shapes: &Shapes,
+    shapes: &CpuShapes,
     function: impl Fn(A, A) -> B + Send + Sync + 'static,
-) -> Result<Step, String> {
-    let runs = Runs::new([shapes.input(0)?, shapes.input(1)?], shapes.output(0)?)?;
-    Ok(Step::new(move |call| {
+) -> Result<CpuStep, String> {
+    let runs = SpreadRuns::new([shapes.input(0)?, shapes.input(1)?], shapes.output(0)?)?;
+    Ok(CpuStep::new(move |call| {
         let (a, b) = (call.input::<A>(0)?, call.input::<A>(1)?);
         let mut y = call.output::<B>(0)?;
         if runs.len == 0 {
@@ -94,11 +94,11 @@ mod tests {
 
     #[test]
     fn operands_are_spread_run_by_run() {
-        let runs = Runs::new([&[2, 1, 3], &[4, 1], &[]], &[2, 4, 3]).unwrap();
+        let runs = SpreadRuns::new([&[2, 1, 3], &[4, 1], &[]], &[2, 4, 3]).unwrap();
         assert_eq!((runs.len, runs.full), (3, [true, false, false]));
         assert_eq!(runs.starts.len(), 8);
         assert_eq!(runs.starts[5], [3, 1, 0]);
-        let whole = Runs::new([&[2, 3], &[2, 3]], &[2, 3]).unwrap();
+        let whole = SpreadRuns::new([&[2, 3], &[2, 3]], &[2, 3]).unwrap();
         assert_eq!((whole.len, whole.starts), (6, vec![[0, 0]]));
     }
 }

@@ -4,40 +4,40 @@ use std::any::Any;
 use std::sync::Arc;
 
 use galatea_graph::ops::ml::{
-    Aggregate, Branch, Comparison, Forest, Labels, Link, PostTransform, Precision, Regression,
-    Tally, TreeEnsembleClassifier,
+    BranchComparison, BranchLink, CheckedForest, ClassifierLabels, ForestBranch, PostTransform,
+    RowScores, ScorePrecision, TreeEnsembleClassifier, TreeRegression, VoteAggregate,
 };
 use galatea_graph::{ML_DOMAIN, OpError, Operator};
-use galatea_kernels::trees::{TreeNode, Trees};
+use galatea_kernels::trees::{GivenTreeNode, PreparedTrees};
 use galatea_tensor::DataType;
 
-use crate::cpu::{Call, Kernel, KernelRow, Shapes, Step, WeightBytes};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuShapes, CpuStep, StepCall, WeightBytes};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
     name: "trees-f32",
     domain: ML_DOMAIN,
     ops: &["TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"],
     supports: |view| {
-        let ensemble = Ensemble::of(&*view.node.operator)?;
+        let ensemble = TreeEnsembleKernel::of(&*view.node.operator)?;
         view.floats(&[0]).and_then(|()| ensemble.is_summed())
     },
     build: |view| {
         let operator = Arc::clone(&view.node.operator);
-        let forest = Ensemble::of(&*operator)?.forest();
-        let trees = Trees::new(&trees(forest)?, forest.targets)?;
+        let forest = TreeEnsembleKernel::of(&*operator)?.forest();
+        let trees = PreparedTrees::new(&trees(forest)?, forest.targets)?;
         Ok(Box::new(TreesKernel { trees: Arc::new(trees), operator }))
     },
 }];
 
 /// What becomes of the sums.
 #[derive(Clone, Copy)]
-enum Ensemble<'a> {
+enum TreeEnsembleKernel<'a> {
     Classifier(&'a TreeEnsembleClassifier),
-    Regression(&'a Regression),
+    Regression(&'a TreeRegression),
 }
 
-impl<'a> Ensemble<'a> {
+impl<'a> TreeEnsembleKernel<'a> {
     fn of(operator: &'a dyn Operator) -> Result<Self, String> {
         let any: &dyn Any = operator;
         let classifier = any.downcast_ref().map(Self::Classifier);
@@ -48,17 +48,19 @@ impl<'a> Ensemble<'a> {
     /// Refuses what is more than a sum with something behind it.
     fn is_summed(self) -> Result<(), String> {
         match self {
-            Self::Classifier(TreeEnsembleClassifier { labels: Labels::Strings(_), .. }) => {
-                Err("the kernel gives no labels that are texts".into())
-            }
-            Self::Regression(Regression { aggregate: Aggregate::Min | Aggregate::Max, .. }) => {
-                Err("the kernel sums what trees say".into())
-            }
+            Self::Classifier(TreeEnsembleClassifier {
+                labels: ClassifierLabels::Strings(_),
+                ..
+            }) => Err("the kernel gives no labels that are texts".into()),
+            Self::Regression(TreeRegression {
+                aggregate: VoteAggregate::Min | VoteAggregate::Max,
+                ..
+            }) => Err("the kernel sums what trees say".into()),
             Self::Classifier(_) | Self::Regression(_) => Ok(()),
         }
     }
 
-    fn forest(self) -> &'a Forest {
+    fn forest(self) -> &'a CheckedForest {
         match self {
             Self::Classifier(classifier) => &classifier.forest,
             Self::Regression(regression) => &regression.forest,
@@ -78,7 +80,7 @@ impl<'a> Ensemble<'a> {
         match self {
             Self::Classifier(_) => false,
             Self::Regression(one) => {
-                one.aggregate == Aggregate::Sum
+                one.aggregate == VoteAggregate::Sum
                     && one.base_values.is_empty()
                     && one.post_transform == PostTransform::None
             }
@@ -99,19 +101,23 @@ fn below(value: f64, or_equal: bool) -> f32 {
 }
 
 /// The forest's trees as the kernel takes them: every question is whether a feature is in a range.
-fn trees(forest: &Forest) -> Result<Vec<Vec<TreeNode>>, String> {
+fn trees(forest: &CheckedForest) -> Result<Vec<Vec<GivenTreeNode>>, String> {
     let mut seen = vec![false; forest.branches().len()];
     forest.roots().iter().map(|&root| tree(forest, root, &mut seen)).collect()
 }
 
-fn tree(forest: &Forest, root: Link, seen: &mut [bool]) -> Result<Vec<TreeNode>, String> {
+fn tree(
+    forest: &CheckedForest,
+    root: BranchLink,
+    seen: &mut [bool],
+) -> Result<Vec<GivenTreeNode>, String> {
     // Branches are put in when their places are known.
-    let (mut nodes, mut open) = (vec![TreeNode::Leaf(Vec::new())], vec![(root, 0)]);
+    let (mut nodes, mut open) = (vec![GivenTreeNode::Leaf(Vec::new())], vec![(root, 0)]);
     while let Some((link, at)) = open.pop() {
         if link.is_leaf() {
             let votes = forest.votes(link.index()).iter();
             nodes[at] =
-                TreeNode::Leaf(votes.map(|vote| (vote.target, single(vote.weight))).collect());
+                GivenTreeNode::Leaf(votes.map(|vote| (vote.target, single(vote.weight))).collect());
             continue;
         }
         if std::mem::replace(&mut seen[link.index()], true) {
@@ -119,7 +125,7 @@ fn tree(forest: &Forest, root: Link, seen: &mut [bool]) -> Result<Vec<TreeNode>,
         }
         let branch = &forest.branches()[link.index()];
         let first = nodes.len();
-        nodes.extend([TreeNode::Leaf(Vec::new()), TreeNode::Leaf(Vec::new())]);
+        nodes.extend([GivenTreeNode::Leaf(Vec::new()), GivenTreeNode::Leaf(Vec::new())]);
         nodes[at] = question(branch, first, first + 1)?;
         open.extend([(branch.yes, first), (branch.no, first + 1)]);
     }
@@ -131,7 +137,7 @@ fn single(value: f64) -> f32 {
     value as f32
 }
 
-fn question(branch: &Branch, yes: usize, no: usize) -> Result<TreeNode, String> {
+fn question(branch: &ForestBranch, yes: usize, no: usize) -> Result<GivenTreeNode, String> {
     let t = branch.threshold;
     if t.is_nan() {
         return Err("a threshold is NaN".into());
@@ -140,15 +146,17 @@ fn question(branch: &Branch, yes: usize, no: usize) -> Result<TreeNode, String> 
     let just = || if f64::from(single(t)) == t { single(t) } else { f32::NAN };
     // The range, whether the question is the other way round, and how it answers a missing feature.
     let (range, turned, of_missing) = match branch.comparison {
-        Comparison::LessOrEqual => (up_to(true), false, false),
-        Comparison::Less => (up_to(false), false, false),
-        Comparison::Greater => (up_to(true), true, false),
-        Comparison::GreaterOrEqual => (up_to(false), true, false),
-        Comparison::Equal => ((just(), just()), false, false),
-        Comparison::NotEqual => ((just(), just()), true, true),
-        Comparison::Member(_) => return Err("the kernel does not ask for members of sets".into()),
+        BranchComparison::LessOrEqual => (up_to(true), false, false),
+        BranchComparison::Less => (up_to(false), false, false),
+        BranchComparison::Greater => (up_to(true), true, false),
+        BranchComparison::GreaterOrEqual => (up_to(false), true, false),
+        BranchComparison::Equal => ((just(), just()), false, false),
+        BranchComparison::NotEqual => ((just(), just()), true, true),
+        BranchComparison::Member(_) => {
+            return Err("the kernel does not ask for members of sets".into());
+        }
     };
-    Ok(TreeNode::Branch {
+    Ok(GivenTreeNode::Branch {
         feature: branch.feature,
         range,
         yes: if turned { no } else { yes },
@@ -158,12 +166,12 @@ fn question(branch: &Branch, yes: usize, no: usize) -> Result<TreeNode, String> 
 }
 
 struct TreesKernel {
-    trees: Arc<Trees>,
+    trees: Arc<PreparedTrees>,
     operator: Arc<dyn Operator>,
 }
 
-impl Kernel for TreesKernel {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for TreesKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let (count, width) = match *shapes.input(0)? {
             [width] => (1, width),
             [count, width] => (count, width),
@@ -173,8 +181,8 @@ impl Kernel for TreesKernel {
             return Err(format!("rows of {width} features of another type"));
         }
         let (trees, operator) = (Arc::clone(&self.trees), Arc::clone(&self.operator));
-        Ok(Step::new(move |call| {
-            let ensemble = Ensemble::of(&*operator).map_err(OpError::new)?;
+        Ok(CpuStep::new(move |call| {
+            let ensemble = TreeEnsembleKernel::of(&*operator).map_err(OpError::new)?;
             run(call, &trees, ensemble, (count, width))
         }))
     }
@@ -185,9 +193,9 @@ impl Kernel for TreesKernel {
 }
 
 fn run(
-    call: &mut Call<'_>,
-    trees: &Trees,
-    ensemble: Ensemble<'_>,
+    call: &mut StepCall<'_>,
+    trees: &PreparedTrees,
+    ensemble: TreeEnsembleKernel<'_>,
     (count, width): (usize, usize),
 ) -> Result<(), OpError> {
     let targets = ensemble.forest().targets;
@@ -206,7 +214,7 @@ fn run(
     if ensemble.is_only_sum() {
         return Ok(());
     }
-    let mut tally = Tally::new(targets, Precision::Single);
+    let mut tally = RowScores::new(targets, ScorePrecision::Single);
     for &target in always.unwrap_or_default() {
         tally.voted[target] = true;
     }
@@ -219,8 +227,8 @@ fn run(
             tally.voted.copy_from_slice(&voted[row * targets..][..targets]);
         }
         match ensemble {
-            Ensemble::Regression(regression) => regression.finish(&mut tally),
-            Ensemble::Classifier(classifier) => {
+            TreeEnsembleKernel::Regression(regression) => regression.finish(&mut tally),
+            TreeEnsembleKernel::Classifier(classifier) => {
                 let choice = classifier.choose(&mut tally);
                 numbers.extend(classifier.labels.number(choice));
             }
@@ -229,7 +237,7 @@ fn run(
             *score = single(*found);
         }
     }
-    if let (Ensemble::Classifier(_), Ok(mut labels)) = (ensemble, call.output::<i64>(0)) {
+    if let (TreeEnsembleKernel::Classifier(_), Ok(mut labels)) = (ensemble, call.output::<i64>(0)) {
         labels.slice().copy_from_slice(&numbers);
     }
     Ok(())

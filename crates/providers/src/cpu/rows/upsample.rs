@@ -2,16 +2,16 @@
 
 use galatea_graph::ONNX_DOMAIN;
 use galatea_graph::ops::convolution::{ConvGeometry, ConvTranspose};
-use galatea_graph::ops::resize::{CoordinateMode, Resize, Sample};
+use galatea_graph::ops::resize::{CoordinateMode, Resize, WeightedSample};
 use galatea_kernels::conv::{ConvParams, PackedTransposed, conv_transposed};
-use galatea_kernels::resize::{Samples, resize_axis};
+use galatea_kernels::resize::{ResizeSamples, resize_axis};
 
-use super::image::{Image, image_in, image_out, leading, ones, supports_conv};
-use crate::cpu::{Kernel, KernelRow, Shapes, Step, WeightBytes, packing};
+use super::image::{ImageShape, image_in, image_out, leading, ones, supports_conv};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuShapes, CpuStep, WeightBytes, packing};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[
-    KernelRow {
+pub(super) const ROWS: &[CpuKernelRow] = &[
+    CpuKernelRow {
         name: "resize-f32",
         domain: ONNX_DOMAIN,
         ops: &["Resize", "Upsample"],
@@ -23,7 +23,7 @@ pub(super) const ROWS: &[KernelRow] = &[
         },
         build: |view| Ok(Box::new(view.operator::<Resize>()?.clone())),
     },
-    KernelRow {
+    CpuKernelRow {
         name: "conv_transpose-f32-packed",
         domain: ONNX_DOMAIN,
         ops: &["ConvTranspose"],
@@ -39,13 +39,13 @@ pub(super) const ROWS: &[KernelRow] = &[
 ];
 
 /// One axis to resize: its places, and `[outer, length, inner]` around it.
-struct Resizing {
-    samples: Samples,
+struct ResizingAxis {
+    samples: ResizeSamples,
     shape: [usize; 3],
 }
 
-impl Kernel for Resize {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+impl CpuKernel for Resize {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let shape = shapes.input(0)?;
         let known = |input: Option<usize>| match input {
             Some(input) if matches!(shapes.inputs.get(input), Some(Some(_))) => {
@@ -63,19 +63,19 @@ impl Kernel for Resize {
         let mut steps = Vec::new();
         // The last axes first: what is resized later moves in longer runs.
         for (axis, places) in all.iter().enumerate().rev() {
-            let still = |(at, place): (usize, &Sample)| *place == Some(vec![(at, 1.0)]);
+            let still = |(at, place): (usize, &WeightedSample)| *place == Some(vec![(at, 1.0)]);
             if places.len() == shape[axis] && places.iter().enumerate().all(still) {
                 continue;
             }
             let outer = now[..axis].iter().product();
             let inner = now[axis + 1..].iter().product();
-            steps.push(Resizing { samples: samples(places), shape: [outer, now[axis], inner] });
+            steps.push(ResizingAxis { samples: samples(places), shape: [outer, now[axis], inner] });
             now[axis] = places.len();
         }
-        let between = |step: &Resizing| step.shape[0] * step.samples.len() * step.shape[2];
+        let between = |step: &ResizingAxis| step.shape[0] * step.samples.len() * step.shape[2];
         let rooms = steps.iter().rev().skip(1).map(between).max().unwrap_or(0);
         let scratch = 2 * rooms;
-        Ok(Step::new(move |call| {
+        Ok(CpuStep::new(move |call| {
             let mut scratch = call.scratch_if(scratch)?;
             let (mut from, mut to) = scratch.split(rooms);
             let x = call.input::<f32>(0)?;
@@ -111,8 +111,8 @@ impl Kernel for Resize {
 
 /// The places of an axis; all are inside.
 #[allow(clippy::cast_possible_truncation, reason = "each weight is rounded once")]
-fn samples(places: &[Sample]) -> Samples {
-    let mut samples = Samples::default();
+fn samples(places: &[WeightedSample]) -> ResizeSamples {
+    let mut samples = ResizeSamples::default();
     for place in places {
         samples.push(place.iter().flatten().map(|&(from, weight)| (from, weight as f32)));
     }
@@ -147,10 +147,10 @@ fn transposed_params(op: &ConvTranspose, shape: &[usize]) -> Result<ConvParams, 
     Ok(params)
 }
 
-impl Kernel for TransposedKernel {
-    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
-        let image = Image::of(shapes.input(0)?, false)?;
-        let result = Image::of(shapes.output(0)?, false)?;
+impl CpuKernel for TransposedKernel {
+    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+        let image = ImageShape::of(shapes.input(0)?, false)?;
+        let result = ImageShape::of(shapes.output(0)?, false)?;
         let geometry: ConvGeometry = self
             .op
             .geometry(&image.spatial, &self.shape[2..])
@@ -172,7 +172,7 @@ impl Kernel for TransposedKernel {
         let room = self.packed.room(size);
         let (x_turned, y_turned) = (image.turned(false), result.turned(false));
         let packed = self.packed.clone();
-        let step = Step::new(move |call| {
+        let step = CpuStep::new(move |call| {
             let mut scratch = call.scratch_if(x_turned + y_turned + room)?;
             let (x_own, rest) = scratch.split(x_turned);
             let (y_own, room) = rest.split_at_mut(y_turned);

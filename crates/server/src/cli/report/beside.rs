@@ -1,11 +1,11 @@
 //! Two variants beside each other: times, throughput and results.
 
-use galatea_runtime::tune::{Comparison, Verdict};
+use galatea_runtime::tune::{PairedTimes, SpeedVerdict};
 use galatea_tensor::{DataType, Tensor, bf16, f16};
 use serde_json::{Value, json};
 
 /// Samples of each that are compared: more make intervals hardly narrower.
-const MOST_SAMPLES: usize = 400;
+const MAX_SAMPLES: usize = 400;
 /// Times that samples are drawn anew for an interval.
 const RESAMPLED: usize = 1000;
 /// Differences that are called the same results, as a share of the greatest value.
@@ -13,14 +13,14 @@ const CLOSE: f64 = 1e-3;
 
 /// Milliseconds of runs that took turns, and what they say.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Race {
+pub(super) struct TimedRace {
     /// Latency.
-    pub(super) latency: Comparison,
+    pub(super) latency: PairedTimes,
     /// The second's throughput as a share of the first's, and where it lies with a confidence of 95 %.
     pub(super) throughput: (f64, [f64; 2]),
 }
 
-impl Race {
+impl TimedRace {
     /// Compares times in milliseconds, each of a run with so many rows.
     ///
     /// # Errors
@@ -28,7 +28,7 @@ impl Race {
     pub(super) fn of(times: [&[f64]; 2], rows: [usize; 2]) -> Result<Self, String> {
         let [first, second] = times.map(thinned);
         let ns = |times: &[f64]| -> Vec<f64> { times.iter().map(|ms| ms * 1e6).collect() };
-        let latency = Comparison::of(&ns(&first), &ns(&second))?;
+        let latency = PairedTimes::of(&ns(&first), &ns(&second))?;
         let share = rows[1] as f64 / rows[0].max(1) as f64;
         let throughput = bootstrap([&first, &second], share);
         Ok(Self { latency, throughput })
@@ -49,7 +49,7 @@ impl Race {
     pub(super) fn sentence(&self, names: [&str; 2]) -> String {
         let (ratio, [low, high]) = self.throughput;
         let more = match self.latency.verdict {
-            Verdict::Undecided => String::new(),
+            SpeedVerdict::Undecided => String::new(),
             _ => format!(
                 "; {} has {ratio:.2} times the throughput of {} (95 % between {low:.2} and {high:.2})",
                 names[1], names[0]
@@ -61,14 +61,14 @@ impl Race {
 
 /// So many of the samples, evenly.
 fn thinned(times: &[f64]) -> Vec<f64> {
-    let step = times.len().div_ceil(MOST_SAMPLES).max(1);
+    let step = times.len().div_ceil(MAX_SAMPLES).max(1);
     times.iter().step_by(step).copied().collect()
 }
 
 /// Numbers that look random, the same each time.
-struct Random(u64);
+struct ReportNoise(u64);
 
-impl Random {
+impl ReportNoise {
     fn below(&mut self, most: usize) -> usize {
         // Marsaglia's xorshift.
         self.0 ^= self.0 << 13;
@@ -83,7 +83,7 @@ impl Random {
 /// anew with replacement, and the middle 95 % of what they give is taken (Efron, 1979).
 fn bootstrap(times: [&[f64]; 2], share: f64) -> (f64, [f64; 2]) {
     let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len().max(1) as f64;
-    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let mut random = ReportNoise(0x9E37_79B9_7F4A_7C15);
     let mut drawn = |times: &[f64]| {
         let pick = |_| times.get(random.below(times.len())).copied().unwrap_or(0.0);
         mean(&(0..times.len()).map(pick).collect::<Vec<_>>())
@@ -101,7 +101,7 @@ fn bootstrap(times: [&[f64]; 2], share: f64) -> (f64, [f64; 2]) {
 
 /// How far two results of the same name lie apart.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Apart {
+pub(super) struct ResultDistance {
     pub(super) name: String,
     /// Why they cannot be compared; then nothing else is known.
     pub(super) differ: Option<String>,
@@ -113,7 +113,7 @@ pub(super) struct Apart {
     pub(super) same_best: Option<f64>,
 }
 
-impl Apart {
+impl ResultDistance {
     pub(super) fn agrees(&self) -> bool {
         self.differ.is_none() && self.relative <= CLOSE
     }
@@ -129,9 +129,12 @@ impl Apart {
 }
 
 /// Compares results by their names.
-pub(super) fn outputs(first: &[(String, Tensor)], second: &[(String, Tensor)]) -> Vec<Apart> {
+pub(super) fn outputs(
+    first: &[(String, Tensor)],
+    second: &[(String, Tensor)],
+) -> Vec<ResultDistance> {
     let of = |(name, tensor): &(String, Tensor)| {
-        let apart = |differ: Option<String>| Apart {
+        let apart = |differ: Option<String>| ResultDistance {
             name: name.clone(),
             differ,
             most: f64::NAN,
@@ -149,13 +152,13 @@ pub(super) fn outputs(first: &[(String, Tensor)], second: &[(String, Tensor)]) -
             (Some(a), Some(b)) => {
                 let (most, relative) = distance(&a, &b);
                 let same_best = same_best(&a, &b, tensor.shape());
-                Apart { most, relative, same_best, ..apart(None) }
+                ResultDistance { most, relative, same_best, ..apart(None) }
             }
             _ => match (
                 tensor.dtype() == other.dtype(),
                 tensor.as_bytes().ok() == other.as_bytes().ok(),
             ) {
-                (true, true) => Apart { most: 0.0, relative: 0.0, ..apart(None) },
+                (true, true) => ResultDistance { most: 0.0, relative: 0.0, ..apart(None) },
                 _ => apart(Some("other values".to_owned())),
             },
         }
@@ -216,8 +219,8 @@ mod tests {
         let noise = |at: usize| (at * 7919 % 13) as f64 / 100.0;
         let first: Vec<f64> = (0..60).map(|at| 1.0 + noise(at)).collect();
         let second: Vec<f64> = (0..60).map(|at| 2.0 + 2.0 * noise(at + 5)).collect();
-        let race = Race::of([&first, &second], [1, 4]).unwrap();
-        assert_eq!(race.latency.verdict, Verdict::First);
+        let race = TimedRace::of([&first, &second], [1, 4]).unwrap();
+        assert_eq!(race.latency.verdict, SpeedVerdict::First);
         assert!((race.latency.ratio - 2.0).abs() < 0.1, "{race:?}");
         // Of four rows in twice the time, it does twice as many a second.
         let (ratio, [low, high]) = race.throughput;
@@ -226,9 +229,9 @@ mod tests {
             "{race:?}"
         );
         assert!(race.sentence(["a", "b"]).starts_with("a is faster than b"), "{race:?}");
-        let same = Race::of([&first, &first], [1, 1]).unwrap();
-        assert_eq!(same.latency.verdict, Verdict::Undecided);
-        assert!(Race::of([&first[..2], &first], [1, 1]).is_err());
+        let same = TimedRace::of([&first, &first], [1, 1]).unwrap();
+        assert_eq!(same.latency.verdict, SpeedVerdict::Undecided);
+        assert!(TimedRace::of([&first[..2], &first], [1, 1]).is_err());
     }
 
     #[test]

@@ -2,22 +2,22 @@
 
 use std::path::Path;
 
-use galatea_runtime::tune::Comparison;
+use galatea_runtime::tune::PairedTimes;
 use serde_json::{Value, json};
 
-use super::page::{Cell, Page};
+use super::page::{ReportPage, TableCell};
 use super::variant::{OPERATORS, operator_rows};
-use crate::cli::arguments::Arguments;
-use crate::cli::bench_language::{self, Measured};
+use crate::cli::arguments::CommandArguments;
+use crate::cli::bench_language::{self, MeasuredCheckpoint};
 
 /// Tokens a second of a sort, in each round.
-type Speeds = fn(&Measured) -> &[f64];
+type TokenSpeeds = fn(&MeasuredCheckpoint) -> &[f64];
 
 /// A checkpoint with its settings, and what was measured of it.
 #[derive(Debug)]
-pub(super) struct Language {
+pub(super) struct ReportedLanguage {
     pub(super) name: String,
-    rounds: Vec<Measured>,
+    rounds: Vec<MeasuredCheckpoint>,
 }
 
 /// Measures checkpoints in turns, each as often as the other.
@@ -25,14 +25,14 @@ pub(super) struct Language {
 /// # Errors
 /// When one cannot be loaded, or a request fails.
 pub(super) fn measure(
-    all: &[(String, &Path, &Arguments)],
+    all: &[(String, &Path, &CommandArguments)],
     turns: usize,
-) -> Result<Vec<Language>, String> {
-    let start = |(name, ..): &(String, &Path, &Arguments)| Language {
+) -> Result<Vec<ReportedLanguage>, String> {
+    let start = |(name, ..): &(String, &Path, &CommandArguments)| ReportedLanguage {
         name: name.clone(),
         rounds: Vec::new(),
     };
-    let mut found: Vec<Language> = all.iter().map(start).collect();
+    let mut found: Vec<ReportedLanguage> = all.iter().map(start).collect();
     for turn in 0..turns {
         for ((_, path, arguments), one) in all.iter().zip(&mut found) {
             // Steps are taken apart once.
@@ -42,21 +42,21 @@ pub(super) fn measure(
     Ok(found)
 }
 
-impl Language {
-    fn speeds(&self, of: Speeds) -> Vec<f64> {
+impl ReportedLanguage {
+    fn speeds(&self, of: TokenSpeeds) -> Vec<f64> {
         self.rounds.iter().flat_map(of).copied().collect()
     }
 
-    fn first(&self) -> Option<&Measured> {
+    fn first(&self) -> Option<&MeasuredCheckpoint> {
         self.rounds.first()
     }
 
-    pub(super) fn write(&self, page: &mut Page) {
+    pub(super) fn write(&self, page: &mut ReportPage) {
         page.section(&format!("{}: prompts and answers", self.name));
         let Some(first) = self.first() else { return };
         let number = |name: &str| first.line[name].as_f64();
         let row = |what: &str, value: Option<f64>, unit: &str| {
-            vec![Cell::text(what), Cell::number(value, 1), Cell::text(unit)]
+            vec![TableCell::text(what), TableCell::number(value, 1), TableCell::text(unit)]
         };
         let mega = |name: &str| number(name).map(|bytes| bytes / 1e6);
         page.table(
@@ -106,16 +106,19 @@ impl Language {
 ///
 /// # Errors
 /// When there are too few rounds.
-pub(super) fn compare(first: &Language, second: &Language) -> Result<(Vec<String>, Value), String> {
+pub(super) fn compare(
+    first: &ReportedLanguage,
+    second: &ReportedLanguage,
+) -> Result<(Vec<String>, Value), String> {
     let mut sentences = Vec::new();
     let mut data = json!({});
-    let kinds: [(&str, Speeds); 2] =
+    let kinds: [(&str, TokenSpeeds); 2] =
         [("prompt", |round| &round.prefill), ("answer", |round| &round.decode)];
     for (what, of) in kinds {
-        let ns = |one: &Language| -> Vec<f64> {
+        let ns = |one: &ReportedLanguage| -> Vec<f64> {
             one.speeds(of).iter().map(|speed| 1e9 / speed.max(1e-9)).collect()
         };
-        let found = Comparison::of(&ns(first), &ns(second))?;
+        let found = PairedTimes::of(&ns(first), &ns(second))?;
         sentences.push(format!("{what}: {}.", found.sentence([&first.name, &second.name])));
         if let Some(fields) = data.as_object_mut() {
             let value = json!({
@@ -134,8 +137,9 @@ pub(super) fn compare(first: &Language, second: &Language) -> Result<(Vec<String
 }
 
 /// Compares the likeliest answers of two: a sentence, and the same for programs.
-fn answers(first: &Language, second: &Language) -> (String, Value) {
-    let of = |one: &Language| one.first().map(|first| (first.vocabulary, first.answers.clone()));
+fn answers(first: &ReportedLanguage, second: &ReportedLanguage) -> (String, Value) {
+    let of =
+        |one: &ReportedLanguage| one.first().map(|first| (first.vocabulary, first.answers.clone()));
     match (of(first), of(second)) {
         (Some((a, one)), Some((b, two))) if a == b => beside(&one, &two),
         _ => {

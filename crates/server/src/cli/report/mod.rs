@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::arguments::{Arguments, Choice, help};
+use super::arguments::{CommandArguments, CommandOption, help};
 use super::{bench, model, say};
-use beside::Race;
-use page::{Cell, Page};
-use variant::{Found, Variant};
+use beside::TimedRace;
+use page::{ReportPage, TableCell};
+use variant::{ReportVariant, VariantFindings};
 
 /// The options of `bench` that say how a model runs.
 const SHARED: &[&str] = &[
@@ -39,26 +39,30 @@ const SHARED: &[&str] = &[
 ];
 
 /// The options of this command alone.
-const OWN: &[Choice] = &[
-    Choice {
+const OWN: &[CommandOption] = &[
+    CommandOption {
         name: "output",
         value: "FILE",
         sentence: "where the page goes, also -o [report.html]",
     },
-    Choice { name: "seconds", value: "S", sentence: "time to measure each variant [3]" },
-    Choice {
+    CommandOption { name: "seconds", value: "S", sentence: "time to measure each variant [3]" },
+    CommandOption {
         name: "against",
         value: "NAME=VALUE",
         sentence: "compare with another setting of these, such as precision=bf16; repeatable",
     },
-    Choice { name: "json", value: "", sentence: "print what was found as a line of JSON too" },
-    Choice { name: "help", value: "", sentence: "print this" },
+    CommandOption {
+        name: "json",
+        value: "",
+        sentence: "print what was found as a line of JSON too",
+    },
+    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Turns of a comparison of checkpoints, of three rounds each.
 const TURNS: usize = 2;
 
-fn choices() -> Vec<Choice> {
+fn choices() -> Vec<CommandOption> {
     let shared = bench::CHOICES.iter().filter(|choice| SHARED.contains(&choice.name));
     OWN.iter().chain(shared).copied().collect()
 }
@@ -67,7 +71,7 @@ fn choices() -> Vec<Choice> {
 pub(super) fn report(arguments: &[String]) -> Result<ExitCode, String> {
     let given: Vec<String> = arguments.iter().map(long).collect();
     let choices = choices();
-    let parsed = Arguments::parse(&given, &choices)?;
+    let parsed = CommandArguments::parse(&given, &choices)?;
     if parsed.has("help") {
         say(&help("galatea report MODEL [MODEL] [-o report.html] …", &choices));
         return Ok(ExitCode::SUCCESS);
@@ -107,19 +111,23 @@ fn writable(path: &Path) -> Result<(), String> {
 
 /// A model and how it is to run.
 #[derive(Debug)]
-struct Side {
+struct ReportSide {
     name: String,
     model: String,
-    arguments: Arguments,
+    arguments: CommandArguments,
 }
 
 /// What is measured: one model, two, or one with two settings.
-fn sides(given: &[String], choices: &[Choice], parsed: &Arguments) -> Result<Vec<Side>, String> {
+fn sides(
+    given: &[String],
+    choices: &[CommandOption],
+    parsed: &CommandArguments,
+) -> Result<Vec<ReportSide>, String> {
     let against = parsed.all("against");
     let side = |name: &str, model: &str, more: &[String]| {
         let all: Vec<String> = given.iter().chain(more).cloned().collect();
-        let arguments = Arguments::parse(&all, choices)?;
-        Ok::<_, String>(Side { name: name.to_owned(), model: model.to_owned(), arguments })
+        let arguments = CommandArguments::parse(&all, choices)?;
+        Ok::<_, String>(ReportSide { name: name.to_owned(), model: model.to_owned(), arguments })
     };
     let options =
         against.iter().map(|text| option(text, choices)).collect::<Result<Vec<_>, _>>()?;
@@ -142,11 +150,11 @@ fn sides(given: &[String], choices: &[Choice], parsed: &Arguments) -> Result<Vec
 }
 
 /// `NAME=VALUE` as an option.
-fn option(text: &str, choices: &[Choice]) -> Result<String, String> {
+fn option(text: &str, choices: &[CommandOption]) -> Result<String, String> {
     let (name, value) = text
         .split_once('=')
         .ok_or_else(|| format!("--against expects NAME=VALUE, got '{text}'"))?;
-    let known = |choice: &&Choice| SHARED.contains(&choice.name) && !choice.value.is_empty();
+    let known = |choice: &&CommandOption| SHARED.contains(&choice.name) && !choice.value.is_empty();
     match choices.iter().filter(known).find(|choice| choice.name == name) {
         Some(_) => Ok(format!("--{name}={value}")),
         None => {
@@ -163,7 +171,7 @@ fn short(path: &str) -> String {
 }
 
 /// The paths of checkpoints; nothing where models are graphs.
-fn checkpoints(sides: &[Side]) -> Result<Option<Vec<PathBuf>>, String> {
+fn checkpoints(sides: &[ReportSide]) -> Result<Option<Vec<PathBuf>>, String> {
     let found: Result<Vec<Option<PathBuf>>, String> =
         sides.iter().map(|side| variant::is_checkpoint(&side.model)).collect();
     let found = found?;
@@ -182,18 +190,18 @@ fn title(sides: &[String]) -> String {
 }
 
 /// The page about one or two graphs.
-fn of_graphs(sides: Vec<Side>, time: Duration) -> Result<(String, Value), String> {
+fn of_graphs(sides: Vec<ReportSide>, time: Duration) -> Result<(String, Value), String> {
     let names: Vec<String> = sides.iter().map(|side| side.name.clone()).collect();
     let mut variants = Vec::new();
-    for Side { name, model, arguments } in sides {
-        variants.push(Variant::load(&name, &model, arguments)?);
+    for ReportSide { name, model, arguments } in sides {
+        variants.push(ReportVariant::load(&name, &model, arguments)?);
     }
     let mut shared = false;
     if let [first, second] = variants.as_mut_slice() {
         shared = second.share_inputs(first);
     }
     let found = variant::measure(&variants.iter().collect::<Vec<_>>(), time)?;
-    let mut page = Page::new(&title(&names));
+    let mut page = ReportPage::new(&title(&names));
     let mut data = json!({});
     if let ([one, two], [a, b]) = (variants.as_slice(), found.as_slice()) {
         let compared = compare([one, two], [a, b], shared, &mut page)?;
@@ -209,13 +217,13 @@ fn of_graphs(sides: Vec<Side>, time: Duration) -> Result<(String, Value), String
 
 /// Times and results of two beside each other, at the top of the page.
 fn compare(
-    [one, two]: [&Variant; 2],
-    [a, b]: [&Found; 2],
+    [one, two]: [&ReportVariant; 2],
+    [a, b]: [&VariantFindings; 2],
     shared: bool,
-    page: &mut Page,
+    page: &mut ReportPage,
 ) -> Result<Value, String> {
     let names = [one.name.as_str(), two.name.as_str()];
-    let race = Race::of([&a.times, &b.times], [one.batch, two.batch])?;
+    let race = TimedRace::of([&a.times, &b.times], [one.batch, two.batch])?;
     page.section("Beside each other");
     page.verdict(&race.sentence(names));
     let mut data = race.json();
@@ -227,35 +235,35 @@ fn compare(
         return Ok(data);
     }
     let apart = beside::outputs(&a.outputs, &b.outputs);
-    let agree = !apart.is_empty() && apart.iter().all(beside::Apart::agrees);
+    let agree = !apart.is_empty() && apart.iter().all(beside::ResultDistance::agrees);
     page.verdict(match agree {
         true => "On the same inputs both give the same results within a thousandth.",
         false => "On the same inputs their results differ by more than a thousandth.",
     });
-    let row = |one: &beside::Apart| {
+    let row = |one: &beside::ResultDistance| {
         vec![
-            Cell::text(&one.name),
-            Cell::number(Some(one.most).filter(|most| most.is_finite()), 6),
-            Cell::number(Some(one.relative).filter(|most| most.is_finite()), 6),
-            Cell::number(one.same_best.map(|share| share * 100.0), 1),
-            Cell::text(one.differ.clone().unwrap_or_default()),
+            TableCell::text(&one.name),
+            TableCell::number(Some(one.most).filter(|most| most.is_finite()), 6),
+            TableCell::number(Some(one.relative).filter(|most| most.is_finite()), 6),
+            TableCell::number(one.same_best.map(|share| share * 100.0), 1),
+            TableCell::text(one.differ.clone().unwrap_or_default()),
         ]
     };
     let head = ["Output", "Furthest apart", "Of the greatest value", "Same best %", ""];
     page.table(&head, &apart.iter().map(row).collect::<Vec<_>>());
     put(&mut data, "agree", agree.into());
-    put(&mut data, "outputs", apart.iter().map(beside::Apart::json).collect());
+    put(&mut data, "outputs", apart.iter().map(beside::ResultDistance::json).collect());
     Ok(data)
 }
 
 /// The page about one or two checkpoints.
-fn of_checkpoints(sides: &[Side], paths: &[PathBuf]) -> Result<(String, Value), String> {
+fn of_checkpoints(sides: &[ReportSide], paths: &[PathBuf]) -> Result<(String, Value), String> {
     let names: Vec<String> = sides.iter().map(|side| side.name.clone()).collect();
     let all = sides.iter().zip(paths);
     let all: Vec<_> =
         all.map(|(side, path)| (side.name.clone(), path.as_path(), &side.arguments)).collect();
     let found = language::measure(&all, if all.len() > 1 { TURNS } else { 1 })?;
-    let mut page = Page::new(&title(&names));
+    let mut page = ReportPage::new(&title(&names));
     let mut data = json!({});
     if let [one, two] = found.as_slice() {
         let (sentences, compared) = language::compare(one, two)?;
@@ -264,7 +272,7 @@ fn of_checkpoints(sides: &[Side], paths: &[PathBuf]) -> Result<(String, Value), 
         put(&mut data, "comparison", compared);
     }
     found.iter().for_each(|one| one.write(&mut page));
-    put(&mut data, "variants", found.iter().map(language::Language::json).collect());
+    put(&mut data, "variants", found.iter().map(language::ReportedLanguage::json).collect());
     Ok((page.end(&data), data))
 }
 
@@ -354,10 +362,10 @@ mod tests {
         assert_eq!(one["steps"].as_array().unwrap().len(), 2);
     }
 
-    fn of(given: &[&str]) -> Result<Vec<Side>, String> {
+    fn of(given: &[&str]) -> Result<Vec<ReportSide>, String> {
         let given: Vec<String> = given.iter().map(|&text| long(&text.to_owned())).collect();
         let choices = choices();
-        let parsed = Arguments::parse(&given, &choices)?;
+        let parsed = CommandArguments::parse(&given, &choices)?;
         sides(&given, &choices, &parsed)
     }
 

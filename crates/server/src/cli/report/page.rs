@@ -16,7 +16,7 @@ p.verdict{font-weight:600}small{opacity:.75}";
 
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Cell {
+pub(super) enum TableCell {
     /// Words.
     Text(String),
     /// A number, as it is to be read.
@@ -25,7 +25,7 @@ pub(super) enum Cell {
     Bar(f64),
 }
 
-impl Cell {
+impl TableCell {
     pub(super) fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
@@ -38,12 +38,12 @@ impl Cell {
 
 /// What is written of a page.
 #[derive(Debug, Clone)]
-pub(super) struct Page {
+pub(super) struct ReportPage {
     title: String,
     body: String,
 }
 
-impl Page {
+impl ReportPage {
     pub(super) fn new(title: &str) -> Self {
         Self { title: title.to_owned(), body: format!("<h1>{}</h1>\n", escaped(title)) }
     }
@@ -70,7 +70,7 @@ impl Page {
         self.add(&format!("<figure>{svg}</figure>\n"));
     }
 
-    pub(super) fn table(&mut self, head: &[&str], rows: &[Vec<Cell>]) {
+    pub(super) fn table(&mut self, head: &[&str], rows: &[Vec<TableCell>]) {
         let mut text = String::from("<table><thead><tr>");
         for name in head {
             write!(text, "<th>{}</th>", escaped(name)).ok();
@@ -80,11 +80,11 @@ impl Page {
             text.push_str("<tr>");
             for cell in row {
                 match cell {
-                    Cell::Text(words) => write!(text, "<td>{}</td>", escaped(words)),
-                    Cell::Number(number) => {
+                    TableCell::Text(words) => write!(text, "<td>{}</td>", escaped(words)),
+                    TableCell::Number(number) => {
                         write!(text, "<td class=\"n\">{}</td>", escaped(number))
                     }
-                    Cell::Bar(share) => {
+                    TableCell::Bar(share) => {
                         let width = share.clamp(0.0, 1.0) * 8.0;
                         write!(text, "<td><i style=\"width:{width:.2}rem\"></i></td>")
                     }
@@ -99,7 +99,8 @@ impl Page {
 
     /// Names and values.
     pub(super) fn facts(&mut self, facts: &[(String, String)]) {
-        let row = |(name, value): &(String, String)| vec![Cell::text(name), Cell::text(value)];
+        let row =
+            |(name, value): &(String, String)| vec![TableCell::text(name), TableCell::text(value)];
         self.table(&["", ""], &facts.iter().map(row).collect::<Vec<_>>());
     }
 
@@ -134,9 +135,12 @@ mod tests {
 
     #[test]
     fn nothing_of_a_model_becomes_markup() {
-        let mut page = Page::new("<script>");
+        let mut page = ReportPage::new("<script>");
         page.section("a & b");
-        page.table(&["<x>"], &[vec![Cell::text("</td>"), Cell::Bar(7.0), Cell::number(None, 2)]]);
+        page.table(
+            &["<x>"],
+            &[vec![TableCell::text("</td>"), TableCell::Bar(7.0), TableCell::number(None, 2)]],
+        );
         page.facts(&[("name".to_owned(), "\"<b>\"".to_owned())]);
         let text = page.end(&json!({"name": "</script>"}));
         assert_eq!(text.matches("<script").count(), 1, "{text}");

@@ -1,13 +1,13 @@
 //! Operators under the roofs of their units, as a picture.
 
-use galatea_runtime::{Peaks, Unit, Work};
+use galatea_runtime::{ArithmeticUnit, ArithmeticWork, DevicePeaks};
 use plotters::prelude::*;
 
 /// An operator among others.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Point {
+pub(super) struct RooflinePoint {
     pub(super) name: String,
-    pub(super) work: Work,
+    pub(super) work: ArithmeticWork,
     /// Seconds.
     pub(super) time: f64,
     /// Its share of all operators' time.
@@ -16,7 +16,7 @@ pub(super) struct Point {
 
 /// A roof: what a unit reaches at most.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Roof {
+pub(super) struct RooflineRoof {
     pub(super) name: String,
     /// Operations a second.
     pub(super) operations: f64,
@@ -24,12 +24,12 @@ pub(super) struct Roof {
     pub(super) bytes: f64,
 }
 
-impl Roof {
+impl RooflineRoof {
     /// Those of a unit whose peaks are known.
-    pub(super) fn of(name: &str, peaks: &Peaks) -> Vec<Self> {
+    pub(super) fn of(name: &str, peaks: &DevicePeaks) -> Vec<Self> {
         let Some(bytes) = peaks.bytes else { return Vec::new() };
-        let all = [(Unit::Vector, "vectors"), (Unit::Matrix, "matrices")];
-        let roof = |(unit, word): (Unit, &str)| {
+        let all = [(ArithmeticUnit::Vector, "vectors"), (ArithmeticUnit::Matrix, "matrices")];
+        let roof = |(unit, word): (ArithmeticUnit, &str)| {
             let operations = peaks.operations(unit)?;
             Some(Self { name: format!("{name}, {word}"), operations, bytes })
         };
@@ -42,7 +42,7 @@ impl Roof {
     }
 }
 
-impl Point {
+impl RooflinePoint {
     /// Operations for a byte, and 10⁹ operations a second; nothing where it has none of either.
     fn place(&self) -> Option<(f64, f64)> {
         let (operations, bytes) = (self.work.operations as f64, self.work.bytes as f64);
@@ -62,8 +62,11 @@ const LEAST: (f64, f64) = (0.1, 100.0);
 ///
 /// # Errors
 /// When it cannot be drawn.
-pub(super) fn svg(points: &[Point], roofs: &[Roof]) -> Result<Option<String>, String> {
-    let mut placed: Vec<(&Point, (f64, f64))> =
+pub(super) fn svg(
+    points: &[RooflinePoint],
+    roofs: &[RooflineRoof],
+) -> Result<Option<String>, String> {
+    let mut placed: Vec<(&RooflinePoint, (f64, f64))> =
         points.iter().filter_map(|point| Some((point, point.place()?))).collect();
     if placed.is_empty() {
         return Ok(None);
@@ -76,8 +79,8 @@ pub(super) fn svg(points: &[Point], roofs: &[Roof]) -> Result<Option<String>, St
 }
 
 fn draw(
-    placed: &[(&Point, (f64, f64))],
-    roofs: &[Roof],
+    placed: &[(&RooflinePoint, (f64, f64))],
+    roofs: &[RooflineRoof],
     text: &mut String,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let (mut left, mut right) = LEAST;
@@ -138,15 +141,16 @@ fn draw(
 mod tests {
     use super::*;
 
-    fn point(name: &str, operations: u64, bytes: u64) -> Point {
-        let work = Work { operations, bytes };
-        Point { name: name.to_owned(), work, time: 1e-3, share: 0.5 }
+    fn point(name: &str, operations: u64, bytes: u64) -> RooflinePoint {
+        let work = ArithmeticWork { operations, bytes };
+        RooflinePoint { name: name.to_owned(), work, time: 1e-3, share: 0.5 }
     }
 
     #[test]
     fn operators_lie_under_the_roofs() {
-        let peaks = Peaks { vector_f32: Some(1e11), bytes: Some(1e10), ..Peaks::default() };
-        let roofs = Roof::of("cpu", &peaks);
+        let peaks =
+            DevicePeaks { vector_f32: Some(1e11), bytes: Some(1e10), ..DevicePeaks::default() };
+        let roofs = RooflineRoof::of("cpu", &peaks);
         assert_eq!((roofs.len(), roofs[0].at(1.0), roofs[0].at(100.0)), (1, 1e10, 1e11));
         let points = [point("MatMul", 1_000_000, 1000), point("Add", 10, 100), point("Move", 0, 9)];
         let text = svg(&points, &roofs).unwrap().unwrap();
@@ -157,7 +161,7 @@ mod tests {
 
     #[test]
     fn without_peaks_there_are_no_roofs_and_without_work_no_picture() {
-        assert!(Roof::of("cpu", &Peaks::default()).is_empty());
+        assert!(RooflineRoof::of("cpu", &DevicePeaks::default()).is_empty());
         assert!(svg(&[point("MatMul", 5, 5)], &[]).unwrap().is_some());
         assert_eq!(svg(&[point("Move", 0, 9)], &[]), Ok(None));
     }

@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use galatea_graph::Dim;
-use galatea_runtime::{Explanation, IoInfo, ProfileRow, Session, WayReport};
+use galatea_runtime::{IoInfo, PlacementReport, ProfileRow, Session, SessionExplanation};
 use galatea_tensor::Tensor;
 use serde_json::{Value, json};
 
-use super::page::{Cell, Page};
-use super::roofline::{self, Point, Roof};
-use crate::cli::arguments::Arguments;
-use crate::cli::plot::{self, Curve, Panel};
-use crate::cli::step_profile::{HOST, Roofs};
+use super::page::{ReportPage, TableCell};
+use super::roofline::{self, RooflinePoint, RooflineRoof};
+use crate::cli::arguments::CommandArguments;
+use crate::cli::plot::{self, PlotCurve, PlotPanel};
+use crate::cli::step_profile::{DeviceRoofs, HOST};
 use crate::cli::{bench, generate, model};
 
 /// Runs before the measurement.
 const WARM_UP_RUNS: usize = 2;
 /// Fewest runs of a measurement, however long they take.
-const LEAST_RUNS: usize = 7;
+const MIN_RUNS: usize = 7;
 /// Runs whose operators are timed; the one in the middle counts.
 const PROFILED: usize = 3;
 /// Rows of a table of operators.
@@ -29,9 +29,9 @@ const CURVE: usize = 100;
 
 /// A graph with its settings, ready to run.
 #[derive(Debug)]
-pub(super) struct Variant {
+pub(super) struct ReportVariant {
     pub(super) name: String,
-    arguments: Arguments,
+    arguments: CommandArguments,
     path: PathBuf,
     pub(super) session: Session,
     inputs: Vec<(String, Tensor)>,
@@ -43,22 +43,26 @@ pub(super) struct Variant {
 
 /// What was found.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct VariantFindings {
     /// Milliseconds of runs, in their order.
     pub(super) times: Vec<f64>,
     pub(super) outputs: Vec<(String, Tensor)>,
     rows: Vec<ProfileRow>,
-    roofs: Roofs,
-    ways: Vec<WayReport>,
-    explained: Explanation,
+    roofs: DeviceRoofs,
+    ways: Vec<PlacementReport>,
+    explained: SessionExplanation,
 }
 
-impl Variant {
+impl ReportVariant {
     /// Loads a model as its settings ask for.
     ///
     /// # Errors
     /// When it cannot be prepared, or nobody can say what it is to be given.
-    pub(super) fn load(name: &str, given: &str, arguments: Arguments) -> Result<Self, String> {
+    pub(super) fn load(
+        name: &str,
+        given: &str,
+        arguments: CommandArguments,
+    ) -> Result<Self, String> {
         let path = model::find(given)?;
         let begin = Instant::now();
         let ready = model::cached_session(&path, &arguments, arguments.number("threads", 0)?)?;
@@ -66,7 +70,7 @@ impl Variant {
         let shapes = generate::parse_shapes(arguments.all("shape"))?;
         let sequence = arguments.last("sequence").map(|_| arguments.number("sequence", 0));
         let batch = arguments.number("batch", 1)?;
-        let lengths = generate::Lengths { batch, sequence: sequence.transpose()? };
+        let lengths = generate::FreeLengths { batch, sequence: sequence.transpose()? };
         let made = generate::inputs(&ready.session, lengths, &shapes)?;
         let batch = if made.by_batch { batch } else { 1 };
         let (session, source) = (ready.session, ready.source.to_string());
@@ -94,7 +98,7 @@ impl Variant {
     }
 
     /// Everything but the times: operators, ways, results.
-    fn found(&self, times: Vec<f64>, outputs: Vec<Tensor>) -> Result<Found, String> {
+    fn found(&self, times: Vec<f64>, outputs: Vec<Tensor>) -> Result<VariantFindings, String> {
         let inputs = bench::named(&self.inputs);
         let mut all = Vec::new();
         for _ in 0..PROFILED {
@@ -105,10 +109,10 @@ impl Variant {
         all.sort_by_key(sum);
         let rows = all.into_iter().nth(PROFILED / 2).unwrap_or_default();
         let names = self.session.outputs().iter().map(|output| output.name.clone());
-        Ok(Found {
+        Ok(VariantFindings {
             times,
             outputs: names.zip(outputs).collect(),
-            roofs: Roofs::of(self.arguments.last("provider"), &rows),
+            roofs: DeviceRoofs::of(self.arguments.last("provider"), &rows),
             rows,
             ways: bench::ways(&self.session, &self.inputs)?,
             explained: self.session.explain(),
@@ -120,7 +124,10 @@ impl Variant {
 ///
 /// # Errors
 /// When a run fails.
-pub(super) fn measure(variants: &[&Variant], time: Duration) -> Result<Vec<Found>, String> {
+pub(super) fn measure(
+    variants: &[&ReportVariant],
+    time: Duration,
+) -> Result<Vec<VariantFindings>, String> {
     let inputs: Vec<_> = variants.iter().map(|variant| bench::named(&variant.inputs)).collect();
     let mut outputs = Vec::new();
     for (variant, inputs) in variants.iter().zip(&inputs) {
@@ -134,7 +141,7 @@ pub(super) fn measure(variants: &[&Variant], time: Duration) -> Result<Vec<Found
     let mut times = vec![Vec::new(); variants.len()];
     let whole = time * u32::try_from(variants.len()).unwrap_or(1);
     let begin = Instant::now();
-    while times.first().is_some_and(|times| times.len() < LEAST_RUNS) || begin.elapsed() < whole {
+    while times.first().is_some_and(|times| times.len() < MIN_RUNS) || begin.elapsed() < whole {
         for ((variant, inputs), times) in variants.iter().zip(&inputs).zip(&mut times) {
             let run = Instant::now();
             variant.run(inputs)?;
@@ -164,30 +171,34 @@ fn sorted(times: &[f64]) -> Vec<f64> {
 }
 
 /// The share of runs that took no longer, over milliseconds.
-pub(super) fn distribution(name: &str, times: &[f64]) -> Curve {
+pub(super) fn distribution(name: &str, times: &[f64]) -> PlotCurve {
     let sorted = sorted(times);
     let step = sorted.len().div_ceil(CURVE).max(1);
     let count = sorted.len().max(1) as f64;
     let point = |(at, time): (usize, &f64)| (*time, (at + 1) as f64 * 100.0 / count);
     let points = sorted.iter().enumerate().step_by(step).map(point).collect();
-    Curve { name: name.to_owned(), points }
+    PlotCurve { name: name.to_owned(), points }
 }
 
 /// The distributions of some times as a picture.
 ///
 /// # Errors
 /// When it cannot be drawn.
-pub(super) fn latency_picture(curves: Vec<Curve>) -> Result<String, String> {
+pub(super) fn latency_picture(curves: Vec<PlotCurve>) -> Result<String, String> {
     let axes = ("ms".to_owned(), "% of runs that took no longer".to_owned());
-    plot::svg(&[Panel { title: "Latency".to_owned(), axes, curves }])
+    plot::svg(&[PlotPanel { title: "Latency".to_owned(), axes, curves }])
 }
 
-impl Variant {
+impl ReportVariant {
     /// Everything that was found, section by section.
     ///
     /// # Errors
     /// When a picture cannot be drawn.
-    pub(super) fn write(&self, found: &Found, page: &mut Page) -> Result<(), String> {
+    pub(super) fn write(
+        &self,
+        found: &VariantFindings,
+        page: &mut ReportPage,
+    ) -> Result<(), String> {
         page.section(&format!("{}: what it is", self.name));
         page.facts(&self.facts()?);
         page.section(&format!("{}: latency", self.name));
@@ -264,18 +275,18 @@ impl Variant {
         Ok(facts)
     }
 
-    fn latency(&self, found: &Found) -> Vec<Cell> {
+    fn latency(&self, found: &VariantFindings) -> Vec<TableCell> {
         let sorted = sorted(&found.times);
         let mean = sorted.iter().sum::<f64>() / sorted.len().max(1) as f64;
-        let ms = |value: f64| Cell::number(Some(value), 3);
+        let ms = |value: f64| TableCell::number(Some(value), 3);
         vec![
-            Cell::Number(sorted.len().to_string()),
+            TableCell::Number(sorted.len().to_string()),
             ms(quantile(&sorted, 0.0)),
             ms(quantile(&sorted, 0.5)),
             ms(mean),
             ms(quantile(&sorted, 0.9)),
             ms(quantile(&sorted, 0.99)),
-            Cell::number(Some(self.batch as f64 * 1e3 / mean.max(1e-9)), 1),
+            TableCell::number(Some(self.batch as f64 * 1e3 / mean.max(1e-9)), 1),
         ]
     }
 
@@ -292,7 +303,7 @@ impl Variant {
     }
 
     /// The same for programs.
-    pub(super) fn json(&self, found: &Found) -> Value {
+    pub(super) fn json(&self, found: &VariantFindings) -> Value {
         let sorted = sorted(&found.times);
         let ways: Vec<Value> = found.ways.iter().map(bench::way_json).collect();
         let memory = self.session.memory();
@@ -313,14 +324,14 @@ impl Variant {
     }
 }
 
-impl Found {
+impl VariantFindings {
     /// The steps, without what the host does around those of a GPU.
     fn kernels(&self) -> impl Iterator<Item = &ProfileRow> {
         self.rows.iter().filter(|row| row.op != HOST)
     }
 
     /// Each unit's predicted time beside what its kernels took.
-    fn units(&self) -> Vec<Vec<Cell>> {
+    fn units(&self) -> Vec<Vec<TableCell>> {
         let mut units: BTreeMap<&str, (f64, Option<f64>)> = BTreeMap::new();
         for node in self.explained.partitions.iter().flatten() {
             units.entry(&node.provider).or_default().0 += node.cost_ns / 1e6;
@@ -330,25 +341,29 @@ impl Found {
             *measured = Some(measured.unwrap_or(0.0) + row.time.as_secs_f64() * 1e3);
         }
         let row = |(name, (predicted, measured)): (&str, (f64, Option<f64>))| {
-            vec![Cell::text(name), Cell::number(Some(predicted), 3), Cell::number(measured, 3)]
+            vec![
+                TableCell::text(name),
+                TableCell::number(Some(predicted), 3),
+                TableCell::number(measured, 3),
+            ]
         };
         units.into_iter().map(row).collect()
     }
 
-    fn roofs(&self) -> Vec<Roof> {
+    fn roofs(&self) -> Vec<RooflineRoof> {
         let mut names: Vec<&'static str> = self.rows.iter().map(|row| row.provider).collect();
         names.sort_unstable();
         names.dedup();
-        names.into_iter().flat_map(|name| Roof::of(name, &self.roofs.peaks(name))).collect()
+        names.into_iter().flat_map(|name| RooflineRoof::of(name, &self.roofs.peaks(name))).collect()
     }
 
     fn roofline(&self) -> Result<Option<String>, String> {
-        let mut points: BTreeMap<(&str, &str), Point> = BTreeMap::new();
+        let mut points: BTreeMap<(&str, &str), RooflinePoint> = BTreeMap::new();
         let all: f64 = self.kernels().map(|row| row.time.as_secs_f64()).sum();
         for row in self.kernels() {
-            let point = points.entry((&row.op, &row.kernel)).or_insert_with(|| Point {
+            let point = points.entry((&row.op, &row.kernel)).or_insert_with(|| RooflinePoint {
                 name: row.op.clone(),
-                work: galatea_runtime::Work::default(),
+                work: galatea_runtime::ArithmeticWork::default(),
                 time: 0.0,
                 share: 0.0,
             });
@@ -356,7 +371,7 @@ impl Found {
             point.time += row.time.as_secs_f64();
             point.share = point.time / all.max(1e-12);
         }
-        let points: Vec<Point> = points.into_values().collect();
+        let points: Vec<RooflinePoint> = points.into_values().collect();
         roofline::svg(&points, &self.roofs())
     }
 }
@@ -376,32 +391,32 @@ fn given(inputs: &[(String, Tensor)]) -> String {
     inputs.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn parts(explained: &Explanation) -> Vec<Vec<Cell>> {
+fn parts(explained: &SessionExplanation) -> Vec<Vec<TableCell>> {
     let row = |(index, nodes): (usize, &Vec<_>)| {
         let times = explained.times.get(index).map_or(&[][..], Vec::as_slice);
         let others = times.iter().skip(1).map(|(name, ns)| format!("{name} {:.3}", ns / 1e6));
         let own = times.first();
         vec![
-            Cell::Number(index.to_string()),
-            Cell::text(own.map_or("", |(name, _)| name.as_str())),
-            Cell::Number(nodes.len().to_string()),
-            Cell::number(own.map(|(_, ns)| ns / 1e6), 3),
-            Cell::text(others.collect::<Vec<_>>().join(", ")),
+            TableCell::Number(index.to_string()),
+            TableCell::text(own.map_or("", |(name, _)| name.as_str())),
+            TableCell::Number(nodes.len().to_string()),
+            TableCell::number(own.map(|(_, ns)| ns / 1e6), 3),
+            TableCell::text(others.collect::<Vec<_>>().join(", ")),
         ]
     };
     explained.partitions.iter().enumerate().map(row).collect()
 }
 
-fn ways(ways: &[WayReport]) -> Vec<Vec<Cell>> {
-    let ms = |way: &WayReport| way.time.as_secs_f64() * 1e3;
+fn ways(ways: &[PlacementReport]) -> Vec<Vec<TableCell>> {
+    let ms = |way: &PlacementReport| way.time.as_secs_f64() * 1e3;
     let most = ways.iter().filter(|way| way.failed.is_none()).map(ms).fold(0.0, f64::max);
-    let row = |way: &WayReport| {
+    let row = |way: &PlacementReport| {
         let known = if way.measured { "measured" } else { "predicted" };
         vec![
-            Cell::text(bench::shortened(&way.providers)),
-            Cell::number(way.failed.is_none().then(|| ms(way)), 3),
-            Cell::text(way.failed.clone().unwrap_or_else(|| known.to_owned())),
-            Cell::Bar(if way.failed.is_none() { ms(way) / most.max(1e-12) } else { 0.0 }),
+            TableCell::text(bench::shortened(&way.providers)),
+            TableCell::number(way.failed.is_none().then(|| ms(way)), 3),
+            TableCell::text(way.failed.clone().unwrap_or_else(|| known.to_owned())),
+            TableCell::Bar(if way.failed.is_none() { ms(way) / most.max(1e-12) } else { 0.0 }),
         ]
     };
     ways.iter().map(row).collect()
@@ -411,27 +426,27 @@ fn ways(ways: &[WayReport]) -> Vec<Vec<Cell>> {
 pub(super) const OPERATORS: &[&str] =
     &["Operator", "Kernel", "Starts", "us", "Share", "", "GFLOP/s", "GB/s", "Of peak %", "Bound"];
 
-/// Its rows, of what [`Roofs::json`] says.
-pub(super) fn operator_rows(profile: &Value) -> Vec<Vec<Cell>> {
+/// Its rows, of what [`DeviceRoofs::json`] says.
+pub(super) fn operator_rows(profile: &Value) -> Vec<Vec<TableCell>> {
     let kernels = profile["kernels"].as_array().into_iter().flatten();
     let kernels: Vec<&Value> = kernels.filter(|kernel| kernel["operator"] != HOST).collect();
     let all: f64 = kernels.iter().filter_map(|kernel| kernel["us"].as_f64()).sum();
     let row = |kernel: &Value| {
         let number = |name: &str| kernel[name].as_f64();
-        let text = |name: &str| Cell::text(kernel[name].as_str().unwrap_or(""));
+        let text = |name: &str| TableCell::text(kernel[name].as_str().unwrap_or(""));
         let share = number("us").unwrap_or(0.0) / all.max(1e-12);
         let some = |value: Option<f64>| value.filter(|value| *value > 0.0);
         let peak = [number("compute_share"), number("memory_share")].into_iter().flatten();
         vec![
             text("operator"),
             text("kernel"),
-            Cell::number(number("starts"), 0),
-            Cell::number(number("us"), 1),
-            Cell::Number(format!("{:.1} %", share * 100.0)),
-            Cell::Bar(share),
-            Cell::number(some(number("gflops")), 2),
-            Cell::number(some(number("gb_per_s")), 2),
-            Cell::number(peak.reduce(f64::max).map(|share| share * 100.0), 0),
+            TableCell::number(number("starts"), 0),
+            TableCell::number(number("us"), 1),
+            TableCell::Number(format!("{:.1} %", share * 100.0)),
+            TableCell::Bar(share),
+            TableCell::number(some(number("gflops")), 2),
+            TableCell::number(some(number("gb_per_s")), 2),
+            TableCell::number(peak.reduce(f64::max).map(|share| share * 100.0), 0),
             text("bound"),
         ]
     };

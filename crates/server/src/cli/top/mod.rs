@@ -12,46 +12,50 @@ use std::time::{Duration, Instant};
 use rustls::pki_types::ServerName;
 use serde_json::Value;
 
-use super::arguments::{Arguments, Choice, help};
-use super::http_client::{Client, Door};
+use super::arguments::{CommandArguments, CommandOption, help};
+use super::http_client::{HttpClient, ServerAddress};
 use super::say;
-use crate::tls::{self, Trust};
-use page::Page;
-use screen::{Key, Screen};
-use snapshot::{Indexed, Look, Snapshot};
-use view::Order;
+use crate::tls::{self, ClientTrust};
+use page::MetricsPage;
+use screen::{ScreenKey, TerminalScreen};
+use snapshot::{IndexedVersion, ServerLook, ServerSnapshot};
+use view::ModelOrder;
 
-const CHOICES: &[Choice] = &[
-    Choice {
+const CHOICES: &[CommandOption] = &[
+    CommandOption {
         name: "url",
         value: "HOST:PORT",
         sentence: "the server's HTTP door, with https:// before it where that has TLS [127.0.0.1:8000]",
     },
-    Choice {
+    CommandOption {
         name: "metrics-url",
         value: "HOST:PORT",
         sentence: "its metrics door, likewise [port 8002 of the same host]",
     },
-    Choice {
+    CommandOption {
         name: "ca-file",
         value: "FILE",
         sentence: "certificates (PEM) that are believed to sign those of https:// [the system's]",
     },
-    Choice {
+    CommandOption {
         name: "insecure",
         value: "",
         sentence: "believe every certificate: whoever answers may be somebody else",
     },
-    Choice {
+    CommandOption {
         name: "header",
         value: "NAME:VALUE",
         sentence: "header of each request, such as for restricted endpoints; repeatable",
     },
-    Choice { name: "interval", value: "S", sentence: "seconds between two looks [1]" },
-    Choice { name: "sort", value: "requests|latency|name", sentence: "how models are sorted" },
-    Choice { name: "once", value: "", sentence: "print one snapshot as text" },
-    Choice { name: "json", value: "", sentence: "print one snapshot as a line of JSON" },
-    Choice { name: "help", value: "", sentence: "print this" },
+    CommandOption { name: "interval", value: "S", sentence: "seconds between two looks [1]" },
+    CommandOption {
+        name: "sort",
+        value: "requests|latency|name",
+        sentence: "how models are sorted",
+    },
+    CommandOption { name: "once", value: "", sentence: "print one snapshot as text" },
+    CommandOption { name: "json", value: "", sentence: "print one snapshot as a line of JSON" },
+    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// How long an answer may take.
@@ -63,7 +67,7 @@ const PORTS: (u16, u16) = (8000, 8002);
 
 /// Shows what a server does, until a key is pressed; once where there is no terminal.
 pub(super) fn top(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = Arguments::parse(arguments, CHOICES)?;
+    let arguments = CommandArguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
         say(&help("galatea top [--url HOST:PORT] [--once] [--json] …", CHOICES));
         return Ok(ExitCode::SUCCESS);
@@ -76,26 +80,31 @@ pub(super) fn top(arguments: &[String]) -> Result<ExitCode, String> {
     }
     let interval = Duration::from_secs_f64(interval);
     let order = order(arguments.last("sort"))?;
-    let server = Server::of(&arguments)?;
+    let server = WatchedServer::of(&arguments)?;
     match arguments.has("json") || arguments.has("once") || !screen::is_there() {
         true => once(&server, interval, order, arguments.has("json")),
         false => watch(&server, interval, order),
     }
 }
 
-fn order(name: Option<&str>) -> Result<Order, String> {
-    let all = [Order::Requests, Order::Latency, Order::Name];
-    let Some(name) = name else { return Ok(Order::default()) };
+fn order(name: Option<&str>) -> Result<ModelOrder, String> {
+    let all = [ModelOrder::Requests, ModelOrder::Latency, ModelOrder::Name];
+    let Some(name) = name else { return Ok(ModelOrder::default()) };
     let found = all.into_iter().find(|order| order.name() == name);
     found.ok_or_else(|| format!("--sort expects requests, latency or name, got '{name}'"))
 }
 
 /// Two looks, and what lies between them.
-fn once(server: &Server, interval: Duration, order: Order, json: bool) -> Result<ExitCode, String> {
+fn once(
+    server: &WatchedServer,
+    interval: Duration,
+    order: ModelOrder,
+    json: bool,
+) -> Result<ExitCode, String> {
     let (before, begin) = (server.look()?, Instant::now());
     std::thread::sleep(interval);
     let (now, time) = (server.look()?, begin.elapsed());
-    let mut snapshot = Snapshot::of(&server.name, &before, &now, time);
+    let mut snapshot = ServerSnapshot::of(&server.name, &before, &now, time);
     if json {
         order.sort(&mut snapshot.models);
         let line = serde_json::to_string(&snapshot);
@@ -107,11 +116,15 @@ fn once(server: &Server, interval: Duration, order: Order, json: bool) -> Result
 }
 
 /// Look after look on the terminal.
-fn watch(server: &Server, interval: Duration, mut order: Order) -> Result<ExitCode, String> {
+fn watch(
+    server: &WatchedServer,
+    interval: Duration,
+    mut order: ModelOrder,
+) -> Result<ExitCode, String> {
     let mut last = Some((server.look()?, Instant::now()));
     let gone = |error: std::io::Error| format!("the terminal cannot be used: {error}");
-    let screen = Screen::take().map_err(gone)?;
-    let mut snapshot: Option<Snapshot> = None;
+    let screen = TerminalScreen::take().map_err(gone)?;
+    let mut snapshot: Option<ServerSnapshot> = None;
     let mut trouble = String::new();
     let mut next = Instant::now() + interval.min(Duration::from_millis(500));
     loop {
@@ -122,12 +135,12 @@ fn watch(server: &Server, interval: Duration, mut order: Order) -> Result<ExitCo
         let keys = format!(" {trouble}q quit   s sort by {}", order.next().name());
         screen.draw(&text, &keys).map_err(gone)?;
         match screen.key(next).map_err(gone)? {
-            Some(Key::Quit) => return Ok(ExitCode::SUCCESS),
-            Some(Key::Sort) => {
+            Some(ScreenKey::Quit) => return Ok(ExitCode::SUCCESS),
+            Some(ScreenKey::Sort) => {
                 order = order.next();
                 continue;
             }
-            Some(Key::Redraw) => continue,
+            Some(ScreenKey::Redraw) => continue,
             None => next = Instant::now() + interval,
         }
         match server.look() {
@@ -135,7 +148,7 @@ fn watch(server: &Server, interval: Duration, mut order: Order) -> Result<ExitCo
                 let at = Instant::now();
                 if let Some((before, begin)) = &last {
                     let time = at.saturating_duration_since(*begin);
-                    snapshot = Some(Snapshot::of(&server.name, before, &now, time));
+                    snapshot = Some(ServerSnapshot::of(&server.name, before, &now, time));
                 }
                 last = Some((now, at));
                 trouble.clear();
@@ -151,18 +164,18 @@ fn watch(server: &Server, interval: Duration, mut order: Order) -> Result<ExitCo
 
 /// The doors of a server.
 #[derive(Debug)]
-struct Server {
+struct WatchedServer {
     name: String,
-    http: Door,
-    metrics: Door,
+    http: ServerAddress,
+    metrics: ServerAddress,
     metrics_name: String,
 }
 
 /// Host and port, and whether TLS is spoken there.
-type Named = (String, u16, bool);
+type HostPort = (String, u16, bool);
 
-impl Server {
-    fn of(arguments: &Arguments) -> Result<Self, String> {
+impl WatchedServer {
+    fn of(arguments: &CommandArguments) -> Result<Self, String> {
         let given = arguments.last("url").unwrap_or("127.0.0.1");
         let http = place("url", given, PORTS.0)?;
         let name = format!("{}:{}", http.0, http.1);
@@ -173,16 +186,16 @@ impl Server {
         let metrics_name = format!("{}:{}", metrics.0, metrics.1);
         let trust = match (arguments.last("ca-file"), arguments.has("insecure")) {
             (Some(_), true) => return Err("--ca-file and --insecure exclude each other".to_owned()),
-            (Some(file), false) => Trust::File(file),
-            (None, true) => Trust::Anybody,
-            (None, false) => Trust::System,
+            (Some(file), false) => ClientTrust::File(file),
+            (None, true) => ClientTrust::Anybody,
+            (None, false) => ClientTrust::System,
         };
         let headers = arguments
             .all("header")
             .iter()
             .map(|text| header(text))
             .collect::<Result<Vec<_>, _>>()?;
-        let door = |named: &Named| door(named, trust, &headers);
+        let door = |named: &HostPort| door(named, trust, &headers);
         Ok(Self { name, http: door(&http)?, metrics: door(&metrics)?, metrics_name })
     }
 
@@ -190,18 +203,18 @@ impl Server {
     ///
     /// # Errors
     /// When there are no metrics to be had.
-    fn look(&self) -> Result<Look, String> {
+    fn look(&self) -> Result<ServerLook, String> {
         let failed = |why: &str| format!("no metrics from {}: {why}", self.metrics_name);
-        let mut client = Client::connect_within(&self.metrics, PATIENCE)
+        let mut client = HttpClient::connect_within(&self.metrics, PATIENCE)
             .map_err(|error| failed(&error.to_string()))?;
         let answer = client.get("/metrics").map_err(|error| failed(&error.to_string()))?;
         if answer.status != 200 {
             return Err(failed(&format!("it answers with status {}", answer.status)));
         }
-        let page = Page::parse(&String::from_utf8_lossy(&answer.body));
-        let mut look = Look { page, ..Look::default() };
+        let page = MetricsPage::parse(&String::from_utf8_lossy(&answer.body));
+        let mut look = ServerLook { page, ..ServerLook::default() };
         // The door may be shut, or want a header: metrics tell enough.
-        if let Ok(mut client) = Client::connect_within(&self.http, PATIENCE) {
+        if let Ok(mut client) = HttpClient::connect_within(&self.http, PATIENCE) {
             look.server = client.get("/v2").ok().and_then(|answer| named(&answer.body));
             let index = client.post("/v2/repository/index", None, b"");
             look.index = index.map(|answer| indexed(&answer.body)).unwrap_or_default();
@@ -224,10 +237,10 @@ fn header(given: &str) -> Result<(String, String), String> {
 
 /// The door at a place.
 fn door(
-    (host, port, secure): &Named,
-    trust: Trust<'_>,
+    (host, port, secure): &HostPort,
+    trust: ClientTrust<'_>,
     headers: &[(String, String)],
-) -> Result<Door, String> {
+) -> Result<ServerAddress, String> {
     let tls = match secure {
         false => None,
         true => {
@@ -236,11 +249,11 @@ fn door(
             Some((tls::client(trust)?, name))
         }
     };
-    Ok(Door { address: resolve(host, *port)?, tls, headers: headers.to_vec() })
+    Ok(ServerAddress { address: resolve(host, *port)?, tls, headers: headers.to_vec() })
 }
 
 /// Host and port of `HOST`, `HOST:PORT`, `[HOST]:PORT` or a URL of these.
-fn place(flag: &str, given: &str, usual: u16) -> Result<Named, String> {
+fn place(flag: &str, given: &str, usual: u16) -> Result<HostPort, String> {
     let wrong = || format!("--{flag} expects HOST:PORT, got '{given}'");
     let (bare, secure) = match given.strip_prefix("https://") {
         Some(bare) => (bare, true),
@@ -275,12 +288,12 @@ fn named(body: &[u8]) -> Option<String> {
 }
 
 /// The versions of a repository's index that were ever loaded.
-fn indexed(body: &[u8]) -> Vec<Indexed> {
+fn indexed(body: &[u8]) -> Vec<IndexedVersion> {
     let found: Value = serde_json::from_slice(body).unwrap_or_default();
     let one = |value: &Value| {
         let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         let (model, version, state) = (text("name")?, text("version")?, text("state")?);
-        Some(Indexed { model, version, state })
+        Some(IndexedVersion { model, version, state })
     };
     found.as_array().into_iter().flatten().filter_map(one).collect()
 }
@@ -349,15 +362,17 @@ mod tests {
         let config = tls::of_files(&file("localhost.pem"), &file("localhost.key")).unwrap();
         let headers = [("x-key".to_owned(), "secret".to_owned())];
         let ca = file("localhost.pem");
-        for (trust, believed) in
-            [(Trust::File(&ca), true), (Trust::Anybody, true), (Trust::System, false)]
-        {
+        for (trust, believed) in [
+            (ClientTrust::File(&ca), true),
+            (ClientTrust::Anybody, true),
+            (ClientTrust::System, false),
+        ] {
             let (address, asked) = echo(Arc::clone(&config));
             let named = ("localhost".to_owned(), address.port(), true);
             // A system may have no file of certificates.
             let Ok(door) = door(&named, trust, &headers) else { continue };
-            let door = Door { address, ..door };
-            let mut client = Client::connect_within(&door, PATIENCE).unwrap();
+            let door = ServerAddress { address, ..door };
+            let mut client = HttpClient::connect_within(&door, PATIENCE).unwrap();
             let answer = client.get("/metrics");
             assert_eq!(answer.as_ref().is_ok_and(|answer| answer.body == b"hi"), believed);
             drop(client);

@@ -7,12 +7,12 @@ const MOST: usize = 200_000;
 
 /// A number of a page.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Series {
+pub(super) struct MetricSeries {
     pub(super) labels: BTreeMap<String, String>,
     pub(super) value: f64,
 }
 
-impl Series {
+impl MetricSeries {
     /// The value of a label; empty where there is none.
     pub(super) fn label(&self, name: &str) -> &str {
         self.labels.get(name).map_or("", String::as_str)
@@ -21,12 +21,12 @@ impl Series {
 
 /// A page: its series by name.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Page(BTreeMap<String, Vec<Series>>);
+pub(super) struct MetricsPage(BTreeMap<String, Vec<MetricSeries>>);
 
-impl Page {
+impl MetricsPage {
     /// Reads a page. Lines that are no series, such as comments, are passed over: a newer server may write more.
     pub(super) fn parse(text: &str) -> Self {
-        let mut all: BTreeMap<String, Vec<Series>> = BTreeMap::new();
+        let mut all: BTreeMap<String, Vec<MetricSeries>> = BTreeMap::new();
         for (name, series) in text.lines().filter_map(series).take(MOST) {
             all.entry(name).or_default().push(series);
         }
@@ -34,7 +34,7 @@ impl Page {
     }
 
     /// All series of a name.
-    pub(super) fn all(&self, name: &str) -> &[Series] {
+    pub(super) fn all(&self, name: &str) -> &[MetricSeries] {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
@@ -43,9 +43,10 @@ impl Page {
         &'p self,
         name: &str,
         labels: &'p [(&'p str, &'p str)],
-    ) -> impl Iterator<Item = &'p Series> {
-        let fits =
-            |series: &&Series| labels.iter().all(|(name, value)| series.label(name) == *value);
+    ) -> impl Iterator<Item = &'p MetricSeries> {
+        let fits = |series: &&MetricSeries| {
+            labels.iter().all(|(name, value)| series.label(name) == *value)
+        };
         self.all(name).iter().filter(fits)
     }
 
@@ -56,7 +57,7 @@ impl Page {
 }
 
 /// `name{label="value",…} number`
-fn series(line: &str) -> Option<(String, Series)> {
+fn series(line: &str) -> Option<(String, MetricSeries)> {
     let line = line.trim();
     if line.starts_with('#') {
         return None;
@@ -72,7 +73,7 @@ fn series(line: &str) -> Option<(String, Series)> {
         }
     };
     let value = rest.split_whitespace().next()?.parse().ok()?;
-    Some((name.to_owned(), Series { labels, value }))
+    Some((name.to_owned(), MetricSeries { labels, value }))
 }
 
 /// The labels up to the brace that ends them, and what follows.
@@ -108,7 +109,7 @@ mod tests {
 
     #[test]
     fn series_are_read_with_their_labels() {
-        let page = Page::parse(
+        let page = MetricsPage::parse(
             "# HELP a Words\n# TYPE a counter\na{x=\"1\",y=\"two \\\"}\\\" \\\\\"} 3\na{x=\"2\"} 4.5\nplain 7\nq{quantile=\"0.5\"} NaN\n",
         );
         assert_eq!(page.all("a").len(), 2);
@@ -123,8 +124,8 @@ mod tests {
     fn what_is_no_series_is_passed_over() {
         for text in ["a{", "a{x=\"", "a{x=\"\\", "a{x} 1", "a", "a b", "{} ", "é{é=\"é\"", "\u{0}"]
         {
-            Page::parse(text);
+            MetricsPage::parse(text);
         }
-        assert_eq!(Page::parse("a{x=\"1\"\na x\n"), Page::default());
+        assert_eq!(MetricsPage::parse("a{x=\"1\"\na x\n"), MetricsPage::default());
     }
 }

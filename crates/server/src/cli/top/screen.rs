@@ -15,7 +15,7 @@ use crossterm::{execute, queue};
 
 /// What a key asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
+pub(super) enum ScreenKey {
     /// To end.
     Quit,
     /// To sort otherwise.
@@ -26,14 +26,14 @@ pub(super) enum Key {
 
 /// The terminal, as it was before when this is dropped.
 #[derive(Debug)]
-pub(super) struct Screen(());
+pub(super) struct TerminalScreen(());
 
 /// Whether somebody looks at the output and can press keys.
 pub(super) fn is_there() -> bool {
     io::stdout().is_terminal() && io::stdin().is_terminal()
 }
 
-impl Screen {
+impl TerminalScreen {
     /// Takes the terminal.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Screen {
     ///
     /// # Errors
     /// When the terminal is gone.
-    pub(super) fn key(&self, until: Instant) -> io::Result<Option<Key>> {
+    pub(super) fn key(&self, until: Instant) -> io::Result<Option<ScreenKey>> {
         loop {
             let rest = until.saturating_duration_since(Instant::now());
             if rest.is_zero() && !event::poll(Duration::ZERO)? {
@@ -81,20 +81,20 @@ impl Screen {
                 Event::Key(key) if key.kind != KeyEventKind::Release => {
                     let held = key.modifiers.contains(KeyModifiers::CONTROL);
                     match key.code {
-                        KeyCode::Char('c') if held => return Ok(Some(Key::Quit)),
-                        KeyCode::Char('q') | KeyCode::Esc => return Ok(Some(Key::Quit)),
-                        KeyCode::Char('s') => return Ok(Some(Key::Sort)),
+                        KeyCode::Char('c') if held => return Ok(Some(ScreenKey::Quit)),
+                        KeyCode::Char('q') | KeyCode::Esc => return Ok(Some(ScreenKey::Quit)),
+                        KeyCode::Char('s') => return Ok(Some(ScreenKey::Sort)),
                         _ => {}
                     }
                 }
-                Event::Resize(..) => return Ok(Some(Key::Redraw)),
+                Event::Resize(..) => return Ok(Some(ScreenKey::Redraw)),
                 _ => {}
             }
         }
     }
 }
 
-impl Drop for Screen {
+impl Drop for TerminalScreen {
     fn drop(&mut self) {
         restore();
     }

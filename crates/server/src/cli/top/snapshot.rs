@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::page::Page;
+use super::page::MetricsPage;
 
 /// A look at a server.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Look {
-    pub(super) page: Page,
+pub(super) struct ServerLook {
+    pub(super) page: MetricsPage,
     /// Names and states of models, where the server tells.
-    pub(super) index: Vec<Indexed>,
+    pub(super) index: Vec<IndexedVersion>,
     /// The server's name and version, where it tells.
     pub(super) server: Option<String>,
 }
 
 /// A model version of the repository's index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Indexed {
+pub(super) struct IndexedVersion {
     pub(super) model: String,
     pub(super) version: String,
     pub(super) state: String,
@@ -27,21 +27,21 @@ pub(super) struct Indexed {
 
 /// What a server did between two looks. What it does not tell is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(super) struct Snapshot {
+pub(super) struct ServerSnapshot {
     /// Where it is.
     pub(super) address: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) server: Option<String>,
     /// Seconds between the looks.
     pub(super) seconds: f64,
-    pub(super) machine: Machine,
-    pub(super) units: Vec<Unit>,
-    pub(super) gpus: Vec<Gpu>,
-    pub(super) models: Vec<Model>,
+    pub(super) machine: MachineSnapshot,
+    pub(super) units: Vec<UnitSnapshot>,
+    pub(super) gpus: Vec<GpuSnapshot>,
+    pub(super) models: Vec<ModelSnapshot>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(super) struct Machine {
+pub(super) struct MachineSnapshot {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cpu_percent: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +63,7 @@ pub(super) struct Machine {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(super) struct Unit {
+pub(super) struct UnitSnapshot {
     pub(super) unit: String,
     pub(super) busy_percent: f64,
     pub(super) runs_per_s: f64,
@@ -73,7 +73,7 @@ pub(super) struct Unit {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(super) struct Gpu {
+pub(super) struct GpuSnapshot {
     pub(super) gpu: String,
     pub(super) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,7 @@ pub(super) struct Gpu {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(super) struct Model {
+pub(super) struct ModelSnapshot {
     pub(super) model: String,
     pub(super) version: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,16 +120,16 @@ pub(super) struct Model {
 const HEAT: [&str; 4] = ["nominal", "fair", "serious", "critical"];
 
 /// Two looks, and the time between them.
-struct Between<'l> {
-    before: &'l Page,
-    now: &'l Page,
+struct LookPair<'l> {
+    before: &'l MetricsPage,
+    now: &'l MetricsPage,
     seconds: f64,
 }
 
-impl Snapshot {
-    pub(super) fn of(address: &str, before: &Look, now: &Look, time: Duration) -> Self {
+impl ServerSnapshot {
+    pub(super) fn of(address: &str, before: &ServerLook, now: &ServerLook, time: Duration) -> Self {
         let seconds = time.as_secs_f64().max(1e-6);
-        let between = Between { before: &before.page, now: &now.page, seconds };
+        let between = LookPair { before: &before.page, now: &now.page, seconds };
         Self {
             address: address.to_owned(),
             server: now.server.clone(),
@@ -142,7 +142,7 @@ impl Snapshot {
     }
 }
 
-impl Between<'_> {
+impl LookPair<'_> {
     fn now(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         self.now.sum(name, labels).filter(|value| value.is_finite())
     }
@@ -165,13 +165,13 @@ impl Between<'_> {
         (count > 0.0).then(|| sum / count)
     }
 
-    fn machine(&self) -> Machine {
+    fn machine(&self) -> MachineSnapshot {
         let one = |name: &str| self.now(name, &[]);
         let watts = self.now.all("apple_power_watts").iter();
         let heat = one("apple_thermal_state").and_then(|state| {
             HEAT.iter().enumerate().find(|(at, _)| *at as f64 == state).map(|(_, word)| *word)
         });
-        Machine {
+        MachineSnapshot {
             cpu_percent: one("nv_cpu_utilization").map(|share| share * 100.0),
             memory_used_bytes: one("nv_cpu_memory_used_bytes"),
             memory_total_bytes: one("nv_cpu_memory_total_bytes"),
@@ -183,11 +183,11 @@ impl Between<'_> {
         }
     }
 
-    fn units(&self) -> Vec<Unit> {
+    fn units(&self) -> Vec<UnitSnapshot> {
         let of = |name: &str| {
             let labels = [("unit", name)];
             let busy = self.rate("apple_unit_busy_seconds_total", &labels).unwrap_or(0.0);
-            Unit {
+            UnitSnapshot {
                 unit: name.to_owned(),
                 busy_percent: (busy * 100.0).clamp(0.0, 100.0),
                 runs_per_s: self.rate("apple_unit_runs_total", &labels).unwrap_or(0.0),
@@ -200,7 +200,7 @@ impl Between<'_> {
         all.map(|series| of(series.label("unit"))).collect()
     }
 
-    fn gpus(&self) -> Vec<Gpu> {
+    fn gpus(&self) -> Vec<GpuSnapshot> {
         let names = ["metal_gpu_utilization_percent", "metal_memory_stats"];
         let series = names.iter().flat_map(|name| self.now.all(name));
         let known: BTreeMap<&str, &str> =
@@ -208,7 +208,7 @@ impl Between<'_> {
         let of = |(gpu, name): (&str, &str)| {
             let labels = [("gpu", gpu)];
             let memory = |kind| self.now("metal_memory_stats", &[("gpu", gpu), ("kind", kind)]);
-            Gpu {
+            GpuSnapshot {
                 gpu: gpu.to_owned(),
                 name: name.to_owned(),
                 busy_percent: self.now("metal_gpu_utilization_percent", &labels),
@@ -220,7 +220,7 @@ impl Between<'_> {
         known.into_iter().map(of).collect()
     }
 
-    fn models(&self, index: &[Indexed]) -> Vec<Model> {
+    fn models(&self, index: &[IndexedVersion]) -> Vec<ModelSnapshot> {
         let counted = self.now.all("nv_inference_request_success").iter();
         let counted = counted.map(|one| (one.label("model"), one.label("version")));
         let indexed = index.iter().map(|one| (one.model.as_str(), one.version.as_str()));
@@ -232,7 +232,7 @@ impl Between<'_> {
         known.into_iter().map(|(model, version)| self.model(model, version, index)).collect()
     }
 
-    fn model(&self, model: &str, version: &str, index: &[Indexed]) -> Model {
+    fn model(&self, model: &str, version: &str, index: &[IndexedVersion]) -> ModelSnapshot {
         let labels = [("model", model), ("version", version)];
         let own = [("model_name", model)];
         let state = index.iter().find(|one| one.model == model && one.version == version);
@@ -255,7 +255,7 @@ impl Between<'_> {
         let mean = self.each("nv_inference_request_duration_us", count, &labels).map(milli);
         let queue = self.each("nv_inference_queue_duration_us", count, &labels).map(milli);
         let waiting = self.now("vllm:num_requests_waiting", &own);
-        Model {
+        ModelSnapshot {
             model: model.to_owned(),
             version: version.to_owned(),
             state,
@@ -309,8 +309,8 @@ impl Between<'_> {
 mod tests {
     use super::*;
 
-    fn look(text: &str) -> Look {
-        Look { page: Page::parse(text), ..Look::default() }
+    fn look(text: &str) -> ServerLook {
+        ServerLook { page: MetricsPage::parse(text), ..ServerLook::default() }
     }
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
              nv_inference_request_summary_us{model=\"m\",version=\"1\",quantile=\"0.5\"} NaN\n\
              nv_inference_request_failure{model=\"m\",version=\"1\",reason=\"OTHER\"} 5\n",
         );
-        let found = Snapshot::of("a", &before, &now, Duration::from_secs(2));
+        let found = ServerSnapshot::of("a", &before, &now, Duration::from_secs(2));
         let unit = &found.units[0];
         assert_eq!((unit.busy_percent, unit.runs_per_s, unit.owed_ms), (50.0, 10.0, 500.0));
         assert!(!unit.open);
@@ -358,7 +358,7 @@ mod tests {
              vllm:e2e_request_latency_seconds_bucket{model_name=\"c\",le=\"2\"} 18\n\
              vllm:e2e_request_latency_seconds_bucket{model_name=\"c\",le=\"+Inf\"} 20\n",
         );
-        let found = Snapshot::of("a", &before, &now, Duration::from_secs(1));
+        let found = ServerSnapshot::of("a", &before, &now, Duration::from_secs(1));
         let model = &found.models[0];
         // Of ten, eight lie between one and two seconds.
         assert_eq!((model.p50_ms, model.p99_ms), (Some(1625.0), Some(2000.0)));
@@ -372,7 +372,7 @@ mod tests {
                 "apple_unit_busy_seconds_total{{unit=\"a\"}} {count}\napple_unit_runs_total{{unit=\"a\"}} {count}\n"
             ))
         };
-        let found = Snapshot::of("a", &page(100), &page(3), Duration::from_secs(1));
+        let found = ServerSnapshot::of("a", &page(100), &page(3), Duration::from_secs(1));
         assert_eq!(found.units[0].runs_per_s, 3.0);
     }
 }

@@ -1,11 +1,11 @@
 //! A snapshot as text.
 
-use super::snapshot::{Gpu, Machine, Model, Snapshot, Unit};
+use super::snapshot::{GpuSnapshot, MachineSnapshot, ModelSnapshot, ServerSnapshot, UnitSnapshot};
 use crate::table::table;
 
 /// What models are sorted by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ModelOrder {
     /// Requests a second, the most first.
     #[default]
     Requests,
@@ -15,7 +15,7 @@ pub(super) enum Order {
     Name,
 }
 
-impl Order {
+impl ModelOrder {
     /// The one behind it.
     pub(super) fn next(self) -> Self {
         match self {
@@ -33,9 +33,11 @@ impl Order {
         }
     }
 
-    pub(super) fn sort(self, models: &mut [Model]) {
-        let falling = |of: fn(&Model) -> Option<f64>| {
-            move |a: &Model, b: &Model| of(b).unwrap_or(-1.0).total_cmp(&of(a).unwrap_or(-1.0))
+    pub(super) fn sort(self, models: &mut [ModelSnapshot]) {
+        let falling = |of: fn(&ModelSnapshot) -> Option<f64>| {
+            move |a: &ModelSnapshot, b: &ModelSnapshot| {
+                of(b).unwrap_or(-1.0).total_cmp(&of(a).unwrap_or(-1.0))
+            }
         };
         match self {
             Self::Requests => models.sort_by(falling(|model| model.requests_per_s)),
@@ -48,7 +50,7 @@ impl Order {
 }
 
 /// All that is known, as lines.
-pub(super) fn text(snapshot: &Snapshot, order: Order) -> String {
+pub(super) fn text(snapshot: &ServerSnapshot, order: ModelOrder) -> String {
     let mut models = snapshot.models.clone();
     order.sort(&mut models);
     let server = snapshot.server.as_deref().unwrap_or("server");
@@ -86,7 +88,7 @@ fn bytes(value: Option<f64>) -> String {
 }
 
 /// One line on the machine; empty where nothing is known of it.
-fn machine(of: &Machine) -> String {
+fn machine(of: &MachineSnapshot) -> String {
     let mut parts = Vec::new();
     let mut say = |what: &str, value: Option<f64>, unit: &str| {
         parts.extend(value.map(|value| format!("{what} {}{unit}", number(Some(value)))));
@@ -106,7 +108,7 @@ fn machine(of: &Machine) -> String {
     }
 }
 
-fn unit(of: &Unit) -> Vec<String> {
+fn unit(of: &UnitSnapshot) -> Vec<String> {
     vec![
         of.unit.clone(),
         number(Some(of.busy_percent)),
@@ -117,7 +119,7 @@ fn unit(of: &Unit) -> Vec<String> {
     ]
 }
 
-fn gpu(of: &Gpu) -> Vec<String> {
+fn gpu(of: &GpuSnapshot) -> Vec<String> {
     vec![
         of.gpu.clone(),
         number(of.busy_percent),
@@ -129,34 +131,34 @@ fn gpu(of: &Gpu) -> Vec<String> {
 }
 
 /// A column of models.
-struct Column {
+struct ModelColumn {
     name: &'static str,
-    value: fn(&Model) -> Option<f64>,
+    value: fn(&ModelSnapshot) -> Option<f64>,
 }
 
 /// Columns that every table has, and behind them those that are left out where no model has a value.
-const COLUMNS: &[Column] = &[
-    Column { name: "Req/s", value: |of| of.requests_per_s },
-    Column { name: "Mean ms", value: |of| of.mean_ms },
-    Column { name: "P50 ms", value: |of| of.p50_ms },
-    Column { name: "P99 ms", value: |of| of.p99_ms },
-    Column { name: "Queue ms", value: |of| of.queue_ms },
-    Column { name: "Waiting", value: |of| of.pending },
-    Column { name: "Fail/s", value: |of| of.failures_per_s },
-    Column { name: "Tok/s", value: |of| of.tokens_per_s },
-    Column { name: "Prompt/s", value: |of| of.prompt_tokens_per_s },
-    Column { name: "KV %", value: |of| of.kv_cache_percent },
+const COLUMNS: &[ModelColumn] = &[
+    ModelColumn { name: "Req/s", value: |of| of.requests_per_s },
+    ModelColumn { name: "Mean ms", value: |of| of.mean_ms },
+    ModelColumn { name: "P50 ms", value: |of| of.p50_ms },
+    ModelColumn { name: "P99 ms", value: |of| of.p99_ms },
+    ModelColumn { name: "Queue ms", value: |of| of.queue_ms },
+    ModelColumn { name: "Waiting", value: |of| of.pending },
+    ModelColumn { name: "Fail/s", value: |of| of.failures_per_s },
+    ModelColumn { name: "Tok/s", value: |of| of.tokens_per_s },
+    ModelColumn { name: "Prompt/s", value: |of| of.prompt_tokens_per_s },
+    ModelColumn { name: "KV %", value: |of| of.kv_cache_percent },
 ];
 
-fn model_table(models: &[Model]) -> String {
-    let known = |column: &&Column| models.iter().any(|model| (column.value)(model).is_some());
-    let columns: Vec<&Column> = COLUMNS.iter().filter(known).collect();
-    let ready = |model: &Model| model.state.as_deref().is_none_or(|state| state == "READY");
+fn model_table(models: &[ModelSnapshot]) -> String {
+    let known = |column: &&ModelColumn| models.iter().any(|model| (column.value)(model).is_some());
+    let columns: Vec<&ModelColumn> = COLUMNS.iter().filter(known).collect();
+    let ready = |model: &ModelSnapshot| model.state.as_deref().is_none_or(|state| state == "READY");
     let states = models.iter().any(|model| !ready(model));
     let mut head = vec!["Model", "Version"];
     head.extend(columns.iter().map(|column| column.name));
     head.extend(states.then_some("State"));
-    let row = |model: &Model| {
+    let row = |model: &ModelSnapshot| {
         let mut cells = vec![model.model.clone(), model.version.clone()];
         cells.extend(columns.iter().map(|column| number((column.value)(model))));
         cells.extend(states.then(|| model.state.clone().unwrap_or_default()));
@@ -169,13 +171,13 @@ fn model_table(models: &[Model]) -> String {
 mod tests {
     use super::*;
 
-    fn model(name: &str, requests: Option<f64>, mean: Option<f64>) -> Model {
-        Model {
+    fn model(name: &str, requests: Option<f64>, mean: Option<f64>) -> ModelSnapshot {
+        ModelSnapshot {
             model: name.to_owned(),
             version: "1".to_owned(),
             requests_per_s: requests,
             mean_ms: mean,
-            ..Model::default()
+            ..ModelSnapshot::default()
         }
     }
 
@@ -186,25 +188,25 @@ mod tests {
             model("a", Some(5.0), Some(1.0)),
             model("c", None, None),
         ];
-        let sorted = |order: Order| -> Vec<String> {
+        let sorted = |order: ModelOrder| -> Vec<String> {
             let mut models = models.to_vec();
             order.sort(&mut models);
             models.into_iter().map(|model| model.model).collect()
         };
-        assert_eq!(sorted(Order::Requests), ["a", "b", "c"]);
-        assert_eq!(sorted(Order::Latency), ["b", "a", "c"]);
-        assert_eq!(sorted(Order::Name), ["a", "b", "c"]);
-        assert_eq!(Order::Requests.next().next().next(), Order::Requests);
+        assert_eq!(sorted(ModelOrder::Requests), ["a", "b", "c"]);
+        assert_eq!(sorted(ModelOrder::Latency), ["b", "a", "c"]);
+        assert_eq!(sorted(ModelOrder::Name), ["a", "b", "c"]);
+        assert_eq!(ModelOrder::Requests.next().next().next(), ModelOrder::Requests);
     }
 
     #[test]
     fn what_is_not_known_has_no_column() {
-        let snapshot = Snapshot {
+        let snapshot = ServerSnapshot {
             address: "h:1".to_owned(),
             models: vec![model("m", Some(2.0), None)],
-            ..Snapshot::default()
+            ..ServerSnapshot::default()
         };
-        let found = text(&snapshot, Order::Name);
+        let found = text(&snapshot, ModelOrder::Name);
         assert!(found.contains("| Model | Version | Req/s |\n"), "{found}");
         assert!(found.contains("| m     | 1       | 2.00  |\n"), "{found}");
         assert!(!found.contains("Unit") && !found.contains("GPU"), "{found}");

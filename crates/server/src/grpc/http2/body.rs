@@ -10,41 +10,41 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http_body::Frame;
 
-use super::stream::{Tell, Told};
+use super::stream::{StreamEvent, StreamEventSender};
 
 /// Bytes that were read before the peer hears of the room.
 const REPORTED_BYTES: usize = 1 << 20;
 
 #[derive(Default)]
-struct State {
+struct BodyState {
     /// With the bytes that count when they are read.
     pieces: VecDeque<(Bytes, usize)>,
-    end: Option<End>,
+    end: Option<BodyEnding>,
     reader: Option<Waker>,
     unread: bool,
 }
 
 /// How a body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum BodyEnding {
     /// As the client wants it.
     Complete,
     /// The call or the connection has gone.
     Broken,
 }
 
-type Shared = Arc<Mutex<State>>;
+type SharedBody = Arc<Mutex<BodyState>>;
 
-fn lock(state: &Shared) -> MutexGuard<'_, State> {
+fn lock(state: &SharedBody) -> MutexGuard<'_, BodyState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where a connection puts the pieces. The body breaks when it is dropped before the end.
-pub(super) struct Feeder {
-    state: Shared,
+pub(super) struct BodyFeeder {
+    state: SharedBody,
 }
 
-impl Feeder {
+impl BodyFeeder {
     /// Whether the piece is wanted.
     pub(super) fn put(&self, piece: &[u8]) -> bool {
         self.add(piece, piece.len())
@@ -67,20 +67,20 @@ impl Feeder {
         true
     }
 
-    pub(super) fn end(&self, end: End) {
+    pub(super) fn end(&self, end: BodyEnding) {
         let mut state = lock(&self.state);
         state.end.get_or_insert(end);
         wake(state);
     }
 }
 
-impl Drop for Feeder {
+impl Drop for BodyFeeder {
     fn drop(&mut self) {
-        self.end(End::Broken);
+        self.end(BodyEnding::Broken);
     }
 }
 
-fn wake(mut state: MutexGuard<'_, State>) {
+fn wake(mut state: MutexGuard<'_, BodyState>) {
     let reader = state.reader.take();
     drop(state);
     if let Some(reader) = reader {
@@ -89,38 +89,42 @@ fn wake(mut state: MutexGuard<'_, State>) {
 }
 
 /// The body of a request.
-pub(in super::super) struct Inbound {
-    state: Shared,
+pub(in super::super) struct InboundBody {
+    state: SharedBody,
     stream: u32,
-    tell: Tell,
+    tell: StreamEventSender,
     /// Bytes that all bodies of the connection have given to their readers.
     read: Arc<AtomicUsize>,
     owed: usize,
 }
 
 /// A body and the way to fill it.
-pub(super) fn body(stream: u32, tell: &Tell, read: &Arc<AtomicUsize>) -> (Feeder, Inbound) {
-    let state = Shared::default();
-    let feeder = Feeder { state: Arc::clone(&state) };
-    (feeder, Inbound { state, stream, tell: tell.clone(), read: Arc::clone(read), owed: 0 })
+pub(super) fn body(
+    stream: u32,
+    tell: &StreamEventSender,
+    read: &Arc<AtomicUsize>,
+) -> (BodyFeeder, InboundBody) {
+    let state = SharedBody::default();
+    let feeder = BodyFeeder { state: Arc::clone(&state) };
+    (feeder, InboundBody { state, stream, tell: tell.clone(), read: Arc::clone(read), owed: 0 })
 }
 
-impl Inbound {
+impl InboundBody {
     fn count(&mut self, bytes: usize) {
         self.owed += bytes;
         if self.owed >= REPORTED_BYTES {
             // The connection may have gone.
-            drop(self.tell.send((self.stream, Told::Read(self.owed))));
+            drop(self.tell.send((self.stream, StreamEvent::Read(self.owed))));
             self.owed = 0;
         }
         let before = self.read.fetch_add(bytes, Ordering::AcqRel);
         if before < REPORTED_BYTES && before + bytes >= REPORTED_BYTES {
-            drop(self.tell.send((0, Told::Read(0))));
+            drop(self.tell.send((0, StreamEvent::Read(0))));
         }
     }
 }
 
-impl Drop for Inbound {
+impl Drop for InboundBody {
     fn drop(&mut self) {
         let mut state = lock(&self.state);
         state.unread = true;
@@ -130,7 +134,7 @@ impl Drop for Inbound {
     }
 }
 
-impl http_body::Body for Inbound {
+impl http_body::Body for InboundBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -145,8 +149,10 @@ impl http_body::Body for Inbound {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
         match state.end {
-            Some(End::Complete) => Poll::Ready(None),
-            Some(End::Broken) => Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into()))),
+            Some(BodyEnding::Complete) => Poll::Ready(None),
+            Some(BodyEnding::Broken) => {
+                Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into())))
+            }
             None => {
                 state.reader = Some(context.waker().clone());
                 Poll::Pending
@@ -156,7 +162,7 @@ impl http_body::Body for Inbound {
 
     fn is_end_stream(&self) -> bool {
         let state = lock(&self.state);
-        state.pieces.is_empty() && state.end == Some(End::Complete)
+        state.pieces.is_empty() && state.end == Some(BodyEnding::Complete)
     }
 }
 
@@ -173,12 +179,14 @@ mod tests {
         let read = Arc::default();
         let (feeder, mut body) = body(3, &tell, &read);
         assert!(feeder.put(b"ab") && feeder.put(&[0; REPORTED_BYTES]));
-        feeder.end(End::Complete);
+        feeder.end(BodyEnding::Complete);
         assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "ab");
         assert!(told.try_recv().is_err());
         assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap().len(), REPORTED_BYTES);
-        assert!(matches!(told.try_recv(), Ok((3, Told::Read(n))) if n == REPORTED_BYTES + 2));
-        assert!(matches!(told.try_recv(), Ok((0, Told::Read(0)))));
+        assert!(
+            matches!(told.try_recv(), Ok((3, StreamEvent::Read(n))) if n == REPORTED_BYTES + 2)
+        );
+        assert!(matches!(told.try_recv(), Ok((0, StreamEvent::Read(0)))));
         assert!(body.frame().await.is_none());
     }
 

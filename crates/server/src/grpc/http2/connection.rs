@@ -17,18 +17,22 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, Sleep};
 use tonic::Status;
 
-use super::body::{End, Feeder, body};
-use super::frame::{self, Event, MAX_WINDOW, Parser, PeerSettings, Reason, Violation, wrong};
-use super::gather::{Gather, Gathered};
-use super::head::CallHead;
-use super::hpack::{Decoder, encode};
-use super::output::Output;
-use super::pings::Pings;
-use super::stream::{
-    Incoming, STREAM_WINDOW, Stream, Task, Tell, Teller, Told, move_pieces, pump, queue,
+use super::assembler::{AssembledPiece, MessageAssembler};
+use super::body::{BodyEnding, BodyFeeder, body};
+use super::closer::ConnectionCloser;
+use super::frame::{
+    self, ErrorReason, FrameEvent, FrameParser, MAX_WINDOW, PeerSettings, ProtocolViolation, wrong,
 };
-use super::watch::{STALL, Signs, Verdict, Watch};
-use super::{Answering, Door, Entrance, Keeping, Whole};
+use super::head::CallHead;
+use super::hpack::{HpackDecoder, encode};
+use super::keepalive::{ConnectionWatch, KeepaliveState, KeepaliveVerdict, STALL};
+use super::output::OutputQueue;
+use super::pings::PingCounter;
+use super::stream::{
+    CallTask, FailureNotifier, Http2Stream, IncomingRequest, STREAM_WINDOW, StreamEvent,
+    StreamEventSender, move_pieces, pump, queue,
+};
+use super::{AnswerFuture, CallKind, ConnectionSettings, GrpcService, WholeAnswer};
 
 /// Bytes that a client may send on all calls of a connection before it waits.
 const CONNECTION_WINDOW: u32 = 16 << 20;
@@ -45,7 +49,7 @@ const HIGH_WATER: usize = 1 << 20;
 /// Calls that a client may give up beyond those that it lets end.
 const RESETS: u32 = 1000;
 /// A message must bring so many bytes in the time in which a connection must go on.
-const LEAST_BYTES: usize = 16 * 1024;
+const MIN_BYTES: usize = 16 * 1024;
 /// The ping whose answer says that the client knows of the end.
 const DRAIN: [u8; 8] = *b"drained?";
 
@@ -54,27 +58,9 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Tells a connection to end.
-#[derive(Clone)]
-pub(in super::super) struct Remote {
-    tell: Tell,
-}
-
-impl Remote {
-    /// Lets the connection end as soon as its calls are answered, and take no more.
-    pub(in super::super) fn drain(&self) {
-        drop(self.tell.send((0, Told::Drain)));
-    }
-
-    /// Ends the connection.
-    pub(in super::super) fn close(&self) {
-        drop(self.tell.send((0, Told::Close)));
-    }
-}
-
 /// How far the end of a connection has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum ConnectionPhase {
     Open,
     /// The client has been told that there is an end.
     Draining,
@@ -85,15 +71,15 @@ enum Phase {
 }
 
 /// A connection of a client.
-pub(in super::super) struct Connection<S, D: Door> {
+pub(in super::super) struct Http2Connection<S, D: GrpcService> {
     io: S,
     door: D,
-    keeping: Keeping,
-    parser: Parser,
-    decoder: Decoder,
-    output: Output,
+    keeping: ConnectionSettings,
+    parser: FrameParser,
+    decoder: HpackDecoder,
+    output: OutputQueue,
     block: Vec<u8>,
-    streams: HashMap<u32, Stream<D::Visit>>,
+    streams: HashMap<u32, Http2Stream<D::Call>>,
     /// Streams whose messages are being gathered.
     gathering: usize,
     queue: VecDeque<u32>,
@@ -104,40 +90,44 @@ pub(in super::super) struct Connection<S, D: Door> {
     window: i64,
     unreported: usize,
     read: Arc<AtomicUsize>,
-    tell: Tell,
-    told: UnboundedReceiver<(u32, Told)>,
+    tell: StreamEventSender,
+    told: UnboundedReceiver<(u32, StreamEvent)>,
     /// The call that runs in this task.
-    own: Option<(u32, Answering<Whole>)>,
+    own: Option<(u32, AnswerFuture<WholeAnswer>)>,
     resets_left: u32,
-    pings: Pings,
-    watch: Watch,
+    pings: PingCounter,
+    watch: ConnectionWatch,
     events: u64,
     tick: Pin<Box<Sleep>>,
-    phase: Phase,
+    phase: ConnectionPhase,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
+impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
     /// A connection that was accepted, and what ends it.
-    pub(in super::super) fn new(io: S, door: D, keeping: Keeping) -> (Self, Remote) {
+    pub(in super::super) fn new(
+        io: S,
+        door: D,
+        keeping: ConnectionSettings,
+    ) -> (Self, ConnectionCloser) {
         let (tell, told) = unbounded_channel();
-        let remote = Remote { tell: tell.clone() };
+        let remote = ConnectionCloser::new(tell.clone());
         let now = Instant::now();
-        let watch = Watch::new(now);
-        let first = watch.next(now, &Signs::default(), &keeping);
+        let watch = ConnectionWatch::new(now);
+        let first = watch.next(now, &KeepaliveState::default(), &keeping);
         let mut connection = Self {
             io,
             door,
             keeping,
-            parser: Parser::new(),
-            decoder: Decoder::new(),
-            output: Output::default(),
+            parser: FrameParser::new(),
+            decoder: HpackDecoder::new(),
+            output: OutputQueue::default(),
             block: Vec::new(),
             streams: HashMap::new(),
             gathering: 0,
             queue: VecDeque::new(),
             highest: 0,
             first_send_window: i64::from(FIRST_WINDOW),
-            max_frame_bytes: frame::LEAST_MAX_FRAME_BYTES,
+            max_frame_bytes: frame::MIN_MAX_FRAME_BYTES,
             send_window: i64::from(FIRST_WINDOW),
             window: i64::from(CONNECTION_WINDOW),
             unreported: 0,
@@ -146,11 +136,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
             told,
             own: None,
             resets_left: RESETS,
-            pings: Pings::default(),
+            pings: PingCounter::default(),
             watch,
             events: 0,
             tick: Box::pin(tokio::time::sleep_until(first)),
-            phase: Phase::Open,
+            phase: ConnectionPhase::Open,
         };
         let most = u32::try_from(MAX_STREAMS).unwrap_or(u32::MAX);
         let list = u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX);
@@ -177,7 +167,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
                 self.hear(stream, told);
             }
             busy |= self.poll_own(context);
-            if self.phase != Phase::Over && self.output.len() < HIGH_WATER {
+            if self.phase != ConnectionPhase::Over && self.output.len() < HIGH_WATER {
                 match self.poll_read(context) {
                     Poll::Ready(Ok(true)) => busy = true,
                     Poll::Ready(Ok(false)) => return Poll::Ready(Ok(())),
@@ -186,10 +176,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
                 }
             }
             busy |= self.poll_write(context)?;
-            if self.phase == Phase::Last && self.streams.is_empty() {
-                self.phase = Phase::Over;
+            if self.phase == ConnectionPhase::Last && self.streams.is_empty() {
+                self.phase = ConnectionPhase::Over;
             }
-            if self.phase == Phase::Over && self.output.is_empty() {
+            if self.phase == ConnectionPhase::Over && self.output.is_empty() {
                 return Poll::Ready(Ok(()));
             }
             if !busy {
@@ -224,31 +214,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
         result
     }
 
-    fn take_in(&mut self, mut input: &[u8]) -> Result<(), Violation> {
-        while self.phase != Phase::Over
+    fn take_in(&mut self, mut input: &[u8]) -> Result<(), ProtocolViolation> {
+        while self.phase != ConnectionPhase::Over
             && let Some(event) = self.parser.next(&mut input)?
         {
             self.events += 1;
             match event {
-                Event::Data { stream, bytes, counted, end } => {
+                FrameEvent::Data { stream, bytes, counted, end } => {
                     self.data(stream, bytes, counted, end)?;
                 }
-                Event::Head { stream, end } => self.head(stream, end)?,
-                Event::Settings(settings) => self.settings(settings)?,
-                Event::Ping(bytes) => self.ping(bytes)?,
-                Event::Pong(DRAIN) if self.phase == Phase::Draining => self.tell_last(),
-                Event::Reset { stream } => self.reset_by_client(stream)?,
-                Event::Window { stream: 0, more } => {
+                FrameEvent::Head { stream, end } => self.head(stream, end)?,
+                FrameEvent::Settings(settings) => self.settings(settings)?,
+                FrameEvent::Ping(bytes) => self.ping(bytes)?,
+                FrameEvent::Pong(DRAIN) if self.phase == ConnectionPhase::Draining => {
+                    self.tell_last()
+                }
+                FrameEvent::Reset { stream } => self.reset_by_client(stream)?,
+                FrameEvent::Window { stream: 0, more } => {
                     self.send_window = widened(self.send_window, more)?;
                 }
-                Event::Window { stream, more } => self.widen(stream, more)?,
-                Event::Pong(_) | Event::Other => {}
+                FrameEvent::Window { stream, more } => self.widen(stream, more)?,
+                FrameEvent::Pong(_) | FrameEvent::Other => {}
             }
         }
         Ok(())
     }
 
-    fn settings(&mut self, settings: PeerSettings) -> Result<(), Violation> {
+    fn settings(&mut self, settings: PeerSettings) -> Result<(), ProtocolViolation> {
         if let Some(window) = settings.window {
             let change = i64::from(window) - self.first_send_window;
             self.first_send_window = i64::from(window);
@@ -267,21 +259,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
         Ok(())
     }
 
-    fn ping(&mut self, bytes: [u8; 8]) -> Result<(), Violation> {
+    fn ping(&mut self, bytes: [u8; 8]) -> Result<(), ProtocolViolation> {
         if self.pings.is_too_many(self.watch.heard(), &self.keeping, self.streams.len()) {
-            return Err(Violation { reason: Reason::EnhanceYourCalm, text: "too_many_pings" });
+            return Err(ProtocolViolation {
+                reason: ErrorReason::EnhanceYourCalm,
+                text: "too_many_pings",
+            });
         }
         frame::write_pong(self.output.frames(), bytes);
         Ok(())
     }
 
     /// A stream that has not begun cannot be spoken of.
-    fn known(&self, stream: u32) -> Result<(), Violation> {
+    fn known(&self, stream: u32) -> Result<(), ProtocolViolation> {
         let begun = stream % 2 == 1 && stream <= self.highest;
         if begun { Ok(()) } else { Err(wrong("a frame is of a stream that has not begun")) }
     }
 
-    fn widen(&mut self, id: u32, more: u32) -> Result<(), Violation> {
+    fn widen(&mut self, id: u32, more: u32) -> Result<(), ProtocolViolation> {
         self.known(id)?;
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         match widened(stream.send_window, more) {
@@ -294,24 +289,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
         Ok(())
     }
 
-    fn reset_by_client(&mut self, id: u32) -> Result<(), Violation> {
+    fn reset_by_client(&mut self, id: u32) -> Result<(), ProtocolViolation> {
         self.known(id)?;
         if self.remove(id).is_some() {
             self.resets_left = self.resets_left.saturating_sub(1);
             if self.resets_left == 0 {
                 let text = "too many calls are given up";
-                return Err(Violation { reason: Reason::EnhanceYourCalm, text });
+                return Err(ProtocolViolation { reason: ErrorReason::EnhanceYourCalm, text });
             }
         }
         Ok(())
     }
 
-    fn data(&mut self, id: u32, bytes: &[u8], counted: usize, end: bool) -> Result<(), Violation> {
+    fn data(
+        &mut self,
+        id: u32,
+        bytes: &[u8],
+        counted: usize,
+        end: bool,
+    ) -> Result<(), ProtocolViolation> {
         let size = i64::try_from(counted).unwrap_or(i64::MAX);
         self.window -= size;
         if self.window < 0 {
             let text = "the client sends more than the connection's window";
-            return Err(Violation { reason: Reason::FlowControl, text });
+            return Err(ProtocolViolation { reason: ErrorReason::FlowControl, text });
         }
         let Some(stream) = self.streams.get_mut(&id) else {
             self.known(id)?;
@@ -321,31 +322,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
         stream.window -= size;
         if stream.window < 0 {
             let text = "the client sends more than a stream's window";
-            return Err(Violation { reason: Reason::FlowControl, text });
+            return Err(ProtocolViolation { reason: ErrorReason::FlowControl, text });
         }
         let mut read = counted;
-        let mut gathered = Gathered::More;
+        let mut gathered = AssembledPiece::More;
         match &mut stream.incoming {
-            Incoming::Ended => {
+            IncomingRequest::Ended => {
                 self.report(counted);
-                self.reset(id, Reason::StreamClosed);
+                self.reset(id, ErrorReason::StreamClosed);
                 return Ok(());
             }
-            Incoming::Feed(feeder) => {
+            IncomingRequest::Feed(feeder) => {
                 if !bytes.is_empty() && feeder.put(bytes) {
                     read -= bytes.len();
                 }
             }
-            Incoming::Gather { gather, .. } => gathered = gather.put(bytes),
+            IncomingRequest::Gather { gather, .. } => gathered = gather.put(bytes),
         }
         if !end {
             self.report_stream(id, read);
         }
         self.report(read);
         match gathered {
-            Gathered::More => {}
-            Gathered::Other(first) => self.feed(id, &first),
-            Gathered::TooLong(status) => {
+            AssembledPiece::More => {}
+            AssembledPiece::Other(first) => self.feed(id, &first),
+            AssembledPiece::TooLong(status) => {
                 self.answer(id, status.into());
                 return Ok(());
             }
@@ -371,7 +372,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
     /// Bytes of a stream's window may come again.
     fn report_stream(&mut self, id: u32, read: usize) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        if matches!(stream.incoming, Incoming::Ended) {
+        if matches!(stream.incoming, IncomingRequest::Ended) {
             return;
         }
         stream.unreported += u32::try_from(read).unwrap_or(0);
@@ -383,18 +384,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
         }
     }
 
-    fn head(&mut self, id: u32, end: bool) -> Result<(), Violation> {
+    fn head(&mut self, id: u32, end: bool) -> Result<(), ProtocolViolation> {
         let head = self.decoder.decode(self.parser.block(), MAX_HEAD_BYTES).map_err(|_| {
-            Violation { reason: Reason::Compression, text: "a head cannot be decoded" }
+            ProtocolViolation { reason: ErrorReason::Compression, text: "a head cannot be decoded" }
         })?;
         if let Some(stream) = self.streams.get(&id) {
             // Trailers: they say nothing here but that the request ends.
-            if matches!(stream.incoming, Incoming::Ended) {
-                self.reset(id, Reason::StreamClosed);
+            if matches!(stream.incoming, IncomingRequest::Ended) {
+                self.reset(id, ErrorReason::StreamClosed);
             } else if end {
                 self.end_request(id);
             } else {
-                self.reset(id, Reason::Protocol);
+                self.reset(id, ErrorReason::Protocol);
             }
             return Ok(());
         }
@@ -405,17 +406,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
             // A stream that was given up on this side while its trailers were on their way.
             return Ok(());
         }
-        if self.phase == Phase::Last {
+        if self.phase == ConnectionPhase::Last {
             return Ok(());
         }
         self.highest = id;
         if self.streams.len() >= MAX_STREAMS {
-            frame::write_reset(self.output.frames(), id, Reason::RefusedStream);
+            frame::write_reset(self.output.frames(), id, ErrorReason::RefusedStream);
             return Ok(());
         }
         match CallHead::of(head) {
             Some(head) => self.begin(id, head, end),
-            None => frame::write_reset(self.output.frames(), id, Reason::Protocol),
+            None => frame::write_reset(self.output.frames(), id, ErrorReason::Protocol),
         }
         Ok(())
     }
@@ -425,73 +426,75 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
         let (visit, entrance) = self.door.enter(&parts, authority.as_ref());
         let entrance = if too_large {
             let text = format!("the metadata are longer than {MAX_HEAD_BYTES} bytes");
-            Entrance::Refused(Status::resource_exhausted(text))
+            CallKind::Refused(Status::resource_exhausted(text))
         } else {
             entrance
         };
-        let mut stream = Stream::new(self.first_send_window, visit);
-        if end && !matches!(entrance, Entrance::Refused(_)) {
+        let mut stream = Http2Stream::new(self.first_send_window, visit);
+        if end && !matches!(entrance, CallKind::Refused(_)) {
             self.streams.insert(id, stream);
-            self.call(id, parts).end(End::Complete);
+            self.call(id, parts).end(BodyEnding::Complete);
             return;
         }
         match entrance {
-            Entrance::Refused(status) => {
+            CallKind::Refused(status) => {
                 if !end {
                     // Whatever comes is left out.
                     let (feeder, _) = body(id, &self.tell, &self.read);
-                    stream.incoming = Incoming::Feed(feeder);
+                    stream.incoming = IncomingRequest::Feed(feeder);
                 }
                 self.streams.insert(id, stream);
                 self.answer(id, status.into());
             }
-            Entrance::Gathered => {
-                let (parts, gather) = (Box::new(parts), Gather::default());
+            CallKind::Gathered => {
+                let (parts, gather) = (Box::new(parts), MessageAssembler::default());
                 let mark = (self.watch.heard(), 0);
-                stream.incoming = Incoming::Gather { parts, gather, mark };
+                stream.incoming = IncomingRequest::Gather { parts, gather, mark };
                 self.gathering += 1;
                 self.streams.insert(id, stream);
             }
-            Entrance::Streamed => {
+            CallKind::Streamed => {
                 self.streams.insert(id, stream);
                 let feeder = self.call(id, parts);
-                self.set_incoming(id, Incoming::Feed(feeder));
+                self.set_incoming(id, IncomingRequest::Feed(feeder));
             }
         }
     }
 
     /// Puts what comes of a request into the place of what came so far.
-    fn set_incoming(&mut self, id: u32, incoming: Incoming) -> Option<Incoming> {
+    fn set_incoming(&mut self, id: u32, incoming: IncomingRequest) -> Option<IncomingRequest> {
         let stream = self.streams.get_mut(&id)?;
         let before = std::mem::replace(&mut stream.incoming, incoming);
-        self.gathering -= usize::from(matches!(before, Incoming::Gather { .. }));
+        self.gathering -= usize::from(matches!(before, IncomingRequest::Gather { .. }));
         Some(before)
     }
 
     /// The request is not one to be gathered: the call begins and reads it itself.
     fn feed(&mut self, id: u32, first: &[u8]) {
-        let Some(Incoming::Gather { parts, .. }) = self.set_incoming(id, Incoming::Ended) else {
+        let Some(IncomingRequest::Gather { parts, .. }) =
+            self.set_incoming(id, IncomingRequest::Ended)
+        else {
             return;
         };
         let feeder = self.call(id, *parts);
         // It counted as read when it came.
         feeder.put_uncounted(first);
-        self.set_incoming(id, Incoming::Feed(feeder));
+        self.set_incoming(id, IncomingRequest::Feed(feeder));
     }
 
     fn end_request(&mut self, id: u32) {
-        match self.set_incoming(id, Incoming::Ended) {
-            Some(Incoming::Feed(feeder)) => feeder.end(End::Complete),
-            Some(Incoming::Gather { parts, gather, .. }) => match gather.finish() {
+        match self.set_incoming(id, IncomingRequest::Ended) {
+            Some(IncomingRequest::Feed(feeder)) => feeder.end(BodyEnding::Complete),
+            Some(IncomingRequest::Gather { parts, gather, .. }) => match gather.finish() {
                 Ok(Ok(message)) => self.unary(id, *parts, message),
                 Ok(Err(first)) => {
                     let feeder = self.call(id, *parts);
                     feeder.put_uncounted(&first);
-                    feeder.end(End::Complete);
+                    feeder.end(BodyEnding::Complete);
                 }
                 Err(status) => self.answer(id, status.into()),
             },
-            Some(Incoming::Ended) | None => {}
+            Some(IncomingRequest::Ended) | None => {}
         }
     }
 
@@ -502,27 +505,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
             self.own = Some((id, answering));
             return;
         }
-        let mut teller = Teller { tell: self.tell.clone(), stream: id, done: false };
+        let mut teller = FailureNotifier { tell: self.tell.clone(), stream: id, done: false };
         let task = tokio::spawn(async move {
             let whole = answering.await;
             teller.done = true;
-            teller.tell(Told::Whole(whole));
+            teller.tell(StreamEvent::Whole(whole));
         });
         self.set_task(id, task.abort_handle());
     }
 
     /// Begins any other call; gives the place where its request goes.
-    fn call(&mut self, id: u32, parts: Parts) -> Feeder {
+    fn call(&mut self, id: u32, parts: Parts) -> BodyFeeder {
         let (feeder, body) = body(id, &self.tell, &self.read);
         let answering = self.door.call(http::Request::from_parts(parts, body));
-        let teller = Teller { tell: self.tell.clone(), stream: id, done: false };
+        let teller = FailureNotifier { tell: self.tell.clone(), stream: id, done: false };
         self.set_task(id, tokio::spawn(pump(answering, teller)).abort_handle());
         feeder
     }
 
     fn set_task(&mut self, id: u32, task: AbortHandle) {
         if let Some(stream) = self.streams.get_mut(&id) {
-            stream.task = Some(Task(task));
+            stream.task = Some(CallTask(task));
         }
     }
 
@@ -535,57 +538,61 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
         true
     }
 
-    fn hear(&mut self, id: u32, told: Told) {
+    fn hear(&mut self, id: u32, told: StreamEvent) {
         match told {
-            Told::Begun(status, headers, end) => self.write_head(id, Some(status), &headers, end),
-            Told::Piece(piece, permit) => {
+            StreamEvent::Begun(status, headers, end) => {
+                self.write_head(id, Some(status), &headers, end)
+            }
+            StreamEvent::Piece(piece, permit) => {
                 if let Some(stream) = self.streams.get_mut(&id) {
                     stream.waiting += piece.len();
                     stream.pieces.push_back((piece, Some(permit)));
                     queue(&mut self.queue, id, stream);
                 }
             }
-            Told::Ended(trailers) => {
+            StreamEvent::Ended(trailers) => {
                 if let Some(stream) = self.streams.get_mut(&id) {
                     stream.end = Some(trailers);
                     queue(&mut self.queue, id, stream);
                 }
             }
-            Told::Whole(whole) => self.answer(id, whole),
-            Told::Failed => self.reset(id, Reason::Internal),
-            Told::Read(bytes) => {
+            StreamEvent::Whole(whole) => self.answer(id, whole),
+            StreamEvent::Failed => self.reset(id, ErrorReason::Internal),
+            StreamEvent::Read(bytes) => {
                 self.report_stream(id, bytes);
                 let read = self.read.swap(0, Ordering::AcqRel);
                 self.report(read);
             }
-            Told::Drain if self.phase == Phase::Open => {
-                self.phase = Phase::Draining;
-                let violation = Violation { reason: Reason::NoError, text: "" };
+            StreamEvent::Drain if self.phase == ConnectionPhase::Open => {
+                self.phase = ConnectionPhase::Draining;
+                let violation = ProtocolViolation { reason: ErrorReason::NoError, text: "" };
                 frame::write_go_away(self.output.frames(), i32::MAX.unsigned_abs(), violation);
                 frame::write_ping(self.output.frames(), DRAIN);
             }
-            Told::Drain => {}
-            Told::Close => self.go_away(Violation { reason: Reason::NoError, text: "max_age" }),
+            StreamEvent::Drain => {}
+            StreamEvent::Close => {
+                self.go_away(ProtocolViolation { reason: ErrorReason::NoError, text: "max_age" })
+            }
         }
     }
 
     /// Tells the client which calls are the last.
     fn tell_last(&mut self) {
-        self.phase = Phase::Last;
-        let violation = Violation { reason: Reason::NoError, text: "" };
+        self.phase = ConnectionPhase::Last;
+        let violation = ProtocolViolation { reason: ErrorReason::NoError, text: "" };
         frame::write_go_away(self.output.frames(), self.highest, violation);
     }
 
     /// Ends the connection with a reason.
-    fn go_away(&mut self, violation: Violation) {
-        if violation.reason != Reason::NoError {
+    fn go_away(&mut self, violation: ProtocolViolation) {
+        if violation.reason != ErrorReason::NoError {
             tracing::debug!("a gRPC connection is ended: {}", violation.text);
         }
         frame::write_go_away(self.output.frames(), self.highest, violation);
         self.own = None;
         self.streams.clear();
         self.gathering = 0;
-        self.phase = Phase::Over;
+        self.phase = ConnectionPhase::Over;
     }
 
     fn write_head(&mut self, id: u32, status: Option<StatusCode>, headers: &HeaderMap, end: bool) {
@@ -600,7 +607,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
         }
     }
 
-    fn answer(&mut self, id: u32, whole: Whole) {
+    fn answer(&mut self, id: u32, whole: WholeAnswer) {
         let end = whole.pieces.is_empty() && whole.trailers.is_none();
         self.write_head(id, Some(StatusCode::OK), &whole.headers, end);
         if end {
@@ -616,23 +623,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
     /// The answer of a stream is written.
     fn finish(&mut self, id: u32) {
         let Some(stream) = self.remove(id) else { return };
-        if !matches!(stream.incoming, Incoming::Ended) {
+        if !matches!(stream.incoming, IncomingRequest::Ended) {
             // Nobody reads the rest of the request.
-            frame::write_reset(self.output.frames(), id, Reason::NoError);
+            frame::write_reset(self.output.frames(), id, ErrorReason::NoError);
         }
         self.resets_left = (self.resets_left + 1).min(RESETS);
     }
 
-    fn reset(&mut self, id: u32, reason: Reason) {
+    fn reset(&mut self, id: u32, reason: ErrorReason) {
         if self.remove(id).is_some() {
             frame::write_reset(self.output.frames(), id, reason);
         }
     }
 
     /// Forgets a stream; its call, if it still runs, is cancelled.
-    fn remove(&mut self, id: u32) -> Option<Stream<D::Visit>> {
+    fn remove(&mut self, id: u32) -> Option<Http2Stream<D::Call>> {
         let stream = self.streams.remove(&id)?;
-        self.gathering -= usize::from(matches!(stream.incoming, Incoming::Gather { .. }));
+        self.gathering -= usize::from(matches!(stream.incoming, IncomingRequest::Gather { .. }));
         if self.own.as_ref().is_some_and(|(own, _)| *own == id) {
             self.own = None;
         }
@@ -704,13 +711,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
         }
     }
 
-    fn signs(&self) -> Signs {
-        Signs {
+    fn signs(&self) -> KeepaliveState {
+        KeepaliveState {
             settled: self.parser.is_settled(),
             inside: self.parser.is_inside(),
             gathers: self.gathering > 0,
             unwritten: !self.output.is_empty(),
-            parting: self.phase == Phase::Draining && self.streams.is_empty(),
+            parting: self.phase == ConnectionPhase::Draining && self.streams.is_empty(),
             calls: !self.streams.is_empty(),
             events: self.events,
             written: self.output.written(),
@@ -720,7 +727,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
     /// Waits for the next look at the connection, and looks.
     fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let signs = self.signs();
-        if Watch::is_midway(&signs) {
+        if ConnectionWatch::is_midway(&signs) {
             let latest = Instant::now() + STALL;
             if self.tick.deadline() > latest {
                 self.tick.as_mut().reset(latest);
@@ -731,9 +738,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
         }
         let now = Instant::now();
         match self.watch.look(now, &signs, &self.keeping) {
-            Verdict::Fine => {}
-            Verdict::Ping => frame::write_ping(self.output.frames(), [0; 8]),
-            Verdict::Dead(why) => {
+            KeepaliveVerdict::Fine => {}
+            KeepaliveVerdict::Ping => frame::write_ping(self.output.frames(), [0; 8]),
+            KeepaliveVerdict::Dead(why) => {
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)));
             }
         }
@@ -747,10 +754,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
     fn expire(&mut self, now: Instant) {
         let mut late = Vec::new();
         for (id, stream) in &mut self.streams {
-            if let Incoming::Gather { gather, mark, .. } = &mut stream.incoming
+            if let IncomingRequest::Gather { gather, mark, .. } = &mut stream.incoming
                 && now >= mark.0 + STALL
             {
-                if gather.received() < mark.1 + LEAST_BYTES {
+                if gather.received() < mark.1 + MIN_BYTES {
                     late.push(*id);
                 }
                 *mark = (now, gather.received());
@@ -763,11 +770,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
     }
 }
 
-fn overflow() -> Violation {
-    Violation { reason: Reason::FlowControl, text: "a window grows too large" }
+fn overflow() -> ProtocolViolation {
+    ProtocolViolation { reason: ErrorReason::FlowControl, text: "a window grows too large" }
 }
 
-fn widened(window: i64, more: u32) -> Result<i64, Violation> {
+fn widened(window: i64, more: u32) -> Result<i64, ProtocolViolation> {
     if more == 0 {
         return Err(wrong("a window grows by nothing"));
     }

@@ -9,10 +9,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
 use tonic::body::Body as TonicBody;
 
-use super::super::Inbound;
+use super::super::InboundBody;
 use super::*;
 
-const KEEPING: Keeping = Keeping {
+const KEEPING: ConnectionSettings = ConnectionSettings {
     keepalive_time: Duration::from_secs(7200),
     keepalive_timeout: Duration::from_secs(20),
     without_calls: false,
@@ -43,23 +43,23 @@ fn trailers() -> HeaderMap {
     trailers
 }
 
-impl Door for Echo {
-    type Visit = ();
+impl GrpcService for Echo {
+    type Call = ();
 
-    fn enter(&self, head: &Parts, _: Option<&Bytes>) -> ((), Entrance) {
+    fn enter(&self, head: &Parts, _: Option<&Bytes>) -> ((), CallKind) {
         (
             (),
             match head.uri.path() {
-                "/echo" => Entrance::Streamed,
-                "/no" => Entrance::Refused(Status::unavailable("no")),
-                _ => Entrance::Gathered,
+                "/echo" => CallKind::Streamed,
+                "/no" => CallKind::Refused(Status::unavailable("no")),
+                _ => CallKind::Gathered,
             },
         )
     }
 
     fn look(_: &mut (), _: &HeaderMap) {}
 
-    fn unary(&self, head: Parts, message: Bytes) -> Answering<Whole> {
+    fn unary(&self, head: Parts, message: Bytes) -> AnswerFuture<WholeAnswer> {
         self.begun.fetch_add(1, Ordering::AcqRel);
         let (mut go, over) = (self.go.clone(), Counted(Arc::clone(&self.over)));
         Box::pin(async move {
@@ -69,11 +69,11 @@ impl Door for Echo {
             }
             let pieces =
                 vec![message.slice(..message.len() / 2), message.slice(message.len() / 2..)];
-            Whole { headers: HeaderMap::new(), pieces, trailers: Some(trailers()) }
+            WholeAnswer { headers: HeaderMap::new(), pieces, trailers: Some(trailers()) }
         })
     }
 
-    fn call(&self, request: http::Request<Inbound>) -> Answering<http::Response<TonicBody>> {
+    fn call(&self, request: http::Request<InboundBody>) -> AnswerFuture<http::Response<TonicBody>> {
         Box::pin(async move { http::Response::new(TonicBody::new(request.into_body())) })
     }
 }
@@ -83,16 +83,16 @@ struct Fixture {
     go: watch::Sender<bool>,
     begun: Arc<AtomicUsize>,
     over: Arc<AtomicUsize>,
-    remote: Remote,
+    remote: ConnectionCloser,
     server: tokio::task::JoinHandle<io::Result<()>>,
 }
 
-fn start(keeping: Keeping, pipe: usize) -> Fixture {
+fn start(keeping: ConnectionSettings, pipe: usize) -> Fixture {
     let (client, server) = tokio::io::duplex(pipe);
     let (go, told) = watch::channel(false);
     let (begun, over) = (Arc::default(), Arc::default());
     let door = Echo { go: told, begun: Arc::clone(&begun), over: Arc::clone(&over) };
-    let (connection, remote) = Connection::new(server, door, keeping);
+    let (connection, remote) = Http2Connection::new(server, door, keeping);
     Fixture { client, go, begun, over, remote, server: tokio::spawn(connection.run()) }
 }
 

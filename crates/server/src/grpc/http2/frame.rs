@@ -11,7 +11,7 @@ const HEAD_BYTES: usize = 9;
 /// Longest data frame that a peer may send.
 pub(super) const MAX_FRAME_BYTES: u32 = 256 * 1024;
 /// Longest frame that a peer must be able to read, and shortest limit that it may set.
-pub(super) const LEAST_MAX_FRAME_BYTES: usize = 16 * 1024;
+pub(super) const MIN_MAX_FRAME_BYTES: usize = 16 * 1024;
 /// Longest head, as it is coded.
 const MAX_BLOCK_BYTES: usize = 64 * 1024;
 /// Frames that one head may come in.
@@ -38,7 +38,7 @@ const WITH_PRIORITY: u8 = 0x20;
 
 /// Why a stream or a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reason {
+pub(super) enum ErrorReason {
     NoError = 0,
     Protocol = 1,
     Internal = 2,
@@ -50,7 +50,7 @@ pub(super) enum Reason {
     EnhanceYourCalm = 11,
 }
 
-impl Reason {
+impl ErrorReason {
     fn code(self) -> u32 {
         self as u32
     }
@@ -58,18 +58,18 @@ impl Reason {
 
 /// What ends a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Violation {
-    pub(super) reason: Reason,
+pub(super) struct ProtocolViolation {
+    pub(super) reason: ErrorReason,
     pub(super) text: &'static str,
 }
 
 /// A violation of the protocol.
-pub(super) fn wrong(text: &'static str) -> Violation {
-    Violation { reason: Reason::Protocol, text }
+pub(super) fn wrong(text: &'static str) -> ProtocolViolation {
+    ProtocolViolation { reason: ErrorReason::Protocol, text }
 }
 
-fn sized(text: &'static str) -> Violation {
-    Violation { reason: Reason::FrameSize, text }
+fn sized(text: &'static str) -> ProtocolViolation {
+    ProtocolViolation { reason: ErrorReason::FrameSize, text }
 }
 
 /// What a peer has set.
@@ -81,7 +81,7 @@ pub(super) struct PeerSettings {
 
 /// What a peer says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Event<'a> {
+pub(super) enum FrameEvent<'a> {
     /// A piece of a body; `counted` are its bytes in the windows, and `end` says whether it is the last.
     Data { stream: u32, bytes: &'a [u8], counted: usize, end: bool },
     /// A head, whose block the parser holds.
@@ -101,7 +101,7 @@ pub(super) enum Event<'a> {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Head {
+struct FrameHead {
     length: usize,
     kind: u8,
     flags: u8,
@@ -109,16 +109,16 @@ struct Head {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
+enum FrameState {
     Preface(usize),
     Head,
     /// Gathers the payload of a short frame.
-    Short(Head),
+    Short(FrameHead),
     /// The first byte of a padded data frame is still to come.
-    Padding(Head),
+    Padding(FrameHead),
     /// In a data frame: bytes left, padding among them, and bytes that count beside.
     Data {
-        head: Head,
+        head: FrameHead,
         left: usize,
         padding: usize,
         beside: usize,
@@ -129,8 +129,8 @@ enum State {
 
 /// Reads frames.
 #[derive(Debug)]
-pub(super) struct Parser {
-    state: State,
+pub(super) struct FrameParser {
+    state: FrameState,
     kept: Vec<u8>,
     block: Vec<u8>,
     /// The stream whose head is not complete, whether it ends the stream, and the frames so far.
@@ -138,10 +138,10 @@ pub(super) struct Parser {
     settled: bool,
 }
 
-impl Parser {
+impl FrameParser {
     pub(super) fn new() -> Self {
         Self {
-            state: State::Preface(0),
+            state: FrameState::Preface(0),
             kept: Vec::new(),
             block: Vec::new(),
             open: None,
@@ -161,17 +161,17 @@ impl Parser {
 
     /// Whether the peer has begun a head or another short frame and not ended it.
     pub(super) fn is_inside(&self) -> bool {
-        self.open.is_some() || matches!(self.state, State::Short(_)) || !self.kept.is_empty()
+        self.open.is_some() || matches!(self.state, FrameState::Short(_)) || !self.kept.is_empty()
     }
 
     /// The next event in the input; none when more is needed for one.
     pub(super) fn next<'a>(
         &mut self,
         input: &mut &'a [u8],
-    ) -> Result<Option<Event<'a>>, Violation> {
+    ) -> Result<Option<FrameEvent<'a>>, ProtocolViolation> {
         loop {
             match self.state {
-                State::Preface(read) => {
+                FrameState::Preface(read) => {
                     let rest = PREFACE.get(read..).unwrap_or_default();
                     let (piece, others) = input.split_at(input.len().min(rest.len()));
                     if !rest.starts_with(piece) {
@@ -181,20 +181,20 @@ impl Parser {
                     }
                     *input = others;
                     if piece.len() < rest.len() {
-                        self.state = State::Preface(read + piece.len());
+                        self.state = FrameState::Preface(read + piece.len());
                         return Ok(None);
                     }
-                    self.state = State::Head;
+                    self.state = FrameState::Head;
                 }
-                State::Head => {
+                FrameState::Head => {
                     let Some(head) = self.head(input) else { return Ok(None) };
                     self.begin(head)?;
                 }
-                State::Short(head) => {
+                FrameState::Short(head) => {
                     if !self.gather(input, head.length) {
                         return Ok(None);
                     }
-                    self.state = State::Head;
+                    self.state = FrameState::Head;
                     let payload = std::mem::take(&mut self.kept);
                     let event = self.short(head, &payload);
                     // The memory is used again.
@@ -204,30 +204,30 @@ impl Parser {
                         return Ok(Some(event));
                     }
                 }
-                State::Padding(head) => {
+                FrameState::Padding(head) => {
                     let Some((&padding, others)) = input.split_first() else { return Ok(None) };
                     *input = others;
                     let (left, padding) = (head.length - 1, usize::from(padding));
                     if padding > left {
                         return Err(wrong("a data frame has more padding than bytes"));
                     }
-                    self.state = State::Data { head, left, padding, beside: 1 };
+                    self.state = FrameState::Data { head, left, padding, beside: 1 };
                 }
-                State::Data { head, left, padding, beside } => {
+                FrameState::Data { head, left, padding, beside } => {
                     if left > 0 && input.is_empty() {
                         return Ok(None);
                     }
                     return Ok(Some(self.data(input, head, left, padding, beside)));
                 }
-                State::Skip(left) => {
+                FrameState::Skip(left) => {
                     let (piece, others) = input.split_at(left.min(input.len()));
                     *input = others;
                     if piece.len() < left {
-                        self.state = State::Skip(left - piece.len());
+                        self.state = FrameState::Skip(left - piece.len());
                         return Ok(None);
                     }
-                    self.state = State::Head;
-                    return Ok(Some(Event::Other));
+                    self.state = FrameState::Head;
+                    return Ok(Some(FrameEvent::Other));
                 }
             }
         }
@@ -242,25 +242,25 @@ impl Parser {
         self.kept.len() >= length
     }
 
-    fn head(&mut self, input: &mut &[u8]) -> Option<Head> {
+    fn head(&mut self, input: &mut &[u8]) -> Option<FrameHead> {
         if !self.gather(input, HEAD_BYTES) {
             return None;
         }
         let head = match *self.kept {
-            [a, b, c, kind, flags, e, f, g, h] => Head {
+            [a, b, c, kind, flags, e, f, g, h] => FrameHead {
                 length: u32::from_be_bytes([0, a, b, c]) as usize,
                 kind,
                 flags,
                 stream: u32::from_be_bytes([e, f, g, h]) & 0x7fff_ffff,
             },
-            _ => Head::default(),
+            _ => FrameHead::default(),
         };
         self.kept.clear();
         Some(head)
     }
 
     /// Looks at a frame's head before anything of its payload is kept.
-    fn begin(&mut self, head: Head) -> Result<(), Violation> {
+    fn begin(&mut self, head: FrameHead) -> Result<(), ProtocolViolation> {
         if head.length > MAX_FRAME_BYTES as usize {
             return Err(sized("a frame is longer than the limit that was set"));
         }
@@ -290,20 +290,20 @@ impl Parser {
         }
         self.state = match head.kind {
             DATA if head.flags & PADDED == 0 => {
-                State::Data { head, left: head.length, padding: 0, beside: 0 }
+                FrameState::Data { head, left: head.length, padding: 0, beside: 0 }
             }
             DATA if head.length == 0 => return Err(sized("a padded frame is empty")),
-            DATA => State::Padding(head),
+            DATA => FrameState::Padding(head),
             PUSH_PROMISE => return Err(wrong("a client promises an answer")),
             HEADERS | RST_STREAM | SETTINGS | PING | WINDOW_UPDATE | CONTINUATION => {
                 if head.length > MAX_BLOCK_BYTES {
                     let text = "a head or another short frame is too long";
-                    return Err(Violation { reason: Reason::EnhanceYourCalm, text });
+                    return Err(ProtocolViolation { reason: ErrorReason::EnhanceYourCalm, text });
                 }
-                State::Short(head)
+                FrameState::Short(head)
             }
             // Priorities are advice, and frames that one does not know are left out.
-            _ => State::Skip(head.length),
+            _ => FrameState::Skip(head.length),
         };
         Ok(())
     }
@@ -311,11 +311,11 @@ impl Parser {
     fn data<'a>(
         &mut self,
         input: &mut &'a [u8],
-        head: Head,
+        head: FrameHead,
         left: usize,
         padding: usize,
         beside: usize,
-    ) -> Event<'a> {
+    ) -> FrameEvent<'a> {
         let (piece, others) = input.split_at(left.min(input.len()));
         *input = others;
         let left = left - piece.len();
@@ -323,14 +323,18 @@ impl Parser {
         let content = (left + piece.len()).saturating_sub(padding).min(piece.len());
         let bytes = piece.get(..content).unwrap_or_default();
         self.state = match left {
-            0 => State::Head,
-            _ => State::Data { head, left, padding, beside: 0 },
+            0 => FrameState::Head,
+            _ => FrameState::Data { head, left, padding, beside: 0 },
         };
         let end = left == 0 && head.flags & END_STREAM != 0;
-        Event::Data { stream: head.stream, bytes, counted: piece.len() + beside, end }
+        FrameEvent::Data { stream: head.stream, bytes, counted: piece.len() + beside, end }
     }
 
-    fn short<'a>(&mut self, head: Head, payload: &[u8]) -> Result<Option<Event<'a>>, Violation> {
+    fn short<'a>(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+    ) -> Result<Option<FrameEvent<'a>>, ProtocolViolation> {
         let number = || match *payload {
             [a, b, c, d] => u32::from_be_bytes([a, b, c, d]),
             _ => 0,
@@ -349,41 +353,47 @@ impl Parser {
                 if self.block.len() + payload.len() > MAX_BLOCK_BYTES || frames == MAX_BLOCK_FRAMES
                 {
                     let text = "a head is too long";
-                    return Err(Violation { reason: Reason::EnhanceYourCalm, text });
+                    return Err(ProtocolViolation { reason: ErrorReason::EnhanceYourCalm, text });
                 }
                 self.block.extend_from_slice(payload);
                 return Ok(self.headers(head, end, frames + 1));
             }
             SETTINGS if head.flags & ACK != 0 => match payload.len() {
-                0 => Event::Other,
+                0 => FrameEvent::Other,
                 _ => return Err(sized("settings are acknowledged with a payload")),
             },
             SETTINGS => {
                 self.settled = true;
-                Event::Settings(settings(payload)?)
+                FrameEvent::Settings(settings(payload)?)
             }
             PING => {
                 let bytes = <[u8; 8]>::try_from(payload).unwrap_or_default();
-                if head.flags & ACK != 0 { Event::Pong(bytes) } else { Event::Ping(bytes) }
+                if head.flags & ACK != 0 {
+                    FrameEvent::Pong(bytes)
+                } else {
+                    FrameEvent::Ping(bytes)
+                }
             }
-            RST_STREAM => Event::Reset { stream: head.stream },
-            WINDOW_UPDATE => Event::Window { stream: head.stream, more: number() & 0x7fff_ffff },
-            _ => Event::Other,
+            RST_STREAM => FrameEvent::Reset { stream: head.stream },
+            WINDOW_UPDATE => {
+                FrameEvent::Window { stream: head.stream, more: number() & 0x7fff_ffff }
+            }
+            _ => FrameEvent::Other,
         }))
     }
 
-    fn headers<'a>(&mut self, head: Head, end: bool, frames: u32) -> Option<Event<'a>> {
+    fn headers<'a>(&mut self, head: FrameHead, end: bool, frames: u32) -> Option<FrameEvent<'a>> {
         if head.flags & END_HEADERS == 0 {
             self.open = Some((head.stream, end, frames));
             return None;
         }
         self.open = None;
-        Some(Event::Head { stream: head.stream, end })
+        Some(FrameEvent::Head { stream: head.stream, end })
     }
 }
 
 /// The block of a frame that may have padding and a priority.
-fn unpadded(head: Head, payload: &[u8]) -> Result<&[u8], Violation> {
+fn unpadded(head: FrameHead, payload: &[u8]) -> Result<&[u8], ProtocolViolation> {
     let short = || sized("a head is shorter than its flags say");
     let (padding, rest) = match head.flags & PADDED {
         0 => (0, payload),
@@ -395,7 +405,7 @@ fn unpadded(head: Head, payload: &[u8]) -> Result<&[u8], Violation> {
     rest.get(priority..end).ok_or_else(short)
 }
 
-fn settings(payload: &[u8]) -> Result<PeerSettings, Violation> {
+fn settings(payload: &[u8]) -> Result<PeerSettings, ProtocolViolation> {
     let (entries, rest) = payload.as_chunks::<6>();
     if !rest.is_empty() {
         return Err(sized("settings have a wrong length"));
@@ -407,10 +417,10 @@ fn settings(payload: &[u8]) -> Result<PeerSettings, Violation> {
             2 if value > 1 => return Err(wrong("a setting that is 0 or 1 is more")),
             4 if i64::from(value) > MAX_WINDOW => {
                 let text = "a window is too large";
-                return Err(Violation { reason: Reason::FlowControl, text });
+                return Err(ProtocolViolation { reason: ErrorReason::FlowControl, text });
             }
             4 => settings.window = Some(value),
-            5 if !(LEAST_MAX_FRAME_BYTES..1 << 24).contains(&(value as usize)) => {
+            5 if !(MIN_MAX_FRAME_BYTES..1 << 24).contains(&(value as usize)) => {
                 return Err(wrong("the limit of frames is out of its range"));
             }
             5 => settings.max_frame_bytes = Some(value as usize),
@@ -450,12 +460,12 @@ pub(super) fn write_pong(out: &mut BytesMut, bytes: [u8; 8]) {
     out.put_slice(&bytes);
 }
 
-pub(super) fn write_reset(out: &mut BytesMut, stream: u32, reason: Reason) {
+pub(super) fn write_reset(out: &mut BytesMut, stream: u32, reason: ErrorReason) {
     write_head(out, 4, RST_STREAM, 0, stream);
     out.put_u32(reason.code());
 }
 
-pub(super) fn write_go_away(out: &mut BytesMut, last: u32, violation: Violation) {
+pub(super) fn write_go_away(out: &mut BytesMut, last: u32, violation: ProtocolViolation) {
     write_head(out, 8 + violation.text.len(), GOAWAY, 0, 0);
     out.put_u32(last);
     out.put_u32(violation.reason.code());
@@ -508,23 +518,23 @@ mod tests {
     }
 
     /// What a parser makes of bytes that come cut in pieces: pieces of data joined.
-    fn events(bytes: &[u8], cut: usize) -> Result<Vec<String>, Violation> {
-        let mut parser = Parser::new();
+    fn events(bytes: &[u8], cut: usize) -> Result<Vec<String>, ProtocolViolation> {
+        let mut parser = FrameParser::new();
         let mut found = Vec::new();
         let mut data = (Vec::new(), 0);
         for mut input in bytes.chunks(cut) {
             while let Some(event) = parser.next(&mut input)? {
                 match event {
-                    Event::Data { bytes, counted, end, .. } if !end => {
+                    FrameEvent::Data { bytes, counted, end, .. } if !end => {
                         data.0.extend_from_slice(bytes);
                         data.1 += counted;
                     }
-                    Event::Data { stream, bytes, counted, .. } => {
+                    FrameEvent::Data { stream, bytes, counted, .. } => {
                         data.0.extend_from_slice(bytes);
                         found.push(format!("{stream} {:?} {}", data.0, data.1 + counted));
                         data = (Vec::new(), 0);
                     }
-                    Event::Head { stream, end } => {
+                    FrameEvent::Head { stream, end } => {
                         found.push(format!("{stream} {:?} {end}", parser.block()));
                     }
                     event => found.push(format!("{event:?}")),
@@ -567,8 +577,8 @@ mod tests {
 
     #[test]
     fn violations_are_told_by_reason() {
-        use Reason::{EnhanceYourCalm, FlowControl, FrameSize, Protocol};
-        let cases: Vec<(Vec<u8>, Reason)> = vec![
+        use ErrorReason::{EnhanceYourCalm, FlowControl, FrameSize, Protocol};
+        let cases: Vec<(Vec<u8>, ErrorReason)> = vec![
             (b"GET / HTTP/1.1\r\n".to_vec(), Protocol),
             ([PREFACE, &frame(PING, 0, 0, &[0; 8])].concat(), Protocol),
             (opened(&[frame(DATA, 0, 0, &[])]), Protocol),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Uri};
 
-use super::hpack::Head;
+use super::hpack::RequestHead;
 
 /// The head of a call.
 pub(super) struct CallHead {
@@ -18,7 +18,7 @@ pub(super) struct CallHead {
 
 impl CallHead {
     /// Makes it of fields; none where they are no request, unless some were dropped.
-    pub(super) fn of(mut head: Head) -> Option<Self> {
+    pub(super) fn of(mut head: RequestHead) -> Option<Self> {
         let (too_large, authority) = (head.too_large, head.authority.take());
         let empty = || too_large.then(|| http::Request::new(()).into_parts().0);
         let parts = parts(head).or_else(empty)?;
@@ -26,7 +26,7 @@ impl CallHead {
     }
 }
 
-fn parts(head: Head) -> Option<Parts> {
+fn parts(head: RequestHead) -> Option<Parts> {
     if head.malformed || head.scheme.is_none() {
         return None;
     }

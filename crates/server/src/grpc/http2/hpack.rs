@@ -78,16 +78,18 @@ const STATIC: [(&str, &str); 61] = [
     ("www-authenticate", ""),
 ];
 
-static STATIC_FIELDS: LazyLock<Vec<Field>> = LazyLock::new(|| {
+static STATIC_FIELDS: LazyLock<Vec<HeaderField>> = LazyLock::new(|| {
     STATIC
         .iter()
-        .map(|(name, value)| Field::new(name.as_bytes(), Bytes::from_static(value.as_bytes())))
+        .map(|(name, value)| {
+            HeaderField::new(name.as_bytes(), Bytes::from_static(value.as_bytes()))
+        })
         .collect()
 });
 
 /// What a name means in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Name {
+enum HpackName {
     Method,
     Path,
     Scheme,
@@ -97,7 +99,7 @@ enum Name {
     Unfit(Bytes),
 }
 
-impl Name {
+impl HpackName {
     fn new(name: &[u8]) -> Self {
         match name {
             b":method" => Self::Method,
@@ -124,21 +126,21 @@ impl Name {
 }
 
 #[derive(Debug, Clone)]
-struct Field {
-    name: Name,
+struct HeaderField {
+    name: HpackName,
     value: Bytes,
     /// The same, where it can be the value of a header.
     header: Option<HeaderValue>,
 }
 
-impl Field {
+impl HeaderField {
     fn new(name: &[u8], value: Bytes) -> Self {
-        Self::named(Name::new(name), value)
+        Self::named(HpackName::new(name), value)
     }
 
-    fn named(name: Name, value: Bytes) -> Self {
+    fn named(name: HpackName, value: Bytes) -> Self {
         let header = match name {
-            Name::Header(_) => HeaderValue::from_maybe_shared(value.clone()).ok(),
+            HpackName::Header(_) => HeaderValue::from_maybe_shared(value.clone()).ok(),
             _ => None,
         };
         Self { name, value, header }
@@ -151,7 +153,7 @@ impl Field {
 
 /// The fields of a request's head.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct RequestHead {
     pub(super) method: Option<Bytes>,
     pub(super) path: Option<Bytes>,
     pub(super) scheme: Option<Bytes>,
@@ -164,26 +166,26 @@ pub(super) struct Head {
     size: usize,
 }
 
-impl Head {
-    fn add(&mut self, field: &Field, limit: usize) {
+impl RequestHead {
+    fn add(&mut self, field: &HeaderField, limit: usize) {
         self.size = self.size.saturating_add(field.size());
         if self.size > limit {
             self.too_large = true;
             return;
         }
         let place = match &field.name {
-            Name::Method => &mut self.method,
-            Name::Path => &mut self.path,
-            Name::Scheme => &mut self.scheme,
-            Name::Authority => &mut self.authority,
-            Name::Header(name) => {
+            HpackName::Method => &mut self.method,
+            HpackName::Path => &mut self.path,
+            HpackName::Scheme => &mut self.scheme,
+            HpackName::Authority => &mut self.authority,
+            HpackName::Header(name) => {
                 match &field.header {
                     Some(value) => drop(self.headers.append(name, value.clone())),
                     None => self.malformed = true,
                 }
                 return;
             }
-            Name::Unfit(_) => {
+            HpackName::Unfit(_) => {
                 self.malformed = true;
                 return;
             }
@@ -196,25 +198,29 @@ impl Head {
 
 /// The code of a connection's heads is broken, which ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Broken;
+pub(super) struct BrokenHeaders;
 
 /// Reads heads.
 #[derive(Debug)]
-pub(super) struct Decoder {
+pub(super) struct HpackDecoder {
     /// The newest first.
-    table: VecDeque<Field>,
+    table: VecDeque<HeaderField>,
     size: usize,
     limit: usize,
 }
 
-impl Decoder {
+impl HpackDecoder {
     pub(super) fn new() -> Self {
         Self { table: VecDeque::new(), size: 0, limit: TABLE_BYTES }
     }
 
     /// The fields of a block; those beyond a limit in bytes are dropped.
-    pub(super) fn decode(&mut self, block: &[u8], limit: usize) -> Result<Head, Broken> {
-        let mut head = Head::default();
+    pub(super) fn decode(
+        &mut self,
+        block: &[u8],
+        limit: usize,
+    ) -> Result<RequestHead, BrokenHeaders> {
+        let mut head = RequestHead::default();
         let mut rest = block;
         let mut begun = false;
         while let Some(&first) = rest.first() {
@@ -224,7 +230,7 @@ impl Decoder {
             } else if first & 0xe0 == 0x20 {
                 let size = integer(&mut rest, 5)?;
                 if begun || size > TABLE_BYTES {
-                    return Err(Broken);
+                    return Err(BrokenHeaders);
                 }
                 self.limit = size;
                 self.evict();
@@ -233,10 +239,10 @@ impl Decoder {
                 let kept = first & 0x40 != 0;
                 let index = integer(&mut rest, if kept { 6 } else { 4 })?;
                 let name = match index {
-                    0 => Name::new(&string(&mut rest)?),
+                    0 => HpackName::new(&string(&mut rest)?),
                     index => self.field(index)?.name,
                 };
-                let field = Field::named(name, string(&mut rest)?);
+                let field = HeaderField::named(name, string(&mut rest)?);
                 head.add(&field, limit);
                 if kept {
                     self.size += field.size();
@@ -249,13 +255,13 @@ impl Decoder {
         Ok(head)
     }
 
-    fn field(&self, index: usize) -> Result<Field, Broken> {
-        let index = index.checked_sub(1).ok_or(Broken)?;
+    fn field(&self, index: usize) -> Result<HeaderField, BrokenHeaders> {
+        let index = index.checked_sub(1).ok_or(BrokenHeaders)?;
         let field = match index.checked_sub(STATIC.len()) {
             None => STATIC_FIELDS.get(index),
             Some(index) => self.table.get(index),
         };
-        field.cloned().ok_or(Broken)
+        field.cloned().ok_or(BrokenHeaders)
     }
 
     fn evict(&mut self) {
@@ -267,9 +273,9 @@ impl Decoder {
 }
 
 /// A number whose first bits share a byte.
-fn integer(rest: &mut &[u8], bits: u32) -> Result<usize, Broken> {
+fn integer(rest: &mut &[u8], bits: u32) -> Result<usize, BrokenHeaders> {
     let mut byte = || {
-        let (first, others) = rest.split_first().ok_or(Broken)?;
+        let (first, others) = rest.split_first().ok_or(BrokenHeaders)?;
         *rest = others;
         Ok(*first)
     };
@@ -286,16 +292,16 @@ fn integer(rest: &mut &[u8], bits: u32) -> Result<usize, Broken> {
             return Ok(value);
         }
     }
-    Err(Broken)
+    Err(BrokenHeaders)
 }
 
-fn string(rest: &mut &[u8]) -> Result<Bytes, Broken> {
+fn string(rest: &mut &[u8]) -> Result<Bytes, BrokenHeaders> {
     let coded = rest.first().is_some_and(|first| first & 0x80 != 0);
     let length = integer(rest, 7)?;
-    let (bytes, others) = rest.split_at_checked(length).ok_or(Broken)?;
+    let (bytes, others) = rest.split_at_checked(length).ok_or(BrokenHeaders)?;
     *rest = others;
     if coded {
-        huffman::decode(bytes).map(Bytes::from).ok_or(Broken)
+        huffman::decode(bytes).map(Bytes::from).ok_or(BrokenHeaders)
     } else {
         Ok(Bytes::copy_from_slice(bytes))
     }
@@ -349,7 +355,7 @@ mod tests {
     /// Requests of RFC 7541, appendix C.4: one decoder, three heads.
     #[test]
     fn the_examples_of_the_standard_are_read() {
-        let mut decoder = Decoder::new();
+        let mut decoder = HpackDecoder::new();
         let first = [
             0x82, 0x86, 0x84, 0x41, 0x8c, 0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab,
             0x90, 0xf4, 0xff,
@@ -384,7 +390,7 @@ mod tests {
         headers.append("a", HeaderValue::from_str(&long).unwrap());
         let mut block = Vec::new();
         encode(&mut block, None, &headers);
-        let head = Decoder::new().decode(&block, 100_000).unwrap();
+        let head = HpackDecoder::new().decode(&block, 100_000).unwrap();
         assert_eq!(head.headers, headers);
     }
 
@@ -405,9 +411,9 @@ mod tests {
             [literal(b"a", b"b"), vec![0x82]].concat(),
             vec![0x82, 0x83],
         ] {
-            assert!(Decoder::new().decode(&block, LIMIT).unwrap().malformed, "{block:?}");
+            assert!(HpackDecoder::new().decode(&block, LIMIT).unwrap().malformed, "{block:?}");
         }
-        let head = Decoder::new().decode(&literal(b"a", &[b'b'; 100]), 100).unwrap();
+        let head = HpackDecoder::new().decode(&literal(b"a", &[b'b'; 100]), 100).unwrap();
         assert!(head.too_large && head.headers.is_empty());
     }
 
@@ -424,7 +430,7 @@ mod tests {
             &[0x3f, 0xe2, 0x1f],
             &[0x82, 0x20],
         ] {
-            assert!(Decoder::new().decode(block, LIMIT).is_err(), "{block:?}");
+            assert!(HpackDecoder::new().decode(block, LIMIT).is_err(), "{block:?}");
         }
     }
 
@@ -433,13 +439,13 @@ mod tests {
         fn any_bytes_end_without_panic_and_the_table_stays_within_its_size(
             blocks in proptest::collection::vec(proptest::collection::vec(proptest::num::u8::ANY, 0..200), 1..8)
         ) {
-            let mut decoder = Decoder::new();
+            let mut decoder = HpackDecoder::new();
             for block in blocks {
                 if decoder.decode(&block, 1000).is_err() {
                     break;
                 }
                 proptest::prop_assert!(decoder.size <= decoder.limit);
-                proptest::prop_assert_eq!(decoder.size, decoder.table.iter().map(Field::size).sum::<usize>());
+                proptest::prop_assert_eq!(decoder.size, decoder.table.iter().map(HeaderField::size).sum::<usize>());
             }
         }
     }

@@ -21,19 +21,22 @@ const LONGEST: usize = 30;
 
 /// The codes of one length: they count up from the first.
 #[derive(Clone, Copy, Default)]
-struct Row {
+struct HuffmanRow {
     first: u32,
     count: u32,
     at: u32,
 }
 
-struct Code {
-    rows: [Row; LONGEST + 1],
+struct HuffmanCode {
+    rows: [HuffmanRow; LONGEST + 1],
     symbols: Vec<u16>,
 }
 
-static CODE: LazyLock<Code> = LazyLock::new(|| {
-    let mut code = Code { rows: [Row::default(); LONGEST + 1], symbols: Vec::with_capacity(257) };
+static CODE: LazyLock<HuffmanCode> = LazyLock::new(|| {
+    let mut code = HuffmanCode {
+        rows: [HuffmanRow::default(); LONGEST + 1],
+        symbols: Vec::with_capacity(257),
+    };
     let mut next = 0;
     for (bits, row) in (0_u8..).zip(&mut code.rows) {
         next <<= 1;
@@ -41,7 +44,7 @@ static CODE: LazyLock<Code> = LazyLock::new(|| {
         let symbols = (0_u16..).zip(BITS).filter(|&(_, length)| bits > 0 && length == bits);
         code.symbols.extend(symbols.map(|(symbol, _)| symbol));
         let count = u32::try_from(code.symbols.len()).unwrap_or(0) - at;
-        *row = Row { first: next, count, at };
+        *row = HuffmanRow { first: next, count, at };
         next += count;
     }
     code

@@ -4,17 +4,18 @@
 //! unary call's message is put together from the socket's bytes at once, an answer leaves in one write with its head
 //! and its trailers, and a call that is alone on its connection runs in the connection's own task.
 
+mod assembler;
 mod body;
+mod closer;
 mod connection;
 mod frame;
-mod gather;
 mod head;
 mod hpack;
 mod huffman;
+mod keepalive;
 mod output;
 mod pings;
 mod stream;
-mod watch;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,15 +27,16 @@ use http::request::Parts;
 use tonic::Status;
 use tonic::body::Body;
 
-pub(super) use body::Inbound;
-pub(super) use connection::{Connection, Remote};
+pub(super) use body::InboundBody;
+pub(super) use closer::ConnectionCloser;
+pub(super) use connection::Http2Connection;
 
 /// A future of a door.
-pub(super) type Answering<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(super) type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// An answer that is there as a whole.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct WholeAnswer {
     /// The head.
     pub(super) headers: HeaderMap,
     /// The body in pieces.
@@ -43,7 +45,7 @@ pub(super) struct Whole {
     pub(super) trailers: Option<HeaderMap>,
 }
 
-impl From<Status> for Whole {
+impl From<Status> for WholeAnswer {
     fn from(status: Status) -> Self {
         let headers = status.into_http::<()>().into_parts().0.headers;
         Self { headers, pieces: Vec::new(), trailers: None }
@@ -52,7 +54,7 @@ impl From<Status> for Whole {
 
 /// How a call is taken.
 #[derive(Debug)]
-pub(super) enum Entrance {
+pub(super) enum CallKind {
     /// Not at all.
     Refused(Status),
     /// Its one message is gathered before it begins.
@@ -62,26 +64,26 @@ pub(super) enum Entrance {
 }
 
 /// What answers calls.
-pub(super) trait Door: Clone + Send + Sync + 'static {
+pub(super) trait GrpcService: Clone + Send + Sync + 'static {
     /// Lives as long as a call.
-    type Visit: Send;
+    type Call: Send;
 
     /// How a call is taken. `authority`: the host that the client names.
-    fn enter(&self, head: &Parts, authority: Option<&Bytes>) -> (Self::Visit, Entrance);
+    fn enter(&self, head: &Parts, authority: Option<&Bytes>) -> (Self::Call, CallKind);
 
     /// Tells of the head or of the trailers of an answer.
-    fn look(visit: &mut Self::Visit, headers: &HeaderMap);
+    fn look(visit: &mut Self::Call, headers: &HeaderMap);
 
     /// Answers a call whose message is gathered.
-    fn unary(&self, head: Parts, message: Bytes) -> Answering<Whole>;
+    fn unary(&self, head: Parts, message: Bytes) -> AnswerFuture<WholeAnswer>;
 
     /// Answers any other call.
-    fn call(&self, request: http::Request<Inbound>) -> Answering<http::Response<Body>>;
+    fn call(&self, request: http::Request<InboundBody>) -> AnswerFuture<http::Response<Body>>;
 }
 
 /// How a connection is kept.
 #[derive(Debug, Clone, Copy)]
-pub struct Keeping {
+pub struct ConnectionSettings {
     /// Silence before a ping.
     pub keepalive_time: Duration,
     /// Wait for the ping's answer before the connection is closed.

@@ -15,7 +15,7 @@ const SLICES: usize = 64;
 
 /// What is to be written.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(super) struct OutputQueue {
     queue: VecDeque<Bytes>,
     queued: usize,
     small: BytesMut,
@@ -23,7 +23,7 @@ pub(super) struct Output {
     written: u64,
 }
 
-impl Output {
+impl OutputQueue {
     /// Bytes that wait.
     pub(super) fn len(&self) -> usize {
         self.queued + self.small.len()
@@ -117,7 +117,7 @@ mod tests {
     #[tokio::test]
     async fn all_pieces_arrive_in_order_through_a_narrow_pipe() {
         let (mut near, mut far) = tokio::io::duplex(700);
-        let mut output = Output::default();
+        let mut output = OutputQueue::default();
         let mut expected = Vec::new();
         for (size, byte) in [1, 5000, 9, 2000, 1024, 1025, 3].into_iter().zip(0_u8..) {
             let piece = vec![byte; size];

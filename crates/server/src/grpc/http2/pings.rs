@@ -4,26 +4,31 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Keeping;
+use super::ConnectionSettings;
 
 /// Least time between pings on a connection without calls, where that is not permitted.
 const IDLE_INTERVAL: Duration = Duration::from_secs(2 * 3600);
 
 /// Counts pings.
 #[derive(Debug, Default)]
-pub(super) struct Pings {
+pub(super) struct PingCounter {
     last: Option<Instant>,
     strikes: u64,
 }
 
-impl Pings {
+impl PingCounter {
     /// Something was sent: the client may ask whether it arrived.
     pub(super) fn sent(&mut self) {
         *self = Self::default();
     }
 
     /// Whether a ping is one too many.
-    pub(super) fn is_too_many(&mut self, now: Instant, keeping: &Keeping, calls: usize) -> bool {
+    pub(super) fn is_too_many(
+        &mut self,
+        now: Instant,
+        keeping: &ConnectionSettings,
+        calls: usize,
+    ) -> bool {
         let idle = calls == 0 && !keeping.without_calls;
         let interval = if idle { IDLE_INTERVAL } else { keeping.ping_interval };
         let early = self.last.is_some_and(|last| now.duration_since(last) < interval);
@@ -39,10 +44,10 @@ impl Pings {
 mod tests {
     use super::*;
 
-    fn keeping(without_calls: bool, ping_strikes: u64) -> Keeping {
+    fn keeping(without_calls: bool, ping_strikes: u64) -> ConnectionSettings {
         let (hour, interval) = (Duration::from_secs(3600), Duration::from_secs(300));
         let (keepalive_time, keepalive_timeout) = (hour, hour);
-        Keeping {
+        ConnectionSettings {
             keepalive_time,
             keepalive_timeout,
             without_calls,
@@ -54,7 +59,7 @@ mod tests {
     #[test]
     fn pings_that_come_too_early_are_forgiven_so_many_times() {
         let (start, minute) = (Instant::now(), Duration::from_secs(60));
-        let mut pings = Pings::default();
+        let mut pings = PingCounter::default();
         let strict = keeping(true, 2);
         let found: Vec<bool> =
             (0..5).map(|n| pings.is_too_many(start + minute * n, &strict, 1)).collect();
@@ -68,9 +73,9 @@ mod tests {
     #[test]
     fn without_calls_pings_must_be_rare_unless_permitted() {
         let (start, step) = (Instant::now(), Duration::from_secs(600));
-        let mut pings = Pings::default();
+        let mut pings = PingCounter::default();
         assert!((0..4).any(|n| pings.is_too_many(start + step * n, &keeping(false, 2), 0)));
-        let mut pings = Pings::default();
+        let mut pings = PingCounter::default();
         assert!(!(0..9).any(|n| pings.is_too_many(start, &keeping(false, 0), n)));
     }
 }

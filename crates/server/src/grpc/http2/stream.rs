@@ -12,10 +12,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::body::Feeder;
-use super::gather::Gather;
-use super::output::Output;
-use super::{Answering, Whole};
+use super::assembler::MessageAssembler;
+use super::body::BodyFeeder;
+use super::output::OutputQueue;
+use super::{AnswerFuture, WholeAnswer};
 
 /// Bytes that a client may send on one call before it waits for the server.
 pub(super) const STREAM_WINDOW: u32 = 4 << 20;
@@ -23,10 +23,10 @@ pub(super) const STREAM_WINDOW: u32 = 4 << 20;
 const ANSWER_ROOM: u32 = 1 << 20;
 
 /// What tasks tell a connection, with the stream that it is of.
-pub(super) type Tell = UnboundedSender<(u32, Told)>;
+pub(super) type StreamEventSender = UnboundedSender<(u32, StreamEvent)>;
 
 /// What tasks tell a connection.
-pub(super) enum Told {
+pub(super) enum StreamEvent {
     /// A call has an answer in pieces, or only a head.
     Begun(StatusCode, HeaderMap, bool),
     /// A piece of it.
@@ -34,7 +34,7 @@ pub(super) enum Told {
     /// It has ended.
     Ended(Option<HeaderMap>),
     /// A call has an answer as a whole.
-    Whole(Whole),
+    Whole(WholeAnswer),
     /// A call ended without the end of an answer.
     Failed,
     /// So many bytes of a body were read.
@@ -46,45 +46,45 @@ pub(super) enum Told {
 }
 
 /// The task of a call, which ends with the stream.
-pub(super) struct Task(pub(super) AbortHandle);
+pub(super) struct CallTask(pub(super) AbortHandle);
 
-impl Drop for Task {
+impl Drop for CallTask {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 /// Tells that a call failed unless it was told otherwise.
-pub(super) struct Teller {
-    pub(super) tell: Tell,
+pub(super) struct FailureNotifier {
+    pub(super) tell: StreamEventSender,
     pub(super) stream: u32,
     pub(super) done: bool,
 }
 
-impl Teller {
-    pub(super) fn tell(&self, told: Told) {
+impl FailureNotifier {
+    pub(super) fn tell(&self, told: StreamEvent) {
         // The connection may have gone.
         drop(self.tell.send((self.stream, told)));
     }
 }
 
-impl Drop for Teller {
+impl Drop for FailureNotifier {
     fn drop(&mut self) {
         if !self.done {
-            self.tell(Told::Failed);
+            self.tell(StreamEvent::Failed);
         }
     }
 }
 
 /// What comes of a stream's request.
-pub(super) enum Incoming {
-    Gather { parts: Box<Parts>, gather: Gather, mark: (Instant, usize) },
-    Feed(Feeder),
+pub(super) enum IncomingRequest {
+    Gather { parts: Box<Parts>, gather: MessageAssembler, mark: (Instant, usize) },
+    Feed(BodyFeeder),
     Ended,
 }
 
-pub(super) struct Stream<V> {
-    pub(super) incoming: Incoming,
+pub(super) struct Http2Stream<V> {
+    pub(super) incoming: IncomingRequest,
     /// Bytes that the client may still send, and those of which it has not heard that they may come again.
     pub(super) window: i64,
     pub(super) unreported: u32,
@@ -95,15 +95,15 @@ pub(super) struct Stream<V> {
     pub(super) end: Option<Option<HeaderMap>>,
     /// It stands in the queue of those that have something to send.
     pub(super) queued: bool,
-    pub(super) task: Option<Task>,
+    pub(super) task: Option<CallTask>,
     pub(super) visit: V,
 }
 
-impl<V> Stream<V> {
+impl<V> Http2Stream<V> {
     /// A stream that has just begun, whose request is at its end.
     pub(super) fn new(send_window: i64, visit: V) -> Self {
         Self {
-            incoming: Incoming::Ended,
+            incoming: IncomingRequest::Ended,
             window: i64::from(STREAM_WINDOW),
             unreported: 0,
             send_window,
@@ -118,7 +118,7 @@ impl<V> Stream<V> {
 }
 
 /// Lets a stream that has something to send stand in the queue, once.
-pub(super) fn queue<V>(queue: &mut VecDeque<u32>, id: u32, stream: &mut Stream<V>) {
+pub(super) fn queue<V>(queue: &mut VecDeque<u32>, id: u32, stream: &mut Http2Stream<V>) {
     if !stream.queued && (stream.waiting > 0 || stream.end.is_some()) {
         stream.queued = true;
         queue.push_back(id);
@@ -126,7 +126,7 @@ pub(super) fn queue<V>(queue: &mut VecDeque<u32>, id: u32, stream: &mut Stream<V
 }
 
 /// So many bytes of a stream's answer go out.
-pub(super) fn move_pieces<V>(stream: &mut Stream<V>, length: usize, output: &mut Output) {
+pub(super) fn move_pieces<V>(stream: &mut Http2Stream<V>, length: usize, output: &mut OutputQueue) {
     stream.waiting -= length;
     let mut left = length;
     while left > 0
@@ -145,12 +145,12 @@ pub(super) fn move_pieces<V>(stream: &mut Stream<V>, length: usize, output: &mut
 
 /// Answers a call, and tells of the answer's pieces as far as there is room.
 pub(super) async fn pump(
-    answering: Answering<http::Response<tonic::body::Body>>,
-    mut teller: Teller,
+    answering: AnswerFuture<http::Response<tonic::body::Body>>,
+    mut teller: FailureNotifier,
 ) {
     let (head, mut body) = answering.await.into_parts();
     let ended = http_body::Body::is_end_stream(&body);
-    teller.tell(Told::Begun(head.status, head.headers, ended));
+    teller.tell(StreamEvent::Begun(head.status, head.headers, ended));
     if ended {
         teller.done = true;
         return;
@@ -164,11 +164,11 @@ pub(super) async fn pump(
                 let size = u32::try_from(piece.len()).unwrap_or(u32::MAX).min(ANSWER_ROOM);
                 // The semaphore is never closed.
                 let Ok(permit) = Arc::clone(&room).acquire_many_owned(size).await else { return };
-                teller.tell(Told::Piece(piece, permit));
+                teller.tell(StreamEvent::Piece(piece, permit));
             }
             Err(frame) => trailers = frame.into_trailers().ok(),
         }
     }
     teller.done = true;
-    teller.tell(Told::Ended(trailers));
+    teller.tell(StreamEvent::Ended(trailers));
 }

@@ -5,9 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use galatea_serving::Error;
+use galatea_serving::ServingError;
 use galatea_serving::config::from_text;
-use galatea_serving::repository::Repository;
+use galatea_serving::repository::ModelRepository;
 
 /// Folders that hold no models, whatever a client says.
 const SYSTEM: [&str; 3] = ["/dev", "/proc", "/sys"];
@@ -18,42 +18,44 @@ const SYSTEM: [&str; 3] = ["/dev", "/proc", "/sys"];
 ///
 /// # Errors
 /// INVALID_ARG when the folder is the system's, cannot be read, or it is not clear which the model is.
-pub(super) fn repository(url: &str, name: &str) -> Result<Repository, Error> {
+pub(super) fn repository(url: &str, name: &str) -> Result<ModelRepository, ServingError> {
     let folder = plain(url)?;
     if SYSTEM.iter().any(|system| folder.starts_with(system)) {
-        return Err(Error::invalid_arg(format!("the url '{url}' is in a folder of the system")));
+        return Err(ServingError::invalid_arg(format!(
+            "the url '{url}' is in a folder of the system"
+        )));
     }
     if !folder.is_dir() {
         let text = format!("failed to register '{url}', repository not found");
-        return Err(Error::invalid_arg(text));
+        return Err(ServingError::invalid_arg(text));
     }
     let (path, model) = if folder.join("config.pbtxt").is_file() {
         let parts = folder.parent().zip(folder.file_name().and_then(|name| name.to_str()));
         let (parent, model) = parts.ok_or_else(|| {
-            Error::invalid_arg(format!("the url '{url}' names no folder of a model"))
+            ServingError::invalid_arg(format!("the url '{url}' names no folder of a model"))
         })?;
         (parent.to_owned(), model.to_owned())
     } else {
         let model = model_in(&folder).map_err(|error| {
-            Error::invalid_arg(format!("the url '{url}' cannot be read: {error}"))
+            ServingError::invalid_arg(format!("the url '{url}' cannot be read: {error}"))
         })?;
         let model = model.map_err(|found| {
-            Error::invalid_arg(format!(
+            ServingError::invalid_arg(format!(
                 "the url '{url}' must hold one model, or several of which one is an ensemble; there are {found} \
                  models and no single ensemble"
             ))
         })?;
         (folder, model)
     };
-    Ok(Repository { path, names: BTreeMap::from([(model, name.to_owned())]) })
+    Ok(ModelRepository { path, names: BTreeMap::from([(model, name.to_owned())]) })
 }
 
 /// An absolute path without `.` and `..`.
-fn plain(url: &str) -> Result<PathBuf, Error> {
+fn plain(url: &str) -> Result<PathBuf, ServingError> {
     let path = Path::new(url);
     if !path.is_absolute() || url.contains('\0') {
         let text = format!("the url of a model must be an absolute path, found '{url}'");
-        return Err(Error::invalid_arg(text));
+        return Err(ServingError::invalid_arg(text));
     }
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -107,7 +109,7 @@ mod tests {
             fs::write(folder.join("config.pbtxt"), config).unwrap();
         };
         let of = |path: &str| repository(root.join(path).to_str().unwrap(), "given");
-        let expected = |path: &str, model: &str| Repository {
+        let expected = |path: &str, model: &str| ModelRepository {
             path: root.join(path),
             names: BTreeMap::from([(model.to_owned(), "given".to_owned())]),
         };

@@ -9,14 +9,16 @@ use bytes::Bytes;
 
 pub(super) use models::{invoke, model, models};
 
-use self::models::Hosted;
+use self::models::HostedModels;
 use super::cors::{EndpointPurpose, ErrorStyle};
-use super::message::{ContentType, Head, Response};
-use super::rows::{Arrival, Call, Dialect, Reply, SAGEMAKER, find_in};
+use super::endpoints::{
+    CallContext, EndpointReply, InferDialect, RequestArrival, SAGEMAKER, find_in,
+};
+use super::message::{ContentType, HttpHead, HttpResponse};
 use super::serve::{RouteTable, accept, answer, restricted, wrong_method};
 use super::{generate, handlers, infer};
-use crate::app::App;
-use crate::listen::Listener;
+use crate::app::ServerState;
+use crate::listen::FrontEndListener;
 
 /// What the ping tells: `live`, or `ready`.
 pub const PING_MODE: &str = "SAGEMAKER_TRITON_PING_MODE";
@@ -26,10 +28,10 @@ pub const DEFAULT_MODEL: &str = "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME";
 pub const INFERENCE_TYPE: &str = "SAGEMAKER_TRITON_INFERENCE_TYPE";
 
 /// What an invocation is.
-type Invocation = fn(&Call<'_>) -> Reply;
+type InvocationKind = fn(&CallContext<'_>) -> EndpointReply;
 
 /// The kinds of invocations.
-const INVOCATIONS: [(&str, Invocation); 3] = [
+const INVOCATIONS: [(&str, InvocationKind); 3] = [
     ("infer", infer::infer),
     ("generate", generate::generate),
     ("generate_stream", generate::generate_stream),
@@ -40,8 +42,8 @@ const INVOCATIONS: [(&str, Invocation); 3] = [
 pub struct SageMaker {
     ping_live: bool,
     model: String,
-    invocation: Invocation,
-    hosted: Hosted,
+    invocation: InvocationKind,
+    hosted: HostedModels,
 }
 
 impl Default for SageMaker {
@@ -51,7 +53,7 @@ impl Default for SageMaker {
             // The name in the error of a server that was given none.
             model: format!("unspecified_{DEFAULT_MODEL}"),
             invocation: infer::infer,
-            hosted: Hosted::default(),
+            hosted: HostedModels::default(),
         }
     }
 }
@@ -87,37 +89,42 @@ impl SageMaker {
 }
 
 /// Serves SageMaker until the server stops.
-pub async fn serve(app: Arc<App>, listener: Listener) {
-    let purpose = |head: &Head| {
+pub async fn serve(app: Arc<ServerState>, listener: FrontEndListener) {
+    let purpose = |head: &HttpHead| {
         EndpointPurpose::of(find_in(SAGEMAKER, head.path()).as_ref(), ErrorStyle::Triton)
     };
     accept(app, listener, Arc::new(RouteTable { route, purpose })).await;
 }
 
-fn route(app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> Reply {
+fn route(
+    app: &Arc<ServerState>,
+    head: &HttpHead,
+    body: Bytes,
+    arrival: Option<RequestArrival>,
+) -> EndpointReply {
     let Some(found) = find_in(SAGEMAKER, head.path()) else { return bad_request() };
     match restricted(app, head, &found).or_else(|| wrong_method(head, &found)) {
-        Some(refusal) => Reply::Now(refusal),
-        None => answer(app, head, body, arrival, &found, Dialect::SageMaker),
+        Some(refusal) => EndpointReply::Ready(refusal),
+        None => answer(app, head, body, arrival, &found, InferDialect::SageMaker),
     }
 }
 
 /// What is no endpoint gets no reason.
-fn bad_request() -> Reply {
-    Reply::Now(status(400))
+fn bad_request() -> EndpointReply {
+    EndpointReply::Ready(status(400))
 }
 
-fn status(status: u16) -> Response {
-    Response { status, ..Response::empty(ContentType::Text) }
+fn status(status: u16) -> HttpResponse {
+    HttpResponse { status, ..HttpResponse::empty(ContentType::Text) }
 }
 
 /// Whether the server is live or ready, as the environment chooses.
-pub(super) fn ping(call: &Call<'_>) -> Reply {
+pub(super) fn ping(call: &CallContext<'_>) -> EndpointReply {
     if call.app.sagemaker().ping_live { handlers::live(call) } else { handlers::ready(call) }
 }
 
 /// An inference by the one model.
-pub(super) fn invocations(call: &Call<'_>) -> Reply {
+pub(super) fn invocations(call: &CallContext<'_>) -> EndpointReply {
     let sagemaker = call.app.sagemaker();
     (sagemaker.invocation)(&call.of_model(&sagemaker.model))
 }

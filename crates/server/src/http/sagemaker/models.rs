@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use galatea_serving::core::{Dependents, LoadOverrides, ModelState};
-use galatea_serving::{Code, Core, Error};
+use galatea_serving::core::{LoadOverrides, UnloadDependents, VersionState};
+use galatea_serving::{Core, ErrorCode, ServingError};
 
 use super::{archive, bad_request, status};
-use crate::aside::aside;
+use crate::blocking::run_blocking;
+use crate::http::endpoints::{CallContext, EndpointReply};
 use crate::http::handlers::list;
 use crate::http::infer;
-use crate::http::message::{ContentType, Method, Response};
-use crate::http::rows::{Call, Reply};
-use crate::json::{self, Document, Kind};
+use crate::http::message::{ContentType, HttpMethod, HttpResponse};
+use crate::json::{self, JsonDocument, JsonKind};
 
 /// The header with the name of the model in the log, and in the server.
 const TARGET: &str = "x-amzn-sagemaker-target-model";
@@ -39,59 +39,61 @@ const NO_MEMORY: [&str; 9] = [
 
 /// The models that came through the door, by the name that SageMaker gives.
 #[derive(Debug, Default)]
-pub(super) struct Hosted {
-    models: Mutex<BTreeMap<String, Model>>,
+pub(super) struct HostedModels {
+    models: Mutex<BTreeMap<String, HostedModel>>,
 }
 
 /// A model.
 #[derive(Debug, Clone)]
-struct Model {
+struct HostedModel {
     /// Its name in the server.
     name: String,
     /// The repository that it came in.
     path: PathBuf,
 }
 
-impl Hosted {
-    fn models(&self) -> MutexGuard<'_, BTreeMap<String, Model>> {
+impl HostedModels {
+    fn models(&self) -> MutexGuard<'_, BTreeMap<String, HostedModel>> {
         self.models.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// GET lists the models, POST loads one.
-pub(in crate::http) fn models(call: &Call<'_>) -> Reply {
+pub(in crate::http) fn models(call: &CallContext<'_>) -> EndpointReply {
     match call.head.method() {
-        Method::Get => Reply::Now(index(call)),
-        Method::Post => load(call),
+        HttpMethod::Get => EndpointReply::Ready(index(call)),
+        HttpMethod::Post => load(call),
         // The path names no model.
-        Method::Delete => Reply::Now(status(404)),
-        Method::Other => bad_request(),
+        HttpMethod::Delete => EndpointReply::Ready(status(404)),
+        HttpMethod::Other => bad_request(),
     }
 }
 
 /// GET describes a model, POST loads one whatever the path says, DELETE unloads it.
-pub(in crate::http) fn model(call: &Call<'_>) -> Reply {
+pub(in crate::http) fn model(call: &CallContext<'_>) -> EndpointReply {
     match call.head.method() {
-        Method::Get => Reply::Now(match call.app.sagemaker().hosted.models().get(call.model) {
-            Some(model) => {
-                let mut out = Vec::new();
-                describe(&mut out, call.model, &model.path);
-                Response::ok(ContentType::Text, out)
-            }
-            None => status(404),
-        }),
-        Method::Post => load(call),
-        Method::Delete => unload(call),
-        Method::Other => bad_request(),
+        HttpMethod::Get => {
+            EndpointReply::Ready(match call.app.sagemaker().hosted.models().get(call.model) {
+                Some(model) => {
+                    let mut out = Vec::new();
+                    describe(&mut out, call.model, &model.path);
+                    HttpResponse::ok(ContentType::Text, out)
+                }
+                None => status(404),
+            })
+        }
+        HttpMethod::Post => load(call),
+        HttpMethod::Delete => unload(call),
+        HttpMethod::Other => bad_request(),
     }
 }
 
 /// An inference by one of the models. What fails is the request's fault, or memory's.
-pub(in crate::http) fn invoke(call: &Call<'_>) -> Reply {
+pub(in crate::http) fn invoke(call: &CallContext<'_>) -> EndpointReply {
     let Some(model) = call.app.sagemaker().hosted.models().get(call.model).cloned() else {
-        return Reply::Now(status(404));
+        return EndpointReply::Ready(status(404));
     };
-    let judged = |response: Response| {
+    let judged = |response: HttpResponse| {
         let status = match response.status {
             200 => 200,
             _ if response
@@ -103,23 +105,25 @@ pub(in crate::http) fn invoke(call: &Call<'_>) -> Reply {
             }
             _ => 400,
         };
-        Response { status, ..response }
+        HttpResponse { status, ..response }
     };
     match infer::infer(&call.of_model(&model.name)) {
-        Reply::Now(response) => Reply::Now(judged(response)),
-        Reply::Later(later) => Reply::Later(Box::pin(async move { judged(later.await) })),
+        EndpointReply::Ready(response) => EndpointReply::Ready(judged(response)),
+        EndpointReply::Pending(later) => {
+            EndpointReply::Pending(Box::pin(async move { judged(later.await) }))
+        }
     }
 }
 
 /// The models that serve.
-fn index(call: &Call<'_>) -> Response {
+fn index(call: &CallContext<'_>) -> HttpResponse {
     let models = call.app.sagemaker().hosted.models();
-    let ready = |model: &Model| call.app.core().model_ready(&model.name, "").unwrap_or(false);
+    let ready = |model: &HostedModel| call.app.core().model_ready(&model.name, "").unwrap_or(false);
     let lines: Vec<_> = models.iter().filter(|(_, model)| ready(model)).collect();
     let mut out = b"{\"models\":".to_vec();
     list(&mut out, &lines, |out, (name, model)| describe(out, name, &model.path));
     out.push(b'}');
-    Response::ok(ContentType::Text, out)
+    HttpResponse::ok(ContentType::Text, out)
 }
 
 fn describe(out: &mut Vec<u8>, name: &str, path: &Path) {
@@ -131,36 +135,36 @@ fn describe(out: &mut Vec<u8>, name: &str, path: &Path) {
 }
 
 /// What a load asks for: the name that SageMaker gives, and the folder.
-fn asked(body: &[u8]) -> Result<(String, String), Error> {
-    let document = Document::parse(body).map_err(crate::http::decode::json_error)?;
-    let text = |name: &str| match document.root().member(name).map(json::Value::kind) {
-        Some(Kind::String(text)) if !text.is_empty() => {
+fn asked(body: &[u8]) -> Result<(String, String), ServingError> {
+    let document = JsonDocument::parse(body).map_err(crate::http::decode::json_error)?;
+    let text = |name: &str| match document.root().member(name).map(json::JsonValue::kind) {
+        Some(JsonKind::String(text)) if !text.is_empty() => {
             Ok(String::from_utf8_lossy(text).into_owned())
         }
-        _ => Err(Error::invalid_arg(format!("the load of a model needs '{name}', a text"))),
+        _ => Err(ServingError::invalid_arg(format!("the load of a model needs '{name}', a text"))),
     };
     Ok((text("model_name")?, text("url")?))
 }
 
 /// Loads a model from its folder.
-fn load(call: &Call<'_>) -> Reply {
+fn load(call: &CallContext<'_>) -> EndpointReply {
     let (given, url) = match asked(&call.body) {
         Ok(asked) => asked,
-        Err(error) => return Reply::Now(refusal(&error)),
+        Err(error) => return EndpointReply::Ready(refusal(&error)),
     };
     let name = call.head.header(TARGET).unwrap_or(&given).to_owned();
     let app = Arc::clone(call.app);
-    Reply::Later(Box::pin(async move {
+    EndpointReply::Pending(Box::pin(async move {
         let inner = Arc::clone(&app);
         tracing::info!(model = %name, "loading a model of SageMaker's from {url}");
-        let loaded = aside(&app, move || {
+        let loaded = run_blocking(&app, move || {
             let repository = archive::repository(&url, &name)?;
             let (core, path) = (inner.core(), repository.path.clone());
             core.register_repository(repository)?;
             let taken = inner.sagemaker().hosted.models().contains_key(&given);
             let loaded = if taken {
                 let text = format!("model '{given}' is loaded already");
-                Err(Error::new(Code::AlreadyExists, text))
+                Err(ServingError::new(ErrorCode::AlreadyExists, text))
             } else {
                 core.load_model(&name, LoadOverrides::default())
             };
@@ -168,7 +172,7 @@ fn load(call: &Call<'_>) -> Reply {
                 core.unregister_repository(&path)?;
                 return Err(error);
             }
-            inner.sagemaker().hosted.models().insert(given, Model { name, path });
+            inner.sagemaker().hosted.models().insert(given, HostedModel { name, path });
             Ok(())
         });
         loaded.await.map_or_else(|error| refusal(&error), |()| status(200))
@@ -176,18 +180,18 @@ fn load(call: &Call<'_>) -> Reply {
 }
 
 /// Unloads a model with its steps, waits until it has answered its requests, and forgets its folder.
-fn unload(call: &Call<'_>) -> Reply {
+fn unload(call: &CallContext<'_>) -> EndpointReply {
     let app = Arc::clone(call.app);
     let Some(model) = app.sagemaker().hosted.models().remove(call.model) else {
-        return Reply::Now(status(404));
+        return EndpointReply::Ready(status(404));
     };
     let given = call.model.to_owned();
-    Reply::Later(Box::pin(async move {
+    EndpointReply::Pending(Box::pin(async move {
         let inner = Arc::clone(&app);
         tracing::info!(model = %model.name, "unloading a model of SageMaker's");
-        let unloaded = aside(&app, move || {
+        let unloaded = run_blocking(&app, move || {
             let core = inner.core();
-            if let Err(error) = core.unload_model(&model.name, Dependents::Unload) {
+            if let Err(error) = core.unload_model(&model.name, UnloadDependents::Unload) {
                 inner.sagemaker().hosted.models().insert(given, model);
                 return Err(error);
             }
@@ -204,7 +208,7 @@ fn await_end(core: &Core, name: &str) {
     let busy = || {
         let index = core.repository_index(false);
         let mut lines = index.iter().filter(|line| line.name == name);
-        lines.any(|line| line.state == Some(ModelState::Unloading))
+        lines.any(|line| line.state == Some(VersionState::Unloading))
     };
     while busy() {
         if start.elapsed() > UNLOADING {
@@ -215,13 +219,13 @@ fn await_end(core: &Core, name: &str) {
 }
 
 /// 409 for a model that is there already, 507 where memory is short, 400 otherwise.
-fn refusal(error: &Error) -> Response {
+fn refusal(error: &ServingError) -> HttpResponse {
     let status = match error.code {
-        Code::AlreadyExists => 409,
+        ErrorCode::AlreadyExists => 409,
         _ if means_no_memory(&error.message) => 507,
         _ => 400,
     };
-    Response::error(status, ContentType::Text, &error.message)
+    HttpResponse::error(status, ContentType::Text, &error.message)
 }
 
 fn means_no_memory(text: &str) -> bool {
@@ -235,10 +239,10 @@ mod tests {
     #[test]
     fn errors_are_told_in_sagemakers_numbers() {
         for (error, status) in [
-            (Error::new(Code::AlreadyExists, "there"), 409),
-            (Error::internal("failed to allocate memory for x"), 507),
-            (Error::unavailable("CUDA out of memory"), 507),
-            (Error::not_found("no such model"), 400),
+            (ServingError::new(ErrorCode::AlreadyExists, "there"), 409),
+            (ServingError::internal("failed to allocate memory for x"), 507),
+            (ServingError::unavailable("CUDA out of memory"), 507),
+            (ServingError::not_found("no such model"), 400),
         ] {
             assert_eq!(refusal(&error).status, status, "{error}");
         }

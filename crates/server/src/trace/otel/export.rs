@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use galatea_serving::trace::{Entry, TraceSink};
+use galatea_serving::trace::{TraceEntry, TraceSink};
 use prost::Message;
 
 use super::context::TraceParent;
@@ -21,14 +21,14 @@ const MAX_HEAD_BYTES: u64 = 16 << 10;
 
 /// An address that is `http://host[:port]/path`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Url {
+pub(crate) struct CollectorUrl {
     authority: String,
     host: String,
     port: u16,
     path: String,
 }
 
-impl Url {
+impl CollectorUrl {
     /// Reads an address.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Url {
 
 /// Spans that wait.
 #[derive(Debug, Default)]
-struct Queue {
+struct SpanQueue {
     spans: Vec<Span>,
     dropped: u64,
     closed: bool,
@@ -73,8 +73,8 @@ struct Queue {
 
 /// The thread that sends spans, and the way to it.
 #[derive(Debug)]
-pub(crate) struct Exporter {
-    queue: Arc<(Mutex<Queue>, Condvar)>,
+pub(crate) struct SpanExporter {
+    queue: Arc<(Mutex<SpanQueue>, Condvar)>,
     limit: usize,
     batch: usize,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -82,29 +82,29 @@ pub(crate) struct Exporter {
 
 /// Gives the spans of one trace to the exporter.
 #[derive(Debug)]
-struct Sink {
-    exporter: Arc<Exporter>,
+struct SpanSink {
+    exporter: Arc<SpanExporter>,
     parent: Option<TraceParent>,
 }
 
-fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+fn lock(queue: &Mutex<SpanQueue>) -> MutexGuard<'_, SpanQueue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Exporter {
+impl SpanExporter {
     /// Starts the thread.
     ///
     /// # Errors
     /// When the address is none, or the system gives no thread.
     pub(crate) fn start(config: &OpenTelemetry) -> Result<Arc<Self>, String> {
-        let sender = Sender {
-            url: Url::parse(&config.url)?,
+        let sender = SpanSender {
+            url: CollectorUrl::parse(&config.url)?,
             resource: resource(config),
             batch: config.max_export_batch_size.max(1),
             delay: Duration::from_millis(config.schedule_delay_ms),
             failing: false,
         };
-        let queue = Arc::<(Mutex<Queue>, Condvar)>::default();
+        let queue = Arc::<(Mutex<SpanQueue>, Condvar)>::default();
         let (limit, batch) = (config.max_queue_size.max(1), sender.batch);
         let mine = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
@@ -116,7 +116,7 @@ impl Exporter {
 
     /// Where one trace goes.
     pub(crate) fn sink(self: &Arc<Self>, parent: Option<TraceParent>) -> Arc<dyn TraceSink> {
-        Arc::new(Sink { exporter: Arc::clone(self), parent })
+        Arc::new(SpanSink { exporter: Arc::clone(self), parent })
     }
 
     /// Sends what waits and ends the thread.
@@ -130,14 +130,14 @@ impl Exporter {
     }
 }
 
-impl Drop for Exporter {
+impl Drop for SpanExporter {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-impl TraceSink for Sink {
-    fn finished(&self, entries: Vec<Entry>) {
+impl TraceSink for SpanSink {
+    fn finished(&self, entries: Vec<TraceEntry>) {
         let new = spans(&entries, self.parent);
         let mut queue = lock(&self.exporter.queue.0);
         if queue.closed {
@@ -167,16 +167,16 @@ fn resource(config: &OpenTelemetry) -> Resource {
 }
 
 /// Owner of the way to the collector.
-struct Sender {
-    url: Url,
+struct SpanSender {
+    url: CollectorUrl,
     resource: Resource,
     batch: usize,
     delay: Duration,
     failing: bool,
 }
 
-impl Sender {
-    fn run(mut self, queue: &(Mutex<Queue>, Condvar)) {
+impl SpanSender {
+    fn run(mut self, queue: &(Mutex<SpanQueue>, Condvar)) {
         loop {
             let (spans, dropped, closed) = self.wait(queue);
             if dropped > 0 {
@@ -199,7 +199,7 @@ impl Sender {
     }
 
     /// Waits for a full batch, for the end of the delay, or for the end.
-    fn wait(&self, queue: &(Mutex<Queue>, Condvar)) -> (Vec<Span>, u64, bool) {
+    fn wait(&self, queue: &(Mutex<SpanQueue>, Condvar)) -> (Vec<Span>, u64, bool) {
         let until = Instant::now() + self.delay;
         let mut waiting = lock(&queue.0);
         while !waiting.closed && waiting.spans.len() < self.batch {
@@ -244,7 +244,7 @@ impl Sender {
 }
 
 /// Sends one message and looks at the status of the answer.
-fn post(url: &Url, body: &[u8]) -> io::Result<()> {
+fn post(url: &CollectorUrl, body: &[u8]) -> io::Result<()> {
     let mut last = io::Error::new(io::ErrorKind::AddrNotAvailable, "the host has no address");
     let mut stream = None;
     for address in (url.host.as_str(), url.port).to_socket_addrs()? {

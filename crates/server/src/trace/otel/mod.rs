@@ -6,7 +6,7 @@ pub mod proto;
 mod spans;
 
 pub use context::TraceParent;
-pub(super) use export::{Exporter, Url};
+pub(super) use export::{CollectorUrl, SpanExporter};
 
 #[cfg(test)]
 #[path = "otel_tests.rs"]

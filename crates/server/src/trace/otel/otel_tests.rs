@@ -3,11 +3,11 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use galatea_serving::trace::{Entry, Event, REQUEST_END, REQUEST_START};
+use galatea_serving::trace::{REQUEST_END, REQUEST_START, TraceEntry, TraceEvent};
 use prost::Message;
 
-use super::Exporter;
-use super::export::Url;
+use super::SpanExporter;
+use super::export::CollectorUrl;
 use super::proto::{ExportRequest, text};
 use crate::trace::OpenTelemetry;
 
@@ -35,11 +35,11 @@ fn receive(stream: TcpStream) -> (String, ExportRequest) {
     (head, ExportRequest::decode(body.as_slice()).unwrap())
 }
 
-fn entries(trace: u64) -> Vec<Entry> {
-    let stamp = |name, ns| Entry { trace, event: Event::Stamp { name, ns } };
+fn entries(trace: u64) -> Vec<TraceEntry> {
+    let stamp = |name, ns| TraceEntry { trace, event: TraceEvent::Stamp { name, ns } };
     let (model, version) = ("m".to_owned(), "1".to_owned());
-    let began = Event::Began { model, version, request_id: String::new(), parent: None };
-    vec![Entry { trace, event: began }, stamp(REQUEST_START, 5), stamp(REQUEST_END, 9)]
+    let began = TraceEvent::Began { model, version, request_id: String::new(), parent: None };
+    vec![TraceEntry { trace, event: began }, stamp(REQUEST_START, 5), stamp(REQUEST_END, 9)]
 }
 
 fn names(message: &ExportRequest) -> Vec<&str> {
@@ -57,7 +57,7 @@ fn a_collector_gets_spans_in_batches_and_the_rest_at_the_end() {
         schedule_delay_ms: 3_600_000,
         ..OpenTelemetry::default()
     };
-    let exporter = Exporter::start(&config).unwrap();
+    let exporter = SpanExporter::start(&config).unwrap();
     for trace in 1..=3 {
         exporter.sink(None).finished(entries(trace));
     }
@@ -79,7 +79,7 @@ fn a_collector_gets_spans_in_batches_and_the_rest_at_the_end() {
 fn a_collector_that_is_not_there_costs_only_the_spans() {
     let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let config = OpenTelemetry { url: format!("http://{unused}"), ..OpenTelemetry::default() };
-    let exporter = Exporter::start(&config).unwrap();
+    let exporter = SpanExporter::start(&config).unwrap();
     exporter.sink(None).finished(entries(1));
     exporter.close();
     assert_eq!(Arc::strong_count(&exporter), 1);
@@ -88,11 +88,11 @@ fn a_collector_that_is_not_there_costs_only_the_spans() {
 #[test]
 fn addresses_are_checked() {
     for good in ["http://h:4318/v1/traces", "http://h", "http://[::1]:4318/x", "http://h/x"] {
-        assert!(Url::parse(good).is_ok(), "{good}");
+        assert!(CollectorUrl::parse(good).is_ok(), "{good}");
     }
     for bad in
         ["https://h/x", "h:1", "http://", "http://h:99999/x", "http://h/a b", "http://h\r\n/"]
     {
-        assert!(Url::parse(bad).is_err(), "{bad}");
+        assert!(CollectorUrl::parse(bad).is_err(), "{bad}");
     }
 }

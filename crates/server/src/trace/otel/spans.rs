@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use galatea_serving::trace::{
-    COMPUTE_END, COMPUTE_INPUT_END, COMPUTE_OUTPUT_START, COMPUTE_START, Entry, Event,
-    INFER_RESPONSE_COMPLETE, REQUEST_END, REQUEST_START,
+    COMPUTE_END, COMPUTE_INPUT_END, COMPUTE_OUTPUT_START, COMPUTE_START, INFER_RESPONSE_COMPLETE,
+    REQUEST_END, REQUEST_START, TraceEntry, TraceEvent,
 };
 
 use super::context::{TraceParent, new_span_id, new_trace_id};
@@ -13,13 +13,13 @@ use super::proto::{SERVER, Span, SpanEvent, int, text};
 
 /// What the entries say about one of the traces.
 #[derive(Default)]
-struct Part<'a> {
+struct EntrySpans<'a> {
     began: Option<(&'a str, &'a str, &'a str, Option<u64>)>,
     stamps: Vec<(&'static str, u64)>,
     tensors: Vec<SpanEvent>,
 }
 
-impl Part<'_> {
+impl EntrySpans<'_> {
     fn at(&self, wanted: &str) -> Option<u64> {
         self.stamps.iter().find(|(name, _)| *name == wanted).map(|&(_, ns)| ns)
     }
@@ -48,20 +48,20 @@ fn is_outer(stage: &str) -> bool {
 }
 
 /// The spans of a request and of all that it caused, the outermost first.
-pub(super) fn spans(entries: &[Entry], parent: Option<TraceParent>) -> Vec<Span> {
-    let mut parts = BTreeMap::<u64, Part<'_>>::new();
+pub(super) fn spans(entries: &[TraceEntry], parent: Option<TraceParent>) -> Vec<Span> {
+    let mut parts = BTreeMap::<u64, EntrySpans<'_>>::new();
     let mut now = 0;
     for entry in entries {
         let part = parts.entry(entry.trace).or_default();
         match &entry.event {
-            Event::Began { model, version, request_id, parent } => {
+            TraceEvent::Began { model, version, request_id, parent } => {
                 part.began = Some((model, version, request_id, *parent));
             }
-            Event::Stamp { name, ns } => {
+            TraceEvent::Stamp { name, ns } => {
                 now = now.max(*ns);
                 part.stamps.push((name, *ns));
             }
-            Event::Tensor { activity, tensor } => part.tensors.push(SpanEvent {
+            TraceEvent::Tensor { activity, tensor } => part.tensors.push(SpanEvent {
                 // A tensor has no time of its own: it passed right after the stamp before it.
                 time_unix_nano: now,
                 name: (*activity).to_owned(),
@@ -113,7 +113,7 @@ fn enclose(spans: &mut [Span]) {
 }
 
 /// The span of the whole request at its door.
-fn root(part: &Part<'_>, parent: Option<TraceParent>) -> Span {
+fn root(part: &EntrySpans<'_>, parent: Option<TraceParent>) -> Span {
     let start = part.stamps.iter().map(|&(_, ns)| ns).min().unwrap_or(0);
     Span {
         span_id: new_span_id().to_vec(),
@@ -128,7 +128,7 @@ fn root(part: &Part<'_>, parent: Option<TraceParent>) -> Span {
 }
 
 /// The span of a model and, where it computed, that of the computation.
-fn model(id: u64, part: &Part<'_>, own: [u8; 8], outer: [u8; 8]) -> Vec<Span> {
+fn model(id: u64, part: &EntrySpans<'_>, own: [u8; 8], outer: [u8; 8]) -> Vec<Span> {
     let Some((name, version, request_id, cause)) = part.began else { return Vec::new() };
     let mut attributes = vec![
         text("triton.model_name", name),
@@ -173,13 +173,16 @@ fn model(id: u64, part: &Part<'_>, own: [u8; 8], outer: [u8; 8]) -> Vec<Span> {
 mod tests {
     use super::*;
 
-    fn stamp(trace: u64, name: &'static str, ns: u64) -> Entry {
-        Entry { trace, event: Event::Stamp { name, ns } }
+    fn stamp(trace: u64, name: &'static str, ns: u64) -> TraceEntry {
+        TraceEntry { trace, event: TraceEvent::Stamp { name, ns } }
     }
 
-    fn began(trace: u64, model: &str, parent: Option<u64>) -> Entry {
+    fn began(trace: u64, model: &str, parent: Option<u64>) -> TraceEntry {
         let (model, version) = (model.to_owned(), "3".to_owned());
-        Entry { trace, event: Event::Began { model, version, request_id: "r".to_owned(), parent } }
+        TraceEntry {
+            trace,
+            event: TraceEvent::Began { model, version, request_id: "r".to_owned(), parent },
+        }
     }
 
     #[test]

@@ -13,14 +13,16 @@ use std::time::Duration;
 use galatea_tensor::{ByteString, DataType, Tensor};
 
 use super::delay::{self, ExecuteDelay};
-use crate::backend::{Backend, Model, ModelFiles, ModelInstance, ModelIo, Payload, Placement};
+use crate::backend::{
+    BackendModel, BatchPayload, InstancePlacement, ModelBackend, ModelFiles, ModelInstance, ModelIo,
+};
 use crate::batch::{self, NamedTensors};
 use crate::config::ModelConfig;
 use crate::config::inference::ModelSequenceBatching;
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_sequence_batching::StrategyChoice;
 use crate::config::inference::model_sequence_batching::control::Kind;
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// Fewest sums that an instance can keep.
 /// Source: far more than the candidates of any example; a sum takes about a hundred bytes.
@@ -34,7 +36,7 @@ pub(super) struct SequenceBackend;
 #[derive(Debug)]
 pub(super) struct DynaSequenceBackend;
 
-impl Backend for SequenceBackend {
+impl ModelBackend for SequenceBackend {
     fn name(&self) -> &'static str {
         "sequence"
     }
@@ -43,12 +45,12 @@ impl Backend for SequenceBackend {
         ""
     }
 
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         Ok(Box::new(AccumulatorModel::new(files, AtEnd::Sum)?))
     }
 }
 
-impl Backend for DynaSequenceBackend {
+impl ModelBackend for DynaSequenceBackend {
     fn name(&self) -> &'static str {
         "dyna_sequence"
     }
@@ -57,13 +59,13 @@ impl Backend for DynaSequenceBackend {
         ""
     }
 
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         let model = AccumulatorModel::new(files, AtEnd::SumAndCorrelation)?;
         for (kind, tensor) in
             [("END", &model.controls.end), ("CORRID", &model.controls.correlation)]
         {
             if tensor.is_none() {
-                return Err(Error::invalid_arg(format!(
+                return Err(ServingError::invalid_arg(format!(
                     "model '{}' must have a {kind} control to use the dyna_sequence backend",
                     files.name
                 )));
@@ -82,17 +84,17 @@ enum AtEnd {
 
 /// Names of the control tensors.
 #[derive(Clone, Debug, Default)]
-struct Controls {
+struct ControlNames {
     start: Option<String>,
     end: Option<String>,
     ready: Option<String>,
     correlation: Option<String>,
 }
 
-impl Controls {
-    fn from_config(config: &ModelConfig) -> Result<Self, Error> {
+impl ControlNames {
+    fn from_config(config: &ModelConfig) -> Result<Self, ServingError> {
         let Some(SchedulingChoice::SequenceBatching(batching)) = &config.scheduling_choice else {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "model '{}' must have 'sequence_batching' to use a sequence backend",
                 config.name
             )));
@@ -114,44 +116,47 @@ impl Controls {
 }
 
 struct AccumulatorModel {
-    controls: Controls,
+    controls: ControlNames,
     at_end: AtEnd,
     delay: ExecuteDelay,
 }
 
 impl AccumulatorModel {
-    fn new(files: &ModelFiles, at_end: AtEnd) -> Result<Self, Error> {
+    fn new(files: &ModelFiles, at_end: AtEnd) -> Result<Self, ServingError> {
         Ok(Self {
-            controls: Controls::from_config(&files.config)?,
+            controls: ControlNames::from_config(&files.config)?,
             at_end,
             delay: ExecuteDelay::from_files(files)?,
         })
     }
 }
 
-impl Model for AccumulatorModel {
+impl BackendModel for AccumulatorModel {
     fn io(&self) -> Option<&ModelIo> {
         None
     }
 
-    fn instance(&self, placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
-        Ok(Box::new(Accumulator {
+    fn instance(
+        &self,
+        placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
+        Ok(Box::new(SequenceAccumulator {
             controls: self.controls.clone(),
             at_end: self.at_end,
             delay: self.delay.of(placement),
-            sums: Sums { most: most_sums(&placement.config), ..Sums::default() },
+            sums: SequenceSums { most: most_sums(&placement.config), ..SequenceSums::default() },
         }))
     }
 }
 
 /// What tells a sequence from the others of an instance.
-type Key = String;
+type AccumulatedSequence = String;
 
-struct Accumulator {
-    controls: Controls,
+struct SequenceAccumulator {
+    controls: ControlNames,
     at_end: AtEnd,
     delay: Duration,
-    sums: Sums,
+    sums: SequenceSums,
 }
 
 /// Twice as many sums as there can be candidates, so that no candidate is among the forgotten half.
@@ -168,21 +173,21 @@ fn most_sums(config: &ModelConfig) -> usize {
 
 /// Sums of sequences, as many as there is room for.
 #[derive(Default)]
-struct Sums {
-    of: HashMap<Key, Sum>,
+struct SequenceSums {
+    of: HashMap<AccumulatedSequence, SequenceSum>,
     most: usize,
     /// Counts the uses of all sums.
     uses: u64,
 }
 
 #[derive(Default)]
-struct Sum {
+struct SequenceSum {
     value: f64,
     /// The number of its last use.
     used: u64,
 }
 
-impl Sums {
+impl SequenceSums {
     /// The sum of a sequence, 0 where it is new.
     fn get(&mut self, key: &str) -> &mut f64 {
         if self.of.len() >= self.most && !self.of.contains_key(key) {
@@ -203,8 +208,8 @@ impl Sums {
     }
 }
 
-impl ModelInstance for Accumulator {
-    fn execute(&mut self, payload: Payload) {
+impl ModelInstance for SequenceAccumulator {
+    fn execute(&mut self, payload: BatchPayload) {
         if !self.delay.is_zero() {
             delay::wait(self.delay, &payload);
         }
@@ -212,11 +217,12 @@ impl ModelInstance for Accumulator {
     }
 }
 
-impl Accumulator {
-    fn run(&mut self, inputs: &NamedTensors) -> Result<NamedTensors, Error> {
+impl SequenceAccumulator {
+    fn run(&mut self, inputs: &NamedTensors) -> Result<NamedTensors, ServingError> {
         let named = |name: &str| inputs.iter().find(|(input, _)| input == name).map(|(_, t)| t);
-        let input = named("INPUT")
-            .ok_or_else(|| Error::invalid_arg("a sequence backend needs an input 'INPUT'"))?;
+        let input = named("INPUT").ok_or_else(|| {
+            ServingError::invalid_arg("a sequence backend needs an input 'INPUT'")
+        })?;
         let values = numbers(input)?;
         let rows = self.rows(inputs, input)?;
         let each = values.len().checked_div(rows.len()).unwrap_or(0).max(1);
@@ -228,7 +234,7 @@ impl Accumulator {
     }
 
     /// The outputs of one item.
-    fn step(&mut self, row: &Row, values: &[f64]) -> Vec<f64> {
+    fn step(&mut self, row: &BatchItem, values: &[f64]) -> Vec<f64> {
         if !row.ready {
             return vec![0.0; values.len()];
         }
@@ -247,12 +253,12 @@ impl Accumulator {
         vec![shown; values.len()]
     }
 
-    fn rows(&self, inputs: &NamedTensors, input: &Tensor) -> Result<Vec<Row>, Error> {
+    fn rows(&self, inputs: &NamedTensors, input: &Tensor) -> Result<Vec<BatchItem>, ServingError> {
         let control = |name: &Option<String>, absent: bool| {
             let tensor = name.as_ref().and_then(|name| inputs.iter().find(|(n, _)| n == name));
             let Some((_, tensor)) = tensor else { return Ok(None) };
             let set = numbers(tensor)?.into_iter().map(|value| value != 0.0);
-            Ok::<_, Error>(Some((set.collect::<Vec<bool>>(), absent)))
+            Ok::<_, ServingError>(Some((set.collect::<Vec<bool>>(), absent)))
         };
         let start = control(&self.controls.start, false)?;
         let end = control(&self.controls.end, false)?;
@@ -268,7 +274,7 @@ impl Accumulator {
         let at = |set: &Option<(Vec<bool>, bool)>, row: usize, absent: bool| {
             set.as_ref().and_then(|(set, _)| set.get(row).copied()).unwrap_or(absent)
         };
-        let row = |number: usize| Row {
+        let row = |number: usize| BatchItem {
             key: keys
                 .as_ref()
                 .and_then(|keys| keys.get(number).cloned())
@@ -282,14 +288,14 @@ impl Accumulator {
 }
 
 /// One item of a batch.
-struct Row {
-    key: Key,
+struct BatchItem {
+    key: AccumulatedSequence,
     start: bool,
     end: bool,
     ready: bool,
 }
 
-fn numbers(tensor: &Tensor) -> Result<Vec<f64>, Error> {
+fn numbers(tensor: &Tensor) -> Result<Vec<f64>, ServingError> {
     Ok(match tensor.dtype() {
         DataType::Int32 => tensor.to_vec::<i32>()?.into_iter().map(f64::from).collect(),
         DataType::Fp32 => tensor.to_vec::<f32>()?.into_iter().map(f64::from).collect(),
@@ -297,7 +303,7 @@ fn numbers(tensor: &Tensor) -> Result<Vec<f64>, Error> {
             tensor.to_vec::<bool>()?.into_iter().map(|set| f64::from(u8::from(set))).collect()
         }
         other => {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "a sequence backend takes INT32, FP32 and BOOL, found {}",
                 other.wire_name()
             )));
@@ -305,7 +311,7 @@ fn numbers(tensor: &Tensor) -> Result<Vec<f64>, Error> {
     })
 }
 
-fn texts(tensor: &Tensor) -> Result<Vec<String>, Error> {
+fn texts(tensor: &Tensor) -> Result<Vec<String>, ServingError> {
     Ok(match tensor.dtype() {
         DataType::Uint64 => tensor.to_vec::<u64>()?.iter().map(ToString::to_string).collect(),
         DataType::Int64 => tensor.to_vec::<i64>()?.iter().map(ToString::to_string).collect(),
@@ -319,7 +325,7 @@ fn texts(tensor: &Tensor) -> Result<Vec<String>, Error> {
                 .collect()
         }
         other => {
-            return Err(Error::internal(format!(
+            return Err(ServingError::internal(format!(
                 "a correlation ID cannot have the type {}",
                 other.wire_name()
             )));
@@ -332,7 +338,7 @@ fn texts(tensor: &Tensor) -> Result<Vec<String>, Error> {
     clippy::as_conversions,
     reason = "sums of INT32 values that leave their range saturate, and FP32 has fewer digits"
 )]
-fn of_type(dtype: DataType, shape: &[usize], values: &[f64]) -> Result<Tensor, Error> {
+fn of_type(dtype: DataType, shape: &[usize], values: &[f64]) -> Result<Tensor, ServingError> {
     Ok(if dtype == DataType::Fp32 {
         Tensor::from_vec(shape, values.iter().map(|&value| value as f32).collect::<Vec<_>>())?
     } else {
@@ -346,7 +352,7 @@ mod tests {
 
     #[test]
     fn sums_that_are_long_unused_make_room() {
-        let mut sums = Sums { most: 8, ..Sums::default() };
+        let mut sums = SequenceSums { most: 8, ..SequenceSums::default() };
         for number in 0..1000 {
             *sums.get("kept") += 1.0;
             *sums.get(&number.to_string()) += f64::from(number);

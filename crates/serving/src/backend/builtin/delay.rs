@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::backend::{ModelFiles, Payload, Placement};
-use crate::error::Error;
+use crate::backend::{BatchPayload, InstancePlacement, ModelFiles};
+use crate::error::ServingError;
 
 /// Between two looks at whether anybody still waits.
 const STEP: Duration = Duration::from_millis(5);
@@ -15,7 +15,7 @@ const PARAMETERS: &str = "parameters.json";
 ///
 /// # Errors
 /// When it is no number, or the file of parameters cannot be read.
-pub(super) fn number(files: &ModelFiles, name: &str) -> Result<u64, Error> {
+pub(super) fn number(files: &ModelFiles, name: &str) -> Result<u64, ServingError> {
     let text = match files.parameter(name) {
         Some(text) => text.to_owned(),
         None => match of_version(files, name)? {
@@ -24,26 +24,29 @@ pub(super) fn number(files: &ModelFiles, name: &str) -> Result<u64, Error> {
         },
     };
     text.trim().parse().map_err(|_| {
-        Error::invalid_arg(format!(
+        ServingError::invalid_arg(format!(
             "parameter '{name}' of model '{}' must be an integer >= 0, found '{text}'",
             files.name
         ))
     })
 }
 
-fn of_version(files: &ModelFiles, name: &str) -> Result<Option<String>, Error> {
+fn of_version(files: &ModelFiles, name: &str) -> Result<Option<String>, ServingError> {
     let path = files.version_dir.join(PARAMETERS);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
-            return Err(Error::internal(format!("{} cannot be read: {error}", path.display())));
+            return Err(ServingError::internal(format!(
+                "{} cannot be read: {error}",
+                path.display()
+            )));
         }
     };
     let parameters: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&text)
         .map_err(|error| {
             let path = path.display();
-            Error::invalid_arg(format!("{path} must be an object of parameters: {error}"))
+            ServingError::invalid_arg(format!("{path} must be an object of parameters: {error}"))
         })?;
     let text = |value: &serde_json::Value| match value.as_str() {
         Some(text) => text.to_owned(),
@@ -61,7 +64,7 @@ pub(super) struct ExecuteDelay {
 }
 
 impl ExecuteDelay {
-    pub(super) fn from_files(files: &ModelFiles) -> Result<Self, Error> {
+    pub(super) fn from_files(files: &ModelFiles) -> Result<Self, ServingError> {
         Ok(Self {
             delay: Duration::from_millis(number(files, "execute_delay_ms")?),
             multiplier: number(files, "instance_wise_delay_multiplier")?,
@@ -69,7 +72,7 @@ impl ExecuteDelay {
     }
 
     /// The delay of one instance, whose number stands at the end of its name.
-    pub(super) fn of(self, placement: &Placement) -> Duration {
+    pub(super) fn of(self, placement: &InstancePlacement) -> Duration {
         let number = placement.name.rsplit('_').next().and_then(|text| text.parse::<u64>().ok());
         let times = self.multiplier.saturating_mul(number.unwrap_or(0)).max(1);
         self.delay.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX))
@@ -77,7 +80,7 @@ impl ExecuteDelay {
 }
 
 /// Waits, but not longer than anybody waits for the answer.
-pub(super) fn wait(delay: Duration, payload: &Payload) {
+pub(super) fn wait(delay: Duration, payload: &BatchPayload) {
     wait_while(delay, || payload.requests().iter().any(|request| !request.is_cancelled()));
 }
 

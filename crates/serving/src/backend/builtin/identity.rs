@@ -6,16 +6,18 @@
 use std::time::Duration;
 
 use super::delay::{self, ExecuteDelay};
-use crate::backend::{Backend, Model, ModelFiles, ModelInstance, ModelIo, Payload, Placement};
+use crate::backend::{
+    BackendModel, BatchPayload, InstancePlacement, ModelBackend, ModelFiles, ModelInstance, ModelIo,
+};
 use crate::batch;
 use crate::config::{ModelConfig, datatype};
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct IdentityBackend;
 
-impl Backend for IdentityBackend {
+impl ModelBackend for IdentityBackend {
     fn name(&self) -> &'static str {
         "identity"
     }
@@ -24,7 +26,7 @@ impl Backend for IdentityBackend {
         ""
     }
 
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         let delay = ExecuteDelay::from_files(files)?;
         let creation = Duration::from_secs(delay::number(files, "creation_delay_sec")?);
         let pairs = pairs(&files.config)?;
@@ -34,12 +36,12 @@ impl Backend for IdentityBackend {
 }
 
 /// Input and output by name.
-type Pair = (String, String);
+type IdentityPair = (String, String);
 
-fn pairs(config: &ModelConfig) -> Result<Vec<Pair>, Error> {
+fn pairs(config: &ModelConfig) -> Result<Vec<IdentityPair>, ServingError> {
     let model = &config.name;
     if config.output.len() > config.input.len() {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "model '{model}' has {} outputs, but the identity backend gives only as many as there are inputs: {}",
             config.output.len(),
             config.input.len()
@@ -52,7 +54,7 @@ fn pairs(config: &ModelConfig) -> Result<Vec<Pair>, Error> {
         let Some(input) = named.or_else(|| config.input.get(at)) else { continue };
         if input.data_type != output.data_type {
             let name = |number| datatype(number).map_or("no type", |datatype| datatype.wire_name());
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "output '{}' of model '{model}' has the type {}, but input '{}', which it repeats, has {}",
                 output.name,
                 name(output.data_type),
@@ -67,15 +69,18 @@ fn pairs(config: &ModelConfig) -> Result<Vec<Pair>, Error> {
 
 struct IdentityModel {
     delay: ExecuteDelay,
-    pairs: Vec<Pair>,
+    pairs: Vec<IdentityPair>,
 }
 
-impl Model for IdentityModel {
+impl BackendModel for IdentityModel {
     fn io(&self) -> Option<&ModelIo> {
         None
     }
 
-    fn instance(&self, placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+    fn instance(
+        &self,
+        placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
         let delay = self.delay.of(placement);
         Ok(Box::new(IdentityInstance { delay, pairs: self.pairs.clone() }))
     }
@@ -83,16 +88,16 @@ impl Model for IdentityModel {
 
 struct IdentityInstance {
     delay: Duration,
-    pairs: Vec<Pair>,
+    pairs: Vec<IdentityPair>,
 }
 
 impl ModelInstance for IdentityInstance {
-    fn execute(&mut self, payload: Payload) {
+    fn execute(&mut self, payload: BatchPayload) {
         if !self.delay.is_zero() {
             delay::wait(self.delay, &payload);
         }
         batch::execute(payload, |inputs| {
-            let output = |(input, output): &Pair| {
+            let output = |(input, output): &IdentityPair| {
                 let (_, tensor) = inputs.iter().find(|(name, _)| name == input)?;
                 Some((output.clone(), tensor.clone()))
             };

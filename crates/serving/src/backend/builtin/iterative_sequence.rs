@@ -9,15 +9,16 @@ use galatea_tensor::Tensor;
 use super::delay::{self, ExecuteDelay};
 use super::repeat::values;
 use crate::backend::{
-    ActiveRequest, Backend, Model, ModelFiles, ModelInstance, ModelIo, Payload, Placement,
+    ActiveRequest, BackendModel, BatchPayload, InstancePlacement, ModelBackend, ModelFiles,
+    ModelInstance, ModelIo,
 };
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct IterativeSequenceBackend;
 
-impl Backend for IterativeSequenceBackend {
+impl ModelBackend for IterativeSequenceBackend {
     fn name(&self) -> &'static str {
         "iterative_sequence"
     }
@@ -26,7 +27,7 @@ impl Backend for IterativeSequenceBackend {
         ""
     }
 
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         Ok(Box::new(IterativeModel { delay: ExecuteDelay::from_files(files)? }))
     }
 }
@@ -35,22 +36,25 @@ struct IterativeModel {
     delay: ExecuteDelay,
 }
 
-impl Model for IterativeModel {
+impl BackendModel for IterativeModel {
     fn io(&self) -> Option<&ModelIo> {
         None
     }
 
-    fn instance(&self, placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
-        Ok(Box::new(Iterative { delay: self.delay.of(placement) }))
+    fn instance(
+        &self,
+        placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
+        Ok(Box::new(IterativeSequence { delay: self.delay.of(placement) }))
     }
 }
 
-struct Iterative {
+struct IterativeSequence {
     delay: Duration,
 }
 
-impl ModelInstance for Iterative {
-    fn execute(&mut self, payload: Payload) {
+impl ModelInstance for IterativeSequence {
+    fn execute(&mut self, payload: BatchPayload) {
         delay::wait(self.delay, &payload);
         for request in payload.detach() {
             step(request);
@@ -72,7 +76,7 @@ fn step(mut request: ActiveRequest) {
     };
     let shape: &[usize] = if request.config().max_batch_size > 0 { &[1, 1] } else { &[1] };
     let response = Tensor::from_vec(shape, vec![next])
-        .map_err(Error::from)
+        .map_err(ServingError::from)
         .and_then(|tensor| request.wanted(vec![("OUTPUT".to_owned(), tensor)]));
     if next <= 0 || response.is_err() {
         return request.finish_with(response);

@@ -10,11 +10,11 @@ mod square;
 
 use std::sync::Arc;
 
-use super::Backend;
+use super::ModelBackend;
 
 /// All of them.
 #[must_use]
-pub fn all() -> Vec<Arc<dyn Backend>> {
+pub fn all() -> Vec<Arc<dyn ModelBackend>> {
     vec![
         Arc::new(identity::IdentityBackend),
         Arc::new(repeat::RepeatBackend),

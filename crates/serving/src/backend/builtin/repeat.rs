@@ -10,16 +10,17 @@ use galatea_tensor::Tensor;
 
 use super::delay;
 use crate::backend::{
-    ActiveRequest, Backend, Model, ModelFiles, ModelInstance, ModelIo, Payload, Placement,
+    ActiveRequest, BackendModel, BatchPayload, InstancePlacement, ModelBackend, ModelFiles,
+    ModelInstance, ModelIo,
 };
 use crate::batch;
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct RepeatBackend;
 
-impl Backend for RepeatBackend {
+impl ModelBackend for RepeatBackend {
     fn name(&self) -> &'static str {
         "repeat"
     }
@@ -28,36 +29,39 @@ impl Backend for RepeatBackend {
         ""
     }
 
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         let policy = files.config.model_transaction_policy.as_ref();
         if !policy.is_some_and(|policy| policy.decoupled) {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "model '{}' must have a decoupled transaction policy to use the repeat backend",
                 files.name
             )));
         }
         let joined = files.parameter("final_with_response").is_some_and(|text| text == "true");
-        Ok(Box::new(Repeat { joined }))
+        Ok(Box::new(RepeatModel { joined }))
     }
 }
 
 #[derive(Clone, Copy)]
-struct Repeat {
+struct RepeatModel {
     joined: bool,
 }
 
-impl Model for Repeat {
+impl BackendModel for RepeatModel {
     fn io(&self) -> Option<&ModelIo> {
         None
     }
 
-    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+    fn instance(
+        &self,
+        _placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
         Ok(Box::new(*self))
     }
 }
 
-impl ModelInstance for Repeat {
-    fn execute(&mut self, payload: Payload) {
+impl ModelInstance for RepeatModel {
+    fn execute(&mut self, payload: BatchPayload) {
         for request in payload.detach() {
             self.answer(request);
         }
@@ -65,14 +69,14 @@ impl ModelInstance for Repeat {
 }
 
 /// What a request asks for.
-struct Plan {
+struct RepeatPlan {
     values: Vec<i32>,
     delays: Vec<u32>,
     wait: u32,
 }
 
-fn plan(request: &ActiveRequest) -> Result<Plan, Error> {
-    Ok(Plan {
+fn plan(request: &ActiveRequest) -> Result<RepeatPlan, ServingError> {
+    Ok(RepeatPlan {
         values: values(request, "IN")?.to_vec()?,
         delays: values(request, "DELAY")?.to_vec()?,
         wait: values(request, "WAIT")?.to_vec()?.first().copied().unwrap_or(0),
@@ -80,16 +84,16 @@ fn plan(request: &ActiveRequest) -> Result<Plan, Error> {
 }
 
 /// An input with all its elements in a row.
-pub(super) fn values(request: &ActiveRequest, name: &str) -> Result<Tensor, Error> {
+pub(super) fn values(request: &ActiveRequest, name: &str) -> Result<Tensor, ServingError> {
     let inputs = batch::gather(request.config(), std::slice::from_ref(request))?;
     let found = inputs.into_iter().find(|(input, _)| input == name);
     let Some((_, tensor)) = found else {
-        return Err(Error::invalid_arg(format!("the request has no input '{name}'")));
+        return Err(ServingError::invalid_arg(format!("the request has no input '{name}'")));
     };
     Ok(tensor.contiguous()?.reshape(&[tensor.elements()])?)
 }
 
-impl Repeat {
+impl RepeatModel {
     fn answer(self, mut request: ActiveRequest) {
         let plan = match plan(&request) {
             Ok(plan) => plan,
@@ -120,7 +124,7 @@ fn response(
     request: &ActiveRequest,
     value: i32,
     at: usize,
-) -> Result<Vec<crate::request::OutputTensor>, Error> {
+) -> Result<Vec<crate::request::OutputTensor>, ServingError> {
     let shape: &[usize] = if request.config().max_batch_size > 0 { &[1, 1] } else { &[1] };
     let index = u32::try_from(at).unwrap_or(u32::MAX);
     let outputs = vec![

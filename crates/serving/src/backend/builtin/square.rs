@@ -11,9 +11,10 @@ use galatea_tensor::Tensor;
 use super::delay;
 use super::repeat::values;
 use crate::backend::{
-    ActiveRequest, Backend, Model, ModelFiles, ModelInstance, ModelIo, Payload, Placement,
+    ActiveRequest, BackendModel, BatchPayload, InstancePlacement, ModelBackend, ModelFiles,
+    ModelInstance, ModelIo,
 };
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::statistics::ResponseKind;
 
 /// Most responses to one request.
@@ -23,7 +24,7 @@ const MAX_RESPONSES: i32 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct SquareBackend;
 
-impl Backend for SquareBackend {
+impl ModelBackend for SquareBackend {
     fn name(&self) -> &'static str {
         "square"
     }
@@ -32,16 +33,16 @@ impl Backend for SquareBackend {
         ""
     }
 
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         let policy = files.config.model_transaction_policy.as_ref();
         if !policy.is_some_and(|policy| policy.decoupled) {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "model '{}' must have a decoupled transaction policy to use the square backend",
                 files.name
             )));
         }
-        let delay = |name| Ok::<_, Error>(Duration::from_nanos(delay::number(files, name)?));
-        Ok(Box::new(Square {
+        let delay = |name| Ok::<_, ServingError>(Duration::from_nanos(delay::number(files, name)?));
+        Ok(Box::new(SquareModel {
             infer: delay("custom_infer_delay_ns")?,
             output: delay("custom_output_delay_ns")?,
             empty: delay("custom_empty_delay_ns")?,
@@ -50,41 +51,44 @@ impl Backend for SquareBackend {
 }
 
 #[derive(Clone, Copy)]
-struct Square {
+struct SquareModel {
     infer: Duration,
     output: Duration,
     empty: Duration,
 }
 
-impl Model for Square {
+impl BackendModel for SquareModel {
     fn io(&self) -> Option<&ModelIo> {
         None
     }
 
-    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+    fn instance(
+        &self,
+        _placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
         Ok(Box::new(*self))
     }
 }
 
-impl ModelInstance for Square {
-    fn execute(&mut self, payload: Payload) {
+impl ModelInstance for SquareModel {
+    fn execute(&mut self, payload: BatchPayload) {
         for request in payload.detach() {
             self.answer(request);
         }
     }
 }
 
-fn count(request: &ActiveRequest) -> Result<i32, Error> {
+fn count(request: &ActiveRequest) -> Result<i32, ServingError> {
     let count = values(request, "IN")?.to_vec::<i32>()?.first().copied().unwrap_or(0);
     if (0..=MAX_RESPONSES).contains(&count) {
         return Ok(count);
     }
-    Err(Error::invalid_arg(format!(
+    Err(ServingError::invalid_arg(format!(
         "input 'IN' must be between 0 and {MAX_RESPONSES}, found {count}"
     )))
 }
 
-impl Square {
+impl SquareModel {
     fn answer(self, mut request: ActiveRequest) {
         let count = match count(&request) {
             Ok(count) => count,
@@ -100,7 +104,7 @@ impl Square {
             let made = Instant::now();
             let shape: &[usize] = if request.config().max_batch_size > 0 { &[1, 1] } else { &[1] };
             let response = Tensor::from_vec(shape, vec![count])
-                .map_err(Error::from)
+                .map_err(ServingError::from)
                 .and_then(|tensor| request.wanted(vec![("OUT".to_owned(), tensor)]));
             delay::wait_while(self.output, || !request.is_cancelled());
             let kind = if response.is_ok() { ResponseKind::Success } else { ResponseKind::Fail };

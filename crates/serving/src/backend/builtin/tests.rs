@@ -4,12 +4,13 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::all;
 use crate::backend::{
-    ExecutionContext, HostLink, ModelFiles, ModelInstance, Payload, Placement, PlacementKind,
+    BatchPayload, ExecutionContext, HostLink, InstancePlacement, ModelFiles, ModelInstance,
+    PlacementKind,
 };
 use crate::config::{self, ModelConfig};
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::payload::ActiveRequest;
-use crate::request::{Answer, InferenceRequest, InputData, InputTensor};
+use crate::request::{InferenceRequest, InputData, InputTensor, SinkAnswer};
 use std::sync::Arc;
 
 fn files(config: &str) -> ModelFiles {
@@ -27,11 +28,14 @@ fn files(config: &str) -> ModelFiles {
     }
 }
 
-fn load(backend: &str, config: &str) -> Result<(Box<dyn ModelInstance>, Arc<ModelConfig>), Error> {
+fn load(
+    backend: &str,
+    config: &str,
+) -> Result<(Box<dyn ModelInstance>, Arc<ModelConfig>), ServingError> {
     let files = files(config);
     let backend = all().into_iter().find(|one| one.name() == backend).unwrap();
     let model = backend.load(&files)?;
-    let placement = Placement {
+    let placement = InstancePlacement {
         name: "m_0_2".to_owned(),
         kind: PlacementKind::Cpu,
         config: Arc::clone(&files.config),
@@ -52,17 +56,17 @@ fn run(
     instance: &mut dyn ModelInstance,
     config: &Arc<ModelConfig>,
     inputs: Vec<InputTensor>,
-) -> (Receiver<Answer>, Arc<ExecutionContext>) {
+) -> (Receiver<SinkAnswer>, Arc<ExecutionContext>) {
     let context = ExecutionContext::new("m", 1, Arc::clone(config));
     let (to, from) = channel();
     let request = InferenceRequest { inputs, ..InferenceRequest::default() };
     let sink = Box::new(move |answer| to.send(answer).unwrap());
     let active = ActiveRequest::new(request, 1, Arc::clone(&context), sink);
-    instance.execute(Payload::new(vec![active], Arc::clone(&context)));
+    instance.execute(BatchPayload::new(vec![active], Arc::clone(&context)));
     (from, context)
 }
 
-fn ints(answer: &Answer, name: &str) -> Vec<i32> {
+fn ints(answer: &SinkAnswer, name: &str) -> Vec<i32> {
     let response = answer.result.as_ref().unwrap().as_ref().unwrap();
     let output = response.outputs.iter().find(|output| output.name == name).unwrap();
     output.tensor.to_vec::<i32>().unwrap()
@@ -94,7 +98,7 @@ fn repeat_answers_each_element_and_then_says_that_it_is_done() {
             input("WAIT", unsigned([0])),
         ];
         let (from, context) = run(instance.as_mut(), &config, inputs);
-        let answers: Vec<Answer> = from.try_iter().collect();
+        let answers: Vec<SinkAnswer> = from.try_iter().collect();
         assert_eq!(answers.len(), 3 + usize::from(last_is_empty));
         assert_eq!(answers.iter().filter(|answer| answer.is_final).count(), 1);
         let last = answers.last().unwrap();
@@ -114,8 +118,8 @@ fn repeat_without_elements_is_only_done() {
     let none = Tensor::from_vec(&[0], Vec::<i32>::new()).unwrap();
     let inputs = vec![input("IN", none), input("DELAY", empty()), input("WAIT", unsigned([0]))];
     let (from, _) = run(instance.as_mut(), &config, inputs);
-    let answers: Vec<Answer> = from.try_iter().collect();
-    assert!(matches!(answers[..], [Answer { result: Ok(None), is_final: true }]));
+    let answers: Vec<SinkAnswer> = from.try_iter().collect();
+    assert!(matches!(answers[..], [SinkAnswer { result: Ok(None), is_final: true }]));
 }
 
 #[test]
@@ -124,7 +128,7 @@ fn square_counts_its_responses_by_index() {
         input { name: 'IN' data_type: TYPE_INT32 dims: 1 } output { name: 'OUT' data_type: TYPE_INT32 dims: 1 }";
     let (mut instance, config) = load("square", config).unwrap();
     let (from, context) = run(instance.as_mut(), &config, vec![input("IN", vector([2]))]);
-    let answers: Vec<Answer> = from.try_iter().collect();
+    let answers: Vec<SinkAnswer> = from.try_iter().collect();
     assert_eq!(answers.len(), 3);
     assert_eq!(ints(&answers[1], "OUT"), [2]);
     let stats = context.statistics.snapshot("m", "1").response_stats;
@@ -190,7 +194,7 @@ fn the_delay_grows_with_the_number_of_the_instance() {
     );
     let delay = super::delay::ExecuteDelay::from_files(&files).unwrap();
     let millis = |name: &str| {
-        let placement = Placement {
+        let placement = InstancePlacement {
             name: name.to_owned(),
             kind: PlacementKind::Cpu,
             config: Arc::clone(&files.config),
@@ -242,7 +246,7 @@ fn a_request_that_cannot_run_again_says_so() {
         input { name: 'INPUT' data_type: TYPE_INT32 dims: 1 } output { name: 'OUTPUT' data_type: TYPE_INT32 dims: 1 }";
     let (mut instance, config) = load("iterative_sequence", config).unwrap();
     let (from, _) = run(instance.as_mut(), &config, vec![input("INPUT", vector([3]))]);
-    let answers: Vec<Answer> = from.try_iter().collect();
+    let answers: Vec<SinkAnswer> = from.try_iter().collect();
     assert_eq!(ints(&answers[0], "OUTPUT"), [2]);
     let error = answers[1].result.as_ref().unwrap_err();
     assert!(

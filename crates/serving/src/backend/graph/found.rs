@@ -4,19 +4,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::backend::ModelFiles;
-use crate::error::Error;
-use crate::graph_model::Format;
+use crate::error::ServingError;
+use crate::graph_model::ModelFormat;
 
 /// Returns the endings of files and folders that hold a model of a format.
-fn endings(format: Format) -> &'static [&'static str] {
+fn endings(format: ModelFormat) -> &'static [&'static str] {
     match format {
-        Format::Onnx => &["onnx"],
-        Format::CoreMl => &["mlpackage", "mlmodel"],
+        ModelFormat::Onnx => &["onnx"],
+        ModelFormat::CoreMl => &["mlpackage", "mlmodel"],
     }
 }
 
 /// Returns what is a model by its ending, in the order of names.
-fn candidates(format: Format, folder: &Path) -> Vec<PathBuf> {
+fn candidates(format: ModelFormat, folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries
         .map(|entry| entry.path())
@@ -31,7 +31,7 @@ fn candidates(format: Format, folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns whether a folder holds exactly one model of a format, whatever its name.
-pub(super) fn holds_one(format: Format, folder: &Path) -> bool {
+pub(super) fn holds_one(format: ModelFormat, folder: &Path) -> bool {
     candidates(format, folder).len() == 1
 }
 
@@ -42,10 +42,10 @@ pub(super) fn holds_one(format: Format, folder: &Path) -> bool {
 /// # Errors
 /// UNAVAILABLE with the path that was looked for, and with what lies there in its place.
 pub(super) fn model_path(
-    format: Format,
+    format: ModelFormat,
     usual: &str,
     files: &ModelFiles,
-) -> Result<PathBuf, Error> {
+) -> Result<PathBuf, ServingError> {
     let named = match files.config.default_model_filename.as_str() {
         "" => usual,
         given => given,
@@ -67,7 +67,7 @@ pub(super) fn model_path(
                     names.join(" and ")
                 ));
             }
-            Err(Error::unavailable(text))
+            Err(ServingError::unavailable(text))
         }
     }
 }

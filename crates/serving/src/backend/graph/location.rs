@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use galatea_runtime::Routing;
-use galatea_runtime::route::Goal;
+use galatea_runtime::PlacementOptions;
+use galatea_runtime::device_selector::ExecutionGoal;
 
-use super::Providers;
+use super::ProviderFactory;
 use crate::backend::ModelFiles;
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::payload::ActiveRequest;
 use crate::request::ParameterValue;
 
@@ -40,10 +40,13 @@ fn parse(text: &str) -> Result<Option<&'static str>, String> {
 ///
 /// # Errors
 /// INVALID_ARG with what was found and what was expected.
-pub(super) fn of_model(files: &ModelFiles) -> Result<Option<&'static str>, Error> {
+pub(super) fn of_model(files: &ModelFiles) -> Result<Option<&'static str>, ServingError> {
     let Some(text) = files.parameter(EXECUTION_LOCATION) else { return Ok(None) };
     parse(text).map_err(|error| {
-        Error::invalid_arg(format!("parameter '{EXECUTION_LOCATION}' of '{}': {error}", files.name))
+        ServingError::invalid_arg(format!(
+            "parameter '{EXECUTION_LOCATION}' of '{}': {error}",
+            files.name
+        ))
     })
 }
 
@@ -51,15 +54,15 @@ pub(super) fn of_model(files: &ModelFiles) -> Result<Option<&'static str>, Error
 ///
 /// # Errors
 /// INVALID_ARG with what was found and what was expected.
-pub(super) fn of_batch(requests: &[ActiveRequest]) -> Result<Option<&'static str>, Error> {
+pub(super) fn of_batch(requests: &[ActiveRequest]) -> Result<Option<&'static str>, ServingError> {
     let parameters = requests.first().map(|first| &first.request.parameters);
     let mut own = parameters.into_iter().flatten();
     match own.find(|(name, _)| name == EXECUTION_LOCATION) {
         None => Ok(None),
         Some((_, ParameterValue::String(text))) => parse(text).map_err(|error| {
-            Error::invalid_arg(format!("request parameter '{EXECUTION_LOCATION}': {error}"))
+            ServingError::invalid_arg(format!("request parameter '{EXECUTION_LOCATION}': {error}"))
         }),
-        Some((_, other)) => Err(Error::invalid_arg(format!(
+        Some((_, other)) => Err(ServingError::invalid_arg(format!(
             "request parameter '{EXECUTION_LOCATION}': {other:?} found, expected the name of a unit"
         ))),
     }
@@ -70,13 +73,13 @@ pub(super) fn of_batch(requests: &[ActiveRequest]) -> Result<Option<&'static str
 /// # Errors
 /// INVALID_ARG where there is none of that name.
 pub(super) fn first(
-    mut providers: Providers,
+    mut providers: ProviderFactory,
     name: &str,
     files: &ModelFiles,
-) -> Result<Providers, Error> {
+) -> Result<ProviderFactory, ServingError> {
     let Some(at) = providers.iter().position(|provider| provider.name() == name) else {
         let known: Vec<&str> = providers.iter().map(|provider| provider.name()).collect();
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "parameter '{EXECUTION_LOCATION}' of '{}' asks for {name}, which is not here; there are {}",
             files.name,
             known.join(", ")
@@ -85,7 +88,7 @@ pub(super) fn first(
     let chosen = providers.remove(at);
     // Those before it are not what was asked for; those behind it take what it cannot run.
     providers.drain(..at);
-    providers.insert(0, chosen.insisting().unwrap_or_else(|| Arc::clone(&chosen)));
+    providers.insert(0, chosen.forced().unwrap_or_else(|| Arc::clone(&chosen)));
     Ok(providers)
 }
 
@@ -93,18 +96,24 @@ pub(super) fn first(
 ///
 /// # Errors
 /// INVALID_ARG with what was found and what was expected.
-pub(super) fn routing(base: &Routing, files: &ModelFiles) -> Result<Routing, Error> {
+pub(super) fn routing(
+    base: &PlacementOptions,
+    files: &ModelFiles,
+) -> Result<PlacementOptions, ServingError> {
     let goal = match files.parameter(EXECUTION_GOAL) {
         None => match files.metal.find("power_policy").map(|setting| setting.text.as_str()) {
-            Some("low_power") => Goal::Power,
-            Some("high_performance") => Goal::Latency,
+            Some("low_power") => ExecutionGoal::Power,
+            Some("high_performance") => ExecutionGoal::Latency,
             _ => base.goal,
         },
-        Some(text) => text.parse::<Goal>().map_err(|error| {
-            Error::invalid_arg(format!("parameter '{EXECUTION_GOAL}' of '{}': {error}", files.name))
+        Some(text) => text.parse::<ExecutionGoal>().map_err(|error| {
+            ServingError::invalid_arg(format!(
+                "parameter '{EXECUTION_GOAL}' of '{}': {error}",
+                files.name
+            ))
         })?,
     };
-    Ok(Routing { goal, ..base.clone() })
+    Ok(PlacementOptions { goal, ..base.clone() })
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use galatea_runtime::tune::ChoiceSource;
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, SessionOptions};
 
-use super::Providers;
+use super::ProviderFactory;
 use crate::backend::ModelFiles;
-use crate::config::metal::{MetalConfig, Setting};
-use crate::error::Error;
-use crate::goal::LATENCY_GOAL;
+use crate::config::metal::{MetalConfig, MetalSetting};
+use crate::error::ServingError;
+use crate::latency_target::LATENCY_GOAL;
 
 /// Names of providers that fields are for.
 const GPU: &str = "gpu";
@@ -21,7 +21,7 @@ const PERSISTENT_PLANS: usize = 512;
 
 /// What a model's configuration says besides, which wins over `metal_config`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stated {
+pub(super) struct StatedFields {
     /// What products compute in.
     pub(super) precision: bool,
     /// How far the graph is rewritten.
@@ -30,17 +30,17 @@ pub(super) struct Stated {
 
 /// Fields that act and those that do not, for the log.
 #[derive(Default)]
-pub(in crate::backend) struct Account {
+pub(in crate::backend) struct FieldAccount {
     act: Vec<String>,
     idle: Vec<String>,
 }
 
-impl Account {
-    pub(in crate::backend) fn act(&mut self, setting: &Setting, how: &str) {
+impl FieldAccount {
+    pub(in crate::backend) fn act(&mut self, setting: &MetalSetting, how: &str) {
         self.act.push(format!("{} {} ({how})", setting.field, setting.text));
     }
 
-    pub(in crate::backend) fn idle(&mut self, setting: &Setting, why: &str) {
+    pub(in crate::backend) fn idle(&mut self, setting: &MetalSetting, why: &str) {
         self.idle.push(setting.refused(why));
     }
 
@@ -62,10 +62,10 @@ pub(super) fn session(
     options: &mut SessionOptions,
     files: &ModelFiles,
     providers: &[Arc<dyn ExecutionProvider>],
-    stated: Stated,
-) -> Result<(), Error> {
+    stated: StatedFields,
+) -> Result<(), ServingError> {
     let metal = &*files.metal;
-    let mut account = Account::default();
+    let mut account = FieldAccount::default();
     if let Some(setting) = metal.find("precision") {
         let engine = providers.iter().any(|provider| provider.name() == CORE_ML);
         precision(options, setting, stated, engine, &mut account);
@@ -86,7 +86,7 @@ pub(super) fn session(
         }
     }
     let taken = other_fields(options, metal, providers, &mut account);
-    taken.map_err(Error::invalid_arg)?;
+    taken.map_err(ServingError::invalid_arg)?;
     account.log(&files.name);
     Ok(())
 }
@@ -99,7 +99,7 @@ pub(in crate::backend) fn engine_fields(
     options: &mut SessionOptions,
     metal: &MetalConfig,
     providers: &[Arc<dyn ExecutionProvider>],
-    account: &mut Account,
+    account: &mut FieldAccount,
 ) -> Result<(), String> {
     if let Some(setting) = metal.switch("kernel_fusion") {
         fusion(options, setting, account);
@@ -112,7 +112,7 @@ fn other_fields(
     options: &mut SessionOptions,
     metal: &MetalConfig,
     providers: &[Arc<dyn ExecutionProvider>],
-    account: &mut Account,
+    account: &mut FieldAccount,
 ) -> Result<(), String> {
     let has_gpu = providers.iter().any(|provider| provider.name() == GPU);
     if let Some((setting, tunes)) = metal.switch("enable_auto_tuning") {
@@ -166,10 +166,10 @@ fn other_fields(
 /// What products compute in.
 fn precision(
     options: &mut SessionOptions,
-    setting: &Setting,
-    stated: Stated,
+    setting: &MetalSetting,
+    stated: StatedFields,
     engine: bool,
-    account: &mut Account,
+    account: &mut FieldAccount,
 ) {
     if stated.precision {
         account.idle(setting, "but the model's own parameter 'precision' holds");
@@ -192,7 +192,11 @@ fn precision(
 }
 
 /// Whether nodes are put together.
-fn fusion(options: &mut SessionOptions, (setting, fuses): (&Setting, bool), account: &mut Account) {
+fn fusion(
+    options: &mut SessionOptions,
+    (setting, fuses): (&MetalSetting, bool),
+    account: &mut FieldAccount,
+) {
     if !fuses {
         options.optimise = options.optimise.min(OptimiseLevel::O1);
     }
@@ -204,7 +208,7 @@ fn fusion(options: &mut SessionOptions, (setting, fuses): (&Setting, bool), acco
 /// # Errors
 /// Names the field, what was found and what was expected.
 pub(in crate::backend) fn pools(
-    providers: &mut Providers,
+    providers: &mut ProviderFactory,
     metal: &MetalConfig,
 ) -> Result<(), String> {
     let settings = metal.pool_settings()?;
@@ -222,13 +226,14 @@ pub(in crate::backend) fn pools(
 /// # Errors
 /// INVALID_ARG with the place of the field, what was found and what was expected.
 pub(super) fn configured(
-    mut providers: Providers,
+    mut providers: ProviderFactory,
     metal: &MetalConfig,
     model: &str,
     given: &BTreeMap<&str, BTreeMap<String, String>>,
-) -> Result<Providers, Error> {
+) -> Result<ProviderFactory, ServingError> {
     let pools = metal.pool_settings();
-    let pools = pools.map_err(|error| Error::invalid_arg(format!("model '{model}': {error}")))?;
+    let pools =
+        pools.map_err(|error| ServingError::invalid_arg(format!("model '{model}': {error}")))?;
     for provider in &mut providers {
         let settings = match provider.name() {
             GPU => pools.clone(),
@@ -242,7 +247,7 @@ pub(super) fn configured(
             let mut said = metal.settings().iter();
             let place = said.find(|setting| problem.contains(setting.field));
             let place = place.map(|setting| format!("{} of ", setting.place)).unwrap_or_default();
-            Error::invalid_arg(format!("{place}model '{model}': {problem}"))
+            ServingError::invalid_arg(format!("{place}model '{model}': {problem}"))
         })?;
         if let Some(own) = own {
             *provider = own;

@@ -11,23 +11,23 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use galatea_formats::coreml::{Feature, FeatureType, Shapes};
-use galatea_graph::{Dim, Fact, Graph, ValueKind};
+use galatea_formats::coreml::{FeatureShapes, FeatureType, ModelFeature};
+use galatea_graph::{Dim, Fact, FactKind, Graph};
 use galatea_runtime::{
-    ExecutionProvider, IoInfo, PaceSource, Routing, RunTerms, Session, SessionOptions, Tended,
-    WatchSource,
+    ExecutionProvider, IoInfo, PaceSource, PlacementOptions, RunOptions, Session, SessionOptions,
+    TuningStep, WatchSource,
 };
 use galatea_tensor::Tensor;
 
 use super::{
-    Backend, Model, ModelFiles, ModelInstance, ModelIo, ModelState, ModelTensor, OperationCounter,
-    Payload, Placement, PlacementKind, Tending,
+    BackendModel, BackgroundTuner, BatchPayload, InstancePlacement, ModelBackend, ModelFiles,
+    ModelInstance, ModelIo, ModelTensor, OperationCounter, PlacementKind, StateBinding,
 };
 use crate::batch;
 use crate::config::inference::model_instance_group::Kind as GroupKind;
 use crate::config::{MetalConfig, ModelConfig};
-use crate::error::{Code, Error};
-use crate::graph_model::{self, Format, Interface};
+use crate::error::{ErrorCode, ServingError};
+use crate::graph_model::{self, FunctionInterface, ModelFormat};
 use crate::model_cache::{self, ModelCache};
 
 pub(crate) use location::EXECUTION_LOCATION;
@@ -35,20 +35,20 @@ pub(crate) use location::EXECUTION_LOCATION;
 /// The parameter that names the function of a model of Core ML that has several.
 const FUNCTION: &str = "function_name";
 /// Instances of a model whose runs are divided between units, where its configuration says nothing.
-const MOST_INSTANCES: usize = 4;
+const MAX_INSTANCES: usize = 4;
 
 /// Loads models of one format. An instance group on the processor has two instances where the configuration gives no
 /// number, as with Triton; they share the model's weights.
 #[derive(Clone)]
 pub struct GraphBackend {
-    format: Format,
-    providers: Providers,
+    format: ModelFormat,
+    providers: ProviderFactory,
     /// One provider for each GPU.
-    gpus: Providers,
+    gpus: ProviderFactory,
     /// Providers of models whose configuration names them as accelerators.
-    optional: Providers,
+    optional: ProviderFactory,
     /// The units among which runs of a model are divided that asks for none.
-    shared: Option<(Providers, Routing)>,
+    shared: Option<(ProviderFactory, PlacementOptions)>,
     options: SessionOptions,
     cache: Option<Arc<ModelCache>>,
     power: Option<PowerOf>,
@@ -66,42 +66,46 @@ pub struct ModelPower {
 /// Decides that, of the model's name and what it says.
 pub type PowerOf = Arc<dyn Fn(&str, &MetalConfig) -> Result<ModelPower, String> + Send + Sync>;
 
-type Providers = Vec<Arc<dyn ExecutionProvider>>;
+type ProviderFactory = Vec<Arc<dyn ExecutionProvider>>;
 
 impl GraphBackend {
     /// A backend of files of ONNX on these providers, preferred ones first. `options` hold where a configuration says
     /// nothing else.
     #[must_use]
-    pub fn onnx(providers: Providers, options: SessionOptions) -> Self {
+    pub fn onnx(providers: ProviderFactory, options: SessionOptions) -> Self {
         let (gpus, optional) = (Vec::new(), Vec::new());
         let shared = None;
         let (cache, power) = (None, None);
-        Self { format: Format::Onnx, providers, gpus, optional, shared, options, cache, power }
+        Self { format: ModelFormat::Onnx, providers, gpus, optional, shared, options, cache, power }
     }
 
     /// A backend of packages and files of Core ML, else as [`GraphBackend::onnx`].
     #[must_use]
-    pub fn core_ml(providers: Providers, options: SessionOptions) -> Self {
-        Self { format: Format::CoreMl, ..Self::onnx(providers, options) }
+    pub fn core_ml(providers: ProviderFactory, options: SessionOptions) -> Self {
+        Self { format: ModelFormat::CoreMl, ..Self::onnx(providers, options) }
     }
 
     /// The same with a provider for each GPU, in the order of their numbers. An instance on a GPU has that one before
     /// the other providers, which take what it does not.
     #[must_use]
-    pub fn with_gpus(self, gpus: Providers) -> Self {
+    pub fn with_gpus(self, gpus: ProviderFactory) -> Self {
         Self { gpus, ..self }
     }
 
     /// The same with providers of models whose configuration names them as accelerators; no other model sees them.
     #[must_use]
-    pub fn with_optional(self, optional: Providers) -> Self {
+    pub fn with_optional(self, optional: ProviderFactory) -> Self {
         Self { optional, ..self }
     }
 
     /// The same with units among which runs of a model are divided whose configuration asks for none; preferred ones
     /// first.
     #[must_use]
-    pub fn with_shared(self, providers: Providers, routing: Option<Routing>) -> Self {
+    pub fn with_shared(
+        self,
+        providers: ProviderFactory,
+        routing: Option<PlacementOptions>,
+    ) -> Self {
         Self { shared: routing.map(|routing| (providers, routing)), ..self }
     }
 
@@ -118,7 +122,7 @@ impl GraphBackend {
     }
 
     /// The providers of instances at a place.
-    fn providers_at(&self, place: PlacementKind) -> Providers {
+    fn providers_at(&self, place: PlacementKind) -> ProviderFactory {
         let gpu = match place {
             PlacementKind::Gpu(number) => {
                 usize::try_from(number).ok().and_then(|number| self.gpus.get(number))
@@ -134,7 +138,7 @@ impl GraphBackend {
         path: &Path,
         files: &ModelFiles,
         place: PlacementKind,
-    ) -> Result<Loaded, Error> {
+    ) -> Result<LoadedGraph, ServingError> {
         let kinds = || files.config.instance_group.iter().map(|group| group.kind());
         // Who asks for a GPU wants it, and not the processor where that one would be done sooner or has room.
         let insists =
@@ -149,7 +153,7 @@ impl GraphBackend {
         if let Some(name) = location {
             providers = location::first(providers, name, files)?;
         } else if insists && let Some(first) = providers.first_mut() {
-            *first = first.insisting().unwrap_or_else(|| Arc::clone(first));
+            *first = first.forced().unwrap_or_else(|| Arc::clone(first));
         }
         let routing = shared.filter(|_| location.is_none());
         let routing = routing.map(|(_, base)| location::routing(base, files)).transpose()?;
@@ -160,7 +164,7 @@ impl GraphBackend {
         let watch = WatchSource { model: files.name.as_str().into(), ..options.watch.clone() };
         let options = &SessionOptions { routing, pace, watch, ..options };
         let failed = |error: String| {
-            Error::internal(format!("failed to load model '{}': {error}", files.name))
+            ServingError::internal(format!("failed to load model '{}': {error}", files.name))
         };
         let mut made = self.session_on(&providers, path, files, options).map_err(failed)?;
         made.aside = power.and_then(|power| power.aside);
@@ -177,10 +181,10 @@ impl GraphBackend {
     ///
     /// # Errors
     /// INVALID_ARG with the field, what was found and what was expected.
-    fn power_of(&self, files: &ModelFiles) -> Result<Option<ModelPower>, Error> {
+    fn power_of(&self, files: &ModelFiles) -> Result<Option<ModelPower>, ServingError> {
         let power = self.power.as_ref().filter(|_| files.metal.power().next().is_some());
         let power = power.map(|power| power(&files.name, &files.metal)).transpose();
-        power.map_err(|error| Error::invalid_arg(format!("model '{}': {error}", files.name)))
+        power.map_err(|error| ServingError::invalid_arg(format!("model '{}': {error}", files.name)))
     }
 
     fn session_on(
@@ -189,38 +193,38 @@ impl GraphBackend {
         path: &Path,
         files: &ModelFiles,
         options: &SessionOptions,
-    ) -> Result<Loaded, String> {
+    ) -> Result<LoadedGraph, String> {
         let prepare =
             |graph| Session::new(graph, providers, options).map_err(|error| error.to_string());
-        if self.format == Format::CoreMl {
+        if self.format == ModelFormat::CoreMl {
             let model = graph_model::read_core_ml(path, files.parameter(FUNCTION))?;
             let states = model.interface.states.iter();
             let defaults = states.map(|state| (state.input.clone(), state.zeros.clone())).collect();
             let session = prepare(model.graph)?;
             let interface = Some(model.interface);
-            return Ok(Loaded { session, defaults, interface, aside: None });
+            return Ok(LoadedGraph { session, defaults, interface, aside: None });
         }
         // Such inputs change the graph: it is another one than that of the file.
         if files.config.input.iter().any(|input| input.optional) {
             let mut graph = graph_model::read_onnx(path)?;
             let defaults = defaults(&mut graph, &files.config);
             let session = prepare(graph)?;
-            return Ok(Loaded { session, defaults, interface: None, aside: None });
+            return Ok(LoadedGraph { session, defaults, interface: None, aside: None });
         }
         let cache = self.cache.as_deref();
         let (session, source) = model_cache::session(cache, path, providers, options)?;
         tracing::debug!(model = %files.name, %source, "prepared the model");
-        Ok(Loaded { session, defaults: Vec::new(), interface: None, aside: None })
+        Ok(LoadedGraph { session, defaults: Vec::new(), interface: None, aside: None })
     }
 }
 
 /// A session on a model.
-struct Loaded {
+struct LoadedGraph {
     session: Session,
     /// What inputs are that a request leaves out.
     defaults: Vec<(String, Tensor)>,
     /// What a model of Core ML takes and keeps.
-    interface: Option<Interface>,
+    interface: Option<FunctionInterface>,
     /// What the threads of instances do first.
     aside: Option<fn()>,
 }
@@ -234,25 +238,25 @@ impl std::fmt::Debug for GraphBackend {
     }
 }
 
-impl Backend for GraphBackend {
+impl ModelBackend for GraphBackend {
     fn name(&self) -> &'static str {
         match self.format {
-            Format::Onnx => "onnxruntime",
-            Format::CoreMl => "coreml",
+            ModelFormat::Onnx => "onnxruntime",
+            ModelFormat::CoreMl => "coreml",
         }
     }
 
     fn platform(&self) -> &'static str {
         match self.format {
-            Format::Onnx => "onnxruntime_onnx",
-            Format::CoreMl => "coreml",
+            ModelFormat::Onnx => "onnxruntime_onnx",
+            ModelFormat::CoreMl => "coreml",
         }
     }
 
     fn default_model_filename(&self) -> &'static str {
         match self.format {
-            Format::Onnx => "model.onnx",
-            Format::CoreMl => "model.mlpackage",
+            ModelFormat::Onnx => "model.onnx",
+            ModelFormat::CoreMl => "model.mlpackage",
         }
     }
 
@@ -264,8 +268,8 @@ impl Backend for GraphBackend {
         let least = if kind == PlacementKind::Cpu { 2 } else { 1 };
         // Where runs are divided, one waits while each unit has one.
         let shared = self.shared.as_ref().map(|(providers, _)| providers);
-        let units = shared.map(|all| all.iter().filter(|one| !one.stands_in()).count());
-        let wished = units.map_or(0, |units| (units + 1).min(MOST_INSTANCES));
+        let units = shared.map(|all| all.iter().filter(|one| !one.is_fallback()).count());
+        let wished = units.map_or(0, |units| (units + 1).min(MAX_INSTANCES));
         i32::try_from(wished).map_or(least, |wished| wished.max(least))
     }
 
@@ -273,18 +277,19 @@ impl Backend for GraphBackend {
         true
     }
 
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         let config = &files.config;
         let path = found::model_path(self.format, self.default_model_filename(), files)?;
         let failed = |error: &dyn std::fmt::Display| {
-            Error::internal(format!("failed to load model '{}': {error}", files.name))
+            ServingError::internal(format!("failed to load model '{}': {error}", files.name))
         };
         let place = first_place(config, self.gpus.len());
-        let Loaded { session, defaults, interface, aside } = self.session(&path, files, place)?;
+        let LoadedGraph { session, defaults, interface, aside } =
+            self.session(&path, files, place)?;
         for io in session.inputs().iter().chain(session.outputs()) {
             let (name, kind) = (&io.name, io.kind);
-            if kind != ValueKind::Tensor {
-                let map = matches!(kind, ValueKind::Map(_) | ValueKind::Maps(_));
+            if kind != FactKind::Tensor {
+                let map = matches!(kind, FactKind::Map(_) | FactKind::Maps(_));
                 let hint = if map { ZIPMAP_HINT } else { "" };
                 let text = format!("'{name}' is {kind}, inputs and outputs must be tensors{hint}");
                 return Err(failed(&text));
@@ -304,7 +309,7 @@ impl Backend for GraphBackend {
         for input in &mut io.inputs {
             input.optional = defaults.iter().any(|(name, _)| *name == input.name);
         }
-        let made = Made { backend: self.clone(), path, files: files.clone() };
+        let made = SessionSource { backend: self.clone(), path, files: files.clone() };
         let sessions = Mutex::new(vec![(place, Arc::new(session))]);
         let interface = interface.map(Arc::new);
         let defaults = defaults.into();
@@ -330,9 +335,9 @@ fn defaults(graph: &mut Graph, config: &ModelConfig) -> Vec<(String, Tensor)> {
     found
 }
 
-fn state(state: &graph_model::State) -> ModelState {
+fn state(state: &graph_model::RunState) -> StateBinding {
     let dims = state.zeros.shape().iter().map(|&len| i64::try_from(len).unwrap_or(i64::MAX));
-    ModelState {
+    StateBinding {
         input: state.input.clone(),
         output: state.output.clone(),
         datatype: state.zeros.dtype(),
@@ -341,12 +346,12 @@ fn state(state: &graph_model::State) -> ModelState {
 }
 
 /// Whether an input takes only some lengths of its first axis.
-fn is_picky(feature: &Feature) -> bool {
+fn is_picky(feature: &ModelFeature) -> bool {
     let FeatureType::Array { shapes, .. } = &feature.kind else { return false };
     match shapes {
-        Shapes::Fixed => false,
-        Shapes::Enumerated(_) => true,
-        Shapes::Range(bounds) => {
+        FeatureShapes::Fixed => false,
+        FeatureShapes::Enumerated(_) => true,
+        FeatureShapes::Range(bounds) => {
             bounds.first().is_some_and(|&(low, high)| low > 1 || high.is_some())
         }
     }
@@ -382,7 +387,7 @@ fn first_place(config: &ModelConfig, gpus: usize) -> PlacementKind {
 }
 
 /// What further sessions of a model are made from.
-struct Made {
+struct SessionSource {
     backend: GraphBackend,
     path: PathBuf,
     files: ModelFiles,
@@ -391,15 +396,15 @@ struct Made {
 struct GraphModel {
     /// One for each place that an instance has: those at the same place share weights.
     sessions: Mutex<Vec<(PlacementKind, Arc<Session>)>>,
-    made: Made,
+    made: SessionSource,
     io: ModelIo,
     /// Inputs that a request may leave out, with what they are then.
     defaults: Arc<[(String, Tensor)]>,
-    interface: Option<Arc<Interface>>,
+    interface: Option<Arc<FunctionInterface>>,
     aside: Option<fn()>,
 }
 
-impl Model for GraphModel {
+impl BackendModel for GraphModel {
     fn io(&self) -> Option<&ModelIo> {
         Some(&self.io)
     }
@@ -419,7 +424,7 @@ impl Model for GraphModel {
         Some(Arc::new(move || session.upgrade().map_or(0, |session| session.plans().operations)))
     }
 
-    fn tending(&self) -> Option<Tending> {
+    fn background_tuner(&self) -> Option<BackgroundTuner> {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let divided = sessions.iter().filter(|(_, session)| session.divides());
         // Whoever tends keeps no memory of a model that is gone.
@@ -430,18 +435,21 @@ impl Model for GraphModel {
         let model = self.made.files.name.clone();
         let tend = move |limit: Duration| {
             let live: Vec<Arc<Session>> = divided.iter().filter_map(Weak::upgrade).collect();
-            live.iter().any(|session| match session.tend(limit) {
-                Ok(tended) => tended == Tended::Measured,
+            live.iter().any(|session| match session.tune_placements(limit) {
+                Ok(tended) => tended == TuningStep::Measured,
                 Err(error) => {
                     tracing::info!(%model, "its ways could not be measured: {error}");
                     false
                 }
             })
         };
-        any.then(|| Tending::new(tend))
+        any.then(|| BackgroundTuner::new(tend))
     }
 
-    fn instance(&self, placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+    fn instance(
+        &self,
+        placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
         let place = match placement.kind {
             PlacementKind::Model => PlacementKind::Cpu,
             place => place,
@@ -456,12 +464,12 @@ impl Model for GraphModel {
 
 impl GraphModel {
     /// The session of a place, made when its first instance is.
-    fn session(&self, place: PlacementKind) -> Result<Arc<Session>, Error> {
+    fn session(&self, place: PlacementKind) -> Result<Arc<Session>, ServingError> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, session)) = sessions.iter().find(|(known, _)| *known == place) {
             return Ok(Arc::clone(session));
         }
-        let Made { backend, path, files } = &self.made;
+        let SessionSource { backend, path, files } = &self.made;
         let session = Arc::new(backend.session(path, files, place)?.session);
         sessions.push((place, Arc::clone(&session)));
         Ok(session)
@@ -472,7 +480,7 @@ struct GraphInstance {
     session: Arc<Session>,
     movable: bool,
     defaults: Arc<[(String, Tensor)]>,
-    interface: Option<Arc<Interface>>,
+    interface: Option<Arc<FunctionInterface>>,
     /// What its thread does before the first batch.
     aside: Option<fn()>,
 }
@@ -482,7 +490,7 @@ impl ModelInstance for GraphInstance {
         self.movable
     }
 
-    fn execute(&mut self, payload: Payload) {
+    fn execute(&mut self, payload: BatchPayload) {
         if let Some(aside) = self.aside.take() {
             aside();
         }
@@ -498,15 +506,18 @@ impl ModelInstance for GraphInstance {
                 .iter()
                 .chain(absent)
                 .map(|(name, tensor)| Ok((name.as_str(), self.as_declared(name, tensor)?)))
-                .collect::<Result<_, Error>>()?;
+                .collect::<Result<_, ServingError>>()?;
             if let Some(interface) = &self.interface {
                 let given = named.iter().map(|(name, tensor)| (*name, tensor));
-                interface.check(given).map_err(|text| Error::new(Code::InvalidArg, text))?;
+                interface
+                    .check(given)
+                    .map_err(|text| ServingError::new(ErrorCode::InvalidArg, text))?;
             }
-            let ran = self.session.run_by(RunTerms { location, deadline }, &named);
+            let ran = self.session.run_by(RunOptions { location, deadline }, &named);
             let outputs = ran.map_err(|error| {
-                let code = if error.is_input() { Code::InvalidArg } else { Code::Internal };
-                Error::new(code, error.to_string())
+                let code =
+                    if error.is_input() { ErrorCode::InvalidArg } else { ErrorCode::Internal };
+                ServingError::new(code, error.to_string())
             })?;
             let names = self.session.outputs().iter().map(|info| info.name.clone());
             names.zip(outputs).map(|(name, output)| Ok((name, with_axis(output)?))).collect()
@@ -516,7 +527,7 @@ impl ModelInstance for GraphInstance {
 
 impl GraphInstance {
     /// Takes the axis from a request's single element where the graph declares a value without axes.
-    fn as_declared(&self, name: &str, tensor: &Tensor) -> Result<Tensor, Error> {
+    fn as_declared(&self, name: &str, tensor: &Tensor) -> Result<Tensor, ServingError> {
         let declared = self.session.inputs().iter().find(|info| info.name == name);
         let scalar = declared.is_some_and(|info| info.ranked && info.dims.is_empty());
         match scalar && tensor.elements() == 1 {
@@ -527,7 +538,7 @@ impl GraphInstance {
 }
 
 /// Gives a value without axes one of length 1, as [`described`] says.
-fn with_axis(tensor: Tensor) -> Result<Tensor, Error> {
+fn with_axis(tensor: Tensor) -> Result<Tensor, ServingError> {
     match tensor.shape().is_empty() {
         true => Ok(tensor.reshape(&[1])?),
         false => Ok(tensor),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use galatea_runtime::{CompileMode, ExecutionProvider, OptimiseLevel, SessionOptions};
 
-use super::Providers;
-use super::metal::{self, Stated};
+use super::ProviderFactory;
+use super::metal::{self, StatedFields};
 use crate::backend::ModelFiles;
 use crate::config::ModelConfig;
 use crate::config::metal::ACCELERATOR as METAL;
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// Parameters of a configuration that ONNX Runtime knows and that mean nothing to a session here: whatever their
 /// value, results and limits are the same.
@@ -27,7 +27,7 @@ pub(super) fn session_options(
     base: &SessionOptions,
     providers: &[Arc<dyn ExecutionProvider>],
     files: &ModelFiles,
-) -> Result<SessionOptions, Error> {
+) -> Result<SessionOptions, ServingError> {
     let mut options = base.clone();
     let parameter =
         |name: &str| files.parameter(name).or_else(|| files.settings.get(name).map(String::as_str));
@@ -36,16 +36,16 @@ pub(super) fn session_options(
             let text = format!(
                 "parameter 'intra_op_thread_count' must be an integer >= 0, found '{text}'"
             );
-            Error::invalid_arg(text)
+            ServingError::invalid_arg(text)
         })?;
     }
     for name in WITHOUT_EFFECT.iter().filter(|name| files.parameter(name).is_some()) {
         tracing::info!(model = %files.name, parameter = name, "this parameter has no effect here");
     }
     if let Some(text) = precision(&files.config).or_else(|| parameter("precision")) {
-        options.precision = text
-            .parse()
-            .map_err(|error| Error::invalid_arg(format!("parameter 'precision': {error}")))?;
+        options.precision = text.parse().map_err(|error| {
+            ServingError::invalid_arg(format!("parameter 'precision': {error}"))
+        })?;
     }
     // What is warmed up must be what serves.
     if !files.config.model_warmup.is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn session_options(
     let preferred = accelerators(&files.config, &known)?;
     options.optimise = match parameter("optimization_level") {
         Some(text) => text.parse().map_err(|error| {
-            Error::invalid_arg(format!("parameter 'optimization_level': {error}"))
+            ServingError::invalid_arg(format!("parameter 'optimization_level': {error}"))
         })?,
         None => {
             let first = preferred.first();
@@ -64,7 +64,7 @@ pub(super) fn session_options(
             graph_level(&files.config).unwrap_or(usual)
         }
     };
-    let stated = Stated {
+    let stated = StatedFields {
         precision: precision(&files.config).or_else(|| files.parameter("precision")).is_some(),
         level: files.parameter("optimization_level").is_some()
             || graph_level(&files.config).is_some(),
@@ -83,16 +83,16 @@ pub(super) fn session_options(
 }
 
 /// A name of accelerators of configurations, and the provider of it.
-struct Accelerator {
+struct AcceleratorName {
     name: &'static str,
     provider: &'static str,
 }
 
 /// Accelerators that are not called as their providers are.
-const ACCELERATORS: &[Accelerator] = &[
+const ACCELERATORS: &[AcceleratorName] = &[
     // Triton's Metal backend, whose parameters say how the GPU keeps memory.
-    Accelerator { name: "metal", provider: "gpu" },
-    Accelerator { name: "apple_neural_engine", provider: "coreml" },
+    AcceleratorName { name: "metal", provider: "gpu" },
+    AcceleratorName { name: "apple_neural_engine", provider: "coreml" },
 ];
 
 /// The provider of an accelerator for GPUs.
@@ -107,10 +107,10 @@ fn provider_of(name: &str) -> &str {
 /// # Errors
 /// INVALID_ARG with the field, what was found and what was expected.
 pub(super) fn configured(
-    mut providers: Providers,
-    optional: &Providers,
+    mut providers: ProviderFactory,
+    optional: &ProviderFactory,
     files: &ModelFiles,
-) -> Result<Providers, Error> {
+) -> Result<ProviderFactory, ServingError> {
     let config = &*files.config;
     let mut given: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
     let wishes = config.optimization.as_ref().and_then(|w| w.execution_accelerators.as_ref());
@@ -125,7 +125,7 @@ pub(super) fn configured(
             None => {
                 let found = optional.iter().find(|provider| provider.name() == known.provider);
                 let Some(found) = found else { continue };
-                providers.insert(0, found.insisting().unwrap_or_else(|| Arc::clone(found)));
+                providers.insert(0, found.forced().unwrap_or_else(|| Arc::clone(found)));
                 0
             }
         };
@@ -137,7 +137,7 @@ pub(super) fn configured(
         let Some(provider) = providers.get_mut(at) else { continue };
         let own = provider.configured(&wish.parameters).map_err(|problem| {
             let field = "optimization.execution_accelerators.gpu_execution_accelerator";
-            Error::invalid_arg(format!(
+            ServingError::invalid_arg(format!(
                 "{field} '{}' of model '{}': {problem}",
                 known.name, config.name
             ))
@@ -181,14 +181,14 @@ pub(super) fn accelerated(config: &ModelConfig) -> bool {
 /// # Errors
 /// When one for the processor is not known. One for GPUs that is not known counts for GPUs only, as with Triton, and
 /// is left out here with a line in the log.
-fn accelerators(config: &ModelConfig, known: &[&str]) -> Result<Vec<String>, Error> {
+fn accelerators(config: &ModelConfig, known: &[&str]) -> Result<Vec<String>, ServingError> {
     let wishes =
         config.optimization.as_ref().and_then(|wishes| wishes.execution_accelerators.as_ref());
     let Some(wishes) = wishes else { return Ok(Vec::new()) };
     let mut preferred = Vec::new();
     for wish in &wishes.cpu_execution_accelerator {
         if !known.contains(&wish.name.as_str()) {
-            return Err(Error::invalid_arg(format!(
+            return Err(ServingError::invalid_arg(format!(
                 "unknown Execution Accelerator '{}' is requested; the execution providers here are {}",
                 wish.name,
                 known.join(", ")

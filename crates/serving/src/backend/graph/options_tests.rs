@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use galatea_graph::{Fact, Graph};
 use galatea_runtime::prefetch::PrefetchPolicy;
-use galatea_runtime::{Claims, Executable, Precision, RuntimeError};
+use galatea_runtime::{Executable, Precision, ProviderClaims, RuntimeError};
 
 use super::*;
-use crate::config::metal::Place;
+use crate::config::metal::MetalSource;
 use crate::config::{MetalConfig, from_text};
 
 /// A provider that says what it was asked for.
@@ -44,7 +44,7 @@ impl ExecutionProvider for Told {
         }
     }
 
-    fn insisting(&self) -> Option<Arc<dyn ExecutionProvider>> {
+    fn forced(&self) -> Option<Arc<dyn ExecutionProvider>> {
         Some(Arc::new(Self { insists: true, ..self.clone() }))
     }
 
@@ -52,8 +52,8 @@ impl ExecutionProvider for Told {
         if self.name == "coreml" { OptimiseLevel::O1 } else { OptimiseLevel::O3 }
     }
 
-    fn claim(&self, _: &Graph, _: &[Option<Fact>]) -> Claims {
-        Claims::default()
+    fn claim(&self, _: &Graph, _: &[Option<Fact>]) -> ProviderClaims {
+        ProviderClaims::default()
     }
 
     fn compile(
@@ -112,7 +112,7 @@ fn a_wrong_parameter_is_named_with_its_field_and_model() {
 #[test]
 fn metal_is_the_gpu_where_there_is_one() {
     let config = files(config("a", "metal", ""));
-    let names = |providers: Providers| -> Vec<&'static str> {
+    let names = |providers: ProviderFactory| -> Vec<&'static str> {
         providers.iter().map(|provider| provider.name()).collect()
     };
     let here = configured(vec![provider("gpu"), provider("cpu")], &Vec::new(), &config).unwrap();
@@ -171,7 +171,7 @@ fn a_preferred_provider_says_how_far_graphs_are_rewritten() {
 
 fn asking(metal: &str) -> ModelFiles {
     let config = ModelConfig { name: "a".to_owned(), ..ModelConfig::default() };
-    let metal = MetalConfig::parse(metal, Place::Parameter).unwrap();
+    let metal = MetalConfig::parse(metal, MetalSource::Parameter).unwrap();
     ModelFiles { metal: Arc::new(metal), ..files(config) }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::backend::ModelFiles;
 use crate::config::MetalConfig;
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// Most bytes of a `model.json`.
 const MAX_BYTES: u64 = 1 << 20;
@@ -79,7 +79,7 @@ pub struct EngineArguments {
 const SPECULATIVE: &str = "speculative_config";
 
 /// What a value must be, and where it goes.
-enum Field<'a> {
+enum ArgumentField<'a> {
     Count(&'a mut Option<usize>),
     /// Bytes, in GiB.
     Gibibytes(&'a mut Option<usize>),
@@ -88,27 +88,27 @@ enum Field<'a> {
 }
 
 impl EngineArguments {
-    fn field(&mut self, name: &str) -> Option<Field<'_>> {
+    fn field(&mut self, name: &str) -> Option<ArgumentField<'_>> {
         Some(match name {
-            "max_model_len" => Field::Count(&mut self.max_model_len),
-            "max_num_seqs" => Field::Count(&mut self.max_num_seqs),
-            "max_num_batched_tokens" => Field::Count(&mut self.max_num_batched_tokens),
-            "max_waiting" => Field::Count(&mut self.max_waiting),
-            "block_size" => Field::Count(&mut self.block_size),
-            "num_gpu_blocks_override" => Field::Count(&mut self.num_gpu_blocks_override),
-            "kv_cache_memory_bytes" => Field::Count(&mut self.kv_cache_memory_bytes),
-            "swap_space" => Field::Gibibytes(&mut self.swap_space),
-            "enable_prefix_caching" => Field::Flag(&mut self.enable_prefix_caching),
-            "device" => Field::Text(&mut self.device),
-            "worker" => Field::Text(&mut self.worker),
-            "power_mode" => Field::Text(&mut self.power_mode),
-            "dtype" => Field::Text(&mut self.dtype),
-            "kv_cache_dtype" => Field::Text(&mut self.kv_cache_dtype),
-            "quantization" => Field::Text(&mut self.quantization),
-            "tokenizer" => Field::Text(&mut self.tokenizer),
-            "speculative_model" => Field::Text(&mut self.speculative_model),
-            "num_speculative_tokens" => Field::Count(&mut self.num_speculative_tokens),
-            "ngram_prompt_lookup_max" => Field::Count(&mut self.ngram_prompt_lookup_max),
+            "max_model_len" => ArgumentField::Count(&mut self.max_model_len),
+            "max_num_seqs" => ArgumentField::Count(&mut self.max_num_seqs),
+            "max_num_batched_tokens" => ArgumentField::Count(&mut self.max_num_batched_tokens),
+            "max_waiting" => ArgumentField::Count(&mut self.max_waiting),
+            "block_size" => ArgumentField::Count(&mut self.block_size),
+            "num_gpu_blocks_override" => ArgumentField::Count(&mut self.num_gpu_blocks_override),
+            "kv_cache_memory_bytes" => ArgumentField::Count(&mut self.kv_cache_memory_bytes),
+            "swap_space" => ArgumentField::Gibibytes(&mut self.swap_space),
+            "enable_prefix_caching" => ArgumentField::Flag(&mut self.enable_prefix_caching),
+            "device" => ArgumentField::Text(&mut self.device),
+            "worker" => ArgumentField::Text(&mut self.worker),
+            "power_mode" => ArgumentField::Text(&mut self.power_mode),
+            "dtype" => ArgumentField::Text(&mut self.dtype),
+            "kv_cache_dtype" => ArgumentField::Text(&mut self.kv_cache_dtype),
+            "quantization" => ArgumentField::Text(&mut self.quantization),
+            "tokenizer" => ArgumentField::Text(&mut self.tokenizer),
+            "speculative_model" => ArgumentField::Text(&mut self.speculative_model),
+            "num_speculative_tokens" => ArgumentField::Count(&mut self.num_speculative_tokens),
+            "ngram_prompt_lookup_max" => ArgumentField::Count(&mut self.ngram_prompt_lookup_max),
             _ => return None,
         })
     }
@@ -124,19 +124,19 @@ impl EngineArguments {
         let number = parsed.as_ref().unwrap_or(value);
         let wrong = |expected: &str| format!("'{name}' is {value}, expected {expected}");
         match field {
-            Field::Count(slot) => {
+            ArgumentField::Count(slot) => {
                 let count = number.as_u64().and_then(|count| usize::try_from(count).ok());
                 let count = count.filter(|count| *count > 0);
                 *slot = Some(count.ok_or_else(|| wrong("a whole number from 1 on"))?);
             }
-            Field::Gibibytes(slot) => {
+            ArgumentField::Gibibytes(slot) => {
                 let bytes = number.as_f64().and_then(gibibytes);
                 *slot = Some(bytes.ok_or_else(|| wrong("a number of GiB from 0 on"))?);
             }
-            Field::Flag(slot) => {
+            ArgumentField::Flag(slot) => {
                 *slot = Some(number.as_bool().ok_or_else(|| wrong("true or false"))?);
             }
-            Field::Text(slot) => {
+            ArgumentField::Text(slot) => {
                 *slot = Some(value.as_str().ok_or_else(|| wrong("a text"))?.to_owned());
             }
         }
@@ -186,14 +186,14 @@ impl EngineArguments {
     ///
     /// # Errors
     /// A value of a wrong form.
-    pub(super) fn take_parameters(&mut self, files: &ModelFiles) -> Result<(), Error> {
+    pub(super) fn take_parameters(&mut self, files: &ModelFiles) -> Result<(), ServingError> {
         let given = files.config.parameters.iter();
         let given = given.map(|(name, parameter)| (name, &parameter.string_value));
         let silent = |name: &str| !files.config.parameters.contains_key(name);
         let settings = files.settings.iter().filter(|(name, _)| silent(name));
         for (name, text) in settings.chain(given) {
             self.set(name, &Value::from(text.as_str())).map_err(|text| {
-                Error::invalid_arg(format!("model '{}': parameter {text}", files.name))
+                ServingError::invalid_arg(format!("model '{}': parameter {text}", files.name))
             })?;
         }
         Ok(())
@@ -212,9 +212,9 @@ fn gibibytes(count: f64) -> Option<usize> {
 ///
 /// # Errors
 /// A file that cannot be read or is no JSON object, and arguments of a wrong form. Unknown ones are logged.
-pub(super) fn read(path: &Path, model: &str) -> Result<(String, EngineArguments), Error> {
+pub(super) fn read(path: &Path, model: &str) -> Result<(String, EngineArguments), ServingError> {
     let failed = |why: &dyn std::fmt::Display| {
-        Error::invalid_arg(format!("model '{model}': '{}': {why}", path.display()))
+        ServingError::invalid_arg(format!("model '{model}': '{}': {why}", path.display()))
     };
     let size = fs::metadata(path).map_err(|error| failed(&error))?.len();
     if size > MAX_BYTES {

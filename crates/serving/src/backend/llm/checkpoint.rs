@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use galatea_llm::chunked::Manifest;
+use galatea_llm::chunked::ChunkManifest;
 
 use crate::backend::ModelFiles;
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// Most entries of a folder that are looked at.
 const MAX_ENTRIES: usize = 10_000;
@@ -18,7 +18,7 @@ pub fn is_checkpoint(path: &Path) -> bool {
     if path.is_file() {
         return is_gguf(path);
     }
-    if Manifest::is_in(path) {
+    if ChunkManifest::is_in(path) {
         return true;
     }
     let config = path.join("config.json").is_file();
@@ -67,10 +67,10 @@ fn split_number(stem: &str) -> Option<(&str, u32)> {
 ///
 /// # Errors
 /// When there is none, or more than one.
-pub(super) fn find(files: &ModelFiles) -> Result<PathBuf, Error> {
+pub(super) fn find(files: &ModelFiles) -> Result<PathBuf, ServingError> {
     let places = [&files.version_dir, &files.model_dir];
     let Some(place) = places.into_iter().find(|place| is_checkpoint(place)) else {
-        return Err(Error::unavailable(format!(
+        return Err(ServingError::unavailable(format!(
             "unable to find a checkpoint for model '{}': neither '{}' nor '{}' has config.json with safetensors, or \
              a GGUF file",
             files.name,
@@ -79,7 +79,7 @@ pub(super) fn find(files: &ModelFiles) -> Result<PathBuf, Error> {
         )));
     };
     one(place).map_err(|text| {
-        Error::invalid_arg(format!("model '{}': '{}' {text}", files.name, place.display()))
+        ServingError::invalid_arg(format!("model '{}': '{}' {text}", files.name, place.display()))
     })
 }
 
@@ -88,7 +88,7 @@ pub(super) fn find(files: &ModelFiles) -> Result<PathBuf, Error> {
 /// # Errors
 /// A folder with more than one model in GGUF files, or with none; the text goes on behind its name.
 pub fn one(place: &Path) -> Result<PathBuf, String> {
-    if place.is_file() || place.join("config.json").is_file() || Manifest::is_in(place) {
+    if place.is_file() || place.join("config.json").is_file() || ChunkManifest::is_in(place) {
         return Ok(place.to_owned());
     }
     let mut models: Vec<PathBuf> =
@@ -114,17 +114,17 @@ pub(super) fn file_bytes(path: &Path) -> u64 {
 ///
 /// # Errors
 /// When there is none. Nothing is downloaded.
-pub(super) fn named(files: &ModelFiles, model: &str) -> Result<PathBuf, Error> {
+pub(super) fn named(files: &ModelFiles, model: &str) -> Result<PathBuf, ServingError> {
     let place = files.version_dir.join(model);
     if !is_checkpoint(&place) {
-        return Err(Error::unavailable(format!(
+        return Err(ServingError::unavailable(format!(
             "model '{}': \"model\": \"{model}\" must be the path of a checkpoint (config.json with safetensors, or a \
              GGUF file); nothing is downloaded",
             files.name
         )));
     }
     one(&place).map_err(|text| {
-        Error::invalid_arg(format!("model '{}': '{}' {text}", files.name, place.display()))
+        ServingError::invalid_arg(format!("model '{}': '{}' {text}", files.name, place.display()))
     })
 }
 

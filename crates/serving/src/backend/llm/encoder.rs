@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use galatea_llm::embed::{Encoded, EncoderEngine, TextTokens};
-use galatea_llm::tokens::Surround;
+use galatea_llm::embed::{EncodedTexts, EncoderEngine, TextTokens};
+use galatea_llm::tokens::SpecialTokens;
 use galatea_tensor::{ByteString, DataType, Tensor};
 
 use super::of_model;
@@ -12,7 +12,7 @@ use super::request::TEXT;
 use super::residency::InUse;
 use crate::backend::{ActiveRequest, ModelIo, ModelTensor};
 use crate::batch;
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::request::{OutputTensor, ParameterValue};
 
 /// Vectors of texts.
@@ -71,7 +71,7 @@ pub(super) fn start(engine: &Arc<EncoderEngine>, in_use: InUse, request: ActiveR
     // Not the engine, on whose thread this lives.
     let model = Arc::clone(engine.model());
     let count = texts.len();
-    let sink = move |encoded: Result<Encoded, galatea_llm::Error>| {
+    let sink = move |encoded: Result<EncodedTexts, galatea_llm::LlmError>| {
         // The model stays in memory as long as somebody may be told.
         let _ = &in_use;
         let Some(request) = take(&taken) else { return };
@@ -95,16 +95,18 @@ pub(super) fn start(engine: &Arc<EncoderEngine>, in_use: InUse, request: ActiveR
 }
 
 /// The texts of a request as tokens.
-fn read(engine: &EncoderEngine, request: &ActiveRequest) -> Result<Vec<TextTokens>, Error> {
+fn read(engine: &EncoderEngine, request: &ActiveRequest) -> Result<Vec<TextTokens>, ServingError> {
     let inputs = batch::gather(request.config(), std::slice::from_ref(request))?;
-    let named = |name: &str| -> Result<Vec<String>, Error> {
+    let named = |name: &str| -> Result<Vec<String>, ServingError> {
         let found = inputs.iter().find(|(input, _)| input == name);
         let Some((_, tensor)) = found else {
-            return Err(Error::invalid_arg(format!("input '{name}' is missing")));
+            return Err(ServingError::invalid_arg(format!("input '{name}' is missing")));
         };
         let text = |text: &ByteString| match std::str::from_utf8(text.as_bytes()) {
             Ok(text) => Ok(text.to_owned()),
-            Err(error) => Err(Error::invalid_arg(format!("input '{name}' is no UTF-8: {error}"))),
+            Err(error) => {
+                Err(ServingError::invalid_arg(format!("input '{name}' is no UTF-8: {error}")))
+            }
         };
         tensor.contiguous()?.to_vec::<ByteString>()?.iter().map(text).collect()
     };
@@ -115,18 +117,18 @@ fn read(engine: &EncoderEngine, request: &ActiveRequest) -> Result<Vec<TextToken
             Some(ParameterValue::String(name)) => Some(name.as_str()),
             _ => None,
         };
-        let text = |text: &String| model.text(text, prompt, Surround::Add, most);
+        let text = |text: &String| model.text(text, prompt, SpecialTokens::Add, most);
         named(TEXT)?.iter().map(text).collect()
     } else {
         let queries = named(QUERY)?;
         let documents = named(DOCUMENTS)?;
         let Some(query) = queries.first() else {
-            return Err(Error::invalid_arg(format!("input '{QUERY}' has no element")));
+            return Err(ServingError::invalid_arg(format!("input '{QUERY}' has no element")));
         };
         let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
         model.ranked(query, &documents, most)
     };
-    tokens.map_err(|error: galatea_llm::Error| of_model(&error))
+    tokens.map_err(|error: galatea_llm::LlmError| of_model(&error))
 }
 fn parameter<'a>(request: &'a ActiveRequest, wanted: &str) -> Option<&'a ParameterValue> {
     let mut all = request.request.parameters.iter();
@@ -134,7 +136,7 @@ fn parameter<'a>(request: &'a ActiveRequest, wanted: &str) -> Option<&'a Paramet
 }
 
 /// The most tokens of a text, where the request lets longer ones be cut; -1 stands for as many as the model takes.
-fn most_tokens(request: &ActiveRequest, context: usize) -> Result<Option<usize>, Error> {
+fn most_tokens(request: &ActiveRequest, context: usize) -> Result<Option<usize>, ServingError> {
     let name = "truncate_prompt_tokens";
     let most = match parameter(request, name) {
         None => return Ok(None),
@@ -145,7 +147,7 @@ fn most_tokens(request: &ActiveRequest, context: usize) -> Result<Option<usize>,
     };
     match most.filter(|most| (1..=context).contains(most)) {
         Some(most) => Ok(Some(most)),
-        None => Err(Error::invalid_arg(format!(
+        None => Err(ServingError::invalid_arg(format!(
             "parameter '{name}' must be a whole number from 1 to {context}, or -1"
         ))),
     }
@@ -155,10 +157,10 @@ fn vectors(
     request: &ActiveRequest,
     results: Vec<Vec<f32>>,
     shape: [usize; 2],
-) -> Result<Vec<OutputTensor>, Error> {
+) -> Result<Vec<OutputTensor>, ServingError> {
     request.wanted(vec![(EMBEDDING.to_owned(), Tensor::from_vec(&shape, results.concat())?)])
 }
 
-fn scores(request: &ActiveRequest, found: Vec<f32>) -> Result<Vec<OutputTensor>, Error> {
+fn scores(request: &ActiveRequest, found: Vec<f32>) -> Result<Vec<OutputTensor>, ServingError> {
     request.wanted(vec![(SCORES.to_owned(), Tensor::vector(found))])
 }

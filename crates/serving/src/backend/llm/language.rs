@@ -7,7 +7,7 @@ use galatea_llm::model::LanguageModel;
 use galatea_tensor::DataType;
 
 use super::residency::InUse;
-use super::{of_model, reply, reply::Reply, request};
+use super::{of_model, reply, reply::ResponseMaker, request};
 use crate::backend::{ActiveRequest, ModelIo, ModelTensor};
 
 /// Inputs and outputs of Triton's vLLM backend.
@@ -39,7 +39,7 @@ pub(super) fn start(model: &Arc<LanguageModel>, in_use: InUse, request: ActiveRe
     };
     let cancel = request.request.cancel.clone();
     let tokens = generation.prompt.len();
-    let mut reply = Reply::new(request, asked, tokens, Arc::clone(model.tokenizer()));
+    let mut reply = ResponseMaker::new(request, asked, tokens, Arc::clone(model.tokenizer()));
     let waiting = reply.handle();
     let sink = move |event| {
         // The model stays in memory as long as somebody may be told.

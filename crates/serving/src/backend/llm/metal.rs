@@ -1,9 +1,9 @@
 //! What `metal_config` makes of a checkpoint.
 
-use galatea_llm::model::LoadOptions;
+use galatea_llm::model::CheckpointOptions;
 
 use super::EngineArguments;
-use crate::backend::graph::metal::{Account, engine_fields, pools};
+use crate::backend::graph::metal::{FieldAccount, engine_fields, pools};
 use crate::config::metal::MetalConfig;
 
 /// What computes a checkpoint.
@@ -28,7 +28,7 @@ pub fn metal_arguments(
     arguments: &EngineArguments,
     form: CheckpointForm,
 ) -> EngineArguments {
-    let mut account = Account::default();
+    let mut account = FieldAccount::default();
     let mut completed = arguments.clone();
     if let Some(setting) = arguments.metal.find("precision") {
         let stated = match setting.text.as_str() {
@@ -83,10 +83,10 @@ pub fn metal_arguments(
 pub fn metal_options(
     model: &str,
     metal: &MetalConfig,
-    options: &mut LoadOptions,
+    options: &mut CheckpointOptions,
     form: CheckpointForm,
 ) -> Result<(), String> {
-    let mut account = Account::default();
+    let mut account = FieldAccount::default();
     match form {
         CheckpointForm::Chunks => {
             let own = ["precision", "batch_size", "latency_goal_ms"];
@@ -111,10 +111,10 @@ mod tests {
     use galatea_runtime::prefetch::PrefetchPolicy;
 
     use super::*;
-    use crate::config::metal::Place;
+    use crate::config::metal::MetalSource;
 
     fn arguments(metal: &str) -> EngineArguments {
-        let metal = MetalConfig::parse(metal, Place::Parameter).unwrap();
+        let metal = MetalConfig::parse(metal, MetalSource::Parameter).unwrap();
         EngineArguments { metal, ..EngineArguments::default() }
     }
 
@@ -152,16 +152,16 @@ mod tests {
     fn the_other_fields_change_how_a_checkpoint_is_loaded() {
         let metal = r#"{"kernel_fusion": false, "persistent_kernels": true, "minimize_launches": true,
             "prefetch_policy": "aggressive", "enable_auto_tuning": false}"#;
-        let metal = MetalConfig::parse(metal, Place::Parameter).unwrap();
+        let metal = MetalConfig::parse(metal, MetalSource::Parameter).unwrap();
         let loaded = |form| {
-            let mut options = LoadOptions::new(Vec::new());
+            let mut options = CheckpointOptions::new(Vec::new());
             metal_options("m", &metal, &mut options, form).unwrap();
             options.session
         };
         let engine = loaded(CheckpointForm::Engine);
         assert_eq!((engine.optimise, engine.max_partitions), (OptimiseLevel::O1, 1));
         assert_eq!((engine.prefetch, engine.plan_cache), (PrefetchPolicy::Aggressive, 512));
-        let usual = LoadOptions::new(Vec::new()).session;
+        let usual = CheckpointOptions::new(Vec::new()).session;
         assert_eq!(loaded(CheckpointForm::Chunks).optimise, usual.optimise);
     }
 }

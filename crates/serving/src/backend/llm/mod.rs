@@ -2,7 +2,7 @@
 //!
 //! A model is decoupled. Inputs and outputs are those of Triton's vLLM backend ([`language`]). A checkpoint may also be
 //! an encoder, whose tensors [`encoder`] has. The front ends that speak OpenAI's protocol do not come this way: they take
-//! the [`Checkpoint`] itself from [`crate::Core::checkpoint`]. Which checkpoints are in memory is up to [`Residency`].
+//! the [`CheckpointHandle`] itself from [`crate::Core::checkpoint`]. Which checkpoints are in memory is up to [`ModelMemory`].
 
 mod arguments;
 mod checkpoint;
@@ -16,22 +16,26 @@ mod residency;
 use std::path::Path;
 use std::sync::Arc;
 
-use galatea_llm::{Error as ModelError, Kind};
+use galatea_llm::{LlmError as ModelError, LlmErrorKind};
 
-use super::{Backend, Checkpoint, Model, ModelFiles, ModelInstance, ModelIo, Payload, Placement};
-use crate::error::{Code, Error};
+use super::{
+    BackendModel, BatchPayload, CheckpointHandle, InstancePlacement, ModelBackend, ModelFiles,
+    ModelInstance, ModelIo,
+};
+use crate::error::{ErrorCode, ServingError};
 pub use arguments::EngineArguments;
 pub use checkpoint::{is_checkpoint, model_name, one as one_checkpoint};
 pub use metal::{CheckpointForm, metal_arguments, metal_options};
-pub use residency::{CheckpointTraits, InUse, Residency, Resident};
+pub use residency::{CheckpointTraits, InUse, ModelMemory, ResidentCheckpoint};
 
 /// Loads the checkpoint of a folder or file for the model of that name: a language model or an encoder.
-pub type LoadModel =
-    Arc<dyn Fn(&str, &Path, &EngineArguments) -> Result<Checkpoint, ModelError> + Send + Sync>;
+pub type LoadModel = Arc<
+    dyn Fn(&str, &Path, &EngineArguments) -> Result<CheckpointHandle, ModelError> + Send + Sync,
+>;
 
 /// Where a backend finds the checkpoint of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum FoundLlm {
     /// The files of the version or the model are the checkpoint.
     Here,
     /// `model.json` in the version folder names it.
@@ -42,23 +46,23 @@ enum Found {
 #[derive(Clone)]
 pub struct LlmBackend {
     name: &'static str,
-    found: Found,
+    found: FoundLlm,
     load: LoadModel,
-    residency: Arc<Residency>,
+    residency: Arc<ModelMemory>,
 }
 
 impl LlmBackend {
     /// The backends, under all their names, on one way to load checkpoints and with all the memory that there is.
     #[must_use]
-    pub fn all(load: &LoadModel) -> Vec<Arc<dyn Backend>> {
-        Self::within(load, &Residency::new(None))
+    pub fn all(load: &LoadModel) -> Vec<Arc<dyn ModelBackend>> {
+        Self::within(load, &ModelMemory::new(None))
     }
 
     /// As [`LlmBackend::all`], with the memory that the models share.
     #[must_use]
-    pub fn within(load: &LoadModel, residency: &Arc<Residency>) -> Vec<Arc<dyn Backend>> {
-        [("llm", Found::Here), ("galatea_llm", Found::Here), ("vllm", Found::Named)]
-            .map(|(name, found)| -> Arc<dyn Backend> {
+    pub fn within(load: &LoadModel, residency: &Arc<ModelMemory>) -> Vec<Arc<dyn ModelBackend>> {
+        [("llm", FoundLlm::Here), ("galatea_llm", FoundLlm::Here), ("vllm", FoundLlm::Named)]
+            .map(|(name, found)| -> Arc<dyn ModelBackend> {
                 let (load, residency) = (Arc::clone(load), Arc::clone(residency));
                 Arc::new(Self { name, found, load, residency })
             })
@@ -72,15 +76,15 @@ impl std::fmt::Debug for LlmBackend {
     }
 }
 
-impl Backend for LlmBackend {
+impl ModelBackend for LlmBackend {
     fn name(&self) -> &str {
         self.name
     }
 
     fn default_model_filename(&self) -> &'static str {
         match self.found {
-            Found::Here => "config.json",
-            Found::Named => "model.json",
+            FoundLlm::Here => "config.json",
+            FoundLlm::Named => "model.json",
         }
     }
 
@@ -94,18 +98,18 @@ impl Backend for LlmBackend {
 
     fn recognises(&self, model_dir: &Path, version_dir: Option<&Path>) -> bool {
         let here = version_dir.is_some_and(is_checkpoint) || is_checkpoint(model_dir);
-        self.found == Found::Here && here
+        self.found == FoundLlm::Here && here
     }
 
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         let name = files.name.clone();
         let failed = move |error: &dyn std::fmt::Display| {
-            Error::internal(format!("failed to load model '{name}': {error}"))
+            ServingError::internal(format!("failed to load model '{name}': {error}"))
         };
         let mut arguments = EngineArguments::default();
         let path = match self.found {
-            Found::Here => checkpoint::find(files)?,
-            Found::Named => {
+            FoundLlm::Here => checkpoint::find(files)?,
+            FoundLlm::Named => {
                 let path = files.version_dir.join(&files.config.default_model_filename);
                 let model;
                 (model, arguments) = arguments::read(&path, &files.name)?;
@@ -119,10 +123,11 @@ impl Backend for LlmBackend {
         let model = files.name.clone();
         let load =
             Box::new(move || load(&model, &path, &arguments).map_err(|error| failed(&error)));
-        let (resident, loaded) = Resident::load(&self.residency, &files.name, bytes, load)?;
+        let (resident, loaded) =
+            ResidentCheckpoint::load(&self.residency, &files.name, bytes, load)?;
         let io = match loaded {
-            Checkpoint::Language(_) => language::io(),
-            Checkpoint::Encoder(engine) => encoder::io(&engine),
+            CheckpointHandle::Language(_) => language::io(),
+            CheckpointHandle::Encoder(engine) => encoder::io(&engine),
         };
         Ok(Box::new(CheckpointModel { resident, io }))
     }
@@ -130,11 +135,11 @@ impl Backend for LlmBackend {
 
 /// A checkpoint as a model of the core.
 struct CheckpointModel {
-    resident: Arc<Resident>,
+    resident: Arc<ResidentCheckpoint>,
     io: ModelIo,
 }
 
-impl Model for CheckpointModel {
+impl BackendModel for CheckpointModel {
     fn io(&self) -> Option<&ModelIo> {
         Some(&self.io)
     }
@@ -143,11 +148,14 @@ impl Model for CheckpointModel {
         self.resident.traits().is_some_and(|traits| traits.writes)
     }
 
-    fn checkpoint(&self) -> Option<Arc<Resident>> {
+    fn checkpoint(&self) -> Option<Arc<ResidentCheckpoint>> {
         Some(Arc::clone(&self.resident))
     }
 
-    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+    fn instance(
+        &self,
+        _placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
         Ok(Box::new(CheckpointInstance { resident: Arc::clone(&self.resident) }))
     }
 }
@@ -155,17 +163,17 @@ impl Model for CheckpointModel {
 /// Hands requests to an engine. Where the checkpoint is not in memory the thread waits for that, and what comes
 /// meanwhile waits for the thread.
 struct CheckpointInstance {
-    resident: Arc<Resident>,
+    resident: Arc<ResidentCheckpoint>,
 }
 
 impl ModelInstance for CheckpointInstance {
-    fn execute(&mut self, payload: Payload) {
+    fn execute(&mut self, payload: BatchPayload) {
         for request in payload.detach() {
             match self.resident.ask() {
-                Ok((Checkpoint::Language(model), in_use)) => {
+                Ok((CheckpointHandle::Language(model), in_use)) => {
                     language::start(&model, in_use, request);
                 }
-                Ok((Checkpoint::Encoder(engine), in_use)) => {
+                Ok((CheckpointHandle::Encoder(engine), in_use)) => {
                     encoder::start(&engine, in_use, request);
                 }
                 Err(error) => request.finish_with(Err(error)),
@@ -175,11 +183,14 @@ impl ModelInstance for CheckpointInstance {
 }
 
 /// An error of the model as the core has it.
-fn of_model(error: &ModelError) -> Error {
+fn of_model(error: &ModelError) -> ServingError {
     let code = match error.kind() {
-        Kind::Parameter | Kind::Grammar | Kind::Tokenizer | Kind::Template => Code::InvalidArg,
-        Kind::Overloaded | Kind::Unavailable => Code::Unavailable,
-        _ => Code::Internal,
+        LlmErrorKind::Parameter
+        | LlmErrorKind::Grammar
+        | LlmErrorKind::Tokenizer
+        | LlmErrorKind::Template => ErrorCode::InvalidArg,
+        LlmErrorKind::Overloaded | LlmErrorKind::Unavailable => ErrorCode::Unavailable,
+        _ => ErrorCode::Internal,
     };
-    Error::new(code, error.to_string())
+    ServingError::new(code, error.to_string())
 }

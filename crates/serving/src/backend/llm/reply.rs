@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use galatea_llm::engine::{Delta, GenerationEvent, Usage};
+use galatea_llm::engine::{AnswerDelta, GenerationEvent, TokenUsage};
 use galatea_llm::sampling::TokenLogprobs;
 use galatea_llm::stop::FinishReason;
 use galatea_llm::tokens::Tokenizer;
@@ -11,9 +11,9 @@ use galatea_tensor::{ByteString, DataType, Tensor};
 use serde_json::{Map, Value, json};
 
 use super::of_model;
-use super::request::Asked;
+use super::request::GenerationDemand;
 use crate::backend::ActiveRequest;
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::request::OutputTensor;
 use crate::statistics::ResponseKind;
 
@@ -29,20 +29,20 @@ pub(super) const OUTPUTS: &[(&str, DataType, i64)] = &[
 
 /// A request that waits for its answer, unless it has it.
 #[derive(Clone)]
-pub(super) struct Waiting(Arc<Mutex<Option<ActiveRequest>>>);
+pub(super) struct WaitingRequest(Arc<Mutex<Option<ActiveRequest>>>);
 
-impl Waiting {
+impl WaitingRequest {
     fn take(&self) -> Option<ActiveRequest> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Answers a request that the engine did not take.
-    pub(super) fn refuse(self, error: Error) {
+    pub(super) fn refuse(self, error: ServingError) {
         self.fail(ResponseKind::Fail, Instant::now(), error);
     }
 
     /// Answers with an error what was under way from a time on.
-    fn fail(self, kind: ResponseKind, from: Instant, error: Error) {
+    fn fail(self, kind: ResponseKind, from: Instant, error: ServingError) {
         if let Some(request) = self.take() {
             request.count_response(kind, from, Instant::now());
             request.finish_with(Err(error));
@@ -52,7 +52,7 @@ impl Waiting {
 
 /// One of the answers so far, or since the last response.
 #[derive(Clone, Default)]
-struct Answer {
+struct PartialAnswer {
     text: String,
     tokens: usize,
     logprobs: Vec<TokenLogprobs>,
@@ -60,12 +60,12 @@ struct Answer {
 }
 
 /// Makes responses of the engine's events.
-pub(super) struct Reply {
-    request: Waiting,
-    asked: Asked,
+pub(super) struct ResponseMaker {
+    request: WaitingRequest,
+    asked: GenerationDemand,
     /// Not the model: its engine, on whose thread this lives, would wait for itself at its end.
     tokenizer: Arc<Tokenizer>,
-    answers: Vec<Answer>,
+    answers: Vec<PartialAnswer>,
     /// Of each answer, the logarithm of its probability so far.
     cumulative: Vec<f32>,
     prompt_tokens: usize,
@@ -73,25 +73,25 @@ pub(super) struct Reply {
     from: Instant,
 }
 
-impl Reply {
+impl ResponseMaker {
     pub(super) fn new(
         request: ActiveRequest,
-        asked: Asked,
+        asked: GenerationDemand,
         prompt_tokens: usize,
         tokenizer: Arc<Tokenizer>,
     ) -> Self {
         let n = usize::try_from(asked.sampling.n).unwrap_or(1);
-        let mut answers = vec![Answer::default(); n];
+        let mut answers = vec![PartialAnswer::default(); n];
         if asked.prepend {
             answers.iter_mut().for_each(|answer| answer.text.clone_from(&asked.text));
         }
-        let request = Waiting(Arc::new(Mutex::new(Some(request))));
+        let request = WaitingRequest(Arc::new(Mutex::new(Some(request))));
         let (cumulative, from) = (vec![0.0; n], Instant::now());
         Self { request, asked, tokenizer, answers, cumulative, prompt_tokens, from }
     }
 
     /// The request, for whoever may have to answer it in the engine's place.
-    pub(super) fn handle(&self) -> Waiting {
+    pub(super) fn handle(&self) -> WaitingRequest {
         self.request.clone()
     }
 
@@ -107,8 +107,8 @@ impl Reply {
         }
     }
 
-    fn step(&mut self, delta: Delta) {
-        let Delta { index, text, tokens, logprobs, finish } = delta;
+    fn step(&mut self, delta: AnswerDelta) {
+        let AnswerDelta { index, text, tokens, logprobs, finish } = delta;
         if let Some(sum) = self.cumulative.get_mut(index) {
             *sum += logprobs.iter().map(|of| of.logprob).sum::<f32>();
         }
@@ -127,7 +127,7 @@ impl Reply {
         let made = Instant::now();
         let outputs = self.outputs();
         self.answers.iter_mut().for_each(|answer| {
-            *answer = Answer { finish: answer.finish.take(), ..Answer::default() };
+            *answer = PartialAnswer { finish: answer.finish.take(), ..PartialAnswer::default() };
         });
         let mut waiting = self.request.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(request) = waiting.as_mut() {
@@ -138,13 +138,13 @@ impl Reply {
         }
     }
 
-    fn end(&self, _usage: Usage) {
+    fn end(&self, _usage: TokenUsage) {
         // Who was taken back while it waited has no answers that ended.
-        let cancelled = |answer: &Answer| {
+        let cancelled = |answer: &PartialAnswer| {
             answer.finish.as_ref().is_none_or(|why| *why == FinishReason::Cancelled)
         };
         if self.answers.iter().any(cancelled) {
-            let error = Error::cancelled("Request was cancelled");
+            let error = ServingError::cancelled("Request was cancelled");
             return self.handle().fail(ResponseKind::Cancel, self.from, error);
         }
         let Some(request) = self.request.take() else { return };
@@ -155,20 +155,21 @@ impl Reply {
     }
 
     /// The outputs that the request asks for.
-    fn outputs(&self) -> Result<Vec<(String, Tensor)>, Error> {
+    fn outputs(&self) -> Result<Vec<(String, Tensor)>, ServingError> {
         let asked = &self.asked;
         let n = self.answers.len();
         let mut outputs = Vec::new();
         let mut add = |name: &str, tensor: Tensor| outputs.push((name.to_owned(), tensor));
-        let texts = |of: &dyn Fn(&Answer) -> String| {
+        let texts = |of: &dyn Fn(&PartialAnswer) -> String| {
             let texts: Vec<ByteString> =
                 self.answers.iter().map(|answer| ByteString::from(of(answer))).collect();
             Tensor::from_vec(&[n], texts)
         };
         add("text_output", texts(&|answer| answer.text.clone())?);
         if asked.finish_reason {
-            let reason =
-                |answer: &Answer| answer.finish.as_ref().map_or("None", FinishReason::as_str);
+            let reason = |answer: &PartialAnswer| {
+                answer.finish.as_ref().map_or("None", FinishReason::as_str)
+            };
             add("finish_reason", texts(&|answer| reason(answer).to_owned())?);
         }
         if asked.cumulative_logprob {
@@ -189,7 +190,7 @@ impl Reply {
     }
 
     /// For each token an object from token numbers to probabilities.
-    fn logprobs(&self, answer: &Answer) -> Value {
+    fn logprobs(&self, answer: &PartialAnswer) -> Value {
         if self.asked.sampling.logprobs.is_none() {
             return Value::Null;
         }
@@ -213,11 +214,11 @@ impl Reply {
 
 fn wanted(
     request: &ActiveRequest,
-    outputs: Result<Vec<(String, Tensor)>, Error>,
-) -> Result<Vec<OutputTensor>, Error> {
+    outputs: Result<Vec<(String, Tensor)>, ServingError>,
+) -> Result<Vec<OutputTensor>, ServingError> {
     request.wanted(outputs?)
 }
 
-fn kind(response: &Result<Vec<OutputTensor>, Error>) -> ResponseKind {
+fn kind(response: &Result<Vec<OutputTensor>, ServingError>) -> ResponseKind {
     if response.is_ok() { ResponseKind::Success } else { ResponseKind::Fail }
 }

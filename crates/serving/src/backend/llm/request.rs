@@ -4,14 +4,14 @@ use galatea_llm::engine::GenerationRequest;
 use galatea_llm::grammar::Grammar;
 use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::SamplingParameters;
-use galatea_llm::tokens::Surround;
+use galatea_llm::tokens::SpecialTokens;
 use galatea_tensor::{ByteString, DataType, Tensor};
 use serde_json::{Map, Value};
 
 use super::of_model;
 use crate::backend::ActiveRequest;
 use crate::batch;
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::request::ParameterValue;
 
 /// The input that a request must have.
@@ -55,7 +55,7 @@ const PARAMETERS: &[&str] = &[
 
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct GenerationDemand {
     pub(super) text: String,
     /// A response for each piece of the answer.
     pub(super) stream: bool,
@@ -71,25 +71,27 @@ pub(super) struct Asked {
 }
 
 /// The values of a request's inputs.
-struct Inputs(Vec<(String, Tensor)>);
+struct RequestInputs(Vec<(String, Tensor)>);
 
-impl Inputs {
+impl RequestInputs {
     fn tensor(&self, name: &str) -> Option<&Tensor> {
         self.0.iter().find(|(input, _)| input == name).map(|(_, tensor)| tensor)
     }
 
-    fn flag(&self, name: &str) -> Result<Option<bool>, Error> {
+    fn flag(&self, name: &str) -> Result<Option<bool>, ServingError> {
         let Some(tensor) = self.tensor(name) else { return Ok(None) };
         Ok(tensor.contiguous()?.to_vec::<bool>()?.first().copied())
     }
 
-    fn text(&self, name: &str) -> Result<Option<String>, Error> {
+    fn text(&self, name: &str) -> Result<Option<String>, ServingError> {
         let Some(tensor) = self.tensor(name) else { return Ok(None) };
         let texts = tensor.contiguous()?.to_vec::<ByteString>()?;
         let Some(text) = texts.first() else { return Ok(None) };
         match std::str::from_utf8(text.as_bytes()) {
             Ok(text) => Ok(Some(text.to_owned())),
-            Err(error) => Err(Error::invalid_arg(format!("input '{name}' is no UTF-8: {error}"))),
+            Err(error) => {
+                Err(ServingError::invalid_arg(format!("input '{name}' is no UTF-8: {error}")))
+            }
         }
     }
 }
@@ -98,16 +100,18 @@ impl Inputs {
 ///
 /// # Errors
 /// What is missing, has another form, or contradicts itself.
-pub(super) fn read(request: &ActiveRequest) -> Result<Asked, Error> {
-    let inputs = Inputs(batch::gather(request.config(), std::slice::from_ref(request))?);
+pub(super) fn read(request: &ActiveRequest) -> Result<GenerationDemand, ServingError> {
+    let inputs = RequestInputs(batch::gather(request.config(), std::slice::from_ref(request))?);
     let Some(text) = inputs.text(TEXT)? else {
-        return Err(Error::invalid_arg(format!("input '{TEXT}' has no element, expected one")));
+        return Err(ServingError::invalid_arg(format!(
+            "input '{TEXT}' has no element, expected one"
+        )));
     };
-    let flag = |name: &str| Ok::<_, Error>(inputs.flag(name)?.unwrap_or(false));
+    let flag = |name: &str| Ok::<_, ServingError>(inputs.flag(name)?.unwrap_or(false));
     let stream = flag("stream")?;
     let exclude = inputs.flag("exclude_input_in_output")?;
     if stream && exclude == Some(false) {
-        return Err(Error::invalid_arg(
+        return Err(ServingError::invalid_arg(
             "When streaming, `exclude_input_in_output` = False is not allowed.",
         ));
     }
@@ -128,7 +132,7 @@ pub(super) fn read(request: &ActiveRequest) -> Result<Asked, Error> {
     if cumulative_logprob && sampling.logprobs.is_none() {
         sampling.logprobs = Some(0);
     }
-    Ok(Asked {
+    Ok(GenerationDemand {
         text,
         stream,
         prepend: !stream && !exclude.unwrap_or(false),
@@ -142,8 +146,8 @@ pub(super) fn read(request: &ActiveRequest) -> Result<Asked, Error> {
     })
 }
 
-fn wrong(why: &dyn std::fmt::Display) -> Error {
-    Error::invalid_arg(format!("'{SAMPLING}': {why}"))
+fn wrong(why: &dyn std::fmt::Display) -> ServingError {
+    ServingError::invalid_arg(format!("'{SAMPLING}': {why}"))
 }
 
 fn json(value: &ParameterValue) -> Value {
@@ -157,7 +161,7 @@ fn json(value: &ParameterValue) -> Value {
 }
 
 /// Reads how tokens are chosen. Values may be texts of JSON, as the vLLM backend has them.
-fn sampling(mut given: Map<String, Value>) -> Result<SamplingParameters, Error> {
+fn sampling(mut given: Map<String, Value>) -> Result<SamplingParameters, ServingError> {
     for (name, value) in &mut given {
         let Value::String(text) = &*value else { continue };
         let python = match text.as_str() {
@@ -175,7 +179,7 @@ fn sampling(mut given: Map<String, Value>) -> Result<SamplingParameters, Error> 
 }
 
 /// Takes what answers have to follow out of the parameters.
-fn grammar(given: &mut Map<String, Value>) -> Result<Option<Grammar>, Error> {
+fn grammar(given: &mut Map<String, Value>) -> Result<Option<Grammar>, ServingError> {
     let mut wishes = Map::new();
     for name in ["guided_decoding", "structured_outputs"] {
         match given.remove(name) {
@@ -225,7 +229,7 @@ fn one_grammar(name: &str, wish: Value) -> Result<Option<Grammar>, &'static str>
     }))
 }
 
-impl Asked {
+impl GenerationDemand {
     /// The request for the engine, by the client's name.
     ///
     /// # Errors
@@ -234,8 +238,8 @@ impl Asked {
         self,
         model: &LanguageModel,
         id: &str,
-    ) -> Result<(Self, GenerationRequest), Error> {
-        let encoded = model.tokenizer().encode(&self.text, Surround::Add);
+    ) -> Result<(Self, GenerationRequest), ServingError> {
+        let encoded = model.tokenizer().encode(&self.text, SpecialTokens::Add);
         let constraint = match &self.grammar {
             None => None,
             Some(grammar) => {

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use flate2::bufread::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// What is accepted, for errors.
 const ACCEPTED: &str =
@@ -38,8 +38,9 @@ const PIECE_BYTES: usize = 64 << 10;
 /// # Errors
 /// INVALID_ARG with what is wrong with the archive, INTERNAL where the folder cannot be written. What is unpacked by
 /// then stays.
-pub(super) fn unpack(archive: &Path, folder: &Path) -> Result<(), Error> {
-    let mut unpacking = Unpacking { archive, folder, folders: HashSet::new(), links: Vec::new() };
+pub(super) fn unpack(archive: &Path, folder: &Path) -> Result<(), ServingError> {
+    let mut unpacking =
+        ArchiveUnpacking { archive, folder, folders: HashSet::new(), links: Vec::new() };
     let mut tar = Archive::new(unpacking.open()?);
     let entries = tar.entries().map_err(|error| unpacking.damaged(0, &error))?;
     let mut count = 0;
@@ -57,7 +58,7 @@ pub(super) fn unpack(archive: &Path, folder: &Path) -> Result<(), Error> {
     unpacking.check_links()
 }
 
-struct Unpacking<'a> {
+struct ArchiveUnpacking<'a> {
     archive: &'a Path,
     folder: &'a Path,
     /// Folders that are there, from the archive's top.
@@ -66,27 +67,27 @@ struct Unpacking<'a> {
     links: Vec<(PathBuf, PathBuf)>,
 }
 
-impl Unpacking<'_> {
-    fn wrong(&self, what: impl Display) -> Error {
-        Error::invalid_arg(format!("the archive '{}' {what}", self.archive.display()))
+impl ArchiveUnpacking<'_> {
+    fn wrong(&self, what: impl Display) -> ServingError {
+        ServingError::invalid_arg(format!("the archive '{}' {what}", self.archive.display()))
     }
 
-    fn damaged(&self, count: usize, error: &io::Error) -> Error {
+    fn damaged(&self, count: usize, error: &io::Error) -> ServingError {
         match count {
             0 => self.wrong(format_args!("holds no tar archive: {error}; {ACCEPTED}")),
             _ => self.wrong(format_args!("is truncated or damaged after {count} entries: {error}")),
         }
     }
 
-    fn unwritten(&self, path: &Path, error: &io::Error) -> Error {
+    fn unwritten(&self, path: &Path, error: &io::Error) -> ServingError {
         let (archive, path) = (self.archive.display(), path.display());
-        Error::internal(format!(
+        ServingError::internal(format!(
             "the archive '{archive}' is not unpacked: '{path}' cannot be written: {error}"
         ))
     }
 
     /// The bytes of the tar archive.
-    fn open(&self) -> Result<Box<dyn Read>, Error> {
+    fn open(&self) -> Result<Box<dyn Read>, ServingError> {
         let unread = |error: io::Error| self.wrong(format_args!("cannot be read: {error}"));
         let mut file = File::open(self.archive).map_err(unread)?;
         let (at, mark) = TAR_MARK;
@@ -111,7 +112,7 @@ impl Unpacking<'_> {
         })
     }
 
-    fn entry<R: Read>(&mut self, mut entry: Entry<'_, R>) -> Result<(), Error> {
+    fn entry<R: Read>(&mut self, mut entry: Entry<'_, R>) -> Result<(), ServingError> {
         let damaged = |error: io::Error| self.wrong(format_args!("is damaged: {error}"));
         let named = entry.path().map_err(damaged)?.into_owned();
         let shown = named.display();
@@ -148,7 +149,7 @@ impl Unpacking<'_> {
     }
 
     /// Makes the folder and those above it where they are missing.
-    fn make_folder(&mut self, path: &Path) -> Result<(), Error> {
+    fn make_folder(&mut self, path: &Path) -> Result<(), ServingError> {
         if path.as_os_str().is_empty() || self.folders.contains(path) {
             return Ok(());
         }
@@ -170,7 +171,7 @@ impl Unpacking<'_> {
     }
 
     /// Takes away what has the name, as the last of several entries counts, and makes the folder that it is in.
-    fn clear(&mut self, path: &Path) -> Result<(), Error> {
+    fn clear(&mut self, path: &Path) -> Result<(), ServingError> {
         self.make_folder(path.parent().unwrap_or(Path::new("")))?;
         let at = self.folder.join(path);
         match fs::symlink_metadata(&at) {
@@ -186,7 +187,12 @@ impl Unpacking<'_> {
         }
     }
 
-    fn file<R: Read>(&self, path: &Path, mode: u32, entry: &mut Entry<'_, R>) -> Result<(), Error> {
+    fn file<R: Read>(
+        &self,
+        path: &Path,
+        mode: u32,
+        entry: &mut Entry<'_, R>,
+    ) -> Result<(), ServingError> {
         let at = self.folder.join(path);
         let unwritten = |error: io::Error| self.unwritten(&at, &error);
         let truncated = |why: &dyn Display| {
@@ -214,7 +220,12 @@ impl Unpacking<'_> {
         file.set_permissions(Permissions::from_mode(mode & 0o777 | 0o600)).map_err(unwritten)
     }
 
-    fn link(&mut self, path: PathBuf, target: PathBuf, kind: EntryType) -> Result<(), Error> {
+    fn link(
+        &mut self,
+        path: PathBuf,
+        target: PathBuf,
+        kind: EntryType,
+    ) -> Result<(), ServingError> {
         let at = self.folder.join(&path);
         if kind == EntryType::Symlink {
             symlink(&target, &at).map_err(|error| self.unwritten(&at, &error))?;
@@ -244,7 +255,7 @@ impl Unpacking<'_> {
             && found.is_ok_and(|found| !found.is_dir())
     }
 
-    fn check_links(&self) -> Result<(), Error> {
+    fn check_links(&self) -> Result<(), ServingError> {
         let root =
             self.folder.canonicalize().map_err(|error| self.unwritten(self.folder, &error))?;
         for (path, target) in &self.links {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use galatea_tensor::{Allocation, SharedBlock, SharedRegion};
 
-use super::wire::Opened;
+use super::wire::OpenedBlock;
 
 /// Bytes of the page of flags: one for each block of the server's, from [`OWN`] on one for each of the worker's, from
 /// [`SLOTS`] on one for each request.
@@ -14,22 +14,22 @@ const FLAGS_BYTES: usize = 65536;
 const OWN: usize = 1024;
 const SLOTS: usize = 2048;
 /// Blocks of one side.
-const MOST_BLOCKS: u32 = 1024;
+const MAX_BLOCKS: u32 = 1024;
 /// Slot of a request that has none: so many others are under way.
 const NO_SLOT: u32 = u32::MAX;
 /// Blocks of the server's that nobody uses are kept up to so many.
-const MOST_FREE: usize = 2;
+const MAX_FREE: usize = 2;
 
 /// The page on which both sides say who has a block and whose client has gone. Setting a flag is the last that a side
 /// does with a block.
 #[derive(Debug)]
-pub(super) struct Flags {
+pub(super) struct SharedFlagPage {
     region: SharedRegion,
     /// Slots that are free again, and the first that was never used.
     slots: Mutex<(Vec<u32>, u32)>,
 }
 
-impl Flags {
+impl SharedFlagPage {
     /// Makes the page. Its name stays until [`SharedBlock::unlink`].
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Flags {
     }
 
     /// A place where the worker is told that a client has gone.
-    pub(super) fn slot(self: &Arc<Self>) -> Arc<Slot> {
+    pub(super) fn slot(self: &Arc<Self>) -> Arc<FlagSlot> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let number = slots.0.pop().unwrap_or_else(|| {
             let next = slots.1;
@@ -66,18 +66,18 @@ impl Flags {
             slots.1 += 1;
             next
         });
-        Arc::new(Slot { flags: Arc::clone(self), number })
+        Arc::new(FlagSlot { flags: Arc::clone(self), number })
     }
 }
 
 /// A request's place on the page.
 #[derive(Debug)]
-pub(super) struct Slot {
-    flags: Arc<Flags>,
+pub(super) struct FlagSlot {
+    flags: Arc<SharedFlagPage>,
     pub(super) number: u32,
 }
 
-impl Slot {
+impl FlagSlot {
     fn place(&self) -> Option<usize> {
         let number = usize::try_from(self.number).ok().filter(|_| self.number != NO_SLOT)?;
         Some(SLOTS + number)
@@ -91,7 +91,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for FlagSlot {
     fn drop(&mut self) {
         if let Some(place) = self.place() {
             self.flags.set(place, 0);
@@ -103,8 +103,8 @@ impl Drop for Slot {
 
 /// The server's blocks, into which it writes inputs.
 #[derive(Debug)]
-pub(super) struct Given {
-    flags: Arc<Flags>,
+pub(super) struct ServerBlocks {
+    flags: Arc<SharedFlagPage>,
     prefix: String,
     least: usize,
     blocks: HashMap<u32, Arc<SharedBlock>>,
@@ -115,7 +115,7 @@ pub(super) struct Given {
 
 /// A block for one execution.
 #[derive(Debug)]
-pub(super) struct Lease {
+pub(super) struct BlockLease {
     pub(super) number: u32,
     /// Size and name, where the worker does not know the block yet.
     pub(super) new: Option<(usize, String)>,
@@ -125,8 +125,8 @@ pub(super) struct Lease {
     pub(super) block: Arc<SharedBlock>,
 }
 
-impl Given {
-    pub(super) fn new(flags: &Arc<Flags>, prefix: &str, least: usize) -> Self {
+impl ServerBlocks {
+    pub(super) fn new(flags: &Arc<SharedFlagPage>, prefix: &str, least: usize) -> Self {
         let (flags, prefix) = (Arc::clone(flags), prefix.to_owned());
         Self { flags, prefix, least, blocks: HashMap::new(), made: 0, named: Vec::new() }
     }
@@ -140,7 +140,11 @@ impl Given {
     ///
     /// # Errors
     /// When there is no shared memory, or too many blocks wait for the model to let go of them.
-    pub(super) fn lease(&mut self, size: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<Lease> {
+    pub(super) fn lease(
+        &mut self,
+        size: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> io::Result<BlockLease> {
         let mut free: Vec<(usize, u32)> = self
             .blocks
             .iter()
@@ -150,17 +154,17 @@ impl Given {
         free.sort_unstable();
         if let Some(&(_, number)) = free.iter().find(|(len, _)| *len >= size) {
             let block = self.fill(number, fill)?;
-            return Ok(Lease { number, new: None, closed: Vec::new(), block });
+            return Ok(BlockLease { number, new: None, closed: Vec::new(), block });
         }
         // None has room, so the small ones make room for larger ones.
-        free.truncate((free.len() + 1).saturating_sub(MOST_FREE));
+        free.truncate((free.len() + 1).saturating_sub(MAX_FREE));
         let closed: Vec<u32> = free.into_iter().map(|(_, number)| number).collect();
         for number in &closed {
             self.blocks.remove(number);
         }
-        let number = (1..MOST_BLOCKS).find(|number| !self.blocks.contains_key(number));
+        let number = (1..MAX_BLOCKS).find(|number| !self.blocks.contains_key(number));
         let number = number.ok_or_else(|| {
-            io::Error::other(format!("the model holds inputs in {MOST_BLOCKS} blocks of memory"))
+            io::Error::other(format!("the model holds inputs in {MAX_BLOCKS} blocks of memory"))
         })?;
         self.made += 1;
         let name = format!("{}i{:x}", self.prefix, self.made);
@@ -169,7 +173,7 @@ impl Given {
         self.blocks.insert(number, Arc::new(block));
         self.named.push(name.clone());
         let block = self.fill(number, fill)?;
-        Ok(Lease { number, new: Some((len, name)), closed, block })
+        Ok(BlockLease { number, new: Some((len, name)), closed, block })
     }
 
     fn fill(&mut self, number: u32, fill: impl FnOnce(&mut [u8])) -> io::Result<Arc<SharedBlock>> {
@@ -183,7 +187,7 @@ impl Given {
     }
 
     /// Takes a block back of which the worker was not told.
-    pub(super) fn withdraw(&mut self, lease: &Lease) {
+    pub(super) fn withdraw(&mut self, lease: &BlockLease) {
         self.flags.set(usize::try_from(lease.number).unwrap_or(0), 0);
         if let Some((_, name)) = &lease.new {
             SharedBlock::unlink(name);
@@ -203,7 +207,7 @@ impl Given {
     }
 }
 
-impl Given {
+impl ServerBlocks {
     /// The worker has opened so many of the blocks that were ever made.
     pub(super) fn opened_first(&mut self, count: u64) {
         let opened = self.made.saturating_sub(count);
@@ -213,7 +217,7 @@ impl Given {
     }
 }
 
-impl Drop for Given {
+impl Drop for ServerBlocks {
     fn drop(&mut self) {
         self.opened();
     }
@@ -227,8 +231,8 @@ fn rounded(size: usize) -> usize {
 
 /// The worker's blocks, into which it writes outputs.
 #[derive(Debug)]
-pub(super) struct Theirs {
-    flags: Arc<Flags>,
+pub(super) struct WorkerBlocks {
+    flags: Arc<SharedFlagPage>,
     prefix: String,
     blocks: HashMap<u32, Arc<SharedBlock>>,
     /// Those that hold outputs which somebody reads.
@@ -236,8 +240,8 @@ pub(super) struct Theirs {
     seen: u64,
 }
 
-impl Theirs {
-    pub(super) fn new(flags: &Arc<Flags>, prefix: &str) -> Self {
+impl WorkerBlocks {
+    pub(super) fn new(flags: &Arc<SharedFlagPage>, prefix: &str) -> Self {
         let (flags, prefix) = (Arc::clone(flags), prefix.to_owned());
         Self { flags, prefix, blocks: HashMap::new(), read: Vec::new(), seen: 0 }
     }
@@ -246,7 +250,7 @@ impl Theirs {
     ///
     /// # Errors
     /// When a block is not there.
-    pub(super) fn update(&mut self, closed: &[u32], opened: &[Opened]) -> io::Result<()> {
+    pub(super) fn update(&mut self, closed: &[u32], opened: &[OpenedBlock]) -> io::Result<()> {
         for number in closed {
             self.blocks.remove(number);
         }
@@ -281,7 +285,7 @@ impl Theirs {
         read.retain(|number| {
             let block = blocks.get(number);
             let still = block.is_some_and(|block| Arc::strong_count(block) > 1);
-            let place = usize::try_from(*number).ok().filter(|_| *number < MOST_BLOCKS);
+            let place = usize::try_from(*number).ok().filter(|_| *number < MAX_BLOCKS);
             if let (false, Some(place)) = (still, place) {
                 flags.set(OWN + place, 0);
             }
@@ -290,7 +294,7 @@ impl Theirs {
     }
 }
 
-impl Drop for Theirs {
+impl Drop for WorkerBlocks {
     fn drop(&mut self) {
         // A worker that was killed may have made one that it did not come to tell of.
         for number in self.seen + 1..=self.seen + 2 {
@@ -303,9 +307,9 @@ impl Drop for Theirs {
 mod tests {
     use super::*;
 
-    fn flags(what: &str) -> (Arc<Flags>, String) {
+    fn flags(what: &str) -> (Arc<SharedFlagPage>, String) {
         let prefix = format!("/gpt{what}{:x}", std::process::id());
-        let flags = Flags::create(&format!("{prefix}f")).unwrap();
+        let flags = SharedFlagPage::create(&format!("{prefix}f")).unwrap();
         SharedBlock::unlink(&format!("{prefix}f"));
         (flags, prefix)
     }
@@ -313,7 +317,7 @@ mod tests {
     #[test]
     fn a_block_is_used_again_when_both_sides_have_let_go() {
         let (flags, prefix) = flags("a");
-        let mut given = Given::new(&flags, &prefix, 1);
+        let mut given = ServerBlocks::new(&flags, &prefix, 1);
         let first = given.lease(100_000, |bytes| bytes[0] = 7).unwrap();
         assert_eq!(first.new.as_ref().map(|(len, _)| *len), Some(131_072));
         let read = first.block;
@@ -329,12 +333,12 @@ mod tests {
     #[test]
     fn blocks_that_are_too_small_go() {
         let (flags, prefix) = flags("b");
-        let mut given = Given::new(&flags, &prefix, 1);
+        let mut given = ServerBlocks::new(&flags, &prefix, 1);
         for times in 1..20 {
             let lease = given.lease(times * 100_000, |_| ()).unwrap();
             flags.set(usize::try_from(lease.number).unwrap(), 0);
         }
-        assert!(given.blocks.len() <= MOST_FREE, "{}", given.blocks.len());
+        assert!(given.blocks.len() <= MAX_FREE, "{}", given.blocks.len());
     }
 
     #[test]

@@ -5,24 +5,24 @@ use std::sync::Mutex;
 
 use serde_json::Value;
 
-use super::calls::Callee;
+use super::bls::BlsCallee;
 use super::locked;
-use crate::core::{Dependents, LoadOverrides};
-use crate::error::Error;
+use crate::core::{LoadOverrides, UnloadDependents};
+use crate::error::ServingError;
 
 /// Models that are being loaded and wait for the load of others, by name. Two that wait for each other would do so for
 /// ever.
 #[derive(Debug, Default)]
-pub(super) struct Loads(Mutex<Vec<(String, String)>>);
+pub(super) struct ModelLoadWaits(Mutex<Vec<(String, String)>>);
 
-impl Loads {
+impl ModelLoadWaits {
     /// Notes that a model that is being loaded waits for another one.
-    fn begin(&self, model: &str, other: &str) -> Result<(), Error> {
+    fn begin(&self, model: &str, other: &str) -> Result<(), ServingError> {
         let mut waits = locked(&self.0);
         let (mut left, mut at) = (vec![other.to_owned()], 0);
         while let Some(name) = left.get(at).cloned() {
             if name == model {
-                return Err(Error::unavailable(format!(
+                return Err(ServingError::unavailable(format!(
                     "'{other}' cannot be loaded while '{model}' is, which waits for it"
                 )));
             }
@@ -50,20 +50,22 @@ fn text<'a>(call: &'a Value, name: &str) -> &'a str {
 }
 
 /// Whether a version is ready: `model` and `version`.
-pub(super) fn is_ready(callee: &Callee, call: &Value) -> Result<Value, Error> {
+pub(super) fn is_ready(callee: &BlsCallee, call: &Value) -> Result<Value, ServingError> {
     Ok(callee.host()?.is_ready(text(call, "model"), text(call, "version"))?.into())
 }
 
 /// Loads a model: `model`, `config` as JSON, `files` with the path of each in the model's folder and where it lies, and
 /// `loading` where the calling model is being loaded itself.
-pub(super) fn load(callee: &Callee, call: &Value) -> Result<Value, Error> {
+pub(super) fn load(callee: &BlsCallee, call: &Value) -> Result<Value, ServingError> {
     let model = text(call, "model");
     let config = call.get("config").and_then(Value::as_str).map(str::to_owned);
     let mut files = Vec::new();
     for (path, place) in call.get("files").and_then(Value::as_object).into_iter().flatten() {
         let place = place.as_str().unwrap_or_default();
         let bytes = fs::read(place).map_err(|error| {
-            Error::internal(format!("the file '{path}' cannot be read at '{place}': {error}"))
+            ServingError::internal(format!(
+                "the file '{path}' cannot be read at '{place}': {error}"
+            ))
         })?;
         files.push((path.clone(), bytes.into()));
     }
@@ -79,10 +81,10 @@ pub(super) fn load(callee: &Callee, call: &Value) -> Result<Value, Error> {
 }
 
 /// Unloads a model: `model`, and with `dependents` what it is composed of.
-pub(super) fn unload(callee: &Callee, call: &Value) -> Result<Value, Error> {
+pub(super) fn unload(callee: &BlsCallee, call: &Value) -> Result<Value, ServingError> {
     let dependents = match call.get("dependents").and_then(Value::as_bool) {
-        Some(true) => Dependents::Unload,
-        _ => Dependents::Keep,
+        Some(true) => UnloadDependents::Unload,
+        _ => UnloadDependents::Keep,
     };
     callee.host()?.unload(text(call, "model"), dependents).map(|()| Value::Null)
 }
@@ -93,7 +95,7 @@ mod tests {
 
     #[test]
     fn models_do_not_wait_for_each_other() {
-        let loads = Loads::default();
+        let loads = ModelLoadWaits::default();
         assert!(loads.begin("a", "a").is_err());
         loads.begin("a", "b").unwrap();
         loads.begin("b", "c").unwrap();

@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::archive;
-use super::leftovers::Home;
 use super::locked;
-use crate::error::Error;
+use super::stale_resources::ServerFolder;
+use crate::error::ServingError;
 
 /// Names of interpreters, the first that there is.
 const INTERPRETERS: [&str; 2] = ["bin/python3", "bin/python"];
@@ -37,22 +37,22 @@ const LISTED: usize = 5;
 
 /// Where the interpreter of a model and its modules are.
 #[derive(Debug)]
-pub(super) struct Environment {
+pub(super) struct PythonEnvironment {
     pub(super) interpreter: PathBuf,
     /// What activation sets.
     variables: Vec<(OsString, OsString)>,
     /// Variables that would name another environment.
     removed: [&'static str; 2],
     /// Goes when the last model that has it goes.
-    unpacked: Option<Unpacked>,
+    unpacked: Option<UnpackedArchive>,
 }
 
-impl Environment {
+impl PythonEnvironment {
     /// That of a folder.
     ///
     /// # Errors
     /// INVALID_ARG where there is none, INTERNAL where its scripts do not run.
-    pub(super) fn of_folder(folder: &Path) -> Result<Self, Error> {
+    pub(super) fn of_folder(folder: &Path) -> Result<Self, ServingError> {
         let interpreter = interpreter_in(folder).ok_or_else(|| lacks(folder, "the environment"))?;
         Self::activated(folder, interpreter, None)
     }
@@ -60,8 +60,8 @@ impl Environment {
     fn activated(
         folder: &Path,
         interpreter: PathBuf,
-        unpacked: Option<Unpacked>,
-    ) -> Result<Self, Error> {
+        unpacked: Option<UnpackedArchive>,
+    ) -> Result<Self, ServingError> {
         let folder = path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let (own, other) = match folder.join("conda-meta").is_dir() {
             true => ("CONDA_PREFIX", "VIRTUAL_ENV"),
@@ -78,7 +78,10 @@ impl Environment {
         if own == "CONDA_PREFIX" && has_scripts(&folder.join(ACTIVATION)) {
             made.variables = made.activate().map_err(|why| {
                 let scripts = folder.join(ACTIVATION);
-                Error::internal(format!("the scripts in '{}' failed: {why}", scripts.display()))
+                ServingError::internal(format!(
+                    "the scripts in '{}' failed: {why}",
+                    scripts.display()
+                ))
             })?;
         }
         Ok(made)
@@ -119,12 +122,12 @@ impl Environment {
 
 /// A folder in the backend's.
 #[derive(Debug)]
-struct Unpacked {
+struct UnpackedArchive {
     folder: PathBuf,
-    _home: Arc<Home>,
+    _home: Arc<ServerFolder>,
 }
 
-impl Drop for Unpacked {
+impl Drop for UnpackedArchive {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.folder)
             && error.kind() != io::ErrorKind::NotFound
@@ -135,18 +138,18 @@ impl Drop for Unpacked {
 }
 
 /// Tells a file from one that has taken its place: bytes, seconds and nanoseconds of its last change.
-type Stamp = (u64, i64, i64);
+type FileStamp = (u64, i64, i64);
 /// What a file was unpacked to. Whoever unpacks has it locked.
-type Slot = Mutex<Option<(Stamp, Arc<Environment>)>>;
+type UnpackSlot = Mutex<Option<(FileStamp, Arc<PythonEnvironment>)>>;
 
 /// The archives that are unpacked.
 #[derive(Debug, Default)]
-pub(super) struct Environments {
-    archives: Mutex<HashMap<PathBuf, Arc<Slot>>>,
+pub(super) struct PythonEnvironments {
+    archives: Mutex<HashMap<PathBuf, Arc<UnpackSlot>>>,
     next: AtomicU64,
 }
 
-impl Environments {
+impl PythonEnvironments {
     /// The environment of an archive, unpacked now where it was not yet, or the archive or what was unpacked has changed
     /// since.
     ///
@@ -154,11 +157,11 @@ impl Environments {
     /// INVALID_ARG with what is wrong with the archive, INTERNAL where there is no room for it.
     pub(super) fn of_archive(
         &self,
-        home: &Arc<Home>,
+        home: &Arc<ServerFolder>,
         archive: &Path,
-    ) -> Result<Arc<Environment>, Error> {
+    ) -> Result<Arc<PythonEnvironment>, ServingError> {
         let unread = |error: io::Error| {
-            Error::invalid_arg(format!("'{}' cannot be read: {error}", archive.display()))
+            ServingError::invalid_arg(format!("'{}' cannot be read: {error}", archive.display()))
         };
         let archive = archive.canonicalize().map_err(unread)?;
         let slot = self.slot(&archive);
@@ -177,7 +180,7 @@ impl Environments {
     }
 
     /// Where the archive is noted. Those that are gone, such as files of clients, are forgotten.
-    fn slot(&self, archive: &Path) -> Arc<Slot> {
+    fn slot(&self, archive: &Path) -> Arc<UnpackSlot> {
         let mut archives = locked(&self.archives);
         let gone: Vec<PathBuf> =
             archives.keys().filter(|archive| !archive.exists()).cloned().collect();
@@ -189,16 +192,20 @@ impl Environments {
         slot
     }
 
-    fn unpack(&self, home: &Arc<Home>, archive: &Path) -> Result<Environment, Error> {
+    fn unpack(
+        &self,
+        home: &Arc<ServerFolder>,
+        archive: &Path,
+    ) -> Result<PythonEnvironment, ServingError> {
         let began = Instant::now();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let partly = home.path().join(format!("environment-{number}.part"));
         let folder = home.path().join(format!("environment-{number}"));
         let failed = |error: io::Error| {
-            Error::internal(format!("'{}' cannot be written: {error}", folder.display()))
+            ServingError::internal(format!("'{}' cannot be written: {error}", folder.display()))
         };
         fs::create_dir(&partly).map_err(failed)?;
-        let mut unpacked = Unpacked { folder: partly.clone(), _home: Arc::clone(home) };
+        let mut unpacked = UnpackedArchive { folder: partly.clone(), _home: Arc::clone(home) };
         archive::unpack(archive, &partly)?;
         let what = format!("the archive '{}'", archive.display());
         interpreter_in(&partly).ok_or_else(|| lacks(&partly, &what))?;
@@ -209,7 +216,7 @@ impl Environments {
         fs::write(folder.join(WHOLE), "").map_err(failed)?;
         let took = began.elapsed();
         tracing::info!("{what} was unpacked to '{}' in {took:.1?}", folder.display());
-        Environment::activated(&folder, interpreter, Some(unpacked))
+        PythonEnvironment::activated(&folder, interpreter, Some(unpacked))
     }
 }
 
@@ -250,7 +257,7 @@ fn interpreter_in(folder: &Path) -> Option<PathBuf> {
 }
 
 /// Says that there is no interpreter, and what there is.
-fn lacks(folder: &Path, what: &str) -> Error {
+fn lacks(folder: &Path, what: &str) -> ServingError {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<String> =
         entries.map(|entry| format!("'{}'", entry.file_name().to_string_lossy())).collect();
@@ -258,7 +265,7 @@ fn lacks(folder: &Path, what: &str) -> Error {
     let more = if found.len() > LISTED { ", …" } else { "" };
     found.truncate(LISTED);
     let [first, second] = INTERPRETERS;
-    Error::invalid_arg(format!(
+    ServingError::invalid_arg(format!(
         "{what} has no {first} or {second}, found at its top: {}{more}",
         found.join(", ")
     ))

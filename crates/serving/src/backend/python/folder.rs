@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use super::leftovers::Home;
 use super::locked;
+use super::stale_resources::ServerFolder;
 
 /// What a worker runs.
 pub(super) const WORKER: &str = "galatea_worker.py";
@@ -39,18 +39,18 @@ const FILES: &[(&str, &str)] = &[
 
 /// A folder of this process with the files, made when the first model is loaded. It goes with the last that has it.
 #[derive(Debug, Default)]
-pub(super) struct Folder(Mutex<Option<Arc<Home>>>);
+pub(super) struct BackendFolder(Mutex<Option<Arc<ServerFolder>>>);
 
-impl Folder {
+impl BackendFolder {
     /// The folder.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn get(&self) -> io::Result<Arc<Home>> {
+    pub(super) fn get(&self) -> io::Result<Arc<ServerFolder>> {
         let mut made = locked(&self.0);
         let home = match &*made {
             Some(home) => Arc::clone(home),
-            None => Arc::clone(made.insert(Arc::new(Home::make()?))),
+            None => Arc::clone(made.insert(Arc::new(ServerFolder::make()?))),
         };
         restore(&home)?;
         Ok(home)
@@ -61,6 +61,6 @@ impl Folder {
 ///
 /// # Errors
 /// When they cannot be written.
-pub(super) fn restore(home: &Home) -> io::Result<()> {
+pub(super) fn restore(home: &ServerFolder) -> io::Result<()> {
     home.restore(FILES)
 }

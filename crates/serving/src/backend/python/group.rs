@@ -11,22 +11,22 @@ use super::locked;
 /// A process that leads a group of its own. Until somebody has taken its status no other process has its number, so
 /// signals go to its group only before that.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
     leader: Pid,
-    state: Mutex<State>,
+    state: Mutex<GroupState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct GroupState {
     child: Child,
     /// Whether its status was taken.
     reaped: bool,
 }
 
-impl Group {
+impl ProcessGroup {
     /// The group of a child that was started as its leader.
     pub(super) fn of(child: Child) -> Self {
-        let state = Mutex::new(State { child, reaped: false });
+        let state = Mutex::new(GroupState { child, reaped: false });
         let leader = Pid::from_child(&locked(&state).child);
         Self { leader, state }
     }
@@ -71,7 +71,7 @@ impl Group {
         state.child.try_wait().ok().flatten()
     }
 
-    fn reap(&self, state: &mut State) {
+    fn reap(&self, state: &mut GroupState) {
         if let Err(error) = state.child.wait() {
             tracing::warn!("the end of worker {} is not known: {error}", self.leader);
         }

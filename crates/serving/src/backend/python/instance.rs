@@ -6,19 +6,19 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::blocks::{Flags, Given, Slot, Theirs};
-use super::called::Held;
-use super::keeper::Keeper;
-use super::request::{self, Sent};
-use super::response::{self, Memory};
-use super::worker::{Lost, Process, Reader, Started};
-use super::{Made, wire};
-use crate::backend::{Leaving, ModelInstance};
-use crate::error::Error;
-use crate::payload::{ActiveRequest, ModelAnswer, Payload};
+use super::blocks::{FlagSlot, ServerBlocks, SharedFlagPage, WorkerBlocks};
+use super::bls_request::BlsRequestState;
+use super::request::{self, SentRequest};
+use super::response::{self, WorkerOutputMemory};
+use super::supervisor::WorkerSupervisor;
+use super::worker::{MessageReader, StartedWorker, WorkerLoss, WorkerProcess};
+use super::{WorkerRecipe, wire};
+use crate::backend::{ModelInstance, ShutdownSignal};
+use crate::error::ServingError;
+use crate::payload::{ActiveRequest, BatchPayload, ModelAnswer};
 
 /// A place on the page of flags for a request, on which a client that leaves is marked.
-pub(super) fn watched(flags: &Arc<Flags>, request: &ActiveRequest) -> Arc<Slot> {
+pub(super) fn watched(flags: &Arc<SharedFlagPage>, request: &ActiveRequest) -> Arc<FlagSlot> {
     let slot = flags.slot();
     // The place is somebody else's when the request is done.
     let left = Arc::downgrade(&slot);
@@ -31,13 +31,13 @@ pub(super) fn watched(flags: &Arc<Flags>, request: &ActiveRequest) -> Arc<Slot> 
 }
 
 /// What the requests of an execution are told that did not come to its end.
-pub(super) fn lost(instance: &str, lost: &Lost) -> Error {
+pub(super) fn lost(instance: &str, lost: &WorkerLoss) -> ServingError {
     let why = match lost {
-        Lost::Ended(why) => {
+        WorkerLoss::Ended(why) => {
             tracing::error!(%instance, "a worker is lost: {why}");
             format!("Stub process '{instance}' is not healthy.")
         }
-        Lost::Late => {
+        WorkerLoss::Late => {
             tracing::error!(%instance, "a worker was ended: an execution took too long");
             format!("Stub process '{instance}' did not answer in time and was ended.")
         }
@@ -45,9 +45,9 @@ pub(super) fn lost(instance: &str, lost: &Lost) -> Error {
     failed(instance, &why)
 }
 
-pub(super) fn failed(instance: &str, why: &str) -> Error {
+pub(super) fn failed(instance: &str, why: &str) -> ServingError {
     let text = format!("Failed to process the request(s) for model '{instance}', message: {why}");
-    Error::internal(text)
+    ServingError::internal(text)
 }
 
 /// Whether nobody has the other end any more: what was sent was not received in whole.
@@ -59,8 +59,8 @@ fn is_gone(error: &io::Error) -> bool {
 /// and that of the instance waits only until `execute` has returned.
 #[derive(Debug)]
 pub(super) struct FreeInstance {
-    made: Arc<Made>,
-    keeper: Keeper,
+    made: Arc<WorkerRecipe>,
+    keeper: WorkerSupervisor,
     name: String,
     worker: Option<FreeWorker>,
     next: u64,
@@ -68,25 +68,25 @@ pub(super) struct FreeInstance {
 
 #[derive(Debug)]
 struct FreeWorker {
-    process: Arc<Process>,
-    flags: Arc<Flags>,
-    shared: Arc<Shared>,
+    process: Arc<WorkerProcess>,
+    flags: Arc<SharedFlagPage>,
+    shared: Arc<InstanceShared>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 /// What both threads know.
 #[derive(Debug)]
-struct Shared {
+struct InstanceShared {
     instance: String,
-    state: Mutex<State>,
+    state: Mutex<InstanceState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
-    given: Given,
+struct InstanceState {
+    given: ServerBlocks,
     /// Requests without a last answer, with the execution that they came in.
-    open: HashMap<u64, Open>,
+    open: HashMap<u64, OpenExecution>,
     /// The execution that the worker is being told of: its requests are the sender's if that fails.
     sending: Option<u64>,
     /// The last execution whose `execute` has returned.
@@ -95,25 +95,25 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenExecution {
     execution: u64,
     request: ActiveRequest,
-    _slot: Arc<Slot>,
-    _held: Option<Held>,
+    _slot: Arc<FlagSlot>,
+    _held: Option<BlsRequestState>,
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl InstanceShared {
+    fn state(&self) -> MutexGuard<'_, InstanceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Answers what is still open, once nothing more comes.
-    fn end(&self, error: &Error) {
+    fn end(&self, error: &ServingError) {
         let mut state = self.state();
         state.ended = true;
         let sending = state.sending;
         let over = state.open.extract_if(|_, open| Some(open.execution) != sending);
-        let over: Vec<Open> = over.map(|(_, open)| open).collect();
+        let over: Vec<OpenExecution> = over.map(|(_, open)| open).collect();
         drop(state);
         self.changed.notify_all();
         for one in over {
@@ -125,7 +125,7 @@ impl Shared {
     fn take_back(&self, execution: u64) -> Vec<ActiveRequest> {
         let mut state = self.state();
         let back = state.open.extract_if(|_, open| open.execution == execution);
-        let mut back: Vec<(u64, Open)> = back.collect();
+        let mut back: Vec<(u64, OpenExecution)> = back.collect();
         drop(state);
         back.sort_unstable_by_key(|(number, _)| *number);
         back.into_iter().map(|(_, open)| open.request).collect()
@@ -134,21 +134,22 @@ impl Shared {
 
 impl FreeInstance {
     pub(super) fn new(
-        made: &Arc<Made>,
+        made: &Arc<WorkerRecipe>,
         name: &str,
         args: serde_json::Value,
-    ) -> Result<Self, Error> {
-        let keeper = Keeper::start(made, name, args)?;
+    ) -> Result<Self, ServingError> {
+        let keeper = WorkerSupervisor::start(made, name, args)?;
         let (made, name) = (Arc::clone(made), name.to_owned());
         Ok(Self { made, keeper, name, worker: None, next: 1 })
     }
 
-    fn take(&mut self) -> Result<(), Error> {
-        let Started { process, reader, flags, prefix } = self.keeper.take()?;
-        let given = Given::new(&flags, &prefix, self.made.settings.least);
-        let theirs = Theirs::new(&flags, &prefix);
-        let state = State { given, open: HashMap::new(), sending: None, done: 0, ended: false };
-        let shared = Shared {
+    fn take(&mut self) -> Result<(), ServingError> {
+        let StartedWorker { process, reader, flags, prefix } = self.keeper.take()?;
+        let given = ServerBlocks::new(&flags, &prefix, self.made.settings.least);
+        let theirs = WorkerBlocks::new(&flags, &prefix);
+        let state =
+            InstanceState { given, open: HashMap::new(), sending: None, done: 0, ended: false };
+        let shared = InstanceShared {
             instance: self.name.clone(),
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -166,7 +167,7 @@ impl FreeInstance {
     }
 
     /// The worker, started anew where it has ended.
-    fn worker(&mut self) -> Result<&FreeWorker, Error> {
+    fn worker(&mut self) -> Result<&FreeWorker, ServingError> {
         let ended = self.worker.as_ref().is_none_or(|worker| worker.shared.state().ended);
         if ended {
             if let Some(worker) = self.worker.take() {
@@ -179,7 +180,7 @@ impl FreeInstance {
 }
 
 impl ModelInstance for FreeInstance {
-    fn execute(&mut self, payload: Payload) {
+    fn execute(&mut self, payload: BatchPayload) {
         let requests = payload.detach();
         if requests.is_empty() {
             return;
@@ -191,12 +192,12 @@ impl ModelInstance for FreeInstance {
         }
     }
 
-    fn leaving(&self) -> Option<Arc<dyn Leaving>> {
+    fn leaving(&self) -> Option<Arc<dyn ShutdownSignal>> {
         Some(self.keeper.leaving())
     }
 }
 
-fn answer_all(requests: Vec<ActiveRequest>, error: &Error) {
+fn answer_all(requests: Vec<ActiveRequest>, error: &ServingError) {
     requests.into_iter().for_each(|one| one.finish_with(Err(error.clone())));
 }
 
@@ -205,7 +206,7 @@ impl FreeInstance {
     fn hand_over(
         &mut self,
         requests: Vec<ActiveRequest>,
-    ) -> Result<(), (Vec<ActiveRequest>, Lost)> {
+    ) -> Result<(), (Vec<ActiveRequest>, WorkerLoss)> {
         let first = self.next;
         self.next += u64::try_from(requests.len()).unwrap_or(1);
         let limit = self.made.settings.execution;
@@ -216,12 +217,12 @@ impl FreeInstance {
                 return Ok(());
             }
         };
-        let slots: Vec<Arc<Slot>> =
+        let slots: Vec<Arc<FlagSlot>> =
             requests.iter().map(|request| watched(&worker.flags, request)).collect();
         let mut state = worker.shared.state();
         let numbered = requests.iter().zip(&slots).zip(first..);
-        let sent: Vec<Sent<'_>> = numbered
-            .map(|((request, slot), number)| Sent { number, slot: slot.number, request })
+        let sent: Vec<SentRequest<'_>> = numbered
+            .map(|((request, slot), number)| SentRequest { number, slot: slot.number, request })
             .collect();
         let message = request::encode(&mut state.given, first, &sent);
         // Senders copy outputs into blocks of the worker's, so nothing is read from that of the inputs.
@@ -234,8 +235,8 @@ impl FreeInstance {
             }
         };
         for ((request, slot), number) in requests.into_iter().zip(slots).zip(first..) {
-            let held = Held::new(&worker.process, number, &request);
-            let open = Open { execution: first, request, _slot: slot, _held: held };
+            let held = BlsRequestState::new(&worker.process, number, &request);
+            let open = OpenExecution { execution: first, request, _slot: slot, _held: held };
             state.open.insert(number, open);
         }
         state.sending = Some(first);
@@ -248,7 +249,7 @@ impl FreeInstance {
         };
         let why = match sent {
             Err(error) if is_gone(&error) => {
-                let why = Lost::Ended(error.to_string());
+                let why = WorkerLoss::Ended(error.to_string());
                 let back = worker.shared.take_back(first);
                 worker.process.kill();
                 worker.shared.end(&lost(&worker.shared.instance, &why));
@@ -262,7 +263,7 @@ impl FreeInstance {
             }
         };
         worker.process.kill();
-        worker.shared.end(&lost(&worker.shared.instance, &Lost::Ended(why)));
+        worker.shared.end(&lost(&worker.shared.instance, &WorkerLoss::Ended(why)));
         Ok(())
     }
 }
@@ -279,7 +280,7 @@ impl FreeWorker {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 drop(state);
-                self.shared.end(&lost(&self.shared.instance, &Lost::Late));
+                self.shared.end(&lost(&self.shared.instance, &WorkerLoss::Late));
                 self.process.kill();
                 return;
             }
@@ -303,13 +304,13 @@ impl Drop for FreeInstance {
 }
 
 /// Gives the answers of a worker to its requests, until it ends.
-fn listen(shared: &Shared, mut reader: Reader, mut theirs: Theirs) {
+fn listen(shared: &InstanceShared, mut reader: MessageReader, mut theirs: WorkerBlocks) {
     loop {
         if let Err(why) = listen_once(shared, &mut reader, &mut theirs) {
             let over = shared.state().open.is_empty();
             let error = match (&why, over) {
                 // So ends a worker that was asked to.
-                (Lost::Ended(_), true) => Error::internal(""),
+                (WorkerLoss::Ended(_), true) => ServingError::internal(""),
                 _ => lost(&shared.instance, &why),
             };
             shared.end(&error);
@@ -318,16 +319,20 @@ fn listen(shared: &Shared, mut reader: Reader, mut theirs: Theirs) {
     }
 }
 
-fn listen_once(shared: &Shared, reader: &mut Reader, theirs: &mut Theirs) -> Result<(), Lost> {
+fn listen_once(
+    shared: &InstanceShared,
+    reader: &mut MessageReader,
+    theirs: &mut WorkerBlocks,
+) -> Result<(), WorkerLoss> {
     let message = reader.next(None)?;
     let kind = message.first().copied();
     if !matches!(kind, Some(wire::DONE | wire::RESPONSE)) {
-        return Err(Lost::Ended(format!("it sends a message of kind {kind:?}")));
+        return Err(WorkerLoss::Ended(format!("it sends a message of kind {kind:?}")));
     }
-    let found = wire::Answers::read(message)?;
+    let found = wire::WorkerAnswers::read(message)?;
     theirs.sweep();
     let updated = theirs.update(&found.closed, &found.opened);
-    updated.map_err(|error| Lost::Ended(error.to_string()))?;
+    updated.map_err(|error| WorkerLoss::Ended(error.to_string()))?;
     found.blocks().for_each(|number| theirs.note(number));
     for answer in found.answers {
         let (open, decoded) = {
@@ -336,7 +341,7 @@ fn listen_once(shared: &Shared, reader: &mut Reader, theirs: &mut Theirs) -> Res
             let Some(open) = state.open.remove(&answer.request) else { continue };
             let config = Arc::clone(open.request.config());
             let small = found.small;
-            let mut memory = Memory { small, given: &state.given, theirs };
+            let mut memory = WorkerOutputMemory { small, given: &state.given, theirs };
             let decoded = answer.response.map(|one| response::decode(&config, one, &mut memory));
             (open, decoded)
         };
@@ -366,7 +371,11 @@ fn listen_once(shared: &Shared, reader: &mut Reader, theirs: &mut Theirs) -> Res
 }
 
 /// Answers a request; gives it back where more is to come.
-fn answered(mut open: Open, answer: Option<ModelAnswer>, is_final: bool) -> Option<Open> {
+fn answered(
+    mut open: OpenExecution,
+    answer: Option<ModelAnswer>,
+    is_final: bool,
+) -> Option<OpenExecution> {
     match (answer, is_final) {
         (None, true) => open.request.finish(),
         (None, false) => return Some(open),

@@ -8,19 +8,19 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::calls::{Callee, Calls};
-use crate::custom_metrics::{CustomFamily, CustomMetric, Labels, MetricKind};
-use crate::error::Error;
+use super::bls::{BlsCallee, BlsSocket};
+use crate::custom_metrics::{CustomFamily, CustomMetric, MetricKind, MetricLabels};
+use crate::error::ServingError;
 
 /// What a worker holds.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct WorkerMetrics {
     last: u64,
     families: HashMap<u64, Arc<CustomFamily>>,
     metrics: HashMap<u64, Arc<CustomMetric>>,
 }
 
-impl Held {
+impl WorkerMetrics {
     /// Python has lost an object.
     pub(super) fn release(&mut self, number: u64) {
         self.families.remove(&number);
@@ -33,22 +33,28 @@ impl Held {
     }
 }
 
-fn text<'a>(call: &'a Value, name: &str) -> Result<&'a str, Error> {
+fn text<'a>(call: &'a Value, name: &str) -> Result<&'a str, ServingError> {
     let found = call.get(name).and_then(Value::as_str);
-    found.ok_or_else(|| Error::invalid_arg(format!("'{name}' of a call of a metric is no text")))
+    found.ok_or_else(|| {
+        ServingError::invalid_arg(format!("'{name}' of a call of a metric is no text"))
+    })
 }
 
-fn number(text: &str) -> Result<f64, Error> {
-    text.parse().map_err(|_| Error::invalid_arg(format!("'{text}' found, not a number")))
+fn number(text: &str) -> Result<f64, ServingError> {
+    text.parse().map_err(|_| ServingError::invalid_arg(format!("'{text}' found, not a number")))
 }
 
 /// Makes a family, or finds it: `name`, `description` and `kind`; its number.
-pub(super) fn family(callee: &Callee, calls: &Calls, call: &Value) -> Result<Value, Error> {
+pub(super) fn family(
+    callee: &BlsCallee,
+    calls: &BlsSocket,
+    call: &Value,
+) -> Result<Value, ServingError> {
     let kind = match text(call, "kind")? {
         "counter" => MetricKind::Counter,
         "gauge" => MetricKind::Gauge,
         "histogram" => MetricKind::Histogram,
-        other => return Err(Error::invalid_arg(format!("'{other}' is no kind of metrics"))),
+        other => return Err(ServingError::invalid_arg(format!("'{other}' is no kind of metrics"))),
     };
     let family = callee.metrics().family(text(call, "name")?, text(call, "description")?, kind)?;
     let mut held = calls.metrics();
@@ -58,12 +64,16 @@ pub(super) fn family(callee: &Callee, calls: &Calls, call: &Value) -> Result<Val
 }
 
 /// Makes a metric, or finds it: number of its `family`, `labels`, `buckets` as texts; its number.
-pub(super) fn metric(_: &Callee, calls: &Calls, call: &Value) -> Result<Value, Error> {
+pub(super) fn metric(
+    _: &BlsCallee,
+    calls: &BlsSocket,
+    call: &Value,
+) -> Result<Value, ServingError> {
     let family = call.get("family").and_then(Value::as_u64).unwrap_or_default();
-    let mut labels = Labels::new();
+    let mut labels = MetricLabels::new();
     for (name, value) in call.get("labels").and_then(Value::as_object).into_iter().flatten() {
         let value = value.as_str().ok_or_else(|| {
-            Error::invalid_arg(format!("the label '{name}' of a metric is no text"))
+            ServingError::invalid_arg(format!("the label '{name}' of a metric is no text"))
         })?;
         labels.insert(name.clone(), value.to_owned());
     }
@@ -72,7 +82,7 @@ pub(super) fn metric(_: &Callee, calls: &Calls, call: &Value) -> Result<Value, E
     });
     let mut held = calls.metrics();
     let family = held.families.get(&family);
-    let family = family.ok_or_else(|| Error::not_found("the metric family has gone"))?;
+    let family = family.ok_or_else(|| ServingError::not_found("the metric family has gone"))?;
     let metric = family.metric(labels, buckets.transpose()?)?;
     let number = held.next();
     held.metrics.insert(number, metric);
@@ -80,16 +90,22 @@ pub(super) fn metric(_: &Callee, calls: &Calls, call: &Value) -> Result<Value, E
 }
 
 /// Changes a metric, or asks for its value: `metric` is its number, `how` what is done, `value` a number as text.
-pub(super) fn change(_: &Callee, calls: &Calls, call: &Value) -> Result<Value, Error> {
+pub(super) fn change(
+    _: &BlsCallee,
+    calls: &BlsSocket,
+    call: &Value,
+) -> Result<Value, ServingError> {
     let metric = call.get("metric").and_then(Value::as_u64).unwrap_or_default();
     let metric = calls.metrics().metrics.get(&metric).cloned();
-    let metric = metric.ok_or_else(|| Error::not_found("the metric has gone"))?;
+    let metric = metric.ok_or_else(|| ServingError::not_found("the metric has gone"))?;
     match text(call, "how")? {
         "increment" => metric.increment(number(text(call, "value")?)?)?,
         "set" => metric.set(number(text(call, "value")?)?)?,
         "observe" => metric.observe(number(text(call, "value")?)?)?,
         "value" => return Ok(metric.value()?.to_string().into()),
-        other => return Err(Error::invalid_arg(format!("'{other}' found as a use of a metric"))),
+        other => {
+            return Err(ServingError::invalid_arg(format!("'{other}' found as a use of a metric")));
+        }
     }
     Ok(Value::Null)
 }

@@ -37,43 +37,46 @@
 
 mod archive;
 mod blocks;
-mod called;
-mod calls;
+mod bls;
+mod bls_request;
 mod control;
 mod environment;
 mod folder;
 mod group;
 mod instance;
-mod keeper;
-mod leftovers;
 mod metrics;
-mod outbox;
 mod plain;
 mod pytorch;
 mod request;
 mod response;
 mod settings;
+mod stale_resources;
+mod supervisor;
 mod wire;
 mod worker;
+mod worker_outbox;
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use self::calls::Callee;
-use self::environment::Environments;
-use self::folder::Folder;
+use self::bls::BlsCallee;
+use self::environment::PythonEnvironments;
+use self::folder::BackendFolder;
 use self::instance::FreeInstance;
-use self::leftovers::Home;
 use self::plain::PlainInstance;
 pub use self::pytorch::PytorchBackend;
-use self::settings::Settings;
-use self::worker::Start;
-use super::{Backend, Model, ModelFiles, ModelInstance, ModelIo, Placement, PlacementKind};
+use self::settings::WorkerSettings;
+use self::stale_resources::ServerFolder;
+use self::worker::WorkerStart;
+use super::{
+    BackendModel, InstancePlacement, ModelBackend, ModelFiles, ModelInstance, ModelIo,
+    PlacementKind,
+};
 use crate::config::inference::ModelSequenceBatching;
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::{self, InstanceDefaults, ModelConfig};
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// The function of a model that completes its configuration.
 const COMPLETES: &str = "auto_complete_config";
@@ -85,16 +88,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What all models in Python share.
 #[derive(Debug, Default)]
-struct Shared {
-    folder: Folder,
-    environments: Environments,
-    loads: Arc<control::Loads>,
+struct PythonShared {
+    folder: BackendFolder,
+    environments: PythonEnvironments,
+    loads: Arc<control::ModelLoadWaits>,
 }
 
-impl Shared {
-    fn home(&self) -> Result<Arc<Home>, Error> {
+impl PythonShared {
+    fn home(&self) -> Result<Arc<ServerFolder>, ServingError> {
         self.folder.get().map_err(|error| {
-            Error::internal(format!("the files of the Python backend cannot be written: {error}"))
+            ServingError::internal(format!(
+                "the files of the Python backend cannot be written: {error}"
+            ))
         })
     }
 }
@@ -102,10 +107,10 @@ impl Shared {
 /// Loads models written in Python.
 #[derive(Debug, Default)]
 pub struct PythonBackend {
-    shared: Shared,
+    shared: PythonShared,
 }
 
-impl Backend for PythonBackend {
+impl ModelBackend for PythonBackend {
     fn name(&self) -> &'static str {
         "python"
     }
@@ -114,7 +119,7 @@ impl Backend for PythonBackend {
         "model.py"
     }
 
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         let filename = match files.config.default_model_filename.as_str() {
             "" => self.default_model_filename(),
             given => given,
@@ -122,12 +127,14 @@ impl Backend for PythonBackend {
         let path = files.version_dir.join(filename);
         let text = fs::read(&path).map_err(|error| {
             let (path, model) = (path.display(), &files.name);
-            Error::unavailable(format!("unable to read '{path}' of model '{model}': {error}"))
+            ServingError::unavailable(format!(
+                "unable to read '{path}' of model '{model}': {error}"
+            ))
         })?;
         let home = self.shared.home()?;
-        let settings = Settings::of(files, &home, &self.shared.environments)?;
-        let callee = Callee::new(&files.name, &files.host, &self.shared.loads);
-        let made = Made { files: files.clone(), settings, path, home, callee, data: None };
+        let settings = WorkerSettings::of(files, &home, &self.shared.environments)?;
+        let callee = BlsCallee::new(&files.name, &files.host, &self.shared.loads);
+        let made = WorkerRecipe { files: files.clone(), settings, path, home, callee, data: None };
         // Others are spared the process.
         let completes = String::from_utf8_lossy(&text).contains(COMPLETES);
         let completed = match files.auto_complete && completes {
@@ -140,19 +147,19 @@ impl Backend for PythonBackend {
 
 /// What workers of a model are made from.
 #[derive(Debug)]
-struct Made {
+struct WorkerRecipe {
     files: ModelFiles,
-    settings: Settings,
+    settings: WorkerSettings,
     path: PathBuf,
-    home: Arc<Home>,
-    callee: Arc<Callee>,
+    home: Arc<ServerFolder>,
+    callee: Arc<BlsCallee>,
     /// The file that the model runs, where it is part of the program.
     data: Option<PathBuf>,
 }
 
-impl Made {
-    fn start(&self) -> Start<'_> {
-        Start {
+impl WorkerRecipe {
+    fn start(&self) -> WorkerStart<'_> {
+        WorkerStart {
             model: &self.files.name,
             settings: &self.settings,
             home: &self.home,
@@ -164,7 +171,7 @@ impl Made {
 
 /// The configuration as the model completes it, which sees it with the defaults that fields have. As in Triton, what
 /// else it changes stays as it was.
-fn completed(made: &Made) -> Result<Option<ModelConfig>, Error> {
+fn completed(made: &WorkerRecipe) -> Result<Option<ModelConfig>, ServingError> {
     let mut config = (*made.files.config).clone();
     let mut given = config.clone();
     config::normalise(&mut given);
@@ -174,7 +181,7 @@ fn completed(made: &Made) -> Result<Option<ModelConfig>, Error> {
     let Some(json) = made.start().complete(&given)? else { return Ok(None) };
     let completed = config::from_json(&json)?;
     if completed.name != config.name {
-        return Err(Error::invalid_arg(format!(
+        return Err(ServingError::invalid_arg(format!(
             "{COMPLETES} of model '{}' gives the name '{}'",
             config.name, completed.name
         )));
@@ -188,11 +195,11 @@ fn completed(made: &Made) -> Result<Option<ModelConfig>, Error> {
 }
 
 struct PythonModel {
-    made: Arc<Made>,
+    made: Arc<WorkerRecipe>,
     completed: Option<ModelConfig>,
 }
 
-impl Model for PythonModel {
+impl BackendModel for PythonModel {
     fn io(&self) -> Option<&ModelIo> {
         None
     }
@@ -209,7 +216,10 @@ impl Model for PythonModel {
         self.completed.as_ref()
     }
 
-    fn instance(&self, placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+    fn instance(
+        &self,
+        placement: &InstancePlacement,
+    ) -> Result<Box<dyn ModelInstance>, ServingError> {
         let (made, name) = (&self.made, placement.name.as_str());
         let config = &placement.config;
         let (kind, device) = match placement.kind {
@@ -231,7 +241,7 @@ impl Model for PythonModel {
         }
         let (freely, states) = (answers_freely(config), has_states(config));
         if states && (freely || made.data.is_some()) {
-            return Err(Error::unsupported(format!(
+            return Err(ServingError::unsupported(format!(
                 "model '{}': the server keeps states for models in Python whose requests have one answer each; decoupled \
                  and iterative ones, and files of torch, keep theirs themselves",
                 config.name

@@ -12,19 +12,19 @@ use std::time::Instant;
 
 use galatea_tensor::SharedBlock;
 
-use super::blocks::{Flags, Given, Slot, Theirs};
-use super::called::Held;
+use super::blocks::{FlagSlot, ServerBlocks, SharedFlagPage, WorkerBlocks};
+use super::bls_request::BlsRequestState;
 use super::instance::{failed, lost, watched};
-use super::keeper::Keeper;
-use super::request::{self, Sent};
-use super::response::{self, Memory};
-use super::worker::{Lost, Process, Reader, Started};
-use super::{Made, wire};
-use crate::backend::{Leaving, ModelInstance};
+use super::request::{self, SentRequest};
+use super::response::{self, WorkerOutputMemory};
+use super::supervisor::WorkerSupervisor;
+use super::worker::{MessageReader, StartedWorker, WorkerLoss, WorkerProcess};
+use super::{WorkerRecipe, wire};
+use crate::backend::{ModelInstance, ShutdownSignal};
 use crate::batch::NamedTensors;
 use crate::config::ModelConfig;
-use crate::error::Error;
-use crate::payload::{ActiveRequest, ModelAnswer, Payload, not_again};
+use crate::error::ServingError;
+use crate::payload::{ActiveRequest, BatchPayload, ModelAnswer, not_again};
 use crate::sequence;
 
 /// Batches that a worker has at most.
@@ -40,23 +40,23 @@ const AHEAD_BYTES: usize = 32 << 10;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct PlainInstance {
-    made: Arc<Made>,
-    keeper: Keeper,
+    made: Arc<WorkerRecipe>,
+    keeper: WorkerSupervisor,
     name: String,
     worker: Option<PlainWorker>,
     next: u64,
     /// What the worker has, in order.
-    sent: VecDeque<Batch>,
+    sent: VecDeque<WorkerBatch>,
     /// What comes next, where the worker cannot have it yet.
-    ready: VecDeque<Batch>,
+    ready: VecDeque<WorkerBatch>,
     /// Whether the server keeps states, so that a batch may need what the one before it gives.
     states: bool,
 }
 
 /// A batch, for the present worker.
 #[derive(Debug)]
-struct Batch {
-    payload: Payload,
+struct WorkerBatch {
+    payload: BatchPayload,
     /// Number of its first request; that of the execution as well.
     first: u64,
     /// Where it is not made yet, or was sent, there is none.
@@ -65,13 +65,13 @@ struct Batch {
     len: usize,
     /// Where its large inputs lie, and outputs that are views of them.
     block: Option<Arc<SharedBlock>>,
-    slots: Vec<Arc<Slot>>,
+    slots: Vec<Arc<FlagSlot>>,
     /// From the sending on: the worker may begin at any time.
-    held: Vec<Held>,
+    held: Vec<BlsRequestState>,
 }
 
-impl Batch {
-    fn new(payload: Payload) -> Self {
+impl WorkerBatch {
+    fn new(payload: BatchPayload) -> Self {
         let (slots, held) = (Vec::new(), Vec::new());
         Self { payload, first: 0, message: None, len: 0, block: None, slots, held }
     }
@@ -84,34 +84,34 @@ impl Batch {
 
 #[derive(Debug)]
 struct PlainWorker {
-    process: Arc<Process>,
-    reader: Reader,
-    flags: Arc<Flags>,
-    given: Given,
-    theirs: Theirs,
+    process: Arc<WorkerProcess>,
+    reader: MessageReader,
+    flags: Arc<SharedFlagPage>,
+    given: ServerBlocks,
+    theirs: WorkerBlocks,
 }
 
 impl PlainInstance {
     pub(super) fn new(
-        made: &Arc<Made>,
+        made: &Arc<WorkerRecipe>,
         name: &str,
         args: serde_json::Value,
         states: bool,
-    ) -> Result<Self, Error> {
-        let keeper = Keeper::start(made, name, args)?;
+    ) -> Result<Self, ServingError> {
+        let keeper = WorkerSupervisor::start(made, name, args)?;
         let (made, name) = (Arc::clone(made), name.to_owned());
         let (sent, ready) = (VecDeque::new(), VecDeque::new());
         Ok(Self { made, keeper, name, worker: None, next: 1, sent, ready, states })
     }
 
     /// The worker, which is the next one where the last is lost.
-    fn worker(&mut self) -> Result<&mut PlainWorker, Error> {
+    fn worker(&mut self) -> Result<&mut PlainWorker, ServingError> {
         let worker = match self.worker.take() {
             Some(worker) => worker,
             None => {
-                let Started { process, reader, flags, prefix } = self.keeper.take()?;
-                let given = Given::new(&flags, &prefix, self.made.settings.least);
-                let theirs = Theirs::new(&flags, &prefix);
+                let StartedWorker { process, reader, flags, prefix } = self.keeper.take()?;
+                let given = ServerBlocks::new(&flags, &prefix, self.made.settings.least);
+                let theirs = WorkerBlocks::new(&flags, &prefix);
                 PlainWorker { process, reader, flags, given, theirs }
             }
         };
@@ -119,12 +119,12 @@ impl PlainInstance {
     }
 
     /// Sends as much as the worker may have: what is ready, then what `next` gives.
-    fn send(&mut self, next: &mut dyn FnMut() -> Option<Payload>) {
+    fn send(&mut self, next: &mut dyn FnMut() -> Option<BatchPayload>) {
         let mut again = true;
         let most = if self.states { 1 } else { AHEAD };
         while self.sent.len() < most {
             let ready = self.ready.pop_front();
-            let Some(mut batch) = ready.or_else(|| next().map(Batch::new)) else { return };
+            let Some(mut batch) = ready.or_else(|| next().map(WorkerBatch::new)) else { return };
             if let Err(error) = self.prepare(&mut batch) {
                 batch.payload.fail(&error);
                 continue;
@@ -140,7 +140,7 @@ impl PlainInstance {
                 Err(_) if !self.sent.is_empty() => return self.ready.push_front(batch.anew()),
                 // It ended between two executions, or with this one.
                 Err(unsent) => {
-                    let error = lost(&self.name, &Lost::Ended(unsent.error.to_string()));
+                    let error = lost(&self.name, &WorkerLoss::Ended(unsent.error.to_string()));
                     if unsent.bytes > 0 || !again {
                         batch.payload.fail(&error);
                     } else {
@@ -154,7 +154,7 @@ impl PlainInstance {
     }
 
     /// Whether the worker may have a batch now.
-    fn has_room(&self, batch: &Batch) -> bool {
+    fn has_room(&self, batch: &WorkerBatch) -> bool {
         let large = batch.payload.input_bytes() > LARGE_BYTES;
         let most = if large { AHEAD_LARGE } else { AHEAD };
         let behind: usize = self.sent.iter().skip(1).map(|sent| sent.len).sum();
@@ -162,7 +162,7 @@ impl PlainInstance {
     }
 
     /// Makes the message of a batch, and a worker where there is none.
-    fn prepare(&mut self, batch: &mut Batch) -> Result<(), Error> {
+    fn prepare(&mut self, batch: &mut WorkerBatch) -> Result<(), ServingError> {
         if batch.message.is_some() {
             return Ok(());
         }
@@ -173,13 +173,13 @@ impl PlainInstance {
         worker.theirs.sweep();
         batch.slots = requests.iter().map(|request| watched(&worker.flags, request)).collect();
         let numbered = requests.iter().zip(&batch.slots).zip(first..);
-        let sent: Vec<Sent<'_>> = numbered
-            .map(|((request, slot), number)| Sent { number, slot: slot.number, request })
+        let sent: Vec<SentRequest<'_>> = numbered
+            .map(|((request, slot), number)| SentRequest { number, slot: slot.number, request })
             .collect();
         let encoded = request::encode(&mut worker.given, first, &sent)?;
         let held = requests.iter().zip(first..);
         batch.held = held
-            .filter_map(|(request, number)| Held::new(&worker.process, number, request))
+            .filter_map(|(request, number)| BlsRequestState::new(&worker.process, number, request))
             .collect();
         (batch.first, batch.len) = (first, encoded.message.len());
         (batch.message, batch.block) = (Some(encoded.message), encoded.block);
@@ -187,7 +187,7 @@ impl PlainInstance {
     }
 
     /// The worker begins with a batch.
-    fn begin(&mut self, mut batch: Batch) {
+    fn begin(&mut self, mut batch: WorkerBatch) {
         batch.payload.mark_started();
         batch.payload.mark_inputs_ready();
         self.sent.push_front(batch);
@@ -201,11 +201,11 @@ impl PlainInstance {
         let (count, last) = (batch.payload.requests().len(), self.sent.is_empty());
         let answers = match &mut self.worker {
             Some(worker) => worker.answers(&config, &self.name, batch.first, count, deadline),
-            None => Err(Lost::Ended("there is none".to_owned())),
+            None => Err(WorkerLoss::Ended("there is none".to_owned())),
         };
         batch.payload.mark_model_done();
         match answers {
-            Ok(Done { mut answers, ends }) => {
+            Ok(ExecutionResult { mut answers, ends }) => {
                 if self.states {
                     keep_states(batch.payload.requests(), &mut answers);
                 }
@@ -232,8 +232,8 @@ impl PlainInstance {
         if let Some(worker) = self.worker.take() {
             worker.process.kill();
         }
-        let mut ready: VecDeque<Batch> = self.sent.drain(..).map(Batch::anew).collect();
-        ready.extend(self.ready.drain(..).map(Batch::anew));
+        let mut ready: VecDeque<WorkerBatch> = self.sent.drain(..).map(WorkerBatch::anew).collect();
+        ready.extend(self.ready.drain(..).map(WorkerBatch::anew));
         self.ready = ready;
     }
 }
@@ -258,7 +258,7 @@ fn keep_states(requests: &[ActiveRequest], answers: &mut [ModelAnswer]) {
 
 /// What has come of an execution.
 #[derive(Debug)]
-struct Done {
+struct ExecutionResult {
     answers: Vec<ModelAnswer>,
     /// The worker executes nothing more.
     ends: bool,
@@ -273,26 +273,29 @@ impl PlainWorker {
         first: u64,
         count: usize,
         deadline: Option<Instant>,
-    ) -> Result<Done, Lost> {
+    ) -> Result<ExecutionResult, WorkerLoss> {
         let mut all: Vec<Option<ModelAnswer>> =
             std::iter::repeat_with(|| None).take(count).collect();
         loop {
             let message = self.reader.next(deadline)?;
             let kind = message.first().copied();
             if !matches!(kind, Some(wire::DONE | wire::RESPONSE)) {
-                return Err(Lost::Ended(format!("it sends a message of kind {kind:?}")));
+                return Err(WorkerLoss::Ended(format!("it sends a message of kind {kind:?}")));
             }
-            let found = wire::Answers::read(message)?;
+            let found = wire::WorkerAnswers::read(message)?;
             let updated = self.theirs.update(&found.closed, &found.opened);
-            updated.map_err(|error| Lost::Ended(error.to_string()))?;
+            updated.map_err(|error| WorkerLoss::Ended(error.to_string()))?;
             found.blocks().for_each(|number| self.theirs.note(number));
             let small = found.small;
-            let mut memory = Memory { small, given: &self.given, theirs: &self.theirs };
+            let mut memory = WorkerOutputMemory { small, given: &self.given, theirs: &self.theirs };
             for answer in found.answers {
                 let at = answer.request.checked_sub(first).and_then(|at| usize::try_from(at).ok());
                 let slot = at.and_then(|at| all.get_mut(at));
                 let slot = slot.ok_or_else(|| {
-                    Lost::Ended(format!("it answers request {}, which it has not", answer.request))
+                    WorkerLoss::Ended(format!(
+                        "it answers request {}, which it has not",
+                        answer.request
+                    ))
                 })?;
                 if slot.is_some() {
                     // The first response is the answer; behind it comes the word that there are no more.
@@ -307,32 +310,36 @@ impl PlainWorker {
             if kind == Some(wire::DONE) {
                 if found.execution != first {
                     let text = format!("it ends execution {}, expected {first}", found.execution);
-                    return Err(Lost::Ended(text));
+                    return Err(WorkerLoss::Ended(text));
                 }
                 let why = found.failure.unwrap_or_else(|| "it has no response".to_owned());
                 let missing = || ModelAnswer::from(Err(failed(instance, &why)));
                 let answers = all.into_iter().map(|one| one.unwrap_or_else(missing)).collect();
-                return Ok(Done { answers, ends: found.ends });
+                return Ok(ExecutionResult { answers, ends: found.ends });
             }
         }
     }
 }
 
 impl ModelInstance for PlainInstance {
-    fn execute(&mut self, payload: Payload) {
+    fn execute(&mut self, payload: BatchPayload) {
         self.execute_in_turn(payload, &mut || None);
     }
 
-    fn takes_ahead(&self) -> bool {
+    fn pipelines_batches(&self) -> bool {
         true
     }
 
-    fn leaving(&self) -> Option<Arc<dyn Leaving>> {
+    fn leaving(&self) -> Option<Arc<dyn ShutdownSignal>> {
         Some(self.keeper.leaving())
     }
 
-    fn execute_in_turn(&mut self, first: Payload, next: &mut dyn FnMut() -> Option<Payload>) {
-        self.ready.push_back(Batch::new(first));
+    fn execute_in_turn(
+        &mut self,
+        first: BatchPayload,
+        next: &mut dyn FnMut() -> Option<BatchPayload>,
+    ) {
+        self.ready.push_back(WorkerBatch::new(first));
         loop {
             self.send(next);
             if self.sent.is_empty() {

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::calls::Callee;
+use super::bls::BlsCallee;
 use super::folder::TORCH_MODEL;
-use super::settings::Settings;
-use super::{Made, PythonModel, Shared};
-use crate::backend::{Backend, Model, ModelFiles};
+use super::settings::WorkerSettings;
+use super::{PythonModel, PythonShared, WorkerRecipe};
+use crate::backend::{BackendModel, ModelBackend, ModelFiles};
 use crate::config::ModelConfig;
 use crate::config::inference::model_config::SchedulingChoice;
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// Name in `backend:` of a configuration.
 pub(super) const PYTORCH: &str = "pytorch";
@@ -22,10 +22,10 @@ const EXPORTED: &str = "model.pt2";
 /// Loads files of torch.
 #[derive(Debug, Default)]
 pub struct PytorchBackend {
-    shared: Shared,
+    shared: PythonShared,
 }
 
-impl Backend for PytorchBackend {
+impl ModelBackend for PytorchBackend {
     fn name(&self) -> &'static str {
         PYTORCH
     }
@@ -42,20 +42,21 @@ impl Backend for PytorchBackend {
         version_dir.is_some_and(|folder| folder.join(EXPORTED).is_file())
     }
 
-    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         check(&files.config)?;
         let data = model_file(files)?;
         let home = self.shared.home()?;
-        let settings = Settings::of(files, &home, &self.shared.environments)?;
-        let callee = Callee::new(&files.name, &files.host, &self.shared.loads);
+        let settings = WorkerSettings::of(files, &home, &self.shared.environments)?;
+        let callee = BlsCallee::new(&files.name, &files.host, &self.shared.loads);
         let path = home.path().join(TORCH_MODEL);
-        let made = Made { files: files.clone(), settings, path, home, callee, data: Some(data) };
+        let made =
+            WorkerRecipe { files: files.clone(), settings, path, home, callee, data: Some(data) };
         Ok(Box::new(PythonModel { made: Arc::new(made), completed: None }))
     }
 }
 
 /// Refuses what a call of `forward` cannot be.
-fn check(config: &ModelConfig) -> Result<(), Error> {
+fn check(config: &ModelConfig) -> Result<(), ServingError> {
     let policy = config.model_transaction_policy.as_ref();
     let mut found = policy.filter(|policy| policy.decoupled).map(|_| "decoupled");
     if let Some(SchedulingChoice::SequenceBatching(batching)) = &config.scheduling_choice {
@@ -66,7 +67,7 @@ fn check(config: &ModelConfig) -> Result<(), Error> {
         }
     }
     let Some(found) = found else { return Ok(()) };
-    Err(Error::unsupported(format!(
+    Err(ServingError::unsupported(format!(
         "model '{}' is configured as {found}, which backend '{PYTORCH}' does not have: forward() answers each request \
          once and keeps its own states",
         config.name
@@ -74,7 +75,7 @@ fn check(config: &ModelConfig) -> Result<(), Error> {
 }
 
 /// The file that holds the model.
-fn model_file(files: &ModelFiles) -> Result<PathBuf, Error> {
+fn model_file(files: &ModelFiles) -> Result<PathBuf, ServingError> {
     let filename = match files.config.default_model_filename.as_str() {
         "" => SCRIPT,
         given => given,
@@ -86,13 +87,15 @@ fn model_file(files: &ModelFiles) -> Result<PathBuf, Error> {
     let (shown, model) = (path.display(), &files.name);
     // The name may be the one that was filled in.
     if filename != SCRIPT {
-        return Err(Error::unavailable(format!("unable to find '{shown}' for model '{model}'")));
+        return Err(ServingError::unavailable(format!(
+            "unable to find '{shown}' for model '{model}'"
+        )));
     }
     let exported = files.version_dir.join(EXPORTED);
     if exported.is_file() {
         return Ok(exported);
     }
-    Err(Error::unavailable(format!(
+    Err(ServingError::unavailable(format!(
         "unable to find '{shown}' or '{EXPORTED}' beside it for model '{model}'"
     )))
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use galatea_tensor::{DataType, SharedBlock, Tensor, encode_byte_strings};
 
-use super::blocks::{Given, Lease};
-use super::wire::{self, Writer};
-use crate::batch::Part;
+use super::blocks::{BlockLease, ServerBlocks};
+use super::wire::{self, FieldWriter};
+use crate::batch::InputShare;
 use crate::config::ModelConfig;
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::payload::ActiveRequest;
 use crate::request::{CorrelationId, InputData, ParameterValue};
 use crate::sequence;
@@ -24,7 +24,7 @@ const FIELDS_BYTES: usize = 96;
 
 /// A request on its way to a worker.
 #[derive(Debug)]
-pub(super) struct Sent<'a> {
+pub(super) struct SentRequest<'a> {
     /// What both know it by.
     pub(super) number: u64,
     /// Where the worker is told that its client has gone.
@@ -32,23 +32,23 @@ pub(super) struct Sent<'a> {
     pub(super) request: &'a ActiveRequest,
 }
 
-struct Input<'a> {
+struct SentInput<'a> {
     name: Cow<'a, str>,
     datatype: u8,
     dims: Vec<usize>,
-    elements: Elements<'a>,
+    elements: SentElements<'a>,
     /// Where in the block it lies, if it does.
     place: Option<usize>,
 }
 
-enum Elements<'a> {
+enum SentElements<'a> {
     Raw(&'a [u8]),
     Encoded(Vec<u8>),
     Tensor(Tensor),
 }
 
-impl Elements<'_> {
-    fn bytes(&self) -> Result<&[u8], Error> {
+impl SentElements<'_> {
+    fn bytes(&self) -> Result<&[u8], ServingError> {
         match self {
             Self::Raw(raw) => Ok(raw),
             Self::Encoded(bytes) => Ok(bytes),
@@ -56,7 +56,7 @@ impl Elements<'_> {
         }
     }
 
-    fn of_tensor(tensor: &Tensor) -> Result<Self, Error> {
+    fn of_tensor(tensor: &Tensor) -> Result<Self, ServingError> {
         match tensor.dtype() {
             DataType::Bytes => Ok(Self::Encoded(encode_byte_strings(&tensor.to_vec()?)?)),
             _ => Ok(Self::Tensor(tensor.contiguous()?)),
@@ -66,7 +66,7 @@ impl Elements<'_> {
 
 /// The message that has these requests executed.
 #[derive(Debug)]
-pub(super) struct Encoded {
+pub(super) struct EncodedExecute {
     pub(super) message: Vec<u8>,
     /// The block of the large inputs, in which outputs may lie as well: nobody may write to it before these are read,
     /// even if the worker has given it back.
@@ -78,10 +78,10 @@ pub(super) struct Encoded {
 /// # Errors
 /// When there is no shared memory, or a tensor has too many dimensions.
 pub(super) fn encode(
-    given: &mut Given,
+    given: &mut ServerBlocks,
     execution: u64,
-    requests: &[Sent<'_>],
-) -> Result<Encoded, Error> {
+    requests: &[SentRequest<'_>],
+) -> Result<EncodedExecute, ServingError> {
     let mut all = Vec::with_capacity(requests.len());
     for sent in requests {
         all.push(inputs(sent.request)?);
@@ -95,15 +95,15 @@ pub(super) fn encode(
     if let (Err(_), Some(lease)) = (&message, &lease) {
         given.withdraw(lease);
     }
-    message.map(|message| Encoded { message, block: lease.map(|lease| lease.block) })
+    message.map(|message| EncodedExecute { message, block: lease.map(|lease| lease.block) })
 }
 
 fn message(
     execution: u64,
-    requests: &[Sent<'_>],
-    all: &[Vec<Input<'_>>],
-    lease: Option<&Lease>,
-) -> Result<Vec<u8>, Error> {
+    requests: &[SentRequest<'_>],
+    all: &[Vec<SentInput<'_>>],
+    lease: Option<&BlockLease>,
+) -> Result<Vec<u8>, ServingError> {
     let mut message = wire::begin(wire::EXECUTE);
     message.reserve(expected_bytes(all));
     message.u64(execution);
@@ -129,7 +129,7 @@ fn message(
 }
 
 /// About as many bytes as the message of these inputs has.
-fn expected_bytes(all: &[Vec<Input<'_>>]) -> usize {
+fn expected_bytes(all: &[Vec<SentInput<'_>>]) -> usize {
     let small = all.iter().flatten().filter(|input| input.place.is_none());
     let elements: usize = small.map(|input| input.elements.bytes().map_or(0, <[u8]>::len)).sum();
     let inputs: usize = all.iter().map(Vec::len).sum();
@@ -137,24 +137,24 @@ fn expected_bytes(all: &[Vec<Input<'_>>]) -> usize {
 }
 
 /// The inputs of a request as its model sees them, and those that the server makes.
-fn inputs(request: &ActiveRequest) -> Result<Vec<Input<'_>>, Error> {
+fn inputs(request: &ActiveRequest) -> Result<Vec<SentInput<'_>>, ServingError> {
     let config: &ModelConfig = request.config();
     let mut all = Vec::with_capacity(request.request.inputs.len());
     for given in &request.request.inputs {
         let wanted = config.input.iter().find(|input| input.name == given.name);
-        let Some(part) = wanted.and_then(|wanted| Part::of(config, request, wanted)) else {
+        let Some(part) = wanted.and_then(|wanted| InputShare::of(config, request, wanted)) else {
             continue;
         };
         part.check()?;
         let elements = match &given.data {
-            InputData::Raw(raw) => Elements::Raw(raw),
-            InputData::Tensor(tensor) => Elements::of_tensor(tensor)?,
+            InputData::Raw(raw) => SentElements::Raw(raw),
+            InputData::Tensor(tensor) => SentElements::of_tensor(tensor)?,
         };
         let dims = part.rows.into_iter().chain(part.dims).collect();
         all.push(input(Cow::Borrowed(&given.name), given.datatype, dims, elements)?);
     }
     for (name, tensor) in sequence::inputs(std::slice::from_ref(request))? {
-        let elements = Elements::of_tensor(&tensor)?;
+        let elements = SentElements::of_tensor(&tensor)?;
         all.push(input(Cow::Owned(name), tensor.dtype(), tensor.shape().to_vec(), elements)?);
     }
     Ok(all)
@@ -164,23 +164,23 @@ fn input<'a>(
     name: Cow<'a, str>,
     datatype: DataType,
     dims: Vec<usize>,
-    elements: Elements<'a>,
-) -> Result<Input<'a>, Error> {
+    elements: SentElements<'a>,
+) -> Result<SentInput<'a>, ServingError> {
     let number = wire::type_number(datatype).filter(|_| dims.len() <= wire::MAX_RANK);
     let Some(datatype) = number else {
-        return Err(Error::unsupported(format!(
+        return Err(ServingError::unsupported(format!(
             "input '{name}' has the type {} and {} dimensions, expected a type of the wire and at most {}",
             datatype.wire_name(),
             dims.len(),
             wire::MAX_RANK
         )));
     };
-    Ok(Input { name, datatype, dims, elements, place: None })
+    Ok(SentInput { name, datatype, dims, elements, place: None })
 }
 
 /// Gives large inputs their places in a block; its size.
-fn place(all: &mut [Vec<Input<'_>>]) -> Result<usize, Error> {
-    let mut small = wire::MOST_SMALL_BYTES;
+fn place(all: &mut [Vec<SentInput<'_>>]) -> Result<usize, ServingError> {
+    let mut small = wire::MAX_SMALL_BYTES;
     let mut end = 0_usize;
     for input in all.iter_mut().flatten() {
         let len = input.elements.bytes()?.len();
@@ -194,7 +194,11 @@ fn place(all: &mut [Vec<Input<'_>>]) -> Result<usize, Error> {
     Ok(end)
 }
 
-fn lease(given: &mut Given, size: usize, all: &[Vec<Input<'_>>]) -> Result<Lease, Error> {
+fn lease(
+    given: &mut ServerBlocks,
+    size: usize,
+    all: &[Vec<SentInput<'_>>],
+) -> Result<BlockLease, ServingError> {
     let fill = |block: &mut [u8]| {
         for input in all.iter().flatten() {
             let (Some(at), Ok(bytes)) = (input.place, input.elements.bytes()) else { continue };
@@ -204,11 +208,11 @@ fn lease(given: &mut Given, size: usize, all: &[Vec<Input<'_>>]) -> Result<Lease
         }
     };
     given.lease(size, fill).map_err(|error| {
-        Error::unavailable(format!("no shared memory for {size} bytes of inputs: {error}"))
+        ServingError::unavailable(format!("no shared memory for {size} bytes of inputs: {error}"))
     })
 }
 
-fn write_blocks(message: &mut Writer, lease: Option<&Lease>) {
+fn write_blocks(message: &mut FieldWriter, lease: Option<&BlockLease>) {
     let new = lease.and_then(|lease| Some((lease.number, lease.new.as_ref()?)));
     let closed = lease.map_or(&[][..], |lease| &lease.closed);
     message.u16(u16::from(new.is_some()));
@@ -223,7 +227,11 @@ fn write_blocks(message: &mut Writer, lease: Option<&Lease>) {
     }
 }
 
-fn write_request(message: &mut Writer, sent: &Sent<'_>, inputs: usize) -> Result<(), Error> {
+fn write_request(
+    message: &mut FieldWriter,
+    sent: &SentRequest<'_>,
+    inputs: usize,
+) -> Result<(), ServingError> {
     let request = &sent.request.request;
     let parameters = parameters(&request.parameters);
     let (kind, number, text) = match &request.correlation {
@@ -231,7 +239,7 @@ fn write_request(message: &mut Writer, sent: &Sent<'_>, inputs: usize) -> Result
         CorrelationId::Uint(number) => (1, *number, ""),
         CorrelationId::String(name) => (2, 0, name.as_str()),
     };
-    let too_many = || Error::invalid_arg("the request has too many inputs or outputs");
+    let too_many = || ServingError::invalid_arg("the request has too many inputs or outputs");
     let wanted = match request.requested_outputs.len() {
         0 => wire::ALL_OUTPUTS,
         count => {
@@ -262,10 +270,10 @@ fn write_request(message: &mut Writer, sent: &Sent<'_>, inputs: usize) -> Result
 }
 
 /// Writes an input, and says which field waits for its place in the message.
-fn write_input(message: &mut Writer, input: &Input<'_>) -> Result<usize, Error> {
+fn write_input(message: &mut FieldWriter, input: &SentInput<'_>) -> Result<usize, ServingError> {
     let rank = u8::try_from(input.dims.len()).unwrap_or(0);
     message.u16(u16::try_from(input.name.len()).map_err(|_| {
-        Error::invalid_arg(format!("an input has a name of {} bytes", input.name.len()))
+        ServingError::invalid_arg(format!("an input has a name of {} bytes", input.name.len()))
     })?);
     message.u8(input.datatype);
     message.u8(rank | if input.place.is_some() { wire::IN_BLOCK } else { 0 });

@@ -5,33 +5,33 @@ use std::sync::Arc;
 use galatea_tensor::{Allocation, DataType, SharedBlock, Tensor, decode_byte_strings};
 use serde_json::{Map, Value};
 
-use super::blocks::{Given, Theirs};
+use super::blocks::{ServerBlocks, WorkerBlocks};
 use super::pytorch::PYTORCH;
-use super::wire::{Output, Place, Response};
+use super::wire::{ElementPlace, MessageOutput, WorkerResponse};
 use crate::batch;
 use crate::config::ModelConfig;
-use crate::error::Error;
+use crate::error::ServingError;
 use crate::payload::ModelAnswer;
 use crate::request::{OutputTensor, ParameterValue};
 
 /// Where outputs lie.
 #[derive(Debug)]
-pub(super) struct Memory<'a> {
+pub(super) struct WorkerOutputMemory<'a> {
     /// The small ones.
     pub(super) small: &'a [u8],
-    pub(super) given: &'a Given,
-    pub(super) theirs: &'a Theirs,
+    pub(super) given: &'a ServerBlocks,
+    pub(super) theirs: &'a WorkerBlocks,
 }
 
 /// What a response says. Large outputs stay in shared memory, which goes back when nobody reads them any more.
 pub(super) fn decode(
     config: &ModelConfig,
-    response: Response,
-    memory: &mut Memory<'_>,
+    response: WorkerResponse,
+    memory: &mut WorkerOutputMemory<'_>,
 ) -> ModelAnswer {
     if let Some((code, text)) = response.error {
         // As in Triton, an error that a model in Python answers with is no failure.
-        let (result, deliberate) = (Err(Error::new(code, text)), config.backend != PYTORCH);
+        let (result, deliberate) = (Err(ServingError::new(code, text)), config.backend != PYTORCH);
         return ModelAnswer { result, parameters: Vec::new(), deliberate };
     }
     let mut outputs = Vec::with_capacity(response.outputs.len());
@@ -50,25 +50,25 @@ pub(super) fn decode(
 
 fn tensor(
     config: &ModelConfig,
-    output: Output,
-    memory: &mut Memory<'_>,
-) -> Result<OutputTensor, Error> {
-    let Output { name, datatype, shape, place, offset, size } = output;
+    output: MessageOutput,
+    memory: &mut WorkerOutputMemory<'_>,
+) -> Result<OutputTensor, ServingError> {
+    let MessageOutput { name, datatype, shape, place, offset, size } = output;
     let failed = |error: &dyn std::fmt::Display| {
         let model = &config.name;
-        Error::internal(format!("output '{name}' of model '{model}': {error}"))
+        ServingError::internal(format!("output '{name}' of model '{model}': {error}"))
     };
     let tensor = match place {
-        Place::Message => {
+        ElementPlace::Message => {
             let end = offset.saturating_add(size);
             let bytes = memory.small.get(offset..end);
             let bytes = bytes.ok_or_else(|| failed(&"it lies outside of its message"))?;
             from_bytes(datatype, &shape, bytes)
         }
-        Place::Servers(number) => {
+        ElementPlace::Servers(number) => {
             in_block(datatype, &shape, memory.given.get(number), offset, size)
         }
-        Place::Workers(number) => {
+        ElementPlace::Workers(number) => {
             in_block(datatype, &shape, memory.theirs.get(number), offset, size)
         }
     };
@@ -86,13 +86,14 @@ fn in_block(
     block: Option<&Arc<SharedBlock>>,
     offset: usize,
     size: usize,
-) -> Result<Tensor, Error> {
-    let block = block.ok_or_else(|| Error::internal("it lies in a block that is not there"))?;
+) -> Result<Tensor, ServingError> {
+    let block =
+        block.ok_or_else(|| ServingError::internal("it lies in a block that is not there"))?;
     let memory: Arc<dyn Allocation> = Arc::<SharedBlock>::clone(block);
     if let Some(element) = datatype.size_bytes() {
         let elements = shape.iter().try_fold(element, |product, &dim| product.checked_mul(dim));
         if elements != Some(size) {
-            return Err(Error::internal(format!(
+            return Err(ServingError::internal(format!(
                 "its shape {shape:?} of type {} does not have the {size} bytes that it comes with",
                 datatype.wire_name()
             )));
@@ -103,7 +104,7 @@ fn in_block(
     from_bytes(datatype, shape, raw.as_bytes()?)
 }
 
-fn from_bytes(datatype: DataType, shape: &[usize], bytes: &[u8]) -> Result<Tensor, Error> {
+fn from_bytes(datatype: DataType, shape: &[usize], bytes: &[u8]) -> Result<Tensor, ServingError> {
     match datatype {
         DataType::Bytes => Ok(Tensor::from_vec(shape, decode_byte_strings(bytes)?)?),
         other => Ok(Tensor::from_bytes(other, shape, bytes)?),

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::environment::{Environment, Environments};
-use super::leftovers::Home;
+use super::environment::{PythonEnvironment, PythonEnvironments};
+use super::stale_resources::ServerFolder;
 use crate::backend::ModelFiles;
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// Names of the settings that are read, as in `--backend-config=python,NAME=VALUE`.
 const TIMEOUT: &str = "stub-timeout-seconds";
@@ -28,10 +28,10 @@ const PREFIX_CHARS: usize = 8;
 
 /// How workers of a model are started.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
+pub(super) struct WorkerSettings {
     pub(super) interpreter: PathBuf,
     /// What the model brings, if it does.
-    pub(super) environment: Option<Arc<Environment>>,
+    pub(super) environment: Option<Arc<PythonEnvironment>>,
     /// From the start of a process to its first word, and from the word that it is to stop to its end.
     pub(super) timeout: Duration,
     /// An execution; none where the model may take as long as it likes.
@@ -42,16 +42,16 @@ pub(super) struct Settings {
     pub(super) prefix: String,
 }
 
-impl Settings {
+impl WorkerSettings {
     /// What holds for a model, whose environment is unpacked into `home` where that is an archive.
     ///
     /// # Errors
-    /// INVALID_ARG with a setting that makes no sense, and as [`Environments::of_archive`].
+    /// INVALID_ARG with a setting that makes no sense, and as [`PythonEnvironments::of_archive`].
     pub(super) fn of(
         files: &ModelFiles,
-        home: &Arc<Home>,
-        environments: &Environments,
-    ) -> Result<Self, Error> {
+        home: &Arc<ServerFolder>,
+        environments: &PythonEnvironments,
+    ) -> Result<Self, ServingError> {
         let setting = |name: &str| files.settings.get(name).map(String::as_str);
         let timeout = seconds(TIMEOUT, setting(TIMEOUT))?.unwrap_or(Duration::from_secs(30));
         let own = files.parameter(OWN_EXECUTION_TIMEOUT);
@@ -62,7 +62,9 @@ impl Settings {
         let least = match setting(DEFAULT_BYTES) {
             None => 1 << 16,
             Some(text) => text.parse().map_err(|_| {
-                Error::invalid_arg(format!("'{DEFAULT_BYTES}' must be a number, found '{text}'"))
+                ServingError::invalid_arg(format!(
+                    "'{DEFAULT_BYTES}' must be a number, found '{text}'"
+                ))
             })?,
         };
         let prefix = setting(PREFIX).unwrap_or("gpy").trim_start_matches('/');
@@ -90,31 +92,33 @@ fn in_model(files: &ModelFiles, text: &str) -> String {
 fn environment_at(
     files: &ModelFiles,
     text: &str,
-    home: &Arc<Home>,
-    environments: &Environments,
-) -> Result<Arc<Environment>, Error> {
+    home: &Arc<ServerFolder>,
+    environments: &PythonEnvironments,
+) -> Result<Arc<PythonEnvironment>, ServingError> {
     let path = PathBuf::from(in_model(files, text));
     let made = match fs::metadata(&path) {
-        Ok(found) if found.is_dir() => Environment::of_folder(&path).map(Arc::new),
+        Ok(found) if found.is_dir() => PythonEnvironment::of_folder(&path).map(Arc::new),
         Ok(found) if found.is_file() => environments.of_archive(home, &path),
-        Ok(_) => Err(Error::invalid_arg(format!(
+        Ok(_) => Err(ServingError::invalid_arg(format!(
             "'{}' is neither a folder nor an archive",
             path.display()
         ))),
-        Err(error) => Err(Error::invalid_arg(format!("'{text}' cannot be opened: {error}"))),
+        Err(error) => Err(ServingError::invalid_arg(format!("'{text}' cannot be opened: {error}"))),
     };
     made.map_err(|error| {
-        let Error { code, message, .. } = error;
-        Error::new(code, format!("{ENVIRONMENT} of model '{}': {message}", files.name))
+        let ServingError { code, message, .. } = error;
+        ServingError::new(code, format!("{ENVIRONMENT} of model '{}': {message}", files.name))
     })
 }
 
-fn seconds(name: &str, text: Option<&str>) -> Result<Option<Duration>, Error> {
+fn seconds(name: &str, text: Option<&str>) -> Result<Option<Duration>, ServingError> {
     let Some(text) = text else { return Ok(None) };
     let number: Option<f64> = text.parse().ok();
     let time = number.and_then(|number| Duration::try_from_secs_f64(number).ok());
     let time = time.filter(|time| !time.is_zero()).ok_or_else(|| {
-        Error::invalid_arg(format!("'{name}' must be a number of seconds above 0, found '{text}'"))
+        ServingError::invalid_arg(format!(
+            "'{name}' must be a number of seconds above 0, found '{text}'"
+        ))
     })?;
     Ok(Some(time))
 }

@@ -25,7 +25,7 @@
 
 use galatea_tensor::DataType;
 
-use crate::error::Code;
+use crate::error::ErrorCode;
 
 /// What both ends must speak.
 pub(super) const VERSION: u8 = 1;
@@ -34,7 +34,7 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 64 << 20;
 /// Tensors of so many bytes lie in the message.
 pub(super) const SMALL_BYTES: usize = 8192;
 /// All tensors together that lie in a message.
-pub(super) const MOST_SMALL_BYTES: usize = 128 << 10;
+pub(super) const MAX_SMALL_BYTES: usize = 128 << 10;
 
 pub(super) const START: u8 = 1;
 pub(super) const EXECUTE: u8 = 2;
@@ -56,7 +56,7 @@ pub(super) const ALL_OUTPUTS: u16 = 0xffff;
 
 /// Why bytes are no message.
 #[derive(Debug)]
-pub(super) struct Malformed(pub(super) String);
+pub(super) struct MalformedMessage(pub(super) String);
 
 /// The number of a data type.
 pub(super) fn type_number(datatype: DataType) -> Option<u8> {
@@ -66,11 +66,11 @@ pub(super) fn type_number(datatype: DataType) -> Option<u8> {
 
 /// Puts fields behind one another.
 #[derive(Debug, Default)]
-pub(super) struct Writer {
+pub(super) struct FieldWriter {
     pub(super) bytes: Vec<u8>,
 }
 
-impl Writer {
+impl FieldWriter {
     /// Makes room for so many bytes more, so that they are not moved while they are written.
     pub(super) fn reserve(&mut self, bytes: usize) {
         self.bytes.reserve(bytes);
@@ -115,15 +115,15 @@ impl Writer {
 pub(super) const LENGTH_BYTES: usize = 4;
 
 /// A message that begins, with room for its length.
-pub(super) fn begin(kind: u8) -> Writer {
-    let mut writer = Writer::default();
+pub(super) fn begin(kind: u8) -> FieldWriter {
+    let mut writer = FieldWriter::default();
     writer.u32(0);
     writer.u8(kind);
     writer
 }
 
 /// The bytes of a message that is complete.
-pub(super) fn end(mut writer: Writer) -> Vec<u8> {
+pub(super) fn end(mut writer: FieldWriter) -> Vec<u8> {
     let len = u32::try_from(writer.place()).unwrap_or(u32::MAX);
     if let Some(slot) = writer.bytes.get_mut(..LENGTH_BYTES) {
         slot.copy_from_slice(&len.to_le_bytes());
@@ -133,57 +133,58 @@ pub(super) fn end(mut writer: Writer) -> Vec<u8> {
 
 /// Takes fields one after another.
 #[derive(Debug)]
-pub(super) struct Fields<'a> {
+pub(super) struct FieldReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Fields<'a> {
+impl<'a> FieldReader<'a> {
     pub(super) fn new(message: &'a [u8]) -> Self {
         Self { rest: message }
     }
-    pub(super) fn raw(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
+    pub(super) fn raw(&mut self, len: usize) -> Result<&'a [u8], MalformedMessage> {
         let (taken, rest) = self.rest.split_at_checked(len).ok_or_else(|| {
-            Malformed(format!("{} bytes found, expected {len} for a field", self.rest.len()))
+            MalformedMessage(format!("{} bytes found, expected {len} for a field", self.rest.len()))
         })?;
         self.rest = rest;
         Ok(taken)
     }
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], MalformedMessage> {
         let bytes = self.raw(N)?;
-        bytes.try_into().map_err(|_| Malformed("a field is cut".to_owned()))
+        bytes.try_into().map_err(|_| MalformedMessage("a field is cut".to_owned()))
     }
-    pub(super) fn u8(&mut self) -> Result<u8, Malformed> {
+    pub(super) fn u8(&mut self) -> Result<u8, MalformedMessage> {
         self.array::<1>().map(|[byte]| byte)
     }
-    pub(super) fn u16(&mut self) -> Result<u16, Malformed> {
+    pub(super) fn u16(&mut self) -> Result<u16, MalformedMessage> {
         self.array().map(u16::from_le_bytes)
     }
-    pub(super) fn u32(&mut self) -> Result<u32, Malformed> {
+    pub(super) fn u32(&mut self) -> Result<u32, MalformedMessage> {
         self.array().map(u32::from_le_bytes)
     }
-    pub(super) fn u64(&mut self) -> Result<u64, Malformed> {
+    pub(super) fn u64(&mut self) -> Result<u64, MalformedMessage> {
         self.array().map(u64::from_le_bytes)
     }
     /// A size of eight bytes.
-    pub(super) fn size(&mut self) -> Result<usize, Malformed> {
-        usize::try_from(self.u64()?).map_err(|_| Malformed("a size does not fit".to_owned()))
+    pub(super) fn size(&mut self) -> Result<usize, MalformedMessage> {
+        usize::try_from(self.u64()?).map_err(|_| MalformedMessage("a size does not fit".to_owned()))
     }
     /// A length of four bytes.
-    pub(super) fn len(&mut self) -> Result<usize, Malformed> {
-        usize::try_from(self.u32()?).map_err(|_| Malformed("a length does not fit".to_owned()))
+    pub(super) fn len(&mut self) -> Result<usize, MalformedMessage> {
+        usize::try_from(self.u32()?)
+            .map_err(|_| MalformedMessage("a length does not fit".to_owned()))
     }
     /// All that is left.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }
-    pub(super) fn text(&mut self, len: usize) -> Result<String, Malformed> {
+    pub(super) fn text(&mut self, len: usize) -> Result<String, MalformedMessage> {
         Ok(String::from_utf8_lossy(self.raw(len)?).into_owned())
     }
 }
 
 /// A block of the worker's that is new.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedBlock {
     pub(super) number: u32,
     pub(super) size: usize,
     pub(super) name: String,
@@ -191,7 +192,7 @@ pub(super) struct Opened {
 
 /// Where the elements of an output lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ElementPlace {
     /// Among the small outputs of the message.
     Message,
     /// In a block of the server's.
@@ -202,53 +203,53 @@ pub(super) enum Place {
 
 /// An output as a message has it.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct MessageOutput {
     pub(super) name: String,
     pub(super) datatype: DataType,
     pub(super) shape: Vec<usize>,
-    pub(super) place: Place,
+    pub(super) place: ElementPlace,
     pub(super) offset: usize,
     pub(super) size: usize,
 }
 
 /// What becomes of a request.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct RequestAnswer {
     pub(super) request: u64,
     pub(super) is_final: bool,
     pub(super) once_more: bool,
     /// `None` for the word alone that nothing more comes.
-    pub(super) response: Option<Response>,
+    pub(super) response: Option<WorkerResponse>,
 }
 
 /// A response.
 #[derive(Debug)]
-pub(super) struct Response {
-    pub(super) error: Option<(Code, String)>,
+pub(super) struct WorkerResponse {
+    pub(super) error: Option<(ErrorCode, String)>,
     /// JSON, or empty.
     pub(super) parameters: String,
-    pub(super) outputs: Vec<Output>,
+    pub(super) outputs: Vec<MessageOutput>,
 }
 
 /// `DONE` or `RESPONSE`.
 #[derive(Debug)]
-pub(super) struct Answers<'a> {
+pub(super) struct WorkerAnswers<'a> {
     pub(super) execution: u64,
     /// The text of a failure that all requests of the execution have.
     pub(super) failure: Option<String>,
     /// The process executes nothing more.
     pub(super) ends: bool,
     pub(super) closed: Vec<u32>,
-    pub(super) opened: Vec<Opened>,
-    pub(super) answers: Vec<Answer>,
+    pub(super) opened: Vec<OpenedBlock>,
+    pub(super) answers: Vec<RequestAnswer>,
     /// The small outputs.
     pub(super) small: &'a [u8],
 }
 
-impl<'a> Answers<'a> {
+impl<'a> WorkerAnswers<'a> {
     /// Reads a message behind its kind.
-    pub(super) fn read(message: &'a [u8]) -> Result<Self, Malformed> {
-        let mut fields = Fields::new(message);
+    pub(super) fn read(message: &'a [u8]) -> Result<Self, MalformedMessage> {
+        let mut fields = FieldReader::new(message);
         let _kind = fields.u8()?;
         let execution = fields.u64()?;
         let status = fields.u8()?;
@@ -259,37 +260,38 @@ impl<'a> Answers<'a> {
         let failure = (status & 1 != 0).then(|| fields.text(text)).transpose()?;
         let ends = status & 2 != 0;
         let closed = (0..closed).map(|_| fields.u32()).collect::<Result<_, _>>()?;
-        let opened = (0..opened).map(|_| Opened::read(&mut fields)).collect::<Result<_, _>>()?;
+        let opened =
+            (0..opened).map(|_| OpenedBlock::read(&mut fields)).collect::<Result<_, _>>()?;
         // So many bytes at least has each; whoever says more is not believed.
         let mut answers = Vec::new();
         for _ in 0..count {
-            answers.push(Answer::read(&mut fields)?);
+            answers.push(RequestAnswer::read(&mut fields)?);
         }
         let small = if failure.is_some() { &[] } else { message.get(small..).unwrap_or_default() };
         Ok(Self { execution, failure, ends, closed, opened, answers, small })
     }
 }
 
-impl Answers<'_> {
+impl WorkerAnswers<'_> {
     /// The worker's blocks in which outputs lie.
     pub(super) fn blocks(&self) -> impl Iterator<Item = u32> {
         let responses = self.answers.iter().filter_map(|answer| answer.response.as_ref());
         responses.flat_map(|response| &response.outputs).filter_map(|output| match output.place {
-            Place::Workers(number) => Some(number),
-            Place::Message | Place::Servers(_) => None,
+            ElementPlace::Workers(number) => Some(number),
+            ElementPlace::Message | ElementPlace::Servers(_) => None,
         })
     }
 }
 
-impl Opened {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+impl OpenedBlock {
+    fn read(fields: &mut FieldReader<'_>) -> Result<Self, MalformedMessage> {
         let (number, size, name) = (fields.u32()?, fields.size()?, fields.u16()?);
         Ok(Self { number, size, name: fields.text(name.into())? })
     }
 }
 
-impl Answer {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+impl RequestAnswer {
+    fn read(fields: &mut FieldReader<'_>) -> Result<Self, MalformedMessage> {
         let request = fields.u64()?;
         let flags = fields.u8()?;
         let code = fields.u8()?;
@@ -299,16 +301,17 @@ impl Answer {
         let parameters = fields.text(parameters)?;
         let mut all = Vec::new();
         for _ in 0..outputs {
-            all.push(Output::read(fields)?);
+            all.push(MessageOutput::read(fields)?);
         }
         let error = code.checked_sub(1).map(|code| (error_code(code), text));
-        let response = (flags & 2 != 0).then_some(Response { error, parameters, outputs: all });
+        let response =
+            (flags & 2 != 0).then_some(WorkerResponse { error, parameters, outputs: all });
         Ok(Self { request, is_final: flags & 1 != 0, once_more: flags & 4 != 0, response })
     }
 }
 
-impl Output {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+impl MessageOutput {
+    fn read(fields: &mut FieldReader<'_>) -> Result<Self, MalformedMessage> {
         let name = fields.u16()?;
         let datatype = fields.u8()?;
         let rank = fields.u8()?;
@@ -317,42 +320,46 @@ impl Output {
         let shape = (0..rank).map(|_| fields.size()).collect::<Result<_, _>>()?;
         let name = fields.text(name.into())?;
         let datatype = DataType::ALL.get(usize::from(datatype)).copied().ok_or_else(|| {
-            Malformed(format!("{datatype} found as the type of output '{name}', which is none"))
+            MalformedMessage(format!(
+                "{datatype} found as the type of output '{name}', which is none"
+            ))
         })?;
         let place = match place {
-            0 => Place::Message,
-            1 => Place::Servers(block),
-            2 => Place::Workers(block),
-            other => return Err(Malformed(format!("{other} found as the place of '{name}'"))),
+            0 => ElementPlace::Message,
+            1 => ElementPlace::Servers(block),
+            2 => ElementPlace::Workers(block),
+            other => {
+                return Err(MalformedMessage(format!("{other} found as the place of '{name}'")));
+            }
         };
         Ok(Self { name, datatype, shape, place, offset, size })
     }
 }
 
 /// The number of a code, as a model knows it.
-pub(super) fn code_number(code: Code) -> u8 {
+pub(super) fn code_number(code: ErrorCode) -> u8 {
     match code {
-        Code::Unknown => 0,
-        Code::Internal => 1,
-        Code::NotFound => 2,
-        Code::InvalidArg => 3,
-        Code::Unavailable => 4,
-        Code::Unsupported => 5,
-        Code::AlreadyExists => 6,
-        Code::Cancelled => 7,
+        ErrorCode::Unknown => 0,
+        ErrorCode::Internal => 1,
+        ErrorCode::NotFound => 2,
+        ErrorCode::InvalidArg => 3,
+        ErrorCode::Unavailable => 4,
+        ErrorCode::Unsupported => 5,
+        ErrorCode::AlreadyExists => 6,
+        ErrorCode::Cancelled => 7,
     }
 }
 
-fn error_code(code: u8) -> Code {
+fn error_code(code: u8) -> ErrorCode {
     match code {
-        0 => Code::Unknown,
-        2 => Code::NotFound,
-        3 => Code::InvalidArg,
-        4 => Code::Unavailable,
-        5 => Code::Unsupported,
-        6 => Code::AlreadyExists,
-        7 => Code::Cancelled,
-        _ => Code::Internal,
+        0 => ErrorCode::Unknown,
+        2 => ErrorCode::NotFound,
+        3 => ErrorCode::InvalidArg,
+        4 => ErrorCode::Unavailable,
+        5 => ErrorCode::Unsupported,
+        6 => ErrorCode::AlreadyExists,
+        7 => ErrorCode::Cancelled,
+        _ => ErrorCode::Internal,
     }
 }
 
@@ -395,14 +402,17 @@ mod tests {
     #[test]
     fn answers_are_read() {
         let message = answers();
-        let found = Answers::read(&message[LENGTH_BYTES..]).unwrap();
+        let found = WorkerAnswers::read(&message[LENGTH_BYTES..]).unwrap();
         assert_eq!((found.execution, found.closed.as_slice()), (7, &[4][..]));
         assert_eq!((found.opened[0].number, found.opened[0].size), (5, 65536));
         let answer = &found.answers[0];
         assert!(answer.is_final && !answer.once_more && answer.request == 9);
         let output = &answer.response.as_ref().unwrap().outputs[0];
         assert_eq!((output.name.as_str(), output.datatype), ("OUT", DataType::Fp32));
-        assert_eq!((output.shape.as_slice(), output.place), (&[2, 3][..], Place::Workers(5)));
+        assert_eq!(
+            (output.shape.as_slice(), output.place),
+            (&[2, 3][..], ElementPlace::Workers(5))
+        );
     }
 
     #[test]
@@ -410,13 +420,13 @@ mod tests {
         let message = answers();
         let message = &message[LENGTH_BYTES..];
         for len in 0..message.len() {
-            assert!(Answers::read(&message[..len]).is_err(), "{len}");
+            assert!(WorkerAnswers::read(&message[..len]).is_err(), "{len}");
         }
         for at in 0..message.len() {
             for value in [0, 1, 0x7f, 0xff] {
                 let mut changed = message.to_vec();
                 changed[at] = value;
-                let _ = Answers::read(&changed);
+                let _ = WorkerAnswers::read(&changed);
             }
         }
     }

@@ -17,15 +17,15 @@ use galatea_tensor::SharedBlock;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use socket2::SockRef;
 
-use super::blocks::{Flags, Given, Theirs};
-use super::calls::{self, Callee, Calls};
+use super::blocks::{ServerBlocks, SharedFlagPage, WorkerBlocks};
+use super::bls::{self, BlsCallee, BlsSocket};
 use super::folder;
-use super::group::Group;
-use super::leftovers::Home;
+use super::group::ProcessGroup;
 use super::locked;
-use super::settings::Settings;
+use super::settings::WorkerSettings;
+use super::stale_resources::ServerFolder;
 use super::wire;
-use crate::error::Error;
+use crate::error::ServingError;
 
 /// So often somebody looks whether a silent process still runs.
 const LOOK: Duration = Duration::from_millis(500);
@@ -36,7 +36,7 @@ const MAX_LINE_BYTES: u64 = 64 << 10;
 
 /// Why nothing more comes from a worker.
 #[derive(Debug)]
-pub(super) enum Lost {
+pub(super) enum WorkerLoss {
     /// It ended, or cannot be heard any more.
     Ended(String),
     /// It took too long.
@@ -45,55 +45,57 @@ pub(super) enum Lost {
 
 /// A message that was not sent as a whole.
 #[derive(Debug)]
-pub(super) struct Unsent {
+pub(super) struct UnsentMessage {
     /// So much of it was.
     pub(super) bytes: usize,
     pub(super) error: io::Error,
 }
 
-impl From<wire::Malformed> for Lost {
-    fn from(error: wire::Malformed) -> Self {
+impl From<wire::MalformedMessage> for WorkerLoss {
+    fn from(error: wire::MalformedMessage) -> Self {
         Self::Ended(format!("it says what is no message: {}", error.0))
     }
 }
 
 /// A process, whoever reads its messages.
 #[derive(Debug)]
-pub(super) struct Process {
-    group: Group,
+pub(super) struct WorkerProcess {
+    group: ProcessGroup,
     /// What goes to it.
     socket: UnixStream,
     /// What comes from it, on a socket of its own: on Linux whoever waits for a message on a socket also wakes up each
     /// time that the other end has read one.
     answers: UnixStream,
-    calls: Calls,
+    calls: BlsSocket,
     /// The last line that it wrote.
     last: Arc<Mutex<String>>,
     /// How long its end may take.
     timeout: Duration,
 }
 
-impl Process {
+impl WorkerProcess {
     /// Sends a message.
     ///
     /// # Errors
     /// When the process has ended, or does not read.
-    pub(super) fn send(&self, message: &[u8]) -> Result<(), Unsent> {
+    pub(super) fn send(&self, message: &[u8]) -> Result<(), UnsentMessage> {
         let mut rest = message;
         while !rest.is_empty() {
             let bytes = message.len() - rest.len();
             match (&self.socket).write(rest) {
-                Ok(0) => return Err(Unsent { bytes, error: io::ErrorKind::WriteZero.into() }),
+                Ok(0) => {
+                    return Err(UnsentMessage { bytes, error: io::ErrorKind::WriteZero.into() });
+                }
                 Ok(count) => rest = rest.get(count..).unwrap_or_default(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Unsent { bytes, error }),
+                Err(error) => return Err(UnsentMessage { bytes, error }),
             }
         }
         Ok(())
     }
 
     /// Where it calls the server.
-    pub(super) fn calls(&self) -> &Calls {
+    pub(super) fn calls(&self) -> &BlsSocket {
         &self.calls
     }
 
@@ -145,17 +147,17 @@ impl Process {
 
 /// Reads the messages of a process.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct MessageReader {
     socket: UnixStream,
-    process: Arc<Process>,
+    process: Arc<WorkerProcess>,
     bytes: Vec<u8>,
     start: usize,
     end: usize,
 }
 
-impl Reader {
+impl MessageReader {
     /// Reads from a socket of the process, with a buffer of so many bytes at first.
-    pub(super) fn new(socket: UnixStream, process: &Arc<Process>, room: usize) -> Self {
+    pub(super) fn new(socket: UnixStream, process: &Arc<WorkerProcess>, room: usize) -> Self {
         let process = Arc::clone(process);
         Self { socket, process, bytes: vec![0; room], start: 0, end: 0 }
     }
@@ -164,12 +166,12 @@ impl Reader {
     ///
     /// # Errors
     /// When the process ends, does not answer in time or says what is no message.
-    pub(super) fn next(&mut self, deadline: Option<Instant>) -> Result<&[u8], Lost> {
+    pub(super) fn next(&mut self, deadline: Option<Instant>) -> Result<&[u8], WorkerLoss> {
         self.fill(wire::LENGTH_BYTES, deadline)?;
         let head = self.bytes.get(self.start..self.end).unwrap_or_default();
-        let len = wire::Fields::new(head).len()?;
+        let len = wire::FieldReader::new(head).len()?;
         if len == 0 || len > wire::MAX_MESSAGE_BYTES {
-            return Err(Lost::Ended(format!("it sends a message of {len} bytes")));
+            return Err(WorkerLoss::Ended(format!("it sends a message of {len} bytes")));
         }
         self.start += wire::LENGTH_BYTES;
         self.fill(len, deadline)?;
@@ -178,7 +180,7 @@ impl Reader {
         Ok(self.bytes.get(start..self.start).unwrap_or_default())
     }
 
-    fn fill(&mut self, wanted: usize, deadline: Option<Instant>) -> Result<(), Lost> {
+    fn fill(&mut self, wanted: usize, deadline: Option<Instant>) -> Result<(), WorkerLoss> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
@@ -191,23 +193,23 @@ impl Reader {
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
-                return Err(Lost::Late);
+                return Err(WorkerLoss::Late);
             }
             if let Some(left) = left.filter(|left| *left < LOOK) {
                 let _ = self.socket.set_read_timeout(Some(left));
             }
             let room = self.bytes.get_mut(self.end..).unwrap_or_default();
             match self.socket.read(room) {
-                Ok(0) => return Err(Lost::Ended("it ended".to_owned())),
+                Ok(0) => return Err(WorkerLoss::Ended("it ended".to_owned())),
                 Ok(count) => self.end += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if is_timeout(&error) => {
                     // Its children may hold the socket when it is gone.
                     if self.process.has_ended() {
-                        return Err(Lost::Ended("it ended".to_owned()));
+                        return Err(WorkerLoss::Ended("it ended".to_owned()));
                     }
                 }
-                Err(error) => return Err(Lost::Ended(error.to_string())),
+                Err(error) => return Err(WorkerLoss::Ended(error.to_string())),
             }
         }
         Ok(())
@@ -220,29 +222,29 @@ fn is_timeout(error: &io::Error) -> bool {
 
 /// A worker that has started, with its model.
 #[derive(Debug)]
-pub(super) struct Started {
-    pub(super) process: Arc<Process>,
-    pub(super) reader: Reader,
-    pub(super) flags: Arc<Flags>,
+pub(super) struct StartedWorker {
+    pub(super) process: Arc<WorkerProcess>,
+    pub(super) reader: MessageReader,
+    pub(super) flags: Arc<SharedFlagPage>,
     /// Beginning of the names of its shared memory.
     pub(super) prefix: String,
 }
 
 /// What a worker is started for.
 #[derive(Debug)]
-pub(super) struct Start<'a> {
+pub(super) struct WorkerStart<'a> {
     /// The model's name.
     pub(super) model: &'a str,
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a WorkerSettings,
     /// The folder with the backend's own files.
-    pub(super) home: &'a Home,
+    pub(super) home: &'a ServerFolder,
     /// The model's file.
     pub(super) path: &'a Path,
     /// Who answers its calls.
-    pub(super) callee: &'a Arc<Callee>,
+    pub(super) callee: &'a Arc<BlsCallee>,
 }
 
-impl Start<'_> {
+impl WorkerStart<'_> {
     /// Starts a worker for an instance and lets it initialise its model, for which `begun` is told of the process.
     ///
     /// # Errors
@@ -250,19 +252,19 @@ impl Start<'_> {
     pub(super) fn instance(
         &self,
         args: &serde_json::Value,
-        begun: &dyn Fn(&Arc<Process>),
-    ) -> Result<Started, Error> {
+        begun: &dyn Fn(&Arc<WorkerProcess>),
+    ) -> Result<StartedWorker, ServingError> {
         let failed = |error: &dyn Display| self.failed(error);
         let prefix = self.prefix();
         let page = format!("{prefix}f");
-        let flags = Flags::create(&page).map_err(|error| failed(&error))?;
+        let flags = SharedFlagPage::create(&page).map_err(|error| failed(&error))?;
         let (called, called_page) = (format!("{prefix}c"), format!("{prefix}cf"));
-        let memory = Flags::create(&called_page).map_err(|error| {
+        let memory = SharedFlagPage::create(&called_page).map_err(|error| {
             SharedBlock::unlink(&page);
             failed(&error)
         })?;
-        let given = Given::new(&memory, &called, self.settings.least);
-        let theirs = Theirs::new(&memory, &called);
+        let given = ServerBlocks::new(&memory, &called, self.settings.least);
+        let theirs = WorkerBlocks::new(&memory, &called);
         let start = serde_json::json!({
             "path": self.path, "complete": false, "args": args, "flags": page, "prefix": prefix,
             "least": self.settings.least, "calls": { "flags": called_page, "prefix": called },
@@ -272,7 +274,7 @@ impl Start<'_> {
             begun(&process);
             let kind = match reader.next(None) {
                 Ok([wire::READY, ..]) => Ok(()),
-                Ok([wire::FAILED, text @ ..]) => Err(Error::internal(lossy(text))),
+                Ok([wire::FAILED, text @ ..]) => Err(ServingError::internal(lossy(text))),
                 Ok(_) => Err(failed(&"it says what nobody asked")),
                 Err(lost) => Err(self.lost(&process, &lost)),
             };
@@ -282,14 +284,14 @@ impl Start<'_> {
         SharedBlock::unlink(&page);
         SharedBlock::unlink(&called_page);
         let (process, reader) = ready?;
-        Ok(Started { process, reader, flags, prefix })
+        Ok(StartedWorker { process, reader, flags, prefix })
     }
 
     /// Lets a worker complete a configuration and end.
     ///
     /// # Errors
-    /// As [`Start::instance`].
-    pub(super) fn complete(&self, config: &str) -> Result<Option<serde_json::Value>, Error> {
+    /// As [`WorkerStart::instance`].
+    pub(super) fn complete(&self, config: &str) -> Result<Option<serde_json::Value>, ServingError> {
         let start =
             serde_json::json!({ "path": self.path, "complete": true, "model_config": config });
         let (process, mut reader) = self.begin(&start, None)?;
@@ -298,7 +300,7 @@ impl Start<'_> {
             Ok([wire::CONFIG, text @ ..]) => {
                 serde_json::from_slice(text).map(Some).map_err(|error| self.failed(&error))
             }
-            Ok([wire::FAILED, text @ ..]) => Err(Error::internal(lossy(text))),
+            Ok([wire::FAILED, text @ ..]) => Err(ServingError::internal(lossy(text))),
             Ok(_) => Err(self.failed(&"it says what nobody asked")),
             Err(lost) => Err(self.lost(&process, &lost)),
         };
@@ -306,14 +308,17 @@ impl Start<'_> {
         completed
     }
 
-    fn failed(&self, error: &dyn Display) -> Error {
-        Error::internal(format!("the worker of model '{}' does not start: {error}", self.model))
+    fn failed(&self, error: &dyn Display) -> ServingError {
+        ServingError::internal(format!(
+            "the worker of model '{}' does not start: {error}",
+            self.model
+        ))
     }
 
-    fn lost(&self, process: &Process, lost: &Lost) -> Error {
+    fn lost(&self, process: &WorkerProcess, lost: &WorkerLoss) -> ServingError {
         match lost {
-            Lost::Ended(why) => self.failed(&format!("{why}{}", process.last_words())),
-            Lost::Late => {
+            WorkerLoss::Ended(why) => self.failed(&format!("{why}{}", process.last_words())),
+            WorkerLoss::Late => {
                 let (seconds, last) = (self.settings.timeout.as_secs_f32(), process.last_words());
                 self.failed(&format!("it says nothing for {seconds} seconds{last}"))
             }
@@ -331,8 +336,8 @@ impl Start<'_> {
     fn begin(
         &self,
         start: &serde_json::Value,
-        memory: Option<(Given, Theirs)>,
-    ) -> Result<(Arc<Process>, Reader), Error> {
+        memory: Option<(ServerBlocks, WorkerBlocks)>,
+    ) -> Result<(Arc<WorkerProcess>, MessageReader), ServingError> {
         let (given, inputs) = memory.unzip();
         let failed = |error: &dyn Display| self.failed(error);
         folder::restore(self.home).map_err(|error| failed(&error))?;
@@ -345,7 +350,7 @@ impl Start<'_> {
             let _ = SockRef::from(socket).set_recv_buffer_size(SOCKET_BYTES);
         }
         let calls =
-            Calls::new(called, self.settings.timeout, given).map_err(|error| failed(&error))?;
+            BlsSocket::new(called, self.settings.timeout, given).map_err(|error| failed(&error))?;
         let (output, input) = io::pipe().map_err(|error| failed(&error))?;
         let mut command = Command::new(&self.settings.interpreter);
         command
@@ -369,8 +374,8 @@ impl Start<'_> {
         let written = ours.set_write_timeout(Some(self.settings.timeout));
         let written = written.and_then(|()| hand_over(&ours, &answering));
         let last = Arc::default();
-        let process = Process {
-            group: Group::of(child),
+        let process = WorkerProcess {
+            group: ProcessGroup::of(child),
             socket: ours,
             answers,
             calls,
@@ -385,21 +390,21 @@ impl Start<'_> {
 
     fn greet(
         &self,
-        process: &Arc<Process>,
+        process: &Arc<WorkerProcess>,
         output: PipeReader,
         last: Arc<Mutex<String>>,
         start: &serde_json::Value,
-        theirs: Option<Theirs>,
-    ) -> Result<Reader, Error> {
+        theirs: Option<WorkerBlocks>,
+    ) -> Result<MessageReader, ServingError> {
         let failed = |error: &dyn Display| self.failed(error);
         let model = self.model.to_owned();
         let pump = move || log(&model, output, &last);
         let pump = std::thread::Builder::new().name("worker-output".to_owned()).spawn(pump);
         pump.map_err(|error| failed(&error))?;
-        calls::start(self.callee, process, theirs).map_err(|error| failed(&error))?;
+        bls::start(self.callee, process, theirs).map_err(|error| failed(&error))?;
         let socket = process.answers.try_clone().map_err(|error| failed(&error))?;
         socket.set_read_timeout(Some(LOOK)).map_err(|error| failed(&error))?;
-        let mut reader = Reader::new(socket, process, 1 << 18);
+        let mut reader = MessageReader::new(socket, process, 1 << 18);
         let deadline = Instant::now() + self.settings.timeout;
         let greeting = reader.next(Some(deadline)).map(<[u8]>::to_vec);
         let _ = reader.socket.set_read_timeout(Some(LOOK));

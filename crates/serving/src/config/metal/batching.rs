@@ -1,11 +1,11 @@
 //! The `batch_size` of a model.
 
-use super::{MetalConfig, Setting};
+use super::{MetalConfig, MetalSetting};
 use crate::config::ModelConfig;
 use crate::config::inference::ModelDynamicBatching;
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_sequence_batching::StrategyChoice;
-use crate::error::Error;
+use crate::error::ServingError;
 
 impl MetalConfig {
     /// The largest batch that completion gives a model whose configuration is silent about it.
@@ -13,7 +13,7 @@ impl MetalConfig {
         self.batch_size().map_or(usual, |(_, size)| size.max(usual))
     }
 
-    fn batch_size(&self) -> Option<(&Setting, i32)> {
+    fn batch_size(&self) -> Option<(&MetalSetting, i32)> {
         let setting = self.find("batch_size")?;
         Some((setting, setting.text.parse().ok()?))
     }
@@ -23,7 +23,7 @@ impl MetalConfig {
     ///
     /// # Errors
     /// INVALID_ARG where the model itself asks for a batch that it cannot have.
-    pub(crate) fn prefer_batch(&self, config: &mut ModelConfig) -> Result<(), Error> {
+    pub(crate) fn prefer_batch(&self, config: &mut ModelConfig) -> Result<(), ServingError> {
         let Some((setting, size)) = self.batch_size() else { return Ok(()) };
         match prefer(config, size) {
             Ok(()) => {
@@ -34,7 +34,7 @@ impl MetalConfig {
             Err(_) if size == 1 => Ok(()),
             Err(why) if setting.is_own() => {
                 let refused = setting.refused(&why);
-                Err(Error::invalid_arg(format!("model '{}': {refused}", config.name)))
+                Err(ServingError::invalid_arg(format!("model '{}': {refused}", config.name)))
             }
             Err(why) => {
                 tracing::warn!(model = %config.name, "metal_config: {}", setting.refused(&why));

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::goal::{MOST_MS, of_ms};
+use crate::latency_target::{MAX_MS, of_ms};
 
 /// What a value must be.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum MetalFieldKind {
     /// One of some words.
     Words(&'static [&'static str]),
     /// true or false.
@@ -23,51 +23,51 @@ enum Kind {
 
 /// A field.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct MetalField {
     pub(super) name: &'static str,
-    kind: Kind,
+    kind: MetalFieldKind,
 }
 
 /// The most watts that are taken for a target: more than any Mac draws.
-const MOST_WATTS: f64 = 1000.0;
+const MAX_WATTS: f64 = 1000.0;
 /// The most numbers in a list: more than a pool has sizes.
-const MOST_NUMBERS: usize = 64;
+const MAX_NUMBERS: usize = 64;
 
 macro_rules! fields {
-    ($($name:literal $kind:expr;)*) => { &[$(Field { name: $name, kind: $kind }),*] };
+    ($($name:literal $kind:expr;)*) => { &[$(MetalField { name: $name, kind: $kind }),*] };
 }
 
 /// All fields.
-pub(super) const FIELDS: &[Field] = fields![
-    "precision" Kind::Words(&["fp32", "fp16", "bf16", "int8", "mixed"]);
-    "batch_size" Kind::Whole(1, 2_147_483_647);
-    "latency_goal_ms" Kind::Millis;
-    "enable_auto_tuning" Kind::Switch;
-    "kernel_fusion" Kind::Switch;
-    "prefetch_policy" Kind::Words(&["none", "conservative", "aggressive", "adaptive"]);
-    "persistent_kernels" Kind::Switch;
-    "minimize_launches" Kind::Switch;
-    "memory_pool_sizes" Kind::Numbers;
-    "initial_pool_sizes" Kind::Numbers;
-    "max_pool_sizes" Kind::Numbers;
-    "use_unified_memory" Kind::Switch;
-    "unified_memory_threshold" Kind::Whole(0, u64::MAX);
-    "gpu_memory_limit" Kind::Whole(1, u64::MAX);
-    "power_policy" Kind::Words(&["high_performance", "balanced", "low_power"]);
-    "power_target_watts" Kind::Watts;
-    "enable_thermal_protection" Kind::Switch;
-    "adaptive_frequency" Kind::Switch;
-    "efficiency_core_offload" Kind::Switch;
+pub(super) const FIELDS: &[MetalField] = fields![
+    "precision" MetalFieldKind::Words(&["fp32", "fp16", "bf16", "int8", "mixed"]);
+    "batch_size" MetalFieldKind::Whole(1, 2_147_483_647);
+    "latency_goal_ms" MetalFieldKind::Millis;
+    "enable_auto_tuning" MetalFieldKind::Switch;
+    "kernel_fusion" MetalFieldKind::Switch;
+    "prefetch_policy" MetalFieldKind::Words(&["none", "conservative", "aggressive", "adaptive"]);
+    "persistent_kernels" MetalFieldKind::Switch;
+    "minimize_launches" MetalFieldKind::Switch;
+    "memory_pool_sizes" MetalFieldKind::Numbers;
+    "initial_pool_sizes" MetalFieldKind::Numbers;
+    "max_pool_sizes" MetalFieldKind::Numbers;
+    "use_unified_memory" MetalFieldKind::Switch;
+    "unified_memory_threshold" MetalFieldKind::Whole(0, u64::MAX);
+    "gpu_memory_limit" MetalFieldKind::Whole(1, u64::MAX);
+    "power_policy" MetalFieldKind::Words(&["high_performance", "balanced", "low_power"]);
+    "power_target_watts" MetalFieldKind::Watts;
+    "enable_thermal_protection" MetalFieldKind::Switch;
+    "adaptive_frequency" MetalFieldKind::Switch;
+    "efficiency_core_offload" MetalFieldKind::Switch;
 ];
 
 /// The field that stands for several others.
 pub(super) const PRESET: &str = "preset";
 
 /// What a preset says, as texts.
-type Says = &'static [(&'static str, &'static str)];
+type PresetTexts = &'static [(&'static str, &'static str)];
 
 /// The presets.
-const PRESETS: &[(&str, Says)] = &[
+const PRESETS: &[(&str, PresetTexts)] = &[
     (
         "high_throughput",
         &[
@@ -106,7 +106,7 @@ const PRESETS: &[(&str, Says)] = &[
 ///
 /// # Errors
 /// Lists those that there are.
-pub(super) fn find(name: &str) -> Result<&'static Field, String> {
+pub(super) fn find(name: &str) -> Result<&'static MetalField, String> {
     FIELDS.iter().find(|field| field.name == name).ok_or_else(|| {
         let known: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
         format!("'{name}' found, expected one of {PRESET}, {}", known.join(", "))
@@ -117,7 +117,7 @@ pub(super) fn find(name: &str) -> Result<&'static Field, String> {
 ///
 /// # Errors
 /// Lists those that there are.
-pub(super) fn preset(name: &str) -> Result<Says, String> {
+pub(super) fn preset(name: &str) -> Result<PresetTexts, String> {
     let found = PRESETS.iter().find(|(known, _)| *known == name);
     found.map(|(_, says)| *says).ok_or_else(|| {
         let known: Vec<&str> = PRESETS.iter().map(|(known, _)| *known).collect();
@@ -125,17 +125,17 @@ pub(super) fn preset(name: &str) -> Result<Says, String> {
     })
 }
 
-impl Field {
+impl MetalField {
     /// What a value must be, in words.
     fn expected(&self) -> String {
         match self.kind {
-            Kind::Words(words) => words.join(" or "),
-            Kind::Switch => "true or false".to_owned(),
-            Kind::Whole(least, u64::MAX) => format!("a whole number from {least} on"),
-            Kind::Whole(least, most) => format!("a whole number from {least} to {most}"),
-            Kind::Millis => format!("milliseconds above 0 and up to {MOST_MS}"),
-            Kind::Watts => format!("watts above 0 and up to {MOST_WATTS}"),
-            Kind::Numbers => format!("a list of at most {MOST_NUMBERS} whole numbers"),
+            MetalFieldKind::Words(words) => words.join(" or "),
+            MetalFieldKind::Switch => "true or false".to_owned(),
+            MetalFieldKind::Whole(least, u64::MAX) => format!("a whole number from {least} on"),
+            MetalFieldKind::Whole(least, most) => format!("a whole number from {least} to {most}"),
+            MetalFieldKind::Millis => format!("milliseconds above 0 and up to {MAX_MS}"),
+            MetalFieldKind::Watts => format!("watts above 0 and up to {MAX_WATTS}"),
+            MetalFieldKind::Numbers => format!("a list of at most {MAX_NUMBERS} whole numbers"),
         }
     }
 
@@ -149,12 +149,13 @@ impl Field {
     /// Names the field, what was found and what was expected.
     pub(super) fn of_json(&self, value: &Value) -> Result<String, String> {
         let text = match (self.kind, value) {
-            (Kind::Words(_), Value::String(word)) => Some(word.clone()),
-            (Kind::Switch, Value::Bool(_))
-            | (Kind::Whole(..) | Kind::Watts | Kind::Millis, Value::Number(_)) => {
-                Some(value.to_string())
-            }
-            (Kind::Numbers, Value::Array(list)) => {
+            (MetalFieldKind::Words(_), Value::String(word)) => Some(word.clone()),
+            (MetalFieldKind::Switch, Value::Bool(_))
+            | (
+                MetalFieldKind::Whole(..) | MetalFieldKind::Watts | MetalFieldKind::Millis,
+                Value::Number(_),
+            ) => Some(value.to_string()),
+            (MetalFieldKind::Numbers, Value::Array(list)) => {
                 let whole = list.iter().map(Value::as_u64).collect::<Option<Vec<u64>>>();
                 whole.map(|list| listed(&list))
             }
@@ -167,7 +168,7 @@ impl Field {
     /// The text of a value that a parameter holds, in the form that all texts of it have.
     ///
     /// # Errors
-    /// As [`Field::of_json`].
+    /// As [`MetalField::of_json`].
     pub(super) fn of_text(&self, text: &str) -> Result<String, String> {
         self.taken(text.trim()).ok_or_else(|| self.wrong(&format!("'{text}'")))
     }
@@ -175,32 +176,32 @@ impl Field {
     /// The usual text of a value, if it is one.
     fn taken(&self, text: &str) -> Option<String> {
         match self.kind {
-            Kind::Words(words) => {
+            MetalFieldKind::Words(words) => {
                 let found = words.iter().find(|word| word.eq_ignore_ascii_case(text));
                 found.map(|word| (*word).to_owned())
             }
-            Kind::Switch => match text.to_ascii_lowercase().as_str() {
+            MetalFieldKind::Switch => match text.to_ascii_lowercase().as_str() {
                 "true" | "1" | "on" | "yes" => Some("true".to_owned()),
                 "false" | "0" | "off" | "no" => Some("false".to_owned()),
                 _ => None,
             },
-            Kind::Whole(least, most) => {
+            MetalFieldKind::Whole(least, most) => {
                 let number = text.parse().ok().filter(|number| (least..=most).contains(number));
                 number.map(|number: u64| number.to_string())
             }
-            Kind::Millis => {
+            MetalFieldKind::Millis => {
                 let ms = text.parse().ok().filter(|&ms| of_ms(ms).is_some());
                 ms.map(|ms: f64| ms.to_string())
             }
-            Kind::Watts => {
-                let watts = text.parse().ok().filter(|&watts| watts > 0.0 && watts <= MOST_WATTS);
+            MetalFieldKind::Watts => {
+                let watts = text.parse().ok().filter(|&watts| watts > 0.0 && watts <= MAX_WATTS);
                 watts.map(|watts: f64| watts.to_string())
             }
-            Kind::Numbers => {
+            MetalFieldKind::Numbers => {
                 let inside = text.trim_start_matches('[').trim_end_matches(']');
                 let words = inside.split([',', ' ']).filter(|word| !word.is_empty());
                 let list = words.map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>()?;
-                (!list.is_empty() && list.len() <= MOST_NUMBERS).then(|| listed(&list))
+                (!list.is_empty() && list.len() <= MAX_NUMBERS).then(|| listed(&list))
             }
         }
     }

@@ -17,8 +17,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::ModelConfig;
-use crate::error::Error;
-use crate::goal::LATENCY_GOAL;
+use crate::error::ServingError;
+use crate::latency_target::LATENCY_GOAL;
 use fields::PRESET;
 
 /// The file beside `config.pbtxt`, the parameter, and the member that an object may have around it.
@@ -27,7 +27,7 @@ const PARAMETER: &str = "metal_config";
 /// The accelerator whose parameters are fields.
 pub(crate) const ACCELERATOR: &str = "metal";
 /// Most bytes of the file.
-const MOST_BYTES: u64 = 1 << 16;
+const MAX_BYTES: u64 = 1 << 16;
 
 /// Fields that say how a GPU keeps memory.
 const POOL_FIELDS: &[&str] = &[
@@ -50,7 +50,7 @@ const POWER_FIELDS: &[&str] = &[
 
 /// Where a field was found, the farthest from the model first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum MetalSource {
     /// The server's flag `--backend-config`, for the backend `metal`.
     Backend,
     /// The server's flag `--metal-config`.
@@ -63,7 +63,7 @@ pub enum Place {
     Accelerator,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for MetalSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Backend => "--backend-config=metal",
@@ -79,18 +79,18 @@ impl fmt::Display for Place {
 
 /// A field with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
+pub struct MetalSetting {
     /// The field.
     pub field: &'static str,
     /// The value, as a text of the one form that each value has.
     pub text: String,
     /// Where it was found.
-    pub place: Place,
+    pub place: MetalSource,
     /// Whether a preset says it.
     pub preset: bool,
 }
 
-impl Setting {
+impl MetalSetting {
     /// Whether the model itself asks for just this: then it is an error where it cannot be. What a preset or the
     /// server's flag says is left out for models that it does not fit.
     #[must_use]
@@ -100,7 +100,7 @@ impl Setting {
 
     /// Whether the server says it for all models.
     fn is_for_all(&self) -> bool {
-        matches!(self.place, Place::Backend | Place::Flag)
+        matches!(self.place, MetalSource::Backend | MetalSource::Flag)
     }
 
     /// A sentence on why it is refused.
@@ -113,7 +113,7 @@ impl Setting {
 /// The fields that are said, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetalConfig {
-    settings: Vec<Setting>,
+    settings: Vec<MetalSetting>,
 }
 
 impl MetalConfig {
@@ -121,7 +121,7 @@ impl MetalConfig {
     ///
     /// # Errors
     /// Names the place, the field, what was found and what was expected.
-    pub fn parse(text: &str, place: Place) -> Result<Self, String> {
+    pub fn parse(text: &str, place: MetalSource) -> Result<Self, String> {
         let value: Value =
             serde_json::from_str(text).map_err(|error| format!("{place}: no JSON: {error}"))?;
         let inner = value.as_object().filter(|object| object.len() == 1);
@@ -140,7 +140,7 @@ impl MetalConfig {
         for (name, value) in object.iter().filter(|(name, _)| *name != PRESET) {
             let field = fields::find(name).map_err(wrong)?;
             let text = field.of_json(value).map_err(wrong)?;
-            config.set(Setting { field: field.name, text, place, preset: false });
+            config.set(MetalSetting { field: field.name, text, place, preset: false });
         }
         Ok(config)
     }
@@ -155,7 +155,7 @@ impl MetalConfig {
         settings: Option<&BTreeMap<String, String>>,
     ) -> Result<Self, String> {
         let mut all = match settings {
-            Some(settings) => Self::of_parameters(settings, Place::Backend)?,
+            Some(settings) => Self::of_parameters(settings, MetalSource::Backend)?,
             None => Self::default(),
         };
         all.set_all(Self::of_flag(flag)?);
@@ -167,13 +167,14 @@ impl MetalConfig {
             return Ok(Self::default());
         }
         if value.trim_start().starts_with('{') {
-            return Self::parse(value, Place::Flag);
+            return Self::parse(value, MetalSource::Flag);
         }
-        let read = read(Path::new(value)).map_err(|error| format!("{}: {error}", Place::Flag))?;
+        let read =
+            read(Path::new(value)).map_err(|error| format!("{}: {error}", MetalSource::Flag))?;
         let text = read.ok_or_else(|| {
-            format!("{}: '{value}' found, expected an object of JSON or a file", Place::Flag)
+            format!("{}: '{value}' found, expected an object of JSON or a file", MetalSource::Flag)
         })?;
-        Self::parse(&text, Place::Flag)
+        Self::parse(&text, MetalSource::Flag)
     }
 
     /// What holds for a model: its own fields before those of all models, but for those on power, which are the
@@ -181,9 +182,10 @@ impl MetalConfig {
     ///
     /// # Errors
     /// INVALID_ARG as [`MetalConfig::parse`], with the model.
-    pub fn of_model(config: &ModelConfig, dir: &Path, all: &Self) -> Result<Self, Error> {
-        let mut own = Self::own(config, dir)
-            .map_err(|error| Error::invalid_arg(format!("model '{}': {error}", config.name)))?;
+    pub fn of_model(config: &ModelConfig, dir: &Path, all: &Self) -> Result<Self, ServingError> {
+        let mut own = Self::own(config, dir).map_err(|error| {
+            ServingError::invalid_arg(format!("model '{}': {error}", config.name))
+        })?;
         for setting in &all.settings {
             let says = own.find(setting.field).is_some();
             if !says && !POWER_FIELDS.contains(&setting.field) {
@@ -196,22 +198,25 @@ impl MetalConfig {
     /// What a model says itself.
     fn own(config: &ModelConfig, dir: &Path) -> Result<Self, String> {
         let mut own = match read(&dir.join(FILE))? {
-            Some(text) => Self::parse(&text, Place::File)?,
+            Some(text) => Self::parse(&text, MetalSource::File)?,
             None => Self::default(),
         };
         if let Some(parameter) = config.parameters.get(PARAMETER) {
-            own.set_all(Self::parse(&parameter.string_value, Place::Parameter)?);
+            own.set_all(Self::parse(&parameter.string_value, MetalSource::Parameter)?);
         }
         let wishes = config.optimization.as_ref().and_then(|w| w.execution_accelerators.as_ref());
         let wishes = wishes.into_iter().flat_map(|wishes| &wishes.gpu_execution_accelerator);
         for wish in wishes.filter(|wish| wish.name == ACCELERATOR) {
-            own.set_all(Self::of_parameters(&wish.parameters, Place::Accelerator)?);
+            own.set_all(Self::of_parameters(&wish.parameters, MetalSource::Accelerator)?);
         }
         Ok(own)
     }
 
     /// Fields that are single texts.
-    fn of_parameters(parameters: &BTreeMap<String, String>, place: Place) -> Result<Self, String> {
+    fn of_parameters(
+        parameters: &BTreeMap<String, String>,
+        place: MetalSource,
+    ) -> Result<Self, String> {
         let wrong = |error: String| format!("{place}: {error}");
         let mut config = match parameters.get(PRESET) {
             Some(name) => Self::of_preset(name, place).map_err(wrong)?,
@@ -220,21 +225,21 @@ impl MetalConfig {
         for (name, text) in parameters.iter().filter(|(name, _)| *name != PRESET) {
             let field = fields::find(name).map_err(wrong)?;
             let text = field.of_text(text).map_err(wrong)?;
-            config.set(Setting { field: field.name, text, place, preset: false });
+            config.set(MetalSetting { field: field.name, text, place, preset: false });
         }
         Ok(config)
     }
 
-    fn of_preset(name: &str, place: Place) -> Result<Self, String> {
+    fn of_preset(name: &str, place: MetalSource) -> Result<Self, String> {
         let mut config = Self::default();
         for (name, text) in fields::preset(name)? {
             let field = fields::find(name)?.name;
-            config.set(Setting { field, text: (*text).to_owned(), place, preset: true });
+            config.set(MetalSetting { field, text: (*text).to_owned(), place, preset: true });
         }
         Ok(config)
     }
 
-    fn set(&mut self, setting: Setting) {
+    fn set(&mut self, setting: MetalSetting) {
         self.settings.retain(|known| known.field != setting.field);
         self.settings.push(setting);
     }
@@ -247,7 +252,7 @@ impl MetalConfig {
     ///
     /// # Errors
     /// INVALID_ARG for the first such field that the model itself asks for.
-    pub(crate) fn check_foreign(&self, model: &str, backend: &str) -> Result<(), Error> {
+    pub(crate) fn check_foreign(&self, model: &str, backend: &str) -> Result<(), ServingError> {
         // What says something to the scheduler is for every backend.
         let scheduled = ["batch_size", LATENCY_GOAL];
         let foreign = self.settings.iter().filter(|setting| !scheduled.contains(&setting.field));
@@ -255,7 +260,7 @@ impl MetalConfig {
             let why = format!("but the backend '{backend}' takes no such field");
             let refused = setting.refused(&why);
             if setting.is_own() {
-                return Err(Error::invalid_arg(format!("model '{model}': {refused}")));
+                return Err(ServingError::invalid_arg(format!("model '{model}': {refused}")));
             }
             tracing::warn!(%model, "metal_config: {refused}");
         }
@@ -270,12 +275,12 @@ impl MetalConfig {
 
     /// What is said of a field.
     #[must_use]
-    pub fn find(&self, field: &str) -> Option<&Setting> {
+    pub fn find(&self, field: &str) -> Option<&MetalSetting> {
         self.settings.iter().find(|setting| setting.field == field)
     }
 
     /// The setting of a field that is true or false, with its value.
-    pub(crate) fn switch(&self, field: &str) -> Option<(&Setting, bool)> {
+    pub(crate) fn switch(&self, field: &str) -> Option<(&MetalSetting, bool)> {
         self.find(field).map(|setting| (setting, setting.text == "true"))
     }
 
@@ -288,17 +293,17 @@ impl MetalConfig {
 
     /// All that is said.
     #[must_use]
-    pub fn settings(&self) -> &[Setting] {
+    pub fn settings(&self) -> &[MetalSetting] {
         &self.settings
     }
 
     /// What is said on power, by field.
-    pub fn power(&self) -> impl Iterator<Item = &Setting> {
+    pub fn power(&self) -> impl Iterator<Item = &MetalSetting> {
         self.settings.iter().filter(|setting| POWER_FIELDS.contains(&setting.field))
     }
 
     /// What is said on how a GPU keeps memory.
-    pub(crate) fn pools(&self) -> impl Iterator<Item = &Setting> {
+    pub(crate) fn pools(&self) -> impl Iterator<Item = &MetalSetting> {
         self.settings.iter().filter(|setting| POOL_FIELDS.contains(&setting.field))
     }
 
@@ -321,7 +326,7 @@ impl MetalConfig {
     }
 }
 
-/// A file of at most [`MOST_BYTES`], if it is there.
+/// A file of at most [`MAX_BYTES`], if it is there.
 fn read(path: &Path) -> Result<Option<String>, String> {
     let failed = |what: &dyn fmt::Display| format!("failed to read {}: {what}", path.display());
     let found = match fs::metadata(path) {
@@ -332,8 +337,8 @@ fn read(path: &Path) -> Result<Option<String>, String> {
         }
         Err(error) => return Err(failed(&error)),
     };
-    if !found.is_file() || found.len() > MOST_BYTES {
-        return Err(failed(&format!("expected a file of at most {MOST_BYTES} bytes")));
+    if !found.is_file() || found.len() > MAX_BYTES {
+        return Err(failed(&format!("expected a file of at most {MAX_BYTES} bytes")));
     }
     fs::read_to_string(path).map(Some).map_err(|error| failed(&error))
 }

@@ -20,7 +20,7 @@ fn parameter(json: &str) -> String {
     format!("parameters {{ key: 'metal_config' value {{ string_value: '{json}' }} }}")
 }
 
-fn value<'a>(config: &'a MetalConfig, field: &str) -> (&'a str, Place, bool) {
+fn value<'a>(config: &'a MetalConfig, field: &str) -> (&'a str, MetalSource, bool) {
     let found = config.find(field).unwrap();
     (&found.text, found.place, found.preset)
 }
@@ -35,10 +35,10 @@ fn what_is_nearer_to_the_model_wins_field_by_field() {
         r#"{"metal_config": {"batch_size": 2, "precision": "mixed", "kernel_fusion": true}}"#;
     let flag = r#"{"precision": "fp32", "prefetch_policy": "none", "power_target_watts": 9}"#;
     let found = own(&config, Some(file), flag).unwrap();
-    assert_eq!(value(&found, "kernel_fusion"), ("false", Place::Accelerator, false));
-    assert_eq!(value(&found, "batch_size"), ("4", Place::Parameter, false));
-    assert_eq!(value(&found, "precision"), ("mixed", Place::File, false));
-    assert_eq!(value(&found, "prefetch_policy"), ("none", Place::Flag, false));
+    assert_eq!(value(&found, "kernel_fusion"), ("false", MetalSource::Accelerator, false));
+    assert_eq!(value(&found, "batch_size"), ("4", MetalSource::Parameter, false));
+    assert_eq!(value(&found, "precision"), ("mixed", MetalSource::File, false));
+    assert_eq!(value(&found, "prefetch_policy"), ("none", MetalSource::Flag, false));
     // The watts of the flag are those of the whole server.
     assert_eq!(found.find("power_target_watts"), None);
 }
@@ -47,12 +47,12 @@ fn what_is_nearer_to_the_model_wins_field_by_field() {
 fn a_field_wins_over_the_preset_beside_it_and_a_nearer_preset_over_fields() {
     let bare = r#"{"kernel_fusion": false, "preset": "high_throughput", "batch_size": 8}"#;
     let found = own("", Some(bare), "").unwrap();
-    assert_eq!(value(&found, "batch_size"), ("8", Place::File, false));
-    assert_eq!(value(&found, "kernel_fusion"), ("false", Place::File, false));
-    assert_eq!(value(&found, "memory_pool_sizes"), ("256, 128, 64, 32", Place::File, true));
+    assert_eq!(value(&found, "batch_size"), ("8", MetalSource::File, false));
+    assert_eq!(value(&found, "kernel_fusion"), ("false", MetalSource::File, false));
+    assert_eq!(value(&found, "memory_pool_sizes"), ("256, 128, 64, 32", MetalSource::File, true));
     let found = own(&parameter(r#"{"preset": "low_latency"}"#), Some(bare), "").unwrap();
-    assert_eq!(value(&found, "batch_size"), ("1", Place::Parameter, true));
-    assert_eq!(value(&found, "kernel_fusion"), ("false", Place::File, false));
+    assert_eq!(value(&found, "batch_size"), ("1", MetalSource::Parameter, true));
+    assert_eq!(value(&found, "kernel_fusion"), ("false", MetalSource::File, false));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn the_flag_may_name_a_file() {
 fn preferred(config: &str, metal: &str, flag: &str) -> Result<Vec<i32>, String> {
     let mut model = from_text(&format!("name: 'm' {config}")).unwrap();
     let all = MetalConfig::of_flag(flag)?;
-    let mut metal = MetalConfig::parse(metal, Place::Parameter)?;
+    let mut metal = MetalConfig::parse(metal, MetalSource::Parameter)?;
     metal.settings.extend(all.settings);
     metal.prefer_batch(&mut model).map_err(|error| error.to_string())?;
     Ok(match model.scheduling_choice {

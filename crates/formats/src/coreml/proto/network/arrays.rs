@@ -1,11 +1,11 @@
 //! The messages of layers on arrays, of recurrent layers, and of those that control others.
 
-use super::Weights;
+use super::NetworkWeightsProto;
 use super::choices::*;
 
 /// `reduce`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Reduce {
+pub struct ReduceLayerProto {
     #[prost(enumeration = "ReduceOperation", tag = "1")]
     pub mode: i32,
     #[prost(float, tag = "2")]
@@ -27,37 +27,37 @@ pub struct ReduceAxes {
 
 /// `reshape`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Reshape {
+pub struct ReshapeLayerProto {
     #[prost(int64, repeated, tag = "1")]
     pub target_shape: Vec<i64>,
-    #[prost(enumeration = "Order", tag = "2")]
+    #[prost(enumeration = "OrderProto", tag = "2")]
     pub mode: i32,
 }
 
 /// `flatten`, and others whose only field is a choice.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Choice {
+pub struct ChoiceLayerProto {
     #[prost(int32, tag = "1")]
     pub mode: i32,
 }
 
 /// `permute`, `transpose`, `tile`, `broadcastToStatic`, and others that are lengths or positions.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Sizes {
+pub struct SizesLayerProto {
     #[prost(uint64, repeated, tag = "1")]
     pub sizes: Vec<u64>,
 }
 
 /// `reshapeStatic`, `rankPreservingReshape` and `expandDims`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Ints {
+pub struct IntsLayerProto {
     #[prost(int64, repeated, tag = "1")]
     pub values: Vec<i64>,
 }
 
 /// `squeeze`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Squeeze {
+pub struct SqueezeLayerProto {
     #[prost(int64, repeated, tag = "1")]
     pub axes: Vec<i64>,
     #[prost(bool, tag = "2")]
@@ -66,7 +66,7 @@ pub struct Squeeze {
 
 /// `concat`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Concat {
+pub struct ConcatLayerProto {
     #[prost(bool, tag = "100")]
     pub sequence_concat: bool,
 }
@@ -82,7 +82,7 @@ pub struct ConcatNd {
 
 /// `split` and `sequenceRepeat`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Count {
+pub struct CountLayerProto {
     #[prost(uint64, tag = "1")]
     pub count: u64,
 }
@@ -101,7 +101,7 @@ pub struct SplitNd {
 /// `reorganizeData`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct ReorganizeData {
-    #[prost(enumeration = "Reorganization", tag = "1")]
+    #[prost(enumeration = "ReorganizationProto", tag = "1")]
     pub mode: i32,
     #[prost(uint64, tag = "2")]
     pub block_size: u64,
@@ -109,7 +109,7 @@ pub struct ReorganizeData {
 
 /// `slice`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Slice {
+pub struct SliceLayerProto {
     #[prost(int64, tag = "1")]
     pub start_index: i64,
     #[prost(int64, tag = "2")]
@@ -160,14 +160,14 @@ pub struct SlidingWindows {
 /// `softmaxND`, `gather`, `gatherAlongAxis`, `stack`, `flattenTo2D`, and others with one axis;
 /// the diagonal of `lowerTriangular` and `upperTriangular`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Axis {
+pub struct AxisLayerProto {
     #[prost(int64, tag = "1")]
     pub axis: i64,
 }
 
 /// `scatter` and `scatterAlongAxis`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Scatter {
+pub struct ScatterLayerProto {
     #[prost(int64, tag = "1")]
     pub axis: i64,
     #[prost(enumeration = "ScatterMode", tag = "2")]
@@ -183,7 +183,7 @@ pub struct ScatterNd {
 
 /// `topK`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct TopK {
+pub struct TopKLayerProto {
     #[prost(int64, tag = "1")]
     pub axis: i64,
     #[prost(uint64, tag = "2")]
@@ -203,7 +203,7 @@ pub struct ArgAxis {
 
 /// `oneHot`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct OneHot {
+pub struct OneHotLayerProto {
     #[prost(uint64, tag = "1")]
     pub one_hot_vector_size: u64,
     #[prost(int64, tag = "2")]
@@ -227,14 +227,14 @@ pub struct CumSum {
 
 /// `reverse`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Reverse {
+pub struct ReverseLayerProto {
     #[prost(bool, repeated, tag = "1")]
     pub reverse_dim: Vec<bool>,
 }
 
 /// `reverseSeq`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct ReverseSequence {
+pub struct ReverseSequenceLayerProto {
     #[prost(int64, tag = "1")]
     pub batch_axis: i64,
     #[prost(int64, tag = "2")]
@@ -252,7 +252,7 @@ pub struct MatrixBandPart {
 
 /// `fillLike`, `fillStatic` and `fillDynamic`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Fill {
+pub struct FillLayerProto {
     #[prost(float, tag = "1")]
     pub value: f32,
     #[prost(uint64, repeated, tag = "2")]
@@ -261,7 +261,7 @@ pub struct Fill {
 
 /// `rangeStatic` and `rangeDynamic`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Range {
+pub struct RangeLayerProto {
     #[prost(float, tag = "1")]
     pub end_value: f32,
     #[prost(float, tag = "2")]
@@ -296,7 +296,7 @@ pub struct RandomBernoulli {
 
 /// `categoricalDistribution`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Categorical {
+pub struct CategoricalLayerProto {
     #[prost(int64, tag = "1")]
     pub seed: i64,
     #[prost(int64, tag = "2")]
@@ -330,52 +330,52 @@ pub struct SimpleRecurrent {
     #[prost(uint64, tag = "2")]
     pub output_vector_size: u64,
     #[prost(message, optional, tag = "10")]
-    pub activation: Option<super::Activation>,
+    pub activation: Option<super::NetworkActivationProto>,
     #[prost(bool, tag = "15")]
     pub sequence_output: bool,
     #[prost(bool, tag = "20")]
     pub has_bias_vector: bool,
     #[prost(message, optional, tag = "30")]
-    pub weight_matrix: Option<Weights>,
+    pub weight_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "31")]
-    pub recursion_matrix: Option<Weights>,
+    pub recursion_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "32")]
-    pub bias_vector: Option<Weights>,
+    pub bias_vector: Option<NetworkWeightsProto>,
     #[prost(bool, tag = "100")]
     pub reverse_input: bool,
 }
 
 /// `gru`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Gru {
+pub struct GruLayerProto {
     #[prost(uint64, tag = "1")]
     pub input_vector_size: u64,
     #[prost(uint64, tag = "2")]
     pub output_vector_size: u64,
     #[prost(message, repeated, tag = "10")]
-    pub activations: Vec<super::Activation>,
+    pub activations: Vec<super::NetworkActivationProto>,
     #[prost(bool, tag = "15")]
     pub sequence_output: bool,
     #[prost(bool, tag = "20")]
     pub has_bias_vectors: bool,
     #[prost(message, optional, tag = "30")]
-    pub update_gate_weight_matrix: Option<Weights>,
+    pub update_gate_weight_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "31")]
-    pub reset_gate_weight_matrix: Option<Weights>,
+    pub reset_gate_weight_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "32")]
-    pub output_gate_weight_matrix: Option<Weights>,
+    pub output_gate_weight_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "50")]
-    pub update_gate_recursion_matrix: Option<Weights>,
+    pub update_gate_recursion_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "51")]
-    pub reset_gate_recursion_matrix: Option<Weights>,
+    pub reset_gate_recursion_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "52")]
-    pub output_gate_recursion_matrix: Option<Weights>,
+    pub output_gate_recursion_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "70")]
-    pub update_gate_bias_vector: Option<Weights>,
+    pub update_gate_bias_vector: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "71")]
-    pub reset_gate_bias_vector: Option<Weights>,
+    pub reset_gate_bias_vector: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "72")]
-    pub output_gate_bias_vector: Option<Weights>,
+    pub output_gate_bias_vector: Option<NetworkWeightsProto>,
     #[prost(bool, tag = "100")]
     pub reverse_input: bool,
 }
@@ -401,35 +401,35 @@ pub struct LstmParams {
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct LstmWeights {
     #[prost(message, optional, tag = "1")]
-    pub input_gate_weight_matrix: Option<Weights>,
+    pub input_gate_weight_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "2")]
-    pub forget_gate_weight_matrix: Option<Weights>,
+    pub forget_gate_weight_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "3")]
-    pub block_input_weight_matrix: Option<Weights>,
+    pub block_input_weight_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "4")]
-    pub output_gate_weight_matrix: Option<Weights>,
+    pub output_gate_weight_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "20")]
-    pub input_gate_recursion_matrix: Option<Weights>,
+    pub input_gate_recursion_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "21")]
-    pub forget_gate_recursion_matrix: Option<Weights>,
+    pub forget_gate_recursion_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "22")]
-    pub block_input_recursion_matrix: Option<Weights>,
+    pub block_input_recursion_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "23")]
-    pub output_gate_recursion_matrix: Option<Weights>,
+    pub output_gate_recursion_matrix: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "40")]
-    pub input_gate_bias_vector: Option<Weights>,
+    pub input_gate_bias_vector: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "41")]
-    pub forget_gate_bias_vector: Option<Weights>,
+    pub forget_gate_bias_vector: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "42")]
-    pub block_input_bias_vector: Option<Weights>,
+    pub block_input_bias_vector: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "43")]
-    pub output_gate_bias_vector: Option<Weights>,
+    pub output_gate_bias_vector: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "60")]
-    pub input_gate_peephole_vector: Option<Weights>,
+    pub input_gate_peephole_vector: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "61")]
-    pub forget_gate_peephole_vector: Option<Weights>,
+    pub forget_gate_peephole_vector: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "62")]
-    pub output_gate_peephole_vector: Option<Weights>,
+    pub output_gate_peephole_vector: Option<NetworkWeightsProto>,
 }
 
 /// `uniDirectionalLSTM`.
@@ -440,7 +440,7 @@ pub struct UniDirectionalLstm {
     #[prost(uint64, tag = "2")]
     pub output_vector_size: u64,
     #[prost(message, repeated, tag = "10")]
-    pub activations: Vec<super::Activation>,
+    pub activations: Vec<super::NetworkActivationProto>,
     #[prost(message, optional, tag = "15")]
     pub params: Option<LstmParams>,
     #[prost(message, optional, tag = "20")]
@@ -457,9 +457,9 @@ pub struct BiDirectionalLstm {
     #[prost(uint64, tag = "2")]
     pub output_vector_size: u64,
     #[prost(message, repeated, tag = "10")]
-    pub activations_forward: Vec<super::Activation>,
+    pub activations_forward: Vec<super::NetworkActivationProto>,
     #[prost(message, repeated, tag = "11")]
-    pub activations_backward: Vec<super::Activation>,
+    pub activations_backward: Vec<super::NetworkActivationProto>,
     #[prost(message, optional, tag = "15")]
     pub params: Option<LstmParams>,
     #[prost(message, repeated, tag = "20")]
@@ -468,29 +468,29 @@ pub struct BiDirectionalLstm {
 
 /// `branch`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Branch {
+pub struct BranchLayerProto {
     #[prost(message, optional, tag = "1")]
-    pub if_branch: Option<super::Network>,
+    pub if_branch: Option<super::NetworkProto>,
     #[prost(message, optional, tag = "2")]
-    pub else_branch: Option<super::Network>,
+    pub else_branch: Option<super::NetworkProto>,
 }
 
 /// `loop`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Loop {
+pub struct LoopLayerProto {
     #[prost(uint64, tag = "1")]
     pub max_loop_iterations: u64,
     #[prost(string, tag = "2")]
     pub condition_var: String,
     #[prost(message, optional, tag = "3")]
-    pub condition_network: Option<super::Network>,
+    pub condition_network: Option<super::NetworkProto>,
     #[prost(message, optional, tag = "4")]
-    pub body_network: Option<super::Network>,
+    pub body_network: Option<super::NetworkProto>,
 }
 
 /// `custom`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Custom {
+pub struct CustomLayerProto {
     #[prost(string, tag = "10")]
     pub class_name: String,
 }
@@ -534,7 +534,7 @@ pub struct CompletePadding {
 
 /// A number.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Value {
+pub struct ValueLayerProto {
     #[prost(float, tag = "1")]
     pub value: f32,
 }

@@ -2,7 +2,7 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
-pub enum Padding3d {
+pub enum Padding3dProto {
     Custom = 0,
     Valid = 1,
     Same = 2,
@@ -25,7 +25,7 @@ pub enum SameMode {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
-pub enum Interpolation {
+pub enum InterpolationProto {
     Nearest = 0,
     Bilinear = 1,
 }
@@ -96,14 +96,14 @@ pub enum ReduceAxis {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
-pub enum Order {
+pub enum OrderProto {
     ChannelFirst = 0,
     ChannelLast = 1,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
-pub enum Reorganization {
+pub enum ReorganizationProto {
     SpaceToDepth = 0,
     DepthToSpace = 1,
     PixelShuffle = 2,
@@ -138,7 +138,7 @@ pub enum GeluMode {
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub enum Padding {
+pub enum PaddingProto {
     #[prost(message, tag = "50")]
     Valid(super::layers::ValidPadding),
     #[prost(message, tag = "51")]
@@ -158,9 +158,9 @@ pub enum PoolingPadding {
 #[derive(Clone, Copy, PartialEq, prost::Oneof)]
 pub enum PaddingKind {
     #[prost(message, tag = "1")]
-    Constant(super::layers::Value),
+    Constant(super::layers::ValueLayerProto),
     #[prost(message, tag = "2")]
-    Reflection(super::super::Empty),
+    Reflection(super::super::EmptyProto),
     #[prost(message, tag = "3")]
-    Replication(super::super::Empty),
+    Replication(super::super::EmptyProto),
 }

@@ -1,12 +1,12 @@
 //! The messages of the kinds of layers: those of images and constants here, the others in [`super::arrays`].
 
-use super::Weights;
+use super::NetworkWeightsProto;
 pub use super::arrays::*;
 pub use super::choices::*;
 
 /// `convolution`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Convolution {
+pub struct ConvolutionLayerProto {
     #[prost(uint64, tag = "1")]
     pub output_channels: u64,
     #[prost(uint64, tag = "2")]
@@ -19,23 +19,23 @@ pub struct Convolution {
     pub stride: Vec<u64>,
     #[prost(uint64, repeated, tag = "40")]
     pub dilation_factor: Vec<u64>,
-    #[prost(oneof = "Padding", tags = "50, 51")]
-    pub padding: Option<Padding>,
+    #[prost(oneof = "PaddingProto", tags = "50, 51")]
+    pub padding: Option<PaddingProto>,
     #[prost(bool, tag = "60")]
     pub is_deconvolution: bool,
     #[prost(bool, tag = "70")]
     pub has_bias: bool,
     #[prost(message, optional, tag = "90")]
-    pub weights: Option<Weights>,
+    pub weights: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "91")]
-    pub bias: Option<Weights>,
+    pub bias: Option<NetworkWeightsProto>,
     #[prost(uint64, repeated, tag = "100")]
     pub output_shape: Vec<u64>,
 }
 
 /// `convolution3d`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Convolution3d {
+pub struct Convolution3dLayerProto {
     #[prost(int32, tag = "1")]
     pub output_channels: i32,
     #[prost(int32, tag = "2")]
@@ -63,10 +63,10 @@ pub struct Convolution3d {
     #[prost(bool, tag = "50")]
     pub has_bias: bool,
     #[prost(message, optional, tag = "60")]
-    pub weights: Option<Weights>,
+    pub weights: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "61")]
-    pub bias: Option<Weights>,
-    #[prost(enumeration = "Padding3d", tag = "70")]
+    pub bias: Option<NetworkWeightsProto>,
+    #[prost(enumeration = "Padding3dProto", tag = "70")]
     pub padding_type: i32,
     #[prost(int32, tag = "80")]
     pub custom_padding_front: i32,
@@ -88,7 +88,7 @@ pub struct Convolution3d {
 
 /// `pooling`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Pooling {
+pub struct PoolingLayerProto {
     #[prost(enumeration = "PoolingType", tag = "1")]
     pub r#type: i32,
     #[prost(uint64, repeated, tag = "10")]
@@ -105,7 +105,7 @@ pub struct Pooling {
 
 /// `pooling3d`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Pooling3d {
+pub struct Pooling3dLayerProto {
     #[prost(enumeration = "PoolingType", tag = "1")]
     pub r#type: i32,
     #[prost(int32, tag = "2")]
@@ -134,7 +134,7 @@ pub struct Pooling3d {
     pub custom_padding_right: i32,
     #[prost(bool, tag = "14")]
     pub count_exclude_padding: bool,
-    #[prost(enumeration = "Padding3d", tag = "15")]
+    #[prost(enumeration = "Padding3dProto", tag = "15")]
     pub padding_type: i32,
 }
 
@@ -155,16 +155,16 @@ pub struct InnerProduct {
     #[prost(bool, tag = "10")]
     pub has_bias: bool,
     #[prost(message, optional, tag = "20")]
-    pub weights: Option<Weights>,
+    pub weights: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "21")]
-    pub bias: Option<Weights>,
+    pub bias: Option<NetworkWeightsProto>,
     #[prost(bool, tag = "22")]
     pub int8_dynamic_quantize: bool,
 }
 
 /// `embedding`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Embedding {
+pub struct EmbeddingLayerProto {
     #[prost(uint64, tag = "1")]
     pub input_dim: u64,
     #[prost(uint64, tag = "2")]
@@ -172,9 +172,9 @@ pub struct Embedding {
     #[prost(bool, tag = "10")]
     pub has_bias: bool,
     #[prost(message, optional, tag = "20")]
-    pub weights: Option<Weights>,
+    pub weights: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "21")]
-    pub bias: Option<Weights>,
+    pub bias: Option<NetworkWeightsProto>,
 }
 
 /// `embeddingND`.
@@ -187,9 +187,9 @@ pub struct EmbeddingNd {
     #[prost(bool, tag = "3")]
     pub has_bias: bool,
     #[prost(message, optional, tag = "20")]
-    pub weights: Option<Weights>,
+    pub weights: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "21")]
-    pub bias: Option<Weights>,
+    pub bias: Option<NetworkWeightsProto>,
 }
 
 /// `batchedMatmul`.
@@ -206,16 +206,16 @@ pub struct BatchedMatMul {
     #[prost(bool, tag = "7")]
     pub has_bias: bool,
     #[prost(message, optional, tag = "8")]
-    pub weights: Option<Weights>,
+    pub weights: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "9")]
-    pub bias: Option<Weights>,
+    pub bias: Option<NetworkWeightsProto>,
     #[prost(bool, tag = "10")]
     pub int8_dynamic_quantize: bool,
 }
 
 /// `batchnorm`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct BatchNorm {
+pub struct BatchNormLayerProto {
     #[prost(uint64, tag = "1")]
     pub channels: u64,
     #[prost(bool, tag = "5")]
@@ -225,13 +225,13 @@ pub struct BatchNorm {
     #[prost(float, tag = "10")]
     pub epsilon: f32,
     #[prost(message, optional, tag = "15")]
-    pub gamma: Option<Weights>,
+    pub gamma: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "16")]
-    pub beta: Option<Weights>,
+    pub beta: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "17")]
-    pub mean: Option<Weights>,
+    pub mean: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "18")]
-    pub variance: Option<Weights>,
+    pub variance: Option<NetworkWeightsProto>,
 }
 
 /// `mvn`.
@@ -247,7 +247,7 @@ pub struct MeanVariance {
 
 /// `lrn`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Lrn {
+pub struct LrnLayerProto {
     #[prost(float, tag = "1")]
     pub alpha: f32,
     #[prost(float, tag = "2")]
@@ -260,20 +260,20 @@ pub struct Lrn {
 
 /// `layerNormalization`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct LayerNormalization {
+pub struct LayerNormalizationLayerProto {
     #[prost(int64, repeated, tag = "1")]
     pub normalized_shape: Vec<i64>,
     #[prost(float, tag = "2")]
     pub eps: f32,
     #[prost(message, optional, tag = "3")]
-    pub gamma: Option<Weights>,
+    pub gamma: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "4")]
-    pub beta: Option<Weights>,
+    pub beta: Option<NetworkWeightsProto>,
 }
 
 /// `crop`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Crop {
+pub struct CropLayerProto {
     #[prost(message, optional, tag = "1")]
     pub crop_amounts: Option<BorderAmounts>,
     #[prost(uint64, repeated, tag = "5")]
@@ -302,10 +302,10 @@ pub struct ConstantPadding {
 
 /// `upsample`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Upsample {
+pub struct UpsampleLayerProto {
     #[prost(uint64, repeated, tag = "1")]
     pub scaling_factor: Vec<u64>,
-    #[prost(enumeration = "Interpolation", tag = "5")]
+    #[prost(enumeration = "InterpolationProto", tag = "5")]
     pub mode: i32,
     #[prost(enumeration = "LinearUpsample", tag = "6")]
     pub linear_upsample_mode: i32,
@@ -353,7 +353,7 @@ pub struct BoxMode {
 
 /// `unary`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Unary {
+pub struct UnaryLayerProto {
     #[prost(enumeration = "UnaryFunction", tag = "1")]
     pub r#type: i32,
     #[prost(float, tag = "2")]
@@ -368,38 +368,38 @@ pub struct Unary {
 
 /// `scale`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Scale {
+pub struct ScaleLayerProto {
     #[prost(uint64, repeated, tag = "1")]
     pub shape_scale: Vec<u64>,
     #[prost(message, optional, tag = "2")]
-    pub scale: Option<Weights>,
+    pub scale: Option<NetworkWeightsProto>,
     #[prost(bool, tag = "3")]
     pub has_bias: bool,
     #[prost(uint64, repeated, tag = "4")]
     pub shape_bias: Vec<u64>,
     #[prost(message, optional, tag = "5")]
-    pub bias: Option<Weights>,
+    pub bias: Option<NetworkWeightsProto>,
 }
 
 /// `bias`, `loadConstant` and `loadConstantND`.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Constant {
+pub struct ConstantLayerProto {
     #[prost(uint64, repeated, tag = "1")]
     pub shape: Vec<u64>,
     #[prost(message, optional, tag = "2")]
-    pub data: Option<Weights>,
+    pub data: Option<NetworkWeightsProto>,
 }
 
 /// `dot`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Dot {
+pub struct DotLayerProto {
     #[prost(bool, tag = "1")]
     pub cosine_similarity: bool,
 }
 
 /// `greaterThan`, `greaterEqual`, `lessThan` and `lessEqual`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Comparison {
+pub struct ComparisonLayerProto {
     #[prost(float, tag = "2")]
     pub alpha: f32,
 }

@@ -15,11 +15,11 @@ use prost::{DecodeError, Message};
 
 /// A network: plain, classifier or regressor, which only differ in the labels of a classifier.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Network {
+pub struct NetworkProto {
     #[prost(message, repeated, tag = "1")]
-    pub layers: Vec<Layer>,
+    pub layers: Vec<NetworkLayerProto>,
     #[prost(message, repeated, tag = "2")]
-    pub preprocessing: Vec<Preprocessing>,
+    pub preprocessing: Vec<NetworkPreprocessingProto>,
     #[prost(enumeration = "ArrayMapping", tag = "5")]
     pub array_input_shape_mapping: i32,
     #[prost(enumeration = "ImageMapping", tag = "6")]
@@ -69,15 +69,15 @@ pub struct Int64Vector {
 
 /// What happens to an image before the first layer.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Preprocessing {
+pub struct NetworkPreprocessingProto {
     #[prost(string, tag = "1")]
     pub feature_name: String,
-    #[prost(oneof = "Preprocessor", tags = "10, 11")]
-    pub preprocessor: Option<Preprocessor>,
+    #[prost(oneof = "NetworkPreprocessorProto", tags = "10, 11")]
+    pub preprocessor: Option<NetworkPreprocessorProto>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub enum Preprocessor {
+pub enum NetworkPreprocessorProto {
     #[prost(message, tag = "10")]
     Scaler(ImageScaler),
     #[prost(message, tag = "11")]
@@ -106,7 +106,7 @@ pub struct MeanImage {
 
 /// A layer: names, and the message of its kind as bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Layer {
+pub struct NetworkLayerProto {
     pub name: String,
     pub input: Vec<String>,
     pub output: Vec<String>,
@@ -117,7 +117,7 @@ pub struct Layer {
 /// The first number of a field that is a layer's message.
 const FIRST_KIND: u32 = 100;
 
-impl Message for Layer {
+impl Message for NetworkLayerProto {
     fn encode_raw(&self, buf: &mut impl BufMut) {
         encoding::string::encode(1, &self.name, buf);
         encoding::string::encode_repeated(2, &self.input, buf);
@@ -163,7 +163,7 @@ impl Message for Layer {
 
 /// Constants of a layer, in one of several forms.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Weights {
+pub struct NetworkWeightsProto {
     #[prost(float, repeated, tag = "1")]
     pub float_value: Vec<f32>,
     #[prost(bytes = "bytes", tag = "2")]
@@ -173,12 +173,12 @@ pub struct Weights {
     #[prost(bytes = "bytes", tag = "31")]
     pub int8_raw_value: Bytes,
     #[prost(message, optional, tag = "40")]
-    pub quantization: Option<Quantization>,
+    pub quantization: Option<NetworkQuantizationProto>,
 }
 
 /// What the codes of quantised constants stand for.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Quantization {
+pub struct NetworkQuantizationProto {
     #[prost(uint64, tag = "1")]
     pub number_of_bits: u64,
     #[prost(oneof = "QuantizationKind", tags = "101, 102")]
@@ -209,17 +209,20 @@ pub struct LookupTable {
 
 /// An activation, as a layer of its own or inside a recurrent one.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Activation {
-    #[prost(oneof = "ActivationKind", tags = "5, 10, 15, 20, 25, 30, 31, 40, 41, 50, 60, 70, 71")]
-    pub kind: Option<ActivationKind>,
+pub struct NetworkActivationProto {
+    #[prost(
+        oneof = "NetworkActivationKindProto",
+        tags = "5, 10, 15, 20, 25, 30, 31, 40, 41, 50, 60, 70, 71"
+    )]
+    pub kind: Option<NetworkActivationKindProto>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub enum ActivationKind {
+pub enum NetworkActivationKindProto {
     #[prost(message, tag = "5")]
     Linear(AlphaBeta),
     #[prost(message, tag = "10")]
-    Relu(super::Empty),
+    Relu(super::EmptyProto),
     #[prost(message, tag = "15")]
     LeakyRelu(AlphaBeta),
     #[prost(message, tag = "20")]
@@ -227,19 +230,19 @@ pub enum ActivationKind {
     #[prost(message, tag = "25")]
     Prelu(WeightedActivation),
     #[prost(message, tag = "30")]
-    Tanh(super::Empty),
+    Tanh(super::EmptyProto),
     #[prost(message, tag = "31")]
     ScaledTanh(AlphaBeta),
     #[prost(message, tag = "40")]
-    Sigmoid(super::Empty),
+    Sigmoid(super::EmptyProto),
     #[prost(message, tag = "41")]
     SigmoidHard(AlphaBeta),
     #[prost(message, tag = "50")]
     Elu(AlphaBeta),
     #[prost(message, tag = "60")]
-    Softsign(super::Empty),
+    Softsign(super::EmptyProto),
     #[prost(message, tag = "70")]
-    Softplus(super::Empty),
+    Softplus(super::EmptyProto),
     #[prost(message, tag = "71")]
     ParametricSoftplus(WeightedActivation),
 }
@@ -256,7 +259,7 @@ pub struct AlphaBeta {
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct WeightedActivation {
     #[prost(message, optional, tag = "1")]
-    pub alpha: Option<Weights>,
+    pub alpha: Option<NetworkWeightsProto>,
     #[prost(message, optional, tag = "2")]
-    pub beta: Option<Weights>,
+    pub beta: Option<NetworkWeightsProto>,
 }

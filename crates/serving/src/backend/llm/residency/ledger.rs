@@ -15,7 +15,7 @@ pub(super) enum NoRoom {
 }
 
 #[derive(Debug, Default)]
-struct Tenant {
+struct LedgerTenant {
     /// What it takes while it is in memory; 0 while it is not.
     bytes: u64,
     /// Requests that it has.
@@ -26,14 +26,14 @@ struct Tenant {
 
 /// All models under one limit.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct MemoryLedger {
     limit: u64,
-    tenants: BTreeMap<TenantId, Tenant>,
+    tenants: BTreeMap<TenantId, LedgerTenant>,
     next: TenantId,
     uses: u64,
 }
 
-impl Ledger {
+impl MemoryLedger {
     pub(super) fn new(limit: u64) -> Self {
         Self { limit, tenants: BTreeMap::new(), next: 0, uses: 0 }
     }
@@ -42,7 +42,7 @@ impl Ledger {
     pub(super) fn enter(&mut self) -> TenantId {
         let id = self.next;
         self.next += 1;
-        self.tenants.insert(id, Tenant::default());
+        self.tenants.insert(id, LedgerTenant::default());
         id
     }
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     /// A model that is asked and loaded, which takes so many bytes.
-    fn load(ledger: &mut Ledger, id: TenantId, bytes: u64) -> Result<Vec<TenantId>, NoRoom> {
+    fn load(ledger: &mut MemoryLedger, id: TenantId, bytes: u64) -> Result<Vec<TenantId>, NoRoom> {
         ledger.begin(id);
         let unloaded = ledger.take_room(id, bytes);
         ledger.end(id);
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_one_that_was_not_used_for_the_longest_time_goes_first() {
-        let mut ledger = Ledger::new(30);
+        let mut ledger = MemoryLedger::new(30);
         let [a, b, c, d] = [(); 4].map(|()| ledger.enter());
         for id in [a, b, c] {
             assert_eq!(load(&mut ledger, id, 10), Ok(vec![]));
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn models_with_requests_stay_and_the_reason_is_told() {
-        let mut ledger = Ledger::new(30);
+        let mut ledger = MemoryLedger::new(30);
         let [a, b] = [(); 2].map(|()| ledger.enter());
         assert_eq!(load(&mut ledger, a, 20), Ok(vec![]));
         ledger.begin(a);
@@ -172,7 +172,7 @@ mod tests {
             limit in 1..60_u64,
             steps in prop::collection::vec((0..5_u64, 1..40_u64, any::<bool>()), 1..60),
         ) {
-            let mut ledger = Ledger::new(limit);
+            let mut ledger = MemoryLedger::new(limit);
             for _ in 0..5 {
                 ledger.enter();
             }

@@ -1,6 +1,6 @@
 //! Checkpoints in memory: those that have requests stay, others make room where memory is limited.
 //!
-//! A version that serves has a [`Resident`]. Whoever has a request asks it for the checkpoint, which is loaded where
+//! A version that serves has a [`ResidentCheckpoint`]. Whoever has a request asks it for the checkpoint, which is loaded where
 //! it is not in memory; [`InUse`] keeps it there until the request ends. Requests that come meanwhile wait for the one
 //! load.
 
@@ -11,9 +11,9 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::backend::Checkpoint;
-use crate::error::Error;
-use ledger::{Ledger, NoRoom, TenantId};
+use crate::backend::CheckpointHandle;
+use crate::error::ServingError;
+use ledger::{MemoryLedger, NoRoom, TenantId};
 
 /// How long a load waits for requests of other models to end.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -24,8 +24,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The memory that the checkpoints of a process share.
 #[derive(Debug)]
-pub struct Residency {
-    state: Mutex<State>,
+pub struct ModelMemory {
+    state: Mutex<ResidencyState>,
     /// Told when the last request of a model ends.
     idle: Condvar,
     /// Whoever loads under a limit, so that what a load needs is known before the next one.
@@ -34,22 +34,22 @@ pub struct Residency {
 }
 
 #[derive(Debug)]
-struct State {
-    ledger: Ledger,
-    loaded: HashMap<TenantId, Checkpoint>,
+struct ResidencyState {
+    ledger: MemoryLedger,
+    loaded: HashMap<TenantId, CheckpointHandle>,
 }
 
-impl Residency {
+impl ModelMemory {
     /// Memory of at most so many bytes, or without a limit.
     #[must_use]
     pub fn new(limit: Option<u64>) -> Arc<Self> {
-        let ledger = Ledger::new(limit.unwrap_or(u64::MAX));
-        let state = Mutex::new(State { ledger, loaded: HashMap::new() });
+        let ledger = MemoryLedger::new(limit.unwrap_or(u64::MAX));
+        let state = Mutex::new(ResidencyState { ledger, loaded: HashMap::new() });
         Arc::new(Self { state, idle: Condvar::new(), loading: Mutex::new(()), limit })
     }
 
     /// Makes room for a model, and unloads others for it. This waits a little for requests that end just now.
-    fn take_room(&self, id: TenantId, name: &str, bytes: u64) -> Result<(), Error> {
+    fn take_room(&self, id: TenantId, name: &str, bytes: u64) -> Result<(), ServingError> {
         let deadline = Instant::now() + PATIENCE;
         let mut state = lock(&self.state);
         let unloaded = loop {
@@ -63,7 +63,7 @@ impl Residency {
                 Err(why) => return Err(no_room(name, why)),
             }
         };
-        let unloaded: Vec<Checkpoint> =
+        let unloaded: Vec<CheckpointHandle> =
             unloaded.into_iter().filter_map(|other| state.loaded.remove(&other)).collect();
         drop(state);
         if !unloaded.is_empty() {
@@ -75,8 +75,8 @@ impl Residency {
     }
 }
 
-fn no_room(name: &str, why: NoRoom) -> Error {
-    Error::unavailable(match why {
+fn no_room(name: &str, why: NoRoom) -> ServingError {
+    ServingError::unavailable(match why {
         NoRoom::TooLarge { needed, limit } => format!(
             "model '{name}' needs {needed} bytes of memory, more than the limit for all language models, {limit}"
         ),
@@ -97,10 +97,10 @@ pub struct CheckpointTraits {
 }
 
 impl CheckpointTraits {
-    fn of(checkpoint: &Checkpoint) -> Self {
+    fn of(checkpoint: &CheckpointHandle) -> Self {
         match checkpoint {
-            Checkpoint::Language(model) => Self { writes: true, context: model.context() },
-            Checkpoint::Encoder(engine) => {
+            CheckpointHandle::Language(model) => Self { writes: true, context: model.context() },
+            CheckpointHandle::Encoder(engine) => {
                 Self { writes: false, context: engine.model().encoder().context() }
             }
         }
@@ -108,32 +108,32 @@ impl CheckpointTraits {
 }
 
 /// Loads a checkpoint.
-type Load = Box<dyn Fn() -> Result<Checkpoint, Error> + Send + Sync>;
+type CheckpointLoader = Box<dyn Fn() -> Result<CheckpointHandle, ServingError> + Send + Sync>;
 
 /// The checkpoint of a version, in memory or not. When this is dropped the checkpoint leaves memory.
-pub struct Resident {
-    residency: Arc<Residency>,
+pub struct ResidentCheckpoint {
+    residency: Arc<ModelMemory>,
     id: TenantId,
     name: String,
     /// What it takes at least, as long as nobody knows more.
     file_bytes: u64,
-    load: Load,
+    load: CheckpointLoader,
     /// Whoever loads it.
     loading: Mutex<()>,
     traits: OnceLock<CheckpointTraits>,
 }
 
-impl Resident {
+impl ResidentCheckpoint {
     /// Loads a checkpoint whose files have so many bytes.
     ///
     /// # Errors
     /// When it cannot be loaded, or there is no room for it.
     pub(super) fn load(
-        residency: &Arc<Residency>,
+        residency: &Arc<ModelMemory>,
         name: &str,
         file_bytes: u64,
-        load: Load,
-    ) -> Result<(Arc<Self>, Checkpoint), Error> {
+        load: CheckpointLoader,
+    ) -> Result<(Arc<Self>, CheckpointHandle), ServingError> {
         let id = lock(&residency.state).ledger.enter();
         let (residency, name) = (Arc::clone(residency), name.to_owned());
         let (loading, traits) = (Mutex::new(()), OnceLock::new());
@@ -146,7 +146,7 @@ impl Resident {
     ///
     /// # Errors
     /// When it cannot be loaded, or there is no room for it.
-    pub fn ask(&self) -> Result<(Checkpoint, InUse), Error> {
+    pub fn ask(&self) -> Result<(CheckpointHandle, InUse), ServingError> {
         let in_use = InUse::new(self);
         if let Some(found) = self.loaded() {
             return Ok((found, in_use));
@@ -161,7 +161,7 @@ impl Resident {
 
     /// The checkpoint where it is in memory. It may leave it at any time.
     #[must_use]
-    pub fn loaded(&self) -> Option<Checkpoint> {
+    pub fn loaded(&self) -> Option<CheckpointHandle> {
         lock(&self.residency.state).loaded.get(&self.id).cloned()
     }
 
@@ -184,7 +184,7 @@ impl Resident {
     }
 
     /// Loads the checkpoint where that has room.
-    fn bring_in(&self) -> Result<Checkpoint, Error> {
+    fn bring_in(&self) -> Result<CheckpointHandle, ServingError> {
         let _all = self.residency.limit.map(|_| lock(&self.residency.loading));
         let loaded = self.load_within_limit();
         if loaded.is_err() {
@@ -193,7 +193,7 @@ impl Resident {
         loaded
     }
 
-    fn load_within_limit(&self) -> Result<Checkpoint, Error> {
+    fn load_within_limit(&self) -> Result<CheckpointHandle, ServingError> {
         self.residency.take_room(self.id, &self.name, self.file_bytes)?;
         let loaded = (self.load)()?;
         // Now it is known.
@@ -206,16 +206,16 @@ impl Resident {
         Ok(loaded)
     }
 
-    fn bytes_of(&self, checkpoint: &Checkpoint) -> u64 {
+    fn bytes_of(&self, checkpoint: &CheckpointHandle) -> u64 {
         let known = match checkpoint {
-            Checkpoint::Language(model) => model.memory_bytes(),
-            Checkpoint::Encoder(_) => 0,
+            CheckpointHandle::Language(model) => model.memory_bytes(),
+            CheckpointHandle::Encoder(_) => 0,
         };
         u64::try_from(known).unwrap_or(u64::MAX).max(self.file_bytes)
     }
 }
 
-impl Drop for Resident {
+impl Drop for ResidentCheckpoint {
     fn drop(&mut self) {
         let mut state = lock(&self.residency.state);
         state.ledger.leave(self.id);
@@ -226,7 +226,7 @@ impl Drop for Resident {
     }
 }
 
-impl fmt::Debug for Resident {
+impl fmt::Debug for ResidentCheckpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Resident").field("name", &self.name).finish_non_exhaustive()
     }
@@ -235,12 +235,12 @@ impl fmt::Debug for Resident {
 /// Keeps a checkpoint in memory for a request. It holds no model, so it may be dropped on the thread of its engine.
 #[derive(Debug)]
 pub struct InUse {
-    residency: Arc<Residency>,
+    residency: Arc<ModelMemory>,
     id: TenantId,
 }
 
 impl InUse {
-    fn new(resident: &Resident) -> Self {
+    fn new(resident: &ResidentCheckpoint) -> Self {
         let residency = Arc::clone(&resident.residency);
         lock(&residency.state).ledger.begin(resident.id);
         Self { residency, id: resident.id }

@@ -1,0 +1,142 @@
+//! Possible divisions of a graph when the shapes of a run are known.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use galatea_graph::{Datum, Fact, infer};
+
+use super::super::{Session, lock};
+use crate::device_selector::{PlacementCost, PlanSegment};
+use crate::partition::{Partition, live_bytes, partition};
+use crate::provider::{ExecutionProvider, NodeClaim, ProviderClaims};
+use crate::typical_shapes::sized;
+
+/// Claims of the providers for a run's shapes, and the possible divisions of the graph.
+pub(super) struct PlacementPlan {
+    pub(super) claims: Vec<ProviderClaims>,
+    pub(super) live: Vec<f64>,
+    /// Each with the provider that runs whatever it can, where it is made for the sake of one.
+    pub(super) divisions: Vec<(Option<usize>, Vec<Partition>)>,
+}
+
+/// Claims as far off as predictions of their units were.
+fn corrected(claims: &[ProviderClaims], known: &[f64]) -> Vec<ProviderClaims> {
+    let each = claims.iter().zip(known).map(|(offer, factor)| {
+        let mut offer = offer.clone();
+        offer.claims.iter_mut().for_each(|claim| claim.cost_ns *= factor);
+        offer
+    });
+    each.collect()
+}
+
+/// Factor by which the other providers appear slower for nodes that a provider is to run.
+const INSISTENCE: f64 = 1e6;
+
+/// Claims as if others took very long for what a provider can run, and that one no time, so that it gets
+/// whatever it can run in as many partitions as there may be.
+fn forced_claims(claims: &[ProviderClaims], provider: usize) -> Vec<ProviderClaims> {
+    let own = claims.get(provider).map_or(&[][..], |own| &own.claims);
+    let mine: HashSet<usize> = own.iter().flat_map(|claim| claim.nodes.iter().copied()).collect();
+    let free = |claims: &ProviderClaims| ProviderClaims {
+        claims: claims.claims.iter().map(|one| NodeClaim { cost_ns: 0.0, ..one.clone() }).collect(),
+        ..ProviderClaims::default()
+    };
+    let dear = |claim: &NodeClaim| {
+        let both = claim.nodes.iter().filter(|node| mine.contains(node)).count();
+        let times = if both > 0 { INSISTENCE } else { 1.0 };
+        NodeClaim { cost_ns: (claim.cost_ns + 1.0) * times, ..claim.clone() }
+    };
+    let others = |offer: &ProviderClaims| ProviderClaims {
+        claims: offer.claims.iter().map(dear).collect(),
+        refusals: Vec::new(),
+        ..*offer
+    };
+    let all = claims.iter().enumerate();
+    all.map(|(at, offer)| if at == provider { free(offer) } else { others(offer) }).collect()
+}
+
+/// For each provider the nanoseconds that each node it claims is predicted to take: an equal share of its claim.
+pub(super) fn node_times(claims: &[ProviderClaims]) -> Vec<HashMap<usize, f64>> {
+    let times = claims.iter().map(|offer| {
+        let mut own = HashMap::new();
+        for claim in &offer.claims {
+            #[allow(clippy::cast_precision_loss, reason = "a count of nodes")]
+            let each = claim.cost_ns.max(0.0) / claim.nodes.len().max(1) as f64;
+            claim.nodes.iter().for_each(|&node| {
+                own.entry(node).or_insert(each);
+            });
+        }
+        own
+    });
+    times.collect()
+}
+
+/// Returns the predicted time of partitions, each as a part that follows the one before. A node that its
+/// provider does not claim makes the time infinite.
+pub(super) fn cost(
+    claims: &[ProviderClaims],
+    live: &[f64],
+    partitions: &[Partition],
+) -> PlacementCost {
+    let times = node_times(claims);
+    let border = |place: usize| live.get(place).copied().unwrap_or(0.0);
+    let stop = |partition: &Partition| {
+        let provider = partition.provider;
+        let own = times.get(provider);
+        let of_node = |node: usize| own.and_then(|own| own.get(&node)).copied();
+        let nodes: Option<f64> = partition.nodes.clone().map(of_node).sum();
+        let around = border(partition.nodes.start) + border(partition.nodes.end);
+        let entry = claims.get(provider).map_or(0.0, |claims| {
+            claims.launch_ns.max(0.0) + claims.transfer_ns_per_byte.max(0.0) * around
+        });
+        // What nothing is predicted for can still be corrected by what is measured.
+        let ns = nodes.map_or(f64::INFINITY, |nodes| nodes.max(1.0));
+        PlanSegment { unit: provider, ns, start_ns: entry }
+    };
+    PlacementCost::of_sequence(partitions.iter().map(stop))
+}
+
+impl Session {
+    /// Returns the providers' claims for the shapes of these inputs, less those that failed, and the divisions
+    /// that result. These are the one predicted to be the fastest, and for each provider the one in which it
+    /// runs every node that it can.
+    pub(super) fn plan(&self, inputs: &[Datum]) -> PlacementPlan {
+        let given = self.graph.inputs.iter().zip(inputs).filter_map(|(&id, datum)| {
+            let tensor = datum.as_tensor()?;
+            Some((id, Fact::fixed(tensor.dtype(), tensor.shape())))
+        });
+        let given: HashMap<_, _> = given.collect();
+        // Shapes that contradict the graph are refused when it runs.
+        let facts = infer::facts(&self.graph, &given);
+        let facts = facts.unwrap_or_else(|_| sized(&self.facts));
+        // What can be run is what can be compiled for any run.
+        let claim = |provider: &Arc<dyn ExecutionProvider>| {
+            provider.claim_usual(&self.graph, &self.facts, &facts)
+        };
+        let mut claims: Vec<ProviderClaims> = self.providers.iter().map(claim).collect();
+        let mut known = vec![1.0; claims.len()];
+        if let Some(routes) = &self.routes {
+            let inner = lock(&routes.inner);
+            inner.corrections.apply(&self.graph, &mut claims);
+            known = (0..claims.len()).map(|unit| inner.router.correction(unit)).collect();
+        }
+        let failed = lock(&self.offers).failed.clone();
+        for (provider, nodes) in failed {
+            if let Some(offer) = claims.get_mut(provider) {
+                offer.withdraw(&nodes);
+            }
+        }
+        let live = live_bytes(&self.graph, &facts);
+        let (count, most) = (self.graph.nodes.len(), self.options.max_partitions);
+        let divided = |claims: &[ProviderClaims]| partition(count, claims, &live, most).ok();
+        let fastest = divided(&corrected(&claims, &known)).map(|partitions| (None, partitions));
+        let own = |provider: &usize| !self.providers[*provider].is_fallback();
+        let each = (0..claims.len()).filter(own).filter_map(|provider| {
+            let partitions = divided(&forced_claims(&claims, provider))?;
+            let takes = partitions.iter().any(|one| one.provider == provider);
+            takes.then_some((Some(provider), partitions))
+        });
+        let divisions = fastest.into_iter().chain(each).collect();
+        PlacementPlan { claims, live, divisions }
+    }
+}
