@@ -4,14 +4,14 @@
 #![no_main]
 
 use bytes::Bytes;
-use galatea_formats::gguf::{TensorData, Value, Writer, parse};
+use galatea_formats::gguf::{GgufValue, GgufWriter, TensorData, parse};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(file) = parse(Bytes::copy_from_slice(data)) else { return };
-    let mut writer = Writer::new();
+    let mut writer = GgufWriter::new();
     for (key, value) in file.metadata().entries() {
-        if let Value::Array(array) = value {
+        if let GgufValue::Array(array) = value {
             assert_eq!(array.iter().count(), array.len());
         }
         if key != "general.alignment" {

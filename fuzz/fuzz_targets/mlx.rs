@@ -4,7 +4,7 @@
 #![no_main]
 
 use bytes::Bytes;
-use galatea_formats::mlx::Quantization;
+use galatea_formats::mlx::MlxQuantization;
 use galatea_formats::safetensors::parse;
 use libfuzzer_sys::fuzz_target;
 
@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     let Some(end) = data.iter().position(|&byte| byte == b'\n') else { return };
     let (config, rest) = data.split_at(end);
     let Ok(config) = serde_json::from_slice(config) else { return };
-    let Ok(Some(quantization)) = Quantization::from_config(&config) else { return };
+    let Ok(Some(quantization)) = MlxQuantization::from_config(&config) else { return };
     let Ok(all) = parse(Bytes::copy_from_slice(&rest[1..])) else { return };
     for name in all.tensors().keys() {
         let Some(layer) = name.strip_suffix(".weight") else { continue };

@@ -7,14 +7,14 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use galatea_formats::onnx::{parse, read_tensor, read_value};
-use galatea_graph::rewrite::{Level, optimise};
+use galatea_graph::rewrite::{RewriteLevel, optimise};
 use galatea_graph::{Fact, ValueKind, infer, onnx_data_type};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(mut graph) = parse(Bytes::copy_from_slice(data), None) {
         let _ = infer::facts(&graph, &HashMap::new());
-        let _ = optimise(&mut graph, Level::default());
+        let _ = optimise(&mut graph, RewriteLevel::default());
     }
     let _ = read_tensor(data.to_vec());
     for (number, kind) in [(1, ValueKind::Sequence), (7, ValueKind::OptionalSequence)] {

@@ -276,7 +276,7 @@ mod system {
     use std::ptr::NonNull;
     use std::sync::OnceLock;
 
-    use super::{Bnns, MatMul, WorkspaceSize};
+    use super::{BnnsLibrary, BnnsMatMul, WorkspaceSize};
     use crate::Unavailable;
 
     /// A function of the frameworks that the program is linked with, of which Accelerate is one.

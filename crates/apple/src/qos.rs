@@ -107,7 +107,7 @@ impl Drop for RaisedQos {
 
 #[cfg(target_os = "macos")]
 mod system {
-    use super::Qos;
+    use super::ThreadQos;
     use crate::Unavailable;
 
     pub(super) fn current() -> Result<ThreadQos, Unavailable> {
@@ -176,10 +176,10 @@ mod tests {
         ThreadQos::Utility.set().unwrap();
         {
             let _raised = RaisedQos::to(ThreadQos::Initiated);
-            assert_eq!(Qos::current(), Ok(Qos::Initiated));
+            assert_eq!(ThreadQos::current(), Ok(ThreadQos::Initiated));
         }
-        assert_eq!(Qos::current(), Ok(Qos::Utility));
+        assert_eq!(ThreadQos::current(), Ok(ThreadQos::Utility));
         drop(RaisedQos::exactly(ThreadQos::Background));
-        assert_eq!(Qos::current(), Ok(Qos::Utility));
+        assert_eq!(ThreadQos::current(), Ok(ThreadQos::Utility));
     }
 }

@@ -327,7 +327,9 @@ mod tests {
         // SAFETY: an allocation's bytes are readable.
         let bytes = unsafe { std::slice::from_raw_parts(memory.as_ptr(), memory.len_bytes()) };
         assert_eq!(bytes, [1, 2, 3, 4]);
-        assert!(Array::on_surface(ArrayDataType::Float16, &[4]).unwrap().into_memory().is_err());
+        assert!(
+            MultiArray::on_surface(ArrayDataType::Float16, &[4]).unwrap().into_memory().is_err()
+        );
     }
 
     #[cfg(target_os = "macos")]

@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn there_is_a_cpu_from_macos_14_on() {
         match devices() {
-            Ok(devices) => assert!(devices.contains(&ComputeDevice::Cpu)),
+            Ok(devices) => assert!(devices.contains(&CoreMlDevice::Cpu)),
             Err(fault) => assert_eq!(fault.kind, super::super::CoreMlFaultKind::Version),
         }
     }

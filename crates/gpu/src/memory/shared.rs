@@ -70,7 +70,7 @@ impl HostBytes {
 
 /// The interface of wgpu below which buffers are made here.
 #[cfg(target_os = "macos")]
-type Api = hal::api::Metal;
+type NativeApi = hal::api::Metal;
 #[cfg(not(target_os = "macos"))]
 type NativeApi = hal::api::Vulkan;
 

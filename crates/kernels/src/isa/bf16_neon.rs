@@ -1,6 +1,6 @@
 //! BF16 products of Advanced SIMD: `BFDOT`, which Apple chips have from the M2 on.
 
-use super::{Bf16, Bf16Kernel, Neon, NoPairs};
+use super::{Bf16Instructions, Bf16Kernel, Neon, NoPairs};
 use std::arch::aarch64::*;
 use std::arch::asm;
 
@@ -23,7 +23,7 @@ fn enter<K: Bf16Kernel>(d: NeonBf16, kernel: K) -> K::Output {
     kernel.run(d)
 }
 
-impl Bf16 for NeonBf16 {
+impl Bf16Instructions for NeonBf16 {
     type S = Neon;
     type Pairs = NoPairs<float32x4_t, int32x4_t>;
     const TILE_ROWS: usize = 4;

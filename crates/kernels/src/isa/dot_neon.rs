@@ -1,6 +1,6 @@
 //! Integer products of Advanced SIMD: the dot-product extension, which every Apple chip has.
 
-use super::{Dot, DotKernel, Form, Neon, NoPairs};
+use super::{DotInstructions, DotKernel, LeftTerms, Neon, NoPairs};
 use std::arch::aarch64::*;
 use std::arch::asm;
 
@@ -23,11 +23,11 @@ fn enter<K: DotKernel>(d: NeonDot, kernel: K) -> K::Output {
     kernel.run(d)
 }
 
-impl Dot for NeonDot {
+impl DotInstructions for NeonDot {
     type S = Neon;
     type Pairs = NoPairs<int32x4_t, int32x4_t>;
     const TERMS: usize = 4;
-    const FORM: Form = Form::Signed;
+    const FORM: LeftTerms = LeftTerms::Signed;
     const TILE_VECTORS: usize = 4;
     const TILE_ROWS: [usize; 2] = [12, 6];
 

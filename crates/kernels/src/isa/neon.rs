@@ -1,6 +1,6 @@
 //! Advanced SIMD (NEON): 4 lanes of `f32`, 32 registers.
 
-use super::{Kernel, Simd};
+use super::{IsaKernel, Simd};
 use std::arch::aarch64::*;
 
 /// Advanced SIMD, which every 64-bit Arm processor that this crate meets has.
@@ -21,7 +21,7 @@ impl Neon {
 
 #[target_feature(enable = "neon")]
 #[inline(never)]
-fn enter<K: Kernel>(s: Neon, kernel: K) -> K::Output {
+fn enter<K: IsaKernel>(s: Neon, kernel: K) -> K::Output {
     kernel.run(s)
 }
 
@@ -43,7 +43,7 @@ impl Simd for Neon {
     type M = M;
 
     #[inline(always)]
-    fn enter<K: Kernel>(self, kernel: K) -> K::Output {
+    fn enter<K: IsaKernel>(self, kernel: K) -> K::Output {
         // SAFETY: the token proves that the processor has the features.
         unsafe { enter(self, kernel) }
     }

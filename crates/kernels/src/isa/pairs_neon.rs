@@ -2,7 +2,10 @@
 //!
 //! Source: Arm Architecture Reference Manual for A-profile, SMMLA (vector) and BFMMLA.
 
-use super::{Bf16, Bf16Kernel, Dot, DotKernel, Form, Neon, NeonBf16, NeonDot, Pairs};
+use super::{
+    Bf16Instructions, Bf16Kernel, DotInstructions, DotKernel, LeftTerms, Neon, NeonBf16, NeonDot,
+    PairInstructions,
+};
 use std::arch::aarch64::*;
 use std::arch::asm;
 
@@ -45,12 +48,12 @@ fn enter_i8mm<K: DotKernel>(d: I8mm, kernel: K) -> K::Output {
     kernel.run(d)
 }
 
-impl Dot for I8mm {
+impl DotInstructions for I8mm {
     type S = Neon;
     type Pairs = Self;
     const TERMS: usize = NeonDot::TERMS;
     const GROUP: usize = 8;
-    const FORM: Form = Form::Signed;
+    const FORM: LeftTerms = LeftTerms::Signed;
     const TILE_VECTORS: usize = 4;
     const TILE_ROWS: [usize; 2] = [12, 6];
 
@@ -88,7 +91,7 @@ impl Dot for I8mm {
     }
 }
 
-impl Pairs for I8mm {
+impl PairInstructions for I8mm {
     type Sum = int32x4_t;
     type Terms = int32x4_t;
 
@@ -153,7 +156,7 @@ fn enter_bfmmla<K: Bf16Kernel>(d: Bfmmla, kernel: K) -> K::Output {
     kernel.run(d)
 }
 
-impl Bf16 for Bfmmla {
+impl Bf16Instructions for Bfmmla {
     type S = Neon;
     type Pairs = Self;
     const TILE_ROWS: usize = 12;
@@ -183,7 +186,7 @@ impl Bf16 for Bfmmla {
     }
 }
 
-impl Pairs for Bfmmla {
+impl PairInstructions for Bfmmla {
     type Sum = float32x4_t;
     type Terms = int32x4_t;
 

@@ -77,7 +77,7 @@ fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
 /// Loads the models, opens the doors and waits for the signal to stop, which may come at any time.
 async fn load_and_serve(flags: ServerFlags, profiler: Arc<Profiler>) -> Result<ExitCode, String> {
     // Before the first answer: as the first process of a container the program has no other way to be stopped.
-    let mut interrupts = Interrupts::listen()?;
+    let mut interrupts = StopSignals::listen()?;
     tracing::info!("Loading models from {}", flags.all("model-repository").join(", "));
     let _watch = gpus::Watch::start();
     let power = power::settings(&flags, &metal_config(&flags)?)?;
@@ -204,13 +204,13 @@ pub(super) async fn stop(server: RunningServer, timeout: Duration) -> ExitCode {
 
 /// The signals that ask the program to stop, heard from the moment that this exists.
 #[cfg(unix)]
-pub(super) struct Interrupts {
+pub(super) struct StopSignals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
-impl Interrupts {
+impl StopSignals {
     /// Starts to listen. Needs a runtime.
     ///
     /// # Errors
@@ -235,10 +235,10 @@ impl Interrupts {
 
 /// The request of the console to stop.
 #[cfg(not(unix))]
-pub(super) struct Interrupts;
+pub(super) struct StopSignals;
 
 #[cfg(not(unix))]
-impl Interrupts {
+impl StopSignals {
     /// Nothing to prepare.
     ///
     /// # Errors

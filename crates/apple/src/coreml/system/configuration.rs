@@ -9,12 +9,12 @@ use objc2_core_ml::{
 };
 use objc2_foundation::NSString;
 
-use super::super::{CoreMlFault, LoadOptions};
+use super::super::{CoreMlFault, CoreMlLoadOptions};
 use super::property;
 
 /// The options as Core ML takes them.
 pub(super) fn configuration(
-    options: &LoadOptions,
+    options: &CoreMlLoadOptions,
 ) -> Result<Retained<MLModelConfiguration>, CoreMlFault> {
     // SAFETY: the class is as old as macOS 13.
     let made = unsafe { MLModelConfiguration::new() };
@@ -37,7 +37,7 @@ pub(super) fn configuration(
 
 fn hints(
     of: &MLModelConfiguration,
-    options: &LoadOptions,
+    options: &CoreMlLoadOptions,
 ) -> Result<Retained<MLOptimizationHints>, CoreMlFault> {
     if !of.respondsToSelector(sel!(setOptimizationHints:)) {
         return Err(CoreMlFault::newer("optimization hints", "14.4"));

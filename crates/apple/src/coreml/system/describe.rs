@@ -11,7 +11,7 @@ use objc2_core_ml::{
 use objc2_foundation::{NSDictionary, NSString};
 
 use super::super::{
-    ArrayDataType, ArrayFeature, DimensionRange, Feature, FeatureKind, ModelInterface,
+    ArrayDataType, ArrayFeature, DimensionRange, FeatureKind, InterfaceFeature, ModelInterface,
     ModelMetadata, PixelFormat, ShapeConstraint,
 };
 use super::{property, sizes};
@@ -40,15 +40,17 @@ fn text(string: Option<Retained<NSString>>) -> Option<String> {
     string.map(|string| string.to_string())
 }
 
-fn features(by_name: &NSDictionary<NSString, MLFeatureDescription>) -> Vec<Feature> {
+fn features(by_name: &NSDictionary<NSString, MLFeatureDescription>) -> Vec<InterfaceFeature> {
     let (names, described) = by_name.to_vecs();
-    let feature =
-        |(name, described): (Retained<NSString>, Retained<MLFeatureDescription>)| Feature {
+    let feature = |(name, described): (Retained<NSString>, Retained<MLFeatureDescription>)| {
+        InterfaceFeature {
             name: name.to_string(),
             kind: kind(&described),
             optional: property!(described.isOptional()),
-        };
-    let mut features: Vec<Feature> = names.into_iter().zip(described).map(feature).collect();
+        }
+    };
+    let mut features: Vec<InterfaceFeature> =
+        names.into_iter().zip(described).map(feature).collect();
     features.sort_by(|a, b| a.name.cmp(&b.name));
     features
 }

@@ -12,7 +12,7 @@ use objc2_core_ml::{
 use objc2_foundation::NSArray;
 use objc2_metal::MTLDevice;
 
-use super::super::{ComputeDevice, CoreMlFault};
+use super::super::{CoreMlDevice, CoreMlFault};
 use super::property;
 
 type AnyDevice = ProtocolObject<dyn MLComputeDeviceProtocol>;
@@ -20,7 +20,7 @@ type AnyDevice = ProtocolObject<dyn MLComputeDeviceProtocol>;
 /// `MLAllComputeDevices`.
 type AllDevices = unsafe extern "C-unwind" fn() -> *mut NSArray<AnyDevice>;
 
-pub(in super::super) fn devices() -> Result<Vec<ComputeDevice>, CoreMlFault> {
+pub(in super::super) fn devices() -> Result<Vec<CoreMlDevice>, CoreMlFault> {
     let newer = || CoreMlFault::newer("the list of devices", "14");
     // SAFETY: the name is terminated; a missing function gives null.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"MLAllComputeDevices".as_ptr()) };
@@ -37,18 +37,18 @@ pub(in super::super) fn devices() -> Result<Vec<ComputeDevice>, CoreMlFault> {
 }
 
 /// Returns the kind of this device. A system with devices has their classes.
-pub(super) fn told(device: &AnyDevice) -> ComputeDevice {
+pub(super) fn told(device: &AnyDevice) -> CoreMlDevice {
     let object: &AnyObject = device.as_ref();
     if let Some(engine) = object.downcast_ref::<MLNeuralEngineComputeDevice>() {
         let cores = usize::try_from(property!(engine.totalCoreCount())).unwrap_or(0);
-        return ComputeDevice::NeuralEngine { cores };
+        return CoreMlDevice::NeuralEngine { cores };
     }
     if let Some(gpu) = object.downcast_ref::<MLGPUComputeDevice>() {
         let name = property!(gpu.metalDevice()).map(|device| device.name().to_string());
-        return ComputeDevice::Gpu { name: name.unwrap_or_default() };
+        return CoreMlDevice::Gpu { name: name.unwrap_or_default() };
     }
     if object.downcast_ref::<MLCPUComputeDevice>().is_some() {
-        return ComputeDevice::Cpu;
+        return CoreMlDevice::Cpu;
     }
-    ComputeDevice::Other
+    CoreMlDevice::Other
 }

@@ -13,9 +13,10 @@ use objc2_core_ml::{MLModel, MLMultiArray, MLState};
 use objc2_foundation::{NSError, NSString, NSURL};
 
 use super::super::compile::made;
-use super::super::request::Pending;
+use super::super::request::PendingSubmission;
 use super::super::{
-    Array, CoreMlFault, CoreMlFaultKind, LoadOptions, ModelInterface, Output, State,
+    CoreMlFault, CoreMlFaultKind, CoreMlLoadOptions, ModelInterface, MultiArray, PredictionOutput,
+    PredictionState,
 };
 use super::configuration::configuration;
 use super::{buffer, describe, predict, refused, url};
@@ -58,7 +59,7 @@ impl StateBuffers {
     }
 
     /// Calls `look` with the array of this name, which the state has.
-    fn array<R>(&self, name: &str, look: impl FnOnce(Array) -> R) -> Result<R, CoreMlFault> {
+    fn array<R>(&self, name: &str, look: impl FnOnce(MultiArray) -> R) -> Result<R, CoreMlFault> {
         let look = Cell::new(Some(look));
         let answer = Cell::new(None);
         let block = RcBlock::new(|array: NonNull<MLMultiArray>| {
@@ -82,7 +83,7 @@ impl StateBuffers {
 impl Model {
     pub(in super::super) fn load(
         compiled: &Path,
-        options: &LoadOptions,
+        options: &CoreMlLoadOptions,
     ) -> Result<Self, CoreMlFault> {
         autoreleasepool(|_| {
             let (url, options) = (url(compiled)?, configuration(options)?);
@@ -115,14 +116,14 @@ impl Model {
     pub(in super::super) fn predict(
         &self,
         interface: &ModelInterface,
-        inputs: &[(&str, &Array)],
-        backings: &[(&str, &Array)],
-        state: Option<&State>,
-    ) -> Result<Vec<(String, Output)>, CoreMlFault> {
+        inputs: &[(&str, &MultiArray)],
+        backings: &[(&str, &MultiArray)],
+        state: Option<&PredictionState>,
+    ) -> Result<Vec<(String, PredictionOutput)>, CoreMlFault> {
         autoreleasepool(|_| predict::run(&self.model, interface, inputs, backings, state))
     }
 
-    pub(in super::super) fn submit(&self, interface: &ModelInterface, pending: Pending) {
+    pub(in super::super) fn submit(&self, interface: &ModelInterface, pending: PendingSubmission) {
         autoreleasepool(|_| predict::start(&self.model, interface, pending));
     }
 }

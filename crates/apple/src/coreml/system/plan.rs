@@ -12,14 +12,14 @@ use objc2_core_ml::{
 };
 use objc2_foundation::NSError;
 
-use super::super::plan::{DEPTH, EnclosingBlock, PlannedOperator};
-use super::super::{ComputeDevice, CoreMlFault, CoreMlFaultKind, LoadOptions};
+use super::super::plan::{CoreMlPlannedOperator, DEPTH, EnclosingBlock};
+use super::super::{CoreMlDevice, CoreMlFault, CoreMlFaultKind, CoreMlLoadOptions};
 use super::configuration::configuration;
 use super::{device, property, refused, url};
 
-type Planned = Result<Vec<PlannedOperator>, CoreMlFault>;
+type Planned = Result<Vec<CoreMlPlannedOperator>, CoreMlFault>;
 
-pub(in super::super) fn plan(compiled: &Path, options: &LoadOptions) -> Planned {
+pub(in super::super) fn plan(compiled: &Path, options: &CoreMlLoadOptions) -> Planned {
     if AnyClass::get(c"MLComputePlan").is_none() {
         return Err(CoreMlFault::newer("the plan of a model", "14.4"));
     }
@@ -59,7 +59,7 @@ fn nothing(what: &str) -> CoreMlFault {
     CoreMlFault::new(CoreMlFaultKind::Plan, text)
 }
 
-fn operators(plan: &MLComputePlan) -> Vec<PlannedOperator> {
+fn operators(plan: &MLComputePlan) -> Vec<CoreMlPlannedOperator> {
     let mut walk = Walk { plan, found: Vec::new() };
     walk.structure("", &*property!(plan.modelStructure()), 0);
     walk.found
@@ -68,7 +68,7 @@ fn operators(plan: &MLComputePlan) -> Vec<PlannedOperator> {
 /// Operators found in a plan so far.
 struct Walk<'a> {
     plan: &'a MLComputePlan,
-    found: Vec<PlannedOperator>,
+    found: Vec<CoreMlPlannedOperator>,
 }
 
 impl Walk<'_> {
@@ -123,13 +123,13 @@ impl Walk<'_> {
         path: &[EnclosingBlock],
         index: usize,
         operation: &MLModelStructureProgramOperation,
-    ) -> PlannedOperator {
+    ) -> CoreMlPlannedOperator {
         let plan = self.plan;
         let (preferred, supported) =
             devices(property!(plan.computeDeviceUsageForMLProgramOperation(operation)));
         let outputs = property!(operation.outputs());
         let cost = property!(plan.estimatedCostOfMLProgramOperation(operation));
-        PlannedOperator {
+        CoreMlPlannedOperator {
             function: function.to_owned(),
             path: path.to_vec(),
             index,
@@ -147,7 +147,7 @@ impl Walk<'_> {
             let (preferred, supported) =
                 devices(property!(plan.computeDeviceUsageForNeuralNetworkLayer(&layer)));
             let outputs = property!(layer.outputNames());
-            self.found.push(PlannedOperator {
+            self.found.push(CoreMlPlannedOperator {
                 function: name.to_owned(),
                 path: Vec::new(),
                 index,
@@ -163,7 +163,7 @@ impl Walk<'_> {
 
 fn devices(
     usage: Option<Retained<MLComputePlanDeviceUsage>>,
-) -> (Option<ComputeDevice>, Vec<ComputeDevice>) {
+) -> (Option<CoreMlDevice>, Vec<CoreMlDevice>) {
     let Some(usage) = usage else { return (None, Vec::new()) };
     let preferred = device::told(&*property!(usage.preferredComputeDevice()));
     let supported = property!(usage.supportedComputeDevices());

@@ -13,22 +13,23 @@ use objc2_core_ml::{
 };
 use objc2_foundation::{NSDictionary, NSError, NSNumber, NSString};
 
-use super::super::request::Pending;
+use super::super::request::PendingSubmission;
 use super::super::{
-    Array, CoreMlFault, CoreMlFaultKind, Feature, Key, ModelInterface, Output, State, Submission,
+    CoreMlFault, CoreMlFaultKind, InterfaceFeature, LabelKeyKind, ModelInterface, MultiArray,
+    PredictionOutput, PredictionState, PredictionSubmission,
 };
 use super::{buffer, property, refused};
 
 type Features = ProtocolObject<dyn MLFeatureProvider>;
-type Outputs = Result<Vec<(String, Output)>, CoreMlFault>;
+type Outputs = Result<Vec<(String, PredictionOutput)>, CoreMlFault>;
 
 /// Predicts and waits.
 pub(super) fn run(
     model: &MLModel,
     interface: &ModelInterface,
-    inputs: &[(&str, &Array)],
-    backings: &[(&str, &Array)],
-    state: Option<&State>,
+    inputs: &[(&str, &MultiArray)],
+    backings: &[(&str, &MultiArray)],
+    state: Option<&PredictionState>,
 ) -> Outputs {
     let (inputs, options) = (features(inputs)?, options(backings));
     let inputs = ProtocolObject::from_ref(&*inputs);
@@ -50,7 +51,7 @@ pub(super) fn run(
 }
 
 /// Starts a prediction.
-pub(super) fn start(model: &MLModel, interface: &ModelInterface, pending: Pending) {
+pub(super) fn start(model: &MLModel, interface: &ModelInterface, pending: PendingSubmission) {
     if !model.respondsToSelector(sel!(predictionFromFeatures:options:completionHandler:)) {
         let fault = CoreMlFault::newer("a prediction that nobody waits for", "14");
         return pending.finish(|_| Err(fault));
@@ -93,8 +94,8 @@ pub(super) fn start(model: &MLModel, interface: &ModelInterface, pending: Pendin
 }
 
 fn answer(
-    wanted: &[Feature],
-    submission: &Submission,
+    wanted: &[InterfaceFeature],
+    submission: &PredictionSubmission,
     given: Option<&Features>,
     error: Option<&NSError>,
 ) -> Outputs {
@@ -108,15 +109,15 @@ fn answer(
     }
 }
 
-fn named(arrays: &[(String, Array)]) -> Vec<(&str, &Array)> {
+fn named(arrays: &[(String, MultiArray)]) -> Vec<(&str, &MultiArray)> {
     arrays.iter().map(|(name, array)| (name.as_str(), array)).collect()
 }
 
 /// The inputs by name.
 fn features(
-    inputs: &[(&str, &Array)],
+    inputs: &[(&str, &MultiArray)],
 ) -> Result<Retained<MLDictionaryFeatureProvider>, CoreMlFault> {
-    let value = |array: &Array| {
+    let value = |array: &MultiArray| {
         let array = array.buffer().array();
         // SAFETY: the array is alive, and the value holds it.
         unsafe { MLFeatureValue::featureValueWithMultiArray(array) }
@@ -136,7 +137,7 @@ fn features(
     made.map_err(|error| refused(CoreMlFaultKind::Predict, "inputs", &error))
 }
 
-fn options(backings: &[(&str, &Array)]) -> Retained<MLPredictionOptions> {
+fn options(backings: &[(&str, &MultiArray)]) -> Retained<MLPredictionOptions> {
     // SAFETY: the class is as old as macOS 13.
     let options = unsafe { MLPredictionOptions::new() };
     if !backings.is_empty() {
@@ -160,7 +161,11 @@ fn dictionary<'a>(
 }
 
 /// The outputs that the model has.
-fn outputs(wanted: &[Feature], given: &Features, backings: &[(&str, &Array)]) -> Outputs {
+fn outputs(
+    wanted: &[InterfaceFeature],
+    given: &Features,
+    backings: &[(&str, &MultiArray)],
+) -> Outputs {
     let mut all = Vec::with_capacity(wanted.len());
     for feature in wanted {
         let name = NSString::from_str(&feature.name);
@@ -168,7 +173,7 @@ fn outputs(wanted: &[Feature], given: &Features, backings: &[(&str, &Array)]) ->
         let backing = backings.iter().find(|(name, _)| *name == feature.name);
         let value = match value {
             Some(value) => output(&feature.name, &value, backing.map(|(_, array)| *array))?,
-            None => Output::Undefined,
+            None => PredictionOutput::Undefined,
         };
         all.push((feature.name.clone(), value));
     }
@@ -178,26 +183,28 @@ fn outputs(wanted: &[Feature], given: &Features, backings: &[(&str, &Array)]) ->
 fn output(
     name: &str,
     value: &MLFeatureValue,
-    backing: Option<&Array>,
-) -> Result<Output, CoreMlFault> {
+    backing: Option<&MultiArray>,
+) -> Result<PredictionOutput, CoreMlFault> {
     if property!(value.isUndefined()) {
-        return Ok(Output::Undefined);
+        return Ok(PredictionOutput::Undefined);
     }
     let found = match property!(value.r#type()) {
         MLFeatureType::MultiArray => {
             let Some(array) = property!(value.multiArrayValue()) else {
-                return Ok(Output::Undefined);
+                return Ok(PredictionOutput::Undefined);
             };
             match backing {
-                Some(backing) if backing.buffer().is(&array) => Output::Backed,
-                _ => Output::Array(buffer::returned(array)?),
+                Some(backing) if backing.buffer().is(&array) => PredictionOutput::Backed,
+                _ => PredictionOutput::Array(buffer::returned(array)?),
             }
         }
-        MLFeatureType::Int64 => Output::Int64(property!(value.int64Value())),
-        MLFeatureType::Double => Output::Double(property!(value.doubleValue())),
-        MLFeatureType::String => Output::String(property!(value.stringValue()).to_string()),
+        MLFeatureType::Int64 => PredictionOutput::Int64(property!(value.int64Value())),
+        MLFeatureType::Double => PredictionOutput::Double(property!(value.doubleValue())),
+        MLFeatureType::String => {
+            PredictionOutput::String(property!(value.stringValue()).to_string())
+        }
         MLFeatureType::Dictionary => {
-            Output::Dictionary(pairs(name, &*property!(value.dictionaryValue()))?)
+            PredictionOutput::Dictionary(pairs(name, &*property!(value.dictionaryValue()))?)
         }
         other => {
             let text = format!("output `{name}` is of type {}, which is not taken", other.0);
@@ -210,10 +217,11 @@ fn output(
 fn pairs(
     name: &str,
     dictionary: &NSDictionary<AnyObject, NSNumber>,
-) -> Result<Vec<(Key, f64)>, CoreMlFault> {
+) -> Result<Vec<(LabelKeyKind, f64)>, CoreMlFault> {
     let key = |object: &AnyObject| {
-        let text = object.downcast_ref::<NSString>().map(|text| Key::String(text.to_string()));
-        text.or_else(|| Some(Key::Int64(object.downcast_ref::<NSNumber>()?.as_i64())))
+        let text =
+            object.downcast_ref::<NSString>().map(|text| LabelKeyKind::String(text.to_string()));
+        text.or_else(|| Some(LabelKeyKind::Int64(object.downcast_ref::<NSNumber>()?.as_i64())))
     };
     let (keys, values) = dictionary.to_vecs();
     let pairs = keys.iter().zip(&values).map(|(k, value)| Some((key(k)?, value.as_f64())));

@@ -8,7 +8,7 @@ use galatea_tensor::Tensor;
 use objc2_metal::{MTLDevice, MTLResourceOptions};
 use wgpu::hal::api::Metal;
 
-use super::pages::Pages;
+use super::pages::MappedPages;
 
 /// Returns whether a device can import pages: with Metal it always can.
 pub(super) fn takes(_device: &wgpu::Device) -> bool {
@@ -16,7 +16,7 @@ pub(super) fn takes(_device: &wgpu::Device) -> bool {
 }
 
 /// A buffer that is those pages, which the kernels only read; none where Metal refuses.
-pub(super) fn import(device: &wgpu::Device, pages: &Pages) -> Option<wgpu::Buffer> {
+pub(super) fn import(device: &wgpu::Device, pages: &MappedPages) -> Option<wgpu::Buffer> {
     // SAFETY: the handle is used for the calls below and not kept.
     let below = unsafe { device.as_hal::<Metal>() }?;
     let length = usize::try_from(pages.bytes).ok()?;
