@@ -1,6 +1,6 @@
 //! Rules for names and words: a type's name is its own, doc comments begin with a noun or a verb, functions take
 //! structs where they would take tuples apart, and sentences of pages are short. What breaks a rule today is listed
-//! in `known.txt`, which may only become shorter.
+//! in `known.txt`, which may only become shorter. Links between pages lead somewhere.
 
 mod measure;
 mod prose;
@@ -30,7 +30,11 @@ type OffenceCounts = BTreeMap<String, usize>;
 pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
     let found = offences(&WorkspaceSources::read(workspace)?, &prose::pages(workspace)?);
     let known = parse(&read(&list(workspace))?)?;
-    let mut problems = 0;
+    let broken = prose::broken_links(workspace)?;
+    for link in &broken {
+        println!("{link}: no such page");
+    }
+    let mut problems = broken.len();
     for (text, count) in &found {
         let allowed = known.get(text).copied().unwrap_or(0);
         if *count > allowed {

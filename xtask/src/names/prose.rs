@@ -24,6 +24,50 @@ pub(crate) struct ProsePage {
 /// # Errors
 /// When a page cannot be read.
 pub(crate) fn pages(workspace: &WorkspaceFolders) -> Result<Vec<ProsePage>, String> {
+    files(workspace)?
+        .iter()
+        .map(|file| {
+            let lengths = sentence_lengths(&read(file)?);
+            let name = file.strip_prefix(&workspace.root).unwrap_or(file);
+            Ok(ProsePage {
+                file: name.to_string_lossy().into_owned(),
+                sentences: lengths.len(),
+                long: lengths.iter().filter(|&&words| words > MAX_WORDS).count(),
+            })
+        })
+        .collect()
+}
+
+/// Lists links between pages that lead nowhere, as `PAGE: TARGET`.
+///
+/// # Errors
+/// When a page cannot be read.
+pub(crate) fn broken_links(workspace: &WorkspaceFolders) -> Result<Vec<String>, String> {
+    let mut broken = Vec::new();
+    for file in files(workspace)? {
+        let folder = file.parent().unwrap_or(&workspace.root);
+        for target in link_targets(&read(&file)?) {
+            if !folder.join(&target).exists() {
+                let name = file.strip_prefix(&workspace.root).unwrap_or(&file);
+                broken.push(format!("{}: {target}", name.display()));
+            }
+        }
+    }
+    Ok(broken)
+}
+
+/// Returns the relative targets of Markdown links, without their anchors.
+fn link_targets(text: &str) -> Vec<String> {
+    let ends = text.split("](").skip(1);
+    let targets = ends.filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
+    targets
+        .filter(|target| !target.contains(':') && !target.starts_with('#'))
+        .map(|target| target.split('#').next().unwrap_or(target).to_owned())
+        .collect()
+}
+
+/// Returns the pages at the root and under `docs`, in the order of their paths.
+fn files(workspace: &WorkspaceFolders) -> Result<Vec<PathBuf>, String> {
     let mut files: Vec<PathBuf> =
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
             .map(|name| workspace.root.join(name))
@@ -36,18 +80,7 @@ pub(crate) fn pages(workspace: &WorkspaceFolders) -> Result<Vec<ProsePage>, Stri
             .filter(|path| path.extension().is_some_and(|e| e == "md")),
     );
     files.sort();
-    files
-        .iter()
-        .map(|file| {
-            let lengths = sentence_lengths(&read(file)?);
-            let name = file.strip_prefix(&workspace.root).unwrap_or(file);
-            Ok(ProsePage {
-                file: name.to_string_lossy().into_owned(),
-                sentences: lengths.len(),
-                long: lengths.iter().filter(|&&words| words > MAX_WORDS).count(),
-            })
-        })
-        .collect()
+    Ok(files)
 }
 
 /// Returns the number of words of each sentence of a page in Markdown. Code blocks and tables are no sentences.
@@ -108,6 +141,12 @@ mod tests {
             sentence_lengths("One two three. Four\nfive.\n\n- six\n- seven eight\n"),
             [3, 2, 1, 2]
         );
+    }
+
+    #[test]
+    fn targets_of_links_are_relative_paths() {
+        let text = "[a](b.md) and [c](docs/d.md#e), [f](https://example.org) and [g](#h)";
+        assert_eq!(link_targets(text), ["b.md", "docs/d.md"]);
     }
 
     #[test]
