@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    galatea::cli::main(std::env::args().collect())
+    galatea::cli::main(std::env::args_os().collect())
 }

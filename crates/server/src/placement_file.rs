@@ -236,7 +236,7 @@ mod tests {
     fn broken_files_are_named_with_their_line_and_left_out() {
         let error = |text: &str| parse(text).unwrap_err();
         assert!(error("{\"format\":\"x\"}").contains("line 1: found format Some(\"x\")"));
-        let head = "{\"format\":\"galatea ways\",\"version\":1}\n";
+        let head = "{\"format\":\"galatea placements\",\"version\":1}\n";
         assert!(error(&format!("{head}{{")).contains("line 2: no JSON"));
         let line = "{\"machine\":\"m\",\"graph\":\"xyz\",\"how\":\"h\",\"bucket\":\"b\"}";
         assert!(error(&format!("{head}{line}")).contains("'graph' is 'xyz'"));

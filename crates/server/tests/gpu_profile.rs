@@ -33,7 +33,7 @@ fn gpu() -> Option<MutexGuard<'static, ()>> {
 /// Runs a command, which must succeed.
 fn galatea(arguments: &[&str]) {
     let all = std::iter::once("galatea").chain(arguments.iter().copied());
-    let code = galatea::cli::main(all.map(str::to_owned).collect());
+    let code = galatea::cli::main(all.map(Into::into).collect());
     assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::SUCCESS), "{arguments:?}");
 }
 

@@ -1,65 +1,129 @@
-//! Arguments of the commands other than `serve`: values in order, and options `--name value` or `--name=value`.
+//! Arguments of the commands other than `serve`, parsed by clap from a table of options for each command.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+/// Complaint about an argument that is no UTF-8.
+pub(super) const NO_TEXT: &str = "an argument is no UTF-8 text, which paths and names must be";
+
+/// Names of the values that are no options, in their order.
+const VALUES: &[&str] = &["first value", "second value"];
 
 /// An option of a command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CommandOption {
     /// Name without the dashes.
     pub(super) name: &'static str,
-    /// What stands behind it; empty for none.
+    /// Form of its value, such as `N` or `fp16|fp32`; empty for none.
     pub(super) value: &'static str,
-    /// What it is for.
+    /// Purpose, with the default in brackets. An option whose text says `repeatable` may be given several times.
     pub(super) sentence: &'static str,
 }
 
-/// A command line that was read.
-#[derive(Debug, Default)]
+impl CommandOption {
+    fn is_repeatable(&self) -> bool {
+        self.sentence.contains("repeatable")
+    }
+
+    fn arg(&self) -> Arg {
+        let arg = Arg::new(self.name).long(self.name).help(self.sentence);
+        if self.value.is_empty() {
+            return arg.action(ArgAction::SetTrue);
+        }
+        let action = if self.is_repeatable() { ArgAction::Append } else { ArgAction::Set };
+        // A negative number and a name that begins with a dash are values too.
+        let arg = arg.value_name(self.value).action(action).allow_hyphen_values(true);
+        match self.value {
+            "N" => arg.value_parser(|text: &str| number::<u64>(text)),
+            "N[,N…]" => arg.value_parser(|text: &str| numbers(text).map(|_| text.to_owned())),
+            "S" | "W" => arg.value_parser(|text: &str| number::<f64>(text)),
+            _ => arg,
+        }
+    }
+}
+
+/// Checks that a text is a number, and keeps the text: commands choose the type.
+fn number<T: std::str::FromStr>(text: &str) -> Result<String, String> {
+    match text.parse::<T>() {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err(format!("expects a number, got '{text}'")),
+    }
+}
+
+/// Reads whole numbers with commas between.
+fn numbers(text: &str) -> Result<Vec<usize>, String> {
+    let numbers: Result<Vec<usize>, _> = text.split(',').map(|one| one.trim().parse()).collect();
+    numbers.map_err(|_| format!("expects a number, or N,N…, got '{text}'"))
+}
+
+/// Describes a command to clap. `values` is the part of its usage that is no option, such as `MODEL [OUTPUT]`: what
+/// stands in brackets may be absent, and a word that ends in `…` may be repeated.
+pub(super) fn describe(
+    name: &'static str,
+    values: &'static str,
+    options: &[CommandOption],
+) -> Command {
+    let positional = values.split_whitespace().zip(VALUES).map(|(form, id)| {
+        let word = form.trim_start_matches('[').trim_end_matches(']');
+        let argument =
+            Arg::new(*id).value_name(word.trim_end_matches('…')).required(!form.starts_with('['));
+        if word.ends_with('…') { argument.num_args(0..) } else { argument }
+    });
+    Command::new(name).args(positional).args(options.iter().map(CommandOption::arg))
+}
+
+/// A command line that was parsed.
+#[derive(Debug, Default, Clone)]
 pub(super) struct CommandArguments {
     values: Vec<String>,
     options: BTreeMap<&'static str, Vec<String>>,
 }
 
 impl CommandArguments {
-    /// Reads a command line.
-    ///
-    /// # Errors
-    /// When an option is unknown, lacks its value or has one too many.
-    pub(super) fn parse(arguments: &[String], choices: &[CommandOption]) -> Result<Self, String> {
-        let mut parsed = Self::default();
-        let mut rest = arguments.iter();
-        while let Some(argument) = rest.next() {
-            let Some(body) = argument.strip_prefix("--") else {
-                parsed.values.push(argument.clone());
-                continue;
+    /// Takes what clap has parsed.
+    pub(super) fn new(matches: &ArgMatches, options: &[CommandOption]) -> Self {
+        let texts = |name: &str| -> Vec<String> {
+            let found = matches.try_get_many::<String>(name).ok().flatten();
+            found.into_iter().flatten().cloned().collect()
+        };
+        let values = VALUES.iter().flat_map(|id| texts(id)).collect();
+        let mut parsed = Self { values, options: BTreeMap::new() };
+        for option in options {
+            let given = match option.value.is_empty() {
+                true if matches.get_flag(option.name) => vec![String::new()],
+                true => Vec::new(),
+                false => texts(option.name),
             };
-            let (name, inline) = match body.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (body, None),
-            };
-            let choice = choices.iter().find(|choice| choice.name == name).ok_or_else(|| {
-                let names: Vec<String> =
-                    choices.iter().map(|choice| format!("--{}", choice.name)).collect();
-                format!("unknown option --{name}; there are {}", names.join(", "))
-            })?;
-            let value = match (choice.value.is_empty(), inline) {
-                (true, None) => String::new(),
-                (true, Some(_)) => return Err(format!("--{name} takes no value")),
-                (false, Some(value)) => value,
-                (false, None) => rest
-                    .next()
-                    .cloned()
-                    .ok_or_else(|| format!("--{name} needs a value: {}", choice.value))?,
-            };
-            parsed.options.entry(choice.name).or_default().push(value);
+            if !given.is_empty() {
+                parsed.options.insert(option.name, given);
+            }
         }
-        Ok(parsed)
+        parsed
     }
 
-    /// The only value that is no option.
+    /// Parses a command line without its name, which may have values.
     ///
     /// # Errors
-    /// When there is none, or more than one.
+    /// Fails when an option is unknown, lacks its value or has one too many.
+    #[cfg(test)]
+    pub(super) fn parse(arguments: &[String], options: &[CommandOption]) -> Result<Self, String> {
+        let command = describe("command", "[VALUE…]", options).no_binary_name(true);
+        let matches = command.try_get_matches_from(arguments).map_err(|e| explain(&e, "option"))?;
+        Ok(Self::new(&matches, options))
+    }
+
+    /// Replaces the value of an option.
+    pub(super) fn set(&mut self, name: &'static str, value: &str) {
+        self.options.insert(name, vec![value.to_owned()]);
+    }
+
+    /// Returns the only value that is no option.
+    ///
+    /// # Errors
+    /// Fails when there is none, or more than one.
     pub(super) fn only(&self, what: &str) -> Result<&str, String> {
         match self.values.as_slice() {
             [value] => Ok(value),
@@ -68,7 +132,7 @@ impl CommandArguments {
         }
     }
 
-    /// The values that are no option.
+    /// Returns the values that are no option.
     pub(super) fn values(&self) -> &[String] {
         &self.values
     }
@@ -76,7 +140,7 @@ impl CommandArguments {
     /// Refuses values that are no option.
     ///
     /// # Errors
-    /// When there is one.
+    /// Fails when there is one.
     pub(super) fn none(&self) -> Result<(), String> {
         match self.values.first() {
             Some(extra) => Err(format!("unexpected argument '{extra}'")),
@@ -84,25 +148,25 @@ impl CommandArguments {
         }
     }
 
-    /// Whether an option was given.
+    /// Returns whether an option was given.
     pub(super) fn has(&self, name: &str) -> bool {
         self.options.contains_key(name)
     }
 
-    /// All values of an option.
+    /// Returns all values of an option.
     pub(super) fn all(&self, name: &str) -> &[String] {
         self.options.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The last value of an option.
+    /// Returns the last value of an option.
     pub(super) fn last(&self, name: &str) -> Option<&str> {
         self.all(name).last().map(String::as_str)
     }
 
-    /// The last value of an option, as a number.
+    /// Returns the last value of an option, as a number.
     ///
     /// # Errors
-    /// When it is none.
+    /// Fails when it is none, or beyond the type.
     pub(super) fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> Result<T, String> {
         match self.last(name) {
             None => Ok(default),
@@ -112,40 +176,116 @@ impl CommandArguments {
         }
     }
 
-    /// The last value of an option, as numbers with commas between.
+    /// Returns the last value of an option, as numbers with commas between.
     ///
     /// # Errors
-    /// When it is no such list.
+    /// Fails when it is no such list.
     pub(super) fn numbers(&self, name: &str, default: usize) -> Result<Vec<usize>, String> {
         let Some(text) = self.last(name) else { return Ok(vec![default]) };
-        let numbers: Result<Vec<usize>, _> =
-            text.split(',').map(|number| number.trim().parse()).collect();
-        numbers.map_err(|_| format!("--{name} expects a number, or N,N…, got '{text}'"))
+        numbers(text).map_err(|error| format!("--{name} {error}"))
     }
 }
 
-/// Lines about the options for the help of a command.
-pub(super) fn help(usage: &str, choices: &[CommandOption]) -> String {
-    let mut text = format!("Usage: {usage}\n");
-    for choice in choices {
-        let left = format!("--{} {}", choice.name, choice.value);
-        text.push_str(&format!("\n  {left:<24}{}", choice.sentence));
+/// Parses the whole command line of the program.
+///
+/// # Errors
+/// Fails with one line about the first mistake, or with clap's own error where a help text is to be printed.
+pub(super) fn matches(
+    program: Command,
+    arguments: &[OsString],
+) -> Result<ArgMatches, ParseFailure> {
+    program.try_get_matches_from(arguments).map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            ParseFailure::Print(error.to_string())
+        }
+        _ => ParseFailure::Mistake(explain(&error, "option")),
+    })
+}
+
+/// Outcome of a command line that names no command to run.
+#[derive(Debug)]
+pub(super) enum ParseFailure {
+    /// A help text is asked for.
+    Print(String),
+    /// The command line is wrong.
+    Mistake(String),
+}
+
+/// Says in one line what is wrong with a command line: what was found, and what is allowed. `noun` is the word for
+/// what begins with dashes.
+pub(crate) fn explain(error: &clap::Error, noun: &str) -> String {
+    let text = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(all)) => all.first().cloned(),
+        _ => None,
+    };
+    let all = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::Strings(all)) => all.join("|"),
+        _ => String::new(),
+    };
+    let argument = text(ContextKind::InvalidArg).unwrap_or_default();
+    let name = argument.split([' ', '=']).next().unwrap_or_default().trim_matches(['<', '>']);
+    let found = text(ContextKind::InvalidValue).unwrap_or_default();
+    let hint = |kind: ContextKind, dashes: &str| {
+        let near = text(kind).map(|near| near.trim_start_matches("--").to_owned());
+        near.map_or_else(String::new, |near| format!("; did you mean {dashes}{near}?"))
+    };
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let found = text(ContextKind::InvalidSubcommand).unwrap_or_default();
+            format!("unknown command '{found}'{}", hint(ContextKind::SuggestedSubcommand, ""))
+        }
+        ErrorKind::UnknownArgument if name.starts_with('-') => {
+            format!("unknown {noun} {name}{}", hint(ContextKind::SuggestedArg, "--"))
+        }
+        ErrorKind::UnknownArgument => format!("unexpected argument '{argument}'"),
+        ErrorKind::InvalidValue if found.is_empty() => {
+            let form = argument.split_once(' ').map_or("", |(_, form)| form);
+            format!("{name} needs a value: {}", form.trim_matches(['<', '>']))
+        }
+        ErrorKind::InvalidValue => {
+            format!("{name} expects {}, got '{found}'", all(ContextKind::ValidValue))
+        }
+        ErrorKind::ValueValidation => {
+            let why = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+            format!("{name} {why}")
+        }
+        ErrorKind::MissingRequiredArgument => {
+            format!("{} is missing", all(ContextKind::InvalidArg).trim_matches(['<', '>']))
+        }
+        ErrorKind::ArgumentConflict => {
+            format!("{name} is given more than once; it takes one value")
+        }
+        ErrorKind::TooManyValues | ErrorKind::WrongNumberOfValues => {
+            format!("{name} takes no value, got '{found}'")
+        }
+        ErrorKind::InvalidUtf8 => NO_TEXT.to_owned(),
+        _ => error
+            .to_string()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches("error: ")
+            .to_owned(),
     }
-    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const CHOICES: &[CommandOption] = &[
-        CommandOption { name: "inputs", value: "FILE", sentence: "" },
+    const OPTIONS: &[CommandOption] = &[
+        CommandOption { name: "inputs", value: "FILE", sentence: "files; repeatable" },
+        CommandOption { name: "precision", value: "fp16|fp32", sentence: "" },
+        CommandOption { name: "threads", value: "N", sentence: "" },
         CommandOption { name: "json", value: "", sentence: "" },
     ];
 
     fn parse(arguments: &[&str]) -> Result<CommandArguments, String> {
         let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        CommandArguments::parse(&arguments, CHOICES)
+        CommandArguments::parse(&arguments, OPTIONS)
     }
 
     #[test]
@@ -157,10 +297,32 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
-        assert!(parse(&["--nope"]).unwrap_err().contains("there are --inputs, --json"));
-        assert!(parse(&["--inputs"]).unwrap_err().contains("needs a value"));
-        assert!(parse(&["--json=1"]).unwrap_err().contains("takes no value"));
+    fn mistakes_are_named_in_one_line() {
+        for (arguments, text) in [
+            (&["--thread=1"][..], "unknown option --thread; did you mean --threads?"),
+            (&["--nope"], "unknown option --nope"),
+            (&["--inputs"], "--inputs needs a value: FILE"),
+            (&["--json=1"], "--json takes no value, got '1'"),
+            (
+                &["--threads=1", "--threads=2"],
+                "--threads is given more than once; it takes one value",
+            ),
+            (&["--threads=many"], "--threads expects a number, got 'many'"),
+            (&["--threads=-1"], "--threads expects a number, got '-1'"),
+            (&["--threads=99999999999999999999"], "--threads expects a number"),
+        ] {
+            let error = parse(arguments).unwrap_err();
+            assert!(error.contains(text) && !error.contains('\n'), "{arguments:?}: {error}");
+        }
         assert!(parse(&[]).unwrap().only("MODEL").unwrap_err().contains("MODEL is missing"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_text_is_refused() {
+        use std::os::unix::ffi::OsStringExt;
+        let arguments = vec![OsString::from("command"), OsString::from_vec(vec![b'm', 0xff])];
+        let failure = matches(describe("command", "VALUE", OPTIONS), &arguments).unwrap_err();
+        assert!(matches!(failure, ParseFailure::Mistake(text) if text.contains("no UTF-8 text")));
     }
 }

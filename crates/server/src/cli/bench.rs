@@ -9,7 +9,7 @@ use galatea_serving::model_cache::SessionOrigin;
 use galatea_tensor::Tensor;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::arguments::{CommandArguments, CommandOption, help};
+use super::arguments::{CommandArguments, CommandOption};
 use super::step_profile::DeviceRoofs;
 use super::sweep::BenchSweep;
 use super::{bench_language, generate, model, say, step_profile};
@@ -94,7 +94,6 @@ pub(super) const CHOICES: &[CommandOption] = &[
     },
     model::CACHE_CHOICES[0],
     model::CACHE_CHOICES[1],
-    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Fewest runs of a measurement, however long they take.
@@ -106,34 +105,34 @@ pub(super) const SETTLING: Duration = Duration::from_secs(20);
 /// Rows of the profile.
 const PROFILE_ROWS: usize = 15;
 
+/// Returns the options of the command.
+pub(super) fn options() -> Vec<CommandOption> {
+    CHOICES.to_vec()
+}
+
 /// Measures a model on generated inputs.
-pub(super) fn bench(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = CommandArguments::parse(arguments, CHOICES)?;
-    if arguments.has("help") {
-        say(&help("galatea bench MODEL [--batch N] [--json] …", CHOICES));
-        return Ok(ExitCode::SUCCESS);
-    }
-    model::limit_gpus(&arguments)?;
+pub(super) fn bench(arguments: &CommandArguments) -> Result<ExitCode, String> {
+    model::limit_gpus(arguments)?;
     if let Some(checkpoint) = model::checkpoint(arguments.only("MODEL")?)? {
-        return bench_language::bench(&checkpoint, &arguments);
+        return bench_language::bench(&checkpoint, arguments);
     }
     let path = model::find(arguments.only("MODEL")?)?;
-    let sweep = BenchSweep::of(&arguments)?;
+    let sweep = BenchSweep::of(arguments)?;
     let Some((batch, sequence, threads)) = sweep.single() else {
-        return sweep.run(&path, &arguments).map(|()| ExitCode::SUCCESS);
+        return sweep.run(&path, arguments).map(|()| ExitCode::SUCCESS);
     };
     if arguments.has("plot") {
         return Err("--plot needs a list of --batch, --sequence or --threads".to_owned());
     }
-    let time = seconds(&arguments)?;
-    let _timeline = model::timeline(&arguments)?;
-    let loaded = load(&path, &arguments, threads)?;
+    let time = seconds(arguments)?;
+    let _timeline = model::timeline(arguments)?;
+    let loaded = load(&path, arguments, threads)?;
     let shapes = generate::parse_shapes(arguments.all("shape"))?;
     let lengths = generate::FreeLengths { batch, sequence };
     let inputs = generate::inputs(&loaded.session, lengths, &shapes)?.inputs;
     let quiet = arguments.has("json");
     let figures = figures(&loaded.session, &inputs, time, quiet)?;
-    let job = BenchJob { path: &path, arguments: &arguments, batch, sequence, threads };
+    let job = BenchJob { path: &path, arguments: arguments, batch, sequence, threads };
     let rows = match arguments.has("profile") {
         true => Some(profile(&loaded.session, &inputs)?),
         false => None,

@@ -11,7 +11,7 @@ use galatea_serving::backend::llm::EngineArguments;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{Receiver, channel};
 
-use super::arguments::{CommandArguments, CommandOption, help};
+use super::arguments::{CommandArguments, CommandOption};
 use super::{complain, model, say};
 use crate::models;
 use crate::openai::answer::{AnswerPiece, AnswerReader};
@@ -55,7 +55,6 @@ const CHOICES: &[CommandOption] = &[
         sentence: "auto, float32, float16, bfloat16 or int8 [auto]",
     },
     CommandOption { name: "stats", value: "", sentence: "tell how fast each answer was" },
-    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Options that are members of a request.
@@ -71,20 +70,19 @@ const SAMPLING: &[(&str, &str)] = &[
 /// Lines that may wait to be said.
 const MAX_LINES: usize = 16;
 
-const COMMANDS: &str = "/reset forgets the conversation, /system TEXT begins a new one, /bye ends; \
+pub(super) const COMMANDS: &str = "/reset forgets the conversation, /system TEXT begins a new one, /bye ends; \
                         Ctrl-C breaks an answer off";
 
+/// Returns the options of the command.
+pub(super) fn options() -> Vec<CommandOption> {
+    CHOICES.to_vec()
+}
+
 /// Talks with a model until the input ends.
-pub(super) fn chat(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = CommandArguments::parse(arguments, CHOICES)?;
-    if arguments.has("help") {
-        say(&help("galatea chat MODEL", CHOICES));
-        say(&format!("\n{COMMANDS}"));
-        return Ok(ExitCode::SUCCESS);
-    }
+pub(super) fn chat(arguments: &CommandArguments) -> Result<ExitCode, String> {
     let given = arguments.only("MODEL")?;
     let path = model::checkpoint(given)?.unwrap_or_else(|| PathBuf::from(given));
-    let mut talk = ChatSession::new(&arguments)?;
+    let mut talk = ChatSession::new(arguments)?;
     let context: usize = arguments.number("context", 0)?;
     let engine = EngineArguments {
         max_num_seqs: Some(1),

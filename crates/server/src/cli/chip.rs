@@ -8,21 +8,19 @@ use galatea_providers::{CoreKind, HostCapabilities};
 use galatea_runtime::chips::LowBitSupport;
 use serde_json::{Value, json};
 
-use super::arguments::{CommandArguments, CommandOption, help};
+use super::arguments::{CommandArguments, CommandOption};
 use super::{chip_facts, say};
 
-const CHOICES: &[CommandOption] = &[
-    CommandOption { name: "json", value: "", sentence: "print one line of JSON" },
-    CommandOption { name: "help", value: "", sentence: "print this" },
-];
+const CHOICES: &[CommandOption] =
+    &[CommandOption { name: "json", value: "", sentence: "print one line of JSON" }];
+
+/// Returns the options of the command.
+pub(super) fn options() -> Vec<CommandOption> {
+    CHOICES.to_vec()
+}
 
 /// Prints what this machine can do, or what is known of the chip that is named.
-pub(super) fn chip(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = CommandArguments::parse(arguments, CHOICES)?;
-    if arguments.has("help") {
-        say(&help("galatea chip [NAME|FILE.toml] [--json]", CHOICES));
-        return Ok(ExitCode::SUCCESS);
-    }
+pub(super) fn chip(arguments: &CommandArguments) -> Result<ExitCode, String> {
     if !arguments.values().is_empty() {
         let asked = chip_facts::AskedChip::find(arguments.only("NAME")?)?;
         say(&match arguments.has("json") {

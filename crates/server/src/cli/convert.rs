@@ -11,7 +11,7 @@ use galatea_providers::coreml::{ConvertOptions, WeightCompression, convert as to
 use galatea_serving::graph_model::ModelFormat;
 use serde_json::json;
 
-use super::arguments::{CommandArguments, CommandOption, help};
+use super::arguments::{CommandArguments, CommandOption};
 use super::precision::{self, PrecisionNotes};
 use super::{model, say};
 use crate::chunks::{ChunkOptions, write_chunks};
@@ -85,7 +85,7 @@ const CHOICES: &[CommandOption] = &[
     CommandOption {
         name: "islands",
         value: "auto|none|NODE,…",
-        sentence: "nodes computed in FP32: those whose values FP16 does not hold, none, or these [auto with --calibration, else none]",
+        sentence: "nodes computed in FP32: those whose values FP16 does not hold, none, or these; repeatable [auto with --calibration, else none]",
     },
     CommandOption {
         name: "check",
@@ -123,37 +123,36 @@ const CHOICES: &[CommandOption] = &[
         sentence: "how far the graph is rewritten [O2; O3 for chunks]",
     },
     CommandOption { name: "json", value: "", sentence: "print one line of JSON" },
-    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
+/// Returns the options of the command.
+pub(super) fn choices() -> Vec<CommandOption> {
+    CHOICES.to_vec()
+}
+
 /// Converts a model.
-pub(super) fn convert(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = CommandArguments::parse(arguments, CHOICES)?;
-    if arguments.has("help") {
-        say(&help("galatea convert MODEL OUTPUT.mlpackage|OUTPUT.onnx|FOLDER", CHOICES));
-        return Ok(ExitCode::SUCCESS);
-    }
+pub(super) fn convert(arguments: &CommandArguments) -> Result<ExitCode, String> {
     let [source, target] = arguments.values() else {
         return Err(format!("expected MODEL and OUTPUT, found {} names", arguments.values().len()));
     };
     let (target, started) = (PathBuf::from(target), Instant::now());
     if let Some(path) = model::checkpoint(source)? {
-        return checkpoint(&path, &target, &arguments, started);
+        return checkpoint(&path, &target, arguments, started);
     }
     let path = model::find(source)?;
-    let loaded = model::load(&path, &arguments)?;
+    let loaded = model::load(&path, arguments)?;
     let nodes = loaded.graph.nodes.len();
     let mut notes = PrecisionNotes::default();
     match ModelFormat::of(&target) {
         Some(ModelFormat::CoreMl) if target.extension().is_some_and(|end| end == "mlpackage") => {
-            let (written, lost) = write_package(&loaded.graph, &path, &target, &arguments)?;
+            let (written, lost) = write_package(&loaded.graph, &path, &target, arguments)?;
             notes = written;
             if let Some(lost) = lost {
-                return refused(&arguments, notes, &lost);
+                return refused(arguments, notes, &lost);
             }
         }
         Some(ModelFormat::Onnx) => {
-            precision::refuse(&arguments)?;
+            precision::refuse(arguments)?;
             let mut info = loaded.info;
             info.producer_name = "galatea".to_owned();
             info.producer_version = env!("CARGO_PKG_VERSION").to_owned();
@@ -165,7 +164,7 @@ pub(super) fn convert(arguments: &[String]) -> Result<ExitCode, String> {
             return Err(format!("{text}, found '{}'", target.display()));
         }
     }
-    report(&arguments, &target, (nodes, started), notes);
+    report(arguments, &target, (nodes, started), notes);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,7 +12,7 @@ use galatea_serving::model_cache::ModelCache;
 pub(super) const NAME: &str = "core-ml-worker";
 
 /// Answers requests until the other process lets go.
-pub(super) fn serve(_: &[String]) -> Result<ExitCode, String> {
+pub(super) fn serve() -> Result<ExitCode, String> {
     engine::serve_here()
         .map_err(|error| format!("'{NAME}' is started by galatea itself: {error}"))?;
     Ok(ExitCode::SUCCESS)

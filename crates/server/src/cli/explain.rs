@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use galatea_llm::chunked::ChunkManifest;
 use galatea_runtime::{PlacementReport, RuntimeError, Session, SessionExplanation};
 
-use super::arguments::{CommandArguments, CommandOption, help};
+use super::arguments::{CommandArguments, CommandOption};
 use super::{bench, chunk_facts, explain_settings, generate, model, say};
 use crate::table::table;
 
@@ -67,27 +67,26 @@ const CHOICES: &[CommandOption] = &[
         value: "FILE_OR_JSON",
         sentence: "what the server is given for all models",
     },
-    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
+/// Returns the options of the command.
+pub(super) fn options() -> Vec<CommandOption> {
+    CHOICES.to_vec()
+}
+
 /// Prints the partitions of a model with their nodes, predicted times and the reasons of who refused.
-pub(super) fn explain(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = CommandArguments::parse(arguments, CHOICES)?;
-    if arguments.has("help") {
-        say(&help("galatea explain MODEL [--provider NAME] [--brief]", CHOICES));
-        return Ok(ExitCode::SUCCESS);
-    }
+pub(super) fn explain(arguments: &CommandArguments) -> Result<ExitCode, String> {
     let given = arguments.only("MODEL")?;
     if let Some(checkpoint) = model::checkpoint(given)? {
         if ChunkManifest::is_in(&checkpoint) {
-            return chunk_facts::explain(&checkpoint, &arguments);
+            return chunk_facts::explain(&checkpoint, arguments);
         }
         return Err(format!("'{given}' is a checkpoint; explain takes models that are graphs"));
     }
-    model::limit_gpus(&arguments)?;
-    let session = model::session(&model::find(given)?, &arguments)?;
+    model::limit_gpus(arguments)?;
+    let session = model::session(&model::find(given)?, arguments)?;
     let measured = match arguments.has("measure") {
-        true => Some(measure(&session, &arguments)?),
+        true => Some(measure(&session, arguments)?),
         false => None,
     };
     let settings = explain_settings::text(given, arguments.last("metal-config").unwrap_or(""))?;

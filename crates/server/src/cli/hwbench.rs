@@ -15,7 +15,7 @@ use galatea_runtime::tune::{
 };
 use serde_json::json;
 
-use super::arguments::{CommandArguments, CommandOption, help};
+use super::arguments::{CommandArguments, CommandOption};
 use super::say;
 use super::step_profile::{peaks_json, peaks_text};
 use crate::gpus;
@@ -31,7 +31,6 @@ const CHOICES: &[CommandOption] = &[
         sentence: "instead, without M,K,N: what the GPU of this number reaches at most",
     },
     CommandOption { name: "json", value: "", sentence: "print one line of JSON" },
-    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// The most multiplications of a shape: one run takes seconds beyond it.
@@ -72,15 +71,15 @@ impl BenchLengths {
     }
 }
 
+/// Returns the options of the command.
+pub(super) fn options() -> Vec<CommandOption> {
+    CHOICES.to_vec()
+}
+
 /// Times every kernel.
-pub(super) fn hwbench(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = CommandArguments::parse(arguments, CHOICES)?;
-    if arguments.has("help") {
-        say(&help("galatea hwbench M,K,N [--threads N] [--json]", CHOICES));
-        return Ok(ExitCode::SUCCESS);
-    }
+pub(super) fn hwbench(arguments: &CommandArguments) -> Result<ExitCode, String> {
     if arguments.has("gpu") {
-        return gpu(&arguments);
+        return gpu(arguments);
     }
     let lengths = BenchLengths::parse(arguments.only("M,K,N")?)?;
     let threads = match arguments.number("threads", 0)? {

@@ -10,7 +10,7 @@ use galatea_llm::chunked::ChunkManifest;
 use galatea_runtime::{OptimiseLevel, Session};
 use serde_json::{Value, json};
 
-use super::arguments::{CommandArguments, CommandOption, help};
+use super::arguments::{CommandArguments, CommandOption};
 use super::{chunk_facts, inspect_checkpoint, model, picture, say};
 use crate::table::table;
 
@@ -40,7 +40,6 @@ const CHOICES: &[CommandOption] = &[
         value: "O0…O3",
         sentence: "how far the graph is rewritten [O3]",
     },
-    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// An input or output.
@@ -72,30 +71,29 @@ struct InspectReport {
     session: Result<InspectedSession, String>,
 }
 
+/// Returns the options of the command.
+pub(super) fn options() -> Vec<CommandOption> {
+    CHOICES.to_vec()
+}
+
 /// Describes a model.
-pub(super) fn inspect(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = CommandArguments::parse(arguments, CHOICES)?;
-    if arguments.has("help") {
-        say(&help("galatea inspect MODEL [--json | --stage | --dot | --svg]", CHOICES));
-        say("\nA checkpoint of a language model or an encoder has --json only.");
-        return Ok(ExitCode::SUCCESS);
-    }
+pub(super) fn inspect(arguments: &CommandArguments) -> Result<ExitCode, String> {
     let given = arguments.only("MODEL")?;
     if let Some(checkpoint) = model::checkpoint(given)? {
         if ChunkManifest::is_in(&checkpoint) {
-            return chunk_facts::inspect(&checkpoint, &arguments);
+            return chunk_facts::inspect(&checkpoint, arguments);
         }
-        return inspect_checkpoint::inspect(&checkpoint, &arguments);
+        return inspect_checkpoint::inspect(&checkpoint, arguments);
     }
     let path = model::find(given)?;
-    if let Some(drawing) = picture::drawing(&arguments)? {
-        let graph = model::load(&path, &arguments)?.graph;
-        say(&drawing.of(graph, model::level(&arguments)?)?);
+    if let Some(drawing) = picture::drawing(arguments)? {
+        let graph = model::load(&path, arguments)?.graph;
+        say(&drawing.of(graph, model::level(arguments)?)?);
         return Ok(ExitCode::SUCCESS);
     }
     // A wrong option is an error of the caller; only what the model is decides about its session.
-    model::check(&arguments)?;
-    let report = report(&path, model::load(&path, &arguments)?, model::session(&path, &arguments));
+    model::check(arguments)?;
+    let report = report(&path, model::load(&path, arguments)?, model::session(&path, arguments));
     say(&if arguments.has("json") { as_json(&report).to_string() } else { as_text(&report) });
     Ok(ExitCode::SUCCESS)
 }

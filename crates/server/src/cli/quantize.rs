@@ -14,7 +14,7 @@ use galatea_runtime::quantize::{
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use super::arguments::{CommandArguments, CommandOption, help};
+use super::arguments::{CommandArguments, CommandOption};
 use super::samples::samples;
 use super::{model, say};
 use crate::devices;
@@ -38,7 +38,7 @@ const CHOICES: &[CommandOption] = &[
     CommandOption {
         name: "evaluation",
         value: "DATA",
-        sentence: "samples on which agreement is measured [those of --calibration]",
+        sentence: "samples on which agreement is measured; repeatable [those of --calibration]",
     },
     CommandOption {
         name: "method",
@@ -115,19 +115,18 @@ const CHOICES: &[CommandOption] = &[
         sentence: "threads inside an operator [all cores]",
     },
     CommandOption { name: "provider", value: "NAME", sentence: "run on this provider" },
-    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Layers in the text of a report; the JSON has all.
 const SHOWN_LAYERS: usize = 60;
 
+/// Returns the options of the command.
+pub(super) fn choices() -> Vec<CommandOption> {
+    CHOICES.to_vec()
+}
+
 /// Quantises a model.
-pub(super) fn quantize(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = CommandArguments::parse(arguments, CHOICES)?;
-    if arguments.has("help") {
-        say(&help("galatea quantize MODEL --output FILE.onnx [--mode MODE] …", CHOICES));
-        return Ok(ExitCode::SUCCESS);
-    }
+pub(super) fn quantize(arguments: &CommandArguments) -> Result<ExitCode, String> {
     let given = arguments.only("MODEL")?;
     model::refuse_chunks(
         given.as_ref(),
@@ -140,8 +139,8 @@ pub(super) fn quantize(arguments: &[String]) -> Result<ExitCode, String> {
         return Err(format!("--output expects a file *.onnx, got '{}'", output.display()));
     }
     let inline_bytes = arguments.number("external", onnx::WriteOptions::default().inline_bytes)?;
-    let options = options(&arguments)?;
-    let loaded = model::load(&path, &arguments)?;
+    let options = options(arguments)?;
+    let loaded = model::load(&path, arguments)?;
     let calibration = samples(&loaded.graph, arguments.all("calibration"))?;
     let evaluation = match arguments.all("evaluation") {
         [] => calibration.clone(),

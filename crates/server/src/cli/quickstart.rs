@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use galatea_serving::Core;
 use serde_json::{Value, json};
 
-use super::arguments::{CommandArguments, CommandOption, help};
+use super::arguments::{CommandArguments, CommandOption};
 use super::http_client::HttpClient;
 use super::sample::{ModelSample, SampleTensor, answered, difference, from_wire, samples};
 use super::sample_chat::{SampleChats, sample_chats};
@@ -33,7 +33,6 @@ const CHOICES: &[CommandOption] = &[
         value: "DIR",
         sentence: "serve these models instead",
     },
-    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Requests of each sample and door; the median time is shown.
@@ -41,14 +40,14 @@ const REPEATS: usize = 5;
 /// Longest wait at the end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Returns the options of the command.
+pub(super) fn options() -> Vec<CommandOption> {
+    CHOICES.to_vec()
+}
+
 /// Runs the tour.
-pub(super) fn quickstart(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = CommandArguments::parse(arguments, CHOICES)?;
+pub(super) fn quickstart(arguments: &CommandArguments) -> Result<ExitCode, String> {
     arguments.none()?;
-    if arguments.has("help") {
-        say(&help("galatea quickstart [--once] [--model-repository DIR]", CHOICES));
-        return Ok(ExitCode::SUCCESS);
-    }
     let repository = repository(arguments.last("model-repository"))?;
     let samples = samples(&repository)?;
     let chats = sample_chats(&repository)?;
@@ -58,7 +57,7 @@ pub(super) fn quickstart(arguments: &[String]) -> Result<ExitCode, String> {
     let profiler: Arc<Profiler> = Arc::default();
     let core = serve::start_core(&flags, Arc::clone(&profiler))?;
     serve::runtime(&flags)?.block_on(async {
-        let mut interrupts = serve::Interrupts::listen()?;
+        let mut interrupts = serve::StopSignals::listen()?;
         let server = start(&core, &flags, &repository, &profiler)?;
         let addresses = server.addresses();
         let (Some(http), Some(grpc)) = (addresses.http, addresses.grpc) else {

@@ -7,7 +7,7 @@ use galatea_formats::npy;
 use galatea_runtime::Session;
 use galatea_tensor::{DataType, Tensor};
 
-use super::arguments::{CommandArguments, CommandOption, help};
+use super::arguments::{CommandArguments, CommandOption};
 use super::{model, run_checkpoint, say};
 
 const CHOICES: &[CommandOption] = &[
@@ -53,21 +53,20 @@ const CHOICES: &[CommandOption] = &[
     model::GPU_MEMORY_CHOICE,
     model::TIMELINE_CHOICES[0],
     model::TIMELINE_CHOICES[1],
-    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
+/// Returns the options of the command.
+pub(super) fn options() -> Vec<CommandOption> {
+    CHOICES.to_vec()
+}
+
 /// Runs a model once for each file of inputs.
-pub(super) fn run(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = CommandArguments::parse(arguments, CHOICES)?;
-    if arguments.has("help") {
-        say(&help("galatea run MODEL --inputs IN.npz … --outputs PREFIX", CHOICES));
-        return Ok(ExitCode::SUCCESS);
-    }
+pub(super) fn run(arguments: &CommandArguments) -> Result<ExitCode, String> {
     let given = arguments.only("MODEL")?;
-    model::limit_gpus(&arguments)?;
-    let _timeline = model::timeline(&arguments)?;
+    model::limit_gpus(arguments)?;
+    let _timeline = model::timeline(arguments)?;
     if let Some(checkpoint) = model::checkpoint(given)? {
-        return run_checkpoint::run(&checkpoint, &arguments);
+        return run_checkpoint::run(&checkpoint, arguments);
     }
     if arguments.has("prompt") {
         return Err("--prompt is for checkpoints of language models".to_owned());
@@ -78,7 +77,7 @@ pub(super) fn run(arguments: &[String]) -> Result<ExitCode, String> {
         return Err("--inputs IN.npz is missing".to_owned());
     }
     let prefix = arguments.last("outputs").ok_or("--outputs PREFIX is missing")?;
-    let ready = model::cached_session(&path, &arguments, arguments.number("threads", 0)?)?;
+    let ready = model::cached_session(&path, arguments, arguments.number("threads", 0)?)?;
     let mut runs = ModelRuns::new(&ready);
     for (index, file) in inputs.iter().enumerate() {
         let outputs = runs.next(Path::new(file))?;

@@ -7,7 +7,7 @@ use galatea_apple::coreml::{CoreMlDevice, CoreMlPlannedOperator};
 use galatea_providers::HostCapabilities;
 use serde_json::{Map, Value, json};
 
-use super::arguments::{CommandArguments, CommandOption, help};
+use super::arguments::{CommandArguments, CommandOption};
 use super::selftest_suite::{self as suite, SelftestSubject};
 use super::selftest_units::{self as units, SelftestOutcome, SelftestPackage, SelftestUnit};
 use super::{chip, say};
@@ -30,7 +30,6 @@ const CHOICES: &[CommandOption] = &[
         sentence: "number that a named length of the models is [1]; repeatable",
     },
     CommandOption { name: "unit", value: "NAME", sentence: "run on this unit only; repeatable" },
-    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// A folder that goes away with its owner.
@@ -50,18 +49,17 @@ impl Drop for ScratchFolder {
     }
 }
 
+/// Returns the options of the command.
+pub(super) fn options() -> Vec<CommandOption> {
+    CHOICES.to_vec()
+}
+
 /// Runs the suite and prints the report. The exit status says whether everything passed.
-pub(super) fn selftest(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = CommandArguments::parse(arguments, CHOICES)?;
-    if arguments.has("help") {
-        let usage = "galatea selftest [--json FILE] [--packages DIR | --models DIR]";
-        say(&help(usage, CHOICES));
-        return Ok(ExitCode::SUCCESS);
-    }
+pub(super) fn selftest(arguments: &CommandArguments) -> Result<ExitCode, String> {
     arguments.none()?;
     let units = chosen(units::all(), arguments.all("unit"))?;
     let folder = ScratchFolder::new()?;
-    let subjects = subjects(&arguments, &folder.0)?;
+    let subjects = subjects(arguments, &folder.0)?;
     let found = HostCapabilities::detect();
     say(&chip::as_text(&found));
     say(&format!("Galatea           {} on {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS));

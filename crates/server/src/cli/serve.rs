@@ -1,6 +1,7 @@
 //! `galatea serve`, and the program name `tritonserver`.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use galatea_serving::rate_limiter::ResourceLimit;
 use galatea_serving::repository::NameMeaning;
 use galatea_serving::{ControlMode, Core, CoreOptions};
 
-use super::say;
+use super::{NO_TEXT, mistake, say};
 use crate::background_tuning;
 use crate::devices::{self, SoftwareGpus};
 use crate::disabled::without_disabled;
@@ -31,22 +32,29 @@ use crate::server::{self, RunningServer};
 use crate::startup;
 
 /// Serves on the loopback.
-pub(super) fn serve(arguments: &[String]) -> Result<ExitCode, String> {
+pub(super) fn serve(arguments: &[OsString]) -> Result<ExitCode, String> {
     run(arguments, false)
 }
 
 /// Serves on every address, as Triton does.
-pub(super) fn serve_as_triton(arguments: &[String]) -> Result<ExitCode, String> {
+pub(super) fn serve_as_triton(arguments: &[OsString]) -> Result<ExitCode, String> {
     run(arguments, true)
 }
 
-fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
-    let parsed = ServerFlags::parse_in(arguments, bind_all, |name| std::env::var(name).ok())
-        .map_err(|error| format!("{error}\n'galatea serve --help' lists the flags."))?;
+fn run(arguments: &[OsString], bind_all: bool) -> Result<ExitCode, String> {
+    let texts: Option<Vec<String>> =
+        arguments.iter().map(|one| one.to_str().map(str::to_owned)).collect();
+    let Some(arguments) = texts else {
+        return Ok(mistake(NO_TEXT, Some("serve")));
+    };
+    if let Err(text) = ServerFlags::check_line(&arguments) {
+        return Ok(mistake(&text, Some("serve")));
+    }
+    let parsed = ServerFlags::parse_in(&arguments, bind_all, |name| std::env::var(name).ok())?;
     let flags = match parsed {
         ParsedCommand::Serve(flags) => flags,
         ParsedCommand::Help => {
-            say(&format!("Usage: galatea serve --model-repository=DIR …\n{}", flags::help()));
+            say(flags::help().trim_end());
             return Ok(ExitCode::SUCCESS);
         }
     };

@@ -18,7 +18,7 @@ use galatea_runtime::simulate::{
 use galatea_runtime::{OptimiseLevel, PreparedGraph};
 use serde_json::Value;
 
-use super::arguments::{CommandArguments, CommandOption, help};
+use super::arguments::{CommandArguments, CommandOption};
 use super::chip_facts::AskedChip;
 use super::simulate_trace::{ReplayedTrace, WIRE_OF_TEXT, of_file};
 use super::{model, say, simulate_report};
@@ -67,26 +67,25 @@ const CHOICES: &[CommandOption] = &[
         sentence: "milliseconds between clients and machines, and Mbit/s of each machine's link",
     },
     CommandOption { name: "json", value: "", sentence: "print one line of JSON" },
-    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
+/// Returns the options of the command.
+pub(super) fn options() -> Vec<CommandOption> {
+    CHOICES.to_vec()
+}
+
 /// Replays a trace.
-pub(super) fn simulate(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = CommandArguments::parse(arguments, CHOICES)?;
-    if arguments.has("help") {
-        say(&help("galatea simulate --trace FILE --chip NAME | --fleet FILE", CHOICES));
-        return Ok(ExitCode::SUCCESS);
-    }
+pub(super) fn simulate(arguments: &CommandArguments) -> Result<ExitCode, String> {
     arguments.none()?;
     let fleet = Fleet {
-        kinds: kinds(&arguments)?,
-        power: power(&arguments)?,
-        loading: loading(&arguments)?,
+        kinds: kinds(arguments)?,
+        power: power(arguments)?,
+        loading: loading(arguments)?,
         network: arguments.last("network").map(network).transpose()?,
     };
     let path = arguments.last("trace").ok_or("--trace FILE is missing")?;
     let file = File::open(path).map_err(|error| format!("'{path}': {error}"))?;
-    let trace = ReplayedTrace::read(BufReader::new(file), models(&arguments)?)
+    let trace = ReplayedTrace::read(BufReader::new(file), models(arguments)?)
         .map_err(|error| format!("'{path}', {error}"))?;
     let start = Instant::now();
     let report = run(&fleet, &trace.models, &trace.requests)
@@ -356,6 +355,7 @@ mod tests {
             let own = ["--trace", &trace, "--policy", "low_power", "--power-target-watts", "9"];
             let all: Vec<String> =
                 own.into_iter().chain(more).map(|text| text.to_owned()).collect();
+            let all = CommandArguments::parse(&all, CHOICES).unwrap();
             assert_eq!(simulate(&all).unwrap(), ExitCode::SUCCESS);
         }
     }
@@ -364,7 +364,8 @@ mod tests {
     fn options_that_are_missing_or_wrong_are_named() {
         let wrong = |arguments: &[&str], part: &str| {
             let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-            let error = simulate(&arguments).unwrap_err();
+            let parsed = CommandArguments::parse(&arguments, CHOICES);
+            let error = parsed.and_then(|parsed| simulate(&parsed)).unwrap_err();
             assert!(error.contains(part), "{error}");
         };
         wrong(&[], "--chip NAME or --fleet FILE is missing");

@@ -13,7 +13,7 @@ use galatea_runtime::tune::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::arguments::{CommandArguments, CommandOption, help};
+use super::arguments::{CommandArguments, CommandOption};
 use super::plot::{self, PlotCurve, PlotPanel};
 use super::tune_subject::{self, TuneSubject};
 use super::{say, tune_compare, write_chip};
@@ -63,7 +63,6 @@ const OWN: &[CommandOption] = &[
         sentence: "instead, without MODEL: write a file of facts about this host, measured here",
     },
     CommandOption { name: "json", value: "", sentence: "print one line of JSON for each record" },
-    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Samples of each of two candidates that are compared.
@@ -72,17 +71,15 @@ const COMPARED: usize = 30;
 /// Candidates up to which every one is measured.
 const FEW: usize = 16;
 
+/// Returns the options of the command.
+pub(super) fn options() -> Vec<CommandOption> {
+    [&tune_subject::CHOICES, OWN].concat()
+}
+
 /// Tunes a model, or looks at records.
-pub(super) fn tune(arguments: &[String]) -> Result<ExitCode, String> {
-    let choices = [&tune_subject::CHOICES, OWN].concat();
-    let arguments = CommandArguments::parse(arguments, &choices)?;
-    if arguments.has("help") {
-        let usage = "galatea tune MODEL [--database FILE] … | MODEL --list | MODEL --compare A/B | --merge FILE … --output FILE | --inspect FILE | --write-chip FILE.toml";
-        say(&help(usage, &choices));
-        return Ok(ExitCode::SUCCESS);
-    }
+pub(super) fn tune(arguments: &CommandArguments) -> Result<ExitCode, String> {
     if arguments.has("merge") {
-        return merge(&arguments);
+        return merge(arguments);
     }
     if let Some(file) = arguments.last("write-chip") {
         arguments.none()?;
@@ -94,7 +91,7 @@ pub(super) fn tune(arguments: &[String]) -> Result<ExitCode, String> {
         print(&database, arguments.has("json"));
         return Ok(ExitCode::SUCCESS);
     }
-    let strategy = strategy(&arguments)?;
+    let strategy = strategy(arguments)?;
     let limits = SearchLimits {
         trials: arguments.number("trials", SearchLimits::default().trials)?,
         samples: arguments.number("samples", SearchLimits::default().samples)?,
@@ -109,7 +106,7 @@ pub(super) fn tune(arguments: &[String]) -> Result<ExitCode, String> {
         None => tuning::usual_file().ok_or("--database FILE is missing: there is no usual one")?,
     };
     let known = if file.exists() { tuning::load(&file)? } else { TuningDatabase::default() };
-    let (arguments, file) = (&arguments, file.as_path());
+    let (arguments, file) = (arguments, file.as_path());
     let (curves, left_out) = (Vec::new(), 0);
     let mut work = TuneWork { arguments, subject, strategy, limits, known, file, curves, left_out };
     if arguments.has("list") || arguments.last("compare").is_some() {

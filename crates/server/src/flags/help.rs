@@ -1,13 +1,56 @@
-//! The list of flags for people.
+//! The flags as clap describes them, and their list for people.
 
 use std::fmt::Write as _;
 
-use super::{FLAGS, FlagSupport};
+use clap::{Arg, ArgAction, Command};
 
-/// The list of flags, by group.
+use super::{FLAGS, FlagKind, FlagSupport, ServerFlag};
+
+/// Describes a command that takes all flags.
+///
+/// Triton's forms hold: a value stands behind `=` or a space, true and false need none, and of several values of a flag
+/// that takes one the last counts.
+pub(crate) fn command(name: &'static str) -> Command {
+    Command::new(name).override_help(help()).args(FLAGS.iter().map(ServerFlag::arg))
+}
+
+impl ServerFlag {
+    fn arg(&self) -> Arg {
+        let arg = Arg::new(self.name)
+            .long(self.name)
+            .help(self.purpose())
+            .help_heading(self.group)
+            .value_name(clap::builder::Str::from(self.kind.to_string()))
+            .action(ArgAction::Append);
+        match self.kind {
+            // It never takes what stands behind a space.
+            FlagKind::Switch => {
+                arg.num_args(0..=1).require_equals(true).default_missing_value("true")
+            }
+            FlagKind::Bool => arg.num_args(0..=1).default_missing_value("true"),
+            _ => arg.allow_hyphen_values(true),
+        }
+    }
+
+    /// Returns what the flag is for, its default, and why it has no effect where it has none.
+    fn purpose(&self) -> String {
+        let default = match self.default {
+            "" => String::new(),
+            default => format!(" [{default}]"),
+        };
+        match self.support {
+            FlagSupport::Yes => format!("{}{default}", self.sentence),
+            FlagSupport::Ignored(why) => {
+                format!("{}{default} (accepted without effect: {why})", self.sentence)
+            }
+        }
+    }
+}
+
+/// Returns the list of flags, by group.
 #[must_use]
 pub fn help() -> String {
-    let mut text = String::new();
+    let mut text = String::from("Usage: galatea serve --model-repository=DIR …\n");
     let mut group = "";
     for flag in FLAGS {
         if flag.group != group {

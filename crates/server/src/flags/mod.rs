@@ -9,7 +9,12 @@ mod together;
 
 use std::collections::BTreeMap;
 
+use clap::error::ErrorKind;
+
+use crate::cli::explain;
+
 pub use clouds::ENVIRONMENT;
+pub(crate) use help::command;
 pub use help::help;
 pub use table::{FLAGS, FlagKind, FlagSupport, ServerFlag};
 
@@ -19,10 +24,13 @@ pub const CLOUD_ADDRESS: &str = "cloud address";
 /// What stands for the address of the door for OpenAI's endpoints, beside the names of flags.
 pub const OPENAI_ADDRESS: &str = "openai address";
 
+/// Values of each flag, in the order given.
+type FlagValues = BTreeMap<&'static str, Vec<String>>;
+
 /// Values by flag, in the order given.
 #[derive(Debug, Clone, Default)]
 pub struct ServerFlags {
-    values: BTreeMap<&'static str, Vec<String>>,
+    values: FlagValues,
     /// Flags given by their old name, and what was made of them.
     replaced: Vec<(&'static str, String)>,
     /// The variables of [`ENVIRONMENT`] that are set.
@@ -61,33 +69,21 @@ impl ServerFlags {
     ) -> Result<ParsedCommand, String> {
         let mut flags = Self { bind_all, ..Self::default() };
         flags.read_environment(environment)?;
-        let mut rest = arguments.iter().peekable();
-        while let Some(argument) = rest.next() {
-            if argument == "-h" || argument == "--help" {
-                return Ok(ParsedCommand::Help);
-            }
-            let Some(body) = argument.strip_prefix("--") else {
-                return Err(format!("unexpected argument '{argument}'; flags start with '--'"));
-            };
-            let (name, inline) = match body.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (body, None),
-            };
-            let flag = find(name)?;
-            let bare = flag.kind == FlagKind::Switch
-                || (flag.kind == FlagKind::Bool
-                    && rest.peek().is_none_or(|next| next.starts_with("--")));
-            let value = match inline {
-                Some(value) => value,
-                None if bare => "true".to_owned(),
-                None => rest.next().cloned().ok_or_else(|| format!("--{name} needs a value"))?,
-            };
-            flag.check(&value)?;
-            flags.values.entry(flag.name).or_default().push(value);
+        match read(arguments)? {
+            Some(values) => flags.values = values,
+            None => return Ok(ParsedCommand::Help),
         }
         flags.replace_old()?;
         flags.check_together()?;
         Ok(ParsedCommand::Serve(flags))
+    }
+
+    /// Checks each flag of a command line by itself.
+    ///
+    /// # Errors
+    /// Returns a sentence about the first flag that is unknown or has a wrong value.
+    pub fn check_line(arguments: &[String]) -> Result<(), String> {
+        read(arguments).map(drop)
     }
 
     /// Whether the flag was given.
@@ -181,34 +177,26 @@ fn ports(value: &str) -> Option<(u16, u16)> {
     (range.0 <= range.1).then_some(range)
 }
 
+/// Finds a flag of the table by its name.
 fn find(name: &str) -> Result<&'static ServerFlag, String> {
-    if let Some(flag) = FLAGS.iter().find(|flag| flag.name == name) {
-        return Ok(flag);
-    }
-    let nearest = FLAGS.iter().min_by_key(|flag| distance(flag.name, name));
-    let hint = nearest
-        .filter(|flag| distance(flag.name, name) <= name.len().div_ceil(3))
-        .map(|flag| format!("; did you mean --{}?", flag.name))
-        .unwrap_or_default();
-    Err(format!("unknown flag --{name}{hint}"))
+    FLAGS.iter().find(|flag| flag.name == name).ok_or_else(|| format!("unknown flag --{name}"))
 }
 
-/// Insertions, deletions and replacements between two words.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        let mut next = vec![left];
-        for (above, y) in row.iter().skip(1).zip(&b) {
-            left = (diagonal + usize::from(x != *y)).min(left + 1).min(above + 1);
-            diagonal = *above;
-            next.push(left);
+/// Reads the values of each flag in their order, or nothing where the help is asked for.
+fn read(arguments: &[String]) -> Result<Option<FlagValues>, String> {
+    let matches = match command("serve").no_binary_name(true).try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => return Ok(None),
+        Err(error) => return Err(explain(&error, "flag")),
+    };
+    let mut values = FlagValues::new();
+    for flag in FLAGS {
+        for value in matches.get_many::<String>(flag.name).into_iter().flatten() {
+            flag.check(value)?;
+            values.entry(flag.name).or_default().push(value.clone());
         }
-        row = next;
     }
-    row.last().copied().unwrap_or(0)
+    Ok(Some(values))
 }
 
 #[cfg(test)]

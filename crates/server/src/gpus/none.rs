@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use galatea_runtime::Peaks;
+use galatea_runtime::DevicePeaks;
 
 use super::{GpuMemory, GpuUse, WITHOUT};
-use crate::memory_limit::Limit;
-use crate::profile::Profile;
+use crate::memory_limit::MemoryBound;
+use crate::profile::RunningProfile;
 
 /// No GPU keeps memory.
 pub(crate) struct Watch;
@@ -22,7 +22,7 @@ impl Watch {
 ///
 /// # Errors
 /// Where a limit is given.
-pub(crate) fn limit_memory(limit: Option<Limit>) -> Result<(), String> {
+pub(crate) fn limit_memory(limit: Option<MemoryBound>) -> Result<(), String> {
     limit.map_or(Ok(()), |_| Err(format!("--gpu-memory-limit: {WITHOUT}")))
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn memory() -> Vec<GpuMemory> {
 ///
 /// # Errors
 /// Always.
-pub(crate) fn observe(_profile: &Arc<Profile>) -> Result<(), String> {
+pub(crate) fn observe(_profile: &Arc<RunningProfile>) -> Result<(), String> {
     Err(WITHOUT.to_owned())
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn observe(_profile: &Arc<Profile>) -> Result<(), String> {
 pub(crate) fn forget() {}
 
 /// Nothing has peaks.
-pub(crate) fn known_peaks(_number: usize) -> Option<Peaks> {
+pub(crate) fn known_peaks(_number: usize) -> Option<DevicePeaks> {
     None
 }
 
@@ -67,6 +67,6 @@ pub(crate) fn name(_number: usize) -> String {
 ///
 /// # Errors
 /// Always.
-pub(crate) fn peaks(_number: usize) -> Result<(String, Peaks), String> {
+pub(crate) fn peaks(_number: usize) -> Result<(String, DevicePeaks), String> {
     Err(WITHOUT.to_owned())
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::arguments::{CommandArguments, CommandOption, help};
+use super::arguments::{CommandArguments, CommandOption};
 use super::{bench, model, say};
 use beside::TimedRace;
 use page::{ReportPage, TableCell};
@@ -40,11 +40,7 @@ const SHARED: &[&str] = &[
 
 /// The options of this command alone.
 const OWN: &[CommandOption] = &[
-    CommandOption {
-        name: "output",
-        value: "FILE",
-        sentence: "where the page goes, also -o [report.html]",
-    },
+    CommandOption { name: "output", value: "FILE", sentence: "where the page goes [report.html]" },
     CommandOption { name: "seconds", value: "S", sentence: "time to measure each variant [3]" },
     CommandOption {
         name: "against",
@@ -56,29 +52,27 @@ const OWN: &[CommandOption] = &[
         value: "",
         sentence: "print what was found as a line of JSON too",
     },
-    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// Turns of a comparison of checkpoints, of three rounds each.
 const TURNS: usize = 2;
 
-fn choices() -> Vec<CommandOption> {
+/// Returns the options of the command.
+pub(super) fn options() -> Vec<CommandOption> {
     let shared = bench::CHOICES.iter().filter(|choice| SHARED.contains(&choice.name));
     OWN.iter().chain(shared).copied().collect()
 }
 
+/// Adds the short form of `--output`.
+pub(in crate::cli) fn with_short_output(command: clap::Command) -> clap::Command {
+    command.mut_arg("output", |output| output.short('o'))
+}
+
 /// Writes a page about a model, or about two.
-pub(super) fn report(arguments: &[String]) -> Result<ExitCode, String> {
-    let given: Vec<String> = arguments.iter().map(long).collect();
-    let choices = choices();
-    let parsed = CommandArguments::parse(&given, &choices)?;
-    if parsed.has("help") {
-        say(&help("galatea report MODEL [MODEL] [-o report.html] …", &choices));
-        return Ok(ExitCode::SUCCESS);
-    }
-    model::limit_gpus(&parsed)?;
-    let time = bench::seconds(&parsed)?;
-    let sides = sides(&given, &choices, &parsed)?;
+pub(super) fn report(parsed: &CommandArguments) -> Result<ExitCode, String> {
+    model::limit_gpus(parsed)?;
+    let time = bench::seconds(parsed)?;
+    let sides = sides(&options(), parsed)?;
     let output = PathBuf::from(parsed.last("output").unwrap_or("report.html"));
     // Before minutes are spent on measuring.
     writable(&output)?;
@@ -92,11 +86,6 @@ pub(super) fn report(arguments: &[String]) -> Result<ExitCode, String> {
         false => format!("{}: {}", output.display(), summary(&data)),
     });
     Ok(ExitCode::SUCCESS)
-}
-
-/// The long form of an argument.
-fn long(argument: &String) -> String {
-    if argument == "-o" { "--output".to_owned() } else { argument.clone() }
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> String {
@@ -118,45 +107,51 @@ struct ReportSide {
 }
 
 /// What is measured: one model, two, or one with two settings.
-fn sides(
-    given: &[String],
-    choices: &[CommandOption],
-    parsed: &CommandArguments,
-) -> Result<Vec<ReportSide>, String> {
+fn sides(choices: &[CommandOption], parsed: &CommandArguments) -> Result<Vec<ReportSide>, String> {
     let against = parsed.all("against");
-    let side = |name: &str, model: &str, more: &[String]| {
-        let all: Vec<String> = given.iter().chain(more).cloned().collect();
-        let arguments = CommandArguments::parse(&all, choices)?;
-        Ok::<_, String>(ReportSide { name: name.to_owned(), model: model.to_owned(), arguments })
+    let side = |name: &str, model: &str, arguments: CommandArguments| ReportSide {
+        name: name.to_owned(),
+        model: model.to_owned(),
+        arguments,
     };
-    let options =
-        against.iter().map(|text| option(text, choices)).collect::<Result<Vec<_>, _>>()?;
-    match (parsed.values(), options.is_empty()) {
-        ([], _) => Err("MODEL is missing".to_owned()),
-        ([one], true) => Ok(vec![side(&short(one), one, &[])?]),
-        ([one], false) => {
-            let other = format!("{} with {}", short(one), against.join(", "));
-            Ok(vec![side(&short(one), one, &[])?, side(&other, one, &options)?])
+    let mut other = parsed.clone();
+    for text in against {
+        set_option(text, choices, &mut other)?;
+    }
+    match parsed.values() {
+        [] => Err("MODEL is missing".to_owned()),
+        [one] if against.is_empty() => Ok(vec![side(&short(one), one, parsed.clone())]),
+        [one] => {
+            let name = format!("{} with {}", short(one), against.join(", "));
+            Ok(vec![side(&short(one), one, parsed.clone()), side(&name, one, other)])
         }
-        ([one, two], _) => {
-            let (first, mut second) = (short(one), short(two));
+        [one, two] => {
+            let first = short(one);
+            let mut second = short(two);
             if first == second {
                 second = format!("{second} (second)");
             }
-            Ok(vec![side(&first, one, &[])?, side(&second, two, &options)?])
+            Ok(vec![side(&first, one, parsed.clone()), side(&second, two, other)])
         }
-        ([_, _, extra, ..], _) => Err(format!("unexpected argument '{extra}'")),
+        [_, _, extra, ..] => Err(format!("unexpected argument '{extra}'")),
     }
 }
 
-/// `NAME=VALUE` as an option.
-fn option(text: &str, choices: &[CommandOption]) -> Result<String, String> {
+/// Sets an option that is given as `NAME=VALUE`.
+fn set_option(
+    text: &str,
+    choices: &[CommandOption],
+    arguments: &mut CommandArguments,
+) -> Result<(), String> {
     let (name, value) = text
         .split_once('=')
         .ok_or_else(|| format!("--against expects NAME=VALUE, got '{text}'"))?;
     let known = |choice: &&CommandOption| SHARED.contains(&choice.name) && !choice.value.is_empty();
     match choices.iter().filter(known).find(|choice| choice.name == name) {
-        Some(_) => Ok(format!("--{name}={value}")),
+        Some(choice) => {
+            arguments.set(choice.name, value);
+            Ok(())
+        }
         None => {
             let names: Vec<&str> = choices.iter().filter(known).map(|choice| choice.name).collect();
             Err(format!("--against: there is no setting '{name}'; there are {}", names.join(", ")))
@@ -312,8 +307,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("page.html");
         let mut all: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        all.extend(["-o".to_owned(), path.display().to_string()]);
-        report(&all).unwrap();
+        all.extend(["--output".to_owned(), path.display().to_string()]);
+        report(&CommandArguments::parse(&all, &options()).unwrap()).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let (_, rest) = text.split_once("id=\"report\">").unwrap();
         let (data, _) = rest.split_once("</script>").unwrap();
@@ -363,15 +358,14 @@ mod tests {
     }
 
     fn of(given: &[&str]) -> Result<Vec<ReportSide>, String> {
-        let given: Vec<String> = given.iter().map(|&text| long(&text.to_owned())).collect();
-        let choices = choices();
-        let parsed = CommandArguments::parse(&given, &choices)?;
-        sides(&given, &choices, &parsed)
+        let given: Vec<String> = given.iter().map(|&text| text.to_owned()).collect();
+        sides(&options(), &CommandArguments::parse(&given, &options())?)
     }
 
     #[test]
     fn a_model_is_compared_with_itself_in_other_settings() {
-        let sides = of(&["m/a.onnx", "--precision=fp32", "--against", "precision=bf16", "-o", "x"]);
+        let sides =
+            of(&["m/a.onnx", "--precision=fp32", "--against", "precision=bf16", "--output", "x"]);
         let sides = sides.unwrap();
         let found: Vec<(&str, Option<&str>)> = sides
             .iter()

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustls::pki_types::ServerName;
 use serde_json::Value;
 
-use super::arguments::{CommandArguments, CommandOption, help};
+use super::arguments::{CommandArguments, CommandOption};
 use super::http_client::{HttpClient, ServerAddress};
 use super::say;
 use crate::tls::{self, ClientTrust};
@@ -55,7 +55,6 @@ const CHOICES: &[CommandOption] = &[
     },
     CommandOption { name: "once", value: "", sentence: "print one snapshot as text" },
     CommandOption { name: "json", value: "", sentence: "print one snapshot as a line of JSON" },
-    CommandOption { name: "help", value: "", sentence: "print this" },
 ];
 
 /// How long an answer may take.
@@ -65,13 +64,13 @@ const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 /// The ports of a server that nobody has told otherwise.
 const PORTS: (u16, u16) = (8000, 8002);
 
+/// Returns the options of the command.
+pub(super) fn options() -> Vec<CommandOption> {
+    CHOICES.to_vec()
+}
+
 /// Shows what a server does, until a key is pressed; once where there is no terminal.
-pub(super) fn top(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = CommandArguments::parse(arguments, CHOICES)?;
-    if arguments.has("help") {
-        say(&help("galatea top [--url HOST:PORT] [--once] [--json] …", CHOICES));
-        return Ok(ExitCode::SUCCESS);
-    }
+pub(super) fn top(arguments: &CommandArguments) -> Result<ExitCode, String> {
     arguments.none()?;
     let interval: f64 = arguments.number("interval", 1.0)?;
     if !INTERVALS.contains(&interval) {
@@ -80,7 +79,7 @@ pub(super) fn top(arguments: &[String]) -> Result<ExitCode, String> {
     }
     let interval = Duration::from_secs_f64(interval);
     let order = order(arguments.last("sort"))?;
-    let server = WatchedServer::of(&arguments)?;
+    let server = WatchedServer::of(arguments)?;
     match arguments.has("json") || arguments.has("once") || !screen::is_there() {
         true => once(&server, interval, order, arguments.has("json")),
         false => watch(&server, interval, order),
