@@ -132,7 +132,7 @@ pub(super) fn bench(arguments: &CommandArguments) -> Result<ExitCode, String> {
     let inputs = generate::inputs(&loaded.session, lengths, &shapes)?.inputs;
     let quiet = arguments.has("json");
     let figures = figures(&loaded.session, &inputs, time, quiet)?;
-    let job = BenchJob { path: &path, arguments: arguments, batch, sequence, threads };
+    let job = BenchJob { path: &path, arguments, batch, sequence, threads };
     let rows = match arguments.has("profile") {
         true => Some(profile(&loaded.session, &inputs)?),
         false => None,
