@@ -17,7 +17,8 @@ const REQUIRED: &[(&str, &[&str])] = &[
 pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
     let folder = workspace.root.join("data/chips");
     let entries = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let (mut files, mut problems) = (0, Vec::new());
+    let mut files = 0;
+    let mut problems = Vec::new();
     for entry in entries {
         let path = entry.map_err(|e| format!("{}: {e}", folder.display()))?.path();
         let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or_default().to_owned();

@@ -40,7 +40,8 @@ impl PowerSource {
         if self.kind.as_deref() != Some("InternalBattery") {
             return None;
         }
-        let (now, most) = (self.now?, self.most.filter(|most| *most > 0)?);
+        let now = self.now?;
+        let most = self.most.filter(|most| *most > 0)?;
         #[allow(clippy::cast_precision_loss, reason = "a share")]
         let charge = (now as f64 / most as f64).clamp(0.0, 1.0);
         Some(MachineBattery { charge, discharging: self.state.as_deref() == Some("Battery Power") })

@@ -223,7 +223,8 @@ impl BnnsLibrary {
         if m == 0 || n == 0 {
             return Ok(());
         }
-        let (of_a, of_b) = (a.described('A', m, k)?, b.described('B', k, n)?);
+        let of_a = a.described('A', m, k)?;
+        let of_b = b.described('B', k, n)?;
         cblas::leading('C', c.len(), c_stride, m, n)?;
         if k == 0 {
             c.chunks_mut(c_stride).take(m).for_each(|row| row[..n].fill(0.0));
@@ -289,7 +290,8 @@ mod system {
     pub(super) fn find() -> Result<BnnsLibrary, Unavailable> {
         static FOUND: OnceLock<Option<BnnsLibrary>> = OnceLock::new();
         let look_up = || {
-            let (mat_mul, size) = (symbol(c"BNNSMatMul")?, symbol(c"BNNSMatMulWorkspaceSize")?);
+            let mat_mul = symbol(c"BNNSMatMul")?;
+            let size = symbol(c"BNNSMatMulWorkspaceSize")?;
             // SAFETY: Accelerate declares the function of this name with this type.
             let mat_mul = unsafe { std::mem::transmute::<NonNull<c_void>, BnnsMatMul>(mat_mul) };
             // SAFETY: as above.
@@ -324,7 +326,8 @@ mod tests {
             return 0;
         }
         // Sign, the exponent moved from a bias of 127 to one of 15, ten bits of the fraction.
-        let (sign, exponent) = (wide >> 31 << 15, (wide >> 23 & 0xff) + 15 - 127);
+        let sign = wide >> 31 << 15;
+        let exponent = (wide >> 23 & 0xff) + 15 - 127;
         u16::try_from(sign | exponent << 10 | wide >> 13 & 0x3ff).unwrap()
     }
 
@@ -397,7 +400,8 @@ mod tests {
                 OperandOrientation::Transposed => x.wide[column * stride + row],
             };
         for (i, found) in c.iter().enumerate() {
-            let (row, column) = (i / stride, i % stride);
+            let row = i / stride;
+            let column = i % stride;
             if column >= n {
                 assert!(found.is_nan(), "wrote between the rows");
                 continue;
@@ -418,7 +422,8 @@ mod tests {
 
     #[test]
     fn short_slices_and_strides_are_refused_before_the_call() {
-        let (sizes, data) = (BlasSizes { m: 2, n: 4, k: 3 }, [1.0; 12]);
+        let sizes = BlasSizes { m: 2, n: 4, k: 3 };
+        let data = [1.0; 12];
         let mut c = [7.0; 8];
         let mut call = |a, b| BnnsLibrary::plain().multiply(sizes, 1.0, (a, b), &mut c, 4);
         let short = call(ones(&data[..5], 3), ones(&data, 4)).unwrap_err();
@@ -434,7 +439,9 @@ mod tests {
 
     #[test]
     fn what_bnns_refuses_leaves_the_result_untouched() {
-        let (sizes, data, mut c) = (BlasSizes { m: 2, n: 2, k: 2 }, [1.0; 4], [7.0; 4]);
+        let sizes = BlasSizes { m: 2, n: 2, k: 2 };
+        let data = [1.0; 4];
+        let mut c = [7.0; 4];
         let factors = (ones(&data, 2), ones(&data, 2));
         let error = BnnsLibrary::refusing().multiply(sizes, 1.0, factors, &mut c, 2).unwrap_err();
         assert_eq!((error, c), (MatMulError::Refused, [7.0; 4]));
@@ -460,7 +467,8 @@ mod tests {
     #[test]
     fn bnns_computes_the_product_where_it_takes_the_types() {
         let Ok(bnns) = BnnsLibrary::system() else { return };
-        let (identity, b) = ([1.0, 0.0, 0.0, 1.0], [1.0, 2.0, 3.0, 4.0]);
+        let identity = [1.0, 0.0, 0.0, 1.0];
+        let b = [1.0, 2.0, 3.0, 4.0];
         for data_type in TYPES {
             let b = Stored::new(b.to_vec(), data_type);
             let mut c = [7.0; 4];

@@ -69,7 +69,9 @@ pub(crate) fn checked(
     let ldc = leading('C', c.len(), c_stride, m, n)?;
     let size =
         |value: usize, matrix| c_long::try_from(value).map_err(|_| SgemmError::TooLarge { matrix });
-    let (m, n, k) = (size(m, 'A')?, size(n, 'B')?, size(k, 'A')?);
+    let m = size(m, 'A')?;
+    let n = size(n, 'B')?;
+    let k = size(k, 'A')?;
     // SAFETY: `leading` has shown that each matrix, read in row-major order with its leading
     // dimension, lies within its slice; `c` is borrowed mutably, so nothing else sees it; the
     // function only reads `a` and `b` and keeps no pointer.

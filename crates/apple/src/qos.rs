@@ -111,7 +111,8 @@ mod system {
     use crate::Unavailable;
 
     pub(super) fn current() -> Result<ThreadQos, Unavailable> {
-        let (mut class, mut relative) = (libc::qos_class_t::QOS_CLASS_UNSPECIFIED, 0);
+        let mut class = libc::qos_class_t::QOS_CLASS_UNSPECIFIED;
+        let mut relative = 0;
         // SAFETY: the thread is the calling one, and both results are there to be written.
         let status = unsafe {
             libc::pthread_get_qos_class_np(libc::pthread_self(), &raw mut class, &raw mut relative)

@@ -59,7 +59,8 @@ impl From<GpuError> for RuntimeError {
     fn from(error: GpuError) -> Self {
         let hung = matches!(error, GpuError::Hung { .. });
         if hung || matches!(error, GpuError::Lost(_)) {
-            let (provider, message) = (crate::NAME.to_owned(), error.to_string());
+            let provider = crate::NAME.to_owned();
+            let message = error.to_string();
             return RuntimeError::Lost { provider, message, hung };
         }
         RuntimeError::provider(crate::NAME, error)

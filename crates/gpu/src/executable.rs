@@ -471,7 +471,9 @@ impl GpuPartition {
         host: HostTimes,
         rows: Option<&mut Vec<ProfileRow>>,
     ) -> Result<(), RuntimeError> {
-        let (device, plan, of) = (&self.device, &planned.plan, stamps.of);
+        let device = &self.device;
+        let plan = &planned.plan;
+        let of = stamps.of;
         let ticks = stamps.ticks(device)?;
         let times: Vec<(u64, u64)> = ticks
             .into_iter()
@@ -561,7 +563,8 @@ impl GpuPartition {
 
 /// Returns the profile row of host work around the dispatches.
 fn host_row(what: &str, time: Duration) -> ProfileRow {
-    let (op, kernel) = ("host".to_owned(), what.to_owned());
+    let op = "host".to_owned();
+    let kernel = what.to_owned();
     ProfileRow { op, kernel, provider: crate::NAME, time, ..ProfileRow::default() }
 }
 
@@ -593,7 +596,8 @@ impl Executable for GpuExecutable {
     ) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
         // Timestamps cost the host time too: its own is that of a run without them.
         let running = self.shared.start(inputs.clone(), wanted, TimingLevel::Off)?;
-        let (handing, waiting) = (running.handing(), Instant::now());
+        let handing = running.handing();
+        let waiting = Instant::now();
         self.shared.finish(running, None)?;
         let mut rows = vec![host_row("submit", handing), host_row("wait", waiting.elapsed())];
         let running = self.shared.start(inputs, wanted, TimingLevel::Kernels)?;

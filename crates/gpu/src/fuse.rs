@@ -30,7 +30,8 @@ fn lengths(facts: &[Option<Fact>], id: ValueId) -> Option<&[Dim]> {
 
 /// `Add` of a product with weights of few bits and something of its shape becomes part of the product.
 fn add_to_products(graph: &mut Graph, facts: &[Option<Fact>]) -> bool {
-    let (producers, consumers) = (graph.producers(), graph.consumers());
+    let producers = graph.producers();
+    let consumers = graph.consumers();
     let mut gone = vec![false; graph.nodes.len()];
     for index in 0..graph.nodes.len() {
         let node = &graph.nodes[index];
@@ -78,7 +79,8 @@ fn turn_together(graph: &mut Graph) -> bool {
         if depends(&graph.nodes, first, second) {
             continue;
         }
-        let (one, two) = (graph.nodes[first].clone(), graph.nodes[second].clone());
+        let one = graph.nodes[first].clone();
+        let two = graph.nodes[second].clone();
         let ops = (one.operator::<RotaryEmbedding>(), two.operator::<RotaryEmbedding>());
         let (Some(own), Some(other)) = ops else { continue };
         let op = Arc::new(RotaryPair { first: own.clone(), second: other.clone() });

@@ -200,7 +200,8 @@ impl ExecutionProvider for GpuProvider {
     }
 
     fn forced(&self) -> Option<Arc<dyn ExecutionProvider>> {
-        let (device, stated) = (Arc::clone(&self.device), self.stated);
+        let device = Arc::clone(&self.device);
+        let stated = self.stated;
         Some(Arc::new(Self { device, stated, insists: true }))
     }
 
@@ -319,7 +320,8 @@ fn compiled(
     let bytes = weight_bytes(&graph, halves);
     let beyond = is_beyond(device, bytes);
     let _beyond = beyond.then(|| device.shelves.begin());
-    let (facts, precision) = (&facts, options.precision);
+    let facts = &facts;
+    let precision = options.precision;
     let build = |node: &Node| -> Result<BuiltKernel, RuntimeError> {
         if is_view(node) {
             return Ok((None, "view"));

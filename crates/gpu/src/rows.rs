@@ -97,7 +97,8 @@ impl RowTeam {
     /// The head of a kernel, which names `t`, `row` and `inside`: rows behind the last one are worked
     /// on like the last one, and not written.
     pub(crate) fn entry(self, rows: &str) -> String {
-        let (threads, each) = (self.threads, self.rows());
+        let threads = self.threads;
+        let each = self.rows();
         let (t, slot) = match self.side_by_side {
             true => (format!("lane / {each}u"), format!("lane % {each}u")),
             false => (format!("lane % {threads}u"), format!("lane / {threads}u")),

@@ -136,7 +136,9 @@ mod tests {
         let many = |measured: Option<&DevicePeaks>, stated: &DevicePeaks| {
             ns(&ThroughputModel::from(&here, measured, stated), 4096)
         };
-        let (slow, fast, none) = (of(1e12), of(4e12), DevicePeaks::default());
+        let slow = of(1e12);
+        let fast = of(4e12);
+        let none = DevicePeaks::default();
         assert!(near(many(Some(&slow), &fast), many(None, &slow)));
         assert!(near(many(Some(&none), &fast), many(None, &fast)));
         assert!(many(None, &none) > 1.9 * many(None, &fast));

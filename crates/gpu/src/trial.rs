@@ -150,7 +150,9 @@ impl StepTrial {
             let scratch = blocks(&step.scratch)?;
             let inputs = inputs.iter().map(|bytes| bytes.map(|b| DeviceBlock::with(device, b)));
             let inputs = inputs.map(Option::transpose).collect::<Result<Vec<_>, _>>()?;
-            let (outputs, scratch, weights) = (&trial.outputs[..], &scratch[..], &HashMap::new());
+            let outputs = &trial.outputs[..];
+            let scratch = &scratch[..];
+            let weights = &HashMap::new();
             let buffers = TrialBuffers { inputs: &inputs, outputs, scratch, weights };
             let bound = bound(device, step, &buffers)?;
             trial.copies.push(bound);

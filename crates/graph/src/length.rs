@@ -375,7 +375,8 @@ mod tests {
 
     #[test]
     fn products_divide_again() {
-        let (batch, sequence) = (dim("batch"), dim("sequence"));
+        let batch = dim("batch");
+        let sequence = dim("sequence");
         let all = times(&times(&batch, &sequence), &Dim::Known(768));
         let rest = over(&over(&all, &times(&batch, &sequence)), &Dim::Known(64));
         assert_eq!(rest, Dim::Known(12));
@@ -408,7 +409,8 @@ mod tests {
 
     #[test]
     fn numbers_are_equal_or_not_where_that_is_certain() {
-        let (batch, less) = (dim("batch"), number(-1));
+        let batch = dim("batch");
+        let less = number(-1);
         assert_eq!(equal(&less, &less), Some(true));
         assert_eq!(equal(&batch, &less), Some(false), "a length is not negative");
         assert_eq!(equal(&batch, &Dim::Known(1)), None);

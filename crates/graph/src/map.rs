@@ -94,7 +94,8 @@ mod tests {
 
     #[test]
     fn keys_and_values_go_together() {
-        let (keys, values) = (Tensor::vector(vec![1_i64, 2]), Tensor::vector(vec![0.5_f32, 1.0]));
+        let keys = Tensor::vector(vec![1_i64, 2]);
+        let values = Tensor::vector(vec![0.5_f32, 1.0]);
         let map = KeyedMap::new(keys.clone(), values.clone()).unwrap();
         assert_eq!((map.kind(), map.keys(), map.values()), (MapKey::Integer, &keys, &values));
         assert!(KeyedMap::new(values, keys.clone()).unwrap_err().to_string().contains("FP32"));

@@ -34,7 +34,8 @@ fn lines(text: &mut String, graph: &Graph, facts: &[Option<Fact>], depth: usize)
             .collect();
         let inputs: Vec<String> =
             node.inputs.iter().map(|slot| slot.map_or("_".into(), |id| read(graph, id))).collect();
-        let (outputs, inputs) = (outputs.join(", "), inputs.join(", "));
+        let outputs = outputs.join(", ");
+        let inputs = inputs.join(", ");
         let _ = writeln!(
             text,
             "{indent}{outputs} = {}({inputs}){}",

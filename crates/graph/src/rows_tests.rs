@@ -83,7 +83,8 @@ fn what_mixes_rows_is_found_out() {
     let float = [("to", AttributeValue::Int(1))];
     let whole = [("to", AttributeValue::Int(7))];
     let swap = [("perm", AttributeValue::Ints(vec![1, 0, 2]))];
-    let (first, third) = (axis(0), axis(-3));
+    let first = axis(0);
+    let third = axis(-3);
     let all: [&[Step<'_>]; 8] = [
         &[("Softmax", &first, &["x"], "a")],
         &[("Softmax", &third, &["x"], "a")],

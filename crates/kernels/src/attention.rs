@@ -158,10 +158,13 @@ pub fn attention(
     let y = DisjointSlice::new(y);
     let width = exec.isa.tile_columns();
     exec.pool.run(per_batch * blocks, |task| {
-        let (head, part) = (task / blocks, task % blocks);
-        let (row, end) = (a.queries * part / blocks, a.queries * (part + 1) / blocks);
+        let head = task / blocks;
+        let part = task % blocks;
+        let row = a.queries * part / blocks;
+        let end = a.queries * (part + 1) / blocks;
         let rows = end - row;
-        let (batch, head) = (head / a.heads, head % a.heads);
+        let batch = head / a.heads;
+        let head = head % a.heads;
         let depth = depth_blocks(a.head_size).count();
         let len = (depth + 1) * rows * A_STRIDE + K_BLOCK * width + 2 * rows;
         with_scratch(len, |scratch| {
@@ -258,7 +261,8 @@ impl IsaKernel for AttentionTask<'_> {
         }
         // Keys that the last row sees.
         let seen = self.visible(self.rows - 1);
-        let (mut first, mut started) = (0, false);
+        let mut first = 0;
+        let mut started = false;
         while first < seen {
             let keys = K_BLOCK.min(seen - first);
             if self.hides(first, keys) {
@@ -608,7 +612,8 @@ mod tests {
                     for row in 0..a.queries {
                         for i in 0..a.value_size {
                             let at = b * out.batch + head * out.head + row * out.row + i;
-                            let (got, want) = (f64::from(y[at]), *want.next().unwrap());
+                            let got = f64::from(y[at]);
+                            let want = *want.next().unwrap();
                             let what = isa.name();
                             assert!((got - want).abs() < 3e-6, "{what} {a:?} {got} {want}");
                         }

@@ -225,10 +225,12 @@ mod tests {
         for len in [values.len(), 16, 17, 3] {
             let x = &values[values.len() - len..];
             for isa in Isa::available() {
-                let (mut half, mut back) = (vec![bf16::ONE; len + 1], vec![7.0; len + 1]);
+                let mut half = vec![bf16::ONE; len + 1];
+                let mut back = vec![7.0; len + 1];
                 isa.run(Copy(x, &mut half[..len], &mut back[..len]));
                 for i in 0..len {
-                    let (got, want) = (half[i].to_bits(), nearest(x[i]));
+                    let got = half[i].to_bits();
+                    let want = nearest(x[i]);
                     let same = got == want || half[i].is_nan() && x[i].is_nan();
                     assert!(same, "{} {}: {got:x} for {want:x}", isa.name(), x[i]);
                     assert_eq!(back[i].to_bits() >> 16, u32::from(got), "{}", isa.name());

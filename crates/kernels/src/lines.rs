@@ -99,7 +99,8 @@ impl WindowRuns {
     /// The tap and the channel of a term that is no padding.
     pub(crate) fn weight(&self, term: usize) -> Option<(usize, usize)> {
         let at = term * self.element;
-        let (run, inside) = (at / self.padded, at % self.padded);
+        let run = at / self.padded;
+        let inside = at % self.padded;
         (inside < self.len).then(|| {
             let at = run * self.len + inside;
             (at / self.pixel, at % self.pixel / self.element)
@@ -208,7 +209,8 @@ impl<'a> LineConv<'a> {
 
     /// Bytes from the first step to each step.
     pub(crate) fn steps(&self) -> Vec<usize> {
-        let (p, runs) = (self.params, self.runs);
+        let p = self.params;
+        let runs = self.runs;
         let mut steps = Vec::with_capacity(runs.counts[0] * runs.counts[1] * runs.padded / STEP);
         for row in 0..runs.counts[0] {
             for column in 0..runs.counts[1] {
@@ -251,7 +253,8 @@ impl<'a> LineConv<'a> {
     /// The lines of the result that some tiles are in, image by image: the image, its first line and
     /// how many.
     fn parts(&self, tiles: &Range<usize>) -> impl Iterator<Item = (usize, usize, usize)> {
-        let (first, end) = (self.place(tiles.start).0, self.place(tiles.end - 1).0 + 1);
+        let first = self.place(tiles.start).0;
+        let end = self.place(tiles.end - 1).0 + 1;
         let height = self.out[0];
         (first / height..end.div_ceil(height)).map(move |image| {
             let from = first.max(image * height);
@@ -278,7 +281,8 @@ impl<'a> LineConv<'a> {
     /// Where a tile starts in an image that is read in place.
     fn start(&self, tile: usize) -> usize {
         let (line, column) = self.place(tile);
-        let (image, line) = (line / self.out[0], line % self.out[0]);
+        let image = line / self.out[0];
+        let line = line % self.out[0];
         (image * self.size[0] + line * self.params.stride[1]) * self.pitch()
             + column * self.stride()
     }
@@ -321,7 +325,8 @@ impl<'a> LineConv<'a> {
         part: impl Fn(Range<usize>, Range<usize>) + Sync,
     ) {
         let threads = if serial { 1 } else { exec.pool.threads() };
-        let (tiles, most) = (self.tiles(), self.most_tiles());
+        let tiles = self.tiles();
+        let most = self.most_tiles();
         let width = 2 * COLUMNS;
         let panels = columns.div_ceil(width);
         if threads > 1 && tiles <= FEW_TILES && panels >= 2 * threads {
@@ -351,7 +356,8 @@ impl<'a> LineConv<'a> {
         last_step: usize,
         room: *mut u8,
     ) -> Vec<RowTile> {
-        let (beyond, reach) = (self.first_beyond(&tiles, last_step), self.reach(last_step));
+        let beyond = self.first_beyond(&tiles, last_step);
+        let reach = self.reach(last_step);
         let at = |tile: usize| {
             let (start, (line, column)) = (self.start(tile), self.place(tile));
             let from = self.image.ptr().wrapping_add(start).cast_const();
@@ -378,7 +384,8 @@ impl<'a> LineConv<'a> {
     /// # Safety
     /// The image is there, and the room has [`LineConv::copied`] bytes.
     unsafe fn tiles_of_copy(&self, tiles: Range<usize>, room: *mut u8) -> Vec<RowTile> {
-        let (pitch, p) = (self.pitch(), self.params);
+        let pitch = self.pitch();
+        let p = self.params;
         let mut list = Vec::with_capacity(tiles.len());
         let mut to = room;
         for (image, first, lines) in self.parts(&tiles) {
@@ -412,7 +419,8 @@ impl<'a> LineConv<'a> {
     /// The image has the line, and `to` is valid for one.
     unsafe fn copy_line(&self, line: Option<usize>, to: *mut u8) {
         let pixel = self.runs.pixel;
-        let (before, all) = (self.params.pads_begin[2] * pixel, self.pitch());
+        let before = self.params.pads_begin[2] * pixel;
+        let all = self.pitch();
         let fill = self.fill ^ self.flip;
         // SAFETY: the caller vouches for the line and the room.
         unsafe {

@@ -43,7 +43,8 @@ pub fn interleave_gates(isa: Isa, hidden: usize, k: usize, weights: &[f32]) -> V
     let lanes = isa.lanes();
     let mut out = vec![0.0; gate_columns(isa, hidden) * k];
     for (row, from) in weights.chunks_exact(k.max(1)).take(GATES * hidden).enumerate() {
-        let (gate, cell) = (row / hidden, row % hidden);
+        let gate = row / hidden;
+        let cell = row % hidden;
         let to = (cell / lanes * GATES + gate) * lanes + cell % lanes;
         out[to * k..(to + 1) * k].copy_from_slice(from);
     }
@@ -211,7 +212,8 @@ struct LstmRun<'a> {
 
 impl LstmRun<'_> {
     fn all(&self, initial: InitialStates<'_>) {
-        let (state, layer) = (self.layer.state(), self.layer);
+        let state = self.layer.state();
+        let layer = self.layer;
         let buffer = |i: usize| self.room.states.at(i * state);
         let own = self.number * state..(self.number + 1) * state;
         let start = |to: DisjointSlice<f32>, from: Option<&[f32]>| {
@@ -222,7 +224,8 @@ impl LstmRun<'_> {
                 None => to.fill(0.0),
             }
         };
-        let (mut h, c) = (buffer(0), buffer(2));
+        let mut h = buffer(0);
+        let c = buffer(2);
         start(h, initial.h);
         start(c, initial.c);
         let [y, last_h, last_c] = self.results;
@@ -251,7 +254,8 @@ impl LstmRun<'_> {
         c: DisjointSlice<f32>,
         next: DisjointSlice<f32>,
     ) {
-        let (isa, layer) = (self.exec.isa, self.layer);
+        let isa = self.exec.isa;
+        let layer = self.layer;
         let pass = &layer.passes[self.number];
         let columns = gate_columns(isa, layer.hidden);
         let projected = self.room.projected.wrapping_add(at * layer.batch * columns);
@@ -374,17 +378,20 @@ mod tests {
 
     fn check(exec: KernelContext<'_>, sizes: [usize; 4], directions: usize, with_states: bool) {
         let [steps, batch, input, hidden] = sizes;
-        let (isa, state) = (exec.isa, batch * hidden);
+        let isa = exec.isa;
+        let state = batch * hidden;
         let x = test_values(steps * batch * input, 1);
         let parts: Vec<[Vec<f32>; 3]> = [0, 1][..directions]
             .iter()
             .map(|d| {
-                let (w, r) = (4 * hidden * input, 4 * hidden * hidden);
+                let w = 4 * hidden * input;
+                let r = 4 * hidden * hidden;
                 [test_values(w, 7 + d), test_values(r, 17 + d), test_values(4 * hidden, 27 + d)]
             })
             .collect();
         let zeros = vec![0.0; directions * state];
-        let (h0, c0) = (test_values(directions * state, 3), test_values(directions * state, 4));
+        let h0 = test_values(directions * state, 3);
+        let c0 = test_values(directions * state, 4);
         let [h0, c0] = if with_states { [&h0, &c0] } else { [&zeros, &zeros] };
         let columns = gate_columns(isa, hidden);
         let packed: Vec<_> = parts
@@ -409,7 +416,8 @@ mod tests {
             InitialStates::default()
         };
         let mut y = vec![9.0; steps * directions * state];
-        let (mut h, mut c) = (vec![9.0; directions * state], vec![9.0; directions * state]);
+        let mut h = vec![9.0; directions * state];
+        let mut c = vec![9.0; directions * state];
         let mut scratch = vec![9.0; layer.scratch_len(isa)];
         let outputs = LstmOutputs { y: Some(&mut y), h: Some(&mut h), c: Some(&mut c) };
         lstm(exec, &layer, &x, initial, outputs, &mut scratch);

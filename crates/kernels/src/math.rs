@@ -198,7 +198,8 @@ pub(crate) fn log<S: Simd>(s: S, x: S::F) -> S::F {
 /// float: the sum is divided by the power where that is greater than 1, and so is the result.
 #[inline(always)]
 fn over_one_and_exp<S: Simd>(s: S, x: S::F, (n, r, q): (S::F, S::F, S::F)) -> S::F {
-    let (zero, one) = (s.splat(0.0), s.splat(1.0));
+    let zero = s.splat(0.0);
+    let one = s.splat(1.0);
     let power = s.scale_pow2(one, s.min(n, neg(s, n)));
     // 1 + power + power q r, or 1 + (power + q r): in either order the first sum is the smaller.
     let large = s.lt(zero, n);
@@ -287,7 +288,8 @@ const NORMAL_MILLS_FAR: [f32; 6] =
 #[inline(always)]
 pub(crate) fn gelu_short<S: Simd>(s: S, x: S::F) -> S::F {
     let t = s.mul(x, s.splat(std::f32::consts::FRAC_1_SQRT_2));
-    let (a, u) = (abs(s, t), s.mul(t, t));
+    let a = abs(s, t);
+    let u = s.mul(t, t);
     let p = poly(
         s,
         u,
@@ -317,8 +319,10 @@ pub(crate) fn gelu_short<S: Simd>(s: S, x: S::F) -> S::F {
 #[inline(always)]
 pub(crate) fn gelu_tanh<S: Simd>(s: S, x: S::F) -> S::F {
     // 2 sqrt(2 / pi) and that times 0.044715, each with what a float leaves.
-    let (c, c_rest) = (s.splat(1.595_768_9), s.splat(1.930_779e-7));
-    let (d, d_rest) = (s.splat(0.071_354_814), s.splat(2.398_832_5e-9));
+    let c = s.splat(1.595_768_9);
+    let c_rest = s.splat(1.930_779e-7);
+    let d = s.splat(0.071_354_814);
+    let d_rest = s.splat(2.398_832_5e-9);
     let from = s.max(s.splat(-12.0), x);
     let near = s.min(s.splat(12.0), from);
     let u = s.mul(near, near);

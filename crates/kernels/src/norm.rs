@@ -69,7 +69,8 @@ pub fn normalize(
     }
     let y = DisjointSlice::new(y);
     let total = skip.sum.map(DisjointSlice::new);
-    let (residual, input_bias) = (skip.residual, skip.input_bias);
+    let residual = skip.residual;
+    let input_bias = skip.input_bias;
     exec.pool.run_ranges(len / columns, 8192usize.div_ceil(columns), |rows| {
         let range = rows.start * columns..rows.end * columns;
         // SAFETY: ranges are disjoint.
@@ -218,7 +219,8 @@ unsafe fn add_row<S: Simd>(
     y: &mut [f32],
 ) {
     let n = y.len();
-    let (x, y) = (x.as_ptr(), y.as_mut_ptr());
+    let x = x.as_ptr();
+    let y = y.as_mut_ptr();
     let mut i = 0;
     // SAFETY: every access is below n, by whole vectors or by the mask.
     unsafe {
@@ -260,7 +262,8 @@ unsafe fn scale_row<S: Simd>(
     scale: Option<&[f32]>,
     bias: Option<&[f32]>,
 ) {
-    let (mean, factor) = (s.splat(mean), s.splat(factor));
+    let mean = s.splat(mean);
+    let factor = s.splat(factor);
     let n = y.len();
     let p = y.as_mut_ptr();
     let mut i = 0;
@@ -306,7 +309,8 @@ mod tests {
             for (rows, n) in [(1, 1), (3, 5), (5, 100), (64, 384)] {
                 let half: Vec<bf16> = values(rows * n, 1).into_iter().map(bf16::from_f32).collect();
                 let x: Vec<f32> = half.iter().map(|x| x.to_f32()).collect();
-                let (g, b) = (values(n, 3), values(n, 4));
+                let g = values(n, 3);
+                let b = values(n, 4);
                 for kind in [NormKind::Layer, NormKind::RootMeanSquare] {
                     let norm =
                         RowNormalization { kind, scale: Some(&g), bias: Some(&b), epsilon: 1e-5 };
@@ -338,12 +342,16 @@ mod tests {
         for isa in Isa::available() {
             let exec = KernelContext { pool: &pool, isa };
             for (rows, n) in [(1, 1), (3, 5), (2, 16), (5, 100), (64, 384)] {
-                let (x, r) = (values(rows * n, 1), values(rows * n, 2));
-                let (g, b, ib) = (values(n, 3), values(n, 4), values(n, 5));
+                let x = values(rows * n, 1);
+                let r = values(rows * n, 2);
+                let g = values(n, 3);
+                let b = values(n, 4);
+                let ib = values(n, 5);
                 for kind in [NormKind::Layer, NormKind::RootMeanSquare] {
                     let norm =
                         RowNormalization { kind, scale: Some(&g), bias: Some(&b), epsilon: 1e-5 };
-                    let (mut y, mut total) = (vec![0.0; rows * n], vec![0.0; rows * n]);
+                    let mut y = vec![0.0; rows * n];
+                    let mut total = vec![0.0; rows * n];
                     let skip = SkipConnection {
                         residual: Some(&r),
                         input_bias: Some(&ib),

@@ -49,7 +49,8 @@ pub fn normalize_groups(exec: KernelContext<'_>, g: &ChannelGroups<'_>, x: &[f32
             let own = channel..channel + in_group;
             // SAFETY: the groups are disjoint parts of y.
             let y = unsafe { y.range(at * slab..(at + 1) * slab) };
-            let (scale, bias) = (&g.scale[own.clone()], &g.bias[own]);
+            let scale = &g.scale[own.clone()];
+            let bias = &g.bias[own];
             let x = &x[at * slab..(at + 1) * slab];
             exec.isa.run(ChannelGroup {
                 x,
@@ -103,7 +104,8 @@ pub fn normalize_batch(
             // SAFETY: the channels are disjoint parts of y.
             let y = unsafe { y.range(at * columns..(at + 1) * columns) };
             let factor = p.scale[channel] / (p.variance[channel] + p.epsilon).sqrt();
-            let (mean, bias) = (p.mean[channel], p.bias[channel]);
+            let mean = p.mean[channel];
+            let bias = p.bias[channel];
             exec.isa.run(AffineRow {
                 x: &x[at * columns..(at + 1) * columns],
                 y,
@@ -166,8 +168,12 @@ impl IsaKernel for AffineRow<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let (mean, factor, bias) = (s.splat(self.mean), s.splat(self.factor), s.splat(self.bias));
-        let (n, x, y) = (self.x.len().min(self.y.len()), self.x.as_ptr(), self.y.as_mut_ptr());
+        let mean = s.splat(self.mean);
+        let factor = s.splat(self.factor);
+        let bias = s.splat(self.bias);
+        let n = self.x.len().min(self.y.len());
+        let x = self.x.as_ptr();
+        let y = self.y.as_mut_ptr();
         let mut i = 0;
         // SAFETY: every access is below n, by whole vectors or by the mask.
         unsafe {
@@ -215,7 +221,8 @@ mod tests {
             // Far from zero, where a careless variance cancels.
             let x: Vec<f32> =
                 values(items * channels * columns, 1).iter().map(|v| v + 30.0).collect();
-            let (scale, bias) = (values(channels, 2), values(channels, 3));
+            let scale = values(channels, 2);
+            let bias = values(channels, 3);
             let g = ChannelGroups {
                 channels,
                 groups,
@@ -238,7 +245,8 @@ mod tests {
     #[test]
     fn given_statistics_equal_the_formula() {
         let pool = ThreadPool::new(2);
-        let (channels, columns) = (5, 77);
+        let channels = 5;
+        let columns = 77;
         let x = values(3 * channels * columns, 1);
         let [scale, bias, mean] = [2, 3, 4].map(|seed| values(channels, seed));
         let variance: Vec<f32> = values(channels, 5).iter().map(|v| v.abs() + 0.1).collect();
@@ -264,7 +272,8 @@ mod tests {
     #[should_panic(expected = "5 channels in 2 groups")]
     fn unequal_groups_are_refused() {
         let pool = ThreadPool::new(1);
-        let (scale, bias) = ([1.0; 5], [0.0; 5]);
+        let scale = [1.0; 5];
+        let bias = [0.0; 5];
         let g = ChannelGroups {
             channels: 5,
             groups: 2,

@@ -34,7 +34,8 @@ pub fn transpose(
     let work = rows * STRIP.min(columns);
     exec.pool.run_ranges(batch * strips, 32_768usize.div_ceil(work), |range| {
         for task in range {
-            let (matrix, first) = (task / strips, task % strips * STRIP);
+            let matrix = task / strips;
+            let first = task % strips * STRIP;
             let end = columns.min(first + STRIP);
             let x = &x[matrix * rows * columns..(matrix + 1) * rows * columns];
             let y = y.at(matrix * rows * columns).ptr();
@@ -113,7 +114,8 @@ pub fn permute<T: Copy + Send + Sync>(
     }
     let mut axes: Vec<(usize, usize)> = Vec::with_capacity(order.len());
     for &axis in order.iter().rev().filter(|&&axis| shape[axis] != 1) {
-        let (size, stride) = (shape[axis], stride_in_x[axis]);
+        let size = shape[axis];
+        let stride = stride_in_x[axis];
         match axes.last_mut() {
             Some(last) if last.0 * last.1 == stride => last.0 *= size,
             _ => axes.push((size, stride)),
@@ -182,8 +184,10 @@ fn interchange<T: Copy + Send + Sync>(
     let grain = 16_384usize.div_ceil(rows.0 * block.min(columns));
     exec.pool.run_ranges(matrices * strips, grain, |range| {
         for task in range {
-            let (matrix, first) = (task / strips, task % strips * block);
-            let (mut rest, mut from) = (matrix, first);
+            let matrix = task / strips;
+            let first = task % strips * block;
+            let mut rest = matrix;
+            let mut from = first;
             for &(size, stride) in outer {
                 from += rest % size * stride;
                 rest /= size;
@@ -257,7 +261,9 @@ mod tests {
                 let mut y = vec![-1.0; x.len()];
                 transpose(exec, &x, b, r, c, &mut y);
                 for (i, &value) in x.iter().enumerate() {
-                    let (m, row, column) = (i / (r * c), i / c % r, i % c);
+                    let m = i / (r * c);
+                    let row = i / c % r;
+                    let column = i % c;
                     assert_eq!(y[m * r * c + column * r + row], value, "{}", isa.name());
                 }
             }

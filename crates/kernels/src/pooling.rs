@@ -157,7 +157,9 @@ struct WindowTaps {
 }
 
 fn taps(p: &PoolParams, d: usize, size: usize, o: usize) -> WindowTaps {
-    let (start, step, pad) = (o * p.stride[d], p.dilation[d], p.pads_begin[d]);
+    let start = o * p.stride[d];
+    let step = p.dilation[d];
+    let pad = p.pads_begin[d];
     // Number of taps below a limit, counted from the start of the padding.
     let below = |limit: usize| limit.saturating_sub(start).div_ceil(step).min(p.kernel[d]);
     let skipped = below(pad);
@@ -183,7 +185,9 @@ impl<T: RealCell> IsaKernel for WindowOf<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let (rows, columns, n) = (self.rows, self.columns, self.channels);
+        let rows = self.rows;
+        let columns = self.columns;
+        let n = self.channels;
         let is_max = self.pool == WindowPool::Max;
         let start = s.splat(if is_max { f32::NEG_INFINITY } else { 0.0 });
         let count = match self.pool {
@@ -238,7 +242,8 @@ pub fn global_average(
     let blocks = channels.div_ceil(64);
     exec.pool.run_ranges(batch * blocks, 131_072usize.div_ceil(64 * pixels.max(1)), |range| {
         for task in range {
-            let (image, first) = (task / blocks, task % blocks * 64);
+            let image = task / blocks;
+            let first = task % blocks * 64;
             let last = channels.min(first + 64);
             let mean = MeanOf {
                 x: &x[(image * pixels * channels).min(x.len())..],
@@ -302,7 +307,8 @@ mod tests {
             pool(KernelContext { pool: &pool_threads, isa }, p, &x, batch, size, channels, &mut y);
             let half: Vec<bf16> = x.iter().map(|&x| bf16::from_f32(x)).collect();
             let wide: Vec<f32> = half.iter().map(|x| x.to_f32()).collect();
-            let (mut from_wide, mut from_half) = (y.clone(), vec![bf16::NAN; y.len()]);
+            let mut from_wide = y.clone();
+            let mut from_half = vec![bf16::NAN; y.len()];
             let exec = KernelContext { pool: &pool_threads, isa };
             pool(exec, p, &wide, batch, size, channels, &mut from_wide);
             pool_bf16(exec, p, &half, (batch, size), channels, &mut from_half);
@@ -310,10 +316,15 @@ mod tests {
                 assert_eq!(got.to_bits(), bf16::from_f32(*want).to_bits(), "{}", isa.name());
             }
             for (i, &got) in y.iter().enumerate() {
-                let (pixel, c) = (i / channels, i % channels);
-                let (b, h, w) =
-                    (pixel / (out[0] * out[1]), pixel / out[1] % out[0], pixel % out[1]);
-                let (mut top, mut sum, mut inside, mut padded) = (f64::NEG_INFINITY, 0.0, 0, 0);
+                let pixel = i / channels;
+                let c = i % channels;
+                let b = pixel / (out[0] * out[1]);
+                let h = pixel / out[1] % out[0];
+                let w = pixel % out[1];
+                let mut top = f64::NEG_INFINITY;
+                let mut sum = 0.0;
+                let mut inside = 0;
+                let mut padded = 0;
                 for kh in 0..p.kernel[0] {
                     for kw in 0..p.kernel[1] {
                         let ih = h * p.stride[0] + kh * p.dilation[0];
@@ -408,7 +419,8 @@ mod tests {
                     &mut y,
                 );
                 for (i, &got) in y.iter().enumerate() {
-                    let (b, c) = (i / channels, i % channels);
+                    let b = i / channels;
+                    let c = i % channels;
                     let want = (0..pixels)
                         .map(|p| f64::from(x[(b * pixels + p) * channels + c]))
                         .sum::<f64>()

@@ -79,7 +79,8 @@ fn extreme(row: &[f32], start: f32, better: impl Fn(f32, f32) -> bool) -> f32 {
 #[inline(always)]
 pub(crate) fn sum<S: Simd>(s: S, row: &[f32]) -> f32 {
     let mut sums = [s.splat(0.0); 4];
-    let (p, n) = (row.as_ptr(), row.len());
+    let p = row.as_ptr();
+    let n = row.len();
     let mut i = 0;
     // SAFETY: every access is below n.
     unsafe {
@@ -109,7 +110,8 @@ pub(crate) fn sum_squares<S: Simd>(s: S, row: &[f32]) -> f32 {
 pub(crate) fn sum_squared_differences<S: Simd>(s: S, row: &[f32], mean: f32) -> f32 {
     let center = s.splat(mean);
     let mut sums = [s.splat(0.0); 4];
-    let (p, n) = (row.as_ptr(), row.len());
+    let p = row.as_ptr();
+    let n = row.len();
     let mut i = 0;
     // SAFETY: every access is below n.
     unsafe {

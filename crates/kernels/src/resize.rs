@@ -88,7 +88,8 @@ impl IsaKernel for ResizeRows<'_> {
     fn run<S: Simd>(self, s: S) {
         let block = self.length * self.inner;
         for row in self.range.clone() {
-            let (outer, place) = (row / self.rows, row % self.rows);
+            let outer = row / self.rows;
+            let place = row % self.rows;
             let x = &self.x[outer * block..(outer + 1) * block];
             let places = self.samples.len();
             let at = (outer * places + place) * self.inner;
@@ -110,7 +111,8 @@ impl ResizeRows<'_> {
     #[inline(always)]
     fn long<S: Simd>(&self, s: S, x: &[f32], place: usize, y: &mut [f32]) {
         let n = self.inner;
-        let (x, y) = (x.as_ptr(), y.as_mut_ptr());
+        let x = x.as_ptr();
+        let y = y.as_mut_ptr();
         match self.samples.of(place) {
             // SAFETY: y has a row.
             [] => unsafe { zero_run(s, n, y) },
@@ -170,7 +172,9 @@ mod tests {
                 let exec = KernelContext { pool: &pool, isa };
                 resize_axis(exec, &samples, &x, [outer, 5, inner], &mut y);
                 for (at, got) in y.iter().enumerate() {
-                    let (o, place, i) = (at / inner / 5, at / inner % 5, at % inner);
+                    let o = at / inner / 5;
+                    let place = at / inner % 5;
+                    let i = at % inner;
                     let term = |&(from, w): &(usize, f32)| x[(o * 5 + from) * inner + i] * w;
                     let want: f32 = terms[place].iter().map(term).sum();
                     assert!((got - want).abs() < 1e-6, "{} {at}: {got} {want}", isa.name());

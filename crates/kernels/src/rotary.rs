@@ -63,7 +63,8 @@ pub fn rotary(
     tables[1].check("sin", r);
     let vectors = r.batch * r.heads * r.rows;
     assert!(y.len() == vectors * r.width, "rotary: {} elements of Y for {r:?}", y.len());
-    let (y, half) = (DisjointSlice::new(y), r.width / 2);
+    let y = DisjointSlice::new(y);
+    let half = r.width / 2;
     exec.pool.run_ranges(vectors, GRAIN, |range| {
         exec.isa.run(RotaryTask { r, x, tables, y, range, half });
     });
@@ -83,7 +84,8 @@ impl IsaKernel for RotaryTask<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         for vector in self.range.clone() {
-            let (row, head) = (vector % self.r.rows, vector / self.r.rows % self.r.heads);
+            let row = vector % self.r.rows;
+            let head = vector / self.r.rows % self.r.heads;
             let batch = vector / self.r.rows / self.r.heads;
             let at = |s: HeadStrides| batch * s.batch + head * s.head + row * s.row;
             let x = self.x.data.as_ptr().wrapping_add(at(self.x.strides));
@@ -145,7 +147,8 @@ impl IsaKernel for TurnTask<'_> {
         let HeadRotation { sizes, pairs, interleaved, .. } = *self.t;
         let turned = 2 * pairs;
         for at in self.range.clone() {
-            let (batch, row) = (at / sizes.rows, at % sizes.rows);
+            let batch = at / sizes.rows;
+            let row = at % sizes.rows;
             let table = self.t.tables.map(|t| t.as_ptr().wrapping_add(self.t.rows[at] * pairs));
             for head in 0..sizes.heads {
                 let place = |s: HeadStrides| batch * s.batch + head * s.head + row * s.row;
@@ -173,8 +176,10 @@ unsafe fn turn_neighbours(x: *const f32, [cos, sin]: [*const f32; 2], y: *mut f3
     for pair in 0..pairs {
         // SAFETY: the caller vouches for every pair.
         unsafe {
-            let (a, b) = (*x.add(2 * pair), *x.add(2 * pair + 1));
-            let (cos, sin) = (*cos.add(pair), *sin.add(pair));
+            let a = *x.add(2 * pair);
+            let b = *x.add(2 * pair + 1);
+            let cos = *cos.add(pair);
+            let sin = *sin.add(pair);
             *y.add(2 * pair) = a * cos - b * sin;
             *y.add(2 * pair + 1) = a * sin + b * cos;
         }
@@ -198,7 +203,8 @@ unsafe fn turn<S: Simd>(
         // SAFETY: the mask limits every access to the elements below `half`.
         unsafe {
             let load = |p: *const f32| s.load_tail(p.add(i), m);
-            let (a, b) = (load(x), load(x.add(half)));
+            let a = load(x);
+            let b = load(x.add(half));
             let first = s.fnma(b, load(sin[0]), s.mul(a, load(cos[0])));
             let second = s.fma(a, load(sin[1]), s.mul(b, load(cos[1])));
             s.store_tail(y.add(i), m, first);
@@ -224,7 +230,8 @@ mod tests {
             HeadStrides::heads_first(r.heads, r.rows, r.width)
         };
         let columns = if half { r.width / 2 } else { r.width };
-        let (cos, sin) = (values(r.rows * columns, 2), values(r.rows * columns, 3));
+        let cos = values(r.rows * columns, 2);
+        let sin = values(r.rows * columns, 3);
         let shared = HeadStrides { batch: 0, head: 0, row: columns };
         let table = |data| RotaryAngles { data, strides: shared, half };
         for isa in Isa::available() {
@@ -232,8 +239,10 @@ mod tests {
             let mut y = vec![f32::NAN; len];
             rotary(exec, &r, HeadRows { data: &x, strides }, [table(&cos), table(&sin)], &mut y);
             for (at, &got) in y.iter().enumerate() {
-                let (column, vector) = (at % r.width, at / r.width);
-                let (row, head) = (vector % r.rows, vector / r.rows % r.heads);
+                let column = at % r.width;
+                let vector = at / r.width;
+                let row = vector % r.rows;
+                let head = vector / r.rows % r.heads;
                 let batch = vector / r.rows / r.heads;
                 let from = batch * strides.batch + head * strides.head + row * strides.row;
                 let turned = if column < r.width / 2 {
@@ -264,11 +273,10 @@ mod tests {
         let RotarySizes { batch, heads, rows, width } = sizes;
         let len = batch * heads * rows * width;
         let x = values(len, 1);
-        let (from, to) = (
-            HeadStrides::rows_first(heads, rows, width),
-            HeadStrides::heads_first(heads, rows, width),
-        );
-        let (cos, sin) = (values(7 * pairs, 2), values(7 * pairs, 3));
+        let from = HeadStrides::rows_first(heads, rows, width);
+        let to = HeadStrides::heads_first(heads, rows, width);
+        let cos = values(7 * pairs, 2);
+        let sin = values(7 * pairs, 3);
         let named: Vec<usize> = (0..batch * rows).map(|at| at * 5 % 7).collect();
         let tables = [cos.as_slice(), sin.as_slice()];
         let t = HeadRotation { sizes, pairs, interleaved, rows: &named, tables, y: to };
@@ -281,8 +289,10 @@ mod tests {
                 &mut y,
             );
             for (at, &got) in y.iter().enumerate() {
-                let (column, row) = (at % width, at / width % rows);
-                let (head, batch) = (at / width / rows % heads, at / width / rows / heads);
+                let column = at % width;
+                let row = at / width % rows;
+                let head = at / width / rows % heads;
+                let batch = at / width / rows / heads;
                 let x = |column: usize| x[((batch * rows + row) * heads + head) * width + column];
                 let (pair, second) = if interleaved {
                     (column / 2, column % 2 == 1)

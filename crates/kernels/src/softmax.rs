@@ -122,7 +122,8 @@ fn one_row<S: Simd>(s: S, form: SoftmaxForm, row: &mut [f32]) {
 /// `x *= factor`.
 #[inline(always)]
 pub(crate) fn scale<S: Simd>(s: S, x: &mut [f32], factor: f32) {
-    let (p, n) = (x.as_mut_ptr(), x.len());
+    let p = x.as_mut_ptr();
+    let n = x.len();
     let f = s.splat(factor);
     let mut i = 0;
     // SAFETY: every access is below n.
@@ -141,7 +142,8 @@ pub(crate) fn scale<S: Simd>(s: S, x: &mut [f32], factor: f32) {
 /// The greatest value; NaN in a row may be lost, but then the exponentials bring it back.
 #[inline(always)]
 pub(crate) fn max<S: Simd>(s: S, x: &[f32]) -> f32 {
-    let (p, n) = (x.as_ptr(), x.len());
+    let p = x.as_ptr();
+    let n = x.len();
     let mut best = [s.splat(f32::NEG_INFINITY); 2];
     let mut i = 0;
     // SAFETY: every access is below n.
@@ -167,7 +169,8 @@ pub(crate) fn max<S: Simd>(s: S, x: &[f32]) -> f32 {
 /// `x = e^(x - shift)`; gives the sum.
 #[inline(always)]
 pub(crate) fn exp_shifted<S: Simd>(s: S, x: &mut [f32], shift: f32) -> f32 {
-    let (p, n) = (x.as_mut_ptr(), x.len());
+    let p = x.as_mut_ptr();
+    let n = x.len();
     let off = s.splat(shift);
     let mut sum = s.splat(0.0);
     let mut i = 0;
@@ -200,7 +203,8 @@ pub(crate) fn exp_shifted<S: Simd>(s: S, x: &mut [f32], shift: f32) -> f32 {
 
 #[inline(always)]
 fn sum_exp<S: Simd>(s: S, x: &[f32], shift: f32) -> f32 {
-    let (p, n) = (x.as_ptr(), x.len());
+    let p = x.as_ptr();
+    let n = x.len();
     let off = s.splat(shift);
     let mut sum = s.splat(0.0);
     let mut i = 0;

@@ -211,7 +211,8 @@ impl WorkerPool {
     fn grow(&self, threads: usize) {
         let mut workers = lock(&self.workers);
         while workers.len() + 1 < threads {
-            let (number, shared) = (workers.len() + 1, Arc::clone(&self.shared));
+            let number = workers.len() + 1;
+            let shared = Arc::clone(&self.shared);
             let on_start = self.on_start;
             let work = move || {
                 on_start();
@@ -303,7 +304,8 @@ impl ThreadPool {
             (0..tasks).for_each(body);
             return;
         }
-        let (_seat, shared) = (self.seat(), &self.crew.shared);
+        let _seat = self.seat();
+        let shared = &self.crew.shared;
         let body: &(dyn Fn(usize) + Sync) = &body;
         // SAFETY: only the lifetime changes. The pointer is used for claimed tasks only, and this
         // function waits for those before it returns.
@@ -578,13 +580,17 @@ mod tests {
     /// of the threads that ran tasks, and most of the workers that did so at once.
     fn busy(callers: usize) -> (Vec<String>, usize) {
         let pool = ThreadPool::new(3);
-        let (names, at_once, most) =
-            (Mutex::new(Vec::new()), AtomicUsize::new(0), AtomicUsize::new(0));
+        let names = Mutex::new(Vec::new());
+        let at_once = AtomicUsize::new(0);
+        let most = AtomicUsize::new(0);
         let here = std::sync::Barrier::new(callers);
         std::thread::scope(|scope| {
             for _ in 0..callers {
                 let pool = pool.sharing(3);
-                let (names, at_once, most, here) = (&names, &at_once, &most, &here);
+                let names = &names;
+                let at_once = &at_once;
+                let most = &most;
+                let here = &here;
                 scope.spawn(move || {
                     let seat = pool.seat();
                     here.wait();

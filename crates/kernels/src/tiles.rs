@@ -170,7 +170,8 @@ impl<P> TilesTimesPanel<'_, P> {
         let b_step = self.terms.step_bytes();
         let two_columns = self.place.columns() > COLUMNS;
         for piece in 0..pieces {
-            let (start, end) = (all * piece / pieces, all * (piece + 1) / pieces);
+            let start = all * piece / pieces;
+            let end = all * (piece + 1) / pieces;
             let last = piece + 1 == pieces;
             for (pair, tiles) in self.a.list.chunks(2).enumerate() {
                 let [one, two] = [tiles[0], tiles[tiles.len() - 1]];
@@ -211,7 +212,8 @@ impl<P> TilesTimesPanel<'_, P> {
                     block.keep(sums);
                 }
                 if last {
-                    let (place, sums) = (self.place, sums.cast_const().cast());
+                    let place = self.place;
+                    let sums = sums.cast_const().cast();
                     *pending = Some(PendingSums { place, sums, tiles: places, done: 0 });
                 }
             }

@@ -242,7 +242,8 @@ fn one_less(tensor: &Tensor) -> std::result::Result<Tensor, galatea_tensor::Tens
 fn unpaired(rows: usize, heads: usize) -> Vec<usize> {
     let width = rows / heads.max(1);
     let place = |row: usize| {
-        let (head, at) = (row / width, row % width);
+        let head = row / width;
+        let at = row % width;
         head * width + at % (width / 2) * 2 + at / (width / 2)
     };
     if width < 2 { (0..rows).collect() } else { (0..rows).map(place).collect() }

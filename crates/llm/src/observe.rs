@@ -107,7 +107,8 @@ impl ObserverHandle {
         sequences: impl IntoIterator<Item = u64>,
     ) {
         if let Some(observer) = self.get() {
-            let (end, sequences) = (Instant::now(), sequences.into_iter().collect());
+            let end = Instant::now();
+            let sequences = sequences.into_iter().collect();
             observer.stepped(StepRecord { begin, end, tokens, sequences });
         }
     }

@@ -52,7 +52,8 @@ impl ReasoningParser {
             ReasoningOpening::ByAnswer => ReasoningState::Before,
             ReasoningOpening::ByPrompt => ReasoningState::Reasoning,
         };
-        let (open, close) = (open.to_owned(), close.to_owned());
+        let open = open.to_owned();
+        let close = close.to_owned();
         Self { open, close, state, held: String::new(), begun: false }
     }
 

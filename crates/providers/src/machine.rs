@@ -13,7 +13,8 @@ pub fn machine() -> String {
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let known = |part: Option<String>| part.unwrap_or_else(|| "unknown".to_owned());
-    let (chip, system) = (known(chip), known(system));
+    let chip = known(chip);
+    let system = known(system);
     format!("{chip}, {}, {cores} cores, {system}", Isa::detect().name())
 }
 

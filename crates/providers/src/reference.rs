@@ -101,7 +101,8 @@ impl Executable for ReferenceExecutable {
         let weights = self.graph.values().iter().filter_map(|value| value.initializer.as_ref());
         let (mapped, own): (Vec<&Tensor>, Vec<&Tensor>) = weights.partition(|t| t.is_mapped());
         let bytes = |all: Vec<&Tensor>| all.into_iter().map(Tensor::size_bytes).sum();
-        let (initializer_bytes, mapped_bytes) = (bytes(own), bytes(mapped));
+        let initializer_bytes = bytes(own);
+        let mapped_bytes = bytes(mapped);
         MemoryReport { initializer_bytes, mapped_bytes, arena_bytes: 0 }
     }
 }

@@ -85,7 +85,8 @@ pub(crate) fn bind<T: Clone + Into<Datum>>(
 /// Checks types and shapes of tensors that are in the order of `inputs`.
 pub(crate) fn check_ordered(inputs: &[IoInfo], given: &[Tensor]) -> Result<(), RuntimeError> {
     if inputs.len() != given.len() {
-        let (found, expected) = (given.len(), inputs.len());
+        let found = given.len();
+        let expected = inputs.len();
         return Err(RuntimeError::Input(format!("{found} inputs, the model takes {expected}")));
     }
     let mut symbols = HashMap::new();
@@ -152,7 +153,8 @@ fn check_tensor<'a>(
         ))
     };
     if tensor.rank() != info.dims.len() {
-        let (found, expected) = (tensor.rank(), info.dims.len());
+        let found = tensor.rank();
+        let expected = info.dims.len();
         return Err(wrong(format!("{found} axes instead of {expected}")));
     }
     for (axis, (&len, dim)) in tensor.shape().iter().zip(&info.dims).enumerate() {
@@ -179,7 +181,8 @@ mod tests {
     use super::*;
 
     fn info(name: &str, dims: &[Dim]) -> IoInfo {
-        let (kind, dtype) = (FactKind::Tensor, DataType::Fp32);
+        let kind = FactKind::Tensor;
+        let dtype = DataType::Fp32;
         IoInfo { name: name.into(), kind, dtype, dims: dims.to_vec(), ranked: true }
     }
 

@@ -46,7 +46,8 @@ impl FallbackProviders {
         let facts = infer::facts(graph, &HashMap::new()).ok()?;
         let usual = typical_shapes(graph, &facts, &[]).unwrap_or_else(|| sized(&facts));
         let claims = self.0.iter().map(|provider| provider.claim_usual(graph, &facts, &usual));
-        let (claims, live) = (claims.collect::<Vec<_>>(), live_bytes(graph, &usual));
+        let claims = claims.collect::<Vec<_>>();
+        let live = live_bytes(graph, &usual);
         let parts = partition(graph.nodes.len(), &claims, &live, MAX_PARTS).ok()?;
         Some(predicted_ns(&parts, &claims, &live))
     }

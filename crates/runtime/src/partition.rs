@@ -102,7 +102,8 @@ pub fn predicted_ns(partitions: &[Partition], offers: &[ProviderClaims], live: &
     let nodes = partitions.last().map_or(0, |last| last.nodes.end);
     let costs = costs(nodes, offers);
     let bytes = |place: usize| live.get(place).copied().unwrap_or(0.0);
-    let (mut total, mut from) = (0.0, None);
+    let mut total = 0.0;
+    let mut from = None;
     for part in partitions {
         total += entry_ns(offers, from, part.provider, bytes(part.nodes.start));
         total += costs[part.nodes.clone()].iter().map(|row| row[part.provider]).sum::<f64>();

@@ -287,7 +287,8 @@ mod tests {
 
     /// Each made thing is a view or a step that writes one value.
     fn build(all: &[Made]) -> (Vec<PlanValue>, Vec<PlanStep>) {
-        let (mut values, mut steps) = (Vec::<PlanValue>::new(), Vec::new());
+        let mut values = Vec::<PlanValue>::new();
+        let mut steps = Vec::new();
         for made in all {
             let known = values.len();
             if let (Some(of), true) = (&made.view, known > 0) {
@@ -317,7 +318,8 @@ mod tests {
             for &read in &step.reads {
                 assert!(memory[range(read)].iter().all(|&tag| tag == roots[read]), "lost {read}");
                 for &written in &step.writes {
-                    let (a, b) = (range(read), range(written));
+                    let a = range(read);
+                    let b = range(written);
                     let overlap = a.start < b.end && b.start < a.end;
                     assert!(!overlap || *reused == Some((read, written)), "{read} {written}");
                 }

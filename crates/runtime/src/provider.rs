@@ -252,7 +252,8 @@ pub trait Executable: Send + Sync {
     /// `wanted` has an entry for each output. Values that they do not depend on need not be computed, and
     /// unwanted outputs need not be copied back.
     fn submit_wanted(&self, inputs: Vec<Datum>, wanted: &[bool]) -> RunFence {
-        let (fence, wanted) = (self.submit(inputs), wanted.to_vec());
+        let fence = self.submit(inputs);
+        let wanted = wanted.to_vec();
         RunFence::pending(move || Ok(picked(fence.wait()?, &wanted)))
     }
 

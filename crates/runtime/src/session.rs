@@ -231,7 +231,8 @@ impl Session {
             if lengths.is_empty() {
                 return None;
             }
-            let (model, provider) = (&self.graph.name, provider.name());
+            let model = &self.graph.name;
+            let provider = provider.name();
             match PaddedAxes::of(&self.graph, &self.facts, &lengths) {
                 Ok(longer) => {
                     let name = longer.name();

@@ -43,7 +43,9 @@ pub(crate) fn extract(
         }
         new
     };
-    let (mut inputs, mut outputs, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+    let mut inputs = Vec::new();
+    let mut outputs = Vec::new();
+    let mut seen = HashSet::new();
     let mut new_nodes: Vec<Node> = Vec::with_capacity(inside.len());
     for node in inside {
         for &id in node.inputs.iter().flatten() {

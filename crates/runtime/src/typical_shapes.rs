@@ -75,7 +75,8 @@ mod tests {
     fn graph(dims: Vec<Dim>) -> (Graph, Vec<Option<Fact>>) {
         let mut graph = Graph::new("open");
         graph.opsets.insert(ONNX_DOMAIN.to_owned(), 21);
-        let (x, y) = (graph.value_named("x"), graph.value_named("y"));
+        let x = graph.value_named("x");
+        let y = graph.value_named("y");
         graph.value_mut(x).declared = Some(Fact::new(DataType::Fp32, dims));
         let none = galatea_graph::Attributes::new();
         graph.add_node((ONNX_DOMAIN, "Relu"), "", &none, vec![Some(x)], vec![Some(y)]).unwrap();

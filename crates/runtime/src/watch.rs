@@ -145,7 +145,9 @@ impl WatchedPartition<'_> {
     /// It was run.
     pub(crate) fn end(&self, rows: Vec<ProfileRow>) {
         let model = Arc::clone(&self.source.model);
-        let (provider, begin, time) = (self.provider, self.begin, self.begin.elapsed());
+        let provider = self.provider;
+        let begin = self.begin;
+        let time = self.begin.elapsed();
         self.observer.ran(PartRun { model, provider, begin, time, rows });
     }
 }
@@ -180,7 +182,8 @@ mod tests {
         let watch = Arc::new(RunWatch::default());
         let named =
             |model: &str| WatchSource { watch: Some(Arc::clone(&watch)), model: model.into() };
-        let (mine, other) = (named("mine"), named("other"));
+        let mine = named("mine");
+        let other = named("other");
         assert!(mine.begin("cpu").is_none(), "nobody wants to know yet");
         let kept = Arc::new(WatchRecord::default());
         watch.start(Arc::clone(&kept) as Arc<dyn RunObserver>);

@@ -103,7 +103,8 @@ impl NodeWork {
             fact(slot).and_then(|fact| fact.dtype.size_bytes()).map_or(0, |bytes| bytes as u64)
         };
         let heads = paged.kv_num_heads as u64;
-        let (key, value) = (width(3, 2), width(4, 3));
+        let key = width(3, 2);
+        let value = width(4, 3);
         // Of one position: its key, its value, and their scales where there are any.
         let each = [
             (3, 1, heads * key * element(3)),
@@ -111,7 +112,9 @@ impl NodeWork {
             (8, 3, heads * element(8)),
             (9, 4, heads * element(9)),
         ];
-        let (mut seen, mut written, mut met) = (0, 0, 0);
+        let mut seen = 0;
+        let mut written = 0;
+        let mut met = 0;
         self.open = true;
         if let (Some(starts), Some(lengths)) = (numbers(5), numbers(6)) {
             self.open = false;
@@ -205,7 +208,8 @@ fn held_bytes<'a>(node: &Node, known: &KnownFacts<'a>) -> u64 {
     }
     let Some(table) = node.operator::<BlockGather>() else { return 0 };
     let rows = node.input(0).and_then(known).map_or(0, elements);
-    let (all, bytes) = (table.weights().rows().max(1), table.weights().size_bytes());
+    let all = table.weights().rows().max(1);
+    let bytes = table.weights().size_bytes();
     (bytes / all) as u64 * rows.min(all as u64)
 }
 
@@ -236,7 +240,8 @@ fn product_terms<'a>(node: &Node, known: &KnownFacts<'a>) -> ProductTerms {
     let shapes = |slots: &[Option<ValueId>]| -> Vec<OperandShape> {
         slots.iter().map(|slot| slot.and_then(known).and_then(Fact::known_shape)).collect()
     };
-    let (inputs, outputs) = (shapes(&node.inputs), shapes(&node.outputs));
+    let inputs = shapes(&node.inputs);
+    let outputs = shapes(&node.outputs);
     terms(node, &inputs, &outputs)
         .map_or(ProductTerms::Unknown, |terms| ProductTerms::Terms(terms as u64))
 }

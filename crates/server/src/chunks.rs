@@ -207,7 +207,9 @@ impl<'c> CheckpointCutter<'c> {
         let (layers, _) = graph.weights();
         let bits = u128::from(bits(&self.options.convert));
         let most = u128::from(self.options.chunk_bytes);
-        let (mut cuts, mut from, mut bytes) = (Vec::new(), 0, 0_u128);
+        let mut cuts = Vec::new();
+        let mut from = 0;
+        let mut bytes = 0_u128;
         for (layer, numbers) in layers.iter().enumerate() {
             let own = u128::try_from(*numbers).unwrap_or(u128::MAX).saturating_mul(bits) / 8;
             if layer > from && bytes.saturating_add(own) > most {

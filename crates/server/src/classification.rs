@@ -15,7 +15,8 @@ pub(crate) fn output(
     output: &OutputTensor,
     classes: u64,
 ) -> Result<Tensor, ServingError> {
-    let (model, version) = (&response.model_name, &response.model_version);
+    let model = &response.model_name;
+    let version = &response.model_version;
     let batching = core.model_config(model, version)?.max_batch_size > 0;
     let labels = core.labels(model, version, &output.name);
     let labels = labels.as_ref().map_or(&[][..], |labels| labels);

@@ -186,7 +186,8 @@ fn encoder(
         let text = format!("{tokenizer:?} found, but an encoder has its tokenizer beside it");
         return Err(LlmError::new(LlmErrorKind::Parameter, "tokenizer", text));
     }
-    let (providers, session) = (&options.providers, &options.session);
+    let providers = &options.providers;
+    let session = &options.session;
     let mut model = TextEncoder::load_as(path, providers, session, options.quantization)?;
     if let Some(most) = arguments.max_model_len {
         model = model.with_context(most)?;
@@ -205,7 +206,8 @@ pub fn load_options(
     let unit = unit(arguments);
     let providers = devices::named(unit).map_err(|error| refused("device", error))?;
     let mut options = CheckpointOptions::new(providers);
-    let (worker, power) = (arguments.worker.clone(), arguments.power_mode.clone());
+    let worker = arguments.worker.clone();
+    let power = arguments.power_mode.clone();
     let settings = [("worker", worker), ("power_mode", power)].into_iter();
     let settings = settings.filter_map(|(name, value)| Some((name.to_owned(), value?)));
     let settings: BTreeMap<String, String> = settings.collect();

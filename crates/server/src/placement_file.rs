@@ -124,7 +124,8 @@ fn parse(text: &str) -> Result<PlacementRecords, String> {
         let value: Value =
             serde_json::from_str(line).map_err(|error| wrong(format!("no JSON: {error}")))?;
         if place == 0 {
-            let (format, version) = (value["format"].as_str(), value["version"].as_u64());
+            let format = value["format"].as_str();
+            let version = value["version"].as_u64();
             if format != Some(FORMAT) || version != Some(VERSION) {
                 let text = format!(
                     "found format {format:?}, version {version:?}; expected \"{FORMAT}\", {VERSION}"
@@ -208,7 +209,8 @@ mod tests {
     fn what_ways_took_is_known_after_a_restart_and_to_a_second_server() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deeper/placements.jsonl");
-        let (first, second) = (PlacementFile::at(path.clone()), PlacementFile::at(path.clone()));
+        let first = PlacementFile::at(path.clone());
+        let second = PlacementFile::at(path.clone());
         assert!(first.find(&key("1x8")).is_empty() && second.find(&key("1x8")).is_empty());
         first.keep(&key("1x8"), &times(100.5));
         second.keep(&key("2x8"), &times(200.0));

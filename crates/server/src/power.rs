@@ -199,7 +199,8 @@ impl PowerWatch {
                 models::tell_without_sensors();
                 return;
             };
-            let (mut governor, mut energy) = (PowerGovernor::new(settings), EnergyMeter::new());
+            let mut governor = PowerGovernor::new(settings);
+            let mut energy = EnergyMeter::new();
             let mut meter = background_tuning::DeviceWattmeter::default();
             let mut of_models = models::PowerMeter::default();
             let mut last = Instant::now();

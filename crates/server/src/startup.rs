@@ -25,7 +25,8 @@ pub fn backends(backends: &[Arc<dyn ModelBackend>], core: &Core) -> String {
 /// The settings in force.
 #[must_use]
 pub fn options(core: &Core, flags: &ServerFlags) -> String {
-    let (metadata, options) = (core.metadata(), core.options());
+    let metadata = core.metadata();
+    let options = core.options();
     let bit = |on: bool| u8::from(on).to_string();
     let mode = flags.text("model-control-mode").to_ascii_uppercase();
     let mut rows = vec![

@@ -79,7 +79,8 @@ pub fn acceptor(
         }
         Ok(FlagFile { path: path.to_owned(), flag })
     };
-    let (certificate, key) = (file(names.certificate)?, file(names.key)?);
+    let certificate = file(names.certificate)?;
+    let key = file(names.key)?;
     let provider = Arc::new(rustls_graviola::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()

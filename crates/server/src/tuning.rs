@@ -68,7 +68,8 @@ fn parse(text: &str) -> Result<TuningDatabase, String> {
         return Err(wrong(0, format!("is empty, expected {{\"format\":\"{FORMAT}\", …}}")));
     };
     let (at, head) = json(head)?;
-    let (format, version) = (head["format"].as_str(), head["version"].as_u64());
+    let format = head["format"].as_str();
+    let version = head["version"].as_u64();
     if format != Some(FORMAT) || version != Some(VERSION) {
         let text = format!(
             "found format {format:?}, version {version:?}; expected \"{FORMAT}\", {VERSION}"

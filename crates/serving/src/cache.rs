@@ -247,7 +247,8 @@ fn size(output: &OutputTensor) -> usize {
 }
 
 fn copied(output: &OutputTensor) -> Result<OutputTensor, ServingError> {
-    let (tensor, name) = (&output.tensor, output.name.clone());
+    let tensor = &output.tensor;
+    let name = output.name.clone();
     let tensor = if tensor.dtype() == DataType::Bytes {
         Tensor::from_vec(tensor.shape(), tensor.to_vec::<ByteString>()?)?
     } else {

@@ -166,7 +166,8 @@ impl CustomMetrics {
                 format!("the metric family '{name}' exists and has {what}"),
             ));
         }
-        let (name, help) = (name.to_owned(), help.to_owned());
+        let name = name.to_owned();
+        let help = help.to_owned();
         let family = Arc::new(CustomFamily { name, help, kind, metrics: Mutex::default() });
         families.insert(family.name.clone(), Arc::downgrade(&family));
         Ok(family)
@@ -276,7 +277,8 @@ impl CustomFamily {
             bounds: metric.bounds.clone(),
             value: locked(&metric.value).clone(),
         });
-        let (name, help) = (self.name.clone(), self.help.clone());
+        let name = self.name.clone();
+        let help = self.help.clone();
         FamilySnapshot { name, help, kind: self.kind, metrics: metrics.collect() }
     }
 }

@@ -109,7 +109,8 @@ pub fn read_core_ml(path: &Path, function: Option<&str>) -> Result<CoreMlModel, 
         })
     });
     let states = states.collect::<Result<_, String>>()?;
-    let (inputs, labels) = (found.inputs.clone(), found.labels.clone());
+    let inputs = found.inputs.clone();
+    let labels = found.labels.clone();
     let interface = FunctionInterface { inputs, states, labels };
     Ok(CoreMlModel { graph: found.graph.clone(), interface })
 }

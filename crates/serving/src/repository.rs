@@ -417,7 +417,8 @@ mod tests {
 
     #[test]
     fn a_name_in_two_repositories_is_ambiguous() {
-        let (a, b) = (folder("a", &["one", "both", ".git"]), folder("b", &["both", "two"]));
+        let a = folder("a", &["one", "both", ".git"]);
+        let b = folder("b", &["both", "two"]);
         fs::write(a.join("README.md"), "").unwrap();
         let both = [a.as_path(), b.as_path()].map(ModelRepository::from);
         let found = scan(&both, NameMeaning::Unique).unwrap();
@@ -436,7 +437,8 @@ mod tests {
 
     #[test]
     fn a_namespace_tells_models_of_one_name_apart() {
-        let (a, b) = (folder("c", &["one", "both"]), folder("d", &["both", "two"]));
+        let a = folder("c", &["one", "both"]);
+        let b = folder("d", &["both", "two"]);
         let slashed = PathBuf::from(format!("{}/", a.display()));
         let repositories = [slashed.as_path(), b.as_path()].map(ModelRepository::from);
         let found = scan(&repositories, NameMeaning::Namespaced).unwrap();

@@ -480,7 +480,8 @@ mod tests {
             total: ms(total),
             goal: Some(ms(10)),
         };
-        let (failed, left) = (Some(FailureReason::Backend), Some(FailureReason::Canceled));
+        let failed = Some(FailureReason::Backend);
+        let left = Some(FailureReason::Canceled);
         let requests = [request(10, None), request(11, None), request(1, failed), request(1, left)];
         recorder.execution(ComputeTimes::default(), &requests, 0);
         recorder

@@ -199,7 +199,9 @@ impl RequestChecker {
     }
 
     fn count_text(&self, request: &InferenceRequest) -> String {
-        let (required, all, given) = (self.required, self.inputs.len(), request.inputs.len());
+        let required = self.required;
+        let all = self.inputs.len();
+        let given = request.inputs.len();
         let expected = match required == all {
             true => format!("{all} inputs"),
             false => format!("number of inputs between {required} and {all}"),

@@ -69,7 +69,8 @@ impl CallGraph {
         if !edges.get(caller).is_some_and(|known| known.contains(called)) {
             edges.entry(caller.to_owned()).or_default().insert(called.to_owned());
         }
-        let (mut seen, mut left) = (BTreeSet::new(), vec![called]);
+        let mut seen = BTreeSet::new();
+        let mut left = vec![called];
         while let Some(model) = left.pop() {
             if model == caller {
                 return true;

@@ -52,7 +52,8 @@ impl OwnedParts for HostBuffer {
     }
 
     fn read_parts(&mut self, starts: &[usize], each: usize) -> Result<Vec<u8>, TensorError> {
-        let (bytes, mut all) = (self.as_bytes(), Vec::new());
+        let bytes = self.as_bytes();
+        let mut all = Vec::new();
         let len = starts.len().saturating_mul(each);
         all.try_reserve_exact(len).map_err(|_| TensorErrorKind::TooLarge(vec![len]))?;
         for &start in starts {

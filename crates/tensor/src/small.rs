@@ -210,7 +210,8 @@ impl SmallType {
 
     fn float_value(self, form: &FloatForm, code: u8) -> f64 {
         let sign_bit = self.mask() ^ (self.mask() >> 1);
-        let (negative, magnitude) = (code & sign_bit != 0, code & !sign_bit);
+        let negative = code & sign_bit != 0;
+        let magnitude = code & !sign_bit;
         if form.unsigned_zero && code == SIGN {
             return f64::NAN;
         }
@@ -425,7 +426,8 @@ mod tests {
                 continue;
             }
             for code in 0..dtype.mask() >> 1 {
-                let (low, high) = (dtype.value(code), dtype.value(code + 1));
+                let low = dtype.value(code);
+                let high = dtype.value(code + 1);
                 if !high.is_finite() {
                     break;
                 }

@@ -53,7 +53,8 @@ impl Tensor {
     pub fn from_vec<T: Element>(shape: &[usize], elements: Vec<T>) -> Result<Self, TensorError> {
         let expected = checked_elements(shape)?;
         if expected != elements.len() {
-            let (shape, found) = (shape.to_vec(), elements.len());
+            let shape = shape.to_vec();
+            let found = elements.len();
             return Err(
                 TensorErrorKind::WrongSize { shape, expected, found, unit: "elements" }.into()
             );
@@ -216,7 +217,8 @@ impl Tensor {
     pub fn from_bytes(dtype: DataType, shape: &[usize], bytes: &[u8]) -> Result<Self, TensorError> {
         let expected = size_bytes(dtype, shape)?;
         if bytes.len() != expected {
-            let (shape, found) = (shape.to_vec(), bytes.len());
+            let shape = shape.to_vec();
+            let found = bytes.len();
             return Err(TensorErrorKind::WrongSize { shape, expected, found, unit: "bytes" }.into());
         }
         let buffer = HostBuffer::try_copy(bytes)?;

@@ -106,13 +106,15 @@ pub fn run_with(
         let shared = Arc::new((provider, expectations));
         let taken = |case: &&Arc<ConformanceCase>| takes(&shared.0, case);
         for case in cases.iter().filter(|case| shared.0.name == REFERENCE && case.nodes == 1) {
-            let (shared, case) = (Arc::clone(&shared), Arc::clone(case));
+            let shared = Arc::clone(&shared);
+            let case = Arc::clone(case);
             trials.push(Trial::test(format!("mutated::{}", case.name), move || {
                 survives(&case, &shared.0.run).map_err(Into::into)
             }));
         }
         for case in cases.iter().filter(taken) {
-            let (shared, case) = (Arc::clone(&shared), Arc::clone(case));
+            let shared = Arc::clone(&shared);
+            let case = Arc::clone(case);
             let name = format!("{}::{}", shared.0.name, case.name);
             trials.push(Trial::test(name, move || {
                 let (provider, expectations) = &*shared;
@@ -141,13 +143,15 @@ fn cases(root: &Path) -> Result<(Vec<ConformanceCase>, BTreeMap<String, usize>),
         .filter(|path| path.join("model.onnx").is_file())
         .collect();
     folders.sort();
-    let (mut cases, mut absent) = (Vec::new(), BTreeMap::new());
+    let mut cases = Vec::new();
+    let mut absent = BTreeMap::new();
     for folder in folders {
         let file = folder.join("model.onnx");
         let bytes = std::fs::read(&file).map_err(|error| failed(&file, &error))?;
         let model =
             ModelProto::decode(Bytes::from(bytes)).map_err(|error| failed(&file, &error))?;
-        let (mut found, mut nodes) = (BTreeSet::new(), 0);
+        let mut found = BTreeSet::new();
+        let mut nodes = 0;
         if let Some(graph) = &model.graph {
             operators(graph, &mut found, &mut nodes);
         }
@@ -283,7 +287,8 @@ fn same(
     match (found, expected) {
         (Datum::Tensor(found), Datum::Tensor(expected)) => near(found, expected),
         (Datum::Sequence(found), Datum::Sequence(expected)) => {
-            let (found, expected) = (found.items(), expected.items());
+            let found = found.items();
+            let expected = expected.items();
             if found.len() != expected.len() {
                 return Err(format!("{} tensors, expected {}", found.len(), expected.len()));
             }

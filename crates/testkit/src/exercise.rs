@@ -64,7 +64,8 @@ fn check(graph: &Graph, before: &[Option<Fact>], rewritten: &mut Graph) {
     let after = after.expect("the shapes of a rewritten graph can be inferred");
     assert_eq!(graph.outputs.len(), rewritten.outputs.len(), "outputs");
     for (&old, &new) in graph.outputs.iter().zip(&rewritten.outputs) {
-        let (old, new) = (before[old.index()].as_ref(), after[new.index()].as_ref());
+        let old = before[old.index()].as_ref();
+        let new = after[new.index()].as_ref();
         if let (Some(old), Some(new)) = (old, new) {
             assert_eq!((old.kind, old.dtype), (new.kind, new.dtype), "type of an output");
         }

@@ -181,7 +181,8 @@ impl MilCase {
                 (found, expected) => Err(format!("{found:?}, expected {expected:?}")),
             };
         }
-        let (absolute, relative) = (self.number("tolerance_abs"), self.number("tolerance_rel"));
+        let absolute = self.number("tolerance_abs");
+        let relative = self.number("tolerance_rel");
         let pairs = numbers(found).into_iter().zip(numbers(expected)).enumerate();
         for (at, (found, expected)) in pairs {
             let same = found == expected || (found.is_nan() && expected.is_nan());
@@ -205,7 +206,8 @@ impl MilCase {
         if shape.len() != found.rank() || !shape.iter().zip(found.shape()).all(same) {
             return Err(format!("shape {:?}, expected {shape:?}", found.shape()));
         }
-        let (low, high) = (self.number("low"), self.number("high"));
+        let low = self.number("low");
+        let high = self.number("high");
         match numbers(found).into_iter().find(|value| !(low..=high).contains(value)) {
             None => Ok(()),
             Some(value) => Err(format!("{value} is not in {low} to {high}")),

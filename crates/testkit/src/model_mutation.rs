@@ -291,7 +291,8 @@ fn repeat_node(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
 }
 
 fn move_node(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
-    let (from, to) = (noise.below(graph.node.len()), noise.below(graph.node.len()));
+    let from = noise.below(graph.node.len());
+    let to = noise.below(graph.node.len());
     if !graph.node.is_empty() {
         graph.node.swap(from, to);
     }
@@ -450,7 +451,8 @@ fn make_sparse(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
         return;
     };
     graph.initializer.retain(|old| old.name != name);
-    let (values, indices) = (small_tensor(&name, noise), small_tensor("", noise));
+    let values = small_tensor(&name, noise);
+    let indices = small_tensor("", noise);
     let dims = (0..noise.below(4)).map(|_| noise.integer()).collect();
     graph.sparse_initializer.push(SparseTensorProto {
         values: Some(values),
@@ -465,7 +467,8 @@ fn nest(graph: &mut GraphProto, noise: &mut NoiseGenerator) {
         return;
     }
     let node = graph.node.remove(noise.below(graph.node.len()));
-    let (input, output) = (node.input.clone(), node.output.clone());
+    let input = node.input.clone();
+    let output = node.output.clone();
     let kind = noise.below(3);
     let mut body = GraphProto { node: vec![node], ..GraphProto::default() };
     let untyped = |name: &str| ValueInfoProto { name: name.to_owned(), r#type: None };

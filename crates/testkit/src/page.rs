@@ -63,7 +63,8 @@ pub fn operators_page(root: &Path, kernels: &[KernelName]) -> Result<String, Str
         let file = root.join(name);
         std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
     };
-    let (version, light) = (read("VERSION")?, read("LIGHT")?);
+    let version = read("VERSION")?;
+    let light = read("LIGHT")?;
     let mut page = format!(
         "# Operators\n\n`cargo xtask operators` writes this page from the tables of operators and \
          kernels, the cases of {} and the files in `crates/testkit/expectations`.\n\n",
@@ -100,7 +101,8 @@ fn cases(root: &Path) -> Result<Vec<(String, Option<i64>, bool)>, String> {
         let model = ModelProto::decode(Bytes::from(bytes)).map_err(|e| failed(&file, &e))?;
         let imports = model.opset_import.iter();
         let onnx = imports.filter(|import| matches!(import.domain.as_str(), "" | "ai.onnx"));
-        let (mut found, mut nodes) = (BTreeSet::new(), 0);
+        let mut found = BTreeSet::new();
+        let mut nodes = 0;
         if let Some(graph) = &model.graph {
             operators(graph, &mut found, &mut nodes);
         }
@@ -117,9 +119,11 @@ fn conformance(
     cases: &[(String, Option<i64>, bool)],
     light: &str,
 ) -> Result<(), String> {
-    let (reference, cpu) = (CaseExpectations::parse(REFERENCE)?, CaseExpectations::parse(CPU)?);
+    let reference = CaseExpectations::parse(REFERENCE)?;
+    let cpu = CaseExpectations::parse(CPU)?;
     let mut counts: BTreeMap<Option<i64>, VersionCount> = BTreeMap::new();
-    let (mut machine, mut contrib) = (0, 0);
+    let mut machine = 0;
+    let mut contrib = 0;
     for (name, opset, known) in cases {
         if let Some(rest) = name.strip_prefix("contrib_") {
             *if rest.starts_with("ml_") { &mut machine } else { &mut contrib } += 1;
@@ -165,7 +169,8 @@ fn exceptions(page: &mut String) -> Result<(), String> {
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
         lines.filter_map(|line| line.split_once(": ")).collect::<BTreeSet<_>>()
     };
-    let (reference, cpu) = (lines(REFERENCE), lines(CPU));
+    let reference = lines(REFERENCE);
+    let cpu = lines(CPU);
     page.push_str(
         "## Exceptions\n\nA case fails only where it is listed here or needs an operator without a \
          definition. `[within N]` and `[shapes]` say that it passes, compared less strictly than \

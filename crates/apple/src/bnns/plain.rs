@@ -48,7 +48,8 @@ impl DescribedMatrix<'_> {
 
 /// An FP16 by its definition.
 fn widened(half: u16) -> f32 {
-    let (exponent, fraction) = (i32::from(half >> 10 & 0x1f), f32::from(half & 0x3ff) / 1024.0);
+    let exponent = i32::from(half >> 10 & 0x1f);
+    let fraction = f32::from(half & 0x3ff) / 1024.0;
     let size = match exponent {
         0 => fraction * 2.0_f32.powi(-14),
         31 if fraction > 0.0 => f32::NAN,

@@ -58,7 +58,8 @@ fn a_foreign_blas_computes_what_the_arguments_say() {
                 };
                 let ((a_rows, a_stride), (b_rows, b_stride)) =
                     (stored(of_a, m, k), stored(of_b, k, n));
-                let (a, b) = (values(a_rows * a_stride, m), values(b_rows * b_stride, n));
+                let a = values(a_rows * a_stride, m);
+                let b = values(b_rows * b_stride, n);
                 let a = BlasOperand { data: &a, stride: a_stride, orientation: of_a };
                 let b = BlasOperand { data: &b, stride: b_stride, orientation: of_b };
                 let stride = n + extra;
@@ -66,7 +67,8 @@ fn a_foreign_blas_computes_what_the_arguments_say() {
                 let mut c = before.clone();
                 checked(sgemm, BlasSizes { m, n, k }, (2.0, 3.0), (a, b), &mut c, stride).unwrap();
                 for (i, (&found, &before)) in c.iter().zip(&before).enumerate() {
-                    let (row, column) = (i / stride, i % stride);
+                    let row = i / stride;
+                    let column = i % stride;
                     let sum: f32 =
                         (0..k).map(|t| at(&a, row, t) * at(&b, t, column.min(n - 1))).sum();
                     let wanted = if column < n { 2.0 * sum + 3.0 * before } else { before };

@@ -113,7 +113,8 @@ impl MultiArray {
     }
 
     fn of(buffer: Buffer, layout: &ArrayLayout, writable: bool) -> Self {
-        let (data_type, shape) = (layout.data_type, layout.shape.clone());
+        let data_type = layout.data_type;
+        let shape = layout.shape.clone();
         Self { buffer, data_type, shape, writable, pages: None }
     }
 
@@ -170,7 +171,8 @@ impl MultiArray {
         if !self.writable {
             return Err(CoreMlFault::argument("the array's memory is read-only"));
         }
-        let (data_type, shape) = (self.data_type, self.shape.clone());
+        let data_type = self.data_type;
+        let shape = self.shape.clone();
         self.buffer.write(|bytes, strides| {
             covers(data_type, &shape, strides, bytes.len())?;
             Ok(change(bytes, strides))
@@ -196,7 +198,8 @@ impl MultiArray {
     /// read-only, `Memory` as [`MultiArray::read`].
     pub fn copy_from(&mut self, from: &[u8]) -> Result<(), CoreMlFault> {
         self.holds(from.len())?;
-        let (data_type, shape) = (self.data_type, self.shape.clone());
+        let data_type = self.data_type;
+        let shape = self.shape.clone();
         self.write(|bytes, strides| layout::scatter((data_type, &shape), from, bytes, strides))
     }
 
@@ -252,7 +255,8 @@ fn covers(
     if strides.len() == shape.len() && needed.is_some_and(|needed| needed <= found) {
         return Ok(());
     }
-    let (shape, strides) = (check::shown(shape), check::shown(strides));
+    let shape = check::shown(shape);
+    let strides = check::shown(strides);
     let text = format!(
         "array of {data_type}, shape {shape}, strides {strides}: Core ML gives {found} bytes of it"
     );

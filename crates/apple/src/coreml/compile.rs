@@ -49,7 +49,8 @@ fn install(made: &Path, into: &Path) -> Result<(), CoreMlFault> {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
         Err(error) => return Err(wrong(error)),
     }
-    let (process, number) = (std::process::id(), COPIES.fetch_add(1, Ordering::Relaxed));
+    let process = std::process::id();
+    let number = COPIES.fetch_add(1, Ordering::Relaxed);
     let beside = parent.join(format!(".{}.{process}.{number}", name.to_string_lossy()));
     let copied = copy(made, &beside).and_then(|()| fs::rename(&beside, into));
     if copied.is_err() {
@@ -103,7 +104,8 @@ mod tests {
     #[test]
     fn a_folder_is_moved_and_its_parents_are_made() {
         let root = tempfile::tempdir().unwrap();
-        let (made, into) = (root.path().join("made"), root.path().join("cache/x/a.mlmodelc"));
+        let made = root.path().join("made");
+        let into = root.path().join("cache/x/a.mlmodelc");
         model(&made);
         install(&made, &into).unwrap();
         assert!(!made.exists());
@@ -113,7 +115,8 @@ mod tests {
     #[test]
     fn a_folder_that_came_first_stays() {
         let root = tempfile::tempdir().unwrap();
-        let (made, into) = (root.path().join("made"), root.path().join("a.mlmodelc"));
+        let made = root.path().join("made");
+        let into = root.path().join("a.mlmodelc");
         model(&made);
         model(&into);
         fs::write(into.join("model.mil"), "first").unwrap();
@@ -124,7 +127,8 @@ mod tests {
     #[test]
     fn a_folder_is_copied_whole() {
         let root = tempfile::tempdir().unwrap();
-        let (made, to) = (root.path().join("made"), root.path().join("copy"));
+        let made = root.path().join("made");
+        let to = root.path().join("copy");
         model(&made);
         copy(&made, &to).unwrap();
         assert_eq!(fs::read(to.join("model.mil")).unwrap(), b"program");

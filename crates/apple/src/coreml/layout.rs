@@ -25,7 +25,8 @@ impl ArrayLayout {
         strides: &[usize],
     ) -> Result<Self, CoreMlFault> {
         let wrong = |what: String| {
-            let (shape, strides) = (shown(shape), shown(strides));
+            let shape = shown(shape);
+            let strides = shown(strides);
             CoreMlFault::argument(format!("array of shape {shape}, strides {strides}: {what}"))
         };
         if shape.is_empty() {
@@ -114,7 +115,8 @@ fn rows(
     let row = shape[inner..].iter().product::<usize>() * size;
     let count: usize = shape[..inner].iter().product();
     for index in 0..count {
-        let (mut rest, mut at) = (index, 0);
+        let mut rest = index;
+        let mut at = 0;
         for axis in (0..inner).rev() {
             at += rest % shape[axis] * strides[axis];
             rest /= shape[axis];
@@ -188,7 +190,8 @@ mod tests {
     #[test]
     fn padded_rows_are_gathered_and_scattered() {
         let far: Vec<u8> = (0..16).collect();
-        let (shape, strides) = ((ArrayDataType::Int8, &[2, 2, 3][..]), [8, 4, 1]);
+        let shape = (ArrayDataType::Int8, &[2, 2, 3][..]);
+        let strides = [8, 4, 1];
         let mut near = [0; 12];
         gather(shape, &far, &strides, &mut near);
         assert_eq!(near, [0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14]);

@@ -46,7 +46,8 @@ impl GroupRows {
 
     /// The type that holds scales and offsets.
     pub(super) fn factors(&self) -> DataType {
-        let (scales, offsets) = (self.scales.dtype(), self.offsets.dtype());
+        let scales = self.scales.dtype();
+        let offsets = self.offsets.dtype();
         if scales == offsets { scales } else { DataType::Fp32 }
     }
 
@@ -90,7 +91,8 @@ impl GroupRows {
 
     pub(super) fn dequantize(&self, row: usize, out: &mut [f32]) -> Result<(), CheckpointError> {
         let groups = self.columns.checked_div(self.group).unwrap_or(0);
-        let (mut codes, mut scales) = (vec![0; self.columns], vec![0.0; groups]);
+        let mut codes = vec![0; self.columns];
+        let mut scales = vec![0.0; groups];
         let mut offsets = scales.clone();
         self.unpack(row, &mut codes, &mut scales, &mut offsets)?;
         numbers(CodeMeaning::Offset, self.group, (&codes, &scales, &offsets), out);

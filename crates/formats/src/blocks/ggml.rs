@@ -94,7 +94,8 @@ impl BlockVisitor for UnpackVisitor<'_> {
         let (codes, _) = self.codes.as_chunks_mut::<L>();
         let (scales, _) = self.scales.as_chunks_mut::<S>();
         let (offsets, _) = self.offsets.as_chunks_mut::<S>();
-        let (mut offsets, mut none) = (offsets.iter_mut(), [0.0; S]);
+        let mut offsets = offsets.iter_mut();
+        let mut none = [0.0; S];
         for ((block, codes), scales) in blocks.iter().zip(codes).zip(scales) {
             apart(block, codes, scales, offsets.next().unwrap_or(&mut none));
         }
@@ -115,7 +116,9 @@ const SCALES: usize = STEP / 16;
 impl BlockVisitor for DequantizeVisitor<'_> {
     fn walk<const B: usize, const L: usize, const S: usize>(self, apart: BlockSplitter<B, L, S>) {
         let (blocks, _) = self.bytes.as_chunks::<B>();
-        let (mut codes, mut scales, mut offsets) = ([0; STEP], [0.0; SCALES], [0.0; SCALES]);
+        let mut codes = [0; STEP];
+        let mut scales = [0.0; SCALES];
+        let mut offsets = [0.0; SCALES];
         for (blocks, out) in blocks.chunks(STEP / L).zip(self.out.chunks_mut(STEP)) {
             let codes_of = codes.as_chunks_mut::<L>().0.iter_mut();
             let scales_of = scales.as_chunks_mut::<S>().0.iter_mut();

@@ -22,7 +22,8 @@ pub(super) fn pairs(packed: &[u8], codes: &mut [u8; 256]) {
 /// two upper bits belong to the fifth to eighth, as do the last four bytes.
 #[inline(always)]
 fn scales_and_minima(packed: &[u8]) -> ([u8; 8], [u8; 8]) {
-    let (mut scales, mut minima) = ([0; 8], [0; 8]);
+    let mut scales = [0; 8];
+    let mut minima = [0; 8];
     let (first_scales, rest) = packed.split_at(4);
     let (first_minima, both) = rest.split_at(4);
     let (low, high) = scales.split_at_mut(4);
@@ -54,7 +55,8 @@ pub(super) fn q2_k(
     scales: &mut [f32; 16],
     offsets: &mut [f32; 16],
 ) {
-    let (scale, minimum) = (half(*a, *b), half(*c, *d));
+    let scale = half(*a, *b);
+    let minimum = half(*c, *d);
     let (small, packed) = block.split_at(16);
     for ((&small, to), offset) in small.iter().zip(scales).zip(offsets) {
         *to = scale * f32::from(small & 15);
@@ -92,7 +94,8 @@ pub(super) fn q3_k(
 /// The scales and offsets of Q4_K and Q5_K.
 #[inline(always)]
 fn eight_parts([a, b, c, d]: [u8; 4], small: &[u8], scales: &mut [f32; 8], offsets: &mut [f32; 8]) {
-    let (scale, minimum) = (half(a, b), half(c, d));
+    let scale = half(a, b);
+    let minimum = half(c, d);
     let (small, minima) = scales_and_minima(small);
     for (((to, offset), small), least) in scales.iter_mut().zip(offsets).zip(small).zip(minima) {
         *to = scale * f32::from(small);

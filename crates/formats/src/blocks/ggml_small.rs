@@ -58,7 +58,8 @@ pub(super) fn mxfp4(
 /// Half of a float of 8 bits without a sign (4 of exponent, 3 of mantissa); 127 stands for no number
 /// and is read as 0.
 fn half_of_e4m3(bits: u8) -> f32 {
-    let (exponent, mantissa) = (i32::from((bits >> 3) & 15), f32::from(bits & 7));
+    let exponent = i32::from((bits >> 3) & 15);
+    let mantissa = f32::from(bits & 7);
     match (bits, exponent) {
         (0 | 0x7F, _) => 0.0,
         (_, 0) => mantissa * 2_f32.powi(-10),

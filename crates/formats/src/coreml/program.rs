@@ -87,7 +87,8 @@ fn one(
     let features = |all: &[FeatureDescription]| {
         all.iter().map(ModelFeature::read).collect::<Result<Vec<_>, CoreMlError>>()
     };
-    let (inputs, outputs) = (features(described.input)?, features(described.output)?);
+    let inputs = features(described.input)?;
+    let outputs = features(described.output)?;
     let states = features(described.state)?;
     let (graph, held) = import::function(described.name, function)?;
     let names = |all: &[ModelFeature]| -> Vec<String> {

@@ -90,7 +90,8 @@ impl WeightFiles {
         }
         let elements = checked_elements(shape)?;
         let bits = element.bits().saturating_mul(elements);
-        let (expected, padding) = (bits.div_ceil(8), bits.next_multiple_of(8) - bits);
+        let expected = bits.div_ceil(8);
+        let padding = bits.next_multiple_of(8) - bits;
         if blob.len_bytes != expected || blob.padding_bits != padding {
             let text = format!(
                 "{element}{shape:?} takes {expected} bytes without the last {padding} bits, found \

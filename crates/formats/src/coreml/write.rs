@@ -250,7 +250,8 @@ impl WeightFileWriter {
         };
         let bits = element.bits() * tensor.elements();
         let padding = long(bits.next_multiple_of(8) - bits);
-        let (offset, unit) = (self.at, long(UNIT));
+        let offset = self.at;
+        let unit = long(UNIT);
         let len = long(bits.div_ceil(8));
         let mut described = Vec::with_capacity(UNIT);
         described.extend(MARK.to_le_bytes());

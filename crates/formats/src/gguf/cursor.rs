@@ -56,7 +56,8 @@ impl GgufCursor {
 
     /// A count of things that take at least `least` bytes each.
     pub(super) fn count(&mut self, what: &str, least: usize) -> Result<usize, CheckpointError> {
-        let (at, claimed) = (self.at, self.u64()?);
+        let at = self.at;
+        let claimed = self.u64()?;
         let most = self.left().checked_div(least.max(1)).unwrap_or(0);
         usize::try_from(claimed).ok().filter(|&count| count <= most).ok_or_else(|| {
             let left = self.left();

@@ -87,7 +87,8 @@ impl GgufValueType {
     }
 
     fn read(cursor: &mut GgufCursor) -> Result<Self, CheckpointError> {
-        let (at, number) = (cursor.offset(), cursor.u32()?);
+        let at = cursor.offset();
+        let number = cursor.u32()?;
         let row = usize::try_from(number).ok().and_then(|number| TYPES.get(number));
         row.map(|row| row.0).ok_or_else(|| {
             CheckpointError::invalid(format!("there is no type {number} of values"))

@@ -104,7 +104,8 @@ impl GgufFile {
     fn read(source: &FileSource) -> Result<Self, CheckpointError> {
         let mut cursor = GgufCursor::new(source.bytes.clone());
         let version = version(&mut cursor)?;
-        let (tensors, entries) = (cursor.u64()?, cursor.u64()?);
+        let tensors = cursor.u64()?;
+        let entries = cursor.u64()?;
         let metadata = GgufMetadata::read(&mut cursor, entries)?;
         let alignment = alignment(&metadata)?;
         let listed = ListedTensor::read_all(&mut cursor, tensors)?;

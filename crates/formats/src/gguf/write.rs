@@ -122,7 +122,8 @@ impl<'a> GgufWriter<'a> {
             let found = bytes.len();
             return refuse(format!("{kind} of shape {shape:?} takes {size} bytes, found {found}"));
         }
-        let (name, shape) = (name.to_owned(), shape.to_vec());
+        let name = name.to_owned();
+        let shape = shape.to_vec();
         self.tensors.push(PendingTensor { name, kind, shape, size, data });
         Ok(self)
     }
@@ -262,7 +263,8 @@ macro_rules! values {
         impl From<&[$kind]> for GgufValue {
             fn from(values: &[$kind]) -> Self {
                 let encoded: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-                let (kind, len) = (GgufValueType::$variant, values.len());
+                let kind = GgufValueType::$variant;
+                let len = values.len();
                 Self::Array(GgufArray { kind, len, encoded: encoded.into() })
             }
         }

@@ -98,7 +98,9 @@ impl MlxQuantization {
             (false, ..) => return Ok(None),
         };
         let part = |part: &str| tensors.tensor(&name(part)).cloned();
-        let (words, scales, biases) = (part("weight")?, part("scales")?, part("biases")?);
+        let words = part("weight")?;
+        let scales = part("scales")?;
+        let biases = part("biases")?;
         let columns = check_words(&words, format)
             .map_err(|error| error.at(format_args!("tensor '{}'", name("weight"))))?;
         for (part, tensor) in [("scales", &scales), ("biases", &biases)] {
@@ -109,7 +111,8 @@ impl MlxQuantization {
         if let Some(last) = shape.last_mut() {
             *last = columns;
         }
-        let (bits, group) = (format.bits, format.group_size);
+        let bits = format.bits;
+        let group = format.group_size;
         let rows = GroupRows::new((bits, group), words, (scales, biases), columns);
         BlockMatrix::of_groups(&shape, CodeFormat::new(bits, group, CodeMeaning::Offset), rows)
             .map(Some)

@@ -109,7 +109,9 @@ impl<'a> NpyParser<'a> {
     }
 
     fn header(&mut self) -> Result<NpyHeader, NpyError> {
-        let (mut descr, mut fortran_order, mut shape) = (None, None, None);
+        let mut descr = None;
+        let mut fortran_order = None;
+        let mut shape = None;
         self.expect("{")?;
         while !self.take("}") {
             let key = self.string()?;

@@ -292,7 +292,8 @@ impl<'m> OnnxImporter<'m> {
         let (bound, passed) = bind(function, inputs, outputs);
         for pair in passed {
             let none = Attributes::new();
-            let (from, to) = (vec![Some(pair.0)], vec![Some(pair.1)]);
+            let from = vec![Some(pair.0)];
+            let to = vec![Some(pair.1)];
             graph
                 .add_node((ONNX_DOMAIN, "Identity"), &node.name, &none, from, to)
                 .map_err(|error| OnnxError::new(OnnxErrorKind::Graph(error), place))?;

@@ -108,7 +108,8 @@ impl<'a> NameScope<'a> {
     ) -> SeenSubgraph<'a> {
         let mut free = HashSet::new();
         free_names(proto, &mut free);
-        let (mut renamed, mut captured) = (HashMap::new(), BTreeSet::new());
+        let mut renamed = HashMap::new();
+        let mut captured = BTreeSet::new();
         for name in free {
             let outer = self.resolve(graph, name).map(|id| graph.value(id).name.clone());
             captured.extend(outer.clone());

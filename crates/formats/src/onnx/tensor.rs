@@ -61,7 +61,8 @@ fn read_external(
         return Err(wrong_size(dtype, shape, expected, found, &place.field("external_data")));
     }
     if let Some(small) = packed(dtype) {
-        let (memory, start) = (window.memory, window.offset_bytes);
+        let memory = window.memory;
+        let start = window.offset_bytes;
         let bytes = [expected.unwrap_or(0)];
         return Tensor::from_allocation(DataType::Uint8, &bytes, memory, start)
             .map_err(|error| OnnxError::tensor(place, &error))

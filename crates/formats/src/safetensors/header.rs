@@ -160,7 +160,8 @@ fn check_cover(
 ) -> Result<(), CheckpointError> {
     let mut sorted: Vec<(&String, &CheckedTensor)> = tensors.iter().collect();
     sorted.sort_by_key(|(_, placed)| (placed.bytes.start, placed.bytes.end));
-    let (mut reached, mut before) = (start, None);
+    let mut reached = start;
+    let mut before = None;
     for (name, placed) in sorted {
         let from = placed.bytes.start;
         if from != reached {

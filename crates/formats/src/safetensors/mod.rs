@@ -80,7 +80,8 @@ impl SafeTensors {
         let header = SafetensorsHeader::parse(&source.bytes)?;
         let mut names = Vec::with_capacity(header.tensors.len());
         for (name, placed) in header.tensors {
-            let (memory, start) = (Arc::clone(&source.memory), placed.bytes.start);
+            let memory = Arc::clone(&source.memory);
+            let start = placed.bytes.start;
             let tensor = Tensor::from_allocation_lazily(placed.dtype, &placed.shape, memory, start)
                 .map_err(|error| {
                     CheckpointError::invalid(error.to_string()).at(format_args!("tensor '{name}'"))

@@ -32,7 +32,8 @@ pub(super) fn of_message(
 ) -> Result<StoredGraph, StoredError> {
     let stored = model.graph.ok_or_else(|| StoredError::new("there is no graph"))?;
     let graph = graph(stored, &constants, 0)?;
-    let (inputs, outputs) = (ports(model.inputs)?, ports(model.outputs)?);
+    let inputs = ports(model.inputs)?;
+    let outputs = ports(model.outputs)?;
     if inputs.len() != graph.inputs.len() || outputs.len() != graph.outputs.len() {
         return Err(StoredError::new("inputs or outputs are missing"));
     }

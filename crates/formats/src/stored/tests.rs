@@ -34,7 +34,8 @@ fn stored(path: &Path, level: RewriteLevel) -> (Vec<u8>, Vec<Arc<dyn Allocation>
         };
         ids.iter().map(port).collect()
     };
-    let (inputs, outputs) = (ports(&graph.inputs), ports(&graph.outputs));
+    let inputs = ports(&graph.inputs);
+    let outputs = ports(&graph.outputs);
     let mut place = |tensor: &Tensor| {
         let offset = file.len().next_multiple_of(64);
         file.resize(offset, 0);

@@ -45,7 +45,8 @@ pub fn write(
         };
         all.iter().map(port).collect::<Result<Vec<_>, StoredError>>()
     };
-    let (inputs, outputs) = (ports(inputs)?, ports(outputs)?);
+    let inputs = ports(inputs)?;
+    let outputs = ports(outputs)?;
     let StoredWriter { constants, tensors, .. } = writer;
     let model = StoredModel { graph: Some(stored), inputs, outputs, constants };
     let bytes = model.encode_to_vec();
@@ -68,7 +69,8 @@ fn same(graph: &Graph, again: &Graph) -> Result<(), StoredError> {
         if format!("{:?}", node.operator) != text {
             return differs(node, &text);
         }
-        let (bodies, others) = (node.operator.bodies(), found.operator.bodies());
+        let bodies = node.operator.bodies();
+        let others = found.operator.bodies();
         if bodies.len() != others.len() {
             return differs(node, "one with other subgraphs");
         }

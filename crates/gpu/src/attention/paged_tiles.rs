@@ -151,9 +151,10 @@ fn own(
     matrices: KeyLayout,
 ) -> Result<Value, String> {
     let matrices = matrices == KeyLayout::Blocks;
-    let (key_step, value_step) = (step_of(run.block), step_of(run.sizes.value_width));
-    let (mut q, mut y) =
-        (wgsl_float(shapes.dtype(0)?)?.to_owned(), wgsl_float(shapes.output_dtype(0)?)?.to_owned());
+    let key_step = step_of(run.block);
+    let value_step = step_of(run.sizes.value_width);
+    let mut q = wgsl_float(shapes.dtype(0)?)?.to_owned();
+    let mut y = wgsl_float(shapes.output_dtype(0)?)?.to_owned();
     let mut words =
         [cache.words[usize::from(key_step == 1)], cache.words[usize::from(value_step == 1)]];
     if matrices {

@@ -42,7 +42,8 @@ struct CodeGather {
 
 impl GpuKernel for CodeGather {
     fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
-        let (layout, columns) = (&self.matrix.layout, self.matrix.columns);
+        let layout = &self.matrix.layout;
+        let columns = self.matrix.columns;
         let count: usize = shapes.input(0)?.iter().product();
         let units = layout.units(columns);
         let aligned = columns.is_multiple_of(4);

@@ -37,7 +37,9 @@ pub struct GemvConfig {
 }
 
 const fn config(threads: usize, lanes: usize, rows: usize) -> GemvConfig {
-    let (bytes, ahead, subgroups) = (true, false, true);
+    let bytes = true;
+    let ahead = false;
+    let subgroups = true;
     GemvConfig { threads, lanes, rows, bytes, ahead, subgroups, split: 1, most: 8 }
 }
 
@@ -125,7 +127,8 @@ impl GemvConfig {
         m: usize,
         bytes: bool,
     ) -> Self {
-        let (rows, columns) = (packed.rows, packed.columns);
+        let rows = packed.rows;
+        let columns = packed.columns;
         let units = packed.layout.units(columns);
         let mut own = GEMV_CONFIGS[0];
         let few = m == 1 && bytes && (2048..=8192).contains(&rows) && units >= 64;
@@ -299,7 +302,8 @@ pub(super) fn dispatch(
             declared.push(DeclaredBinding::written(steps, "steps".into(), "vec4<f32>".into()));
         }
         let source = way.source(device, product, (&shares, call), &declared)?;
-        let (name, m) = (product.packed.layout.name(), way.m);
+        let name = product.packed.layout.name();
+        let m = way.m;
         let kind = if way.bytes { "gemv_i8x" } else { "gemv" };
         let shader = KernelShader::new(format!("block_mat_mul-{name}-{kind}{m}"), source);
         let [across, lines, _] = fold(groups * cuts)?;

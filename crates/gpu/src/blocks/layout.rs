@@ -53,7 +53,8 @@ impl CodeLayout {
     /// Fails when kernels do not know the format.
     pub(crate) fn of(weights: &dyn BlockWeights) -> Result<Self, String> {
         let of: CodeFormat = weights.format();
-        let (bits, block) = (of.bits(), of.block());
+        let bits = of.bits();
+        let block = of.block();
         let shift = match of.meaning() {
             CodeMeaning::Zero(zero) => CodeShift::Zero(zero),
             CodeMeaning::Offset => CodeShift::Offsets,
@@ -167,7 +168,8 @@ impl CodeLayout {
 
     /// Words of a row's factors: those of blocks, and those of superblocks behind them.
     pub(crate) fn factor_words(&self, columns: usize) -> [usize; 2] {
-        let (blocks, times) = (self.blocks(columns), if self.pairs() { 2 } else { 1 });
+        let blocks = self.blocks(columns);
+        let times = if self.pairs() { 2 } else { 1 };
         match self.factors {
             FactorLayout::Nothing => [0, 0],
             FactorLayout::Floats(DataType::Fp32) => [blocks * times, 0],
@@ -181,7 +183,8 @@ impl CodeLayout {
 
     /// The name of the format in those of kernels.
     pub(crate) fn name(&self) -> String {
-        let (bits, block) = (self.bits, self.block);
+        let bits = self.bits;
+        let block = self.block;
         match (self.shift, self.factors) {
             (CodeShift::Float(DataType::Fp16), _) => "f16".into(),
             (CodeShift::Float(DataType::Bf16), _) => "bf16".into(),

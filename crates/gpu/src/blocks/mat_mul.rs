@@ -81,7 +81,8 @@ pub fn kernel(
     choice: BlockKernelChoice,
 ) -> Result<BlockProducts, String> {
     supports(device, op)?;
-    let (weights, gate) = (op.weights(), op.gate());
+    let weights = op.weights();
+    let gate = op.gate();
     let layouts: Vec<CodeLayout> =
         weights.iter().map(|matrix| CodeLayout::of(&**matrix)).collect::<Result<_, _>>()?;
     let limit = device.capabilities().binding_bytes;
@@ -189,7 +190,8 @@ impl BlockProducts {
         step: &mut DispatchStep,
         choice: BlockKernelChoice,
     ) -> Result<(), String> {
-        let (x, found) = (shapes.input(0)?, shapes.dtype(0)?);
+        let x = shapes.input(0)?;
+        let found = shapes.dtype(0)?;
         let (_, lead) = x.split_last().ok_or("X has no axes")?;
         let m: usize = lead.iter().product();
         let x = BlockOperand { binding: ShaderBinding::Input(0), dtype: found };
@@ -235,7 +237,8 @@ impl BlockProducts {
                 return Err("what is added has another shape than the product".into());
             }
             true => {
-                let (input, dtype) = (matrices + 1, shapes.dtype(matrices + 1)?);
+                let input = matrices + 1;
+                let dtype = shapes.dtype(matrices + 1)?;
                 if dtype == shapes.output_dtype(0)? {
                     step.in_place(input, 0);
                 }

@@ -79,7 +79,8 @@ impl NBitsConstants {
             let tensor = view.constant(index).ok_or("the weights are no constant")?;
             tensor.contiguous().map_err(|error| error.to_string())
         };
-        let (bytes, scales) = (constant(1)?, constant(2)?);
+        let bytes = constant(1)?;
+        let scales = constant(2)?;
         let points = view.has(3).then(|| constant(3)).transpose()?;
         let elements = |tensor: &Tensor| tensor.shape().iter().product::<usize>();
         let row = blocks * op.block_size * op.bits as usize / 8;
@@ -118,7 +119,8 @@ struct NBitsProduct {
 impl NBitsProduct {
     fn new(view: &GpuNodeView<'_>, op: &MatMulNBits) -> Result<Self, String> {
         let given = NBitsConstants::of(view, op)?;
-        let (layout, blocks) = (layout(view, op)?, given.blocks);
+        let layout = layout(view, op)?;
+        let blocks = given.blocks;
         let bytes = given.bytes.as_bytes().map_err(|error| error.to_string())?;
         let scales = floats(&given.scales)?;
         let float_points = match &given.points {

@@ -184,7 +184,9 @@ fn packed_shares(
     std::thread::scope(|scope| {
         let (to, from) = sync_channel(MAX_WAITING);
         let start = |_| {
-            let (to, shares, next) = (to.clone(), &shares, &next);
+            let to = to.clone();
+            let shares = &shares;
+            let next = &next;
             scope.spawn(move || {
                 while let Some(own) = shares.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let packed = packed_rows(plan, own.clone(), fill);
@@ -245,7 +247,8 @@ impl RowScratch {
     fn new(layout: &CodeLayout, columns: usize) -> Self {
         let width = if layout.is_float() { layout.bits as usize / 8 } else { 1 };
         let padded = layout.units(columns) * layout.unit();
-        let (room, blocks) = (layout.blocks(columns), columns.div_ceil(layout.block.max(1)));
+        let room = layout.blocks(columns);
+        let blocks = columns.div_ceil(layout.block.max(1));
         let blocks = if layout.block == 0 { 0 } else { blocks };
         let (super_room, supers) = match layout.factors {
             FactorLayout::Nested(numbers) => {
@@ -314,7 +317,8 @@ impl RowScratch {
             }
             at += from.len();
         };
-        let (scales, shifts) = (&self.scales, &self.shifts);
+        let scales = &self.scales;
+        let shifts = &self.shifts;
         match layout.factors {
             FactorLayout::Nothing => {}
             FactorLayout::Floats(DataType::Fp16) => {
@@ -353,7 +357,8 @@ impl RowScratch {
 
 /// Writes some bits of each code: those of group `g` and its number `j` lie in the byte `j` of a word.
 fn plane(codes: &[u8], layout: &CodeLayout, (from, bits): (u32, u32), to: &mut [u8]) {
-    let (unit, per_word) = (layout.unit(), 8 / bits as usize);
+    let unit = layout.unit();
+    let per_word = 8 / bits as usize;
     let bytes = unit * bits as usize / 8;
     let mask = u8::MAX >> (8 - bits);
     for (codes, to) in codes.chunks_exact(unit).zip(to.chunks_exact_mut(bytes)) {

@@ -231,7 +231,8 @@ impl CodedProduct {
         m: usize,
         per_group: usize,
     ) -> Result<(Vec<u32>, usize), String> {
-        let (layout, columns) = (&self.packed.layout, self.packed.columns);
+        let layout = &self.packed.layout;
+        let columns = self.packed.columns;
         let [own, wholes] = layout.factor_words(columns);
         let mut groups = 0;
         let mut widths = [0; OUTPUTS];

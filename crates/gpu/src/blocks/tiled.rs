@@ -121,7 +121,8 @@ pub(super) fn dispatch(
     own: TiledRowsConfig,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
-    let (layout, columns) = (&product.packed.layout, product.packed.columns);
+    let layout = &product.packed.layout;
+    let columns = product.packed.columns;
     let ([bm, bn, _], [pm, pn]) = (own.tile, own.part);
     let bk = own.deep(layout);
     let (threads, _) = own.needs(device).ok_or("the device has no cooperative matrices")?;

@@ -111,7 +111,8 @@ impl ConvRunShape<'_> {
     fn takes_matrices(&self) -> bool {
         let lengths = &self.lengths;
         let flat = lengths.window[0] == 1 && lengths.input[0] == 1 && lengths.pads[0] == 0;
-        let (m, pixels) = (lengths.m, lengths.pixels());
+        let m = lengths.m;
+        let pixels = lengths.pixels();
         let enough = m >= 16 && pixels >= 16 && m * pixels >= LEAST;
         self.halves && flat && enough && !self.convolution.is_transposed()
     }
@@ -130,7 +131,8 @@ impl ConvRunShape<'_> {
 
     /// Returns the algorithms that a tuner may choose.
     pub(super) fn candidates(&self) -> Vec<ConvAlgorithm> {
-        let (m, k) = (self.packing.m_padded, self.packing.k_padded);
+        let m = self.packing.m_padded;
+        let k = self.packing.k_padded;
         let tiles = TILES.iter().filter(|own| own.reads(&self.packing));
         let matrices = MATRICES.iter().filter(|own| {
             let [rows, _, deep] = own.tile;
@@ -157,7 +159,8 @@ impl ConvRunShape<'_> {
     fn usual(&self) -> Vec<ConvAlgorithm> {
         let mut all = vec![ConvAlgorithm::Tiled(ConvTiles::for_channels(self.packing.m))];
         if self.takes_matrices() {
-            let (m, pixels) = (self.packing.m_padded, self.lengths.pixels());
+            let m = self.packing.m_padded;
+            let pixels = self.lengths.pixels();
             let config = ConvConfig::choose(self.capabilities, m, pixels, self.products());
             all.extend(config.map(ConvAlgorithm::Cooperative));
         }

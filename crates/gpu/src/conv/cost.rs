@@ -34,7 +34,10 @@ impl DeviceRates {
     /// (published). A CPU that emulates the GPU takes the former, to exercise the same choices.
     fn of(capabilities: &GpuCapabilities) -> Self {
         if capabilities.unified && !capabilities.software {
-            let (vector, matrix, bytes, dispatch) = (8e3, 9e3, 2.5e2, 3e3);
+            let vector = 8e3;
+            let matrix = 9e3;
+            let bytes = 2.5e2;
+            let dispatch = 3e3;
             return Self { vector, matrix, bytes, dispatch, processors: 20 };
         }
         Self { vector: 5e4, matrix: 7e5, bytes: 4e3, dispatch: 2.5e3, processors: 132 }
@@ -211,7 +214,8 @@ impl ConvRunShape<'_> {
     /// by fours is read one by one.
     fn pixels_ns(&self, rates: &DeviceRates) -> f64 {
         let ConvLengths { images, channels, m, channels_last, .. } = self.lengths;
-        let (pixels, single) = (self.lengths.pixels(), channels_last || self.lengths.pixels() == 1);
+        let pixels = self.lengths.pixels();
+        let single = channels_last || self.lengths.pixels() == 1;
         let (lens, fours) = match single {
             true => (ProductLengths { m, n: images * pixels, k: channels, stack: 1 }, channels),
             false => (ProductLengths { m, n: pixels, k: channels, stack: images }, pixels),
@@ -252,7 +256,8 @@ impl ConvRunShape<'_> {
     fn short_ns(&self, config: &WinogradConfig, rates: &DeviceRates) -> f64 {
         let ConvLengths { images, channels, m, output, .. } = &self.lengths;
         let tiles: usize = output[1..].iter().map(|len| len.div_ceil(config.tile)).product();
-        let (cells, tiles) = (config.cells(), tiles * images);
+        let cells = config.cells();
+        let tiles = tiles * images;
         let image = real(cells * channels * tiles) * bytes(self.stored[1]);
         let product = real(cells * m * tiles) * 4.0;
         let result = real(m * images * self.lengths.pixels()) * bytes(self.stored[2]);

@@ -29,7 +29,8 @@ pub(super) fn more(shapes: &GpuShapes) -> Result<ConvExtras, String> {
         bindings.push(ShaderBinding::Input(input));
         wgsl_float(shapes.dtype(input)?).map(Some)
     };
-    let (bias, residual) = (added(2)?, added(3)?);
+    let bias = added(2)?;
+    let residual = added(3)?;
     Ok(ConvExtras { bindings, bias, residual })
 }
 
@@ -46,7 +47,9 @@ pub(super) fn run(
     let [kz, ky, kx] = lengths.window;
     let ConvExtras { bindings, bias, residual } = more(shapes)?;
     let activation = convolution.activation;
-    let (x, w, y) = (shapes.dtype(0)?, shapes.dtype(1)?, shapes.output_dtype(0)?);
+    let x = shapes.dtype(0)?;
+    let w = shapes.dtype(1)?;
+    let y = shapes.output_dtype(0)?;
     let name = |dtype: DataType| wgsl_float(dtype);
     let added = u32::from(bias.is_some());
     let at = context!(bias => 3, residual => 3 + added, params => 3 + bindings.len());

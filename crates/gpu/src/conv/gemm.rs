@@ -83,7 +83,8 @@ impl WeightPacking {
     pub(super) fn of(convolution: &ConvNode, weights: &[usize]) -> Result<Self, String> {
         let (m, k, places) = convolution.product(weights)?;
         let config = ConvTiles::for_channels(m);
-        let (m_padded, k_padded) = (m.next_multiple_of(config.bm), k.next_multiple_of(K_STEP));
+        let m_padded = m.next_multiple_of(config.bm);
+        let k_padded = k.next_multiple_of(K_STEP);
         Ok(Self { m, m_padded, k, k_padded, places, groups: convolution.groups() })
     }
 

@@ -103,7 +103,8 @@ fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     if !(3..=5).contains(&rank) {
         return Err(format!("an image of {rank} axes, expected 3 to 5"));
     }
-    let (mut numbers, mut scales) = (vec![x_zero, w_zero], Vec::new());
+    let mut numbers = vec![x_zero, w_zero];
+    let mut scales = Vec::new();
     if form != IntegerConvResult::Sums {
         numbers.extend([Y_ZERO, BIAS]);
         scales.extend(SCALES);
@@ -183,14 +184,17 @@ impl IntegerConv {
             bindings.extend(index.map(ShaderBinding::Input));
             index.map_or(0, |_| bindings.len() - 1)
         };
-        let (zx, zw) = (zero(Some(x_zero)), zero(self.w_zero));
+        let zx = zero(Some(x_zero));
+        let zw = zero(self.w_zero);
         let signed = |index: usize| shapes.dtype(index).map(|dtype| dtype == DataType::Int8);
-        let (x_signed, w_signed) = (signed(0)?, signed(w)?);
+        let x_signed = signed(0)?;
+        let w_signed = signed(w)?;
         let along = k.is_multiple_of(4);
         let count = bindings.len();
         let context = context!(zx, zw, x_signed, w_signed, along, params => count);
         let source = render(include_str!("integer.wgsl"), context)?;
-        let (tiles_m, tiles_n) = (lengths.m.div_ceil(TILE), lengths.pixels().div_ceil(TILE));
+        let tiles_m = lengths.m.div_ceil(TILE);
+        let tiles_n = lengths.pixels().div_ceil(TILE);
         let total = (tiles_m * tiles_n).checked_mul(lengths.groups * lengths.images);
         let total = total.ok_or("tiles are too many")?;
         let [_, window_y, window_x] = lengths.window;
@@ -235,9 +239,11 @@ impl IntegerConv {
             bindings.extend(index.map(ShaderBinding::Input));
             index.map_or(0, |_| bindings.len() - 1)
         };
-        let (zx, zw) = (zero(Some(x_zero)), zero(self.w_zero));
+        let zx = zero(Some(x_zero));
+        let zw = zero(self.w_zero);
         let signed = |index: usize| shapes.dtype(index).map(|dtype| dtype == DataType::Int8);
-        let (x_signed, w_signed) = (signed(0)?, signed(w)?);
+        let x_signed = signed(0)?;
+        let w_signed = signed(w)?;
         let [kz, ky, kx] = lengths.window;
         let count = bindings.len();
         let context = context!(zx, zw, x_signed, w_signed, kz, ky, kx, params => count);
@@ -263,7 +269,8 @@ impl IntegerConv {
     ) -> Result<(), String> {
         let float = |index: usize| wgsl_float(shapes.dtype(index)?);
         let signed = |index: usize| shapes.dtype(index).map(|dtype| dtype == DataType::Int8);
-        let (added, bias) = (self.form == IntegerConvResult::Added, shapes.has(BIAS));
+        let added = self.form == IntegerConvResult::Added;
+        let bias = shapes.has(BIAS);
         let mut bindings = vec![ShaderBinding::Scratch(sums)];
         bindings.extend(SCALES.map(ShaderBinding::Input));
         bindings.extend([ShaderBinding::Input(Y_ZERO), ShaderBinding::Output(0)]);
@@ -275,7 +282,8 @@ impl IntegerConv {
             let first = bindings.len();
             bindings.extend(inputs.map(ShaderBinding::Input));
             bindings.extend(given.then_some(ShaderBinding::Input(OTHER_ZERO)));
-            let (scale, sum) = (float(OTHER + 1)?, float(SUM[0])?);
+            let scale = float(OTHER + 1)?;
+            let sum = float(SUM[0])?;
             other = context!(
                 given => true, first, zero => given, scale, sum,
                 signed => signed(OTHER)?, sum_signed => signed(SUM[1])?

@@ -74,7 +74,8 @@ impl GpuConvKernel {
         device: &Arc<GpuDevice>,
         narrow: bool,
     ) -> Self {
-        let (device, packed) = (Arc::clone(device), PackedConvWeights::default());
+        let device = Arc::clone(device);
+        let packed = PackedConvWeights::default();
         Self {
             device,
             convolution,

@@ -58,7 +58,8 @@ impl PackedConvWeights {
             None => {
                 let block = make()?;
                 all.retain(|kept| kept.layout != layout);
-                let (weak, guessed) = (Arc::downgrade(&block), asks == WeightRequester::Build);
+                let weak = Arc::downgrade(&block);
+                let guessed = asks == WeightRequester::Build;
                 all.push(KeptConvWeights { layout, block: weak, own: None, guessed });
                 block
             }

@@ -168,9 +168,12 @@ pub(super) fn pack(
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let ConvLengths { window, channels, .. } = &case.lengths;
     let places: usize = window.iter().product();
-    let (k, filled) = (spread.k, spread.channels);
+    let k = spread.k;
+    let filled = spread.channels;
     let sources = (0..case.lengths.m * k).map(|at| {
-        let (m, place, channel) = (at / k, at % k / filled, at % k % filled);
+        let m = at / k;
+        let place = at % k / filled;
+        let channel = at % k % filled;
         (place < places && channel < *channels).then(|| (m * channels + channel) * places + place)
     });
     let bytes: Vec<u8> = if tensor.dtype() == DataType::Fp16 {

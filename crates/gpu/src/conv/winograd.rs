@@ -171,7 +171,9 @@ pub(super) struct WinogradConv<'a> {
 impl WinogradConfig {
     /// Weights `[M, C, 3, 3]` as `[cells, M, C]`.
     fn turned(self, values: &[f32]) -> Vec<f32> {
-        let (rows, windows, side) = (self.weights(), values.len() / 9, self.side());
+        let rows = self.weights();
+        let windows = values.len() / 9;
+        let side = self.side();
         let mut all = vec![0.0; self.cells() * windows];
         for (at, window) in values.chunks_exact(9).enumerate() {
             for (i, down) in rows.iter().enumerate() {
@@ -351,7 +353,8 @@ mod tests {
                 .map(|(a, b)| a * b)
                 .collect();
             for (at, found) in both(config.result(), &products).into_iter().enumerate() {
-                let (y, x) = (at / config.tile, at % config.tile);
+                let y = at / config.tile;
+                let x = at % config.tile;
                 let seen = |place: usize| d[(y + place / 3) * side + x + place % 3];
                 let expected: f32 = (0..9).map(|place| g[place] * seen(place)).sum();
                 assert!(

@@ -66,7 +66,8 @@ impl DeviceLife {
     /// Begins the life of an open device, which is watched from now on for its loss and for errors that no
     /// scope catches.
     pub(super) fn of(device: &wgpu::Device, software: bool, origin: DeviceOrigin) -> Self {
-        let (lost, uncaught) = (Arc::new(OnceLock::new()), Arc::new(Mutex::new(None)));
+        let lost = Arc::new(OnceLock::new());
+        let uncaught = Arc::new(Mutex::new(None));
         let note: Arc<OnceLock<DeviceLoss>> = Arc::clone(&lost);
         device.set_device_lost_callback(move |reason, message| {
             if reason != wgpu::DeviceLostReason::Destroyed {
@@ -81,7 +82,8 @@ impl DeviceLife {
         }));
         let watchdog = if software { SOFTWARE_WATCHDOG } else { WATCHDOG };
         let watchdog_ns = AtomicU64::new(nanoseconds(watchdog));
-        let (before, next) = (AtomicU64::new(0), Mutex::new(None));
+        let before = AtomicU64::new(0);
+        let next = Mutex::new(None);
         let line = SubmissionLine::default();
         Self { origin, lost, line, uncaught, watchdog_ns, before, next }
     }
@@ -308,7 +310,8 @@ mod tests {
         }
         let device = GpuDevice::open(0).unwrap();
         // Who waits for the last has waited for all.
-        let (first, last) = (device.submit(turns(&device, 9)), device.submit(turns(&device, 9)));
+        let first = device.submit(turns(&device, 9));
+        let last = device.submit(turns(&device, 9));
         device.wait(&last).unwrap();
         device.wait(&first).unwrap();
         assert!(device.life.line.first().is_none());

@@ -28,7 +28,8 @@ struct OpenSubmissions<I> {
 
 impl<I> Default for SubmissionLine<I> {
     fn default() -> Self {
-        let (all, since) = (VecDeque::new(), Instant::now());
+        let all = VecDeque::new();
+        let since = Instant::now();
         Self { next: Mutex::new(0), open: Mutex::new(OpenSubmissions { all, since }) }
     }
 }
@@ -79,7 +80,9 @@ mod tests {
     fn the_time_of_what_is_first_begins_when_the_one_before_is_done() {
         let line = SubmissionLine::<char>::default();
         assert!(line.first().is_none());
-        let (a, b, c) = (line.enter(|| 'a'), line.enter(|| 'b'), line.enter(|| 'c'));
+        let a = line.enter(|| 'a');
+        let b = line.enter(|| 'b');
+        let c = line.enter(|| 'c');
         let (first, since) = line.first().unwrap();
         assert_eq!((first.index, first.place), ('a', a.place));
         line.leave(a.place);

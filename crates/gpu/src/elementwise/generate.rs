@@ -26,7 +26,8 @@ pub(super) fn dispatch(
     operands: &ElementwiseOperands<'_>,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
-    let (types, quads) = (operands.types, operands.elements.div_ceil(4));
+    let types = operands.types;
+    let quads = operands.elements.div_ceil(4);
     let mut words = DispatchParams::default();
     let count = words.length(operands.elements)?;
     let quad_count = words.length(quads)?;
@@ -153,7 +154,8 @@ impl<'a> ElementwiseBody<'a> {
     /// Four elements from an offset on along the last axis.
     fn quad(&self, operand: usize, steps: &[usize]) -> String {
         let dtype = self.operands.types[operand];
-        let (name, offset) = (format!("x{operand}"), format!("o{operand}"));
+        let name = format!("x{operand}");
+        let offset = format!("o{operand}");
         let lane = |at: &str| load(&name, dtype, at);
         match steps.split_last() {
             Some((0, _)) => splat(dtype, &lane(&offset)),

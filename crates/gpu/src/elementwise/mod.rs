@@ -167,7 +167,8 @@ impl GpuKernel for ElementwiseKernel {
         let lengths: Vec<&[usize]> = lengths.iter().map(Vec::as_slice).collect();
         let types: Result<Vec<DataType>, String> =
             inputs.iter().map(|&index| shapes.dtype(index)).collect();
-        let (types, output) = (types?, shapes.output_dtype(0)?);
+        let types = types?;
+        let output = shapes.output_dtype(0)?;
         let broadcast = MergedBroadcast::new(&lengths, &result)?;
         for ((&index, dtype), walk) in inputs.iter().zip(&types).zip(&broadcast.walks) {
             // A thread reads its quad of such an operand before it writes the same bytes.

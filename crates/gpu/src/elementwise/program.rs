@@ -143,7 +143,8 @@ fn variadic(view: &GpuNodeView<'_>, op: &Variadic) -> Result<ElementProgram, Str
     let mut text = "a0".to_owned();
     let mut lines = Vec::new();
     for index in 1..count {
-        let (so_far, next) = (format!("s{index}"), format!("a{index}"));
+        let so_far = format!("s{index}");
+        let next = format!("a{index}");
         lines.push(format!("let {so_far} = {text};"));
         text = match of {
             ShaderKind::Float => functions::variadic(op.kind, &so_far, &next),
@@ -173,10 +174,13 @@ fn clip(view: &GpuNodeView<'_>, op: &Clip) -> Result<ElementProgram, String> {
         if of != ShaderKind::Float {
             return Err("bounds are floats".into());
         }
-        let (min, max) = (op.min.unwrap_or(f32::NEG_INFINITY), op.max.unwrap_or(f32::INFINITY));
+        let min = op.min.unwrap_or(f32::NEG_INFINITY);
+        let max = op.max.unwrap_or(f32::INFINITY);
         return Ok(ElementProgram::of(vec![0], functions::clip("a0", min, max)));
     }
-    let (mut inputs, mut lines, mut last) = (vec![0], Vec::new(), "a0".to_owned());
+    let mut inputs = vec![0];
+    let mut lines = Vec::new();
+    let mut last = "a0".to_owned();
     for (index, sign) in [(1, "<"), (2, ">")] {
         if view.has(index) {
             let bound = format!("a{}", inputs.len());
@@ -243,7 +247,8 @@ fn chain(view: &GpuNodeView<'_>, op: &FusedElementwise) -> Result<ElementProgram
 }
 
 fn cast(view: &GpuNodeView<'_>, to: DataType) -> Result<ElementProgram, String> {
-    let (from, into) = (kind(view, 0)?, ShaderKind::of(view, to)?);
+    let from = kind(view, 0)?;
+    let into = ShaderKind::of(view, to)?;
     if from == ShaderKind::Float && to == DataType::Uint32 {
         return Err("shaders do not wrap floats to UINT32".into());
     }
@@ -338,8 +343,8 @@ fn truth(view: &GpuNodeView<'_>, node: &Node) -> ProgramMatch {
             true => format!("is_infinity(a0, {bits})"),
             false => "vec4<bool>(false)".into(),
         };
-        let (up, down) =
-            (looked(op.detect_positive, "0x7f800000u"), looked(op.detect_negative, "0xff800000u"));
+        let up = looked(op.detect_positive, "0x7f800000u");
+        let down = looked(op.detect_negative, "0xff800000u");
         return Some(floats_only(view, format!("{up} | {down}")));
     }
     node.operator::<Where>()?;

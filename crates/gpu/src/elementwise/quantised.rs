@@ -130,7 +130,8 @@ fn axis(view: &GpuNodeView<'_>, grouping: &ScaleGrouping) -> Result<Option<i64>,
 }
 
 fn quantise(view: &GpuNodeView<'_>, grouping: &ScaleGrouping) -> Result<ElementProgram, String> {
-    let (axis, blocks) = (axis(view, grouping)?, blocks(view, grouping)?);
+    let axis = axis(view, grouping)?;
+    let blocks = blocks(view, grouping)?;
     let mut read = ProgramInputs::default();
     let value = match kind(view, 0)? {
         ShaderKind::Float => read.name(0),
@@ -140,7 +141,8 @@ fn quantise(view: &GpuNodeView<'_>, grouping: &ScaleGrouping) -> Result<ElementP
 }
 
 fn dequantise(view: &GpuNodeView<'_>, grouping: &ScaleGrouping) -> Result<ElementProgram, String> {
-    let (axis, blocks) = (axis(view, grouping)?, blocks(view, grouping)?);
+    let axis = axis(view, grouping)?;
+    let blocks = blocks(view, grouping)?;
     let output = view.output(0).ok_or("the output is not wanted")?.dtype;
     if !view.is_float(output) {
         return Err(format!("shaders do not make {output} of integers"));
@@ -160,7 +162,8 @@ fn between(view: &GpuNodeView<'_>, op: &QLinear) -> Result<ElementProgram, Strin
         return Ok(program);
     }
     if let Some(Binary { kind }) = op.inner() {
-        let (a, b) = (read.float(view, [0, 1, 2])?, read.float(view, [3, 4, 5])?);
+        let a = read.float(view, [0, 1, 2])?;
+        let b = read.float(view, [3, 4, 5])?;
         let sign = match kind {
             BinaryKind::Add => "+",
             BinaryKind::Mul => "*",
@@ -170,7 +173,8 @@ fn between(view: &GpuNodeView<'_>, op: &QLinear) -> Result<ElementProgram, Strin
     }
     if op.inner::<Where>().is_some() {
         let condition = read.name(0);
-        let (a, b) = (read.float(view, [1, 2, 3])?, read.float(view, [4, 5, 6])?);
+        let a = read.float(view, [1, 2, 3])?;
+        let b = read.float(view, [4, 5, 6])?;
         return read.store(view, &format!("select({b}, {a}, {condition})"), [7, 8]);
     }
     Err("no kernel for this operator between quantised values".into())

@@ -108,7 +108,8 @@ mod tests {
 
     fn chosen(stack: usize, [m, n, k]: [usize; 3]) -> ([usize; 2], usize) {
         let of = |shape: [usize; 2]| Some((DataType::Fp16, vec![stack, shape[0], shape[1]]));
-        let (inputs, outputs) = (vec![of([m, k]), of([k, n])], vec![of([m, n])]);
+        let inputs = vec![of([m, k]), of([k, n])];
+        let outputs = vec![of([m, n])];
         let shapes = GpuShapes { inputs, outputs, constants: vec![None, None] };
         let problem = MatMulProblem::new(MatMulSpec::PLAIN, &shapes).unwrap();
         let capabilities = GpuCapabilities {

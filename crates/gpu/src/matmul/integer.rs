@@ -173,7 +173,8 @@ impl SummedProduct {
         let mut zero = |given: &ZeroPointStep, dtype: DataType| -> (Value, usize) {
             let at = bindings.len();
             bindings.extend(given.iter().map(|(binding, _)| binding.clone()));
-            let (given, signed) = (given.is_some(), dtype == DataType::Int8);
+            let given = given.is_some();
+            let signed = dtype == DataType::Int8;
             (context!(given, signed, counts => given || !signed), at)
         };
         let (za, za_at) = zero(&zero_a, problem.a.dtype);
@@ -195,7 +196,8 @@ impl SummedProduct {
         );
         let source = render(include_str!("integer.wgsl"), context)?;
         let shader = KernelShader::new(ROW.name, source).proved();
-        let (lead, launch) = (problem.batch.len().saturating_sub(AXES), launch(&problem));
+        let lead = problem.batch.len().saturating_sub(AXES);
+        let launch = launch(&problem);
         let (outer, inner) = problem.batch.split_at(lead);
         let tiles = problem.m.div_ceil(TILE[0]) * problem.n.div_ceil(TILE[1]);
         let total = tiles.checked_mul(inner.iter().product()).ok_or("tiles are too many")?;

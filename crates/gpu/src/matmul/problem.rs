@@ -128,9 +128,11 @@ impl MatMulProblem {
     /// # Errors
     /// Fails when lengths do not meet.
     pub(crate) fn new(spec: MatMulSpec, shapes: &GpuShapes) -> Result<Self, String> {
-        let (mut a, mut b) = (turned(shapes.input(0)?, spec.a), turned(shapes.input(1)?, spec.b));
+        let mut a = turned(shapes.input(0)?, spec.a);
+        let mut b = turned(shapes.input(1)?, spec.b);
         let mut whole = shapes.output(0)?.to_vec();
-        let (row, column) = (a.len() == 1, b.len() == 1);
+        let row = a.len() == 1;
+        let column = b.len() == 1;
         if column {
             b.push((1, 0));
             whole.push(1);
@@ -180,7 +182,8 @@ impl MatMulProblem {
                 let steps = spread(&axes, &whole)?;
                 let (batch, matrix) = steps.split_at(stack);
                 let dtype = shapes.dtype(index)?;
-                let (outer, inner) = (matrix[0], matrix[1]);
+                let outer = matrix[0];
+                let inner = matrix[1];
                 Some(MatMulOperand { dtype, start: 0, outer, inner, batch: batch.to_vec() })
             }
             None => None,
@@ -256,7 +259,8 @@ impl MatMulProblem {
 
     /// Returns the tuner's question about such a matrix multiplication.
     pub(crate) fn question(&self, space: ConfigSpace) -> KernelQuestion {
-        let (a, b) = (&self.a, &self.b);
+        let a = &self.a;
+        let b = &self.b;
         let order =
             [a.inner == 1, b.inner != 1].map(|plain| if plain { "n" } else { "t" }).concat();
         let mut variant = format!("{}·{}→{} {order}", a.dtype, b.dtype, self.out);

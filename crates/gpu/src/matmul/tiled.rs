@@ -84,7 +84,8 @@ impl TileSizes {
     fn is_sound(&self) -> bool {
         let [ty, tx] = self.threads;
         let [wy, wx] = self.patch;
-        let (count, loaders) = (self.count(), self.loaders());
+        let count = self.count();
+        let loaders = self.loaders();
         // Few threads with workgroup memory are compiled wrongly by some drivers.
         let enough = (64..=1024).contains(&count);
         let loads = |len: usize| {
@@ -112,7 +113,8 @@ impl TileSizes {
     ) -> Result<(), String> {
         let [ty, tx] = self.threads;
         let [wy, wx] = self.patch;
-        let (threads, loaders) = (self.count(), self.loaders());
+        let threads = self.count();
+        let loaders = self.loaders();
         let context = context!(
             cell => "f32",
             ty, tx, wy, wx, threads,

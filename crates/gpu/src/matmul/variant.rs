@@ -167,7 +167,8 @@ impl MatMulVariant {
             problem.question(space)
         });
         let per_way = shares().count() + 1;
-        let (way, share) = (found / per_way, found % per_way);
+        let way = found / per_way;
+        let share = found % per_way;
         let chosen = match way.checked_sub(1).and_then(|way| others().get(way).copied()) {
             Some(other) => other.filled(problem),
             None => usual,
@@ -178,7 +179,8 @@ impl MatMulVariant {
 
     /// Ways whose tiles are not mostly empty.
     fn sensible(problem: &MatMulProblem, capabilities: &GpuCapabilities) -> Vec<Self> {
-        let (m, n) = (problem.m, problem.n);
+        let m = problem.m;
+        let n = problem.n;
         let small = |rows: usize, columns: usize| {
             rows <= 2 * m.next_power_of_two().max(16)
                 && columns <= 2 * n.next_power_of_two().max(32)
@@ -301,7 +303,8 @@ mod tests {
 
     fn chosen(dtype: DataType, [m, n, k]: [usize; 3], halves: bool) -> MatMulVariant {
         let of = |shape: [usize; 2]| Some((dtype, shape.to_vec()));
-        let (inputs, outputs) = (vec![of([m, k]), of([k, n])], vec![of([m, n])]);
+        let inputs = vec![of([m, k]), of([k, n])];
+        let outputs = vec![of([m, n])];
         let shapes = GpuShapes { inputs, outputs, constants: vec![None, None] };
         let turns = TransposedOperands { halves, ..TransposedOperands::default() };
         MatMulVariant::chosen(&shapes, turns, &device(16)).unwrap()

@@ -207,7 +207,8 @@ impl DeviceBlock {
         let alignment = device.device.limits().min_storage_buffer_offset_alignment;
         let pages =
             MappedPages::of(tensor, u64::from(alignment)).filter(|_| device.reads_pages())?;
-        let (bytes, most) = (pages.bytes, device.capabilities().buffer_bytes);
+        let bytes = pages.bytes;
+        let most = device.capabilities().buffer_bytes;
         if device.reach(bytes) != BufferReach::Host || bytes > most {
             return None;
         }
@@ -301,7 +302,8 @@ impl DeviceBlock {
     /// Writes bytes from `offset` on, a multiple of 4, before whatever is submitted next. The bytes behind
     /// them up to a multiple of 4 become zero.
     pub(crate) fn write(&self, device: &GpuDevice, offset: u64, bytes: &[u8]) {
-        let (mut at, whole) = (offset, bytes.len() / 4 * 4);
+        let mut at = offset;
+        let whole = bytes.len() / 4 * 4;
         for piece in bytes[..whole].chunks(PIECE) {
             device.queue.write_buffer(&self.buffer, at, piece);
             at += piece.len() as u64;

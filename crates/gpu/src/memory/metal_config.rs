@@ -45,8 +45,11 @@ impl PoolConfig {
     pub fn from_fields<'a>(
         fields: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, String> {
-        let (mut sizes, mut initial, mut most) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut threshold, mut limit) = (None, None);
+        let mut sizes = Vec::new();
+        let mut initial = Vec::new();
+        let mut most = Vec::new();
+        let mut threshold = None;
+        let mut limit = None;
         for (field, text) in fields {
             match field {
                 "memory_pool_sizes" => sizes = numbers(field, text, "a number of bytes")?,

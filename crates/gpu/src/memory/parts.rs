@@ -108,14 +108,16 @@ impl OwnedParts for DeviceMemory {
             let mut at = 0;
             for &start in starts {
                 let (from, size, _) = words(start, each);
-                let (from, size) = (wide(from), wide(size));
+                let from = wide(from);
+                let size = wide(size);
                 encoder.copy_buffer_to_buffer(own, from, &beside.buffer, at, size);
                 at += size;
             }
         })?;
         let mut read = vec![0; size];
         beside.read(self.device(), &mut read).map_err(failed)?;
-        let (mut all, mut at) = (Vec::with_capacity(starts.len() * each), 0);
+        let mut all = Vec::with_capacity(starts.len() * each);
+        let mut at = 0;
         for &start in starts {
             let (_, size, before) = words(start, each);
             all.extend_from_slice(&read[at + before..at + before + each]);

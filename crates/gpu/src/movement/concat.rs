@@ -66,7 +66,8 @@ impl GpuKernel for ConcatKernel {
         let axis = super::position(self.axis, result.len())?;
         let rows = result[..axis].iter().product();
         let inner: usize = result[axis + 1..].iter().product();
-        let (pitch, mut offset) = (result[axis] * inner, 0);
+        let pitch = result[axis] * inner;
+        let mut offset = 0;
         for index in 0..shapes.inputs.len() {
             let width = shapes.input(index)?[axis] * inner;
             let window = ConcatWindow { rows, width, pitch, offset };
@@ -74,7 +75,8 @@ impl GpuKernel for ConcatKernel {
             if rows * width == 0 {
                 continue;
             }
-            let (from, to) = (shapes.dtype(index)?, shapes.output_dtype(0)?);
+            let from = shapes.dtype(index)?;
+            let to = shapes.output_dtype(0)?;
             let halves = from == DataType::Fp16 && to == from;
             // Shaders that have halves write one without its neighbour.
             let cells = if halves {
@@ -115,7 +117,8 @@ impl ConcatWindow {
         let units = self.rows * self.width / 4;
         let mut words = DispatchParams::default();
         let count = words.length(units)?;
-        let (width, pitch) = (words.length(self.width / 4)?, words.length(self.pitch / 4)?);
+        let width = words.length(self.width / 4)?;
+        let pitch = words.length(self.pitch / 4)?;
         let offset = words.length(self.offset / 4)?;
         let mut body = entry(&count);
         body.push_str(&format!("let to = (at / {width}) * {pitch} + at % {width} + {offset};\n"));
@@ -134,7 +137,8 @@ impl ConcatWindow {
         let units = self.rows * self.width;
         let mut words = DispatchParams::default();
         let count = words.length(units)?;
-        let (width, pitch) = (words.length(self.width)?, words.length(self.pitch)?);
+        let width = words.length(self.width)?;
+        let pitch = words.length(self.pitch)?;
         let offset = words.length(self.offset)?;
         let mut body = entry(&count);
         body.push_str(&format!("let to = (at / {width}) * {pitch} + at % {width} + {offset};\n"));
@@ -155,7 +159,8 @@ impl ConcatWindow {
         let mut words = DispatchParams::default();
         let count = words.length(units)?;
         let all = words.length(self.rows * self.pitch)?;
-        let (width, pitch) = (words.length(self.width)?, words.length(self.pitch)?);
+        let width = words.length(self.width)?;
+        let pitch = words.length(self.pitch)?;
         let offset = words.length(self.offset)?;
         let mut body = entry(&count);
         for lane in 0..4 {

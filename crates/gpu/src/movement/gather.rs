@@ -96,7 +96,8 @@ impl GatherParts {
     ) -> Result<(), String> {
         let (from, to) = self.cells;
         let units = self.elements.div_ceil(4);
-        let (count, unit_count) = (self.words.length(self.elements)?, self.words.length(units)?);
+        let count = self.words.length(self.elements)?;
+        let unit_count = self.words.length(units)?;
         let mut text = from.declare(0, "x");
         text.push_str(&index::declare(1, "positions", self.positions));
         text.push_str(&to.declare(2, "y"));
@@ -127,7 +128,9 @@ impl GatherParts {
 
 impl GpuKernel for GatherKernel {
     fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
-        let (data, picks, result) = (shapes.input(0)?, shapes.input(1)?, shapes.output(0)?);
+        let data = shapes.input(0)?;
+        let picks = shapes.input(1)?;
+        let result = shapes.output(0)?;
         let elements: usize = result.iter().product();
         param(elements)?;
         let element = shapes.dtype(0)?.size_bytes().unwrap_or(0);
@@ -175,7 +178,8 @@ fn slices(
 ) -> Result<(), String> {
     let inner: usize = data[axis + 1..].iter().product();
     let words = &mut parts.words;
-    let (wide, len) = (words.length(inner)?, words.length(data[axis])?);
+    let wide = words.length(inner)?;
+    let len = words.length(data[axis])?;
     let picks = words.length(picks.iter().product())?;
     let source = format!(
         "let row = number / {wide};\nlet p = positions_at(row % {picks}, {len});\n\
@@ -191,15 +195,18 @@ fn picked_from(
     elements: usize,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
-    let (data, positions) = (shapes.input(0)?, shapes.dtype(1)?);
+    let data = shapes.input(0)?;
+    let positions = shapes.dtype(1)?;
     let cells = ElementCell::both(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
     let width: usize = data[1..].iter().product();
     let row_bytes = (width * shapes.dtype(0)?.size_bytes().unwrap_or(0)) as u64;
     for &(first, rows) in parts {
         let mut words = DispatchParams::default();
         let units = elements / 4;
-        let (unit_count, wide) = (words.length(units)?, words.length(width / 4)?);
-        let (len, from) = (words.length(data[0])?, words.length(first)?);
+        let unit_count = words.length(units)?;
+        let wide = words.length(width / 4)?;
+        let len = words.length(data[0])?;
+        let from = words.length(first)?;
         let count = words.length(rows)?;
         let mut text = cells.0.declare(0, "x");
         text.push_str(&index::declare(1, "positions", positions));
@@ -266,7 +273,8 @@ fn tuples(
         "let row = number / {wide};\nvar at = (row / {each}) * {batch} + number % {wide};\n"
     );
     for place in 0..tuple {
-        let (len, by) = (words.length(data[shared + place])?, words.length(steps[shared + place])?);
+        let len = words.length(data[shared + place])?;
+        let by = words.length(steps[shared + place])?;
         source.push_str(&format!("at += positions_at(row * {width} + {place}u, {len}) * {by};\n"));
     }
     source.push_str("return at;\n");

@@ -49,9 +49,10 @@ impl GpuKernel for TriangleKernel {
         let cells = ElementCell::both(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
         let mut words = DispatchParams::default();
         let units = elements.div_ceil(4);
-        let (count, unit_count) = (words.length(elements)?, words.length(units)?);
-        let (rows, columns) =
-            (words.length(shape[shape.len() - 2])?, words.length(shape[shape.len() - 1])?);
+        let count = words.length(elements)?;
+        let unit_count = words.length(units)?;
+        let rows = words.length(shape[shape.len() - 2])?;
+        let columns = words.length(shape[shape.len() - 1])?;
         let diagonal = words.word(diagonal.cast_unsigned());
         let sign = if self.upper { ">=" } else { "<=" };
         let mut text = head(cells, &words);
@@ -105,7 +106,8 @@ impl GpuKernel for OneHotKernel {
         let positions = shapes.dtype(0)?;
         let mut words = DispatchParams::default();
         let units = elements.div_ceil(4);
-        let (count, unit_count) = (words.length(elements)?, words.length(units)?);
+        let count = words.length(elements)?;
+        let unit_count = words.length(units)?;
         let depth = words.length(result[axis])?;
         let inner = words.length(result[axis + 1..].iter().product())?;
         let mut text = index::declare(0, "positions", positions);

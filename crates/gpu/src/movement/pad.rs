@@ -96,7 +96,8 @@ impl GpuKernel for PadKernel {
         let lengths = shape.iter().zip(pairs);
         let axes = lengths.map(|(&len, pair)| places(self.op.mode, len, pair));
         let axes: Vec<Vec<AxisSamples>> = axes.collect::<Result<_, _>>()?;
-        let (from, to) = (shapes.dtype(0)?, shapes.output_dtype(0)?);
+        let from = shapes.dtype(0)?;
+        let to = shapes.output_dtype(0)?;
         let valued = self.op.pads.is_none()
             && shapes.has(2)
             && shapes.input(2)?.iter().product::<usize>() > 0;

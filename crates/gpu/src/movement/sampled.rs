@@ -116,7 +116,8 @@ impl SampledMovement {
         let block = DeviceBlock::with(device, &bytes).map_err(|error| error.to_string())?;
         let mut words = DispatchParams::default();
         let units = elements.div_ceil(4);
-        let (count, unit_count) = (words.length(elements)?, words.length(units)?);
+        let count = words.length(elements)?;
+        let unit_count = words.length(units)?;
         let mut text = cells.0.declare(0, "x");
         text.push_str(&cells.1.declare(1, "y"));
         text.push_str("@group(0) @binding(2) var<storage, read> tables: array<vec2<u32>>;\n");
@@ -161,13 +162,15 @@ impl SampledMovement {
         );
         let mut loops = Vec::new();
         for (at, axis) in axes.iter().enumerate().rev() {
-            let (len, step) = (words.length(axis.len)?, words.length(axis.step)?);
+            let len = words.length(axis.len)?;
+            let step = words.length(axis.step)?;
             text.push_str(&format!("let c{at} = r % {len};\nr = r / {len};\n"));
             if axis.taps == 0 {
                 text.push_str(&format!("base += c{at} * {step};\n"));
                 continue;
             }
-            let (first, taps) = (words.length(axis.first)?, words.length(axis.taps)?);
+            let first = words.length(axis.first)?;
+            let taps = words.length(axis.taps)?;
             text.push_str(&format!(
                 "let f{at} = {first} + c{at} * {taps};\nif tables[f{at}].x == {OUTSIDE}u {{ return {fill}; }}\n"
             ));
@@ -181,7 +184,8 @@ impl SampledMovement {
             return Ok(text);
         }
         text.push_str("var total = 0.0;\n");
-        let (mut place, mut weight) = ("base".to_owned(), "1.0".to_owned());
+        let mut place = "base".to_owned();
+        let mut weight = "1.0".to_owned();
         for (at, taps, step) in &loops {
             text.push_str(&format!(
                 "for (var k{at} = 0u; k{at} < {taps}; k{at}++) {{\nlet e{at} = tables[f{at} + k{at}];\n\

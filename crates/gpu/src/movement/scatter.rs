@@ -64,10 +64,12 @@ fn single(dtype: DataType) -> Result<ElementCell, String> {
 
 impl GpuKernel for ScatterKernel {
     fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
-        let (data, picks) = (shapes.input(0)?, shapes.input(1)?);
+        let data = shapes.input(0)?;
+        let picks = shapes.input(1)?;
         let updates: usize = shapes.input(2)?.iter().product();
         param(data.iter().product())?;
-        let (from, to) = (shapes.dtype(0)?, shapes.output_dtype(0)?);
+        let from = shapes.dtype(0)?;
+        let to = shapes.output_dtype(0)?;
         copy(
             &StridedPlaces::all(data),
             (ShaderBinding::Input(0), from),
@@ -82,7 +84,8 @@ impl GpuKernel for ScatterKernel {
             Some(axis) => lanes(position(axis, data.len())?, (data, picks), &mut words)?,
             None => self.tuples((data, picks), &mut words)?,
         };
-        let (new, old) = (single(shapes.dtype(2)?)?, single(to)?);
+        let new = single(shapes.dtype(2)?)?;
+        let old = single(to)?;
         let count = words.length(threads)?;
         let value = new.load("updates", "update");
         let held = old.load("y", "place");
@@ -116,17 +119,21 @@ fn lanes(
     (data, picks): (&[usize], &[usize]),
     words: &mut DispatchParams,
 ) -> Result<(String, usize), String> {
-    let (steps, own) = (contiguous(data), contiguous(picks));
+    let steps = contiguous(data);
+    let own = contiguous(picks);
     let mut text = "var r = at;\nvar first = 0u;\nvar base = 0u;\n".to_owned();
     for other in (0..data.len()).rev().filter(|&other| other != axis) {
         let len = words.length(picks[other])?;
-        let (by, to) = (words.length(own[other])?, words.length(steps[other])?);
+        let by = words.length(own[other])?;
+        let to = words.length(steps[other])?;
         text.push_str(&format!(
             "first += (r % {len}) * {by};\nbase += (r % {len}) * {to};\nr = r / {len};\n"
         ));
     }
-    let (count, by) = (words.length(picks[axis])?, words.length(own[axis])?);
-    let (len, to) = (words.length(data[axis])?, words.length(steps[axis])?);
+    let count = words.length(picks[axis])?;
+    let by = words.length(own[axis])?;
+    let len = words.length(data[axis])?;
+    let to = words.length(steps[axis])?;
     text.push_str(&format!(
         "for (var j = 0u; j < {count}; j++) {{\nlet update = first + j * {by};\n\
          let place = base + positions_at(update, {len}) * {to};\nWRITE}}\n"
@@ -146,15 +153,17 @@ impl ScatterKernel {
         if tuple > data.len() {
             return Err(format!("tuples of {tuple} positions in shape {data:?}"));
         }
-        let (rows, inner) =
-            (rows.iter().product::<usize>(), data[tuple..].iter().product::<usize>());
+        let rows = rows.iter().product::<usize>();
+        let inner = data[tuple..].iter().product::<usize>();
         let steps = contiguous(data);
-        let (row_count, wide) = (words.length(rows)?, words.length(inner)?);
+        let row_count = words.length(rows)?;
+        let wide = words.length(inner)?;
         let width = words.length(tuple)?;
         let mut write =
             format!("let update = row * {wide} + at % {wide};\nvar place = at % {wide};\n");
         for axis in 0..tuple {
-            let (len, by) = (words.length(data[axis])?, words.length(steps[axis])?);
+            let len = words.length(data[axis])?;
+            let by = words.length(steps[axis])?;
             write.push_str(&format!(
                 "place += positions_at(row * {width} + {axis}u, {len}) * {by};\n"
             ));

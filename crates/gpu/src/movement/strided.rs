@@ -41,7 +41,8 @@ impl StridedPlaces {
 
     /// Every axis so often.
     pub(crate) fn repeated(&self, times: &[usize]) -> Self {
-        let (mut lengths, mut steps) = (Vec::new(), Vec::new());
+        let mut lengths = Vec::new();
+        let mut steps = Vec::new();
         for ((&len, &step), &times) in self.lengths.iter().zip(&self.steps).zip(times) {
             lengths.extend([times, len]);
             steps.extend([0, step]);
@@ -62,7 +63,8 @@ impl StridedPlaces {
 
     /// Returns whether quads of the result are quads of the source.
     fn in_quads(&self) -> bool {
-        let (last, outer) = (self.steps.len() - 1, &self.steps[..self.steps.len() - 1]);
+        let last = self.steps.len() - 1;
+        let outer = &self.steps[..self.steps.len() - 1];
         self.steps[last] == 1
             && self.lengths[last].is_multiple_of(4)
             && self.offset.is_multiple_of(4)
@@ -162,8 +164,10 @@ fn plain(
 ) -> Result<(), String> {
     let quads = places.elements().div_ceil(4);
     let mut words = DispatchParams::default();
-    let (count, quad_count) = (words.length(places.elements())?, words.length(quads)?);
-    let (mut function, mut body) = (String::new(), entry(&quad_count));
+    let count = words.length(places.elements())?;
+    let quad_count = words.length(quads)?;
+    let mut function = String::new();
+    let mut body = entry(&quad_count);
     let whole = places.in_quads();
     if whole {
         body.push_str(&source(places, &mut words, ("at * 4u", ""))?);
@@ -195,10 +199,14 @@ fn turn(
     let last = places.lengths.len() - 1;
     let out_steps = contiguous(&places.lengths);
     let mut words = DispatchParams::default();
-    let (rows, columns) = (places.lengths[axis], places.lengths[last]);
-    let (row_count, column_count) = (words.length(rows)?, words.length(columns)?);
-    let (row_tiles, column_tiles) = (rows.div_ceil(SIDE), columns.div_ceil(SIDE));
-    let (tall, across) = (words.length(row_tiles)?, words.length(column_tiles)?);
+    let rows = places.lengths[axis];
+    let columns = places.lengths[last];
+    let row_count = words.length(rows)?;
+    let column_count = words.length(columns)?;
+    let row_tiles = rows.div_ceil(SIDE);
+    let column_tiles = columns.div_ceil(SIDE);
+    let tall = words.length(row_tiles)?;
+    let across = words.length(column_tiles)?;
     let squares = row_tiles
         * column_tiles
         * (0..last)
@@ -213,12 +221,14 @@ fn turn(
     );
     for other in (0..last).rev().filter(|&other| other != axis) {
         let len = words.length(places.lengths[other])?;
-        let (by, out) = (words.step(places.steps[other])?, words.length(out_steps[other])?);
+        let by = words.step(places.steps[other])?;
+        let out = words.length(out_steps[other])?;
         first.push_str(&format!(
             "source = source + (r % {len}) * {by};\ntarget_at = target_at + (r % {len}) * {out};\nr = r / {len};\n"
         ));
     }
-    let (by, out) = (words.step(places.steps[last])?, words.length(out_steps[axis])?);
+    let by = words.step(places.steps[last])?;
+    let out = words.length(out_steps[axis])?;
     let load = from.load("x", "source + i + row + j * BY").replace("BY", &by);
     let store = to.store(
         "y",

@@ -96,7 +96,8 @@ fn slice(op: &Slice, shapes: &GpuShapes, shape: &[usize]) -> Result<StridedPlace
 }
 
 fn places(view: &StridedView, shapes: &GpuShapes) -> Result<StridedPlaces, String> {
-    let (shape, result) = (shapes.input(0)?, shapes.output(0)?);
+    let shape = shapes.input(0)?;
+    let result = shapes.output(0)?;
     let all = StridedPlaces::all(shape);
     Ok(match view {
         StridedView::Transpose(op) => {
@@ -115,7 +116,8 @@ fn places(view: &StridedView, shapes: &GpuShapes) -> Result<StridedPlaces, Strin
         StridedView::Slice(op) => slice(op, shapes, shape)?,
         StridedView::ToSpace(op) => {
             let &[n, c, h, w] = shape else { return Err("the input is no image".into()) };
-            let (b, inner) = (op.block_size, c / (op.block_size * op.block_size));
+            let b = op.block_size;
+            let inner = c / (op.block_size * op.block_size);
             match op.column_row_depth {
                 true => StridedPlaces::all(&[n, inner, b, b, h, w]).permuted(&[0, 1, 4, 2, 5, 3]),
                 false => StridedPlaces::all(&[n, b, b, inner, h, w]).permuted(&[0, 3, 4, 1, 5, 2]),

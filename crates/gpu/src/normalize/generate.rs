@@ -98,7 +98,8 @@ pub(super) fn dispatch(
     let variant = rows.variant();
     let team = usual.tuned((&FAMILY, variant), (rows.rows, rows.len), capabilities, step);
     let kept = can_keep(team);
-    let (words, declared) = (DispatchParams::default(), String::new());
+    let words = DispatchParams::default();
+    let declared = String::new();
     let mut text = KernelText { rows, team, words, declared, bindings: Vec::new() };
     let body = text.body(kept)?;
     let KernelText { words, declared, bindings, .. } = text;
@@ -136,7 +137,8 @@ impl KernelText<'_> {
                 format!("fn {name}_at(row: u32, j: u32) -> u32 {{ return row % {every}; }}\n")
             }
             ParameterIndex::Channel { groups, channels, inner } => {
-                let (groups, channels) = (words.length(*groups)?, words.length(*channels)?);
+                let groups = words.length(*groups)?;
+                let channels = words.length(*channels)?;
                 let inner = words.length(*inner)?;
                 format!(
                     "fn {name}_at(row: u32, j: u32) -> u32 {{ return (row % {groups}) * {channels} + j / {inner}; }}\n"

@@ -25,17 +25,22 @@ impl GpuKernel for LrnKernel {
     fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let Lrn { alpha, beta, bias, size } = self.0;
         let shape = shapes.input(0)?;
-        let (elements, channels) = (shape.iter().product::<usize>(), shape[1]);
+        let elements = shape.iter().product::<usize>();
+        let channels = shape[1];
         param(elements)?;
-        let (from, to) = (shapes.dtype(0)?, shapes.output_dtype(0)?);
+        let from = shapes.dtype(0)?;
+        let to = shapes.output_dtype(0)?;
         let mut words = DispatchParams::default();
-        let (count, quads) = (words.length(elements)?, words.length(elements.div_ceil(4))?);
+        let count = words.length(elements)?;
+        let quads = words.length(elements.div_ceil(4))?;
         let inner = words.length(shape[2..].iter().product())?;
         let channels = words.length(channels)?;
-        let (before, after) = (words.length((size - 1) / 2)?, words.length(size / 2)?);
+        let before = words.length((size - 1) / 2)?;
+        let after = words.length(size / 2)?;
         #[allow(clippy::cast_precision_loss, reason = "the size is a small count")]
         let weight = words.float(alpha / size as f32);
-        let (beta, bias) = (words.float(beta), words.float(bias));
+        let beta = words.float(beta);
+        let bias = words.float(bias);
         let neighbour =
             load("x", from, "(number + k * INNER - own * INNER)").replace("INNER", &inner);
         let text = format!(

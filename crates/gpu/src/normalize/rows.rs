@@ -65,7 +65,9 @@ fn form(view: &GpuNodeView<'_>) -> Result<NormalizationForm, String> {
         return Ok(NormalizationForm::Instance(*op));
     }
     let op = view.operator::<GroupNormalization>()?;
-    let (epsilon, groups, per_group) = (op.epsilon, op.num_groups, op.per_group);
+    let epsilon = op.epsilon;
+    let groups = op.num_groups;
+    let per_group = op.per_group;
     Ok(NormalizationForm::Group { epsilon, groups, per_group })
 }
 
@@ -159,8 +161,11 @@ impl NormalizationKernel {
                 let (beta, bias) = if op.simplified { (None, 3) } else { (optional(3)?, 4) };
                 let rows = plain(op.epsilon, along(shapes, 2, row)?, beta)?;
                 let skip = Some(along(shapes, 1, shape)?);
-                let (mean, inverse, sum) = (output(1), output(2), output(3));
-                let (bias, centred) = (optional(bias)?, !op.simplified);
+                let mean = output(1);
+                let inverse = output(2);
+                let sum = output(3);
+                let bias = optional(bias)?;
+                let centred = !op.simplified;
                 Ok(RowProgram { skip, bias, centred, mean, inverse, sum, ..rows })
             }
             NormalizationForm::Instance(op) => {
@@ -168,7 +173,8 @@ impl NormalizationKernel {
                 plain(op.epsilon, own(1)?, Some(own(2)?))
             }
             NormalizationForm::Group { epsilon, groups, per_group } => {
-                let (inner, channels) = (row.iter().product::<usize>(), shape[1] / groups);
+                let inner = row.iter().product::<usize>();
+                let channels = shape[1] / groups;
                 let own = |input| match per_group {
                     true => at(shapes, input, ParameterIndex::Row(groups)),
                     false => at(shapes, input, ParameterIndex::Channel { groups, channels, inner }),

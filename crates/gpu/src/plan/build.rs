@@ -375,14 +375,16 @@ impl<'a, 'b> PlanBuilder<'a, 'b> {
 
     fn finish(mut self, drafts: Vec<LoweredNode>) -> Result<GpuPlan, RuntimeError> {
         let memory = self.memory(&drafts);
-        let (mut actions, mut params) = (Vec::new(), Vec::new());
+        let mut actions = Vec::new();
+        let mut params = Vec::new();
         let mut pages = ConstantPages::new(self.graph, self.target.device);
         for draft in &drafts {
             pages.reach(draft.node);
             for &(from, to) in &draft.copies {
                 let bytes = self.facts[from.index()].as_ref().map_or(0, size_bytes);
                 let bytes = wide(bytes).next_multiple_of(4);
-                let (from, to) = (self.bound(from, &memory)?, self.bound(to, &memory)?);
+                let from = self.bound(from, &memory)?;
+                let to = self.bound(to, &memory)?;
                 let both = (&from, &to);
                 if let (BindingPlace::Arena { .. }, BindingPlace::Arena { .. })
                 | (BindingPlace::Output { .. }, BindingPlace::Output { .. }) = both
@@ -461,7 +463,8 @@ impl<'a, 'b> PlanBuilder<'a, 'b> {
     }
 
     fn window(&self, value: usize, memory: &MemoryPlan) -> BindingPlace {
-        let (offset, bytes) = (wide(memory.offsets[value]), wide(self.arena[value].bytes));
+        let offset = wide(memory.offsets[value]);
+        let bytes = wide(self.arena[value].bytes);
         BindingPlace::Arena { offset, bytes }
     }
 

@@ -76,7 +76,8 @@ pub(crate) fn record(
         plan.actions.iter().filter(dispatch).map(group).collect::<Result<_, GpuError>>()
     })??;
     let (copies, download_bytes) = copied(plan, &blocks);
-    let (replayed, ahead) = (false, None);
+    let replayed = false;
+    let ahead = None;
     Ok(PlanRecording { blocks, slots, groups, copies, download_bytes, replayed, ahead })
 }
 
@@ -386,7 +387,8 @@ impl PlanRecording {
         });
         let ends = places.clone().skip(1).map(|(_, start)| start).chain([plan.input_bytes]);
         for ((offset, start), end) in places.zip(ends) {
-            let (from, to) = (&beside.buffer, &self.blocks.arena.buffer);
+            let from = &beside.buffer;
+            let to = &self.blocks.arena.buffer;
             encoder.copy_buffer_to_buffer(from, start, to, offset, end - start);
         }
     }

@@ -51,7 +51,8 @@ impl DispatchShare {
             true => ArithmeticUnit::Matrix,
             false => ArithmeticUnit::Vector,
         };
-        let (inputs, outputs) = (Vec::new(), Vec::new());
+        let inputs = Vec::new();
+        let outputs = Vec::new();
         let mut share = Self { inputs, outputs, scratch: 0, weights: 0, part: (0, 1), unit };
         for binding in &dispatch.bindings {
             match binding {

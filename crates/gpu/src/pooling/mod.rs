@@ -89,7 +89,8 @@ struct PoolingAxis {
 
 impl GpuKernel for PoolingKernel {
     fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
-        let (shape, elements) = (shapes.input(0)?, shapes.output(0)?.iter().product::<usize>());
+        let shape = shapes.input(0)?;
+        let elements = shapes.output(0)?.iter().product::<usize>();
         param(elements)?;
         param(shape.iter().product())?;
         if elements == 0 {
@@ -101,7 +102,8 @@ impl GpuKernel for PoolingKernel {
         let vector = channels.is_multiple_of(4);
         let mut words = DispatchParams::default();
         let quads = elements.div_ceil(4);
-        let (count, quad_count) = (words.length(elements)?, words.length(quads)?);
+        let count = words.length(elements)?;
+        let quad_count = words.length(quads)?;
         let channels = words.length(channels)?;
         let axes = self.axes(shape, &mut words)?;
         let wants = shapes.wants(1);

@@ -48,13 +48,15 @@ pub(crate) fn dispatch(
     to: DynamicOutputs,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
-    let (quads, count) = (elements.div_ceil(4), param(elements)?);
+    let quads = elements.div_ceil(4);
+    let count = param(elements)?;
     let groups = quads.div_ceil(THREADS * SHARE).clamp(1, THREADS);
     let parts = step.scratch((groups * 8) as u64);
     // The scale as it is computed, whatever type it goes out in.
     let own = step.scratch(16);
     let shader = |stage: &str| {
-        let (x, scale) = (wgsl_float(dtype)?, wgsl_float(to.scale.1)?);
+        let x = wgsl_float(dtype)?;
+        let scale = wgsl_float(to.scale.1)?;
         let source = render(include_str!("dynamic.wgsl"), context!(stage, x, scale))?;
         Ok::<_, String>(KernelShader::new(ROW.name, source).proved())
     };

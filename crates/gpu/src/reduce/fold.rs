@@ -97,7 +97,8 @@ pub(crate) fn fold(
     capabilities: &GpuCapabilities,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
-    let (rows, count) = (axes.rows(), axes.count());
+    let rows = axes.rows();
+    let count = axes.count();
     param(rows.saturating_mul(count))?;
     if rows == 0 {
         return Ok(());
@@ -158,9 +159,11 @@ impl FoldShader<'_> {
         let Self { fold, axes, team, pieces, .. } = *self;
         let mut words = DispatchParams::default();
         let rows = axes.rows() * pieces;
-        let (row_count, count) = (words.length(rows)?, words.length(axes.count())?);
+        let row_count = words.length(rows)?;
+        let count = words.length(axes.count())?;
         let piece = words.length(axes.count().div_ceil(pieces))?;
-        let (pieces, all) = (words.length(pieces)?, words.length(all)?);
+        let pieces = words.length(pieces)?;
+        let all = words.length(all)?;
         let mut text = match self.unpack {
             Some(_) => pairs(0, "source"),
             None => declare(0, "source", ends.from.1)?,

@@ -48,14 +48,18 @@ impl GpuKernel for ScanKernel {
         }
         let axis = shapes.integers(1).and_then(|all| all.first().copied());
         let axis = position(axis.ok_or("the axis is not known")?, shape.len())?;
-        let (len, inner) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
+        let len = shape[axis];
+        let inner = shape[axis + 1..].iter().product::<usize>();
         let lanes = elements / len;
         // Few long lanes are cut into pieces, whose totals come first.
         let team = if len >= 4 * TEAM && lanes < 4096 { TEAM } else { 1 };
-        let (from, to) = (shapes.dtype(0)?, shapes.output_dtype(0)?);
+        let from = shapes.dtype(0)?;
+        let to = shapes.output_dtype(0)?;
         let mut words = DispatchParams::default();
-        let (lane_count, count) = (words.length(lanes)?, words.length(len)?);
-        let (inner, piece) = (words.length(inner)?, words.length(len.div_ceil(team))?);
+        let lane_count = words.length(lanes)?;
+        let count = words.length(len)?;
+        let inner = words.length(inner)?;
+        let piece = words.length(len.div_ceil(team))?;
         let kind = self.kind.scalar();
         let (start, join) = match self.op.kind {
             CumulativeKind::Sum => (format!("{kind}(0)"), "+"),

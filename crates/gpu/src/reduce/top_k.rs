@@ -67,14 +67,15 @@ impl GpuKernel for TopKKernel {
         let output = if shapes.wants(0) { 0 } else { 1 };
         let axis = position(self.axis, shape.len())?;
         let k = shapes.output(output)?[axis];
-        let (elements, inner) =
-            (shape.iter().product::<usize>(), shape[axis + 1..].iter().product());
+        let elements = shape.iter().product::<usize>();
+        let inner = shape[axis + 1..].iter().product();
         param(elements)?;
         if elements == 0 || k == 0 {
             return Ok(());
         }
         let lanes = elements / shape[axis];
-        let (mut len, mut source) = (shape[axis], ShaderBinding::Input(0));
+        let mut len = shape[axis];
+        let mut source = ShaderBinding::Input(0);
         let mut first = true;
         loop {
             let chunks = len.div_ceil(CHUNK);
@@ -101,8 +102,10 @@ impl TopKKernel {
     ) -> Result<(), String> {
         let dtype = shapes.dtype(0)?;
         let mut words = DispatchParams::default();
-        let (count, inner) = (words.length(stage.len)?, words.length(stage.inner)?);
-        let (chunks, k) = (words.length(stage.chunks)?, words.length(stage.k)?);
+        let count = words.length(stage.len)?;
+        let inner = words.length(stage.inner)?;
+        let chunks = words.length(stage.chunks)?;
+        let k = words.length(stage.k)?;
         let groups = words.length(stage.lanes * stage.chunks)?;
         let source = match stage.first {
             true => declare(0, "x", dtype)?,
@@ -155,8 +158,10 @@ impl TopKKernel {
     ) -> Result<(), String> {
         for output in (0..2).filter(|&output| shapes.wants(output)) {
             let mut words = DispatchParams::default();
-            let (count, k_text) = (words.length(lanes * k)?, words.length(k)?);
-            let (inner, len) = (words.length(inner)?, words.length(len)?);
+            let count = words.length(lanes * k)?;
+            let k_text = words.length(k)?;
+            let inner = words.length(inner)?;
+            let len = words.length(len)?;
             let to = shapes.output_dtype(output)?;
             let cell = ElementCell::both(shapes.dtype(0)?, to);
             let mut bindings = vec![pairs.clone()];
@@ -177,7 +182,8 @@ impl TopKKernel {
             } else {
                 let half = |cell| if cell == ElementCell::Short { ElementCell::Half } else { cell };
                 let (from, to) = cell?;
-                let (from, to) = (half(from), half(to));
+                let from = half(from);
+                let to = half(to);
                 bindings.push(ShaderBinding::Input(0));
                 text.push_str(&from.declare(1, "x"));
                 text.push_str(&to.declare(2, "y"));

@@ -45,7 +45,8 @@ impl GpuKernel for ResizeKernel {
         let known = |index: Option<usize>| {
             index.and_then(|index| shapes.constants.get(index)).and_then(Option::as_ref)
         };
-        let (scales, sizes) = (known(op.scales_input), known(op.sizes_input));
+        let scales = known(op.scales_input);
+        let sizes = known(op.sizes_input);
         let samples = op.samples(shape, scales, sizes, known(op.roi_input));
         let samples = samples.map_err(|error| error.to_string())?;
         #[allow(clippy::cast_possible_truncation, reason = "weights are of the size of 1")]
@@ -54,7 +55,8 @@ impl GpuKernel for ResizeKernel {
             all.map(|(from, weight)| (from, weight as f32)).collect()
         };
         let axes = samples.into_iter().map(|axis| axis.into_iter().map(place).collect()).collect();
-        let (from, to) = (shapes.dtype(0)?, shapes.output_dtype(0)?);
+        let from = shapes.dtype(0)?;
+        let to = shapes.output_dtype(0)?;
         let weighed = !matches!(op.interpolation, ResizeInterpolation::Nearest(_));
         #[allow(clippy::cast_possible_truncation, reason = "the attribute is a float of 32 bits")]
         let value = op.extrapolation_value as f32;

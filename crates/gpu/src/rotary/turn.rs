@@ -267,7 +267,8 @@ impl GpuKernel for RotaryEmbedding {
         };
         let tables = [table(1)?, table(2)?];
         let y_steps = x_steps;
-        let (interleaved, other) = (self.interleaved, None);
+        let interleaved = self.interleaved;
+        let other = None;
         RotaryDispatch { shape, x_steps, y_steps, tables, pairs, interleaved, positions, other }
             .dispatch(shapes, step)
     }
@@ -315,7 +316,9 @@ impl GpuKernel for ContribRotaryEmbedding {
         }
         let tables = [by_position(shapes, 2, pairs)?, by_position(shapes, 3, pairs)?];
         let positions = Some((1, first, rows));
-        let (interleaved, y_steps, other) = (self.rotary.interleaved, x_steps, None);
+        let interleaved = self.rotary.interleaved;
+        let y_steps = x_steps;
+        let other = None;
         RotaryDispatch { shape, x_steps, y_steps, tables, pairs, interleaved, positions, other }
             .dispatch(shapes, step)
     }

@@ -126,7 +126,8 @@ impl SoftmaxRows {
     ) -> Result<(), String> {
         let share = quads.div_ceil(team.threads).next_power_of_two();
         let mut words = DispatchParams::default();
-        let (row_count, quad_count) = (words.length(rows)?, words.length(quads)?);
+        let row_count = words.length(rows)?;
+        let quad_count = words.length(quads)?;
         let mut text = format!("{JOINS}{}{}", team.shared("f32"), team.entry(&row_count));
         let each = |body: &dyn Fn(usize) -> String| (0..share).map(body).collect::<String>();
         text.push_str(&each(&|k| {
@@ -175,7 +176,8 @@ impl SoftmaxRows {
         step: &mut DispatchStep,
     ) -> Result<(), String> {
         let mut words = DispatchParams::default();
-        let (row_count, count) = (words.length(rows)?, words.length(len)?);
+        let row_count = words.length(rows)?;
+        let count = words.length(len)?;
         let inner = words.length(inner)?;
         let mut text = format!("{JOINS}{}{}", team.shared("f32"), team.entry(&row_count));
         let x = load("x", types.0, "place");

@@ -175,7 +175,8 @@ fn starts(device: &Arc<GpuDevice>) -> Result<(Duration, Duration), GpuError> {
                 }\n";
     let step = step(KernelShader::new("peak-empty", text), &[256], Vec::new(), [1, 1, 1]);
     let trial = StepTrial::new(device, &step, &[], &[], 1)?;
-    let (mut dispatch, mut submit) = (f64::MAX, Duration::MAX);
+    let mut dispatch = f64::MAX;
+    let mut submit = Duration::MAX;
     for _ in 0..ROUNDS {
         dispatch = dispatch.min(trial.run(EMPTY)?);
         submit = submit.min(trial.alone()?);

@@ -96,7 +96,8 @@ impl RunStamps {
                 break;
             }
         }
-        let (resolved, read) = (&self.room.resolved, &self.room.read);
+        let resolved = &self.room.resolved;
+        let read = &self.room.read;
         encoder.copy_buffer_to_buffer(resolved, 0, read, 0, self.bytes());
     }
 

@@ -135,7 +135,8 @@ fn numbers(tensor: &Tensor) -> Result<Vec<f32>, String> {
 
 impl CandidateBench {
     pub(super) fn new(device: &Arc<GpuDevice>, case: BenchCase, bind: CandidateBinder) -> Self {
-        let (device, ready) = (Arc::clone(device), HashMap::new());
+        let device = Arc::clone(device);
+        let ready = HashMap::new();
         Self { device, case, bind, stock: None, ready, turn: 0 }
     }
 
@@ -278,7 +279,8 @@ impl CandidateBench {
                     *slot = Arc::clone(input);
                 }
             }
-            let (inputs, weights) = (&copy.inputs[..], &copy.weights);
+            let inputs = &copy.inputs[..];
+            let weights = &copy.weights;
             let buffers =
                 TrialBuffers { inputs, outputs: &outputs, scratch: &stock.scratch, weights };
             all.push(bound(&self.device, step, &buffers).map_err(|error| text(&error))?);

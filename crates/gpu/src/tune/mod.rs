@@ -173,7 +173,9 @@ pub(crate) fn label(config: &impl Debug) -> String {
         (Some(start), Some(end)) if start < end => &text[start + 1..end],
         _ => &text,
     };
-    let (mut found, mut field, mut depth) = (Vec::new(), String::new(), 0_usize);
+    let mut found = Vec::new();
+    let mut field = String::new();
+    let mut depth = 0_usize;
     for char in fields.chars() {
         match char {
             '[' => depth += 1,

@@ -34,7 +34,8 @@ pub(crate) struct TunablePartition<'a> {
 impl TunablePartition<'_> {
     /// All choices, each family and bucket once.
     pub(crate) fn problems(&self) -> Vec<TuningProblem> {
-        let (mut problems, mut seen) = (Vec::new(), HashSet::new());
+        let mut problems = Vec::new();
+        let mut seen = HashSet::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let Some(kernel) = self.kernels.get(index).and_then(Option::as_ref) else { continue };
             let Some(shapes) = shapes(self.graph, self.facts, index) else { continue };
@@ -69,8 +70,9 @@ impl TunablePartition<'_> {
             weights: matrices.iter().map(|matrix| matrix.rows() * matrix.columns()).sum(),
             tolerance: asked.tolerance,
         };
-        let (bind, choices, shapes) =
-            (Arc::clone(&self.bind), self.choices.clone(), shapes.clone());
+        let bind = Arc::clone(&self.bind);
+        let choices = self.choices.clone();
+        let shapes = shapes.clone();
         let own = asked.clone();
         let bind = move |candidate: usize| {
             let mut step = DispatchStep::asking(choices.forcing(&own, candidate));

@@ -25,7 +25,8 @@ proptest! {
         axis in -4..4_i64,
         step in prop_oneof![-3..0_i64, 1..4_i64],
     ) {
-        let (data, list) = (counting(&shape), vector(&list));
+        let data = counting(&shape);
+        let list = vector(&list);
         let axis_of = attributes([("axis", int(axis))]);
         let none = attributes([]);
         for (name, opset, attributes, inputs) in [
@@ -72,7 +73,8 @@ proptest! {
         let updates = counting(&picks);
         let scatter = [Some(&data), Some(&indices), Some(&updates)];
         let _ = run("ScatterElements", 18, &axis_of, &scatter, 1);
-        let (depth, values) = (Tensor::scalar(3_i64), vector(&[0, 1]));
+        let depth = Tensor::scalar(3_i64);
+        let values = vector(&[0, 1]);
         let one_hot = [Some(&indices), Some(&depth), Some(&values)];
         let _ = run("OneHot", 11, &axis_of, &one_hot, 1);
         prop_assert!(run("NonZero", 13, &attributes([]), &[Some(&data)], 1).is_ok());
@@ -137,7 +139,8 @@ proptest! {
         let all = [start, limit, delta].map(Tensor::scalar);
         let inputs = [Some(&all[0]), Some(&all[1]), Some(&all[2])];
         prop_assert!(run("Range", 11, &attributes([]), &inputs, 1).is_ok());
-        let (input, hidden) = (sizes[2], sizes[3]);
+        let input = sizes[2];
+        let hidden = sizes[3];
         let x = counting(&[sizes[0], sizes[1], input]);
         let list = attributes([("direction", text("bidirectional")), ("layout", int(layout))]);
         for (name, gates, outputs) in [("LSTM", 4, 3), ("GRU", 3, 2), ("RNN", 1, 2)] {

@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn equal_symbols_cancel_in_a_quotient() {
-        let (batch, seq) = (Dim::symbol("batch"), Dim::symbol("seq"));
+        let batch = Dim::symbol("batch");
+        let seq = Dim::symbol("seq");
         let whole = [batch.clone(), seq.clone(), Dim::Known(384)];
         let parts = [seq.clone(), batch.clone(), Dim::Known(12)];
         assert_eq!(quotient(&whole, &parts), Dim::Known(32));

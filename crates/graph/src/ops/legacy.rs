@@ -49,7 +49,8 @@ impl AlongAxis {
 
 impl Operator for AlongAxis {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (first, second) = (inputs.required(0)?, inputs.required(1)?);
+        let first = inputs.required(0)?;
+        let second = inputs.required(1)?;
         let shape = match (&first.shape, &second.shape) {
             (Some(a), Some(b)) => {
                 let missing = self.missing(a.len(), b.len())?;
@@ -62,7 +63,8 @@ impl Operator for AlongAxis {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (first, second) = (inputs.required(0)?, inputs.required(1)?);
+        let first = inputs.required(0)?;
+        let second = inputs.required(1)?;
         let missing = self.missing(first.rank(), second.rank())?;
         let second = second.reshape(&[second.shape(), &vec![1; missing]].concat())?;
         self.inner.reference(OperatorInputs::new(&[Some(first), Some(&second)]))
@@ -132,7 +134,8 @@ mod tests {
         assert_eq!(one("Reshape", 1, &list, &[&x]), counting(&[3, 2]));
         let list = attributes([("paddings", ints(&[0, 1, 0, 0]))]);
         assert_eq!(one("Pad", 1, &list, &[&x]).shape(), [2, 4]);
-        let (tiles, axis) = (Tensor::scalar(2.0_f32), Tensor::scalar(0.0_f32));
+        let tiles = Tensor::scalar(2.0_f32);
+        let axis = Tensor::scalar(0.0_f32);
         assert_eq!(one("Tile", 1, &attributes([]), &[&x, &tiles, &axis]).shape(), [4, 3]);
         let lengths = Tensor::vector(vec![1_i64, 2]);
         let list = attributes([("axis", int(1))]);

@@ -145,7 +145,8 @@ proptest! {
         });
         let all = some_attributes(row, pick);
         let many = |one: &Tensor| vec![one.clone(); row.inputs.min.max(1)];
-        let (views, copies) = (many(&view), many(&copy));
+        let views = many(&view);
+        let copies = many(&copy);
         let of = |inputs: &[Tensor]| {
             let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Some).collect();
             run(row.name, row.since, &all, &inputs, row.outputs.min)

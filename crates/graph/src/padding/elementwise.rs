@@ -75,7 +75,8 @@ pub(super) fn map(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedV
         };
     }
     let output = node.outputs.first().copied().flatten().ok_or("it gives nothing")?;
-    let (rank, mut axes) = (walk.dims(output)?.len(), PaddedValueAxes::new());
+    let rank = walk.dims(output)?.len();
+    let mut axes = PaddedValueAxes::new();
     for axis in walk.axes(output)? {
         let mut operands = Vec::new();
         for one in &given {

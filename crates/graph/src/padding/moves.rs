@@ -34,7 +34,8 @@ pub(super) fn expand(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<Padd
         return Err("no tensor".to_owned());
     };
     let output = node.outputs.first().copied().flatten().ok_or("it gives nothing")?;
-    let (rank, inner) = (walk.dims(output)?.len(), walk.dims(id)?.len());
+    let rank = walk.dims(output)?.len();
+    let inner = walk.dims(id)?.len();
     for (&axis, behind) in &mut axes {
         let at = (axis + inner).checked_sub(rank);
         if let Some(own) = at.and_then(|at| own.get(&at)) {
@@ -60,7 +61,8 @@ pub(super) fn reshape(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<Pad
         _ => walk.data(node, 0)?,
     };
     let output = node.outputs.first().copied().flatten().ok_or("it gives nothing")?;
-    let (before, after) = (walk.dims(id)?, walk.dims(output)?);
+    let before = walk.dims(id)?;
+    let after = walk.dims(output)?;
     let to = walk.axes(output)?;
     let same = |from: usize, to: usize| volume(&before[..from]) == volume(&after[..to]);
     if to.len() != own.len() || !own.keys().zip(&to).all(|(&from, &to)| same(from, to)) {
@@ -158,7 +160,8 @@ pub(super) fn slice(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<Padde
     }
     let (id, own) = walk.data(node, 0)?;
     let output = node.outputs.first().copied().flatten().ok_or("it gives nothing")?;
-    let (before, after) = (walk.dims(id)?, walk.dims(output)?);
+    let before = walk.dims(id)?;
+    let after = walk.dims(output)?;
     let mut axes = PaddedValueAxes::new();
     let starts = walk.integers(node, 1);
     let count = starts.as_ref().map_or(0, Vec::len);

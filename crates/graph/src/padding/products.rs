@@ -38,7 +38,8 @@ pub(super) fn mat_mul(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<Pad
 pub(super) fn gemm(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
     let ((_, left), (_, right)) = (walk.data(node, 0)?, walk.data(node, 1)?);
     let op = node.operator::<Gemm>().ok_or("no product")?;
-    let (inner_a, inner_b) = (usize::from(!op.trans_a), usize::from(op.trans_b));
+    let inner_a = usize::from(!op.trans_a);
+    let inner_b = usize::from(op.trans_b);
     vanishes(left.get(&inner_a), right.get(&inner_b))?;
     Ok(vec![walk.anything(node)?])
 }
@@ -77,7 +78,8 @@ pub(super) fn attention(
     if (0..3).any(|of| [0, 1, 3].into_iter().any(|axis| has(of, axis))) {
         return Err("another axis than that of positions has the length".to_owned());
     }
-    let (queries, keys) = (has(0, 2), has(1, 2));
+    let queries = has(0, 2);
+    let keys = has(1, 2);
     if keys != has(2, 2) {
         return Err("keys and values have other lengths".to_owned());
     }

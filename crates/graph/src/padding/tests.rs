@@ -77,7 +77,8 @@ fn keep(keep: i64) -> [(&'static str, AttributeValue); 1] {
 fn encoder() -> Graph {
     let float = [("to", AttributeValue::Int(1))];
     let last = axis(-1);
-    let (swap, sum) = (perm(&[0, 2, 1]), keep(0));
+    let swap = perm(&[0, 2, 1]);
+    let sum = keep(0);
     let steps: &[Step<'_>] = &[
         ("Gather", &[], &["table", "ids"], "x"),
         ("MatMul", &[], &["x", "w0"], "q"),
@@ -130,7 +131,8 @@ fn an_encoder_with_a_mask_gives_the_same_behind_which_zeros_stand() {
                 [axis] => long.slice_axis(*axis, 0, 3, 1).unwrap(),
                 _ => long.clone(),
             };
-            let (short, front) = (short.to_vec::<f32>().unwrap(), front.to_vec::<f32>().unwrap());
+            let short = short.to_vec::<f32>().unwrap();
+            let front = front.to_vec::<f32>().unwrap();
             assert_eq!(short.len(), front.len());
             for (a, b) in short.iter().zip(&front) {
                 assert!((a - b).abs() < 1e-5, "{level:?}, output {at}: {short:?} {front:?}");

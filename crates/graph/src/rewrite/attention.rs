@@ -113,7 +113,8 @@ fn without_mask(
     scores: ValueId,
 ) -> Option<(ValueId, Option<ValueId>)> {
     let Some(add) = maps.written_by(graph, scores, "Add") else { return Some((scores, None)) };
-    let (a, b) = (add.input(0)?, add.input(1)?);
+    let a = add.input(0)?;
+    let b = add.input(1)?;
     let is_product = |id| {
         let (product, _) = through_factor(graph, maps, id);
         maps.written_by(graph, product, "MatMul").is_some()

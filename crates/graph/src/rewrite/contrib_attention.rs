@@ -135,7 +135,8 @@ fn find(maps: &ValueMaps, node: &Node) -> Option<ContribAttentionMatch> {
         return Some(projecting(maps, node, op, [node.input(3), node.input(5)])?.0);
     }
     let op = node.operator::<MultiHeadAttention>()?;
-    let (k, v) = (node.input(1)?, node.input(2)?);
+    let k = node.input(1)?;
+    let v = node.input(2)?;
     let keys = shape(k).filter(|dims| dims.len() == 3)?;
     let values = shape(v).filter(|dims| dims.len() == 3)?;
     let others = [3, 6, 7, 8, 9].iter().any(|&input| node.input(input).is_some());

@@ -120,7 +120,9 @@ struct EmbeddingInputs {
 fn embedded(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<EmbeddingInputs> {
     let is_read = |id: ValueId| !maps.consumers(id).is_empty() || graph.outputs.contains(&id);
     let counted = node.output(1).is_some_and(is_read);
-    let (ids, words, places) = (node.input(0)?, node.input(2)?, node.input(3)?);
+    let ids = node.input(0)?;
+    let words = node.input(2)?;
+    let places = node.input(3)?;
     let rank = maps.fact(ids).and_then(|fact| fact.rank());
     // A table of one position would be added to every word.
     let several = |id| {
@@ -135,7 +137,8 @@ fn embedded(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<EmbeddingInp
         (Some(_), None) => return None,
         (None, _) => None,
     };
-    let (gamma, beta) = (node.input(5)?, node.input(6)?);
+    let gamma = node.input(5)?;
+    let beta = node.input(6)?;
     let tables = [words, places, gamma, beta].into_iter().chain(segments.map(|(table, _)| table));
     let floats = tables.into_iter().all(|id| maps.is_fp32(id));
     let given = node.output(0).is_some();

@@ -43,8 +43,10 @@ fn folded(graph: &Graph, maps: &ValueMaps, index: usize) -> Option<(usize, Tenso
     let weights = graph.constant(before.input(1)?)?;
     let channels = *weights.shape().first()?;
     let parameter = |slot: usize| floats(node.input(slot)?).filter(|all| all.len() == channels);
-    let (scale, shift) = (parameter(1)?, parameter(2)?);
-    let (mean, variance) = (parameter(3)?, parameter(4)?);
+    let scale = parameter(1)?;
+    let shift = parameter(2)?;
+    let mean = parameter(3)?;
+    let variance = parameter(4)?;
     let bias = match before.input(2) {
         Some(bias) => floats(bias)?,
         None => vec![0.0; channels],

@@ -118,7 +118,8 @@ fn chain(
 /// The operator in the place of some nodes.
 fn node(graph: &Graph, chain: &[usize]) -> Node {
     let nodes: Vec<&Node> = chain.iter().map(|&at| &graph.nodes[at]).collect();
-    let (first, last) = (nodes[0], nodes[nodes.len() - 1]);
+    let first = nodes[0];
+    let last = nodes[nodes.len() - 1];
     let mut inputs: Vec<Option<ValueId>> = vec![first.input(0), last.input(3)];
     inputs.extend(nodes.iter().flat_map(|node| [node.input(1), node.input(2)]));
     while inputs.last() == Some(&None) {

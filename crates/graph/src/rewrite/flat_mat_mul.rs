@@ -20,7 +20,8 @@ pub(super) fn apply(
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let Some(found) = find(graph, maps, &graph.nodes[index]) else { return Ok(None) };
     let node = graph.nodes[index].clone();
-    let (mut inputs, mut made) = (found.product.inputs.clone(), Vec::new());
+    let mut inputs = found.product.inputs.clone();
+    let mut made = Vec::new();
     inputs[0] = Some(found.rows);
     if let Some(columns) = found.joined {
         let target = std::iter::repeat_n(0, found.lead).chain([columns]).collect();
@@ -64,7 +65,8 @@ fn find(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<FlatProductMatch
     let flat = maps.written_by(graph, product.input(0)?, "Reshape")?;
     let rows = flat.input(0)?;
     let shape = |id| maps.fact(id).and_then(|fact| fact.shape.as_deref());
-    let (before, after) = (shape(rows)?, shape(node.output(0)?)?);
+    let before = shape(rows)?;
+    let after = shape(node.output(0)?)?;
     let lead = after.len().checked_sub(1).filter(|&lead| lead > 0 && before.len() > lead)?;
     let same_rows = before.iter().zip(after).take(lead).all(|(a, b)| a.same(b));
     let columns = shape(product.input(0)?)?.last()?;

@@ -41,7 +41,8 @@ pub(super) fn residual(
         return Ok(None);
     }
     let pair = |conv: usize, other: usize| {
-        let (conv, other) = (node.input(conv)?, node.input(other)?);
+        let conv = node.input(conv)?;
+        let other = node.input(other)?;
         let (before, operator) = open_conv(graph, maps, conv)?;
         let free = before.input(3).is_none()
             && graph.constant(other).is_none()

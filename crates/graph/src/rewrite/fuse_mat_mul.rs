@@ -28,7 +28,8 @@ pub(super) fn from_onnx(
 }
 
 fn mat_mul(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<Node> {
-    let (a, b) = (node.input(0)?, node.input(1)?);
+    let a = node.input(0)?;
+    let b = node.input(1)?;
     let constant_matrix = graph.constant(b)?.rank() == 2;
     if !constant_matrix || !maps.is_fp32(a) {
         return None;
@@ -38,7 +39,8 @@ fn mat_mul(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<Node> {
 
 fn gemm(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<Node> {
     let gemm = node.operator::<Gemm>()?;
-    let (a, b) = (node.input(0)?, node.input(1)?);
+    let a = node.input(0)?;
+    let b = node.input(1)?;
     let weights = graph.constant(b)?;
     let plain = gemm.alpha == 1.0 && gemm.beta == 1.0 && !gemm.trans_a;
     if !plain || weights.rank() != 2 || !maps.is_fp32(a) {
@@ -79,7 +81,8 @@ pub(super) fn bias(
         return Ok(None);
     }
     let pair = |product: usize, vector: usize| {
-        let (product, vector) = (node.input(product)?, node.input(vector)?);
+        let product = node.input(product)?;
+        let vector = node.input(vector)?;
         let (before, operator) = open_product(graph, maps, product)?;
         let weights = graph.constant(before.input(1)?)?;
         let columns = weights.shape()[usize::from(!operator.trans_b)];
@@ -101,7 +104,8 @@ pub(super) fn residual(
         return Ok(None);
     }
     let pair = |product: usize, other: usize| {
-        let (product, other) = (node.input(product)?, node.input(other)?);
+        let product = node.input(product)?;
+        let other = node.input(other)?;
         let (before, operator) = open_product(graph, maps, product)?;
         let free = before.input(3).is_none() && graph.constant(other).is_none();
         let inputs = vec![before.input(0), before.input(1), before.input(2), Some(other)];
@@ -138,7 +142,8 @@ pub(super) fn gate(
         return Ok(None);
     }
     let pair = |product: usize, gate: usize| {
-        let (product, gate) = (node.input(product)?, node.input(gate)?);
+        let product = node.input(product)?;
+        let gate = node.input(gate)?;
         let (before, operator) = open_product(graph, maps, product)?;
         let free = before.input(3).is_none() && product != gate && maps.same_shape(product, gate);
         let inputs = vec![before.input(0), before.input(1), before.input(2), Some(gate)];

@@ -17,7 +17,8 @@ pub(super) fn apply(
         return Ok(None);
     }
     let pair = |x: usize, gate: usize| {
-        let (x, gate) = (node.input(x)?, node.input(gate)?);
+        let x = node.input(x)?;
+        let gate = node.input(gate)?;
         let gate = &graph.nodes[maps.producer(gate)?];
         let (kind, name) = match gate.operator::<Activation>()?.kind {
             ActivationKind::Sigmoid => (ActivationKind::Swish { alpha: 1.0 }, "Swish"),

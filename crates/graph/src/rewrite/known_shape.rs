@@ -28,7 +28,8 @@ pub(super) fn apply(graph: &mut Graph, maps: &ValueMaps) -> Result<usize, GraphE
 /// inference sees.
 fn constant_target(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<Vec<i64>> {
     node.operator::<Reshape>()?;
-    let (data, shape) = (node.input(0)?, node.input(1)?);
+    let data = node.input(0)?;
+    let shape = node.input(1)?;
     if graph.constant(shape).is_some() {
         return None;
     }

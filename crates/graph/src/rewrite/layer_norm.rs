@@ -35,7 +35,8 @@ struct LayerNormMatch {
 /// Of a node with two inputs, one of which is a constant vector of the last axis: the other, the
 /// vector.
 fn beside_vector(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<(ValueId, ValueId)> {
-    let (a, b) = (node.input(0)?, node.input(1)?);
+    let a = node.input(0)?;
+    let b = node.input(1)?;
     let is_vector = |id| maps.constant(graph, id).is_some_and(|tensor: &Tensor| tensor.rank() == 1);
     match (is_vector(a), is_vector(b)) {
         (false, true) => Some((a, b)),

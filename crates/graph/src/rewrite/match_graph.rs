@@ -92,7 +92,8 @@ impl ValueMaps {
     /// Of a node with two inputs where one is a constant scalar: the other input and the scalar.
     #[must_use]
     pub fn with_scalar(&self, graph: &Graph, node: &Node) -> Option<(ValueId, f64)> {
-        let (a, b) = (node.input(0)?, node.input(1)?);
+        let a = node.input(0)?;
+        let b = node.input(1)?;
         if let Some(scalar) = self.scalar(graph, b) {
             return Some((a, scalar));
         }

@@ -249,7 +249,8 @@ pub(crate) fn run(graph: &mut Graph, apply: RuleFunction) -> Result<usize, Graph
 }
 
 fn each_node(graph: &mut Graph, maps: &mut ValueMaps, apply: OnNode) -> Result<usize, GraphError> {
-    let (mut times, mut index) = (0, 0);
+    let mut times = 0;
+    let mut index = 0;
     while index < graph.nodes.len() {
         match apply(graph, maps, index)? {
             None => index += 1,

@@ -82,7 +82,9 @@ fn plain(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<(FusedAttention
         && node.input(6).is_none()
         && (past
             || (node.input(4).or(node.input(5)).or(node.output(1)).or(node.output(2))).is_none());
-    let (q, k, v) = (node.input(0)?, node.input(1)?, node.input(2)?);
+    let q = node.input(0)?;
+    let k = node.input(1)?;
+    let v = node.input(2)?;
     let shape = |id| maps.fact(id).and_then(|fact| fact.shape.as_deref());
     let four = |id: ValueId| maps.is_fp32(id) && shape(id).is_some_and(|dims| dims.len() == 4);
     let heads = [q, k, v].into_iter().chain(node.input(4)).chain(node.input(5));

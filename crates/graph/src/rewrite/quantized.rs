@@ -47,7 +47,8 @@ fn parameters(
     value: ValueId,
     dtype: DataType,
 ) -> Option<QuantizedValue> {
-    let (scale, zero) = (node.input(1)?, node.input(2));
+    let scale = node.input(1)?;
+    let zero = node.input(2);
     let ScaleGrouping { axis, block_size } = *grouping;
     (block_size == 0).then_some(QuantizedValue { value, scale, zero, dtype, axis })
 }

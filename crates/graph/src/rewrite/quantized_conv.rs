@@ -26,7 +26,8 @@ pub(super) fn apply(
         let w = dequantized(graph, maps, before.input(1)?).filter(|w| w.is_bytes())?;
         let (x_scale, _) = x.whole(graph)?;
         let weights = graph.constant(w.value)?;
-        let (rank, channels) = (weights.rank(), *weights.shape().first()?);
+        let rank = weights.rank();
+        let channels = *weights.shape().first()?;
         if !w.is_along(graph, 0, (rank, channels)) {
             return None;
         }
@@ -64,7 +65,8 @@ pub(super) fn residual(
         return Ok(None);
     }
     let same = |a: Option<ValueId>, b: Option<ValueId>| {
-        let (a, b) = (a?, b?);
+        let a = a?;
+        let b = b?;
         (a == b || graph.constant(a)? == graph.constant(b)?).then_some(())
     };
     let pair = |conv: usize, other: usize| {

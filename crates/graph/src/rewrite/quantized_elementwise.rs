@@ -37,7 +37,8 @@ pub(super) fn limits(graph: &mut Graph, maps: &ValueMaps, index: usize) -> Rewri
         let quantise = |limit: f32| {
             (((limit / scale).round_ties_even() as i64).saturating_add(zero)).clamp(low, high)
         };
-        let (least, most) = (quantise(least), quantise(most));
+        let least = quantise(least);
+        let most = quantise(most);
         let mut plain = Node { inputs: node.inputs.clone(), ..node.clone() };
         plain.inputs[0] = Some(x);
         if (least, most) == (low, high) {
@@ -121,12 +122,14 @@ pub(super) fn pairs(graph: &mut Graph, maps: &ValueMaps, index: usize) -> Rewrit
             BinaryKind::Mul => ("QLinearMul", BinaryKind::Mul),
             _ => return None,
         };
-        let (first, second) = (pair.input(0)?, pair.input(1)?);
+        let first = pair.input(0)?;
+        let second = pair.input(1)?;
         let operand = |id| {
             let found = dequantized(graph, maps, id).filter(QuantizedValue::is_bytes)?;
             found.whole(graph).map(|_| found)
         };
-        let (mut a, mut b) = (operand(first)?, operand(second)?);
+        let mut a = operand(first)?;
+        let mut b = operand(second)?;
         if !maps.same_shape(first, second) {
             // The kernel repeats the second operand.
             if graph.constant(a.value).is_some() {

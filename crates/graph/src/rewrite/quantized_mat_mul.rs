@@ -35,10 +35,12 @@ fn product(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<DequantizedPr
         (found.is_bytes() && rank >= 2).then_some(found)
     };
     if node.operator::<MatMul>().is_some() {
-        let (a, b) = (operand(0)?, operand(1)?);
+        let a = operand(0)?;
+        let b = operand(1)?;
         let fits = match graph.constant(b.value) {
             Some(weights) => {
-                let (rank, columns) = (weights.rank(), *weights.shape().last()?);
+                let rank = weights.rank();
+                let columns = *weights.shape().last()?;
                 rank == 2 && b.is_along(graph, 1, (rank, columns))
             }
             None => b.whole(graph).is_some(),
@@ -50,7 +52,8 @@ fn product(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<DequantizedPr
         });
     }
     let gemm = *node.operator::<Gemm>()?;
-    let (a, b) = (operand(0)?, operand(1)?);
+    let a = operand(0)?;
+    let b = operand(1)?;
     let (a_scale, _) = a.whole(graph)?;
     let weights = graph.constant(b.value)?;
     let axis = usize::from(!gemm.trans_b);
@@ -80,7 +83,8 @@ fn integer_product(
     result: Option<QuantizedValue>,
 ) -> Option<Node> {
     let DequantizedProduct { a, b, gemm } = product;
-    let (a_zero, b_zero) = (a.zero_point(graph)?, b.zero_point(graph)?);
+    let a_zero = a.zero_point(graph)?;
+    let b_zero = b.zero_point(graph)?;
     let mut inputs = vec![a.value, a.scale, a_zero, b.value, b.scale, b_zero]
         .into_iter()
         .map(Some)
@@ -211,7 +215,8 @@ pub(super) fn bias(graph: &mut Graph, maps: &ValueMaps, index: usize) -> Rewritt
         return Ok(None);
     }
     let pair = |product: usize, vector: usize| {
-        let (product, vector) = (node.input(product)?, node.input(vector)?);
+        let product = node.input(product)?;
+        let vector = node.input(vector)?;
         let before = maps.written_by(graph, product, "MatMulIntegerToFloat")?;
         before.operator::<MatMulIntegerToFloat>()?;
         let columns = maps.fact(product)?.shape.as_ref()?.last()?.known()?;

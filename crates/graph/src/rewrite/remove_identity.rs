@@ -35,7 +35,8 @@ fn kept(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<ValueId> {
     if !node.domain.is_empty() {
         return None;
     }
-    let (input, output) = (node.input(0)?, node.output(0)?);
+    let input = node.input(0)?;
+    let output = node.output(0)?;
     let without_effect = match node.op_type.as_str() {
         "Identity" => true,
         "Dropout" => node.operator::<Dropout>().is_some_and(|dropout| {
@@ -89,7 +90,8 @@ fn goes_forward(maps: &ValueMaps, node: &Node) -> bool {
 /// shape. A float plus 0 is not the same: it loses the sign of zero.
 fn neutral(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<ValueId> {
     let output = node.output(0)?;
-    let (a, b) = (node.input(0)?, node.input(1)?);
+    let a = node.input(0)?;
+    let b = node.input(1)?;
     let is = |id: ValueId, wanted: i64| {
         let integers = maps.fact(id).and_then(|fact| fact.integers());
         match integers {

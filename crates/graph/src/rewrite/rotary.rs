@@ -86,7 +86,8 @@ fn half(graph: &Graph, maps: &ValueMaps, id: ValueId, width: usize) -> Option<(V
     let node = &graph.nodes[maps.producer(id)?];
     let x = node.input(0)?;
     let shape = |id: ValueId| maps.fact(id)?.shape.as_deref();
-    let (whole, part) = (shape(x)?, shape(id)?);
+    let whole = shape(x)?;
+    let part = shape(id)?;
     let (last, lead) = whole.split_last()?;
     let halved = last.known() == Some(width)
         && part.split_last().is_some_and(|(own, rest)| {

@@ -109,9 +109,12 @@ fn run<T: RealCell>(
     let parts = wanted.min(a.queries / FEW_ROWS).max(1);
     let on = &on;
     exec.pool.run(per_batch * parts, |task| {
-        let (head, part) = (task / parts, task % parts);
-        let (row, end) = (a.queries * part / parts, a.queries * (part + 1) / parts);
-        let (batch, head) = (head / a.heads, head % a.heads);
+        let head = task / parts;
+        let part = task % parts;
+        let row = a.queries * part / parts;
+        let end = a.queries * (part + 1) / parts;
+        let batch = head / a.heads;
+        let head = head % a.heads;
         let at =
             |s: HeadStrides, head: usize, row: usize| batch * s.batch + head * s.head + row * s.row;
         let kv = head / (a.heads / a.kv_heads);
@@ -194,7 +197,8 @@ impl<T: RealCell> Bf16AttentionTask<'_, T> {
     }
 
     fn room(&self) -> Bf16ScratchSizes {
-        let (block, a) = (self.block(), self.a);
+        let block = self.block();
+        let a = self.a;
         let panels = |k: usize, n: usize| {
             k.div_ceil(STEP) * n.div_ceil(PANEL) * STEP_BYTES / size_of::<f32>()
         };
@@ -260,7 +264,8 @@ impl<T: RealCell> Bf16AttentionTask<'_, T> {
                     continue;
                 }
                 self.scores(products, (row, end), count, &mut scratch);
-                let (range, keys) = ((row, end), (first, count));
+                let range = (row, end);
+                let keys = (first, count);
                 isa.run(ExponentialRows {
                     task: self,
                     range,
@@ -342,11 +347,13 @@ impl<T: RealCell> IsaKernel for PackKeys<'_, T> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         const PAIRS: usize = STEP / 2;
-        let (task, steps) = (self.task, self.task.a.head_size.div_ceil(STEP));
+        let task = self.task;
+        let steps = self.task.a.head_size.div_ceil(STEP);
         // Terms of 16 keys as they lie in memory, in pairs.
         let mut rows = [0.0_f32; TILE * PAIRS];
         for tile in 0..2 * self.count.div_ceil(PANEL) {
-            let (panel, half) = (tile / 2, tile % 2);
+            let panel = tile / 2;
+            let half = tile % 2;
             let keys = self.count.saturating_sub(tile * TILE).min(TILE);
             for step in 0..steps {
                 let terms = STEP.min(task.a.head_size - step * STEP);
@@ -387,14 +394,17 @@ impl<T: RealCell> IsaKernel for PackValues<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let (task, n) = (self.task, self.task.a.value_size);
+        let task = self.task;
+        let n = self.task.a.value_size;
         let steps = self.count.div_ceil(STEP);
         for pair in 0..steps * STEP / 2 {
-            let (step, inside) = (pair / (STEP / 2), pair % (STEP / 2));
+            let step = pair / (STEP / 2);
+            let inside = pair % (STEP / 2);
             for column in (0..n.next_multiple_of(PANEL)).step_by(TILE) {
                 let columns = n.saturating_sub(column).min(TILE);
                 let mut rows = [[bf16::ZERO; TILE]; 2];
-                let (panel, half) = (column / PANEL, column % PANEL / TILE);
+                let panel = column / PANEL;
+                let half = column % PANEL / TILE;
                 let to = (panel * steps + step) * (STEP_BYTES / 4)
                     + half * (STEP_BYTES / 8)
                     + inside * TILE;
@@ -435,7 +445,8 @@ impl<T: RealCell> IsaKernel for ExponentialRows<'_, '_, T> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let (task, (first, keys)) = (self.task, self.keys);
-        let (stride, n) = (task.block(), task.a.value_size);
+        let stride = task.block();
+        let n = task.a.value_size;
         let scratch = self.scratch;
         for (at, r) in (self.range.0..self.range.1).enumerate() {
             let seen = task.visible(r).saturating_sub(first).min(keys);
@@ -470,7 +481,9 @@ impl<T: RealCell> IsaKernel for ExponentialRows<'_, '_, T> {
 /// The mask has as many values.
 #[inline(always)]
 unsafe fn scale<S: Simd>(s: S, x: &mut [f32], factor: f32, mask: Option<*const f32>) -> f32 {
-    let (factor, n, x) = (s.splat(factor), x.len(), x.as_mut_ptr());
+    let factor = s.splat(factor);
+    let n = x.len();
+    let x = x.as_mut_ptr();
     let least = s.splat(f32::NEG_INFINITY);
     let mut best = least;
     for i in (0..n).step_by(S::LANES) {
@@ -499,7 +512,9 @@ unsafe fn scale<S: Simd>(s: S, x: &mut [f32], factor: f32, mask: Option<*const f
 /// `y` has room for as many.
 #[inline(always)]
 unsafe fn exponentials<S: Simd>(s: S, x: &[f32], shift: f32, y: *mut bf16) -> f32 {
-    let (n, x, shift) = (x.len(), x.as_ptr(), s.splat(shift));
+    let n = x.len();
+    let x = x.as_ptr();
+    let shift = s.splat(shift);
     let mut sums = [s.splat(0.0); 2];
     let mut i = 0;
     // SAFETY: whole vectors, or what the tail chooses.
@@ -534,7 +549,8 @@ impl<T: RealCell> IsaKernel for WeightedResults<'_, '_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let (task, n) = (self.task, self.task.a.value_size);
+        let task = self.task;
+        let n = self.task.a.value_size;
         for r in 0..task.rows {
             let total = self.scratch.total[r];
             let factor = if total == 0.0 { 0.0 } else { 1.0 / total };

@@ -33,8 +33,10 @@ impl ConvBf16 {
     #[must_use]
     pub fn pack(params: ConvParams, weights: &[f32]) -> Self {
         params.check();
-        let (taps, groups) = (params.taps(), params.groups);
-        let (cin, cout) = (params.in_channels / groups, params.out_channels / groups);
+        let taps = params.taps();
+        let groups = params.groups;
+        let cin = params.in_channels / groups;
+        let cout = params.out_channels / groups;
         let count = volume(&[params.out_channels, cin, taps]);
         assert!(weights.len() == count, "convolution: {} weights for {params:?}", weights.len());
         let k = taps * cin;
@@ -62,8 +64,10 @@ impl ConvBf16 {
     #[must_use]
     pub fn from_data(params: ConvParams, all: &Tensor) -> Option<Self> {
         params.check();
-        let (cin, cout) = (params.in_channels / params.groups, params.out_channels / params.groups);
-        let (mut at, mut groups) = (0, Vec::with_capacity(params.groups));
+        let cin = params.in_channels / params.groups;
+        let cout = params.out_channels / params.groups;
+        let mut at = 0;
+        let mut groups = Vec::with_capacity(params.groups);
         for _ in 0..params.groups {
             let group = PackedBf16::from_data(params.taps() * cin, cout, all, at)?;
             at += group.data().len();
@@ -152,18 +156,25 @@ pub(super) fn conv_with(
     check_matrix("image", x.len(), in_pixels, p.in_channels, p.in_channels);
     check_matrix("result", y.len(), m, p.out_channels, p.out_channels);
     epilogue.check(m, p.out_channels);
-    let (finish, y) = (TileFinish::new(epilogue), Bf16ResultCells::of(y));
+    let finish = TileFinish::new(epilogue);
+    let y = Bf16ResultCells::of(y);
     let beside = beside.map(|beside| JoinedBf16Matrix::of(&beside, (m, p.out_channels), y));
-    let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
+    let cin = p.in_channels / p.groups;
+    let cout = p.out_channels / p.groups;
     #[cfg(target_arch = "x86_64")]
     if let (RealSlice::Bf16(x), Some(amx), Some(runs)) = (x, isa.amx(), runs_of(p)) {
         let len = size_of_val(x);
         let picture = ByteImage { data: x.as_ptr().cast(), len, flip: 0, fill: 0 };
         let window = ConvWindow { params: *p, size, out };
         if let Some(a) = LineConv::of(&window, runs, picture, batch, THIN_ROWS + 1) {
-            let (matrix, adds, pairs) = (&packed.groups[0], false, true);
-            let (n, k, b) = (matrix.n(), matrix.k(), matrix.panels());
-            let (c, c_stride) = (y, p.out_channels);
+            let matrix = &packed.groups[0];
+            let adds = false;
+            let pairs = true;
+            let n = matrix.n();
+            let k = matrix.k();
+            let b = matrix.panels();
+            let c = y;
+            let c_stride = p.out_channels;
             let job = Bf16Product { m, n, k, a, pairs, b, c, c_stride, adds, finish, beside };
             // SAFETY: the lengths are checked above, and y is borrowed exclusively.
             unsafe { lines::multiply(exec, isa, amx, &job) };
@@ -174,15 +185,19 @@ pub(super) fn conv_with(
     let (x, params, pairs) = match x {
         RealSlice::Fp32(x) => (x.as_ptr(), *p, false),
         RealSlice::Bf16(x) => {
-            assert!(cin % 2 == 0, "a BF16 image with groups of {cin} channels");
+            assert!(cin.is_multiple_of(2), "a BF16 image with groups of {cin} channels");
             (x.as_ptr().cast(), ConvParams { in_channels: p.in_channels / 2, ..*p }, true)
         }
     };
-    let (window, adds) = (ConvWindow { params, size, out }, false);
+    let window = ConvWindow { params, size, out };
+    let adds = false;
     for (group, matrix) in packed.groups.iter().enumerate() {
         let image = x.wrapping_add(group * (params.in_channels / p.groups));
-        let (n, k, b) = (matrix.n(), matrix.k(), matrix.panels());
-        let (c, c_stride) = (y.at(group * cout), p.out_channels);
+        let n = matrix.n();
+        let k = matrix.k();
+        let b = matrix.panels();
+        let c = y.at(group * cout);
+        let c_stride = p.out_channels;
         let finish = finish.shifted(0, group * cout);
         let beside = beside.map(|beside| beside.shifted(0, group * cout));
         if p.is_pointwise() {

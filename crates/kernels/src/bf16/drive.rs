@@ -174,7 +174,8 @@ impl<A: RowSource> Bf16RowCopy<'_, A> {
     /// Where the rows of a group go.
     #[inline(always)]
     fn target(&self, row: usize) -> Bf16RowTarget {
-        let (layout, steps) = (self.layout, self.layout.depth(self.depth).1);
+        let layout = self.layout;
+        let steps = self.layout.depth(self.depth).1;
         match layout.tile_rows {
             0 => {
                 let row_stride = Bf16RowBlocks::stride(steps);
@@ -216,7 +217,8 @@ impl<A: RowSource> Bf16RowCopy<'_, A> {
         // A few steps of all rows: they are adjacent in tiles.
         for i in (0..whole).step_by(4) {
             for r in 0..rows {
-                let (a, to) = (a.wrapping_add(r * stride), target.at(r, step));
+                let a = a.wrapping_add(r * stride);
+                let to = target.at(r, step);
                 for i in i..whole.min(i + 4) {
                     let to = to.wrapping_add(i * target.step_stride);
                     // SAFETY: 32 terms of the row.
@@ -225,7 +227,8 @@ impl<A: RowSource> Bf16RowCopy<'_, A> {
             }
         }
         if whole < steps {
-            let (s, left) = (d.simd(), places - whole * step_places);
+            let s = d.simd();
+            let left = places - whole * step_places;
             let mut last = [0.0_f32; STEP];
             for r in 0..rows {
                 let from = a.wrapping_add(r * stride + whole * step_places);
@@ -344,7 +347,8 @@ impl<A: RowSource> Bf16Kernel for Bf16ProductPart<'_, A> {
 impl<A: RowSource> Bf16ProductPart<'_, A> {
     #[inline(always)]
     fn blocks<D: Bf16Instructions>(&self, d: D) {
-        let (job, layout) = (self.job, self.layout);
+        let job = self.job;
+        let layout = self.layout;
         let sums = self.scratch.wrapping_add(GATHER * size_of::<f32>());
         let own = sums.wrapping_add(layout.sums_bytes());
         let mut pending: Option<PendingSums<ResultPart>> = None;
@@ -353,8 +357,10 @@ impl<A: RowSource> Bf16ProductPart<'_, A> {
             let a = match self.blocks {
                 Some(blocks) => blocks.at(layout.offset(depth)).ptr(),
                 None => {
-                    let (groups, gather) = (0..layout.groups(), self.scratch.cast());
-                    let (row, out) = (self.row, own);
+                    let groups = 0..layout.groups();
+                    let gather = self.scratch.cast();
+                    let row = self.row;
+                    let out = own;
                     Bf16RowCopy { job, layout, row, groups, depth, out, gather }.run(d);
                     own
                 }
@@ -416,7 +422,8 @@ pub(crate) unsafe fn multiply<A: RowSource>(
     isa: Bf16Isa,
     job: &Bf16Product<A>,
 ) {
-    let (m, n) = (job.m, job.n);
+    let m = job.m;
+    let n = job.n;
     if m == 0 || n == 0 {
         return;
     }
@@ -460,8 +467,10 @@ pub(crate) unsafe fn multiply<A: RowSource>(
     let chunks = m.div_ceil(most).next_multiple_of(2 * threads).min(m.div_ceil(AMX_ROWS));
     let groups = if chunks >= threads { 1 } else { threads.div_ceil(chunks).min(panels) };
     exec.pool.run(chunks * groups, |task| {
-        let (chunk, group) = (task / groups, task % groups);
-        let (row, end) = (m * chunk / chunks, m * (chunk + 1) / chunks);
+        let chunk = task / groups;
+        let group = task % groups;
+        let row = m * chunk / chunks;
+        let end = m * (chunk + 1) / chunks;
         job.part(isa, (row, end - row), columns(group, groups), None);
     });
 }
@@ -474,7 +483,8 @@ pub(crate) unsafe fn multiply_here<A: RowSource>(isa: Bf16Isa, job: &Bf16Product
     let m = job.m;
     let chunks = m.div_ceil(job.chunk_rows());
     for chunk in 0..chunks {
-        let (row, end) = (m * chunk / chunks, m * (chunk + 1) / chunks);
+        let row = m * chunk / chunks;
+        let end = m * (chunk + 1) / chunks;
         job.part(isa, (row, end - row), (0, job.n), None);
     }
 }

@@ -72,7 +72,8 @@ impl Bf16Kernel for Bf16LinePart<'_, '_> {
     type Output = ();
     #[inline(always)]
     fn run<D: Bf16Instructions>(self, d: D) {
-        let (lines, s) = (&self.job.a, d.simd());
+        let lines = &self.job.a;
+        let s = d.simd();
         let copies = self.room.wrapping_add(self.sums_bytes());
         // SAFETY: the caller of the convolution holds the image; the room is as large as asked.
         let list = unsafe { lines.list(self.tiles.clone(), self.last_step(), copies) };

@@ -89,7 +89,8 @@ fn gemm_with(
     (c, ldc): (RealsMut<'_>, usize),
     (epilogue, beside): (&GemmEpilogue<'_>, Option<Bf16Summand<'_>>),
 ) {
-    let (n, k) = (b.n(), b.k());
+    let n = b.n();
+    let k = b.k();
     check_matrix("A", a.len(), m, k, lda);
     check_matrix("C", c.len(), m, n, ldc);
     epilogue.check(m, n);
@@ -179,7 +180,9 @@ impl IsaKernel for FinishRows<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let (from, row, rows) = (self.from, self.rows.start, self.rows.len());
+        let from = self.from;
+        let row = self.rows.start;
+        let rows = self.rows.len();
         let mut column = 0;
         while column < from.n {
             let place = ResultPart {

@@ -46,7 +46,9 @@ impl PackedBf16 {
         let steps = k.div_ceil(STEP);
         let (tiles, _) = data.as_bytes_mut().as_chunks_mut::<{ STEP * TILE * 2 }>();
         for (at, tile) in tiles.iter_mut().enumerate().take(n.div_ceil(PANEL) * steps * 2) {
-            let (panel, step, half) = (at / (2 * steps), at / 2 % steps, at % 2);
+            let panel = at / (2 * steps);
+            let step = at / 2 % steps;
+            let half = at % 2;
             let column = panel * PANEL + half * TILE;
             let columns = n.saturating_sub(column).min(TILE);
             let rows = (k - step * STEP).min(STEP);

@@ -18,10 +18,12 @@ fn halves(x: &[f32]) -> Vec<bf16> {
 /// Products from BF16 to BF16 against those from FP32 to FP32 of the same values, rounded.
 fn check_halves(m: usize, k: usize, n: usize, threads: usize) {
     let pool = ThreadPool::new(threads);
-    let (lda, ldc) = (k + 2, n + 5);
+    let lda = k + 2;
+    let ldc = n + 5;
     let a = halves(&test_values(m * lda, 1));
     let wide: Vec<f32> = a.iter().map(|x| x.to_f32()).collect();
-    let (b, bias) = (test_values(k * n, 2), test_values(n, 3));
+    let b = test_values(k * n, 2);
+    let bias = test_values(n, 3);
     let packed = PackedBf16::pack(k, n, &b, n, Transposition::No);
     let joins = halves(&test_values(m * ldc, 4));
     let joins_wide: Vec<f32> = joins.iter().map(|x| x.to_f32()).collect();
@@ -38,15 +40,18 @@ fn check_halves(m: usize, k: usize, n: usize, threads: usize) {
             let residual = join.map(|join| crate::ResidualMatrix { data, ld: ldc, join });
             let epilogue = GemmEpilogue { residual, ..plain };
             let mut want = vec![f32::NAN; m * ldc];
-            let (from, to) = ((wide[..].into(), lda), ((&mut want[..]).into(), ldc));
+            let from = (wide[..].into(), lda);
+            let to = ((&mut want[..]).into(), ldc);
             gemm_with(exec, isa, m, from, &packed, to, (&epilogue, None));
             let beside = join.map(|join| Bf16Summand { data: Some(&joins), ld: ldc, join });
             let mut c = vec![bf16::NAN; m * ldc];
-            let (from, to) = ((a[..].into(), lda), ((&mut c[..]).into(), ldc));
+            let from = (a[..].into(), lda);
+            let to = ((&mut c[..]).into(), ldc);
             gemm_with(exec, isa, m, from, &packed, to, (&plain, beside));
             for i in 0..m {
                 for j in 0..n {
-                    let (got, want) = (c[i * ldc + j].to_f32(), want[i * ldc + j]);
+                    let got = c[i * ldc + j].to_f32();
+                    let want = want[i * ldc + j];
                     // Half the distance to the next BF16, the order of k sums, and what the short
                     // form of GELU may be off.
                     let short = if activation == ActivationFunction::Gelu { 2e-4 } else { 0.0 };
@@ -84,8 +89,10 @@ fn products_of_bf16_to_bf16_are_those_of_fp32_rounded() {
 fn odd_rows_of_bf16_are_refused() {
     let pool = ThreadPool::new(1);
     let b = PackedBf16::pack(3, 2, &[0.0; 6], 2, Transposition::No);
-    let (a, mut c) = ([bf16::ZERO; 8], [0.0; 4]);
-    let (a, c) = ((a[..].into(), 4), ((&mut c[..]).into(), 2));
+    let a = [bf16::ZERO; 8];
+    let mut c = [0.0; 4];
+    let a = (a[..].into(), 4);
+    let c = ((&mut c[..]).into(), 2);
     gemm_reals(KernelContext::new(&pool), 2, a, &b, c, &GemmEpilogue::default(), None);
 }
 
@@ -168,11 +175,13 @@ fn attention_equals_that_of_fp32() {
 /// is the order of the FP32 sums.
 fn check(m: usize, k: usize, n: usize, threads: usize, trans: Transposition) {
     let pool = ThreadPool::new(threads);
-    let (lda, ldc) = (k + 3, n + 5);
+    let lda = k + 3;
+    let ldc = n + 5;
     let ldb = if trans == Transposition::No { n + 2 } else { k + 2 };
     let a = test_values(m * lda, 1);
     let b = test_values((if trans == Transposition::No { k } else { n }) * ldb, 2);
-    let (bias, other) = (test_values(n, 3), test_values(m * ldc, 4));
+    let bias = test_values(n, 3);
+    let other = test_values(m * ldc, 4);
     let packed = PackedBf16::pack(k, n, &b, ldb, trans);
     let at = |i: usize, x: usize| rounded(a[i * lda + x]);
     let bt = |x: usize, j: usize| {
@@ -180,7 +189,8 @@ fn check(m: usize, k: usize, n: usize, threads: usize, trans: Transposition) {
     };
     let mut sums = vec![0.0; m * n];
     for (at_c, sum) in sums.iter_mut().enumerate() {
-        let (i, j) = (at_c / n, at_c % n);
+        let i = at_c / n;
+        let j = at_c % n;
         *sum = (0..k).map(|x| at(i, x) * bt(x, j)).sum::<f64>();
     }
     let plain = GemmEpilogue::default();
@@ -212,7 +222,8 @@ fn check(m: usize, k: usize, n: usize, threads: usize, trans: Transposition) {
             let tolerance = 3e-7 * (k as f64 + 4.0);
             for i in 0..m {
                 for j in 0..n {
-                    let (got, want) = (f64::from(c[i * ldc + j]), finish(sums[i * n + j], i, j));
+                    let got = f64::from(c[i * ldc + j]);
+                    let want = finish(sums[i * n + j], i, j);
                     let near = (got - want).abs() <= tolerance;
                     assert!(near, "{what}: ({i}, {j}): {got} for {want}");
                 }
@@ -263,7 +274,8 @@ fn a_product_of_depth_zero_is_its_epilogue() {
             let mut all = vec![f32::NAN; m * 5];
             let c = &mut all[..];
             let epilogue = GemmEpilogue::bias(&bias).with_activation(ActivationFunction::Relu);
-            let (a, c) = ((RealSlice::Fp32(&[]), 0), (RealsMut::Fp32(c), 5));
+            let a = (RealSlice::Fp32(&[]), 0);
+            let c = (RealsMut::Fp32(c), 5);
             gemm_with(KernelContext::new(&pool), isa, m, a, &packed, c, (&epilogue, None));
             assert_eq!(all, [1.0, 0.0, 3.0, 0.0, 5.0].repeat(m), "{}", isa.name());
         }
@@ -288,14 +300,17 @@ fn rounding_is_to_nearest_even_and_keeps_nan() {
 #[test]
 fn a_row_does_not_depend_on_the_rows_beside_it() {
     let pool = ThreadPool::new(1);
-    let (k, n) = (300, 40);
-    let (a, b) = (test_values(50 * k, 1), test_values(k * n, 2));
+    let k = 300;
+    let n = 40;
+    let a = test_values(50 * k, 1);
+    let b = test_values(k * n, 2);
     let packed = PackedBf16::pack(k, n, &b, n, Transposition::No);
     for isa in Bf16Isa::available() {
         let run = |rows: usize| {
             let mut c = vec![0.0; rows * n];
             let plain = GemmEpilogue::default();
-            let (a, to) = ((a[..].into(), k), ((&mut c[..]).into(), n));
+            let a = (a[..].into(), k);
+            let to = ((&mut c[..]).into(), n);
             gemm_with(KernelContext::new(&pool), isa, rows, a, &packed, to, (&plain, None));
             c
         };
@@ -345,7 +360,8 @@ fn convolutions_equal_those_of_rounded_operands() {
             groups,
             ..crate::conv::ConvParams::new_2d(channels, 34, kernel)
         };
-        let (batch, size) = (2, [1, 9, 11]);
+        let batch = 2;
+        let size = [1, 9, 11];
         let x = test_values(batch * 99 * channels, 1);
         let weights = test_values(34 * channels / groups * kernel[0] * kernel[1], 2);
         let bias = test_values(34, 3);
@@ -361,7 +377,8 @@ fn convolutions_equal_those_of_rounded_operands() {
         let packed = ConvBf16::pack(params, &weights);
         for isa in Bf16Isa::available() {
             let mut y = vec![f32::NAN; want.len()];
-            let (image, ends) = ((batch, size), (&epilogue, None));
+            let image = (batch, size);
+            let ends = (&epilogue, None);
             conv::conv_with(exec, isa, &packed, x[..].into(), image, (&mut y[..]).into(), ends);
             for (i, (got, want)) in y.iter().zip(&want).enumerate() {
                 // Both round each of up to 576 sums of terms in -1..1.
@@ -377,7 +394,8 @@ fn convolutions_equal_those_of_rounded_operands() {
             let beside = Bf16Summand { data: Some(&joins), ld: 34, join: MatrixJoin::Add };
             let plain = GemmEpilogue::bias(&bias);
             let mut y = vec![bf16::NAN; want.len()];
-            let (image, ends) = ((batch, size), (&plain, Some(beside)));
+            let image = (batch, size);
+            let ends = (&plain, Some(beside));
             conv::conv_with(exec, isa, &packed, half[..].into(), image, (&mut y[..]).into(), ends);
             let mut over = joins.clone();
             let ends = (&plain, Some(Bf16Summand { data: None, ..beside }));
@@ -394,7 +412,8 @@ fn convolutions_equal_those_of_rounded_operands() {
             let mut want = vec![0.0; y.len()];
             crate::conv::conv(exec, &exact, &round(&x), batch, size, &mut want, &plain);
             for (i, (got, want)) in y.iter().zip(&want).enumerate() {
-                let (got, want) = (got.to_f32(), want + joins[i].to_f32());
+                let got = got.to_f32();
+                let want = want + joins[i].to_f32();
                 // Half the distance to the next BF16, and the order of sums.
                 let near = (got - want).abs() <= want.abs() / 256.0 + 4e-4;
                 assert!(near, "{} {params:?}: {i}: {got} for {want}", isa.name());
@@ -419,20 +438,23 @@ fn sums_of_another_product_are_finished_as_own_ones() {
     for (m, n) in [(1, 1), (3, 33), (40, 300), (700, 70)] {
         let pool = ThreadPool::new(2);
         let sums = test_values(m * n + BEHIND_SUMS, 1);
-        let (bias, ldc) = (test_values(n, 2), n + 3);
+        let bias = test_values(n, 2);
+        let ldc = n + 3;
         let joins = halves(&test_values(m * ldc, 3));
         for isa in crate::Isa::available() {
             let exec = KernelContext { pool: &pool, isa };
             let epilogue = GemmEpilogue::bias(&bias).with_activation(ActivationFunction::Tanh);
             let beside = Bf16Summand { data: Some(&joins), ld: ldc, join: MatrixJoin::Add };
-            let (mut wide, mut half) = (vec![f32::NAN; m * ldc], vec![bf16::NAN; m * ldc]);
+            let mut wide = vec![f32::NAN; m * ldc];
+            let mut half = vec![bf16::NAN; m * ldc];
             let to = ((&mut wide[..]).into(), ldc);
             finish_reals(exec, (m, n), &sums, to, &epilogue, Some(beside));
             let to = ((&mut half[..]).into(), ldc);
             finish_reals(exec, (m, n), &sums, to, &epilogue, Some(beside));
             for i in 0..m {
                 for j in 0..ldc {
-                    let (at, wide) = (i * ldc + j, wide[i * ldc + j]);
+                    let at = i * ldc + j;
+                    let wide = wide[i * ldc + j];
                     if j >= n {
                         assert!(wide.is_nan() && half[at].is_nan(), "wrote between rows");
                         continue;

@@ -29,7 +29,8 @@ impl<const R: usize, const V: usize> Bf16Kernel for Bf16Tile<'_, R, V> {
     type Output = ();
     #[inline(always)]
     fn run<D: Bf16Instructions>(self, d: D) {
-        let (on, s) = (self.on, d.simd());
+        let on = self.on;
+        let s = d.simd();
         let mut sums = [[s.splat(0.0); V]; R];
         // SAFETY: A and B have that many steps; a step of B is two tiles of 16 pairs of rows.
         unsafe {
@@ -80,7 +81,8 @@ impl<const P: usize> Bf16Kernel for Bf16PairTile<'_, P> {
     type Output = ();
     #[inline(always)]
     fn run<D: Bf16Instructions>(self, d: D) {
-        let (on, s) = (self.on, d.simd());
+        let on = self.on;
+        let s = d.simd();
         let Some(pairs) = d.pairs() else { return };
         let mut squares = [[[s.splat(0.0); 2]; PAIR_VECTORS]; P];
         let mut rows = [[on.a; 2]; P];
@@ -94,7 +96,8 @@ impl<const P: usize> Bf16Kernel for Bf16PairTile<'_, P> {
         // SAFETY: A and B have that many steps; a step of B is two tiles of 16 pairs of terms.
         unsafe {
             for at in 0..on.steps * (STEP / 4) {
-                let (step, four) = (at / (STEP / 4), at % (STEP / 4));
+                let step = at / (STEP / 4);
+                let four = at % (STEP / 4);
                 let mut left = [s.splat_i(0); P];
                 for (left, rows) in left.iter_mut().zip(rows) {
                     *left = pairs.load_rows([rows[0].add(at * 8), rows[1].add(at * 8)]);
@@ -103,7 +106,8 @@ impl<const P: usize> Bf16Kernel for Bf16PairTile<'_, P> {
                 for v in 0..PAIR_VECTORS {
                     // Two terms of each column, and the next two.
                     let b = b.add(v * D::S::LANES);
-                    let (two, next) = (s.bits(s.load(b)), s.bits(s.load(b.add(TILE))));
+                    let two = s.bits(s.load(b));
+                    let next = s.bits(s.load(b.add(TILE)));
                     for (half, right) in pairs.side_by_side(two, next).into_iter().enumerate() {
                         for (squares, left) in squares.iter_mut().zip(left) {
                             let square = &mut squares[v][half];

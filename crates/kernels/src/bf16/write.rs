@@ -296,7 +296,8 @@ impl ResultPart {
             };
             let plain = finish.filter(|finish| finish.is_plain() && beside.is_none());
             if let (false, Some(plain)) = (self.accumulate, plain) {
-                let (low, high) = (s.splat(plain.low), s.splat(plain.high));
+                let low = s.splat(plain.low);
+                let high = s.splat(plain.high);
                 for row in 0..rows {
                     let x = s.add(s.load(sums.add(row * stride)), bias);
                     C::store(s, c.add(row * c_stride), mask, s.min(high, s.max(low, x)));
@@ -332,7 +333,8 @@ impl ResultPart {
     pub(crate) unsafe fn activate<S: Simd>(&self, s: S, rows: usize) {
         let late = self.finish.and_then(|finish| finish.late);
         if let (Some(activation), Bf16ResultCells::Fp32(data)) = (late, self.c) {
-            let (columns, stride) = (self.columns, self.c_stride);
+            let columns = self.columns;
+            let stride = self.c_stride;
             let on = ActivateRows { activation, data, rows, columns, stride };
             // SAFETY: the caller vouches for C.
             unsafe { on.run(s) };

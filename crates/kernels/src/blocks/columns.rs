@@ -176,7 +176,8 @@ impl IsaKernel for SliceUnpacker<'_> {
 impl SliceUnpacker<'_> {
     #[inline(always)]
     fn bits<S: Simd, const B: u32>(&self, s: S) {
-        let (b, units) = (self.b, self.b.units());
+        let b = self.b;
+        let units = self.b.units();
         for slice in self.slices.clone() {
             let from = self.first + slice;
             for unit in 0..units {

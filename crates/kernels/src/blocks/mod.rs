@@ -137,7 +137,8 @@ pub fn gemm_blocks_gated(
     (c, ldc): (&mut [f32], usize),
     accuracy: BlockAccuracy,
 ) {
-    let (n, k) = (b.n(), b.k());
+    let n = b.n();
+    let k = b.k();
     assert!(gate.n() == n, "a gate of {} columns for {n}", gate.n());
     check_matrix("A", a.len(), m, k, lda);
     if m == 0 || n == 0 {
@@ -174,7 +175,8 @@ fn many_rows(
     accuracy: BlockAccuracy,
 ) {
     let CheckedBlockProduct { b, c, ldc, finish } = *product;
-    let (n, k) = (b.n(), b.k());
+    let n = b.n();
+    let k = b.k();
     let form = if accuracy == BlockAccuracy::Full { ColumnForm::Floats } else { ColumnForm::Bf16 };
     let width = if form == ColumnForm::Floats { size_of::<f32>() } else { size_of::<u16>() };
     let padded = k.next_multiple_of(UNIT).max(UNIT);
@@ -195,7 +197,8 @@ fn many_rows(
                     to,
                 });
             });
-            let (c, finish) = (c.at(start), finish.shifted(0, start));
+            let c = c.at(start);
+            let finish = finish.shifted(0, start);
             let a = DenseRows::new(a.as_ptr(), lda);
             match form {
                 ColumnForm::Floats => {
@@ -207,8 +210,12 @@ fn many_rows(
                 }
                 ColumnForm::Bf16 => {
                     let b = Bf16Panels::of(to.ptr());
-                    let (n, c) = (columns, bf16::Bf16ResultCells::Fp32(c.ptr()));
-                    let (pairs, c_stride, adds, beside) = (false, ldc, false, None);
+                    let n = columns;
+                    let c = bf16::Bf16ResultCells::Fp32(c.ptr());
+                    let pairs = false;
+                    let c_stride = ldc;
+                    let adds = false;
+                    let beside = None;
                     let job = bf16::Bf16Product {
                         m,
                         n,

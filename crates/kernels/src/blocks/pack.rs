@@ -263,7 +263,8 @@ impl PackedBlocks {
     ) -> Result<Self, E> {
         let BlockStorage { format, factors, shift } = storage;
         let blocks = format.blocks(k);
-        let (slices, units) = (n.div_ceil(SLICE), k.div_ceil(UNIT));
+        let slices = n.div_ceil(SLICE);
+        let units = k.div_ceil(UNIT);
         let mut data = AlignedFloats::lasting((slices * units * format.unit_bytes()).div_ceil(4));
         let mut scales = BlockFactorTable::new(factors, slices, blocks, format.block);
         let mut shifts = match shift {
@@ -389,12 +390,15 @@ impl SlicePacking {
         fill: &impl Fn(usize, BlockColumn<'_>) -> Result<(), E>,
     ) -> Result<(), (usize, E)> {
         let (k, n) = self.sizes;
-        let (units, blocks) = (k.div_ceil(UNIT), self.format.blocks(k));
+        let units = k.div_ceil(UNIT);
+        let blocks = self.format.blocks(k);
         let width = self.format.number_bytes();
         let row = units * UNIT * width;
         let mut numbers = vec![0; SLICE * row];
-        let (mut scales, mut shifts) = (vec![0.0; blocks], vec![0.0; blocks]);
-        let (mut super_scales, mut super_shifts) = (vec![0.0; self.supers], vec![0.0; self.supers]);
+        let mut scales = vec![0.0; blocks];
+        let mut shifts = vec![0.0; blocks];
+        let mut super_scales = vec![0.0; self.supers];
+        let mut super_shifts = vec![0.0; self.supers];
         let shifted = if self.shifts.is_some() { blocks } else { 0 };
         for slice in slices {
             numbers.fill(0);
@@ -450,7 +454,8 @@ impl SlicePacking {
                     words[column] = u32::from_le_bytes(*four);
                 }
             }
-            let (mut taken, mut rest) = (0, out);
+            let mut taken = 0;
+            let mut rest = out;
             for plane in self.format.planes().into_iter().filter(|&plane| plane > 0) {
                 let (lines, behind) = rest.split_at_mut(plane as usize * LINE);
                 rest = behind;

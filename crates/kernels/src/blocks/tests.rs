@@ -109,8 +109,10 @@ struct Stored {
 }
 
 fn stored(storage: BlockStorage, (k, n): (usize, usize), seed: usize) -> Stored {
-    let (format, pool) = (storage.format, ThreadPool::new(2));
-    let (block, blocks) = (format.block(), k.div_ceil(format.block()));
+    let format = storage.format;
+    let pool = ThreadPool::new(2);
+    let block = format.block();
+    let blocks = k.div_ceil(format.block());
     let all = numbers(k, n, format.bits());
     let range = f32::from(u8::MAX >> (8 - format.bits()));
     let whole = |at: usize| half::f16::from_f32(0.001 + ((at + seed) % 7) as f32 * 2e-4).to_f32();
@@ -148,12 +150,14 @@ fn stored(storage: BlockStorage, (k, n): (usize, usize), seed: usize) -> Stored 
             Ok(())
         });
     let weight = |column: usize, row: usize| {
-        let (number, at) = (all[column * k + row], row / block);
+        let number = all[column * k + row];
+        let at = row / block;
         let number = match format.table() {
             Some(table) => f64::from(table[usize::from(number)]) - 128.0,
             None => number.into(),
         };
-        let (scale, shift) = (f64::from(factor(column, at, 31.0)), f64::from(shift(column, at)));
+        let scale = f64::from(factor(column, at, 31.0));
+        let shift = f64::from(shift(column, at));
         match storage.shift {
             StoredShift::Offsets => number * scale + shift,
             _ => (number - shift) * scale,
@@ -175,7 +179,8 @@ fn scales_and_offsets_of_every_form_are_right() {
     let plain = |bits, block| BlockFormat::new(bits, block).unwrap();
     let table = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
     let table = BlockFormat::with_table(table, 32).unwrap();
-    let (k, n) = (512, 40);
+    let k = 512;
+    let n = 40;
     for (format, factors, shift) in [
         (plain(4, 32), FactorForm::Fp16, StoredShift::Zero(8.0)),
         (plain(4, 32), FactorForm::Nested(256), StoredShift::Offsets),

@@ -90,7 +90,8 @@ impl CpuConvAlgorithm {
         let float = |x: usize| x as f64;
         let [depth, height, width] = p.output_size(size);
         let images = float(images) * float(depth);
-        let (cin, cout) = (p.in_channels / p.groups, p.out_channels);
+        let cin = p.in_channels / p.groups;
+        let cout = p.out_channels;
         let vectors = |channels: usize| float(channels.div_ceil(isa.lanes()));
         let bytes = float(volume(&[p.taps(), cin, cout])) * 4.0;
         let Some(side) = self.side() else {
@@ -100,10 +101,12 @@ impl CpuConvAlgorithm {
             let copies = if self == Self::Packed { 16.0 * float(p.taps()) * pixels } else { 0.0 };
             return sums + copies + bytes / BYTES_PER_STEP;
         };
-        let (length, points) = (side.len(), float(side.points()));
+        let length = side.len();
+        let points = float(side.points());
         let tiles = images * float(height.div_ceil(length)) * float(width.div_ceil(length));
         // Additions of a one-dimensional transform, in pairs.
-        let (lines, sums) = (float(length + 2), float(length * (length + 2)) / 2.0);
+        let lines = float(length + 2);
+        let sums = float(length * (length + 2)) / 2.0;
         let inputs = 2.0 * lines * sums + 2.0 * points;
         let outputs = (lines + float(length)) * sums + points + float(length * length);
         tiles * (points * float(cin + TILE_TERMS) * vectors(cout))

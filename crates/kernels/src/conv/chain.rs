@@ -86,7 +86,8 @@ impl<'a> ConvChainSpec<'a> {
     #[must_use]
     pub fn pays(&self, threads: usize, batch: usize, size: [usize; 3]) -> bool {
         let Some(geometry) = self.geometry(size).filter(|_| self.fits(size)) else { return false };
-        let (rows, cuts) = (batch * geometry.depthwise.size[1], pieces(&geometry, batch, threads));
+        let rows = batch * geometry.depthwise.size[1];
+        let cuts = pieces(&geometry, batch, threads);
         let begin = (0..cuts.count()).map(|i| cuts.get(i)).filter(|piece| !piece.is_empty());
         let inside = begin.filter(|piece| piece.start % geometry.depthwise.out[1] != 0).count();
         self.first.is_none() || inside * geometry.seen_twice() * MIN_ROWS <= rows
@@ -186,7 +187,8 @@ pub fn conv_chain(
     let geometry = chain.geometry(size);
     assert!(geometry.is_some(), "no chain of convolutions for images of {size:?}");
     let Some(geometry) = geometry else { return };
-    let (x, y) = (DisjointSlice::from_ptr(x.as_ptr().cast_mut()), DisjointSlice::new(y));
+    let x = DisjointSlice::from_ptr(x.as_ptr().cast_mut());
+    let y = DisjointSlice::new(y);
     let picture = geometry.first.filter(|window| !window.params.is_pointwise());
     let behind = picture.map_or(0, |window| direct::scratch_len(&window));
     let scratch_len = geometry.between.iter().sum::<usize>() + behind;
@@ -275,7 +277,8 @@ impl ChainBand<'_> {
         let Some(weights) = all.first() else { return };
         let [_, height, width] = window.out;
         let p = &window.params;
-        let (start, row) = (self.image * height + rows.start, width * p.out_channels);
+        let start = self.image * height + rows.start;
+        let row = width * p.out_channels;
         let y = DisjointSlice::from_ptr(self.scratch.wrapping_add(place * row));
         let finish = TileFinish::new(&link.epilogue);
         if is_product(link.packed) {
@@ -288,7 +291,8 @@ impl ChainBand<'_> {
         // What counts its rows from those of the first image writes the first of these to `place`.
         let y = DisjointSlice::from_ptr(y.ptr().wrapping_sub(start * row));
         let behind = self.geometry.between[0] + self.geometry.between[1];
-        let (range, scratch) = (start..start + rows.len(), self.scratch.wrapping_add(behind));
+        let range = start..start + rows.len();
+        let scratch = self.scratch.wrapping_add(behind);
         direct::DirectConvRows { window, x, weights, y, finish, range, scratch }.run(s);
     }
 
@@ -306,7 +310,8 @@ impl ChainBand<'_> {
         c: DisjointSlice<f32>,
         finish: TileFinish,
     ) {
-        let (n, k) = (weights.n(), weights.k());
+        let n = weights.n();
+        let k = weights.k();
         let a = DenseRows::new(a.ptr().cast_const(), k);
         let b = weights.as_source();
         let product = GemmProduct { m, n, k, a, b, c, c_stride: n, finish };

@@ -114,7 +114,8 @@ impl Case {
         let image = self.size[0] * self.size[1] * channels;
         let x = values(batch * image, 9);
         let residual = values(batch * self.result_len(), 10);
-        let (mut size, mut want) = ([1, self.size[0], self.size[1]], x.clone());
+        let mut size = [1, self.size[0], self.size[1]];
+        let mut want = x.clone();
         let mut exact = Vec::new();
         let mut terms = 4;
         for (i, part) in parts.iter().enumerate() {
@@ -137,9 +138,11 @@ impl Case {
                 all.push(y);
             }
             assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{}", isa.name());
-            let (pool, len) = (ThreadPool::new(2), self.result_len());
+            let pool = ThreadPool::new(2);
+            let len = self.result_len();
             for row in 0..batch {
-                let (x, own) = (&x[row * image..][..image], &residual[row * len..][..len]);
+                let x = &x[row * image..][..image];
+                let own = &residual[row * len..][..len];
                 let alone = self.run(KernelContext { pool: &pool, isa }, x, 1, own);
                 assert_eq!(alone, all[0][row * len..][..len], "{} row {row}", isa.name());
             }
@@ -231,8 +234,9 @@ fn a_chain_may_begin_with_a_window_over_few_channels() {
 fn what_does_not_follow_is_refused() {
     let isa = Isa::detect();
     let pack = |params: ConvParams| Part::new(params, 1, ActivationFunction::None).packed(isa);
-    let (wide, filter, narrow) =
-        (pack(pointwise(8, 40)), pack(depthwise(40, [3, 3], 1, 1)), pack(pointwise(40, 8)));
+    let wide = pack(pointwise(8, 40));
+    let filter = pack(depthwise(40, [3, 3], 1, 1));
+    let narrow = pack(pointwise(40, 8));
     let link = |packed| ChainLink { packed, epilogue: GemmEpilogue::default() };
     let chain = |first, depthwise, last| ConvChainSpec {
         first: Some(link(first)),

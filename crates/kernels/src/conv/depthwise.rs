@@ -28,7 +28,8 @@ pub(super) unsafe fn run<T: RealCell>(
     let [od, oh, ow] = window.out;
     let work = ow * window.params.in_channels * window.params.taps();
     exec.pool.run_ranges(batch * od * oh, 65_536usize.div_ceil(work.max(1)), |rows| {
-        let (x, weights) = (x.as_ptr(), weights.as_ptr());
+        let x = x.as_ptr();
+        let weights = weights.as_ptr();
         exec.isa.run(DepthwiseRows { window, x, kept: usize::MAX, weights, rows, y, finish });
     });
 }
@@ -133,7 +134,8 @@ impl<T: RealCell> DepthwiseRows<'_, T> {
         let mut column = whole_from;
         while column < whole_to {
             let skip = (column - whole_from) * p.stride[2] * p.in_channels;
-            let (rows, pixel) = (self, row * w.out[2] + column);
+            let rows = self;
+            let pixel = row * w.out[2] + column;
             let taps = &taps[..];
             match whole_to - column {
                 8.. => s.enter(DepthwisePixels::<T, 8> { rows, taps, skip, pixel, range }),
@@ -177,7 +179,8 @@ impl<T: RealCell> DepthwiseRows<'_, T> {
                 });
             }
         }
-        let (width, lines) = (w.out[2], &lines[..]);
+        let width = w.out[2];
+        let lines = &lines[..];
         let most = match width {
             _ if width.is_multiple_of(8) => 8,
             _ if width.is_multiple_of(7) => 7,
@@ -229,7 +232,8 @@ impl<T: RealCell> DepthwiseRows<'_, T> {
         let p = &w.params;
         let channels = p.in_channels;
         let [kd, kh, kw] = p.kernel;
-        let (rows, columns) = (inside(w, 1, place[1]), inside(w, 2, place[2]));
+        let rows = inside(w, 1, place[1]);
+        let columns = inside(w, 2, place[2]);
         taps.clear();
         for d in 0..kd {
             let Some(image_d) = w.tap(0, place[0], d) else { continue };
@@ -408,7 +412,8 @@ impl<T: RealCell> DepthwiseRows<'_, T> {
     ) {
         let channels = self.window.params.in_channels;
         let finish = self.finish.shifted(pixel, c);
-        let (low, high) = (s.splat(finish.low), s.splat(finish.high));
+        let low = s.splat(finish.low);
+        let high = s.splat(finish.high);
         let mut bias = None;
         if let Some(at) = finish.bias_at(0) {
             // SAFETY: the bias has all channels.

@@ -101,7 +101,8 @@ impl DirectConvRows<'_> {
         let p = &w.params;
         let (line, _) = band(w);
         let [_, height, width] = w.size;
-        let (image, top) = (row / w.out[1], row % w.out[1] * p.stride[1]);
+        let image = row / w.out[1];
+        let top = row % w.out[1] * p.stride[1];
         let lines = (count - 1) * p.stride[1] + (p.kernel[1] - 1) * p.dilation[1] + 1;
         let left = (p.pads_begin[2] * p.in_channels).min(line);
         let inside = (width * p.in_channels).min(line - left);
@@ -128,12 +129,14 @@ impl DirectConvRows<'_> {
         let w = self.window;
         let p = &w.params;
         let panel_width = S::LANES * S::TILE_VECTORS;
-        let (width, channels) = (w.out[2], p.out_channels);
+        let width = w.out[2];
+        let channels = p.out_channels;
         let (line, _) = band(w);
         let mut column = 0;
         while column < channels {
             let columns = panel_width.min(channels - column);
-            let (b, k) = (self.weights.as_source(), self.weights.k());
+            let b = self.weights.as_source();
+            let k = self.weights.k();
             // SAFETY: a panel of the weights; a packed B needs no scratch.
             let panel = unsafe { b.panel(s, 0, k, column, columns, std::ptr::null_mut()) };
             for i in 0..count {

@@ -313,7 +313,8 @@ impl PackedConv {
 
 /// One value per channel, tap after tap.
 fn pack_depthwise(params: &ConvParams, weights: &[f32]) -> PackedStorage {
-    let (taps, groups) = (params.taps(), params.groups);
+    let taps = params.taps();
+    let groups = params.groups;
     let mut by_tap = AlignedFloats::lasting(taps * groups);
     let out = by_tap.as_mut_slice();
     for (channel, w) in weights.chunks_exact(taps).enumerate() {
@@ -327,7 +328,8 @@ fn pack_depthwise(params: &ConvParams, weights: &[f32]) -> PackedStorage {
 /// One matrix per group, or per few groups. The gathered rows hold all channels of a tap together.
 fn pack_dense(isa: Isa, params: &ConvParams, weights: &[f32]) -> Vec<PackedB> {
     let merged = params.merged(isa);
-    let (taps, together) = (params.taps(), params.groups / merged.groups);
+    let taps = params.taps();
+    let together = params.groups / merged.groups;
     let (own, own_out) = params.group_channels();
     let (cin, cout) = merged.group_channels();
     let k = taps * cin;
@@ -401,8 +403,10 @@ pub fn conv(
             let (cin, cout) = window.params.group_channels();
             for (group, b) in groups.iter().enumerate() {
                 let image = x.as_ptr().wrapping_add(group * cin);
-                let (n, k) = (b.n(), b.k());
-                let (c, c_stride) = (y.at(group * cout), p.out_channels);
+                let n = b.n();
+                let k = b.k();
+                let c = y.at(group * cout);
+                let c_stride = p.out_channels;
                 let finish = finish.shifted(0, group * cout);
                 let b = b.as_source();
                 if p.is_pointwise() {
@@ -450,7 +454,8 @@ pub fn conv_depthwise_bf16(
     if pixels == 0 || p.out_channels == 0 {
         return;
     }
-    let (finish, y) = (TileFinish::new(epilogue), DisjointSlice::new(y));
+    let finish = TileFinish::new(epilogue);
+    let y = DisjointSlice::new(y);
     let window = ConvWindow { params: *p, size, out };
     // SAFETY: the lengths are checked above, and y is borrowed exclusively.
     unsafe { depthwise::run(exec, &window, x, batch, weights.as_slice(), y, finish) };

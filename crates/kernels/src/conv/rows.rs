@@ -23,7 +23,8 @@ impl ConvWindow {
     #[inline(always)]
     pub(crate) fn place(&self, pixel: usize) -> (usize, [usize; 3]) {
         let [od, oh, ow] = self.out;
-        let (rest, w) = (pixel / ow, pixel % ow);
+        let rest = pixel / ow;
+        let w = pixel % ow;
         let (rest, h) = (rest / oh, rest % oh);
         (rest / od, [rest % od, h, w])
     }
@@ -99,7 +100,8 @@ impl ImageRows {
     fn segment(&self, term: usize, terms: usize) -> TermSegment {
         let p = &self.window.params;
         let length = self.channels * self.taps_per_run;
-        let (run, from) = (term / length, term % length);
+        let run = term / length;
+        let from = term % length;
         let runs_per_row = p.kernel[2] / self.taps_per_run;
         let row = run / runs_per_row;
         TermSegment {
@@ -155,8 +157,11 @@ impl ImageRows {
         let w = &self.window;
         let p = &w.params;
         let width = w.size[2];
-        let (c, pad, stride) = (self.channels, p.pads_begin[2], p.stride[2]);
-        let (from, to) = (segment.from, segment.to);
+        let c = self.channels;
+        let pad = p.pads_begin[2];
+        let stride = p.stride[2];
+        let from = segment.from;
+        let to = segment.to;
         // Coordinates wrap below the image, so that one comparison finds both sides.
         let d = (place[0] * p.stride[0] + segment.depth).wrapping_sub(p.pads_begin[0]);
         let h = (place[1] * p.stride[1] + segment.height).wrapping_sub(p.pads_begin[1]);

@@ -13,7 +13,8 @@ pub(super) fn reference(
     size: [usize; 3],
 ) -> Vec<f64> {
     let out = p.output_size(size);
-    let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
+    let cin = p.in_channels / p.groups;
+    let cout = p.out_channels / p.groups;
     let mut y = Vec::new();
     for pixel in 0..batch * out[0] * out[1] * out[2] {
         let place = [pixel / (out[2] * out[1]) % out[0], pixel / out[2] % out[1], pixel % out[2]];
@@ -135,7 +136,8 @@ fn check_depthwise_bf16(
     let wide: Vec<f32> = half.iter().map(|x| x.to_f32()).collect();
     let out = packed.params().output_size(size);
     let len = batch * out.iter().product::<usize>() * packed.params().out_channels;
-    let (mut want, mut y) = (vec![0.0; len], vec![bf16::NAN; len]);
+    let mut want = vec![0.0; len];
+    let mut y = vec![bf16::NAN; len];
     conv(exec, packed, &wide, batch, size, &mut want, epilogue);
     conv_depthwise_bf16(exec, packed, &half, (batch, size), &mut y, epilogue);
     for (got, want) in y.iter().zip(&want) {

@@ -131,7 +131,8 @@ pub fn conv_transposed(
     let all = [size, out, pads_begin].concat();
     assert!(all.iter().all(|&x| x < MOST), "transposed convolution: a size beyond {MOST}");
     assert!(packed.isa == exec.isa, "weights are packed for {}", packed.isa.name());
-    let (pixels, result) = (volume(&size), volume(&out));
+    let pixels = volume(&size);
+    let result = volume(&out);
     check_matrix("image", x.len(), volume(&[batch, pixels]), p.in_channels, p.in_channels);
     check_matrix("result", y.len(), volume(&[batch, result]), p.out_channels, p.out_channels);
     assert!(room.len() >= packed.room(size), "transposed convolution: room of {}", room.len());
@@ -140,7 +141,8 @@ pub fn conv_transposed(
         return;
     }
     let (cin, cout) = p.group_channels();
-    let (y, room) = (DisjointSlice::new(y), DisjointSlice::new(room));
+    let y = DisjointSlice::new(y);
+    let room = DisjointSlice::new(room);
     let finish = TileFinish::new(&GemmEpilogue::default());
     for image in 0..batch {
         for (group, b) in packed.groups.iter().enumerate() {
@@ -208,7 +210,8 @@ impl IsaKernel for TransposedSum<'_> {
         let mut lines = Vec::with_capacity(kd * kh);
         let mut terms = Vec::with_capacity(p.taps());
         for row in self.rows.clone() {
-            let (depth, height) = (row / w.out[1], row % w.out[1]);
+            let depth = row / w.out[1];
+            let height = row % w.out[1];
             lines.clear();
             for tap in 0..kd * kh {
                 let place = w.source(0, depth, tap / kh).zip(w.source(1, height, tap % kh));
@@ -303,7 +306,8 @@ mod tests {
             let first = PackedTransposed::pack(isa, *p, &w);
             let all = Tensor::vector(first.data().concat());
             let packed = PackedTransposed::from_data(isa, *p, &all).unwrap();
-            let (mut room, mut y) = (vec![f32::NAN; packed.room(size)], vec![f32::NAN; want.len()]);
+            let mut room = vec![f32::NAN; packed.room(size)];
+            let mut y = vec![f32::NAN; want.len()];
             let exec = KernelContext { pool: &pool, isa };
             let result = (p.pads_begin, out);
             conv_transposed(

@@ -118,7 +118,8 @@ unsafe fn run(
     let costly = matches!(f, BinaryFunction::Pow | BinaryFunction::ReversePow);
     let grain = if costly { COSTLY_GRAIN } else { GRAIN };
     let call = |start: usize, n: usize, b: &[f32], scalar: bool| {
-        let (a, y) = (a.at(start).ptr().cast_const(), y.at(start).ptr());
+        let a = a.at(start).ptr().cast_const();
+        let y = y.at(start).ptr();
         // SAFETY: runs are disjoint parts of a and y; b is at least as long as each needs.
         unsafe { part(exec, f, a, b.as_ptr(), scalar, y, n) };
     };
@@ -206,7 +207,8 @@ impl<F: VectorCombine> IsaKernel for BinaryRun<F> {
             }
             if i < n {
                 let m = s.tail(n - i);
-                let (a, b) = (s.load_tail(a.add(i), m), s.load_tail(b.add(i), m));
+                let a = s.load_tail(a.add(i), m);
+                let b = s.load_tail(b.add(i), m);
                 s.store_tail(y.add(i), m, f.combine(s, a, b));
             }
         }
@@ -246,7 +248,8 @@ pub(super) unsafe fn part(
             for i in 0..n {
                 // SAFETY: i < n, and a scalar b is read at 0.
                 unsafe {
-                    let (a, b) = (*a.add(i), *b.add(if scalar { 0 } else { i }));
+                    let a = *a.add(i);
+                    let b = *b.add(if scalar { 0 } else { i });
                     *y.add(i) = if f == BinaryFunction::Pow { pow(a, b) } else { pow(b, a) };
                 }
             }

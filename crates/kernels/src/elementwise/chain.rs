@@ -94,7 +94,8 @@ impl ChainSpread {
         let mut done = 0;
         while done < tile.len() {
             let at = start + done;
-            let (mut row, column) = (at / inner, at % inner);
+            let mut row = at / inner;
+            let column = at % inner;
             let mut from = column * stride;
             for &(len, stride) in outer.iter().rev() {
                 from += row % len * stride;
@@ -140,7 +141,9 @@ impl FunctionChain {
                 }
             }
         }
-        let (mut tiles, mut free, mut count) = (Vec::new(), Vec::new(), 0);
+        let mut tiles = Vec::new();
+        let mut free = Vec::new();
+        let mut count = 0;
         for (index, step) in steps.iter().enumerate() {
             // A step may write over an operand that nobody reads after it.
             for operand in step.operands() {
@@ -274,7 +277,9 @@ mod tests {
     ) -> Vec<f32> {
         let len: usize = shape.iter().product();
         let element = |input: &(Vec<f32>, Vec<usize>), at: usize| {
-            let (mut rest, mut index, mut step) = (at, 0, 1);
+            let mut rest = at;
+            let mut index = 0;
+            let mut step = 1;
             let missing = shape.len() - input.1.len();
             for axis in (0..shape.len()).rev() {
                 let place = rest % shape[axis];
@@ -335,7 +340,8 @@ mod tests {
                 inputs.push((values(own.iter().product(), seed), own));
             }
             let steps: Vec<ChainStep> = functions.iter().enumerate().map(|(at, &(f, a, b))| {
-                let (a, b) = (operand(a, inputs.len(), at), operand(b, inputs.len(), at));
+                let a = operand(a, inputs.len(), at);
+                let b = operand(b, inputs.len(), at);
                 match f {
                     0 => ChainStep::Unary(ScalarFunction::Neg, a),
                     1 => ChainStep::Unary(ScalarFunction::Abs, a),

@@ -284,7 +284,8 @@ proptest! {
                         OperandBroadcast::Row { columns } => b[i % columns],
                         OperandBroadcast::Column { columns } => b[i / columns],
                     };
-                    let (a, b) = (f64::from(a[i]), f64::from(b));
+                    let a = f64::from(a[i]);
+                    let b = f64::from(b);
                     let want = match f {
                         BinaryFunction::Add => a + b,
                         BinaryFunction::Sub => a - b,

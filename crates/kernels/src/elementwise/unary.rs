@@ -178,7 +178,9 @@ unsafe fn run(exec: KernelContext<'_>, f: ScalarFunction, x: *const f32, y: &mut
     let len = y.len();
     let y = DisjointSlice::new(y);
     exec.pool.run_ranges(len, grain, |r| {
-        let (x, y, n) = (x.at(r.start).ptr().cast_const(), y.at(r.start).ptr(), r.len());
+        let x = x.at(r.start).ptr().cast_const();
+        let y = y.at(r.start).ptr();
+        let n = r.len();
         // SAFETY: ranges are disjoint parts of both.
         unsafe { part(exec, f, x, y, n) };
     });

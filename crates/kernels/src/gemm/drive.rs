@@ -286,14 +286,17 @@ pub(crate) unsafe fn multiply_panels<S: Simd>(
     columns: std::ops::Range<usize>,
     scratch: *mut f32,
 ) {
-    let (column, column_end) = (columns.start, columns.end);
+    let column = columns.start;
+    let column_end = columns.end;
     match product.a.direct() {
         Some((a, a_stride)) if product.m <= THIN_ROWS => {
             ThinPart { product, a, a_stride, column, column_end }.run(s);
         }
         _ => {
-            let (row, rows) = (0, product.m);
-            let (blocks, placed) = (None, None);
+            let row = 0;
+            let rows = product.m;
+            let blocks = None;
+            let placed = None;
             GemmPart { product, row, rows, column, column_end, scratch, blocks, placed }.run(s);
         }
     }
@@ -306,9 +309,12 @@ pub(crate) unsafe fn multiply_panels<S: Simd>(
 /// As for [`multiply`].
 #[inline(always)]
 pub(crate) unsafe fn multiply_here<S: Simd>(s: S, product: &GemmProduct<DenseRows>) {
-    let (rows, column_end, placed) = (product.m, product.n, product.a.direct());
+    let rows = product.m;
+    let column_end = product.n;
+    let placed = product.a.direct();
     // A packed B needs no scratch, nor does an A that is not copied.
-    let (scratch, blocks) = (std::ptr::null_mut(), None);
+    let scratch = std::ptr::null_mut();
+    let blocks = None;
     GemmPart { product, row: 0, rows, column: 0, column_end, scratch, blocks, placed }.run(s);
 }
 
@@ -492,7 +498,9 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
         return;
     }
     let first = product(0);
-    let (m, n, k) = (first.m, first.n, first.k);
+    let m = first.m;
+    let n = first.n;
+    let k = first.k;
     if m == 0 || n == 0 {
         return;
     }
@@ -541,9 +549,11 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
     let per_product = cut.rows.count() * cut.groups;
     run(batch * per_product, &|task| {
         let product = product(task / per_product);
-        let (chunk, group) = (task % per_product / cut.groups, task % cut.groups);
+        let chunk = task % per_product / cut.groups;
+        let group = task % cut.groups;
         let piece = cut.rows.get(chunk);
-        let (row, rows) = (piece.start, piece.len());
+        let row = piece.start;
+        let rows = piece.len();
         if rows == 0 {
             return;
         }
@@ -552,7 +562,8 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
         with_scratch(K_BLOCK * width + rows * together * A_STRIDE, |scratch| {
             let scratch = scratch.as_mut_ptr();
             let product = &product;
-            let (blocks, placed) = (None, None);
+            let blocks = None;
+            let placed = None;
             exec.isa.run(GemmPart {
                 product,
                 row,
@@ -578,19 +589,22 @@ unsafe fn multiply_shared<A: RowSource>(
     panels: usize,
     width: usize,
 ) {
-    let (m, n) = (product.m, product.n);
+    let m = product.m;
+    let n = product.n;
     let threads = exec.pool.threads();
     let depth = depth_blocks(product.k).count();
     with_scratch(depth * m * A_STRIDE, |blocks| {
         let blocks = DisjointSlice::new(blocks);
         let parts = threads.min(m);
         exec.pool.run(parts, |t| {
-            let (row, end) = (m * t / parts, m * (t + 1) / parts);
+            let row = m * t / parts;
+            let end = m * (t + 1) / parts;
             exec.isa.run(SharedBlockFill { product, row, rows: end - row, blocks });
         });
         let groups = WorkPieces { len: panels, threads, most: panels, fewest: 1, unit: 1 };
         groups.run(exec.pool, |group| {
-            let (column, column_end) = (group.start * width, (group.end * width).min(n));
+            let column = group.start * width;
+            let column_end = (group.end * width).min(n);
             exec.isa.run(GemmPart {
                 product,
                 row: 0,

@@ -56,7 +56,8 @@ impl PrefetchStretch {
 
     /// Part `i` of `parts` equal ones.
     fn part(self, i: usize, parts: usize) -> Self {
-        let (from, to) = (self.len * i / parts, self.len * (i + 1) / parts);
+        let from = self.len * i / parts;
+        let to = self.len * (i + 1) / parts;
         Self { at: self.at.wrapping_add(from), len: to - from }
     }
 
@@ -87,7 +88,8 @@ impl<const R: usize, const V: usize, const PLACED: bool> IsaKernel for GemmTile<
         let forward = t.ahead.per_term(t.k);
         // An address without memory behind it would be looked up again and again.
         let mut ahead = if forward == 0 { t.b } else { t.ahead.at };
-        let (mut a, mut b) = (t.a, t.b);
+        let mut a = t.a;
+        let mut b = t.b;
         for _ in 0..t.k {
             s.prefetch(ahead);
             ahead = ahead.wrapping_add(forward);

@@ -76,7 +76,8 @@ pub fn gemm_cut(
     (c, ldc): (&mut [f32], usize),
     epilogue: &GemmEpilogue<'_>,
 ) {
-    let (n, k) = (b.n(), b.k());
+    let n = b.n();
+    let k = b.k();
     assert!(b.isa() == exec.isa, "B is packed for {}, not {}", b.isa().name(), exec.isa.name());
     check_matrix("A", a.len(), m, k, lda);
     check_matrix("C", c.len(), m, n, ldc);
@@ -128,7 +129,8 @@ pub fn gemm_fp16(
     ldc: usize,
     epilogue: &GemmEpilogue<'_>,
 ) {
-    let (n, k) = (b.n(), b.k());
+    let n = b.n();
+    let k = b.k();
     assert!(b.isa() == exec.isa, "B is packed for {}, not {}", b.isa().name(), exec.isa.name());
     check_matrix("A", a.len(), m, k, lda);
     check_matrix("C", c.len(), m, n, ldc);
@@ -194,7 +196,8 @@ pub fn matmul_batched(
     check_matrix("C", c.len(), batch.saturating_mul(m), n, n);
     epilogue.check(batch.saturating_mul(m), n);
     let c = DisjointSlice::new(c);
-    let (a_data, b_data) = (OperandPointer(a.data), OperandPointer(b.data));
+    let a_data = OperandPointer(a.data);
+    let b_data = OperandPointer(b.data);
     let finish = TileFinish::new(epilogue);
     match a.trans {
         Transposition::No => {

@@ -53,7 +53,9 @@ fn weights_of_fp16_are_those_of_fp32_rounded() {
         for trans in [Transposition::No, Transposition::Yes] {
             let ldb = if trans == Transposition::No { n + 2 } else { k + 2 };
             let rows = if trans == Transposition::No { k } else { n };
-            let (a, b, bias) = (values(m * k, 1), values(rows * ldb, 2), values(n, 3));
+            let a = values(m * k, 1);
+            let b = values(rows * ldb, 2);
+            let bias = values(n, 3);
             let rounded: Vec<f32> = b.iter().map(|&b| half::f16::from_f32(b).to_f32()).collect();
             let at = |x: usize, j: usize| {
                 if trans == Transposition::No { x * ldb + j } else { j * ldb + x }
@@ -110,7 +112,8 @@ fn every_fp16_is_widened_exactly() {
 
 fn check_gemm(m: usize, k: usize, n: usize, threads: usize, trans: Transposition) {
     let pool = ThreadPool::new(threads);
-    let (lda, ldc) = (k + 3, n + 5);
+    let lda = k + 3;
+    let ldc = n + 5;
     let ldb = if trans == Transposition::No { n + 2 } else { k + 2 };
     let a = values(m * lda, 1);
     let b = values((if trans == Transposition::No { k } else { n }) * ldb, 2);
@@ -152,7 +155,8 @@ fn check_gemm(m: usize, k: usize, n: usize, threads: usize, trans: Transposition
             let want = reference((m, k, n), at, bt, finish);
             let what = format!("{} {m}x{k}x{n} {trans:?} {epilogue:?}", isa.name());
             for i in 0..m {
-                let (got, want) = (&c[i * ldc..i * ldc + n], &want[i * n..(i + 1) * n]);
+                let got = &c[i * ldc..i * ldc + n];
+                let want = &want[i * n..(i + 1) * n];
                 assert_near(got, want, k, &what[..what.len().min(90)]);
                 let gap = i * ldc + n..((i + 1) * ldc).min(c.len());
                 assert!(c[gap].iter().all(|x| x.is_nan()), "{what}: wrote between rows");
@@ -189,13 +193,16 @@ fn products_equal_the_reference_for_many_shapes() {
 #[test]
 fn every_blocking_gives_the_same_bits() {
     for (m, k, n) in [(1, 7, 5), (9, 40, 70), (61, 1100, 130), (240, 64, 200)] {
-        let (a, b, bias) = (values(m * k, 1), values(k * n, 2), values(n, 3));
+        let a = values(m * k, 1);
+        let b = values(k * n, 2);
+        let bias = values(n, 3);
         for isa in Isa::available() {
             let packed = PackedB::pack(isa, k, n, &b, n, Transposition::No);
             for threads in [1, 3] {
                 let pool = ThreadPool::new(threads);
                 let product = |blocking: GemmBlocking| {
-                    let (mut c, epilogue) = (vec![f32::NAN; m * n], GemmEpilogue::bias(&bias));
+                    let mut c = vec![f32::NAN; m * n];
+                    let epilogue = GemmEpilogue::bias(&bias);
                     let exec = KernelContext { pool: &pool, isa };
                     gemm_cut(exec, blocking, m, (&a, k), &packed, (&mut c, n), &epilogue);
                     c
@@ -230,7 +237,8 @@ fn a_product_of_depth_zero_is_its_epilogue() {
 fn the_result_does_not_depend_on_the_rows_beside_it() {
     // A row in a batch is the row alone, whatever tile it falls into.
     let pool = ThreadPool::new(1);
-    let (k, n) = (300, 40);
+    let k = 300;
+    let n = 40;
     let a = values(30 * k, 1);
     let b = values(k * n, 2);
     for isa in Isa::available() {
@@ -260,7 +268,8 @@ fn a_short_slice_is_refused() {
 #[test]
 fn equal_columns_have_equal_sums_whatever_their_panel() {
     let pool = ThreadPool::new(2);
-    let (k, n) = (700, 1000);
+    let k = 700;
+    let n = 1000;
     let column = test_values(k, 5);
     let b: Vec<f32> = column.iter().flat_map(|&x| std::iter::repeat_n(x, n)).collect();
     for isa in Isa::available() {

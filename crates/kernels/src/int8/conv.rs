@@ -88,7 +88,8 @@ impl Int8Conv {
     ) -> Self {
         params.check();
         let groups = params.groups;
-        let (cin, cout) = (params.in_channels / groups, params.out_channels / groups);
+        let cin = params.in_channels / groups;
+        let cout = params.out_channels / groups;
         let taps = params.taps();
         let count = volume(&[params.out_channels, cin, taps]);
         assert!(weights.data.len() == count, "{} weights for {params:?}", weights.data.len());
@@ -235,7 +236,8 @@ pub fn conv_int8(
         }
         (PackedInt8ConvWeights::Dense(groups), PreparedInt8Conv::Dense(columns)) => {
             assert!(groups.len() == columns.len(), "columns of {} groups", columns.len());
-            let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
+            let cin = p.in_channels / p.groups;
+            let cout = p.out_channels / p.groups;
             for (group, (b, columns)) in groups.iter().zip(columns).enumerate() {
                 columns.check(b, x.signed);
                 let image = x.data.as_ptr().wrapping_add(group * cin);
@@ -252,7 +254,8 @@ pub fn conv_int8(
                 };
                 #[cfg(target_arch = "x86_64")]
                 if let (Some(runs), DotIsa::Amx(amx, vectors)) = (packed.runs, packed.dot) {
-                    let (len, flip) = (in_pixels * p.in_channels, if x.signed { FLIP } else { 0 });
+                    let len = in_pixels * p.in_channels;
+                    let flip = if x.signed { FLIP } else { 0 };
                     let picture = ByteImage { data: image, len, flip, fill: fill(x) };
                     let lines = LineConv::of(&window, runs, picture, batch, MIN_ROWS);
                     if let Some(lines) = lines {
@@ -358,7 +361,8 @@ impl ImageBytes<'_> {
     unsafe fn line(&self, line: usize, column: usize, to: *mut u8) {
         let w = self.window;
         let p = &w.params;
-        let (c, taps) = (self.channels, p.kernel[2]);
+        let c = self.channels;
+        let taps = p.kernel[2];
         let first = (column * p.stride[2]).wrapping_sub(p.pads_begin[2]);
         let inside = first < w.size[2] && first + (taps - 1) * p.dilation[2] < w.size[2];
         // SAFETY: pixels below `size` of this row are inside the image.

@@ -67,14 +67,17 @@ impl DotKernel for Int8DepthwiseRows<'_> {
             let (batch, place) = w.place(row * w.out[2]);
             for column in (0..from).chain(to..w.out[2]) {
                 self.taps(&mut taps, batch, [place[0], place[1], column]);
-                let (rows, taps, pixel) = (&self, &taps[..], row * w.out[2] + column);
+                let rows = &self;
+                let taps = &taps[..];
+                let pixel = row * w.out[2] + column;
                 d.enter(Int8DepthwisePixels::<1> { rows, taps, skip: 0, pixel });
             }
             if from == to {
                 continue;
             }
             self.taps(&mut taps, batch, [place[0], place[1], from]);
-            let (rows, taps) = (&self, &taps[..]);
+            let rows = &self;
+            let taps = &taps[..];
             let first = row * w.out[2];
             let done = match (p.kernel[2], p.stride[2], p.dilation[2]) {
                 (3, 1, 1) => rows.lines::<D, 3, 1>(d, taps, first, (from, to)),
@@ -135,7 +138,8 @@ impl Int8DepthwiseRows<'_> {
         }
         for column in (from..to).step_by(most) {
             let at = column.min(to - most);
-            let (skip, pixel) = ((at - from) * SW * channels, first + at);
+            let skip = (at - from) * SW * channels;
+            let pixel = first + at;
             if most == MOST {
                 d.enter(Int8DepthwiseLine::<MOST, KW, SW> { rows: self, taps, skip, pixel });
             } else {
@@ -187,9 +191,11 @@ impl<const P: usize, const KW: usize, const SW: usize> DotKernel
     type Output = ();
     #[inline(always)]
     fn run<D: DotInstructions>(self, d: D) {
-        let (rows, s) = (self.rows, d.simd());
+        let rows = self.rows;
+        let s = d.simd();
         let channels = rows.window.params.in_channels;
-        let (signed, zero) = (rows.x.signed, s.splat(rows.x.zero as f32));
+        let signed = rows.x.signed;
+        let zero = s.splat(rows.x.zero as f32);
         for c in (0..channels).step_by(<D::S as Simd>::LANES) {
             let mut acc = [s.splat(0.0); P];
             let mut total = s.splat(0.0);
@@ -290,10 +296,12 @@ impl<const P: usize> Int8DepthwisePixels<'_, P> {
     /// The vector is whole; all taps are inside the image for all `P` pixels.
     #[inline(always)]
     unsafe fn vector<D: DotInstructions>(&self, d: D, c: usize) {
-        let (rows, s) = (self.rows, d.simd());
+        let rows = self.rows;
+        let s = d.simd();
         let p = &rows.window.params;
         let step = p.stride[2] * p.in_channels;
-        let (signed, zero) = (rows.x.signed, s.splat(rows.x.zero as f32));
+        let signed = rows.x.signed;
+        let zero = s.splat(rows.x.zero as f32);
         let mut acc = [s.splat(0.0); P];
         for tap in self.taps {
             // SAFETY: the taps are inside the image for all P pixels.

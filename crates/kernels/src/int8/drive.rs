@@ -147,7 +147,8 @@ impl<A: ByteRows> DotKernel for Int8ProductPart<'_, A> {
     type Output = ();
     #[inline(always)]
     fn run<D: DotInstructions>(self, d: D) {
-        let (job, room) = (self.job, self.room);
+        let job = self.job;
+        let room = self.room;
         let width = D::S::LANES * D::TILE_VECTORS;
         let raw = self.scratch;
         let ready = raw.wrapping_add(room.rows * room.raw);
@@ -277,7 +278,8 @@ pub(super) unsafe fn multiply<A: ByteRows>(
     dot: DotIsa,
     job: &Int8Product<A>,
 ) {
-    let (m, n) = (job.m, job.n);
+    let m = job.m;
+    let n = job.n;
     if m == 0 || n == 0 {
         return;
     }
@@ -300,8 +302,10 @@ pub(super) unsafe fn multiply<A: ByteRows>(
     let chunks = if chunks > wanted { chunks.min(wanted * 2) } else { chunks };
     let groups = wanted.div_ceil(chunks).min(panels);
     let task = |task: usize| {
-        let (chunk, group) = (task / groups, task % groups);
-        let (row, row_end) = (m * chunk / chunks, m * (chunk + 1) / chunks);
+        let chunk = task / groups;
+        let group = task % groups;
+        let row = m * chunk / chunks;
+        let row_end = m * (chunk + 1) / chunks;
         let column = panels * group / groups * width;
         let column_end = (panels * (group + 1) / groups * width).min(n);
         let room = Int8CopySizes::of(job.k, row_end - row, column_end - column > width);

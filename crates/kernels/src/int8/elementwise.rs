@@ -135,7 +135,8 @@ impl DotKernel for DequantizeLoop<'_> {
     #[inline(always)]
     fn run<D: DotInstructions>(self, d: D) {
         let s = d.simd();
-        let (scale, zero) = (s.splat(self.scale), s.splat(self.x.zero as f32));
+        let scale = s.splat(self.scale);
+        let zero = s.splat(self.x.zero as f32);
         for_vectors!(D, self.y.len(), |at, count| {
             // SAFETY: `count` elements from `at` on are inside both slices.
             unsafe {
@@ -170,7 +171,8 @@ pub fn pair_bytes(
     (signed, zero): (bool, i32),
     y: &mut [u8],
 ) {
-    let (len, run) = (a.data.len(), b.data.len());
+    let len = a.data.len();
+    let run = b.data.len();
     assert!(y.len() == len, "{len} bytes for {}", y.len());
     if len == 0 {
         return;
@@ -182,8 +184,8 @@ pub fn pair_bytes(
     let task = |range: std::ops::Range<usize>, other: &[u8]| {
         // SAFETY: ranges do not overlap and are inside the result.
         let y = unsafe { y.range(range.clone()) };
-        let (a, b) =
-            (QuantizedBytes { data: &a.data[range], ..a }, QuantizedBytes { data: other, ..b });
+        let a = QuantizedBytes { data: &a.data[range], ..a };
+        let b = QuantizedBytes { data: other, ..b };
         dot.run(PairBytes { pair, a, b, y, scales, zero, limits });
     };
     if run == len {
@@ -227,15 +229,19 @@ impl PairBytes<'_> {
     #[inline(always)]
     fn all<D: DotInstructions, const QUICK: bool>(self, d: D, divisor: ConstantDivisor) {
         let s = d.simd();
-        let (a, b) = (self.a, self.b);
-        let (scale_a, scale_b) = (s.splat(self.scales[0]), s.splat(self.scales[1]));
-        let (zero_a, zero_b) = (s.splat(a.zero as f32), s.splat(b.zero as f32));
+        let a = self.a;
+        let b = self.b;
+        let scale_a = s.splat(self.scales[0]);
+        let scale_b = s.splat(self.scales[1]);
+        let zero_a = s.splat(a.zero as f32);
+        let zero_b = s.splat(b.zero as f32);
         for_vectors!(D, self.y.len(), |at, count| {
             // SAFETY: `count` elements from `at` on are inside all slices.
             unsafe {
                 let x = s.sub(load_floats(d, a.data.as_ptr().add(at), a.signed, count), zero_a);
                 let z = s.sub(load_floats(d, b.data.as_ptr().add(at), b.signed, count), zero_b);
-                let (x, z) = (s.mul(x, scale_a), s.mul(z, scale_b));
+                let x = s.mul(x, scale_a);
+                let z = s.mul(z, scale_b);
                 let both = match self.pair {
                     PairFunction::Sum => s.add(x, z),
                     PairFunction::Product => s.mul(x, z),
@@ -276,7 +282,8 @@ impl DotKernel for ExtremesLoop<'_> {
     #[inline(always)]
     fn run<D: DotInstructions>(self, d: D) -> (f32, f32) {
         let s = d.simd();
-        let (mut low, mut high) = (s.splat(0.0), s.splat(0.0));
+        let mut low = s.splat(0.0);
+        let mut high = s.splat(0.0);
         for_vectors!(D, self.0.len(), |at, count| {
             // SAFETY: `count` elements from `at` on are inside the slice.
             let x = unsafe { load(s, self.0.as_ptr().add(at), count) };

@@ -115,7 +115,8 @@ mod tests {
         #[inline(always)]
         fn run<D: DotInstructions>(self, d: D) -> f32 {
             let s = d.simd();
-            let (divisor, x) = (ConstantDivisor::new(self.1, [1.0; 2]), s.splat(self.0));
+            let divisor = ConstantDivisor::new(self.1, [1.0; 2]);
+            let x = s.splat(self.0);
             s.reduce_max(match divisor.is_quick() {
                 true => divisor.divide::<_, true>(s, x),
                 false => divisor.divide::<_, false>(s, x),

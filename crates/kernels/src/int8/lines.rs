@@ -43,13 +43,19 @@ impl DotKernel for Int8LinePart<'_, '_> {
     type Output = ();
     #[inline(always)]
     fn run<D: DotInstructions>(self, _: D) {
-        let (job, lines, tiles) = (self.job, &self.job.a, self.tiles.clone());
+        let job = self.job;
+        let lines = &self.job.a;
+        let tiles = self.tiles.clone();
         let copies = self.room.wrapping_add(self.sums_bytes());
         // SAFETY: the caller of the convolution holds the image; the room is as large as asked.
         let list = unsafe { lines.list(tiles, self.last_step(), copies) };
         let a = RowTiles { list: &list, steps: self.steps, stride: lines.stride() };
-        let (row, row_sums, columns) = (0, std::ptr::null(), self.columns);
-        let (amx, vectors, sums) = (self.amx, self.vectors, self.room);
+        let row = 0;
+        let row_sums = std::ptr::null();
+        let columns = self.columns;
+        let amx = self.amx;
+        let vectors = self.vectors;
+        let sums = self.room;
         let block = AmxBlock { amx, vectors, a, row, row_sums, sums, columns };
         self.amx.begin(lines.tile_rows());
         // SAFETY: the tiles make rows of the product, the columns are inside it.

@@ -67,9 +67,11 @@ impl<const R: usize, const V: usize> DotKernel for Int8Tile<'_, R, V> {
     type Output = ();
     #[inline(always)]
     fn run<D: DotInstructions>(self, d: D) {
-        let (t, s) = (self.0, d.simd());
+        let t = self.0;
+        let s = d.simd();
         let mut acc = [[s.splat_i(0); V]; R];
-        let (mut a, mut b) = (t.a, t.b);
+        let mut a = t.a;
+        let mut b = t.b;
         let vector = D::S::LANES * D::TERMS;
         for _ in 0..t.groups {
             // SAFETY: A has that many groups in each of R rows, B has whole panels.
@@ -125,7 +127,8 @@ impl<const P: usize, const V: usize> DotKernel for Int8PairTile<'_, P, V> {
     type Output = ();
     #[inline(always)]
     fn run<D: DotInstructions>(self, d: D) {
-        let (t, s) = (self.step, d.simd());
+        let t = self.step;
+        let s = d.simd();
         let Some(pairs) = d.pairs() else { return };
         let mut squares = [[[s.splat_i(0); 2]; V]; P];
         let mut rows = [[t.a; 2]; P];
@@ -135,7 +138,8 @@ impl<const P: usize, const V: usize> DotKernel for Int8PairTile<'_, P, V> {
                 *row = t.a.wrapping_add((2 * p + r).min(self.rows - 1) * t.a_stride);
             }
         }
-        let (mut b, vector) = (t.b, 2 * D::GROUP);
+        let mut b = t.b;
+        let vector = 2 * D::GROUP;
         for group in 0..t.groups {
             // SAFETY: A has that many groups in each row, B has whole panels.
             unsafe {
@@ -210,7 +214,8 @@ pub(super) fn narrowed<S: Simd>(s: S, scaled: S::F, zero: i32, low: i32, high: i
 /// Scaled sums limited and rounded, plus [`MAGIC`].
 #[inline(always)]
 fn shifted<S: Simd>(s: S, scaled: S::F, zero: i32, low: i32, high: i32) -> S::F {
-    let (least, most) = (s.splat((low - zero) as f32), s.splat((high - zero) as f32));
+    let least = s.splat((low - zero) as f32);
+    let most = s.splat((high - zero) as f32);
     // What is no number becomes the least.
     let limited = s.min(s.max(scaled, least), most);
     s.add(limited, s.splat(MAGIC))

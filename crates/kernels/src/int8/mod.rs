@@ -134,7 +134,8 @@ pub fn gemm_int8(
     columns: &ColumnScales,
     target: Int8Target<'_>,
 ) {
-    let (n, k) = (b.n(), b.k());
+    let n = b.n();
+    let k = b.k();
     check_matrix("A", a.data.len(), m, k, k);
     check_matrix("C", target.len(), m, n, n);
     columns.check(b, a.signed);
@@ -186,7 +187,8 @@ pub fn matmul_int8_batched(
         part("A", a.data, at, (m, k));
         part("B", b.bytes.data, bt, (k, n));
     }
-    let (dot, out) = (crate::isa::DotIsa::of(exec.isa), target.out());
+    let dot = crate::isa::DotIsa::of(exec.isa);
+    let out = target.out();
     exec.pool.run(batch, |i| {
         let right = &b.bytes.data[b.offsets[i]..];
         let packed =

@@ -70,7 +70,8 @@ impl PackedInt8 {
         let mut sums = vec![0_i32; n];
         let out = data.as_bytes_mut();
         for (column, sum) in sums.iter_mut().enumerate() {
-            let (panel, inside) = (column / width, column % width);
+            let panel = column / width;
+            let inside = column % width;
             let start = panel * groups * width * terms + inside * terms;
             for row in 0..k {
                 let byte = b(row, column) ^ flip;

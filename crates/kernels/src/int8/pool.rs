@@ -26,7 +26,8 @@ pub fn max_pool_bytes(
     y: &mut [u8],
 ) {
     params.check();
-    let (out, channels) = (params.output_size(size), params.in_channels);
+    let out = params.output_size(size);
+    let channels = params.in_channels;
     let lines = volume(&[batch, out[0], out[1]]);
     let line = out[2] * channels;
     assert!(x.len() >= volume(&[batch, size[0], size[1], size[2], channels]), "image: {}", x.len());
@@ -35,7 +36,8 @@ pub fn max_pool_bytes(
         return;
     }
     let window = ConvWindow { params: *params, size, out };
-    let (y, dot) = (DisjointSlice::new(y), DotIsa::of(exec.isa));
+    let y = DisjointSlice::new(y);
+    let dot = DotIsa::of(exec.isa);
     exec.pool.run_ranges(lines, (GRAIN / (line * params.taps())).max(1), |range| {
         let first = range.start;
         // SAFETY: ranges do not overlap and are inside the result.

@@ -112,8 +112,10 @@ impl<'a> Int8RowSums<'a> {
         (at, rows): (*const f32, usize),
         strides: (usize, usize),
     ) -> Self {
-        let (s, columns) = (d.simd(), &place.columns);
-        let (offsets, scales) = (columns.offsets.cast::<f32>(), columns.scales);
+        let s = d.simd();
+        let columns = &place.columns;
+        let offsets = columns.offsets.cast::<f32>();
+        let scales = columns.scales;
         // SAFETY: the caller vouches for the columns.
         unsafe {
             let offsets = [s.bits(s.load(offsets)), s.bits(s.load(offsets.add(COLUMNS)))];
@@ -200,7 +202,9 @@ impl<'a> Int8RowSums<'a> {
         (zero, low, high): (i32, i32, i32),
         joins: &SummandJoin,
     ) {
-        let (d, s, stride) = (self.d, self.d.simd(), self.place.c_stride);
+        let d = self.d;
+        let s = self.d.simd();
+        let stride = self.place.c_stride;
         let to = d.narrow_to(joins.result());
         let width = self.place.width;
         let counts = [width.min(COLUMNS), width.saturating_sub(COLUMNS)];
@@ -227,7 +231,8 @@ impl<'a> Int8RowSums<'a> {
     /// C has rows and columns.
     #[inline(always)]
     unsafe fn floats(&self, c: *mut f32) {
-        let (s, place) = (self.d.simd(), self.place);
+        let s = self.d.simd();
+        let place = self.place;
         // SAFETY: the caller vouches for the rows; columns are there for two vectors.
         unsafe {
             let biases = place.columns.biases;

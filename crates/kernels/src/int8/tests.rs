@@ -59,7 +59,8 @@ fn sums_are_exact_for_every_form_and_size() {
     every_dot(|exec, dot| {
         for (m, k, n) in sizes {
             for (a_signed, b_signed) in FORMS {
-                let (a, b) = (noise(m * k, 1), noise(k * n, 2));
+                let a = noise(m * k, 1);
+                let b = noise(k * n, 2);
                 let a_zero = value(77, a_signed);
                 for zeros in [vec![0], vec![value(200, b_signed)], noise_zeros(n, b_signed)] {
                     let packed = PackedInt8::pack(dot, (k, n), b_signed, |i, j| b[i * n + j]);
@@ -68,7 +69,8 @@ fn sums_are_exact_for_every_form_and_size() {
                     let bytes = QuantizedBytes { data: &a, signed: a_signed, zero: a_zero };
                     gemm_int8(exec, m, bytes, &packed, &columns, Int8Target::Sums(&mut found));
                     let expected = |at: usize| -> i32 {
-                        let (row, column) = (at / n, at % n);
+                        let row = at / n;
+                        let column = at % n;
                         let zero = zeros[if zeros.len() == 1 { 0 } else { column }];
                         let term = |i: usize| {
                             (value(a[row * k + i], a_signed) - a_zero)
@@ -91,15 +93,19 @@ fn noise_zeros(n: usize, signed: bool) -> Vec<i32> {
 #[test]
 fn sums_are_scaled_rounded_moved_and_limited() {
     everywhere(|exec| {
-        let (m, k, n) = (7, 20, 37);
-        let (a, b) = (noise(m * k, 3), noise(k * n, 4));
+        let m = 7;
+        let k = 20;
+        let n = 37;
+        let a = noise(m * k, 3);
+        let b = noise(k * n, 4);
         let packed = PackedInt8::pack(DotIsa::of(exec.isa), (k, n), true, |i, j| b[i * n + j]);
         let bias: Vec<i32> = (0..n as i32).map(|at| at * 100 - 900).collect();
         let scale = |column: usize| 1.0 / (200.0 + column as f32);
         let columns = ColumnScales::new(&packed, (false, 100), &[0]).with_sums(&bias);
         let columns = columns.with_scales(scale).with_biases(&vec![0.5; n]);
         let bytes = QuantizedBytes { data: &a, signed: false, zero: 100 };
-        let (mut floats, mut out) = (vec![0.0; m * n], vec![0; m * n]);
+        let mut floats = vec![0.0; m * n];
+        let mut out = vec![0; m * n];
         let mut sums = vec![0; m * n];
         gemm_int8(exec, m, bytes, &packed, &columns, Int8Target::Sums(&mut sums));
         gemm_int8(exec, m, bytes, &packed, &columns, Int8Target::Floats(&mut floats));
@@ -123,16 +129,20 @@ fn plain_conv(
     w: Int8ConvWeights<'_>,
 ) -> Vec<i32> {
     let out = p.output_size(size);
-    let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
+    let cin = p.in_channels / p.groups;
+    let cout = p.out_channels / p.groups;
     let mut sums = Vec::new();
     for pixel in 0..batch * out.iter().product::<usize>() {
-        let (rest, ow) = (pixel / out[2], pixel % out[2]);
+        let rest = pixel / out[2];
+        let ow = pixel % out[2];
         let (rest, oh) = (rest / out[1], rest % out[1]);
-        let (b, od) = (rest / out[0], rest % out[0]);
+        let b = rest / out[0];
+        let od = rest % out[0];
         for channel in 0..p.out_channels {
             let mut sum = 0;
             for at in 0..cin * p.taps() {
-                let (ci, tap) = (at / p.taps(), at % p.taps());
+                let ci = at / p.taps();
+                let tap = at % p.taps();
                 let taps = [
                     tap / p.kernel[2] / p.kernel[1],
                     tap / p.kernel[2] % p.kernel[1],
@@ -321,8 +331,8 @@ fn floats_become_bytes_and_come_back() {
                 let mut y = vec![0; x.len()];
                 pair_bytes(exec, pair, (a, b), [0.5, 0.25, 2.0], (false, 3), &mut y);
                 for ((&q, &o), &found) in q.iter().zip(other.iter().cycle()).zip(&y) {
-                    let (a, b) =
-                        ((value(q, signed) - 7) as f32 * 0.5, (value(o, true) + 1) as f32 * 0.25);
+                    let a = (value(q, signed) - 7) as f32 * 0.5;
+                    let b = (value(o, true) + 1) as f32 * 0.25;
                     let both = if pair == PairFunction::Sum { a + b } else { a * b };
                     let expected = ((both / 2.0).round_ties_even() as i32 + 3).clamp(0, 255);
                     assert_eq!(i32::from(found), expected);
@@ -340,8 +350,11 @@ fn floats_become_bytes_and_come_back() {
 #[test]
 fn products_of_two_values_of_a_run_are_right() {
     everywhere(|exec| {
-        let (m, k, n) = (5, 19, 40);
-        let (a, b) = (noise(3 * m * k, 1), noise(2 * k * n, 2));
+        let m = 5;
+        let k = 19;
+        let n = 40;
+        let a = noise(3 * m * k, 1);
+        let b = noise(2 * k * n, 2);
         let offsets = [0, k * n, 0];
         let left = QuantizedBytes { data: &a, signed: true, zero: -7 };
         let right = Int8RightMatrix {
@@ -352,7 +365,8 @@ fn products_of_two_values_of_a_run_are_right() {
         let target = Int8Target::Floats(&mut found);
         matmul_int8_batched(exec, (m, k, n), (left, &[0, m * k, 2 * m * k]), right, 0.25, target);
         for (at, found) in found.iter().enumerate() {
-            let (row, column) = (at / n, at % n);
+            let row = at / n;
+            let column = at % n;
             let b = &b[offsets[row / m]..];
             let term =
                 |i| (value(a[row * k + i], true) + 7) * (value(b[i * n + column], false) - 99);
@@ -377,8 +391,10 @@ fn the_largest_byte_of_each_window_and_the_extremes_are_found() {
             let mut y = vec![0; 2 * out[1] * out[2] * 21];
             max_pool_bytes(exec, &p, &x, signed, (2, size), &mut y);
             for (at, &found) in y.iter().enumerate() {
-                let (pixel, channel) = (at / 21, at % 21);
-                let (row, column) = (pixel / out[2] % out[1], pixel % out[2]);
+                let pixel = at / 21;
+                let channel = at % 21;
+                let row = pixel / out[2] % out[1];
+                let column = pixel % out[2];
                 let batch = pixel / out[2] / out[1];
                 let seen = (0..9).filter_map(|tap| {
                     let h = (row * 2 + tap / 3).checked_sub(1).filter(|&h| h < 8)?;

@@ -99,7 +99,8 @@ impl<A: ByteRows> AmxPart<'_, A> {
     /// The rows exist, no more than the room has.
     #[inline(always)]
     unsafe fn block<D: DotInstructions>(&self, d: D, row: usize, rows: usize) {
-        let (job, room) = (self.job, self.room);
+        let job = self.job;
+        let room = self.room;
         let own = self.scratch.wrapping_add(room.pairs * SUMS_BYTES);
         let own_sums = own.wrapping_add(room.block()).cast::<i32>();
         let (block, row_sums) = match self.made {
@@ -117,7 +118,9 @@ impl<A: ByteRows> AmxPart<'_, A> {
         let (list, steps) = tiles_of_block(block, (rows, room.tile_rows), room.steps);
         let a = RowTiles { list: &list, steps: &steps, stride: STEP };
         let columns = self.columns.clone();
-        let (amx, vectors, sums) = (self.amx, self.vectors, self.scratch);
+        let amx = self.amx;
+        let vectors = self.vectors;
+        let sums = self.scratch;
         let on = AmxBlock { amx, vectors, a, row, row_sums, sums, columns };
         // SAFETY: the rows are inside the product.
         unsafe { on.multiply(job) };
@@ -179,7 +182,8 @@ impl AmxBlock<'_> {
         column: usize,
         far: bool,
     ) -> TilesTimesPanel<'t, Int8ResultPlace> {
-        let (panel, inside) = (column / PANEL, column % PANEL);
+        let panel = column / PANEL;
+        let inside = column % PANEL;
         let start = panel * PANEL * job.b.groups * Vnni::TERMS + inside * Vnni::TERMS;
         let results = job.m * job.n * size_of::<f32>();
         TilesTimesPanel {
@@ -229,7 +233,8 @@ impl<A: ByteRows> AmxRowCopy<'_, A> {
     /// The rows exist, and there is room for them.
     #[inline(always)]
     unsafe fn pair<D: DotInstructions>(&self, d: D) {
-        let (job, room) = (self.job, self.room);
+        let job = self.job;
+        let room = self.room;
         let pair_rows = 2 * room.tile_rows;
         let start = self.pair * pair_rows;
         let here = (self.rows - start).min(pair_rows);
@@ -245,7 +250,8 @@ impl<A: ByteRows> AmxRowCopy<'_, A> {
             let to = self.block.wrapping_add(self.pair * room.steps * 2 * TILE_BYTES);
             for r in 0..here {
                 let at = r / room.tile_rows * TILE_BYTES + r % room.tile_rows * STEP;
-                let (from, to) = (from.wrapping_add(r * stride), to.wrapping_add(at));
+                let from = from.wrapping_add(r * stride);
+                let to = to.wrapping_add(at);
                 self.tile_row(d, from, to);
                 if !job.columns.zeros.is_null() {
                     let sum = self.sum(to);
@@ -265,12 +271,14 @@ impl<A: ByteRows> AmxRowCopy<'_, A> {
         const LANE: usize = size_of::<f32>();
         let flip = if self.job.signed { u32::from(FLIP) * 0x0101_0101 } else { 0 };
         let flip = s.splat_i(flip.cast_signed());
-        let (whole, left) = (self.job.k / STEP, self.job.k % STEP);
+        let whole = self.job.k / STEP;
+        let left = self.job.k % STEP;
         let lanes = <D::S as Simd>::LANES;
         // SAFETY: the caller vouches for the row and the tiles.
         unsafe {
             for step in 0..whole {
-                let (from, to) = (from.add(step * STEP), to.add(step * 2 * TILE_BYTES));
+                let from = from.add(step * STEP);
+                let to = to.add(step * 2 * TILE_BYTES);
                 for at in (0..STEP / LANE).step_by(lanes) {
                     let terms = s.bits(s.load(from.cast::<f32>().add(at)));
                     s.store(to.cast::<f32>().add(at), s.of_bits(s.xor_i(terms, flip)));
@@ -279,7 +287,8 @@ impl<A: ByteRows> AmxRowCopy<'_, A> {
             if left == 0 {
                 return;
             }
-            let (from, to) = (from.add(whole * STEP), to.add(whole * 2 * TILE_BYTES));
+            let from = from.add(whole * STEP);
+            let to = to.add(whole * 2 * TILE_BYTES);
             let mut last = [0_u8; STEP];
             let source = if left.is_multiple_of(LANE) {
                 from
@@ -326,7 +335,8 @@ pub(super) unsafe fn multiply<A: ByteRows>(
     job: &Int8Product<A>,
     wanted: usize,
 ) {
-    let (m, n) = (job.m, job.n);
+    let m = job.m;
+    let n = job.n;
     let panels = n.div_ceil(2 * COLUMNS);
     let columns = |group: usize, groups: usize| {
         let width = 2 * COLUMNS;
@@ -341,9 +351,11 @@ pub(super) unsafe fn multiply<A: ByteRows>(
             let row_sums = DisjointSlice::<i32>::from_ptr(block.at(room.block()).ptr().cast());
             exec.pool.run(m.div_ceil(2 * room.tile_rows), |pair| {
                 with_scratch(room.raw_pair().div_ceil(size_of::<f32>()), |raw| {
-                    let (block, row_sums) = (block.ptr(), row_sums.ptr());
+                    let block = block.ptr();
+                    let row_sums = row_sums.ptr();
                     let raw = raw.as_mut_ptr().cast();
-                    let (row, rows) = (0, m);
+                    let row = 0;
+                    let rows = m;
                     vectors.enter(AmxRowCopy { job, room, row, rows, pair, block, row_sums, raw });
                 });
             });
@@ -351,7 +363,9 @@ pub(super) unsafe fn multiply<A: ByteRows>(
                 let columns = columns(group, wanted);
                 with_scratch((room.pairs * SUMS_BYTES).div_ceil(size_of::<f32>()), |scratch| {
                     let scratch = scratch.as_mut_ptr().cast();
-                    let (row, rows, made) = (0, m, Some((block, row_sums)));
+                    let row = 0;
+                    let rows = m;
+                    let made = Some((block, row_sums));
                     vectors.enter(AmxPart {
                         job,
                         amx,
@@ -372,10 +386,13 @@ pub(super) unsafe fn multiply<A: ByteRows>(
     let groups = if m <= BLOCK_ROWS { wanted.min(panels) } else { 1 };
     let chunks = wanted.div_ceil(groups).min(m.div_ceil(TASK_ROWS)).max(1);
     let task = |task: usize| {
-        let (chunk, group) = (task / groups, task % groups);
-        let (row, row_end) = (m * chunk / chunks, m * (chunk + 1) / chunks);
+        let chunk = task / groups;
+        let group = task % groups;
+        let row = m * chunk / chunks;
+        let row_end = m * (chunk + 1) / chunks;
         let columns = columns(group, groups);
-        let (rows, made) = (row_end - row, None);
+        let rows = row_end - row;
+        let made = None;
         let room = AmxWorkspace::of(rows, job.k);
         with_scratch(room.bytes().div_ceil(size_of::<f32>()), |scratch| {
             let scratch = scratch.as_mut_ptr().cast();

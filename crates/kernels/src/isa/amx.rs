@@ -209,7 +209,8 @@ mod linux {
         if __cpuid(0).eax < 7 {
             return false;
         }
-        let (features, extended) = (__cpuid(1).ecx, __cpuid_count(7, 0).edx);
+        let features = __cpuid(1).ecx;
+        let extended = __cpuid_count(7, 0).edx;
         let has = |bit: u32| extended & (1 << bit) != 0;
         let saves = features & (1 << 27) != 0;
         // SAFETY: OSXSAVE says that XGETBV may be executed.

@@ -281,7 +281,8 @@ impl Simd for Avx2 {
             // Pairs, then quads: t[4q + c] holds column c of both 128-bit lanes of rows 4q..4q+4.
             let mut t = r;
             for (i, t) in t.iter_mut().enumerate() {
-                let (q, c) = (i / 4 * 4, i % 4);
+                let q = i / 4 * 4;
+                let c = i % 4;
                 let (lo, hi) = if c < 2 {
                     (_mm256_unpacklo_ps(r[q], r[q + 1]), _mm256_unpacklo_ps(r[q + 2], r[q + 3]))
                 } else {

@@ -292,13 +292,15 @@ impl Simd for Avx512 {
             // Pairs, then quads: t[4q + c] holds column c of each 128-bit lane of rows 4q..4q+4.
             let mut t = r;
             for (i, t) in t.iter_mut().enumerate() {
-                let (q, c) = (i / 4 * 4, i % 4);
+                let q = i / 4 * 4;
+                let c = i % 4;
                 let (lo, hi) = if c < 2 {
                     (_mm512_unpacklo_ps(r[q], r[q + 1]), _mm512_unpacklo_ps(r[q + 2], r[q + 3]))
                 } else {
                     (_mm512_unpackhi_ps(r[q], r[q + 1]), _mm512_unpackhi_ps(r[q + 2], r[q + 3]))
                 };
-                let (lo, hi) = (_mm512_castps_pd(lo), _mm512_castps_pd(hi));
+                let lo = _mm512_castps_pd(lo);
+                let hi = _mm512_castps_pd(hi);
                 *t = _mm512_castpd_ps(if c % 2 == 0 {
                     _mm512_unpacklo_pd(lo, hi)
                 } else {

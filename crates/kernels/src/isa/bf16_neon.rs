@@ -60,7 +60,8 @@ impl Bf16Instructions for NeonBf16 {
         for i in (0..32).step_by(8) {
             // SAFETY: the token proves the instructions; the caller vouches for the memory.
             unsafe {
-                let (low, high) = (vld1q_f32(x.add(i)), vld1q_f32(x.add(i + 4)));
+                let low = vld1q_f32(x.add(i));
+                let high = vld1q_f32(x.add(i + 4));
                 let both: uint16x8_t;
                 asm!(
                     ".arch_extension bf16",

@@ -290,8 +290,10 @@ impl Simd for Neon {
     unsafe fn transpose_block(self, src: *const f32, ss: usize, dst: *mut f32, ds: usize) {
         // SAFETY: the token proves the instruction set; the caller vouches for 4 rows of 4.
         unsafe {
-            let (r0, r1) = (vld1q_f32(src), vld1q_f32(src.add(ss)));
-            let (r2, r3) = (vld1q_f32(src.add(2 * ss)), vld1q_f32(src.add(3 * ss)));
+            let r0 = vld1q_f32(src);
+            let r1 = vld1q_f32(src.add(ss));
+            let r2 = vld1q_f32(src.add(2 * ss));
+            let r3 = vld1q_f32(src.add(3 * ss));
             let a = vreinterpretq_f64_f32(vtrn1q_f32(r0, r1));
             let b = vreinterpretq_f64_f32(vtrn2q_f32(r0, r1));
             let c = vreinterpretq_f64_f32(vtrn1q_f32(r2, r3));

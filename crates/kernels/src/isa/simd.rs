@@ -275,7 +275,8 @@ const MAX_LANES: usize = 16;
 /// which also makes subnormal numbers normal.
 #[inline(always)]
 fn widened(half: u16) -> f32 {
-    let (sign, rest) = (u32::from(half & 0x8000) << 16, u32::from(half & 0x7fff));
+    let sign = u32::from(half & 0x8000) << 16;
+    let rest = u32::from(half & 0x7fff);
     // 2^112: the distance of the exponents' zeros.
     let wide = f32::from_bits(rest << 13) * f32::from_bits(0x7780_0000);
     // Infinities and NaN keep their greatest exponent.

@@ -169,7 +169,8 @@ impl PagedCache {
     #[inline(always)]
     pub(super) unsafe fn rows<S: Simd>(self, s: S, vector: usize, count: usize, near: *mut f32) {
         debug_assert_eq!(self.step, 1, "vectors that lie element by element");
-        let (at, n) = (vector * self.size, self.size);
+        let at = vector * self.size;
+        let n = self.size;
         // SAFETY: the caller vouches for the vectors and for the room.
         unsafe {
             if let CacheCells::Int8(cells, scales) = self.cells {
@@ -203,7 +204,8 @@ impl PagedCache {
         // SAFETY: the caller vouches for the vectors and for the room.
         unsafe {
             while whole && i < count {
-                let (at, near) = (start + i, near.add(i));
+                let at = start + i;
+                let near = near.add(i);
                 match self.cells {
                     CacheCells::Fp32(cells) => {
                         let from = cells.at(at).ptr();
@@ -327,7 +329,8 @@ unsafe fn widen_bytes<S: Simd>(s: S, from: *const i8, n: usize, near: *mut f32, 
             i += S::LANES;
         }
         if i < n {
-            let (rest, m) = (near.add(i), s.tail(n - i));
+            let rest = near.add(i);
+            let m = s.tail(n - i);
             for at in 0..n - i {
                 *rest.add(at) = f32::from(*from.add(i + at));
             }

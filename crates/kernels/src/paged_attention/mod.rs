@@ -82,7 +82,8 @@ impl PagedAttentionStep<'_> {
     }
 
     fn check(&self, [q, k, v]: [&[f32]; 3], caches: &PagedCaches<'_>, y: &[f32]) {
-        let (heads, kv) = (self.heads, self.kv_heads);
+        let heads = self.heads;
+        let kv = self.kv_heads;
         assert!(
             heads > 0 && kv > 0 && heads.is_multiple_of(kv),
             "paged attention: {heads} heads share {kv} key heads"
@@ -130,12 +131,14 @@ impl PagedAttentionStep<'_> {
     fn tiles(&self) -> Vec<PagedTile> {
         let mut tiles = Vec::new();
         for (sequence, &length) in self.lengths.iter().enumerate() {
-            let (start, end) = (self.starts[sequence], self.starts[sequence + 1]);
+            let start = self.starts[sequence];
+            let end = self.starts[sequence + 1];
             let count = end - start;
             let cuts = count.div_ceil((QUERIES / self.group()).max(1));
             for head in 0..self.kv_heads {
                 for cut in 0..cuts {
-                    let (from, to) = (count * cut / cuts, count * (cut + 1) / cuts);
+                    let from = count * cut / cuts;
+                    let to = count * (cut + 1) / cuts;
                     let position = length - count + from;
                     // Whole blocks are read: what is before the window has no weight.
                     let first = match self.window {
@@ -145,7 +148,8 @@ impl PagedAttentionStep<'_> {
                             first / self.block_size * self.block_size
                         }
                     };
-                    let (row, rows) = (start + from, to - from);
+                    let row = start + from;
+                    let rows = to - from;
                     let seen = first..position + rows;
                     tiles.push(PagedTile { sequence, head, row, rows, position, seen, part: None });
                 }
@@ -164,7 +168,9 @@ impl PagedAttentionStep<'_> {
         let cost = |tile: &PagedTile| (tile.rows * self.group()).max(8) * tile.seen.len();
         let all: usize = tiles.iter().map(cost).sum();
         let share = (all / (threads * PARTS)).max(1);
-        let (mut parts, mut joins, mut room) = (Vec::with_capacity(tiles.len()), Vec::new(), 0);
+        let mut parts = Vec::with_capacity(tiles.len());
+        let mut joins = Vec::new();
+        let mut room = 0;
         for tile in tiles {
             let most = if threads > 1 { tile.seen.len() / FEW_POSITIONS } else { 1 };
             let cuts = cost(&tile).div_ceil(share).min(most);
@@ -172,7 +178,8 @@ impl PagedAttentionStep<'_> {
                 parts.push(tile);
                 continue;
             }
-            let (queries, len) = (tile.rows * self.group(), tile.seen.len());
+            let queries = tile.rows * self.group();
+            let len = tile.seen.len();
             let each = queries * (self.value_size + 2);
             // Cut between blocks.
             let border = |cut: usize| match len * cut / cuts {
@@ -278,7 +285,8 @@ fn write(
 ) {
     let write_head = |head: usize| {
         for (sequence, &length) in a.lengths.iter().enumerate() {
-            let (start, end) = (a.starts[sequence], a.starts[sequence + 1]);
+            let start = a.starts[sequence];
+            let end = a.starts[sequence + 1];
             for row in start..end {
                 let position = length - (end - row);
                 let (vector, _) = a.vector(sequence, head, position);
@@ -308,14 +316,17 @@ impl PagedAttentionBuffers<'_> {
 
     /// Writes the rows of Y of a tile from the sums of its parts.
     fn join(&self, join: &SplitTileJoin) {
-        let (a, tile) = (self.a, &join.tile);
-        let (group, size) = (a.group(), a.value_size);
+        let a = self.a;
+        let tile = &join.tile;
+        let group = a.group();
+        let size = a.value_size;
         let queries = tile.rows * group;
         let each = queries * (size + 2);
         // SAFETY: the tasks that wrote these parts have ended, and nobody else joins them.
         let parts = unsafe { self.parts.range(join.first..join.first + join.cuts * each) };
         for query in 0..queries {
-            let (head, row) = (tile.head * group + query / tile.rows, tile.row + query % tile.rows);
+            let head = tile.head * group + query / tile.rows;
+            let row = tile.row + query % tile.rows;
             let at = self.y_at(row, head);
             // SAFETY: a tile alone has its rows and heads of Y, whose length was checked.
             let y = unsafe { self.y.range(at..at + size) };

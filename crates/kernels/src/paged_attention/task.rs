@@ -152,7 +152,8 @@ impl PagedAttentionTask<'_> {
     #[inline(always)]
     fn copy_queries<S: Simd>(&self, s: S, blocks: &mut [f32]) {
         let a = self.places.a;
-        let (rows, queries) = (self.tile.rows, self.queries());
+        let rows = self.tile.rows;
+        let queries = self.queries();
         for (i, (k0, k, ..)) in depth_blocks(a.head_size).enumerate() {
             let out = &mut blocks[i * queries * A_STRIDE..(i + 1) * queries * A_STRIDE];
             for head in 0..a.group() {
@@ -253,7 +254,8 @@ impl PagedAttentionTask<'_> {
         let end = self.tile.position + query % self.tile.rows + 1;
         let start = if a.window == 0 { 0 } else { end.saturating_sub(a.window) };
         let within = |position: usize| position.saturating_sub(span.first).min(span.count);
-        let (start, end) = (within(start), within(end));
+        let start = within(start);
+        let end = within(end);
         let row = &mut scratch.scores[query * STRIDE..][..span.count];
         row[..start].fill(0.0);
         row[end..].fill(0.0);
@@ -282,7 +284,8 @@ impl PagedAttentionTask<'_> {
     /// Adds the weighted values of a span.
     #[inline(always)]
     fn values<S: Simd>(&self, s: S, span: PositionSpan, scratch: &mut PagedScratch<'_>) {
-        let (few, size) = (self.queries() <= FEW, self.places.a.value_size);
+        let few = self.queries() <= FEW;
+        let size = self.places.a.value_size;
         let mut done = 0;
         while done < span.count {
             let (vector, side) = self.run_at(span.first + done, span.count - done);
@@ -324,7 +327,8 @@ impl PagedAttentionTask<'_> {
         scratch: &mut PagedScratch<'_>,
     ) {
         let width = S::LANES * S::TILE_VECTORS;
-        let (queries, size) = (self.queries(), self.places.a.value_size);
+        let queries = self.queries();
+        let size = self.places.a.value_size;
         let mut column = 0;
         while column < size {
             let columns = width.min(size - column);
@@ -362,8 +366,10 @@ impl PagedAttentionTask<'_> {
     /// Writes the rows of Y, or what the parts of a tile are joined from.
     #[inline(always)]
     fn finish<S: Simd>(&self, s: S, scratch: &mut PagedScratch<'_>) {
-        let (a, tile) = (self.places.a, self.tile);
-        let (queries, size) = (self.queries(), a.value_size);
+        let a = self.places.a;
+        let tile = self.tile;
+        let queries = self.queries();
+        let size = a.value_size;
         if let Some(part) = tile.part {
             // SAFETY: a part has room for the sums of its task, which alone writes them.
             let part = unsafe { self.places.parts.range(part..part + queries * (size + 2)) };
@@ -375,8 +381,8 @@ impl PagedAttentionTask<'_> {
             return;
         }
         for query in 0..queries {
-            let (head, row) =
-                (tile.head * a.group() + query / tile.rows, tile.row + query % tile.rows);
+            let head = tile.head * a.group() + query / tile.rows;
+            let row = tile.row + query % tile.rows;
             let at = self.places.y_at(row, head);
             // SAFETY: a tile alone has its rows and heads of Y, whose length was checked.
             let y = unsafe { self.places.y.range(at..at + size) };
@@ -406,7 +412,8 @@ unsafe fn product<S: Simd>(s: S, step: &GemmStep, rows: usize) {
 /// `x = limit · tanh(x / limit)`.
 #[inline(always)]
 fn cap<S: Simd>(s: S, x: &mut [f32], limit: f32) {
-    let (p, n) = (x.as_mut_ptr(), x.len());
+    let p = x.as_mut_ptr();
+    let n = x.len();
     let (limit, part) = (s.splat(limit), s.splat(1.0 / limit));
     let mut i = 0;
     while i < n {

@@ -173,7 +173,8 @@ impl Case {
     /// The rows of Y by the formula, from caches that hold this step's rows already.
     fn expected(&self, q: &[f32], caches: &Caches) -> Vec<f64> {
         let [size, value_size] = self.sizes;
-        let (starts, mut y) = (self.starts(), Vec::new());
+        let starts = self.starts();
+        let mut y = Vec::new();
         for (sequence, &(rows, length)) in self.sequences.iter().enumerate() {
             for row in 0..rows {
                 let position = length - rows + row;
@@ -193,7 +194,8 @@ impl Case {
                                     * caches.at(0, vector, (size, self.block_size), i)
                             })
                             .sum();
-                        let (scaled, cap) = (dot * f64::from(0.4_f32), f64::from(self.softcap));
+                        let scaled = dot * f64::from(0.4_f32);
+                        let cap = f64::from(self.softcap);
                         if cap > 0.0 { cap * (scaled / cap).tanh() } else { scaled }
                     };
                     let scores: Vec<f64> = vectors.iter().map(score).collect();

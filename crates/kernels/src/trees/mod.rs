@@ -104,7 +104,8 @@ impl<'a> LaidTree<'a> {
     fn new(tree: &'a [GivenTreeNode]) -> Result<Self, String> {
         let root = tree.first().ok_or("a tree without nodes")?;
         let mut laid = Self { nodes: vec![root], children: Vec::new(), shortest: 0, longest: 0 };
-        let (mut depths, mut shortest) = (vec![0_usize], usize::MAX);
+        let mut depths = vec![0_usize];
+        let mut shortest = usize::MAX;
         while let Some(&node) = laid.nodes.get(laid.children.len()) {
             let at = laid.children.len();
             let depth = depths[at];
@@ -171,7 +172,8 @@ impl LeafValues {
             let weights = all.map(|votes| votes.first().map_or(0.0, |vote| vote.1)).collect();
             return Self::One { weights, targets };
         }
-        let (mut starts, mut list) = (vec![0], Vec::new());
+        let mut starts = vec![0];
+        let mut list = Vec::new();
         for votes in all {
             list.extend(votes);
             starts.push(list.len());
@@ -186,7 +188,8 @@ impl PreparedTrees {
     /// # Errors
     /// When something is no tree, or a leaf votes for a target that does not exist.
     pub fn new(trees: &[Vec<GivenTreeNode>], targets: usize) -> Result<Self, String> {
-        let (mut features, mut missing) = (0, false);
+        let mut features = 0;
+        let mut missing = false;
         for node in trees.iter().flatten() {
             match node {
                 GivenTreeNode::Branch { feature, missing_is_yes, .. } => {
@@ -279,7 +282,8 @@ impl PreparedTrees {
         let groups = rows.div_ceil(LANES);
         let even = (groups / exec.pool.threads()).min(FEW_GROUPS);
         let grain = (GRAIN_STEPS / self.steps.max(1) / LANES).max(even).max(1);
-        let (scores, voted) = (DisjointSlice::new(scores), DisjointSlice::new(voted));
+        let scores = DisjointSlice::new(scores);
+        let voted = DisjointSlice::new(voted);
         exec.pool.run_ranges(groups, grain, |range| {
             let range = range.start * LANES..(range.end * LANES).min(rows);
             for first in range.clone().step_by(block) {

@@ -124,8 +124,8 @@ impl BertArchitecture {
         weights: &dyn CheckpointWeights,
         names: &'static BertNames,
     ) -> Result<Self> {
-        let (hidden, heads) =
-            (config.length("hidden_size")?, config.length("num_attention_heads")?);
+        let hidden = config.length("hidden_size")?;
+        let heads = config.length("num_attention_heads")?;
         if !matches!(config.text("position_embedding_type")?, None | Some("absolute")) {
             return Err(config.unknown("position_embedding_type", &["absolute"]));
         }

@@ -158,7 +158,8 @@ impl DecoderTraits {
 
     /// `down(silu(gate(x)) · up(x))`.
     fn gated(&self, net: &mut NetBuilder<'_>, x: ValueId, at: &str) -> Result<ValueId> {
-        let (inward, outward) = ([self.hidden, self.inner], [self.inner, self.hidden]);
+        let inward = [self.hidden, self.inner];
+        let outward = [self.inner, self.hidden];
         let names = [format!("{at}.gate_proj"), format!("{at}.up_proj")];
         let [gate, up] = [names[0].as_str(), names[1].as_str()];
         if !self.inner_bias

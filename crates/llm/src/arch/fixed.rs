@@ -199,8 +199,10 @@ impl FixedStep {
         let parts = ("num_outputs", AttributeValue::Int(2));
         let [first, second] = net.several("Split", &[last.clone(), parts], &[apart])?;
         let mut product = |a, b| net.one("Mul", &[], &[a, b]);
-        let (own, other) = (product(first, cos)?, product(second, sin)?);
-        let (behind, before) = (product(second, cos)?, product(first, sin)?);
+        let own = product(first, cos)?;
+        let other = product(second, sin)?;
+        let behind = product(second, cos)?;
+        let before = product(first, sin)?;
         let front = net.one("Sub", &[], &[own, other])?;
         let back = net.one("Add", &[], &[behind, before])?;
         let turned = net.one("Concat", &[last], &[front, back])?;
@@ -215,7 +217,9 @@ impl FixedStep {
 
     /// Each head of a cache so many times, one behind the other.
     fn repeated(&self, net: &mut NetBuilder<'_>, cache: ValueId, times: usize) -> Result<ValueId> {
-        let (heads, context, size) = (self.kv_heads, self.options.context, self.head_size);
+        let heads = self.kv_heads;
+        let context = self.options.context;
+        let size = self.head_size;
         let axis = net.constant("axis", Tensor::vector(vec![2_i64]));
         let apart = net.one("Unsqueeze", &[], &[cache, axis])?;
         let shape = [1, heads, times, context, size].map(int).to_vec();
@@ -240,7 +244,8 @@ impl FixedStep {
         layer: usize,
     ) -> Result<(ValueId, Vec<ValueId>)> {
         let (FixedOptions { rows, context, exported }, size) = (self.options, self.head_size);
-        let (own, shared) = (heads.heads, heads.kv_heads);
+        let own = heads.heads;
+        let shared = heads.kv_heads;
         // Nobody knows attention whose scores are bent.
         let exported = exported && heads.softcap <= 0.0;
         let caches = self.caches.get(layer).copied();

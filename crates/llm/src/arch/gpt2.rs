@@ -19,7 +19,8 @@ pub(super) const GPT2: ModelArchitecture =
     ModelArchitecture { model_types: &["gpt2"], shape, build };
 
 fn shape(config: &JsonConfig) -> Result<ModelShape> {
-    let (hidden, heads) = (config.length("n_embd")?, config.length("n_head")?);
+    let hidden = config.length("n_embd")?;
+    let heads = config.length("n_head")?;
     if !hidden.is_multiple_of(heads) {
         return Err(contradiction(format!("n_embd {hidden} for {heads} heads")));
     }

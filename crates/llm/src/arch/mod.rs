@@ -180,7 +180,8 @@ impl ModelShape {
     /// an element of the keys of a block is a vector of its positions.
     #[must_use]
     pub fn caches(&self, blocks: usize, positions: usize) -> [[usize; 4]; 2] {
-        let (heads, size) = (self.kv_heads, self.head_size);
+        let heads = self.kv_heads;
+        let size = self.head_size;
         [[blocks, heads, size, positions], [blocks, heads, positions, size]]
     }
 }

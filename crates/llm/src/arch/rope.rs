@@ -127,11 +127,13 @@ impl RopeScaling {
         // The pair that turns so often within the trained length.
         let pair =
             |turns: f64| width as f64 * (trained as f64 / (turns * TAU)).ln() / (2.0 * base.ln());
-        let (mut low, mut high) = (pair(fast), pair(slow));
+        let mut low = pair(fast);
+        let mut high = pair(slow);
         if parameters.flag("truncate", true)? {
             (low, high) = (low.floor(), high.ceil());
         }
-        let (low, mut high) = (low.max(0.0), high.min(width as f64 - 1.0));
+        let low = low.max(0.0);
+        let mut high = high.min(width as f64 - 1.0);
         if low >= high {
             high = low + 0.001;
         }
@@ -241,12 +243,14 @@ mod tests {
     fn high_frequencies_stay_and_low_ones_are_divided() {
         let llama = r#"{"rope_theta": 500000, "rope_scaling": {"rope_type": "llama3", "factor": 8,
             "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 8192}}"#;
-        let (plain, found) = (RopeScaling::plain(500_000.0, 128), rope(llama, 128).unwrap());
+        let plain = RopeScaling::plain(500_000.0, 128);
+        let found = rope(llama, 128).unwrap();
         assert_eq!(found.frequencies[0], plain.frequencies[0]);
         assert_eq!(found.frequencies[63], plain.frequencies[63] / 8.0);
         let yarn = r#"{"max_position_embeddings": 64, "rope_scaling": {"rope_type": "yarn",
             "factor": 4, "original_max_position_embeddings": 4096}}"#;
-        let (plain, found) = (RopeScaling::plain(10_000.0, 64), rope(yarn, 64).unwrap());
+        let plain = RopeScaling::plain(10_000.0, 64);
+        let found = rope(yarn, 64).unwrap();
         assert_eq!(found.frequencies[0], plain.frequencies[0]);
         assert_eq!(found.frequencies[31], plain.frequencies[31] / 4.0);
         assert!((found.factor - (0.1 * 4.0_f64.ln() + 1.0)).abs() < 1e-12);

@@ -165,7 +165,8 @@ impl PagedStep {
             let dims: Vec<Dim> = dims.iter().map(|name| Dim::symbol(name)).collect();
             net.input(name, DataType::Int64, &dims)
         };
-        let (tokens, positions) = (list("tokens", &["rows"]), list("positions", &["rows"]));
+        let tokens = list("tokens", &["rows"]);
+        let positions = list("positions", &["rows"]);
         let sequences = [
             list("starts", &["borders"]),
             list("lengths", &["sequences"]),
@@ -173,7 +174,8 @@ impl PagedStep {
         ];
         let wanted = list("wanted", &["wanted"]);
         let heads = [Dim::symbol("cache_blocks"), Dim::Known(shape.kv_heads)];
-        let (block, size) = (Dim::symbol("block_size"), Dim::Known(shape.head_size));
+        let block = Dim::symbol("block_size");
+        let size = Dim::Known(shape.head_size);
         let mut cache = |(at, kind): (usize, &str), layer: usize| {
             let (dtype, last) = match at {
                 // A key's elements are as far apart as a block has positions.

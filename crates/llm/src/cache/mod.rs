@@ -147,7 +147,8 @@ impl BlockCache {
     /// The state of all blocks.
     #[must_use]
     pub fn statistics(&self) -> CacheStatistics {
-        let (cached, free) = (self.unused.len(), self.free.len());
+        let cached = self.unused.len();
+        let free = self.free.len();
         let active = self.blocks.len() - cached - free;
         CacheStatistics { active, cached, free, looked_up: self.looked_up, found: self.found }
     }
@@ -232,7 +233,9 @@ impl BlockCache {
             self.hold(block);
         }
         blocks.extend(copy.map(|copy| copy.to));
-        let (computed, known, digest) = (table.computed, table.known, table.digest);
+        let computed = table.computed;
+        let known = table.known;
+        let digest = table.digest;
         Some((BlockTable { blocks, computed, known, digest }, copy))
     }
 

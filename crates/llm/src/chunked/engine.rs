@@ -106,7 +106,8 @@ mod tests {
     #[test]
     fn an_engine_that_gives_up_is_replaced_and_what_was_lost_is_computed_anew() {
         assert_eq!(said(LlmErrorKind::Unavailable), [Some(LlmErrorKind::Lost), None, None, None]);
-        let (lost, failed) = (Some(LlmErrorKind::Lost), Some(LlmErrorKind::Model));
+        let lost = Some(LlmErrorKind::Lost);
+        let failed = Some(LlmErrorKind::Model);
         assert_eq!(said(LlmErrorKind::Model), [failed, failed, lost, None]);
         assert_eq!(said(LlmErrorKind::Lost), [lost; 4]);
     }

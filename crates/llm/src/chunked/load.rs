@@ -115,8 +115,10 @@ fn functions(
     let Some(engine) = &options.chunk_engine else {
         return sessions(folder, manifest, options.providers.clone(), &options.session);
     };
-    let (folder, manifest) = (folder.to_owned(), manifest.clone());
-    let (providers, session) = (engine.behind(), options.session.clone());
+    let folder = folder.to_owned();
+    let manifest = manifest.clone();
+    let providers = engine.behind();
+    let session = options.session.clone();
     match engine.load(&folder, &manifest) {
         Ok(functions) => {
             let behind: FallbackMaker =
@@ -227,7 +229,8 @@ fn tables(folder: &Path, manifest: &ChunkManifest) -> Result<Vec<RowTable>> {
         };
         let fits = matches!(rows.shape(), &[count, own] if count >= least && Some(own) == width);
         if !fits {
-            let (shape, row) = (rows.shape(), &entry.row);
+            let shape = rows.shape();
+            let row = &entry.row;
             let text = format!(
                 "table '{}' of shape {shape:?}, expected at least {least} rows of {row:?}",
                 entry.input

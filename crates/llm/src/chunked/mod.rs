@@ -112,7 +112,8 @@ impl ChunkModel {
     ) -> Result<Self> {
         sizes.rows.sort_unstable();
         sizes.rows.dedup();
-        let (context, rows) = (NonZeroUsize::new(sizes.shape.positions), &sizes.rows);
+        let context = NonZeroUsize::new(sizes.shape.positions);
+        let rows = &sizes.rows;
         match (context, rows.first(), rows.last()) {
             (Some(context), Some(1), Some(&most)) if most <= context.get() => {
                 Ok(Self { sizes, context, tables, functions, weight_bytes: 0 })
@@ -251,7 +252,8 @@ impl StepModel for ChunkModel {
     }
 
     fn step(&mut self, batch: &StepBatch) -> Result<LogitRows> {
-        let (width, head) = (self.sizes.shape.vocabulary, self.sizes.chunks);
+        let width = self.sizes.shape.vocabulary;
+        let head = self.sizes.chunks;
         let row = |row: &i64| usize::try_from(*row).ok();
         let places: HashMap<usize, usize> =
             batch.wanted.iter().enumerate().filter_map(|(at, one)| Some((row(one)?, at))).collect();

@@ -271,7 +271,8 @@ impl EncodeJob {
         }
         drop(statistics);
         self.note_end(result.is_ok());
-        let (results, queue) = (std::mem::take(&mut self.results), self.queue.unwrap_or_default());
+        let results = std::mem::take(&mut self.results);
+        let queue = self.queue.unwrap_or_default();
         let told = guarded(|| {
             sink(result.map(|()| EncodedTexts { results, queue }));
             Ok(())

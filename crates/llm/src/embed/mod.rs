@@ -280,7 +280,8 @@ impl EncoderModel {
     }
 
     fn check(&self, row: &TypedTokens<'_>) -> std::result::Result<(), String> {
-        let (length, most) = (row.tokens.len(), self.context());
+        let length = row.tokens.len();
+        let most = self.context();
         if length == 0 || length > most {
             return Err(format!("{length} tokens found, expected from 1 to {most}"));
         }
@@ -298,8 +299,10 @@ impl EncoderModel {
     fn batch(&self, batch: &[(usize, &TypedTokens<'_>)], length: usize) -> Result<Vec<f32>> {
         let failed = |text: String| LlmError::new(LlmErrorKind::Model, "encoder", text);
         let count = batch.len() * length;
-        let (mut tokens, mut positions) = (vec![0_i64; count], vec![0_i64; count]);
-        let (mut types, mut mask) = (vec![0_i64; count], vec![f32::NEG_INFINITY; count]);
+        let mut tokens = vec![0_i64; count];
+        let mut positions = vec![0_i64; count];
+        let mut types = vec![0_i64; count];
+        let mut mask = vec![f32::NEG_INFINITY; count];
         let last_type = i64::try_from(self.shape.types).unwrap_or(0).max(1) - 1;
         let lines = tokens.chunks_mut(length).zip(positions.chunks_mut(length));
         let lines = lines.zip(types.chunks_mut(length)).zip(mask.chunks_mut(length));

@@ -213,7 +213,9 @@ impl WritingTexts<'_> {
     /// fails. After a failed run nothing more can be written.
     pub fn write(&mut self, tokens: &[u32]) -> Result<Vec<Vec<f32>>> {
         if tokens.len() != self.texts || self.length == MAX_TOKENS {
-            let (found, texts, length) = (tokens.len(), self.texts, self.length);
+            let found = tokens.len();
+            let texts = self.texts;
+            let length = self.length;
             let text = format!("{found} tokens for {texts} texts of {length} tokens");
             return Err(LlmError::new(LlmErrorKind::Parameter, "tokens", text));
         }

@@ -136,8 +136,8 @@ impl WritingRows {
         if used == 0 {
             *self = Self::default();
         } else if used.next_power_of_two() < self.room.rows {
-            let (source, past) =
-                (self.longest(|row| row.source), self.longest(|row| row.length) + 1);
+            let source = self.longest(|row| row.source);
+            let past = self.longest(|row| row.length) + 1;
             let smaller = self.resize(model, RowCapacity::of(used, source, past));
             if smaller.is_err() {
                 *self = Self::default();
@@ -165,8 +165,8 @@ impl WritingRows {
 
     fn run(&mut self, model: &EncoderDecoder, tokens: &[(RowId, u32)]) -> Result<Vec<Vec<f32>>> {
         if self.longest(|row| row.length) >= self.room.past {
-            let (source, past) =
-                (self.longest(|row| row.source), self.longest(|row| row.length) + 1);
+            let source = self.longest(|row| row.source);
+            let past = self.longest(|row| row.length) + 1;
             let room = RowCapacity::of(self.len(), source, past);
             self.resize(model, RowCapacity { rows: room.rows.max(self.room.rows), ..room })?;
         }
@@ -191,7 +191,8 @@ impl WritingRows {
     /// The decoder's inputs.
     fn inputs(&self, tokens: &[(RowId, u32)]) -> Result<Vec<Tensor>> {
         let RowCapacity { rows, source, past } = self.room;
-        let (mut own, mut positions) = (vec![0_i64; rows], vec![0_i64; rows]);
+        let mut own = vec![0_i64; rows];
+        let mut positions = vec![0_i64; rows];
         let mut keys = vec![FAR; rows * (past + 1)];
         for (id, token) in tokens {
             if let Some(cell) = self.place(*id).and_then(|at| own.get_mut(at)) {
@@ -265,7 +266,8 @@ impl WritingRows {
         let used: Vec<usize> = (0..self.rows.len())
             .filter(|at| self.rows.get(*at).is_some_and(Option::is_some))
             .collect();
-        let (heads, size) = (model.shape.heads, model.shape.head_size);
+        let heads = model.shape.heads;
+        let size = model.shape.head_size;
         let width = heads * size;
         let moved = |old: Option<&Tensor>, from: usize, to: usize| -> Result<Tensor> {
             let mut new = OwnedTensor::zeroed(DataType::Fp32, &[room.rows, to, heads, size])

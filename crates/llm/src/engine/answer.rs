@@ -204,7 +204,8 @@ impl OngoingAnswer {
     pub(super) fn cancel(mut self) -> AnswerDelta {
         let mut text = String::new();
         self.flush(&mut text);
-        let (tokens, logprobs) = (Vec::new(), Vec::new());
+        let tokens = Vec::new();
+        let logprobs = Vec::new();
         let finish = Some(FinishReason::Cancelled);
         AnswerDelta { index: self.index, text, tokens, logprobs, finish }
     }

@@ -200,7 +200,8 @@ impl GenerationEngine {
         tokenizer: Arc<Tokenizer>,
         mut options: EngineOptions,
     ) -> Result<Self> {
-        let (known, wanted) = (draft.shape().vocabulary, tokenizer.vocabulary_size());
+        let known = draft.shape().vocabulary;
+        let wanted = tokenizer.vocabulary_size();
         if known < wanted {
             let text = format!("{known} tokens found, expected the {wanted} of the tokenizer");
             return Err(LlmError::new(LlmErrorKind::Parameter, "draft model", text));
@@ -218,7 +219,8 @@ impl GenerationEngine {
         proposer: Option<TokenProposer>,
     ) -> Result<Self> {
         options.validate()?;
-        let (size, blocks) = (model.block_size(), model.block_count());
+        let size = model.block_size();
+        let blocks = model.block_count();
         let vocabulary = model.shape().vocabulary;
         let own = model.shape().positions.min(size.get().saturating_mul(blocks));
         let context = options.context.unwrap_or(own);
@@ -319,7 +321,8 @@ impl GenerationEngine {
 
     /// Compares a request with what can be generated, and makes its first answer.
     fn check(&self, request: &GenerationRequest) -> Result<OngoingAnswer> {
-        let (found, most) = (request.prompt.len(), self.context - 1);
+        let found = request.prompt.len();
+        let most = self.context - 1;
         let refused =
             |message: String| Err(LlmError::new(LlmErrorKind::Parameter, "prompt", message));
         if found == 0 {

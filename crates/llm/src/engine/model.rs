@@ -181,7 +181,8 @@ impl LogitRows {
         (each, width): (usize, usize),
     ) -> Result<Self> {
         if each == 0 || logits.len() != tokens.len() || !logits.len().is_multiple_of(each) {
-            let (logits, tokens) = (logits.len(), tokens.len());
+            let logits = logits.len();
+            let tokens = tokens.len();
             let found = format!("{logits} logits and {tokens} tokens found, expected {each} a row");
             return Err(LlmError::new(LlmErrorKind::Model, "logits", found));
         }

@@ -212,11 +212,13 @@ impl Seq2SeqWorker {
         let source = guarded(|| self.model.source(&request.prompt))?;
         let room = request.open.first().map_or(0, |open| open.answer.room());
         for index in 1..request.sampling.n {
-            let (vocabulary, eos) = (self.model.shape().vocabulary, self.tokenizer.eos());
+            let vocabulary = self.model.shape().vocabulary;
+            let eos = self.tokenizer.eos();
             let sampler = TokenSampler::new(&request.sampling, vocabulary, &[], eos, index)?;
             let number = usize::try_from(index).unwrap_or(usize::MAX);
             let answer = OngoingAnswer::new(number, sampler, request.constraint.clone(), room);
-            let (row, last) = (request.id + u64::from(index), self.model.shape().start);
+            let row = request.id + u64::from(index);
+            let last = self.model.shape().start;
             request.open.push(Seq2SeqAnswer { row, answer, last, told: None });
         }
         for open in &request.open {
@@ -233,7 +235,8 @@ impl Seq2SeqWorker {
         let begin = Instant::now();
         let open = self.running.iter().flat_map(|request| &request.open);
         let tokens: Vec<(RowId, u32)> = open.map(|open| (open.row, open.last)).collect();
-        let (rows, model) = (&mut self.rows, &self.model);
+        let rows = &mut self.rows;
+        let model = &self.model;
         let logits = match guarded(|| rows.step(model, &tokens)) {
             Ok(logits) => logits,
             Err(error) => return self.fail_running(&error),
@@ -297,7 +300,8 @@ impl Seq2SeqWorker {
     }
 
     fn drop_row(&mut self, row: RowId) {
-        let (rows, model) = (&mut self.rows, &self.model);
+        let rows = &mut self.rows;
+        let model = &self.model;
         if let Err(error) = rows.remove(model, row) {
             self.fail_running(&error);
         }
@@ -387,7 +391,8 @@ impl EngineWork for Seq2SeqWorker {
         let SubmittedRequest { arrival, name, answer, constraint, sampling, reply, submitted } =
             submission;
         self.shared.statistics().take_in(&sampling, arrival.tokens.len());
-        let (id, last) = (arrival.id, self.model.shape().start);
+        let id = arrival.id;
+        let last = self.model.shape().start;
         let usage = TokenUsage { prompt_tokens: arrival.tokens.len(), ..TokenUsage::default() };
         let request = Seq2SeqRequest {
             id,

@@ -95,7 +95,8 @@ impl TokenProposer {
 fn look_up(tokens: &[u32], ngram: usize, most: usize) -> Vec<u32> {
     let least = ngram.min(2);
     let Some((last, before)) = tokens.split_last() else { return Vec::new() };
-    let (mut length, mut from) = (0, 0);
+    let mut length = 0;
+    let mut from = 0;
     for (at, _) in before.iter().enumerate().rev().filter(|(_, token)| *token == last) {
         let earlier = tokens[..=at].iter().rev();
         let same = earlier.zip(tokens.iter().rev()).take(ngram).take_while(|(a, b)| a == b).count();
@@ -235,7 +236,8 @@ impl DraftModel {
         let blocks = |guess: &&mut GrowingGuess| guess.past.table.blocks().len();
         self.batch.clear(guesses.iter().map(blocks).max().unwrap_or(0));
         for guess in &guesses {
-            let (from, blocks) = (guess.past.written.len(), guess.past.table.blocks());
+            let from = guess.past.written.len();
+            let blocks = guess.past.table.blocks();
             let wanted = usize::from(guess.whole);
             self.batch.push(guess.feed.iter().copied(), from, wanted, blocks);
         }

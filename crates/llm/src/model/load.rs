@@ -159,7 +159,8 @@ impl FoundCheckpoint {
         let place = options.tokenizer.as_deref().unwrap_or(folder);
         let tokenizer = Arc::new(Tokenizer::from_folder(place)?);
         let template = Some(ChatTemplate::from_folder(place)?);
-        let (tool_format, defaults) = (tool_format(place)?, defaults(folder)?);
+        let tool_format = tool_format(place)?;
+        let defaults = defaults(folder)?;
         let weights = Box::new(FolderWeights::open(folder, &config)?);
         Ok(Self { config, tokenizer, template, tool_format, defaults, weights })
     }
@@ -241,7 +242,8 @@ impl LanguageModel {
         let weight_bytes = memory.initializer_bytes + memory.mapped_bytes;
         let positions = model.block_count().saturating_mul(model.block_size().get());
         let position_bytes = model.cache_bytes() / positions.max(1);
-        let (model, own) = (Box::new(model), options.engine.clone());
+        let model = Box::new(model);
+        let own = options.engine.clone();
         let mut draft_bytes = 0;
         let engine = match &options.draft {
             None => GenerationEngine::start(model, Arc::clone(&tokenizer), own)?,
@@ -250,7 +252,8 @@ impl LanguageModel {
                 let draft = step_model(&draft.config, &*draft.weights, path, options)?;
                 let memory = draft.session().memory();
                 draft_bytes = memory.initializer_bytes + memory.mapped_bytes + draft.cache_bytes();
-                let (draft, tokenizer) = (Box::new(draft), Arc::clone(&tokenizer));
+                let draft = Box::new(draft);
+                let tokenizer = Arc::clone(&tokenizer);
                 GenerationEngine::start_with_draft(model, draft, *max_tokens, tokenizer, own)?
             }
         };
@@ -273,9 +276,11 @@ impl LanguageModel {
         let place = options.tokenizer.as_deref().unwrap_or(folder);
         let tokenizer = Arc::new(Tokenizer::from_folder(place)?);
         let template = Some(ChatTemplate::from_folder(place)?);
-        let (tool_format, defaults) = (tool_format(place)?, defaults(folder)?);
+        let tool_format = tool_format(place)?;
+        let defaults = defaults(folder)?;
         let model = ChunkModel::load(folder, options)?;
-        let (position_bytes, weight_bytes) = (model.position_bytes(), model.weight_bytes());
+        let position_bytes = model.position_bytes();
+        let weight_bytes = model.weight_bytes();
         let own = options.engine.clone();
         let engine = GenerationEngine::start(Box::new(model), Arc::clone(&tokenizer), own)?;
         let model = Self::new(tokenizer, template, tool_format, defaults, engine);
@@ -287,7 +292,8 @@ impl LanguageModel {
         let place = options.tokenizer.as_deref().unwrap_or(folder);
         let tokenizer = Arc::new(Tokenizer::from_folder(place)?);
         let defaults = defaults(folder)?;
-        let (providers, session) = (&options.providers, &options.session);
+        let providers = &options.providers;
+        let session = &options.session;
         let model = EncoderDecoder::load_as(folder, providers, session, options.quantization)?;
         let weight_bytes = model.weight_bytes();
         let engine = GenerationEngine::start_encoder_decoder(

@@ -79,7 +79,9 @@ impl PerplexityModel {
             );
             return Err(LlmError::new(LlmErrorKind::Parameter, "text", text));
         }
-        let (mut sum, mut count, mut chunks) = (0.0_f64, 0, 0);
+        let mut sum = 0.0_f64;
+        let mut count = 0;
+        let mut chunks = 0;
         for piece in tokens.chunks_exact(self.chunk) {
             let mut piece = piece.to_vec();
             if let (Some(bos), Some(start)) = (first, piece.first_mut()) {

@@ -177,11 +177,13 @@ impl TokenSampler {
         if p.is_greedy() {
             return top.best().ok_or_else(impossible);
         }
-        let (largest, candidates) = (top.largest(), &mut scratch.candidates);
+        let largest = top.largest();
+        let candidates = &mut scratch.candidates;
         if !largest.is_finite() {
             return Err(impossible());
         }
-        let (least, most) = (self.least(largest), usize::try_from(p.top_k).unwrap_or(0));
+        let least = self.least(largest);
+        let most = usize::try_from(p.top_k).unwrap_or(0);
         let likely = top.each().take(most).filter(|(_, logit)| *logit >= least);
         candidates.clear();
         candidates.extend(likely.map(|(token, logit)| TokenCandidate {

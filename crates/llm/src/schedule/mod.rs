@@ -217,7 +217,8 @@ impl SequenceScheduler {
             let Some((positions, drafts)) = self.grow(id, spare, plan) else { continue };
             spare -= drafts;
             *budget -= (1 + drafts).min(*budget);
-            let (from, count) = (positions - 1, 1 + drafts);
+            let from = positions - 1;
+            let count = 1 + drafts;
             plan.rows.push(PlannedRows { id, from, count, wanted: count });
         }
     }
@@ -314,7 +315,8 @@ impl SequenceScheduler {
             return None;
         }
         let kept = std::mem::take(&mut sequence.kept);
-        let (found, size) = (table.computed(), self.cache.block_size());
+        let found = table.computed();
+        let size = self.cache.block_size();
         if kept.positions > found {
             self.cache.computed(&mut table, &sequence.tokens[..kept.positions]);
         }

@@ -130,7 +130,9 @@ impl Driver {
             salt: visit.salt,
             every_row: visit.every_row,
         });
-        let (tokens, left, forks) = (visit.prompt.clone(), visit.generate, visit.forks);
+        let tokens = visit.prompt.clone();
+        let left = visit.generate;
+        let forks = visit.forks;
         self.guests.insert(id, Guest { visit: at, tokens, left, forks });
     }
 
@@ -426,7 +428,8 @@ fn preempted(swap: SwapLimits) -> (SequenceScheduler, Vec<BlockSwap>, usize) {
     scheduler.limits.prefix_caching = false;
     scheduler.add(arrival(0, 12, 0, 0));
     scheduler.add(arrival(1, 12, 0, 0));
-    let (mut swaps, mut rows_behind) = (Vec::new(), 0);
+    let mut swaps = Vec::new();
+    let mut rows_behind = 0;
     for _ in 0..8 {
         let plan = scheduler.plan();
         swaps.extend(plan.swaps);

@@ -37,7 +37,8 @@ pub(super) fn member(
 }
 
 fn loop_member(of: &LoopValue, name: &str) -> Option<TemplateValue> {
-    let (index, length) = (of.index.get(), of.items.items.len());
+    let index = of.index.get();
+    let length = of.items.items.len();
     let near = |place: Option<usize>| {
         let found = place.and_then(|place| of.items.items.get(place)).cloned();
         found.unwrap_or(TemplateValue::Undefined(None))

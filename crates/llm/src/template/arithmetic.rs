@@ -52,7 +52,9 @@ pub(super) fn operate(
 }
 
 fn unsupported(by: ArithmeticSign, a: &TemplateValue, b: &TemplateValue) -> RenderFault {
-    let (sign, a, b) = (by.sign(), a.type_name(), b.type_name());
+    let sign = by.sign();
+    let a = a.type_name();
+    let b = b.type_name();
     RenderFault::new(format!("unsupported operand type(s) for {sign}: '{a}' and '{b}'"))
 }
 

@@ -75,7 +75,8 @@ impl CallValues {
     /// Refuses arguments beyond those that are known.
     pub(super) fn expect(&self, of: &str, names: &[&str]) -> RenderResult<()> {
         if self.positional.len() > names.len() {
-            let (found, most) = (self.positional.len(), names.len());
+            let found = self.positional.len();
+            let most = names.len();
             let message = format!("{of}: {found} arguments found, expected at most {most}");
             return Err(RenderFault::new(message));
         }

@@ -83,7 +83,8 @@ fn entries(arguments: &CallValues, meter: &RenderMeter<'_>) -> RenderResult<Vec<
                 let [key, value] = pair.items.as_slice() else {
                     return Err(RenderFault::new("dict: expected pairs of keys and values"));
                 };
-                let (key, value) = (key.clone(), value.clone());
+                let key = key.clone();
+                let value = value.clone();
                 entries.push(MapEntry { key, value });
             }
             entries
@@ -109,7 +110,8 @@ fn range(arguments: &CallValues, meter: &RenderMeter<'_>) -> RenderResult<Templa
             }
         })
     };
-    let (first, second) = (bound(0)?, bound(1)?);
+    let first = bound(0)?;
+    let second = bound(1)?;
     let first = first.ok_or_else(|| RenderFault::new("range: the argument 'stop' is missing"))?;
     let (start, stop) = second.map_or((0, first), |stop| (first, stop));
     let step = bound(2)?.unwrap_or(1);

@@ -229,7 +229,8 @@ impl<'t> TemplateRenderer<'t, '_, '_> {
             AssignTarget::Several(targets) => {
                 let items = value.defined()?.elements(self.meter)?;
                 if items.items.len() != targets.len() {
-                    let (found, wanted) = (items.items.len(), targets.len());
+                    let found = items.items.len();
+                    let wanted = targets.len();
                     let message = format!("{found} values to unpack, expected {wanted}");
                     return Err(RenderFault::new(message));
                 }
@@ -338,7 +339,8 @@ impl<'t> TemplateRenderer<'t, '_, '_> {
             return Err(RenderFault::new(message));
         }
         let items = arguments.need("loop", 0, "iterable")?.clone();
-        let (node, depth) = (of.node, of.depth + 1);
+        let node = of.node;
+        let depth = of.depth + 1;
         self.capture(|renderer| renderer.run_loop(node, &items, depth))
     }
 
@@ -388,7 +390,8 @@ impl<'t> TemplateRenderer<'t, '_, '_> {
         }
         let rest: Vec<TemplateValue> = positional.collect();
         if !rest.is_empty() && !node.takes_varargs {
-            let (name, most) = (&node.name, node.parameters.len());
+            let name = &node.name;
+            let most = node.parameters.len();
             let message =
                 format!("macro '{name}' takes not more than {most} argument(s), {given} found");
             return Err(RenderFault::new(message));

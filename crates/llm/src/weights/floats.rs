@@ -145,11 +145,12 @@ mod tests {
             Tensor::from_vec(&[2, 3], halves).unwrap(),
             Tensor::from_vec(&[2, 3], brain).unwrap(),
         ] {
-            let (plain, turned) =
-                (FloatMatrix::of(&tensor).unwrap(), FloatMatrix::turned(&tensor).unwrap());
+            let plain = FloatMatrix::of(&tensor).unwrap();
+            let turned = FloatMatrix::turned(&tensor).unwrap();
             assert_eq!([plain.rows(), plain.columns()], [2, 3]);
             assert_eq!([turned.rows(), turned.columns()], [3, 2]);
-            let (mut row, mut column) = ([0.0; 3], [0.0; 2]);
+            let mut row = [0.0; 3];
+            let mut column = [0.0; 2];
             plain.dequantize_row(1, &mut row).unwrap();
             turned.dequantize_row(2, &mut column).unwrap();
             assert_eq!((row, column), ([0.25, 5.0, 6.0], [-3.0, 6.0]));

@@ -204,7 +204,8 @@ struct RoundedRow {
 
 impl RoundedWeight {
     fn row(&self, row: usize) -> Result<RoundedRow, OpError> {
-        let (columns, format) = (self.columns(), self.format());
+        let columns = self.columns();
+        let format = self.format();
         let mut x = vec![0.0; columns];
         self.source.dequantize_row(row, &mut x)?;
         let supers = if self.to.nested() { columns / SUPERBLOCK } else { 0 };
@@ -278,7 +279,8 @@ impl BlockWeights for RoundedWeight {
             let text = format!("room for {} numbers, the row has {}", out.len(), all.codes.len());
             return Err(OpError::new(text));
         }
-        let (block, meaning) = (self.to.block, self.format().meaning());
+        let block = self.to.block;
+        let meaning = self.format().meaning();
         let blocks = out.chunks_exact_mut(block).zip(all.codes.chunks_exact(block));
         for (at, ((out, codes), scale)) in blocks.zip(&all.scales).enumerate() {
             let offset = all.offsets.get(at).copied().unwrap_or(0.0);

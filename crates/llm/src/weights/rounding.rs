@@ -53,7 +53,8 @@ pub(super) fn best_scale(x: &[f32], half: f32) -> f32 {
     // Of some scales about that of the greatest number, each with what fits its multiples best.
     let fitted = |times: f32| {
         let inverse = -times / most;
-        let (mut products, mut squares) = (0.0_f32, 0.0_f32);
+        let mut products = 0.0_f32;
+        let mut squares = 0.0_f32;
         for &x in x {
             let multiple = nearest(x, inverse).clamp(-half, half - 1.0);
             let weight = x * x;
@@ -90,9 +91,14 @@ pub(super) fn best_steps(x: &[f32], most: f32) -> (f32, f32) {
     let mut best = (error(most, span / most, least), (span / most, least));
     for at in 0_u8..=20 {
         let steps = most - 1.0 + 0.1 * f32::from(at);
-        let (mut sum, mut sum_x, mut sum_l, mut sum_ll, mut sum_xl) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        let mut sum = 0.0;
+        let mut sum_x = 0.0;
+        let mut sum_l = 0.0;
+        let mut sum_ll = 0.0;
+        let mut sum_xl = 0.0;
         for &x in x {
-            let (step, weight) = (nearest(x - least, steps / span).clamp(0.0, most), weight(x));
+            let step = nearest(x - least, steps / span).clamp(0.0, most);
+            let weight = weight(x);
             sum += weight;
             sum_x += weight * x;
             sum_l += weight * step;

@@ -103,7 +103,8 @@ fn floats(datum: &Datum) -> Option<Vec<f32>> {
 /// The root of the mean square of differences against that of what is expected. None where a number is
 /// expected and none is there.
 fn relative_error(found: &[f32], expected: &[f32]) -> Option<f64> {
-    let (mut apart, mut size) = (0.0_f64, 0.0_f64);
+    let mut apart = 0.0_f64;
+    let mut size = 0.0_f64;
     for (&found, &expected) in found.iter().zip(expected) {
         if !expected.is_finite() {
             continue;
@@ -111,7 +112,8 @@ fn relative_error(found: &[f32], expected: &[f32]) -> Option<f64> {
         if !found.is_finite() {
             return None;
         }
-        let (found, expected) = (f64::from(found), f64::from(expected));
+        let found = f64::from(found);
+        let expected = f64::from(expected);
         apart += (found - expected).powi(2);
         size += expected.powi(2);
     }

@@ -161,7 +161,8 @@ fn grouped(graph: &Graph, left: &[bool]) -> Vec<usize> {
     for index in (0..waits.len()).filter(|&index| waits[index] == 0) {
         ready[usize::from(!left[index])].insert(index);
     }
-    let (mut order, mut kind) = (Vec::with_capacity(waits.len()), 0);
+    let mut order = Vec::with_capacity(waits.len());
+    let mut kind = 0;
     while order.len() < waits.len() {
         let Some(index) = ready[kind].pop_first() else {
             kind = 1 - kind;
@@ -265,7 +266,8 @@ fn work(
         bytes as f64 / element as f64 * 2.0
     };
     let reads = node.inputs.iter().zip(&work.reads).filter_map(|(id, bytes)| id.zip(Some(*bytes)));
-    let (mut moved, mut weight_bytes) = (0.0, 0.0);
+    let mut moved = 0.0;
+    let mut weight_bytes = 0.0;
     for (id, bytes) in reads {
         moved += halves(id, bytes);
         if graph.constant(id).is_some() {

@@ -139,9 +139,11 @@ impl<'f> CompatibilityCheck<'f> {
         let real = function.block.operations.iter();
         let real = real.filter(|operation| !is_constant(operation) && !border(operation));
         let judged: Vec<Option<String>> = real.map(|operation| self.refusal(operation)).collect();
-        let (mut stretches, mut at) = (Vec::new(), 0);
+        let mut stretches = Vec::new();
+        let mut at = 0;
         for chunk in judged.chunk_by(|a, b| a.is_some() == b.is_some()) {
-            let (before, behind) = (at > 0, at + chunk.len() < judged.len());
+            let before = at > 0;
+            let behind = at + chunk.len() < judged.len();
             at += chunk.len();
             if let Some(Some(reason)) = chunk.first() {
                 stretches.push(OffEngineStretch {

@@ -397,14 +397,16 @@ fn written(
     let given = |ids: &[ValueId]| -> Vec<ValueId> {
         ids.iter().copied().filter(|&id| !held.contains(graph.value(id).name.as_str())).collect()
     };
-    let (fed, results) = (given(&graph.inputs), given(&graph.outputs));
+    let fed = given(&graph.inputs);
+    let results = given(&graph.outputs);
     let inputs = feed(&mut emit, (graph, &fed), facts, options)?;
     let states = FunctionState::declare(&mut emit, graph, facts, one.states);
     let states = states.map_err(|error| wrong(&error.0))?;
     // Nothing on the way to an output takes its name.
     let names = results.iter().map(|&id| emit.builder().reserve(&graph.value(id).name));
     let names: Vec<String> = names.collect();
-    let (mut unconverted, mut spans) = (Vec::new(), Vec::new());
+    let mut unconverted = Vec::new();
+    let mut spans = Vec::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         spans.push(OperationSpan::begun(&mut emit, Some(node), graph));
         if let Err(refused) = rows::emit(&mut emit, node) {
@@ -593,7 +595,8 @@ fn give(
         MilElement::Fp16 => "fp16",
         _ => "fp32",
     };
-    let (builder, arg) = (emit.builder(), MilArg::from(&var));
+    let builder = emit.builder();
+    let arg = MilArg::from(&var);
     let last = match held == element {
         true => builder.output_as(name, "identity", vec![("x", arg)])?,
         false => {

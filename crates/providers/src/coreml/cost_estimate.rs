@@ -33,7 +33,8 @@ pub fn forecast(function: &MilFunction, engine: &NeuralEngine) -> CostForecast {
     let place = RulePlace { opset, generation: engine.generation };
     let measured = PlannedElsewhere::default();
     let judge = CompatibilityCheck::of(rules, place, &measured, function);
-    let (stored, shapes) = (stored(function), shapes(function));
+    let stored = stored(function);
+    let shapes = shapes(function);
     let mut found = CostForecast::default();
     let mut seconds = 0.0;
     for operation in function.block.operations.iter().filter(|one| !is_constant(one)) {
@@ -94,7 +95,8 @@ fn read(
     judge: &CompatibilityCheck<'_>,
     stored: &HashMap<&str, f64>,
 ) -> (f64, f64) {
-    let (mut weights, mut read) = (0.0, 0.0);
+    let mut weights = 0.0;
+    let mut read = 0.0;
     let in_place = ["read_state", "write_state", "slice_update"];
     if in_place.contains(&operation.operator.as_str()) {
         let update = operation.inputs.get("update").into_iter().flatten();

@@ -111,7 +111,8 @@ mod tests {
         }
         let number = graph.add_constant("number", value);
         let none = Attributes::new();
-        let (read, given) = (vec![Some(a), Some(b)], vec![Some(sums)]);
+        let read = vec![Some(a), Some(b)];
+        let given = vec![Some(sums)];
         graph.add_node(("", "MatMul"), "", &none, read, given).unwrap();
         let mut read = vec![Some(sums), Some(number)];
         if flipped {

@@ -176,7 +176,8 @@ impl<'g> ProgramEmitter<'g> {
         inputs: HashMap<ValueId, MilVar>,
         write: impl FnOnce(&mut ProgramEmitter<'_>) -> Result<T>,
     ) -> Result<T> {
-        let (opset, compression) = (self.builder.opset(), self.compression);
+        let opset = self.builder.opset();
+        let compression = self.compression;
         let mut inner = ProgramEmitter::new(graph, facts, opset, self.float, compression);
         inner.vars = inputs;
         inner.stem.clone_from(&self.stem);
@@ -298,9 +299,10 @@ impl<'g> ProgramEmitter<'g> {
 
     /// A result must be what the graph's value is.
     fn compare(&self, id: ValueId, var: &MilVar) -> Result<()> {
-        let (found, fact) = (self.builder.type_of(var), self.fact(id)?);
-        let (rank, empty) =
-            (fact.rank(), fact.shape.iter().flatten().any(|dim| *dim == Dim::Known(0)));
+        let found = self.builder.type_of(var);
+        let fact = self.fact(id)?;
+        let rank = fact.rank();
+        let empty = fact.shape.iter().flatten().any(|dim| *dim == Dim::Known(0));
         if rank.is_some_and(|rank| rank > MAX_AXES) {
             return refuse(format!("{fact} has more than {MAX_AXES} axes, the most of Core ML"));
         }

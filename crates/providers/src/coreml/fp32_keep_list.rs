@@ -62,7 +62,8 @@ impl ValueReach {
                 continue;
             }
             self.held += 1;
-            let (wide, half) = (f64::from(value), f16::from_f32(value));
+            let wide = f64::from(value);
+            let half = f16::from_f32(value);
             self.largest = self.largest.max(wide.abs());
             if half.is_finite() {
                 self.energy += wide * wide;

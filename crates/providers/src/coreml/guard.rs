@@ -76,7 +76,8 @@ impl ProgramWatch {
         if !comparing && all_finite(&found) {
             return Ok(found);
         }
-        let (says, held) = (tell(&inputs), are_held(&inputs));
+        let says = tell(&inputs);
+        let held = are_held(&inputs);
         let other = self.standby.get();
         let expected = other.and_then(|other| Ok((other.submit(inputs).wait()?, other)));
         let (expected, other) = match expected {
@@ -136,7 +137,8 @@ impl Executable for GuardedExecutable {
         if let Some(other) = self.watch.other() {
             return other.submit(inputs);
         }
-        let (fence, watch) = (self.inner.submit(inputs.clone()), Arc::clone(&self.watch));
+        let fence = self.inner.submit(inputs.clone());
+        let watch = Arc::clone(&self.watch);
         RunFence::pending(move || watch.judged(fence.wait()?, inputs))
     }
 

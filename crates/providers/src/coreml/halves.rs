@@ -97,7 +97,8 @@ pub(super) fn turned(tensor: &Tensor) -> Option<Result<Tensor, TensorError>> {
     in_parts(&mut all, rows, |range, part| {
         let first = range.start / rows;
         for (band, lines) in part.chunks_mut(BAND * rows).enumerate() {
-            let (column, width) = (first + band * BAND, lines.len() / rows);
+            let column = first + band * BAND;
+            let width = lines.len() / rows;
             for row in (0..rows).step_by(DEPTH) {
                 let depth = DEPTH.min(rows - row);
                 let mut tile = [[0.0_f32; DEPTH]; BAND];
@@ -152,7 +153,8 @@ mod tests {
             let found = found.to_vec::<f16>().unwrap();
             for row in 0..rows {
                 for column in 0..columns {
-                    let (one, other) = (found[column * rows + row], wide[row * columns + column]);
+                    let one = found[column * rows + row];
+                    let other = wide[row * columns + column];
                     assert_eq!(one.to_bits(), expected(other), "{rows} {columns} {row} {column}");
                 }
             }

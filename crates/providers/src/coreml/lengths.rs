@@ -138,7 +138,8 @@ impl ProgramEmitter<'_> {
     /// A part of a value.
     pub(crate) fn cut(&mut self, x: &MilVar, cut: SliceTake) -> Result<MilVar> {
         let none = vec![false; cut.stride.len()];
-        let (begin, end) = (self.vector(cut.begin)?, self.vector(cut.end)?);
+        let begin = self.vector(cut.begin)?;
+        let end = self.vector(cut.end)?;
         let inputs = vec![
             ("x", x.into()),
             ("begin", begin),

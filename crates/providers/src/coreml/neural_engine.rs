@@ -110,8 +110,8 @@ mod tests {
 
     #[test]
     fn two_engines_share_what_the_chip_has() {
-        let (one, two) =
-            (NeuralEngine::of("M2 Max").unwrap(), NeuralEngine::of("M2 Ultra").unwrap());
+        let one = NeuralEngine::of("M2 Max").unwrap();
+        let two = NeuralEngine::of("M2 Ultra").unwrap();
         assert_eq!((two.engines, two.cores), (2, 32));
         assert!((one.halves_per_second() - two.halves_per_second()).abs() < 1.0);
     }

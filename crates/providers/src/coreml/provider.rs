@@ -143,7 +143,8 @@ impl CoreMlProvider {
         if own <= theirs {
             return Ok(());
         }
-        let (own, theirs) = (own / 1e6, theirs / 1e6);
+        let own = own / 1e6;
+        let theirs = theirs / 1e6;
         let text = format!(
             "{text}; predicted {own:.3} ms with {changes} changes of the unit, others {theirs:.3} ms"
         );
@@ -203,7 +204,8 @@ impl CoreMlProvider {
                     Box::new(InterpretedProgram { inner, inputs, outputs });
                 Ok(made)
             });
-            let (standby, mode) = (Arc::clone(standby), self.runner.mode(options));
+            let standby = Arc::clone(standby);
+            let mode = self.runner.mode(options);
             let name = graph.name.clone();
             return Ok(Box::new(DeferredExecutable::start(name, make, standby, verdict, mode)?));
         }
@@ -218,7 +220,8 @@ impl CoreMlProvider {
             return Ok(Box::new(made));
         }
         let limit = (self.settings.probe != Some(false)).then_some(self.settings.accuracy_limit);
-        let (name, standby) = (graph.name.clone(), Arc::clone(standby));
+        let name = graph.name.clone();
+        let standby = Arc::clone(standby);
         Ok(Box::new(GuardedExecutable::new(Box::new(made), name, standby, limit)))
     }
 }
@@ -234,7 +237,8 @@ impl ExecutionProvider for CoreMlProvider {
         &self,
         settings: &BTreeMap<String, String>,
     ) -> Result<Option<Arc<dyn ExecutionProvider>>, String> {
-        let (mut runner, mut own) = (self.runner.clone(), BTreeMap::new());
+        let mut runner = self.runner.clone();
+        let mut own = BTreeMap::new();
         for (name, value) in settings {
             match runner.set(name, value) {
                 Some(taken) => taken?,
@@ -310,7 +314,8 @@ impl ExecutionProvider for CoreMlProvider {
         if !(fixed && is_open(&graph)) {
             return self.compiled(&graph, options, (&others, &standby));
         }
-        let (own, options) = (self.clone(), options.clone());
+        let own = self.clone();
+        let options = options.clone();
         let otherwise = Arc::clone(&standby);
         let compile = Box::new(move |graph| own.compiled(&graph, &options, (&others, &standby)));
         let shaped = ShapedPrograms::new(graph, &self.settings.buckets, compile, otherwise)?;
@@ -371,7 +376,8 @@ impl Executable for InterpretedProgram {
             Ok(fed) => fed,
             Err(error) => return RunFence::ready(Err(error)),
         };
-        let (fence, outputs) = (self.inner.submit(fed), Arc::clone(&self.outputs));
+        let fence = self.inner.submit(fed);
+        let outputs = Arc::clone(&self.outputs);
         RunFence::pending(move || all_fitted(fence.wait()?, &outputs))
     }
 

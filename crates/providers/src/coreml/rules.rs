@@ -175,7 +175,8 @@ pub(crate) fn parse(text: &str) -> Result<EngineRules, Vec<String>> {
             read.wrong("operators", "the names of operations");
         }
         read.text("source");
-        let (opsets, generations) = (read.bounds("opsets"), read.bounds("generations"));
+        let opsets = read.bounds("opsets");
+        let generations = read.bounds("generations");
         takes.push(TakenOperations { operators, opsets, generations });
     }
     let mut refuses: Vec<RefusedOperations> = Vec::new();
@@ -239,10 +240,12 @@ fn refusing(at: usize, table: &Table, problems: &mut Vec<String>) -> RefusedOper
     };
     unknown_keys(&place, table, KEYS, problems);
     let mut read = RuleReader { place, table, problems };
-    let (name, reason) = (read.text("name"), read.text("reason"));
+    let name = read.text("name");
+    let reason = read.text("reason");
     read.text("source");
     let operators = read.words("operators");
-    let (opsets, generations) = (read.bounds("opsets"), read.bounds("generations"));
+    let opsets = read.bounds("opsets");
+    let generations = read.bounds("generations");
     let mut conditions = Vec::new();
     if table.contains_key("elements") {
         let words = read.words("elements");

@@ -193,7 +193,8 @@ fn padded(tensor: &Tensor, rows: usize) -> Result<Tensor, galatea_tensor::Tensor
         shape.iter_mut().take(1).for_each(|first| *first = rows);
         shape
     };
-    let (whole, more) = (tensor.contiguous()?, Tensor::zeros(tensor.dtype(), &with(missing))?);
+    let whole = tensor.contiguous()?;
+    let more = Tensor::zeros(tensor.dtype(), &with(missing))?;
     let bytes = [whole.unaligned_bytes()?, more.unaligned_bytes()?].concat();
     Tensor::from_bytes(tensor.dtype(), &with(rows), &bytes)
 }

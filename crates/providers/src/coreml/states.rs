@@ -238,7 +238,8 @@ impl ProgramEmitter<'_> {
             );
         }
         let none = vec![false; cut.stride.len()];
-        let (begin, end) = (self.vector(cut.begin)?, self.vector(cut.end)?);
+        let begin = self.vector(cut.begin)?;
+        let end = self.vector(cut.end)?;
         let inputs = vec![
             ("x", x.into()),
             ("update", update.into()),

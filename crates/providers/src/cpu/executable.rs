@@ -114,9 +114,12 @@ impl CpuExecutable {
         options: &SessionOptions,
     ) -> Self {
         let (kernels, names) = built.into_iter().unzip();
-        let (plans, arenas, smaller) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let plans = Mutex::default();
+        let arenas = Mutex::default();
+        let smaller = Mutex::default();
         let options = options.clone();
-        let (operations, spare) = (AtomicU64::new(0), Mutex::default());
+        let operations = AtomicU64::new(0);
+        let spare = Mutex::default();
         Self {
             graph,
             kernels,
@@ -193,7 +196,8 @@ impl CpuExecutable {
     ) -> Result<(), RuntimeError> {
         let Some(choices) = &self.options.choices.0 else { return Ok(()) };
         let all = self.pool.threads();
-        let (facts, space) = (facts_of(&self.graph, inputs)?, tune::thread_space(all));
+        let facts = facts_of(&self.graph, inputs)?;
+        let space = tune::thread_space(all);
         for step in &mut schedule.steps {
             let node = &self.graph.nodes[step.node];
             let Some(shapes) = shapes(node, &facts) else { continue };
@@ -272,7 +276,8 @@ impl CpuExecutable {
             inputs.into_iter().map(Datum::contiguous).collect();
         let inputs = inputs.map_err(|error| RuntimeError::provider(super::NAME, error))?;
         // The thread that calls computes too: on a fast core, and counted with the pool's workers.
-        let (_class, _seat) = (self.class(), self.pool.seat());
+        let _class = self.class();
+        let _seat = self.pool.seat();
         let schedule = self.plan(&inputs, wanted)?;
         let mut held: Vec<Option<Datum>> = inputs.into_iter().map(Some).collect();
         held.resize(schedule.slots, None);
@@ -325,8 +330,11 @@ impl CpuExecutable {
             StepAction::Reference if !node.operator.bodies().is_empty() => super::BODIES,
             StepAction::Reference => crate::reference::NAME,
         };
-        let (op, time) = (node.operator_name(), start.elapsed());
-        let (kernel, provider, work) = (kernel.into(), super::NAME, step.work);
+        let op = node.operator_name();
+        let time = start.elapsed();
+        let kernel = kernel.into();
+        let provider = super::NAME;
+        let work = step.work;
         ProfileRow { node: name, op, kernel, provider, time, work, ..ProfileRow::default() }
     }
 }
@@ -405,8 +413,10 @@ impl Executable for CpuExecutable {
         let plans = lock(&self.plans);
         let bytes = |plan: &PlannedSchedule| (plan.1.arena_bytes, plan.1.live_bytes);
         let (arena_bytes, live_bytes) = plans.kept.last().map(bytes).unwrap_or_default();
-        let (made, time) = (plans.made, plans.time);
-        let (plans_kept, operations) = (plans.kept.len(), self.operations.load(Ordering::Relaxed));
+        let made = plans.made;
+        let time = plans.time;
+        let plans_kept = plans.kept.len();
+        let operations = self.operations.load(Ordering::Relaxed);
         let own = PlanReport { plans: plans_kept, made, time, arena_bytes, live_bytes, operations };
         drop(plans);
         self.bodies.iter().fold(own, |sum, body| sum.plus(body.0.plans()))
@@ -453,7 +463,8 @@ impl RunningSchedule<'_> {
                 .arena
                 .borrow(&step.reads, &step.writes)
                 .map_err(|error| OpError::new(error.to_string()))?;
-            let (mut reads, mut writes) = (reads.into_iter(), writes.into_iter());
+            let mut reads = reads.into_iter();
+            let mut writes = writes.into_iter();
             let mut fresh = owned.iter_mut();
             let mut inputs = Vec::with_capacity(step.inputs.len());
             for (at, source) in step.inputs.iter().enumerate() {

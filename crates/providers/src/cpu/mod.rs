@@ -128,7 +128,10 @@ impl CpuProvider {
         let packed = options.packed.0.as_deref();
         let choices = options.choices.0.as_deref();
         let build = |node| -> executable::BuiltCpuKernel {
-            let (graph, facts, isa, precision) = (&*graph, &facts[..], self.isa, options.precision);
+            let graph = &*graph;
+            let facts = &facts[..];
+            let isa = self.isa;
+            let precision = options.precision;
             let blas = self.blas;
             let view = CpuNodeView { graph, node, facts, isa, packed, precision, choices, blas };
             let Ok(row) = find_row(&view) else { return (None, reference::NAME) };
@@ -221,11 +224,15 @@ impl ExecutionProvider for CpuProvider {
         let mut claims = ProviderClaims::default();
         for (index, node) in graph.nodes.iter().enumerate() {
             // What a session computes in changes no claim: a node that one row takes another takes too.
-            let (packed, precision, choices) = (None, Precision::default(), None);
-            let (isa, blas) = (self.isa, None);
+            let packed = None;
+            let precision = Precision::default();
+            let choices = None;
+            let isa = self.isa;
+            let blas = None;
             let view = CpuNodeView { graph, node, facts, isa, packed, precision, choices, blas };
             let demand = cost::demand(node, usual);
-            let (operations, bytes) = (demand.operations, demand.bytes);
+            let operations = demand.operations;
+            let bytes = demand.bytes;
             let kernel_ns = || self.cost.seconds(operations, bytes, demand.product) * 1e9;
             let mut claim = |cost_ns: f64, kernel: &str| {
                 claims.claims.push(NodeClaim {

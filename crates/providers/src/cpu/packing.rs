@@ -87,7 +87,8 @@ impl ConstantMatrix {
     /// As for [`ConstantMatrix::packed`].
     pub(super) fn packed_fp16(&self, view: &CpuNodeView<'_>) -> Result<PackedFp16, String> {
         let Self { input, start, k, n, trans, factor } = *self;
-        let (isa, factor) = (view.isa, factor.to_bits());
+        let isa = view.isa;
+        let factor = factor.to_bits();
         let name = isa.name();
         let form = format!("matrix-fp16 {LAYOUTS} {name} {start} {k} {n} {trans:?} {factor:x}");
         let weights =

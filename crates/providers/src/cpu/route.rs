@@ -192,7 +192,8 @@ mod tests {
 
     #[test]
     fn kernels_that_multiply_bf16_are_worth_more_threads_of_their_own() {
-        let (product, threads) = ([128, 768, 768], 4);
+        let product = [128, 768, 768];
+        let threads = 4;
         assert!(COSTS.prefers_blas(ProductSubject::Fp16, product, threads));
         assert!(COSTS.prefers_blas(ProductSubject::Bf16 { whole: false }, product, threads));
         assert!(!COSTS.prefers_blas(ProductSubject::Bf16 { whole: true }, product, threads));

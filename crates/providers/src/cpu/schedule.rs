@@ -353,10 +353,12 @@ impl<'a> ScheduleBuilder<'a> {
         let outputs: Vec<StepSource> = outputs.collect::<Result<_, _>>()?;
         release(&mut planned, &outputs, self.slots);
         let slots = self.slots;
-        let (arena_bytes, live_bytes) = (memory.len_bytes, memory.live_bytes);
+        let arena_bytes = memory.len_bytes;
+        let live_bytes = memory.live_bytes;
         let nodes = planned.iter().map(|step| &self.graph.nodes[step.node]);
         let operations = nodes.map(|node| product_operations(node, &self.facts)).sum();
-        let (steps, constants) = (planned, self.constants);
+        let steps = planned;
+        let constants = self.constants;
         Ok(CpuSchedule { steps, constants, slots, outputs, arena_bytes, live_bytes, operations })
     }
 
@@ -390,7 +392,8 @@ impl<'a> ScheduleBuilder<'a> {
         reused: Option<(usize, usize)>,
     ) -> Result<PlannedStep, RuntimeError> {
         let node = &self.graph.nodes[draft.node];
-        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        let mut reads = Vec::new();
+        let mut writes = Vec::new();
         let window = |value: usize| {
             let start = memory.offsets[value];
             start..start + self.arena[value].bytes
@@ -444,7 +447,9 @@ impl<'a> ScheduleBuilder<'a> {
         let release = Vec::new();
         let known = |id: ValueId| self.facts[id.index()].as_ref();
         let work = NodeWork::of(node, &known).total();
-        let (node, pool, over) = (draft.node, None, Vec::new());
+        let node = draft.node;
+        let pool = None;
+        let over = Vec::new();
         Ok(PlannedStep { node, action, inputs, outputs, reads, writes, over, release, pool, work })
     }
 

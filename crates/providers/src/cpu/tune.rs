@@ -92,7 +92,8 @@ impl CpuTunablePart<'_> {
     pub(super) fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
         let known = facts_of(self.graph, inputs)?;
         let announced = infer::facts(self.graph, &HashMap::new())?;
-        let (mut problems, mut seen) = (Vec::new(), AskedFamilies::new());
+        let mut problems = Vec::new();
+        let mut seen = AskedFamilies::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let Some(kernel) = &self.kernels[index] else { continue };
             let Some(shapes) = shapes(node, &known).filter(measurable) else { continue };

@@ -275,7 +275,8 @@ impl ChipFacts {
             text.push_str("\n[sources]\n");
         }
         for (figure, FigureSource { confidence, provenance }) in &self.sources {
-            let (confidence, provenance) = (quoted(confidence.name()), quoted(provenance));
+            let confidence = quoted(confidence.name());
+            let provenance = quoted(provenance);
             let key = figure.key();
             writeln!(
                 text,

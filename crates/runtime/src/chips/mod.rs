@@ -115,7 +115,9 @@ pub fn generation(name: &str) -> Option<u32> {
 /// A name's maker, family, generation and size: `Apple`, `M`, 4, `Pro`.
 fn parts(name: &str) -> Option<(&str, &str, u32, &str)> {
     let mut words = name.splitn(3, ' ');
-    let (maker, model, size) = (words.next()?, words.next()?, words.next().unwrap_or(""));
+    let maker = words.next()?;
+    let model = words.next()?;
+    let size = words.next().unwrap_or("");
     let digits = model.find(|c: char| c.is_ascii_digit())?;
     let (family, generation) = model.split_at(digits);
     Some((maker, family, generation.parse().ok()?, size))
@@ -124,7 +126,8 @@ fn parts(name: &str) -> Option<(&str, &str, u32, &str)> {
 /// Returns the distance between two chips: whether the sizes differ, then the difference in generations, then
 /// whether the other is a special variant. Returns `None` if they have no family in common.
 fn distance(wanted: &str, other: &str) -> Option<(bool, u32, bool)> {
-    let (a, b) = (parts(wanted)?, parts(other)?);
+    let a = parts(wanted)?;
+    let b = parts(other)?;
     ((a.0, a.1) == (b.0, b.1)).then(|| (a.3 != b.3, a.2.abs_diff(b.2), !b.3.is_empty()))
 }
 

@@ -140,7 +140,8 @@ mod tests {
         graph.value_mut(w).initializer = Some(weights);
         graph.inputs = vec![x];
         graph.outputs = vec![y];
-        let (inputs, outputs) = (vec![Some(x), Some(w)], vec![Some(y)]);
+        let inputs = vec![Some(x), Some(w)];
+        let outputs = vec![Some(y)];
         graph.add_node(("", "MatMul"), "n", &Attributes::new(), inputs, outputs).unwrap();
         let expected = OperatorWork {
             operator: "MatMul".to_owned(),

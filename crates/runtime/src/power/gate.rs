@@ -44,7 +44,8 @@ impl WorkBudget {
     fn advance(&mut self, now: Duration) {
         let seconds = now.saturating_sub(self.now).as_secs_f64();
         self.now = self.now.max(now);
-        let (rate, running) = (self.pace * self.lanes as f64, self.running as f64);
+        let rate = self.pace * self.lanes as f64;
+        let running = self.running as f64;
         self.used += running * seconds;
         self.balance = (self.balance + (rate - running) * seconds).min(rate * BURST);
     }

@@ -54,7 +54,8 @@ impl ModelGovernor {
         thermal: Option<ThermalState>,
         used: f64,
     ) -> ModelAllowance {
-        let (mut pace, mut limit) = (1.0, PowerLimit::None);
+        let mut pace = 1.0;
+        let mut limit = PowerLimit::None;
         if let (Some(control), Some(watts)) = (&mut self.watts, watts) {
             pace = control.step_working(elapsed, watts, used);
             if pace < 1.0 {

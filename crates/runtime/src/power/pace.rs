@@ -146,8 +146,10 @@ pub fn attributed(
     part: impl Fn(&str, &PowerDraw) -> Option<f64>,
 ) -> Option<f64> {
     let chip = draw.chip()?;
-    let (mut known, mut mine) = (0.0, 0.0);
-    let (mut time, mut my_time) = (0.0, 0.0);
+    let mut known = 0.0;
+    let mut mine = 0.0;
+    let mut time = 0.0;
+    let mut my_time = 0.0;
     for (unit, everybody) in all.iter().filter(|(_, time)| !time.is_zero()) {
         let model = own.iter().find(|(name, _)| name == unit);
         let model = model.map_or(Duration::ZERO, |(_, time)| *time).min(*everybody);

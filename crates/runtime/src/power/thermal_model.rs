@@ -70,7 +70,9 @@ impl ThermalModel {
     /// at full pace and clocks.
     pub fn step(&mut self, elapsed: Duration, pace: f64) -> (SensorReading, f64) {
         let machine = self.machine;
-        let (mut joules, mut work, mut left) = (0.0, 0.0, elapsed.as_secs_f64());
+        let mut joules = 0.0;
+        let mut work = 0.0;
+        let mut left = elapsed.as_secs_f64();
         let whole = left;
         while left > 1e-9 {
             let seconds = left.min(STEP);

@@ -110,7 +110,8 @@ mod tests {
     /// Runs the loop against a chip that draws `idle + slope · pace^bend`, with as much work as may be.
     fn settled(target: f64, idle: f64, slope: f64, bend: f64) -> (WattsLoop, f64) {
         let mut control = WattsLoop::new(target);
-        let (mut pace, mut watts) = (0.0, idle);
+        let mut pace = 0.0;
+        let mut watts = idle;
         for _ in 0..120 {
             pace = control.step(SECOND, watts, pace);
             watts = idle + slope * f64::powf(pace, bend);

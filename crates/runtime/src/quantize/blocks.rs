@@ -142,7 +142,8 @@ impl BlockedMatrix {
     pub(super) fn values(&self) -> Result<Tensor, TensorError> {
         let mut values = vec![0.0_f32; self.numbers.len()];
         for (at, &number) in self.numbers.iter().enumerate() {
-            let (row, column) = (at / self.columns, at % self.columns);
+            let row = at / self.columns;
+            let column = at % self.columns;
             let grid = self.grids[row * self.blocks_per_row() + column / self.layout.block];
             values[column * self.rows + row] = grid.value(number);
         }
@@ -151,7 +152,8 @@ impl BlockedMatrix {
 
     /// The numbers as `MatMulNBits` has them, `[rows, blocks, bytes]`.
     pub(super) fn packed(&self) -> Result<Tensor, TensorError> {
-        let (blocks, block) = (self.blocks_per_row(), self.layout.block);
+        let blocks = self.blocks_per_row();
+        let block = self.layout.block;
         let mut bytes = Vec::with_capacity(self.rows * blocks * block / 2);
         for (row, numbers) in self.numbers.chunks(self.columns.max(1)).enumerate() {
             for (at, part) in numbers.chunks(block).enumerate() {
@@ -202,7 +204,8 @@ mod tests {
     #[test]
     fn weights_come_back_within_half_a_step() {
         for symmetric in [false, true] {
-            let (layout, matrix) = (BlockRounding { block: 16, symmetric }, matrix(3, 37));
+            let layout = BlockRounding { block: 16, symmetric };
+            let matrix = matrix(3, 37);
             let blocks = BlockedMatrix::new(&matrix, layout, None);
             let back = blocks.values().unwrap().permute(&[1, 0]).unwrap().to_vec::<f32>().unwrap();
             for (at, (found, wanted)) in back.iter().zip(&matrix.values).enumerate() {

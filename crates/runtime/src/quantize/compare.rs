@@ -52,13 +52,15 @@ impl ComparisonSums {
         if first.elements() != second.elements() {
             return refuse(format!("{:?} and {:?} are compared", first.shape(), second.shape()));
         }
-        let (first, second) = (comparable(first)?, comparable(second)?);
+        let first = comparable(first)?;
+        let second = comparable(second)?;
         self.sums.add(&first, &second)?;
         let single = |tensor: &Tensor| -> Result<Vec<f32>, RuntimeError> {
             Ok(convert(tensor, DataType::Fp32)?.to_vec::<f32>()?)
         };
         for (a, b) in single(&first)?.into_iter().zip(single(&second)?) {
-            let (a, b) = (f64::from(a), f64::from(b));
+            let a = f64::from(a);
+            let b = f64::from(b);
             self.elements += 1;
             match (a.is_finite(), b.is_finite()) {
                 (true, true) => self.largest = self.largest.max((a - b).abs()),
@@ -75,7 +77,9 @@ impl ComparisonSums {
     fn finished(&self, name: String) -> OutputComparison {
         let relative =
             if self.magnitude > 0.0 { self.largest / self.magnitude } else { self.largest };
-        let (likeness, largest, broken) = (self.sums.likeness(), self.largest, self.broken);
+        let likeness = self.sums.likeness();
+        let largest = self.largest;
+        let broken = self.broken;
         OutputComparison { name, likeness, largest, relative, broken, elements: self.elements }
     }
 }
@@ -176,7 +180,8 @@ mod tests {
     #[test]
     fn what_is_no_number_in_both_is_not_broken() {
         let mut tally = ComparisonSums::default();
-        let (nan, inf) = (f32::NAN, f32::INFINITY);
+        let nan = f32::NAN;
+        let inf = f32::INFINITY;
         let x = |values: Vec<f32>| Tensor::vector(values);
         tally.add(&x(vec![nan, inf, -inf, 1.0]), &x(vec![nan, inf, -65504.0, 1.0])).unwrap();
         let found = tally.clone().finished("y".to_owned());

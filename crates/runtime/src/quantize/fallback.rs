@@ -31,7 +31,8 @@ pub(super) fn search<E>(
     if none.agreement >= bound || layers == 0 {
         return Ok(attempts);
     }
-    let (mut low, mut high) = (0, 1);
+    let mut low = 0;
+    let mut high = 1;
     while !tried(high, &mut attempts)? {
         if high >= layers {
             return Ok(attempts);

@@ -143,7 +143,8 @@ impl HessianFactor {
         layout: BlockRounding,
     ) -> (Vec<u8>, Vec<BlockGrid>) {
         let mut row: Vec<f64> = weights.iter().map(|&weight| f64::from(weight)).collect();
-        let (mut numbers, mut grids) = (Vec::with_capacity(row.len()), Vec::new());
+        let mut numbers = Vec::with_capacity(row.len());
+        let mut grids = Vec::new();
         for start in (0..row.len()).step_by(TOGETHER) {
             let end = (start + TOGETHER).min(row.len());
             let mut errors = [0.0; TOGETHER];
@@ -248,7 +249,8 @@ mod tests {
 
     #[test]
     fn results_change_less_than_with_the_nearest_numbers() {
-        let (columns, rows) = (150, 6);
+        let columns = 150;
+        let rows = 6;
         let matrix = WeightMatrix { values: noise(columns * rows, 3), rows, columns };
         // Inputs that go together: each is mostly the one before it.
         let mut inputs = noise(columns * 300, 5);

@@ -170,7 +170,8 @@ impl HalfPrecision {
         let integers = around_integers(&nodes);
         let outputs: HashSet<ValueId> = graph.outputs.iter().copied().collect();
         // Values in 16 bits: the value itself, or what was made of one in FP32.
-        let (mut halves, mut floats) = (HashMap::new(), HashMap::new());
+        let mut halves = HashMap::new();
+        let mut floats = HashMap::new();
         for (index, mut node) in nodes.into_iter().enumerate() {
             let touches = node.inputs.iter().chain(&node.outputs).flatten().any(|&id| single(id));
             let kept = !touches

@@ -17,7 +17,8 @@ pub struct ValueHistogram {
 
 impl Default for ValueHistogram {
     fn default() -> Self {
-        let (least, most) = (f32::INFINITY, f32::NEG_INFINITY);
+        let least = f32::INFINITY;
+        let most = f32::NEG_INFINITY;
         Self { reach: 0.0, counts: vec![0; BINS], least, most, total: 0 }
     }
 }
@@ -132,7 +133,8 @@ mod tests {
         whole.add(&[4.0, 0.0, 0.5, -0.25, -1.0]);
         assert_eq!(grown.width(), whole.width());
         for share in [0.1, 0.3, 0.5, 0.7, 0.9] {
-            let (found, wanted) = (grown.quantile(share), whole.quantile(share));
+            let found = grown.quantile(share);
+            let wanted = whole.quantile(share);
             // A value at the end of the bins stays in the last one.
             assert!((found - wanted).abs() <= 2.0 * whole.width(), "{share}: {found} {wanted}");
         }

@@ -40,7 +40,9 @@ pub(super) fn find(graph: &Graph) -> Vec<WeightedLayer> {
 }
 
 fn of_node(graph: &Graph, index: usize, node: &Node) -> Option<WeightedLayer> {
-    let (input, weights, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
+    let input = node.input(0)?;
+    let weights = node.input(1)?;
+    let output = node.output(0)?;
     let constant = graph.constant(weights)?;
     if constant.dtype() != DataType::Fp32 || constant.elements() == 0 {
         return None;

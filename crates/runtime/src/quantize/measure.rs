@@ -36,20 +36,24 @@ impl LikenessSums {
         let width = first.shape().last().copied().unwrap_or(1).max(1);
         if first.dtype() != DataType::Fp32 {
             // Labels and counts: rows are elements, which are equal or not.
-            let (a, b) = (first.to_i64_vec()?, second.to_i64_vec()?);
+            let a = first.to_i64_vec()?;
+            let b = second.to_i64_vec()?;
             let equal = a.iter().zip(&b).filter(|(a, b)| a == b).count();
             self.same += equal as u64;
             self.rows += a.len() as u64;
-            let (equal, all) = (equal as f64, a.len() as f64);
+            let equal = equal as f64;
+            let all = a.len() as f64;
             self.product += equal;
             self.first += all;
             self.second += all;
             self.difference += all - equal;
             return Ok(());
         }
-        let (a, b) = (first.to_vec::<f32>()?, second.to_vec::<f32>()?);
+        let a = first.to_vec::<f32>()?;
+        let b = second.to_vec::<f32>()?;
         for (&a, &b) in a.iter().zip(&b) {
-            let (a, b) = (f64::from(a), f64::from(b));
+            let a = f64::from(a);
+            let b = f64::from(b);
             // Such as the infinities of a mask, which no sum holds.
             if !a.is_finite() && (a == b || a.is_nan() && b.is_nan()) {
                 continue;
@@ -135,7 +139,8 @@ fn divergence(first: &[f32], second: &[f32]) -> f64 {
         let sum: f64 = powers.iter().sum();
         powers.into_iter().map(|power| power / sum).collect()
     };
-    let (a, b) = (shares(first), shares(second));
+    let a = shares(first);
+    let b = shares(second);
     let term = |(a, b): (&f64, &f64)| if *a > 0.0 { a * (a / b.max(LEAST)).ln() } else { 0.0 };
     let sum: f64 = a.iter().zip(&b).map(term).sum();
     let none = |shares: &[f64]| shares.iter().any(|share| share.is_nan());
@@ -172,7 +177,8 @@ mod tests {
     #[test]
     fn differences_are_measured() {
         let mut sums = LikenessSums::default();
-        let (a, b) = (rows(&[2, 2], &[1.0, 0.0, 0.0, 1.0]), rows(&[2, 2], &[0.9, 0.1, 0.6, 0.4]));
+        let a = rows(&[2, 2], &[1.0, 0.0, 0.0, 1.0]);
+        let b = rows(&[2, 2], &[0.9, 0.1, 0.6, 0.4]);
         sums.add(&a, &b).unwrap();
         let found = sums.likeness();
         assert_eq!(found.top1, 0.5);

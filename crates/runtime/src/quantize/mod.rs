@@ -335,7 +335,8 @@ impl QuantizeRun<'_> {
         let plan = QuantizePlan::new(&self.graph, &all)?;
         let samples = self.context.calibration;
         let histograms = self.runner.histograms(&self.graph, &plan.values(), samples)?;
-        let (method, symmetric) = (self.options.method, self.options.symmetric);
+        let method = self.options.method;
+        let symmetric = self.options.symmetric;
         let mut own = HashMap::new();
         for (id, histogram) in &histograms {
             if histogram.total() == 0 {

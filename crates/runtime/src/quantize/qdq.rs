@@ -46,8 +46,8 @@ impl StaticInt8 {
         let integers = edit::after(graph, to, "quantized");
         let parameters = [Some(scale), Some(zero)];
         let [scale, zero] = parameters;
-        let (quantise, dequantise) =
-            ((ONNX_DOMAIN, "QuantizeLinear"), (ONNX_DOMAIN, "DequantizeLinear"));
+        let quantise = (ONNX_DOMAIN, "QuantizeLinear");
+        let dequantise = (ONNX_DOMAIN, "DequantizeLinear");
         let title = format!("{name}/quantize");
         edit::node(graph, quantise, &title, &[], (&[Some(from), scale, zero], &[integers]))?;
         let title = format!("{name}/dequantize");

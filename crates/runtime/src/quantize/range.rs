@@ -104,7 +104,8 @@ fn divergence(counts: &[u64], kept: usize, levels: usize) -> f64 {
     }
     let mut sum = 0.0;
     for level in 0..levels {
-        let (from, to) = (level * kept / levels, (level + 1) * kept / levels);
+        let from = level * kept / levels;
+        let to = (level + 1) * kept / levels;
         let bins = &inside[from..to];
         let filled = bins.iter().filter(|&&count| count > 0).count();
         sum -= filled.saturating_sub(1) as f64 / (2.0 * inner as f64);

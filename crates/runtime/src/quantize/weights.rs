@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn a_large_bias_beside_small_weights_fits() {
-        let (bias, input_scale) = (1e4_f32, 1e-3_f32);
+        let bias = 1e4_f32;
+        let input_scale = 1e-3_f32;
         let weights = Tensor::from_vec(&[1, 2], vec![1e-6_f32, -1e-6]).unwrap();
         let least = |_| least_scale(bias, input_scale);
         let scale = quantise(&weights, Some(0), &least).unwrap().scales[0];

@@ -147,7 +147,8 @@ impl Session {
     }
 
     fn check_wanted(&self, wanted: &[bool]) -> Result<(), RuntimeError> {
-        let (found, expected) = (wanted.len(), self.outputs.len());
+        let found = wanted.len();
+        let expected = self.outputs.len();
         if found == expected {
             return Ok(());
         }

@@ -133,7 +133,8 @@ fn behind(tensor: &Tensor, axis: usize, to: usize) -> Result<Tensor, TensorError
     let inner: usize = shape.iter().skip(axis + 1).product();
     let element = tensor.dtype().size_bytes().unwrap_or(0) * inner;
     let bytes = tensor.unaligned_bytes()?;
-    let (row, whole) = ((length * element).max(1), to * element);
+    let row = (length * element).max(1);
+    let whole = to * element;
     let mut longer = Vec::with_capacity(bytes.len() / row * whole);
     for one in bytes.chunks(row) {
         longer.extend_from_slice(one);

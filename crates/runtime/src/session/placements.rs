@@ -389,7 +389,8 @@ impl Session {
         };
         let parts = inner.router.part_times(&bucket, way);
         let alone = parts.iter().all(|(unit, _)| !unit.is_busy());
-        let (deadline, waited) = (terms.deadline, AtomicBool::new(false));
+        let deadline = terms.deadline;
+        let waited = AtomicBool::new(false);
         let begin = Instant::now();
         Ok(Some(ChosenPlacement { way, runner, bucket, parts, alone, begin, deadline, waited }))
     }

@@ -44,7 +44,8 @@ impl Session {
         let units = if parts.is_empty() { "several" } else { &parts };
         let estimates = router.estimates(bucket);
         let Some(estimate) = estimates.get(number) else { return };
-        let (model, us) = (&self.graph.name, estimate.end_ns / 1e3);
+        let model = &self.graph.name;
+        let us = estimate.end_ns / 1e3;
         let known = if estimate.measured { "measured" } else { "predicted" };
         tracing::trace!(%model, way = number, %units, "a run takes this way, {known} to be done in {us:.0} us");
     }

@@ -60,7 +60,9 @@ impl SimulationRun<'_> {
 
     /// Sends a request to its machine, whose unit expects it from now on.
     pub(super) fn send(&mut self, number: u32, placed: PlacedRequest) {
-        let (at, unit, now) = (placed.machine, placed.unit, self.now);
+        let at = placed.machine;
+        let unit = placed.unit;
+        let now = self.now;
         let request = self.requests[number as usize];
         let model = request.model as usize;
         let [bytes, _] = self.times.wire(model, request.kind);
@@ -136,7 +138,8 @@ impl SimulationRun<'_> {
     /// Brings the models that wait, as far as memory has room.
     fn bring(&mut self, at: usize) {
         let machine = &mut self.machines[at];
-        let (kind, room) = (machine.kind, machine.room());
+        let kind = machine.kind;
+        let room = machine.room();
         let Some(residence) = &mut machine.residence else { return };
         let (begun, gone) = residence.bring(kind, &self.times, room, self.now);
         for model in gone {

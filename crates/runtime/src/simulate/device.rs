@@ -165,7 +165,8 @@ impl SimulatedDevice {
         };
         let first = self.batches.pop_front()?;
         let model = requests[first as usize].model;
-        let (mut all, mut rows) = (vec![first], rows_of(first));
+        let mut all = vec![first];
+        let mut rows = rows_of(first);
         let most = models[model as usize].max_batch;
         while let Some(&next) = self.batches.front() {
             let more = rows.saturating_add(rows_of(next));
@@ -212,7 +213,9 @@ impl SimulatedDevice {
         let model = self.texts.iter().min_by_key(later)?.model;
         self.next_model = model.wrapping_add(1);
         let own = || self.texts.iter().filter(|text| text.model == model);
-        let (mut count, mut tokens, mut least) = (0.0, 0.0, u32::MAX);
+        let mut count = 0.0;
+        let mut tokens = 0.0;
+        let mut least = u32::MAX;
         for text in own() {
             count += 1.0;
             tokens += f64::from(text.context);

@@ -53,7 +53,8 @@ impl MachineKind {
     pub fn thermal(&self) -> MachineModel {
         let engine = self.cost.unit(ComputeUnit::NeuralEngine).map_or(0.0, |unit| unit.watts);
         let more = if self.engines > 1 { engine } else { 0.0 };
-        let (idle, full) = (self.cost.idle_watts, self.cost.full_watts() + more);
+        let idle = self.cost.idle_watts;
+        let full = self.cost.full_watts() + more;
         let bears = BEARS[usize::from(self.cooling == MachineCooling::Fanless)];
         let [ambient, limit] = CELSIUS;
         MachineModel {

@@ -177,8 +177,10 @@ impl SimulatedMachine {
         if nanos == 0 {
             return false;
         }
-        let (elapsed, seconds) = (Duration::from_nanos(nanos), nanos as f64 / 1e9);
-        let (mut watts, mut most) = (0.0, 0.0_f64);
+        let elapsed = Duration::from_nanos(nanos);
+        let seconds = nanos as f64 / 1e9;
+        let mut watts = 0.0;
+        let mut most = 0.0_f64;
         for (at, unit) in self.units.iter_mut().enumerate() {
             unit.count(now);
             let share = (unit.busy / seconds).min(1.0);
@@ -197,8 +199,8 @@ impl SimulatedMachine {
         }
         let share = (watts / full).min(1.0);
         // Beyond that time nothing changes any more.
-        let (elapsed, rest) =
-            (elapsed.min(Duration::from_nanos(COOLED)), nanos.saturating_sub(COOLED));
+        let elapsed = elapsed.min(Duration::from_nanos(COOLED));
+        let rest = nanos.saturating_sub(COOLED);
         let seconds = elapsed.as_secs_f64();
         self.joules += self.model.idle_watts * (rest as f64 / 1e9);
         let (reading, work) = self.heat.step(elapsed, share);

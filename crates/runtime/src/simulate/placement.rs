@@ -137,7 +137,8 @@ impl FleetPlacement {
         let need = need(request, times);
         let mut offers: Vec<DeviceOffer> = Vec::new();
         for (class, all) in self.all.iter().enumerate() {
-            let (kind, unit) = (class / UNITS, class % UNITS);
+            let kind = class / UNITS;
+            let unit = class % UNITS;
             if !times.runs(kind, model, unit) {
                 continue;
             }
@@ -160,7 +161,8 @@ impl FleetPlacement {
         let chosen = match machines[best.machine].allowance.units {
             UnitChoice::Fastest => best,
             UnitChoice::Balanced => {
-                let (joules, longer) = (best.joules * BALANCED.0, best.seconds * BALANCED.1 + SAME);
+                let joules = best.joules * BALANCED.0;
+                let longer = best.seconds * BALANCED.1 + SAME;
                 least(&offers, |offer| offer.joules < joules && offer.seconds <= longer)
                     .unwrap_or(best)
             }
@@ -256,7 +258,8 @@ fn offer(
     unit: usize,
     times: &ModelTimes<'_>,
 ) -> DeviceOffer {
-    let (model, own) = (asked.request.model as usize, &machine.units[unit]);
+    let model = asked.request.model as usize;
+    let own = &machine.units[unit];
     let place = (machine.kind, model, unit);
     let free = own.free_at.saturating_sub(now);
     let wait = free.max(machine.wait(model, unit, times, now)) as f64 / 1e9;
@@ -271,7 +274,8 @@ fn offer(
             (asked.first + turns, asked.first)
         }
         RequestKind::Generate { prompt, output } => {
-            let (before, tokens) = (own.all_texts() as f64, f64::from(output));
+            let before = own.all_texts() as f64;
+            let tokens = f64::from(output);
             let most = f64::from(asked.model.max_batch.max(1));
             let texts = (before + 1.0).min(most);
             let each = times.step(place, texts, texts * (f64::from(prompt) + tokens / 2.0));

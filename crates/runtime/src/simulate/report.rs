@@ -148,7 +148,8 @@ impl SimulationReport {
     /// Tokens for a joule; absent where none were written.
     #[must_use]
     pub fn tokens_per_joule(&self) -> Option<f64> {
-        let (tokens, joules) = (self.tokens(), self.joules());
+        let tokens = self.tokens();
+        let joules = self.joules();
         (tokens > 0 && joules > 0.0).then(|| tokens as f64 / joules)
     }
 }

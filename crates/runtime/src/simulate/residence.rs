@@ -149,7 +149,8 @@ impl ModelResidence {
         room: f64,
         now: u64,
     ) -> (Vec<ModelLoadStart>, Vec<u32>) {
-        let (mut begun, mut gone) = (Vec::new(), Vec::new());
+        let mut begun = Vec::new();
+        let mut gone = Vec::new();
         while let Some(&model) = self.wanted.front() {
             let bytes = times.weights(model as usize);
             gone.extend(self.evict(room - bytes));

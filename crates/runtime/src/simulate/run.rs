@@ -84,7 +84,9 @@ pub fn simulate(
 
 impl SimulationRun<'_> {
     fn go(&mut self) -> Result<(), SimulationFault> {
-        let (mut next, mut look, mut looks) = (0, LOOK, 0);
+        let mut next = 0;
+        let mut look = LOOK;
+        let mut looks = 0;
         let each = self.machines.len() as u64;
         while looks <= MAX_LOOKS {
             let arrival = self.requests.get(next).map(|request| request.at);
@@ -168,7 +170,8 @@ impl SimulationRun<'_> {
         let fits = machine.has_room(unit, &self.times) || self.make_room(at, unit);
         let machine = &mut self.machines[at];
         let seat = machine.seat(unit);
-        let (speed, pace) = (machine.speed(), machine.pace());
+        let speed = machine.speed();
+        let pace = machine.pace();
         let shared = machine.contention(unit, &self.times);
         let own = &mut machine.units[unit];
         own.count(self.now);
@@ -193,7 +196,8 @@ impl SimulationRun<'_> {
     pub(super) fn announce(&mut self, at: usize, unit: usize) {
         let own = &self.machines[at].units[unit];
         if let Some(piece) = &own.running {
-            let (end, stamp) = (piece.end, own.stamp);
+            let end = piece.end;
+            let stamp = own.stamp;
             self.push(end, at, SimulatedEventKind::End { unit, stamp });
         }
     }
@@ -246,8 +250,8 @@ impl SimulationRun<'_> {
         // The last token of the prompt gives the first of the answer.
         text.left = text.left.saturating_sub(1);
         let request = self.requests[text.request as usize];
-        let (answers, written) =
-            (&mut self.answers[text.model as usize], u64::from(text.left == 0));
+        let answers = &mut self.answers[text.model as usize];
+        let written = u64::from(text.left == 0);
         let way = self.times.fleet.network.map_or(0, |network| nanos(network.seconds));
         answers.first.push((self.now + way).saturating_sub(request.at));
         if written == 1 {

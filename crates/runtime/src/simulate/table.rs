@@ -22,7 +22,8 @@ pub(super) struct ModelTimes<'a> {
 
 impl<'a> ModelTimes<'a> {
     pub(super) fn new(fleet: &'a Fleet, models: &'a [SimulatedModel]) -> Self {
-        let (mut graphs, mut units) = (Vec::new(), Vec::new());
+        let mut graphs = Vec::new();
+        let mut units = Vec::new();
         for kind in &fleet.kinds {
             let own = (0..UNITS).map(|unit| Self::unit_of_kind(kind, unit));
             let own: Vec<Option<&UnitCost>> = own.collect();

@@ -106,7 +106,8 @@ fn texts_at_once_share_the_reading_of_weights() {
         let report = simulate(&fleet("Apple M2 Max", 1), &[llama()], &requests).unwrap();
         report.per_second(report.tokens())
     };
-    let (one, eight) = (rate(1), rate(8));
+    let one = rate(1);
+    let eight = rate(8);
     assert!(eight > 3.0 * one && eight < 8.0 * one, "{one} and {eight} tokens/s");
 }
 
@@ -128,7 +129,8 @@ fn units_that_write_at_once_share_memory() {
         let report = simulate(&fleet("Apple M1", 1), models, &requests).unwrap();
         report.per_second(report.tokens())
     };
-    let (one, two) = (rate(&models[..1]), rate(&models));
+    let one = rate(&models[..1]);
+    let two = rate(&models);
     assert!(two < 1.25 * one, "{one} and {two} tokens/s");
 }
 
@@ -161,7 +163,8 @@ fn twice_the_machines_take_twice_the_load() {
     let models = [SimulatedModel { units: vec![ComputeUnit::Gpu], ..llama() }];
     let seconds =
         |count| simulate(&fleet("Apple M4 Pro", count), &models, &requests).unwrap().seconds;
-    let (two, four) = (seconds(2), seconds(4));
+    let two = seconds(2);
+    let four = seconds(4);
     assert!((1.7..=2.3).contains(&(two / four)), "{two} s and {four} s");
 }
 
@@ -215,7 +218,8 @@ fn the_second_engine_of_an_ultra_runs_a_program_beside_the_first() {
         fleet.kinds[0].engines = engines;
         simulate(&fleet, &models, &requests).unwrap()
     };
-    let (one, two) = (run(1), run(2));
+    let one = run(1);
+    let two = run(2);
     assert!((1.8..=2.1).contains(&(one.seconds / two.seconds)), "{one:?} {two:?}");
     let engines = two.machines[0].units[2];
     assert_eq!((engines.unit, engines.count), (ComputeUnit::NeuralEngine, 2));

@@ -75,8 +75,8 @@ impl PairedTimes {
         let mut shares: Vec<f64> =
             first.iter().flat_map(|a| second.iter().map(move |b| (b / a).ln())).collect();
         shares.sort_by(f64::total_cmp);
-        let (ratio, interval) =
-            (median(&shares).exp(), interval(&shares, first.len(), second.len()));
+        let ratio = median(&shares).exp();
+        let interval = interval(&shares, first.len(), second.len());
         let verdict = match () {
             () if p >= SIGNIFICANT => SpeedVerdict::Undecided,
             () if ratio > 1.0 => SpeedVerdict::First,
@@ -133,7 +133,8 @@ fn median(sorted: &[f64]) -> f64 {
 
 /// The two differences between which the true one lies, of the sorted differences of all pairs.
 fn interval(sorted: &[f64], first: usize, second: usize) -> [f64; 2] {
-    let (m, n) = (first as f64, second as f64);
+    let m = first as f64;
+    let n = second as f64;
     let outside = m * n / 2.0 - NORMAL_95 * (m * n * (m + n + 1.0) / 12.0).sqrt();
     #[allow(
         clippy::cast_possible_truncation,
@@ -151,7 +152,9 @@ fn mann_whitney(first: &[f64], second: &[f64]) -> f64 {
     let mut all: Vec<(f64, bool)> = first.iter().map(|&time| (time, true)).collect();
     all.extend(second.iter().map(|&time| (time, false)));
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (mut ranks, mut ties, mut at) = (0.0, 0.0, 0);
+    let mut ranks = 0.0;
+    let mut ties = 0.0;
+    let mut at = 0;
     while at < all.len() {
         let equal = all[at..].iter().take_while(|(time, _)| *time == all[at].0).count();
         // Equal times share their ranks, which are counted from 1.
@@ -161,7 +164,8 @@ fn mann_whitney(first: &[f64], second: &[f64]) -> f64 {
         ties += equals * equals * equals - equals;
         at += equal;
     }
-    let (m, n) = (first.len() as f64, second.len() as f64);
+    let m = first.len() as f64;
+    let n = second.len() as f64;
     let u = ranks - m * (m + 1.0) / 2.0;
     let both = m + n;
     let variance = m * n / 12.0 * (both + 1.0 - ties / (both * (both - 1.0)));
@@ -324,7 +328,8 @@ mod tests {
 
     #[test]
     fn a_clear_difference_is_found_with_its_size() {
-        let (slow, fast) = (times(40, 120.0, 1), times(40, 100.0, 2));
+        let slow = times(40, 120.0, 1);
+        let fast = times(40, 100.0, 2);
         let found = PairedTimes::of(&slow, &fast).unwrap();
         assert_eq!(found.verdict, SpeedVerdict::Second);
         let [low, high] = found.interval;
@@ -339,9 +344,11 @@ mod tests {
 
     #[test]
     fn equal_candidates_differ_about_as_often_as_chance_allows() {
-        let (mut differ, mut outside) = (0, 0);
+        let mut differ = 0;
+        let mut outside = 0;
         for seed in 0..200 {
-            let (a, b) = (times(15, 100.0, 2 * seed + 1), times(15, 100.0, 7919 * seed + 2));
+            let a = times(15, 100.0, 2 * seed + 1);
+            let b = times(15, 100.0, 7919 * seed + 2);
             let found = PairedTimes::of(&a, &b).unwrap();
             differ += usize::from(found.verdict != SpeedVerdict::Undecided);
             outside += usize::from(found.interval[0] > 1.0 || found.interval[1] < 1.0);

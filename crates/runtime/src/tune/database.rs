@@ -23,7 +23,8 @@ impl TuningKey {
     /// The key of a choice.
     #[must_use]
     pub fn new(family: &str, bucket: String, machine: &str, space: &ConfigSpace) -> Self {
-        let (family, machine) = (family.to_owned(), machine.to_owned());
+        let family = family.to_owned();
+        let machine = machine.to_owned();
         Self { family, bucket, machine, candidates: hash_of_names(&space.names()) }
     }
 }

@@ -27,7 +27,8 @@ impl GeneticSearch {
 
     /// A mix of two parents with some choices changed: by one step where neighbours are alike.
     fn child(&mut self, space: &ConfigSpace, parents: &[ConfigPoint]) -> ConfigPoint {
-        let (a, b) = (self.random.below(parents.len()), self.random.below(parents.len()));
+        let a = self.random.below(parents.len());
+        let b = self.random.below(parents.len());
         // The better of two is drawn: the list begins with the fastest.
         let c = self.random.below(parents.len()).min(a);
         let mut child = parents[c].clone();

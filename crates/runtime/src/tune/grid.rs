@@ -62,7 +62,8 @@ fn around(space: &ConfigSpace, seen: &[MeasuredCandidate], strides: &[usize]) ->
         for (at, axis) in space.axes().iter().enumerate() {
             let last = axis.labels.len().saturating_sub(1);
             choices.push(if axis.ordered {
-                let (here, stride) = (centre[at], strides[at]);
+                let here = centre[at];
+                let stride = strides[at];
                 let mut near =
                     vec![here.saturating_sub(stride), here, here.saturating_add(stride).min(last)];
                 near.dedup();

@@ -310,7 +310,8 @@ mod tests {
     }
 
     fn array(name: &str, dtype: DataType, shape: &[usize]) -> ModelFeature {
-        let (shape, shapes) = (shape.to_vec(), FeatureShapes::Fixed);
+        let shape = shape.to_vec();
+        let shapes = FeatureShapes::Fixed;
         let kind = FeatureType::Array { dtype, shape, shapes, default: None };
         ModelFeature { name: name.to_owned(), description: String::new(), kind, optional: false }
     }
@@ -383,7 +384,8 @@ mod tests {
             self.log.say(format!("{} on {state:?}: {}", self.function, types.join(", ")));
             if self.log.losses.load(Ordering::Relaxed) > 0 {
                 self.log.losses.fetch_sub(1, Ordering::Relaxed);
-                let (kind, text) = (EngineErrorKind::StateLost, "lost".to_owned());
+                let kind = EngineErrorKind::StateLost;
+                let text = "lost".to_owned();
                 return done(Err(EngineError { kind, text }));
             }
             let outputs = self.interface.outputs.iter().map(|feature| {

@@ -299,7 +299,8 @@ impl BenchJob<'_> {
     pub(super) fn json(&self, loaded: &BenchModel, figures: BenchFigures) -> serde_json::Value {
         let session = &loaded.session;
         let used = model::used_providers(session);
-        let (memory, plans) = (session.memory(), session.plans());
+        let memory = session.memory();
+        let plans = session.plans();
         let mut line = serde_json::json!({
             "model": self.path.display().to_string(),
             "provider": self.arguments.last("provider").unwrap_or(&used),

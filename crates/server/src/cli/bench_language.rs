@@ -137,9 +137,11 @@ pub(super) fn measure(
     }
     let touched = model.weight_bytes() + model.position_bytes() * (context + answer / 2);
     let report = LanguageReport { figures, load, model: &model, concurrency, prompt, touched };
-    let (text, line) = (report.text(path), report.json(path));
+    let text = report.text(path);
+    let line = report.json(path);
     let speeds = |of: fn(&RoundFigures) -> f64| report.figures.iter().map(of).collect();
-    let (prefill, decode) = (speeds(|of| of.prefill), speeds(|of| of.decode));
+    let prefill = speeds(|of| of.prefill);
+    let decode = speeds(|of| of.decode);
     let answers = if apart { bench.answers()? } else { Vec::new() };
     let vocabulary = model.tokenizer().vocabulary_size();
     drop(report);
@@ -308,7 +310,8 @@ fn read_bandwidth(threads: usize) -> f64 {
     let data = vec![1_u64; READ_BYTES / size_of::<u64>()];
     let mut best = 0.0_f64;
     for _ in 0..ROUNDS {
-        let (start, total) = (Instant::now(), AtomicU64::new(0));
+        let start = Instant::now();
+        let total = AtomicU64::new(0);
         pool.run_ranges(data.len() / 512, 64, |pages| {
             let words = data.get(pages.start * 512..pages.end * 512).unwrap_or_default();
             let mut sums = [0_u64; 64];
@@ -391,7 +394,8 @@ impl LanguageReport<'_> {
                 String::new(),
             ]);
         }
-        let (megabytes, load) = (self.model.weight_bytes() >> 20, self.load.as_secs_f64() * 1e3);
+        let megabytes = self.model.weight_bytes() >> 20;
+        let load = self.load.as_secs_f64() * 1e3;
         format!(
             "{}: {megabytes} MiB of weights, loaded in {load:.0} ms\n{}",
             path.display(),

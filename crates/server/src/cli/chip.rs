@@ -124,7 +124,8 @@ pub(super) fn as_text(found: &HostCapabilities) -> String {
         let narrow = |name: &str, narrow: Option<LowBitSupport>| {
             narrow.map(|narrow| format!(", {name} {}", narrow.name())).unwrap_or_default()
         };
-        let (eight, four) = (narrow("INT8", engine.int8), narrow("INT4", engine.int4));
+        let eight = narrow("INT8", engine.int8);
+        let four = narrow("INT4", engine.int4);
         let half = format!(", {} TFLOPS of FP16", engine.fp16_tops);
         line("Neural Engine", cores + &stated.unwrap_or_default() + &half + &eight + &four);
     }

@@ -85,7 +85,8 @@ impl ChunkFolder {
         let mut tables = Vec::with_capacity(manifest.tables.len());
         for entry in &manifest.tables {
             let found = file.tensor(&entry.input).map_err(text_of)?;
-            let (shape, bytes) = (found.shape().to_vec(), found.size_bytes());
+            let shape = found.shape().to_vec();
+            let bytes = found.size_bytes();
             tables.push(ChunkTable {
                 input: entry.input.clone(),
                 by: entry.by.clone(),

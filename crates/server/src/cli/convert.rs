@@ -135,7 +135,8 @@ pub(super) fn convert(arguments: &CommandArguments) -> Result<ExitCode, String> 
     let [source, target] = arguments.values() else {
         return Err(format!("expected MODEL and OUTPUT, found {} names", arguments.values().len()));
     };
-    let (target, started) = (PathBuf::from(target), Instant::now());
+    let target = PathBuf::from(target);
+    let started = Instant::now();
     if let Some(path) = model::checkpoint(source)? {
         return checkpoint(&path, &target, arguments, started);
     }
@@ -197,8 +198,10 @@ fn checkpoint(
         chunks.prefill = Some(rows.collect::<Result<_, _>>()?);
     }
     let manifest = write_chunks(path, target, &chunks)?;
-    let (seconds, bytes) = (started.elapsed().as_secs_f64(), bytes_of(target));
-    let (packages, context) = (manifest.chunks.len() + 1, manifest.context);
+    let seconds = started.elapsed().as_secs_f64();
+    let bytes = bytes_of(target);
+    let packages = manifest.chunks.len() + 1;
+    let context = manifest.context;
     let file = target.display().to_string();
     if arguments.has("json") {
         let found = json!({
@@ -224,7 +227,8 @@ fn report(
     (nodes, started): (usize, Instant),
     notes: PrecisionNotes,
 ) {
-    let (seconds, bytes) = (started.elapsed().as_secs_f64(), bytes_of(target));
+    let seconds = started.elapsed().as_secs_f64();
+    let bytes = bytes_of(target);
     if arguments.has("json") {
         let file = target.display().to_string();
         let mut found = json!({"file": file, "nodes": nodes, "bytes": bytes, "seconds": seconds});

@@ -260,7 +260,8 @@ mod tests {
         let mut symbols = BTreeMap::new();
         let dims = [Dim::Symbol("batch".into()), Dim::Symbol("sequence_length".into())];
         let ids = input("input_ids", DataType::Int64, &dims);
-        let (lengths, mut used) = (FreeLengths { batch: 4, sequence: None }, BTreeSet::new());
+        let lengths = FreeLengths { batch: 4, sequence: None };
+        let mut used = BTreeSet::new();
         assert_eq!(shape_of(&ids, lengths, &mut symbols, &mut used).unwrap(), [4, 128]);
         assert_eq!(symbols.get("sequence_length"), Some(&128));
         assert_eq!(used.len(), 2);

@@ -210,7 +210,8 @@ fn values(count: usize) -> Vec<f32> {
 }
 
 fn single(of: BenchLengths) -> Vec<(String, BenchProduct)> {
-    let (a, b) = (Arc::new(values(of.m * of.k)), values(of.k * of.n));
+    let a = Arc::new(values(of.m * of.k));
+    let b = values(of.k * of.n);
     let mut all: Vec<(String, BenchProduct)> = Vec::new();
     for isa in Isa::available() {
         let packed = Arc::new(PackedB::pack(isa, of.k, of.n, &b, of.n, Transposition::No));
@@ -220,10 +221,12 @@ fn single(of: BenchLengths) -> Vec<(String, BenchProduct)> {
             GemmBlocking::ALL.get(..1).unwrap_or_default()
         };
         for &(name, blocking) in cuts {
-            let (a, packed) = (Arc::clone(&a), Arc::clone(&packed));
+            let a = Arc::clone(&a);
+            let packed = Arc::clone(&packed);
             let run = move |pool: &ThreadPool, c: &mut Vec<f32>| {
                 c.resize(of.m * of.n, 0.0);
-                let (exec, none) = (KernelContext { pool, isa }, GemmEpilogue::default());
+                let exec = KernelContext { pool, isa };
+                let none = GemmEpilogue::default();
                 gemm_cut(exec, blocking, of.m, (&a, of.k), &packed, (c, of.n), &none);
             };
             all.push((format!("{}-{name}", isa.name()), Box::new(run)));
@@ -255,10 +258,12 @@ fn in_blocks(of: BenchLengths, bits: u32, accuracy: BlockAccuracy) -> Vec<(Strin
         PackedBlocks::pack(&ThreadPool::new(1), format, (of.k, of.n), number, (&scales, zero));
     let packed = Arc::new(packed);
     let product = |isa: Isa| -> (String, BenchProduct) {
-        let (a, packed) = (Arc::clone(&a), Arc::clone(&packed));
+        let a = Arc::clone(&a);
+        let packed = Arc::clone(&packed);
         let run = move |pool: &ThreadPool, c: &mut Vec<f32>| {
             c.resize(of.m * of.n, 0.0);
-            let (exec, none) = (KernelContext { pool, isa }, GemmEpilogue::default());
+            let exec = KernelContext { pool, isa };
+            let none = GemmEpilogue::default();
             gemm_blocks(exec, of.m, (&a, of.k), &packed, (c, of.n), &none, accuracy);
         };
         (isa.name().to_owned(), Box::new(run))
@@ -267,10 +272,12 @@ fn in_blocks(of: BenchLengths, bits: u32, accuracy: BlockAccuracy) -> Vec<(Strin
 }
 
 fn bf16(of: BenchLengths) -> Vec<(String, BenchProduct)> {
-    let (a, b) = (Arc::new(values(of.m * of.k)), values(of.k * of.n));
+    let a = Arc::new(values(of.m * of.k));
+    let b = values(of.k * of.n);
     let packed = Arc::new(PackedBf16::pack(of.k, of.n, &b, of.n, Transposition::No));
     let product = |isa: Isa| -> (String, BenchProduct) {
-        let (a, packed) = (Arc::clone(&a), Arc::clone(&packed));
+        let a = Arc::clone(&a);
+        let packed = Arc::clone(&packed);
         let run = move |pool: &ThreadPool, c: &mut Vec<f32>| {
             c.resize(of.m * of.n, 0.0);
             let none = GemmEpilogue::default();
@@ -289,7 +296,8 @@ fn int8(of: BenchLengths) -> Vec<(String, BenchProduct)> {
     let bytes = |count: usize| -> Vec<u8> {
         values(count).into_iter().map(|value| ((value * 127.0) as i8).cast_unsigned()).collect()
     };
-    let (a, b) = (Arc::new(bytes(of.m * of.k)), bytes(of.k * of.n));
+    let a = Arc::new(bytes(of.m * of.k));
+    let b = bytes(of.k * of.n);
     let product = |isa: Isa| -> (String, BenchProduct) {
         let dot = DotIsa::of(isa);
         let at = |row: usize, column: usize| b.get(row * of.n + column).copied().unwrap_or(0);

@@ -185,7 +185,8 @@ impl DrawingLayout {
             self.draw_edge(&mut text, chain, label, shift);
         }
         for (place, shape) in shapes.iter().enumerate() {
-            let (left, top) = (edge(place, -1.0) + shift, self.top(place));
+            let left = edge(place, -1.0) + shift;
+            let top = self.top(place);
             let round = if shape.is_port { BOX_HEIGHT / 2.0 } else { 3.0 };
             let _ = writeln!(
                 text,
@@ -206,7 +207,8 @@ impl DrawingLayout {
     fn draw_edge(&self, text: &mut String, chain: &[usize], label: &str, shift: f64) {
         let mut path = String::new();
         for pair in chain.windows(2) {
-            let (from, to) = (self.x[pair[0]] + shift, self.x[pair[1]] + shift);
+            let from = self.x[pair[0]] + shift;
+            let to = self.x[pair[1]] + shift;
             let start =
                 self.top(pair[0]) + if self.widths[pair[0]] > 0.0 { BOX_HEIGHT } else { 0.0 };
             let end = self.top(pair[1]);

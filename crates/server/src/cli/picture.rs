@@ -129,7 +129,8 @@ mod tests {
         graph.value_mut(ids[0]).declared = Some(Fact::fixed(DataType::Fp32, &[4]));
         graph.inputs.push(ids[0]);
         for (name, from, to) in [("Identity", 0, 1), ("Relu", 1, 2)] {
-            let (inputs, outputs) = (vec![Some(ids[from])], vec![Some(ids[to])]);
+            let inputs = vec![Some(ids[from])];
+            let outputs = vec![Some(ids[to])];
             graph.add_node(("", name), name, &Attributes::new(), inputs, outputs).unwrap();
         }
         graph.outputs.push(ids[2]);

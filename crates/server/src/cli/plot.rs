@@ -42,7 +42,9 @@ fn draw(panels: &[PlotPanel], text: &mut String) -> Result<(), Box<dyn std::erro
     root.fill(&WHITE)?;
     for (area, panel) in root.split_evenly((panels.len().max(1), 1)).iter().zip(panels) {
         let points = panel.curves.iter().flat_map(|curve| &curve.points);
-        let (mut left, mut right, mut top) = (f64::INFINITY, f64::NEG_INFINITY, 0.0_f64);
+        let mut left = f64::INFINITY;
+        let mut right = f64::NEG_INFINITY;
+        let mut top = 0.0_f64;
         for &(x, y) in points {
             (left, right, top) = (left.min(x), right.max(x), top.max(y));
         }

@@ -67,7 +67,8 @@ fn random(graph: &Graph, options: &ConvertOptions) -> Result<Vec<NamedInputs>, S
         let chosen = options.lengths.get(name);
         chosen.or_else(|| first.and_then(|bucket| bucket.get(name))).copied()
     };
-    let (mut wanted, mut shapes) = (Vec::new(), BTreeMap::new());
+    let mut wanted = Vec::new();
+    let mut shapes = BTreeMap::new();
     for value in graph.inputs.iter().map(|&id| graph.value(id)) {
         let Some(fact) = &value.declared else {
             return Err(format!("input '{}' has no type", value.name));
@@ -149,7 +150,8 @@ pub(super) fn measure(
         true => given(graph, options, sources, notes)?,
         false => Vec::new(),
     };
-    let (providers, session) = (processor()?, SessionOptions::default());
+    let providers = processor()?;
+    let session = SessionOptions::default();
     let context = QuantizeContext {
         providers: &providers,
         session: &session,
@@ -223,7 +225,8 @@ fn searched(
     // What cannot have 8 bits at all has no effect that was measured.
     let left = report.layers.iter().filter(|layer| layer.reason.is_some());
     let left: Vec<_> = left.filter(|layer| layer.effect.is_some()).collect();
-    let (count, all) = (left.len(), report.layers.len());
+    let count = left.len();
+    let all = report.layers.len();
     notes.line(&format!("{count} of {all} layers read floats, for a cosine of {reached:.6}:"));
     // A layer that is fused with others still reads its weights.
     let name = |layer: &str| {
@@ -312,7 +315,9 @@ pub(super) fn check(
 fn lost(found: &[OutputComparison]) -> Option<String> {
     let broken = found.iter().filter(|one| one.broken > 0);
     let each = broken.map(|one| {
-        let (name, broken, all) = (&one.name, one.broken, one.elements);
+        let name = &one.name;
+        let broken = one.broken;
+        let all = one.elements;
         format!("output '{name}' has {broken} of {all} elements that are no finite numbers")
     });
     let each: Vec<String> = each.collect();
@@ -362,7 +367,9 @@ mod tests {
     fn comparison(broken: u64) -> OutputComparison {
         let likeness =
             OutputLikeness { cosine: 0.0, sqnr_db: -200.0, divergence: 0.0, top1: 0.0, rows: 1 };
-        let (largest, relative, elements) = (0.0, 0.0, 8);
+        let largest = 0.0;
+        let relative = 0.0;
+        let elements = 8;
         OutputComparison { name: "y".to_owned(), likeness, largest, relative, broken, elements }
     }
 

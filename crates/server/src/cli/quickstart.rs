@@ -171,7 +171,8 @@ async fn talk(http: SocketAddr, chats: Vec<SampleChats>) -> Result<usize, String
     });
     let rows = asked.await.map_err(|error| error.to_string())??;
     let wrong = |row: &&Vec<String>| row.last().is_some_and(|check| check != "ok");
-    let (count, failures) = (rows.len(), rows.iter().filter(wrong).count());
+    let count = rows.len();
+    let failures = rows.iter().filter(wrong).count();
     say(&table(&["Model", "You", "Answer", "ms", "Check"], rows));
     say(&format!("{} of {count} chats answered as expected.", count - failures));
     Ok(failures)
@@ -270,7 +271,8 @@ fn best_classes(
             for text in strings {
                 let text = String::from_utf8_lossy(&text).into_owned();
                 let mut parts = text.splitn(3, ':');
-                let (value, index) = (parts.next(), parts.next());
+                let value = parts.next();
+                let index = parts.next();
                 let label = parts.next().or(index).unwrap_or("?");
                 let value: f64 = value.and_then(|value| value.parse().ok()).unwrap_or(f64::NAN);
                 classes.push(format!("{label} ({value:.2})"));

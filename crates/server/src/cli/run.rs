@@ -143,7 +143,8 @@ fn as_declared(session: &Session, name: &str, tensor: &Tensor) -> Result<Tensor,
     };
     let is_float =
         |dtype| matches!(dtype, DataType::Fp16 | DataType::Fp32 | DataType::Fp64 | DataType::Bf16);
-    let (from, to) = (tensor.dtype(), input.dtype);
+    let from = tensor.dtype();
+    let to = input.dtype;
     let number = |dtype| !matches!(dtype, DataType::Bool | DataType::Bytes);
     match from != to && number(from) && number(to) && is_float(from) == is_float(to) {
         true => galatea_graph::converted(tensor, to).map_err(|error| error.to_string()),

@@ -108,7 +108,8 @@ impl GraphBuild {
         for (name, id) in outputs {
             let output = self.graph.value_named(name);
             let none = Attributes::new();
-            let (from, to) = (vec![Some(*id)], vec![Some(output)]);
+            let from = vec![Some(*id)];
+            let to = vec![Some(output)];
             let added = self.graph.add_node(("", "Identity"), "", &none, from, to);
             added.map_err(|error| error.to_string())?;
             self.graph.outputs.push(output);
@@ -125,7 +126,8 @@ fn list(all: &[i64]) -> AttributeValue {
 fn layers() -> Result<GraphBuild, String> {
     let mut build = GraphBuild::new(1);
     let x = build.input("x", &[1, 64])?;
-    let (a, b) = (build.weight(&[64, 128], 64)?, build.weight(&[128, 16], 128)?);
+    let a = build.weight(&[64, 128], 64)?;
+    let b = build.weight(&[128, 16], 128)?;
     let bias = build.weight(&[128], 64)?;
     let y = build.op("Gemm", &[], &[x, a, bias])?;
     let y = build.plain("Gelu", &[y])?;
@@ -157,7 +159,8 @@ fn image() -> Result<GraphBuild, String> {
 fn attention() -> Result<GraphBuild, String> {
     let mut build = GraphBuild::new(3);
     let x = build.input("x", &[1, 32, 64])?;
-    let (scale, bias) = (build.weight(&[64], 3)?, build.weight(&[64], 3)?);
+    let scale = build.weight(&[64], 3)?;
+    let bias = build.weight(&[64], 3)?;
     let normal = build.op("LayerNormalization", &[], &[x, scale, bias])?;
     let shape = build.ints(&[1, 32, 2, 32]);
     let mut heads = |order: &[i64]| {
@@ -166,7 +169,9 @@ fn attention() -> Result<GraphBuild, String> {
         let apart = build.plain("Reshape", &[all, shape])?;
         build.op("Transpose", &[("perm", list(order))], &[apart])
     };
-    let (q, k, v) = (heads(&[0, 2, 1, 3])?, heads(&[0, 2, 3, 1])?, heads(&[0, 2, 1, 3])?);
+    let q = heads(&[0, 2, 1, 3])?;
+    let k = heads(&[0, 2, 3, 1])?;
+    let v = heads(&[0, 2, 1, 3])?;
     let factor = build.graph.add_constant("factor", Tensor::scalar(0.176_776_7_f32));
     let q = build.plain("Mul", &[q, factor])?;
     let scores = build.plain("MatMul", &[q, k])?;
@@ -182,8 +187,10 @@ fn attention() -> Result<GraphBuild, String> {
 /// Operators on elements.
 fn elements() -> Result<GraphBuild, String> {
     let mut build = GraphBuild::new(4);
-    let (x, y) = (build.input("x", &[2, 48])?, build.input("y", &[2, 48])?);
-    let (sum, product) = (build.plain("Add", &[x, y])?, build.plain("Mul", &[x, y])?);
+    let x = build.input("x", &[2, 48])?;
+    let y = build.input("y", &[2, 48])?;
+    let sum = build.plain("Add", &[x, y])?;
+    let product = build.plain("Mul", &[x, y])?;
     let power = build.plain("Exp", &[x])?;
     let root = build.plain("Sqrt", &[power])?;
     let share = build.plain("Div", &[product, root])?;
@@ -200,7 +207,9 @@ fn elements() -> Result<GraphBuild, String> {
 fn movement() -> Result<GraphBuild, String> {
     let mut build = GraphBuild::new(5);
     let x = build.input("x", &[1, 4, 8, 8])?;
-    let (start, end, axes) = (build.ints(&[1]), build.ints(&[7]), build.ints(&[2]));
+    let start = build.ints(&[1]);
+    let end = build.ints(&[7]);
+    let axes = build.ints(&[2]);
     let part = build.plain("Slice", &[x, start, end, axes])?;
     let pads = build.ints(&[0, 0, 1, 0, 0, 0, 1, 0]);
     let padded = build.plain("Pad", &[part, pads])?;
@@ -218,7 +227,8 @@ fn movement() -> Result<GraphBuild, String> {
 fn recurrent() -> Result<GraphBuild, String> {
     let mut build = GraphBuild::new(6);
     let x = build.input("x", &[6, 1, 16])?;
-    let (w, r) = (build.weight(&[1, 64, 16], 16)?, build.weight(&[1, 64, 16], 16)?);
+    let w = build.weight(&[1, 64, 16], 16)?;
+    let r = build.weight(&[1, 64, 16], 16)?;
     let y = build.op("LSTM", &[("hidden_size", 16_i64.into())], &[x, w, r])?;
     build.ends(&[("y", y)])
 }
@@ -359,7 +369,8 @@ pub(super) fn models(
 ) -> Result<Vec<Result<SelftestSubject, String>>, String> {
     let one = |path: &PathBuf| {
         let model = onnx::load_model(path).map_err(|error| error.to_string())?;
-        let (mut options, mut inputs) = (ConvertOptions::default(), Vec::new());
+        let mut options = ConvertOptions::default();
+        let mut inputs = Vec::new();
         let mut numbers = RepeatableNumbers::new(8);
         let number = |name: &str| {
             Some(lengths.iter().find(|(known, _)| known == name).map_or(1, |(_, len)| *len))

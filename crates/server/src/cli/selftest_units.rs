@@ -267,10 +267,12 @@ fn compare(
         let result = found.iter().find(|(known, _)| known == name);
         let (_, result) = result.ok_or_else(|| format!("output '{name}' is missing"))?;
         if result.elements() != expected.elements() {
-            let (found, wanted) = (result.shape(), expected.shape());
+            let found = result.shape();
+            let wanted = expected.shape();
             return Err(format!("output '{name}' has shape {found:?}, expected {wanted:?}"));
         }
-        let (result, expected) = (wide(result)?, wide(expected)?);
+        let result = wide(result)?;
+        let expected = wide(expected)?;
         // Beside an infinity every difference would be nothing.
         let finite = expected.iter().filter(|value| value.is_finite());
         let largest = finite.fold(0.0_f64, |most, value| most.max(value.abs()));

@@ -91,7 +91,8 @@ async fn load_and_serve(flags: ServerFlags, profiler: Arc<Profiler>) -> Result<E
     let power = power::settings(&flags, &metal_config(&flags)?)?;
     power::adopt(power);
     let flags = Arc::new(flags);
-    let (loader, watching) = (Arc::clone(&flags), Arc::clone(&profiler));
+    let loader = Arc::clone(&flags);
+    let watching = Arc::clone(&profiler);
     let core = tokio::select! {
         core = tokio::task::spawn_blocking(move || start_core(&loader, watching)) => {
             core.map_err(|error| format!("loading the models failed: {error}"))??
@@ -309,7 +310,8 @@ fn resource_limit(text: &str) -> Result<ResourceLimit, String> {
         )
     };
     let mut parts = text.split(':');
-    let (name, count) = (parts.next().unwrap_or(""), parts.next().ok_or_else(wrong)?);
+    let name = parts.next().unwrap_or("");
+    let count = parts.next().ok_or_else(wrong)?;
     let device = parts.next().map(|device| device.parse().map_err(|_| wrong())).transpose()?;
     if name.is_empty() || parts.next().is_some() {
         return Err(wrong());

@@ -288,7 +288,8 @@ fn has_form(node: &Node) -> bool {
 fn decoder(path: &std::path::Path) -> Result<ModelWork, String> {
     let facts = CheckpointFacts::read(path).map_err(|error| error.to_string())?;
     if facts.duty != ModelDuty::Decoder {
-        let (path, duty) = (path.display(), facts.duty.name());
+        let path = path.display();
+        let duty = facts.duty.name();
         return Err(format!("'{path}' is of the sort {duty}, expected a decoder"));
     }
     let halves = facts.cache.iter().find(|of| of.dtype == "float16");

@@ -89,7 +89,8 @@ fn machine_json(machine: &MachineReport) -> Value {
 /// For people.
 pub(super) fn as_text(fleet: &Fleet, report: &SimulationReport, took: Duration) -> String {
     let target = fleet.power.target_watts.map(|watts| format!(", target {watts} W a chip"));
-    let (requests, tokens) = (report.requests(), report.tokens());
+    let requests = report.requests();
+    let tokens = report.tokens();
     let mut text = format!(
         "{SIMULATED}\n{requests} requests in {:.3} s ({:.2}/s), {} refused; {tokens} tokens ({:.1}/s)\n\
          policy {}{}; {:.0} J{}{}\n",

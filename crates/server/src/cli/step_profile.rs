@@ -131,7 +131,8 @@ pub(super) fn tables(
     provider: Option<&str>,
 ) -> Result<(String, Vec<Value>), String> {
     let mut model = SessionModel::load(path, options).map_err(|error| error.to_string())?;
-    let (mut text, mut all) = (String::new(), Vec::new());
+    let mut text = String::new();
+    let mut all = Vec::new();
     for &(before, rows) in steps {
         let batch = batch(&model, before, rows);
         let mut times = Vec::new();
@@ -236,8 +237,8 @@ fn summed<'a>(profile: &'a [ProfileRow], roofs: &DeviceRoofs) -> Vec<KernelSum<'
         let unit = if matrix { ArithmeticUnit::Matrix } else { ArithmeticUnit::Vector };
         // What the host does is no work of a kernel.
         let peaks = if op == HOST { DevicePeaks::default() } else { roofs.peaks(provider) };
-        let (shares, bound) =
-            (peaks.shares(work, unit, time), peaks.bound(work, unit, starts, time));
+        let shares = peaks.shares(work, unit, time);
+        let bound = peaks.bound(work, unit, starts, time);
         KernelSum { kernel, op, unit, starts, time, work, shares, bound }
     };
     let mut sorted: Vec<KernelSum<'a>> = kernels.into_iter().map(sum).collect();

@@ -252,7 +252,8 @@ mod tests {
         assert_eq!(sweep(&["--batch=1,2"]).unwrap().single(), None);
         assert!(sweep(&["--batch=1,x"]).unwrap_err().contains("--batch expects"));
         let many = (1..=20).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
-        let (batch, threads) = (format!("--batch={many}"), format!("--threads={many}"));
+        let batch = format!("--batch={many}");
+        let threads = format!("--threads={many}");
         assert!(sweep(&[&batch, &threads]).unwrap_err().contains("400 combinations"));
     }
 }

@@ -106,8 +106,9 @@ pub(super) fn tune(arguments: &CommandArguments) -> Result<ExitCode, String> {
         None => tuning::usual_file().ok_or("--database FILE is missing: there is no usual one")?,
     };
     let known = if file.exists() { tuning::load(&file)? } else { TuningDatabase::default() };
-    let (arguments, file) = (arguments, file.as_path());
-    let (curves, left_out) = (Vec::new(), 0);
+    let file = file.as_path();
+    let curves = Vec::new();
+    let left_out = 0;
     let mut work = TuneWork { arguments, subject, strategy, limits, known, file, curves, left_out };
     if arguments.has("list") || arguments.last("compare").is_some() {
         let mut problems = work.problems(&galatea_providers::machine())?;

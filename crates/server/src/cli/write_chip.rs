@@ -103,7 +103,9 @@ fn measure(lengths: [usize; 3]) -> Result<ChipFacts, String> {
 fn system_gflops([m, k, n]: [usize; 3]) -> Option<f64> {
     let blas = BlasLibrary::system().ok()?;
     let plain = |data, stride| BlasOperand { data, stride, orientation: OperandOrientation::Plain };
-    let (a, b, mut c) = (vec![0.5_f32; m * k], vec![0.25_f32; k * n], vec![0.0_f32; m * n]);
+    let a = vec![0.5_f32; m * k];
+    let b = vec![0.25_f32; k * n];
+    let mut c = vec![0.0_f32; m * n];
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
         let start = Instant::now();

@@ -92,7 +92,8 @@ pub(crate) fn measure_use() {
 /// How busy the open GPUs were, where that is measured.
 pub(crate) fn uses() -> Vec<GpuUse> {
     let of = |(number, device): (usize, Arc<GpuDevice>)| {
-        let (usage, name) = (device.usage()?, device.capabilities().name.clone());
+        let usage = device.usage()?;
+        let name = device.capabilities().name.clone();
         Some(GpuUse { number, name, busy: usage.busy, bytes: usage.work.bytes })
     };
     OpenGpus::get().all().filter_map(of).collect()

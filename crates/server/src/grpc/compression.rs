@@ -110,7 +110,8 @@ impl MessageCoding {
     }
 
     fn message(self, message: &[u8]) -> Option<Vec<u8>> {
-        let (out, level) = (Vec::with_capacity(message.len() / 2), self.level.zlib());
+        let out = Vec::with_capacity(message.len() / 2);
+        let level = self.level.zlib();
         match self.form {
             CompressionForm::Gzip => {
                 let mut encoder = GzEncoder::new(out, level);

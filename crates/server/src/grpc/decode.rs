@@ -142,7 +142,8 @@ fn read_input(
     has_raw: bool,
     raw: &mut impl Iterator<Item = Bytes>,
 ) -> Result<InputTensor, ServingError> {
-    let (name, model) = (input.name, &request.model_name);
+    let name = input.name;
+    let model = &request.model_name;
     let datatype: DataType =
         input.datatype.parse().map_err(|_| invalid_datatype(app.core(), request, &name))?;
     if request.inputs.iter().any(|other| other.name == name) {

@@ -133,7 +133,8 @@ impl GrpcFrontEnd {
             inference = inference.accept_compressed(encoding);
         }
         let health = HealthServer::new(service.clone());
-        let (app, reflection) = (Arc::clone(app), ReflectionService::new());
+        let app = Arc::clone(app);
+        let reflection = ReflectionService::new();
         Self { app, service, inference, health, reflection, compression: settings.compression }
     }
 
@@ -261,7 +262,8 @@ pub async fn serve(app: Arc<ServerState>, listener: FrontEndListener, settings: 
         };
         match accepted {
             Ok(knock) => {
-                let (app, doors) = (Arc::clone(&app), Arc::clone(&doors));
+                let app = Arc::clone(&app);
+                let doors = Arc::clone(&doors);
                 tokio::spawn(async move { serve_connection(&app, knock, doors, settings).await });
             }
             Err(error) => {

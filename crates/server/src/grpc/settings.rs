@@ -73,7 +73,8 @@ fn setting<T>(
 
 fn shown_trace(app: &ServerState, model: &str) -> TraceSettingResponse {
     let tracer = app.tracer();
-    let (view, config) = (tracer.view(model), tracer.config());
+    let view = tracer.view(model);
+    let config = tracer.config();
     let levels = parse::level_names(view.level).into_iter().map(str::to_owned).collect();
     let mut settings = vec![
         ("trace_level", levels),

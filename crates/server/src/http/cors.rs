@@ -71,7 +71,8 @@ impl EndpointPurpose {
     }
 
     fn refusal(&self, refusal: &PageRefusal) -> HttpResponse {
-        let (status, text) = (refusal.status(), refusal.message());
+        let status = refusal.status();
+        let text = refusal.message();
         match self.errors {
             ErrorStyle::OpenAi => openai::refusal(&ApiError::refused(status, text)),
             ErrorStyle::Triton => HttpResponse::error(status, ContentType::Json, text),

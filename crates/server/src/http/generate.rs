@@ -79,7 +79,8 @@ struct GenerateBacklog {
 
 impl GenerateBacklog {
     fn new(limit: usize) -> Arc<Self> {
-        let (bytes, full) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let bytes = AtomicUsize::new(0);
+        let full = AtomicBool::new(false);
         Arc::new(Self { bytes, limit, full, overflow: Notify::new() })
     }
 
@@ -116,7 +117,8 @@ struct StartedInference {
 impl StartedInference {
     fn new(call: &CallContext<'_>, mut request: InferenceRequest) -> Result<Self, ServingError> {
         request.trace = call.trace();
-        let (trace, cancel) = (request.trace.clone(), request.cancel.clone());
+        let trace = request.trace.clone();
+        let cancel = request.cancel.clone();
         let (to, answers) = unbounded_channel();
         let backlog = GenerateBacklog::new(MAX_WAITING_BYTES);
         let counting = Arc::clone(&backlog);
@@ -180,7 +182,8 @@ async fn many(mut started: StartedInference) -> HttpResponse {
 
 /// Writes the responses as events, as fast as the client takes them.
 async fn forward(mut started: StartedInference, to: Sender<Bytes>) {
-    let (backlog, events) = (Arc::clone(&started.backlog), to.clone());
+    let backlog = Arc::clone(&started.backlog);
+    let events = to.clone();
     let all = async move {
         while let Some(next) = started.next().await {
             let event = piece(next.and_then(|response| object(&response)));
@@ -438,7 +441,8 @@ mod tests {
 
     fn started(limit: usize) -> (tokio::sync::mpsc::UnboundedSender<SinkAnswer>, StartedInference) {
         let (sender, answers) = unbounded_channel();
-        let (backlog, cancel) = (GenerateBacklog::new(limit), CancelToken::new());
+        let backlog = GenerateBacklog::new(limit);
+        let cancel = CancelToken::new();
         (sender, StartedInference { answers, backlog, cancel, trace: None })
     }
 
@@ -463,7 +467,8 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_takes_nothing_is_cut_off() {
         let (sender, started) = started(10 * RESPONSE_BYTES);
-        let (backlog, cancel) = (Arc::clone(&started.backlog), started.cancel.clone());
+        let backlog = Arc::clone(&started.backlog);
+        let cancel = started.cancel.clone();
         let (to, mut events) = channel(1);
         let forwarding = tokio::spawn(forward(started, to));
         let mut sent = 0;

@@ -90,7 +90,8 @@ fn raw_request(
     body: Bytes,
 ) -> Result<(InferenceRequest, OutputPlan), ServingError> {
     let core = call.app.core();
-    let (model, limit) = (call.model, call.app.limits().max_input_bytes);
+    let model = call.model;
+    let limit = call.app.limits().max_input_bytes;
     let prefix = request_prefix("");
     if body.len() > limit {
         return Err(ServingError::invalid_arg(format!(

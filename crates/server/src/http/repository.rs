@@ -87,7 +87,8 @@ fn change(
         let error = ServingError::unsupported("'repository_name' specification is not supported");
         return EndpointReply::Ready(HttpResponse::failure(ContentType::Json, &error));
     }
-    let (app, model) = (Arc::clone(call.app), call.model.to_owned());
+    let app = Arc::clone(call.app);
+    let model = call.model.to_owned();
     let core = Arc::clone(app.core());
     EndpointReply::Pending(Box::pin(async move {
         match run_blocking(&app, move || act(&core, &model)).await {
@@ -144,7 +145,8 @@ fn dependents(body: &[u8]) -> UnloadDependents {
 /// Decodes base64 as Triton does: what is not of the alphabet is skipped, bits that make no byte are dropped.
 fn base64(text: &[u8]) -> Bytes {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    let (mut bits, mut count) = (0_u32, 0_u32);
+    let mut bits = 0_u32;
+    let mut count = 0_u32;
     for sextet in text.iter().filter_map(|&letter| sextet(letter)) {
         bits = (bits << 6) | u32::from(sextet);
         count += 6;

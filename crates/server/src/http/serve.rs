@@ -84,7 +84,8 @@ pub(super) async fn accept(
         };
         match accepted {
             Ok(knock) => {
-                let (app, route) = (Arc::clone(&app), Arc::clone(&route));
+                let app = Arc::clone(&app);
+                let route = Arc::clone(&route);
                 tokio::spawn(async move { serve_connection(&app, knock, &*route).await });
             }
             // Out of descriptors, for one; accepting again at once would spin.
@@ -193,7 +194,8 @@ async fn answer_at_once(
 /// A line of the access log, behind the answer.
 fn log(head: &HttpHead, response: &HttpResponse, start: Instant) {
     let seconds = start.elapsed().as_secs_f64();
-    let (method, path) = (head.method_name(), head.path());
+    let method = head.method_name();
+    let path = head.path();
     tracing::debug!("HTTP request: {method} {path} {} {seconds:.6} s", response.status());
 }
 

@@ -37,7 +37,8 @@ pub(super) fn status(call: &CallContext<'_>) -> EndpointReply {
         json::write_str(out, region.name.as_bytes());
         out.extend_from_slice(b",\"key\":");
         json::write_str(out, region.key.as_bytes());
-        let (offset, size) = (region.offset, region.byte_size);
+        let offset = region.offset;
+        let size = region.byte_size;
         out.extend_from_slice(format!(",\"offset\":{offset},\"byte_size\":{size}}}").as_bytes());
     });
     EndpointReply::Ready(HttpResponse::ok(ContentType::Json, out))

@@ -136,7 +136,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
         if self.out.capacity() > KEPT_OUT_BYTES {
             self.out = Vec::new();
         }
-        let (stream, ahead) = (&mut self.stream, &mut self.ahead);
+        let stream = &mut self.stream;
+        let ahead = &mut self.ahead;
         let first = poll_fn(|context| {
             // On the stack of the poll: a connection that waits has none of it.
             let mut room = [const { MaybeUninit::uninit() }; FIRST_BYTES];
@@ -590,7 +591,8 @@ mod tests {
     /// What a connection reads until its peer closes: the requests, and whether the end was clean.
     async fn conversation(bytes: &[u8], cuts: &[usize]) -> (Vec<(String, Bytes)>, bool) {
         let (mut client, server) = tokio::io::duplex(100);
-        let (bytes, cuts) = (bytes.to_vec(), cuts.to_vec());
+        let bytes = bytes.to_vec();
+        let cuts = cuts.to_vec();
         let sender = tokio::spawn(async move {
             let mut rest = bytes.as_slice();
             for cut in cuts {
@@ -730,7 +732,8 @@ mod tests {
             let (client, server) = tokio::io::duplex(1000);
             let body = content.clone();
             let sent = tokio::spawn(async move {
-                let (mut client, length) = (client, body.len());
+                let mut client = client;
+                let length = body.len();
                 let head = format!(
                     "POST / HTTP/1.1\r\nContent-Length: {length}\r\nInference-Header-Content-Length: {json}\r\n\r\n"
                 );

@@ -76,8 +76,12 @@ pub(super) fn line(
     let file = metadata.file().unwrap_or("").rsplit('/').next().unwrap_or("");
     let place = format!("{} {file}:{}", std::process::id(), metadata.line().unwrap_or(0));
     let time = civil(now.as_secs());
-    let (y, m, d) = (time.year, time.month, time.day);
-    let (h, min, s) = (time.hour, time.minute, time.second);
+    let y = time.year;
+    let m = time.month;
+    let d = time.day;
+    let h = time.hour;
+    let min = time.minute;
+    let s = time.second;
     let head = match format {
         TimeFormat::Default => {
             let micros = now.subsec_micros();

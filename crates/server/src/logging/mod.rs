@@ -184,7 +184,9 @@ struct LineSubscriber;
 
 impl<S: Subscriber> Layer<S> for LineSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        let (level, target, log) = (*metadata.level(), metadata.target(), log());
+        let level = *metadata.level();
+        let target = metadata.target();
+        let log = log();
         let told = || log.detail.tells(target) || log.read(|settings| settings.shows(level));
         target.starts_with("galatea") && told()
     }

@@ -67,7 +67,8 @@ impl GpuMeters {
         if let Some(look) = last.as_ref().filter(|look| look.at.elapsed() < self.interval) {
             return families(&look.figures);
         }
-        let (now, before) = (Instant::now(), last.take());
+        let now = Instant::now();
+        let before = last.take();
         let since = before.as_ref().map_or(self.start, |look| look.at);
         let uses: HashMap<usize, GpuUse> =
             gpus::uses().into_iter().map(|of| (of.number, of)).collect();

@@ -31,8 +31,10 @@ fn counted(labels: &[(&str, &str)], value: f64) -> Metric {
 
 /// Families of weights that are brought to GPUs while models run; none where no model needs that.
 fn prefetch(gpus: &[GpuMemory]) -> Vec<MetricFamily> {
-    let (mut touches, mut bytes, mut stalls, mut distances) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut touches = Vec::new();
+    let mut bytes = Vec::new();
+    let mut stalls = Vec::new();
+    let mut distances = Vec::new();
     for gpu in gpus {
         let Some(found) = gpu.prefetch else { continue };
         let device = gpu.number.to_string();
@@ -60,7 +62,8 @@ fn prefetch(gpus: &[GpuMemory]) -> Vec<MetricFamily> {
 
 /// Families of the GPUs that are open; none where there are none.
 pub(super) fn page(gpus: &[GpuMemory]) -> Vec<MetricFamily> {
-    let (mut bytes, mut buffers) = (Vec::new(), Vec::new());
+    let mut bytes = Vec::new();
+    let mut buffers = Vec::new();
     for gpu in gpus {
         let device = gpu.number.to_string();
         let of = |&(kind, value): &(&str, u64)| {

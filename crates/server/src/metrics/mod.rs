@@ -35,7 +35,8 @@ pub(crate) use gpu::GpuMeters;
 pub fn render(app: &ServerState) -> String {
     let rows = app.core().metrics_snapshot();
     let mut page = self::models(&rows, app.metrics());
-    let (mut models, mut encoders) = (Vec::new(), Vec::new());
+    let mut models = Vec::new();
+    let mut encoders = Vec::new();
     let listed = app.core().checkpoints();
     page.extend(llm::residency(&listed));
     for ListedCheckpoint { name, loaded, .. } in listed {

@@ -10,7 +10,9 @@ use crate::power::{ModelPowerReport, PowerState};
 /// start.
 pub(super) fn page(state: Option<PowerState>, tokens: u64) -> Vec<MetricFamily> {
     let Some(state) = state else { return Vec::new() };
-    let (draw, energy, allowed) = (&state.reading.draw, &state.energy, &state.allowed);
+    let draw = &state.reading.draw;
+    let energy = &state.energy;
+    let allowed = &state.allowed;
     let watts = units(draw).map(|(unit, watts)| (unit, watts));
     let joules = units(&PowerDraw {
         cpu: energy.cpu,

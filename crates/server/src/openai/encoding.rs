@@ -153,7 +153,8 @@ pub(crate) fn prepare(
         check_length(|| format!("input[{at}]"), "input", &text, encoder.context())?;
         texts.push(text);
     }
-    let (usage, name) = (ReadUsage::of(&texts), name.to_owned());
+    let usage = ReadUsage::of(&texts);
+    let name = name.to_owned();
     let answer = move |vectors: Vec<Vec<f32>>| {
         let data = vectors.into_iter().enumerate().map(|(index, mut vector)| {
             vector.truncate(dimensions);

@@ -97,7 +97,8 @@ pub(crate) fn rerank(
         };
         check_length(|| place, param, text, context)?;
     }
-    let (usage, name) = (ReadUsage::of(&texts), name.to_owned());
+    let usage = ReadUsage::of(&texts);
+    let name = name.to_owned();
     let answer = move |results| {
         let scores = model.scores(results);
         let mut ranks: Vec<RankItem> = (documents.into_iter().zip(scores).enumerate())
@@ -133,7 +134,8 @@ pub(crate) fn score(
     fields: &ObjectFields<'_>,
 ) -> Result<PreparedEncoding, ApiError> {
     let named = |plain, other| if fields.get(plain).is_some() { plain } else { other };
-    let (left, right) = (named("text_1", "queries"), named("text_2", "documents"));
+    let left = named("text_1", "queries");
+    let right = named("text_2", "documents");
     let first = one_or_many(fields, left)?;
     let second = one_or_many(fields, right)?;
     if first.len() != 1 && first.len() != second.len() {
@@ -162,7 +164,8 @@ pub(crate) fn score(
             push(right, at, model.pair(first, second, most)?)?;
         }
     }
-    let (usage, name) = (ReadUsage::of(&texts), name.to_owned());
+    let usage = ReadUsage::of(&texts);
+    let name = name.to_owned();
     let count = first.len();
     let answer = move |results: Vec<Vec<f32>>| {
         let scores: Vec<f32> = if vectors {

@@ -33,7 +33,8 @@ pub(crate) fn generation(
     prompt: Vec<u32>,
     field: &str,
 ) -> Result<GenerationRequest, ApiError> {
-    let (context, length) = (model.context(), prompt.len());
+    let context = model.context();
+    let length = prompt.len();
     let most = common.sampling.max_tokens.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
     if length == 0 {
         return Err(ApiError::field(field, "no tokens found, expected at least one"));
@@ -194,12 +195,14 @@ impl RunningGeneration {
         limit: usize,
     ) -> Result<Self, ApiError> {
         let (to, events) = unbounded_channel();
-        let (bytes, full) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let bytes = AtomicUsize::new(0);
+        let full = AtomicBool::new(false);
         let backlog = Arc::new(EventBacklog { bytes, limit, full, overflow: Notify::new() });
         let open = requests.len();
         let mut tickets = Vec::new();
         for (i, request) in requests.into_iter().enumerate() {
-            let (to, counting) = (to.clone(), Arc::clone(&backlog));
+            let to = to.clone();
+            let counting = Arc::clone(&backlog);
             let sink = move |event| {
                 if counting.admits(&event) {
                     // Nobody waits any more when the client went away.
@@ -209,7 +212,9 @@ impl RunningGeneration {
             tickets.push(model.engine().submit(request, Box::new(sink))?);
         }
         let _model = Arc::clone(model);
-        let (queue, counted, form) = (Duration::ZERO, None, AnswerForm::Whole);
+        let queue = Duration::ZERO;
+        let counted = None;
+        let form = AnswerForm::Whole;
         Ok(Self { events, backlog, open, queue, counted, form, _tickets: tickets, _model })
     }
 

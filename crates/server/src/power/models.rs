@@ -190,7 +190,8 @@ impl PowerMeter {
         watts: Option<f64>,
         allowed: &ModelAllowance,
     ) {
-        let (name, target) = (&model.name, model.settings.target_watts);
+        let name = &model.name;
+        let target = model.settings.target_watts;
         let first = !self.told.contains(name);
         if let (Some(target), true) =
             (target, first && (watts.is_none() || allowed.limit == PowerLimit::Target))

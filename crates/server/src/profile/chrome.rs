@@ -43,8 +43,11 @@ impl ChromeFile {
 
     fn within(path: &Path, most: u64) -> io::Result<Self> {
         let waiting = b"{\"traceEvents\":[".to_vec();
-        let (file, bytes) = (File::create(path)?, waiting.len() as u64);
-        let (empty, flushed, left_out) = (true, Instant::now(), 0);
+        let file = File::create(path)?;
+        let bytes = waiting.len() as u64;
+        let empty = true;
+        let flushed = Instant::now();
+        let left_out = 0;
         let mut file = Self { file, waiting, bytes, most, empty, flushed, left_out };
         file.flush(0)?;
         Ok(file)

@@ -138,7 +138,9 @@ impl RunningProfile {
 
     /// What was found so far.
     fn summary(&self, end: Instant) -> Value {
-        let (begin, energy, models) = (self.begin, self.energy, self.models.clone());
+        let begin = self.begin;
+        let energy = self.energy;
+        let models = self.models.clone();
         let window = ProfileWindow { begin, end, energy, models };
         // Runs go on being told to it meanwhile.
         let tally = self.tally().clone();

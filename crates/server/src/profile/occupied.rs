@@ -51,7 +51,8 @@ mod tests {
 
     #[test]
     fn what_overlaps_counts_once() {
-        let (start, ms) = (Instant::now(), Duration::from_millis);
+        let start = Instant::now();
+        let ms = Duration::from_millis;
         let mut occupied = CoveredTime::default();
         for (from, time) in [(10, 10), (15, 10), (40, 5), (25, 1), (12, 2), (39, 20)] {
             occupied.add(start + ms(from), ms(time));
@@ -62,7 +63,8 @@ mod tests {
 
     #[test]
     fn many_spans_take_little_memory() {
-        let (start, us) = (Instant::now(), Duration::from_micros);
+        let start = Instant::now();
+        let us = Duration::from_micros;
         let mut occupied = CoveredTime::default();
         for at in 0..5000 {
             occupied.add(start + us(10 * at), us(4));

@@ -276,7 +276,8 @@ mod tests {
     use super::*;
 
     fn ran(profile: &RunningProfile, model: &str) {
-        let (begin, time) = (Instant::now(), Duration::from_micros(5));
+        let begin = Instant::now();
+        let time = Duration::from_micros(5);
         let run = PartRun { model: model.into(), provider: "cpu", begin, time, rows: Vec::new() };
         RunObserver::ran(profile, run);
     }

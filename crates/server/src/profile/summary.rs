@@ -77,7 +77,8 @@ fn put(fields: &mut Map<String, Value>, name: &str, value: Option<impl Into<Valu
 fn machine(before: Option<EnergyReport>, wall: Duration) -> Map<String, Value> {
     let mut fields = Map::new();
     let Some(state) = power::state() else { return fields };
-    let (before, now) = (before.unwrap_or_default(), state.energy);
+    let before = before.unwrap_or_default();
+    let now = state.energy;
     let mut watts = Map::new();
     for (name, before, now) in [
         ("cpu", before.cpu, now.cpu),

@@ -176,8 +176,8 @@ impl JsonConfigReader {
                 self.problem(&format!("expected an object, found {json}"));
                 return None;
             };
-            let (key_kind, value_kind) =
-                (entry.map_entry_key_field().kind(), entry.map_entry_value_field().kind());
+            let key_kind = entry.map_entry_key_field().kind();
+            let value_kind = entry.map_entry_value_field().kind();
             let mut map = std::collections::HashMap::new();
             for (name, value) in members {
                 self.path.push(name.clone());

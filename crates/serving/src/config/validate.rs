@@ -140,7 +140,8 @@ fn sequence(config: &ModelConfig, batching: &ModelSequenceBatching, problems: &m
 }
 
 fn control_values(config: &ModelConfig, control: &Control, problems: &mut Vec<String>) {
-    let (name, kind) = (&config.name, control.kind().as_str_name());
+    let name = &config.name;
+    let kind = control.kind().as_str_name();
     let counts = [
         ("int32_false_true", control.int32_false_true.len()),
         ("fp32_false_true", control.fp32_false_true.len()),

@@ -152,7 +152,8 @@ impl Core {
         let counter = model.operations();
         let arithmetic = counter.map(|all| VersionArithmetic::new(all, spent.compute_infer.ns));
         let load_duration = start.elapsed();
-        let (checkpoint, tending) = (model.checkpoint(), model.background_tuner());
+        let checkpoint = model.checkpoint();
+        let tending = model.background_tuner();
         let checker = RequestChecker::new(&config).with_goals(goals);
         let checker = checker.leaving_missing(model.sees_missing_inputs());
         let spares = self.spares(model, &context);

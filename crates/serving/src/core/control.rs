@@ -25,7 +25,8 @@ impl Core {
             Ok(wanted) => wanted,
             Err(error) => return Err(unreadable(name, &error)),
         };
-        let (mut failed, mut unread) = (String::new(), None);
+        let mut failed = String::new();
+        let mut unread = None;
         for (id, overrides) in wanted {
             let turn = self.turns.take(&id);
             let result = self.source_of(&id, overrides).map_err(LoadError::Poll);

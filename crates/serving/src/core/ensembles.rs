@@ -105,7 +105,8 @@ impl Core {
         if steps(&polled.config).is_empty() {
             return Ok(());
         }
-        let (mut path, mut done) = (vec![ensemble.clone()], BTreeSet::new());
+        let mut path = vec![ensemble.clone()];
+        let mut done = BTreeSet::new();
         self.check_circular(&polled.config, &mut path, &mut done)?;
         let mut missing = BTreeSet::new();
         let mut wanted = Vec::new();

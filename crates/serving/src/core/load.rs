@@ -266,7 +266,8 @@ impl Core {
 
     pub(super) fn drain_all(&self, id: &ModelId, retired: Vec<(i64, Arc<LoadedVersion>)>) {
         for (version, loaded) in retired {
-            let (models, id) = (Arc::clone(&self.models), id.clone());
+            let models = Arc::clone(&self.models);
+            let id = id.clone();
             let kept = Arc::clone(&loaded);
             drain(loaded, move || {
                 models.write().unwrap_or_else(PoisonError::into_inner).settled(&id, version, &kept);

@@ -187,7 +187,8 @@ impl LoadedVersion {
             sink(SinkAnswer { result: Ok(Some(response)), is_final: true });
             return None;
         }
-        let (cache, context) = (Arc::clone(cache), Arc::clone(&self.context));
+        let cache = Arc::clone(cache);
+        let context = Arc::clone(&self.context);
         Some(Box::new(move |answer| {
             if let Ok(Some(response)) = &answer.result {
                 let start = Instant::now();

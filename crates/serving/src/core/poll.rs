@@ -29,7 +29,8 @@ impl RepositoryPoller {
     pub(super) fn start(core: &Arc<Core>) -> Result<(), ServingError> {
         let ControlMode::Poll { interval } = core.options.control_mode else { return Ok(()) };
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
-        let (watched, core_of_thread) = (Arc::clone(&stop), Arc::downgrade(core));
+        let watched = Arc::clone(&stop);
+        let core_of_thread = Arc::downgrade(core);
         let thread = std::thread::Builder::new()
             .name("poll".to_owned())
             .spawn(move || run(&core_of_thread, &watched, interval))

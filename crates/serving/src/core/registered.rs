@@ -103,7 +103,8 @@ mod tests {
     #[test]
     fn models_of_a_registered_repository_load_under_the_names_it_gives() {
         let root = std::env::temp_dir().join(format!("galatea-registered-{}", std::process::id()));
-        let (first, later) = (root.join("first"), root.join("later"));
+        let first = root.join("first");
+        let later = root.join("later");
         fs::create_dir_all(&first).unwrap();
         fs::create_dir_all(later.join("model/1")).unwrap();
         fs::write(later.join("model/config.pbtxt"), format!("name: \"any\" {CONFIG}")).unwrap();

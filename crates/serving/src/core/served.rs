@@ -29,7 +29,8 @@ impl ServedCheckpoint {
     fn of(loaded: &LoadedVersion) -> Result<Option<Self>, ServingError> {
         let Some(resident) = &loaded.checkpoint else { return Ok(None) };
         let (checkpoint, in_use) = resident.ask()?;
-        let (context, in_use) = (Arc::clone(&loaded.context), Arc::new(in_use));
+        let context = Arc::clone(&loaded.context);
+        let in_use = Arc::new(in_use);
         Ok(Some(Self { name: loaded.id.to_string(), checkpoint, context, in_use }))
     }
 
@@ -41,7 +42,8 @@ impl ServedCheckpoint {
         let _in_use = Arc::clone(&self.in_use);
         let policy = context.config.model_transaction_policy.as_ref();
         let decoupled = policy.is_some_and(|policy| policy.decoupled);
-        let (items, now) = (items.max(1), Instant::now());
+        let items = items.max(1);
+        let now = Instant::now();
         OpenRequest {
             context,
             items,

@@ -71,8 +71,10 @@ impl SpareInstances {
         turns: usize,
         sequences: bool,
     ) -> Arc<Self> {
-        let (graph, context) = (Arc::clone(graph), Arc::clone(context));
-        let (turns, state) = (turns.max(1), Mutex::default());
+        let graph = Arc::clone(graph);
+        let context = Arc::clone(context);
+        let turns = turns.max(1);
+        let state = Mutex::default();
         Arc::new(Self { model, graph, placement, context, turns, sequences, state })
     }
 

@@ -47,7 +47,8 @@ fn ticket() -> ScheduleTicket {
 /// the answer was on its way.
 fn drained_on_the_way(handle: &Arc<DriverHandle>) -> bool {
     let (to, from) = channel();
-    let (here, draining) = (std::thread::current().id(), Arc::clone(handle));
+    let here = std::thread::current().id();
+    let draining = Arc::clone(handle);
     let sink = move |_: SinkAnswer| {
         let inside = std::thread::current().id() == here;
         if inside {
@@ -86,7 +87,8 @@ fn every_request_that_a_draining_version_took_is_answered_once() {
         let taken: u64 = std::thread::scope(|scope| {
             let senders: Vec<_> = (0..4)
                 .map(|_| {
-                    let (handle, answered) = (&handle, &answered);
+                    let handle = &handle;
+                    let answered = &answered;
                     scope.spawn(move || {
                         let mut taken = 0;
                         for number in 0..400 {

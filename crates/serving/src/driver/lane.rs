@@ -324,7 +324,8 @@ impl ModelLane {
         let Some(executor) = self.instances.get(instance) else { return };
         let mut executor = executor.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = if self.movable { payload.input_bytes() } else { 0 };
-        let (mut count, mut items) = (1, payload.items());
+        let mut count = 1;
+        let mut items = payload.items();
         let start = Instant::now();
         let mut next = || {
             let next = self.takes_early(start, count).then(|| self.take_early(instance))??;

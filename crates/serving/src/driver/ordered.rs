@@ -78,7 +78,8 @@ mod tests {
         let order = Arc::new(Mutex::new(Vec::new()));
         let third: Arc<Mutex<Option<ResponseSink>>> = Arc::default();
         let sink = |id: u64| -> ResponseSink {
-            let (order, third) = (Arc::clone(&order), Arc::clone(&third));
+            let order = Arc::clone(&order);
+            let third = Arc::clone(&third);
             Box::new(move |_| {
                 order.lock().unwrap().push(id);
                 if id == 0 {

@@ -159,7 +159,9 @@ impl<T: Clone, E> EnsembleFlow<T, E> {
     fn take(&mut self, id: RunId, outputs: Vec<(usize, T)>, effects: &mut Vec<FlowEffect<T, E>>) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.answers += 1;
-        let (first, step, iteration) = (run.answers == 1, run.step, run.iteration);
+        let first = run.answers == 1;
+        let step = run.step;
+        let iteration = run.iteration;
         if self.failure.is_some() {
             return;
         }

@@ -161,7 +161,8 @@ fn answer_one(
     outcome: &mut Outcome,
 ) -> Vec<FlowEffect<String, usize>> {
     let one = &mut active[at];
-    let (run, number) = (one.run, one.step);
+    let run = one.run;
+    let number = one.step;
     let step = &case.graph.steps[number];
     let times = if step.decoupled { answers(&one.inputs) } else { 1 };
     if random.chance(chances.failure) {
@@ -179,7 +180,8 @@ fn answer_one(
         active.remove(at);
         return flow.answer(run, None, true);
     }
-    let (answer, inputs) = (one.answered, one.inputs.clone());
+    let answer = one.answered;
+    let inputs = one.inputs.clone();
     one.answered += 1;
     let is_final = one.answered == times && random.chance(50);
     if is_final {

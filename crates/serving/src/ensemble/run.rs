@@ -114,7 +114,9 @@ impl ServedEnsemble {
     ) -> Arc<Self> {
         let gate = Mutex::new(StepGate::new(plan.steps.len(), plan.max_inflight));
         let context = Arc::clone(context);
-        let (moved, open, idle) = (Condvar::new(), Mutex::new(0), Condvar::new());
+        let moved = Condvar::new();
+        let open = Mutex::new(0);
+        let idle = Condvar::new();
         Arc::new(Self { plan, server, context, gate, moved, open, idle })
     }
 
@@ -450,7 +452,8 @@ impl StepLaunch {
     fn go(self) {
         let mut next = Some(self);
         while let Some(launch) = next.take() {
-            let (ensemble, step) = (Arc::clone(&launch.request.ensemble), launch.step);
+            let ensemble = Arc::clone(&launch.request.ensemble);
+            let step = launch.step;
             let entered = launch.request.template.callers.is_none();
             if !launch.submit() && entered {
                 next = ensemble.leave(step);

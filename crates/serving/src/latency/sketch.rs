@@ -81,7 +81,8 @@ impl QuantileSketch {
     reason = "ranks are far below 2^53 and the bound is not negative"
 )]
 fn allowed(rank: u64, count: u64, wanted: &[TrackedQuantile]) -> u64 {
-    let (rank, count) = (rank as f64, count as f64);
+    let rank = rank as f64;
+    let count = count as f64;
     let bounds = wanted.iter().map(|wanted| {
         if rank <= wanted.quantile * count {
             2.0 * wanted.error * (count - rank) / (1.0 - wanted.quantile).max(f64::MIN_POSITIVE)
@@ -132,7 +133,8 @@ pub(super) fn estimate(
     let count: u64 = all.iter().map(|sample| sample.weight).sum();
     let of = |quantile: f64| {
         let rank = quantile * real(count);
-        let (mut below, mut before) = (0_u64, None);
+        let mut below = 0_u64;
+        let mut before = None;
         for sample in &all {
             let reached = below + sample.weight;
             if real(reached) >= rank {

@@ -185,7 +185,8 @@ impl PackedRecorder {
     pub(super) fn new(mut file: File, temporary: PathBuf, limit_bytes: u64) -> io::Result<Self> {
         file.write_all(&[0; HEAD_BYTES])?;
         let at = u64::try_from(HEAD_BYTES).map_err(io::Error::other)?;
-        let (packed, uses) = (Vec::new(), HashMap::new());
+        let packed = Vec::new();
+        let uses = HashMap::new();
         let writer =
             EntryWriter { file, at, limit_bytes, packed, uses, failed: None, finished: false };
         Ok(Self { writer: Mutex::new(writer), temporary })
@@ -209,7 +210,9 @@ impl PackedRecorder {
         }
         let mut read = HashMap::new();
         readers(&prepared.graph, &mut read);
-        let (uses, mut data, mut io) = (std::mem::take(&mut writer.uses), Vec::new(), None);
+        let uses = std::mem::take(&mut writer.uses);
+        let mut data = Vec::new();
+        let mut io = None;
         let mut place = |tensor: &Tensor| {
             let packed = spot(tensor).is_some_and(|spot| uses.get(&spot) >= read.get(&spot));
             if let Some(found) = in_files(tensor, files, packed) {
@@ -228,7 +231,8 @@ impl PackedRecorder {
         let ports = |all: &[IoInfo]| -> Vec<(String, Fact)> {
             all.iter().map(|io| (io.name.clone(), io.fact())).collect()
         };
-        let (inputs, outputs) = (ports(&prepared.inputs), ports(&prepared.outputs));
+        let inputs = ports(&prepared.inputs);
+        let outputs = ports(&prepared.outputs);
         let written = stored::write(&prepared.graph, &inputs, &outputs, &mut place);
         let (graph, constants) = match (written, io) {
             (Ok(written), _) => written,
@@ -275,7 +279,8 @@ fn in_files(tensor: &Tensor, files: &[OnnxFile], packed: bool) -> Option<LargeCo
     let (number, offset) = found?;
     // Bytes of truth values are looked at when they are read; those here are small and copied.
     let fits = start.is_multiple_of(element) && tensor.dtype() != DataType::Bool;
-    let (file, offset) = (u32::try_from(number).ok()?, u64::try_from(offset).ok()?);
+    let file = u32::try_from(number).ok()?;
+    let offset = u64::try_from(offset).ok()?;
     (fits || packed).then_some(LargeConstant { file, offset })
 }
 
@@ -293,7 +298,8 @@ fn table_of(head: &[u8]) -> Option<EntryPart> {
     let number = |at: usize| -> Option<u64> {
         Some(u64::from_le_bytes(head.get(at..at.checked_add(8)?)?.try_into().ok()?))
     };
-    let (start, bytes) = (number(8)?, number(16)?);
+    let start = number(8)?;
+    let bytes = number(16)?;
     let sum = u32::from_le_bytes(head.get(24..28)?.try_into().ok()?);
     let table = EntryPart { start, bytes, sum };
     (head == self::head(table)).then_some(table)

@@ -136,7 +136,8 @@ impl CacheFolder {
     /// `newest`; and what was left unfinished.
     fn make_room(&self, newest: &Path) {
         let Ok(listing) = fs::read_dir(&self.path) else { return };
-        let (mut entries, mut notes) = (Vec::new(), Vec::new());
+        let mut entries = Vec::new();
+        let mut notes = Vec::new();
         for path in listing.flatten().map(|entry| entry.path()) {
             let Ok(found) = path.metadata() else { continue };
             let used = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);

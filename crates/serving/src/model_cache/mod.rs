@@ -102,7 +102,8 @@ impl EntryConditions<'_> {
         let names = &self.options.providers;
         let packings = self.providers.iter().map(|p| format!("{} {}", p.name(), p.packing()));
         let packings: Vec<String> = packings.collect();
-        let (level, program) = (self.options.optimise, content::program());
+        let level = self.options.optimise;
+        let program = content::program();
         let precision = self.options.precision;
         format!("{content} of {program}, {level}, {precision}, {names:?} of {packings:?}")
     }
@@ -297,7 +298,8 @@ fn session_of(
     let ports = |all: Vec<(String, galatea_graph::Fact)>| -> Vec<IoInfo> {
         all.into_iter().map(|(name, fact)| IoInfo::new(name, &fact)).collect()
     };
-    let (inputs, outputs) = (ports(stored.inputs), ports(stored.outputs));
+    let inputs = ports(stored.inputs);
+    let outputs = ports(stored.outputs);
     let prepared = PreparedGraph { graph: stored.graph, inputs, outputs };
     kind.session(prepared, PackedSource(Some(packed)))
 }

@@ -70,7 +70,8 @@ impl OldestScheduler {
             slot.out = Some(id);
         }
         // The batcher has neither levels nor policies.
-        let (key, patience) = (ticket.key.clone(), ticket.patience);
+        let key = ticket.key.clone();
+        let patience = ticket.patience;
         let plain =
             ScheduleTicket { id, batch_size: 1, key, patience, ..ScheduleTicket::default() };
         self.out.insert(id, OutRequests { at, ticket, step, dispatched: false });

@@ -374,7 +374,8 @@ impl Simulation {
             assert_eq!(result, Err(QueueRefusal::NoSequence));
             return 0;
         }
-        let (idle, requests) = (self.rules.idle, &self.requests);
+        let idle = self.rules.idle;
+        let requests = &self.requests;
         let fresh = || Life { never: true, ..Life::default() };
         let life = self.lives.entry(correlation.clone()).or_insert_with(fresh);
         let busy = requests.iter().any(|request| {

@@ -125,7 +125,8 @@ fn state_tensor(
     state: &State,
     model_dir: &Path,
 ) -> Result<StateTensor, ServingError> {
-    let (input, model) = (&state.input_name, &config.name);
+    let input = &state.input_name;
+    let model = &config.name;
     let wrong = |what: String| {
         ServingError::invalid_arg(format!("state '{input}' of model '{model}' {what}"))
     };

@@ -279,7 +279,8 @@ mod tests {
         trace.begin("m", "1", &request);
         let child = trace.child();
         child.begin("step", "2", &request);
-        let (own, other) = (trace.id(), child.id());
+        let own = trace.id();
+        let other = child.id();
         drop(trace);
         assert!(kept.0.lock().unwrap().is_empty());
         child.respond(&[]);

@@ -50,7 +50,8 @@ impl Buffer {
         let release = RcBlock::new(move |_: NonNull<c_void>| {
             let _held = &owner;
         });
-        let (shape, strides) = (numbers(&layout.shape), numbers(&layout.strides));
+        let shape = numbers(&layout.shape);
+        let strides = numbers(&layout.strides);
         autoreleasepool(|_| {
             // SAFETY: the caller vouches for the memory; the block holds its owner.
             let made = unsafe {

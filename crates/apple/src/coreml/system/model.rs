@@ -86,7 +86,8 @@ impl Model {
         options: &CoreMlLoadOptions,
     ) -> Result<Self, CoreMlFault> {
         autoreleasepool(|_| {
-            let (url, options) = (url(compiled)?, configuration(options)?);
+            let url = url(compiled)?;
+            let options = configuration(options)?;
             // SAFETY: both are alive, and the configuration has only what this system knows.
             let loaded =
                 unsafe { MLModel::modelWithContentsOfURL_configuration_error(&url, &options) };

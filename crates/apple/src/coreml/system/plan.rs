@@ -26,7 +26,8 @@ pub(in super::super) fn plan(compiled: &Path, options: &CoreMlLoadOptions) -> Pl
     let (sender, receiver) = mpsc::channel::<Planned>();
     let what = compiled.display().to_string();
     autoreleasepool(|_| {
-        let (url, options) = (url(compiled)?, configuration(options)?);
+        let url = url(compiled)?;
+        let options = configuration(options)?;
         // The plan is read where it arrives, since it may be bound to that thread.
         let handler = RcBlock::new(move |plan: *mut MLComputePlan, error: *mut NSError| {
             // SAFETY: the plan is alive while the block runs, or null.

@@ -31,7 +31,8 @@ pub(super) fn run(
     backings: &[(&str, &MultiArray)],
     state: Option<&PredictionState>,
 ) -> Outputs {
-    let (inputs, options) = (features(inputs)?, options(backings));
+    let inputs = features(inputs)?;
+    let options = options(backings);
     let inputs = ProtocolObject::from_ref(&*inputs);
     let predicted = match state {
         // SAFETY: the inputs, outputs and the state fit the model, as was checked.
@@ -63,7 +64,8 @@ pub(super) fn start(model: &MLModel, interface: &ModelInterface, pending: Pendin
     };
     let options = options(&named(&submission.backings));
     let state = submission.state.as_ref().map(|state| state.buffers().state().retain());
-    let (wanted, pending) = (interface.outputs.clone(), Mutex::new(Some(pending)));
+    let wanted = interface.outputs.clone();
+    let pending = Mutex::new(Some(pending));
     let handler = RcBlock::new(move |given: *mut Features, error: *mut NSError| {
         let taken = pending.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(pending) = taken else { return };

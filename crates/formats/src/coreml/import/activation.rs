@@ -56,7 +56,8 @@ fn with_alpha(
 fn relu6(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
-    let (zero, six) = (low.number(0.0, dtype)?, low.number(6.0, dtype)?);
+    let zero = low.number(0.0, dtype)?;
+    let six = low.number(6.0, dtype)?;
     let result = low.plain("Clip", &[x, zero, six])?;
     low.give(op, &[result])
 }
@@ -69,7 +70,8 @@ fn by_channel(
     x: ValueId,
 ) -> Result<ValueId> {
     let found = low.required(op, name)?;
-    let (dtype, rank) = (low.dtype(x)?, low.rank(x)?);
+    let dtype = low.dtype(x)?;
+    let rank = low.rank(x)?;
     let found = low.cast(found, dtype)?;
     if rank < 2 || low.rank(found)? != 1 {
         let text = format!("input '{name}' has a number for each channel, x has {rank} axes");
@@ -135,7 +137,8 @@ fn softmax(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
 /// `alpha · log(1 + exp(beta · x))` with numbers for each channel.
 fn softplus_parametric(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
-    let (alpha, beta) = (by_channel(low, op, "alpha", x)?, by_channel(low, op, "beta", x)?);
+    let alpha = by_channel(low, op, "alpha", x)?;
+    let beta = by_channel(low, op, "beta", x)?;
     let scaled = low.plain("Mul", &[x, beta])?;
     let soft = low.plain("Softplus", &[scaled])?;
     let result = low.plain("Mul", &[soft, alpha])?;
@@ -180,7 +183,8 @@ fn thresholded_relu(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Res
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let alpha = low.float(op, "alpha")?.unwrap_or(1.0);
-    let (alpha, zero) = (low.number(alpha, dtype)?, low.number(0.0, dtype)?);
+    let alpha = low.number(alpha, dtype)?;
+    let zero = low.number(0.0, dtype)?;
     let stays = low.plain("GreaterOrEqual", &[x, alpha])?;
     let result = low.node("Where", &Attributes::new(), &[stays, x, zero])?;
     low.give(op, &[result])
@@ -191,7 +195,8 @@ fn linear_activation(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Re
     let dtype = low.dtype(x)?;
     let alpha = low.float(op, "alpha")?.unwrap_or(1.0);
     let beta = low.float(op, "beta")?.unwrap_or(0.0);
-    let (alpha, beta) = (low.number(alpha, dtype)?, low.number(beta, dtype)?);
+    let alpha = low.number(alpha, dtype)?;
+    let beta = low.number(beta, dtype)?;
     let scaled = low.plain("Mul", &[x, alpha])?;
     let result = low.plain("Add", &[scaled, beta])?;
     low.give(op, &[result])

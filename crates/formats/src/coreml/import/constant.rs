@@ -128,7 +128,8 @@ fn affine(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
         }
     }
     let inner: usize = shape.iter().skip(axis + 1).product();
-    let (scale, zero) = (numbers(&scale)?, numbers(&zero)?);
+    let scale = numbers(&scale)?;
+    let zero = numbers(&zero)?;
     let at = |all: &[f32], index: usize| {
         let place = if all.len() == 1 { 0 } else { index / inner.max(1) % len.max(1) };
         all.get(place).copied().unwrap_or(0.0)
@@ -248,14 +249,16 @@ impl PaletteTables {
             None if width == 1 => 0,
             None => return refuse("vectors need a 'vector_axis'"),
         };
-        let (groups, values) = (groups.to_vec(), numbers(table)?);
+        let groups = groups.to_vec();
+        let values = numbers(table)?;
         Ok(Self { element, groups, entries, width, axis, values })
     }
 
     /// The value at a part of a vector, for the position at an index of the positions' shape.
     fn value(&self, shape: &[usize], index: usize, code: usize, part: usize) -> f32 {
         let mut rest = index;
-        let (mut group, mut stride) = (0, 1);
+        let mut group = 0;
+        let mut stride = 1;
         for (&len, &groups) in shape.iter().zip(&self.groups).rev() {
             let at = rest % len.max(1);
             rest /= len.max(1);
@@ -282,8 +285,10 @@ impl PaletteTables {
         let count = bounded(&target)?;
         let value = |index: usize| {
             // Behind the axis, the part of the vector, and all before.
-            let (behind, before) = (index % inner, index / inner);
-            let (part, before) = (before % self.width, before / self.width);
+            let behind = index % inner;
+            let before = index / inner;
+            let part = before % self.width;
+            let before = before / self.width;
             let source = before * inner + behind;
             self.value(shape, source, codes.get(source).copied().unwrap_or(0), part)
         };
@@ -362,7 +367,8 @@ impl BlockScales {
     /// The number that a code at an index of the shape stands for.
     fn value(&self, shape: &[usize], index: usize, code: f32) -> f32 {
         let mut rest = index;
-        let (mut block, mut stride) = (0, 1);
+        let mut block = 0;
+        let mut stride = 1;
         for (&len, &blocks) in shape.iter().zip(&self.lengths).rev() {
             let at = rest % len.max(1);
             rest /= len.max(1);

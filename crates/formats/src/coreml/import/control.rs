@@ -47,10 +47,12 @@ fn cond(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     check_truth(low, condition)?;
     let blocks = two_blocks(op)?;
     let expected = op.outputs().len();
-    let (mut branches, mut growing) = (Vec::with_capacity(2), vec![false; expected]);
+    let mut branches = Vec::with_capacity(2);
+    let mut growing = vec![false; expected];
     for block in blocks {
         if !block.inputs.is_empty() || block.outputs.len() != expected {
-            let (taken, given) = (block.inputs.len(), block.outputs.len());
+            let taken = block.inputs.len();
+            let given = block.outputs.len();
             let text = format!(
                 "a block takes {taken} values and gives {given}, expected none and {expected}"
             );

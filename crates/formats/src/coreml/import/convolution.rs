@@ -99,7 +99,8 @@ fn amounts(low: &mut ProgramLowering, op: &LoweredOperation<'_>, axes: usize) ->
         let text = format!("input 'pad' is {found:?}, expected {} numbers", 2 * axes);
         return Err(CoreMlError::invalid(text));
     }
-    let (front, behind) = (found.iter().step_by(2), found.iter().skip(1).step_by(2));
+    let front = found.iter().step_by(2);
+    let behind = found.iter().skip(1).step_by(2);
     Ok(front.chain(behind).copied().collect())
 }
 
@@ -140,7 +141,8 @@ fn conv_quantized(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Resul
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
     let codes = low.required(op, "weight")?;
-    let (scale, bias) = (low.required(op, "quant_scale")?, low.required(op, "quant_bias")?);
+    let scale = low.required(op, "quant_scale")?;
+    let bias = low.required(op, "quant_bias")?;
     low.int(op, "nbits")?;
     if low.choice(op, "quantization_type", &["linear", "lut"])? != 0 {
         let text = "a conv_quantized with a table, which no converter writes";
@@ -156,7 +158,8 @@ fn conv_quantized(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Resul
         }
         low.reshape(id, &shape)
     };
-    let (scale, bias) = (by_output(low, scale)?, by_output(low, bias)?);
+    let scale = by_output(low, scale)?;
+    let bias = by_output(low, bias)?;
     let scaled = low.plain("Mul", &[codes, scale])?;
     let weight = low.plain("Add", &[scaled, bias])?;
     convolve(low, op, x, weight)
@@ -209,7 +212,8 @@ fn missing(
     let mut extra = Vec::with_capacity(axes);
     for (axis, &wanted) in wanted.iter().enumerate() {
         let at = |all: &[i64], at: usize| all.get(at).copied().unwrap_or(0);
-        let (input, window) = (len(x, axis + 2)?, len(weight, axis + 2)?);
+        let input = len(x, axis + 2)?;
+        let window = len(weight, axis + 2)?;
         let covered = input
             .saturating_sub(1)
             .saturating_mul(at(&windows.strides, axis))

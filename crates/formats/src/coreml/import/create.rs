@@ -59,7 +59,8 @@ fn range_1d(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> 
 /// and so many above it, all where the number is negative.
 fn band_part(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let mut x = low.required(op, "x")?;
-    let (below, above) = (low.int(op, "lower")?.unwrap_or(-1), low.int(op, "upper")?.unwrap_or(-1));
+    let below = low.int(op, "lower")?.unwrap_or(-1);
+    let above = low.int(op, "upper")?.unwrap_or(-1);
     for (count, first, upper) in [(below, below.saturating_neg(), true), (above, above, false)] {
         if count >= 0 {
             let first = low.scalar(first);

@@ -82,7 +82,8 @@ fn boxes(
             let named = attributes([("start", 0_i64.into()), ("end", 1_i64.into())]);
             let count = low.node("Shape", &named, &[boxes])?;
             let count = low.squeeze(count, &[0])?;
-            let (zero, one) = (low.scalar(0_i64), low.scalar(1_i64));
+            let zero = low.scalar(0_i64);
+            let one = low.scalar(1_i64);
             low.plain("Range", &[zero, count, one])?
         }
     };
@@ -194,7 +195,8 @@ fn corners(
     let by_axis = if convention % 2 == 0 { [(a, c), (b, d)] } else { [(b, d), (a, c)] };
     let mut found = Vec::with_capacity(2);
     for ((first, second), axis) in by_axis.into_iter().zip([2, 3]) {
-        let (mut start, mut end) = (first, second);
+        let mut start = first;
+        let mut end = second;
         if convention >= 2 {
             let half = low.scalar(0.5_f32);
             let reach = low.plain("Mul", &[second, half])?;
@@ -221,14 +223,16 @@ fn points(
     count: i64,
 ) -> Result<ValueId> {
     let whole = low.scalar(count);
-    let (zero, one) = (low.scalar(0_i64), low.scalar(1_i64));
+    let zero = low.scalar(0_i64);
+    let one = low.scalar(1_i64);
     let steps = low.plain("Range", &[zero, whole, one])?;
     let steps = low.cast(steps, DataType::Fp32)?;
     let count = low.cast(whole, DataType::Fp32)?;
     let last = low.plain("Sub", &[end, start])?;
     let found = spread(low, grid, steps, count, last)?;
     let zero = low.scalar(0.0_f32);
-    let (least, most) = (low.plain("Min", &[last, zero])?, low.plain("Max", &[last, zero])?);
+    let least = low.plain("Min", &[last, zero])?;
+    let most = low.plain("Max", &[last, zero])?;
     let found = low.plain("Max", &[found, least])?;
     let found = low.plain("Min", &[found, most])?;
     low.plain("Add", &[start, found])
@@ -242,7 +246,8 @@ fn of_every_image(
     points: &CropPoints,
     pad: f64,
 ) -> Result<ValueId> {
-    let (height, width) = (points.height, points.width);
+    let height = points.height;
+    let width = points.width;
     let grid = points.grid(low)?;
     let grid = low.reshape(grid, &[1, -1, width, 2])?;
     let batch = low.node("Shape", &attributes([("end", 1_i64.into())]), &[x])?;

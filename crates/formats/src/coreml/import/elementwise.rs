@@ -60,8 +60,10 @@ pub(super) const ROWS: &[LoweringRow] = &[
 
 /// Both operands, in one type of elements: constants take that of the other.
 fn operands(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<[ValueId; 2]> {
-    let (x, y) = (low.required(op, "x")?, low.required(op, "y")?);
-    let (of_x, of_y) = (low.dtype(x)?, low.dtype(y)?);
+    let x = low.required(op, "x")?;
+    let y = low.required(op, "y")?;
+    let of_x = low.dtype(x)?;
+    let of_y = low.dtype(y)?;
     if of_x == of_y {
         return Ok([x, y]);
     }
@@ -211,7 +213,8 @@ fn clip(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let dtype = low.dtype(x)?;
     let alpha = low.float(op, "alpha")?.unwrap_or(f64::NEG_INFINITY);
     let beta = low.float(op, "beta")?.unwrap_or(f64::INFINITY);
-    let (alpha, beta) = (low.number(alpha, dtype)?, low.number(beta, dtype)?);
+    let alpha = low.number(alpha, dtype)?;
+    let beta = low.number(beta, dtype)?;
     let result = low.node("Clip", &Attributes::new(), &[x, alpha, beta])?;
     low.give(op, &[result])
 }

@@ -29,7 +29,8 @@ fn batch_dims(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<i6
 
 /// Rows of an axis, after `batch_dims` axes that both have.
 fn gather(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
-    let (x, indices) = (low.required(op, "x")?, low.required(op, "indices")?);
+    let x = low.required(op, "x")?;
+    let indices = low.required(op, "indices")?;
     let indices = low.cast(indices, DataType::Int64)?;
     let axis = low.int(op, "axis")?.unwrap_or(0);
     let batch = batch_dims(low, op)?;
@@ -48,7 +49,8 @@ fn gather_in_batches(
     axis: i64,
     batch: i64,
 ) -> Result<()> {
-    let (rank, of_indices) = (low.rank(x)?, low.rank(indices)?);
+    let rank = low.rank(x)?;
+    let of_indices = low.rank(indices)?;
     let axis = low.axis(axis, rank)?;
     let batch = low.axis(batch, of_indices + 1)?;
     if batch > axis {
@@ -63,7 +65,8 @@ fn gather_in_batches(
     let named = attributes([("batch_dims", signed(batch).into())]);
     let found = low.node("GatherND", &named, &[turned, places])?;
     // Batches, indices, axes before the one, axes behind it.
-    let (looked_up, before) = (of_indices - batch, axis - batch);
+    let looked_up = of_indices - batch;
+    let before = axis - batch;
     let total = batch + looked_up + before + (rank - 1 - axis);
     let back = (0..batch)
         .chain(batch + looked_up..batch + looked_up + before)
@@ -76,7 +79,8 @@ fn gather_in_batches(
 
 /// For each place of `indices`, the element at that position of an axis.
 fn gather_along_axis(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
-    let (x, indices) = (low.required(op, "x")?, low.required(op, "indices")?);
+    let x = low.required(op, "x")?;
+    let indices = low.required(op, "indices")?;
     let indices = low.cast(indices, DataType::Int64)?;
     let axis = low.int(op, "axis")?.unwrap_or(0);
     if op.opset >= 7 {
@@ -89,7 +93,8 @@ fn gather_along_axis(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Re
 
 /// Parts of `x` whose first positions are the last axis of `indices`.
 fn gather_nd(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
-    let (x, indices) = (low.required(op, "x")?, low.required(op, "indices")?);
+    let x = low.required(op, "x")?;
+    let indices = low.required(op, "indices")?;
     let indices = low.cast(indices, DataType::Int64)?;
     let batch = batch_dims(low, op)?;
     let named = attributes([("batch_dims", batch.into())]);
@@ -112,7 +117,8 @@ fn one_hot(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let count = low.required(op, "one_hot_vector_size")?;
     let count = low.cast(count, DataType::Int64)?;
     let axis = low.int(op, "axis")?.unwrap_or(-1);
-    let (on, off) = (low.tensor(op, "on_value")?, low.tensor(op, "off_value")?);
+    let on = low.tensor(op, "on_value")?;
+    let off = low.tensor(op, "off_value")?;
     let dtype = on.as_ref().or(off.as_ref()).map_or(DataType::Int32, |(_, value)| value.dtype());
     let mut number = |given: Option<(_, Tensor)>, default: i64| -> Result<ValueId> {
         let value = given.map_or_else(|| Tensor::scalar(default), |(_, value)| value);
@@ -130,7 +136,8 @@ fn one_hot(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
 /// Elements of `a` where the condition holds, else of `b`.
 fn select(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let condition = low.required(op, "cond")?;
-    let (a, b) = (low.required(op, "a")?, low.required(op, "b")?);
+    let a = low.required(op, "a")?;
+    let b = low.required(op, "b")?;
     let dtype = low.dtype(a)?;
     let b = low.cast(b, dtype)?;
     let condition = low.cast(condition, DataType::Bool)?;

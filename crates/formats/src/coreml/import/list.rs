@@ -148,7 +148,8 @@ fn written(
     items: ValueId,
 ) -> Result<()> {
     if low.dtype(list)? != low.dtype(items)? || low.rank(list)? != low.rank(items)? {
-        let (list, items) = (low.fact(list)?, low.fact(items)?);
+        let list = low.fact(list)?;
+        let items = low.fact(items)?;
         let text = format!("items {items} are written to a list that is {list}");
         return Err(CoreMlError::invalid(text));
     }
@@ -178,7 +179,8 @@ fn grown(
     let more = match fixed {
         true => zero,
         false => {
-            let (count, one) = (length(low, list)?, low.integers(&[1]));
+            let count = length(low, list)?;
+            let one = low.integers(&[1]);
             let named = attributes([("keepdims", true.into())]);
             let last = low.node("ReduceMax", &named, &[places])?;
             let needed = low.plain("Add", &[last, one])?;

@@ -53,7 +53,9 @@ impl LoweringFrame {
         let mut graph = Graph::new(name);
         graph.opsets.insert(ONNX_DOMAIN.to_owned(), OPSET);
         graph.opsets.insert(galatea_graph::ML_DOMAIN.to_owned(), ML_OPSET);
-        let (facts, bound, read) = (Vec::new(), HashMap::new(), HashMap::new());
+        let facts = Vec::new();
+        let bound = HashMap::new();
+        let read = HashMap::new();
         Self { graph, facts, bound, read, captured: Vec::new(), growing: HashSet::new() }
     }
 }
@@ -76,7 +78,8 @@ pub(in crate::coreml) struct ProgramLowering {
 impl ProgramLowering {
     /// A graph without inputs and nodes.
     pub(in crate::coreml) fn new(name: &str) -> Self {
-        let (states, current) = (HashMap::new(), String::new());
+        let states = HashMap::new();
+        let current = String::new();
         Self { frames: vec![LoweringFrame::new(name)], states, current, count: 0, given: None }
     }
 
@@ -381,7 +384,8 @@ impl ProgramLowering {
         starts: &[i64],
         ends: &[i64],
     ) -> Result<ValueId> {
-        let (starts, ends) = (self.integers(starts), self.integers(ends));
+        let starts = self.integers(starts);
+        let ends = self.integers(ends);
         let axes = self.integers(axes);
         self.plain("Slice", &[id, starts, ends, axes])
     }
@@ -451,7 +455,8 @@ impl ProgramLowering {
     /// The value of a frame that stands for one of the frame around it.
     fn capture(&mut self, level: usize, outer: ValueId) -> Option<ValueId> {
         let (above, here) = self.frames.split_at_mut(level);
-        let (above, here) = (above.last()?, here.first_mut()?);
+        let above = above.last()?;
+        let here = here.first_mut()?;
         let inner = here.graph.value_named(&above.graph.value(outer).name);
         let fact = above.facts.get(outer.index()).cloned().flatten();
         here.facts.resize(here.graph.values().len(), None);
@@ -535,7 +540,8 @@ impl ProgramLowering {
         let to = frame.graph.value_named(name);
         let at = frame.graph.nodes.len();
         let none = Attributes::new();
-        let (from, slot) = (vec![Some(id)], vec![Some(to)]);
+        let from = vec![Some(id)];
+        let slot = vec![Some(to)];
         frame.graph.add_node((ONNX_DOMAIN, "Identity"), name, &none, from, slot)?;
         infer::extend(&frame.graph, &mut frame.facts, at)?;
         let fact = frame.facts.get(to.index()).cloned().flatten();
@@ -553,7 +559,8 @@ impl ProgramLowering {
     pub(super) fn give(&mut self, op: &LoweredOperation<'_>, results: &[ValueId]) -> Result<()> {
         let stated = op.outputs();
         if stated.len() != results.len() {
-            let (stated, found) = (stated.len(), results.len());
+            let stated = stated.len();
+            let found = results.len();
             let text = format!("it says {stated} outputs, the operator gives {found}");
             return Err(CoreMlError::invalid(text));
         }

@@ -46,8 +46,10 @@ fn turned(low: &mut ProgramLowering, id: ValueId) -> Result<ValueId> {
 }
 
 fn matmul(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
-    let (mut x, mut y) = (low.required(op, "x")?, low.required(op, "y")?);
-    let (of_x, of_y) = (low.dtype(x)?, low.dtype(y)?);
+    let mut x = low.required(op, "x")?;
+    let mut y = low.required(op, "y")?;
+    let of_x = low.dtype(x)?;
+    let of_y = low.dtype(y)?;
     if of_x != of_y {
         (x, y) = match low.graph().constant(x) {
             Some(_) => (low.cast(x, of_y)?, y),
@@ -71,7 +73,8 @@ fn product(low: &mut ProgramLowering, x: ValueId, y: ValueId) -> Result<ValueId>
             low.plain("MatMul", &[x, y])
         }
         dtype => {
-            let (x, y) = (low.cast(x, DataType::Int32)?, low.cast(y, DataType::Int32)?);
+            let x = low.cast(x, DataType::Int32)?;
+            let y = low.cast(y, DataType::Int32)?;
             let wide = low.plain("MatMul", &[x, y])?;
             low.cast(wide, dtype)
         }
@@ -125,8 +128,10 @@ impl AxisOrders {
             };
             all.filter(found).copied().collect()
         };
-        let (batch, inner) = (those(true, true, true), those(true, true, false));
-        let (rows, columns) = (those(true, false, true), those(false, true, true));
+        let batch = those(true, true, true);
+        let inner = those(true, true, false);
+        let rows = those(true, false, true);
+        let columns = those(false, true, true);
         let lost = those(true, false, false).len() + those(false, true, false).len();
         if [inner.len(), rows.len(), columns.len()] != [1; 3] || lost > 0 {
             return None;
@@ -165,8 +170,10 @@ fn reordered(low: &mut ProgramLowering, id: ValueId, axes: &[usize]) -> Result<V
 /// `softmax(query · keyᵀ / √E + mask) · value`; a mask of truth values says which keys are seen.
 fn attention(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let query = low.required(op, "query")?;
-    let (key, value) = (low.required(op, "key")?, low.required(op, "value")?);
-    let (dtype, rank) = (low.dtype(query)?, low.rank(query)?);
+    let key = low.required(op, "key")?;
+    let value = low.required(op, "value")?;
+    let dtype = low.dtype(query)?;
+    let rank = low.rank(query)?;
     if rank < 3 {
         let text = format!("the query has {rank} axes, expected 3 or more");
         return Err(CoreMlError::invalid(text));

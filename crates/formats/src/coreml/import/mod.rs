@@ -119,7 +119,8 @@ pub fn operators() -> impl Iterator<Item = &'static str> {
 pub(super) fn function(name: &str, function: &MilFunction) -> Result<(Graph, Vec<String>)> {
     let opset = opset(&function.opset)?;
     let mut lowering = ProgramLowering::new(name);
-    let (mut states, mut fed) = (Vec::new(), Vec::new());
+    let mut states = Vec::new();
+    let mut fed = Vec::new();
     for (name, stated) in &function.inputs {
         let place = || format!("input '{name}'");
         match stated {

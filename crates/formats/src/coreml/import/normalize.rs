@@ -36,9 +36,12 @@ fn channels(
 fn batch_norm(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let dtype = low.dtype(x)?;
-    let (mean, variance) = (low.required(op, "mean")?, low.required(op, "variance")?);
-    let (mean, variance) = (low.cast(mean, dtype)?, low.cast(variance, dtype)?);
-    let (gamma, beta) = (channels(low, op, "gamma", x, 1.0)?, channels(low, op, "beta", x, 0.0)?);
+    let mean = low.required(op, "mean")?;
+    let variance = low.required(op, "variance")?;
+    let mean = low.cast(mean, dtype)?;
+    let variance = low.cast(variance, dtype)?;
+    let gamma = channels(low, op, "gamma", x, 1.0)?;
+    let beta = channels(low, op, "beta", x, 0.0)?;
     let epsilon = single(low.float(op, "epsilon")?.unwrap_or(1e-5));
     let named = attributes([("epsilon", epsilon.into())]);
     let result = low.node("BatchNormalization", &named, &[x, gamma, beta, mean, variance])?;
@@ -47,7 +50,8 @@ fn batch_norm(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()
 
 fn instance_norm(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
-    let (gamma, beta) = (channels(low, op, "gamma", x, 1.0)?, channels(low, op, "beta", x, 0.0)?);
+    let gamma = channels(low, op, "gamma", x, 1.0)?;
+    let beta = channels(low, op, "beta", x, 0.0)?;
     let epsilon = single(low.float(op, "epsilon")?.unwrap_or(1e-5));
     let named = attributes([("epsilon", epsilon.into())]);
     let result = low.node("InstanceNormalization", &named, &[x, gamma, beta])?;
@@ -57,7 +61,8 @@ fn instance_norm(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result
 /// Over any axes: those that are not the last ones are brought there.
 fn layer_norm(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
-    let (dtype, rank) = (low.dtype(x)?, low.rank(x)?);
+    let dtype = low.dtype(x)?;
+    let rank = low.rank(x)?;
     let axes = match low.ints(op, "axes")? {
         Some(axes) => axes.iter().map(|&axis| low.axis(axis, rank)).collect::<Result<_>>()?,
         None => (0..rank).collect::<Vec<usize>>(),
@@ -129,7 +134,9 @@ fn local_response_norm(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> 
     let size = size.ok_or_else(|| CoreMlError::invalid("input 'size' is missing"))?;
     let mut number =
         |name, default| -> Result<f32> { Ok(single(low.float(op, name)?.unwrap_or(default))) };
-    let (alpha, beta, k) = (number("alpha", 1e-4)?, number("beta", 0.75)?, number("k", 1.0)?);
+    let alpha = number("alpha", 1e-4)?;
+    let beta = number("beta", 0.75)?;
+    let k = number("k", 1.0)?;
     let named = attributes([
         ("size", size.into()),
         ("alpha", alpha.into()),

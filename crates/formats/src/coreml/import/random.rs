@@ -67,7 +67,8 @@ fn distributed(
     operator: &str,
     names: [(&'static str, &'static str, f64); 2],
 ) -> Result<()> {
-    let (mut named, mut dtype) = (Attributes::new(), None);
+    let mut named = Attributes::new();
+    let mut dtype = None;
     for (name, attribute, default) in names {
         let (number, found) = parameter(low, op, name, default)?;
         if dtype.zip(found).is_some_and(|(one, other)| one != other) {
@@ -104,8 +105,8 @@ fn categorical(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<(
     }
     let rank = low.rank(x)?;
     let shape = low.shape_of(x)?;
-    let (front, classes) =
-        (low.slice(shape, &[0], &[0], &[-1])?, low.slice(shape, &[0], &[-1], &[i64::MAX])?);
+    let front = low.slice(shape, &[0], &[0], &[-1])?;
+    let classes = low.slice(shape, &[0], &[-1], &[i64::MAX])?;
     if rank == 0 {
         return Err(CoreMlError::invalid("x has no axes, expected one of classes"));
     }

@@ -72,8 +72,10 @@ impl LoweredRecurrence {
         }
         let direction = StepOrder::read(low, op, both)?;
         if direction == StepOrder::Reverse {
-            let (last, before) = (low.integers(&[-1]), low.integers(&[i64::MIN]));
-            let (axis, step) = (low.integers(&[0]), low.integers(&[-1]));
+            let last = low.integers(&[-1]);
+            let before = low.integers(&[i64::MIN]);
+            let axis = low.integers(&[0]);
+            let step = low.integers(&[-1]);
             x = low.plain("Slice", &[x, last, before, axis, step])?;
         }
         let every = low.flag(op, "output_sequence", false)?;
@@ -246,8 +248,8 @@ fn function(
 fn rnn(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let layer = LoweredRecurrence::read(low, op, &[0], false)?;
     let activation = function(low, op, "activation", "tanh")?;
-    let (w, r) =
-        (layer.weights(low, op, ["weight_ih", ""])?, layer.weights(low, op, ["weight_hh", ""])?);
+    let w = layer.weights(low, op, ["weight_ih", ""])?;
+    let r = layer.weights(low, op, ["weight_hh", ""])?;
     let bias = layer.parameter(low, op, ["bias", ""], layer.gates)?;
     let bias = layer.biases(low, [bias, None])?;
     let state = layer.state(low, op, "initial_h")?;
@@ -264,8 +266,8 @@ fn gru(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let layer = LoweredRecurrence::read(low, op, &[2, 0, 1], false)?;
     let gate = function(low, op, "recurrent_activation", "sigmoid")?;
     let activation = function(low, op, "activation", "tanh")?;
-    let (w, r) =
-        (layer.weights(low, op, ["weight_ih", ""])?, layer.weights(low, op, ["weight_hh", ""])?);
+    let w = layer.weights(low, op, ["weight_ih", ""])?;
+    let r = layer.weights(low, op, ["weight_hh", ""])?;
     let of_state = layer.parameter(low, op, ["bias", ""], layer.gates)?;
     let mut of_input = None;
     let mut named = layer.attributes(&[gate, activation]);
@@ -435,13 +437,15 @@ impl ClippedCell {
         let [gate, of_cell, of_output] = self.functions;
         let input = seen(low, input, 0, cell)?;
         let forget = seen(low, forget, 2, cell)?;
-        let (input, forget) = (apply(low, gate, input)?, apply(low, gate, forget)?);
+        let input = apply(low, gate, input)?;
+        let forget = apply(low, gate, forget)?;
         let fresh = apply(low, of_cell, fresh)?;
         let kept = low.plain("Mul", &[forget, cell])?;
         let added = low.plain("Mul", &[input, fresh])?;
         let next = low.plain("Add", &[kept, added])?;
         let dtype = low.dtype(next)?;
-        let (least, most) = (low.number(-self.clip, dtype)?, low.number(self.clip, dtype)?);
+        let least = low.number(-self.clip, dtype)?;
+        let most = low.number(self.clip, dtype)?;
         let next = low.plain("Clip", &[next, least, most])?;
         let output = seen(low, output, 1, next)?;
         let output = apply(low, gate, output)?;

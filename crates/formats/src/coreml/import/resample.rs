@@ -108,7 +108,8 @@ fn grid_of(
     aligned: bool,
 ) -> Result<ValueId> {
     let extent = extent(low, x)?;
-    let (one, two) = (low.scalar(1.0_f32), low.scalar(2.0_f32));
+    let one = low.scalar(1.0_f32);
+    let two = low.scalar(2.0_f32);
     let twice = low.plain("Mul", &[points, two])?;
     let (numerator, span) = match aligned {
         true => {
@@ -143,7 +144,8 @@ fn image(
 }
 
 fn resample(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
-    let (x, points) = (image(low, op, "x")?, image(low, op, "coordinates")?);
+    let x = image(low, op, "x")?;
+    let points = image(low, op, "coordinates")?;
     let points = low.cast(points, DataType::Fp32)?;
     let sampling = ImageSampling::read(low, op)?;
     let modes = ["unnormalized", "normalized_minus_one_to_one", "normalized_zero_to_one"];
@@ -173,7 +175,8 @@ fn in_elements(
     mode: usize,
     aligned: bool,
 ) -> Result<ValueId> {
-    let (half, one) = (low.scalar(0.5_f32), low.scalar(1.0_f32));
+    let half = low.scalar(0.5_f32);
+    let one = low.scalar(1.0_f32);
     let share = match mode {
         0 => return Ok(points),
         1 => {
@@ -199,7 +202,8 @@ fn in_elements(
 fn affine(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = image(low, op, "x")?;
     let matrix = low.required(op, "transform_matrix")?;
-    let (height, width) = (low.int(op, "output_height")?, low.int(op, "output_width")?);
+    let height = low.int(op, "output_height")?;
+    let width = low.int(op, "output_width")?;
     let Some((height, width)) = height.zip(width).filter(|&(height, width)| height.min(width) > 0)
     else {
         let text = format!("a result of {height:?} by {width:?} elements");

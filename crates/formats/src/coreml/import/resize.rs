@@ -187,7 +187,8 @@ impl ResizedValue {
         let count = low.slice(self.sizes, &[0], &[at], &[at + 1])?;
         let count = low.squeeze(count, &[0])?;
         let count = low.cast(count, DataType::Fp32)?;
-        let (zero, one) = (low.scalar(0.0_f32), low.scalar(1.0_f32));
+        let zero = low.scalar(0.0_f32);
+        let one = low.scalar(1.0_f32);
         let steps = low.plain("Range", &[zero, count, one])?;
         let last = low.plain("Sub", &[len, one])?;
         let points = spread(low, grid, steps, count, last)?;
@@ -204,7 +205,9 @@ pub(super) fn spread(
     count: ValueId,
     last: ValueId,
 ) -> Result<ValueId> {
-    let (zero, half, one) = (low.scalar(0.0_f32), low.scalar(0.5_f32), low.scalar(1.0_f32));
+    let zero = low.scalar(0.0_f32);
+    let half = low.scalar(0.5_f32);
+    let one = low.scalar(1.0_f32);
     match grid {
         PointGrid::Default | PointGrid::UnalignCorners => {
             let len = low.plain("Add", &[last, one])?;
@@ -257,7 +260,8 @@ fn interpolated(
         let places = low.cast(places, DataType::Int64)?;
         low.node("Gather", &named, &[wide, places])
     };
-    let (first, second) = (at(floor)?, at(ceiling)?);
+    let first = at(floor)?;
+    let second = at(ceiling)?;
     let difference = low.plain("Sub", &[second, first])?;
     let part = low.plain("Mul", &[difference, share])?;
     let result = low.plain("Add", &[first, part])?;
@@ -377,7 +381,8 @@ fn upsample_nearest_neighbor(low: &mut ProgramLowering, op: &LoweredOperation<'_
 
 /// The last `resized_dims` axes get the last lengths of `shape`; 0 is the length that is there.
 fn resize(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
-    let (x, shape) = (low.required(op, "x")?, low.required(op, "shape")?);
+    let x = low.required(op, "x")?;
+    let shape = low.required(op, "shape")?;
     let rank = low.rank(x)?;
     let shape = low.cast(shape, DataType::Int64)?;
     let given = low.known_len(shape, 0)?;

@@ -29,7 +29,8 @@ struct ScatterUpdates {
 
 impl ScatterUpdates {
     fn read(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<Self> {
-        let (data, indices) = (low.required(op, "data")?, low.required(op, "indices")?);
+        let data = low.required(op, "data")?;
+        let indices = low.required(op, "indices")?;
         let mut updates = low.required(op, "updates")?;
         let indices = low.cast(indices, DataType::Int64)?;
         if op.opset >= 7 {
@@ -60,7 +61,8 @@ impl ScatterUpdates {
             false => low.node(operator, &named, &[self.data, self.indices, self.updates])?,
             true => {
                 let dtype = low.dtype(self.data)?;
-                let (one, shape) = (low.number(1.0, dtype)?, low.shape_of(self.data)?);
+                let one = low.number(1.0, dtype)?;
+                let shape = low.shape_of(self.data)?;
                 let ones = low.plain("Expand", &[one, shape])?;
                 let divisors = low.node(operator, &named, &[ones, self.indices, self.updates])?;
                 low.plain("Div", &[self.data, divisors])?

@@ -46,9 +46,11 @@ pub(super) fn signed(len: usize) -> i64 {
 /// A length of 0 is the one that is there: before CoreML7 where as many lengths are given as `x` has
 /// axes; from then on lengths and axes are counted from the last, and 1 stands where there is none.
 fn reshape(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
-    let (x, target) = (low.required(op, "x")?, low.required(op, "shape")?);
+    let x = low.required(op, "x")?;
+    let target = low.required(op, "shape")?;
     let mut target = low.cast(target, DataType::Int64)?;
-    let (rank, count) = (low.rank(x)?, low.known_len(target, 0));
+    let rank = low.rank(x)?;
+    let count = low.known_len(target, 0);
     let keeps = may_have_zero(low.fact(target)?);
     if let Some(count) = count.ok().filter(|&count| op.opset >= 7 && keeps && count != rank) {
         let first = signed(rank.saturating_sub(count));
@@ -102,7 +104,8 @@ fn each(
 fn reshape_like(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let references = low.several(op, "ref_tensors")?;
-    let (begins, ends) = (each(low, op, "begins")?, each(low, op, "ends")?);
+    let begins = each(low, op, "begins")?;
+    let ends = each(low, op, "ends")?;
     let end_masks = each(low, op, "end_masks")?;
     if begins.len() != references.len() || ends.len() != references.len() {
         let text = format!("{} references with {begins:?} to {ends:?}", references.len());
@@ -258,7 +261,8 @@ fn flatten2d(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()>
 }
 
 fn tile(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
-    let (x, repeats) = (low.required(op, "x")?, low.required(op, "reps")?);
+    let x = low.required(op, "x")?;
+    let repeats = low.required(op, "reps")?;
     let repeats = low.cast(repeats, DataType::Int64)?;
     let result = low.plain("Tile", &[x, repeats])?;
     low.give(op, &[result])
@@ -318,7 +322,8 @@ fn pixel_unshuffle(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Resu
     let x = low.required(op, "x")?;
     let block = block_of(low, op, "downscale_factor")?;
     let [channels, height, width] = image(low, x)?;
-    let (rows, columns) = (height / block, width / block);
+    let rows = height / block;
+    let columns = width / block;
     let cut = low.reshape(x, &[-1, channels, rows, block, columns, block])?;
     let moved = low.transpose(cut, &[0, 1, 3, 5, 2, 4])?;
     let result = low.reshape(moved, &[-1, channels * block * block, rows, columns])?;
@@ -359,7 +364,8 @@ fn space_to_batch(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Resul
     let amounts = low.integers(&[0, 0, top, left, 0, 0, bottom, right]);
     let x = low.plain("Pad", &[x, amounts])?;
     let [channels, height, width] = image(low, x)?;
-    let (rows, columns) = (height / tall, width / wide);
+    let rows = height / tall;
+    let columns = width / wide;
     let cut = low.reshape(x, &[-1, channels, rows, tall, columns, wide])?;
     let moved = low.transpose(cut, &[3, 5, 0, 1, 2, 4])?;
     let result = low.reshape(moved, &[-1, channels, rows, columns])?;
@@ -374,7 +380,8 @@ fn batch_to_space(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Resul
     let [channels, rows, columns] = image(low, x)?;
     let cut = low.reshape(x, &[tall, wide, -1, channels, rows, columns])?;
     let moved = low.transpose(cut, &[2, 3, 4, 0, 5, 1])?;
-    let (height, width) = (rows * tall, columns * wide);
+    let height = rows * tall;
+    let width = columns * wide;
     let whole = low.reshape(moved, &[-1, channels, height, width])?;
     let result = low.slice(whole, &[2, 3], &[top, left], &[height - bottom, width - right])?;
     low.give(op, &[result])

@@ -47,14 +47,16 @@ fn bounds(
             ))),
         }
     };
-    let (from_first, to_last) = (masks("begin_mask")?, masks("end_mask")?);
+    let from_first = masks("begin_mask")?;
+    let to_last = masks("end_mask")?;
     let single = masks("squeeze_mask")?;
     if steps.len() != rank || steps.contains(&0) {
         return Err(CoreMlError::invalid(format!("input 'stride' is {steps:?} for {rank} axes")));
     }
     let steps: Vec<i64> =
         steps.iter().zip(&single).map(|(&step, &single)| if single { 1 } else { step }).collect();
-    let (begin, end) = (low.required(op, "begin")?, low.required(op, "end")?);
+    let begin = low.required(op, "begin")?;
+    let end = low.required(op, "end")?;
     let begin = low.cast(begin, DataType::Int64)?;
     let end = low.cast(end, DataType::Int64)?;
     // A slice that goes backwards starts at the last element, and ends before the first.
@@ -100,7 +102,8 @@ fn behind(
     ends: ValueId,
     single: &[bool],
 ) -> Result<ValueId> {
-    let (one, last) = (low.integers(&[1]), low.integers(&[-1]));
+    let one = low.integers(&[1]);
+    let last = low.integers(&[-1]);
     let next = low.plain("Add", &[starts, one])?;
     let at_last = low.plain("Equal", &[starts, last])?;
     let most = low.integers(&[i64::MAX]);
@@ -170,12 +173,11 @@ fn places(
     (x, update): (ValueId, ValueId),
     axis: usize,
 ) -> Result<ValueId> {
-    let (zero, one) = (low.scalar(0_i64), low.scalar(1_i64));
+    let zero = low.scalar(0_i64);
+    let one = low.scalar(1_i64);
     let at = [signed(axis)];
-    let (start, end) = (
-        low.slice(bounds.starts, &[0], &at, &[at[0] + 1])?,
-        low.slice(bounds.ends, &[0], &at, &[at[0] + 1])?,
-    );
+    let start = low.slice(bounds.starts, &[0], &at, &[at[0] + 1])?;
+    let end = low.slice(bounds.ends, &[0], &at, &[at[0] + 1])?;
     let step = bounds.steps.get(axis).copied().unwrap_or(1);
     let count = low.dims(update)?.get(axis).and_then(Dim::known);
     let known = low.fact(start)?.value.is_some() && low.fact(end)?.value.is_some();
@@ -189,7 +191,8 @@ fn places(
     let len = low.slice(shape, &[0], &at, &[at[0] + 1])?;
     let len = low.squeeze(len, &[0])?;
     let all = low.plain("Range", &[zero, len, one])?;
-    let (first, step) = (low.integers(&[0]), low.integers(&[step]));
+    let first = low.integers(&[0]);
+    let step = low.integers(&[step]);
     low.plain("Slice", &[all, start, end, first, step])
 }
 
@@ -197,7 +200,8 @@ fn places(
 fn cut_axes(low: &ProgramLowering, bounds: &SliceBoundValues, x: ValueId) -> usize {
     let Ok(dims) = low.dims(x) else { return 0 };
     let numbers = |id| low.fact(id).ok().and_then(Fact::lengths);
-    let (starts, ends) = (numbers(bounds.starts), numbers(bounds.ends));
+    let starts = numbers(bounds.starts);
+    let ends = numbers(bounds.ends);
     let at = |all: &Option<Vec<Dim>>, axis: usize| all.as_ref()?.get(axis)?.known();
     let whole = |axis: usize| {
         let to_last = at(&ends, axis).is_some_and(|end| {
@@ -212,12 +216,14 @@ fn cut_axes(low: &ProgramLowering, bounds: &SliceBoundValues, x: ValueId) -> usi
 /// From `begin` on, as many elements as `size` says; -1 is all that are left.
 fn slice_by_size(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
-    let (begin, size) = (low.required(op, "begin")?, low.required(op, "size")?);
+    let begin = low.required(op, "begin")?;
+    let size = low.required(op, "size")?;
     let begin = low.cast(begin, DataType::Int64)?;
     let size = low.cast(size, DataType::Int64)?;
     let end = low.plain("Add", &[begin, size])?;
     // A slice that starts at -2 and has two elements ends at the last one.
-    let (zero, most) = (low.integers(&[0]), low.integers(&[i64::MAX]));
+    let zero = low.integers(&[0]);
+    let most = low.integers(&[i64::MAX]);
     let counts_from_end = low.plain("Less", &[begin, zero])?;
     let reaches = low.plain("GreaterOrEqual", &[end, zero])?;
     let past = low.plain("And", &[counts_from_end, reaches])?;
@@ -263,14 +269,16 @@ fn reverse(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let count = axes.len();
     let starts = low.integers(&vec![-1; count]);
     let ends = low.integers(&vec![i64::MIN; count]);
-    let (axes, steps) = (low.integers(&axes), low.integers(&vec![-1; count]));
+    let axes = low.integers(&axes);
+    let steps = low.integers(&vec![-1; count]);
     let result = low.plain("Slice", &[x, starts, ends, axes, steps])?;
     low.give(op, &[result])
 }
 
 /// The first elements of each row in reverse, as many as `lengths` says.
 fn reverse_sequence(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
-    let (x, lengths) = (low.required(op, "x")?, low.required(op, "lengths")?);
+    let x = low.required(op, "x")?;
+    let lengths = low.required(op, "lengths")?;
     let lengths = low.cast(lengths, DataType::Int64)?;
     let rank = low.rank(x)?;
     let seq = low.int(op, "seq_axis")?.unwrap_or(0);
@@ -299,7 +307,8 @@ fn reverse_sequence(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Res
 /// Around the last axes: amounts in front of and behind each.
 fn pad(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
-    let (rank, dtype) = (low.rank(x)?, low.dtype(x)?);
+    let rank = low.rank(x)?;
+    let dtype = low.dtype(x)?;
     let mode = low.choice(op, "mode", &["constant", "reflect", "replicate"])?;
     let mode = ["constant", "reflect", "edge"].get(mode).copied().unwrap_or("constant");
     let value = low.float(op, "constant_val")?.unwrap_or(0.0);
@@ -329,7 +338,8 @@ fn pad(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
 fn crop(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let rank = signed(low.rank(x)?);
-    let (rows, columns) = (needed(low, op, "crop_height")?, needed(low, op, "crop_width")?);
+    let rows = needed(low, op, "crop_height")?;
+    let columns = needed(low, op, "crop_width")?;
     let (&[top, bottom], &[left, right]) = (rows.as_slice(), columns.as_slice()) else {
         let text = format!("crop_height is {rows:?} and crop_width {columns:?}, expected two each");
         return Err(CoreMlError::invalid(text));

@@ -54,7 +54,9 @@ fn argsort(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
 /// The greatest or least elements of an axis and, if wanted, their places.
 fn topk(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let count = low.int(op, "k")?.unwrap_or(1);
-    let (mut sorted, mut with_places, mut dtype) = (true, true, DataType::Int32);
+    let mut sorted = true;
+    let mut with_places = true;
+    let mut dtype = DataType::Int32;
     if op.opset >= 6 {
         sorted = low.flag(op, "sort", true)?;
         with_places = low.flag(op, "return_indices", true)?;

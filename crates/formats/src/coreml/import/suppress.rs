@@ -24,9 +24,11 @@ struct ScoredBoxes {
 /// From CoreML7 on boxes are the last axis, there is no least score, and nothing says how many
 /// boxes there are.
 fn suppress(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
-    let (mut boxes, mut scores) = (low.required(op, "boxes")?, low.required(op, "scores")?);
+    let mut boxes = low.required(op, "boxes")?;
+    let mut scores = low.required(op, "scores")?;
     if low.rank(boxes)? != 3 || low.rank(scores)? != 3 {
-        let (boxes, scores) = (low.fact(boxes)?, low.fact(scores)?);
+        let boxes = low.fact(boxes)?;
+        let scores = low.fact(scores)?;
         let text = format!("boxes are {boxes} and scores {scores}, expected three axes");
         return Err(CoreMlError::invalid(text));
     }
@@ -70,7 +72,8 @@ impl ScoredBoxes {
             false => low.unsqueeze(self.best, &[1])?,
         };
         let boxes = low.cast(self.boxes, DataType::Fp32)?;
-        let (most, iou) = (low.scalar(self.most), low.scalar(single(iou)));
+        let most = low.scalar(self.most);
+        let iou = low.scalar(single(iou));
         let least = low.scalar(least);
         let named = attributes([("center_point_box", true.into())]);
         let found = low.node("NonMaxSuppression", &named, &[boxes, rivals, most, iou, least])?;
@@ -93,7 +96,8 @@ impl ScoredBoxes {
         let named = attributes([("start", 2_i64.into())]);
         let classes = low.node("Shape", &named, &[self.scores])?;
         let classes = low.squeeze(classes, &[0])?;
-        let (zero, one) = (low.scalar(0_i64), low.scalar(1_i64));
+        let zero = low.scalar(0_i64);
+        let one = low.scalar(1_i64);
         let all = low.plain("Range", &[zero, classes, one])?;
         let all = low.unsqueeze(all, &[1])?;
         let own = low.plain("Equal", &[class, all])?;
@@ -114,7 +118,8 @@ impl ScoredBoxes {
         let named = attributes([("start", 1_i64.into())]);
         let count = low.node("Shape", &named, &[self.best])?;
         let count = low.squeeze(count, &[0])?;
-        let (zero, one) = (low.scalar(0_i64), low.scalar(1_i64));
+        let zero = low.scalar(0_i64);
+        let one = low.scalar(1_i64);
         let all = low.plain("Range", &[zero, count, one])?;
         let is_first = low.plain("Equal", &[first, all])?;
         let instead = low.plain("And", &[none, is_first])?;
@@ -142,7 +147,8 @@ impl ScoredBoxes {
         places: ValueId,
         chosen: ValueId,
     ) -> Result<Vec<ValueId>> {
-        let (zero, none) = (low.scalar(0_i64), low.scalar(-1_i64));
+        let zero = low.scalar(0_i64);
+        let none = low.scalar(-1_i64);
         let inside = low.plain("Where", &[chosen, places, zero])?;
         let inside = low.unsqueeze(inside, &[-1])?;
         let some = low.unsqueeze(chosen, &[-1])?;

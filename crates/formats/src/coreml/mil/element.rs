@@ -142,7 +142,8 @@ impl MilElement {
     pub fn pack(self, elements: &[u8]) -> Vec<u8> {
         let bits = self.bits();
         let mut packed = Vec::with_capacity((elements.len() * bits).div_ceil(8));
-        let (mut window, mut filled) = (0_u32, 0);
+        let mut window = 0_u32;
+        let mut filled = 0;
         let mask = (1_u32 << bits.min(8)) - 1;
         for &element in elements {
             window |= (u32::from(element) & mask) << filled;

@@ -178,7 +178,8 @@ fn constant(value: &MilValue, sink: &mut ConstantSink<'_>) -> Result<proto::MilV
         MilValue::Dictionary(pairs) => {
             let mut all = Vec::with_capacity(pairs.len());
             for (key, value) in pairs {
-                let (key, value) = (constant(key, sink)?, constant(value, sink)?);
+                let key = constant(key, sink)?;
+                let value = constant(value, sink)?;
                 all.push(proto::KeyValuePair { key: Some(key), value: Some(value) });
             }
             proto::ImmediateKind::Dictionary(proto::DictionaryValue { values: all })

@@ -24,7 +24,8 @@ pub(super) fn activation(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOut
         NetworkActivationKindProto::LeakyRelu(p) => cx.node("LeakyRelu", &[x], &alpha(p))?,
         NetworkActivationKindProto::ThresholdedRelu(p) => {
             // ONNX's operator gives 0 at the threshold itself, this one the input.
-            let (limit, zero) = (cx.scalar(p.alpha), cx.scalar(0.0));
+            let limit = cx.scalar(p.alpha);
+            let zero = cx.scalar(0.0);
             let keep = cx.node("GreaterOrEqual", &[x, limit], &[])?;
             cx.node("Where", &[keep, x, zero], &[])?
         }

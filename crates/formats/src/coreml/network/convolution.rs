@@ -201,7 +201,8 @@ pub(super) fn convolution_3d(cx: &mut NetworkLowering, call: &LayerCall) -> Laye
         let wrong = || CoreMlError::invalid(format!("{found} channels"));
         usize::try_from(found).map_err(|_| wrong())
     };
-    let (groups, transposed) = (set_or_one(p.n_groups, "nGroups")?, p.is_deconvolution);
+    let groups = set_or_one(p.n_groups, "nGroups")?;
+    let transposed = p.is_deconvolution;
     let input = channels(p.input_channels)?;
     let window = NetworkWindow {
         kernel: three([p.kernel_depth, p.kernel_height, p.kernel_width], "kernel")?,

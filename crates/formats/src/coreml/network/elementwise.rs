@@ -69,7 +69,8 @@ pub(super) fn exp2(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
 pub(super) fn clip(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: AlphaBeta = call.read()?;
     let blob = call.input(0)?;
-    let (low, high) = (cx.scalar(params.alpha), cx.scalar(params.beta));
+    let low = cx.scalar(params.alpha);
+    let high = cx.scalar(params.beta);
     Ok(vec![ScopeBlob { id: cx.node("Clip", &[blob.id, low, high], &[])?, ..blob }])
 }
 

@@ -188,7 +188,8 @@ impl NetworkLowering {
         if scope.graph.inputs.contains(&out) || scope.graph.outputs.contains(&out) {
             return Err(CoreMlError::invalid(format!("two inputs or outputs are called '{name}'")));
         }
-        let (from, to) = (vec![Some(id)], vec![Some(out)]);
+        let from = vec![Some(id)];
+        let to = vec![Some(out)];
         scope.graph.add_node((ONNX_DOMAIN, "Identity"), name, &Attributes::new(), from, to)?;
         scope.graph.outputs.push(out);
         set(&mut scope.facts, out, fact);

@@ -27,7 +27,8 @@ fn transposed(
 /// not rounded to 8 bits, which is what that flag permits.
 pub(super) fn inner_product(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let params: InnerProduct = call.read()?;
-    let (input, output) = (size(params.input_channels)?, size(params.output_channels)?);
+    let input = size(params.input_channels)?;
+    let output = size(params.output_channels)?;
     let blob = call.input(0)?;
     let rank = cx.rank(blob.id)?;
     let wide = int(output);
@@ -149,7 +150,8 @@ pub(super) fn batched_mat_mul(cx: &mut NetworkLowering, call: &LayerCall) -> Lay
         }
         return Ok(vec![ScopeBlob { id, ..blob }]);
     }
-    let (mut a, mut b) = (cx.exact(call.input(0)?)?, cx.exact(call.input(1)?)?);
+    let mut a = cx.exact(call.input(0)?)?;
+    let mut b = cx.exact(call.input(1)?)?;
     if cx.rank(a)? == 1 {
         a = cx.unsqueeze(a, &[0])?;
     }
@@ -177,7 +179,8 @@ pub(super) fn dot(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let &[a, b] = &ids[..] else { return Err(CoreMlError::invalid("it needs two inputs")) };
     let mut id = sum(cx, a, b)?;
     if params.cosine_similarity {
-        let (first, second) = (sum(cx, a, a)?, sum(cx, b, b)?);
+        let first = sum(cx, a, a)?;
+        let second = sum(cx, b, b)?;
         let squares = cx.node("Mul", &[first, second], &[])?;
         let norm = cx.node("Sqrt", &[squares], &[])?;
         id = cx.node("Div", &[id, norm], &[])?;

@@ -89,7 +89,8 @@ fn function(
     let read = |all: &[FeatureDescription]| {
         all.iter().map(ModelFeature::read).collect::<Result<Vec<_>, _>>()
     };
-    let (inputs, outputs) = (read(&description.input)?, read(&description.output)?);
+    let inputs = read(&description.input)?;
+    let outputs = read(&description.output)?;
     let reserved = inputs.iter().chain(&outputs).map(|feature| feature.name.clone());
     let mut cx = NetworkLowering::new("main", reserved);
     let mut note = |name: &str, reads: bool| {

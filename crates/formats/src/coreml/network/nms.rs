@@ -57,7 +57,8 @@ pub(super) fn survivors(
     let top = cx.node("ArgMax", &[best], &[("axis", 0_i64.into())])?;
     let all = cx.node("Concat", &[kept, top], &[("axis", 0_i64.into())])?;
     let count = cx.shape(kept)?;
-    let (zero, one) = (cx.longs(&[0]), cx.longs(&[1]));
+    let zero = cx.longs(&[0]);
+    let one = cx.longs(&[1]);
     let count = cx.node("Max", &[count, one], &[])?;
     cx.node("Slice", &[all, zero, count], &[])
 }
@@ -148,7 +149,8 @@ pub(super) fn suppression(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOu
             let one = cx.slice(id, &[(0, image, image + 1, 1)])?;
             cx.squeeze(one, &[0])
         };
-        let (boxes, scores) = (one(cx, boxes)?, one(cx, scores)?);
+        let boxes = one(cx, boxes)?;
+        let scores = one(cx, scores)?;
         let kept = survivors(cx, (boxes, scores), &by)?;
         let count = cx.shape(kept)?;
         let missing = cx.node("Sub", &[by.count, count], &[])?;

@@ -67,7 +67,8 @@ fn joined(
 ) -> Result<CoreMlFunction, CoreMlError> {
     let none = ModelDescription::default();
     let description = model.description.as_ref().unwrap_or(&none);
-    let (inputs, outputs) = (features(&description.input)?, features(&description.output)?);
+    let inputs = features(&description.input)?;
+    let outputs = features(&description.output)?;
     let reserved = inputs.iter().chain(&outputs).map(|feature| feature.name.clone());
     let mut cx = NetworkLowering::new("main", reserved);
     let mut values = FeatureValues::new();

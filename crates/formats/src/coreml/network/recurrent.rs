@@ -44,7 +44,9 @@ fn pair(
 /// The activations of a cell: their attributes, and whether they are as good as constant where
 /// arguments are limited.
 fn activations(all: &[&NetworkActivationProto]) -> Result<NodeAttributes, CoreMlError> {
-    let (mut names, mut alphas, mut betas) = (Vec::new(), Vec::new(), Vec::new());
+    let mut names = Vec::new();
+    let mut alphas = Vec::new();
+    let mut betas = Vec::new();
     let mut saturated = true;
     for activation in all {
         let missing = || CoreMlError::invalid("it does not say which activation");
@@ -226,7 +228,8 @@ fn with_zeros(mut biases: Vec<f32>) -> Vec<f32> {
 /// `simpleRecurrent`.
 pub(super) fn simple(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let p: SimpleRecurrent = call.read()?;
-    let (input, hidden) = (size(p.input_vector_size)?, size(p.output_vector_size)?);
+    let input = size(p.input_vector_size)?;
+    let hidden = size(p.output_vector_size)?;
     let mut attributes = activations(&[activation(p.activation.as_ref())?])?;
     attributes.push(direction(p.reverse_input));
     let mut b = Vec::new();
@@ -250,7 +253,8 @@ pub(super) fn simple(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs
 /// `gru`.
 pub(super) fn gru(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
     let p: GruLayerProto = call.read()?;
-    let (input, hidden) = (size(p.input_vector_size)?, size(p.output_vector_size)?);
+    let input = size(p.input_vector_size)?;
+    let hidden = size(p.output_vector_size)?;
     let mut attributes = activations(&functions(&p.activations, 2)?)?;
     attributes.push(direction(p.reverse_input));
     let w = [

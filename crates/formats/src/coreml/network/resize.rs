@@ -139,7 +139,8 @@ pub(super) fn resize_bilinear(cx: &mut NetworkLowering, call: &LayerCall) -> Lay
         SamplingMethod::Upsample => ResizeLayer::linear("asymmetric"),
         // The ends are half a step inside.
         SamplingMethod::RoiAlign => {
-            let (top, left) = (0.5 / float(height)?, 0.5 / float(width)?);
+            let top = 0.5 / float(height)?;
+            let left = 0.5 / float(width)?;
             let region = [0.0, 0.0, top, left, 1.0, 1.0, 1.0 - top, 1.0 - left];
             ResizeLayer { region: Some(region), ..ResizeLayer::linear("tf_crop_and_resize") }
         }
@@ -169,7 +170,8 @@ fn ends(
         BoxCoordinates::CenterSizeWidthFirst => (true, false),
     };
     let at = usize::from(wide == height_first);
-    let (first, second) = (coordinate(cx, boxes, at)?, coordinate(cx, boxes, at + 2)?);
+    let first = coordinate(cx, boxes, at)?;
+    let second = coordinate(cx, boxes, at + 2)?;
     if !center {
         return Ok((first, second));
     }

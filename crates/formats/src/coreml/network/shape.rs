@@ -306,7 +306,8 @@ pub(super) fn reshape_static(cx: &mut NetworkLowering, call: &LayerCall) -> Laye
 
 /// An operator on a blob and the shape of another: `reshapeLike`, `broadcastToLike`.
 pub(super) fn like(cx: &mut NetworkLowering, call: &LayerCall, operator: &str) -> LayerOutputs {
-    let (exact, other) = (cx.exact(call.input(0)?)?, cx.exact(call.input(1)?)?);
+    let exact = cx.exact(call.input(0)?)?;
+    let other = cx.exact(call.input(1)?)?;
     let shape = cx.shape(other)?;
     Ok(vec![ScopeBlob::exact(cx.node(operator, &[exact, shape], &[])?)])
 }

@@ -125,8 +125,11 @@ pub(super) fn slice_dynamic(cx: &mut NetworkLowering, call: &LayerCall) -> Layer
         let holds = cx.cast(condition, DataType::Bool)?;
         cx.node("Where", &[holds, then, other], &[])
     };
-    let (zero, one, minus) = (cx.longs(&[0]), cx.longs(&[1]), cx.longs(&[-1]));
-    let (low, high) = (cx.longs(&[BEGIN]), cx.longs(&[END]));
+    let zero = cx.longs(&[0]);
+    let one = cx.longs(&[1]);
+    let minus = cx.longs(&[-1]);
+    let low = cx.longs(&[BEGIN]);
+    let high = cx.longs(&[END]);
     let backwards = cx.node("Less", &[step, zero], &[])?;
     let first = choose(cx, backwards, high, zero)?;
     let last = choose(cx, backwards, low, high)?;
@@ -244,12 +247,15 @@ pub(super) fn sliding_windows(cx: &mut NetworkLowering, call: &LayerCall) -> Lay
     let params: SlidingWindows = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let at = int(axis_of(params.axis, cx.rank(exact)?)?);
-    let (width, step) = (int(size(params.window_size)?), int(size(params.step)?));
+    let width = int(size(params.window_size)?);
+    let step = int(size(params.step)?);
     if width == 0 || step == 0 {
         return Err(CoreMlError::invalid(format!("windows of {width} every {step}")));
     }
     let length = cx.length(exact, at)?;
-    let (width, step, one) = (cx.longs(&[width]), cx.longs(&[step]), cx.longs(&[1]));
+    let width = cx.longs(&[width]);
+    let step = cx.longs(&[step]);
+    let one = cx.longs(&[1]);
     let room = cx.node("Sub", &[length, width], &[])?;
     let steps = cx.node("Div", &[room, step], &[])?;
     let windows = cx.node("Add", &[steps, one], &[])?;
@@ -286,8 +292,8 @@ pub(super) fn reverse_sequence(cx: &mut NetworkLowering, call: &LayerCall) -> La
     let exact = cx.exact(call.input(0)?)?;
     let lengths = cx.whole_vector(call.input(1)?)?;
     let rank = cx.rank(exact)?;
-    let (batch, sequence) =
-        (axis_of(params.batch_axis, rank)?, axis_of(params.sequence_axis, rank)?);
+    let batch = axis_of(params.batch_axis, rank)?;
+    let sequence = axis_of(params.sequence_axis, rank)?;
     if batch == sequence {
         return Err(CoreMlError::invalid(format!("batch and sequence are both axis {batch}")));
     }

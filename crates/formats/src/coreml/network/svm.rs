@@ -139,7 +139,8 @@ pub(super) fn classifier(
     let parts = (p.kernel.as_ref(), vectors.as_ref());
     let found = decision(cx, step, parts, (&alpha.vector, *rho))?;
     let scale = floats(&[*a, *b]);
-    let (a, b) = (scale.first().copied().unwrap_or(0.0), scale.get(1).copied().unwrap_or(0.0));
+    let a = scale.first().copied().unwrap_or(0.0);
+    let b = scale.get(1).copied().unwrap_or(0.0);
     // 1 / (1 + e^(a · d + b)) is of the first label, what is left of the second.
     let inner = linear(cx, found, a, b)?;
     let second = cx.node("Sigmoid", &[inner], &[])?;

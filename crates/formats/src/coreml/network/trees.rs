@@ -30,7 +30,8 @@ fn attributes(
     let [leaf_trees, leaf_nodes, leaf_targets] = &mut leaves;
     let mut leaf_values = Vec::new();
     for node in &trees.nodes {
-        let (tree, id) = (size(node.tree_id)?, size(node.node_id)?);
+        let tree = size(node.tree_id)?;
+        let id = size(node.node_id)?;
         let mode = usize::try_from(node.node_behavior).ok().and_then(|at| MODES.get(at));
         let unknown = || {
             let text = format!("node {id} of tree {tree} branches as {}", node.node_behavior);

@@ -15,7 +15,8 @@ pub struct PRelu;
 
 impl Operator for PRelu {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (x, slope) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let slope = inputs.required(1)?;
         expect_number(x.dtype)?;
         expect_same(x.dtype, slope.dtype)?;
         let broadcast = Fact::broadcast(&[x, slope])?;
@@ -28,7 +29,8 @@ impl Operator for PRelu {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (x, slope) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let slope = inputs.required(1)?;
         expect_number(x.dtype())?;
         expect_same(x.dtype(), slope.dtype())?;
         let mut values = TensorValues::read(x)?;

@@ -32,7 +32,8 @@ fn same_shape<T: PartialEq + std::fmt::Debug>(a: &T, b: &T) -> Result<(), OpErro
 
 impl Operator for SwiGlu {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         expect_float(a.dtype)?;
         expect_same(a.dtype, b.dtype)?;
         if let (Some(a), Some(b)) = (a.known_shape(), b.known_shape()) {
@@ -42,7 +43,8 @@ impl Operator for SwiGlu {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         expect_same(a.dtype(), b.dtype())?;
         same_shape(&a.shape(), &b.shape())?;
         let gate = ActivationKind::Swish { alpha: self.alpha };

@@ -110,7 +110,8 @@ mod tests {
         let axis = Tensor::scalar(-1_i32);
         let found = one("com.microsoft:ExpandDims", 1, &attributes([]), &[&counting(&[2]), &axis]);
         assert_eq!(found, counting(&[2, 1]));
-        let (start, limit) = (Tensor::vector(vec![2_i32]), Tensor::scalar(5_i32));
+        let start = Tensor::vector(vec![2_i32]);
+        let limit = Tensor::scalar(5_i32);
         let found = one("com.microsoft:Range", 1, &attributes([]), &[&start, &limit]);
         assert_eq!(found, Tensor::vector(vec![2_i32, 3, 4]));
     }
@@ -120,7 +121,8 @@ mod tests {
         let list = attributes([("dilation", int(2))]);
         let error = parse("com.microsoft:CausalConvWithState", 1, &list, 2, 2).unwrap_err();
         assert!(error.contains("dilation"), "{error}");
-        let (x, w) = (counting(&[1, 1, 2]), counting(&[1, 1, 2]));
+        let x = counting(&[1, 1, 2]);
+        let w = counting(&[1, 1, 2]);
         let inputs = [Some(&x), Some(&w)];
         assert!(run("com.microsoft:CausalConvWithState", 1, &attributes([]), &inputs, 2).is_ok());
     }

@@ -73,7 +73,8 @@ impl ContribAttention {
 
     /// Queries, keys and values of the new positions.
     fn project(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<[WideHeads; 3], OpError> {
-        let (x, w) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let w = inputs.required(1)?;
         let (&[batch, length, inner], &[rows, columns]) = (x.shape(), w.shape()) else {
             return Err(OpError::new(format!(
                 "weights of shape {:?} for an input of shape {:?}",
@@ -89,7 +90,8 @@ impl ContribAttention {
             None => vec![0.0; columns],
             Some(bias) => super::skip_normalization::row_vector(bias, columns, "the bias")?,
         };
-        let (x, w) = (floats(x)?, floats(w)?);
+        let x = floats(x)?;
+        let w = floats(w)?;
         let part = |first: usize, width: usize| -> Result<WideHeads, OpError> {
             let d = divided(width, self.num_heads, "a projection")?;
             let shape = [batch, self.num_heads, length, d];
@@ -123,7 +125,8 @@ fn half(past: Option<&Tensor>, which: usize) -> Result<Option<Tensor>, OpError> 
 
 impl Operator for ContribAttention {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (x, w) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let w = inputs.required(1)?;
         expect_float(x.dtype)?;
         let dim = |fact: &Fact, axis: usize| {
             let found = fact.shape.as_ref().and_then(|dims| dims.get(axis).cloned());

@@ -24,7 +24,8 @@ impl CDist {
 
 impl Operator for CDist {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         expect_float(a.dtype)?;
         expect_same(a.dtype, b.dtype)?;
         let rows = |fact: &Fact| match fact.shape.as_deref() {
@@ -36,7 +37,8 @@ impl Operator for CDist {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         expect_same(a.dtype(), b.dtype())?;
         let (&[m, n], &[k, width]) = (a.shape(), b.shape()) else {
             return Err(OpError::new("the operands are no matrices"));
@@ -45,7 +47,8 @@ impl Operator for CDist {
             return Err(OpError::new(format!("rows of {n} and of {width} elements")));
         }
         let mut result = Vec::with_capacity(bounded(DataType::Fp64, &[m, k])?);
-        let (left, right) = (floats(a)?, floats(b)?);
+        let left = floats(a)?;
+        let right = floats(b)?;
         for row in 0..m {
             let row = &left[row * n..(row + 1) * n];
             result.extend((0..k).map(|other| {
@@ -64,7 +67,8 @@ mod tests {
 
     #[test]
     fn each_row_is_compared_with_each() {
-        let (a, b) = (tensor(&[1, 2], &[0.0_f32, 0.0]), tensor(&[2, 2], &[3.0_f32, 4.0, 0.0, 1.0]));
+        let a = tensor(&[1, 2], &[0.0_f32, 0.0]);
+        let b = tensor(&[2, 2], &[3.0_f32, 4.0, 0.0, 1.0]);
         let squared = one("com.microsoft:CDist", 1, &attributes([]), &[&a, &b]);
         assert_eq!(squared, tensor(&[1, 2], &[25.0_f32, 1.0]));
         let list = attributes([("metric", text("euclidean"))]);

@@ -69,7 +69,8 @@ impl Operator for BiasSplitGelu {
             OpError::new(format!("shape {:?} has no halves along its last axis", x.shape()))
         })?;
         let bias = row_vector(inputs.required(1)?, width, "the bias")?;
-        let (half, gelu) = (width / 2, ActivationKind::Gelu { tanh: false });
+        let half = width / 2;
+        let gelu = ActivationKind::Gelu { tanh: false };
         let mut result = Vec::with_capacity(x.elements() / 2);
         for row in floats(x)?.chunks(width.max(1)) {
             let at = |at: usize| row[at] + bias[at];
@@ -89,7 +90,8 @@ impl ContribGroupNorm {
             let found = context.attributes.int(name)?;
             found.ok_or_else(|| OpError::new(format!("attribute '{name}' is missing")))
         };
-        let (groups, activation) = (needed("groups")?, needed("activation")?);
+        let groups = needed("groups")?;
+        let activation = needed("activation")?;
         let groups = bounds::length(groups, "attribute 'groups'")?;
         if groups == 0 || !(0..=1).contains(&activation) {
             return Err(OpError::new(format!("{groups} groups and activation {activation}")));
@@ -117,7 +119,8 @@ impl Operator for ContribGroupNorm {
         }
         let first =
             if self.channels_last { x.permute(&to_channels_first(x.rank()))? } else { x.clone() };
-        let (channels, inner) = (first.shape()[1], first.shape()[2..].iter().product::<usize>());
+        let channels = first.shape()[1];
+        let inner = first.shape()[2..].iter().product::<usize>();
         if !channels.is_multiple_of(self.groups) {
             return Err(OpError::new(format!("{channels} channels in {} groups", self.groups)));
         }
@@ -158,7 +161,8 @@ mod tests {
     #[test]
     fn groups_are_those_of_onnx() {
         let x = tensor(&[1, 2, 4], &[1.0_f32, 3.0, 10.0, 30.0, 2.0, 5.0, 20.0, 40.0]);
-        let (gamma, beta) = (tensor(&[4], &[1.0_f32, 2.0, 3.0, 4.0]), tensor(&[4], &[0.5_f32; 4]));
+        let gamma = tensor(&[4], &[1.0_f32, 2.0, 3.0, 4.0]);
+        let beta = tensor(&[4], &[0.5_f32; 4]);
         let epsilon = ("epsilon", AttributeValue::Float(0.25));
         let list = attributes([
             ("groups", int(2)),

@@ -33,7 +33,8 @@ fn weights(tensor: &Tensor, scale: &Tensor, zero: &Tensor) -> Result<Tensor, OpE
     let &[directions, rows, columns] = tensor.shape() else {
         return Err(OpError::new(format!("weights of rank {}, expected 3", tensor.rank())));
     };
-    let (scales, zeros) = (floats(scale)?, integers(zero)?);
+    let scales = floats(scale)?;
+    let zeros = integers(zero)?;
     let place = |len: usize, direction: usize, column: usize| match len {
         len if len == directions => Ok(direction),
         len if len == directions * columns => Ok(direction * columns + column),
@@ -42,7 +43,8 @@ fn weights(tensor: &Tensor, scale: &Tensor, zero: &Tensor) -> Result<Tensor, OpE
         ))),
     };
     let value = |(at, value): (usize, i128)| {
-        let (direction, column) = (at / (rows * columns), at % columns);
+        let direction = at / (rows * columns);
+        let column = at % columns;
         let zero = zeros[place(zeros.len(), direction, column)?];
         Ok((value - zero) as f64 * scales[place(scales.len(), direction, column)?])
     };
@@ -67,7 +69,8 @@ impl Operator for DynamicQuantizeLstm {
             };
             Ok(Fact::new(DataType::Fp32, shape))
         };
-        let (w, r) = (turned(1)?, turned(2)?);
+        let w = turned(1)?;
+        let r = turned(2)?;
         let rest = (3..8).map(|index| inputs.optional(index));
         let all: Vec<Option<&Fact>> =
             [inputs.optional(0), Some(&w), Some(&r)].into_iter().chain(rest).collect();
@@ -78,7 +81,8 @@ impl Operator for DynamicQuantizeLstm {
         let read = |at: usize, scale: usize| {
             weights(inputs.required(at)?, inputs.required(scale)?, inputs.required(scale + 1)?)
         };
-        let (w, r) = (read(1, 8)?, read(2, 10)?);
+        let w = read(1, 8)?;
+        let r = read(2, 10)?;
         let rest = (3..8).map(|index| inputs.optional(index));
         let all: Vec<Option<&Tensor>> =
             [inputs.optional(0), Some(&w), Some(&r)].into_iter().chain(rest).collect();
@@ -93,9 +97,10 @@ mod tests {
     #[test]
     fn it_is_the_lstm_of_its_weights() {
         let x = tensor(&[2, 1, 2], &[1.0_f32, -2.0, 0.5, 0.25]);
-        let (w, r) =
-            (tensor(&[1, 2, 4], &[1_i8, 2, 3, 4, 5, 6, 7, 8]), tensor(&[1, 1, 4], &[9_i8; 4]));
-        let (scale, zero) = (tensor(&[1], &[0.5_f32]), tensor(&[1], &[1_i8]));
+        let w = tensor(&[1, 2, 4], &[1_i8, 2, 3, 4, 5, 6, 7, 8]);
+        let r = tensor(&[1, 1, 4], &[9_i8; 4]);
+        let scale = tensor(&[1], &[0.5_f32]);
+        let zero = tensor(&[1], &[1_i8]);
         let list = attributes([("hidden_size", int(1))]);
         let mut inputs = vec![Some(&x), Some(&w), Some(&r)];
         inputs.extend([None; 5]);

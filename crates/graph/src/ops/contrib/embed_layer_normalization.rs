@@ -64,7 +64,8 @@ fn positions(input: Option<&Tensor>, [batch, length]: [usize; 2]) -> Result<Vec<
 
 impl Operator for EmbedLayerNormalization {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (ids, words) = (inputs.required(0)?, inputs.required(2)?);
+        let ids = inputs.required(0)?;
+        let words = inputs.required(2)?;
         let dim = |fact: &Fact, axis: usize| {
             let found = fact.shape.as_ref().and_then(|dims| dims.get(axis).cloned());
             found.unwrap_or(Dim::Unknown)
@@ -105,7 +106,8 @@ impl Operator for EmbedLayerNormalization {
         let positions = positions(inputs.optional(8), [batch, length])?;
         let mut sums = Vec::with_capacity(bounded(DataType::Fp64, &shape)?);
         for ((&id, &position), &kind) in ids.iter().zip(&positions).zip(&kinds) {
-            let (word, place) = (words.row(id, "word")?, places.row(position, "position")?);
+            let word = words.row(id, "word")?;
+            let place = places.row(position, "position")?;
             let segment = segments.as_ref().map(|table| table.row(kind, "segment")).transpose()?;
             let add = |at: usize| segment.map_or(0.0, |segment| segment[at]);
             sums.extend((0..width).map(|at| word[at] + place[at] + add(at)));
@@ -148,7 +150,8 @@ mod tests {
         let ids = tensor(&[1, 2], &[1_i32, 0]);
         let words = tensor(&[2, 2], &[1.0_f32, 5.0, 2.0, 8.0]);
         let places = tensor(&[2, 2], &[0.0_f32, 1.0, 0.0, 0.0]);
-        let (gamma, beta) = (tensor(&[2], &[2.0_f32, 1.0]), tensor(&[2], &[0.0_f32, 1.0]));
+        let gamma = tensor(&[2], &[2.0_f32, 1.0]);
+        let beta = tensor(&[2], &[0.0_f32, 1.0]);
         let mask = tensor(&[1, 2], &[1_i32, 0]);
         let list = attributes([("epsilon", AttributeValue::Float(0.0))]);
         let inputs = [

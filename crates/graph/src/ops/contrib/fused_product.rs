@@ -62,16 +62,20 @@ impl TurnedMatMul {
 
 impl Operator for TurnedMatMul {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         expect_float(a.dtype)?;
-        let (a, b) = (self.a.fact(a), self.b.fact(b));
+        let a = self.a.fact(a);
+        let b = self.b.fact(b);
         MatMul.infer(OperatorInputs::new(&[Some(&a), Some(&b)]))
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         expect_float(a.dtype())?;
-        let (a, b) = (a.permute(&self.a.axes(a.rank()))?, b.permute(&self.b.axes(b.rank()))?);
+        let a = a.permute(&self.a.axes(a.rank()))?;
+        let b = b.permute(&self.b.axes(b.rank()))?;
         let product = MatMul.reference(OperatorInputs::new(&[Some(&a), Some(&b)]))?.remove(0);
         if self.alpha == 1.0 {
             return Ok(vec![product]);
@@ -151,12 +155,14 @@ mod tests {
 
     #[test]
     fn operands_are_turned_and_the_product_is_scaled() {
-        let (a, b) = (counting(&[2, 3]), counting(&[2, 3]));
+        let a = counting(&[2, 3]);
+        let b = counting(&[2, 3]);
         let list = attributes([("transB", int(1)), ("alpha", AttributeValue::Float(0.5))]);
         let found = one("com.microsoft:FusedMatMul", 1, &list, &[&a, &b]);
         assert_eq!(found, tensor(&[2, 2], &[2.5_f32, 7.0, 7.0, 25.0]));
         // [M, batch, K] times [batch, K, N].
-        let (a, b) = (counting(&[2, 3, 1]), counting(&[3, 1, 1]));
+        let a = counting(&[2, 3, 1]);
+        let b = counting(&[3, 1, 1]);
         let found =
             one("com.microsoft:FusedMatMul", 1, &attributes([("transBatchA", int(1))]), &[&a, &b]);
         assert_eq!(found, tensor(&[3, 2, 1], &[0.0_f32, 0.0, 1.0, 4.0, 4.0, 10.0]));
@@ -164,7 +170,8 @@ mod tests {
 
     #[test]
     fn an_activation_comes_last() {
-        let (a, b) = (tensor(&[1, 1], &[2.0_f32]), tensor(&[1, 2], &[1.0_f32, -1.0]));
+        let a = tensor(&[1, 1], &[2.0_f32]);
+        let b = tensor(&[1, 2], &[1.0_f32, -1.0]);
         let leaky = attributes([
             ("activation", text("LeakyRelu")),
             ("activation_alpha", AttributeValue::Float(0.25)),

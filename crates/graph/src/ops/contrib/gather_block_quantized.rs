@@ -64,8 +64,9 @@ impl GatherBlockQuantized {
 
 impl Operator for GatherBlockQuantized {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (data, indices, scales) =
-            (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
+        let data = inputs.required(0)?;
+        let indices = inputs.required(1)?;
+        let scales = inputs.required(2)?;
         expect_type("the table", data.dtype, |dtype| dtype == DataType::Uint8, "UINT8")?;
         expect_float(scales.dtype)?;
         let (Some(dims), Some(picks)) = (&data.shape, &indices.shape) else {
@@ -97,7 +98,8 @@ impl Operator for GatherBlockQuantized {
             return Err(OpError::new(format!("zero points that do not fit scales {blocks:?}")));
         }
         let middle = f64::from(1_u32 << (self.bits - 1));
-        let (rows, rest) = (table.shape[0], &table.shape[1..]);
+        let rows = table.shape[0];
+        let rest = &table.shape[1..];
         let indices = inputs.required(1)?;
         let shape = [indices.shape(), rest].concat();
         let mut result = Vec::with_capacity(bounded(DataType::Fp64, &shape)?);

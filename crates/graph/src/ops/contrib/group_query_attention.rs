@@ -56,7 +56,8 @@ impl GroupQueryAttention {
             let missing = || OpError::new(format!("attribute '{name}' is missing"));
             bounds::length(found.ok_or_else(missing)?, name)
         };
-        let (num_heads, kv_num_heads) = (heads("num_heads")?, heads("kv_num_heads")?);
+        let num_heads = heads("num_heads")?;
+        let kv_num_heads = heads("kv_num_heads")?;
         if kv_num_heads == 0 || num_heads == 0 || !num_heads.is_multiple_of(kv_num_heads) {
             return Err(OpError::new(format!("{num_heads} heads share {kv_num_heads}")));
         }
@@ -153,7 +154,8 @@ fn appended(
         }
         if let Some(past) = &past {
             // What a longer cache holds behind the row's own past is not the row's.
-            let (from, kept) = ((b * heads + h) * stored * width, behind * width);
+            let from = (b * heads + h) * stored * width;
+            let kept = behind * width;
             all.values[start..start + kept].copy_from_slice(&past.values[from..from + kept]);
         }
         for s in 0..count {
@@ -173,7 +175,8 @@ impl Operator for GroupQueryAttention {
                 fact.and_then(|f| f.shape.as_ref()).and_then(|dims| dims.get(axis).cloned());
             found.unwrap_or(Dim::Unknown)
         };
-        let (heads, shared) = (Dim::Known(self.num_heads), Dim::Known(self.kv_num_heads));
+        let heads = Dim::Known(self.num_heads);
+        let shared = Dim::Known(self.kv_num_heads);
         let hidden = dim(Some(query), 2);
         let width = match inputs.optional(1) {
             Some(_) => bounds::quotient([&hidden], [&heads]),
@@ -254,9 +257,11 @@ mod tests {
     #[test]
     fn new_keys_come_behind_the_past_of_each_row() {
         let list = attributes([("num_heads", int(1)), ("kv_num_heads", int(1))]);
-        let (zero, new) = (tensor(&[2, 1, 1], &[0.0_f32; 2]), tensor(&[2, 1, 1], &[4.0_f32, 8.0]));
+        let zero = tensor(&[2, 1, 1], &[0.0_f32; 2]);
+        let new = tensor(&[2, 1, 1], &[4.0_f32, 8.0]);
         let past = tensor(&[2, 1, 2, 1], &[2.0_f32, 0.0, 1.0, 3.0]);
-        let (lengths, longest) = (Tensor::vector(vec![1_i32, 2]), Tensor::scalar(3_i32));
+        let lengths = Tensor::vector(vec![1_i32, 2]);
+        let longest = Tensor::scalar(3_i32);
         let inputs = [
             Some(&zero),
             Some(&zero),

@@ -73,10 +73,12 @@ impl Operator for MatMulIntegerToFloat {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         let operands = [Some(a), Some(b), inputs.optional(4), inputs.optional(5)];
         let sums = MatMulInteger.reference(OperatorInputs::new(&operands))?.remove(0);
-        let (a_scale, b_scale) = (inputs.required(2)?, inputs.required(3)?);
+        let a_scale = inputs.required(2)?;
+        let b_scale = inputs.required(3)?;
         let result = scaled(&sums, a_scale, b_scale, inputs.optional(6))?;
         Ok(vec![from_floats(a_scale.dtype(), result.shape(), floats(&result)?)?])
     }
@@ -109,9 +111,12 @@ mod tests {
 
     #[test]
     fn each_column_has_its_scale() {
-        let (a, b) = (tensor(&[1, 2], &[3_u8, 5]), tensor(&[2, 2], &[1_i8, 2, -1, 0]));
-        let (half, scales) = (Tensor::scalar(0.5_f32), tensor(&[2], &[1.0_f32, 10.0]));
-        let (zero_a, bias) = (Tensor::scalar(1_u8), tensor(&[2], &[0.0_f32, 0.5]));
+        let a = tensor(&[1, 2], &[3_u8, 5]);
+        let b = tensor(&[2, 2], &[1_i8, 2, -1, 0]);
+        let half = Tensor::scalar(0.5_f32);
+        let scales = tensor(&[2], &[1.0_f32, 10.0]);
+        let zero_a = Tensor::scalar(1_u8);
+        let bias = tensor(&[2], &[0.0_f32, 0.5]);
         let inputs =
             [Some(&a), Some(&b), Some(&half), Some(&scales), Some(&zero_a), None, Some(&bias)];
         let name = "com.microsoft:MatMulIntegerToFloat";

@@ -116,7 +116,8 @@ impl ScoreBias {
     /// What is added to a score.
     pub(super) fn at(&self, [b, h, s, t]: [usize; 4]) -> f64 {
         let Some((values, shape)) = &self.0 else { return 0.0 };
-        let (b, h) = (if shape[0] == 1 { 0 } else { b }, if shape[1] == 1 { 0 } else { h });
+        let b = if shape[0] == 1 { 0 } else { b };
+        let h = if shape[1] == 1 { 0 } else { h };
         values[((b * shape[1] + h) * shape[2] + s) * shape[3] + t]
     }
 }

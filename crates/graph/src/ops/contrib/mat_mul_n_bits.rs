@@ -55,7 +55,9 @@ impl MatMulNBits {
             let missing = || OpError::new(format!("attribute '{name}' is missing"));
             bounds::length(found.ok_or_else(missing)?, name)
         };
-        let (k, n, block_size) = (length("K")?, length("N")?, length("block_size")?);
+        let k = length("K")?;
+        let n = length("N")?;
+        let block_size = length("block_size")?;
         if !block_size.is_power_of_two() || block_size < 8 {
             return Err(OpError::new(format!("blocks of {block_size} weights")));
         }
@@ -82,7 +84,8 @@ impl MatMulNBits {
             return Err(wrong());
         }
         let point = |at: usize| {
-            let (n, block) = (at / self.blocks(), at % self.blocks());
+            let n = at / self.blocks();
+            let block = at % self.blocks();
             unpacked(&bytes[n * row..(n + 1) * row], self.bits, block).map(f64::from)
         };
         (0..count).map(point).collect::<Option<Vec<f64>>>().ok_or_else(wrong)
@@ -178,7 +181,8 @@ mod tests {
         // 9, 7 and 8 of which 8 is taken away.
         let mut bytes = [0_u8; 8];
         (bytes[0], bytes[1]) = (0x79, 0x08);
-        let (b, scales) = (tensor(&[1, 1, 8], &bytes), tensor(&[1], &[0.5_f32]));
+        let b = tensor(&[1, 1, 8], &bytes);
+        let scales = tensor(&[1], &[0.5_f32]);
         let list = attributes([("K", int(3)), ("N", int(1)), ("block_size", int(16))]);
         let found = one("com.microsoft:MatMulNBits", 1, &list, &[&a, &b, &scales]);
         assert_eq!(found, tensor(&[1, 1], &[-4.5_f32]));

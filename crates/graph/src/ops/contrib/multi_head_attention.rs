@@ -120,7 +120,8 @@ impl Operator for MultiHeadAttention {
         let query = inputs.required(0)?;
         expect_float(query.dtype)?;
         let heads = Dim::Known(self.num_heads);
-        let (key, value) = (inputs.optional(1), inputs.optional(2));
+        let key = inputs.optional(1);
+        let value = inputs.optional(2);
         let rank = |fact: Option<&Fact>| fact.and_then(Fact::rank);
         let by_width = |fact: Option<&Fact>| bounds::quotient([&dim(fact, 2)], [&heads]);
         // Length of the keys, width of a key and of a value, by the form of the inputs.
@@ -135,7 +136,8 @@ impl Operator for MultiHeadAttention {
             None => length,
             Some(past) => bounds::sum([&dim(Some(past), 2), &length]),
         };
-        let (batch, positions) = (dim(Some(query), 0), dim(Some(query), 1));
+        let batch = dim(Some(query), 0);
+        let positions = dim(Some(query), 1);
         let width = bounds::product([&heads, &e]);
         let present = |width: Dim| {
             Fact::new(query.dtype, vec![batch.clone(), heads.clone(), total.clone(), width])
@@ -156,7 +158,8 @@ impl Operator for MultiHeadAttention {
         self.add_bias(&mut parts, biased, inputs.optional(3))?;
         let [q, k, v] = parts;
         let past = (inputs.optional(6), inputs.optional(7));
-        let (k, v) = (k.after(past.0, "past_key")?, v.after(past.1, "past_value")?);
+        let k = k.after(past.0, "past_key")?;
+        let v = v.after(past.1, "past_value")?;
         let ([batch, heads, length, width], total) = (q.shape, k.shape[2]);
         divided(heads * width, self.num_heads, "the query")?;
         let before = past.0.map_or(0, |past| past.shape()[2]);
@@ -186,8 +189,9 @@ mod tests {
     fn packed_and_separate_projections_give_the_same() {
         let list = attributes([("num_heads", int(2))]);
         let of = |values: &[f32]| tensor(&[1, 2, 2], values);
-        let (q, k, v) =
-            (of(&[1.0, 2.0, 3.0, 4.0]), of(&[0.5, 1.0, 2.0, 0.1]), of(&[5.0, 6.0, 7.0, 8.0]));
+        let q = of(&[1.0, 2.0, 3.0, 4.0]);
+        let k = of(&[0.5, 1.0, 2.0, 0.1]);
+        let v = of(&[5.0, 6.0, 7.0, 8.0]);
         let name = "com.microsoft:MultiHeadAttention";
         let separate = run(name, 1, &list, &[Some(&q), Some(&k), Some(&v)], 3).unwrap();
         let packed = [1.0, 0.5, 5.0, 2.0, 1.0, 6.0, 3.0, 2.0, 7.0, 4.0, 0.1, 8.0];

@@ -61,7 +61,8 @@ impl Operator for QAttention {
             expect_quantised(fact.dtype)?;
             Ok(Fact::shaped(DataType::Fp32, fact.shape.clone()))
         };
-        let (x, w) = (float(0)?, float(1)?);
+        let x = float(0)?;
+        let w = float(1)?;
         let all = [Some(&x), Some(&w), inputs.optional(2), inputs.optional(5), inputs.optional(8)];
         self.attention.infer(OperatorInputs::new(&all))
     }
@@ -81,9 +82,12 @@ mod tests {
 
     #[test]
     fn values_are_taken_between_their_scales() {
-        let (x, w) = (tensor(&[1, 1, 1], &[130_u8]), tensor(&[1, 3], &[0_i8, 0, 4]));
-        let (bias, zero) = (tensor(&[3], &[0.0_f32, 0.0, 1.0]), Tensor::scalar(128_u8));
-        let (half, scales) = (Tensor::scalar(0.5_f32), tensor(&[3], &[1.0_f32, 1.0, 2.0]));
+        let x = tensor(&[1, 1, 1], &[130_u8]);
+        let w = tensor(&[1, 3], &[0_i8, 0, 4]);
+        let bias = tensor(&[3], &[0.0_f32, 0.0, 1.0]);
+        let zero = Tensor::scalar(128_u8);
+        let half = Tensor::scalar(0.5_f32);
+        let scales = tensor(&[3], &[1.0_f32, 1.0, 2.0]);
         let inputs =
             [Some(&x), Some(&w), Some(&bias), Some(&half), Some(&scales), None, Some(&zero)];
         let list = attributes([("num_heads", int(1))]);

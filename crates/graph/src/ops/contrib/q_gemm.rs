@@ -51,7 +51,8 @@ impl Operator for QGemm {
     }
 
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(3)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(3)?;
         expect_quantised(a.dtype)?;
         expect_quantised(b.dtype)?;
         let gemm = Gemm { alpha: 1.0, beta: 1.0, trans_a: self.trans_a, trans_b: self.trans_b };
@@ -72,7 +73,8 @@ impl Operator for QGemm {
         let b = turned(inputs.required(3)?, self.trans_b)?;
         let operands = [Some(&a), Some(&b), inputs.optional(2), inputs.optional(5)];
         let sums = MatMulInteger.reference(OperatorInputs::new(&operands))?.remove(0);
-        let (shape, columns) = (sums.shape(), sums.shape()[1]);
+        let shape = sums.shape();
+        let columns = sums.shape()[1];
         let mut sums_all: Vec<f64> = sums.to_i64_vec()?.into_iter().map(|sum| sum as f64).collect();
         if let Some(c) = inputs.optional(6) {
             expect_type("C", c.dtype(), |dtype| dtype == DataType::Int32, "INT32")?;
@@ -114,16 +116,20 @@ mod tests {
 
     #[test]
     fn the_result_is_a_float_or_quantised() {
-        let (a, b) = (tensor(&[1, 2], &[3_u8, 5]), tensor(&[1, 2], &[2_i8, -1]));
-        let (half, zero_a) = (Tensor::scalar(0.5_f32), Tensor::scalar(1_u8));
-        let (one, zero_b) = (Tensor::scalar(1.0_f32), Tensor::scalar(0_i8));
+        let a = tensor(&[1, 2], &[3_u8, 5]);
+        let b = tensor(&[1, 2], &[2_i8, -1]);
+        let half = Tensor::scalar(0.5_f32);
+        let zero_a = Tensor::scalar(1_u8);
+        let one = Tensor::scalar(1.0_f32);
+        let zero_b = Tensor::scalar(0_i8);
         let c = tensor(&[1], &[10_i32]);
         let list = attributes([("transB", int(1))]);
         let inputs = [&a, &half, &zero_a, &b, &one, &zero_b, &c].map(Some);
         let found = run("com.microsoft:QGemm", 1, &list, &inputs, 1).unwrap();
         // 2 · 2 − 4 · 1 and 10, by half.
         assert_eq!(found[0], tensor(&[1, 1], &[5.0_f32]));
-        let (two, zero_y) = (Tensor::scalar(2.0_f32), Tensor::scalar(7_u8));
+        let two = Tensor::scalar(2.0_f32);
+        let zero_y = Tensor::scalar(7_u8);
         let inputs = [&a, &half, &zero_a, &b, &one, &zero_b, &c, &two, &zero_y].map(Some);
         let found = run("com.microsoft:QGemm", 1, &list, &inputs, 1).unwrap();
         assert_eq!(found[0], tensor(&[1, 1], &[9_u8]));

@@ -231,8 +231,10 @@ mod tests {
 
     #[test]
     fn sums_are_taken_between_the_scales() {
-        let (a, b) = (tensor(&[2], &[10_u8, 255]), tensor(&[1], &[4_u8]));
-        let (half, two) = (Tensor::scalar(0.5_f32), Tensor::scalar(2.0_f32));
+        let a = tensor(&[2], &[10_u8, 255]);
+        let b = tensor(&[1], &[4_u8]);
+        let half = Tensor::scalar(0.5_f32);
+        let two = Tensor::scalar(2.0_f32);
         let zero = Tensor::scalar(2_u8);
         let inputs = [
             Some(&a),
@@ -251,8 +253,10 @@ mod tests {
 
     #[test]
     fn parts_keep_their_value_and_not_their_number() {
-        let (a, b) = (tensor(&[1, 1], &[4_i8]), tensor(&[1, 1], &[-3_i8]));
-        let (half, one) = (Tensor::scalar(0.5_f32), Tensor::scalar(1.0_f32));
+        let a = tensor(&[1, 1], &[4_i8]);
+        let b = tensor(&[1, 1], &[-3_i8]);
+        let half = Tensor::scalar(0.5_f32);
+        let one = Tensor::scalar(1.0_f32);
         let zero = Tensor::scalar(0_i8);
         let inputs = [&one, &zero, &a, &half, &zero, &b, &one, &zero].map(Some);
         let list = attributes([("axis", int(1))]);

@@ -29,7 +29,8 @@ impl ContribRotaryEmbedding {
         }
         let mut length =
             |name: &'static str| bounds::length(context.attributes.int_or(name, 0)?, name);
-        let (heads, rotary_dim) = (length("num_heads")?, length("rotary_embedding_dim")?);
+        let heads = length("num_heads")?;
+        let rotary_dim = length("rotary_embedding_dim")?;
         let interleaved = context.attributes.flag("interleaved", false)?;
         let num_heads = Some(heads).filter(|heads| *heads > 0);
         Ok(Box::new(Self { rotary: RotaryEmbedding { interleaved, rotary_dim, num_heads } }))
@@ -112,8 +113,8 @@ mod tests {
     #[test]
     fn one_position_is_the_first() {
         let x = tensor(&[1, 2, 2], &[1.0_f32, 2.0, 1.0, 2.0]);
-        let (cos, sin) =
-            (tensor(&[3, 1], &[9.0_f32, 1.0, 0.0]), tensor(&[3, 1], &[9.0_f32, 0.0, 1.0]));
+        let cos = tensor(&[3, 1], &[9.0_f32, 1.0, 0.0]);
+        let sin = tensor(&[3, 1], &[9.0_f32, 0.0, 1.0]);
         let name = "com.microsoft:RotaryEmbedding";
         let first = tensor(&[1], &[1_i64]);
         let found = one(name, 1, &attributes([]), &[&x, &first, &cos, &sin]);

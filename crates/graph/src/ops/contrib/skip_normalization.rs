@@ -92,7 +92,8 @@ impl Operator for SkipNormalization {
         };
         let (beta, bias) = self.optional();
         let gamma = row_vector(inputs.required(2)?, width, "gamma")?;
-        let (beta, bias) = (vector(beta, "beta")?, vector(Some(bias), "the bias")?);
+        let beta = vector(beta, "beta")?;
+        let bias = vector(Some(bias), "the bias")?;
         let skip = floats(&inputs.required(1)?.broadcast_to(x.shape())?)?;
         let add = |vector: &Option<Vec<f64>>, at: usize| vector.as_ref().map_or(0.0, |v| v[at]);
         let sums = floats(x)?.into_iter().zip(skip).enumerate();
@@ -101,7 +102,8 @@ impl Operator for SkipNormalization {
         // The sum is an output of the input's type, and what is normalised is that output.
         let sum = from_floats(x.dtype(), x.shape(), sums)?;
         let mut all = floats(&sum)?;
-        let (mut means, mut inverses) = (Vec::new(), Vec::new());
+        let mut means = Vec::new();
+        let mut inverses = Vec::new();
         for row in all.chunks_mut(width.max(1)) {
             let (mean, inverse) = normalise(row, self.epsilon, self.simplified);
             means.push(mean);

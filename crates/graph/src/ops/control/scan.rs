@@ -182,7 +182,8 @@ impl Scan {
             if self.batched { fact.map(|fact| without(&fact, 0)).transpose() } else { Ok(fact) }
         };
         let states = (0..self.states).map(own).collect::<Result<Vec<_>, _>>()?;
-        let (mut length, mut slices) = (Dim::Unknown, Vec::new());
+        let mut length = Dim::Unknown;
+        let mut slices = Vec::new();
         for (at, walk) in self.inputs.iter().enumerate() {
             let fact = own(self.states + at)?;
             if let Some(shape) = fact.as_ref().and_then(|fact| fact.shape.as_ref()) {

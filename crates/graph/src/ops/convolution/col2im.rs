@@ -130,7 +130,8 @@ mod tests {
     #[test]
     fn what_windows_share_is_summed_and_pads_are_dropped() {
         let columns = tensor(&[1, 2, 3], &[1_i32, 2, 3, 10, 20, 30]);
-        let (image, block) = (Tensor::vector(vec![4_i64]), Tensor::vector(vec![2_i64]));
+        let image = Tensor::vector(vec![4_i64]);
+        let block = Tensor::vector(vec![2_i64]);
         let found = one("Col2Im", 18, &attributes([]), &[&columns, &image, &block]);
         assert_eq!(found, tensor(&[1, 1, 4], &[1_i32, 12, 23, 30]));
         let padded = attributes([("pads", ints(&[1, 1])), ("strides", ints(&[2]))]);

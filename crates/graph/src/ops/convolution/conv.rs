@@ -210,7 +210,8 @@ impl Conv {
             Some(kernel) => self.window(kernel).output_dims(&image[2..])?,
             None => vec![Dim::Unknown; rank - 2],
         };
-        let (batch, channels) = (image[0].clone(), weights[0].clone());
+        let batch = image[0].clone();
+        let channels = weights[0].clone();
         let shape = if self.channels_last {
             [&[batch], &spatial[..], &[channels]].concat()
         } else {
@@ -235,15 +236,18 @@ impl Conv {
     ) -> Result<(Vec<usize>, Vec<f64>), OpError> {
         let WidenedConv { x, x_shape, w, w_shape } = operands;
         self.check(x_shape, w_shape)?;
-        let (kernel, input) = (&w_shape[2..], &x_shape[2..]);
+        let kernel = &w_shape[2..];
+        let input = &x_shape[2..];
         let window = self.window(kernel);
         let geometry = window.geometry(input)?;
-        let (batch, out_channels) = (x_shape[0], w_shape[0]);
+        let batch = x_shape[0];
+        let out_channels = w_shape[0];
         let shape = [&[batch, out_channels], &geometry.output[..]].concat();
         let mut result = vec![0.0; bounds::bounded(DataType::Fp64, &shape)?];
         let plane: usize = geometry.output.iter().product();
         let (pixels, cells): (usize, usize) = (input.iter().product(), kernel.iter().product());
-        let (in_group, out_group) = (w_shape[1], out_channels / self.group);
+        let in_group = w_shape[1];
+        let out_group = out_channels / self.group;
         for (at, position) in bounds::indices(&geometry.output).enumerate() {
             let taps = window.taps(input, &geometry, &position);
             for n in 0..batch {
@@ -251,8 +255,8 @@ impl Conv {
                     let first = n * x_shape[1] + (oc / out_group) * in_group;
                     let mut sum = bias.map_or(0.0, |bias| bias[oc]);
                     for ic in 0..in_group {
-                        let (x, w) =
-                            (&x[(first + ic) * pixels..], &w[(oc * in_group + ic) * cells..]);
+                        let x = &x[(first + ic) * pixels..];
+                        let w = &w[(oc * in_group + ic) * cells..];
                         for &(pixel, cell) in &taps {
                             sum += x[pixel] * w[cell];
                         }
@@ -289,14 +293,16 @@ impl Operator for Conv {
     }
 
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (x, w) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let w = inputs.required(1)?;
         values::expect_float(x.dtype)?;
         check_bias(inputs.optional(2), w)?;
         Ok(vec![self.output_fact(x, w, x.dtype)?])
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (x, w) = (self.image(inputs.required(0)?)?, inputs.required(1)?);
+        let x = self.image(inputs.required(0)?)?;
+        let w = inputs.required(1)?;
         let bias = bias(inputs.optional(2), w.shape().first().copied().unwrap_or(0))?;
         let operands = WidenedConv {
             x: values::floats(&x)?,
@@ -316,7 +322,8 @@ mod tests {
 
     #[test]
     fn a_window_of_ones_sums_its_neighbours() {
-        let (x, w) = (counting(&[1, 1, 3, 3]), tensor(&[1, 1, 3, 3], &[1_f32; 9]));
+        let x = counting(&[1, 1, 3, 3]);
+        let w = tensor(&[1, 1, 3, 3], &[1_f32; 9]);
         let padded = attributes([("pads", ints(&[1, 1, 1, 1]))]);
         let expected = [8_f32, 15.0, 12.0, 21.0, 36.0, 27.0, 20.0, 33.0, 24.0];
         assert_eq!(one("Conv", 11, &padded, &[&x, &w]), tensor(&[1, 1, 3, 3], &expected));
@@ -329,7 +336,8 @@ mod tests {
 
     #[test]
     fn a_bias_that_fits_no_channels_is_refused_before_a_run() {
-        let (x, w) = (counting(&[1, 1, 3, 3]), tensor(&[2, 1, 3, 3], &[1_f32; 18]));
+        let x = counting(&[1, 1, 3, 3]);
+        let w = tensor(&[2, 1, 3, 3], &[1_f32; 18]);
         let facts = |bias: &[usize]| {
             let [x, w] = [&x, &w].map(|one| Fact::fixed(DataType::Fp32, one.shape()));
             let bias = Fact::fixed(DataType::Fp32, bias);
@@ -344,7 +352,8 @@ mod tests {
 
     #[test]
     fn groups_strides_and_dilations_in_one_and_three_axes() {
-        let (x, w) = (counting(&[1, 2, 5]), tensor(&[2, 1, 2], &[1_f32, 1.0, 1.0, -1.0]));
+        let x = counting(&[1, 2, 5]);
+        let w = tensor(&[2, 1, 2], &[1_f32, 1.0, 1.0, -1.0]);
         let list = [("group", int(2)), ("strides", ints(&[2])), ("dilations", ints(&[2]))];
         let result = one("Conv", 11, &attributes(list), &[&x, &w]);
         assert_eq!(result, tensor(&[1, 2, 2], &[2_f32, 6.0, -2.0, -2.0]));
@@ -359,7 +368,8 @@ mod tests {
 
     #[test]
     fn channels_last_is_the_same_convolution() {
-        let (x, w) = (counting(&[2, 3, 4, 5]), counting(&[2, 3, 3, 3]));
+        let x = counting(&[2, 3, 4, 5]);
+        let w = counting(&[2, 3, 3, 3]);
         let list = attributes([("pads", ints(&[0, 1, 2, 1]))]);
         let first = one("Conv", 11, &list, &[&x, &w]);
         let x_last = x.permute(&to_channels_last(4)).unwrap();

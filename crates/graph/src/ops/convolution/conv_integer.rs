@@ -42,7 +42,8 @@ pub(super) fn centred(
 
 impl Operator for ConvInteger {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (x, w) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let w = inputs.required(1)?;
         Ok(vec![self.conv.output_fact(x, w, DataType::Int32)?])
     }
 
@@ -51,7 +52,8 @@ impl Operator for ConvInteger {
         reason = "whole numbers; beyond 32 bits they saturate"
     )]
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (x, w) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let w = inputs.required(1)?;
         let channels = w.shape().first().copied().unwrap_or(0);
         let operands = WidenedConv {
             x: centred(x, inputs.optional(2), 1)?,

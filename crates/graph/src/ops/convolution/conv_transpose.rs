@@ -83,7 +83,8 @@ impl ConvTranspose {
         };
         if let Some(wanted) = wanted {
             let total = full.saturating_sub(wanted);
-            let (less, more) = (total / 2, total - total / 2);
+            let less = total / 2;
+            let more = total - total / 2;
             let upper = self.pads == WindowPadding::SameUpper;
             let (begin, end) = if upper { (less, more) } else { (more, less) };
             return Some((begin, end, wanted));
@@ -130,11 +131,14 @@ impl ConvTranspose {
         geometry: &ConvGeometry,
         result: &mut [f64],
     ) {
-        let (input, kernel, output) = (&x_shape[2..], &w_shape[2..], &geometry.output);
+        let input = &x_shape[2..];
+        let kernel = &w_shape[2..];
+        let output = &geometry.output;
         let (pixels, cells): (usize, usize) = (input.iter().product(), kernel.iter().product());
         let plane: usize = output.iter().product();
         let steps = bounds::steps(output);
-        let (in_group, out_group) = (x_shape[1] / self.group, w_shape[1]);
+        let in_group = x_shape[1] / self.group;
+        let out_group = w_shape[1];
         let of = |list: &[usize], at: usize| list.get(at).copied().unwrap_or(1);
         for (pixel, from) in bounds::indices(input).enumerate() {
             for (cell, inside) in bounds::indices(kernel).enumerate() {
@@ -164,7 +168,8 @@ impl ConvTranspose {
 
 impl Operator for ConvTranspose {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (x, w) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let w = inputs.required(1)?;
         values::expect_float(x.dtype)?;
         let (Some(image), Some(weights)) = (&x.shape, &w.shape) else {
             return Ok(vec![Fact::unranked(x.dtype)]);
@@ -194,8 +199,10 @@ impl Operator for ConvTranspose {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (x, w) = (inputs.required(0)?, inputs.required(1)?);
-        let (image, weights) = (x.shape(), w.shape());
+        let x = inputs.required(0)?;
+        let w = inputs.required(1)?;
+        let image = x.shape();
+        let weights = w.shape();
         let fits = image.len() >= 3
             && image.len() == weights.len()
             && image[1] == weights[0]
@@ -211,7 +218,8 @@ impl Operator for ConvTranspose {
         let channels = weights[1].saturating_mul(self.group);
         let shape = [&[image[0], channels], &geometry.output[..]].concat();
         let mut result = vec![0.0; bounds::bounded(DataType::Fp64, &shape)?];
-        let (x_values, w_values) = (values::floats(x)?, values::floats(w)?);
+        let x_values = values::floats(x)?;
+        let w_values = values::floats(w)?;
         self.spread((&x_values, image), (&w_values, weights), &geometry, &mut result);
         if let Some(bias) = bias(inputs.optional(2), channels)? {
             let plane = geometry.output.iter().product::<usize>().max(1);
@@ -229,7 +237,8 @@ mod tests {
 
     #[test]
     fn windows_overlap_and_add() {
-        let (x, w) = (counting(&[1, 1, 2, 2]), tensor(&[1, 1, 2, 2], &[1_f32; 4]));
+        let x = counting(&[1, 1, 2, 2]);
+        let w = tensor(&[1, 1, 2, 2], &[1_f32; 4]);
         let expected = [0_f32, 1.0, 1.0, 2.0, 6.0, 4.0, 2.0, 5.0, 3.0];
         let result = one("ConvTranspose", 11, &attributes([]), &[&x, &w]);
         assert_eq!(result, tensor(&[1, 1, 3, 3], &expected));
@@ -241,7 +250,8 @@ mod tests {
 
     #[test]
     fn strides_groups_and_wanted_shapes() {
-        let (x, w) = (counting(&[1, 2, 2]), tensor(&[2, 1, 2], &[1_f32, 2.0, 3.0, 4.0]));
+        let x = counting(&[1, 2, 2]);
+        let w = tensor(&[2, 1, 2], &[1_f32, 2.0, 3.0, 4.0]);
         let list = [("strides", ints(&[2])), ("group", int(2)), ("output_padding", ints(&[1]))];
         let result = one("ConvTranspose", 11, &attributes(list), &[&x, &w]);
         let expected = [0_f32, 0.0, 1.0, 2.0, 0.0, 6.0, 8.0, 9.0, 12.0, 0.0];
@@ -255,7 +265,8 @@ mod tests {
 
     #[test]
     fn pads_that_leave_nothing_are_an_error() {
-        let (x, w) = (counting(&[1, 1, 2]), counting(&[1, 1, 2]));
+        let x = counting(&[1, 1, 2]);
+        let w = counting(&[1, 1, 2]);
         let list = attributes([("pads", ints(&[4, 4]))]);
         assert!(run("ConvTranspose", 11, &list, &[Some(&x), Some(&w)], 1).is_err());
     }

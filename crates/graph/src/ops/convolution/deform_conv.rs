@@ -107,7 +107,8 @@ fn taps(place: &[f64], image: &[usize]) -> DeformTaps {
     let steps = bounds::steps(image);
     let mut all: DeformTaps = vec![(0, 1.0)];
     for (axis, &at) in place.iter().enumerate() {
-        let (first, rest) = (at.floor(), at - at.floor());
+        let first = at.floor();
+        let rest = at - at.floor();
         let ends = [(first, 1.0 - rest), (first + 1.0, rest)];
         let inside = |end: &(f64, f64)| (0.0..image[axis] as f64).contains(&end.0);
         let ends: Vec<(f64, f64)> = ends.into_iter().filter(inside).collect();
@@ -124,16 +125,21 @@ fn taps(place: &[f64], image: &[usize]) -> DeformTaps {
 
 impl Operator for DeformConv {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (x, w) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let w = inputs.required(1)?;
         expect_float(x.dtype)?;
         Ok(vec![self.conv.output_fact(x, w, x.dtype)?])
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (x, w) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let w = inputs.required(1)?;
         self.conv.check(x.shape(), w.shape())?;
-        let (image, kernel) = (&x.shape()[2..], &w.shape()[2..]);
-        let (batch, channels, out_channels) = (x.shape()[0], x.shape()[1], w.shape()[0]);
+        let image = &x.shape()[2..];
+        let kernel = &w.shape()[2..];
+        let batch = x.shape()[0];
+        let channels = x.shape()[1];
+        let out_channels = w.shape()[0];
         let geometry = self.conv.geometry(image, kernel)?;
         if !channels.is_multiple_of(self.offset_group) {
             return Err(OpError::new(format!(
@@ -143,11 +149,14 @@ impl Operator for DeformConv {
         }
         let bend = self.bend(inputs, batch, kernel, &geometry)?;
         let bias = bias(inputs.optional(3), out_channels)?;
-        let (values, weights) = (floats(x)?, floats(w)?);
+        let values = floats(x)?;
+        let weights = floats(w)?;
         let shape = [&[batch, out_channels], &geometry.output[..]].concat();
         let mut result = vec![0.0; bounded(DataType::Fp64, &shape)?];
-        let (pixels, cells) = (image.iter().product::<usize>(), bend.cells);
-        let (in_group, per_offset) = (w.shape()[1], channels / self.offset_group);
+        let pixels = image.iter().product::<usize>();
+        let cells = bend.cells;
+        let in_group = w.shape()[1];
+        let per_offset = channels / self.offset_group;
         let out_group = out_channels / self.conv.group;
         for (place, output) in bounds::indices(&geometry.output).enumerate() {
             for n in 0..batch {
@@ -187,7 +196,8 @@ mod tests {
 
     #[test]
     fn without_offsets_it_is_a_convolution() {
-        let (x, w) = (counting(&[2, 4, 5, 4]), counting(&[2, 2, 3, 2]));
+        let x = counting(&[2, 4, 5, 4]);
+        let w = counting(&[2, 2, 3, 2]);
         let list = [
             ("group", int(2)),
             ("pads", ints(&[1, 0, 1, 1])),

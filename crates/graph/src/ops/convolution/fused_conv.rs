@@ -58,7 +58,8 @@ impl Operator for FusedConv {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (x, w) = (self.conv.image(inputs.required(0)?)?, inputs.required(1)?);
+        let x = self.conv.image(inputs.required(0)?)?;
+        let w = inputs.required(1)?;
         let bias = bias(inputs.optional(2), w.shape().first().copied().unwrap_or(0))?;
         let operands = WidenedConv {
             x: values::floats(&x)?,
@@ -92,7 +93,8 @@ mod tests {
 
     #[test]
     fn the_activation_comes_after_bias_and_residual() {
-        let (x, w) = (counting(&[1, 2, 1, 1]), tensor(&[2, 2, 1, 1], &[1_f32, 1.0, 1.0, -1.0]));
+        let x = counting(&[1, 2, 1, 1]);
+        let w = tensor(&[2, 2, 1, 1], &[1_f32, 1.0, 1.0, -1.0]);
         let bias = tensor(&[2], &[0.5_f32, 0.0]);
         let residual = tensor(&[1, 2, 1, 1], &[1_f32, 0.25]);
         let relu = attributes([("activation", text("Relu"))]);
@@ -106,7 +108,8 @@ mod tests {
 
     #[test]
     fn channels_last_applies_to_the_residual_too() {
-        let (x, w) = (counting(&[1, 2, 2, 1]), tensor(&[2, 1, 1, 1], &[1_f32, -1.0]));
+        let x = counting(&[1, 2, 2, 1]);
+        let w = tensor(&[2, 1, 1, 1], &[1_f32, -1.0]);
         let residual = counting(&[1, 2, 2, 2]);
         let last = attributes([("channels_last", int(1))]);
         let inputs = [Some(&x), Some(&w), None, Some(&residual)];

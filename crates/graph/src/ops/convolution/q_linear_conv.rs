@@ -47,7 +47,9 @@ impl Operator for QLinearConv {
     }
 
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (x, w, zero) = (inputs.required(0)?, inputs.required(3)?, inputs.required(7)?);
+        let x = inputs.required(0)?;
+        let w = inputs.required(3)?;
+        let zero = inputs.required(7)?;
         for fact in [x, w, zero] {
             let narrow = |dtype: galatea_tensor::DataType| {
                 dtype.is_integer() && dtype.size_bytes() == Some(1)
@@ -59,7 +61,9 @@ impl Operator for QLinearConv {
 
     #[allow(clippy::cast_possible_truncation, reason = "the result is clamped to 8 bits")]
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (x, w, zero) = (inputs.required(0)?, inputs.required(3)?, inputs.required(7)?);
+        let x = inputs.required(0)?;
+        let w = inputs.required(3)?;
+        let zero = inputs.required(7)?;
         let x = &self.conv.image(x)?;
         let channels = w.shape().first().copied().unwrap_or(0);
         let operands = WidenedConv {
@@ -117,7 +121,8 @@ mod tests {
         let w = tensor(&[2, 1, 1, 1], &[2_i8, -4]);
         let half = Tensor::scalar(0.5_f32);
         let scales = Tensor::vector(vec![0.5_f32, 1.0]);
-        let (zero_x, zero_y) = (Tensor::scalar(1_u8), Tensor::scalar(10_u8));
+        let zero_x = Tensor::scalar(1_u8);
+        let zero_y = Tensor::scalar(10_u8);
         let zeros = Tensor::vector(vec![0_i8, 0]);
         let bias = Tensor::vector(vec![2_i32, 0]);
         let inputs = [&x, &half, &zero_x, &w, &scales, &zeros, &half, &zero_y, &bias];

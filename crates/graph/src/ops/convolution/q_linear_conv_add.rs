@@ -53,7 +53,8 @@ impl Operator for QLinearConvAdd {
         let made = self.inner().reference(inputs)?.remove(0);
         let other = inputs.required(9)?;
         if other.shape() != made.shape() {
-            let (found, wanted) = (other.shape(), made.shape());
+            let found = other.shape();
+            let wanted = made.shape();
             return Err(OpError::new(format!("a summand of shape {found:?}, expected {wanted:?}")));
         }
         let operands = [
@@ -79,8 +80,10 @@ mod tests {
     fn the_sum_is_that_of_the_rounded_result() {
         let x = tensor(&[1, 1, 2, 1], &[3_u8, 5]);
         let w = tensor(&[1, 1, 1, 1], &[1_i8]);
-        let (one, half) = (Tensor::scalar(1.0_f32), Tensor::scalar(0.5_f32));
-        let (none, none_signed) = (Tensor::scalar(0_u8), Tensor::scalar(0_i8));
+        let one = Tensor::scalar(1.0_f32);
+        let half = Tensor::scalar(0.5_f32);
+        let none = Tensor::scalar(0_u8);
+        let none_signed = Tensor::scalar(0_i8);
         let other = tensor(&[1, 1, 2, 1], &[4_u8, 200]);
         // 3 / 2 and 5 / 2 become 2 and 2 (ties to even), which stand for 4 and 4.
         let two = Tensor::scalar(2.0_f32);

@@ -137,7 +137,8 @@ impl SlidingWindow<'_> {
             let output = len.div_ceil(axis.stride);
             let reach = output.saturating_sub(1).saturating_mul(axis.stride);
             let total = reach.saturating_add(axis.extent()).saturating_sub(len);
-            let (less, more) = (total / 2, total - total / 2);
+            let less = total / 2;
+            let more = total - total / 2;
             let upper = *self.pads == WindowPadding::SameUpper;
             let (begin, end) = if upper { (less, more) } else { (more, less) };
             return Ok((begin, end, output));

@@ -41,8 +41,10 @@ impl FusedAttention {
 
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let scale = context.attributes.float_or("scale", 1.0)?;
-        let (q_perm, k_perm) = (order(context, "q_perm")?, order(context, "k_perm")?);
-        let (v_perm, out_perm) = (order(context, "v_perm")?, order(context, "out_perm")?);
+        let q_perm = order(context, "q_perm")?;
+        let k_perm = order(context, "k_perm")?;
+        let v_perm = order(context, "v_perm")?;
+        let out_perm = order(context, "out_perm")?;
         let masked_to_zero = context.attributes.flag("masked_to_zero", false)?;
         let causal = context.attributes.flag("causal", false)?;
         Ok(Box::new(Self { scale, q_perm, k_perm, v_perm, out_perm, masked_to_zero, causal }))
@@ -91,7 +93,8 @@ impl Operator for FusedAttention {
     }
 
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (q, v) = (inputs.required(0)?, inputs.required(2)?);
+        let q = inputs.required(0)?;
+        let v = inputs.required(2)?;
         let (Some(q_shape), Some(v_shape)) = (&q.shape, &v.shape) else {
             return Ok(vec![Fact::new(q.dtype, vec![Dim::Unknown; 4])]);
         };
@@ -181,8 +184,10 @@ mod tests {
 
     fn attention(out_perm: [usize; 4], k_perm: [usize; 4]) -> FusedAttention {
         let order = FusedAttention::IN_ORDER;
-        let (masked_to_zero, causal) = (false, false);
-        let (q_perm, v_perm) = (order, order);
+        let masked_to_zero = false;
+        let causal = false;
+        let q_perm = order;
+        let v_perm = order;
         FusedAttention { scale: 1.0, q_perm, k_perm, v_perm, out_perm, masked_to_zero, causal }
     }
 

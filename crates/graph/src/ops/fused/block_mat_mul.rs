@@ -195,7 +195,8 @@ fn product(
     matrix: &dyn BlockWeights,
     bias: Option<&[f32]>,
 ) -> Result<Vec<f64>, OpError> {
-    let (columns, rows) = (matrix.columns(), matrix.rows());
+    let columns = matrix.columns();
+    let rows = matrix.rows();
     let count = x.len().checked_div(columns).unwrap_or(0);
     let mut sums = vec![0.0; count * rows];
     let mut numbers = vec![0.0; columns];
@@ -240,7 +241,8 @@ impl BlockGather {
     /// # Errors
     /// When an index names no row, or `out` has not a row for each.
     pub fn rows(&self, indices: &[i64], out: &mut [f32]) -> Result<(), OpError> {
-        let (rows, columns) = (self.weights.rows(), self.weights.columns());
+        let rows = self.weights.rows();
+        let columns = self.weights.columns();
         if out.len() != indices.len() * columns {
             return Err(OpError::new(format!("room for {} numbers", out.len())));
         }

@@ -171,7 +171,8 @@ impl FusedElementwise {
         let parameters = context.attributes.floats("parameters")?.unwrap_or_default();
         let counts = context.attributes.ints("parameter_counts")?;
         let counts = counts.unwrap_or_else(|| vec![0; names.len()]);
-        let (mut operands, mut parameters) = (operands.into_iter(), parameters.into_iter());
+        let mut operands = operands.into_iter();
+        let mut parameters = parameters.into_iter();
         let mut steps: Vec<ElementStep> = Vec::with_capacity(names.len());
         for (index, name) in names.iter().enumerate() {
             let count = counts.get(index).and_then(|&count| usize::try_from(count).ok());

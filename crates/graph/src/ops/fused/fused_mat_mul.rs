@@ -49,7 +49,8 @@ impl Operator for FusedMatMul {
     }
 
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         let (Some(a_shape), Some(b_shape)) = (&a.shape, &b.shape) else {
             return Ok(vec![Fact::unranked(a.dtype)]);
         };
@@ -115,7 +116,8 @@ impl FusedMatMul {
         inputs: OperatorInputs<'_, Tensor>,
         shape: &[usize],
     ) -> Result<Vec<f64>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         let (k, n) = self.b_axes(b.shape())?;
         let rows = if a.rank() == 1 { 1 } else { a.shape()[a.rank() - 2] };
         let batch = &shape[..shape.len() - if a.rank() == 1 { 1 } else { 2 }];

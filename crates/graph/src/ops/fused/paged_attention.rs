@@ -64,7 +64,8 @@ impl PagedAttention {
             )));
         }
         let window = bounds::length(attributes.int_or("window", 0)?, "window")?;
-        let (scale, softcap) = (attributes.float("scale")?, attributes.float_or("softcap", 0.0)?);
+        let scale = attributes.float("scale")?;
+        let softcap = attributes.float_or("softcap", 0.0)?;
         if !(softcap.is_finite() && softcap >= 0.0) {
             return Err(OpError::new(format!("softcap is {softcap}, expected 0 or more")));
         }
@@ -76,9 +77,11 @@ impl PagedAttention {
     /// # Errors
     /// When inputs contradict each other or name what does not exist.
     pub fn steps(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<PagedSteps, OpError> {
-        let (keys, values) = (inputs.required(CACHES)?, inputs.required(CACHES + 1)?);
+        let keys = inputs.required(CACHES)?;
+        let values = inputs.required(CACHES + 1)?;
         if keys.dtype() != values.dtype() {
-            let (keys, values) = (keys.dtype(), values.dtype());
+            let keys = keys.dtype();
+            let values = values.dtype();
             return Err(OpError::new(format!("caches of {keys} and {values}")));
         }
         let shape = |at: usize| inputs.required(at).map(Tensor::shape);
@@ -241,7 +244,8 @@ struct CacheNumbers {
 
 impl CacheNumbers {
     fn read(cache: &Tensor, scales: Option<&Tensor>, across: bool) -> Result<Self, OpError> {
-        let (dtype, shape) = (cache.dtype(), cache.shape().to_vec());
+        let dtype = cache.dtype();
+        let shape = cache.shape().to_vec();
         let values = match dtype {
             DataType::Int8 => cache.to_vec::<i8>()?.into_iter().map(f64::from).collect(),
             _ => floats(cache)?,
@@ -347,13 +351,16 @@ impl Operator for PagedAttention {
         let mut values = CacheNumbers::read(inputs.required(CACHES + 1)?, scales, false)?;
         let dtype = inputs.required(0)?.dtype();
         let rows_of = |at: usize| floats(inputs.required(at)?);
-        let (q, k, v) = (rows_of(0)?, rows_of(1)?, rows_of(2)?);
+        let q = rows_of(0)?;
+        let k = rows_of(1)?;
+        let v = rows_of(2)?;
         let [width, value_width] = steps.widths;
         for (row, sequence, position) in steps.rows() {
             let place = steps.place(sequence, position);
             for head in 0..self.kv_num_heads {
                 let at = row * self.kv_num_heads + head;
-                let (key, value) = (keys.vector(head, place), values.vector(head, place));
+                let key = keys.vector(head, place);
+                let value = values.vector(head, place);
                 keys.write(key, &k[at * width..][..width])?;
                 values.write(value, &v[at * value_width..][..value_width])?;
             }

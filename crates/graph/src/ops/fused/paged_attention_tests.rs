@@ -50,7 +50,8 @@ type Step<'a> = Vec<([&'a [f32]; 3], usize, Vec<i64>)>;
 
 fn caches(dtype: DataType) -> Vec<Tensor> {
     let zeros = |shape: &[usize], dtype| Tensor::zeros(dtype, shape).unwrap();
-    let (keys, values) = ([BLOCKS, 2, WIDTH, BLOCK], [BLOCKS, 2, BLOCK, VALUE_WIDTH]);
+    let keys = [BLOCKS, 2, WIDTH, BLOCK];
+    let values = [BLOCKS, 2, BLOCK, VALUE_WIDTH];
     let mut all = vec![zeros(&keys, dtype), zeros(&values, dtype)];
     if dtype == DataType::Int8 {
         all.extend([zeros(&values[..3], DataType::Fp32), zeros(&values[..3], DataType::Fp32)]);
@@ -68,7 +69,9 @@ fn run_step(
         let all: Vec<f32> = step.iter().flat_map(|(rows, ..)| rows[i].iter().copied()).collect();
         Tensor::from_vec(&[all.len() / COLUMNS[i], COLUMNS[i]], all).unwrap()
     };
-    let (q, k, v) = (joined(0), joined(1), joined(2));
+    let q = joined(0);
+    let k = joined(1);
+    let v = joined(2);
     let mut starts = vec![0_i64];
     for (rows, ..) in step {
         let count = i64::try_from(rows[0].len() / COLUMNS[0]).unwrap();
@@ -83,7 +86,8 @@ fn run_step(
         blocks.extend(vec![-1; most - own.len()]);
     }
     let blocks = Tensor::from_vec(&[step.len(), most], blocks).unwrap();
-    let (starts, lengths) = (Tensor::vector(starts), Tensor::vector(lengths));
+    let starts = Tensor::vector(starts);
+    let lengths = Tensor::vector(lengths);
     let first = [&q, &k, &v, &caches[0], &caches[1], &starts, &lengths, &blocks];
     let inputs: Vec<Option<&Tensor>> = first.into_iter().chain(&caches[2..]).map(Some).collect();
     let mut found = run("ai.galatea:PagedAttention", 1, attributes, &inputs, caches.len() + 1)?;
@@ -120,8 +124,10 @@ fn a_sequence_in_scattered_blocks_equals_dense_causal_attention() {
 #[test]
 fn tokens_one_by_one_and_beside_others_give_what_they_give_at_once_and_alone() {
     for (dtype, window) in [(DataType::Fp32, 0), (DataType::Fp16, 3), (DataType::Int8, 0)] {
-        let (first, second) = (Rows::new(9, 1), Rows::new(6, 40));
-        let (own, other) = (vec![2, 6, 1], vec![0, 4]);
+        let first = Rows::new(9, 1);
+        let second = Rows::new(6, 40);
+        let own = vec![2, 6, 1];
+        let other = vec![0, 4];
         let mut alone = caches(dtype);
         let step = vec![(first.part(0..9), 9, own.clone())];
         let whole = run_step(&heads(window), &mut alone, &step).unwrap();
@@ -158,7 +164,8 @@ fn a_window_of_one_position_gives_values_and_bytes_are_near_floats() {
     let mut bytes = caches(DataType::Int8);
     near(&floats(&run_step(&heads(0), &mut bytes, &step).unwrap()), &exact, 0.02);
     // The greatest of a vector is 127 of its scale.
-    let (keys, scales) = (bytes[0].to_vec::<i8>().unwrap(), floats(&bytes[2]));
+    let keys = bytes[0].to_vec::<i8>().unwrap();
+    let scales = floats(&bytes[2]);
     let vector = BLOCK * KV_HEADS;
     // The elements of the first key of a block are as far apart as it has positions.
     let key = keys[vector * WIDTH..].iter().step_by(BLOCK).take(WIDTH);

@@ -117,7 +117,8 @@ impl EyeLike {
 impl Operator for EyeLike {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
-        let (dtype, shape) = (self.dtype.unwrap_or(data.dtype), data.shape.clone());
+        let dtype = self.dtype.unwrap_or(data.dtype);
+        let shape = data.shape.clone();
         Ok(vec![Fact::shaped(dtype, shape)])
     }
 
@@ -129,7 +130,8 @@ impl Operator for EyeLike {
         let dtype = self.dtype.unwrap_or(data.dtype());
         bounds::bounded(dtype, data.shape())?;
         let on = |at: usize| {
-            let (row, column) = ((at / columns) as i64, (at % columns) as i64);
+            let row = (at / columns) as i64;
+            let column = (at % columns) as i64;
             column.checked_sub(row) == Some(self.k)
         };
         let cells = 0..rows * columns;

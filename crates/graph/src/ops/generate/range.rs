@@ -32,12 +32,15 @@ fn integer_range(inputs: [&Tensor; 3]) -> Result<(usize, i128, i128), OpError> {
             _ => Err(OpError::new(format!("shape {:?}, expected a scalar", input.shape()))),
         })
     });
-    let (start, limit, delta) = (start?, limit?, delta?);
+    let start = start?;
+    let limit = limit?;
+    let delta = delta?;
     if delta == 0 {
         return Err(OpError::new("the step of a range is 0"));
     }
     let span = if delta > 0 { limit - start } else { start - limit }.max(0);
-    let (step, rest) = (span / delta.abs(), i128::from(span % delta.abs() != 0));
+    let step = span / delta.abs();
+    let rest = i128::from(span % delta.abs() != 0);
     let count = usize::try_from(step + rest).map_err(|_| too_long())?;
     Ok((count, start, delta))
 }
@@ -50,7 +53,9 @@ fn float_range(inputs: [&Tensor; 3]) -> Result<(usize, f64, f64), OpError> {
             _ => Err(OpError::new(format!("shape {:?}, expected a scalar", input.shape()))),
         })
     });
-    let (start, limit, delta) = (start?, limit?, delta?);
+    let start = start?;
+    let limit = limit?;
+    let delta = delta?;
     let count = ((limit - start) / delta).ceil().max(0.0);
     // A NaN casts to nothing, and `max` has made it 0 where the step is no number.
     if !count.is_finite() || !delta.is_finite() || delta == 0.0 {
@@ -73,7 +78,8 @@ fn count(inputs: [&Tensor; 3]) -> Result<usize, OpError> {
 
 /// The numbers, each computed from its place so that floats do not drift.
 fn numbers(inputs: [&Tensor; 3]) -> Result<Tensor, OpError> {
-    let (dtype, count) = (inputs[0].dtype(), count(inputs)?);
+    let dtype = inputs[0].dtype();
+    let count = count(inputs)?;
     // The widened numbers take more than the result.
     bounds::bounded(DataType::Int64, &[count, 2])?;
     if dtype.is_integer() {

@@ -34,10 +34,12 @@ fn picked(data: &Fact, indices: &Fact) -> Option<Vec<Dim>> {
 }
 
 fn rows<T: Element>(data: &Tensor, axis: usize, indices: &Tensor) -> Result<Tensor, OpError> {
-    let (before, after) = (&data.shape()[..axis], &data.shape()[axis + 1..]);
+    let before = &data.shape()[..axis];
+    let after = &data.shape()[axis + 1..];
     let shape = [before, indices.shape(), after].concat();
     let mut result: Vec<T> = Vec::with_capacity(bounds::bounded(T::DTYPE, &shape)?);
-    let (values, len) = (data.to_vec::<T>()?, data.shape()[axis]);
+    let values = data.to_vec::<T>()?;
+    let len = data.shape()[axis];
     let run: usize = after.iter().product();
     let picks = indices.to_i64_vec()?;
     let picks = picks.iter().map(|&at| position(at, len)).collect::<Result<Vec<_>, _>>()?;
@@ -56,7 +58,8 @@ impl Operator for Gather {
     }
 
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (data, indices) = (inputs.required(0)?, inputs.required(1)?);
+        let data = inputs.required(0)?;
+        let indices = inputs.required(1)?;
         let (Some(dims), Some(picks)) = (&data.shape, &indices.shape) else {
             return Ok(vec![Fact::unranked(data.dtype)]);
         };
@@ -66,7 +69,8 @@ impl Operator for Gather {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (data, indices) = (inputs.required(0)?, inputs.required(1)?);
+        let data = inputs.required(0)?;
+        let indices = inputs.required(1)?;
         let axis = bounds::axis(self.axis, data.rank())?;
         Ok(vec![with_element!(data.dtype(), T => rows::<T>(data, axis, indices))?])
     }

@@ -24,7 +24,8 @@ impl GatherElements {
 
 fn pick<T: Element>(data: &Tensor, axis: usize, indices: &Tensor) -> Result<Tensor, OpError> {
     let mut result: Vec<T> = Vec::with_capacity(bounds::bounded(T::DTYPE, indices.shape())?);
-    let (values, picks) = (data.to_vec::<T>()?, indices.to_i64_vec()?);
+    let values = data.to_vec::<T>()?;
+    let picks = indices.to_i64_vec()?;
     let steps = bounds::steps(data.shape());
     for (mut index, pick) in bounds::indices(indices.shape()).zip(picks) {
         index[axis] = position(pick, data.shape()[axis])?;
@@ -36,16 +37,19 @@ fn pick<T: Element>(data: &Tensor, axis: usize, indices: &Tensor) -> Result<Tens
 
 impl Operator for GatherElements {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (data, indices) = (inputs.required(0)?, inputs.required(1)?);
+        let data = inputs.required(0)?;
+        let indices = inputs.required(1)?;
         if let Some(rank) = data.rank() {
             bounds::axis(self.axis, rank)?;
         }
-        let (dtype, shape) = (data.dtype, indices.shape.clone());
+        let dtype = data.dtype;
+        let shape = indices.shape.clone();
         Ok(vec![Fact::shaped(dtype, shape)])
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (data, indices) = (inputs.required(0)?, inputs.required(1)?);
+        let data = inputs.required(0)?;
+        let indices = inputs.required(1)?;
         let axis = bounds::axis(self.axis, data.rank())?;
         check_inside(data.shape(), indices.shape(), axis)?;
         Ok(vec![with_element!(data.dtype(), T => pick::<T>(data, axis, indices))?])
@@ -66,7 +70,8 @@ mod tests {
 
     #[test]
     fn indices_beyond_the_data_are_errors() {
-        let (data, tall) = (counting(&[2, 2]), tensor::<i64>(&[3, 1], &[0, 0, 0]));
+        let data = counting(&[2, 2]);
+        let tall = tensor::<i64>(&[3, 1], &[0, 0, 0]);
         let axis = attributes([("axis", int(1))]);
         assert!(run("GatherElements", 13, &axis, &[Some(&data), Some(&tall)], 1).is_err());
         let far = tensor::<i64>(&[1, 1], &[2]);

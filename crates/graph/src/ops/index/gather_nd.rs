@@ -48,7 +48,8 @@ impl GatherND {
         let outer = &indices.shape()[..indices.rank() - 1];
         let shape = [outer, &data.shape()[depth..]].concat();
         let mut result: Vec<T> = Vec::with_capacity(bounds::bounded(T::DTYPE, &shape)?);
-        let (values, picks) = (data.to_vec::<T>()?, indices.to_i64_vec()?);
+        let values = data.to_vec::<T>()?;
+        let picks = indices.to_i64_vec()?;
         let steps = bounds::steps(data.shape());
         let run: usize = data.shape()[depth..].iter().product();
         for (at, index) in bounds::indices(outer).enumerate() {
@@ -64,7 +65,8 @@ impl GatherND {
 
 impl Operator for GatherND {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (data, indices) = (inputs.required(0)?, inputs.required(1)?);
+        let data = inputs.required(0)?;
+        let indices = inputs.required(1)?;
         let (Some(dims), Some(picks)) = (&data.shape, &indices.shape) else {
             return Ok(vec![Fact::unranked(data.dtype)]);
         };
@@ -77,7 +79,8 @@ impl Operator for GatherND {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (data, indices) = (inputs.required(0)?, inputs.required(1)?);
+        let data = inputs.required(0)?;
+        let indices = inputs.required(1)?;
         Ok(vec![with_element!(data.dtype(), T => self.slices::<T>(data, indices))?])
     }
 }

@@ -71,7 +71,8 @@ impl Operator for Compress {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (data, condition) = (inputs.required(0)?, inputs.required(1)?.to_vec::<bool>()?);
+        let data = inputs.required(0)?;
+        let condition = inputs.required(1)?.to_vec::<bool>()?;
         let (data, axis) = match self.axis {
             Some(axis) => (data.clone(), bounds::axis(axis, data.rank())?),
             None => (data.reshape(&[data.elements()])?, 0),
@@ -106,7 +107,8 @@ mod tests {
 
     #[test]
     fn conditions_keep_positions() {
-        let (data, condition) = (counting(&[2, 3]), tensor(&[3], &[false, true, true]));
+        let data = counting(&[2, 3]);
+        let condition = tensor(&[3], &[false, true, true]);
         let result = one("Compress", 11, &attributes([("axis", int(-1))]), &[&data, &condition]);
         assert_eq!(result, tensor(&[2, 2], &[1_f32, 2.0, 4.0, 5.0]));
         let flat = one("Compress", 9, &attributes([]), &[&data, &condition]);

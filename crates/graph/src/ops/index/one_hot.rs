@@ -72,7 +72,8 @@ impl OneHot {
 
 impl Operator for OneHot {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (indices, depth) = (inputs.required(0)?, inputs.required(1)?);
+        let indices = inputs.required(0)?;
+        let depth = inputs.required(1)?;
         let dtype = inputs.required(2)?.dtype;
         let Some(mut shape) = indices.shape.clone() else { return Ok(vec![Fact::unranked(dtype)]) };
         let axis = bounds::axis(self.axis, shape.len() + 1)?;
@@ -86,7 +87,8 @@ impl Operator for OneHot {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (indices, values) = (inputs.required(0)?, inputs.required(2)?);
+        let indices = inputs.required(0)?;
+        let values = inputs.required(2)?;
         let depth = depth_of(inputs.required(1)?)?;
         Ok(vec![with_element!(values.dtype(), T => self.encode::<T>(indices, depth, values))?])
     }
@@ -100,7 +102,8 @@ mod tests {
     #[test]
     fn the_new_axis_goes_anywhere_and_indices_outside_stay_off() {
         let indices = tensor(&[3], &[0_i64, -1, 7]);
-        let (depth, values) = (Tensor::scalar(2_f32), tensor(&[2], &[0_u8, 9]));
+        let depth = Tensor::scalar(2_f32);
+        let values = tensor(&[2], &[0_u8, 9]);
         let inputs = [&indices, &depth, &values];
         let last = one("OneHot", 11, &attributes([]), &inputs);
         assert_eq!(last, tensor(&[3, 2], &[9_u8, 0, 0, 9, 0, 0]));
@@ -110,7 +113,8 @@ mod tests {
 
     #[test]
     fn a_depth_that_is_not_positive_or_too_large_is_an_error() {
-        let (indices, values) = (tensor(&[1], &[0_i64]), tensor(&[2], &[0_u8, 9]));
+        let indices = tensor(&[1], &[0_i64]);
+        let values = tensor(&[2], &[0_u8, 9]);
         for depth in [0_i64, -1, i64::MAX] {
             let depth = Tensor::scalar(depth);
             let inputs = [Some(&indices), Some(&depth), Some(&values)];

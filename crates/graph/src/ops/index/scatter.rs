@@ -106,7 +106,8 @@ fn update<T: ScatterElement + PartialOrd>(
 
 /// The output of every scatter: like the data.
 fn like_data(inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-    let (data, updates) = (inputs.required(0)?, inputs.required(2)?);
+    let data = inputs.required(0)?;
+    let updates = inputs.required(2)?;
     if data.dtype != updates.dtype {
         let text = format!("updates of type {} for data of type {}", updates.dtype, data.dtype);
         return Err(OpError::new(text));
@@ -166,8 +167,9 @@ impl Operator for ScatterElements {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (data, indices, updates) =
-            (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
+        let data = inputs.required(0)?;
+        let indices = inputs.required(1)?;
+        let updates = inputs.required(2)?;
         bounds::bounded(data.dtype(), data.shape())?;
         Ok(vec![with_element!(data.dtype(), T => self.scatter::<T>(data, indices, updates))?])
     }
@@ -205,7 +207,8 @@ impl ScatterND {
             return Err(misfit());
         }
         let mut values = data.to_vec::<T>()?;
-        let (picks, updates) = (indices.to_i64_vec()?, updates.to_vec::<T>()?);
+        let picks = indices.to_i64_vec()?;
+        let updates = updates.to_vec::<T>()?;
         let steps = bounds::steps(data.shape());
         let run: usize = data.shape()[tuple..].iter().product();
         for row in 0..outer.iter().product::<usize>() {
@@ -227,8 +230,9 @@ impl Operator for ScatterND {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (data, indices, updates) =
-            (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
+        let data = inputs.required(0)?;
+        let indices = inputs.required(1)?;
+        let updates = inputs.required(2)?;
         bounds::bounded(data.dtype(), data.shape())?;
         Ok(vec![with_element!(data.dtype(), T => self.scatter::<T>(data, indices, updates))?])
     }
@@ -258,7 +262,8 @@ mod tests {
     #[test]
     fn rows_are_written_by_tuple() {
         let data = tensor(&[2, 2], &[1_i64, 2, 3, 4]);
-        let (rows, updates) = (tensor::<i64>(&[1, 1], &[1]), tensor(&[1, 2], &[8_i64, 9]));
+        let rows = tensor::<i64>(&[1, 1], &[1]);
+        let updates = tensor(&[1, 2], &[8_i64, 9]);
         let result = one("ScatterND", 11, &attributes([]), &[&data, &rows, &updates]);
         assert_eq!(result, tensor(&[2, 2], &[1_i64, 2, 8, 9]));
     }
@@ -266,7 +271,8 @@ mod tests {
     #[test]
     fn misfits_are_errors() {
         let data = tensor(&[2, 2], &[1_i64, 2, 3, 4]);
-        let (far, updates) = (tensor::<i64>(&[1, 1], &[2]), tensor(&[1, 2], &[8_i64, 9]));
+        let far = tensor::<i64>(&[1, 1], &[2]);
+        let updates = tensor(&[1, 2], &[8_i64, 9]);
         let inputs = [Some(&data), Some(&far), Some(&updates)];
         assert!(run("ScatterND", 11, &attributes([]), &inputs, 1).is_err());
         assert!(run("ScatterElements", 11, &attributes([]), &inputs, 1).is_err());

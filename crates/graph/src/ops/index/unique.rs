@@ -75,7 +75,8 @@ fn merge_sort(order: &mut Vec<usize>, compare: &impl Fn(usize, usize) -> Orderin
     merge_sort(order, compare);
     merge_sort(&mut right, compare);
     let left = std::mem::take(order);
-    let (mut a, mut b) = (left.into_iter().peekable(), right.into_iter().peekable());
+    let mut a = left.into_iter().peekable();
+    let mut b = right.into_iter().peekable();
     while let (Some(&x), Some(&y)) = (a.peek(), b.peek()) {
         if compare(y, x) == Ordering::Less && compare(x, y) != Ordering::Less {
             order.extend(b.next());

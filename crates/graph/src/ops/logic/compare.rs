@@ -67,7 +67,8 @@ impl Compare {
         if self.kind != CompareKind::Equal {
             return None;
         }
-        let (a, b) = (carried(a)?, carried(b)?);
+        let a = carried(a)?;
+        let b = carried(b)?;
         let at =
             |all: &[Dim], index: usize| all.get(if all.len() == 1 { 0 } else { index }).cloned();
         let count = shape.first().copied().unwrap_or(1);
@@ -83,7 +84,8 @@ impl Operator for Compare {
     }
 
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         self.kind.check(a.dtype, b.dtype)?;
         let shape = Fact::broadcast(&[a, b])?;
         let fact = Fact::shaped(DataType::Bool, shape);
@@ -94,10 +96,12 @@ impl Operator for Compare {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         self.kind.check(a.dtype(), b.dtype())?;
         let shape = broadcast_shapes(a.shape(), b.shape())?;
-        let (a, b) = (broadcast(a, &shape)?, broadcast(b, &shape)?);
+        let a = broadcast(a, &shape)?;
+        let b = broadcast(b, &shape)?;
         let found = match (TensorValues::read(&a)?, TensorValues::read(&b)?) {
             (TensorValues::Floats(a), TensorValues::Floats(b)) => self.kind.zip(&a, &b),
             (TensorValues::Integers(a), TensorValues::Integers(b)) => self.kind.zip(&a, &b),

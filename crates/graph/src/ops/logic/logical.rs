@@ -38,7 +38,8 @@ impl Logical {
 
 impl Operator for Logical {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         expect_bool(a.dtype)?;
         expect_bool(b.dtype)?;
         let shape = Fact::broadcast(&[a, b])?;
@@ -46,11 +47,13 @@ impl Operator for Logical {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         expect_bool(a.dtype())?;
         expect_bool(b.dtype())?;
         let shape = broadcast_shapes(a.shape(), b.shape())?;
-        let (a, b) = (broadcast(a, &shape)?.to_vec()?, broadcast(b, &shape)?.to_vec()?);
+        let a = broadcast(a, &shape)?.to_vec()?;
+        let b = broadcast(b, &shape)?.to_vec()?;
         let join = |(a, b): (bool, bool)| match self.kind {
             LogicalKind::And => a && b,
             LogicalKind::Or => a || b,

@@ -25,7 +25,9 @@ fn check(condition: DataType, a: DataType, b: DataType) -> Result<(), OpError> {
 /// Elements of the result as lengths, where the condition is known.
 fn lengths(condition: &Fact, a: &Fact, b: &Fact) -> Option<Vec<Dim>> {
     let condition = condition.value.as_ref().filter(|value| value.rank() <= 1)?;
-    let (condition, a, b) = (condition.to_vec::<bool>().ok()?, carried(a)?, carried(b)?);
+    let condition = condition.to_vec::<bool>().ok()?;
+    let a = carried(a)?;
+    let b = carried(b)?;
     let count = condition.len().max(a.len()).max(b.len());
     let at = |len: usize, index: usize| if len == 1 { 0 } else { index };
     (0..count)
@@ -42,7 +44,9 @@ impl Operator for Where {
     }
 
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (condition, a, b) = (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
+        let condition = inputs.required(0)?;
+        let a = inputs.required(1)?;
+        let b = inputs.required(2)?;
         check(condition.dtype, a.dtype, b.dtype)?;
         let shape = Fact::broadcast(&[condition, a, b])?;
         let elements = lengths(condition, a, b);
@@ -51,7 +55,9 @@ impl Operator for Where {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (condition, a, b) = (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
+        let condition = inputs.required(0)?;
+        let a = inputs.required(1)?;
+        let b = inputs.required(2)?;
         check(condition.dtype(), a.dtype(), b.dtype())?;
         let shape = broadcast_shapes(condition.shape(), a.shape())?;
         let shape = broadcast_shapes(&shape, b.shape())?;

@@ -110,7 +110,8 @@ impl Operator for NegativeLogLikelihoodLoss {
 
     #[allow(clippy::cast_precision_loss, reason = "a tensor has fewer than 2^53 elements")]
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (scores, targets) = (inputs.required(0)?, inputs.required(1)?);
+        let scores = inputs.required(0)?;
+        let targets = inputs.required(1)?;
         let shape = target_shape(scores.shape())?;
         if targets.shape() != shape {
             return Err(OpError::new(format!(

@@ -137,7 +137,8 @@ impl Binary {
         if shape?.len() > 1 {
             return None;
         }
-        let (left, right) = (carried(a)?, carried(b)?);
+        let left = carried(a)?;
+        let right = carried(b)?;
         let count = left.len().max(right.len());
         let at = |all: &[Dim], index: usize| {
             if all.len() == 1 { all.first().cloned() } else { all.get(index).cloned() }
@@ -158,7 +159,8 @@ impl Operator for Binary {
     }
 
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         self.kind.check(a.dtype)?;
         expect_same(a.dtype, b.dtype)?;
         let shape = Fact::broadcast(&[a, b])?;
@@ -168,7 +170,8 @@ impl Operator for Binary {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         self.kind.check(a.dtype())?;
         expect_same(a.dtype(), b.dtype())?;
         let result = elementwise(

@@ -29,7 +29,8 @@ impl Clip {
     pub(super) fn parse_attributes(
         context: &mut ParseContext<'_>,
     ) -> Result<Box<dyn Operator>, OpError> {
-        let (min, max) = (context.attributes.float("min")?, context.attributes.float("max")?);
+        let min = context.attributes.float("min")?;
+        let max = context.attributes.float("max")?;
         Ok(Box::new(Self { min, max }))
     }
 
@@ -77,7 +78,8 @@ impl Operator for Clip {
             TensorValues::Floats(all) => {
                 let of =
                     |bound, other| if let Some(ClipBound::Float(v)) = bound { v } else { other };
-                let (min, max) = (of(min, f64::NEG_INFINITY), of(max, f64::INFINITY));
+                let min = of(min, f64::NEG_INFINITY);
+                let max = of(max, f64::INFINITY);
                 for v in all.iter_mut().filter(|v| !v.is_nan()) {
                     *v = v.max(min).min(max);
                 }
@@ -85,7 +87,8 @@ impl Operator for Clip {
             TensorValues::Integers(all) => {
                 let of =
                     |bound, other| if let Some(ClipBound::Integer(v)) = bound { v } else { other };
-                let (min, max) = (of(min, i128::MIN), of(max, i128::MAX));
+                let min = of(min, i128::MIN);
+                let max = of(max, i128::MAX);
                 all.iter_mut().for_each(|v| *v = (*v).max(min).min(max));
             }
             TensorValues::Bools(_) | TensorValues::Strings(_) => {}
@@ -118,7 +121,8 @@ mod tests {
     #[test]
     fn crossed_bounds_give_the_highest_and_a_vector_is_no_bound() {
         let x = Tensor::vector(vec![1.0_f32, 9.0]);
-        let (min, max) = (Tensor::scalar(6.0_f32), Tensor::scalar(2.0_f32));
+        let min = Tensor::scalar(6.0_f32);
+        let max = Tensor::scalar(2.0_f32);
         let outputs =
             BY_INPUT.reference(OperatorInputs::new(&[Some(&x), Some(&min), Some(&max)])).unwrap();
         assert_eq!(outputs[0], Tensor::vector(vec![2.0_f32, 2.0]));

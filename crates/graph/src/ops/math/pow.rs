@@ -24,7 +24,8 @@ fn integer_power(base: i128, exponent: i128) -> i128 {
         #[allow(clippy::cast_precision_loss, reason = "only 1 and -1 have non-zero results")]
         return (base as f64).powf(exponent as f64) as i128;
     };
-    let (mut result, mut square) = (1_i128, base);
+    let mut result = 1_i128;
+    let mut square = base;
     while left > 0 {
         if left & 1 == 1 {
             result = result.wrapping_mul(square);
@@ -46,7 +47,8 @@ fn as_floats(values: TensorValues) -> Vec<f64> {
 
 impl Operator for Pow {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (base, exponent) = (inputs.required(0)?, inputs.required(1)?);
+        let base = inputs.required(0)?;
+        let exponent = inputs.required(1)?;
         expect_number(base.dtype)?;
         expect_number(exponent.dtype)?;
         let shape = Fact::broadcast(&[base, exponent])?;
@@ -54,7 +56,8 @@ impl Operator for Pow {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (base, exponent) = (inputs.required(0)?, inputs.required(1)?);
+        let base = inputs.required(0)?;
+        let exponent = inputs.required(1)?;
         expect_number(base.dtype())?;
         expect_number(exponent.dtype())?;
         let shape = broadcast_shapes(base.shape(), exponent.shape())?;

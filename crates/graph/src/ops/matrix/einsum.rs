@@ -251,7 +251,8 @@ impl Operator for Einsum {
         let loops = EinsumLoops { output: of(&output), summed: of(&summed), strides };
         bounded(dtype, &loops.output)?;
         bounded(dtype, &loops.summed)?;
-        let (mut floats, mut integers) = (Vec::new(), Vec::new());
+        let mut floats = Vec::new();
+        let mut integers = Vec::new();
         for tensor in &all {
             expect_same(dtype, tensor.dtype())?;
             match TensorValues::read(tensor)? {

@@ -76,7 +76,8 @@ fn check_c(c: &Fact, rows: &Dim, columns: &Dim) -> Result<(), OpError> {
 
 impl Operator for Gemm {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         expect_number(a.dtype)?;
         expect_same(a.dtype, b.dtype)?;
         let unknown = || vec![Dim::Unknown; 2];
@@ -97,14 +98,16 @@ impl Operator for Gemm {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         expect_number(a.dtype())?;
         expect_same(a.dtype(), b.dtype())?;
         let stored = |tensor: &Tensor, transposed: bool, name: &str| {
             matrix(tensor.shape(), transposed, name)?;
             Ok::<_, OpError>(if transposed { tensor.permute(&[1, 0])? } else { tensor.clone() })
         };
-        let (a, b) = (stored(a, self.trans_a, "A")?, stored(b, self.trans_b, "B")?);
+        let a = stored(a, self.trans_a, "A")?;
+        let b = stored(b, self.trans_b, "B")?;
         let product = ProductExtents::new(a.shape(), b.shape(), a.dtype())?;
         let shape = &product.shape;
         let c = inputs.optional(2).map(|c| c.broadcast_to(shape)).transpose()?;

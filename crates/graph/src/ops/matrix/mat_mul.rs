@@ -17,7 +17,8 @@ pub struct MatMul;
 
 impl Operator for MatMul {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         expect_number(a.dtype)?;
         expect_same(a.dtype, b.dtype)?;
         let shape = infer_shape(a, b)?;
@@ -25,7 +26,8 @@ impl Operator for MatMul {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         expect_number(a.dtype())?;
         expect_same(a.dtype(), b.dtype())?;
         let product = ProductExtents::new(a.shape(), b.shape(), a.dtype())?;

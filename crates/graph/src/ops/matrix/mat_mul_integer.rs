@@ -63,7 +63,8 @@ pub(super) fn centred(
 
 impl Operator for MatMulInteger {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         for (operand, zero_point) in [(a, inputs.optional(2)), (b, inputs.optional(3))] {
             expect_8_bits(operand.dtype)?;
             if let Some(zero_point) = zero_point {
@@ -75,7 +76,8 @@ impl Operator for MatMulInteger {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         let product = ProductExtents::new(a.shape(), b.shape(), DataType::Int32)?;
         let a = centred(a, inputs.optional(2), OperandSide::Rows)?;
         let b = centred(b, inputs.optional(3), OperandSide::Columns)?;

@@ -32,7 +32,8 @@ fn stack(shape: &[usize], to: &[usize]) -> Result<Vec<usize>, OpError> {
 impl ProductExtents {
     /// The extents for two shapes and the type of the result.
     pub(super) fn new(a: &[usize], b: &[usize], dtype: DataType) -> Result<Self, OpError> {
-        let (vector_a, vector_b) = (a.len() == 1, b.len() == 1);
+        let vector_a = a.len() == 1;
+        let vector_b = b.len() == 1;
         let inner = *a.last().ok_or_else(scalar_operand)?;
         let (stack_a, rows) = match a {
             [before @ .., rows, _] => (before, *rows),
@@ -73,7 +74,9 @@ impl ProductExtents {
         b: &[T],
         add: impl Fn(T, T, T) -> T,
     ) -> Vec<T> {
-        let (rows, inner, columns) = (self.rows, self.inner, self.columns);
+        let rows = self.rows;
+        let inner = self.inner;
+        let columns = self.columns;
         let mut result = vec![T::default(); self.pairs.len() * rows * columns];
         let matrices = result.chunks_mut((rows * columns).max(1));
         for (&(at_a, at_b), matrix) in self.pairs.iter().zip(matrices) {

@@ -32,7 +32,9 @@ impl Operator for QLinearMatMul {
     }
 
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (a, b, y) = (inputs.required(0)?, inputs.required(3)?, inputs.required(7)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(3)?;
+        let y = inputs.required(7)?;
         for (operand, at) in [(a, 1), (b, 4), (y, 6)] {
             expect_8_bits(operand.dtype)?;
             expect_float(inputs.required(at)?.dtype)?;
@@ -49,8 +51,10 @@ impl Operator for QLinearMatMul {
         reason = "sums of 8-bit products are exact in f64, and the result is clamped to 8 bits"
     )]
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(3)?);
-        let (scale, zero_point) = (inputs.required(6)?, inputs.required(7)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(3)?;
+        let scale = inputs.required(6)?;
+        let zero_point = inputs.required(7)?;
         let dtype = zero_point.dtype();
         expect_8_bits(dtype)?;
         let product = ProductExtents::new(a.shape(), b.shape(), DataType::Int32)?;
@@ -86,8 +90,10 @@ mod tests {
     fn the_result_is_scaled_rounded_to_even_and_clamped() {
         let a = tensor(&[1, 2], &[3_u8, 5]);
         let b = tensor(&[2, 3], &[1_u8, 200, 0, 1, 200, 0]);
-        let (one_half, quarter) = (Tensor::scalar(0.5_f32), Tensor::scalar(0.25_f32));
-        let (zero, two) = (Tensor::scalar(0_u8), Tensor::scalar(2_u8));
+        let one_half = Tensor::scalar(0.5_f32);
+        let quarter = Tensor::scalar(0.25_f32);
+        let zero = Tensor::scalar(0_u8);
+        let two = Tensor::scalar(2_u8);
         // (3 − 2 + 5 − 2) · 0.5 · 0.25 / 0.5 = 1 of the first column; 200 of the second; 0.
         let inputs = [&a, &one_half, &two, &b, &quarter, &zero, &one_half, &two];
         let found = one("QLinearMatMul", 10, &attributes([]), &inputs);

@@ -42,7 +42,8 @@ fn pick<T: Clone>(all: &[T], width: usize, picks: &[usize]) -> Vec<T> {
 
 impl Operator for ArrayFeatureExtractor {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (x, picks) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let picks = inputs.required(1)?;
         expect_types(x.dtype, picks.dtype)?;
         let Some(shape) = &x.shape else { return Ok(vec![Fact::unranked(x.dtype)]) };
         let count = picks.shape.as_ref().map_or(Dim::Unknown, bounds::product);
@@ -51,7 +52,8 @@ impl Operator for ArrayFeatureExtractor {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (x, picks) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let picks = inputs.required(1)?;
         expect_types(x.dtype(), picks.dtype())?;
         let outer = outer(x.shape(), 1)?;
         let width = x.shape().last().copied().unwrap_or(0);

@@ -159,7 +159,8 @@ mod tests {
     /// The results are those of ONNX Runtime.
     #[test]
     fn values_become_a_row() {
-        let (keys, floats) = ([1, 0, 3], || Tensor::vector(vec![1.5_f32, -2.75, 1e10]));
+        let keys = [1, 0, 3];
+        let floats = || Tensor::vector(vec![1.5_f32, -2.75, 1e10]);
         let of = |to, form| cast(to, form, floats(), &keys).unwrap();
         assert_eq!(of("TO_FLOAT", "DENSE"), tensor(&[1, 3], &[-2.75_f32, 1.5, 1e10]));
         assert_eq!(of("TO_FLOAT", "SPARSE"), tensor(&[1, 3], &[-2.75_f32, 1.5, 0.0]));

@@ -23,7 +23,8 @@ impl FeatureVectorizer {
         let widths = context.attributes.ints("inputdimensions")?.unwrap_or_default();
         let widths = bounds::lengths(&widths, "an entry of 'inputdimensions'")?;
         if !widths.is_empty() && widths.len() != context.inputs {
-            let (found, inputs) = (widths.len(), context.inputs);
+            let found = widths.len();
+            let inputs = context.inputs;
             let text = format!("'inputdimensions' has {found} entries for {inputs} inputs");
             return Err(OpError::new(text));
         }
@@ -38,7 +39,8 @@ fn uneven(a: impl std::fmt::Display, b: impl std::fmt::Display) -> OpError {
 impl Operator for FeatureVectorizer {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let all = inputs.all_required()?;
-        let (mut count, mut width) = (Dim::Unknown, Some(0_usize));
+        let mut count = Dim::Unknown;
+        let mut width = Some(0_usize);
         for (at, x) in all.iter().enumerate() {
             expect_numbers(x.dtype)?;
             expect_same(all[0].dtype, x.dtype)?;
@@ -90,7 +92,8 @@ mod tests {
 
     #[test]
     fn features_are_put_side_by_side() {
-        let (a, b) = (tensor(&[2, 2], &[1_i64, 2, 3, 4]), tensor(&[2, 1], &[5_i64, 6]));
+        let a = tensor(&[2, 2], &[1_i64, 2, 3, 4]);
+        let b = tensor(&[2, 1], &[5_i64, 6]);
         let name = "ai.onnx.ml:FeatureVectorizer";
         let list = attributes([("inputdimensions", ints(&[1, 2]))]);
         let expected = tensor(&[2, 3], &[1.0_f32, 5.0, 0.0, 3.0, 6.0, 0.0]);

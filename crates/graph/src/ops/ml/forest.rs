@@ -198,7 +198,8 @@ fn expect_no_cycle(branches: &[ForestBranch], roots: &[BranchLink]) -> Result<()
         // Each entry is a branch and how many of its ways have been walked.
         let mut path = vec![(root.index(), 0)];
         while let Some((at, walked)) = path.last_mut() {
-            let (branch, step) = (*at, *walked);
+            let branch = *at;
+            let step = *walked;
             *walked += 1;
             match (step, states[branch]) {
                 (0, VisitState::Done) => drop(path.pop()),
@@ -269,7 +270,8 @@ impl CheckedForest {
             #[allow(clippy::float_cmp, reason = "the question is equality")]
             BranchComparison::NotEqual => value != branch.threshold,
             BranchComparison::Member(set) => {
-                let (set, value) = (&self.sets[set as usize], value + 0.0);
+                let set = &self.sets[set as usize];
+                let value = value + 0.0;
                 set.binary_search_by(|member| member.total_cmp(&value)).is_ok()
             }
         };
@@ -344,7 +346,8 @@ mod tests {
     use galatea_tensor::Tensor;
 
     fn branch(comparison: BranchComparison, threshold: f64) -> ForestBranch {
-        let (yes, no) = (BranchLink::leaf(0).unwrap(), BranchLink::leaf(1).unwrap());
+        let yes = BranchLink::leaf(0).unwrap();
+        let no = BranchLink::leaf(1).unwrap();
         ForestBranch { threshold, comparison, feature: 0, yes, no, missing_is_yes: false }
     }
 

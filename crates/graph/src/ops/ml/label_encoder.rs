@@ -74,7 +74,8 @@ pub struct LabelEncoder {
 impl LabelEncoder {
     /// An encoder of these keys, values and the value of others. The last of equal keys counts.
     pub(super) fn new(keys: &Tensor, values: &Tensor, other: &Tensor) -> Result<Self, OpError> {
-        let (count, found) = (keys.elements(), values.elements());
+        let count = keys.elements();
+        let found = values.elements();
         if count != found || other.elements() != 1 || other.dtype() != values.dtype() {
             return Err(OpError::new(format!(
                 "{count} keys, {found} values of type {} and {} default of type {}",

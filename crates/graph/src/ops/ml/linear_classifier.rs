@@ -101,7 +101,8 @@ impl Operator for LinearClassifier {
         let columns = self.columns(self.sums(rows.width)?);
         let shape = [rows.count, columns];
         bounded(DataType::Fp64, &shape)?;
-        let (mut choices, mut scores) = (Vec::new(), Vec::new());
+        let mut choices = Vec::new();
+        let mut scores = Vec::new();
         for row in rows.iter() {
             let mut sums: Vec<f64> = self.weights.sums(row).collect();
             choices.push(self.choice(&sums));

@@ -40,7 +40,8 @@ fn spoil<T: Clone>(dice: &mut Dice, list: &mut Vec<T>, other: T) {
 
 fn change(dice: &mut Dice, all: &mut Attributes) {
     let name = all.keys().nth(dice.below(all.len())).unwrap().clone();
-    let (integer, float) = (INTEGERS[dice.below(10)], FLOATS[dice.below(6)]);
+    let integer = INTEGERS[dice.below(10)];
+    let float = FLOATS[dice.below(6)];
     match all.get_mut(&name).unwrap() {
         _ if dice.below(12) == 0 => drop(all.remove(&name)),
         AttributeValue::Int(value) => *value = integer,

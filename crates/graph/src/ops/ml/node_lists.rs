@@ -81,9 +81,12 @@ struct NodePositions {
 
 impl NodePositions {
     fn new(trees: &[i64], nodes: &[i64], leaf: &[bool]) -> Result<Self, OpError> {
-        let (mut branches, mut leaves) = (0, 0);
-        let (mut links, mut roots) = (Vec::with_capacity(nodes.len()), Vec::new());
-        let (mut by_name, mut known) = (HashMap::new(), HashSet::new());
+        let mut branches = 0;
+        let mut leaves = 0;
+        let mut links = Vec::with_capacity(nodes.len());
+        let mut roots = Vec::new();
+        let mut by_name = HashMap::new();
+        let mut known = HashSet::new();
         for (at, (&tree, &node)) in trees.iter().zip(nodes).enumerate() {
             let count = if leaf[at] { &mut leaves } else { &mut branches };
             let link =
@@ -117,7 +120,8 @@ fn votes(
     leaf: &[bool],
 ) -> Result<Vec<Vec<LeafVote>>, OpError> {
     let targets = list(context, names.targets)?;
-    let (nodes, trees) = (list(context, names.nodes)?, list(context, names.trees)?);
+    let nodes = list(context, names.nodes)?;
+    let trees = list(context, names.trees)?;
     let weights = doubles(context, names.weights, names.weights_tensor)?.unwrap_or_default();
     let lists =
         [(names.nodes, nodes.len()), (names.trees, trees.len()), (names.weights, weights.len())];
@@ -142,7 +146,8 @@ pub(super) fn parse(
     let nodes = list(context, "nodes_nodeids")?;
     let trees = list(context, "nodes_treeids")?;
     let features = list(context, "nodes_featureids")?;
-    let (yes, no) = (list(context, "nodes_truenodeids")?, list(context, "nodes_falsenodeids")?);
+    let yes = list(context, "nodes_truenodeids")?;
+    let no = list(context, "nodes_falsenodeids")?;
     let missing = list(context, "nodes_missing_value_tracks_true")?;
     let modes = context.attributes.strings("nodes_modes")?.unwrap_or_default();
     let thresholds = doubles(context, "nodes_values", "nodes_values_as_tensor")?;

@@ -29,7 +29,8 @@ impl OneHotEncoder {
         let attributes = &mut context.attributes;
         let zeros = attributes.flag("zeros", true)?;
         let categories = ClassifierLabels::parse(attributes, ("cats_strings", "cats_int64s"))?;
-        let (width, texts) = (categories.len(), categories.dtype() == DataType::Bytes);
+        let width = categories.len();
+        let texts = categories.dtype() == DataType::Bytes;
         let items: Vec<LabelKey> = match categories {
             ClassifierLabels::Strings(all) => all.into_iter().map(LabelKey::Text).collect(),
             ClassifierLabels::Integers(all) => {

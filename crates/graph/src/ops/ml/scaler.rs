@@ -22,7 +22,8 @@ pub struct Scaler {
 impl Scaler {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        let (mut offset, mut scale) = (list(context, "offset")?, list(context, "scale")?);
+        let mut offset = list(context, "offset")?;
+        let mut scale = list(context, "scale")?;
         if offset.is_empty() {
             offset = vec![0.0; scale.len().max(1)];
         }

@@ -63,10 +63,11 @@ impl SvmClassifier {
         let counts = attributes.ints("vectors_per_class")?.unwrap_or_default();
         let counts = bounds::lengths(&counts, "an entry of 'vectors_per_class'")?;
         let kernel = SvmKernel::parse(context)?;
-        let (vectors, coefficients) =
-            (list(context, "support_vectors")?, list(context, "coefficients")?);
+        let vectors = list(context, "support_vectors")?;
+        let coefficients = list(context, "coefficients")?;
         let rho = list(context, "rho")?;
-        let (scale, shift) = (list(context, "prob_a")?, list(context, "prob_b")?);
+        let scale = list(context, "prob_a")?;
+        let shift = list(context, "prob_b")?;
         if scale.len() != shift.len() || coefficients.is_empty() || rho.is_empty() {
             return Err(OpError::new(format!(
                 "{} coefficients, {} rho, {} prob_a and {} prob_b",
@@ -82,7 +83,8 @@ impl SvmClassifier {
         }
         let positive = coefficients.iter().all(|&one| one >= 0.0);
         let probabilities: Vec<(f64, f64)> = scale.into_iter().zip(shift).collect();
-        let (has_probabilities, any) = (!probabilities.is_empty(), counts.iter().any(|&n| n > 0));
+        let has_probabilities = !probabilities.is_empty();
+        let any = counts.iter().any(|&n| n > 0);
         let (machine, features) = if any {
             let starts = Vec::new();
             let duels = ClassDuels { kernel, vectors, starts, coefficients, rho, probabilities };
@@ -185,14 +187,16 @@ impl ClassDuels {
 
     /// Duels won by each class, and the score of each duel: positive where the first class wins.
     fn scores(&self, row: &[f64], classes: usize) -> (Vec<f64>, Vec<f64>) {
-        let (width, vectors) = (row.len(), self.starts[classes]);
+        let width = row.len();
+        let vectors = self.starts[classes];
         let vector = |at: usize| &self.vectors[at * width..(at + 1) * width];
         let kernels: Vec<f64> = (0..vectors).map(|at| self.kernel.of(row, vector(at))).collect();
         let weighed = |class: usize, line: usize| {
             let places = self.starts[class]..self.starts[class + 1];
             places.map(|at| self.coefficients[line * vectors + at] * kernels[at]).sum::<f64>()
         };
-        let (mut votes, mut scores) = (vec![0.0; classes], Vec::new());
+        let mut votes = vec![0.0; classes];
+        let mut scores = Vec::new();
         for first in 0..classes {
             for second in first + 1..classes {
                 let rho = self.rho[scores.len()];
@@ -282,7 +286,8 @@ impl Operator for SvmClassifier {
         expect_width(rows.width, self.features)?;
         let shape = [rows.count, self.columns()];
         bounded(DataType::Fp64, &[rows.count.max(1), self.columns()])?;
-        let (mut choices, mut scores) = (Vec::new(), Vec::new());
+        let mut choices = Vec::new();
+        let mut scores = Vec::new();
         for row in rows.iter() {
             let (choice, found) = self.row(row);
             choices.push(choice);

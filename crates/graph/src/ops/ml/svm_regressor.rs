@@ -41,7 +41,8 @@ impl SvmRegressor {
         let rho = rho.ok_or_else(|| OpError::new("'rho' is missing or empty"))?;
         if supports == 0 {
             let kernel = SvmKernel { kind: KernelKind::Linear, ..kernel };
-            let (vectors, coefficients) = (coefficients, vec![1.0]);
+            let vectors = coefficients;
+            let coefficients = vec![1.0];
             if vectors.is_empty() {
                 return Err(OpError::new("'coefficients' is missing or empty"));
             }

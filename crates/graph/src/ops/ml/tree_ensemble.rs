@@ -145,7 +145,8 @@ fn leaves(context: &mut ParseContext<'_>) -> Result<Vec<Vec<LeafVote>>, OpError>
 
 fn branches(context: &mut ParseContext<'_>, sets: usize) -> Result<Vec<ForestBranch>, OpError> {
     let features = list(context, "nodes_featureids")?;
-    let (yes, no) = (list(context, "nodes_truenodeids")?, list(context, "nodes_falsenodeids")?);
+    let yes = list(context, "nodes_truenodeids")?;
+    let no = list(context, "nodes_falsenodeids")?;
     let yes_is_leaf = list(context, "nodes_trueleafs")?;
     let no_is_leaf = list(context, "nodes_falseleafs")?;
     let modes = tensor(context, "nodes_modes")?.to_i64_vec()?;
@@ -193,7 +194,8 @@ pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>,
     };
     let name = "aggregate_function";
     let aggregate = aggregates[numbered(name, attributes.int_or(name, 1)?, aggregates.len())?];
-    let (name, all) = ("post_transform", post_transform::ALL);
+    let name = "post_transform";
+    let all = post_transform::ALL;
     let post_transform = all[numbered(name, attributes.int_or(name, 0)?, all.len())?];
     let targets = bounds::length(attributes.int_or("n_targets", 1)?, "n_targets")?;
     let members = attributes.tensor("membership_values")?.map(|members| floats(&members));

@@ -148,7 +148,8 @@ impl Operator for TreeEnsembleClassifier {
         let x = inputs.required(0)?;
         expect_numbers(x.dtype())?;
         let rows = FeatureRows::read(x)?;
-        let (mut choices, mut scores) = (Vec::new(), Vec::new());
+        let mut choices = Vec::new();
+        let mut scores = Vec::new();
         self.forest.each(&rows, VoteAggregate::Sum, self.labels.len(), |tally| {
             choices.push(self.choose(tally));
             scores.extend_from_slice(&tally.scores);

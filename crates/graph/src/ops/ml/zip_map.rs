@@ -61,7 +61,8 @@ impl Operator for ZipMap {
         let x = taken(&mut inputs, 0)?.into_tensor()?;
         let shape: Vec<_> = x.shape().iter().map(|&len| Some(len)).collect();
         self.expect(x.dtype(), Some(&shape))?;
-        let (classes, keys) = (self.labels.len(), self.labels.tensor());
+        let classes = self.labels.len();
+        let keys = self.labels.tensor();
         let x = x.contiguous()?;
         let x = x.reshape(&[x.elements() / classes, classes])?;
         let map = |row| {

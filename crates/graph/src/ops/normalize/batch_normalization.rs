@@ -65,11 +65,14 @@ impl BatchNormalization {
             if tensor.shape() == shape {
                 return floats(tensor);
             }
-            let (what, found) = (PARAMETERS[index - 1], tensor.shape());
+            let what = PARAMETERS[index - 1];
+            let found = tensor.shape();
             Err(OpError::new(format!("{what} has shape {found:?}, expected {shape:?}")))
         };
-        let (scale, bias) = (parameter(1)?, parameter(2)?);
-        let (mean, variance) = (parameter(3)?, parameter(4)?);
+        let scale = parameter(1)?;
+        let bias = parameter(2)?;
+        let mean = parameter(3)?;
+        let variance = parameter(4)?;
         let mut all = floats(x)?;
         for row in all.chunks_mut(scale.len().max(1)) {
             for (at, value) in row.iter_mut().enumerate() {
@@ -126,8 +129,10 @@ impl Operator for BatchNormalization {
         let (_, channels, inner) = extents(x.shape())?;
         let parameter =
             |index: usize| per_channel(inputs.required(index)?, channels, PARAMETERS[index - 1]);
-        let (scale, bias) = (parameter(1)?, parameter(2)?);
-        let (mut mean, mut variance) = (parameter(3)?, parameter(4)?);
+        let scale = parameter(1)?;
+        let bias = parameter(2)?;
+        let mut mean = parameter(3)?;
+        let mut variance = parameter(4)?;
         let mut all = floats(x)?;
         let mut outputs = Vec::new();
         if self.training > 0 {

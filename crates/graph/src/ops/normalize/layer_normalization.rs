@@ -84,7 +84,8 @@ impl Operator for LayerNormalization {
             None => vec![0.0; scale.len()],
         };
         let mut all = floats(x)?;
-        let (mut means, mut inverses) = (Vec::new(), Vec::new());
+        let mut means = Vec::new();
+        let mut inverses = Vec::new();
         for values in all.chunks_mut(scale.len().max(1)) {
             let (mean, variance) = moments(values);
             let inverse = (variance + f64::from(self.epsilon)).sqrt().recip();

@@ -51,7 +51,8 @@ impl Operator for Lrn {
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let (batch, channels, inner) = channels_first(x.shape())?;
-        let (before, after) = ((self.size - 1) / 2, self.size / 2);
+        let before = (self.size - 1) / 2;
+        let after = self.size / 2;
         let all = floats(x)?;
         let mut result = Vec::with_capacity(all.len());
         for item in 0..batch {

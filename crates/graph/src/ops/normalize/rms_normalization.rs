@@ -38,7 +38,8 @@ impl Operator for RmsNormalization {
     }
 
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (x, scale) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let scale = inputs.required(1)?;
         expect_float(x.dtype)?;
         expect_float(scale.dtype)?;
         Fact::broadcast(&[x, scale])?;

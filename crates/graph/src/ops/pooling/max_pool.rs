@@ -41,8 +41,10 @@ impl MaxPool {
         if !self.column_major {
             return at;
         }
-        let (mut rest, mut number) = (at, 0);
-        let (mut index, mut step) = (vec![0; spatial.len()], 1);
+        let mut rest = at;
+        let mut number = 0;
+        let mut index = vec![0; spatial.len()];
+        let mut step = 1;
         for (slot, &len) in index.iter_mut().zip(spatial).rev() {
             *slot = rest % len;
             rest /= len;
@@ -59,7 +61,8 @@ impl MaxPool {
         let (output, places) = self.window.places(spatial)?;
         let shape = [planes, &output].concat();
         let count = bounds::bounded(DataType::Int64, &shape)?;
-        let (mut values, mut indices) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut values = Vec::with_capacity(count);
+        let mut indices = Vec::with_capacity(count);
         let pixels: usize = spatial.iter().product();
         let all = data.to_vec::<T>()?;
         for plane in 0..planes.iter().product() {

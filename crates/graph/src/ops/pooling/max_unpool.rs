@@ -26,7 +26,8 @@ pub struct MaxUnpool {
 impl MaxUnpool {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let kernel_shape = list(context, "kernel_shape")?;
-        let (strides, pads) = (list(context, "strides")?, list(context, "pads")?);
+        let strides = list(context, "strides")?;
+        let pads = list(context, "pads")?;
         let rank = kernel_shape.len();
         let fits = |found: usize, expected: usize| found == 0 || found == expected;
         if rank == 0 || !fits(strides.len(), rank) || !fits(pads.len(), 2 * rank) {
@@ -57,7 +58,8 @@ impl MaxUnpool {
     }
 
     fn unpool<T: Element>(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Tensor, OpError> {
-        let (x, places) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let places = inputs.required(1)?;
         self.check_rank(x.rank())?;
         if x.shape() != places.shape() {
             return Err(OpError::new(format!(
@@ -82,7 +84,8 @@ impl MaxUnpool {
             )));
         }
         let mut result = vec![T::default(); bounded(T::DTYPE, &shape)?];
-        let (from, to) = (bounds::steps(&inner), bounds::steps(&shape));
+        let from = bounds::steps(&inner);
+        let to = bounds::steps(&shape);
         for (value, place) in x.to_vec::<T>()?.into_iter().zip(places.to_i64_vec()?) {
             let place = usize::try_from(place).ok().filter(|at| *at < count).ok_or_else(|| {
                 OpError::new(format!("position {place} is outside an image of shape {inner:?}"))

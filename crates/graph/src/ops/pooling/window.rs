@@ -90,7 +90,8 @@ impl PoolWindow {
         &self,
         spatial: &[usize],
     ) -> Result<(Vec<usize>, Vec<WindowPosition>), OpError> {
-        let (window, geometry) = (self.window(), self.geometry(spatial)?);
+        let window = self.window();
+        let geometry = self.geometry(spatial)?;
         bounds::bounded(galatea_tensor::DataType::Int64, &geometry.output)?;
         let place = |position: Vec<usize>| WindowPosition {
             seen: window.taps(spatial, &geometry, &position).into_iter().map(|tap| tap.0).collect(),

@@ -42,7 +42,8 @@ impl ScaleGrouping {
             return Ok(ScalePlaces { inner: 1, len: 1, block: 0, blocked: false });
         }
         let axis = bounds::axis(self.axis, shape.len())?;
-        let (inner, len) = (shape[axis + 1..].iter().product(), shape[axis]);
+        let inner = shape[axis + 1..].iter().product();
+        let len = shape[axis];
         let blocked = self.block_size > 0;
         let mut expected = if blocked { shape.to_vec() } else { vec![len] };
         if blocked {

@@ -134,7 +134,8 @@ impl Operator for QuantizeLinear {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (data, scale) = (inputs.required(0)?, inputs.required(1)?);
+        let data = inputs.required(0)?;
+        let scale = inputs.required(1)?;
         let dtype = self.dtype(inputs.optional(2).map(Tensor::dtype))?;
         let places = self.grouping.places(data.shape(), scale)?;
         let zeros = zero_points(inputs.optional(2), scale)?;
@@ -163,7 +164,8 @@ impl DequantizeLinear {
 
 impl Operator for DequantizeLinear {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (data, scale) = (inputs.required(0)?, inputs.required(1)?);
+        let data = inputs.required(0)?;
+        let scale = inputs.required(1)?;
         if data.dtype != DataType::Int32 {
             check_quantized(data.dtype)?;
         }
@@ -173,7 +175,8 @@ impl Operator for DequantizeLinear {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (data, scale) = (inputs.required(0)?, inputs.required(1)?);
+        let data = inputs.required(0)?;
+        let scale = inputs.required(1)?;
         if data.dtype() != DataType::Int32 {
             check_quantized(data.dtype())?;
         }
@@ -239,7 +242,8 @@ mod tests {
     #[test]
     fn values_round_to_even_and_saturate() {
         let data = tensor(&[6], &[0_f32, 2.0, 3.0, 1000.0, -254.0, -1000.0]);
-        let (scale, zero) = (Tensor::scalar(2_f32), Tensor::scalar(128_u8));
+        let scale = Tensor::scalar(2_f32);
+        let zero = Tensor::scalar(128_u8);
         let result = one("QuantizeLinear", 13, &attributes([]), &[&data, &scale, &zero]);
         assert_eq!(result, tensor(&[6], &[128_u8, 129, 130, 255, 1, 0]));
         let back = one("DequantizeLinear", 13, &attributes([]), &[&result, &scale, &zero]);

@@ -61,7 +61,8 @@ impl RandomGenerator {
     ///
     /// Source: Box and Muller 1958, "A note on the generation of random normal deviates".
     pub(crate) fn normal(&mut self) -> f64 {
-        let (radius, angle) = (1.0 - self.uniform(), self.uniform());
+        let radius = 1.0 - self.uniform();
+        let angle = self.uniform();
         (-2.0 * radius.ln()).sqrt() * (TAU * angle).cos()
     }
 }

@@ -222,14 +222,16 @@ impl RecurrentAttributes {
         inputs: OperatorInputs<'_, Fact>,
         outputs: usize,
     ) -> Result<Vec<Fact>, OpError> {
-        let (x, r) = (inputs.required(0)?, inputs.required(2)?);
+        let x = inputs.required(0)?;
+        let r = inputs.required(2)?;
         values::expect_float(x.dtype)?;
         let axis = |at: usize| match &x.shape {
             None => Ok(Dim::Unknown),
             Some(shape) if shape.len() == 3 => Ok(shape[at].clone()),
             Some(shape) => Err(OpError::new(format!("X has rank {}, expected 3", shape.len()))),
         };
-        let (first, second) = (axis(0)?, axis(1)?);
+        let first = axis(0)?;
+        let second = axis(1)?;
         let hidden = match (self.hidden_size, &r.shape) {
             (Some(size), _) => Dim::Known(size),
             (None, Some(shape)) if shape.len() == 3 => shape[2].clone(),
@@ -305,7 +307,8 @@ impl RecurrentAttributes {
         let x = inputs.required(0)?;
         let dtype = x.dtype();
         let x = if self.batch_first { x.permute(&[1, 0, 2])? } else { x.clone() };
-        let (w, r) = (inputs.required(1)?, inputs.required(2)?);
+        let w = inputs.required(1)?;
+        let r = inputs.required(2)?;
         let sizes = self.sizes(&x, w, r, gates)?;
         let RecurrentSizes { steps, batch, input, hidden } = sizes;
         let passes = self.direction.count();
@@ -327,10 +330,13 @@ impl RecurrentAttributes {
         let lengths = sequence_lengths(inputs.optional(4), batch, steps)?;
         let first = self.initial(inputs.optional(5), &sizes)?;
         let first_cell = self.initial(cell, &sizes)?;
-        let (x, w, r) = (values::floats(&x)?, values::floats(w)?, values::floats(r)?);
+        let x = values::floats(&x)?;
+        let w = values::floats(w)?;
+        let r = values::floats(r)?;
         let shape = [steps, passes, batch, hidden];
         let mut all = vec![0.0; bounds::bounded(DataType::Fp64, &shape)?];
-        let (mut last, mut last_cell) = (first.clone(), first_cell.clone());
+        let mut last = first.clone();
+        let mut last_cell = first_cell.clone();
         for number in 0..passes {
             let part = |len: usize| number * len..(number + 1) * len;
             let pass = RecurrentPass {
@@ -361,7 +367,8 @@ impl RecurrentAttributes {
         }
         let all = values::from_floats(dtype, &shape, all)?;
         let state = |values| values::from_floats(dtype, &[passes, batch, hidden], values);
-        let (last, last_cell) = (state(last)?, state(last_cell)?);
+        let last = state(last)?;
+        let last_cell = state(last_cell)?;
         if !self.batch_first {
             return Ok(vec![all, last, last_cell]);
         }

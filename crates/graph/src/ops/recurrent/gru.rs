@@ -37,7 +37,8 @@ impl Gru {
             let bias = |at: usize| inner_bias[gate * len + at] + outer_bias[gate * len + at];
             (0..len).map(|at| function(0, inner[at] + outer[at] + bias(at))).collect()
         };
-        let (update, reset) = (gate(0), gate(1));
+        let update = gate(0);
+        let reset = gate(1);
         let inner = product(pass.w, 2, len, x);
         let outer: Vec<f64> = if self.linear_before_reset {
             let outer = product(pass.r, 2, len, &state.hidden);
@@ -82,7 +83,8 @@ mod tests {
     #[test]
     fn the_reset_gate_applies_where_it_is_told_to() {
         let x = tensor(&[1, 1, 1], &[1_f32]);
-        let (w, r) = (tensor(&[1, 3, 1], &[1_f32; 3]), tensor(&[1, 3, 1], &[0.5_f32, 0.5, 2.0]));
+        let w = tensor(&[1, 3, 1], &[1_f32; 3]);
+        let r = tensor(&[1, 3, 1], &[0.5_f32, 0.5, 2.0]);
         let b = tensor(&[1, 6], &[0_f32, 0.0, 0.0, 0.0, 0.0, 1.0]);
         let start = tensor(&[1, 1, 1], &[0.25_f32]);
         let gate = sigmoid(1.0 + 0.5 * 0.25);
@@ -100,7 +102,8 @@ mod tests {
     #[test]
     fn a_bias_of_the_wrong_shape_is_an_error() {
         let x = tensor(&[1, 1, 1], &[1_f32]);
-        let (w, r) = (tensor(&[1, 3, 1], &[1_f32; 3]), tensor(&[1, 3, 1], &[1_f32; 3]));
+        let w = tensor(&[1, 3, 1], &[1_f32; 3]);
+        let r = tensor(&[1, 3, 1], &[1_f32; 3]);
         let b = tensor(&[1, 3], &[0_f32; 3]);
         let inputs = [Some(&x), Some(&w), Some(&r), Some(&b)];
         assert!(run("GRU", 14, &attributes([]), &inputs, 1).is_err());

@@ -56,7 +56,8 @@ mod tests {
     #[test]
     fn a_reversed_sum_runs_from_the_end() {
         let x = tensor(&[3, 1, 1], &[1_f32, 2.0, 4.0]);
-        let (w, r) = (tensor(&[1, 1, 1], &[1_f32]), tensor(&[1, 1, 1], &[1_f32]));
+        let w = tensor(&[1, 1, 1], &[1_f32]);
+        let r = tensor(&[1, 1, 1], &[1_f32]);
         let names = AttributeValue::Strings(vec!["Relu".into()]);
         let list = attributes([("direction", text("reverse")), ("activations", names)]);
         let result = run("RNN", 14, &list, &[Some(&x), Some(&w), Some(&r)], 2).unwrap();

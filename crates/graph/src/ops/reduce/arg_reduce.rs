@@ -48,7 +48,8 @@ impl ArgReduce {
 
     fn positions<T: PartialOrd>(&self, all: &[T], lanes: AxisLanes) -> Vec<i64> {
         let position = |start: usize| {
-            let (mut best, mut at) = (start, 0);
+            let mut best = start;
+            let mut at = 0;
             for (position, index) in (0..).zip(lanes.lane(start)) {
                 if self.beats(&all[index], &all[best]) && position > 0 {
                     (best, at) = (index, position);

@@ -70,7 +70,8 @@ impl TopK {
     ) -> (Vec<usize>, Vec<i64>) {
         let result = AxisLanes { len: k, ..lanes };
         let count = result.outer * result.len * result.inner;
-        let (mut from, mut positions) = (vec![0; count], vec![0; count]);
+        let mut from = vec![0; count];
+        let mut positions = vec![0; count];
         for (start, target) in lanes.starts().zip(result.starts()) {
             let mut ranked: Vec<(usize, i64)> = lanes.lane(start).zip(0..).collect();
             // The sort is stable, so equal elements keep their order either way.

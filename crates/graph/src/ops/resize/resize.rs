@@ -428,7 +428,8 @@ mod tests {
 
     #[test]
     fn an_empty_image_as_long_as_no_memory_is_refused() {
-        let (data, list) = (Tensor::zeros(DataType::Fp32, &[0, 4]).unwrap(), attributes([]));
+        let data = Tensor::zeros(DataType::Fp32, &[0, 4]).unwrap();
+        let list = attributes([]);
         let sizes = tensor(&[2], &[0_i64, 1 << 40]);
         let text = run("Resize", 18, &list, &[Some(&data), None, None, Some(&sizes)], 1);
         assert!(text.unwrap_err().contains("the limit of a value is"));
@@ -475,7 +476,8 @@ mod tests {
     #[test]
     fn impossible_scales_are_errors() {
         for bad in [f32::NAN, -1.0, 0.0, 1e30] {
-            let (data, scales) = (counting(&[2]), tensor(&[1], &[bad]));
+            let data = counting(&[2]);
+            let scales = tensor(&[1], &[bad]);
             let inputs = [Some(&data), None, Some(&scales)];
             assert!(run("Resize", 13, &attributes([]), &inputs, 1).is_err());
         }

@@ -101,8 +101,10 @@ pub(super) struct SharedSampling {
 impl SharedSampling {
     /// The place of an output position in the input.
     fn place(&self, axis: &AxisPlan, position: usize) -> f64 {
-        let (x, scale) = (position as f64, axis.scale);
-        let (input, output) = (axis.input as f64, axis.output as f64);
+        let x = position as f64;
+        let scale = axis.scale;
+        let input = axis.input as f64;
+        let output = axis.output as f64;
         // The output's length before it was rounded down, as ONNX's own cases have it; where nothing
         // was rounded, the length itself, so that the last place does not leave the input.
         let exact = Some(scale * input).filter(|len| (len - output).abs() > 1e-6).unwrap_or(output);
@@ -156,7 +158,8 @@ impl SharedSampling {
         let reach = if self.interpolation == ResizeInterpolation::Linear { 1.0 } else { 2.0 };
         let radius = (reach / shrink).ceil();
         let mut weights = Vec::new();
-        let (mut at, end) = (place.floor() - radius, place.floor() + radius + 1.0);
+        let mut at = place.floor() - radius;
+        let end = place.floor() + radius + 1.0;
         while at <= end {
             let weight = self.weight((at - place).abs() * shrink);
             let counts = !self.exclude_outside || (0.0..=last).contains(&at);

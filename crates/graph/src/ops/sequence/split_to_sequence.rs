@@ -77,7 +77,8 @@ impl Operator for SplitToSequence {
             None => vec![1; len],
         };
         let squeezed = given.is_none() && !self.keepdims;
-        let (mut start, mut items) = (0, Vec::with_capacity(lengths.len()));
+        let mut start = 0;
+        let mut items = Vec::with_capacity(lengths.len());
         for length in lengths {
             let piece = data.slice_axis(axis, start, length, 1)?;
             start += length;

@@ -39,7 +39,8 @@ fn framed<T: Element>(data: &Tensor, shape: &[usize]) -> Result<Tensor, OpError>
     for index in bounds::indices(shape) {
         let mut offset = Some(0);
         for (axis, &at) in index.iter().enumerate() {
-            let (from, to) = (data.shape()[axis], shape[axis]);
+            let from = data.shape()[axis];
+            let to = shape[axis];
             // Where the difference is odd, the extra element goes to the end.
             let source = if to >= from {
                 at.checked_sub((to - from) / 2)

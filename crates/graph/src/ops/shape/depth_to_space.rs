@@ -142,7 +142,8 @@ mod tests {
 
     #[test]
     fn space_to_depth_undoes_depth_to_space() {
-        let (data, block) = (counting(&[2, 4, 2, 3]), attributes([("blocksize", int(2))]));
+        let data = counting(&[2, 4, 2, 3]);
+        let block = attributes([("blocksize", int(2))]);
         let wide = one("DepthToSpace", 13, &block, &[&data]);
         assert_eq!(one("SpaceToDepth", 13, &block, &[&wide]), data);
         let crd = attributes([("blocksize", int(2)), ("mode", text("CRD"))]);

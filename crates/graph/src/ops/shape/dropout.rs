@@ -148,12 +148,14 @@ mod tests {
     #[test]
     fn training_leaves_out_a_share_and_the_rest_grows() {
         let data = Tensor::vector(vec![3.0_f32; 4000]);
-        let (ratio, training) = (Tensor::scalar(0.25_f32), Tensor::scalar(true));
+        let ratio = Tensor::scalar(0.25_f32);
+        let training = Tensor::scalar(true);
         let inputs = [Some(&data), Some(&ratio), Some(&training)];
         let list = attributes([("seed", int(7))]);
         let found = run("Dropout", 13, &list, &inputs, 2).unwrap();
         assert_eq!(run("Dropout", 13, &list, &inputs, 2).unwrap(), found);
-        let (all, mask) = (found[0].to_vec::<f32>().unwrap(), found[1].to_vec::<bool>().unwrap());
+        let all = found[0].to_vec::<f32>().unwrap();
+        let mask = found[1].to_vec::<bool>().unwrap();
         assert!(all.iter().zip(&mask).all(|(x, kept)| *x == if *kept { 4.0 } else { 0.0 }));
         let kept = mask.iter().filter(|kept| **kept).count();
         assert!((2850..3150).contains(&kept), "{kept}");

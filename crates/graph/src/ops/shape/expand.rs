@@ -65,7 +65,8 @@ impl Operator for TileAlong {
 
 impl Operator for Expand {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (data, target) = (inputs.required(0)?, inputs.required(1)?);
+        let data = inputs.required(0)?;
+        let target = inputs.required(1)?;
         let wanted = match target.lengths() {
             Some(lengths) => Fact::new(data.dtype, lengths),
             None => match bounds::vector_len(target) {
@@ -94,7 +95,8 @@ impl Tile {
 
 impl Operator for Tile {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (data, repeats) = (inputs.required(0)?, inputs.required(1)?);
+        let data = inputs.required(0)?;
+        let repeats = inputs.required(1)?;
         let Some(dims) = &data.shape else { return Ok(vec![Fact::unranked(data.dtype)]) };
         let shape = match repeats.lengths() {
             None => vec![Dim::Unknown; dims.len()],
@@ -113,7 +115,9 @@ impl Operator for Tile {
             return Err(misfit(repeats.len(), data.rank()));
         }
         // Axis after axis: an axis of repeats is put before each axis and broadcast.
-        let (mut apart, mut wide, mut shape) = (Vec::new(), Vec::new(), Vec::new());
+        let mut apart = Vec::new();
+        let mut wide = Vec::new();
+        let mut shape = Vec::new();
         for (&len, &count) in data.shape().iter().zip(&repeats) {
             apart.extend([1, len]);
             wide.extend([count, len]);
@@ -162,7 +166,8 @@ mod tests {
 
     #[test]
     fn a_symbolic_target_gives_a_symbolic_shape() {
-        let (batch, seq) = (Dim::symbol("batch"), Dim::symbol("seq"));
+        let batch = Dim::symbol("batch");
+        let seq = Dim::symbol("seq");
         let data = Fact::new(DataType::Fp32, vec![Dim::Known(1), seq.clone()]);
         let target = Fact::fixed(DataType::Int64, &[2])
             .with_elements(Some(vec![batch.clone(), seq.clone()]));

@@ -244,8 +244,10 @@ mod tests {
             attributes([("pads", ints(&[0, 1, 0, 0])), ("value", AttributeValue::Float(9.0))]);
         let result = one("Pad", 10, &old, &[&counting(&[2, 1])]);
         assert_eq!(result, tensor(&[2, 2], &[9_f32, 0.0, 9.0, 1.0]));
-        let (pads, axes) = (Tensor::vector(vec![1_i64, 0]), Tensor::vector(vec![-1_i64]));
-        let (data, value) = (counting(&[2, 1]), Tensor::scalar(9_f32));
+        let pads = Tensor::vector(vec![1_i64, 0]);
+        let axes = Tensor::vector(vec![-1_i64]);
+        let data = counting(&[2, 1]);
+        let value = Tensor::scalar(9_f32);
         assert_eq!(one("Pad", 18, &attributes([]), &[&data, &pads, &value, &axes]), result);
     }
 

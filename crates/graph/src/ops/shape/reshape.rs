@@ -118,7 +118,8 @@ impl Operator for Reshape {
     }
 
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (data, target) = (inputs.required(0)?, inputs.required(1)?);
+        let data = inputs.required(0)?;
+        let target = inputs.required(1)?;
         let shape = match (data.known_shape(), target.integers()) {
             (Some(input), Some(target)) => {
                 let shape = self.output_shape(&input, &target)?;
@@ -159,7 +160,8 @@ mod tests {
 
     #[test]
     fn symbolic_lengths_survive_and_cancel() {
-        let (batch, seq) = (Dim::symbol("batch"), Dim::symbol("seq"));
+        let batch = Dim::symbol("batch");
+        let seq = Dim::symbol("seq");
         let data = Fact::new(DataType::Fp32, vec![batch.clone(), seq.clone(), Dim::Known(384)]);
         let target = Fact::fixed(DataType::Int64, &[4]).with_elements(Some(vec![
             batch.clone(),

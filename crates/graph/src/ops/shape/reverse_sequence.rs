@@ -21,7 +21,8 @@ impl ReverseSequence {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let batch = context.attributes.int_or("batch_axis", 1)?;
         let time = context.attributes.int_or("time_axis", 0)?;
-        let (batch_axis, time_axis) = (bounds::axis(batch, 2)?, bounds::axis(time, 2)?);
+        let batch_axis = bounds::axis(batch, 2)?;
+        let time_axis = bounds::axis(time, 2)?;
         if batch_axis == time_axis {
             return Err(OpError::new(format!("both axes are {batch}")));
         }
@@ -33,7 +34,8 @@ impl ReverseSequence {
         let steps = bounds::steps(data.shape());
         let mut result = Vec::with_capacity(values.len());
         for mut index in bounds::indices(data.shape()) {
-            let (length, step) = (lengths[index[self.batch_axis]], index[self.time_axis]);
+            let length = lengths[index[self.batch_axis]];
+            let step = index[self.time_axis];
             if step < length {
                 index[self.time_axis] = length - 1 - step;
             }

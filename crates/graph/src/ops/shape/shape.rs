@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn symbols_become_elements() {
-        let (batch, seq) = (Dim::symbol("batch"), Dim::symbol("seq"));
+        let batch = Dim::symbol("batch");
+        let seq = Dim::symbol("seq");
         let data = Fact::new(DataType::Int64, vec![batch.clone(), seq.clone()]);
         let fact = inferred("Shape", 13, &attributes([]), &[&data]).unwrap();
         assert_eq!(fact.elements, Some(vec![batch, seq]));

@@ -66,18 +66,22 @@ impl SliceRange {
         };
         let n = i64::try_from(len).unwrap_or(i64::MAX);
         let from_end = |at: i64| if at < 0 { at.saturating_add(n) } else { at };
-        let (start, end) = (from_end(start), from_end(end));
+        let start = from_end(start);
+        let end = from_end(end);
         match step {
             0 => Err(OpError::new("a slice step is 0")),
             _ if n == 0 => range(0, 0),
             1.. => {
-                let (start, end) = (start.clamp(0, n), end.clamp(0, n));
+                let start = start.clamp(0, n);
+                let end = end.clamp(0, n);
                 let span = (end - start).max(0);
                 range(start, span / step + i64::from(span % step != 0))
             }
             _ => {
-                let (start, end) = (start.clamp(0, n - 1), end.clamp(-1, n - 1));
-                let (span, stride) = ((start - end).max(0), step.saturating_neg());
+                let start = start.clamp(0, n - 1);
+                let end = end.clamp(-1, n - 1);
+                let span = (start - end).max(0);
+                let stride = step.saturating_neg();
                 range(start, span / stride + i64::from(span % stride != 0))
             }
         }
@@ -179,7 +183,8 @@ impl Slice {
             let ends = (all.starts.clone(), all.ends.clone());
             return SliceLists::new(ends, all.axes.clone(), None, rank).map(Some);
         }
-        let (starts, ends) = (inputs.required(1)?.integers(), inputs.required(2)?.integers());
+        let starts = inputs.required(1)?.integers();
+        let ends = inputs.required(2)?.integers();
         let (Some(starts), Some(ends)) = (starts, ends) else { return Ok(None) };
         let mut optional = Vec::new();
         for at in [3, 4] {
@@ -346,7 +351,9 @@ mod tests {
 
     #[test]
     fn a_step_of_zero_and_lists_of_unequal_length_are_errors() {
-        let (data, zero, one) = (counting(&[5]), Tensor::vector(vec![0_i64]), counting(&[1]));
+        let data = counting(&[5]);
+        let zero = Tensor::vector(vec![0_i64]);
+        let one = counting(&[1]);
         let two = Tensor::vector(vec![1_i64, 2]);
         for lists in [[&zero, &zero, &zero, &zero], [&zero, &two, &zero, &two]] {
             let inputs =

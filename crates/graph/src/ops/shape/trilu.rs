@@ -21,10 +21,12 @@ impl Trilu {
     }
 
     fn masked<T: Element>(&self, data: &Tensor, diagonal: i64) -> Result<Tensor, OpError> {
-        let (rows, columns) = (data.shape()[data.rank() - 2], data.shape()[data.rank() - 1]);
+        let rows = data.shape()[data.rank() - 2];
+        let columns = data.shape()[data.rank() - 1];
         let mut values = data.to_vec::<T>()?;
         for (at, value) in values.iter_mut().enumerate() {
-            let (row, column) = ((at / columns) % rows, at % columns);
+            let row = (at / columns) % rows;
+            let column = at % columns;
             let above = (column as i64).saturating_sub(row as i64);
             let keep = if self.upper { above >= diagonal } else { above <= diagonal };
             if !keep {

@@ -90,7 +90,9 @@ impl Operator for MelWeightMatrix {
             )))
         };
         for band in 0..bands {
-            let (left, peak, right) = (row(band)?, row(band + 1)?, row(band + 2)?);
+            let left = row(band)?;
+            let peak = row(band + 1)?;
+            let right = row(band + 2)?;
             for at in left..=peak {
                 let share = (at - left) as f64 / (peak - left) as f64;
                 result[at * bands + band] = if left == peak { 1.0 } else { share };
@@ -109,9 +111,11 @@ mod tests {
     use crate::ops::testing::{attributes, run};
 
     fn matrix(upper: f32) -> Result<Vec<Tensor>, String> {
-        let (bands, length, rate) =
-            (Tensor::scalar(2_i64), Tensor::scalar(16_i64), Tensor::scalar(8192_i64));
-        let (low, high) = (Tensor::scalar(0.0_f32), Tensor::scalar(upper));
+        let bands = Tensor::scalar(2_i64);
+        let length = Tensor::scalar(16_i64);
+        let rate = Tensor::scalar(8192_i64);
+        let low = Tensor::scalar(0.0_f32);
+        let high = Tensor::scalar(upper);
         let inputs = [Some(&bands), Some(&length), Some(&rate), Some(&low), Some(&high)];
         run("MelWeightMatrix", 17, &attributes([]), &inputs, 1)
     }

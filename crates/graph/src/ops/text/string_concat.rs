@@ -34,7 +34,8 @@ impl Operator for StringConcat {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (a, b) = (inputs.required(0)?, inputs.required(1)?);
+        let a = inputs.required(0)?;
+        let b = inputs.required(1)?;
         let shape = broadcast_shapes(a.shape(), b.shape())?;
         bounds::bounded(DataType::Bytes, &shape)?;
         let strings = |one: &Tensor| -> Result<Vec<ByteString>, OpError> {
@@ -129,7 +130,8 @@ mod tests {
 
     #[test]
     fn strings_join_with_broadcasting() {
-        let (a, b) = (words(&[2], &["abc", "def"]), words(&[], &["!"]));
+        let a = words(&[2], &["abc", "def"]);
+        let b = words(&[], &["!"]);
         assert_eq!(
             one("StringConcat", 20, &attributes([]), &[&a, &b]),
             words(&[2], &["abc!", "def!"])

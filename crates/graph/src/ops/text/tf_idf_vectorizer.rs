@@ -90,7 +90,8 @@ impl TfIdfVectorizer {
         let max_skip_count = length("max_skip_count")?;
         let mut list =
             |name: &'static str| bounds::lengths(&attributes.ints(name)?.unwrap_or_default(), name);
-        let (starts, columns) = (list("ngram_counts")?, list("ngram_indexes")?);
+        let starts = list("ngram_counts")?;
+        let columns = list("ngram_indexes")?;
         let weights = attributes.floats("weights")?;
         let integers = attributes.ints("pool_int64s")?.unwrap_or_default();
         let strings = attributes.strings("pool_strings")?.unwrap_or_default();

@@ -95,7 +95,8 @@ impl Optimiser {
             let found = context.attributes.float(name)?;
             found.ok_or_else(|| OpError::new(format!("attribute '{name}' is missing")))
         };
-        let (alpha, beta) = (factor("alpha")?, factor("beta")?);
+        let alpha = factor("alpha")?;
+        let beta = factor("beta")?;
         let nesterov = context.attributes.choice("mode", &["standard", "nesterov"], 0)? == 1;
         Self::boxed(context, UpdateRule::Momentum { alpha, beta, nesterov })
     }
@@ -111,7 +112,8 @@ impl Optimiser {
                 x - rate * gradient / (state[0].sqrt() + wide(epsilon))
             }
             UpdateRule::Adam { alpha, beta, epsilon, norm_coefficient_post } => {
-                let (alpha, beta) = (wide(alpha), wide(beta));
+                let alpha = wide(alpha);
+                let beta = wide(beta);
                 state[0] = alpha * state[0] + (1.0 - alpha) * gradient;
                 state[1] = beta * state[1] + (1.0 - beta) * gradient * gradient;
                 let correction = if steps > 0.0 {
@@ -170,7 +172,8 @@ impl Operator for Optimiser {
             number(inputs.required(0)?, "the rate")?,
             number(inputs.required(1)?, "the number of steps")?,
         );
-        let (count, kinds) = (self.parameters, states(self.rule));
+        let count = self.parameters;
+        let kinds = states(self.rule);
         let mut groups: Vec<Vec<Tensor>> = vec![Vec::new(); 1 + kinds];
         for index in 0..count {
             let x = inputs.required(2 + index)?;
@@ -210,7 +213,8 @@ mod tests {
     #[test]
     fn parameters_move_against_their_gradients() {
         let of = |x: f32| Tensor::vector(vec![x]);
-        let (rate, steps) = (Tensor::scalar(0.5_f32), Tensor::scalar(0_i64));
+        let rate = Tensor::scalar(0.5_f32);
+        let steps = Tensor::scalar(0_i64);
         let inputs = [Some(&rate), Some(&steps), Some(&of(1.0)), Some(&of(2.0)), Some(&of(4.0))];
         let name = "ai.onnx.preview.training:Momentum";
         let list = attributes([("alpha", Float(0.5)), ("beta", Float(9.0))]);
@@ -227,7 +231,8 @@ mod tests {
     #[test]
     fn the_first_step_of_adam_is_the_sign_of_the_gradient() {
         let of = |x: f32| Tensor::vector(vec![x]);
-        let (rate, steps) = (Tensor::scalar(0.1_f32), Tensor::scalar(1_i64));
+        let rate = Tensor::scalar(0.1_f32);
+        let steps = Tensor::scalar(1_i64);
         let zero = of(0.0);
         let inputs =
             [Some(&rate), Some(&steps), Some(&zero), Some(&of(7.0)), Some(&zero), Some(&zero)];

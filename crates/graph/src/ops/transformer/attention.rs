@@ -54,7 +54,8 @@ impl Attention {
         let mut heads = |name: &'static str| -> Result<Option<usize>, OpError> {
             context.attributes.int(name)?.map(|n| bounds::length(n, name)).transpose()
         };
-        let (q_num_heads, kv_num_heads) = (heads("q_num_heads")?, heads("kv_num_heads")?);
+        let q_num_heads = heads("q_num_heads")?;
+        let kv_num_heads = heads("kv_num_heads")?;
         let mut window = |name: &'static str| -> Result<Option<usize>, OpError> {
             if context.opset < 25 {
                 return Ok(None);
@@ -94,12 +95,14 @@ impl Attention {
         let q = WideHeads::read(inputs.required(0)?, self.q_num_heads, "Q")?;
         let k = WideHeads::read(inputs.required(1)?, self.kv_num_heads, "K")?;
         let v = WideHeads::read(inputs.required(2)?, self.kv_num_heads, "V")?;
-        let (past_k, past_v) = (inputs.optional(4), inputs.optional(5));
+        let past_k = inputs.optional(4);
+        let past_v = inputs.optional(5);
         if past_k.is_some() != past_v.is_some() {
             return Err(OpError::new("past_key and past_value belong together, one is missing"));
         }
         let past = past_k.map_or(0, |past| past.shape().get(2).copied().unwrap_or(0));
-        let (k, v) = (k.after(past_k, "past_key")?, v.after(past_v, "past_value")?);
+        let k = k.after(past_k, "past_key")?;
+        let v = v.after(past_v, "past_value")?;
         let [batch, heads, queries, width] = q.shape;
         let valid = inputs.optional(6).map(Tensor::to_i64_vec).transpose()?;
         check_valid(valid.as_deref(), batch, past_k.is_some())?;
@@ -184,7 +187,9 @@ impl AdditiveMask {
 
 impl Operator for Attention {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (q, k, v) = (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
+        let q = inputs.required(0)?;
+        let k = inputs.required(1)?;
+        let v = inputs.required(2)?;
         for fact in [q, k, v] {
             expect_float(fact.dtype)?;
         }

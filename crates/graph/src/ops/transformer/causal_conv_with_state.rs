@@ -40,7 +40,8 @@ impl CausalConvWithState {
 
 impl Operator for CausalConvWithState {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (x, w) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let w = inputs.required(1)?;
         expect_float(x.dtype)?;
         if let (Some(x), Some(w)) = (x.known_shape(), w.known_shape()) {
             Self::extents(&x, &w)?;
@@ -58,7 +59,8 @@ impl Operator for CausalConvWithState {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (x, w) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let w = inputs.required(1)?;
         let [batch, channels, length, kernel] = Self::extents(x.shape(), w.shape())?;
         let kept = kernel - 1;
         let state_shape = [batch, channels, kept];
@@ -73,8 +75,10 @@ impl Operator for CausalConvWithState {
         };
         let bias = shaped(inputs.optional(2), &[channels], "the bias")?;
         let past = shaped(inputs.optional(3), &state_shape, "the state")?;
-        let (values, weights) = (floats(x)?, floats(w)?);
-        let (mut output, mut state) = (Vec::with_capacity(values.len()), Vec::new());
+        let values = floats(x)?;
+        let weights = floats(w)?;
+        let mut output = Vec::with_capacity(values.len());
+        let mut state = Vec::new();
         for row in 0..batch * channels {
             let line = [&past[row * kept..(row + 1) * kept], &values[row * length..][..length]];
             let line = line.concat();
@@ -117,7 +121,8 @@ mod tests {
 
     #[test]
     fn weights_of_other_channels_are_an_error() {
-        let (x, w) = (tensor(&[1, 2, 1], &[1.0_f32; 2]), tensor(&[1, 1, 1], &[1.0_f32]));
+        let x = tensor(&[1, 2, 1], &[1.0_f32; 2]);
+        let w = tensor(&[1, 1, 1], &[1.0_f32]);
         let none = attributes([]);
         assert!(run("CausalConvWithState", 27, &none, &[Some(&x), Some(&w)], 2).is_err());
     }

@@ -61,7 +61,8 @@ impl FlexAttention {
 
     /// What the subgraphs see: a tensor of scores.
     fn seen(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Fact, OpError> {
-        let (q, k) = (inputs.required(0)?, inputs.required(1)?);
+        let q = inputs.required(0)?;
+        let k = inputs.required(1)?;
         let dim = |fact: &Fact, axis: usize| {
             let found = fact.shape.as_ref().and_then(|dims| dims.get(axis).cloned());
             found.unwrap_or(Dim::Unknown)
@@ -78,7 +79,8 @@ impl FlexAttention {
         tensor: Tensor,
     ) -> Result<Tensor, OpError> {
         let Some(at) = body else { return Ok(tensor) };
-        let (shape, dtype) = (tensor.shape().to_vec(), tensor.dtype());
+        let shape = tensor.shape().to_vec();
+        let dtype = tensor.dtype();
         let own = vec![Datum::Tensor(tensor)];
         let given = self.bodies[at].run(own, std::mem::take(&mut captured[at]))?;
         let missing = || OpError::new("a subgraph gave nothing");
@@ -103,7 +105,8 @@ fn weigh(weights: &Tensor, v: &WideHeads) -> Result<WideHeads, OpError> {
     let ([_, groups, _, e], all) = (v.shape, floats(weights)?);
     let mut values = Vec::with_capacity(b * h * s * e);
     for row in 0..b * h * s {
-        let (batch, head) = (row / (h * s), row / s % h);
+        let batch = row / (h * s);
+        let head = row / s % h;
         let group = head / (h / groups);
         let mut sums = vec![0.0; e];
         for (key, weight) in all[row * t..(row + 1) * t].iter().enumerate() {
@@ -117,7 +120,8 @@ fn weigh(weights: &Tensor, v: &WideHeads) -> Result<WideHeads, OpError> {
 
 impl Operator for FlexAttention {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (q, v) = (inputs.required(0)?, inputs.required(2)?);
+        let q = inputs.required(0)?;
+        let v = inputs.required(2)?;
         expect_float(q.dtype)?;
         for body in &self.bodies {
             body.infer(&[Some(self.seen(inputs)?)], inputs)?;
@@ -141,13 +145,18 @@ impl Operator for FlexAttention {
             let datum = inputs.get_mut(at).and_then(Option::take);
             datum.ok_or_else(|| OpError::new(format!("input {at} is missing")))?.into_tensor()
         };
-        let (q, k, v) = (tensor(0)?, tensor(1)?, tensor(2)?);
+        let q = tensor(0)?;
+        let k = tensor(1)?;
+        let v = tensor(2)?;
         let dtype = q.dtype();
         let read = |tensor: &Tensor, what: &str| WideHeads::read(tensor, None, what);
-        let (q, k, v) = (read(&q, "Q")?, read(&k, "K")?, read(&v, "V")?);
+        let q = read(&q, "Q")?;
+        let k = read(&k, "K")?;
+        let v = read(&v, "V")?;
         #[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
         let scale = self.scale.map_or_else(|| 1.0 / (q.shape[3] as f64).sqrt(), f64::from);
-        let (bias, stage) = (|_: [usize; 4]| 0.0, Some(ScoreStage::Raw));
+        let bias = |_: [usize; 4]| 0.0;
+        let stage = Some(ScoreStage::Raw);
         let scoring = ScoreOptions { scale, softcap: 0.0, bias: &bias, sink: None, stage };
         let scores = attend(&q, &k, &v, &scoring)?.scores;
         let scores = scores.write(self.seen_type(dtype))?;

@@ -42,14 +42,16 @@ impl LinearAttention {
                 found.ok_or_else(|| OpError::new(format!("attribute '{name}' is missing")))?;
             bounds::length(found, name)
         };
-        let (q_num_heads, kv_num_heads) = (heads("q_num_heads")?, heads("kv_num_heads")?);
+        let q_num_heads = heads("q_num_heads")?;
+        let kv_num_heads = heads("kv_num_heads")?;
         if kv_num_heads == 0 || q_num_heads == 0 || !q_num_heads.is_multiple_of(kv_num_heads) {
             return Err(OpError::new(format!(
                 "{q_num_heads} query heads are no multiple of {kv_num_heads} key heads"
             )));
         }
         let scale = context.attributes.float_or("scale", 0.0)?;
-        let (gated, delta) = (rule == 1 || rule == 3, rule >= 2);
+        let gated = rule == 1 || rule == 3;
+        let delta = rule >= 2;
         Ok(Box::new(Self { q_num_heads, kv_num_heads, scale, gated, delta }))
     }
 
@@ -93,7 +95,9 @@ fn columns(
 
 impl Operator for LinearAttention {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (query, key, value) = (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
+        let query = inputs.required(0)?;
+        let key = inputs.required(1)?;
+        let value = inputs.required(2)?;
         expect_float(query.dtype)?;
         let dims = |fact: &Fact| match fact.shape.as_deref() {
             None => Ok([Dim::Unknown, Dim::Unknown, Dim::Unknown]),
@@ -103,7 +107,8 @@ impl Operator for LinearAttention {
         let [batch, tokens, _] = dims(query)?;
         let heads = Dim::Known(self.kv_num_heads);
         let width = |fact| Ok::<_, OpError>(bounds::quotient([&dims(fact)?[2]], [&heads]));
-        let (d_k, d_v) = (width(key)?, width(value)?);
+        let d_k = width(key)?;
+        let d_v = width(value)?;
         let out = bounds::product([&Dim::Known(self.q_num_heads), &d_v]);
         let state = inputs.optional(3).map_or(query.dtype, |state| state.dtype);
         Ok(vec![
@@ -218,7 +223,8 @@ mod tests {
         let k = tensor(&[1, 1, 1], &[1.0_f32]);
         let v = tensor(&[1, 1, 1], &[7.0_f32]);
         let past = tensor(&[1, 1, 1, 1], &[3.0_f32]);
-        let (g, beta) = (tensor(&[1, 1, 1], &[0.0_f32]), tensor(&[1, 1, 1], &[0.5_f32]));
+        let g = tensor(&[1, 1, 1], &[0.0_f32]);
+        let beta = tensor(&[1, 1, 1], &[0.5_f32]);
         let inputs = [Some(&q), Some(&k), Some(&v), Some(&past), Some(&g), Some(&beta)];
         let all = run("LinearAttention", 27, &heads("gated_delta"), &inputs, 2).unwrap();
         assert_eq!(all[1], tensor(&[1, 1, 1, 1], &[5.0_f32]));

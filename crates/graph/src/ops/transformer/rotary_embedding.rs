@@ -122,7 +122,8 @@ impl RotaryEmbedding {
                     } else {
                         (pair, pair + pairs)
                     };
-                    let (x, y) = (vector[first], vector[second]);
+                    let x = vector[first];
+                    let y = vector[second];
                     vector[first] = cos[pair] * x - sin[pair] * y;
                     vector[second] = sin[pair] * x + cos[pair] * y;
                 }
@@ -166,7 +167,8 @@ mod tests {
     #[test]
     fn pairs_turn_by_a_quarter() {
         let x = tensor(&[1, 1, 1, 4], &[1.0_f32, 2.0, 3.0, 4.0]);
-        let (cos, sin) = (tensor(&[1, 1, 2], &[0.0_f32, 1.0]), tensor(&[1, 1, 2], &[1.0_f32, 0.0]));
+        let cos = tensor(&[1, 1, 2], &[0.0_f32, 1.0]);
+        let sin = tensor(&[1, 1, 2], &[1.0_f32, 0.0]);
         let halves = one("RotaryEmbedding", 23, &attributes([]), &[&x, &cos, &sin]);
         assert_eq!(halves, tensor(&[1, 1, 1, 4], &[-3.0_f32, 2.0, 1.0, 4.0]));
         let next = attributes([("interleaved", int(1))]);

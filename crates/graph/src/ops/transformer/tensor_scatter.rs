@@ -51,7 +51,8 @@ impl TensorScatter {
 
     /// The position in the cache that an update goes to.
     fn slot(&self, start: i64, position: usize, len: usize) -> Result<usize, OpError> {
-        let (at, len_signed) = (start.saturating_add(position as i64), len as i64);
+        let at = start.saturating_add(position as i64);
+        let len_signed = len as i64;
         let at = if self.circular { at.rem_euclid(len_signed.max(1)) } else { at };
         usize::try_from(at).ok().filter(|at| *at < len).ok_or_else(|| {
             OpError::new(format!("writing at position {at} leaves a cache of {len} positions"))
@@ -59,7 +60,8 @@ impl TensorScatter {
     }
 
     fn write<T: Element>(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Tensor, OpError> {
-        let (cache, update) = (inputs.required(0)?, inputs.required(1)?);
+        let cache = inputs.required(0)?;
+        let update = inputs.required(1)?;
         let axis = self.check(cache.shape(), update.shape())?;
         let batch = cache.shape()[0];
         let starts = match inputs.optional(2) {
@@ -73,7 +75,8 @@ impl TensorScatter {
             }
         };
         bounds::bounded(T::DTYPE, cache.shape())?;
-        let (mut values, new) = (cache.to_vec::<T>()?, update.to_vec::<T>()?);
+        let mut values = cache.to_vec::<T>()?;
+        let new = update.to_vec::<T>()?;
         let to = AxisLanes::along(cache.shape(), axis);
         let from = AxisLanes::along(update.shape(), axis);
         for outer in 0..from.outer {
@@ -90,7 +93,8 @@ impl TensorScatter {
 
 impl Operator for TensorScatter {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (cache, update) = (inputs.required(0)?, inputs.required(1)?);
+        let cache = inputs.required(0)?;
+        let update = inputs.required(1)?;
         expect_same(cache.dtype, update.dtype)?;
         if let (Some(cache), Some(update)) = (cache.known_shape(), update.known_shape()) {
             self.check(&cache, &update)?;

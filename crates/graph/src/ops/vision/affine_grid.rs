@@ -46,7 +46,8 @@ impl AffineGrid {
 
 impl Operator for AffineGrid {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (theta, size) = (inputs.required(0)?, inputs.required(1)?);
+        let theta = inputs.required(0)?;
+        let size = inputs.required(1)?;
         expect_float(theta.dtype)?;
         let Some(size) = size.lengths() else { return Ok(vec![Fact::unranked(theta.dtype)]) };
         if let Some(theta) = theta.known_shape() {
@@ -65,7 +66,8 @@ impl Operator for AffineGrid {
         let theta = inputs.required(0)?;
         let size = bounds::lengths(&inputs.required(1)?.to_i64_vec()?, "the size")?;
         let rows = Self::check(theta.shape(), size.len())?;
-        let (batch, spatial) = (theta.shape()[0], &size[2..]);
+        let batch = theta.shape()[0];
+        let spatial = &size[2..];
         let shape = [&[batch], spatial, &[rows]].concat();
         let mut result = Vec::with_capacity(bounded(DataType::Fp64, &shape)?);
         for matrix in floats(theta)?.chunks(rows * (rows + 1)) {

@@ -178,7 +178,8 @@ fn reflect(at: f64, low: f64, high: f64) -> f64 {
         return low;
     }
     let (beyond, from_low) = if at < low { (low - at, true) } else { (at - high, false) };
-    let (turns, rest) = ((beyond / range).floor(), beyond % range);
+    let turns = (beyond / range).floor();
+    let rest = beyond % range;
     // Each turn changes the end at which the rest is counted.
     if (turns % 2.0 == 0.0) == from_low { low + rest } else { high - rest }
 }
@@ -197,7 +198,8 @@ fn far(x: f64) -> f64 {
 
 impl Operator for GridSample {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (x, grid) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let grid = inputs.required(1)?;
         expect_float(grid.dtype)?;
         let (Some(image), Some(places)) = (&x.shape, &grid.shape) else {
             return Ok(vec![Fact::unranked(x.dtype)]);
@@ -206,7 +208,8 @@ impl Operator for GridSample {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (x, grid) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let grid = inputs.required(1)?;
         let dims = |shape: &[usize]| shape.iter().map(|&len| Dim::Known(len)).collect::<Vec<_>>();
         let shape = Self::output(&dims(x.shape()), &dims(grid.shape()))?;
         let shape: Vec<usize> = shape.iter().filter_map(Dim::known).collect();
@@ -215,10 +218,12 @@ impl Operator for GridSample {
             return Err(OpError::new(format!("an image of shape {:?} has no elements", x.shape())));
         }
         let samples = self.samples(x.shape(), &floats(grid)?);
-        let (channels, plane) = (x.shape()[1], x.shape()[2..].iter().product::<usize>());
+        let channels = x.shape()[1];
+        let plane = x.shape()[2..].iter().product::<usize>();
         let places: usize = shape[2..].iter().product();
         let sources = (0..count).map(|at| {
-            let (channel, place) = (at / places, at % places);
+            let channel = at / places;
+            let place = at % places;
             (channel * plane, &samples[channel / channels * places + place])
         });
         if self.mode == SampleMode::Nearest {

@@ -92,7 +92,8 @@ fn decode(bytes: &[u8]) -> Option<DecodedImage> {
 fn jpeg_2000(bytes: &[u8]) -> Option<DecodedImage> {
     use hayro_jpeg2000::{ColorSpace, DecodeSettings, Image};
     let image = Image::new(bytes, &DecodeSettings::default()).ok()?;
-    let (width, height) = (image.width(), image.height());
+    let width = image.width();
+    let height = image.height();
     if u64::from(width) * u64::from(height) > MAX_PIXELS {
         return None;
     }

@@ -35,8 +35,10 @@ impl BoxCorners {
         let side = |axis: usize| {
             self.high[axis].min(other.high[axis]) - self.low[axis].max(other.low[axis])
         };
-        let (height, width) = (side(0), side(1));
-        let (a, b) = (self.area(), other.area());
+        let height = side(0);
+        let width = side(1);
+        let a = self.area();
+        let b = other.area();
         if height <= 0.0 || width <= 0.0 || a <= 0.0 || b <= 0.0 {
             return 0.0;
         }
@@ -115,7 +117,8 @@ fn select(
 
 impl Operator for NonMaxSuppression {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let (boxes, scores) = (inputs.required(0)?, inputs.required(1)?);
+        let boxes = inputs.required(0)?;
+        let scores = inputs.required(1)?;
         expect_float(boxes.dtype)?;
         expect_float(scores.dtype)?;
         if let (Some(boxes), Some(scores)) = (boxes.known_shape(), scores.known_shape()) {
@@ -126,7 +129,8 @@ impl Operator for NonMaxSuppression {
 
     #[allow(clippy::cast_possible_wrap, reason = "positions in a tensor")]
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (boxes, scores) = (inputs.required(0)?, inputs.required(1)?);
+        let boxes = inputs.required(0)?;
+        let scores = inputs.required(1)?;
         Self::check(boxes.shape(), scores.shape())?;
         let most = match inputs.optional(2).map(Tensor::to_i64_vec).transpose()?.as_deref() {
             None | Some([]) => 0,
@@ -140,13 +144,15 @@ impl Operator for NonMaxSuppression {
         };
         let iou = number(inputs.optional(3), "iou_threshold")?.unwrap_or(0.0);
         let least = number(inputs.optional(4), "score_threshold")?;
-        let (classes, count) = (scores.shape()[1], boxes.shape()[1]);
+        let classes = scores.shape()[1];
+        let count = boxes.shape()[1];
         let corners: Vec<BoxCorners> =
             floats(boxes)?.chunks(4).map(|numbers| self.corners(numbers)).collect();
         let scores = floats(scores)?;
         let mut found: Vec<i64> = Vec::new();
         for (row, scores) in scores.chunks(count.max(1)).enumerate() {
-            let (batch, class) = (row / classes, row % classes);
+            let batch = row / classes;
+            let class = row % classes;
             let boxes = &corners[batch * count..(batch + 1) * count];
             for at in select(boxes, scores, most, iou, least) {
                 found.extend([batch as i64, class as i64, at as i64]);
@@ -165,7 +171,9 @@ mod tests {
         let boxes = [0.0_f32, 0.0, 2.0, 2.0, 2.0, 2.2, 0.0, 0.2, 8.0, 8.0, 9.0, 9.0];
         let boxes = tensor(&[1, 3, 4], &boxes);
         let scores = tensor(&[1, 1, 3], &[0.5_f32, 0.9, 0.7]);
-        let (most, iou, least) = (Tensor::scalar(most), Tensor::scalar(iou), Tensor::scalar(least));
+        let most = Tensor::scalar(most);
+        let iou = Tensor::scalar(iou);
+        let least = Tensor::scalar(least);
         let inputs = [Some(&boxes), Some(&scores), Some(&most), Some(&iou), Some(&least)];
         let list = attributes([("center_point_box", int(center))]);
         let found = run("NonMaxSuppression", 11, &list, &inputs, 1).unwrap().remove(0);
@@ -185,7 +193,8 @@ mod tests {
 
     #[test]
     fn without_a_limit_nothing_is_found_and_misfits_are_errors() {
-        let (boxes, scores) = (tensor(&[1, 1, 4], &[0.0_f32; 4]), tensor(&[1, 1, 1], &[1.0_f32]));
+        let boxes = tensor(&[1, 1, 4], &[0.0_f32; 4]);
+        let scores = tensor(&[1, 1, 1], &[1.0_f32]);
         let list = attributes([]);
         let found = run("NonMaxSuppression", 10, &list, &[Some(&boxes), Some(&scores)], 1).unwrap();
         assert_eq!(found[0].shape(), [0, 3]);

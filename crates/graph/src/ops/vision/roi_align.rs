@@ -64,7 +64,8 @@ impl RoiAlign {
     fn places(&self, start: f64, end: f64, cells: usize) -> Result<Vec<Vec<f64>>, OpError> {
         let shift = if self.half_pixel { 0.5 } else { 0.0 };
         let scale = f64::from(self.spatial_scale);
-        let (start, end) = (start * scale - shift, end * scale - shift);
+        let start = start * scale - shift;
+        let end = end * scale - shift;
         let extent = if self.half_pixel { end - start } else { (end - start).max(1.0) };
         let cell = extent / cells as f64;
         let samples = match self.sampling_ratio {
@@ -151,7 +152,8 @@ fn output_fact(
     output: [usize; 2],
     columns: usize,
 ) -> Result<Fact, OpError> {
-    let (x, rois) = (inputs.required(0)?, inputs.required(1)?);
+    let x = inputs.required(0)?;
+    let rois = inputs.required(1)?;
     expect_float(x.dtype)?;
     if let (Some(x), Some(rois)) = (x.known_shape(), rois.known_shape()) {
         check(&x, &rois, columns)?;
@@ -170,10 +172,12 @@ impl Operator for RoiAlign {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (x, rois) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let rois = inputs.required(1)?;
         check(x.shape(), rois.shape(), 4)?;
         let images = inputs.required(2)?.to_i64_vec()?;
-        let (count, channels) = (rois.shape()[0], x.shape()[1]);
+        let count = rois.shape()[0];
+        let channels = x.shape()[1];
         if images.len() != count {
             return Err(OpError::new(format!("{} images for {count} regions", images.len())));
         }
@@ -238,7 +242,8 @@ impl MaxRoiPool {
     )]
     fn cells(&self, start: f64, end: f64, cells: usize, len: usize) -> Vec<(usize, usize)> {
         let scale = f64::from(self.spatial_scale);
-        let (start, end) = ((start * scale).round(), (end * scale).round());
+        let start = (start * scale).round();
+        let end = (end * scale).round();
         let cell = (end - start + 1.0).max(1.0) / cells as f64;
         let inside = |edge: f64| (start + edge).clamp(0.0, len as f64) as usize;
         (0..cells)
@@ -254,7 +259,8 @@ impl Operator for MaxRoiPool {
 
     #[allow(clippy::cast_possible_truncation, reason = "a whole number in a float tensor")]
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let (x, rois) = (inputs.required(0)?, inputs.required(1)?);
+        let x = inputs.required(0)?;
+        let rois = inputs.required(1)?;
         check(x.shape(), rois.shape(), 5)?;
         let &[images, channels, height, width] = x.shape() else {
             return Err(OpError::new("expected 4 axes"));

@@ -74,7 +74,8 @@ impl FewRows<'_> {
                 product.c = product.c.at(row * product.ldc);
                 product.finish = product.finish.shifted(row, 0);
             }
-            let (m, a) = (BATCH.min(self.m - row), &self.a[row * self.lda..]);
+            let m = BATCH.min(self.m - row);
+            let a = &self.a[row * self.lda..];
             FewRows { m, a, products: &products, ..*self }.batch(exec, accuracy);
         }
     }
@@ -228,7 +229,8 @@ impl<'a> BlockRowsPart<'a> {
     #[inline(always)]
     fn slices(&self) -> impl Iterator<Item = (usize, &'a CheckedBlockProduct<'a>, usize)> {
         let products = self.on.products;
-        let (mut product, mut first) = (0, 0);
+        let mut product = 0;
+        let mut first = 0;
         self.slices.clone().filter_map(move |at| {
             while at >= first + products.get(product)?.b.slices() {
                 first += products.get(product)?.b.slices();

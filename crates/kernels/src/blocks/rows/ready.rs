@@ -144,7 +144,8 @@ impl<'a> RowPreparation<'a> {
     #[inline(always)]
     fn span(&self, i: usize) -> RowSpan {
         let spans = self.spans();
-        let (row, at) = (i / spans * MAX_AT_ONCE, i % spans);
+        let row = i / spans * MAX_AT_ONCE;
+        let at = i % spans;
         let start = at * self.span;
         let len = self.span.min(self.ready.terms - start);
         RowSpan { at, row, rows: at_once(self.on.m - row), start, len }
@@ -268,7 +269,8 @@ unsafe fn bytes<D: DotInstructions>(
     let s = d.simd();
     // Added to a small number, its lowest byte is that number, rounded.
     let magic = s.splat(12_582_912.0);
-    let (factor, mut sum) = (s.splat(factor), s.splat(0.0));
+    let factor = s.splat(factor);
+    let mut sum = s.splat(0.0);
     let mut words = [0.0_f32; 16 / GROUP];
     for i in (0..len).step_by(D::S::LANES) {
         let x = s.add(s.mul(vector(s, numbers, i), factor), magic);

@@ -32,7 +32,8 @@ struct BlockEnds {
 impl BlockEnds {
     #[inline(always)]
     fn of(b: &PackedBlocks) -> Self {
-        let (each, blocks) = ((b.format().block() / HALF).max(1), b.blocks());
+        let each = (b.format().block() / HALF).max(1);
+        let blocks = b.blocks();
         // The last unit may have one block of a half only.
         let halves = if each == 1 { blocks } else { b.units() * 2 };
         let last = halves - blocks.saturating_sub(1) * each;
@@ -140,9 +141,12 @@ impl<const B: u32, const R: usize> RowSlice<'_, B, R> {
     fn floats<S: Simd>(&self, s: S, column: usize) -> [S::F; R] {
         let bits = PackedBits::<S, B>::new(s, self.b.format());
         let zero = s.splat(self.b.zero(false));
-        let (mut ends, mut terms, mut values) = (BlockEnds::of(self.b), self.terms, self.values);
+        let mut ends = BlockEnds::of(self.b);
+        let mut terms = self.terms;
+        let mut values = self.values;
         let mut factors = BlockFactors::of(s, self.b, (self.slice, column));
-        let (mut totals, mut sums) = ([s.splat(0.0); R], [[s.splat(0.0); R]; 2]);
+        let mut totals = [s.splat(0.0); R];
+        let mut sums = [[s.splat(0.0); R]; 2];
         let mut unit = self.b.slice(self.slice);
         while ends.blocks > 0 {
             for half in 0..2 {
@@ -228,7 +232,9 @@ impl<const B: u32, const R: usize> RowSlice<'_, B, R> {
         // Numbers of 8 bits are signed bytes only after 128 is taken away.
         let signed = D::FORM == LeftTerms::Signed && (B == 8 || B == 16);
         let flip = s.splat_i(0x8080_8080_u32.cast_signed());
-        let (mut ends, mut terms, mut values) = (BlockEnds::of(self.b), self.terms, self.values);
+        let mut ends = BlockEnds::of(self.b);
+        let mut terms = self.terms;
+        let mut values = self.values;
         let mut factors = BlockFactors::of(s, self.b, (self.slice, column));
         let mut totals = [s.splat(0.0); R];
         let mut sums = Self::firsts(s, values);

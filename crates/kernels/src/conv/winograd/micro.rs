@@ -32,9 +32,11 @@ impl IsaKernel for WinogradProducts<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let width = S::LANES * S::TILE_VECTORS;
-        let (v, inputs) = (self.v.ptr(), &self.inputs);
+        let v = self.v.ptr();
+        let inputs = &self.inputs;
         for point in self.points.clone() {
-            let (b, channels) = (self.weights.as_source(), self.weights.k());
+            let b = self.weights.as_source();
+            let channels = self.weights.k();
             let first = point * (self.weights.n() / self.all);
             let mut column = self.columns.0;
             while column < self.columns.1 {
@@ -90,7 +92,8 @@ impl<const R: usize, const V: usize> IsaKernel for WinogradTile<'_, R, V> {
     fn run<S: Simd>(self, s: S) {
         let t = self.0;
         let mut acc = [[s.splat(0.0); V]; R];
-        let (mut a, mut b) = (t.a, t.b);
+        let mut a = t.a;
+        let mut b = t.b;
         let mut left = t.channels;
         while left > 0 {
             let here = left.min(LINE);

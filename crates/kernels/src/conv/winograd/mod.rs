@@ -105,7 +105,8 @@ impl WinogradWeights {
     /// Transforms weights in ONNX's order, in double precision, and rounds once.
     #[allow(clippy::cast_possible_truncation, reason = "each weight is rounded once")]
     pub(super) fn pack(isa: Isa, p: &ConvParams, side: TileSide, weights: &[f32]) -> Self {
-        let (cin, columns) = (p.in_channels, Self::columns(isa, p));
+        let cin = p.in_channels;
+        let columns = Self::columns(isa, p);
         let lines = side.len() + 2;
         let mut points = vec![0.0; side.points() * columns * cin];
         for (channels, taps) in weights.chunks_exact(9).enumerate() {
@@ -207,7 +208,8 @@ impl WinogradPlan<'_> {
     fn block(&self, tiles: std::ops::Range<usize>) {
         let end = self.tiling.window.params.out_channels;
         let rows = tiles.len();
-        let (inputs, points) = (self.inputs(rows), self.weights.side.points());
+        let inputs = self.inputs(rows);
+        let points = self.weights.side.points();
         let width = self.isa.tile_columns();
         let column = points * rows.max(1) * size_of::<f32>();
         let most = (BLOCK_BYTES / column / width * width).clamp(width, end.next_multiple_of(width));
@@ -255,7 +257,8 @@ impl WinogradPlan<'_> {
     ) {
         let points = self.weights.side.points();
         let zeros = tiles::odd_lines(self.tiling.window.params.in_channels);
-        let (v, m) = (points * inputs.point, points * products.point);
+        let v = points * inputs.point;
+        let m = points * products.point;
         with_scratch(v + m + zeros, |scratch| {
             let (v, rest) = scratch.split_at_mut(v);
             let (m, zeros) = rest.split_at_mut(m);
@@ -272,7 +275,8 @@ impl WinogradPlan<'_> {
         v: DisjointSlice<f32>,
         zeros: &[f32],
     ) {
-        let (tiling, x) = (self.tiling, self.x.ptr().cast_const());
+        let tiling = self.tiling;
+        let x = self.x.ptr().cast_const();
         with_form!(self.weights.side, form => {
             self.isa.run(InputTransform { form, tiling, x, tiles, row, inputs, v, zeros });
         });
@@ -301,7 +305,10 @@ impl WinogradPlan<'_> {
         m: DisjointSlice<f32>,
         columns: (usize, usize),
     ) {
-        let (finish, y, tiling, m) = (self.finish, self.y, self.tiling, m.ptr().cast_const());
+        let finish = self.finish;
+        let y = self.y;
+        let tiling = self.tiling;
+        let m = m.ptr().cast_const();
         with_form!(self.weights.side, form => {
             self.isa.run(OutputTransform { form, tiling, tiles, products, m, columns, y, finish });
         });

@@ -37,7 +37,8 @@ impl<'a> PixelTiling<'a> {
     /// The image of a tile, and its first pixel.
     #[inline(always)]
     fn place(&self, tile: usize) -> (usize, [usize; 2]) {
-        let (rest, across) = (tile / self.grid[1], tile % self.grid[1]);
+        let rest = tile / self.grid[1];
+        let across = tile % self.grid[1];
         (rest / self.grid[0], [rest % self.grid[0] * self.side, across * self.side])
     }
 }

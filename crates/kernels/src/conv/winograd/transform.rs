@@ -99,7 +99,8 @@ const fn powers(point: f64) -> [f32; MOST] {
 pub(super) fn input<S: Simd, F: WinogradTransform>(s: S, d: [S::F; MOST]) -> [S::F; MOST] {
     let pairs = F::OUT / 2;
     let mut out = [s.splat(0.0); MOST];
-    let (mut even, mut odd) = (d[2 * pairs], d[2 * pairs + 1]);
+    let mut even = d[2 * pairs];
+    let mut odd = d[2 * pairs + 1];
     for i in 0..pairs {
         let factor = s.splat(F::WHOLE[i]);
         even = s.fma(factor, d[2 * i], even);
@@ -108,7 +109,8 @@ pub(super) fn input<S: Simd, F: WinogradTransform>(s: S, d: [S::F; MOST]) -> [S:
     out[0] = even;
     out[F::IN - 1] = odd;
     for j in 0..pairs {
-        let (mut even, mut odd) = (d[2 * pairs], d[2 * pairs - 1]);
+        let mut even = d[2 * pairs];
+        let mut odd = d[2 * pairs - 1];
         for i in 0..pairs - 1 {
             let factor = s.splat(F::REST[j][i]);
             even = s.fma(factor, d[2 * i + 2], even);

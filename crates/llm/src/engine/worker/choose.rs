@@ -57,7 +57,8 @@ impl DecoderWorker {
             }
             for open in &mut request.open {
                 if let Some(row) = rows.remove(&open.sequence) {
-                    let (id, answer) = (open.sequence, &mut open.answer);
+                    let id = open.sequence;
+                    let answer = &mut open.answer;
                     jobs.push(ChoiceJob { id, answer, row, chosen: None });
                 }
             }

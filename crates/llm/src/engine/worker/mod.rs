@@ -190,14 +190,16 @@ impl DecoderWorker {
         self.note(&plan);
         self.fill(&plan);
         self.batch.need = self.need(&plan);
-        let (model, batch) = (&mut self.model, &self.batch);
+        let model = &mut self.model;
+        let batch = &self.batch;
         let vocabulary = model.shape().vocabulary;
         let swapped = match plan.swaps.as_slice() {
             [] => Ok(()),
             swaps => guarded(|| model.swap(swaps)),
         };
         let step = swapped.and_then(|()| guarded(|| model.step(batch))).and_then(|mut logits| {
-            let (found, wanted) = ((logits.rows(), logits.width()), batch.wanted.len());
+            let found = (logits.rows(), logits.width());
+            let wanted = batch.wanted.len();
             if found == (wanted, vocabulary) || wanted == 0 {
                 return Ok(logits);
             }
@@ -360,7 +362,8 @@ impl EngineWork for DecoderWorker {
     fn accept(&mut self, submission: SubmittedRequest) {
         let SubmittedRequest { arrival, name, answer, constraint, sampling, reply, submitted } =
             submission;
-        let (id, prompt) = (arrival.id, arrival.tokens.len());
+        let id = arrival.id;
+        let prompt = arrival.tokens.len();
         self.shared.statistics().take_in(&sampling, prompt);
         let request = OngoingRequest {
             number: id,

@@ -87,8 +87,8 @@ impl DecoderWorker {
         let Some(request) = self.requests.get_mut(&owner) else { return Ok(()) };
         if request.times.first_token.is_none() {
             self.shared.statistics().prompt_tokens += request.prompt as u64;
-            let (cached_tokens, prompt_logprobs) =
-                (request.usage.cached_tokens, request.prompt_logprobs.take());
+            let cached_tokens = request.usage.cached_tokens;
+            let prompt_logprobs = request.prompt_logprobs.take();
             let told = GenerationEvent::Started { cached_tokens, prompt_logprobs };
             if !request.reply.tell(told) {
                 self.take_back(owner);

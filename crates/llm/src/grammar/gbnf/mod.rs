@@ -142,7 +142,8 @@ fn without_own_end(rule: RuleId, body: &GbnfExpression) -> Option<GbnfExpression
         part.visit_rules(&mut |named| found |= named == rule);
         found
     };
-    let (mut again, mut last) = (Vec::new(), Vec::new());
+    let mut again = Vec::new();
+    let mut last = Vec::new();
     for choice in choices {
         let mut parts = match choice {
             GbnfExpression::Sequence(parts) => parts,

@@ -308,7 +308,8 @@ impl<'a> GbnfParser<'a> {
             if last < first {
                 return self.wrong(&format!("a range that does not end before {first:?}"));
             }
-            let (first, last) = (u32::from(first), u32::from(last));
+            let first = u32::from(first);
+            let last = u32::from(last);
             pattern.push_str(&format!("\\x{{{first:x}}}-\\x{{{last:x}}}"));
         }
         if pattern.len() == empty {

@@ -407,7 +407,8 @@ fn slice(call: &FilterCall<'_, '_, '_>) -> RenderResult<TemplateValue> {
         return Err(RenderFault::new("slice: slices must be at least 1"));
     }
     let list = call.value.elements(call.meter)?;
-    let (each, longer) = (list.items.len() / slices, list.items.len() % slices);
+    let each = list.items.len() / slices;
+    let longer = list.items.len() % slices;
     let mut out = ItemsBuilder::new(call.meter)?;
     let mut from = 0;
     for i in 0..slices {

@@ -139,7 +139,8 @@ fn replace(call: &FilterCall<'_, '_, '_>, text: &str) -> RenderResult<TemplateVa
     let old = shown(call.arguments.need("replace", 0, "old")?, call.meter)?;
     let new = shown(call.arguments.need("replace", 1, "new")?, call.meter)?;
     let count = call.arguments.size("replace", 2, "count")?;
-    let (old, new) = (old.as_str().unwrap_or_default(), new.as_str().unwrap_or_default());
+    let old = old.as_str().unwrap_or_default();
+    let new = new.as_str().unwrap_or_default();
     methods::replaced(text, old, new, count.unwrap_or(usize::MAX), call.meter)
 }
 

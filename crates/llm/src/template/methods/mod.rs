@@ -76,7 +76,8 @@ pub(super) fn call(
             }
         },
         other => {
-            let (of, name) = (other.type_name(), name.chars().take(80).collect::<String>());
+            let of = other.type_name();
+            let name = name.chars().take(80).collect::<String>();
             let changes = matches!(other, TemplateValue::List(_) | TemplateValue::Map(_))
                 && CHANGING.contains(&&*name);
             Err(RenderFault::new(match changes {

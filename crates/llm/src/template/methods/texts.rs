@@ -176,7 +176,8 @@ fn within<'t>(
     arguments: &CallValues,
     meter: &RenderMeter<'_>,
 ) -> RenderResult<TextPart<'t>> {
-    let (start, stop) = (arguments.int(name, 1, "start")?, arguments.int(name, 2, "end")?);
+    let start = arguments.int(name, 1, "start")?;
+    let stop = arguments.int(name, 2, "end")?;
     if start.is_none() && stop.is_none() {
         return Ok(TextPart { text, skipped: 0 });
     }
@@ -186,7 +187,8 @@ fn within<'t>(
         let at = if at < 0 { at.saturating_add(length) } else { at };
         usize::try_from(at.clamp(0, length)).unwrap_or(0)
     };
-    let (start, stop) = (fit(start.unwrap_or(0)), fit(stop.unwrap_or(length)));
+    let start = fit(start.unwrap_or(0));
+    let stop = fit(stop.unwrap_or(length));
     let byte = |place: usize| text.char_indices().nth(place).map_or(text.len(), |(at, _)| at);
     let part = text.get(byte(start)..byte(stop.max(start))).unwrap_or_default();
     Ok(TextPart { text: part, skipped: start })

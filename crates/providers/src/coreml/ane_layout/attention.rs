@@ -191,7 +191,8 @@ fn heads(
     let mut results = Vec::with_capacity(parts.heads);
     for (head, mut query) in split(emit, queries, CHANNELS, parts.heads)?.into_iter().enumerate() {
         let of = |all: &[MilVar]| all.get(head.min(all.len().wrapping_sub(1))).cloned();
-        let (key, value) = (&parts.keys[head / share], &parts.values[head / share]);
+        let key = &parts.keys[head / share];
+        let value = &parts.values[head / share];
         let sees = of(&seen);
         if let Some(sees) = sees.as_ref().filter(|_| !to_zero && seen.len() > 1) {
             query = emit.pair("mul", &query, sees)?;

@@ -247,7 +247,8 @@ impl ProgramEmitter<'_> {
     /// Gives a value its form.
     pub(super) fn set_form(&mut self, id: ValueId, var: MilVar, axes: LayoutAxes) -> Result<()> {
         let shape = self.shape(id)?;
-        let (found, expected) = (self.shape_of(&var)?, axes.lengths(&shape));
+        let found = self.shape_of(&var)?;
+        let expected = axes.lengths(&shape);
         let elements: usize = shape.iter().product();
         if found != expected || elements != expected.iter().product::<usize>() {
             return refuse(format!(

@@ -11,7 +11,8 @@ use crate::coreml::emit::{ProgramEmitter, Result, UnwritableNode, small};
 /// `[B, C, S]` as (B, C, 1, S).
 pub(super) fn conv(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool> {
     let Some(operator) = node.operator::<Conv>() else { return Ok(false) };
-    let (x, weight) = (emit.input(node, 0)?, emit.input(node, 1)?);
+    let x = emit.input(node, 0)?;
+    let weight = emit.input(node, 1)?;
     let Some(shape) = emit.fixed_floats(x).filter(|shape| shape.len() == 3) else {
         return Ok(false);
     };

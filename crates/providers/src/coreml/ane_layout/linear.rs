@@ -32,7 +32,8 @@ pub(super) struct AneLinear {
 impl AneLinear {
     /// The layer that a node is; none where it is none.
     pub(super) fn of(graph: &Graph, node: &Node) -> Option<Self> {
-        let (x, weight) = (node.input(0)?, node.input(1)?);
+        let x = node.input(0)?;
+        let weight = node.input(1)?;
         let plain = Self {
             x,
             weight,

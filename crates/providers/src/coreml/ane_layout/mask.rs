@@ -100,7 +100,8 @@ impl ProgramEmitter<'_> {
             let plain = self.unsqueeze(&plain, &whole)?;
             self.transpose(&plain, &[0, 3, 1, 2])?
         } else {
-            let (keys, queries) = (rank.saturating_sub(1), rank.wrapping_sub(2));
+            let keys = rank.saturating_sub(1);
+            let queries = rank.wrapping_sub(2);
             let batch = if rank == 4 { vec![0] } else { Vec::new() };
             let axes = LayoutAxes::new(&shape, [&batch, &[keys], &[queries]]);
             self.form_in(id, &axes)?
@@ -120,7 +121,8 @@ impl ProgramEmitter<'_> {
         let limit = self.float(limit);
         let sees = self.pair("greater", &best, limit)?;
         let seen = self.cast(&sees, self.float_element())?;
-        let (least, most) = (self.float(value), self.float(f32::MAX));
+        let least = self.float(value);
+        let most = self.float(f32::MAX);
         let inputs = vec![("x", (&mask).into()), ("alpha", least), ("beta", most)];
         let added = self.op("clip", inputs)?;
         Ok(AneMask { added, seen: Some(seen) })

@@ -26,7 +26,8 @@ fn cut(
     (axis, lost): (usize, bool),
     [start, end]: [usize; 2],
 ) -> Result<bool> {
-    let (x, y) = (emit.input(node, 0)?, node.output(0));
+    let x = emit.input(node, 0)?;
+    let y = node.output(0);
     let (Some(shape), Some(form)) = (emit.fixed_floats(x), emit.formed(x).cloned()) else {
         return Ok(false);
     };

@@ -31,7 +31,8 @@ pub(super) fn rotary(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool>
     let cos = repeated(emit, angles[0], sizes)?;
     let sin = repeated(emit, angles[1], sizes)?;
     let turned = turned(emit, &x, [sizes[1], sizes[3]])?;
-    let (a, b) = (emit.pair("mul", &x, &cos)?, emit.pair("mul", &turned, &sin)?);
+    let a = emit.pair("mul", &x, &cos)?;
+    let b = emit.pair("mul", &turned, &sin)?;
     let result = emit.pair("add", &a, &b)?;
     let out = emit.shape(node.output(0).unwrap_or(id))?;
     emit.end_formed(node, result, stored(&out, [0, 1, 2, 3]))

@@ -17,8 +17,10 @@ fn blocks(from: &[usize], to: &[usize]) -> Option<Vec<AxisBlock>> {
     let long = |shape: &[usize]| -> Vec<(usize, usize)> {
         shape.iter().copied().enumerate().filter(|&(_, len)| len > 1).collect()
     };
-    let (from, to) = (long(from), long(to));
-    let (mut from, mut to) = (from.into_iter(), to.into_iter());
+    let from = long(from);
+    let to = long(to);
+    let mut from = from.into_iter();
+    let mut to = to.into_iter();
     let mut all = Vec::new();
     loop {
         match (from.next(), to.next()) {
@@ -52,7 +54,8 @@ fn reshaped(axes: &LayoutAxes, from: &[usize], to: &[usize]) -> Option<LayoutAxe
         (&axes.channels, &mut result.channels),
         (&axes.positions, &mut result.positions),
     ] {
-        let (mut left, mut names) = (group.as_slice(), Vec::new());
+        let mut left = group.as_slice();
+        let mut names = Vec::new();
         while let Some(first) = left.first() {
             let block = blocks.iter().find(|block| block.from.first() == Some(first))?;
             left = left.strip_prefix(block.from.as_slice())?;

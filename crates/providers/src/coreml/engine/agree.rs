@@ -40,7 +40,8 @@ pub(super) fn tensors_agree(found: &Tensor, expected: &Tensor, limit: f64) -> Re
         let tensor = converted(tensor, DataType::Fp64).map_err(|error| error.to_string())?;
         tensor.to_vec().map_err(|error| error.to_string())
     };
-    let (found, wanted) = (numbers(found)?, numbers(expected)?);
+    let found = numbers(found)?;
+    let wanted = numbers(expected)?;
     if !expected.dtype().is_float() {
         // Where two scores are nearly the same, FP16 may place the other one first.
         let other = found.iter().zip(&wanted).filter(|(a, b)| a != b).count();
@@ -49,7 +50,8 @@ pub(super) fn tensors_agree(found: &Tensor, expected: &Tensor, limit: f64) -> Re
             false => Err(format!("{other} of {} integers are others", wanted.len())),
         };
     }
-    let (mut distance, mut length) = (0.0, 0.0);
+    let mut distance = 0.0;
+    let mut length = 0.0;
     for (at, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
         if wanted.is_nan() || wanted.abs() > LARGEST {
             continue;
@@ -162,7 +164,8 @@ mod tests {
     #[test]
     fn elements_that_are_no_numbers_are_counted_unless_fp32_has_none_either() {
         let lost = |found: &[f32], expected: &[f32]| none_lost(&outputs(found), &outputs(expected));
-        let (nan, inf) = (f32::NAN, f32::INFINITY);
+        let nan = f32::NAN;
+        let inf = f32::INFINITY;
         assert!(lost(&[1.0, nan, inf, -inf], &[2.0, nan, inf, -inf]).is_ok());
         for (found, expected) in [(nan, 1.0), (inf, 1e9), (-inf, 0.0), (nan, inf), (nan, -inf)] {
             let text = lost(&[0.0, found], &[0.0, expected]).unwrap_err();

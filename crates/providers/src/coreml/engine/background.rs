@@ -108,7 +108,8 @@ impl DeferredExecutable {
                 return Ok(Self { shared });
             }
         };
-        let (held, stage) = (Mutex::new(None), Mutex::new(stage));
+        let held = Mutex::new(None);
+        let stage = Mutex::new(stage);
         Ok(Self { shared: Arc::new(DeferredState { name, standby, verdict, held, stage }) })
     }
 
@@ -179,7 +180,8 @@ impl DeferredState {
         made: &Arc<dyn Executable>,
         inputs: Vec<Datum>,
     ) -> Result<Vec<Datum>, RuntimeError> {
-        let (says, held) = (tell(&inputs), are_held(&inputs));
+        let says = tell(&inputs);
+        let held = are_held(&inputs);
         let there = self.held().clone();
         let fallback = there.map_or_else(|| self.standby.get(), Ok)?;
         let expected = fallback.submit(inputs.clone()).wait()?;

@@ -151,7 +151,8 @@ fn runs_that_fail_go_to_the_fallback_and_too_many_of_them_end_it() {
 #[test]
 fn results_agree_within_what_half_precision_gives() {
     let agree = |found: &[f32], expected: &[f32]| {
-        let (found, expected) = (Tensor::vector(found.to_vec()), Tensor::vector(expected.to_vec()));
+        let found = Tensor::vector(found.to_vec());
+        let expected = Tensor::vector(expected.to_vec());
         tensors_agree(&found, &expected, MAX_DIFFERENCE)
     };
     assert!(agree(&[1.01, -2.02, 0.0], &[1.0, -2.0, 1e-5]).is_ok());
@@ -160,7 +161,8 @@ fn results_agree_within_what_half_precision_gives() {
     assert!(agree(&[0.0, 0.0], &[1.0, 1.0]).unwrap_err().contains("off by 1.000"));
     assert!(agree(&[1.0], &[1.0, 1.0]).unwrap_err().contains("shape [1]"));
     let integers = |found: i64| {
-        let (found, expected) = (vec![found; 100], vec![1_i64; 100]);
+        let found = vec![found; 100];
+        let expected = vec![1_i64; 100];
         tensors_agree(&Tensor::vector(found), &Tensor::vector(expected), MAX_DIFFERENCE)
     };
     assert!(integers(1).is_ok() && integers(2).unwrap_err().contains("100 of 100"));

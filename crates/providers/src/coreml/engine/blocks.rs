@@ -171,7 +171,9 @@ pub(super) fn found(
     let dtype: DataType = placed.dtype.parse().map_err(|error| wrong(format!("{error}")))?;
     let size = |value: u64| usize::try_from(value).map_err(|error| wrong(error.to_string()));
     let shape = placed.shape.iter().map(|&len| size(len)).collect::<Result<Vec<usize>, _>>()?;
-    let (offset, bytes, len) = (size(placed.offset)?, size(placed.bytes)?, block.len_bytes());
+    let offset = size(placed.offset)?;
+    let bytes = size(placed.bytes)?;
+    let len = block.len_bytes();
     if offset.checked_add(bytes).is_none_or(|end| end > len) {
         return Err(wrong(format!("{bytes} bytes from {offset} on, the block has {len}")));
     }

@@ -81,7 +81,9 @@ fn hasher(key: PackageDigest) -> SipHasher13 {
 
 /// The digest of a file and its length.
 fn digest(path: &Path, key: PackageDigest) -> io::Result<(u128, u64)> {
-    let (mut file, mut hasher, mut len) = (File::open(path)?, hasher(key), 0);
+    let mut file = File::open(path)?;
+    let mut hasher = hasher(key);
+    let mut len = 0;
     let mut part = vec![0; 1 << 20];
     loop {
         let count = file.read(&mut part)?;
@@ -95,7 +97,8 @@ fn digest(path: &Path, key: PackageDigest) -> io::Result<(u128, u64)> {
 
 /// All files below a folder by their path in it, in order; the file itself, where it is one.
 fn files(root: &Path) -> io::Result<Vec<PathBuf>> {
-    let (mut found, mut waiting) = (Vec::new(), vec![PathBuf::new()]);
+    let mut found = Vec::new();
+    let mut waiting = vec![PathBuf::new()];
     while let Some(inner) = waiting.pop() {
         let path = if inner.as_os_str().is_empty() { root.to_owned() } else { root.join(&inner) };
         if !fs::metadata(&path)?.is_dir() {
@@ -274,7 +277,8 @@ impl CompiledCache {
     /// and none that somebody has; and what was left unfinished.
     fn make_room(&self, newest: &Path) {
         let Ok(listing) = fs::read_dir(&self.folder) else { return };
-        let (mut entries, mut total) = (Vec::new(), 0_u64);
+        let mut entries = Vec::new();
+        let mut total = 0_u64;
         for path in listing.flatten().map(|entry| entry.path()) {
             if path.extension().is_some_and(|end| end == PASSING) {
                 let age = path.metadata().and_then(|found| found.modified());

@@ -95,7 +95,8 @@ pub(super) fn same_states(
         let row = |feature: &ModelFeature| (feature.name.clone(), format!("{:?}", feature.kind));
         interface.states.iter().map(row).collect()
     };
-    let (own, other) = (described(own), described(other));
+    let own = described(own);
+    let other = described(other);
     match own == other {
         true => Ok(()),
         false => {
@@ -162,7 +163,8 @@ mod tests {
     fn functions_share_states_of_the_same_names_types_and_shapes() {
         let of =
             |states: Vec<ModelFeature>| EngineInterface { states, ..EngineInterface::default() };
-        let (key, value) = (array("key", &[2], false), array("value", &[3], false));
+        let key = array("key", &[2], false);
+        let value = array("value", &[3], false);
         let own = of(vec![key.clone(), value.clone()]);
         assert!(same_states(&own, &of(vec![value.clone(), key.clone()])).is_ok());
         for other in [vec![key.clone()], vec![key, array("value", &[4], false)]] {

@@ -96,14 +96,17 @@ impl Drop for PendingAnswer {
 
 pub(super) fn answer(engine: Arc<dyn CoreMlEngine>, mut socket: UnixStream) -> io::Result<()> {
     let writer = Mutex::new(socket.try_clone()?);
-    let (models, blocks, kept) = (Mutex::default(), Mutex::default(), Mutex::default());
+    let models = Mutex::default();
+    let blocks = Mutex::default();
+    let kept = Mutex::default();
     let name = engine.name().to_owned();
     let child = Arc::new(WorkerChild { engine, models, blocks, kept, socket: writer });
     child.say(0, Ok(WorkerReply::Hello(WorkerHello { version: wire::VERSION, engine: name })));
     let (jobs, queue) = mpsc::channel();
     let queue = Arc::new(Mutex::new(queue));
     for number in 0..THREADS {
-        let (child, queue) = (Arc::clone(&child), Arc::clone(&queue));
+        let child = Arc::clone(&child);
+        let queue = Arc::clone(&queue);
         let name = format!("predict-{number}");
         thread::Builder::new().name(name).spawn(move || predict_all(&child, &queue))?;
     }
@@ -226,7 +229,8 @@ impl WorkerChild {
         };
         // Without such classes a thread runs as it does.
         let _ = held.qos.set();
-        let (rooms, child) = (ask.rooms, Arc::clone(self));
+        let rooms = ask.rooms;
+        let child = Arc::clone(self);
         let done: PredictionCallback = Box::new(move |result| {
             let reply = result.and_then(|outputs| child.put(answering.id, outputs, &rooms));
             answering.give(reply);

@@ -202,7 +202,8 @@ impl WorkerConnection {
             self.ask(WorkerAsk::Close(number), soon, Box::new(|_, _| ()));
         }
         if let Some(name) = new {
-            let (number, bytes) = (block.number(), block.len_bytes() as u64);
+            let number = block.number();
+            let bytes = block.len_bytes() as u64;
             let open = wire::BlockMessage { number, name: name.clone(), bytes };
             // Requests are read in their order, so what follows finds the block; without it, fails.
             let opened = Box::new(move |_, _| SharedBlock::unlink(&name));
@@ -254,7 +255,8 @@ fn greeted(
                 return Ok(hello);
             }
             Some(Some(WorkerReply::Hello(hello))) => {
-                let (found, expected) = (hello.version, wire::VERSION);
+                let found = hello.version;
+                let expected = wire::VERSION;
                 return Err(format!("it speaks version {found}, expected {expected}"));
             }
             Some(_) => return Err("it begins with an answer that nobody asked for".to_owned()),

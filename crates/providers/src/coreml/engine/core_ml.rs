@@ -144,7 +144,8 @@ fn feature(found: &coreml::InterfaceFeature) -> Result<ModelFeature, EngineError
             return Err(EngineError::new(EngineErrorKind::Load, text));
         }
     };
-    let (name, optional) = (found.name.clone(), found.optional);
+    let name = found.name.clone();
+    let optional = found.optional;
     Ok(ModelFeature { name, description: String::new(), kind, optional })
 }
 
@@ -190,7 +191,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// An array of a tensor: in a surface, else where the tensor lies.
 fn array_of(tensor: &Tensor, surfaces: bool) -> Result<MultiArray, EngineError> {
-    let (data_type, shape) = (array_type(tensor.dtype())?, tensor.shape());
+    let data_type = array_type(tensor.dtype())?;
+    let shape = tensor.shape();
     let copied = |mut array: MultiArray| {
         let all = tensor.contiguous().map_err(|error| EngineError::argument(error.to_string()))?;
         let bytes = all.as_bytes().map_err(|error| EngineError::argument(error.to_string()))?;
@@ -213,7 +215,8 @@ fn array_of(tensor: &Tensor, surfaces: bool) -> Result<MultiArray, EngineError> 
 
 /// The tensor of an array: its memory, where it has one of its own.
 fn tensor_of(array: MultiArray) -> Result<Tensor, EngineError> {
-    let (dtype, shape) = (element(array.data_type()), array.shape().to_vec());
+    let dtype = element(array.data_type());
+    let shape = array.shape().to_vec();
     let made = match array.into_memory() {
         Ok(memory) => Tensor::from_allocation(dtype, &shape, memory, 0),
         Err(array) => {
@@ -373,10 +376,12 @@ impl EngineModel for LoadedFunction {
         if from == to {
             return self.kept.state(from).map(|_| ());
         }
-        let (source, target) = (self.kept.state(from)?, self.kept.state(to)?);
+        let source = self.kept.state(from)?;
+        let target = self.kept.state(to)?;
         // Whoever copies takes the lower number first, so that two copies do not wait for each other.
         let (first, second) = if from < to { (&source, &target) } else { (&target, &source) };
-        let (mut first, mut second) = (locked(first), locked(second));
+        let mut first = locked(first);
+        let mut second = locked(second);
         let (source, target) = match from < to {
             true => (&*first, &mut *second),
             false => (&*second, &mut *first),

@@ -257,7 +257,8 @@ impl EngineModel for InterpretedModel {
     }
 
     fn copy_state(&self, from: StateNumber, to: StateNumber) -> Result<(), EngineError> {
-        let (from, to) = (self.state(from)?, self.state(to)?);
+        let from = self.state(from)?;
+        let to = self.state(to)?;
         if !Arc::ptr_eq(&from, &to) {
             // A run that changes one of them in place takes a copy of its own first.
             let held = from.lock().unwrap_or_else(PoisonError::into_inner).clone();

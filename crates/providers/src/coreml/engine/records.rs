@@ -96,7 +96,8 @@ mod tests {
         let cache = CompiledCache::new(folder.path().join("cache"), 1 << 20);
         let records = TextRecords::beside(&cache).unwrap();
         let about = |text: &'static str| move |to: &mut dyn Hasher| to.write(text.as_bytes());
-        let (a, b) = (records.digest(&about("a")), records.digest(&about("b")));
+        let a = records.digest(&about("a"));
+        let b = records.digest(&about("b"));
         assert_ne!(a, b);
         assert_eq!(records.read("verdict", a), None);
         records.write("verdict", a, "right");

@@ -193,7 +193,8 @@ impl PackageRun {
         let names = |list: &[galatea_formats::coreml::ModelFeature]| -> Vec<String> {
             list.iter().map(|feature| feature.name.clone()).collect()
         };
-        let (inputs, outputs) = (names(&described.inputs), names(&described.outputs));
+        let inputs = names(&described.inputs);
+        let outputs = names(&described.outputs);
         let passing = TemporaryFolder(cache.passing()?);
         let path = passing.0.join("model.mlpackage");
         write_package(&path, package).map_err(|error| EngineError::file(&path, error))?;

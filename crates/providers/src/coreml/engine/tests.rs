@@ -187,11 +187,13 @@ fn kind(result: Result<Vec<NamedTensor>, EngineError>) -> EngineErrorKind {
 #[test]
 fn a_worker_gives_what_the_engine_gives_here() {
     let folder = tempfile::tempdir().unwrap();
-    let (package, compiled) = (squares(folder.path(), "plain"), folder.path().join("compiled"));
+    let package = squares(folder.path(), "plain");
+    let compiled = folder.path().join("compiled");
     let worker = worker(limits());
     worker.compile(&package, &compiled).unwrap();
     assert!(worker.compile(&package, &compiled).is_err(), "something is there already");
-    let (here, there) = (load(&ProgramInterpreter, &compiled), load(&worker, &compiled));
+    let here = load(&ProgramInterpreter, &compiled);
+    let there = load(&worker, &compiled);
     assert_eq!(here.interface(), there.interface());
     // Longer and shorter ones: the first has no room for its outputs yet.
     for rows in [2, 2000, 1, 3] {
@@ -354,7 +356,8 @@ fn states_go_on_and_are_lost_with_their_worker() {
     let folder = tempfile::tempdir().unwrap();
     let path = sums(folder.path());
     let worker = worker(limits());
-    let (here, there) = (load(&ProgramInterpreter, &path), load(&worker, &path));
+    let here = load(&ProgramInterpreter, &path);
+    let there = load(&worker, &path);
     let feature = &here.interface().inputs[0];
     let shape = check::fixed_shape(feature).unwrap().to_vec();
     let dtype = check::element(feature).unwrap();
@@ -366,7 +369,8 @@ fn states_go_on_and_are_lost_with_their_worker() {
         galatea_graph::converted(&found, DataType::Fp32).unwrap().to_vec::<f32>().unwrap()[0]
     };
     for model in [&here, &there] {
-        let (a, b) = (model.new_state().unwrap(), model.new_state().unwrap());
+        let a = model.new_state().unwrap();
+        let b = model.new_state().unwrap();
         assert_eq!([sum(&**model, a), sum(&**model, a), sum(&**model, b)], [1.0, 2.0, 1.0]);
         model.drop_state(b);
         assert_eq!(kind(predict(&**model, given(), Some(b))), EngineErrorKind::Argument);
@@ -480,7 +484,8 @@ fn counters(folder: &Path, name: &str) -> PathBuf {
         name: name.to_owned(),
         parts: vec![["sum".to_owned(), "sum.after".to_owned()]],
     };
-    let (graphs, states) = ([graph(1.0), graph(2.0)], [[state("sum")], [state("total")]]);
+    let graphs = [graph(1.0), graph(2.0)];
+    let states = [[state("sum")], [state("total")]];
     let rows = [("once", 0, 0), ("twice", 1, 0), ("other", 0, 1)];
     let functions = rows.map(|(name, graph, state)| NewFunction {
         name,
@@ -507,7 +512,8 @@ fn functions_of_a_package_share_states_which_can_be_copied() {
         let once = engine.load(&path, &function("once")).unwrap();
         let twice = once.beside(&function("twice")).unwrap();
         let add = |model: &dyn EngineModel, state| numbers(predict(model, x(1, 1.0), Some(state)));
-        let (a, b) = (once.new_state().unwrap(), twice.new_state().unwrap());
+        let a = once.new_state().unwrap();
+        let b = twice.new_state().unwrap();
         assert_eq!(add(&*once, a), [1.0; 3]);
         // Three, given twice.
         assert_eq!(add(&*twice, a), [6.0; 3]);

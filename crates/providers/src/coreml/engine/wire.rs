@@ -431,7 +431,8 @@ mod tests {
             write(&mut wire, &WorkerRequest { id, ask: Some(WorkerAsk::NewState(id * 7)) })
                 .unwrap();
         }
-        let (mut incoming, mut found) = (IncomingWire::default(), Vec::new());
+        let mut incoming = IncomingWire::default();
+        let mut found = Vec::new();
         for byte in wire {
             incoming.fill(&mut &[byte][..]).unwrap();
             while let Some(request) = incoming.next::<WorkerRequest>().unwrap() {

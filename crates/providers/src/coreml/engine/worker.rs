@@ -88,7 +88,8 @@ impl CoreMlSupervisor {
         match WorkerConnection::start(&self.command, &self.limits) {
             Ok(connection) => {
                 now.generation += 1;
-                let (process, engine) = (connection.process(), connection.engine());
+                let process = connection.process();
+                let engine = connection.engine();
                 tracing::info!(process, engine, "started a worker for packages");
                 if now.generation > 1 {
                     super::counts::restart();
@@ -392,8 +393,8 @@ impl PredictionAttempt {
             }
             Err(error) => return (self.done)(Err(error)),
         };
-        let (connection, limit) =
-            (Arc::clone(&lent.ready.connection), self.model.keeper.limits.prediction);
+        let connection = Arc::clone(&lent.ready.connection);
+        let limit = self.model.keeper.limits.prediction;
         let answered = Box::new(move |id, reply| self.answered(lent, id, reply));
         connection.ask(WorkerAsk::Predict(ask), limit, answered);
     }
@@ -405,7 +406,9 @@ impl PredictionAttempt {
     ) -> Result<(wire::PredictCommand, LentBlocks), EngineError> {
         let state =
             self.state.map(|state| self.model.state(ready.generation, state)).transpose()?;
-        let (connection, mut inputs, mut leases) = (&ready.connection, Vec::new(), Vec::new());
+        let connection = &ready.connection;
+        let mut inputs = Vec::new();
+        let mut leases = Vec::new();
         for (name, tensor) in &self.inputs {
             // What the worker gave before lies there already.
             if let Some((lease, offset)) = connection.holds(tensor) {
@@ -461,8 +464,8 @@ impl PredictionAttempt {
             let size = sizes.entry(need.name.clone()).or_default();
             *size = bytes.max(*size);
         }
-        let (connection, limit) =
-            (Arc::clone(&lent.ready.connection), self.model.keeper.limits.prediction);
+        let connection = Arc::clone(&lent.ready.connection);
+        let limit = self.model.keeper.limits.prediction;
         let answered: AnswerCallback = Box::new(move |id, reply| {
             // Room that was asked for is enough.
             match reply {
@@ -534,7 +537,8 @@ impl EngineModel for WorkerModel {
     fn copy_state(&self, from: StateNumber, to: StateNumber) -> Result<(), EngineError> {
         let ready = self.model.ready()?;
         let of = |state| self.model.state(ready.generation, state);
-        let (from, to) = (of(from)?, of(to)?);
+        let from = of(from)?;
+        let to = of(to)?;
         let ask = WorkerAsk::CopyState(wire::CopyState { model: self.model.number, from, to });
         match ready.connection.call(ask, self.model.keeper.limits.prediction)? {
             WorkerReply::Done(_) => Ok(()),

@@ -198,7 +198,8 @@ const UNKNOWN_LENGTH: usize = 1 << 16;
 
 /// How many products the sums of a matrix product have.
 fn length(ranges: &GraphRanges<'_>, node: &Node) -> Option<usize> {
-    let (a, b) = (ranges.lengths(node.input(0)?)?, ranges.lengths(node.input(1)?)?);
+    let a = ranges.lengths(node.input(0)?)?;
+    let b = ranges.lengths(node.input(1)?)?;
     let down = b.len().saturating_sub(2);
     a.last().copied().flatten().or_else(|| b.get(down).copied().flatten())
 }
@@ -387,7 +388,8 @@ mod tests {
 
     #[test]
     fn intervals_hold_what_their_elements_give() {
-        let (a, b) = (interval(-2.0, 3.0), interval(-5.0, 1.0));
+        let a = interval(-2.0, 3.0);
+        let b = interval(-5.0, 1.0);
         assert_eq!(a.times(b), Some(interval(-15.0, 10.0)));
         assert_eq!(a.plus(b), Some(interval(-7.0, 4.0)));
         assert_eq!(a.square(), Some(interval(0.0, 9.0)));

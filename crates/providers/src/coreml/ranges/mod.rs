@@ -48,7 +48,8 @@ pub(super) struct GraphRanges<'g> {
 /// results.
 pub(super) fn proven(graph: &Graph, facts: &[Option<Fact>]) -> BTreeSet<String> {
     let intervals = vec![None; graph.values().len()];
-    let (excesses, wide) = (BTreeMap::new(), BTreeSet::new());
+    let excesses = BTreeMap::new();
+    let wide = BTreeSet::new();
     let mut ranges = GraphRanges { graph, facts, intervals, excesses, wide };
     for (index, node) in graph.nodes.iter().enumerate() {
         ranges.visit(index, node);
@@ -261,7 +262,8 @@ impl GraphRanges<'_> {
 
     /// The factor or divisor that scales the other operand of a product or quotient; none where there is none.
     fn scales(&self, node: &Node) -> Option<ValueId> {
-        let (a, b) = (node.input(0)?, node.input(1)?);
+        let a = node.input(0)?;
+        let b = node.input(1)?;
         let exceeds = |id: ValueId| self.excesses.contains_key(&id);
         let (large, scale) = match (node.op_type.as_str(), exceeds(a), exceeds(b)) {
             ("Mul" | "Div", true, false) => (a, b),

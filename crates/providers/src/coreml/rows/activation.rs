@@ -172,7 +172,8 @@ fn along(
 
 /// `max(x, 0) + slope · min(x, 0)`, with slopes of any shape that broadcasts.
 fn prelu(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
-    let (x, slope) = (emit.var(node, 0)?, emit.var(node, 1)?);
+    let x = emit.var(node, 0)?;
+    let slope = emit.var(node, 1)?;
     let zero = emit.float(0.0);
     let above = emit.op("relu", vec![("x", (&x).into())])?;
     let below = emit.op("minimum", vec![("x", MilArg::Var(x)), ("y", zero)])?;
@@ -189,7 +190,8 @@ pub(in crate::coreml) fn fused(
     let kind = match activation {
         FusedActivation::None => return Ok(x.clone()),
         FusedActivation::Clip { min, max } => {
-            let (low, high) = (emit.float(min), emit.float(max));
+            let low = emit.float(min);
+            let high = emit.float(max);
             return emit.op("clip", vec![("x", x.into()), ("alpha", low), ("beta", high)]);
         }
         FusedActivation::Relu => ActivationKind::Relu,

@@ -141,11 +141,13 @@ fn onnx_attention(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilV
         Some(id) => Some(additive(emit, node, id, &k.1[2])?),
         None => None,
     };
-    let (causal, softcap) = (operator.is_causal, operator.softcap);
+    let causal = operator.is_causal;
+    let softcap = operator.softcap;
     if causal && node.input(4).is_none() && !q.1[2].same(&k.1[2]) {
         return refuse("queries that see keys up to their own position, with more keys");
     }
-    let (keys, values) = (k.0.clone(), v.0.clone());
+    let keys = k.0.clone();
+    let values = v.0.clone();
     let batch_dims = [q.1[0].clone(), q.1[2].clone(), q.1[1].clone(), v.1[3].clone()];
     // A query that sees no key gives zeros.
     let scoring = AttentionScoring {
@@ -181,7 +183,8 @@ fn additive(
     let mask = emit.var(node, 3)?;
     match emit.element_of(&mask)? {
         MilElement::Bool => {
-            let (none, hidden) = (emit.float(0.0), emit.float(f32::NEG_INFINITY));
+            let none = emit.float(0.0);
+            let hidden = emit.float(f32::NEG_INFINITY);
             emit.select(&mask, none, hidden)
         }
         MilElement::Int32 => emit.cast(&mask, emit.float_element()),
@@ -201,7 +204,8 @@ fn attend(
         q = emit.pair("mul", &q, scale)?;
     }
     let [batch, heads, queries, _] = &of_q;
-    let (own, shared) = (heads.known(), of_k[1].known());
+    let own = heads.known();
+    let shared = of_k[1].known();
     let (Some(own), Some(shared)) = (own, shared) else {
         return refuse("the number of heads is known in a run only");
     };
@@ -224,7 +228,8 @@ fn attend(
         scores = emit.reshape_dims(&scores, &joined(&keys), &plain)?;
     }
     if scoring.softcap > 0.0 {
-        let (cap, share) = (emit.float(scoring.softcap), emit.float(1.0 / scoring.softcap));
+        let cap = emit.float(scoring.softcap);
+        let share = emit.float(1.0 / scoring.softcap);
         let small = emit.pair("mul", &scores, share)?;
         let bent = emit.op("tanh", vec![("x", MilArg::Var(small))])?;
         scores = emit.pair("mul", &bent, cap)?;
@@ -269,7 +274,8 @@ fn masked(
         seen = rows.filter(|_| scoring.masked_to_zero);
         scores = emit.pair("add", &scores, &mask)?;
     } else if let Some(mask) = &scoring.mask {
-        let (low, high) = (emit.float(least), emit.float(most));
+        let low = emit.float(least);
+        let high = emit.float(most);
         let inputs = vec![("x", mask.into()), ("alpha", low), ("beta", high)];
         let mask = emit.op("clip", inputs)?;
         if scoring.masked_to_zero {
@@ -342,12 +348,15 @@ fn causal(
         let all = emit.op("range_1d", inputs)?;
         emit.op("expand_dims", vec![("x", MilArg::Var(all)), ("axes", MilArg::Ints(vec![axis]))])
     };
-    let (rows, columns) = (emit.length_of(scores, 2)?, emit.length_of(scores, 3)?);
-    let (row, key) = (counted(emit, &rows, 1)?, counted(emit, &columns, 0)?);
+    let rows = emit.length_of(scores, 2)?;
+    let columns = emit.length_of(scores, 3)?;
+    let row = counted(emit, &rows, 1)?;
+    let key = counted(emit, &columns, 0)?;
     let before = emit.pair("sub", &columns, &rows)?;
     let last = emit.pair("add", &row, &before)?;
     let hides = emit.pair("greater", &key, &last)?;
-    let (hidden, nothing) = (emit.float(hidden), emit.float(0.0));
+    let hidden = emit.float(hidden);
+    let nothing = emit.float(0.0);
     emit.select(&hides, hidden, nothing)
 }
 
@@ -357,7 +366,8 @@ fn rotary(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         return refuse("a rotation of another kind");
     };
     let (x, dims) = ordered(emit, node, 0, operator.perm)?;
-    let (cos, sin) = (emit.var(node, 1)?, emit.var(node, 2)?);
+    let cos = emit.var(node, 1)?;
+    let sin = emit.var(node, 2)?;
     let Some(width) = dims[3].known() else {
         return refuse("the length of vectors is known in a run only");
     };
@@ -378,15 +388,18 @@ fn rotary(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         let minus = emit.float(-1.0);
         let turned = emit.pair("mul", &second, minus)?;
         let turned = join(emit, turned, first)?;
-        let (a, b) = (emit.pair("mul", &x, &cos)?, emit.pair("mul", &turned, &sin)?);
+        let a = emit.pair("mul", &x, &cos)?;
+        let b = emit.pair("mul", &turned, &sin)?;
         return Ok(vec![emit.pair("add", &a, &b)?]);
     }
     if last * 2 != width && last != 1 {
         return refuse(format!("{last} cosines for vectors of {width}"));
     }
-    let (a, b) = (emit.pair("mul", &first, &cos)?, emit.pair("mul", &second, &sin)?);
+    let a = emit.pair("mul", &first, &cos)?;
+    let b = emit.pair("mul", &second, &sin)?;
     let front = emit.pair("sub", &a, &b)?;
-    let (a, b) = (emit.pair("mul", &second, &cos)?, emit.pair("mul", &first, &sin)?);
+    let a = emit.pair("mul", &second, &cos)?;
+    let b = emit.pair("mul", &first, &sin)?;
     let behind = emit.pair("add", &a, &b)?;
     Ok(vec![join(emit, front, behind)?])
 }

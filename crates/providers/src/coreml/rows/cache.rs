@@ -16,8 +16,10 @@ fn tensor_scatter(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilV
     if operator.circular {
         return refuse("positions that go on at the beginning behind the last one");
     }
-    let (cache, update) = (emit.input(node, 0)?, emit.input(node, 1)?);
-    let (shape, count) = (emit.shape(cache)?, emit.shape(update)?);
+    let cache = emit.input(node, 0)?;
+    let update = emit.input(node, 1)?;
+    let shape = emit.shape(cache)?;
+    let count = emit.shape(update)?;
     let axis = emit.axis(operator.axis, shape.len())?;
     let rows = count.get(axis).copied().unwrap_or(0);
     let cut = match node.input(2) {

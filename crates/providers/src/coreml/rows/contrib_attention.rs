@@ -93,7 +93,8 @@ fn attend(
     let scale = parts.float(scoring.scale.unwrap_or_else(|| 1.0 / (width as f32).sqrt()));
     let mut scaled = parts.plain("Mul", &[q.value, scale])?;
     // Heads that share keys lie next to each other: they are more queries of one head.
-    let (rows, of_v) = (queries * (heads / shared), v.shape[3]);
+    let rows = queries * (heads / shared);
+    let of_v = v.shape[3];
     let joined = |last: usize| -> Result<[i64; 4]> {
         Ok([signed(batch)?, signed(shared)?, signed(rows)?, signed(last)?])
     };
@@ -110,7 +111,8 @@ fn attend(
         scores = parts.reshape(scores, &plain(keys)?)?;
     }
     if scoring.softcap > 0.0 {
-        let (cap, share) = (parts.float(scoring.softcap), parts.float(1.0 / scoring.softcap));
+        let cap = parts.float(scoring.softcap);
+        let share = parts.float(1.0 / scoring.softcap);
         let small = parts.plain("Mul", &[scores, share])?;
         let bent = parts.plain("Tanh", &[small])?;
         scores = parts.plain("Mul", &[bent, cap])?;
@@ -144,7 +146,8 @@ fn hidden(emit: &ProgramEmitter<'_>) -> f32 {
 
 /// `value` where a condition holds, 0 elsewhere.
 fn where_so(parts: &mut DecomposedNode, condition: ValueId, value: f32) -> Result<ValueId> {
-    let (value, zero) = (parts.float(value), parts.float(0.0));
+    let value = parts.float(value);
+    let zero = parts.float(0.0);
     parts.plain("Where", &[condition, value, zero])
 }
 
@@ -266,7 +269,8 @@ fn projected(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> 
         return refuse(format!("{columns} columns of weights for {widths:?}"));
     }
     let mut parts = DecomposedNode::new();
-    let (x, weight) = (parts.input(emit, node, 0)?, parts.input(emit, node, 1)?);
+    let x = parts.input(emit, node, 0)?;
+    let weight = parts.input(emit, node, 1)?;
     let mut all = parts.plain("MatMul", &[x, weight])?;
     if let Some(bias) = parts.optional(emit, node, 2)? {
         all = parts.plain("Add", &[all, bias])?;
@@ -308,7 +312,8 @@ fn projected(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> 
     let result = together(&mut parts, result)?;
     let mut results = vec![result];
     if node.output(1).is_some_and(|id| emit.is_read(id)) {
-        let (k, v) = (parts.unsqueeze(k.value, &[0])?, parts.unsqueeze(v.value, &[0])?);
+        let k = parts.unsqueeze(k.value, &[0])?;
+        let v = parts.unsqueeze(v.value, &[0])?;
         results.push(parts.concat(&[k, v], 0)?);
     } else {
         results.push(result);
@@ -380,14 +385,16 @@ fn multi_head(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>>
     let mut before = 0;
     if node.input(6).is_some() {
         before = lengths::<4>(emit, node, 6)?[2];
-        let (keys, values) = (parts.input(emit, node, 6)?, parts.input(emit, node, 7)?);
+        let keys = parts.input(emit, node, 6)?;
+        let values = parts.input(emit, node, 7)?;
         k = behind(&mut parts, Some((keys, before)), k)?;
         v = behind(&mut parts, Some((values, before)), v)?;
     }
     let [batch, _, queries, _] = q.shape;
     let keys = k.shape[2];
     let mut scoring = ContribScoring { scale: operator.scale, ..ContribScoring::default() };
-    let (extent, value) = (([batch, queries, keys], before), operator.mask_filter_value);
+    let extent = ([batch, queries, keys], before);
+    let value = operator.mask_filter_value;
     scoring.biases.extend(key_mask(&mut parts, emit, node, 4, extent, value)?);
     scoring.biases.extend(score_bias(&mut parts, emit, node, 5, keys)?);
     if operator.unidirectional {
@@ -418,13 +425,17 @@ fn turned(
         }
     };
     let mut product = |x: ValueId, y: ValueId| parts.plain("Mul", &[x, y]);
-    let (a, b) = (product(first, cos)?, product(second, sin)?);
-    let (c, d) = (product(first, sin)?, product(second, cos)?);
-    let (front, back) = (parts.plain("Sub", &[a, b])?, parts.plain("Add", &[c, d])?);
+    let a = product(first, cos)?;
+    let b = product(second, sin)?;
+    let c = product(first, sin)?;
+    let d = product(second, cos)?;
+    let front = parts.plain("Sub", &[a, b])?;
+    let back = parts.plain("Add", &[c, d])?;
     let mut all = match interleaved {
         false => parts.concat(&[front, back], 3)?,
         true => {
-            let (front, back) = (parts.unsqueeze(front, &[4])?, parts.unsqueeze(back, &[4])?);
+            let front = parts.unsqueeze(front, &[4])?;
+            let back = parts.unsqueeze(back, &[4])?;
             let side = parts.concat(&[front, back], 4)?;
             let shape = [signed(batch)?, signed(heads)?, signed(positions)?, signed(both)?];
             parts.reshape(side, &shape)?
@@ -478,7 +489,8 @@ fn rotary(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let angles = match parts.optional(emit, node, 3)? {
         Some(positions) => looked_up(&mut parts, emit, node, [1, 2], positions)?,
         None => {
-            let (cos, sin) = (parts.input(emit, node, 1)?, parts.input(emit, node, 2)?);
+            let cos = parts.input(emit, node, 1)?;
+            let sin = parts.input(emit, node, 2)?;
             [parts.unsqueeze(cos, &[1])?, parts.unsqueeze(sin, &[1])?]
         }
     };
@@ -654,7 +666,8 @@ fn grouped(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         q = turned(&mut parts, q, angles, (pairs, rotary.interleaved))?;
         k = turned(&mut parts, k, angles, (pairs, rotary.interleaved))?;
     }
-    let (keys, values) = (parts.optional(emit, node, 3)?, parts.optional(emit, node, 4)?);
+    let keys = parts.optional(emit, node, 3)?;
+    let values = parts.optional(emit, node, 4)?;
     let k = all.appended(&mut parts, keys, k)?;
     let v = all.appended(&mut parts, values, v)?;
     let mut scoring = ContribScoring {

@@ -117,7 +117,8 @@ fn scalar(emit: &mut ProgramEmitter<'_>, node: &Node, at: usize) -> Result<MilVa
 fn branches(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<If>() else { return refuse("a branch of another kind") };
     let condition = scalar(emit, node, 0)?;
-    let (mut blocks, mut types) = (Vec::new(), Vec::new());
+    let mut blocks = Vec::new();
+    let mut types = Vec::new();
     for body in &operator.branches {
         captured(emit, node, body)?;
         let (block, found) = block(emit, &[], |emit, _| body_of(emit, node, body, &[]))?;
@@ -133,7 +134,8 @@ fn branches(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
 /// A loop. What values are collected is known only where it can be unrolled.
 fn repeated(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Loop>() else { return refuse("a loop of another kind") };
-    let (body, carried) = (&operator.body, operator.carried);
+    let body = &operator.body;
+    let carried = operator.carried;
     if node.outputs.len() > carried {
         return unrolled::collecting(emit, node, operator);
     }
@@ -144,7 +146,8 @@ fn repeated(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         Some(_) => scalar(emit, node, 1)?,
         None => emit.truth(true)?,
     };
-    let (mut first, mut facts) = (vec![number, goes_on], Vec::new());
+    let mut first = vec![number, goes_on];
+    let mut facts = Vec::new();
     facts.push(Fact::fixed(DataType::Int64, &[]));
     facts.push(Fact::fixed(DataType::Bool, &[]));
     for at in 0..carried {

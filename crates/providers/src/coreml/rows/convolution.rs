@@ -163,7 +163,8 @@ fn cuts(
     node: &Node,
     operator: &ConvTranspose,
 ) -> Result<Vec<(usize, i64)>> {
-    let (x, weight) = (emit.input(node, 0)?, emit.input(node, 1)?);
+    let x = emit.input(node, 0)?;
+    let weight = emit.input(node, 1)?;
     let axes = space(emit.rank(x)?)?;
     let kernel: Vec<usize> =
         (0..axes).map(|axis| emit.known_length(weight, axis + 2)).collect::<Result<_>>()?;
@@ -209,7 +210,8 @@ fn conv_transpose(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilV
     let front: Vec<usize> = cuts.iter().map(|cut| cut.0).collect();
     let behind: Vec<usize> = cuts.iter().map(|cut| positive(cut.1)).collect();
     let beyond: Vec<usize> = cuts.iter().map(|cut| positive(-cut.1)).collect();
-    let (x, weight) = (emit.var(node, 0)?, emit.var(node, 1)?);
+    let x = emit.var(node, 0)?;
+    let weight = emit.var(node, 1)?;
     let plain = front.iter().chain(&behind).all(|&cut| cut == 0);
     let mut inputs = vec![
         ("x", MilArg::Var(x)),

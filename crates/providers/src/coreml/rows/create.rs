@@ -93,13 +93,15 @@ fn is_nan(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
 /// Only infinities exceed the largest number.
 fn is_inf(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<IsInf>() else { return refuse("another kind") };
-    let (negative, positive) = (operator.detect_negative, operator.detect_positive);
+    let negative = operator.detect_negative;
+    let positive = operator.detect_positive;
     let x = emit.var(node, 0)?;
     let largest = match emit.element_of(&x)? {
         MilElement::Fp16 => 65504.0,
         _ => f32::MAX,
     };
-    let (high, low) = (emit.float(largest), emit.float(-largest));
+    let high = emit.float(largest);
+    let low = emit.float(-largest);
     Ok(vec![match (negative, positive) {
         (true, true) => {
             let size = emit.op("abs", vec![("x", MilArg::Var(x))])?;

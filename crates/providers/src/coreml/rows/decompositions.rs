@@ -53,7 +53,8 @@ fn swiglu(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<SwiGlu>() else {
         return refuse("a gate of another kind");
     };
-    let (gate, x) = (emit.var(node, 0)?, emit.var(node, 1)?);
+    let gate = emit.var(node, 0)?;
+    let x = emit.var(node, 1)?;
     let gate = apply(emit, ActivationKind::Swish { alpha: operator.alpha }, &gate)?;
     Ok(vec![emit.pair("mul", &gate, &x)?])
 }
@@ -82,7 +83,8 @@ fn acosh(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let mut parts = DecomposedNode::new();
     let x = parts.input(emit, node, 0)?;
     let one = parts.float(1.0);
-    let (below, above) = (parts.plain("Sub", &[x, one])?, parts.plain("Add", &[x, one])?);
+    let below = parts.plain("Sub", &[x, one])?;
+    let above = parts.plain("Add", &[x, one])?;
     let square = parts.plain("Mul", &[below, above])?;
     let root = parts.plain("Sqrt", &[square])?;
     let sum = parts.plain("Add", &[x, root])?;
@@ -95,7 +97,8 @@ fn asinh(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let mut parts = DecomposedNode::new();
     let x = parts.input(emit, node, 0)?;
     let one = parts.float(1.0);
-    let (size, sign) = (parts.plain("Abs", &[x])?, parts.plain("Sign", &[x])?);
+    let size = parts.plain("Abs", &[x])?;
+    let sign = parts.plain("Sign", &[x])?;
     let square = parts.plain("Mul", &[x, x])?;
     let square = parts.plain("Add", &[square, one])?;
     let root = parts.plain("Sqrt", &[square])?;
@@ -113,7 +116,8 @@ fn loss(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         return refuse("a loss of another kind");
     };
     let scores = emit.input(node, 0)?;
-    let (rank, classes) = (emit.rank(scores)?, emit.known_length(scores, 1)?);
+    let rank = emit.rank(scores)?;
+    let classes = emit.known_length(scores, 1)?;
     let mut parts = DecomposedNode::new();
     let mut logs = parts.input(emit, node, 0)?;
     if softmax {
@@ -137,7 +141,8 @@ fn loss(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         let given = parts.reshape(given, &shape)?;
         weights = parts.plain("Mul", &[weights, given])?;
     }
-    let (axis, flat) = (parts.ints(&[1]), [("keepdims", AttributeValue::from(0_i64))]);
+    let axis = parts.ints(&[1]);
+    let flat = [("keepdims", AttributeValue::from(0_i64))];
     let products = parts.plain("Mul", &[logs, weights])?;
     let gains = parts.op("ReduceSum", &flat, &[products, axis])?;
     let losses = parts.plain("Neg", &[gains])?;
@@ -158,13 +163,15 @@ fn causal_convolution(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<
     let Some(operator) = node.operator::<CausalConvWithState>() else {
         return refuse("a convolution of another kind");
     };
-    let (x, weight) = (emit.shape(emit.input(node, 0)?)?, emit.shape(emit.input(node, 1)?)?);
+    let x = emit.shape(emit.input(node, 0)?)?;
+    let weight = emit.shape(emit.input(node, 1)?)?;
     let (&[batch, channels, length], &[_, _, kernel]) = (x.as_slice(), weight.as_slice()) else {
         return refuse(format!("weights of shape {weight:?} for an input of shape {x:?}"));
     };
     let kept = kernel.saturating_sub(1);
     let mut parts = DecomposedNode::new();
-    let (x, weight) = (parts.input(emit, node, 0)?, parts.input(emit, node, 1)?);
+    let x = parts.input(emit, node, 0)?;
+    let weight = parts.input(emit, node, 1)?;
     let mut line = x;
     if kept > 0 {
         let past = match parts.optional(emit, node, 3)? {

@@ -109,7 +109,8 @@ impl DilatedWindow {
     pub(super) fn counts(&self, emit: &mut ProgramEmitter<'_>, pads: bool) -> Result<MilVar> {
         let mut all = vec![1.0_f32];
         for axis in 0..self.lengths.len() {
-            let (front, len) = (self.before[axis], self.lengths[axis]);
+            let front = self.before[axis];
+            let len = self.lengths[axis];
             let counted = match pads {
                 true => 0..front + len + self.after[axis],
                 false => front..front + len,

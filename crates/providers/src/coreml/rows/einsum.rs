@@ -121,7 +121,8 @@ fn pair(
         found(&a).or_else(|| found(&b)).unwrap_or(Dim::Unknown)
     };
     let dims: Vec<Dim> = letters.iter().map(known).collect();
-    let (rows, columns) = (x.dims[batch.len()].clone(), y.dims[batch.len() + 1].clone());
+    let rows = x.dims[batch.len()].clone();
+    let columns = y.dims[batch.len() + 1].clone();
     let from = [&x.dims[..batch.len()], &[rows, columns]].concat();
     let var = emit.reshape_dims(&var, &from, &dims)?;
     Ok(AxisNamedValue { var, letters, dims })

@@ -74,9 +74,11 @@ pub(super) fn plain_integer(emit: &ProgramEmitter<'_>, node: &Node) -> Result<()
 
 fn binary(emit: &mut ProgramEmitter<'_>, node: &Node, operator: &str) -> Result<Vec<MilVar>> {
     plain_integer(emit, node)?;
-    let (mut x, mut y) = (emit.var(node, 0)?, emit.var(node, 1)?);
+    let mut x = emit.var(node, 0)?;
+    let mut y = emit.var(node, 1)?;
     // Powers may have exponents of another type.
-    let (of_x, of_y) = (emit.element_of(&x)?, emit.element_of(&y)?);
+    let of_x = emit.element_of(&x)?;
+    let of_y = emit.element_of(&y)?;
     if of_x != of_y {
         y = emit.cast(&y, of_x)?;
     }
@@ -98,7 +100,8 @@ fn power(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         Some(2.0) => unary(emit, node, "square"),
         Some(0.5) => unary(emit, node, "sqrt"),
         Some(3.0) => {
-            let (x, square) = (emit.var(node, 0)?, unary(emit, node, "square")?);
+            let x = emit.var(node, 0)?;
+            let square = unary(emit, node, "square")?;
             let square = square.into_iter().next();
             let square = square.ok_or_else(|| UnwritableNode("no square".to_owned()))?;
             Ok(vec![emit.op("mul", vec![("x", MilArg::Var(square)), ("y", MilArg::Var(x))])?])
@@ -128,15 +131,18 @@ fn divide(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         return binary(emit, node, "real_div");
     }
     plain_integer(emit, node)?;
-    let (x, y) = (emit.var(node, 0)?, emit.var(node, 1)?);
+    let x = emit.var(node, 0)?;
+    let y = emit.var(node, 1)?;
     let each = |emit: &mut ProgramEmitter<'_>, operator: &str, x: &MilVar| {
         emit.op(operator, vec![("x", x.into())])
     };
     // |x| / |y| rounded down, with the sign of the quotient.
-    let (size_x, size_y) = (each(emit, "abs", &x)?, each(emit, "abs", &y)?);
+    let size_x = each(emit, "abs", &x)?;
+    let size_y = each(emit, "abs", &y)?;
     let size =
         emit.op("floor_div", vec![("x", MilArg::Var(size_x)), ("y", MilArg::Var(size_y))])?;
-    let (sign_x, sign_y) = (each(emit, "sign", &x)?, each(emit, "sign", &y)?);
+    let sign_x = each(emit, "sign", &x)?;
+    let sign_y = each(emit, "sign", &y)?;
     let sign = emit.op("mul", vec![("x", MilArg::Var(sign_x)), ("y", MilArg::Var(sign_y))])?;
     Ok(vec![emit.op("mul", vec![("x", MilArg::Var(size)), ("y", MilArg::Var(sign))])?])
 }
@@ -203,12 +209,15 @@ fn clip(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     if low > high {
         return refuse(format!("a clip to at least {low} and at most {high}"));
     }
-    let (low, high) = (emit.float(low), emit.float(high));
+    let low = emit.float(low);
+    let high = emit.float(high);
     Ok(vec![emit.op("clip", vec![("x", MilArg::Var(x)), ("alpha", low), ("beta", high)])?])
 }
 
 fn select(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
-    let (condition, a, b) = (emit.var(node, 0)?, emit.var(node, 1)?, emit.var(node, 2)?);
+    let condition = emit.var(node, 0)?;
+    let a = emit.var(node, 1)?;
+    let b = emit.var(node, 2)?;
     Ok(vec![emit.select(&condition, MilArg::Var(a), MilArg::Var(b))?])
 }
 

@@ -31,7 +31,8 @@ fn grid_sample(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>
         SamplePadding::Reflection if aligned => "reflection",
         SamplePadding::Reflection => "symmetric",
     };
-    let (x, grid) = (emit.var(node, 0)?, emit.var(node, 1)?);
+    let x = emit.var(node, 0)?;
+    let grid = emit.var(node, 1)?;
     if !matches!(emit.element_of(&x)?, MilElement::Fp16 | MilElement::Fp32) {
         return refuse("points between elements that are no floats");
     }

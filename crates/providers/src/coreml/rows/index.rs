@@ -148,11 +148,13 @@ fn neighbours(
 /// cut out first.
 fn gather_elements(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<GatherElements>() else { return refuse("another kind") };
-    let (dims, wanted) = (emit.dims(emit.input(node, 0)?)?, emit.dims(emit.input(node, 1)?)?);
+    let dims = emit.dims(emit.input(node, 0)?)?;
+    let wanted = emit.dims(emit.input(node, 1)?)?;
     let axis = emit.axis(operator.axis, dims.len())?;
     let mut x = emit.var(node, 0)?;
     let places = places(emit, node, 1, &x, &[(axis, dims[axis].clone())])?;
-    let (mut cut, mut cuts) = (SliceTake::whole(dims.len()), false);
+    let mut cut = SliceTake::whole(dims.len());
+    let mut cuts = false;
     for (at, (len, wanted)) in dims.iter().zip(&wanted).enumerate() {
         if at == axis || len.same(wanted) {
             continue;
@@ -181,7 +183,8 @@ fn gather_nd(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> 
     if batch > 0 && emit.opset() < 6 {
         return refuse("batches of places, which came with version 7 of the format");
     }
-    let (dims, of_places) = (emit.dims(emit.input(node, 0)?)?, emit.dims(emit.input(node, 1)?)?);
+    let dims = emit.dims(emit.input(node, 0)?)?;
+    let of_places = emit.dims(emit.input(node, 1)?)?;
     let lengths = counted(&dims, batch, of_places.last())?;
     let x = emit.var(node, 0)?;
     let places = places(emit, node, 1, &x, &lengths)?;
@@ -233,9 +236,11 @@ fn written(
 fn scatter_nd(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<ScatterND>() else { return refuse("another kind") };
     let mode = mode(operator.reduction);
-    let (dims, of_places) = (emit.dims(emit.input(node, 0)?)?, emit.dims(emit.input(node, 1)?)?);
+    let dims = emit.dims(emit.input(node, 0)?)?;
+    let of_places = emit.dims(emit.input(node, 1)?)?;
     let lengths = counted(&dims, 0, of_places.last())?;
-    let (data, updates) = (emit.var(node, 0)?, emit.var(node, 2)?);
+    let data = emit.var(node, 0)?;
+    let updates = emit.var(node, 2)?;
     let places = places(emit, node, 1, &data, &lengths)?;
     let all = (&data, places, &updates);
     Ok(vec![written(emit, "scatter_nd", all, vec![("mode", mode)])?])
@@ -245,9 +250,11 @@ fn scatter_nd(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>>
 fn scatter_elements(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<ScatterElements>() else { return refuse("another kind") };
     let mode = mode(operator.reduction);
-    let (dims, of_places) = (emit.dims(emit.input(node, 0)?)?, emit.dims(emit.input(node, 1)?)?);
+    let dims = emit.dims(emit.input(node, 0)?)?;
+    let of_places = emit.dims(emit.input(node, 1)?)?;
     let axis = emit.axis(operator.axis, dims.len())?;
-    let (data, updates) = (emit.var(node, 0)?, emit.var(node, 2)?);
+    let data = emit.var(node, 0)?;
+    let updates = emit.var(node, 2)?;
     let places = places(emit, node, 1, &data, &[(axis, dims[axis].clone())])?;
     let whole = dims.iter().zip(&of_places).enumerate();
     if whole.into_iter().all(|(at, (len, wanted))| at == axis || len.same(wanted)) {
@@ -314,7 +321,8 @@ fn one_hot(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         let one = emit.element(&values, at)?;
         Ok(MilArg::Var(emit.scalar(&one)?))
     };
-    let (off, on) = (value(emit, 0)?, value(emit, 1)?);
+    let off = value(emit, 0)?;
+    let on = value(emit, 1)?;
     Ok(vec![emit.select(&hit, on, off)?])
 }
 
@@ -331,7 +339,8 @@ fn non_zero(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
 fn compress(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Compress>() else { return refuse("another kind") };
     let rank = emit.rank(emit.input(node, 0)?)?;
-    let (mut x, condition) = (emit.var(node, 0)?, emit.var(node, 1)?);
+    let mut x = emit.var(node, 0)?;
+    let condition = emit.var(node, 1)?;
     let axis = match operator.axis {
         Some(axis) => emit.axis(axis, rank)?,
         None => {

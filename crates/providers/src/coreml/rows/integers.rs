@@ -134,7 +134,8 @@ fn column_sums(
 }
 
 fn mat_mul(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
-    let (of_a, of_b) = (emit.rank(emit.input(node, 0)?)?, emit.rank(emit.input(node, 1)?)?);
+    let of_a = emit.rank(emit.input(node, 0)?)?;
+    let of_b = emit.rank(emit.input(node, 1)?)?;
     if of_a == 0 || of_b == 0 {
         return refuse("a product of numbers without axes");
     }
@@ -150,7 +151,8 @@ fn mat_mul(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let whole = cut.len() == 1;
     let mut sum = None;
     for (start, end) in cut {
-        let (mut x, mut y) = (a, b);
+        let mut x = a;
+        let mut y = b;
         if !whole {
             x = parts.slice(a, -1, (start, end, 1))?;
             y = parts.slice(b, down, (start, end, 1))?;
@@ -206,7 +208,8 @@ fn convolution(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>
     let whole = cut.len() == 1;
     let mut sum = None;
     for (start, end) in cut {
-        let (mut image, mut filters) = (x, weight);
+        let mut image = x;
+        let mut filters = weight;
         if !whole {
             image = parts.slice(x, 1, (start, end, 1))?;
             filters = parts.slice(weight, 1, (start, end, 1))?;
@@ -228,7 +231,9 @@ fn convolution(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>
 /// Codes from 0 to 255 of floats, their scale and their zero point.
 fn coded(parts: &mut DecomposedNode, x: ValueId) -> Result<[ValueId; 3]> {
     let keep = [("keepdims", 0_i64.into())];
-    let (zero, one, most) = (parts.float(0.0), parts.float(1.0), parts.float(255.0));
+    let zero = parts.float(0.0);
+    let one = parts.float(1.0);
+    let most = parts.float(255.0);
     let high = parts.op("ReduceMax", &keep, &[x])?;
     let high = parts.plain("Max", &[high, zero])?;
     let low = parts.op("ReduceMin", &keep, &[x])?;
@@ -273,13 +278,15 @@ fn weights(
     node: &Node,
     [at, scale, zero]: [usize; 3],
 ) -> Result<ValueId> {
-    let (b, scale) = (parts.input(emit, node, at)?, parts.input(emit, node, scale)?);
+    let b = parts.input(emit, node, at)?;
+    let scale = parts.input(emit, node, scale)?;
     let mut scale = by_column(parts, scale)?;
     let mut zero = parts.optional(emit, node, zero)?;
     if let Some(found) = zero {
         let found = by_column(parts, found)?;
         // As many of the one as of the other.
-        let (scales, zeros) = (parts.known_elements(scale)?, parts.known_elements(found)?);
+        let scales = parts.known_elements(scale)?;
+        let zeros = parts.known_elements(found)?;
         zero = Some(found);
         if scales < zeros {
             scale = parts.repeated(scale, zeros)?;
@@ -313,7 +320,8 @@ fn narrowed(
 /// The product of what codes stand for, whose sums are as large as those of floats.
 fn to_float(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let (mut parts, a) = narrowed(emit, node, |parts, emit| {
-        let (a, scale) = (parts.input(emit, node, 0)?, parts.input(emit, node, 2)?);
+        let a = parts.input(emit, node, 0)?;
+        let scale = parts.input(emit, node, 2)?;
         let zero = parts.optional(emit, node, 4)?;
         dequantized(parts, a, (scale, zero), -2)
     })?;

@@ -33,7 +33,8 @@ fn unpacked(all: &[u8], bits: u32, rows: usize, count: usize) -> Result<Vec<u8>>
     if rows == 0 || !all.len().is_multiple_of(rows) || bits == 0 || bits > 8 {
         return refuse(format!("{} bytes of {bits} bits in {rows} rows", all.len()));
     }
-    let (width, mask) = (all.len() / rows, u8::MAX >> (8 - bits));
+    let width = all.len() / rows;
+    let mask = u8::MAX >> (8 - bits);
     let mut numbers = Vec::with_capacity(rows * count);
     for row in all.chunks(width.max(1)) {
         let each = row.iter().flat_map(|&byte| {
@@ -67,8 +68,9 @@ fn weights(
     block: usize,
     axis: i64,
 ) -> Result<ValueId> {
-    let (codes, scale, zero) =
-        (parts.constant(codes)?, parts.constant(scale)?, parts.constant(zero)?);
+    let codes = parts.constant(codes)?;
+    let scale = parts.constant(scale)?;
+    let zero = parts.constant(zero)?;
     let block = i64::try_from(block).map_err(|error| failed(&error))?;
     let attributes = [("axis", axis.into()), ("block_size", block.into())];
     parts.op("DequantizeLinear", &attributes, &[codes, scale, zero])
@@ -97,7 +99,8 @@ fn matrix(
         None => vec![1 << (bits - 1); n * blocks],
         Some(_) => unpacked(&bytes(emit, node, 3)?, bits, n, blocks)?,
     };
-    let (all, zero) = (codes(&[n, k], all, bits)?, codes(&[n, blocks], zero, bits)?);
+    let all = codes(&[n, k], all, bits)?;
+    let zero = codes(&[n, blocks], zero, bits)?;
     weights(parts, (&all, &scale, &zero), block_size, 1)
 }
 
@@ -182,7 +185,8 @@ fn gather(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
             unpacked(&bytes(emit, node, 3)?, bits, across, last)?
         }
     };
-    let (all, zero) = (codes(&shape, all, bits)?, codes(&points, zero, bits)?);
+    let all = codes(&shape, all, bits)?;
+    let zero = codes(&points, zero, bits)?;
     let block = operator.block_size.min(shape[axis]);
     let mut parts = DecomposedNode::new();
     // Blocks that do not fill the axis are no blocks of programs.

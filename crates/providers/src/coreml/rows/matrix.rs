@@ -67,7 +67,8 @@ fn linear(
 
 fn mat_mul(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     plain_integer(emit, node)?;
-    let (a, b) = (emit.input(node, 0)?, emit.input(node, 1)?);
+    let a = emit.input(node, 0)?;
+    let b = emit.input(node, 1)?;
     Ok(vec![mat_mul_of(emit, a, b, false, None)?])
 }
 
@@ -79,7 +80,8 @@ fn mat_mul_of(
     turn_b: bool,
     bias: Option<ValueId>,
 ) -> Result<MilVar> {
-    let (rank_a, rank_b) = (emit.rank(a)?, emit.rank(b)?);
+    let rank_a = emit.rank(a)?;
+    let rank_b = emit.rank(b)?;
     let mut x = emit.value(a)?;
     if let Some(found) = linear(emit, (&x, rank_a), (b, turn_b), bias)? {
         return Ok(found);
@@ -176,7 +178,8 @@ fn fused_mat_mul(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVa
     let Some(operator) = node.operator::<FusedMatMul>() else {
         return refuse("a product of another kind");
     };
-    let (a, b) = (emit.input(node, 0)?, emit.input(node, 1)?);
+    let a = emit.input(node, 0)?;
+    let b = emit.input(node, 1)?;
     let mut result = mat_mul_of(emit, a, b, operator.trans_b, node.input(2))?;
     if let Some(residual) = emit.optional(node, 3)? {
         result = emit.pair(if operator.gated { "mul" } else { "add" }, &result, &residual)?;

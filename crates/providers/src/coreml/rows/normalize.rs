@@ -125,7 +125,8 @@ fn instance(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let x = emit.var(node, 0)?;
     let known = emit.known(node, 1).is_some() && emit.known(node, 2).is_some();
     if known && (3..=4).contains(&rank) {
-        let (gamma, beta) = (emit.var(node, 1)?, emit.var(node, 2)?);
+        let gamma = emit.var(node, 1)?;
+        let beta = emit.var(node, 2)?;
         let epsilon = emit.epsilon(operator.epsilon);
         let inputs = vec![
             ("x", MilArg::Var(x)),
@@ -296,7 +297,8 @@ fn skip(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     };
     result_only(emit, node)?;
     let rank = emit.rank(emit.input(node, 0)?)?;
-    let (x, other) = (emit.var(node, 0)?, emit.var(node, 1)?);
+    let x = emit.var(node, 0)?;
+    let other = emit.var(node, 1)?;
     let mut sum = emit.pair("add", &x, &other)?;
     let bias = if operator.simplified { 3 } else { 4 };
     if let Some(bias) = emit.optional(node, bias)? {
@@ -362,7 +364,8 @@ fn lp(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let x = emit.var(node, 0)?;
     let word = if operator.p == 1 { "reduce_l1_norm" } else { "reduce_l2_norm" };
     let norm = reduced(emit, word, &x, &[axis])?;
-    let (zero, one) = (emit.float(0.0), emit.float(1.0));
+    let zero = emit.float(0.0);
+    let one = emit.float(1.0);
     let nothing = emit.pair("equal", &norm, zero)?;
     let divisor = emit.select(&nothing, one, MilArg::Var(norm))?;
     Ok(vec![emit.pair("real_div", &x, &divisor)?])

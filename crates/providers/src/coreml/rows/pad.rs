@@ -43,7 +43,8 @@ fn pad(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let pairs = amounts(emit, node, operator, dims.len())?;
     let mut x = emit.var(node, 0)?;
     // What is cut is cut first.
-    let (mut cut, mut cuts) = (SliceTake::whole(dims.len()), false);
+    let mut cut = SliceTake::whole(dims.len());
+    let mut cuts = false;
     for (axis, &(begin, end)) in pairs.iter().enumerate() {
         if begin.min(end) >= 0 {
             continue;
@@ -52,7 +53,8 @@ fn pad(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
             return refuse("a cut of an axis whose length only a run knows");
         };
         let amount = |pad: i64| usize::try_from(pad.saturating_neg()).unwrap_or(0);
-        let (first, last) = (amount(begin), len.saturating_sub(amount(end)));
+        let first = amount(begin);
+        let last = len.saturating_sub(amount(end));
         cut = cut.range(axis, first, last)?;
         dims[axis] = Dim::Known(last.saturating_sub(first));
         cuts = true;
@@ -126,7 +128,8 @@ fn constant(
     if matches!(emit.element_of(x)?, MilElement::Fp16 | MilElement::Fp32) {
         return padded(emit, x, pairs, ("constant", value));
     }
-    let (mut x, mut dims) = (x.clone(), dims.to_vec());
+    let mut x = x.clone();
+    let mut dims = dims.to_vec();
     for (axis, &(begin, end)) in pairs.iter().enumerate() {
         let mut parts = Vec::with_capacity(3);
         for (amount, before) in [(begin, true), (end, false)] {
@@ -206,7 +209,8 @@ fn from_itself(
 /// The place of each element of an axis of length `len` with its frame.
 fn sources(len: usize, begin: usize, end: usize, mode: PadMode) -> Vec<usize> {
     let signed = |at: usize| i64::try_from(at).unwrap_or(i64::MAX);
-    let (count, last) = (signed(len), signed(len) - 1);
+    let count = signed(len);
+    let last = signed(len) - 1;
     let place = |at: usize| {
         let from = signed(at) - signed(begin);
         let inside = match mode {

@@ -248,7 +248,9 @@ impl DecomposedNode {
             let value = i64::try_from(value).map_err(|error| UnwritableNode(error.to_string()))?;
             Ok::<_, UnwritableNode>(self.ints(&[value]))
         };
-        let (start, end, step) = (one(start)?, one(end)?, one(step)?);
+        let start = one(start)?;
+        let end = one(end)?;
+        let step = one(step)?;
         let axes = self.ints(&[axis]);
         self.plain("Slice", &[x, start, end, axes, step])
     }

@@ -188,7 +188,8 @@ fn lp_pool(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<LpPool>() else {
         return refuse("a pool of another kind");
     };
-    let (window, order) = (&operator.window, operator.p);
+    let window = &operator.window;
+    let order = operator.p;
     let gapped = gapped(emit, node, window)?;
     let mut inputs = match gapped {
         Some(_) => Vec::new(),

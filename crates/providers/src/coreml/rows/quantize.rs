@@ -135,7 +135,8 @@ fn quantize(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let scaled = emit.pair("real_div", &x, scale)?;
     let rounded = emit.op("round", vec![("x", MilArg::Var(scaled))])?;
     let moved = emit.pair("add", &rounded, zero)?;
-    let (low, high) = (emit.float(low), emit.float(high));
+    let low = emit.float(low);
+    let high = emit.float(high);
     let inputs = vec![("x", MilArg::Var(moved)), ("alpha", low), ("beta", high)];
     let limited = emit.op("clip", inputs)?;
     Ok(vec![emit.cast(&limited, MilElement::Int32)?])

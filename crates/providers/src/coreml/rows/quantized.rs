@@ -63,7 +63,8 @@ impl<'a, 'g> QuantizedReader<'a, 'g> {
     /// The floats that the codes of input `code` stand for; scales and zero points lie along `axis` where
     /// there is more than one.
     fn floats(&mut self, [code, scale, zero]: [usize; 3], axis: i64) -> Result<ValueId> {
-        let (x, scale) = (self.at(code)?, self.at(scale)?);
+        let x = self.at(code)?;
+        let scale = self.at(scale)?;
         let zero = self.optional(zero)?;
         dequantized(&mut self.parts, x, (scale, zero), axis)
     }
@@ -157,7 +158,8 @@ fn convolved(reader: &mut QuantizedReader<'_, '_>, conv: &Conv) -> Result<ValueI
     let mut inputs = vec![x, weight];
     if let Some(bias) = reader.optional(8)? {
         // In units of both scales.
-        let (of_x, of_weight) = (reader.at(1)?, reader.at(4)?);
+        let of_x = reader.at(1)?;
+        let of_weight = reader.at(4)?;
         let parts = &mut reader.parts;
         let bias = parts.cast(bias, DataType::Fp32)?;
         let of_x = parts.reshape(of_x, &[])?;
@@ -188,7 +190,8 @@ fn convolution_and_sum(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec
     };
     let mut reader = QuantizedReader::new(emit, node);
     let y = convolved(&mut reader, &operator.conv)?;
-    let (scale, zero) = (reader.at(6)?, reader.at(7)?);
+    let scale = reader.at(6)?;
+    let zero = reader.at(7)?;
     let codes = reader.parts.plain("QuantizeLinear", &[y, scale, zero])?;
     let y = dequantized(&mut reader.parts, codes, (scale, Some(zero)), 0)?;
     let other = reader.floats([9, 10, 11], 0)?;
@@ -215,7 +218,8 @@ fn gemm(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let b = reader.floats([3, 4, 5], i64::from(!trans_b))?;
     let mut inputs = vec![a, b];
     if let Some(bias) = reader.optional(6)? {
-        let (of_a, of_b) = (reader.at(1)?, reader.at(4)?);
+        let of_a = reader.at(1)?;
+        let of_b = reader.at(4)?;
         let parts = &mut reader.parts;
         let bias = parts.cast(bias, DataType::Fp32)?;
         let of_a = parts.reshape(of_a, &[])?;
@@ -246,7 +250,9 @@ fn attention(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> 
     let mut reader = QuantizedReader::new(emit, node);
     let x = reader.floats([0, 3, 6], -1)?;
     let weight = reader.floats([1, 4, 7], -1)?;
-    let (bias, mask, past) = (reader.optional(2)?, reader.optional(5)?, reader.optional(8)?);
+    let bias = reader.optional(2)?;
+    let mask = reader.optional(5)?;
+    let past = reader.optional(8)?;
     let inputs = vec![Some(x), Some(weight), bias, mask, past];
     let outputs = node.outputs.len();
     let name = ("com.microsoft", "Attention");

@@ -250,7 +250,8 @@ fn passes(
     parameters: impl Fn(&mut ProgramEmitter<'_>, usize) -> Result<Vec<(&'static str, MilArg)>>,
 ) -> Result<Vec<MilVar>> {
     let first = layer.state(emit, 5, shared.batch_first)?;
-    let (mut steps, mut last) = (Vec::new(), Vec::new());
+    let mut steps = Vec::new();
+    let mut last = Vec::new();
     for pass in 0..layer.passes() {
         let state = match layer.passes() {
             1 => first.clone(),
@@ -274,7 +275,8 @@ fn passes(
         steps.push(if pass == 1 { reversed(emit, &all)? } else { all });
         last.push(end);
     }
-    let (steps, last) = (emit.joined(steps, 2)?, emit.joined(last, 1)?);
+    let steps = emit.joined(steps, 2)?;
+    let last = emit.joined(last, 1)?;
     layer.give(emit, shared, &steps, &[last])
 }
 

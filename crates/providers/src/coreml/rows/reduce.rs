@@ -47,9 +47,11 @@ fn name_of(kind: ReduceKind) -> &'static str {
 
 fn reduce(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Reduce>() else { return refuse("another kind") };
-    let (kind, keeps) = (operator.kind, operator.keepdims);
+    let kind = operator.kind;
+    let keeps = operator.keepdims;
     let id = emit.input(node, 0)?;
-    let (dtype, rank) = (emit.dtype(id)?, emit.rank(id)?);
+    let dtype = emit.dtype(id)?;
+    let rank = emit.rank(id)?;
     let ordered = matches!(kind, ReduceKind::Max | ReduceKind::Min);
     if !ordered {
         plain_integer(emit, node)?;
@@ -99,7 +101,9 @@ fn reduced(
 /// Of equal elements the operator takes the first one: the last one is the first from the end.
 fn arg_reduce(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<ArgReduce>() else { return refuse("another kind") };
-    let (kind, keeps, last) = (operator.kind, operator.keepdims, operator.select_last_index);
+    let kind = operator.kind;
+    let keeps = operator.keepdims;
+    let last = operator.select_last_index;
     let dims = emit.dims(emit.input(node, 0)?)?;
     let axis = emit.axis(operator.axis, dims.len())?;
     let at = small(axis)?;
@@ -137,7 +141,8 @@ fn arg_reduce(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>>
 /// A number that only a run knows cuts what is sorted as a whole.
 fn top_k(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<TopK>() else { return refuse("another kind") };
-    let (largest, sorted) = (operator.largest, operator.sorted);
+    let largest = operator.largest;
+    let sorted = operator.sorted;
     let rank = emit.rank(emit.input(node, 0)?)?;
     let axis = emit.axis(operator.axis, rank)?;
     let known = match operator.k {
@@ -145,7 +150,8 @@ fn top_k(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         None => emit.integers(node, 1).ok().and_then(|all| all.first().copied()),
     };
     let x = emit.var(node, 0)?;
-    let (place, ascending) = (MilArg::Int(small(axis)?), MilArg::Bool(!largest));
+    let place = MilArg::Int(small(axis)?);
+    let ascending = MilArg::Bool(!largest);
     let Some(count) = known else {
         let inputs = vec![("x", (&x).into()), ("axis", place.clone()), ("ascending", ascending)];
         let order = emit.op("argsort", inputs)?;
@@ -180,7 +186,8 @@ fn cumulative(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>>
         return refuse("running products");
     }
     plain_integer(emit, node)?;
-    let (exclusive, reverse) = (operator.exclusive, operator.reverse);
+    let exclusive = operator.exclusive;
+    let reverse = operator.reverse;
     let rank = emit.rank(emit.input(node, 0)?)?;
     let axis = match emit.integers(node, 1)?.as_slice() {
         &[axis] => emit.axis(axis, rank)?,

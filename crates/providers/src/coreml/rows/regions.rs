@@ -44,7 +44,8 @@ fn shares(
     (start, end): (&MilVar, &MilVar),
     (cells, length): (usize, usize),
 ) -> Result<MilVar> {
-    let (scale, shift) = (operator.spatial_scale, if operator.half_pixel { -0.5 } else { 0.0 });
+    let scale = operator.spatial_scale;
+    let shift = if operator.half_pixel { -0.5 } else { 0.0 };
     let start = scaled(emit, start, scale, shift)?;
     let end = scaled(emit, end, scale, shift)?;
     let mut extent = emit.pair("sub", &end, &start)?;
@@ -57,15 +58,18 @@ fn shares(
     let places = emit.floats(&[1, count], places)?;
     let places = emit.pair("mul", &extent, &places)?;
     let places = emit.pair("add", &places, &start)?;
-    let (least, most) = (emit.float(-1.0), emit.float(length as f32));
+    let least = emit.float(-1.0);
+    let most = emit.float(length as f32);
     let behind = emit.pair("greater_equal", &places, least)?;
     let before = emit.pair("less_equal", &places, most)?;
     let inside = emit.pair("logical_and", &behind, &before)?;
     let inside = emit.cast(&inside, emit.float_element())?;
-    let (first, last) = (emit.float(0.0), emit.float(length as f32 - 1.0));
+    let first = emit.float(0.0);
+    let last = emit.float(length as f32 - 1.0);
     let near = emit.pair("maximum", &places, first)?;
     let near = emit.pair("minimum", &near, last)?;
-    let (near, inside) = (emit.unsqueeze(&near, &[2])?, emit.unsqueeze(&inside, &[2])?);
+    let near = emit.unsqueeze(&near, &[2])?;
+    let inside = emit.unsqueeze(&inside, &[2])?;
     let elements = (0..length).map(|at| at as f32).collect();
     let elements = emit.floats(&[1, 1, length], elements)?;
     let away = emit.pair("sub", &near, &elements)?;
@@ -94,8 +98,10 @@ fn roi_align(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> 
         return refuse("as many samples as a region has elements");
     }
     let id = emit.input(node, 0)?;
-    let (height, width) = (emit.known_length(id, 2)?, emit.known_length(id, 3)?);
-    let (x, regions) = (emit.var(node, 0)?, emit.var(node, 1)?);
+    let height = emit.known_length(id, 2)?;
+    let width = emit.known_length(id, 3)?;
+    let x = emit.var(node, 0)?;
+    let regions = emit.var(node, 1)?;
     let images = emit.var(node, 2)?;
     let mut edges = Vec::with_capacity(4);
     for at in 0..4 {
@@ -104,7 +110,8 @@ fn roi_align(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> 
     let [left, top, right, bottom] = edges.as_slice() else { return refuse("no edges") };
     let rows = shares(emit, operator, (top, bottom), (operator.output[0], height))?;
     let columns = shares(emit, operator, (left, right), (operator.output[1], width))?;
-    let (rows, columns) = (emit.unsqueeze(&rows, &[1])?, emit.unsqueeze(&columns, &[1])?);
+    let rows = emit.unsqueeze(&rows, &[1])?;
+    let columns = emit.unsqueeze(&columns, &[1])?;
     let each = gather_rows(emit, &x, &images, 0)?;
     let lines = product(emit, &rows, &each, [false, false])?;
     Ok(vec![product(emit, &lines, &columns, [false, true])?])

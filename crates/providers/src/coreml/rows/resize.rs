@@ -30,7 +30,8 @@ fn resize(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<Resize>() else { return refuse("another kind") };
     let operator = operator.clone();
     let id = emit.input(node, 0)?;
-    let (dims, out) = (emit.dims(id)?, emit.output_dims(node, 0)?);
+    let dims = emit.dims(id)?;
+    let out = emit.output_dims(node, 0)?;
     let dtype = emit.dtype(id)?;
     let nearest = matches!(operator.interpolation, ResizeInterpolation::Nearest(_));
     if !nearest && !dtype.is_float() {
@@ -159,7 +160,8 @@ impl ResizedAxis {
 
     /// Whether the weights are those of points at `place(position, length, length of the result)`.
     fn is_at(&self, place: SourcePlace) -> bool {
-        let (len, count) = (number(self.len), number(self.samples.len()));
+        let len = number(self.len);
+        let count = number(self.samples.len());
         let found = self.matrix();
         (0..self.samples.len()).all(|row| {
             let point = place(number(row), len, count).clamp(0.0, len - 1.0);

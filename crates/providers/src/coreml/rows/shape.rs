@@ -157,7 +157,8 @@ fn transpose(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> 
 /// Each axis as often as it takes: an axis that has the length already once, one of length 1 as often
 /// as the length is.
 fn expand(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
-    let (id, out) = (emit.input(node, 0)?, emit.output_dims(node, 0)?);
+    let id = emit.input(node, 0)?;
+    let out = emit.output_dims(node, 0)?;
     let x = emit.var(node, 0)?;
     let dims = emit.dims(id)?;
     let new = out.len() - dims.len().min(out.len());
@@ -223,7 +224,8 @@ fn tile(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let x = emit.var(node, 0)?;
     if node.operator::<Tile>().is_none() {
         // Once the operator had a number of repeats and an axis.
-        let (count, axis) = (emit.number(node, 1)?, emit.number(node, 2)?);
+        let count = emit.number(node, 1)?;
+        let axis = emit.number(node, 2)?;
         let mut repeats = vec![LengthElement::Known(1); rank];
         #[allow(clippy::cast_possible_truncation, reason = "a whole number in a float tensor")]
         let (count, axis) = (count as i32, axis as i64);
@@ -251,7 +253,8 @@ fn shape(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         let at = if at < 0 { at.saturating_add(end) } else { at };
         usize::try_from(at.clamp(0, end)).unwrap_or(0)
     };
-    let (first, last) = (place(operator.start), place(operator.end.unwrap_or(end)));
+    let first = place(operator.start);
+    let last = place(operator.end.unwrap_or(end));
     let x = emit.var(node, 0)?;
     let lengths = emit.lengths(&x)?;
     if (first, last) == (0, rank) {

@@ -77,12 +77,14 @@ fn ranges(emit: &mut ProgramEmitter<'_>, node: &Node, rank: usize) -> Result<Vec
         Some(all) => (known(&all.starts), known(&all.ends), all.axes.clone(), None),
         None => {
             let list = |at: usize| node.input(at).map(|_| emit.integers(node, at)).transpose();
-            let (axes, steps) = (list(3)?, list(4)?);
+            let axes = list(3)?;
+            let steps = list(4)?;
             (bounds_of(emit, node, 1)?, bounds_of(emit, node, 2)?, axes, steps)
         }
     };
     let first: Vec<i64> = (0..).take(starts.len()).collect();
-    let (axes, steps) = (axes.unwrap_or(first), steps.unwrap_or_else(|| vec![1; starts.len()]));
+    let axes = axes.unwrap_or(first);
+    let steps = steps.unwrap_or_else(|| vec![1; starts.len()]);
     let bounds = starts.into_iter().zip(ends).zip(axes.into_iter().zip(steps));
     let range = |((start, end), (axis, step))| -> Result<AxisRange> {
         Ok(AxisRange { axis: emit.axis(axis, rank)?, start, end, step })
@@ -93,7 +95,8 @@ fn ranges(emit: &mut ProgramEmitter<'_>, node: &Node, rank: usize) -> Result<Vec
 /// First position and number of positions that a slice takes of an axis of length `len`.
 pub(in crate::coreml) fn resolved(len: i64, start: i64, end: i64, step: i64) -> (i64, i64) {
     let from_end = |at: i64| if at < 0 { at.saturating_add(len) } else { at };
-    let (start, end) = (from_end(start), from_end(end));
+    let start = from_end(start);
+    let end = from_end(end);
     let (start, span) = match step > 0 {
         true => {
             let start = start.clamp(0, len);
@@ -113,7 +116,9 @@ fn slice(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let id = emit.input(node, 0)?;
     let dims = emit.dims(id)?;
     let ranges = ranges(emit, node, dims.len())?;
-    let (mut cut, mut reversed, mut cuts) = (SliceTake::whole(dims.len()), Vec::new(), false);
+    let mut cut = SliceTake::whole(dims.len());
+    let mut reversed = Vec::new();
+    let mut cuts = false;
     for AxisRange { axis, start, end, step } in ranges {
         let Some(stride) = i32::try_from(step).ok().filter(|&step| step != 0) else {
             return refuse(format!("a step of {step}"));
@@ -165,18 +170,22 @@ fn slice(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
 fn center_crop_pad(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<CenterCropPad>() else { return refuse("another kind") };
     let id = emit.input(node, 0)?;
-    let (from, to) = (emit.shape(id)?, emit.output_shape(node)?);
+    let from = emit.shape(id)?;
+    let to = emit.output_shape(node)?;
     if operator.axes.as_ref().is_some_and(|axes| axes.len() > from.len()) {
         return refuse("more axes than there are");
     }
-    let (mut cut, mut pairs, mut cuts) = (SliceTake::whole(from.len()), Vec::new(), false);
+    let mut cut = SliceTake::whole(from.len());
+    let mut pairs = Vec::new();
+    let mut cuts = false;
     for (axis, (&from, &to)) in from.iter().zip(&to).enumerate() {
         let before = from.saturating_sub(to) / 2;
         if to < from {
             cut = cut.range(axis, before, before + to)?;
             cuts = true;
         }
-        let (room, front) = (to.saturating_sub(from), to.saturating_sub(from) / 2);
+        let room = to.saturating_sub(from);
+        let front = to.saturating_sub(from) / 2;
         pairs.push((front, room - front));
     }
     let mut x = emit.var(node, 0)?;
@@ -188,8 +197,10 @@ fn center_crop_pad(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<Mil
 
 fn reverse_sequence(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<ReverseSequence>() else { return refuse("another kind") };
-    let (time, batch) = (small(operator.time_axis)?, small(operator.batch_axis)?);
-    let (x, lengths) = (emit.var(node, 0)?, emit.var(node, 1)?);
+    let time = small(operator.time_axis)?;
+    let batch = small(operator.batch_axis)?;
+    let x = emit.var(node, 0)?;
+    let lengths = emit.var(node, 1)?;
     let inputs = vec![
         ("x", MilArg::Var(x)),
         ("lengths", MilArg::Var(lengths)),

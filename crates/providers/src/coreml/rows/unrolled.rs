@@ -88,7 +88,8 @@ pub(super) fn collecting(
     node: &Node,
     operator: &Loop,
 ) -> Result<Vec<MilVar>> {
-    let (body, carried) = (&operator.body, operator.carried);
+    let body = &operator.body;
+    let carried = operator.carried;
     let limit = match node.input(0) {
         Some(_) => Some(emit.integers(node, 0)?.first().copied().unwrap_or(0)),
         None => None,
@@ -157,8 +158,10 @@ fn scan(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     if operator.batched {
         return refuse("sequences of their own lengths, as opset 8 has them");
     }
-    let (body, states) = (&operator.body, operator.states);
-    let (mut scanned, mut length) = (Vec::new(), None);
+    let body = &operator.body;
+    let states = operator.states;
+    let mut scanned = Vec::new();
+    let mut length = None;
     for (at, walk) in operator.inputs.iter().enumerate() {
         let id = emit.input(node, states + at)?;
         let mut shape = emit.shape(id)?;

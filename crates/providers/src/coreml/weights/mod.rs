@@ -74,7 +74,8 @@ impl WeightCompression {
             return Ok(None);
         }
         if builder.opset() < self.oldest_opset() {
-            let (needed, found) = (self.oldest_opset(), builder.opset());
+            let needed = self.oldest_opset();
+            let found = builder.opset();
             let text = format!(
                 "this form of weights came with CoreML{needed}, the package is CoreML{found}"
             );
@@ -168,7 +169,8 @@ impl CompressibleWeights {
 
     /// Codes of blocks of so many neighbours, and the blocks' scales.
     fn coded(&self, block: usize, most: f32) -> (Vec<i8>, Vec<f32>) {
-        let (mut codes, mut scales) = (Vec::with_capacity(self.values.len()), Vec::new());
+        let mut codes = Vec::with_capacity(self.values.len());
+        let mut scales = Vec::new();
         for block in self.values.chunks(block.max(1)) {
             let largest = block.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
             let scale = self.rounded(largest / most);
@@ -231,7 +233,8 @@ impl CompressibleWeights {
             _ => 1,
         };
         let part = self.values.len() / groups;
-        let (mut codes, mut tables) = (Vec::with_capacity(self.values.len()), Vec::new());
+        let mut codes = Vec::with_capacity(self.values.len());
+        let mut tables = Vec::new();
         for part in self.values.chunks(part.max(1)) {
             let table = palette::table(part, entries);
             // Entries are what the program holds: places are chosen by what they are after rounding.

@@ -47,7 +47,8 @@ impl PaletteBins {
             ends.map_or((0.0, 0.0), |(low, high)| (f64::from(*low), f64::from(*high)));
         let width = (high - low) / f64::from(u16::try_from(BINS).unwrap_or(u16::MAX));
         let mut before = vec![[0.0; 3]];
-        let (mut at, mut limit) = ([0.0; 3], low + width);
+        let mut at = [0.0; 3];
+        let mut limit = low + width;
         for &value in sorted {
             let value = f64::from(value);
             if value > limit {
@@ -69,7 +70,8 @@ impl PaletteBins {
 
     fn range(&self, from: usize, to: usize) -> [f64; 3] {
         let at = |place: usize| self.before.get(place).copied().unwrap_or_default();
-        let (low, high) = (at(from), at(to));
+        let low = at(from);
+        let high = at(to);
         [high[0] - low[0], high[1] - low[1], high[2] - low[2]]
     }
 
@@ -86,7 +88,8 @@ impl PaletteBins {
             least = next;
             cuts.push(cut);
         }
-        let (mut to, mut centres) = (bins, Vec::with_capacity(entries));
+        let mut to = bins;
+        let mut centres = Vec::with_capacity(entries);
         for cut in cuts.iter().rev() {
             let from = cut.get(to).copied().unwrap_or(0);
             centres.push(self.range(from, to));
@@ -121,7 +124,8 @@ impl PaletteBins {
         let total = |from: usize| {
             least.get(from).copied().unwrap_or(f64::INFINITY) + self.spread(from, middle)
         };
-        let (mut best, mut at) = (f64::INFINITY, cuts.0);
+        let mut best = f64::INFINITY;
+        let mut at = cuts.0;
         for from in cuts.0..=cuts.1.min(middle) {
             let found = total(from);
             if found < best {
@@ -146,7 +150,8 @@ fn means(sorted: &[f32], sums: &[f64], centres: &[f32]) -> Vec<f32> {
     let mean = |(at, &centre): (usize, &f32)| {
         let limit = centres.get(at + 1).map(|next| 0.5 * (centre + next));
         let to = limit.map_or(sorted.len(), |limit| sorted.partition_point(|&value| value < limit));
-        let (first, to) = (from, to.max(from));
+        let first = from;
+        let to = to.max(from);
         from = to;
         let sum = sums.get(to).copied().unwrap_or(0.0) - sums.get(first).copied().unwrap_or(0.0);
         if to == first { centre } else { (sum / (to - first) as f64) as f32 }

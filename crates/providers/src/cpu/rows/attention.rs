@@ -183,7 +183,8 @@ impl CpuKernel for FusedRotary {
             let columns = if half { width / 2 } else { width };
             Ok((spread_strides(shape, [batch, head_count, rows, columns])?, half))
         };
-        let (cos, sin) = (table(1)?, table(2)?);
+        let cos = table(1)?;
+        let sin = table(2)?;
         let sizes = RotarySizes { batch, heads: head_count, rows, width };
         Ok(CpuStep::new(move |call| {
             let x = HeadRows { data: call.input::<f32>(0)?, strides };

@@ -134,13 +134,15 @@ impl CpuKernel for PackedBlockMatrix {
             Some((&columns, lead)) if columns == k => lead.iter().product(),
             _ => return Err(format!("input 0 has shape {:?} for {k} rows", shapes.input(0)?)),
         };
-        let (all, accuracy) = (Arc::clone(&self.all), self.accuracy);
+        let all = Arc::clone(&self.all);
+        let accuracy = self.accuracy;
         if let Some(activation) = self.gate {
             return Ok(CpuStep::new(move |call| {
                 let a = call.input::<f32>(0)?;
                 let mut c = call.output::<f32>(0)?;
                 if let [gate, b] = &all[..] {
-                    let (gate, to) = ((gate, activation), (c.slice(), b.n()));
+                    let gate = (gate, activation);
+                    let to = (c.slice(), b.n());
                     gemm_blocks_gated(call.exec, m, (a, k), gate, b, to, accuracy);
                 }
                 Ok(())

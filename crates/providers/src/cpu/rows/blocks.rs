@@ -48,14 +48,16 @@ struct BlocksKernel {
 
 impl BlocksKernel {
     fn new(view: &CpuNodeView<'_>, op: &MatMulNBits) -> Result<Self, String> {
-        let (format, bits) = (format(op)?, op.bits);
+        let format = format(op)?;
+        let bits = op.bits;
         let blocks = op.k.div_ceil(op.block_size);
         let row = blocks * op.block_size * bits as usize / 8;
         let constant = |index: usize| -> Result<Vec<u8>, String> {
             let tensor = view.constant(index).ok_or("the weights are no constant")?;
             tensor.to_vec::<u8>().map_err(|error| error.to_string())
         };
-        let (bytes, scales) = (constant(1)?, view.constant_floats(2)?);
+        let bytes = constant(1)?;
+        let scales = view.constant_floats(2)?;
         if bytes.len() != op.n * row || scales.len() != op.n * blocks {
             return Err(format!("{} bytes and {} scales for {op:?}", bytes.len(), scales.len()));
         }
@@ -63,7 +65,8 @@ impl BlocksKernel {
             None => None,
             Some(tensor) if tensor.dtype().is_float() => Some(view.constant_floats(3)?),
             Some(_) => {
-                let (all, row) = (constant(3)?, (blocks * bits as usize).div_ceil(8));
+                let all = constant(3)?;
+                let row = (blocks * bits as usize).div_ceil(8);
                 if all.len() != op.n * row {
                     return Err(format!("{} bytes of zero points for {op:?}", all.len()));
                 }
@@ -89,7 +92,8 @@ impl BlocksKernel {
 
 impl CpuKernel for BlocksKernel {
     fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
-        let (k, n) = (self.packed.k(), self.packed.n());
+        let k = self.packed.k();
+        let n = self.packed.n();
         let m: usize = match shapes.input(0)?.split_last() {
             Some((&columns, lead)) if columns == k => lead.iter().product(),
             _ => return Err(format!("input 0 has shape {:?} for {k} rows", shapes.input(0)?)),
@@ -99,9 +103,11 @@ impl CpuKernel for BlocksKernel {
         {
             return Err(format!("a bias of shape {bias:?}"));
         }
-        let (packed, accuracy) = (Arc::clone(&self.packed), self.accuracy);
+        let packed = Arc::clone(&self.packed);
+        let accuracy = self.accuracy;
         let step = CpuStep::new(move |call| {
-            let (a, bias) = (call.input::<f32>(0)?, call.optional::<f32>(5)?);
+            let a = call.input::<f32>(0)?;
+            let bias = call.optional::<f32>(5)?;
             let epilogue = GemmEpilogue { bias, ..GemmEpilogue::default() };
             let mut c = call.output::<f32>(0)?;
             gemm_blocks(call.exec, m, (a, k), &packed, (c.slice(), n), &epilogue, accuracy);

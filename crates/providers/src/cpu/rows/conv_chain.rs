@@ -82,12 +82,14 @@ impl ConvChainKernel {
     /// The convolutions for the images of a run, whose number comes with them.
     fn bound(&self, shapes: &CpuShapes) -> Result<(usize, Vec<BoundConvPart>), String> {
         let image = ImageShape::of(shapes.input(0)?, true)?;
-        let (mut spatial, mut channels) = (image.spatial, image.channels);
+        let mut spatial = image.spatial;
+        let mut channels = image.channels;
         let mut all = Vec::with_capacity(self.parts.len());
         for (index, part) in self.parts.iter().enumerate() {
             let geometry = part.op.geometry(&spatial, &part.shape[2..]);
             let geometry = geometry.map_err(|error| error.to_string())?;
-            let (begin, end) = (&geometry.pads_begin, &geometry.pads_end);
+            let begin = &geometry.pads_begin;
+            let end = &geometry.pads_end;
             let params = conv_params(&part.op, &part.shape, begin, end)?;
             let packed = part.packed.with_params(params).ok_or_else(|| format!("{params:?}"))?;
             let size = leading(&spatial, 1)?;
@@ -207,7 +209,8 @@ impl CpuKernel for ConvChainKernel {
                 let epilogues =
                     all.iter().enumerate().map(epilogue).collect::<Result<Vec<_>, _>>()?;
                 let chain = chain(&all, &epilogues).ok_or_else(|| OpError::new("no chain"))?;
-                let (x, mut y) = (call.input::<f32>(0)?, call.output::<f32>(0)?);
+                let x = call.input::<f32>(0)?;
+                let mut y = call.output::<f32>(0)?;
                 conv_chain(call.exec, &chain, x, batch, size, y.slice());
                 Ok(())
             });

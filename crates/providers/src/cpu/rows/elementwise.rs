@@ -321,7 +321,9 @@ struct BinaryKernel(BinaryFunction);
 
 impl CpuKernel for BinaryKernel {
     fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
-        let (a, b, y) = (shapes.input(0)?, shapes.input(1)?, shapes.output(0)?);
+        let a = shapes.input(0)?;
+        let b = shapes.input(1)?;
+        let y = shapes.output(0)?;
         let full = |shape: &[usize]| shape.iter().product::<usize>() == y.iter().product::<usize>();
         let (whole, part, function) = if full(a) {
             (0, 1, self.0)

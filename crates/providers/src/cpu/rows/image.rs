@@ -345,7 +345,8 @@ impl CpuConvKernel {
     fn packed(&self, spatial: &[usize]) -> Result<PackedImageWeights, String> {
         let geometry: ConvGeometry =
             self.op.geometry(spatial, &self.shape[2..]).map_err(|error| error.to_string())?;
-        let (begin, end) = (&geometry.pads_begin, &geometry.pads_end);
+        let begin = &geometry.pads_begin;
+        let end = &geometry.pads_end;
         let params = conv_params(&self.op, &self.shape, begin, end)?;
         self.packed.with_params(params).ok_or_else(|| format!("{params:?}"))
     }
@@ -373,9 +374,11 @@ impl CpuKernel for CpuConvKernel {
         if residual && shapes.input(3)? != shapes.output(0)? {
             return Err(format!("a residual of shape {:?}", shapes.input(3)?));
         }
-        let (x_turned, y_turned) = (image.turned(last), result.turned(last));
+        let x_turned = image.turned(last);
+        let y_turned = result.turned(last);
         let z_turned = if residual { y_turned } else { 0 };
-        let (activation, ld) = (self.activation, params.out_channels);
+        let activation = self.activation;
+        let ld = params.out_channels;
         let dtype = shapes.output_dtype(0)?;
         let over =
             residual && y_turned == 0 && shapes.dtype(3)? == dtype && packed.joins_result(dtype);
@@ -388,7 +391,8 @@ impl CpuKernel for CpuConvKernel {
                 half @ RealSlice::Bf16(_) => half,
             };
             let mut epilogue = GemmEpilogue { bias: call.optional(2)?, residual: None, activation };
-            let (mut beside, join) = (None, MatrixJoin::Add);
+            let mut beside = None;
+            let join = MatrixJoin::Add;
             match (residual, call.is_in_place(3), dtype) {
                 (false, ..) => {}
                 (true, true, DataType::Bf16) => beside = Some(Bf16Summand { data: None, ld, join }),
@@ -405,7 +409,9 @@ impl CpuKernel for CpuConvKernel {
                     }
                 },
             }
-            let (exec, image, ends) = (call.exec, (image.batch, size), (&epilogue, beside));
+            let exec = call.exec;
+            let image = (image.batch, size);
+            let ends = (&epilogue, beside);
             if y_turned == 0 {
                 return packed.run(exec, x, image, call.output_reals(0)?.reals(), ends);
             }
@@ -511,11 +517,13 @@ impl CpuKernel for PoolKernel {
             return Err(format!("a result of size {:?}", result.spatial));
         }
         let last = window.channels_last;
-        let (x_turned, y_turned) = (image.turned(last), result.turned(last));
+        let x_turned = image.turned(last);
+        let y_turned = result.turned(last);
         let step = CpuStep::new(move |call| {
             let mut scratch = call.scratch_if(x_turned + y_turned)?;
             let (x_own, y_own) = scratch.split(x_turned);
-            let (batch, channels) = (image.batch, image.channels);
+            let batch = image.batch;
+            let channels = image.channels;
             if let RealSlice::Bf16(x) = call.reals(0)? {
                 let mut y = call.output(0)?;
                 pool_bf16(call.exec, &params, x, (batch, size), channels, y.slice());
@@ -566,7 +574,8 @@ impl CpuKernel for GlobalAveragePool {
             return Err("an image without pixels".into());
         }
         Ok(CpuStep::new(move |call| {
-            let (batch, channels) = (image.batch, image.channels);
+            let batch = image.batch;
+            let channels = image.channels;
             if let RealSlice::Bf16(x) = call.reals(0)? {
                 let mut y = call.output(0)?;
                 pool_bf16(call.exec, &params, x, (batch, size), channels, y.slice());

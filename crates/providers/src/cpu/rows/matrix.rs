@@ -185,7 +185,9 @@ fn packed(
             ProductSubject::Bf16 { whole: Bf16Isa::of(view.isa).has_products() }
         }
     };
-    let (b, stored, halved) = (Arc::new(b), (trans_b, factor), Arc::default());
+    let b = Arc::new(b);
+    let stored = (trans_b, factor);
+    let halved = Arc::default();
     Ok(Box::new(PackedProduct { b, of, last, stored, route: view.blas, halved }))
 }
 
@@ -231,15 +233,18 @@ impl PackedProductWeights {
         let (epilogue, beside) = tail.epilogue(call)?;
         match self {
             Self::Floats(b) => {
-                let (a, mut c) = (call.input::<f32>(0)?, call.output::<f32>(0)?);
+                let a = call.input::<f32>(0)?;
+                let mut c = call.output::<f32>(0)?;
                 gemm_cut(exec, blocking, m, (a, k), b, (c.slice(), n), &epilogue);
             }
             Self::Fp16(b) => {
-                let (a, mut c) = (call.input::<f32>(0)?, call.output::<f32>(0)?);
+                let a = call.input::<f32>(0)?;
+                let mut c = call.output::<f32>(0)?;
                 gemm_fp16(exec, m, a, k, b, c.slice(), n, &epilogue);
             }
             Self::Bf16(b) => {
-                let (a, mut c) = (call.reals(0)?, call.output_reals(0)?);
+                let a = call.reals(0)?;
+                let mut c = call.output_reals(0)?;
                 gemm_reals(exec, m, (a, k), b, (c.reals(), n), &epilogue, beside);
             }
         }
@@ -307,7 +312,8 @@ impl ProductTail {
         if !self.residual {
             return Ok((epilogue, None));
         }
-        let (ld, join) = (self.columns, self.last.join);
+        let ld = self.columns;
+        let join = self.last.join;
         Ok(match call.reals(3)? {
             RealSlice::Fp32(data) => {
                 let data = Some(data);
@@ -356,7 +362,8 @@ impl PackedProduct {
             false => (n, OperandOrientation::Plain),
         };
         CpuStep::new(move |call| {
-            let (a, weights) = (call.input::<f32>(0)?, call.input::<f32>(1)?);
+            let a = call.input::<f32>(0)?;
+            let weights = call.input::<f32>(1)?;
             let (epilogue, _) = tail.epilogue(call)?;
             let mut c = call.output::<f32>(0)?;
             let rows = Factor { data: a, stride: k, orientation: OperandOrientation::Plain };
@@ -367,7 +374,8 @@ impl PackedProduct {
                 // Nothing was written: the kernels compute what they would have.
                 Err(_) => {
                     if let PackedProductWeights::Floats(b) = &*b {
-                        let (cut, to) = (GemmBlocking::Usual, (c.slice(), n));
+                        let cut = GemmBlocking::Usual;
+                        let to = (c.slice(), n);
                         gemm_cut(call.exec, cut, m, (a, k), b, to, &epilogue);
                     }
                 }
@@ -382,14 +390,16 @@ impl PackedProduct {
     /// the rest.
     fn by_bnns(&self, bnns: BnnsLibrary, m: usize, tail: ProductTail) -> CpuStep {
         let ((trans_b, factor), of) = (self.stored, self.of);
-        let (b, halved) = (Arc::clone(&self.b), Arc::clone(&self.halved));
+        let b = Arc::clone(&self.b);
+        let halved = Arc::clone(&self.halved);
         let (k, n) = b.size();
         let (stride, orientation) = match trans_b {
             true => (k, OperandOrientation::Transposed),
             false => (n, OperandOrientation::Plain),
         };
         let step = CpuStep::new(move |call| {
-            let (data, weights) = (HalvedWeights::elements(call.reals(0)?), call.input::<f32>(1)?);
+            let data = HalvedWeights::elements(call.reals(0)?);
+            let weights = call.input::<f32>(1)?;
             let (epilogue, beside) = tail.epilogue(call)?;
             let mut scratch = call.scratch_if(m * n + BEHIND_SUMS)?;
             let (sums, _) = scratch.split(m * n + BEHIND_SUMS);
@@ -487,11 +497,14 @@ pub(super) fn batch_offsets(own: &[usize], batch: &[usize], matrix: usize) -> Op
 
 impl CpuKernel for BatchedProduct {
     fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
-        let (a, b) = (shapes.input(0)?, shapes.input(1)?);
+        let a = shapes.input(0)?;
+        let b = shapes.input(1)?;
         let ([a_lead @ .., m, k], [b_lead @ .., b_rows, b_columns]) = (a, b) else {
             return Err("an operand has fewer than two axes".into());
         };
-        let (m, k, b_ld) = (*m, *k, *b_columns);
+        let m = *m;
+        let k = *k;
+        let b_ld = *b_columns;
         let (bk, n) = if self.trans_b { (*b_columns, *b_rows) } else { (*b_rows, *b_columns) };
         if bk != k {
             return Err(format!("input 0 has {k} columns for {bk} rows"));
@@ -503,7 +516,8 @@ impl CpuKernel for BatchedProduct {
         let tail = ProductTail::bind(shapes, &product, self.last)?;
         let trans = if self.trans_b { Transposition::Yes } else { Transposition::No };
         Ok(CpuStep::new(move |call| {
-            let (a, b) = (call.input::<f32>(0)?, call.input::<f32>(1)?);
+            let a = call.input::<f32>(0)?;
+            let b = call.input::<f32>(1)?;
             let (epilogue, _) = tail.epilogue(call)?;
             let mut c = call.output::<f32>(0)?;
             let a =

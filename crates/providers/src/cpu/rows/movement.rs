@@ -248,7 +248,8 @@ impl CpuKernel for Slice {
         }
         let ranges =
             self.ranges(shape, OperatorInputs::new(&given)).map_err(|error| error.to_string())?;
-        let (mut lengths, mut strides) = (shape.to_vec(), contiguous_strides(shape));
+        let mut lengths = shape.to_vec();
+        let mut strides = contiguous_strides(shape);
         let mut start = 0;
         for range in ranges {
             start += range.start * strides[range.axis].unsigned_abs();
@@ -268,7 +269,8 @@ struct ExpandKernel;
 
 impl CpuKernel for ExpandKernel {
     fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
-        let (shape, out) = (shapes.input(0)?, shapes.output(0)?);
+        let shape = shapes.input(0)?;
+        let out = shapes.output(0)?;
         let missing = out.len().checked_sub(shape.len()).ok_or("the rank falls")?;
         let own = contiguous_strides(shape);
         let stride = |(axis, &len): (usize, &usize)| match axis.checked_sub(missing) {

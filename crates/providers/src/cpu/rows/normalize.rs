@@ -22,7 +22,8 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         supports,
         build: |view| {
             let op = view.operator::<LayerNormalization>()?;
-            let (axis, epsilon) = (op.axis, op.epsilon);
+            let axis = op.axis;
+            let epsilon = op.epsilon;
             Ok(Box::new(RowNorm { kind: NormKind::Layer, axis, epsilon }))
         },
     },
@@ -33,7 +34,8 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         supports,
         build: |view| {
             let op = view.operator::<RmsNormalization>()?;
-            let (axis, epsilon) = (op.axis, op.epsilon);
+            let axis = op.axis;
+            let epsilon = op.epsilon;
             Ok(Box::new(RowNorm { kind: NormKind::RootMeanSquare, axis, epsilon }))
         },
     },
@@ -54,7 +56,9 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         supports,
         build: |view| {
             let op = view.operator::<GroupNormalization>()?;
-            let (groups, epsilon, per_group) = (Some(op.num_groups), op.epsilon, op.per_group);
+            let groups = Some(op.num_groups);
+            let epsilon = op.epsilon;
+            let per_group = op.per_group;
             Ok(Box::new(GroupNormKernel { groups, epsilon, per_group }))
         },
     },
@@ -107,14 +111,17 @@ impl CpuKernel for GroupNormKernel {
                 return Err(format!("input {index} has shape {:?}", shapes.input(index)?));
             }
         }
-        let (epsilon, copies) = (self.epsilon, channels / parameters);
+        let epsilon = self.epsilon;
+        let copies = channels / parameters;
         Ok(CpuStep::new(move |call| {
             let spread = |parameter: &[f32]| -> Vec<f32> {
                 parameter.iter().flat_map(|&p| std::iter::repeat_n(p, copies)).collect()
             };
-            let (x, scale) = (call.input::<f32>(0)?, spread(call.input::<f32>(1)?));
+            let x = call.input::<f32>(0)?;
+            let scale = spread(call.input::<f32>(1)?);
             let bias = spread(call.input::<f32>(2)?);
-            let (scale, bias) = (scale.as_slice(), bias.as_slice());
+            let scale = scale.as_slice();
+            let bias = bias.as_slice();
             let g = ChannelGroups { channels, groups, columns, scale, bias, epsilon };
             let mut y = call.output::<f32>(0)?;
             normalize_groups(call.exec, &g, x, y.slice());
@@ -178,10 +185,12 @@ impl CpuKernel for RowNorm {
                 return Err(format!("input {index} has shape {parameter:?} for rows of {columns}"));
             }
         }
-        let (kind, epsilon) = (self.kind, self.epsilon);
+        let kind = self.kind;
+        let epsilon = self.epsilon;
         Ok(CpuStep::new(move |call| {
             let x = call.reals(0)?;
-            let (scale, bias) = (call.optional::<f32>(1)?, call.optional::<f32>(2)?);
+            let scale = call.optional::<f32>(1)?;
+            let bias = call.optional::<f32>(2)?;
             let mut y = call.output_reals(0)?;
             let norm = RowNormalization { kind, scale, bias, epsilon };
             normalize_reals(call.exec, norm, x, columns, y.reals());

@@ -78,7 +78,8 @@ impl BoundPagedAttention {
             caches: self.caches.each_ref().map(Vec::as_slice),
             blocks: &self.blocks,
         };
-        let (starts, lengths) = (call.input::<i64>(5)?, call.input::<i64>(6)?);
+        let starts = call.input::<i64>(5)?;
+        let lengths = call.input::<i64>(6)?;
         // All is checked before anything is written: a step that is refused leaves the caches.
         let steps = self.op.steps_of(&shapes, starts, lengths, call.input::<i64>(7)?.to_vec())?;
         let [head_size, value_size] = steps.widths;

@@ -270,7 +270,9 @@ impl CpuKernel for QuantizeKernel {
         let dtype = shapes.outputs.first().and_then(Option::as_ref).ok_or("no output")?.0;
         let signed = is_signed(dtype)?;
         Ok(CpuStep::new(move |call| {
-            let (x, scale, zero) = (call.input::<f32>(0)?, scale_in(call, 1)?, zero_in(call, 2)?);
+            let x = call.input::<f32>(0)?;
+            let scale = scale_in(call, 1)?;
+            let zero = zero_in(call, 2)?;
             quantize(call.exec, x, scale, (signed, zero), call.output_bytes(0)?.bytes());
             Ok(())
         }))
@@ -283,7 +285,9 @@ impl CpuKernel for DequantizeKernel {
     fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
         let signed = is_signed(shapes.dtype(0)?)?;
         Ok(CpuStep::new(move |call| {
-            let (data, scale, zero) = (call.input_bytes(0)?, scale_in(call, 1)?, zero_in(call, 2)?);
+            let data = call.input_bytes(0)?;
+            let scale = scale_in(call, 1)?;
+            let zero = zero_in(call, 2)?;
             let mut y = call.output::<f32>(0)?;
             dequantize(call.exec, QuantizedBytes { data, signed, zero }, scale, y.slice());
             Ok(())
@@ -323,7 +327,8 @@ struct TensorPair {
 
 impl CpuKernel for TensorPair {
     fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
-        let (a, b) = (shapes.input(0)?, shapes.input(3)?);
+        let a = shapes.input(0)?;
+        let b = shapes.input(3)?;
         // Leading axes of length 1 repeat too, where the others are those of the first operand.
         let own = b.iter().skip_while(|&&len| len == 1).count();
         if a.len() < own || a[a.len() - own..] != b[b.len() - own..] || b.len() > a.len() {
@@ -331,7 +336,9 @@ impl CpuKernel for TensorPair {
         }
         let signed = [is_signed(shapes.dtype(0)?)?, is_signed(shapes.dtype(3)?)?];
         let dtype = shapes.outputs.first().and_then(Option::as_ref).ok_or("no output")?.0;
-        let (pair, scales, zeros) = (self.pair, self.scales, self.zeros);
+        let pair = self.pair;
+        let scales = self.scales;
+        let zeros = self.zeros;
         let result = is_signed(dtype)?;
         Ok(CpuStep::new(move |call| {
             let a =
@@ -423,7 +430,8 @@ fn product(
     };
     let sums = match places.sums.filter(|&index| view.has(index)) {
         Some(index) => {
-            let (tensor, n) = (view.constant(index).ok_or("C is no constant")?, &packed);
+            let tensor = view.constant(index).ok_or("C is no constant")?;
+            let n = &packed;
             let n = n.as_ref().map_or(0, |packed| packed.n());
             let row = tensor.broadcast_to(&[1, n]).map_err(|error| error.to_string())?;
             Some(row.to_vec::<i32>().map_err(|error| error.to_string())?)
@@ -544,7 +552,8 @@ impl QuantizedProduct {
         let m: usize = lead.iter().product();
         let result = QuantizedResult::of(shapes, self.result)?;
         Ok(CpuStep::new(move |call| {
-            let (data, zero) = (call.input_bytes(self.places.a)?, 0);
+            let data = call.input_bytes(self.places.a)?;
+            let zero = 0;
             let made;
             let columns = match &self.fixed {
                 Some((of, columns)) if *of == signed => &**columns,
@@ -559,11 +568,14 @@ impl QuantizedProduct {
     }
 
     fn bind_batched(self: Arc<Self>, shapes: &CpuShapes) -> Result<CpuStep, String> {
-        let (a, b) = (shapes.input(self.places.a)?, shapes.input(self.places.b)?);
+        let a = shapes.input(self.places.a)?;
+        let b = shapes.input(self.places.b)?;
         let ([a_lead @ .., m, k], [b_lead @ .., rows, n]) = (a, b) else {
             return Err("an operand has fewer than two axes".into());
         };
-        let (m, k, n) = (*m, *k, *n);
+        let m = *m;
+        let k = *k;
+        let n = *n;
         if *rows != k {
             return Err(format!("A has {k} columns for {rows} rows"));
         }

@@ -205,7 +205,8 @@ fn qlinear_conv(
 ) -> Result<Box<dyn CpuKernel>, String> {
     let weights = view.constant(3).ok_or("the weights are no constant")?.clone();
     let channels = weights.shape().first().copied().unwrap_or(0);
-    let (x_scale, y_scale) = (constant_scale(view, 1)?, constant_scale(view, 6)?);
+    let x_scale = constant_scale(view, 1)?;
+    let y_scale = constant_scale(view, 6)?;
     let w_scales = view.constant_floats(4)?;
     if w_scales.len() != 1 && w_scales.len() != channels {
         return Err(format!("{} scales for {channels} channels", w_scales.len()));
@@ -232,7 +233,8 @@ fn qlinear_conv(
         result: (y_scale, constant_zero(view, 7)?),
         summand,
     };
-    let (conv, zeros) = (conv.clone(), zero_points(view, 5)?);
+    let conv = conv.clone();
+    let zeros = zero_points(view, 5)?;
     let parts = QuantizedConvWeights { conv, isa: view.isa, weights, zeros, scaled: Some(scaled) };
     QuantizedConvKernel::build(view, parts)
 }
@@ -264,7 +266,8 @@ impl QuantizedConvKernel {
     }
 
     fn params(&self, spatial: &[usize]) -> Result<ConvParams, String> {
-        let (conv, shape) = (&self.parts.conv, self.parts.weights.shape());
+        let conv = &self.parts.conv;
+        let shape = self.parts.weights.shape();
         let geometry: ConvGeometry =
             conv.geometry(spatial, &shape[2..]).map_err(|error| error.to_string())?;
         Ok(ConvParams {
@@ -280,7 +283,8 @@ impl QuantizedConvKernel {
     }
 
     fn packed(&self, spatial: &[usize]) -> Result<PackedQuantizedConv, String> {
-        let (params, parts) = (self.params(spatial)?, &self.parts);
+        let params = self.params(spatial)?;
+        let parts = &self.parts;
         check(&params)?;
         let mut packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = packed.iter().find(|found| *found.0.params() == params) {
@@ -333,7 +337,8 @@ impl CpuKernel for QuantizedConvKernel {
         {
             return Err(format!("an image of {} channels and size {size:?}", image.channels));
         }
-        let (signed, parts) = (self.signed, Arc::clone(&self.parts));
+        let signed = self.signed;
+        let parts = Arc::clone(&self.parts);
         let joins = parts.summand().is_some();
         if joins && shapes.input(SUMMAND)? != shapes.output(0)? {
             return Err(format!("a summand of shape {:?}", shapes.input(SUMMAND)?));
@@ -467,7 +472,8 @@ impl CpuKernel for QuantizedMaxPool {
         }
         let signed = is_signed(shapes.dtype(0)?)?;
         Ok(CpuStep::new(move |call| {
-            let (exec, x) = (call.exec, call.input_bytes(0)?);
+            let exec = call.exec;
+            let x = call.input_bytes(0)?;
             let mut y = call.output_bytes(0)?;
             let at = (image.batch, size);
             if last {

@@ -141,13 +141,16 @@ impl CpuKernel for LstmKernel {
 
 fn run(call: &mut StepCall<'_>, layer: &LstmLayer<'_>, elements: usize) -> Result<(), OpError> {
     let mut scratch = call.scratch_if(elements)?;
-    let (x, exec) = (call.input::<f32>(0)?, call.exec);
+    let x = call.input::<f32>(0)?;
+    let exec = call.exec;
     let initial = InitialStates { h: call.optional::<f32>(5)?, c: call.optional::<f32>(6)? };
     let mut wanted = |index: usize| {
         let present = matches!(call.outputs.get(index), Some(Some(_)));
         present.then(|| call.output::<f32>(index)).transpose()
     };
-    let (mut y, mut h, mut c) = (wanted(0)?, wanted(1)?, wanted(2)?);
+    let mut y = wanted(0)?;
+    let mut h = wanted(1)?;
+    let mut c = wanted(2)?;
     let outputs = LstmOutputs {
         y: y.as_mut().map(|y| y.slice()),
         h: h.as_mut().map(|h| h.slice()),

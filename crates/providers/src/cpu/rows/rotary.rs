@@ -96,7 +96,8 @@ impl CpuKernel for ByRows {
         let half = cos.last().copied().unwrap_or(0);
         let (sizes, strides) = self.heads(shapes.input(0)?, half)?;
         let pairs = self.op.pairs(sizes.width).map_err(|error| error.to_string())?;
-        let (batch, length) = (sizes.batch, sizes.rows);
+        let batch = sizes.batch;
+        let length = sizes.rows;
         let positions = shapes.inputs.get(self.positions).and_then(Option::as_ref);
         let positions = positions.map(|(_, shape)| shape.as_slice());
         let (named, rows) = match (cos, positions) {
@@ -110,7 +111,8 @@ impl CpuKernel for ByRows {
         if cos != sin || half != pairs {
             return Err(format!("tables of {cos:?} and {sin:?} for {pairs} pairs"));
         }
-        let (interleaved, tables) = (self.op.interleaved, self.tables);
+        let interleaved = self.op.interleaved;
+        let tables = self.tables;
         let positions = self.positions;
         let bound =
             BoundRotary { sizes, strides, pairs, interleaved, named, rows, tables, positions };

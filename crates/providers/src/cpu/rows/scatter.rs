@@ -27,7 +27,8 @@ fn replaces(view: &CpuNodeView<'_>) -> Result<(), String> {
 impl CpuKernel for ScatterND {
     /// Writes where the data lies, if nobody else needs that: a cache stays where it is.
     fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
-        let (data, indices) = (shapes.input(0)?.to_vec(), shapes.input(1)?);
+        let data = shapes.input(0)?.to_vec();
+        let indices = shapes.input(1)?;
         let (&tuple, outer) = indices.split_last().ok_or("there are no indices")?;
         let (places, rest) = data.split_at_checked(tuple).ok_or("more indices than axes")?;
         if shapes.input(2)? != [outer, rest].concat() {
@@ -40,7 +41,8 @@ impl CpuKernel for ScatterND {
         let places = places.to_vec();
         let dtype = shapes.dtype(0)?;
         let step = with_plain!(dtype, T => CpuStep::new(move |call| {
-            let (picks, updates) = (call.input::<i64>(1)?, call.input::<T>(2)?);
+            let picks = call.input::<i64>(1)?;
+            let updates = call.input::<T>(2)?;
             let data = call.optional::<T>(0)?;
             let mut y = call.output::<T>(0)?;
             let y = y.slice();

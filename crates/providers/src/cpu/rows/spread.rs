@@ -72,7 +72,8 @@ pub(super) fn map_pairs<A: Element + Copy, B: Element>(
 ) -> Result<CpuStep, String> {
     let runs = SpreadRuns::new([shapes.input(0)?, shapes.input(1)?], shapes.output(0)?)?;
     Ok(CpuStep::new(move |call| {
-        let (a, b) = (call.input::<A>(0)?, call.input::<A>(1)?);
+        let a = call.input::<A>(0)?;
+        let b = call.input::<A>(1)?;
         let mut y = call.output::<B>(0)?;
         if runs.len == 0 {
             return Ok(());

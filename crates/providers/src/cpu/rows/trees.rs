@@ -112,7 +112,8 @@ fn tree(
     seen: &mut [bool],
 ) -> Result<Vec<GivenTreeNode>, String> {
     // Branches are put in when their places are known.
-    let (mut nodes, mut open) = (vec![GivenTreeNode::Leaf(Vec::new())], vec![(root, 0)]);
+    let mut nodes = vec![GivenTreeNode::Leaf(Vec::new())];
+    let mut open = vec![(root, 0)];
     while let Some((link, at)) = open.pop() {
         if link.is_leaf() {
             let votes = forest.votes(link.index()).iter();
@@ -180,7 +181,8 @@ impl CpuKernel for TreesKernel {
         if shapes.dtype(0)? != DataType::Fp32 || width < self.trees.features() {
             return Err(format!("rows of {width} features of another type"));
         }
-        let (trees, operator) = (Arc::clone(&self.trees), Arc::clone(&self.operator));
+        let trees = Arc::clone(&self.trees);
+        let operator = Arc::clone(&self.operator);
         Ok(CpuStep::new(move |call| {
             let ensemble = TreeEnsembleKernel::of(&*operator).map_err(OpError::new)?;
             run(call, &trees, ensemble, (count, width))

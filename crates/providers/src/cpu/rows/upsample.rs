@@ -54,7 +54,8 @@ impl CpuKernel for Resize {
             }
             _ => Ok(None),
         };
-        let (scales, sizes) = (known(self.scales_input)?, known(self.sizes_input)?);
+        let scales = known(self.scales_input)?;
+        let sizes = known(self.sizes_input)?;
         let all = self.samples(shape, scales, sizes, None).map_err(|error| error.to_string())?;
         if !all.iter().map(Vec::len).eq(shapes.output(0)?.iter().copied()) {
             return Err(format!("a result of shape {:?}", shapes.output(0)?));
@@ -167,10 +168,12 @@ impl CpuKernel for TransposedKernel {
         {
             return Err(format!("a bias of shape {bias:?}"));
         }
-        let (size, out) = (leading(&image.spatial, 1)?, leading(&result.spatial, 1)?);
+        let size = leading(&image.spatial, 1)?;
+        let out = leading(&result.spatial, 1)?;
         let pads_begin = leading(&geometry.pads_begin, 0)?;
         let room = self.packed.room(size);
-        let (x_turned, y_turned) = (image.turned(false), result.turned(false));
+        let x_turned = image.turned(false);
+        let y_turned = result.turned(false);
         let packed = self.packed.clone();
         let step = CpuStep::new(move |call| {
             let mut scratch = call.scratch_if(x_turned + y_turned + room)?;
@@ -179,7 +182,9 @@ impl CpuKernel for TransposedKernel {
             let x = image_in(call.exec, call.input::<f32>(0)?, &image, x_own);
             let bias = call.optional::<f32>(2)?;
             let mut y = call.output::<f32>(0)?;
-            let (place, exec, batch) = ((pads_begin, out), call.exec, image.batch);
+            let place = (pads_begin, out);
+            let exec = call.exec;
+            let batch = image.batch;
             let to = if y_turned == 0 { y.slice() } else { &mut *y_own };
             conv_transposed(exec, &packed, (x, size), batch, place, bias, room, to);
             if y_turned != 0 {

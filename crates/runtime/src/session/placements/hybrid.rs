@@ -99,7 +99,8 @@ impl<'p> DevicePredictions<'p> {
     fn divide(&self, graph: &Graph, node: usize, provider: usize) -> Option<(DividedProduct, f64)> {
         let count = channels::divisible(graph, node)?;
         let own = self.of_node(provider, node)?;
-        let (bytes, units) = (self.around(node, node), 0..self.claims.len());
+        let bytes = self.around(node, node);
+        let units = 0..self.claims.len();
         let others = units.filter(|&other| other != provider).filter_map(|other| {
             let whole = self.of_node(other, node)?;
             let first = share(count, [own, whole])?;

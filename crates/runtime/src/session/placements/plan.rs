@@ -127,7 +127,8 @@ impl Session {
             }
         }
         let live = live_bytes(&self.graph, &facts);
-        let (count, most) = (self.graph.nodes.len(), self.options.max_partitions);
+        let count = self.graph.nodes.len();
+        let most = self.options.max_partitions;
         let divided = |claims: &[ProviderClaims]| partition(count, claims, &live, most).ok();
         let fastest = divided(&corrected(&claims, &known)).map(|partitions| (None, partitions));
         let own = |provider: &usize| !self.providers[*provider].is_fallback();

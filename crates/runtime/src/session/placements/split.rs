@@ -28,7 +28,8 @@ impl DivisibleRows {
             Some(matches!(first, Some(Dim::Symbol(own)) if **own == *name))
         };
         let all = |ids: &[ValueId]| ids.iter().map(has).collect::<Option<Vec<bool>>>();
-        let (inputs, outputs) = (all(&graph.inputs)?, all(&graph.outputs)?);
+        let inputs = all(&graph.inputs)?;
+        let outputs = all(&graph.outputs)?;
         // What does not come from the rows would be computed twice.
         (inputs.contains(&true) && !outputs.contains(&false)).then_some(Self { inputs, outputs })
     }
@@ -105,7 +106,8 @@ impl SplitRun {
 /// The rows of both.
 fn joined(one: &Tensor, two: &Tensor) -> Result<Tensor, RuntimeError> {
     let failed = |error: TensorError| RuntimeError::Input(format!("joining rows: {error}"));
-    let (one, two) = (one.contiguous().map_err(failed)?, two.contiguous().map_err(failed)?);
+    let one = one.contiguous().map_err(failed)?;
+    let two = two.contiguous().map_err(failed)?;
     let same = one.dtype() == two.dtype() && one.shape().get(1..) == two.shape().get(1..);
     let (Some(&first), Some(&second), true) = (one.shape().first(), two.shape().first(), same)
     else {

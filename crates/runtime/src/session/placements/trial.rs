@@ -81,7 +81,8 @@ impl Session {
         limit: Duration,
     ) -> Result<TuningStep, RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
-        let (bucket, begin) = (ShapeBucket::of_inputs(&inputs), Instant::now());
+        let bucket = ShapeBucket::of_inputs(&inputs);
+        let begin = Instant::now();
         let mut found = TuningStep::Settled;
         // What one way was found to take corrects what others are worth.
         while let Some(left) = limit.checked_sub(begin.elapsed()) {

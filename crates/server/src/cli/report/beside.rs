@@ -188,7 +188,8 @@ fn numbers(tensor: &Tensor) -> Option<Vec<f64>> {
 /// The greatest difference, and the same as a share of the greatest value. What is no number lies apart from all but
 /// itself.
 fn distance(a: &[f64], b: &[f64]) -> (f64, f64) {
-    let (mut most, mut scale) = (0.0_f64, 0.0_f64);
+    let mut most = 0.0_f64;
+    let mut scale = 0.0_f64;
     for (&a, &b) in a.iter().zip(b) {
         let same = a == b || (a.is_nan() && b.is_nan());
         let apart = if same { 0.0 } else { (a - b).abs() };

@@ -78,8 +78,9 @@ impl ReportedLanguage {
         );
         for step in &first.steps {
             let number = |name: &str| step[name].as_f64().unwrap_or(0.0);
-            let (rows, before, us) =
-                (number("rows"), number("positions_before"), number("step_us"));
+            let rows = number("rows");
+            let before = number("positions_before");
+            let us = number("step_us");
             page.section(&format!(
                 "{}: a step of {rows} rows behind {before} positions",
                 self.name
@@ -151,7 +152,9 @@ fn answers(first: &ReportedLanguage, second: &ReportedLanguage) -> (String, Valu
 
 /// Compares answers to the same prompts.
 fn beside(one: &[Vec<u32>], two: &[Vec<u32>]) -> (String, Value) {
-    let (mut all, mut equal, mut same) = (0, 0, 0);
+    let mut all = 0;
+    let mut equal = 0;
+    let mut same = 0;
     let mut firsts = Vec::new();
     for (a, b) in one.iter().zip(two) {
         let pairs = || a.iter().zip(b);

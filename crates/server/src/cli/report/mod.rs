@@ -285,7 +285,8 @@ fn summary(data: &Value) -> String {
             Some(ms) => format!("{name} {ms:.3} ms on {}", variant["units"].as_str().unwrap_or("")),
             None => {
                 let speed = |of: &str| variant["measured"][of].as_f64().unwrap_or(0.0);
-                let (read, written) = (speed("prefill_tokens_s"), speed("decode_tokens_s"));
+                let read = speed("prefill_tokens_s");
+                let written = speed("decode_tokens_s");
                 format!("{name} reads {read:.1} and writes {written:.1} tokens/s")
             }
         }

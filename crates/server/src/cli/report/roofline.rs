@@ -45,7 +45,8 @@ impl RooflineRoof {
 impl RooflinePoint {
     /// Operations for a byte, and 10⁹ operations a second; nothing where it has none of either.
     fn place(&self) -> Option<(f64, f64)> {
-        let (operations, bytes) = (self.work.operations as f64, self.work.bytes as f64);
+        let operations = self.work.operations as f64;
+        let bytes = self.work.bytes as f64;
         let place = (operations / bytes, operations / self.time / 1e9);
         let fits = [operations, bytes, self.time].iter().all(|value| *value > 0.0);
         (fits && place.0.is_finite() && place.1.is_finite()).then_some(place)
@@ -84,7 +85,8 @@ fn draw(
     text: &mut String,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let (mut left, mut right) = LEAST;
-    let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
+    let mut low = f64::INFINITY;
+    let mut high = 0.0_f64;
     for (_, (x, y)) in placed {
         (left, right) = (left.min(x / 2.0), right.max(x * 2.0));
         (low, high) = (low.min(y / 2.0), high.max(y * 2.0));

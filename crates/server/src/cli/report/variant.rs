@@ -73,7 +73,8 @@ impl ReportVariant {
         let lengths = generate::FreeLengths { batch, sequence: sequence.transpose()? };
         let made = generate::inputs(&ready.session, lengths, &shapes)?;
         let batch = if made.by_batch { batch } else { 1 };
-        let (session, source) = (ready.session, ready.source.to_string());
+        let session = ready.session;
+        let source = ready.source.to_string();
         let name = name.to_owned();
         Ok(Self { name, arguments, path, session, inputs: made.inputs, batch, load, source })
     }
@@ -291,7 +292,8 @@ impl ReportVariant {
     }
 
     fn memory(&self) -> Vec<(String, String)> {
-        let (memory, plans) = (self.session.memory(), self.session.plans());
+        let memory = self.session.memory();
+        let plans = self.session.plans();
         let all = [
             ("weights in memory", memory.initializer_bytes),
             ("weights in mapped files", memory.mapped_bytes),

@@ -74,7 +74,8 @@ pub(super) fn top(arguments: &CommandArguments) -> Result<ExitCode, String> {
     arguments.none()?;
     let interval: f64 = arguments.number("interval", 1.0)?;
     if !INTERVALS.contains(&interval) {
-        let (least, most) = (INTERVALS.start(), INTERVALS.end());
+        let least = INTERVALS.start();
+        let most = INTERVALS.end();
         return Err(format!("--interval expects seconds from {least} to {most}, got '{interval}'"));
     }
     let interval = Duration::from_secs_f64(interval);
@@ -100,9 +101,11 @@ fn once(
     order: ModelOrder,
     json: bool,
 ) -> Result<ExitCode, String> {
-    let (before, begin) = (server.look()?, Instant::now());
+    let before = server.look()?;
+    let begin = Instant::now();
     std::thread::sleep(interval);
-    let (now, time) = (server.look()?, begin.elapsed());
+    let now = server.look()?;
+    let time = begin.elapsed();
     let mut snapshot = ServerSnapshot::of(&server.name, &before, &now, time);
     if json {
         order.sort(&mut snapshot.models);
@@ -291,7 +294,9 @@ fn indexed(body: &[u8]) -> Vec<IndexedVersion> {
     let found: Value = serde_json::from_slice(body).unwrap_or_default();
     let one = |value: &Value| {
         let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-        let (model, version, state) = (text("name")?, text("version")?, text("state")?);
+        let model = text("name")?;
+        let version = text("version")?;
+        let state = text("state")?;
         Some(IndexedVersion { model, version, state })
     };
     found.as_array().into_iter().flatten().filter_map(one).collect()
@@ -339,7 +344,8 @@ mod tests {
             let (stream, _) = listener.accept().unwrap();
             let connection = rustls::ServerConnection::new(config).unwrap();
             let mut stream = rustls::StreamOwned::new(connection, stream);
-            let (mut asked, mut byte) = (Vec::new(), [0]);
+            let mut asked = Vec::new();
+            let mut byte = [0];
             while !asked.ends_with(b"\r\n\r\n") {
                 match stream.read(&mut byte) {
                     Ok(1) => asked.push(byte[0]),

@@ -161,7 +161,8 @@ impl LookPair<'_> {
 
     /// How much one counter grew for each step of another.
     fn each(&self, sum: &str, count: &str, labels: &[(&str, &str)]) -> Option<f64> {
-        let (sum, count) = (self.grew(sum, labels)?, self.grew(count, labels)?);
+        let sum = self.grew(sum, labels)?;
+        let count = self.grew(count, labels)?;
         (count > 0.0).then(|| sum / count)
     }
 
@@ -247,7 +248,8 @@ impl LookPair<'_> {
         let latency = "vllm:e2e_request_latency_seconds";
         let spread = |share: f64| self.spread(latency, &own, share).map(|seconds| seconds * 1e3);
         let each = |name: &str| {
-            let (sum, count) = (format!("{name}_sum"), format!("{name}_count"));
+            let sum = format!("{name}_sum");
+            let count = format!("{name}_count");
             self.each(&sum, &count, &own).map(|seconds| seconds * 1e3)
         };
         // The requests of OpenAI's doors go past the counters of inferences.
@@ -289,7 +291,8 @@ impl LookPair<'_> {
         }
         buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
         let wanted = buckets.last().map(|(_, count)| count * share).filter(|count| *count > 0.0)?;
-        let (mut from, mut below) = (0.0, 0.0);
+        let mut from = 0.0;
+        let mut below = 0.0;
         for (bound, count) in buckets {
             if count >= wanted && count > below {
                 let part = (wanted - below) / (count - below);

@@ -447,7 +447,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
                 self.answer(id, status.into());
             }
             CallKind::Gathered => {
-                let (parts, gather) = (Box::new(parts), MessageAssembler::default());
+                let parts = Box::new(parts);
+                let gather = MessageAssembler::default();
                 let mark = (self.watch.heard(), 0);
                 stream.incoming = IncomingRequest::Gather { parts, gather, mark };
                 self.gathering += 1;

@@ -61,7 +61,8 @@ impl GrpcService for Echo {
 
     fn unary(&self, head: Parts, message: Bytes) -> AnswerFuture<WholeAnswer> {
         self.begun.fetch_add(1, Ordering::AcqRel);
-        let (mut go, over) = (self.go.clone(), Counted(Arc::clone(&self.over)));
+        let mut go = self.go.clone();
+        let over = Counted(Arc::clone(&self.over));
         Box::pin(async move {
             let _over = over;
             if head.uri.path() == "/wait" {
@@ -90,7 +91,8 @@ struct Fixture {
 fn start(keeping: ConnectionSettings, pipe: usize) -> Fixture {
     let (client, server) = tokio::io::duplex(pipe);
     let (go, told) = watch::channel(false);
-    let (begun, over) = (Arc::default(), Arc::default());
+    let begun = Arc::default();
+    let over = Arc::default();
     let door = Echo { go: told, begun: Arc::clone(&begun), over: Arc::clone(&over) };
     let (connection, remote) = Http2Connection::new(server, door, keeping);
     Fixture { client, go, begun, over, remote, server: tokio::spawn(connection.run()) }

@@ -207,7 +207,8 @@ impl FrameParser {
                 FrameState::Padding(head) => {
                     let Some((&padding, others)) = input.split_first() else { return Ok(None) };
                     *input = others;
-                    let (left, padding) = (head.length - 1, usize::from(padding));
+                    let left = head.length - 1;
+                    let padding = usize::from(padding);
                     if padding > left {
                         return Err(wrong("a data frame has more padding than bytes"));
                     }

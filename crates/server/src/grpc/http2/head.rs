@@ -19,7 +19,8 @@ pub(super) struct CallHead {
 impl CallHead {
     /// Makes it of fields; none where they are no request, unless some were dropped.
     pub(super) fn of(mut head: RequestHead) -> Option<Self> {
-        let (too_large, authority) = (head.too_large, head.authority.take());
+        let too_large = head.too_large;
+        let authority = head.authority.take();
         let empty = || too_large.then(|| http::Request::new(()).into_parts().0);
         let parts = parts(head).or_else(empty)?;
         Some(Self { parts, authority, too_large })

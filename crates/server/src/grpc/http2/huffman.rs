@@ -53,7 +53,8 @@ static CODE: LazyLock<HuffmanCode> = LazyLock::new(|| {
 /// The bytes behind a code; none where the code is not one, or is padded otherwise than it must be.
 pub(super) fn decode(coded: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(coded.len() * 8 / 5);
-    let (mut value, mut length) = (0_u32, 0_usize);
+    let mut value = 0_u32;
+    let mut length = 0_usize;
     for byte in coded {
         for place in (0..8).rev() {
             value = value << 1 | u32::from(byte >> place & 1);

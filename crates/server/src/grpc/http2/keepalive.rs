@@ -153,7 +153,8 @@ mod tests {
         keeping: &ConnectionSettings,
     ) -> Option<(u64, &'static str)> {
         let start = Instant::now();
-        let (mut watch, mut now) = (ConnectionWatch::new(start), start);
+        let mut watch = ConnectionWatch::new(start);
+        let mut now = start;
         while now < start + Duration::from_secs(8 * 3600) {
             let seconds = now.duration_since(start).as_secs();
             if let KeepaliveVerdict::Dead(why) = watch.look(now, &signs(seconds), keeping) {

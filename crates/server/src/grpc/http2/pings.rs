@@ -45,8 +45,10 @@ mod tests {
     use super::*;
 
     fn keeping(without_calls: bool, ping_strikes: u64) -> ConnectionSettings {
-        let (hour, interval) = (Duration::from_secs(3600), Duration::from_secs(300));
-        let (keepalive_time, keepalive_timeout) = (hour, hour);
+        let hour = Duration::from_secs(3600);
+        let interval = Duration::from_secs(300);
+        let keepalive_time = hour;
+        let keepalive_timeout = hour;
         ConnectionSettings {
             keepalive_time,
             keepalive_timeout,
@@ -58,7 +60,8 @@ mod tests {
 
     #[test]
     fn pings_that_come_too_early_are_forgiven_so_many_times() {
-        let (start, minute) = (Instant::now(), Duration::from_secs(60));
+        let start = Instant::now();
+        let minute = Duration::from_secs(60);
         let mut pings = PingCounter::default();
         let strict = keeping(true, 2);
         let found: Vec<bool> =
@@ -72,7 +75,8 @@ mod tests {
 
     #[test]
     fn without_calls_pings_must_be_rare_unless_permitted() {
-        let (start, step) = (Instant::now(), Duration::from_secs(600));
+        let start = Instant::now();
+        let step = Duration::from_secs(600);
         let mut pings = PingCounter::default();
         assert!((0..4).any(|n| pings.is_too_many(start + step * n, &keeping(false, 2), 0)));
         let mut pings = PingCounter::default();

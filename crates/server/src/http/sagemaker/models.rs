@@ -159,7 +159,8 @@ fn load(call: &CallContext<'_>) -> EndpointReply {
         tracing::info!(model = %name, "loading a model of SageMaker's from {url}");
         let loaded = run_blocking(&app, move || {
             let repository = archive::repository(&url, &name)?;
-            let (core, path) = (inner.core(), repository.path.clone());
+            let core = inner.core();
+            let path = repository.path.clone();
             core.register_repository(repository)?;
             let taken = inner.sagemaker().hosted.models().contains_key(&given);
             let loaded = if taken {

@@ -105,7 +105,8 @@ impl SpanExporter {
             failing: false,
         };
         let queue = Arc::<(Mutex<SpanQueue>, Condvar)>::default();
-        let (limit, batch) = (config.max_queue_size.max(1), sender.batch);
+        let limit = config.max_queue_size.max(1);
+        let batch = sender.batch;
         let mine = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
             .name("trace-exporter".to_owned())

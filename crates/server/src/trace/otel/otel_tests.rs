@@ -37,7 +37,8 @@ fn receive(stream: TcpStream) -> (String, ExportRequest) {
 
 fn entries(trace: u64) -> Vec<TraceEntry> {
     let stamp = |name, ns| TraceEntry { trace, event: TraceEvent::Stamp { name, ns } };
-    let (model, version) = ("m".to_owned(), "1".to_owned());
+    let model = "m".to_owned();
+    let version = "1".to_owned();
     let began = TraceEvent::Began { model, version, request_id: String::new(), parent: None };
     vec![TraceEntry { trace, event: began }, stamp(REQUEST_START, 5), stamp(REQUEST_END, 9)]
 }

@@ -178,7 +178,8 @@ mod tests {
     }
 
     fn began(trace: u64, model: &str, parent: Option<u64>) -> TraceEntry {
-        let (model, version) = (model.to_owned(), "3".to_owned());
+        let model = model.to_owned();
+        let version = "3".to_owned();
         TraceEntry {
             trace,
             event: TraceEvent::Began { model, version, request_id: "r".to_owned(), parent },

@@ -73,9 +73,11 @@ impl GraphBackend {
     /// nothing else.
     #[must_use]
     pub fn onnx(providers: ProviderFactory, options: SessionOptions) -> Self {
-        let (gpus, optional) = (Vec::new(), Vec::new());
+        let gpus = Vec::new();
+        let optional = Vec::new();
         let shared = None;
-        let (cache, power) = (None, None);
+        let cache = None;
+        let power = None;
         Self { format: ModelFormat::Onnx, providers, gpus, optional, shared, options, cache, power }
     }
 
@@ -287,7 +289,8 @@ impl ModelBackend for GraphBackend {
         let LoadedGraph { session, defaults, interface, aside } =
             self.session(&path, files, place)?;
         for io in session.inputs().iter().chain(session.outputs()) {
-            let (name, kind) = (&io.name, io.kind);
+            let name = &io.name;
+            let kind = io.kind;
             if kind != FactKind::Tensor {
                 let map = matches!(kind, FactKind::Map(_) | FactKind::Maps(_));
                 let hint = if map { ZIPMAP_HINT } else { "" };
@@ -455,7 +458,8 @@ impl BackendModel for GraphModel {
             place => place,
         };
         let session = self.session(place)?;
-        let (defaults, interface) = (Arc::clone(&self.defaults), self.interface.clone());
+        let defaults = Arc::clone(&self.defaults);
+        let interface = self.interface.clone();
         let movable = session.time_follows_shapes();
         let aside = self.aside;
         Ok(Box::new(GraphInstance { movable, session, defaults, interface, aside }))

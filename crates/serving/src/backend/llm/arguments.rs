@@ -275,7 +275,8 @@ mod tests {
             "ngram_prompt_lookup_max": 4}"#;
         let newer = r#"{"model": "x", "speculative_config": {"method": "ngram",
             "num_speculative_tokens": 5, "prompt_lookup_max": 4, "prompt_lookup_min": 2}}"#;
-        let (older, newer) = (parse(older).unwrap().1, parse(newer).unwrap().1);
+        let older = parse(older).unwrap().1;
+        let newer = parse(newer).unwrap().1;
         assert_eq!(older, newer);
         assert_eq!(newer.speculative_model.as_deref(), Some("[ngram]"));
         assert_eq!(

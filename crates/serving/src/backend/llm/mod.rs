@@ -63,7 +63,8 @@ impl LlmBackend {
     pub fn within(load: &LoadModel, residency: &Arc<ModelMemory>) -> Vec<Arc<dyn ModelBackend>> {
         [("llm", FoundLlm::Here), ("galatea_llm", FoundLlm::Here), ("vllm", FoundLlm::Named)]
             .map(|(name, found)| -> Arc<dyn ModelBackend> {
-                let (load, residency) = (Arc::clone(load), Arc::clone(residency));
+                let load = Arc::clone(load);
+                let residency = Arc::clone(residency);
                 Arc::new(Self { name, found, load, residency })
             })
             .into()

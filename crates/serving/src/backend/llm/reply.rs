@@ -86,7 +86,8 @@ impl ResponseMaker {
             answers.iter_mut().for_each(|answer| answer.text.clone_from(&asked.text));
         }
         let request = WaitingRequest(Arc::new(Mutex::new(Some(request))));
-        let (cumulative, from) = (vec![0.0; n], Instant::now());
+        let cumulative = vec![0.0; n];
+        let from = Instant::now();
         Self { request, asked, tokenizer, answers, cumulative, prompt_tokens, from }
     }
 

@@ -80,7 +80,8 @@ impl ArchiveUnpacking<'_> {
     }
 
     fn unwritten(&self, path: &Path, error: &io::Error) -> ServingError {
-        let (archive, path) = (self.archive.display(), path.display());
+        let archive = self.archive.display();
+        let path = path.display();
         ServingError::internal(format!(
             "the archive '{archive}' is not unpacked: '{path}' cannot be written: {error}"
         ))
@@ -129,7 +130,8 @@ impl ArchiveUnpacking<'_> {
         if kind == EntryType::Directory || kind.is_file() && entry.path_bytes().ends_with(b"/") {
             self.make_folder(&path)?;
             // Whoever removes it must be able to.
-            let (at, mode) = (self.folder.join(&path), mode & 0o777 | 0o700);
+            let at = self.folder.join(&path);
+            let mode = mode & 0o777 | 0o700;
             let set = fs::set_permissions(&at, Permissions::from_mode(mode));
             return set.map_err(|error| self.unwritten(&at, &error));
         }
@@ -200,7 +202,8 @@ impl ArchiveUnpacking<'_> {
         };
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&at);
         let file = file.as_mut().map_err(|error| self.unwritten(&at, error))?;
-        let (mut piece, mut left) = (vec![0; PIECE_BYTES], entry.size());
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut left = entry.size();
         loop {
             let count = entry.read(&mut piece).map_err(|error| truncated(&error))?;
             if count == 0 {
@@ -233,7 +236,8 @@ impl ArchiveUnpacking<'_> {
             return Ok(());
         }
         let original = inner(&target).filter(|original| self.has(original)).ok_or_else(|| {
-            let (path, target) = (path.display(), target.display());
+            let path = path.display();
+            let target = target.display();
             self.wrong(format_args!(
                 "holds the hard link '{path}' to '{target}', expected a file that stands before it in the archive"
             ))
@@ -259,7 +263,8 @@ impl ArchiveUnpacking<'_> {
         let root =
             self.folder.canonicalize().map_err(|error| self.unwritten(self.folder, &error))?;
         for (path, target) in &self.links {
-            let (shown, leads) = (path.display(), target.display());
+            let shown = path.display();
+            let leads = target.display();
             let found = self.folder.join(path).canonicalize();
             let inside = match &found {
                 Ok(found) => found.starts_with(&root),
@@ -363,7 +368,8 @@ mod tests {
     /// Unpacks into the folder `in` of the one that comes back.
     fn unpacked(bytes: &[u8]) -> (TempDir, Result<(), String>) {
         let home = tempfile::tempdir().unwrap();
-        let (archive, folder) = (home.path().join("a.tar.gz"), home.path().join("in"));
+        let archive = home.path().join("a.tar.gz");
+        let folder = home.path().join("in");
         fs::write(&archive, bytes).unwrap();
         fs::create_dir(&folder).unwrap();
         let found = unpack(&archive, &folder).map_err(|error| {

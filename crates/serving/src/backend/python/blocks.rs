@@ -127,7 +127,8 @@ pub(super) struct BlockLease {
 
 impl ServerBlocks {
     pub(super) fn new(flags: &Arc<SharedFlagPage>, prefix: &str, least: usize) -> Self {
-        let (flags, prefix) = (Arc::clone(flags), prefix.to_owned());
+        let flags = Arc::clone(flags);
+        let prefix = prefix.to_owned();
         Self { flags, prefix, least, blocks: HashMap::new(), made: 0, named: Vec::new() }
     }
 
@@ -242,7 +243,8 @@ pub(super) struct WorkerBlocks {
 
 impl WorkerBlocks {
     pub(super) fn new(flags: &Arc<SharedFlagPage>, prefix: &str) -> Self {
-        let (flags, prefix) = (Arc::clone(flags), prefix.to_owned());
+        let flags = Arc::clone(flags);
+        let prefix = prefix.to_owned();
         Self { flags, prefix, blocks: HashMap::new(), read: Vec::new(), seen: 0 }
     }
 

@@ -93,7 +93,8 @@ impl BlsCallee {
         host: &HostLink,
         loads: &Arc<control::ModelLoadWaits>,
     ) -> Arc<Self> {
-        let (host, loads) = (host.clone(), Arc::clone(loads));
+        let host = host.clone();
+        let loads = Arc::clone(loads);
         Arc::new(Self { model: model.to_owned(), host, loads })
     }
 
@@ -272,7 +273,8 @@ pub(super) fn start(
     mut theirs: Option<WorkerBlocks>,
 ) -> io::Result<()> {
     let socket = process.calls().socket.try_clone()?;
-    let (callee, process) = (Arc::clone(callee), Arc::clone(process));
+    let callee = Arc::clone(callee);
+    let process = Arc::clone(process);
     let listen = move || {
         worker_outbox::never_wait();
         if begin(&callee, &socket).is_ok() {
@@ -341,7 +343,8 @@ fn call(callee: &Arc<BlsCallee>, process: &Arc<WorkerProcess>, number: u64, text
     if !row.slow {
         return calls.reply(number, (row.answer)(callee, calls, &call));
     }
-    let (callee, kept) = (Arc::clone(callee), Arc::clone(process));
+    let callee = Arc::clone(callee);
+    let kept = Arc::clone(process);
     let run = move || kept.calls().reply(number, (row.answer)(&callee, kept.calls(), &call));
     let thread = std::thread::Builder::new().name(row.name.to_owned()).spawn(run);
     if let Err(error) = thread {

@@ -213,7 +213,8 @@ fn input(tensor: &Value, small: &[u8], block: Option<&Arc<SharedBlock>>) -> Opti
     let datatype = size(tensor.get(1)).and_then(|number| DataType::ALL.get(number).copied())?;
     let sizes = tensor.get(2)?.as_array()?.iter();
     let shape: Vec<i64> = sizes.map(Value::as_i64).collect::<Option<_>>()?;
-    let (place, len) = (size(tensor.get(4))?, size(tensor.get(5))?);
+    let place = size(tensor.get(4))?;
+    let len = size(tensor.get(5))?;
     let raw = if tensor.get(3)?.as_bool()? {
         let memory: Arc<dyn Allocation> = Arc::<SharedBlock>::clone(block?);
         let window = Tensor::from_allocation(DataType::Uint8, &[len], memory, place).ok()?;
@@ -247,12 +248,14 @@ impl BlsOutput {
             _ => BlsElements::Tensor(tensor.contiguous()?),
         };
         let datatype = wire::type_number(tensor.dtype()).ok_or_else(|| {
-            let (name, known) = (&output.name, tensor.dtype().wire_name());
+            let name = &output.name;
+            let known = tensor.dtype().wire_name();
             ServingError::unsupported(format!(
                 "output '{name}' has the type {known}, which has no number"
             ))
         })?;
-        let (name, sizes) = (output.name.clone(), tensor.shape().to_vec());
+        let name = output.name.clone();
+        let sizes = tensor.shape().to_vec();
         Ok(Self { name, datatype, sizes, elements, large: false, place: 0 })
     }
 
@@ -266,7 +269,8 @@ impl BlsOutput {
 
 /// Gives outputs their places; the bytes of those in the message and of those in the block.
 fn place(outputs: &mut [BlsOutput]) -> (usize, usize) {
-    let (mut small, mut large) = (0_usize, 0_usize);
+    let mut small = 0_usize;
+    let mut large = 0_usize;
     for output in outputs {
         let len = output.bytes().len();
         output.large = len > wire::SMALL_BYTES || small.saturating_add(len) > wire::MAX_SMALL_BYTES;

@@ -19,7 +19,8 @@ impl ModelLoadWaits {
     /// Notes that a model that is being loaded waits for another one.
     fn begin(&self, model: &str, other: &str) -> Result<(), ServingError> {
         let mut waits = locked(&self.0);
-        let (mut left, mut at) = (vec![other.to_owned()], 0);
+        let mut left = vec![other.to_owned()];
+        let mut at = 0;
         while let Some(name) = left.get(at).cloned() {
             if name == model {
                 return Err(ServingError::unavailable(format!(

@@ -109,7 +109,8 @@ impl PythonEnvironment {
         let printed = run(&mut command)?;
         let pairs = printed.split(|byte| *byte == 0).filter_map(|pair| {
             let at = pair.iter().position(|byte| *byte == b'=')?;
-            let (name, value) = (pair.get(..at)?, pair.get(at + 1..)?);
+            let name = pair.get(..at)?;
+            let value = pair.get(at + 1..)?;
             Some((OsString::from_vec(name.to_vec()), OsString::from_vec(value.to_vec())))
         });
         let differs = |name: &OsStr, value: &OsStr| {

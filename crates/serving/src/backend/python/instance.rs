@@ -139,7 +139,8 @@ impl FreeInstance {
         args: serde_json::Value,
     ) -> Result<Self, ServingError> {
         let keeper = WorkerSupervisor::start(made, name, args)?;
-        let (made, name) = (Arc::clone(made), name.to_owned());
+        let made = Arc::clone(made);
+        let name = name.to_owned();
         Ok(Self { made, keeper, name, worker: None, next: 1 })
     }
 

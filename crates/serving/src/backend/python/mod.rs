@@ -126,7 +126,8 @@ impl ModelBackend for PythonBackend {
         };
         let path = files.version_dir.join(filename);
         let text = fs::read(&path).map_err(|error| {
-            let (path, model) = (path.display(), &files.name);
+            let path = path.display();
+            let model = &files.name;
             ServingError::unavailable(format!(
                 "unable to read '{path}' of model '{model}': {error}"
             ))
@@ -220,7 +221,8 @@ impl BackendModel for PythonModel {
         &self,
         placement: &InstancePlacement,
     ) -> Result<Box<dyn ModelInstance>, ServingError> {
-        let (made, name) = (&self.made, placement.name.as_str());
+        let made = &self.made;
+        let name = placement.name.as_str();
         let config = &placement.config;
         let (kind, device) = match placement.kind {
             PlacementKind::Cpu => ("CPU", 0),
@@ -239,7 +241,8 @@ impl BackendModel for PythonModel {
         if let (Some(data), Some(args)) = (&made.data, args.as_object_mut()) {
             args.insert("model_file".to_owned(), serde_json::json!(data));
         }
-        let (freely, states) = (answers_freely(config), has_states(config));
+        let freely = answers_freely(config);
+        let states = has_states(config);
         if states && (freely || made.data.is_some()) {
             return Err(ServingError::unsupported(format!(
                 "model '{}': the server keeps states for models in Python whose requests have one answer each; decoupled \

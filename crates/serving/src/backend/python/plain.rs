@@ -72,7 +72,8 @@ struct WorkerBatch {
 
 impl WorkerBatch {
     fn new(payload: BatchPayload) -> Self {
-        let (slots, held) = (Vec::new(), Vec::new());
+        let slots = Vec::new();
+        let held = Vec::new();
         Self { payload, first: 0, message: None, len: 0, block: None, slots, held }
     }
 
@@ -99,8 +100,10 @@ impl PlainInstance {
         states: bool,
     ) -> Result<Self, ServingError> {
         let keeper = WorkerSupervisor::start(made, name, args)?;
-        let (made, name) = (Arc::clone(made), name.to_owned());
-        let (sent, ready) = (VecDeque::new(), VecDeque::new());
+        let made = Arc::clone(made);
+        let name = name.to_owned();
+        let sent = VecDeque::new();
+        let ready = VecDeque::new();
         Ok(Self { made, keeper, name, worker: None, next: 1, sent, ready, states })
     }
 
@@ -198,7 +201,8 @@ impl PlainInstance {
         let Some(mut batch) = self.sent.pop_front() else { return };
         let config = Arc::clone(&batch.payload.context().config);
         let deadline = self.made.settings.execution.map(|limit| Instant::now() + limit);
-        let (count, last) = (batch.payload.requests().len(), self.sent.is_empty());
+        let count = batch.payload.requests().len();
+        let last = self.sent.is_empty();
         let answers = match &mut self.worker {
             Some(worker) => worker.answers(&config, &self.name, batch.first, count, deadline),
             None => Err(WorkerLoss::Ended("there is none".to_owned())),

@@ -84,7 +84,8 @@ fn model_file(files: &ModelFiles) -> Result<PathBuf, ServingError> {
     if path.is_file() {
         return Ok(path);
     }
-    let (shown, model) = (path.display(), &files.name);
+    let shown = path.display();
+    let model = &files.name;
     // The name may be the one that was filled in.
     if filename != SCRIPT {
         return Err(ServingError::unavailable(format!(

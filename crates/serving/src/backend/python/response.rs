@@ -31,7 +31,8 @@ pub(super) fn decode(
 ) -> ModelAnswer {
     if let Some((code, text)) = response.error {
         // As in Triton, an error that a model in Python answers with is no failure.
-        let (result, deliberate) = (Err(ServingError::new(code, text)), config.backend != PYTORCH);
+        let result = Err(ServingError::new(code, text));
+        let deliberate = config.backend != PYTORCH;
         return ModelAnswer { result, parameters: Vec::new(), deliberate };
     }
     let mut outputs = Vec::with_capacity(response.outputs.len());

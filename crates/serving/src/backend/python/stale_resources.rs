@@ -67,7 +67,8 @@ impl FolderOwner {
 
     /// Whether that is the folder.
     fn has(&self, path: &Path) -> io::Result<bool> {
-        let (own, found) = (self.folder.metadata()?, fs::symlink_metadata(path)?);
+        let own = self.folder.metadata()?;
+        let found = fs::symlink_metadata(path)?;
         Ok((own.dev(), own.ino()) == (found.dev(), found.ino()))
     }
 }
@@ -248,7 +249,8 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         let dead = ServerFolder::make_in(temporary.path()).unwrap();
         let living = ServerFolder::make_in(temporary.path()).unwrap();
-        let (names, living_names) = (dead.names("/glstests"), living.names("/glstests"));
+        let names = dead.names("/glstests");
+        let living_names = living.names("/glstests");
         // No server has the other's, nor names that are too long for macOS.
         assert!(names != living_names && names.len() == 16, "{names}, {living_names}");
         let name = format!("{names}0i1");
@@ -284,7 +286,8 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         let home = ServerFolder::make_in(temporary.path()).unwrap();
         let names = home.names("/glr");
-        let (first, second) = (home.path().join("first"), home.path().join("second"));
+        let first = home.path().join("first");
+        let second = home.path().join("second");
         let files = [("first", "1"), ("second", "2")];
         home.restore(&files).unwrap();
         fs::remove_file(&first).unwrap();

@@ -253,7 +253,8 @@ impl<'a> WorkerAnswers<'a> {
         let _kind = fields.u8()?;
         let execution = fields.u64()?;
         let status = fields.u8()?;
-        let (opened, closed) = (fields.u16()?, fields.u16()?);
+        let opened = fields.u16()?;
+        let closed = fields.u16()?;
         let small = fields.len()?;
         let text = fields.len()?;
         let count = fields.u32()?;
@@ -285,7 +286,9 @@ impl WorkerAnswers<'_> {
 
 impl OpenedBlock {
     fn read(fields: &mut FieldReader<'_>) -> Result<Self, MalformedMessage> {
-        let (number, size, name) = (fields.u32()?, fields.size()?, fields.u16()?);
+        let number = fields.u32()?;
+        let size = fields.size()?;
+        let name = fields.u16()?;
         Ok(Self { number, size, name: fields.text(name.into())? })
     }
 }
@@ -295,7 +298,8 @@ impl RequestAnswer {
         let request = fields.u64()?;
         let flags = fields.u8()?;
         let code = fields.u8()?;
-        let (text, parameters) = (fields.len()?, fields.len()?);
+        let text = fields.len()?;
+        let parameters = fields.len()?;
         let outputs = fields.u16()?;
         let text = fields.text(text)?;
         let parameters = fields.text(parameters)?;
@@ -316,7 +320,9 @@ impl MessageOutput {
         let datatype = fields.u8()?;
         let rank = fields.u8()?;
         let place = fields.u8()?;
-        let (offset, size, block) = (fields.size()?, fields.size()?, fields.u32()?);
+        let offset = fields.size()?;
+        let size = fields.size()?;
+        let block = fields.u32()?;
         let shape = (0..rank).map(|_| fields.size()).collect::<Result<_, _>>()?;
         let name = fields.text(name.into())?;
         let datatype = DataType::ALL.get(usize::from(datatype)).copied().ok_or_else(|| {

@@ -258,7 +258,8 @@ impl WorkerStart<'_> {
         let prefix = self.prefix();
         let page = format!("{prefix}f");
         let flags = SharedFlagPage::create(&page).map_err(|error| failed(&error))?;
-        let (called, called_page) = (format!("{prefix}c"), format!("{prefix}cf"));
+        let called = format!("{prefix}c");
+        let called_page = format!("{prefix}cf");
         let memory = SharedFlagPage::create(&called_page).map_err(|error| {
             SharedBlock::unlink(&page);
             failed(&error)
@@ -319,7 +320,8 @@ impl WorkerStart<'_> {
         match lost {
             WorkerLoss::Ended(why) => self.failed(&format!("{why}{}", process.last_words())),
             WorkerLoss::Late => {
-                let (seconds, last) = (self.settings.timeout.as_secs_f32(), process.last_words());
+                let seconds = self.settings.timeout.as_secs_f32();
+                let last = process.last_words();
                 self.failed(&format!("it says nothing for {seconds} seconds{last}"))
             }
         }

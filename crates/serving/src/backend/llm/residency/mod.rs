@@ -135,8 +135,10 @@ impl ResidentCheckpoint {
         load: CheckpointLoader,
     ) -> Result<(Arc<Self>, CheckpointHandle), ServingError> {
         let id = lock(&residency.state).ledger.enter();
-        let (residency, name) = (Arc::clone(residency), name.to_owned());
-        let (loading, traits) = (Mutex::new(()), OnceLock::new());
+        let residency = Arc::clone(residency);
+        let name = name.to_owned();
+        let loading = Mutex::new(());
+        let traits = OnceLock::new();
         let resident = Self { residency, id, name, file_bytes, load, loading, traits };
         let loaded = resident.bring_in()?;
         Ok((Arc::new(resident), loaded))
