@@ -1,4 +1,4 @@
-//! Which crate may depend on which: the house's table, compared with each `Cargo.toml`.
+//! Table of allowed dependencies between crates, compared with each `Cargo.toml`.
 
 use crate::workspace::{WorkspaceFolders, WorkspacePackage};
 
@@ -7,7 +7,7 @@ struct CrateArrow {
     folder: &'static str,
     /// Folders it may depend on; `None` means any.
     may_use: Option<&'static [&'static str]>,
-    /// Whether it may contain `unsafe`.
+    /// True if it may contain `unsafe`.
     unsafe_code: bool,
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::workspace::{WorkspaceFolders, read};
 
-/// What each file must hold.
+/// Keys that each section of a chip file must hold.
 const REQUIRED: &[(&str, &[&str])] = &[
     ("cpu", &["performance_cores", "efficiency_cores", "features"]),
     ("gpu", &["cores", "metal_family", "tflops_f32"]),

@@ -5,17 +5,17 @@ use std::process::Command;
 
 use crate::process::output;
 
-/// Where Debian's packages put their programs and the standard library's source.
+/// Paths of the programs and of the standard library's source in Debian's packages.
 const CARGO: &str = "/usr/bin/cargo";
 const RUSTC: &str = "/usr/bin/rustc";
 const SOURCE: &str = "/usr/lib/rustlib/src/rust/library/std";
 
-/// Whether the compiler and the standard library's source are there.
+/// Returns whether the compiler and the standard library's source are installed.
 pub(crate) fn is_installed() -> bool {
     [CARGO, RUSTC, SOURCE].iter().all(|path| Path::new(path).exists())
 }
 
-/// Whether the toolchain that built xtask has the standard library for `target`.
+/// Returns whether the toolchain that built xtask has the standard library for `target`.
 pub(crate) fn rustup_has(target: &str) -> Result<bool, String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let folder =

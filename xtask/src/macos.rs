@@ -19,7 +19,7 @@ pub(crate) use linker::link_with_zig;
 
 const TARGET: &str = "aarch64-apple-darwin";
 
-/// Where Debian's packages put cargo and its lints.
+/// Paths of cargo and its lints in Debian's packages.
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_CLIPPY: &str = "/usr/bin/cargo-clippy";
 

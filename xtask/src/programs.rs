@@ -59,7 +59,7 @@ impl TestProgram {
 /// Builds the tests of all crates, and the program beside them.
 ///
 /// # Errors
-/// When they do not compile.
+/// Fails when they do not compile.
 pub(crate) fn build(workspace: &WorkspaceFolders) -> Result<Vec<TestProgram>, String> {
     let mut command = cargo(&workspace.root);
     command.args(["test", "--workspace", "--features", GPU, "--no-run"]);

@@ -10,7 +10,7 @@ use crate::workspace::WorkspaceFolders;
 
 /// The oldest version that workers run on.
 const OLDEST: (u32, u32) = (3, 9);
-/// What workers need, and what their own tests do.
+/// Packages that workers and their tests need.
 const PACKAGES: &[&str] = &["numpy", "pytest", "pytest-asyncio", "pytest-timeout"];
 /// Modules of tests that start workers, as the test program filters by them.
 const TESTS: &[&str] =

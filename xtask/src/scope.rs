@@ -1,4 +1,4 @@
-//! Which crates a run of the checks is about: all, or those that a change touches and their users.
+//! Crates that a run of the checks covers: all, or those that a change touches and their users.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -31,7 +31,7 @@ impl CheckScope {
     /// Finds what differs from `base`: committed since then, not committed yet, or not known to git.
     ///
     /// # Errors
-    /// When git fails, such as for an unknown revision.
+    /// Fails when git fails, such as for an unknown revision.
     pub(crate) fn changed_since(workspace: &WorkspaceFolders, base: &str) -> Result<Self, String> {
         let git = |arguments: &[&str]| {
             output(Command::new("git").current_dir(&workspace.root).args(arguments))

@@ -14,7 +14,7 @@ use crate::{arrows, chips, dependencies, gpu, macos, names, neon, python, sizes,
 pub(crate) struct CheckStep {
     /// The command's name.
     pub(crate) name: &'static str,
-    /// What it checks, in one line.
+    /// One-line description of the check.
     pub(crate) what: &'static str,
     /// Returns whether a change of these crates can change its result.
     pub(crate) concerns: fn(&CheckScope) -> bool,
@@ -176,7 +176,7 @@ fn known(name: &str) -> Result<String, String> {
     Err(format!("unknown step `{name}`; the steps are {}", names.join(", ")))
 }
 
-/// How a step ended.
+/// Result of a step.
 struct StepResult {
     name: &'static str,
     time: Duration,

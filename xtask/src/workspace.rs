@@ -1,4 +1,4 @@
-//! Where the workspace lies and which packages it has.
+//! Location of the workspace, and its packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct WorkspaceFolders {
     /// The folder of the root `Cargo.toml`.
     pub(crate) root: PathBuf,
-    /// Where cargo puts build products (`CARGO_TARGET_DIR`, else `target`).
+    /// Folder for cargo's build products (`CARGO_TARGET_DIR`, else `target`).
     pub(crate) target: PathBuf,
 }
 

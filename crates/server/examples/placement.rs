@@ -165,7 +165,7 @@ impl Model {
     }
 }
 
-/// Which nodes each unit is to have; the processor has the rest.
+/// Nodes of each device; the CPU has the rest.
 type Placement = Vec<(usize, Range<usize>)>;
 
 /// All placements of some units before the processor, with these cuts.

@@ -110,7 +110,7 @@ impl ServerState {
         self.override_rules
     }
 
-    /// Which pages of browsers may speak to the server.
+    /// Returns the rules on browser pages that may speak to the server.
     #[must_use]
     pub(crate) fn browser_rules(&self) -> &BrowserRules {
         &self.browser_rules
@@ -223,7 +223,7 @@ impl ServerState {
         self.stop.send_replace(true);
     }
 
-    /// Whether [`stop`](Self::stop) was called.
+    /// Returns whether [`stop`](Self::stop) was called.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         *self.stop.borrow()

@@ -14,12 +14,12 @@ use galatea_serving::Core;
 /// The units of this process.
 static UNITS: LazyLock<Arc<ComputeDevices>> = LazyLock::new(|| Arc::new(ComputeDevices::new()));
 
-/// How often it is looked whether there is something to find out.
+/// Interval between two checks for placements to measure.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// How long ways are measured at a time.
+/// Time for which placements are measured at a time.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// How runs of this process are divided where nobody says what a unit is chosen by.
+/// Returns the routing of this process's runs when no goal is given.
 pub(crate) fn usual() -> PlacementOptions {
     PlacementOptions { units: Arc::clone(&UNITS), goal: ExecutionGoal::default() }
 }
@@ -29,12 +29,12 @@ pub(crate) fn units() -> &'static ComputeDevices {
     &UNITS
 }
 
-/// Where runs that are not divided wait for their turns.
+/// Returns the queue in which undivided runs wait for their turns.
 pub(crate) fn turns() -> TurnSource {
     TurnSource(Some(Arc::clone(&UNITS)))
 }
 
-/// What the units did and have to do among which runs are divided.
+/// Reports the work, done and pending, of the devices among which runs are divided.
 pub(crate) fn report() -> Vec<DeviceReport> {
     let units = UNITS.all();
     units.iter().filter(|unit| unit.is_divided()).map(|unit| unit.report()).collect()
@@ -42,7 +42,7 @@ pub(crate) fn report() -> Vec<DeviceReport> {
 
 /// A unit that was busy for less of an interval says little of what it draws.
 const BUSY: f64 = 0.3;
-/// How much of what was known of a unit's watts gives way to an interval.
+/// Weight of the latest interval in the average watts of a device.
 const NEWS: f64 = 0.2;
 
 /// Learns what units draw while they work, from how busy they were and what each drew.

@@ -28,7 +28,7 @@ const CHUNK_BYTES: u64 = 1_000_000_000;
 /// The function of a package that has one.
 const MAIN: &str = "main";
 
-/// What a folder has beside its weights that a runner needs.
+/// Files beside the weights of a folder that a runner needs.
 const BESIDE: &[&str] = &[
     "config.json",
     "generation_config.json",
@@ -40,7 +40,7 @@ const BESIDE: &[&str] = &[
     "chat_template.json",
 ];
 
-/// How a decoder is cut.
+/// Options for cutting a decoder into chunks.
 #[derive(Clone, Debug)]
 pub struct ChunkOptions {
     /// Positions of a state; 1024 or as many as the model has.
@@ -51,7 +51,7 @@ pub struct ChunkOptions {
     pub chunk_bytes: u64,
     /// A folder whose tokenizer is taken, where that is not the checkpoint's.
     pub tokenizer: Option<PathBuf>,
-    /// How programs are written.
+    /// Options for writing programs.
     pub convert: ConvertOptions,
 }
 

@@ -24,8 +24,8 @@ pub fn processor() -> ProviderList {
     galatea_providers::PROVIDERS.iter().map(|row| (row.make)(processor_cost())).collect()
 }
 
-/// What is known about this host beside the program's own files: a file as `galatea tune --write-chip` writes it, where
-/// it lies beside the records of the tuner. One that cannot be read is left out, which is logged.
+/// Returns facts about this host from a file beside the tuner's records, as `galatea tune --write-chip`
+/// writes it. A file that cannot be read is left out, which is logged.
 fn host_facts() -> Option<&'static ChipFacts> {
     static FOUND: OnceLock<Option<ChipFacts>> = OnceLock::new();
     let read = || {
@@ -37,13 +37,13 @@ fn host_facts() -> Option<&'static ChipFacts> {
     FOUND.get_or_init(read).as_ref()
 }
 
-/// What the processor reaches, where that was measured on this host.
+/// Returns the CPU's cost, if it was measured on this host.
 fn processor_cost() -> Option<UnitCost> {
     CostModel::of(host_facts()?, usize::MAX).unit(ComputeUnit::Cpu).copied()
 }
 
-/// What a name of Core ML's stands for: `coreml` takes whatever it can, `coreml:CHIP` what the Neural Engine of that
-/// chip is predicted to take, with the interpreter in its place.
+/// Returns the provider for a name of Core ML's. `coreml` takes whatever it can. `coreml:CHIP` takes what the
+/// Neural Engine of that chip is predicted to take, and the interpreter runs it.
 fn core_ml(name: &str) -> Result<Arc<dyn ExecutionProvider>, String> {
     let Some((_, chip)) = name.split_once(':') else {
         let here = CoreMlProvider::here();
@@ -55,11 +55,11 @@ fn core_ml(name: &str) -> Result<Arc<dyn ExecutionProvider>, String> {
     Ok(Arc::new(CoreMlProvider::new().with_engine(engine)))
 }
 
-/// The units for a model that is a graph, by [`named`]: where nothing else is said, the Neural Engine comes
-/// first, if there is one. Language models of checkpoints have lengths that it does not take.
+/// Returns the devices for a model that is a graph, by [`named`]. By default the Neural Engine comes first,
+/// if there is one. Language models of checkpoints have lengths that it does not take.
 ///
 /// # Errors
-/// As [`named`].
+/// Fails as [`named`] does.
 pub fn of_graphs(name: Option<&str>) -> Result<ProviderList, String> {
     let units = named(name)?;
     let here = Some(CoreMlProvider::here()).filter(|here| here.engine().is_some());
@@ -72,8 +72,8 @@ pub fn of_graphs(name: Option<&str>) -> Result<ProviderList, String> {
     }
 }
 
-/// How runs are divided between these units, which a name stands for: not where it names one of them, or where there
-/// is only one.
+/// Returns the routing that divides runs between these devices, which a name stands for. There is none if the
+/// name is that of one device, or only one device exists.
 #[must_use]
 pub fn routing(name: Option<&str>, units: &ProviderList) -> Option<PlacementOptions> {
     let divides = name.is_none_or(|name| name == AUTO || name.contains(','));
@@ -81,11 +81,12 @@ pub fn routing(name: Option<&str>, units: &ProviderList) -> Option<PlacementOpti
     (divides && several).then(background_tuning::usual)
 }
 
-/// The units of served models that ask for none, with how runs are divided between them: those that a list names, or
-/// for `auto` the Neural Engine, the first of these GPUs and the processor, as far as they are there.
+/// Returns the devices of served models that ask for none, and the routing that divides runs between them. A
+/// list names the devices; `auto` means the Neural Engine, the first of these GPUs and the CPU, as far as
+/// present.
 ///
 /// # Errors
-/// As [`named`].
+/// Fails as [`named`] does.
 pub fn shared(
     name: &str,
     gpus: &ProviderList,
@@ -115,12 +116,12 @@ pub fn all() -> ProviderList {
     gpus(SoftwareGpus::Ignored).into_iter().take(1).chain(processor()).collect()
 }
 
-/// Whether a processor that plays a GPU counts as one.
+/// Treatment of a software GPU, which runs on the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SoftwareGpus {
-    /// It does, behind the real ones.
+    /// It counts as a GPU, behind the real ones.
     Counted,
-    /// It does not.
+    /// It does not count as a GPU.
     Ignored,
 }
 
@@ -149,7 +150,7 @@ pub fn gpus(_software: SoftwareGpus) -> ProviderList {
     Vec::new()
 }
 
-/// What the GPU of an Apple chip reaches at most, as far as that is known of the chip or its nearest relative.
+/// Returns the peaks of an Apple chip's GPU, as far as known of the chip or its nearest relative.
 #[must_use]
 pub fn peaks_of(chip: &str) -> DevicePeaks {
     peaks(|figure| chips::figure(chip, figure))
@@ -183,12 +184,13 @@ fn gpu(_number: usize) -> Result<Arc<dyn ExecutionProvider>, String> {
     Err(crate::gpus::WITHOUT.to_owned())
 }
 
-/// The provider of that name with those behind it that take what it cannot run: `cpu`, `reference`,
-/// `gpu` or `gpu:N`, where a processor that plays a GPU counts too, or `coreml`; both take whatever they can.
-/// `coreml:CHIP` plans as for that chip. Without a name, or for `auto`, all units.
+/// Returns the provider of that name, followed by the providers that take the nodes it cannot run. Names are
+/// `cpu`, `reference`, `gpu` or `gpu:N`, where a software GPU counts too, or `coreml`; GPU and `coreml` take
+/// whatever they can. `coreml:CHIP` plans as for that chip. Without a name, or for `auto`, returns all
+/// devices.
 ///
 /// # Errors
-/// When there is none of that name.
+/// Fails when there is no provider of that name.
 pub fn named(name: Option<&str>) -> Result<ProviderList, String> {
     let Some(name) = name.filter(|name| *name != AUTO) else { return Ok(all()) };
     if name.contains(',') {
@@ -254,12 +256,12 @@ fn several(names: &str) -> Result<ProviderList, String> {
     Ok(units)
 }
 
-/// Whether a provider's name stands for Core ML.
+/// Returns whether a provider's name stands for Core ML.
 pub(crate) fn is_core_ml(name: Option<&str>) -> bool {
     name.and_then(|name| name.split(':').next()) == Some(coreml::NAME)
 }
 
-/// The number of the GPU that a provider's name, or no name, stands for, where it does.
+/// Returns the number of the GPU that a provider's name, or no name, stands for, if it does.
 pub(crate) fn gpu_number(name: Option<&str>) -> Option<usize> {
     let Some(name) = name.filter(|name| *name != AUTO) else {
         // As in `all`: the first one that is no processor.

@@ -18,7 +18,7 @@ const RESERVED: [&str; 7] = [
 /// Most memory for a pattern, in bytes.
 const PATTERN_BYTES: usize = 1 << 20;
 
-/// Which headers are forwarded.
+/// Selection of headers that are forwarded.
 #[derive(Debug, Clone, Default)]
 pub struct HeaderForwarding {
     pattern: Option<Regex>,
@@ -29,7 +29,7 @@ impl HeaderForwarding {
     /// nothing.
     ///
     /// # Errors
-    /// When the flag's pattern is no regular expression.
+    /// Fails when the flag's pattern is not a regular expression.
     pub fn parse(flag: &str, pattern: &str) -> Result<Self, String> {
         if pattern.is_empty() {
             return Ok(Self::default());
@@ -45,7 +45,7 @@ impl HeaderForwarding {
     /// Adds the headers to the parameters. A header replaces a parameter of its name, and a later header an earlier.
     ///
     /// # Errors
-    /// When a header has the name of a parameter that is reserved.
+    /// Fails when a header has the name of a reserved parameter.
     pub fn add<'a>(
         &self,
         headers: impl Iterator<Item = (&'a str, &'a str)>,

@@ -1,4 +1,4 @@
-//! What the operating system says about the machine. What it does not say is absent.
+//! Figures of the machine from the operating system; those that it does not report are absent.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// How many of something are open.
+/// Count of open entries.
 #[derive(Debug, Default)]
 pub struct InFlightCounter {
     open: AtomicUsize,
@@ -20,7 +20,7 @@ impl InFlightCounter {
         InFlightEntry { tally: Arc::clone(self) }
     }
 
-    /// How many are open.
+    /// Returns the number of open entries.
     #[must_use]
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Acquire)

@@ -1,4 +1,4 @@
-//! Where doors listen: TCP ports and Unix sockets, with TLS or without.
+//! Sockets on which endpoints listen: TCP ports and Unix sockets, with TLS or without.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -23,7 +23,7 @@ const BACKLOG: u32 = 1024;
 /// Longest time for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Where a door is to listen.
+/// Address on which an endpoint listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListenPlace {
     /// A port of a host's address.
@@ -43,7 +43,7 @@ impl ListenPlace {
         }
     }
 
-    /// Whether only this machine reaches it.
+    /// Returns whether only this machine reaches it.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self {
@@ -56,7 +56,7 @@ impl ListenPlace {
         }
     }
 
-    /// Whether one cannot listen at both. Port 0 is another one each time.
+    /// Returns whether the two addresses conflict. Port 0 never does, as it is another one each time.
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {
         let every = |host: &str| ["0.0.0.0", "::", "[::]"].contains(&host);
@@ -81,7 +81,7 @@ impl fmt::Display for ListenPlace {
     }
 }
 
-/// Whether other processes may listen at the same port.
+/// Permission for other processes to listen at the same port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortSharing {
     /// The port is this process's.
@@ -120,7 +120,7 @@ impl FrontEndListener {
     /// Listens, on the current runtime.
     ///
     /// # Errors
-    /// What the system says; [`io::ErrorKind::AddrInUse`] when somebody listens there.
+    /// Returns the error of the system; [`io::ErrorKind::AddrInUse`] when the address is taken.
     pub fn open(
         place: &ListenPlace,
         sharing: PortSharing,
@@ -152,7 +152,7 @@ impl FrontEndListener {
     /// Waits for the next client.
     ///
     /// # Errors
-    /// What the system says; the listener stays usable.
+    /// Returns the error of the system; the listener stays usable.
     pub async fn accept(&self) -> io::Result<PendingConnection> {
         let (stream, path) = match &self.socket {
             OpenSocket::Tcp(listener) => {
@@ -191,10 +191,10 @@ impl PendingConnection {
         ConnectionPeer { path: self.path, encrypted: self.tls.is_some() }
     }
 
-    /// Shakes hands where the door has TLS, within a bounded time.
+    /// Performs the TLS handshake if the endpoint has TLS, within a bounded time.
     ///
     /// # Errors
-    /// When the client speaks no TLS, is not trusted or takes too long.
+    /// Fails when the client speaks no TLS, is not trusted or takes too long.
     pub async fn enter(self) -> io::Result<ClientConnection> {
         let Some(tls) = self.tls else { return Ok(ClientConnection::Plain(self.stream)) };
         match tokio::time::timeout(HANDSHAKE, tls.accept(self.stream)).await {
@@ -327,7 +327,7 @@ pub fn allow_connections() {
     unix::raise_descriptors();
 }
 
-/// How a connection came. One whose ends cannot be told counts as one over the loopback, whose rules are stricter.
+/// Returns the path of a connection. If its ends are unknown it counts as loopback, whose rules are stricter.
 fn path_of(peer: SocketAddr, stream: &TcpStream) -> ConnectionPath {
     let is_loopback = |address: SocketAddr| address.ip().to_canonical().is_loopback();
     if is_loopback(peer) || stream.local_addr().map_or(true, is_loopback) {

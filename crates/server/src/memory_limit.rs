@@ -15,17 +15,17 @@ const UNITS: [(&str, u64); 8] = [
 /// A limit of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemoryBound {
-    /// So many bytes.
+    /// Number of bytes.
     Bytes(u64),
-    /// So many hundredths of all there is.
+    /// Hundredths of the whole memory.
     Percent(u64),
 }
 
-/// The limit that a flag means: a whole number of bytes or of a unit, or a percentage of `whole`, which says what all
-/// there is is. Nothing where there is no limit.
+/// Reads the limit that a flag means: a whole number of bytes or of a unit, or a percentage. `whole` names
+/// the memory that a percentage refers to. Returns nothing if there is no limit.
 ///
 /// # Errors
-/// Another text, and 0.
+/// Fails for any other text, and for 0.
 pub(crate) fn of(flag: &str, whole: &str, text: &str) -> Result<Option<MemoryBound>, String> {
     let text = text.trim();
     if text.is_empty() {
@@ -51,10 +51,10 @@ pub(crate) fn of(flag: &str, whole: &str, text: &str) -> Result<Option<MemoryBou
     bytes.map(|bytes| Some(MemoryBound::Bytes(bytes))).ok_or_else(expected)
 }
 
-/// Bytes that `--model-memory-limit` means, where `machine` is the machine's memory.
+/// Returns the bytes that `--model-memory-limit` means, where `machine` is the machine's memory.
 ///
 /// # Errors
-/// As [`of`], and for a percentage where nobody knows the machine's memory.
+/// Fails as [`of`] does, and for a percentage when the machine's memory is unknown.
 pub(crate) fn of_models(text: &str, machine: Option<u64>) -> Result<Option<u64>, String> {
     match of("model-memory-limit", "the machine's memory", text)? {
         None => Ok(None),
@@ -70,10 +70,10 @@ pub(crate) fn of_models(text: &str, machine: Option<u64>) -> Result<Option<u64>,
     }
 }
 
-/// What `--gpu-memory-limit` means.
+/// Reads the limit that `--gpu-memory-limit` means.
 ///
 /// # Errors
-/// As [`of`].
+/// Fails as [`of`] does.
 pub(crate) fn of_gpus(text: &str) -> Result<Option<MemoryBound>, String> {
     of("gpu-memory-limit", "the GPU's memory", text)
 }

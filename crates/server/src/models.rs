@@ -1,4 +1,4 @@
-//! What the server makes of the other crates: backends from providers, and tables about models.
+//! Links to the other crates: backends from providers, and tables about models.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ const LOOKED_UP: usize = 4;
 /// The value of `quantization` that leaves weights as they are stored.
 const AS_STORED: &str = "none";
 
-/// How checkpoints are loaded whose own configuration says nothing.
+/// Defaults for loading checkpoints whose own configuration is silent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckpointDefaults {
     quantization: Option<String>,
@@ -48,10 +48,10 @@ pub struct CheckpointDefaults {
 }
 
 impl CheckpointDefaults {
-    /// What the flags of the server say.
+    /// Reads the defaults from the flags of the server.
     ///
     /// # Errors
-    /// A name that is none.
+    /// Fails for an unknown name.
     pub fn of(flags: &ServerFlags) -> Result<Self, String> {
         let given = |name: &str| Some(flags.text(name)).filter(|text| !text.is_empty());
         let defaults = Self {
@@ -88,9 +88,9 @@ pub fn backends(cache: Option<ModelCache>) -> Vec<Arc<dyn ModelBackend>> {
 pub struct ModelMachine {
     /// GPUs that instances of models may be placed on, in the order of their numbers.
     pub gpus: devices::ProviderList,
-    /// The units of a model that asks for none, preferred ones first.
+    /// Devices of a model that asks for none, preferred ones first.
     pub shared: devices::ProviderList,
-    /// How runs are divided between these, if they are.
+    /// Routing that divides runs between these devices, if they are divided.
     pub routing: Option<PlacementOptions>,
 }
 
@@ -131,7 +131,7 @@ pub fn backends_with(
     [onnx, core_ml, python, pytorch].into_iter().chain(llm).chain(builtin::all()).collect()
 }
 
-/// What loads checkpoints of language models and encoders.
+/// Returns the loader of checkpoints of language models and encoders.
 fn checkpoints(defaults: CheckpointDefaults, profiler: Option<Arc<Profiler>>) -> LoadModel {
     Arc::new(move |name, path, arguments| {
         let observer = profiler.as_ref().map(|profiler| profiler.of_model(name));
@@ -195,10 +195,10 @@ fn encoder(
     EncoderEngine::start(model, options.engine.max_waiting)
 }
 
-/// How a checkpoint is loaded for an engine of these arguments.
+/// Returns the options for loading a checkpoint for an engine of these arguments.
 ///
 /// # Errors
-/// An argument that asks for what is not there.
+/// Fails when an argument asks for something that does not exist.
 pub fn load_options(
     arguments: &EngineArguments,
 ) -> Result<CheckpointOptions, galatea_llm::LlmError> {

@@ -1,4 +1,4 @@
-//! Whether a client may load a model with a configuration and files of its own.
+//! Permission of clients to load a model with a configuration and files of their own.
 
 use galatea_serving::Core;
 use galatea_serving::config::{self, ModelConfig};
@@ -34,10 +34,10 @@ impl OverrideRules {
         Self { allowed }
     }
 
-    /// Whether a model may be loaded with these overrides.
+    /// Checks that a model may be loaded with these overrides.
     ///
     /// # Errors
-    /// Says what was found and which flag allows it.
+    /// Returns a sentence on what was found and which flag allows it.
     pub(crate) fn check(
         self,
         core: &Core,

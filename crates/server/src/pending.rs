@@ -19,7 +19,7 @@ pub struct PendingInference {
 /// Hands a request to the core.
 ///
 /// # Errors
-/// When the core refuses it: it does not fit the model, or the model does not serve.
+/// Fails when the core refuses it: it does not fit the model, or the model does not serve.
 pub fn submit(
     core: &Arc<Core>,
     request: InferenceRequest,

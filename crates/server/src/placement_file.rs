@@ -1,5 +1,5 @@
-//! What models took on the units of this machine, in a file beside the records of the tuner: a head, then a line of
-//! JSON for each model and set of shapes. A server that is started again begins with what is known.
+//! Times that models took on the devices of this machine, in a file beside the tuner's records. The file has
+//! a head, then a line of JSON for each model and set of shapes. A restarted server begins with these times.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::tuning;
 
-/// What the first line of a file says.
+/// Format name in the first line of a file.
 const FORMAT: &str = "galatea placements";
 /// The version of the format.
 const VERSION: u64 = 1;

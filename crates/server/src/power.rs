@@ -24,15 +24,15 @@ use galatea_serving::config::MetalConfig;
 use crate::background_tuning;
 use crate::flags::ServerFlags;
 
-/// How often sensors are read.
+/// Interval between two readings of the sensors.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long a Mac's counters count.
+/// Sampling time of a Mac's counters.
 const SAMPLE: Duration = Duration::from_millis(500);
 
-/// What all sessions of this process pass.
+/// Pace that all sessions of this process follow.
 static ALL: LazyLock<Arc<Throttle>> = LazyLock::new(Arc::default);
 
-/// What the server was asked for, before its models are loaded.
+/// Settings of the server, before its models are loaded.
 static ASKED: Mutex<Option<PowerSettings>> = Mutex::new(None);
 
 /// The gate, for sessions.
@@ -49,19 +49,19 @@ fn settings_of_server() -> PowerSettings {
     ASKED.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default()
 }
 
-/// Whether work that nobody waits for leaves the fast cores to others.
+/// Returns whether background work leaves the fast cores to others.
 pub(crate) fn offloads() -> bool {
     settings_of_server().efficiency_core_offload
 }
 
-/// What was found last.
+/// Latest measurements and limits of power.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PowerState {
-    /// What sensors said.
+    /// Reading of the sensors.
     pub(crate) reading: SensorReading,
-    /// What is allowed.
+    /// Allowance that follows from the reading.
     pub(crate) allowed: PowerAllowance,
-    /// What was drawn since the start.
+    /// Energy drawn since the start.
     pub(crate) energy: EnergyReport,
     /// The target, where there is one.
     pub(crate) target_watts: Option<f64>,
@@ -71,12 +71,13 @@ pub(crate) use models::{ModelPowerReport, of_checkpoint, of_model, reports};
 
 static LAST: Mutex<Option<PowerState>> = Mutex::new(None);
 
-/// What was found last; nothing where no sensor is read.
+/// Returns the latest state; none if no sensor is read.
 pub(crate) fn state() -> Option<PowerState> {
     *LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the flags ask for, and where they are silent the fields of power that are said for all models.
+/// Reads the power settings from the flags; fields of `metal_config` for all models fill what the flags leave
+/// out.
 ///
 /// # Errors
 /// Names the flag, what was found and what was expected.

@@ -28,7 +28,7 @@ pub enum EndpointCategory {
 }
 
 impl EndpointCategory {
-    /// Whether calls of the group that do more than read change the server, its models or its settings.
+    /// Returns whether calls of the group that do more than read change the server, its models or its settings.
     #[must_use]
     pub fn is_administrative(self) -> bool {
         match self {
@@ -68,20 +68,20 @@ struct RestrictedGroup {
     value: String,
 }
 
-/// What a door asks of requests before it lets them in.
+/// Restrictions that an endpoint puts on requests before it admits them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndpointRestrictions {
     groups: Vec<RestrictedGroup>,
 }
 
-/// How the words of a flag differ between the protocols.
+/// Words of a flag that differ between the protocols.
 #[derive(Debug, Clone, Copy)]
 pub struct FlagWording {
     /// The flag.
     pub flag: &'static str,
-    /// What the flag calls its groups' members.
+    /// Noun that the flag uses for its groups' members.
     pub noun: &'static str,
-    /// What stands before each key in the header's name.
+    /// Prefix of each key in the header's name.
     pub prefix: &'static str,
 }
 

@@ -27,7 +27,7 @@ use crate::{grpc, http};
 /// Longest wait for peers to take leave after the last answer.
 const PARTING: Duration = Duration::from_secs(2);
 
-/// Where the doors are that have a port.
+/// Addresses of the endpoints that have a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FrontEndAddresses {
     /// HTTP.
@@ -61,10 +61,10 @@ impl RunningServer {
         Self::start_with(core, flags, Arc::default())
     }
 
-    /// As [`start`](Self::start), with the one who makes profiles of the core's models.
+    /// Starts like [`start`](Self::start), with a profiler for the core's models.
     ///
     /// # Errors
-    /// As there.
+    /// Fails as [`start`](Self::start) does.
     pub fn start_with(
         core: Arc<Core>,
         flags: &ServerFlags,
@@ -128,13 +128,13 @@ impl RunningServer {
         Ok(Self { app, addresses, doors })
     }
 
-    /// Where the doors are.
+    /// Returns the addresses of the endpoints.
     #[must_use]
     pub fn addresses(&self) -> FrontEndAddresses {
         self.addresses
     }
 
-    /// The server behind the doors.
+    /// Returns the server behind the endpoints.
     #[must_use]
     pub fn app(&self) -> &Arc<ServerState> {
         &self.app
@@ -175,10 +175,10 @@ fn no_vertex_ai(why: &str) -> String {
     format!("failed to start Vertex AI service: Invalid argument - {why}")
 }
 
-/// Whether the doors' flags can be used; a start finds out only after the models are loaded.
+/// Checks the flags of the endpoints; a start would find out only after the models are loaded.
 ///
 /// # Errors
-/// A sentence about the first flag that cannot be used.
+/// Returns a sentence about the first flag that cannot be used.
 pub fn check(flags: &ServerFlags) -> Result<(), String> {
     rules(flags)?;
     BrowserRules::of(flags)?;
@@ -193,10 +193,10 @@ pub fn check(flags: &ServerFlags) -> Result<(), String> {
     Ok(())
 }
 
-/// What each door asks of requests.
+/// Reads the rules of the HTTP and gRPC endpoints.
 ///
 /// # Errors
-/// A sentence about the first flag that cannot be used.
+/// Returns a sentence about the first flag that cannot be used.
 fn rules(flags: &ServerFlags) -> Result<(FrontEndRules, FrontEndRules), String> {
     let door = |wording: FlagWording, pattern: &'static str| {
         Ok::<_, String>(FrontEndRules {
@@ -277,7 +277,7 @@ const VERTEX_AI: FrontEnd = FrontEnd {
     application: TlsApplication::Http,
 };
 
-/// What shakes hands at a door that may have TLS.
+/// Returns the TLS acceptor of an endpoint, if it has TLS.
 fn acceptor(flags: &ServerFlags, door: &FrontEnd) -> Result<Option<TlsAcceptor>, String> {
     door.tls.map_or(Ok(None), |names| tls::acceptor(flags, names, door.application))
 }

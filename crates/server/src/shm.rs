@@ -178,14 +178,14 @@ impl SharedMemory {
     }
 }
 
-/// What a server without CUDA says to a registration of its memory.
+/// Makes the error for registering CUDA memory with a server that has no CUDA.
 pub(crate) fn no_cuda(name: &str) -> ServingError {
     ServingError::invalid_arg(format!(
         "failed to register CUDA shared memory region: '{name}', GPUs not supported"
     ))
 }
 
-/// What a server without CUDA says of a region by name.
+/// Makes the error for a CUDA region by name with a server that has no CUDA.
 pub(crate) fn no_cuda_region(name: &str) -> ServingError {
     ServingError::not_found(format!("Unable to find cuda shared memory region: '{name}'"))
 }

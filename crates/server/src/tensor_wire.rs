@@ -17,7 +17,7 @@ impl AsRef<[u8]> for TensorOwner {
 /// The little-endian elements of a tensor; strings with their lengths before them.
 ///
 /// # Errors
-/// When memory for a copy cannot be had or a string is too long for its length.
+/// Fails when memory for a copy runs out, or a string is too long for its length field.
 pub fn wire_bytes(tensor: &Tensor) -> Result<Bytes, ServingError> {
     if tensor.dtype() == DataType::Bytes {
         let strings = tensor.contiguous()?;

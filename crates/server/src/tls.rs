@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::flags::ServerFlags;
 
-/// What a client speaks inside TLS, as its hello names it.
+/// Protocol inside TLS, as the client's hello names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsApplication {
     /// HTTP/1.1
@@ -126,25 +126,25 @@ pub(crate) fn of_files(certificate: &str, key: &str) -> Result<Arc<ServerConfig>
     config.map(Arc::new).map_err(|error| error.to_string())
 }
 
-/// Whom a client of this program believes.
+/// Servers that a client of this program trusts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ClientTrust<'a> {
-    /// Servers whose certificates one of a file has signed, or is.
+    /// Servers whose certificate is in the file, or is signed by one in it.
     File(&'a str),
-    /// Those that the system's file is for, where it has one.
+    /// Servers whose certificates the system's file vouches for, if it has one.
     System,
-    /// Everybody: nothing is known of who answers.
+    /// Every server: its identity is not checked.
     Anybody,
 }
 
-/// Where systems keep certificates that everybody believes: macOS and BSD, Debian, Fedora.
+/// Files in which systems keep root certificates: macOS and BSD, Debian, Fedora.
 const SYSTEM: [&str; 3] =
     ["/etc/ssl/cert.pem", "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
-/// What a client of this program speaks TLS with.
+/// Makes the TLS configuration of this program's clients.
 ///
 /// # Errors
-/// A file that cannot be used, by the flag `--ca-file`, and a system without one.
+/// Fails for a file that cannot be used, by the flag `--ca-file`, and for a system without one.
 pub(crate) fn client(trust: ClientTrust<'_>) -> Result<Arc<ClientConfig>, String> {
     check_processor()?;
     let provider = Arc::new(rustls_graviola::default_provider());

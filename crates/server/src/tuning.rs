@@ -1,5 +1,5 @@
-//! What was measured about kernels, in a file that can be read, shipped and merged: a head, then a line
-//! of JSON for each record.
+//! Measurements of kernels, in a file that can be read, shipped and merged: a head, then a line of JSON for
+//! each record.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -10,7 +10,7 @@ use galatea_runtime::tune::{ChoiceSource, MachineTuning, TuningDatabase, TuningK
 use galatea_serving::model_cache::ModelCache;
 use serde_json::{Value, json};
 
-/// What the first line of a file says.
+/// Format name in the first line of a file.
 const FORMAT: &str = "galatea tuning";
 /// The version of the format.
 const VERSION: u64 = 1;
@@ -23,8 +23,8 @@ pub(crate) fn usual_file() -> Option<PathBuf> {
     Some(ModelCache::default_folder()?.with_file_name("tuning.jsonl"))
 }
 
-/// What was measured on this machine, for sessions: nobody to ask where the usual file is not there, or
-/// is broken, which is logged.
+/// Loads the measurements of this machine for sessions. The source is empty if the usual file is missing, or
+/// broken, which is logged.
 pub(crate) fn choices() -> ChoiceSource {
     let Some(path) = usual_file().filter(|path| path.is_file()) else {
         return ChoiceSource::default();
@@ -44,7 +44,7 @@ pub(crate) fn choices() -> ChoiceSource {
 /// Reads a file.
 ///
 /// # Errors
-/// When it cannot be read, is of another format or version, or has a broken line.
+/// Fails when the file cannot be read, has another format or version, or has a broken line.
 pub(crate) fn load(path: &Path) -> Result<TuningDatabase, String> {
     let failed = |what: String| format!("'{}' {what}", path.display());
     let found = fs::metadata(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
@@ -109,7 +109,7 @@ fn text(database: &TuningDatabase) -> String {
 /// Writes a file, all of it or nothing.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Fails when it cannot be written.
 pub(crate) fn save(database: &TuningDatabase, path: &Path) -> Result<(), String> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.part", std::process::id()));

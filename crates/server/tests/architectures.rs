@@ -229,7 +229,7 @@ fn answer((_ticket, events): Asked) -> (Vec<u32>, String) {
     }
 }
 
-/// That answers are those that the reference library gave, token for token: one alone, and all at once.
+/// Checks that answers match the reference library's token for token: one alone, and all at once.
 fn check_text(name: &str) {
     let Some((folder, cases)) = trained(name) else { return };
     let model =

@@ -304,7 +304,7 @@ fn chunks_in_the_favoured_forms_give_the_same_logits() {
     }
 }
 
-/// What a command prints, and whether it succeeds.
+/// Returns the output of a command, and whether it succeeds.
 fn galatea(cache: &Path, arguments: &[&str]) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_galatea"));
     command.env("XDG_CACHE_HOME", cache).env("HOME", cache);

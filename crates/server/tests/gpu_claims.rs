@@ -1,4 +1,4 @@
-//! Which nodes of whole models the GPU provider takes: all of them, but for a list with reasons.
+//! Tests of the nodes that the GPU provider takes of whole models: all of them, but for a list with reasons.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};

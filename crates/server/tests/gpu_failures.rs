@@ -45,7 +45,7 @@ fn start(folder: &Path, device: &Arc<GpuDevice>) -> Arc<Core> {
     Core::start(options, vec![Arc::new(backend.with_gpus(vec![gpu]))]).unwrap()
 }
 
-/// What the model makes of an image.
+/// Runs the model on an image.
 fn infer(core: &Core, model: &str) -> Result<Tensor, String> {
     let pixels: Vec<u8> = (0..64).flat_map(|at: u8| (f32::from(at % 17)).to_le_bytes()).collect();
     let request = InferenceRequest {

@@ -178,7 +178,7 @@ fn a_model_above_the_limit_of_its_configuration_is_streamed_and_gives_the_same()
     assert!(found[1].1 == 0 && found[1].2 > limit, "{:?}", &found[1]);
 }
 
-/// What a server answers to a request, once it can be reached.
+/// Returns the answer of a server to a request, once the server can be reached.
 fn exchange(port: u16, request: &str) -> String {
     let start = Instant::now();
     let mut stream = loop {

@@ -170,7 +170,7 @@ fn a_profile_is_started_on_a_gpu_that_is_open_and_taken_off_it_again() {
     }
 }
 
-/// What a door answers.
+/// Returns the answer of an endpoint.
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");

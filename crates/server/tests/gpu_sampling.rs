@@ -151,7 +151,7 @@ fn the_processor_gives_all_logits_whatever_is_needed() {
 /// Weights that give some token a logit that is no number.
 struct Poisoned<W>(W);
 
-/// That token.
+/// Number of the poisoned token.
 const POISONED: usize = 5;
 
 impl<W: CheckpointWeights> CheckpointWeights for Poisoned<W> {

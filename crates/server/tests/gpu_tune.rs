@@ -36,7 +36,7 @@ impl Home {
             .unwrap()
     }
 
-    /// What a command prints, which must succeed.
+    /// Returns the output of a command, which must succeed.
     fn done(&self, arguments: &[&str]) -> String {
         let output = self.galatea(arguments);
         let told = String::from_utf8_lossy(&output.stderr);
@@ -44,7 +44,7 @@ impl Home {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What a command says that must fail.
+    /// Returns the error output of a command that must fail.
     fn refused(&self, arguments: &[&str]) -> String {
         let output = self.galatea(arguments);
         assert!(!output.status.success(), "{arguments:?}");
@@ -68,7 +68,7 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What the sample answers to an image.
+/// Returns the sample's answer to an image.
 fn answer(home: &Home, model: &str, name: &str) -> Tensor {
     let pixels: Vec<f32> = (0..64_u8).map(|at| f32::from(at % 17)).collect();
     let image = Tensor::from_vec(&[1, 1, 8, 8], pixels).unwrap();

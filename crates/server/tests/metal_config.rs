@@ -1,4 +1,4 @@
-//! What the program's log says of `metal_config`.
+//! Tests of the program's log about `metal_config`.
 
 use crate::program;
 use std::path::Path;

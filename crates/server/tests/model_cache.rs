@@ -149,7 +149,7 @@ fn run(session: &Session) -> Vec<Vec<u8>> {
     outputs.iter().map(|output| output.as_bytes().unwrap().to_vec()).collect()
 }
 
-/// What the model gives without a cache.
+/// Returns the outputs of the model without a cache.
 fn plain(model: &Path) -> Vec<Vec<u8>> {
     run(&load(None, model).0)
 }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-/// What the program may use of macOS, by library.
+/// Symbols of macOS that the program may use, by library.
 const SYMBOLS: &str = include_str!("symbols.txt");
 
 /// A library and its symbols, without the underscore that a linker puts before them.
@@ -17,7 +17,7 @@ struct StubLibrary<'a> {
 }
 
 impl StubLibrary<'_> {
-    /// Where its stand-in lies below the folder that stands for the system's root.
+    /// Returns the path of its stub below the folder that stands for the system's root.
     fn path(&self) -> String {
         let name = self.name;
         if self.is_framework {
@@ -27,7 +27,7 @@ impl StubLibrary<'_> {
         }
     }
 
-    /// Where a Mac has it.
+    /// Returns its path on a Mac.
     fn install_name(&self) -> String {
         let name = self.name;
         if self.is_framework {

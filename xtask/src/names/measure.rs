@@ -17,7 +17,7 @@ struct MeasureRow {
 /// Prints the table.
 ///
 /// # Errors
-/// When a source or a page cannot be read.
+/// Fails when a source or a page cannot be read.
 pub(crate) fn measure(workspace: &WorkspaceFolders) -> Result<(), String> {
     let sources = WorkspaceSources::read(workspace)?;
     let pages = prose::pages(workspace)?;

@@ -17,7 +17,7 @@ use source::WorkspaceSources;
 
 pub(crate) use measure::measure;
 
-/// What each line of the list begins with.
+/// Keyword at the start of each line of the list.
 const DUPLICATE: &str = "type";
 const RIDDLE: &str = "comment";
 const DESTRUCTURED: &str = "parameter";

@@ -22,7 +22,7 @@ pub(crate) struct ProsePage {
 /// Reads the pages at the root and under `docs`.
 ///
 /// # Errors
-/// When a page cannot be read.
+/// Fails when a page cannot be read.
 pub(crate) fn pages(workspace: &WorkspaceFolders) -> Result<Vec<ProsePage>, String> {
     files(workspace)?
         .iter()

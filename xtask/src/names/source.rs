@@ -64,7 +64,7 @@ impl WorkspaceSources {
     /// Reads `src` of every crate and of xtask.
     ///
     /// # Errors
-    /// When a file cannot be read or is no Rust.
+    /// Fails when a file cannot be read or is not Rust.
     pub(crate) fn read(workspace: &WorkspaceFolders) -> Result<Self, String> {
         let mut sources = Self::default();
         for file in files(workspace)? {

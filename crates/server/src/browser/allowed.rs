@@ -131,7 +131,7 @@ impl AllowedHosts {
         }
     }
 
-    /// Whether a host is in the list. An entry without a port stands for all of them.
+    /// Returns whether a host is in the list. An entry without a port stands for all of them.
     pub(crate) fn contains(&self, host: &HostAuthority<'_>) -> bool {
         self.entries.iter().any(|entry| {
             let port = match entry.port {
@@ -150,7 +150,7 @@ struct OriginPattern {
     authority: AuthorityPattern,
 }
 
-/// How a list of origins stands to an origin.
+/// Relation of an origin to a list of origins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OriginListing {
     /// An entry names it.
@@ -192,7 +192,7 @@ impl AllowedOrigins {
         Ok(allowed)
     }
 
-    /// How an origin is listed; the text is what a request says.
+    /// Looks an origin up in the list; the text is that of the request.
     pub(crate) fn listing(&self, text: &str) -> OriginListing {
         let origin = WebOrigin::parse(text);
         if origin.is_some_and(|origin| self.named.iter().any(|pattern| pattern.matches(origin))) {

@@ -65,7 +65,7 @@ impl<'a> HostKind<'a> {
         (name.len() <= MAX_NAME_BYTES && name.split('.').all(fits)).then_some(Self::Name(name))
     }
 
-    /// Whether the host is the machine itself wherever it is asked for: `localhost`, a name below it, or an address
+    /// Returns whether the host always means the machine itself: `localhost`, a name below it, or an address
     /// of the loopback interface.
     pub(crate) fn is_loopback(self) -> bool {
         match self {
@@ -74,7 +74,7 @@ impl<'a> HostKind<'a> {
         }
     }
 
-    /// Whether the host is a single word such as `triton`, which no registry of names on the Internet gives away.
+    /// Returns whether the host is a single word such as `triton`, which no public DNS registry assigns.
     pub(crate) fn is_single_label(self) -> bool {
         match self {
             Self::Address(_) => false,
@@ -82,7 +82,7 @@ impl<'a> HostKind<'a> {
         }
     }
 
-    /// Whether both are the same host, by name.
+    /// Returns whether both are the same host, by name.
     pub(crate) fn is(self, other: HostKind<'_>) -> bool {
         match (self, other) {
             (Self::Address(address), HostKind::Address(other)) => address == other,
@@ -92,19 +92,19 @@ impl<'a> HostKind<'a> {
     }
 }
 
-/// Whether a name is another one, or that with more labels in front. Case does not matter.
+/// Returns whether a name equals another one, or is a subdomain of it. Case does not matter.
 pub(crate) fn is_at_or_below(name: &str, other: &str) -> bool {
     name.eq_ignore_ascii_case(other) || is_below(name, other)
 }
 
-/// Whether a name has another one behind a dot. Case does not matter.
+/// Returns whether a name is a subdomain of another one. Case does not matter.
 pub(crate) fn is_below(name: &str, other: &str) -> bool {
     let Some(start) = name.len().checked_sub(other.len()) else { return false };
     let (Some(front), Some(end)) = (name.get(..start), name.get(start..)) else { return false };
     front.ends_with('.') && end.eq_ignore_ascii_case(other)
 }
 
-/// Whether a label is a number as old address parsers read it, such as `2130706433` and `0x7f000001`.
+/// Returns whether a label is a number as old address parsers read it, such as `2130706433` and `0x7f000001`.
 fn is_number(label: &str) -> bool {
     let hexadecimal = label.strip_prefix("0x").or_else(|| label.strip_prefix("0X"));
     match hexadecimal {
@@ -144,12 +144,12 @@ impl<'a> WebOrigin<'a> {
         is_scheme(scheme).then_some(Self { scheme, authority })
     }
 
-    /// Whether the page was loaded over HTTP or HTTPS.
+    /// Returns whether the page was loaded over HTTP or HTTPS.
     pub(crate) fn is_web(self) -> bool {
         self.is_scheme("http") || self.is_scheme("https")
     }
 
-    /// Whether the origin has this scheme.
+    /// Returns whether the origin has this scheme.
     pub(crate) fn is_scheme(self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
@@ -159,14 +159,14 @@ impl<'a> WebOrigin<'a> {
         self.authority.port.or_else(|| usual_port(self.scheme))
     }
 
-    /// Whether requests to a host go to where the page came from.
+    /// Returns whether a request to the host goes to the origin itself.
     pub(crate) fn serves(self, host: &HostAuthority<'_>) -> bool {
         let port = host.port.or_else(|| usual_port(self.scheme));
         self.is_web() && self.authority.host.is(host.host) && self.port() == port
     }
 }
 
-/// Whether a text is a scheme of URLs.
+/// Returns whether a text is a scheme of URLs.
 pub(crate) fn is_scheme(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
     text.starts_with(|first: char| first.is_ascii_alphabetic()) && text.bytes().all(fits)

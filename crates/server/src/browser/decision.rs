@@ -26,7 +26,7 @@ pub(crate) struct BrowserRequest<'a> {
     pub(crate) marks: BrowserMarks<'a>,
     /// Kind of the endpoint.
     pub(crate) class: EndpointClass,
-    /// Whether it is a GET.
+    /// True if it is a GET.
     pub(crate) is_get: bool,
     /// The content type that a body must have to change something; none where the method alone needs a preflight.
     pub(crate) content: ContentDemand<'a>,
@@ -75,7 +75,7 @@ impl PageRefusal {
     }
 }
 
-/// How far a page is trusted, the least first.
+/// Trust in a page, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum PageTrust {
     /// Not at all.
@@ -87,10 +87,10 @@ enum PageTrust {
 }
 
 impl BrowserRules {
-    /// Whether a request may name this host. `demanded`: whether it must name one.
+    /// Checks that a request may name this host. It must name one if `demanded`.
     ///
     /// # Errors
-    /// Says what was found and which flag allows it.
+    /// Returns a sentence on what was found and which flag allows it.
     pub(crate) fn check_host(
         &self,
         marks: &BrowserMarks<'_>,
@@ -143,10 +143,10 @@ impl BrowserRules {
             && (path == ConnectionPath::Network || authority.host.is_single_label())
     }
 
-    /// Whether a request whose host is in order may have what it asks for.
+    /// Checks that a page may make the request, once its host has been accepted.
     ///
     /// # Errors
-    /// Says what was found and which flag allows it.
+    /// Returns a sentence on what was found and which flag allows it.
     pub(crate) fn check_page(
         &self,
         request: &BrowserRequest<'_>,
@@ -204,8 +204,8 @@ impl BrowserRules {
     }
 }
 
-/// Whether an origin is the server's own: the host that the request names, over the same or a safer scheme. Something
-/// before the server may have taken TLS off.
+/// Returns whether an origin is the server's own: the host that the request names, over the same or a safer
+/// scheme. A proxy before the server may have taken TLS off.
 fn is_own_origin(text: &str, marks: &BrowserMarks<'_>, peer: ConnectionPeer) -> bool {
     let Some(origin) = WebOrigin::parse(text) else { return false };
     let Some(host) = marks.host.and_then(HostAuthority::parse) else { return false };
@@ -229,7 +229,7 @@ fn trust_of_site(marks: &BrowserMarks<'_>) -> PageTrust {
     }
 }
 
-/// Whether the user follows a link: the page that has it does not see the answer, and nothing changes.
+/// Returns whether the user follows a link: the linking page does not see the answer, and nothing changes.
 fn is_harmless_navigation(request: &BrowserRequest<'_>) -> bool {
     let marks = &request.marks;
     request.class == EndpointClass::Read
@@ -257,7 +257,7 @@ fn foreign_page(marks: &BrowserMarks<'_>, class: EndpointClass) -> PageRefusal {
     ))
 }
 
-/// Whether a content type is that of JSON, with or without parameters.
+/// Returns whether a content type is JSON, with or without parameters.
 fn is_json(content_type: &str) -> bool {
     let kind = content_type.split_once(';').map_or(content_type, |(kind, _)| kind);
     kind.trim().eq_ignore_ascii_case("application/json")

@@ -34,12 +34,12 @@ impl<'a> HeaderOnce<'a> {
         *self = if *self == Self::Absent { Self::Value(value) } else { Self::Repeated };
     }
 
-    /// Whether it is there.
+    /// Returns whether the header is present.
     pub(crate) fn is_present(self) -> bool {
         self != Self::Absent
     }
 
-    /// Whether it is there once, with this value.
+    /// Returns whether the header is present once, with this value.
     pub(crate) fn is(self, value: &str) -> bool {
         matches!(self, Self::Value(found) if found == value)
     }
@@ -86,7 +86,7 @@ impl<'a> BrowserMarks<'a> {
         }
     }
 
-    /// Whether a browser sent the request for a page. `Sec-Fetch-Mode` alone does not say so: programs for Node.js
+    /// Returns whether a browser sent the request for a page. `Sec-Fetch-Mode` alone does not say so: programs for Node.js
     /// send it too, and browsers never without the site.
     pub(crate) fn is_from_browser(&self) -> bool {
         self.origin.is_present() || self.site.is_present()

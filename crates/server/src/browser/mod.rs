@@ -1,4 +1,4 @@
-//! Which pages of browsers may speak to the server.
+//! Rules on the browser pages that may speak to the server.
 //!
 //! A page can send requests to any address that its user's machine reaches, the loopback interface included. It sends
 //! them with the `Host` of its own choice where it makes its name resolve to that address (DNS rebinding), and with
@@ -47,7 +47,7 @@ impl BrowserRules {
     }
 }
 
-/// How a connection came to the server.
+/// Path by which a connection reached the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionPath {
     /// Over the loopback interface.
@@ -61,8 +61,8 @@ pub enum ConnectionPath {
 /// The client's end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionPeer {
-    /// How it came.
+    /// Path of the connection.
     pub path: ConnectionPath,
-    /// Whether it speaks TLS.
+    /// True if it speaks TLS.
     pub encrypted: bool,
 }

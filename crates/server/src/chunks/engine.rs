@@ -39,11 +39,12 @@ impl ChunkRunner {
         Self { engine, cache, options }
     }
 
-    /// What a provider's name, or no name, stands for: an engine for Core ML's, and where nothing is said if
-    /// this machine has a Neural Engine. The settings are `worker` and `power_mode`.
+    /// Returns the engine for a provider's name: one for Core ML if the name is Core ML's. Without a name, or
+    /// for `auto`, it returns one only if this machine has a Neural Engine. The settings are `worker` and
+    /// `power_mode`.
     ///
     /// # Errors
-    /// A setting that is none.
+    /// Fails for an invalid setting.
     pub fn named(
         name: Option<&str>,
         settings: &BTreeMap<String, String>,
@@ -125,7 +126,7 @@ struct EnginePackage {
 /// The functions of a folder in an engine.
 #[derive(Debug)]
 struct EngineChunks {
-    /// Those of layers, and behind them the one that makes logits.
+    /// Packages of the layers, followed by the package that computes the logits.
     packages: Vec<EnginePackage>,
     /// By chunk and sequence; none before the first run.
     states: HashMap<(usize, usize), StateNumber>,
@@ -215,13 +216,13 @@ impl EngineChunks {
     }
 }
 
-/// Whether the first row of a run is the first of its sequence.
+/// Returns whether the first row of a run is the first of its sequence.
 fn begins(inputs: &HashMap<String, Tensor>) -> bool {
     let start = inputs.get("start").and_then(|start| start.to_i64_vec().ok());
     start.is_some_and(|start| start == [0])
 }
 
-/// What a function takes, in its types.
+/// Collects the inputs of a function, converted to the data types that it takes.
 fn fed(
     model: &dyn EngineModel,
     inputs: &HashMap<String, Tensor>,
@@ -280,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    /// What was asked for, in its order, and how many predictions are to fail as their state is lost.
+    /// Calls in their order, and the number of predictions that are to fail with a lost state.
     #[derive(Debug, Default)]
     struct Log {
         said: Mutex<Vec<String>>,

@@ -160,10 +160,10 @@ pub(super) fn bench(arguments: &CommandArguments) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How long `--seconds` lets a measurement take.
+/// Returns the duration that `--seconds` allows a measurement.
 ///
 /// # Errors
-/// When it is no time.
+/// Fails when the value is not a time.
 pub(super) fn seconds(arguments: &CommandArguments) -> Result<Duration, String> {
     let seconds: f64 = arguments.number("seconds", 3.0)?;
     Duration::try_from_secs_f64(seconds)
@@ -178,10 +178,10 @@ pub(super) struct BenchModel {
     took: Duration,
 }
 
-/// Loads the model for so many threads.
+/// Loads the model for the given number of threads.
 ///
 /// # Errors
-/// As [`model::cached_session`].
+/// Fails as [`model::cached_session`] does.
 pub(super) fn load(
     path: &Path,
     arguments: &CommandArguments,
@@ -196,7 +196,7 @@ pub(super) fn load(
 /// Runs the session for a time.
 ///
 /// # Errors
-/// When a run fails.
+/// Fails when a run fails.
 pub(super) fn figures(
     session: &Session,
     inputs: &[(String, Tensor)],
@@ -257,7 +257,7 @@ pub(super) struct BenchFigures {
 }
 
 impl BenchFigures {
-    /// Of times in ascending order.
+    /// Computes the figures of times in ascending order.
     fn of(times: &[Duration]) -> Self {
         let ms: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
         let at = |share: usize| {
@@ -275,7 +275,7 @@ impl BenchFigures {
     }
 }
 
-/// What is measured.
+/// Description of a measurement: the model, its options and its sizes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BenchJob<'a> {
     pub(super) path: &'a Path,
@@ -287,7 +287,7 @@ pub(super) struct BenchJob<'a> {
 }
 
 impl BenchJob<'_> {
-    /// How many threads there really are.
+    /// Returns the number of threads in use.
     pub(super) fn threads_used(&self) -> usize {
         match self.threads {
             0 => galatea_providers::HostCores::detect().fast,

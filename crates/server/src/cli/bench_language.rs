@@ -42,7 +42,7 @@ struct GenerationTimes {
 /// Measures a checkpoint.
 ///
 /// # Errors
-/// When it cannot be loaded, or a request fails.
+/// Fails when it cannot be loaded, or a request fails.
 pub(super) fn bench(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
     for option in ["perplexity", "profile"].into_iter().filter(|option| arguments.has(option)) {
         model::refuse_chunks(path, &format!("--{option}"), "checkpoints")?;
@@ -66,7 +66,7 @@ pub(super) fn bench(path: &Path, arguments: &CommandArguments) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was measured of a checkpoint.
+/// Results of measuring a checkpoint.
 #[derive(Debug)]
 pub(super) struct MeasuredCheckpoint {
     text: String,
@@ -89,10 +89,10 @@ pub(super) struct MeasuredCheckpoint {
 /// Prompts whose answers are kept.
 const KEPT: usize = 4;
 
-/// Measures how fast a checkpoint reads and writes, and takes its steps apart where that is asked for.
+/// Measures how fast a checkpoint reads and writes, and profiles its steps if asked to.
 ///
 /// # Errors
-/// As [`bench`].
+/// Fails as [`bench`] does.
 pub(super) fn measure(
     path: &Path,
     arguments: &CommandArguments,
@@ -156,7 +156,7 @@ pub(super) fn measure(
     Ok(MeasuredCheckpoint { text, line, tables, steps, prefill, decode, answers, vocabulary })
 }
 
-/// How the weights and the cache are stored.
+/// Returns the engine arguments for the storage of weights and cache.
 pub(super) fn weights_of(arguments: &CommandArguments) -> EngineArguments {
     EngineArguments {
         device: arguments.last("provider").map(str::to_owned),
@@ -196,7 +196,7 @@ fn perplexity(path: &Path, file: &Path, arguments: &CommandArguments) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a round of measurements gave.
+/// Figures of one round of measurements.
 struct RoundFigures {
     prefill: f64,
     ttft: f64,
@@ -303,7 +303,7 @@ impl LanguageBench<'_> {
     }
 }
 
-/// How many bytes a second threads read from memory, at best.
+/// Measures the highest rate at which threads read from memory, in bytes per second.
 fn read_bandwidth(threads: usize) -> f64 {
     let threads = if threads == 0 { galatea_providers::HostCores::detect().fast } else { threads };
     let pool = ThreadPool::new(threads);

@@ -113,7 +113,7 @@ struct ChatSession {
     stats: bool,
 }
 
-/// What a line asks for.
+/// Command that a line of input stands for.
 #[derive(Debug, PartialEq, Eq)]
 enum ChatLine<'a> {
     Say(&'a str),

@@ -34,7 +34,7 @@ pub(super) fn chip(arguments: &CommandArguments) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is not known is not there.
+/// Renders the capabilities as JSON; unknown values are left out.
 pub(super) fn as_json(found: &HostCapabilities) -> Value {
     let [f32, bf16, int8] = found.kernels;
     let core = |kind: &CoreKind| {

@@ -11,11 +11,11 @@ use crate::table::table;
 /// A chip that was asked for.
 #[derive(Debug, Clone)]
 pub(super) struct AskedChip {
-    /// As it was asked for, such as `Apple M6 Pro`.
+    /// Name as the user gave it, such as `Apple M6 Pro`.
     pub(super) name: String,
-    /// What is known: of this chip, or of its nearest relative.
+    /// Facts of this chip, or of its nearest relative.
     pub(super) facts: ChipFacts,
-    /// Whether the facts are this chip's own.
+    /// True if the facts are this chip's own.
     pub(super) exact: bool,
     /// Its size, counted from the smallest; the largest where none was named.
     pub(super) size: usize,
@@ -54,12 +54,12 @@ impl AskedChip {
         Ok(Self { name, facts: known.facts.clone(), exact: known.exact, size })
     }
 
-    /// What work takes on it.
+    /// Returns the cost model of the chip.
     pub(super) fn cost(&self) -> CostModel {
         CostModel::of(&self.facts, self.size)
     }
 
-    /// How many Neural Engines it has, each of which runs programs of its own.
+    /// Returns the number of Neural Engines, each of which runs its own programs.
     pub(super) fn engines(&self) -> usize {
         let two =
             self.facts.of_size(ChipFigure::Engines, self.size).is_some_and(|count| count >= 2.0);

@@ -1,5 +1,5 @@
-//! What commands say of a folder of chunks: its packages, their functions and states, and what a chip's
-//! Neural Engine is predicted to take of them.
+//! Facts that commands print about a folder of chunks: its packages, their functions and states, and the
+//! share that a chip's Neural Engine is predicted to take.
 
 use std::path::Path;
 use std::process::ExitCode;

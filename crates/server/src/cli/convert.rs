@@ -316,7 +316,7 @@ fn write_package(
     Ok((notes, lost))
 }
 
-/// How programs are written; what arguments do not say is as `usual`.
+/// Reads the options for writing programs; options that are not given stay as in `usual`.
 fn options(arguments: &CommandArguments, usual: ConvertOptions) -> Result<ConvertOptions, String> {
     let half = match arguments.last("precision") {
         None | Some("fp16") => true,

@@ -106,7 +106,7 @@ pub(super) fn explain(arguments: &CommandArguments) -> Result<ExitCode, String> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a run took.
+/// Times of a measured run.
 struct MeasuredRun {
     /// Time of each provider's kernels, where it tells.
     providers: Vec<(&'static str, Duration)>,
@@ -142,7 +142,7 @@ fn measure(session: &Session, arguments: &CommandArguments) -> Result<MeasuredRu
 }
 
 impl MeasuredRun {
-    /// What was measured beside what was predicted.
+    /// Renders the measured times beside the predicted ones.
     fn text(&self, explained: &SessionExplanation) -> String {
         let predicted = |name: Option<&str>| {
             let nodes = explained.partitions.iter().flatten();

@@ -1,4 +1,4 @@
-//! What `metal_config` says to a model of a repository, field by field, and from where.
+//! Lists the fields that `metal_config` sets for a model of a repository, each with its origin.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -16,7 +16,7 @@ const BATCH_WORD: &str = "batch";
 /// Shapes given by `NAME=D,D…`.
 ///
 /// # Errors
-/// When a text has another form.
+/// Fails when a text has another form.
 pub(super) fn parse_shapes(texts: &[String]) -> Result<BTreeMap<String, Vec<usize>>, String> {
     texts.iter().map(|text| parse_shape(text)).collect()
 }
@@ -32,9 +32,9 @@ fn parse_shape(text: &str) -> Result<(String, Vec<usize>), String> {
 /// Lengths of axes that have none of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FreeLengths {
-    /// Of the batch axis.
+    /// Length of the batch axis.
     pub(super) batch: usize,
-    /// Of axes along a sequence; a likely one if not given.
+    /// Length of axes along a sequence; a likely one if not given.
     pub(super) sequence: Option<usize>,
 }
 
@@ -43,11 +43,11 @@ pub(super) struct FreeLengths {
 pub(super) struct MadeInputs {
     /// By name.
     pub(super) inputs: Vec<(String, Tensor)>,
-    /// Whether an axis got [`FreeLengths::batch`].
+    /// True if an axis got [`FreeLengths::batch`].
     pub(super) by_batch: bool,
 }
 
-/// What an axis is along.
+/// Kind of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum AxisMeaning {
     Batch,
@@ -57,7 +57,8 @@ enum AxisMeaning {
 /// Makes an input for everything that a run must be given.
 ///
 /// # Errors
-/// When an axis has no length and nothing tells what it could be, a shape is for no input, or a length
+/// Fails when an axis has no length and none can be guessed, or a shape names no input. Also fails when a
+/// sequence length was given and no axis is along a sequence.
 /// of sequences was given and there is no axis for it.
 pub(super) fn inputs(
     session: &Session,
@@ -67,10 +68,10 @@ pub(super) fn inputs(
     seeded_inputs(session.inputs(), lengths, shapes, 0)
 }
 
-/// As [`inputs`], for what a model takes; others for each seed.
+/// Makes inputs like [`inputs`] for the given ports of a model; each seed gives other values.
 ///
 /// # Errors
-/// As [`inputs`].
+/// Fails as [`inputs`] does.
 pub(super) fn seeded_inputs(
     wanted: &[IoInfo],
     lengths: FreeLengths,
@@ -161,7 +162,7 @@ fn shape_of(
     Ok(shape)
 }
 
-/// What an axis is likely to be along, from its name, its place and what the input holds.
+/// Guesses the kind of an axis from its name, its position and the contents of the input.
 fn guess(input: &IoInfo, axis: usize, symbol: &str) -> Option<AxisMeaning> {
     let symbol = symbol.to_ascii_lowercase();
     let named = |words: &[&str]| words.iter().any(|word| symbol.contains(word));

@@ -11,18 +11,18 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 /// The most bytes of a body.
 const MAX_BYTES: usize = 256 << 20;
 
-/// Where a server listens, and what it wants of whoever asks.
+/// Address of a server, and the TLS and headers that it demands.
 #[derive(Debug, Clone)]
 pub(super) struct ServerAddress {
     /// Its address.
     pub(super) address: SocketAddr,
-    /// TLS, where it is spoken there, and whose certificate is expected.
+    /// TLS configuration and the expected server name, if the server speaks TLS.
     pub(super) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     /// Names and values of more headers.
     pub(super) headers: Vec<(String, String)>,
 }
 
-/// What bytes go through.
+/// Transport of the bytes: plain TCP or TLS.
 #[derive(Debug)]
 enum ClientStream {
     Plain(TcpStream),
@@ -77,7 +77,7 @@ impl HttpClient {
     /// Connects to an address.
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// Fails when nobody listens there.
     pub(super) fn connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -88,7 +88,7 @@ impl HttpClient {
     /// Connects to a server that may be far or gone: nothing takes longer than a time.
     ///
     /// # Errors
-    /// When nobody listens there. What is wrong with TLS is said by the first request.
+    /// Fails when nobody listens there. Errors of TLS are returned by the first request.
     pub(super) fn connect_within(door: &ServerAddress, time: Duration) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&door.address, time)?;
         stream.set_nodelay(true)?;
@@ -109,10 +109,10 @@ impl HttpClient {
         Ok(Self { stream: BufReader::new(stream), lines })
     }
 
-    /// Gets what lies at a path.
+    /// Requests a path with GET.
     ///
     /// # Errors
-    /// As [`post`](Self::post).
+    /// Fails as [`post`](Self::post) does.
     pub(super) fn get(&mut self, path: &str) -> io::Result<HttpAnswer> {
         let head = format!("GET {path} HTTP/1.1\r\n{}\r\n", self.lines);
         self.stream.get_mut().write_all(head.as_bytes())?;
@@ -120,10 +120,10 @@ impl HttpClient {
         self.read()
     }
 
-    /// Posts a body. `json_bytes`: how much of it is JSON, where binary tensors follow.
+    /// Posts a body. `json_bytes` is the length of its JSON part, where binary tensors follow.
     ///
     /// # Errors
-    /// When the connection breaks or the answer is no HTTP.
+    /// Fails when the connection breaks or the answer is not HTTP.
     pub(super) fn post(
         &mut self,
         path: &str,

@@ -113,10 +113,10 @@ pub(super) fn hwbench(arguments: &CommandArguments) -> Result<ExitCode, String> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The most 10⁹ operations a second that a kernel of a precision reaches on so many threads, and its name.
+/// Returns the highest GFLOP/s that a kernel of a precision reaches on the given threads, and its name.
 ///
 /// # Errors
-/// When there is no such precision, or its kernels fail.
+/// Fails when there is no such precision, or its kernels fail.
 pub(super) fn best(
     precision: &str,
     [m, k, n]: [usize; 3],
@@ -185,7 +185,7 @@ type BenchProduct = Box<dyn Fn(&ThreadPool, &mut Vec<f32>)>;
 struct BenchPrecision {
     name: &'static str,
     tolerance: f32,
-    /// Whether the peak of FP32 is a bound for them.
+    /// True if the FP32 peak bounds them.
     bounded: bool,
     kernels: fn(BenchLengths) -> Vec<(String, BenchProduct)>,
 }
@@ -383,7 +383,7 @@ struct PrecisionProducts {
     kernels: Vec<(String, BenchProduct)>,
     pools: Vec<ThreadPool>,
     results: Vec<f32>,
-    /// What a product takes, where the peak of FP32 is a bound.
+    /// FLOPs of one matrix multiplication, where the FP32 peak is a bound.
     operations: Option<f64>,
 }
 

@@ -57,7 +57,7 @@ struct InspectedSession {
     bytes: usize,
 }
 
-/// What there is to say about a model.
+/// Report on a model.
 struct InspectReport {
     file: String,
     producer: String,
@@ -67,7 +67,7 @@ struct InspectReport {
     operators: BTreeMap<String, usize>,
     parameters: usize,
     parameter_bytes: usize,
-    /// What a session says, or why there is none.
+    /// Description of the prepared session, or the reason why there is none.
     session: Result<InspectedSession, String>,
 }
 

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 pub(super) struct DrawnBox {
     /// The text in it.
     pub(super) label: String,
-    /// Whether it is an input or output of the graph.
+    /// True if it is an input or output of the graph.
     pub(super) is_port: bool,
 }
 

@@ -18,7 +18,7 @@ use crate::{devices, gpus, memory_limit, models, tuning};
 /// The model file that a path stands for: itself, or the one in a folder, or in the newest version folder.
 ///
 /// # Errors
-/// When there is none, or when a folder has several.
+/// Fails when there is none, or when a folder has several.
 pub(super) fn find(path: &str) -> Result<PathBuf, String> {
     let path = Path::new(path);
     if path.is_file() || coreml::is_model(path) {
@@ -98,7 +98,7 @@ pub(super) fn checkpoint(path: &str) -> Result<Option<PathBuf>, String> {
 /// Refuses a folder of chunks where a command takes other models.
 ///
 /// # Errors
-/// When it is one.
+/// Fails when the folder is one of chunks.
 pub(super) fn refuse_chunks(path: &Path, command: &str, takes: &str) -> Result<(), String> {
     match ChunkManifest::is_in(path) {
         false => Ok(()),
@@ -109,10 +109,10 @@ pub(super) fn refuse_chunks(path: &Path, command: &str, takes: &str) -> Result<(
     }
 }
 
-/// Reads a model; of one that has several functions, that which `--function` names.
+/// Reads a model; if it has several functions, the one that `--function` names.
 ///
 /// # Errors
-/// When the format is not known or the file is damaged.
+/// Fails when the format is not known or the file is damaged.
 pub(super) fn load(path: &Path, arguments: &CommandArguments) -> Result<onnx::OnnxModel, String> {
     if format(path)? == ModelFormat::Onnx {
         only_main(arguments)?;
@@ -136,7 +136,7 @@ pub(super) fn load(path: &Path, arguments: &CommandArguments) -> Result<onnx::On
 /// The format of a model's file.
 ///
 /// # Errors
-/// When it is none of a model.
+/// Fails when the file is not a model.
 fn format(path: &Path) -> Result<ModelFormat, String> {
     ModelFormat::of(path).ok_or_else(|| {
         format!(
@@ -187,10 +187,10 @@ pub(super) const GPU_MEMORY_CHOICE: CommandOption = CommandOption {
     sentence: "most memory of the GPU that is taken [what it recommends]",
 };
 
-/// Lets no more of a GPU's memory be taken than `--gpu-memory-limit` says.
+/// Limits the memory taken from a GPU to `--gpu-memory-limit`.
 ///
 /// # Errors
-/// When it is no limit.
+/// Fails when the value is not a limit.
 pub(super) fn limit_gpus(arguments: &CommandArguments) -> Result<(), String> {
     let limit = memory_limit::of_gpus(arguments.last("gpu-memory-limit").unwrap_or(""))?;
     gpus::limit_memory(limit)
@@ -209,7 +209,7 @@ impl Drop for ProfileScope {
 /// The profile that `--metal-profile` asks for, which ends when it is dropped.
 ///
 /// # Errors
-/// When the file cannot be written, or there is no GPU.
+/// Fails when the file cannot be written, or there is no GPU.
 pub(super) fn timeline(arguments: &CommandArguments) -> Result<Option<ProfileScope>, String> {
     let path = arguments.last("metal-profile-output");
     match (arguments.has("metal-profile"), path) {
@@ -227,9 +227,9 @@ pub(super) fn timeline(arguments: &CommandArguments) -> Result<Option<ProfileSco
 pub(super) struct ReadyModel {
     /// The session.
     pub(super) session: Session,
-    /// Where it came from.
+    /// Origin of the session.
     pub(super) source: SessionOrigin,
-    /// What a model of Core ML takes and keeps.
+    /// Inputs and states of a Core ML model.
     pub(super) interface: Option<FunctionInterface>,
 }
 
@@ -237,7 +237,7 @@ pub(super) struct ReadyModel {
 /// from the cache of prepared models unless the options forbid it.
 ///
 /// # Errors
-/// When the options name what does not exist, or the model cannot be prepared.
+/// Fails when an option names something that does not exist, or the model cannot be prepared.
 pub(super) fn cached_session(
     path: &Path,
     arguments: &CommandArguments,
@@ -251,10 +251,10 @@ pub(super) fn cached_session(
     prepare(path, arguments, threads, cache.as_ref())
 }
 
-/// A session as [`cached_session`], on `--threads` threads and without a cache.
+/// Makes a session like [`cached_session`], on `--threads` threads and without a cache.
 ///
 /// # Errors
-/// As [`cached_session`].
+/// Fails as [`cached_session`] does.
 pub(super) fn session(path: &Path, arguments: &CommandArguments) -> Result<Session, String> {
     let threads = arguments.number("threads", 0)?;
     prepare(path, arguments, threads, None).map(|ready| ready.session)
@@ -294,7 +294,7 @@ fn prepare(
 /// Checks the options that [`session`] takes, apart from the model.
 ///
 /// # Errors
-/// When one names what does not exist.
+/// Fails when an option names something that does not exist.
 pub(super) fn check(arguments: &CommandArguments) -> Result<(), String> {
     level(arguments)?;
     precision(arguments)?;
@@ -302,10 +302,10 @@ pub(super) fn check(arguments: &CommandArguments) -> Result<(), String> {
     devices::named(arguments.last("provider")).map(drop)
 }
 
-/// How far `--level` lets the graph be rewritten.
+/// Returns the level up to which `--level` allows the graph to be rewritten.
 ///
 /// # Errors
-/// When there is no such level.
+/// Fails when there is no such level.
 pub(super) fn level(arguments: &CommandArguments) -> Result<OptimiseLevel, String> {
     match arguments.last("level") {
         // Programs have no operations for what larger fusions make.
@@ -315,10 +315,10 @@ pub(super) fn level(arguments: &CommandArguments) -> Result<OptimiseLevel, Strin
     }
 }
 
-/// What `--precision` lets products and convolutions compute in.
+/// Returns the precision that `--precision` allows for matrix multiplications and convolutions.
 ///
 /// # Errors
-/// When there is no such precision.
+/// Fails when there is no such precision.
 pub(super) fn precision(arguments: &CommandArguments) -> Result<Precision, String> {
     match arguments.last("precision") {
         None => Ok(Precision::default()),

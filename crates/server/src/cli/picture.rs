@@ -9,7 +9,7 @@ use galatea_runtime::OptimiseLevel;
 use super::arguments::CommandArguments;
 use super::layers::{self, DrawnBox};
 
-/// How to show a graph.
+/// Form in which a graph is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DrawingKind {
     /// Text after each rewrite.
@@ -20,10 +20,10 @@ pub(super) enum DrawingKind {
     Svg,
 }
 
-/// What the options ask for, if they ask for a drawing.
+/// Returns the drawing that the options ask for, if any.
 ///
 /// # Errors
-/// When they ask for several.
+/// Fails when they ask for several.
 pub(super) fn drawing(arguments: &CommandArguments) -> Result<Option<DrawingKind>, String> {
     let rows =
         [("stage", DrawingKind::Stages), ("dot", DrawingKind::Dot), ("svg", DrawingKind::Svg)];
@@ -40,7 +40,7 @@ impl DrawingKind {
     /// The text that shows a graph rewritten up to a level.
     ///
     /// # Errors
-    /// When the model is wrong.
+    /// Fails when the model is invalid.
     pub(super) fn of(self, mut graph: Graph, level: OptimiseLevel) -> Result<String, String> {
         graph.sort().map_err(|error| error.to_string())?;
         let mut text = String::new();

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 /// Numbers that belong together.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PlotCurve {
-    /// What the legend calls it.
+    /// Name in the legend.
     pub(super) name: String,
     /// Points from left to right.
     pub(super) points: Vec<(f64, f64)>,
@@ -14,9 +14,9 @@ pub(super) struct PlotCurve {
 /// Curves over one axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PlotPanel {
-    /// What stands above.
+    /// Title above the panel.
     pub(super) title: String,
-    /// What stands below and beside.
+    /// Labels below and beside the panel.
     pub(super) axes: (String, String),
     pub(super) curves: Vec<PlotCurve>,
 }
@@ -29,7 +29,7 @@ const ABOVE: f64 = 1.08;
 /// The panels, one below the other, as SVG.
 ///
 /// # Errors
-/// When a panel cannot be drawn.
+/// Fails when a panel cannot be drawn.
 pub(super) fn svg(panels: &[PlotPanel]) -> Result<String, String> {
     let mut text = String::new();
     draw(panels, &mut text).map_err(|error| format!("the picture cannot be drawn: {error}"))?;

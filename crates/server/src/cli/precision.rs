@@ -1,5 +1,5 @@
-//! What a conversion to Core ML measures: nodes that FP16 is too narrow for, scales of activations, and how
-//! far the package is from the model.
+//! Measurements of a conversion to Core ML: nodes that FP16 is too narrow for, scales of activations, and the
+//! difference between the package and the model.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,14 +26,14 @@ use crate::table::table;
 
 /// The word for inputs that are made.
 const RANDOM: &str = "random";
-/// How many inputs are made.
+/// Number of inputs that are made.
 const RANDOM_SAMPLES: u64 = 8;
 /// Islands in the text of a report; the JSON has all.
 const SHOWN_ISLANDS: usize = 20;
-/// Who computes what packages are compared with.
+/// Provider whose results packages are compared with.
 const PROVIDER: &str = "cpu";
 
-/// What was found out, for a reader and for a program.
+/// Findings, as text for a reader and as JSON for a program.
 #[derive(Debug, Default)]
 pub(super) struct PrecisionNotes {
     /// Lines.
@@ -184,7 +184,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// How far results are to agree with FP32, where somebody says so.
+/// Returns the required agreement with FP32 results, a cosine from 0 to 1, if `--accuracy` is given.
 fn accuracy(arguments: &CommandArguments) -> Result<Option<f64>, String> {
     let Some(text) = arguments.last("accuracy") else { return Ok(None) };
     let target = text.parse().ok().filter(|target: &f64| (0.0..=1.0).contains(target));

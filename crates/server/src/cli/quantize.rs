@@ -203,7 +203,7 @@ pub(super) fn keyword<T: Copy>(
     })
 }
 
-/// Which of two options that exclude each other was given; `true` for the first.
+/// Returns which of two exclusive options was given; `true` for the first.
 fn either(arguments: &CommandArguments, first: &str, second: &str) -> Result<Option<bool>, String> {
     match (arguments.has(first), arguments.has(second)) {
         (true, true) => Err(format!("--{first} and --{second} exclude each other")),
@@ -212,7 +212,7 @@ fn either(arguments: &CommandArguments, first: &str, second: &str) -> Result<Opt
     }
 }
 
-/// How ranges of values are chosen: `--method` and `--percentile`.
+/// Returns the method for ranges of values: `--method` and `--percentile`.
 pub(super) fn method(
     arguments: &CommandArguments,
     usual: RangeMethod,

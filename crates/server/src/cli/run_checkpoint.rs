@@ -24,7 +24,7 @@ const MAX_TOKENS: u32 = 64;
 /// Runs a checkpoint once for each file of inputs, or continues a prompt.
 ///
 /// # Errors
-/// When it cannot be loaded, or its inputs do not fit it.
+/// Fails when it cannot be loaded, or its inputs do not fit it.
 pub(super) fn run(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
     if let Some(function) = arguments.last("function").filter(|&name| name != "main") {
         return Err(format!("a checkpoint has no function '{function}'; its only one is 'main'"));
@@ -106,7 +106,7 @@ fn continued(
     }
 }
 
-/// What computes tokens.
+/// Loaded model that computes on tokens.
 enum TokenComputer {
     Decoder(Box<SessionModel>),
     Encoder(Box<EncoderModel>),
@@ -309,7 +309,7 @@ impl InputMatrix {
         ))
     }
 
-    /// Of each row the tokens that a mask leaves, which stand together, and where they begin.
+    /// Returns for each row the contiguous tokens that a mask leaves, and the position where they begin.
     fn masked(&self, mask: Option<&Self>) -> Result<Vec<(usize, Vec<u32>)>, String> {
         if let Some(mask) = mask {
             mask.must_be_like(self, &mask.name)?;

@@ -33,7 +33,7 @@ pub(super) struct ModelSample {
     /// Its text: the body of an inference request.
     pub(super) text: Vec<u8>,
     pub(super) inputs: Vec<SampleTensor>,
-    /// What another implementation answered, if that is known.
+    /// Outputs of another implementation, if known.
     pub(super) expected: Option<Vec<SampleTensor>>,
 }
 
@@ -44,7 +44,7 @@ const TOLERANCE: f64 = 2e-3;
 /// The samples of a repository, by model name.
 ///
 /// # Errors
-/// When a file cannot be read.
+/// Fails when a file cannot be read.
 pub(super) fn samples(repository: &Path) -> Result<Vec<ModelSample>, String> {
     let entries = fs::read_dir(repository)
         .map_err(|error| format!("'{}' cannot be read: {error}", repository.display()))?;
@@ -212,7 +212,7 @@ impl SampleTensor {
         out
     }
 
-    /// Whether the elements have no form in JSON on the wire.
+    /// Returns whether the elements have no form in JSON on the wire.
     pub(super) fn needs_binary(&self) -> bool {
         matches!(self.datatype, DataType::Fp16 | DataType::Bf16)
     }
@@ -249,7 +249,7 @@ impl SampleTensor {
     }
 }
 
-/// What differs between expected and given tensors; none when they agree.
+/// Describes the difference between expected and given tensors; none when they agree.
 pub(super) fn difference(expected: &[SampleTensor], given: &[SampleTensor]) -> Option<String> {
     for want in expected {
         let Some(have) = given.iter().find(|tensor| tensor.name == want.name) else {

@@ -24,7 +24,7 @@ pub(super) struct SampleChats {
 /// The conversations of a repository's models, by model name.
 ///
 /// # Errors
-/// When a file cannot be read or has another form.
+/// Fails when a file cannot be read or has another form.
 pub(super) fn sample_chats(repository: &Path) -> Result<Vec<SampleChats>, String> {
     let entries = fs::read_dir(repository)
         .map_err(|error| format!("'{}' cannot be read: {error}", repository.display()))?;

@@ -172,7 +172,7 @@ fn line(subject: &SelftestSubject, unit: &SelftestUnit, outcome: &SelftestOutcom
     text
 }
 
-/// How many operators Core ML means to run on each device.
+/// Counts the operators that Core ML plans to run on each device.
 fn devices(plan: &[CoreMlPlannedOperator]) -> Vec<(String, usize)> {
     let mut found: Vec<(String, usize)> = Vec::new();
     for device in plan.iter().filter_map(|operator| operator.preferred.as_ref()) {

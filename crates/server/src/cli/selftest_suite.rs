@@ -1,4 +1,5 @@
-//! What `galatea selftest` runs: small graphs that are written as packages here, models and packages of a folder.
+//! Cases of `galatea selftest`: small graphs that are written as packages here, models, and packages of a
+//! folder.
 
 use std::path::{Path, PathBuf};
 
@@ -13,15 +14,15 @@ pub(super) struct SelftestSubject {
     pub(super) name: String,
     pub(super) package: PathBuf,
     pub(super) inputs: Vec<(String, Tensor)>,
-    /// What the reference gives, by the names of the outputs.
+    /// Outputs of the reference, by name.
     pub(super) expected: Vec<(String, Tensor)>,
-    /// The largest difference that is none, as a share of the largest value of an output.
+    /// Largest accepted difference, as a share of the largest value of an output.
     pub(super) tolerance: f64,
 }
 
-/// What sums of a few hundred numbers of FP16 lose, and functions of them.
+/// Tolerance for FP16: the error of sums of a few hundred numbers, and of functions of them.
 const HALF: f64 = 2e-2;
-/// The same where weights of few bits stand in for others.
+/// Tolerance for quantized weights.
 const FEW_BITS: f64 = 1e-1;
 
 /// A sequence of numbers that is the same everywhere (xorshift of 64 bits).
@@ -203,7 +204,7 @@ fn elements() -> Result<GraphBuild, String> {
     build.ends(&[("chosen", chosen), ("least", least)])
 }
 
-/// What moves elements, and what reduces them.
+/// Builds a graph of operators that move elements, and of reductions.
 fn movement() -> Result<GraphBuild, String> {
     let mut build = GraphBuild::new(5);
     let x = build.input("x", &[1, 4, 8, 8])?;
@@ -271,7 +272,7 @@ const SUITE: &[SuiteRow] = &[
 /// Writes the suite into a folder.
 ///
 /// # Errors
-/// When a graph is not converted, or the folder cannot be written to.
+/// Fails when a graph is not converted, or the folder cannot be written to.
 pub(super) fn embedded(folder: &Path) -> Result<Vec<SelftestSubject>, String> {
     let each = SUITE.iter().map(|&(name, make, compression, tolerance)| {
         let build = make()?;
@@ -361,7 +362,7 @@ fn seeded(
 /// The ONNX models of a folder as packages; lengths that are not known are 1 unless they are given.
 ///
 /// # Errors
-/// When a model cannot be read, converted or evaluated.
+/// Fails when a model cannot be read, converted or evaluated.
 pub(super) fn models(
     from: &Path,
     folder: &Path,
@@ -394,11 +395,11 @@ pub(super) fn models(
     Ok(paths.iter().map(told).collect())
 }
 
-/// The packages of a folder. `NAME.inputs.npz` beside `NAME.mlpackage` has what it is given, else seeded
-/// numbers; `NAME.outputs.npz` what it has to give, else what the reference makes of its program.
+/// Reads the packages of a folder. `NAME.inputs.npz` beside `NAME.mlpackage` holds its inputs, else seeded
+/// numbers are used. `NAME.outputs.npz` holds the expected outputs, else the reference evaluates the program.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// Fails when the folder cannot be read.
 pub(super) fn packages(from: &Path) -> Result<Vec<Result<SelftestSubject, String>>, String> {
     let one = |path: &PathBuf| {
         let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());

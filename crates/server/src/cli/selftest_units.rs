@@ -15,7 +15,7 @@ use galatea_tensor::{DataType, Tensor, f16};
 use super::selftest_suite::SelftestSubject;
 use crate::devices::{self, ProviderList};
 
-/// What a package runs on.
+/// Device or interpreter that a package runs on.
 pub(super) enum SelftestUnit {
     /// The program operation by operation on a provider.
     Interpreter { name: String, providers: ProviderList },
@@ -71,7 +71,7 @@ fn core_ml() -> Vec<SelftestUnit> {
     there.map(|(_, name, units)| SelftestUnit::CoreMl { name, units }).collect()
 }
 
-/// What came of a package on a unit. What was not found out is not there.
+/// Results of a package on a device; those that were not found out are absent.
 #[derive(Default)]
 pub(super) struct SelftestOutcome {
     /// Why it failed.
@@ -82,12 +82,12 @@ pub(super) struct SelftestOutcome {
     pub(super) first_ms: Option<f64>,
     /// The median of the runs behind the first.
     pub(super) later_ms: Option<f64>,
-    /// Where Core ML means to run each operator.
+    /// Device on which Core ML plans to run each operator.
     pub(super) plan: Vec<CoreMlPlannedOperator>,
 }
 
 impl SelftestOutcome {
-    /// Whether the results are those that are expected.
+    /// Returns whether the results are as expected.
     pub(super) fn passed(&self) -> bool {
         self.error.is_none()
     }
@@ -252,7 +252,7 @@ fn tensor(array: &MultiArray) -> Result<Tensor, String> {
     made.map_err(|error| error.to_string())
 }
 
-/// How far results are from those that are expected.
+/// Compares results with the expected ones.
 fn compare(
     subject: &SelftestSubject,
     found: &[(String, Tensor)],

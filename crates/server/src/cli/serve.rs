@@ -123,10 +123,10 @@ async fn load_and_serve(flags: ServerFlags, profiler: Arc<Profiler>) -> Result<E
     }
 }
 
-/// Loads the models and says how that went. What they do can be profiled.
+/// Loads the models and logs the outcome. Their work can be profiled.
 ///
 /// # Errors
-/// When the repositories cannot be read, or a model cannot be loaded and the flags say to end then.
+/// Fails when the repositories cannot be read, or a model cannot be loaded and the flags say to end then.
 pub(super) fn start_core(
     flags: &ServerFlags,
     profiler: Arc<Profiler>,
@@ -163,7 +163,7 @@ pub(super) fn start_core(
     Ok(core)
 }
 
-/// How many threads each door asks for.
+/// Flags that enable an endpoint and set its number of threads.
 const THREADS: [(&str, &str); 4] = [
     ("allow-http", "http-thread-count"),
     ("allow-grpc", "grpc-infer-thread-count"),
@@ -223,7 +223,7 @@ impl StopSignals {
     /// Starts to listen. Needs a runtime.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// Fails when the system refuses.
     pub(super) fn listen() -> Result<Self, String> {
         use tokio::signal::unix::{SignalKind, signal};
         let failed = |error| format!("cannot wait for signals: {error}");
@@ -363,7 +363,7 @@ fn response_cache_bytes(flags: &ServerFlags) -> Result<Option<usize>, String> {
     Ok(size)
 }
 
-/// When models are loaded and unloaded.
+/// Returns the mode that controls when models are loaded and unloaded.
 fn control_mode(flags: &ServerFlags) -> ControlMode {
     match flags.text("model-control-mode").to_ascii_lowercase().as_str() {
         "explicit" => ControlMode::Explicit { load: flags.all("load-model").to_vec() },
@@ -384,7 +384,7 @@ fn test_setting(name: &str) -> usize {
     std::env::var(name).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
-/// What is asked of the units of the machine for all models.
+/// Returns the settings of `metal_config` that hold for all models.
 fn metal_config(flags: &ServerFlags) -> Result<MetalConfig, String> {
     let settings = backend_config(flags.all("backend-config"))?;
     MetalConfig::of_server(flags.text("metal-config"), settings.get("metal"))

@@ -279,12 +279,12 @@ fn row_bytes(graph: &Graph, all: &[ValueId], lengths: &HashMap<String, usize>) -
     all.iter().filter_map(bytes).sum()
 }
 
-/// Whether programs of Core ML have a form for a node, without which a Neural Engine cannot run it.
+/// Returns whether Core ML programs can express a node; otherwise a Neural Engine cannot run it.
 fn has_form(node: &Node) -> bool {
     coreml::operators().any(|(domain, name)| (domain, name) == (&node.domain, &node.op_type))
 }
 
-/// What a checkpoint's decoder has to do.
+/// Returns the work of a checkpoint's decoder.
 fn decoder(path: &std::path::Path) -> Result<ModelWork, String> {
     let facts = CheckpointFacts::read(path).map_err(|error| error.to_string())?;
     if facts.duty != ModelDuty::Decoder {

@@ -1,4 +1,4 @@
-//! What `galatea simulate` prints.
+//! Output of `galatea simulate`.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::table::table;
 
-/// What every report says of itself.
+/// Notice at the head of every report.
 const SIMULATED: &str = "SIMULATED: predicted from facts about chips; nothing here was measured.";
 /// Machines up to which each has a line of its own; beyond, those of a kind share one.
 const FEW: usize = 16;

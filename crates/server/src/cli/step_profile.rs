@@ -1,4 +1,4 @@
-//! What takes how long in a run or in the steps of a language model: part of `galatea bench --profile`.
+//! Times of the parts of a run, or of a language model's steps: part of `galatea bench --profile`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ const GPU: &str = "gpu";
 /// Steps that are timed as a whole.
 const ROUNDS: usize = 20;
 
-/// What the units that kernels run on reach at most, as far as that is known.
+/// Peaks of the devices that kernels run on, as far as known.
 #[derive(Debug, Default)]
 pub(super) struct DeviceRoofs {
     gpu: Option<(String, DevicePeaks)>,
@@ -31,8 +31,8 @@ pub(super) struct DeviceRoofs {
 }
 
 impl DeviceRoofs {
-    /// Measures the GPU that a provider's name stands for, if rows are of one. Of the processor the estimates
-    /// are taken that are known.
+    /// Measures the GPU that a provider's name stands for, if any row ran on one. The CPU's peaks are the
+    /// known estimates.
     pub(super) fn of(provider: Option<&str>, rows: &[ProfileRow]) -> Self {
         let on_gpu = rows.iter().any(|row| row.provider == GPU);
         let number = on_gpu.then(|| devices::gpu_number(provider)).flatten();
@@ -43,7 +43,7 @@ impl DeviceRoofs {
         Self { gpu: measured, processor: processor_peaks() }
     }
 
-    /// What a provider's unit reaches at most, as far as that is known.
+    /// Returns the peaks of a provider's device, as far as known.
     pub(super) fn peaks(&self, provider: &str) -> DevicePeaks {
         match provider {
             GPU => self.gpu.as_ref().map(|(_, peaks)| *peaks).unwrap_or_default(),
@@ -52,7 +52,7 @@ impl DeviceRoofs {
         }
     }
 
-    /// What bounds the run of the GPU's kernels.
+    /// Returns what bounds the run of the GPU's kernels.
     fn run(&self, rows: &[ProfileRow]) -> Option<RooflineBound> {
         let (host, kernels): (Vec<&ProfileRow>, Vec<&ProfileRow>) =
             rows.iter().filter(|row| row.provider == GPU).partition(|row| row.op == HOST);
@@ -123,7 +123,7 @@ pub(super) fn peaks_json(name: &str, peaks: &DevicePeaks) -> Value {
 /// programs.
 ///
 /// # Errors
-/// When the model cannot be loaded or a step fails.
+/// Fails when the model cannot be loaded or a step fails.
 pub(super) fn tables(
     path: &Path,
     options: &CheckpointOptions,
@@ -196,7 +196,7 @@ fn summary(
     )
 }
 
-/// How many kernels were started, and the time of all of them.
+/// Returns the number of kernels that were started, and their total time.
 fn started(profile: &[ProfileRow]) -> (usize, Duration) {
     let started = profile.iter().filter(|row| row.op != HOST);
     started.fold((0, Duration::ZERO), |(count, all), row| (count + 1, all + row.time))

@@ -14,7 +14,7 @@ const MAX_POINTS: usize = 256;
 /// The most curves of a panel that can be told apart.
 const MAX_CURVES: usize = 12;
 
-/// What is measured: each combination.
+/// Values to measure in each combination.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct BenchSweep {
     pub(super) batches: Vec<usize>,
@@ -34,10 +34,10 @@ struct SweepPoint {
 }
 
 impl BenchSweep {
-    /// What the options ask for.
+    /// Reads the sweep that the options ask for.
     ///
     /// # Errors
-    /// When a list is none, or there are too many combinations.
+    /// Fails when a list is malformed, or there are too many combinations.
     pub(super) fn of(arguments: &CommandArguments) -> Result<Self, String> {
         let sequences = match arguments.has("sequence") {
             true => arguments.numbers("sequence", 1)?.into_iter().map(Some).collect(),
@@ -147,7 +147,7 @@ fn draw(file: &str, path: &Path, points: &[SweepPoint]) -> Result<(), String> {
     fs::write(file, text).map_err(|error| format!("'{file}' cannot be written: {error}"))
 }
 
-/// What a model is called: its file's name, or in a repository that of the folder.
+/// Returns the display name of a model: that of its file, or in a repository that of its folder.
 fn name_of(path: &Path) -> String {
     let name = |path: &Path| Some(path.file_stem()?.to_string_lossy().into_owned());
     let in_repository = |name: &String| name == "model" || name.parse::<u64>().is_ok();

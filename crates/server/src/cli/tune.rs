@@ -169,7 +169,7 @@ struct TuneWork<'a> {
     limits: SearchLimits,
     /// All records, those found included.
     known: TuningDatabase,
-    /// Where they are kept.
+    /// File that keeps the records.
     file: &'a Path,
     /// The best time so far over the candidates, for each choice.
     curves: Vec<PlotCurve>,
@@ -303,7 +303,7 @@ impl TuneWork<'_> {
     }
 }
 
-/// What is measured together.
+/// Kind of problems that are measured together.
 #[derive(Clone, Copy, PartialEq)]
 enum TuneRound {
     Algorithms,

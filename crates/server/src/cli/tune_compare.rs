@@ -13,7 +13,7 @@ use crate::table::table;
 /// Finds a candidate: by its number, its name, or a part of its name that no other one has.
 ///
 /// # Errors
-/// When there is none, or several.
+/// Fails when no candidate matches, or several do.
 fn find(space: &ConfigSpace, text: &str) -> Result<usize, String> {
     if let Some(number) = text.parse().ok().filter(|&number: &usize| number < space.len()) {
         return Ok(number);
@@ -87,7 +87,7 @@ fn finite(value: f32) -> Option<f32> {
 /// Compares the candidates that `names` stand for wherever a choice has both.
 ///
 /// # Errors
-/// When no choice has both.
+/// Fails when no choice has both.
 pub(super) fn compare(
     problems: &mut [TuningProblem],
     names: &str,

@@ -1,4 +1,4 @@
-//! What is tuned: the graph of a file, or the steps of a language model.
+//! Subject of tuning: the graph of a file, or the steps of a language model.
 
 use std::path::PathBuf;
 
@@ -59,7 +59,7 @@ const PROMPT: usize = 512;
 /// Positions before a step that writes.
 const CONTEXT: usize = 1024;
 
-/// What is tuned.
+/// Subject of tuning.
 pub(super) enum TuneSubject {
     /// The graph of a file.
     Graph(PathBuf),
@@ -68,10 +68,10 @@ pub(super) enum TuneSubject {
 }
 
 impl TuneSubject {
-    /// What a path stands for.
+    /// Finds the subject that a path stands for.
     ///
     /// # Errors
-    /// When that is no model.
+    /// Fails when the path is no model.
     pub(super) fn find(path: &str) -> Result<Self, String> {
         match model::checkpoint(path)? {
             Some(checkpoint) => {
@@ -82,10 +82,10 @@ impl TuneSubject {
         }
     }
 
-    /// All choices, for those who know so much already.
+    /// Lists all choices of the subject, given the known records.
     ///
     /// # Errors
-    /// When the model cannot be loaded or does not run.
+    /// Fails when the model cannot be loaded or does not run.
     pub(super) fn problems(
         &self,
         arguments: &CommandArguments,

@@ -25,7 +25,7 @@ const TIME: Duration = Duration::from_secs(5);
 /// Measures this host and writes the file.
 ///
 /// # Errors
-/// When kernels disagree, or the file cannot be written.
+/// Fails when kernels disagree, or the file cannot be written.
 pub(super) fn write(file: &str) -> Result<(), String> {
     let facts = measure(LENGTHS)?;
     fs::write(file, facts.write())

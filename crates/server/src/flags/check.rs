@@ -1,10 +1,10 @@
-//! Whether one value fits its flag.
+//! Check that one value fits its flag.
 
 use super::{FlagKind, ServerFlag, ports, truth};
 
 impl ServerFlag {
     /// # Errors
-    /// A sentence that names the flag, the value and what is allowed.
+    /// Returns a sentence that names the flag, the value and what is allowed.
     pub(super) fn check(&self, value: &str) -> Result<(), String> {
         let name = self.name;
         if let FlagKind::Form(form, marks) = self.kind

@@ -1,4 +1,4 @@
-//! What clouds ask of the flags: variables of the environment that change defaults, and ports that are safe.
+//! Flags as clouds change them: environment variables that set defaults, and the ports that are safe.
 
 use super::{ServerFlags, find, ports};
 use crate::http::{sagemaker, vertex_ai};
@@ -28,7 +28,7 @@ impl ServerFlags {
     /// Keeps the variables that are known, and the defaults that they change.
     ///
     /// # Errors
-    /// When a variable has a value that its flag does not take.
+    /// Fails when a variable has a value that its flag does not take.
     pub(super) fn read_environment(
         &mut self,
         environment: impl Fn(&str) -> Option<String>,
@@ -60,10 +60,10 @@ impl ServerFlags {
         Ok(())
     }
 
-    /// Where SageMaker says so, other doors have ports of a range.
+    /// Checks that the ports of other endpoints are in the range that SageMaker declares safe.
     ///
     /// # Errors
-    /// A sentence about the first door whose port is outside.
+    /// Returns a sentence about the first endpoint whose port is outside.
     pub(super) fn check_safe_ports(&self, open: &[(&str, ListenPlace)]) -> Result<(), String> {
         let range = ports(self.text("sagemaker-safe-port-range"));
         let (Some((first, last)), true) = (range, self.bool("allow-sagemaker")) else {

@@ -18,10 +18,10 @@ pub(crate) use help::command;
 pub use help::help;
 pub use table::{FLAGS, FlagKind, FlagSupport, ServerFlag};
 
-/// What stands for the address of the doors for clouds, beside the names of flags.
+/// Stand-in for a flag's name: the address of the endpoints for clouds, which no flag sets.
 pub const CLOUD_ADDRESS: &str = "cloud address";
 
-/// What stands for the address of the door for OpenAI's endpoints, beside the names of flags.
+/// Stand-in for a flag's name: the address of the OpenAI endpoint.
 pub const OPENAI_ADDRESS: &str = "openai address";
 
 /// Values of each flag, in the order given.
@@ -40,7 +40,7 @@ pub struct ServerFlags {
     bind_all: bool,
 }
 
-/// What the command line asks for.
+/// Action that the command line asks for.
 #[derive(Debug)]
 pub enum ParsedCommand {
     /// To serve.
@@ -61,7 +61,7 @@ impl ServerFlags {
     /// Reads a command line in an environment, whose variables change some defaults.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse), and for a variable with a wrong value.
+    /// Fails as [`parse`](Self::parse) does, and for a variable with a wrong value.
     pub fn parse_in(
         arguments: &[String],
         bind_all: bool,
@@ -86,7 +86,7 @@ impl ServerFlags {
         read(arguments).map(drop)
     }
 
-    /// Whether the flag was given.
+    /// Returns whether the flag was given.
     #[must_use]
     pub fn is_set(&self, name: &str) -> bool {
         self.values.contains_key(name)

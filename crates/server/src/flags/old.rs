@@ -6,9 +6,9 @@ use super::{ServerFlags, find, truth};
 struct OldFlag {
     name: &'static str,
     new: &'static str,
-    /// What the new flag's value is for the old one's; none where the old one says what holds anyway.
+    /// Translates a value of the old flag to the new one; none if the old value only states the default.
     value: fn(&str) -> Option<String>,
-    /// Whether the two may be given together.
+    /// True if the two may be given together.
     exclusive: bool,
 }
 
@@ -68,7 +68,7 @@ impl ServerFlags {
     /// Makes the new flags of old ones.
     ///
     /// # Errors
-    /// When an old flag and its new form are given, and one would have to win.
+    /// Fails when an old flag and its new form are both given and exclude each other.
     pub(super) fn replace_old(&mut self) -> Result<(), String> {
         let both = |old: &&OldFlag| old.exclusive && self.is_set(old.name) && self.is_set(old.new);
         if let Some(OldFlag { name, new, .. }) = OLD.iter().find(both) {

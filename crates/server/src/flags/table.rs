@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a value must be.
+/// Kind of value that a flag takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlagKind {
     /// Nothing, or true or false.
@@ -50,12 +50,12 @@ impl fmt::Display for FlagKind {
     }
 }
 
-/// Whether a flag does what it does in Triton.
+/// Support of a flag compared with Triton.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlagSupport {
-    /// It does.
+    /// The flag has the effect that it has in Triton.
     Yes,
-    /// It is accepted and changes nothing, for this reason.
+    /// The flag is accepted and changes nothing, for this reason.
     Ignored(&'static str),
 }
 
@@ -66,13 +66,13 @@ pub struct ServerFlag {
     pub group: &'static str,
     /// Name without the dashes.
     pub name: &'static str,
-    /// What a value must be.
+    /// Kind of value that the flag takes.
     pub kind: FlagKind,
     /// Value when it is not given; empty for none.
     pub default: &'static str,
-    /// What it is for.
+    /// Sentence on the purpose of the flag.
     pub sentence: &'static str,
-    /// Whether it does that.
+    /// Support of the flag.
     pub support: FlagSupport,
 }
 

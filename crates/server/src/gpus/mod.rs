@@ -22,11 +22,11 @@ pub(crate) use open::{
 #[cfg(any(target_os = "macos", feature = "gpu"))]
 pub(crate) use pressure::Watch;
 
-/// What a program without GPUs says.
+/// Message of a program that was built without GPUs.
 #[cfg(not(any(target_os = "macos", feature = "gpu")))]
 pub(crate) const WITHOUT: &str = "this program was built without GPUs (cargo feature 'gpu')";
 
-/// How busy a GPU was since that is measured.
+/// Activity of a GPU since measuring began.
 #[cfg_attr(
     not(any(target_os = "macos", feature = "gpu")),
     allow(dead_code, reason = "only a program with GPUs makes one")
@@ -58,7 +58,7 @@ pub(crate) struct GpuMemory {
     pub(crate) bytes: Vec<(&'static str, u64)>,
     /// Buffers of a size: who addresses them, the size, how many are in use and how many are kept.
     pub(crate) buffers: Vec<(&'static str, u64, usize, usize)>,
-    /// What was streamed because it had no room; none where nothing ever was.
+    /// Weights that were streamed because memory had no room for them; none if that never happened.
     pub(crate) prefetch: Option<GpuPrefetch>,
 }
 

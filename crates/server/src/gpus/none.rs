@@ -18,10 +18,10 @@ impl Watch {
     }
 }
 
-/// There is no memory to limit.
+/// Accepts no limit, as there is no GPU memory.
 ///
 /// # Errors
-/// Where a limit is given.
+/// Fails when a limit is given.
 pub(crate) fn limit_memory(limit: Option<MemoryBound>) -> Result<(), String> {
     limit.map_or(Ok(()), |_| Err(format!("--gpu-memory-limit: {WITHOUT}")))
 }

@@ -15,7 +15,7 @@ struct OpenGpus {
     devices: Vec<(usize, Weak<GpuDevice>)>,
     profile: Option<Weak<RunningProfile>>,
     measured: bool,
-    /// How much of a GPU's memory may be taken.
+    /// Limit on the memory of a GPU.
     limit: Option<MemoryLimit>,
 }
 
@@ -52,7 +52,7 @@ impl OpenGpus {
 /// The device with this number, opened if it is not, and again if it was lost.
 ///
 /// # Errors
-/// When there is none.
+/// Fails when there is no such device.
 pub(crate) fn device(number: usize) -> Result<Arc<GpuDevice>, String> {
     let mut open = OpenGpus::get();
     if let Some((_, device)) = open.all().find(|(known, _)| *known == number) {
@@ -89,7 +89,7 @@ pub(crate) fn measure_use() {
     open.all().for_each(|(_, device)| device.measure_use());
 }
 
-/// How busy the open GPUs were, where that is measured.
+/// Returns the activity of the open GPUs that are measured.
 pub(crate) fn uses() -> Vec<GpuUse> {
     let of = |(number, device): (usize, Arc<GpuDevice>)| {
         let usage = device.usage()?;
@@ -145,10 +145,10 @@ fn prefetch_of(device: &GpuDevice) -> Option<GpuPrefetch> {
     (found.hits + found.late + found.misses > 0).then_some(made)
 }
 
-/// Writes all runs on GPUs to a profile, those too that are opened later.
+/// Writes all runs on GPUs to a profile, also on GPUs that are opened later.
 ///
 /// # Errors
-/// When this host has none.
+/// Fails when this host has no GPU.
 pub(crate) fn observe(profile: &Arc<RunningProfile>) -> Result<(), String> {
     if galatea_gpu::devices().is_empty() {
         return Err("this host has no GPU".to_owned());
@@ -166,7 +166,7 @@ pub(crate) fn forget() {
     open.all().for_each(|(_, device)| device.forget_observer());
 }
 
-/// What an open GPU reaches at most, where that was measured before.
+/// Returns the peaks of an open GPU, if they were measured before.
 pub(crate) fn known_peaks(number: usize) -> Option<DevicePeaks> {
     let (_, device) = OpenGpus::get().all().find(|(known, _)| *known == number)?;
     device.known_peaks()
@@ -182,10 +182,10 @@ pub(crate) fn measure_peaks() {
     }
 }
 
-/// The name of a GPU and what it reaches at most: measured the first time.
+/// Returns the name of a GPU and its peaks, which are measured the first time.
 ///
 /// # Errors
-/// When there is no such GPU, or it fails.
+/// Fails when there is no such GPU, or it fails.
 pub(crate) fn peaks(number: usize) -> Result<(String, DevicePeaks), String> {
     let device = device(number)?;
     let peaks = device.peaks().map_err(|error| error.to_string())?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use galatea_apple::{LiveSysctl, SysctlSource};
 
-/// How often the host is asked.
+/// Interval between two looks at the host.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// While pressure lasts memory is given back once in so many looks: what runs take meanwhile may serve a few of them.
@@ -75,7 +75,7 @@ fn report(bytes: u64) {
     }
 }
 
-/// Whether the host has too little memory now. What it does not tell counts as enough.
+/// Returns whether the host is short of memory now; unknown values count as enough.
 fn short() -> bool {
     let read = |path| std::fs::read_to_string(path).ok();
     let level = || LiveSysctl::open().ok()?.integer("kern.memorystatus_vm_pressure_level");
@@ -94,7 +94,7 @@ fn waiting(text: &str) -> Option<f64> {
     some.split_whitespace().find_map(|field| field.strip_prefix("avg10="))?.parse().ok()
 }
 
-/// Whether less than one part in [`PARTS`] of all memory can be had without swapping.
+/// Returns whether less than one part in [`PARTS`] of all memory is available without swapping.
 fn scarce(text: &str) -> Option<bool> {
     let field = |name: &str| -> Option<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;

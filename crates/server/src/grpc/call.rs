@@ -26,7 +26,7 @@ impl ActiveCall {
     }
 }
 
-/// What the access log says of a call.
+/// Entry of the access log for a call.
 pub(super) struct CallLog {
     path: String,
     start: Instant,

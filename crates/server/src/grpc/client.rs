@@ -34,10 +34,10 @@ impl Service<http::Request<Body>> for GrpcClient {
     }
 }
 
-/// Connects to the gRPC door at an address.
+/// Connects to the gRPC endpoint at an address.
 ///
 /// # Errors
-/// When nobody listens there, or what listens does not speak HTTP/2.
+/// Fails when nobody listens there, or the listener does not speak HTTP/2.
 pub async fn connect(
     address: SocketAddr,
 ) -> Result<GrpcInferenceServiceClient<GrpcClient>, Box<dyn std::error::Error + Send + Sync>> {

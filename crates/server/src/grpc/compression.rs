@@ -19,14 +19,14 @@ pub(super) const ENCODING: &str = "grpc-encoding";
 /// Header that says what a client can read.
 const ACCEPT_ENCODING: &str = "grpc-accept-encoding";
 
-/// How much work is spent.
+/// Effort of the compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompressionLevel {
-    /// Little.
+    /// Lowest level.
     Low,
-    /// What zlib recommends.
+    /// Level that zlib recommends.
     Medium,
-    /// As much as there is.
+    /// Highest level.
     High,
 }
 
@@ -36,7 +36,7 @@ enum CompressionForm {
     Deflate,
 }
 
-/// How the messages of an answer are compressed.
+/// Compression of an answer's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MessageCoding {
     form: CompressionForm,

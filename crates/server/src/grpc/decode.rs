@@ -18,7 +18,7 @@ use crate::shm::RegionWindow;
 /// Outputs that are not wanted as they are.
 #[derive(Debug, Default)]
 pub(super) struct OutputForms {
-    /// So many best classes.
+    /// Number of best classes to return for each output.
     pub(super) classes: HashMap<String, u64>,
     /// Places in shared memory.
     pub(super) places: HashMap<String, RegionWindow>,

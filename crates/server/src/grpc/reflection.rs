@@ -55,7 +55,7 @@ impl ReflectionService {
         Self { v1: answering!(build_v1), v1_alpha: answering!(build_v1alpha) }
     }
 
-    /// Whether a path is of reflection, and what answers it.
+    /// Returns the service that answers a path of reflection; none for other paths.
     pub(super) fn of(&self, path: &str) -> Option<Arc<ReflectionFuture>> {
         if path.starts_with(V1) {
             self.v1.clone()

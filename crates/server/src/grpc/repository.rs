@@ -13,7 +13,7 @@ type RepositoryParameters = HashMap<String, ModelRepositoryParameter>;
 /// Refuses a repository's name: models are found by theirs alone.
 ///
 /// # Errors
-/// When there is one.
+/// Fails when a name is given.
 pub(super) fn no_repository(name: &str) -> Result<(), ServingError> {
     if name.is_empty() {
         Ok(())
@@ -22,10 +22,10 @@ pub(super) fn no_repository(name: &str) -> Result<(), ServingError> {
     }
 }
 
-/// What a load gives in the place of files on disk: `config`, and files as `file:PATH`.
+/// Reads the overrides of a load, which take the place of files on disk: `config`, and files as `file:PATH`.
 ///
 /// # Errors
-/// When a parameter is none of these, or not of its type.
+/// Fails when a parameter is none of these, or has the wrong type.
 pub(super) fn overrides(parameters: RepositoryParameters) -> Result<LoadOverrides, ServingError> {
     let mut overrides = LoadOverrides::default();
     let mut parameters: Vec<_> = parameters.into_iter().collect();
@@ -55,10 +55,10 @@ pub(super) fn overrides(parameters: RepositoryParameters) -> Result<LoadOverride
     Ok(overrides)
 }
 
-/// Whether an unload takes the models along that an ensemble is composed of. Parameters of other names are ignored.
+/// Reads whether an unload includes the models that an ensemble is composed of. Other parameters are ignored.
 ///
 /// # Errors
-/// When `unload_dependents` is no boolean.
+/// Fails when `unload_dependents` is not a boolean.
 pub(super) fn dependents(
     parameters: &RepositoryParameters,
 ) -> Result<UnloadDependents, ServingError> {

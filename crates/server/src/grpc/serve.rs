@@ -37,21 +37,21 @@ const MAX_MESSAGE_BYTES: usize = i32::MAX as usize;
 /// Longest time that a flag can give.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What the flags say about connections and answers.
+/// Settings of connections and answers, as the flags give them.
 #[derive(Debug, Clone, Copy)]
 pub struct GrpcSettings {
-    /// How connections are kept.
+    /// Rules of keeping connections alive.
     pub keeping: ConnectionSettings,
     /// Age at which a connection takes no more calls.
     pub max_age: Option<Duration>,
     /// Time that the calls of an old connection then still have.
     pub max_age_grace: Option<Duration>,
-    /// How answers to inference are compressed for clients that can read them.
+    /// Compression of answers to inference for clients that accept it.
     pub compression: Option<compression::CompressionLevel>,
 }
 
 impl GrpcSettings {
-    /// What flags say.
+    /// Reads the settings from flags.
     #[must_use]
     pub fn of(flags: &ServerFlags) -> Self {
         let time = |name: &str| Duration::from_millis(flags.number(name)).min(LONGEST);
@@ -73,7 +73,7 @@ impl GrpcSettings {
     }
 }
 
-/// How messages may be compressed.
+/// Accepted compressions of messages.
 const ENCODINGS: [CompressionEncoding; 2] =
     [CompressionEncoding::Gzip, CompressionEncoding::Deflate];
 
@@ -164,7 +164,7 @@ impl GrpcFrontEnd {
         Some(Status::unavailable(text))
     }
 
-    /// Whether the page of a browser may make this call, and name this host.
+    /// Checks that a browser's page may make this call, and name this host.
     fn check_page(
         &self,
         head: &Parts,

@@ -59,7 +59,7 @@ impl GrpcServices {
     /// Adds the metadata that the flags forward to the parameters of an inference.
     ///
     /// # Errors
-    /// When a key is the name of a parameter that is reserved.
+    /// Fails when a key is the name of a reserved parameter.
     pub(super) fn forward_metadata(
         &self,
         metadata: &MetadataMap,

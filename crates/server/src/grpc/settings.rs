@@ -129,7 +129,7 @@ pub(super) fn log(request: LogSettingsRequest) -> Result<LogSettingsResponse, Se
     Ok(shown_log())
 }
 
-/// What a setting is given as: nothing where it is not given, an empty choice where it has no value.
+/// Returns the value of a setting: none if the setting is absent, an empty choice if it has no value.
 fn choice<'a>(settings: &'a HashMap<String, Given>, name: &str) -> Option<Option<&'a Choice>> {
     settings.get(name).map(|given| given.parameter_choice.as_ref())
 }

@@ -31,16 +31,16 @@ use crate::app::ServerState;
 use crate::status::grpc_status;
 use crate::trace;
 
-/// Whether the responses of a request have an end.
+/// Response parameter: true on the last response of a request.
 const FINAL: &str = "triton_final_response";
-/// Whether a client wants to hear of that end when it comes without a response.
+/// Request parameter: true if the client wants an empty final response.
 const EMPTY_FINAL: &str = "triton_enable_empty_final_response";
 /// Metadata that asks for a status in the place of an error message.
 const STATUS_ERRORS: &str = "triton_grpc_error";
 
 /// Requests of a call that are not answered, in KiB; more are not read before.
 const MAX_REQUESTS_KIB: u32 = 256 * 1024;
-/// What each request counts at least, in KiB.
+/// Size that each request counts as at least, in KiB.
 const MIN_REQUEST_KIB: u32 = 16;
 /// Responses of a call that its client has not taken, in bytes.
 const MAX_WAITING_BYTES: usize = 256 << 20;
@@ -54,7 +54,7 @@ struct OutgoingResponse {
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// Whether responses that wait for the client have room. Whoever gets `None` tells the call, holding no lock.
+/// Room for responses that wait for the client. A caller that gets `None` notifies the call, holding no lock.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StreamRoom {
@@ -62,7 +62,7 @@ enum StreamRoom {
     None,
 }
 
-/// What the requests of one call share.
+/// State that the requests of one call share.
 struct StreamCall {
     app: Arc<ServerState>,
     out: AnswerPath,

@@ -20,7 +20,7 @@ use super::proto::inference::{ModelInferRequest, ModelInferResponse};
 pub(super) const PATH: &str = "/inference.GRPCInferenceService/ModelInfer";
 /// Bytes before each message: a compression flag and the length.
 pub(super) const PREFIX_BYTES: usize = 5;
-/// Where tensors like to begin.
+/// Alignment of tensors in bytes.
 pub(super) const ALIGNMENT: usize = 64;
 /// Longest message, as in Triton.
 pub(super) const MAX_MESSAGE_BYTES: usize = i32::MAX as usize;
@@ -30,13 +30,13 @@ const RAW_OUTPUTS: u32 = 6;
 /// Tensors up to this size are copied behind the message's head: one frame is cheaper than two.
 const COPIED_TENSOR_BYTES: usize = 8 * 1024;
 
-/// Whether the call is one for [`call`].
+/// Returns whether the call is one for [`call`].
 pub(super) fn is_plain(head: &Parts) -> bool {
     let encoding = head.headers.get("grpc-encoding");
     head.uri.path() == PATH && encoding.is_none_or(|name| name == "identity")
 }
 
-/// Where the first raw tensor begins in the message whose first bytes these are.
+/// Returns the offset of the first raw tensor in the message that begins with these bytes.
 pub(super) fn first_raw(head: &[u8]) -> Option<usize> {
     let mut rest = head;
     loop {

@@ -11,7 +11,7 @@ use galatea_serving::ServingError;
 /// A coding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyCoding {
-    /// As it is.
+    /// No compression.
     Identity,
     /// gzip
     Gzip,
@@ -98,7 +98,7 @@ pub(super) fn accepted(header: Option<&str>) -> BodyCoding {
 /// Compresses the parts of a body into one.
 ///
 /// # Errors
-/// When memory runs out.
+/// Fails when memory runs out.
 pub(super) fn compress(coding: BodyCoding, parts: &[Bytes]) -> io::Result<Vec<u8>> {
     match coding {
         BodyCoding::Identity => Ok(parts.concat()),

@@ -196,7 +196,7 @@ fn preflight(head: &HttpHead, purpose: &EndpointPurpose, grant: &CorsGrant) -> H
     response
 }
 
-/// Whether a text lists names of headers.
+/// Returns whether a text lists names of headers.
 fn is_list(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_, ".contains(&byte);
     (1..=MAX_LISTED_BYTES).contains(&text.len()) && text.bytes().all(fits)

@@ -26,10 +26,10 @@ pub(super) fn json_error(error: ParseError) -> ServingError {
     }
 }
 
-/// How long the JSON part of a body is: all of it without the header that says so.
+/// Returns the length of a body's JSON part: the whole body if no header gives it.
 ///
 /// # Errors
-/// When the header is no number, or announces more than there is.
+/// Fails when the header is not a number, or exceeds the length of the body.
 pub(super) fn json_length(header: Option<&str>, body_bytes: usize) -> Result<usize, ServingError> {
     let Some(text) = header else { return Ok(body_bytes) };
     // Read as C does: what follows the digits is ignored.
@@ -217,7 +217,7 @@ fn correlation(value: JsonValue<'_>) -> Result<CorrelationId, ServingError> {
     Ok(CorrelationId::String(name))
 }
 
-/// Where the values of an input are.
+/// Place of an input's values.
 enum InputSource<'d> {
     Json(JsonValue<'d>),
     Binary(JsonValue<'d>),

@@ -1,17 +1,18 @@
-//! How doors differ in the form of an inference: where the JSON of a body ends, and whether bodies are compressed.
+//! Forms of an inference at the endpoints: the length of a body's JSON part, and whether bodies are
+//! compressed.
 
 use galatea_serving::ServingError;
 
 use super::decode;
 use super::message::{ContentType, HttpHead, HttpResponse};
 
-/// What stands before the length of the JSON part in the content types of the clouds.
+/// Mark before the length of the JSON part in the content types of the clouds.
 pub(super) const LENGTH_MARK: &str = ";json-header-size=";
 
 const SAGEMAKER: &str = "application/vnd.sagemaker-triton.binary+json;json-header-size=";
 const VERTEX_AI: &str = "application/vnd.vertex-ai-triton.binary+json;json-header-size=";
 
-/// The form of inferences at a door.
+/// Form of inferences at an endpoint.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum InferDialect {
     /// KServe v2: a header gives the length of the JSON part.
@@ -24,15 +25,15 @@ pub enum InferDialect {
 }
 
 impl InferDialect {
-    /// Whether bodies may be compressed.
+    /// Returns whether bodies may be compressed.
     pub(super) fn compresses(self) -> bool {
         self == Self::Kserve
     }
 
-    /// How long the JSON part of a request is.
+    /// Returns the length of a request's JSON part.
     ///
     /// # Errors
-    /// When what says so cannot be read or announces more than there is.
+    /// Fails when the header cannot be read or exceeds the length of the body.
     pub(super) fn json_length(
         self,
         head: &HttpHead,

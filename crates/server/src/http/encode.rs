@@ -17,9 +17,9 @@ pub(super) struct RequestedOutput {
     pub(super) name: String,
     /// Wanted as bytes behind the JSON.
     pub(super) binary: bool,
-    /// So many best classes instead of the tensor; 0 for the tensor.
+    /// Number of best classes to return instead of the tensor; 0 for the tensor.
     pub(super) classes: u64,
-    /// Where in shared memory it is wanted.
+    /// Place in shared memory where it is wanted.
     pub(super) region: Option<RegionWindow>,
 }
 
@@ -31,12 +31,12 @@ pub(super) struct OutputPlan {
     pub(super) all_binary: bool,
 }
 
-/// How one output goes out.
+/// Form of one output.
 #[derive(Clone, Copy)]
 enum OutputForm<'a> {
     Json,
     Binary,
-    /// So many best classes, binary or not.
+    /// The given number of best classes; the flag is true for binary output.
     Classes(u64, bool),
     Region(&'a RegionWindow),
 }

@@ -30,7 +30,7 @@ pub(super) fn score(call: &CallContext<'_>) -> EndpointReply {
     encoded(call, ranking::score)
 }
 
-/// What decodes a request and makes tokens of its texts.
+/// Function that decodes a request and tokenises its texts.
 type EncoderPreparation =
     fn(&EncoderEngine, &str, &ObjectFields<'_>) -> Result<PreparedEncoding, ApiError>;
 

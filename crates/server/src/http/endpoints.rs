@@ -19,7 +19,7 @@ use crate::app::ServerState;
 pub use crate::restricted::EndpointCategory;
 use crate::trace;
 
-/// What a handler works on.
+/// Request that a handler works on.
 #[derive(Debug)]
 pub struct CallContext<'a> {
     /// The server.
@@ -34,18 +34,18 @@ pub struct CallContext<'a> {
     pub version: &'a str,
     /// A repository stands in the path.
     pub in_repository: bool,
-    /// Form of inferences at the door.
+    /// Form of inferences at the endpoint.
     pub dialect: InferDialect,
-    /// When the request arrived, where any request may be traced.
+    /// Arrival of the request, if any request may be traced.
     pub arrival: Option<RequestArrival>,
 }
 
-/// When a request arrived.
+/// Times at which a request arrived.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestArrival {
-    /// Its head had come.
+    /// Time at which its head was complete.
     pub start: Instant,
-    /// Its body had come.
+    /// Time at which its body was complete.
     pub end: Instant,
 }
 
@@ -72,7 +72,7 @@ impl CallContext<'_> {
     /// Adds the headers that the flags forward to the parameters of an inference.
     ///
     /// # Errors
-    /// When a header has the name of a parameter that is reserved.
+    /// Fails when a header has the name of a reserved parameter.
     pub fn forward_headers(
         &self,
         parameters: &mut Vec<(String, ParameterValue)>,
@@ -88,7 +88,7 @@ impl CallContext<'_> {
 /// An answer that comes later, and dropping it cancels what it waits for.
 pub type PendingReply = Pin<Box<dyn Future<Output = HttpResponse> + Send>>;
 
-/// What a handler gives.
+/// Result of a handler.
 pub enum EndpointReply {
     /// The answer.
     Ready(HttpResponse),

@@ -26,13 +26,13 @@ use crate::json::{self, JsonDocument, JsonKind, JsonValue};
 /// Member whose members are taken as those of the request.
 const NESTED: &str = "parameters";
 
-/// What a client sees of a model with several responses, or none.
+/// Error for a model that gives several responses, or none.
 const NOT_ONE: &str = "generate expects model to produce exactly 1 response, use generate stream for model that \
                        generates various number of responses";
 
 /// Responses that a client has not taken, in bytes; with more the request is cancelled.
 const MAX_WAITING_BYTES: usize = 256 << 20;
-/// What a response counts beside its tensors, in bytes.
+/// Size that a response counts as beside its tensors, in bytes.
 const RESPONSE_BYTES: usize = 1024;
 /// Events that are written and wait for the connection.
 const MAX_EVENTS: usize = 16;
@@ -84,7 +84,7 @@ impl GenerateBacklog {
         Arc::new(Self { bytes, limit, full, overflow: Notify::new() })
     }
 
-    /// Whether there is room for an answer, which then counts. Once there was none, there is none.
+    /// Counts an answer and returns whether there was room for it. Once full, it stays full.
     fn admits(&self, answer: &SinkAnswer) -> bool {
         let bytes = size(answer);
         let waiting = self.bytes.fetch_add(bytes, Ordering::AcqRel);

@@ -17,17 +17,17 @@ fn text_status(ok: bool) -> EndpointReply {
     EndpointReply::Ready(HttpResponse { status: if ok { 200 } else { 400 }, ..empty })
 }
 
-/// Whether the process answers.
+/// Answers whether the process is live.
 pub(super) fn live(call: &CallContext<'_>) -> EndpointReply {
     text_status(call.app.core().is_live())
 }
 
-/// Whether every model that should serve does.
+/// Answers whether every model that should serve is ready.
 pub(super) fn ready(call: &CallContext<'_>) -> EndpointReply {
     text_status(call.app.core().is_ready())
 }
 
-/// Whether a model version serves.
+/// Answers whether a model version is ready.
 pub(super) fn model_ready(call: &CallContext<'_>) -> EndpointReply {
     EndpointReply::Ready(match call.app.core().model_ready(call.model, call.version) {
         Ok(true) => HttpResponse::empty(ContentType::Text),

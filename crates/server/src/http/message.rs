@@ -36,7 +36,7 @@ pub struct HttpHead {
 }
 
 impl HttpHead {
-    /// What the client wants to do.
+    /// Returns the method of the request.
     #[must_use]
     pub fn method(&self) -> HttpMethod {
         self.method
@@ -124,7 +124,7 @@ pub struct HttpResponse {
     pub(super) content_type: ContentType,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Vec<Bytes>,
-    /// What follows the body, piece by piece.
+    /// Pieces that follow the body.
     pub(super) pieces: Option<BodyPieces>,
     pub(super) close: bool,
     /// Trace of the inference that this answers; it ends when the answer has gone.

@@ -73,11 +73,11 @@ pub(super) fn reply(result: Result<Vec<u8>, ApiError>) -> HttpResponse {
     }
 }
 
-/// What a handler needs of its call when that is gone.
+/// Parts of a call that its handler needs after the call is gone.
 pub(super) struct OpenAiRequest {
     app: Arc<ServerState>,
     body: Bytes,
-    /// What tells clients apart: the key that they show, if any.
+    /// Key that the client shows, by which clients are told apart; empty if none.
     caller: String,
 }
 
@@ -153,9 +153,9 @@ impl OpenAiRequest {
 /// The sort of checkpoints that an endpoint is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CheckpointSort {
-    /// Those that write.
+    /// Models that generate text.
     Language,
-    /// Those that make vectors or scores.
+    /// Encoders, which compute vectors or scores.
     Encoder,
     /// All.
     Any,
@@ -169,7 +169,7 @@ impl CheckpointSort {
         }
     }
 
-    /// What a checkpoint is that does not fit.
+    /// Describes a checkpoint that does not fit, for error messages.
     pub(super) fn other(self) -> &'static str {
         match self {
             Self::Encoder => "writes texts; vectors and scores are those of encoders",
@@ -217,7 +217,7 @@ impl OpenAiJob {
     }
 }
 
-/// What decodes a request and makes its prompts.
+/// Function that decodes a request and makes its prompts.
 type OpenAiPreparation = fn(
     Arc<LanguageModel>,
     &str,
@@ -358,7 +358,7 @@ fn described(listed: &ListedCheckpoint) -> Value {
     })
 }
 
-/// When the program first told about its models, in seconds; models have no other time of making here.
+/// Returns the time of the first listing of models in Unix seconds, which stands for their creation time.
 fn started() -> u64 {
     static STARTED: OnceLock<u64> = OnceLock::new();
     *STARTED.get_or_init(now)

@@ -107,7 +107,7 @@ fn with_trace(body: &[u8]) -> Result<bool, ServingError> {
     Ok(wanted)
 }
 
-/// What the body of a start asks for.
+/// Reads the profile that the body of a start asks for.
 fn wish(body: &[u8], app: &ServerState) -> Result<ProfileRequest, ServingError> {
     let mut wish = ProfileRequest::default();
     each(body, |name, value| {

@@ -98,10 +98,11 @@ fn change(
     }))
 }
 
-/// What the body of a load gives in the place of files on disk: `{"parameters": {"config": TEXT, "file:PATH": BASE64}}`.
+/// Reads the overrides of a load, which take the place of files on disk: `{"parameters": {"config": TEXT,
+/// "file:PATH": BASE64}}`.
 ///
 /// # Errors
-/// When the body is no JSON, or its parameters are not of these.
+/// Fails when the body is not JSON, or a parameter is none of these.
 fn overrides(body: &[u8]) -> Result<LoadOverrides, ServingError> {
     let mut overrides = LoadOverrides::default();
     if body.is_empty() {
@@ -129,8 +130,8 @@ fn overrides(body: &[u8]) -> Result<LoadOverrides, ServingError> {
     Ok(overrides)
 }
 
-/// Whether `{"parameters": {"unload_dependents": true}}` is the body. As in Triton, one that says something else, or
-/// nothing that can be read, does not stop the unload.
+/// Reads whether the body is `{"parameters": {"unload_dependents": true}}`. As in Triton, another or an
+/// unreadable body does not stop the unload.
 fn dependents(body: &[u8]) -> UnloadDependents {
     let document = JsonDocument::parse(body);
     let wanted = document.as_ref().ok().and_then(|document| {

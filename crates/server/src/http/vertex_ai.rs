@@ -22,7 +22,7 @@ pub const HEALTH_ROUTE: &str = "AIP_HEALTH_ROUTE";
 /// The header of a prediction that is meant for another endpoint.
 const REDIRECT: &str = "x-vertex-ai-triton-redirect";
 
-/// What the environment and the flags say about the door.
+/// Settings of the endpoint from the environment and the flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VertexAi {
     predict: String,
@@ -34,7 +34,7 @@ impl VertexAi {
     /// Reads the environment. `model` is the model of predictions; if empty, the server must have exactly one.
     ///
     /// # Errors
-    /// When a route is missing, and when the model is not loaded or it is not clear which one is meant.
+    /// Fails when a route is missing, and when the model is not loaded or it is not clear which one is meant.
     pub fn of<'e>(
         core: &Core,
         environment: impl Fn(&str) -> Option<&'e str>,
@@ -97,7 +97,7 @@ impl VertexAi {
 /// The paths of predictions and of the health.
 ///
 /// # Errors
-/// When one is missing.
+/// Fails when a route is missing.
 pub fn routes<'e>(
     environment: impl Fn(&str) -> Option<&'e str>,
 ) -> Result<(String, String), String> {
@@ -172,14 +172,14 @@ fn redirected(
     }
 }
 
-/// Whether an endpoint can be reached by a redirection.
+/// Permission to reach an endpoint by a redirection.
 #[derive(Debug, PartialEq, Eq)]
 enum RedirectionAccess {
-    /// It can.
+    /// The endpoint can be reached.
     Open,
-    /// It is known and changes the server.
+    /// The endpoint is known and changes the server.
     Forbidden,
-    /// It is as one that is not there.
+    /// The endpoint is treated as absent.
     None,
 }
 

@@ -40,7 +40,7 @@ const NO_CONTENT: u16 = 204;
 const EAGER_BODY_BYTES: usize = 64 * 1024 * 1024;
 /// Bodies beyond this size get memory of their own, in which their first tensor is aligned.
 const PLACED_BODY_BYTES: usize = 8 * 1024;
-/// Where tensors like to begin: the width of the widest vector register.
+/// Alignment of tensors: the width of the widest vector register.
 const TENSOR_ALIGNMENT: usize = 64;
 /// Longest body, the limit of gRPC messages.
 const MAX_BODY_BYTES: u64 = i32::MAX as u64;
@@ -71,7 +71,7 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// How the body of a request is delimited.
+/// Delimitation of a request's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyFraming {
     Length(u64),
@@ -324,10 +324,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
         in_time(self.stream.flush()).await
     }
 
-    /// Sends the pieces of a body as they come, behind its head. Those that are there together go together.
+    /// Sends the pieces of a body as they come, behind its head. Pieces that are ready together are sent
+    /// together.
     ///
     /// # Errors
-    /// When the peer has gone; dropping the pieces then tells who makes them.
+    /// Fails when the peer has gone; dropping the pieces then notifies their producer.
     pub(super) async fn send_pieces(
         &mut self,
         pieces: &mut BodyPieces,
@@ -430,7 +431,7 @@ fn path_of(target: &str) -> &str {
     path.split_once('?').map_or(path, |(path, _)| path)
 }
 
-/// Where a part of a buffer lies in it.
+/// Returns the position of a part within its buffer.
 fn range(whole: &[u8], part: &[u8]) -> Range<usize> {
     let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
     start..start.wrapping_add(part.len())
@@ -456,15 +457,16 @@ fn framing(head: &HttpHead) -> Result<BodyFraming, ReadError> {
     }
 }
 
-/// Whether a body follows the head of a request.
+/// Returns whether a body follows the head of a request.
 ///
 /// # Errors
-/// [`ReadError::Closed`] where the length cannot be told.
+/// Returns [`ReadError::Closed`] if the length cannot be determined.
 pub(super) fn has_body(head: &HttpHead) -> Result<bool, ReadError> {
     Ok(framing(head)? != BodyFraming::Length(0))
 }
 
-/// Where the first binary tensor begins in a body: behind the JSON part, whose length the head gives.
+/// Returns the offset of the first binary tensor in a body: behind the JSON part, whose length the head
+/// gives.
 fn tensor_at(head: &HttpHead) -> usize {
     let length = head.header("inference-header-content-length").or_else(|| {
         let content = head.header("content-type")?;
@@ -537,7 +539,7 @@ fn write_head(out: &mut Vec<u8>, response: &HttpResponse, old: bool, close: bool
     out.extend_from_slice(b"\r\n\r\n");
 }
 
-/// Whether the connection ends after the answer to this request.
+/// Returns whether the connection ends after the answer to this request.
 pub(super) fn wants_close(head: &HttpHead) -> bool {
     let says = |word: &str| {
         head.header("connection").is_some_and(|value| {
@@ -588,7 +590,7 @@ mod tests {
         assert_eq!(sending.await.unwrap(), (true, true));
     }
 
-    /// What a connection reads until its peer closes: the requests, and whether the end was clean.
+    /// Returns the requests that a connection reads until its peer closes, and whether the end was clean.
     async fn conversation(bytes: &[u8], cuts: &[usize]) -> (Vec<(String, Bytes)>, bool) {
         let (mut client, server) = tokio::io::duplex(100);
         let bytes = bytes.to_vec();

@@ -2,14 +2,14 @@
 
 use super::{JsonKind, JsonValue};
 
-/// What a value was to be and is not.
+/// Name of the type that a value was expected to have.
 pub type WrongType = &'static str;
 
 impl<'d> JsonValue<'d> {
     /// The bytes of a string.
     ///
     /// # Errors
-    /// When the value is no string.
+    /// Fails when the value is not a string.
     pub fn as_string(self) -> Result<&'d [u8], WrongType> {
         match self.kind() {
             JsonKind::String(bytes) => Ok(bytes),
@@ -20,7 +20,7 @@ impl<'d> JsonValue<'d> {
     /// True or false.
     ///
     /// # Errors
-    /// When the value is neither.
+    /// Fails when the value is not a boolean.
     pub fn as_bool(self) -> Result<bool, WrongType> {
         match self.kind() {
             JsonKind::Bool(value) => Ok(value),
@@ -31,7 +31,7 @@ impl<'d> JsonValue<'d> {
     /// A whole number of zero or more.
     ///
     /// # Errors
-    /// When the value is none.
+    /// Fails when the value is not such a number.
     pub fn as_unsigned(self) -> Result<u64, WrongType> {
         match self.kind() {
             JsonKind::Natural(value) => Ok(value),
@@ -39,10 +39,10 @@ impl<'d> JsonValue<'d> {
         }
     }
 
-    /// How many elements an array has.
+    /// Returns the number of elements of an array.
     ///
     /// # Errors
-    /// When the value is no array.
+    /// Fails when the value is not an array.
     pub fn as_array(self) -> Result<usize, WrongType> {
         match self.kind() {
             JsonKind::Array(count) => Ok(count),

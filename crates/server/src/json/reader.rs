@@ -10,7 +10,7 @@ pub const MAX_DEPTH: usize = 100;
 pub enum ParseError {
     /// RapidJSON's sentence and the byte at which it applies.
     Syntax {
-        /// What is wrong.
+        /// Description of the error.
         what: &'static str,
         /// Byte offset into the text.
         at: usize,

@@ -2,9 +2,9 @@
 
 use tracing::level_filters::LevelFilter;
 
-/// What the GPU's provider does.
+/// Variable that logs the work of the GPU's provider.
 pub(crate) const METAL_DEBUG: &str = "TRITON_METAL_DEBUG";
-/// What runs where, and why.
+/// Variable that logs which device runs each part, and why.
 pub(crate) const APPLE_VERBOSE: &str = "TRITON_APPLE_VERBOSE";
 
 /// The variables, and the modules that they make talk.
@@ -18,14 +18,14 @@ const TALKING: [(&str, &[&str]); 2] = [
 pub(super) struct DetailModules(Vec<&'static str>);
 
 impl DetailModules {
-    /// What an environment asks for. Its values are checked before.
+    /// Reads the details that an environment asks for. Its values are checked before.
     pub(super) fn of<'e>(environment: impl Fn(&str) -> Option<&'e str>) -> Self {
         let on = |name: &str| environment(name).and_then(truth) == Some(true);
         let talking = TALKING.iter().filter(|(name, _)| on(name));
         Self(talking.flat_map(|(_, modules)| modules.iter().copied()).collect())
     }
 
-    /// Whether all is told of a module.
+    /// Returns whether a module is logged in every detail.
     pub(super) fn tells(&self, target: &str) -> bool {
         self.0.iter().any(|module| {
             let rest = target.strip_prefix(module);

@@ -1,4 +1,4 @@
-//! How a log line looks.
+//! Format of log lines.
 
 use std::fmt::{self, Write as _};
 use std::time::{Duration, SystemTime};
@@ -35,7 +35,7 @@ impl TimeFormat {
     }
 }
 
-/// Whether messages are quoted as JSON strings, so that no message can look like two lines.
+/// Quoting of messages as JSON strings, so that no message can look like two lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MessageQuoting {
     Quoted,

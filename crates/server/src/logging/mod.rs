@@ -22,18 +22,18 @@ use line::{LogMessage, MessageQuoting, line};
 /// Environment variable that turns the quoting of messages off.
 const ESCAPE: &str = "TRITON_SERVER_ESCAPE_LOG_MESSAGES";
 
-/// What is logged, and how.
+/// Settings of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSettings {
     /// File in the place of the console; empty for none.
     pub file: String,
-    /// Whether informative lines are written.
+    /// True if informative lines are written.
     pub info: bool,
-    /// Whether warnings are written.
+    /// True if warnings are written.
     pub warning: bool,
-    /// Whether errors are written.
+    /// True if errors are written.
     pub error: bool,
-    /// How much more is written: 0 nothing.
+    /// Verbosity of further lines: 0 for none.
     pub verbose: u32,
     /// Form of the time.
     pub format: TimeFormat,
@@ -49,13 +49,13 @@ impl Default for LogSettings {
 /// Settings to change; those that are `None` stay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogChange {
-    /// Whether informative lines are written.
+    /// True if informative lines are written.
     pub info: Option<bool>,
-    /// Whether warnings are written.
+    /// True if warnings are written.
     pub warning: Option<bool>,
-    /// Whether errors are written.
+    /// True if errors are written.
     pub error: Option<bool>,
-    /// How much more is written.
+    /// Verbosity of further lines.
     pub verbose: Option<u32>,
     /// Form of the time.
     pub format: Option<TimeFormat>,
@@ -107,7 +107,7 @@ struct ProcessLog {
     settings: RwLock<LogSettings>,
     file: Option<Mutex<File>>,
     quoting: MessageQuoting,
-    /// What is told of in more detail than the settings say.
+    /// Modules that are logged in more detail than the settings say.
     detail: DetailModules,
 }
 
@@ -118,10 +118,10 @@ fn log() -> &'static ProcessLog {
     LOG.get_or_init(|| ProcessLog::new(LogSettings::default(), None, DetailModules::default()))
 }
 
-/// Makes the flags' log the process's.
+/// Starts the log of the process as the flags configure it.
 ///
 /// # Errors
-/// When the log file cannot be opened.
+/// Fails when the log file cannot be opened.
 pub fn start(flags: &ServerFlags) -> io::Result<()> {
     let settings = LogSettings::of(flags);
     let file = match settings.file.as_str() {

@@ -1,4 +1,4 @@
-//! What the engine behind the provider of Core ML has done.
+//! Counts of the engine behind the provider of Core ML.
 
 use galatea_providers::coreml::engine::EngineCounts;
 use prometheus::proto::{Counter, Metric, MetricFamily, MetricType};

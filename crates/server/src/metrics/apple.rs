@@ -30,12 +30,12 @@ fn counted(value: f64, labels: Vec<LabelPair>) -> Metric {
     metric
 }
 
-/// What the families tell of.
+/// Facts that the families report.
 #[derive(Debug, Default)]
 pub(super) struct AppleFacts<'f> {
     /// Memory of the GPUs that are open.
     pub(super) gpus: &'f [GpuMemory],
-    /// What sensors said last, where there are any.
+    /// Last reading of the sensors, if there are any.
     pub(super) reading: Option<SensorReading>,
     /// The models.
     pub(super) models: &'f [ModelMetricsRow],

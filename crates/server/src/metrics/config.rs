@@ -1,4 +1,4 @@
-//! Which families the flags ask for.
+//! Families of metrics that the flags ask for.
 
 use galatea_serving::latency::{LatencyOptions, TrackedQuantile};
 
@@ -11,11 +11,12 @@ const QUANTILES: [(f64, f64); 5] =
 /// Families that the flags add or leave out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricsConfig {
-    /// Whether there are counters of durations.
+    /// True if there are counters of durations.
     pub counters: bool,
-    /// Whether there is the time that each model took to load. Recorded Triton has no such family, newer ones do.
+    /// True if the time that each model took to load is reported. Recorded Triton has no such family, newer
+    /// ones do.
     pub load_durations: bool,
-    /// Whether there is the arithmetic of each model and what the machine can do. Triton has no such
+    /// True if the arithmetic of each model and the machine's capabilities are reported. Triton has no such
     /// families.
     pub arithmetic: bool,
     /// Distributions that the core keeps.

@@ -1,4 +1,4 @@
-//! What the units did among which runs are divided, and what they have to do.
+//! Families of the devices among which runs are divided: work done and work pending.
 
 use galatea_runtime::device_selector::DeviceReport;
 use prometheus::proto::{Counter, LabelPair, Metric, MetricFamily, MetricType};

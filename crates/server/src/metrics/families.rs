@@ -45,7 +45,7 @@ pub(super) struct ModelFamily {
     pub(super) value: FamilyValue,
 }
 
-/// What a family has for each model version.
+/// Kind of value that a family has for each model version.
 #[derive(Debug)]
 pub(super) enum FamilyValue {
     /// A number that only grows.

@@ -1,4 +1,4 @@
-//! How busy GPUs are.
+//! Activity of GPUs.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -26,7 +26,7 @@ struct GpuLook {
     figures: Vec<GpuFigures>,
 }
 
-/// What a GPU did between two looks.
+/// Activity of a GPU between two readings.
 #[derive(Debug, Clone, PartialEq)]
 struct GpuFigures {
     number: usize,

@@ -7,13 +7,13 @@ use prometheus::proto::{Bucket, Counter, Histogram, LabelPair, Metric, MetricFam
 
 use super::{family, gauge};
 
-/// What a family has for each model of a sort.
+/// Kind of value that a family has for each model.
 enum LlmFamilyValue<S> {
     /// A number that goes up and down.
     Gauge(fn(&S) -> f64),
     /// A number that only grows.
     Counter(fn(&S) -> u64),
-    /// How often values lay where.
+    /// A distribution of values in buckets.
     Histogram(fn(&S) -> &Distribution),
     /// A number that only grows for each reason why answers end.
     Finished(fn(&S) -> Vec<(&'static str, u64)>),
@@ -22,9 +22,9 @@ enum LlmFamilyValue<S> {
 struct LlmFamily {
     name: &'static str,
     help: &'static str,
-    /// Of models that write.
+    /// Value for models that generate text.
     language: LlmFamilyValue<EngineStatistics>,
-    /// Of encoders, where these have such a number.
+    /// Value for encoders, if they have it.
     encoder: Option<LlmFamilyValue<EncoderStatistics>>,
 }
 
@@ -124,7 +124,7 @@ pub(super) fn page(
     FAMILIES.iter().map(of).filter(|family| !family.get_metric().is_empty()).collect()
 }
 
-/// What models take of the memory that is limited; nothing where it is not.
+/// Returns the family of memory that models take under a limit; none if there is no limit.
 pub(super) fn residency(models: &[ListedCheckpoint]) -> Option<MetricFamily> {
     let of = |model: &ListedCheckpoint| {
         let mut metric = Metric::from_gauge(gauge(model.memory_bytes? as f64));

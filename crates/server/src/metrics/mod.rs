@@ -93,7 +93,7 @@ pub fn render(app: &ServerState) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// What this machine can do.
+/// Returns the capabilities of this machine.
 fn machine() -> &'static HostCapabilities {
     static FOUND: OnceLock<HostCapabilities> = OnceLock::new();
     FOUND.get_or_init(HostCapabilities::detect)
@@ -134,7 +134,7 @@ fn family(name: &str, help: &str, kind: MetricType, metrics: Vec<Metric>) -> Met
     family
 }
 
-/// What a family says about a model version.
+/// Returns the metrics of a family for a model version.
 fn metrics(value: &FamilyValue, row: &ModelMetricsRow, config: &MetricsConfig) -> Vec<Metric> {
     let cached = row.response_cache;
     match value {

@@ -1,4 +1,4 @@
-//! What the machine draws, how warm it is, and what the server makes of it.
+//! Families of the power that the machine draws, of its heat, and of the limits that follow from them.
 
 use galatea_runtime::power::{PowerDraw, PowerLimit};
 use prometheus::proto::{Counter, LabelPair, Metric, MetricFamily, MetricType};

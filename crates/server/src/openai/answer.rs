@@ -6,12 +6,12 @@ use galatea_llm::reasoning::{ReasoningOpening, ReasoningParser};
 use galatea_llm::stop::FinishReason;
 use galatea_llm::tools::{self, ToolCall, ToolDelta, ToolFormat, ToolParser};
 
-/// How the text of an answer is read.
+/// Rules for reading the text of an answer.
 #[derive(Debug, Clone)]
 pub(crate) struct AnswerReading {
-    /// Whether the prompt has opened the reasoning already.
+    /// Opening of the reasoning: by the prompt already, or by the answer.
     pub(crate) opening: ReasoningOpening,
-    /// How calls are written, where the answer may have any.
+    /// Format of tool calls, if the answer may have any.
     pub(crate) calls: Option<ToolFormat>,
     /// Calls behind the first one are left out.
     pub(crate) single: bool,
@@ -19,7 +19,7 @@ pub(crate) struct AnswerReading {
     pub(crate) reasoning: bool,
 }
 
-/// What a piece of text adds to an answer.
+/// Addition of a piece of text to an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AnswerPiece {
     /// Reasoning goes on.
@@ -49,7 +49,7 @@ pub(crate) struct AnswerMessage {
     pub(crate) reasoning: String,
     /// The answer.
     pub(crate) content: String,
-    /// What it calls.
+    /// Tool calls of the answer.
     pub(crate) calls: Vec<ToolCall>,
 }
 
@@ -96,7 +96,7 @@ impl AnswerReader {
         Self { reading, reasoning, tools, calls: 0 }
     }
 
-    /// How many calls have begun.
+    /// Returns the number of calls that have begun.
     pub(crate) fn calls(&self) -> usize {
         self.calls
     }
@@ -169,7 +169,7 @@ mod tests {
         AnswerReading { opening: ReasoningOpening::ByAnswer, calls, single: false, reasoning: true }
     }
 
-    /// What the pieces of an answer add up to, letter by letter.
+    /// Reads an answer letter by letter and joins the pieces to a message.
     fn streamed(reading: &AnswerReading, text: &str) -> AnswerMessage {
         let mut reader = AnswerReader::new(reading.clone());
         let letters = text.chars().flat_map(|letter| reader.push(&letter.to_string()));

@@ -20,7 +20,7 @@ use super::wire::{
     WireCall, to_bytes,
 };
 
-/// What reasoning in front of an answer begins with.
+/// Mark that opens reasoning in front of an answer.
 const THINK: &str = "<think>";
 
 /// A chat that is ready for the engine.
@@ -37,7 +37,7 @@ impl PreparedChat {
     /// Makes the prompt of a request to the model called `name`, and the request for the engine.
     ///
     /// # Errors
-    /// What the template refuses, a prompt that is too long, and a grammar that cannot be followed.
+    /// Fails when the template refuses the messages, the prompt is too long, or a grammar cannot be followed.
     pub(crate) fn prepare(
         model: Arc<LanguageModel>,
         name: &str,
@@ -72,12 +72,12 @@ impl PreparedChat {
         Ok((Self { model, name: name.to_owned(), request, prompt, reading }, job))
     }
 
-    /// How the answer leaves.
+    /// Returns the form in which the answer is sent.
     pub(crate) fn form(&self) -> AnswerForm {
         self.request.common.form()
     }
 
-    /// What reads an answer as it comes.
+    /// Returns a reader for the answer as it arrives.
     pub(crate) fn reader(&self) -> AnswerReader {
         AnswerReader::new(self.reading.clone())
     }
@@ -297,7 +297,7 @@ fn piece(index: usize, delta: DeltaObject) -> ChatPiece {
     }
 }
 
-/// What some pieces add to a message together.
+/// Joins pieces to one addition to a message.
 fn delta(pieces: Vec<AnswerPiece>) -> DeltaObject {
     let mut delta = DeltaObject::default();
     for piece in pieces {

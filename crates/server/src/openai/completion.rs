@@ -67,7 +67,7 @@ impl PreparedCompletion {
         Ok((Self { model, name: name.to_owned(), request, prompts }, jobs))
     }
 
-    /// How the answers leave.
+    /// Returns the form in which the answers are sent.
     pub(crate) fn form(&self) -> AnswerForm {
         self.request.common.form()
     }
@@ -80,7 +80,7 @@ impl PreparedCompletion {
         self.request.common.envelope("cmpl-", "text_completion", &self.name)
     }
 
-    /// How many answers a prompt has.
+    /// Returns the number of answers to a prompt.
     fn answers(&self) -> usize {
         self.request.common.answers()
     }

@@ -15,9 +15,9 @@ pub(crate) type EncodingAnswer = Box<dyn FnOnce(Vec<Vec<f32>>) -> Result<Vec<u8>
 
 /// A request that is ready for the engine.
 pub(crate) struct PreparedEncoding {
-    /// What the engine computes.
+    /// Tokens that the engine encodes.
     pub(crate) texts: Vec<TextTokens>,
-    /// What becomes of it.
+    /// Form of the answer.
     pub(crate) answer: EncodingAnswer,
 }
 
@@ -81,10 +81,10 @@ pub(crate) fn most_tokens(
     most.map(Some).ok_or_else(|| fields.wrong(key, &expected))
 }
 
-/// Refuses a text with more tokens than the model takes. `place` names it.
+/// Refuses a text with more tokens than the model takes. `place` names the text.
 ///
 /// # Errors
-/// If it has.
+/// Fails when the text is too long.
 pub(crate) fn check_length(
     place: impl FnOnce() -> String,
     param: &str,

@@ -1,4 +1,4 @@
-//! What goes wrong, as OpenAI's clients read it.
+//! Errors in the form that OpenAI's clients read.
 
 use galatea_llm::{LlmError as ModelError, LlmErrorKind};
 use galatea_serving::ServingError as CoreError;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::status;
 
-/// How long a client is asked to wait when a queue is full, in seconds.
+/// Time that a client is asked to wait when a queue is full, in seconds.
 const RETRY_SECONDS: u32 = 1;
 
 /// An error of these endpoints: a status and OpenAI's error object.
@@ -86,7 +86,7 @@ impl ApiError {
         self.status
     }
 
-    /// How a request that has this answer instead of running is counted.
+    /// Returns the reason under which a request that fails with this error is counted.
     pub(crate) fn failure(&self) -> FailureReason {
         match self.status {
             429 | 503 => FailureReason::Rejected,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::error::ApiError;
 
-/// How much of a wrong value an error shows, in bytes.
+/// Length of the part of a wrong value that an error shows, in bytes.
 const SHOWN_BYTES: usize = 60;
 
 /// The members of an object. A member that is null counts as absent, and unknown ones are ignored.

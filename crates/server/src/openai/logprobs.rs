@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 /// JSON has no infinities; vLLM writes this for a probability of nothing.
 const LEAST: f32 = -9999.0;
 
-/// How tokens are named.
+/// Naming of tokens.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TokenNaming<'a> {
     /// The model's tokens.
@@ -58,7 +58,7 @@ fn finite(logprob: f32) -> f32 {
 }
 
 impl ChatLogprobs {
-    /// Those of some tokens.
+    /// Builds the log-probabilities of some tokens.
     pub(crate) fn of(tokens: &[TokenLogprobs], names: TokenNaming<'_>) -> Self {
         let alternative = |&(token, logprob): &(u32, f32)| TokenAlternative {
             token: names.name(token),

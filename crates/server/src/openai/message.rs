@@ -11,7 +11,7 @@ const MAX_MESSAGES: usize = 65_536;
 /// Reads `messages`: content becomes one text, and the arguments of calls become objects.
 ///
 /// # Errors
-/// What has another form, and content that is no text, by its path.
+/// Fails for messages of another form and for content that is not text; the error names the path.
 pub(crate) fn messages(fields: &ObjectFields<'_>) -> Result<Vec<Value>, ApiError> {
     let Some(list) = fields.list("messages")? else { return Err(fields.missing("messages")) };
     if list.is_empty() || list.len() > MAX_MESSAGES {

@@ -25,7 +25,7 @@ const MAX_PROMPTS: usize = 2048;
 /// The most tokens of a completion whose request names no number.
 const COMPLETION_TOKENS: u32 = 16;
 
-/// What a stream tells beside the answer.
+/// Extras of a stream beside the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StreamOptions {
     /// The counts of tokens, at the end.
@@ -34,18 +34,18 @@ pub(crate) struct StreamOptions {
     pub(crate) continuous: bool,
 }
 
-/// What requests for chats and for completions have in common.
+/// Fields that requests for chats and for completions share.
 #[derive(Debug, Clone)]
 pub(crate) struct CommonFields {
-    /// How tokens are chosen.
+    /// Parameters of choosing tokens.
     pub(crate) sampling: SamplingParameters,
-    /// What the answer follows.
+    /// Grammar that the answer must follow.
     pub(crate) grammar: Option<Grammar>,
     /// The answer comes in pieces.
     pub(crate) stream: Option<StreamOptions>,
-    /// Lower ones run first.
+    /// Priority; requests with lower values run first.
     pub(crate) priority: i32,
-    /// Who asks, so that steps are shared fairly.
+    /// Number of the client, so that steps are shared fairly.
     pub(crate) client: u64,
     /// Requests of different salts share no cache.
     pub(crate) salt: u64,
@@ -58,22 +58,22 @@ pub(crate) struct CommonFields {
 }
 
 impl CommonFields {
-    /// How many answers a prompt has.
+    /// Returns the number of answers to a prompt.
     pub(crate) fn answers(&self) -> usize {
         usize::try_from(self.sampling.n).unwrap_or(1)
     }
 
-    /// How the answers leave.
+    /// Returns the form in which the answers are sent.
     pub(crate) fn form(&self) -> AnswerForm {
         if self.stream.is_some() { AnswerForm::Pieces } else { AnswerForm::Whole }
     }
 
-    /// Whether a stream ends with its counts of tokens.
+    /// Returns whether a stream ends with its counts of tokens.
     pub(crate) fn ends_with_usage(&self) -> bool {
         self.stream.is_some_and(|options| options.usage)
     }
 
-    /// What a piece of a stream tells of the counts of tokens that are `now`.
+    /// Returns the usage field of a stream's piece, given the present counts of tokens.
     pub(crate) fn usage_of_piece(&self, now: UsageObject) -> Option<Option<UsageObject>> {
         match self.stream? {
             StreamOptions { continuous: true, .. } => Some(Some(now)),
@@ -82,12 +82,12 @@ impl CommonFields {
         }
     }
 
-    /// How log-probabilities name the tokens of a model.
+    /// Returns the names of a model's tokens for log-probabilities.
     pub(crate) fn names<'m>(&self, model: &'m LanguageModel) -> TokenNaming<'m> {
         TokenNaming { tokenizer: model.tokenizer(), as_ids: self.names_as_ids }
     }
 
-    /// What an answer is wrapped in.
+    /// Makes the envelope of an answer.
     pub(crate) fn envelope(
         &self,
         prefix: &str,
@@ -101,15 +101,15 @@ impl CommonFields {
 /// A request for a chat.
 #[derive(Debug, Clone)]
 pub(crate) struct ChatRequest {
-    /// What both sorts have.
+    /// Fields shared with completions.
     pub(crate) common: CommonFields,
-    /// What the template makes a prompt of.
+    /// Conversation from which the template makes a prompt.
     pub(crate) conversation: Conversation,
     /// The tokens around the prompt are added although the template has its own.
     pub(crate) add_special_tokens: bool,
     /// Tools.
     pub(crate) tools: Vec<ToolDefinition>,
-    /// Which of them are to be called.
+    /// Choice of the tools that are to be called.
     pub(crate) choice: ToolChoice,
     /// Several calls in one answer are fine.
     pub(crate) parallel: bool,
@@ -119,7 +119,7 @@ pub(crate) struct ChatRequest {
     pub(crate) echo: Option<String>,
 }
 
-/// What a completion continues.
+/// Prompt that a completion continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CompletionPrompt {
     /// Text.
@@ -131,7 +131,7 @@ pub(crate) enum CompletionPrompt {
 /// A request for completions.
 #[derive(Debug, Clone)]
 pub(crate) struct CompletionRequest {
-    /// What both sorts have.
+    /// Fields shared with chats.
     pub(crate) common: CommonFields,
     /// Each prompt has its own answers.
     pub(crate) prompts: Vec<CompletionPrompt>,
@@ -195,7 +195,7 @@ fn common(
     })
 }
 
-/// How the prompt of a conversation ends.
+/// Reads how the prompt of a conversation ends.
 fn ending(fields: &ObjectFields<'_>) -> Result<GenerationPrompt, ApiError> {
     let continues = fields.flag_or("continue_final_message", false)?;
     match (continues, fields.flag("add_generation_prompt")?) {

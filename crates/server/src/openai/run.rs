@@ -20,13 +20,14 @@ use super::wire::{DONE, event};
 
 /// Events that a client has not taken, in bytes; with more the request is taken back.
 const MAX_WAITING_BYTES: usize = 64 << 20;
-/// What an event counts beside what it holds, in bytes.
+/// Size that an event counts as beside its contents, in bytes.
 const EVENT_BYTES: usize = 256;
 
-/// The request for the engine that a prompt and its fields make.
+/// Makes the request for the engine from a prompt and its fields.
 ///
 /// # Errors
-/// A prompt and an answer that are longer than the context, and a grammar that cannot be followed.
+/// Fails when the prompt and the answer are longer than the context, and for a grammar that cannot be
+/// followed.
 pub(crate) fn generation(
     model: &LanguageModel,
     common: &CommonFields,
@@ -68,12 +69,12 @@ pub(crate) fn generation(
     })
 }
 
-/// Whether the tokens around a text are added.
+/// Converts a flag to the choice of whether the tokens around a text are added.
 pub(crate) fn surround(add: bool) -> SpecialTokens {
     if add { SpecialTokens::Add } else { SpecialTokens::Omit }
 }
 
-/// Who takes the pieces of an answer.
+/// Receiver of the pieces of an answer.
 #[derive(Debug)]
 pub(crate) struct PieceReceiver {
     to: Sender<Bytes>,
@@ -115,10 +116,10 @@ impl PieceReceiver {
     }
 }
 
-/// How an answer leaves.
+/// Form in which an answer is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerForm {
-    /// When all of it is there.
+    /// The whole answer at once.
     Whole,
     /// Piece by piece, as events.
     Pieces,
@@ -134,7 +135,7 @@ struct EventBacklog {
 }
 
 impl EventBacklog {
-    /// Whether there is room for an event, which then counts. Once there was none, there is none.
+    /// Counts an event and returns whether there was room for it. Once full, it stays full.
     fn admits(&self, event: &GenerationEvent) -> bool {
         let waiting = self.bytes.fetch_add(size(event), Ordering::AcqRel);
         if waiting > self.limit && !self.full.swap(true, Ordering::AcqRel) {
@@ -169,7 +170,7 @@ pub(crate) struct RunningGeneration {
     open: usize,
     /// The longest wait of a request before it ran.
     queue: Duration,
-    /// What counts all of them as one, where somebody does.
+    /// Statistics entry that counts all of them as one, if any.
     counted: Option<OpenRequest>,
     form: AnswerForm,
     _tickets: Vec<RequestTicket>,
@@ -181,7 +182,7 @@ impl RunningGeneration {
     /// Hands requests to the engine, all or none.
     ///
     /// # Errors
-    /// What the engine refuses.
+    /// Returns the reason why the engine refuses a request.
     pub(crate) fn start(
         model: &Arc<LanguageModel>,
         requests: Vec<GenerationRequest>,

@@ -1,5 +1,4 @@
-//! What an answer has to follow: OpenAI's `response_format`, and vLLM's `guided_*` and
-//! `structured_outputs`.
+//! Constraints on an answer: OpenAI's `response_format`, and vLLM's `guided_*` and `structured_outputs`.
 
 use galatea_llm::grammar::Grammar;
 use serde_json::Value;

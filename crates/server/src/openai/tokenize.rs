@@ -13,11 +13,11 @@ use super::fields::ObjectFields;
 use super::request::conversation;
 use super::run::surround;
 
-/// What of a model lies between texts and tokens.
+/// Parts of a model that convert between texts and tokens.
 #[derive(Debug)]
 pub(crate) struct TokenizeModel {
     tokenizer: Arc<Tokenizer>,
-    /// Of one that may chat.
+    /// Language model, if the model may chat.
     language: Option<Arc<LanguageModel>>,
     context: usize,
 }

@@ -46,7 +46,7 @@ impl std::ops::AddAssign for UsageObject {
     }
 }
 
-/// What all answers and all pieces of one begin with.
+/// Fields at the head of every answer and of every piece.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct AnswerEnvelope {
     id: String,
@@ -194,7 +194,7 @@ pub(crate) struct ChatPiece {
     pub(crate) token_ids: Option<Vec<u32>>,
 }
 
-/// What a piece adds to a message.
+/// Addition of a piece to a message.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct DeltaObject {
     #[serde(skip_serializing_if = "Option::is_none")]

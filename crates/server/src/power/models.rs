@@ -24,12 +24,12 @@ struct PowerBudgetModel {
     settings: PowerSettings,
     pace: Weak<Throttle>,
     governor: ModelGovernor,
-    /// What its runs had taken when they were looked at last.
+    /// Times that its runs had taken at the last look.
     spent: UnitTimes,
     report: Option<ModelPowerReport>,
 }
 
-/// What a model draws, and what it may.
+/// Power that a model draws, and its limits.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ModelPowerReport {
     /// The model.
@@ -44,15 +44,15 @@ pub(crate) struct ModelPowerReport {
 
 static MODELS: Mutex<Vec<PowerBudgetModel>> = Mutex::new(Vec::new());
 
-/// Those that are still there.
+/// Returns the models that are still loaded.
 fn models() -> MutexGuard<'static, Vec<PowerBudgetModel>> {
     let mut models = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
     models.retain(|model| model.pace.strong_count() > 0);
     models
 }
 
-/// What a model's `metal_config` makes of its runs, where it says something on power. Versions of a model that wish
-/// the same share one pace. What cannot be is said in the log.
+/// Makes the pace of a model's runs from its `metal_config`, if that has settings of power. Versions of a
+/// model with the same settings share one pace. Settings that cannot hold are logged.
 ///
 /// # Errors
 /// Names the field, what was found and what was expected.
@@ -93,10 +93,11 @@ pub(crate) fn of_model(name: &str, metal: &MetalConfig) -> Result<ModelPower, St
     Ok(ModelPower { pace: PaceSource { own, all: Some(Arc::clone(&ALL)) }, aside })
 }
 
-/// As [`of_model`], of a checkpoint: its engine has one thread, which waits for kernels and hands over the next ones.
+/// Makes the pace of a checkpoint as [`of_model`] does. Its engine has one thread, which waits for kernels
+/// and hands over the next ones.
 ///
 /// # Errors
-/// As there.
+/// Fails as [`of_model`] does.
 pub(crate) fn of_checkpoint(name: &str, metal: &MetalConfig) -> Result<PaceSource, String> {
     const OFFLOAD: &str = "efficiency_core_offload";
     if let Some(wish) = metal.find(OFFLOAD).filter(|wish| wish.text == "true") {
@@ -136,12 +137,12 @@ fn aside() {
     let _ = ThreadQos::Utility.set();
 }
 
-/// What models draw and may; those without a sensor are left out.
+/// Reports the draw and the limits of models; those without a sensor are left out.
 pub(crate) fn reports() -> Vec<ModelPowerReport> {
     models().iter().filter_map(|model| model.report.clone()).collect()
 }
 
-/// What a unit draws, by the name of its provider.
+/// Returns the watts of a device, by the name of its provider.
 fn part(unit: &str, draw: &PowerDraw) -> Option<f64> {
     match unit {
         cpu::NAME => draw.cpu,
@@ -151,7 +152,7 @@ fn part(unit: &str, draw: &PowerDraw) -> Option<f64> {
     }
 }
 
-/// What is spent now, and the difference from before, in its place.
+/// Returns the times spent since `before`, and stores the present times there.
 fn since(before: &mut UnitTimes, now: UnitTimes) -> UnitTimes {
     let old = std::mem::replace(before, now);
     let past = |unit: &str| old.iter().find(|(name, _)| name == unit).map(|(_, time)| *time);

@@ -13,7 +13,7 @@ const MAX_BYTES: u64 = 1 << 30;
 const MAX_TEXT_BYTES: u64 = 256 << 20;
 /// The most bytes of events that wait.
 const WAITING: usize = 1 << 20;
-/// How long events may wait while others come.
+/// Longest time that events wait while others come.
 const LAG: Duration = Duration::from_secs(2);
 
 /// A JSON object with the array `traceEvents`. Events are written together with what ends it, which the next ones
@@ -36,7 +36,7 @@ impl ChromeFile {
     /// Creates the file, without events.
     ///
     /// # Errors
-    /// When that fails.
+    /// Fails when the file cannot be created.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         Self::within(path, MAX_BYTES)
     }
@@ -56,7 +56,7 @@ impl ChromeFile {
     /// Adds an event.
     ///
     /// # Errors
-    /// When the disk refuses it.
+    /// Fails when the file cannot be written.
     pub(super) fn add(&mut self, event: &Value) -> io::Result<()> {
         let mut text = if self.empty { "\n".to_owned() } else { ",\n".to_owned() };
         text.push_str(&event.to_string());
@@ -76,10 +76,10 @@ impl ChromeFile {
         Ok(())
     }
 
-    /// Makes the file whole. So many items never came.
+    /// Completes the file. `dropped` is the number of items that never came.
     ///
     /// # Errors
-    /// When the disk refuses it.
+    /// Fails when the file cannot be written.
     pub(super) fn flush(&mut self, dropped: u64) -> io::Result<()> {
         let other = json!({"dropped": dropped, "left_out": self.left_out});
         write!(self.waiting, "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{other}}}")?;
@@ -91,7 +91,7 @@ impl ChromeFile {
     }
 }
 
-/// Where events go.
+/// Destination of events.
 #[derive(Debug)]
 pub(super) enum ChromeSink {
     /// A file.
@@ -104,7 +104,7 @@ impl ChromeSink {
     /// Adds an event.
     ///
     /// # Errors
-    /// When the disk refuses it.
+    /// Fails when the file cannot be written.
     pub(super) fn add(&mut self, event: &Value) -> io::Result<()> {
         match self {
             Self::File(file) => file.add(event),
@@ -115,10 +115,10 @@ impl ChromeSink {
         }
     }
 
-    /// Makes a file whole. So many items never came.
+    /// Completes a file. `dropped` is the number of items that never came.
     ///
     /// # Errors
-    /// When the disk refuses it.
+    /// Fails when the file cannot be written.
     pub(super) fn flush(&mut self, dropped: u64) -> io::Result<()> {
         match self {
             Self::File(file) => file.flush(dropped),
@@ -153,12 +153,12 @@ impl ChromeText {
         self.count += 1;
     }
 
-    /// How many events there are, and how many found no place.
+    /// Returns the number of events, and the number that found no place.
     pub(super) fn counts(&self) -> [u64; 2] {
         [self.count, self.left_out]
     }
 
-    /// The whole text. So many items never came.
+    /// Returns the whole text. `dropped` is the number of items that never came.
     pub(super) fn end(self, dropped: u64) -> String {
         let other = json!({"dropped": dropped, "left_out": self.left_out});
         let mut text = self.events;

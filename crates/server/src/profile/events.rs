@@ -266,7 +266,7 @@ mod runs {
         }
     }
 
-    /// What was done, and how much of it in a second.
+    /// Renders work, in total and per second.
     fn rates(work: ArithmeticWork, time: Duration) -> Value {
         let seconds = time.as_secs_f64().max(1e-9);
         json!({

@@ -35,7 +35,7 @@ use tally::ProfileSums;
 
 /// Runs and requests that may wait to be written; those beyond are left out of the events and counted.
 const QUEUE: usize = 4096;
-/// How long the file may lag behind.
+/// Longest time that the file lags behind.
 const LAG: Duration = Duration::from_millis(500);
 
 /// Something for the events.
@@ -80,12 +80,12 @@ pub struct RunningProfile {
 }
 
 impl RunningProfile {
-    /// Creates the file and watches all GPUs, those too that are opened later.
+    /// Creates the file and watches all GPUs, also those that are opened later.
     ///
     /// The file is whole at any time, though it may lag behind by some seconds.
     ///
     /// # Errors
-    /// When the file cannot be written, there is no thread for it, or there are no GPUs.
+    /// Fails when the file cannot be written, there is no thread for it, or there are no GPUs.
     pub fn start(path: &Path) -> Result<Arc<Self>, String> {
         let profile = Self::of(Some(path), 0, Vec::new())?;
         gpus::observe(&profile).map_err(|why| format!("--metal-profile: {why}"))?;
@@ -136,7 +136,7 @@ impl RunningProfile {
         ended.ok()
     }
 
-    /// What was found so far.
+    /// Returns the summary of the profile so far.
     fn summary(&self, end: Instant) -> Value {
         let begin = self.begin;
         let energy = self.energy;
@@ -147,7 +147,7 @@ impl RunningProfile {
         summary(&tally, &window, &known_peaks())
     }
 
-    /// How often each kernel was started.
+    /// Returns how often each kernel was started, and its time.
     fn kernels(&self) -> KernelCounts {
         self.tally().kernels()
     }

@@ -11,7 +11,7 @@ const MOST: usize = 512;
 pub(super) struct CoveredTime {
     /// Spans that do not touch, by their begin.
     spans: BTreeMap<Instant, Instant>,
-    /// What earlier ones covered.
+    /// Time that earlier spans covered.
     before: Duration,
 }
 

@@ -19,16 +19,16 @@ pub const USUAL_EVENTS: u64 = 100_000;
 /// The most that may be asked for.
 pub const MAX_EVENTS: u64 = 1_000_000;
 
-/// What is to be profiled, and how.
+/// Request for a profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProfileRequest {
     /// Names of models; all where there are none.
     pub models: Vec<String>,
-    /// When it ends by itself.
+    /// Time after which it ends by itself.
     pub time: Option<Duration>,
     /// The most events that are kept in memory.
     pub events: u64,
-    /// Whether the peaks of GPUs are measured first, so that what bounds kernels can be told.
+    /// True if the peaks of GPUs are measured first, so that the bounds of kernels are known.
     pub peaks: bool,
     /// A file for the events, in place of memory.
     pub file: Option<PathBuf>,
@@ -43,16 +43,16 @@ impl Default for ProfileRequest {
 /// A profile that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinishedProfile {
-    /// What was found, a JSON object.
+    /// Summary, a JSON object.
     pub summary: Value,
     /// Chrome's trace events as JSON, where they were kept in memory.
     pub trace: Option<String>,
 }
 
-/// How it stands.
+/// Returns the state of profiling.
 #[derive(Debug, Clone)]
 pub struct ProfilerStatus {
-    /// What the profile that is under way has found so far.
+    /// Summary so far of the profile under way.
     pub current: Option<Value>,
     /// The one that ended last.
     pub last: Option<Arc<FinishedProfile>>,
@@ -71,7 +71,7 @@ struct ProfileUnderWay {
 struct ProfilerState {
     running: Option<ProfileUnderWay>,
     last: Option<Arc<FinishedProfile>>,
-    /// Whether the last one ended by itself, and nobody has stopped it yet.
+    /// True if the last one ended by itself, and nobody has stopped it yet.
     waits: bool,
     started: u64,
 }
@@ -79,7 +79,7 @@ struct ProfilerState {
 /// Starts and stops profiles: one at a time.
 #[derive(Debug, Default)]
 pub struct Profiler {
-    /// Whether one is under way: the one look that everything costs while none is.
+    /// True while a profile is under way. While none is, this check is the only cost.
     on: AtomicBool,
     runs: Arc<RunWatch>,
     state: Mutex<ProfilerState>,
@@ -88,19 +88,19 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// What sessions of a model ask whether they are watched.
+    /// Returns the source by which sessions of a model ask whether they are watched.
     #[must_use]
     pub fn watch(&self, model: &str) -> WatchSource {
         WatchSource { watch: Some(Arc::clone(&self.runs)), model: model.into() }
     }
 
-    /// Who watches the engine of a model.
+    /// Returns the observer of a model's engine.
     #[must_use]
     pub fn of_model(self: &Arc<Self>, model: &str) -> Arc<dyn EngineObserver> {
         Arc::new(OfModel { profiler: Arc::clone(self), model: model.into() })
     }
 
-    /// Whether a profile is under way.
+    /// Returns whether a profile is under way.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
@@ -114,22 +114,22 @@ impl Profiler {
         self.state().running.as_ref().map(|running| Arc::clone(&running.profile))
     }
 
-    /// How it stands.
+    /// Returns the state of profiling.
     #[must_use]
     pub fn status(&self) -> ProfilerStatus {
         let current = self.current().map(|profile| profile.summary(Instant::now()));
         ProfilerStatus { current, last: self.state().last.clone() }
     }
 
-    /// How often each kernel was started in the profile that is under way; nothing where none is.
+    /// Returns how often each kernel was started in the profile under way; nothing if there is none.
     pub(crate) fn kernels(&self) -> KernelCounts {
         self.current().map(|profile| profile.kernels()).unwrap_or_default()
     }
 
-    /// Starts a profile. May take as long as GPUs take to tell the time, or to show their peaks.
+    /// Starts a profile. May take as long as GPUs need to report their clocks, or to show their peaks.
     ///
     /// # Errors
-    /// When one is under way, or the file cannot be written.
+    /// Fails when one is under way, or the file cannot be written.
     pub fn start(self: &Arc<Self>, wish: &ProfileRequest) -> Result<(), String> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_on() {
@@ -157,10 +157,10 @@ impl Profiler {
         Ok(())
     }
 
-    /// Ends the profile, and says what it found. One that has ended by itself may be asked for so once.
+    /// Ends the profile, and returns its results. One that has ended by itself can be fetched this way once.
     ///
     /// # Errors
-    /// When none is under way.
+    /// Fails when none is under way.
     pub fn stop(&self) -> Result<Arc<FinishedProfile>, String> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let running = self.state().running.take();

@@ -1,4 +1,4 @@
-//! How times lie: counts in buckets, from which quantiles are told within a hundredth.
+//! Distribution of times: counts in buckets, from which quantiles are computed within one percent.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a profile found, as JSON: what units did, what operators took, and what bounds them.
+//! Summary of a profile as JSON: the activity of devices, the times of operators, and their bounds.
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,10 @@ use crate::{gpus, power};
 /// Operators of a model that are listed.
 const LISTED: usize = 100;
 
-/// What a unit reaches at most, as far as that is known.
+/// Function that returns the peaks of a device, as far as known.
 pub(super) type PeaksOf<'p> = &'p dyn Fn(&ProfilePlace) -> DevicePeaks;
 
-/// What the processor reaches at most, as far as estimates are known.
+/// Returns the peaks of the CPU, as far as estimates are known.
 pub(crate) fn processor_peaks() -> DevicePeaks {
     let found = HostCapabilities::detect();
     DevicePeaks {
@@ -29,7 +29,7 @@ pub(crate) fn processor_peaks() -> DevicePeaks {
     }
 }
 
-/// What is known without measuring anything now.
+/// Returns the peaks that are known without a new measurement.
 pub(super) fn known_peaks() -> impl Fn(&ProfilePlace) -> DevicePeaks {
     let processor = processor_peaks();
     move |place: &ProfilePlace| match place {
@@ -39,11 +39,11 @@ pub(super) fn known_peaks() -> impl Fn(&ProfilePlace) -> DevicePeaks {
     }
 }
 
-/// When and on what a profile was made.
+/// Time span and models of a profile.
 pub(super) struct ProfileWindow {
     pub(super) begin: Instant,
     pub(super) end: Instant,
-    /// Joules of the units when it began.
+    /// Joules of the devices at the begin.
     pub(super) energy: Option<EnergyReport>,
     /// The models that were asked for; all where there are none.
     pub(super) models: Vec<String>,
@@ -73,7 +73,7 @@ fn put(fields: &mut Map<String, Value>, name: &str, value: Option<impl Into<Valu
     }
 }
 
-/// What sensors say of the machine: watts on the average of the window, and the heat at its end.
+/// Reports the sensors of the machine: average watts over the window, and the heat at its end.
 fn machine(before: Option<EnergyReport>, wall: Duration) -> Map<String, Value> {
     let mut fields = Map::new();
     let Some(state) = power::state() else { return fields };
@@ -168,7 +168,7 @@ fn model_json(name: &str, model: &ModelTally, peaks: PeaksOf<'_>) -> Value {
     Value::Object(fields)
 }
 
-/// What most of the time of a model's operators is bound by; nothing where that is not known of half of it.
+/// Returns the bound that holds for more than half of the time of a model's operators, if any.
 fn model_bound<'t>(
     bounds: impl Iterator<Item = (Option<RooflineBound>, &'t OperatorTally)>,
     all: Duration,

@@ -1,4 +1,4 @@
-//! What runs and requests add up to while a profile is made.
+//! Sums over runs and requests while a profile is made.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) enum ProfilePlace {
     Device(usize),
 }
 
-/// What a unit did.
+/// Activity of a device.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnitTally {
     pub(super) runs: u64,
@@ -44,7 +44,7 @@ pub(super) struct ProfiledOperator {
     pub(super) op: String,
     pub(super) kernel: String,
     pub(super) place: ProfilePlace,
-    /// Whether instructions on whole matrices computed it.
+    /// True if matrix instructions computed it.
     pub(super) matrix: bool,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct OperatorTally {
     pub(super) work: ArithmeticWork,
 }
 
-/// What a model did.
+/// Activity of a model.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ModelTally {
     /// Partitions that were run.
@@ -78,9 +78,9 @@ pub(super) struct ModelTally {
 /// Starts of kernels by their names, and their time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KernelCounts {
-    /// Those of GPUs, by their own clocks.
+    /// Kernels of GPUs, timed by their own clocks.
     pub(crate) gpu: Vec<(String, (u64, Duration))>,
-    /// Those of the processor.
+    /// Kernels of the CPU.
     pub(crate) processor: Vec<(String, (u64, Duration))>,
 }
 
@@ -187,7 +187,7 @@ impl ProfileSums {
         }
     }
 
-    /// How often each kernel was started, and its time.
+    /// Returns how often each kernel was started, and its time.
     pub(super) fn kernels(&self) -> KernelCounts {
         let of = |wanted: fn(&ProfilePlace) -> bool| {
             let mut all: BTreeMap<String, (u64, Duration)> = BTreeMap::new();

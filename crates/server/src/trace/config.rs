@@ -1,4 +1,4 @@
-//! What the flags say about traces.
+//! Settings of traces from the flags.
 
 use galatea_serving::trace::TraceLevel;
 
@@ -7,7 +7,7 @@ use super::parse;
 use super::settings::TraceView;
 use crate::flags::ServerFlags;
 
-/// Where traces go.
+/// Destination of traces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TraceMode {
     /// To a file in Triton's form.
@@ -32,7 +32,7 @@ impl TraceMode {
     }
 }
 
-/// Where and how spans are exported.
+/// Settings of the export of spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenTelemetry {
     /// Address of the collector.
@@ -78,7 +78,7 @@ impl OpenTelemetry {
 pub struct TraceConfig {
     /// Settings that clients can change.
     pub start: TraceView,
-    /// Where traces go.
+    /// Destination of traces.
     pub mode: TraceMode,
     /// File of the Triton mode; empty for none.
     pub file: String,

@@ -37,7 +37,7 @@ impl TraceFile {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// Fails when the system gives no thread.
     pub(super) fn start(path: &str) -> Result<Arc<Self>, String> {
         let (queue, inbox) = sync_channel(QUEUE);
         let writer = TraceFileWriter { path: path.to_owned(), ..TraceFileWriter::default() };
@@ -49,7 +49,7 @@ impl TraceFile {
         Ok(Arc::new(Self { queue, thread: Mutex::new(Some(thread)) }))
     }
 
-    /// Where one trace goes.
+    /// Returns the sink of one trace.
     pub(super) fn sink(self: &Arc<Self>, frequency: u32) -> Arc<dyn TraceSink> {
         Arc::new(FileSink { file: Arc::clone(self), frequency })
     }

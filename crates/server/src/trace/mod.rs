@@ -42,10 +42,10 @@ pub const GRPC_SEND_END: &str = "GRPC_SEND_END";
 pub struct RequestTracer {
     config: TraceConfig,
     settings: Mutex<TraceSettings>,
-    /// Whether any request may be traced: the one look that untraced requests cost.
+    /// True if any request may be traced. This check is the only cost of untraced requests.
     active: AtomicBool,
     outlet: TraceOutlet,
-    /// Who makes profiles, which have every request.
+    /// Profiler, which receives every request.
     profiler: Option<Arc<Profiler>>,
 }
 
@@ -68,7 +68,7 @@ impl TraceSink for TraceAndProfile {
     }
 }
 
-/// What takes finished traces.
+/// Destination of finished traces.
 enum TraceOutlet {
     Nothing,
     File(Arc<TraceFile>),
@@ -91,7 +91,7 @@ impl RequestTracer {
     /// A tracer with the settings of the flags.
     ///
     /// # Errors
-    /// When the collector's address is none, or the thread that hands traces on cannot be started.
+    /// Fails when the collector's address is invalid, or the thread that forwards traces cannot be started.
     pub fn new(config: TraceConfig) -> Result<Self, String> {
         let outlet = match config.mode {
             TraceMode::Triton if config.file.is_empty() => TraceOutlet::Nothing,
@@ -115,7 +115,7 @@ impl RequestTracer {
         Self { profiler: Some(profiler), ..self }
     }
 
-    /// Where traces go.
+    /// Returns the configuration of traces.
     #[must_use]
     pub fn config(&self) -> &TraceConfig {
         &self.config
@@ -130,7 +130,7 @@ impl RequestTracer {
     /// Changes the settings of a model, or with an empty name those of all.
     ///
     /// # Errors
-    /// When traces would be made that can go nowhere, or none could be made.
+    /// Fails when traces would have no destination, or none could be made.
     pub fn change(&self, model: &str, change: TraceChange) -> Result<TraceView, ServingError> {
         let mut settings = self.lock();
         let view = settings.change(model, change);
@@ -138,7 +138,7 @@ impl RequestTracer {
         view
     }
 
-    /// Whether any request may be traced.
+    /// Returns whether any request may be traced.
     #[must_use]
     pub fn is_active(&self) -> bool {
         let profiled = self.profiler.as_ref().is_some_and(|profiler| profiler.is_on());
@@ -160,7 +160,7 @@ impl RequestTracer {
         Some(RequestTrace::new(TraceLevel { timestamps: true, tensors }, Arc::new(sink)))
     }
 
-    /// What a trace of a request that the settings choose holds, and where it goes.
+    /// Returns the level and the sink of a request's trace, if the settings choose the request.
     fn chosen(
         &self,
         model: &str,

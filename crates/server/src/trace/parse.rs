@@ -59,7 +59,7 @@ pub(crate) fn count(text: &str, got: &str) -> Result<i32, String> {
 /// Levels by name. Unknown names do not count; where no name is known the level stays as it is.
 ///
 /// # Errors
-/// When OFF is not alone.
+/// Fails when OFF is not alone.
 pub(crate) fn level<'a>(
     names: impl ExactSizeIterator<Item = &'a str>,
 ) -> Result<Option<TraceLevel>, String> {

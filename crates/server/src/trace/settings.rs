@@ -1,4 +1,4 @@
-//! What is traced, for all models and for each: a state machine without clock or lock.
+//! Settings of traces, for all models and for each: a state machine without clock or lock.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use galatea_serving::trace::TraceLevel;
 
 use super::config::{TraceConfig, TraceMode};
 
-/// What becomes of a setting.
+/// Change of a setting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SettingChange<T> {
     /// It stays.
@@ -22,26 +22,26 @@ pub enum SettingChange<T> {
 /// Settings to change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TraceChange {
-    /// What a trace holds.
+    /// Level of detail of a trace.
     pub level: SettingChange<TraceLevel>,
-    /// Of how many requests one is traced.
+    /// Sampling rate: one in this many requests is traced.
     pub rate: SettingChange<u32>,
-    /// How many traces are still made; -1 for any.
+    /// Number of traces still to make; -1 for no limit.
     pub count: SettingChange<i32>,
-    /// How many traces a file holds; 0 for all.
+    /// Number of traces in a file; 0 for all.
     pub log_frequency: SettingChange<u32>,
 }
 
 /// Settings in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceView {
-    /// What a trace holds.
+    /// Level of detail of a trace.
     pub level: TraceLevel,
-    /// Of how many requests one is traced.
+    /// Sampling rate: one in this many requests is traced.
     pub rate: u32,
-    /// How many traces are still made; -1 for any.
+    /// Number of traces still to make; -1 for no limit.
     pub count: i32,
-    /// How many traces a file holds; 0 for all.
+    /// Number of traces in a file; 0 for all.
     pub log_frequency: u32,
 }
 
@@ -124,7 +124,7 @@ impl TraceSettings {
         self.models.get(model).map_or(global, |given| given.over(global))
     }
 
-    /// Whether any request may be traced.
+    /// Returns whether any request may be traced.
     #[must_use]
     pub fn is_active(&self) -> bool {
         let all = std::iter::once("").chain(self.models.keys().map(String::as_str));
@@ -134,7 +134,7 @@ impl TraceSettings {
     /// Changes the settings of a model, or with an empty name those of all.
     ///
     /// # Errors
-    /// When traces would be made that can go nowhere, or none could be made; nothing is changed then.
+    /// Fails when traces would have no destination, or none could be made; nothing is changed then.
     pub fn change(&mut self, model: &str, change: TraceChange) -> Result<TraceView, ServingError> {
         let base = if model.is_empty() { self.start } else { self.view("") };
         let old = if model.is_empty() {

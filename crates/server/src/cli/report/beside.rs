@@ -24,7 +24,7 @@ impl TimedRace {
     /// Compares times in milliseconds, each of a run with so many rows.
     ///
     /// # Errors
-    /// When there are too few.
+    /// Fails when there are too few times.
     pub(super) fn of(times: [&[f64]; 2], rows: [usize; 2]) -> Result<Self, String> {
         let [first, second] = times.map(thinned);
         let ns = |times: &[f64]| -> Vec<f64> { times.iter().map(|ms| ms * 1e6).collect() };
@@ -59,7 +59,7 @@ impl TimedRace {
     }
 }
 
-/// So many of the samples, evenly.
+/// Returns at most [`MOST_SAMPLES`] of the samples, evenly spaced.
 fn thinned(times: &[f64]) -> Vec<f64> {
     let step = times.len().div_ceil(MAX_SAMPLES).max(1);
     times.iter().step_by(step).copied().collect()
@@ -79,8 +79,8 @@ impl ReportNoise {
     }
 }
 
-/// How many times as much a second the second does, and where that lies with a confidence of 95 %: samples are drawn
-/// anew with replacement, and the middle 95 % of what they give is taken (Efron, 1979).
+/// Returns the ratio of the second throughput to the first, with its 95 % confidence interval. Samples are
+/// drawn anew with replacement, and the middle 95 % of the ratios are taken (Efron, 1979).
 fn bootstrap(times: [&[f64]; 2], share: f64) -> (f64, [f64; 2]) {
     let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len().max(1) as f64;
     let mut random = ReportNoise(0x9E37_79B9_7F4A_7C15);
@@ -99,7 +99,7 @@ fn bootstrap(times: [&[f64]; 2], share: f64) -> (f64, [f64; 2]) {
     (ratio, [at(edge), at(RESAMPLED - 1 - edge)])
 }
 
-/// How far two results of the same name lie apart.
+/// Difference between two results of the same name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ResultDistance {
     pub(super) name: String,

@@ -23,7 +23,7 @@ pub(super) struct ReportedLanguage {
 /// Measures checkpoints in turns, each as often as the other.
 ///
 /// # Errors
-/// When one cannot be loaded, or a request fails.
+/// Fails when a checkpoint cannot be loaded, or a request fails.
 pub(super) fn measure(
     all: &[(String, &Path, &CommandArguments)],
     turns: usize,
@@ -106,7 +106,7 @@ impl ReportedLanguage {
 /// Compares the speeds of two: a sentence on prompts and one on answers, and the same for programs.
 ///
 /// # Errors
-/// When there are too few rounds.
+/// Fails when there are too few rounds.
 pub(super) fn compare(
     first: &ReportedLanguage,
     second: &ReportedLanguage,

@@ -106,7 +106,7 @@ struct ReportSide {
     arguments: CommandArguments,
 }
 
-/// What is measured: one model, two, or one with two settings.
+/// Returns the sides to measure: one model, two models, or one model with two settings.
 fn sides(choices: &[CommandOption], parsed: &CommandArguments) -> Result<Vec<ReportSide>, String> {
     let against = parsed.all("against");
     let side = |name: &str, model: &str, arguments: CommandArguments| ReportSide {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// How it looks, by day and by night.
+/// Style sheet, for light and dark displays.
 const STYLE: &str = "\
 :root{color-scheme:light dark}\
 body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem}\
@@ -36,7 +36,7 @@ impl TableCell {
     }
 }
 
-/// What is written of a page.
+/// Page under construction.
 #[derive(Debug, Clone)]
 pub(super) struct ReportPage {
     title: String,
@@ -56,7 +56,7 @@ impl ReportPage {
         self.add(&format!("<p>{}</p>\n", escaped(text)));
     }
 
-    /// What it comes to.
+    /// Adds the verdict of the report.
     pub(super) fn verdict(&mut self, text: &str) {
         self.add(&format!("<p class=\"verdict\">{}</p>\n", escaped(text)));
     }

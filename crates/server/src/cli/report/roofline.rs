@@ -25,7 +25,7 @@ pub(super) struct RooflineRoof {
 }
 
 impl RooflineRoof {
-    /// Those of a unit whose peaks are known.
+    /// Returns the roofs of a device whose peaks are known.
     pub(super) fn of(name: &str, peaks: &DevicePeaks) -> Vec<Self> {
         let Some(bytes) = peaks.bytes else { return Vec::new() };
         let all = [(ArithmeticUnit::Vector, "vectors"), (ArithmeticUnit::Matrix, "matrices")];
@@ -62,7 +62,7 @@ const LEAST: (f64, f64) = (0.1, 100.0);
 /// The picture; nothing where no operator has both arithmetic and bytes.
 ///
 /// # Errors
-/// When it cannot be drawn.
+/// Fails when it cannot be drawn.
 pub(super) fn svg(
     points: &[RooflinePoint],
     roofs: &[RooflineRoof],

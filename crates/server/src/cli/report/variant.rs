@@ -1,4 +1,4 @@
-//! What is measured of a graph with its settings.
+//! Measurements of a graph with its settings.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub(super) struct ReportVariant {
     source: String,
 }
 
-/// What was found.
+/// Results of measuring a graph.
 #[derive(Debug)]
 pub(super) struct VariantFindings {
     /// Milliseconds of runs, in their order.
@@ -57,7 +57,7 @@ impl ReportVariant {
     /// Loads a model as its settings ask for.
     ///
     /// # Errors
-    /// When it cannot be prepared, or nobody can say what it is to be given.
+    /// Fails when the model cannot be prepared, or its inputs cannot be guessed.
     pub(super) fn load(
         name: &str,
         given: &str,
@@ -124,7 +124,7 @@ impl ReportVariant {
 /// Runs variants in turns for a time each, so that all of them meet the same noise.
 ///
 /// # Errors
-/// When a run fails.
+/// Fails when a run fails.
 pub(super) fn measure(
     variants: &[&ReportVariant],
     time: Duration,
@@ -184,7 +184,7 @@ pub(super) fn distribution(name: &str, times: &[f64]) -> PlotCurve {
 /// The distributions of some times as a picture.
 ///
 /// # Errors
-/// When it cannot be drawn.
+/// Fails when it cannot be drawn.
 pub(super) fn latency_picture(curves: Vec<PlotCurve>) -> Result<String, String> {
     let axes = ("ms".to_owned(), "% of runs that took no longer".to_owned());
     plot::svg(&[PlotPanel { title: "Latency".to_owned(), axes, curves }])
@@ -194,7 +194,7 @@ impl ReportVariant {
     /// Everything that was found, section by section.
     ///
     /// # Errors
-    /// When a picture cannot be drawn.
+    /// Fails when a picture cannot be drawn.
     pub(super) fn write(
         &self,
         found: &VariantFindings,
@@ -387,7 +387,7 @@ fn ports(ports: &[IoInfo]) -> String {
     ports.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// What a run is given.
+/// Lists the inputs of a run with their shapes.
 fn given(inputs: &[(String, Tensor)]) -> String {
     let one = |(name, tensor): &(String, Tensor)| format!("{name} {:?}", tensor.shape());
     inputs.iter().map(one).collect::<Vec<_>>().join(", ")
@@ -455,7 +455,7 @@ pub(super) fn operator_rows(profile: &Value) -> Vec<Vec<TableCell>> {
     kernels.into_iter().take(LISTED).map(row).collect()
 }
 
-/// Whether a path stands for a checkpoint, which has no graph to be measured as others are.
+/// Returns the checkpoint that a path stands for, if any; it has no graph to be measured as others are.
 pub(super) fn is_checkpoint(given: &str) -> Result<Option<PathBuf>, String> {
     let found = model::checkpoint(given)?;
     if let Some(path) = &found {

@@ -57,7 +57,7 @@ const CHOICES: &[CommandOption] = &[
     CommandOption { name: "json", value: "", sentence: "print one snapshot as a line of JSON" },
 ];
 
-/// How long an answer may take.
+/// Longest time for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The shortest and the longest time between two looks, in seconds.
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
@@ -201,10 +201,10 @@ impl WatchedServer {
         Ok(Self { name, http: door(&http)?, metrics: door(&metrics)?, metrics_name })
     }
 
-    /// Looks at the metrics, and at the models where the other door tells.
+    /// Reads the metrics, and the models if the HTTP endpoint lists them.
     ///
     /// # Errors
-    /// When there are no metrics to be had.
+    /// Fails when no metrics can be read.
     fn look(&self) -> Result<ServerLook, String> {
         let failed = |why: &str| format!("no metrics from {}: {why}", self.metrics_name);
         let mut client = HttpClient::connect_within(&self.metrics, PATIENCE)

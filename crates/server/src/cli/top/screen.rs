@@ -13,7 +13,7 @@ use crossterm::terminal::{
 };
 use crossterm::{execute, queue};
 
-/// What a key asks for.
+/// Command that a key stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScreenKey {
     /// To end.
@@ -28,7 +28,7 @@ pub(super) enum ScreenKey {
 #[derive(Debug)]
 pub(super) struct TerminalScreen(());
 
-/// Whether somebody looks at the output and can press keys.
+/// Returns whether input and output are a terminal.
 pub(super) fn is_there() -> bool {
     io::stdout().is_terminal() && io::stdin().is_terminal()
 }
@@ -37,7 +37,7 @@ impl TerminalScreen {
     /// Takes the terminal.
     ///
     /// # Errors
-    /// When it cannot be taken.
+    /// Fails when the terminal cannot be taken.
     pub(super) fn take() -> io::Result<Self> {
         restore_on_panic();
         enable_raw_mode()?;
@@ -49,7 +49,7 @@ impl TerminalScreen {
     /// Shows a text from its first line on, as far as there is room, with a line about keys at the end.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// Fails when the terminal is gone.
     pub(super) fn draw(&self, text: &str, keys: &str) -> io::Result<()> {
         let (columns, rows) = size()?;
         let mut out = io::stdout().lock();
@@ -67,7 +67,7 @@ impl TerminalScreen {
     /// Waits for a key until a moment; nothing where none came.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// Fails when the terminal is gone.
     pub(super) fn key(&self, until: Instant) -> io::Result<Option<ScreenKey>> {
         loop {
             let rest = until.saturating_duration_since(Instant::now());

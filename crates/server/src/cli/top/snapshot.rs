@@ -1,4 +1,4 @@
-//! What a server does, of two looks at its metrics.
+//! Activity of a server, computed from two readings of its metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -25,10 +25,10 @@ pub(super) struct IndexedVersion {
     pub(super) state: String,
 }
 
-/// What a server did between two looks. What it does not tell is absent.
+/// Activity of a server between two readings; values that it does not report are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct ServerSnapshot {
-    /// Where it is.
+    /// Address of the server.
     pub(super) address: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) server: Option<String>,
@@ -147,19 +147,19 @@ impl LookPair<'_> {
         self.now.sum(name, labels).filter(|value| value.is_finite())
     }
 
-    /// How much a counter grew; one that fell began anew with its server.
+    /// Returns the growth of a counter; one that fell was reset by a restart of the server.
     fn grew(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let now = self.now(name, labels)?;
         let before = self.before.sum(name, labels).unwrap_or(0.0);
         Some(if before <= now { now - before } else { now })
     }
 
-    /// The same in a second.
+    /// Returns the growth of a counter per second.
     fn rate(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         self.grew(name, labels).map(|grew| grew / self.seconds)
     }
 
-    /// How much one counter grew for each step of another.
+    /// Returns the growth of one counter per step of another.
     fn each(&self, sum: &str, count: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let sum = self.grew(sum, labels)?;
         let count = self.grew(count, labels)?;

@@ -3,7 +3,7 @@
 use super::snapshot::{GpuSnapshot, MachineSnapshot, ModelSnapshot, ServerSnapshot, UnitSnapshot};
 use crate::table::table;
 
-/// What models are sorted by.
+/// Key by which models are sorted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum ModelOrder {
     /// Requests a second, the most first.

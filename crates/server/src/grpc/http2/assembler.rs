@@ -8,7 +8,7 @@ use super::super::unary::{ALIGNMENT, MAX_MESSAGE_BYTES, PREFIX_BYTES, first_raw}
 /// Memory taken at once for an announced message; beyond it memory grows with what arrives.
 const EAGER_BYTES: usize = 64 << 20;
 
-/// What there is of a message.
+/// Part of a message that has arrived so far.
 #[derive(Debug, Default)]
 pub(super) struct MessageAssembler {
     /// The first bytes, as long as they are fewer than a prefix.
@@ -19,7 +19,7 @@ pub(super) struct MessageAssembler {
     received: usize,
 }
 
-/// What a piece makes of a message.
+/// State of a message after a further piece.
 #[derive(Debug)]
 pub(super) enum AssembledPiece {
     /// It goes on.

@@ -24,10 +24,10 @@ struct BodyState {
     unread: bool,
 }
 
-/// How a body ends.
+/// End of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyEnding {
-    /// As the client wants it.
+    /// The body is finished as intended.
     Complete,
     /// The call or the connection has gone.
     Broken,
@@ -39,13 +39,13 @@ fn lock(state: &SharedBody) -> MutexGuard<'_, BodyState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where a connection puts the pieces. The body breaks when it is dropped before the end.
+/// Writing end of a body, into which a connection puts the pieces. The body breaks if this is dropped early.
 pub(super) struct BodyFeeder {
     state: SharedBody,
 }
 
 impl BodyFeeder {
-    /// Whether the piece is wanted.
+    /// Adds a piece and returns whether it is wanted.
     pub(super) fn put(&self, piece: &[u8]) -> bool {
         self.add(piece, piece.len())
     }

@@ -54,11 +54,11 @@ const MIN_BYTES: usize = 16 * 1024;
 const DRAIN: [u8; 8] = *b"drained?";
 
 thread_local! {
-    /// Where bytes from sockets lie until they are looked at, which is before the next read.
+    /// Buffer of bytes from sockets until they are parsed, which is before the next read.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// How far the end of a connection has come.
+/// Stage in the shutdown of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConnectionPhase {
     Open,
@@ -66,7 +66,7 @@ enum ConnectionPhase {
     Draining,
     /// The client has been told which calls are the last.
     Last,
-    /// What is written goes out, and that is all.
+    /// Pending output is written, and then the connection closes.
     Over,
 }
 
@@ -153,7 +153,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
     /// Serves until the client goes or the connection is told to end.
     ///
     /// # Errors
-    /// What the socket says.
+    /// Returns the error of the socket.
     pub(in super::super) async fn run(mut self) -> io::Result<()> {
         std::future::poll_fn(|context| self.poll(context)).await?;
         std::future::poll_fn(|context| Pin::new(&mut self.io).poll_shutdown(context)).await
@@ -663,7 +663,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
         Ok(full && self.output.len() < HIGH_WATER)
     }
 
-    /// Whether there is an answer that may be written.
+    /// Returns whether an answer may be written now.
     fn is_fillable(&self) -> bool {
         self.queue.front().is_some_and(|id| {
             let waiting = self.streams.get(id).is_some_and(|stream| stream.waiting > 0);

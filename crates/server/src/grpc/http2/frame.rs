@@ -1,10 +1,10 @@
 //! Frames (RFC 9113, sections 4 and 6): read from whatever pieces the socket gives, and written.
 //!
-//! What a data frame carries is handed on as it comes. All other frames are short, and gathered first.
+//! The payload of a data frame is passed on as it arrives. All other frames are short and are gathered first.
 
 use bytes::{BufMut, BytesMut};
 
-/// What every client says first.
+/// Connection preface that every client sends first.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Bytes before each frame.
 const HEAD_BYTES: usize = 9;
@@ -56,7 +56,7 @@ impl ErrorReason {
     }
 }
 
-/// What ends a connection.
+/// Protocol error that ends a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ProtocolViolation {
     pub(super) reason: ErrorReason,
@@ -72,14 +72,14 @@ fn sized(text: &'static str) -> ProtocolViolation {
     ProtocolViolation { reason: ErrorReason::FrameSize, text }
 }
 
-/// What a peer has set.
+/// Settings of a peer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PeerSettings {
     pub(super) window: Option<u32>,
     pub(super) max_frame_bytes: Option<usize>,
 }
 
-/// What a peer says.
+/// Event that a frame of the peer stands for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FrameEvent<'a> {
     /// A piece of a body; `counted` are its bytes in the windows, and `end` says whether it is the last.
@@ -154,12 +154,12 @@ impl FrameParser {
         &self.block
     }
 
-    /// Whether the peer has opened the connection.
+    /// Returns whether the peer has opened the connection.
     pub(super) fn is_settled(&self) -> bool {
         self.settled
     }
 
-    /// Whether the peer has begun a head or another short frame and not ended it.
+    /// Returns whether the peer is in the middle of a head or another short frame.
     pub(super) fn is_inside(&self) -> bool {
         self.open.is_some() || matches!(self.state, FrameState::Short(_)) || !self.kept.is_empty()
     }
@@ -518,7 +518,7 @@ mod tests {
         [PREFACE.to_vec(), frame(SETTINGS, 0, 0, &[]), frames.concat()].concat()
     }
 
-    /// What a parser makes of bytes that come cut in pieces: pieces of data joined.
+    /// Parses bytes that arrive in pieces of `cut` bytes and returns the events, with pieces of data joined.
     fn events(bytes: &[u8], cut: usize) -> Result<Vec<String>, ProtocolViolation> {
         let mut parser = FrameParser::new();
         let mut found = Vec::new();

@@ -10,7 +10,7 @@ use super::huffman;
 
 /// Size of the table that the peer may fill: the one that the standard starts with.
 const TABLE_BYTES: usize = 4096;
-/// What a field counts beside its bytes.
+/// Overhead of a table entry beside its bytes.
 const FIELD_BYTES: usize = 32;
 
 /// The fields that every table begins with.
@@ -87,7 +87,7 @@ static STATIC_FIELDS: LazyLock<Vec<HeaderField>> = LazyLock::new(|| {
         .collect()
 });
 
-/// What a name means in a request.
+/// Meaning of a field's name in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum HpackName {
     Method,

@@ -1,5 +1,5 @@
-//! Whether a connection still lives: it must open in time, go on where it stands in the middle, and answer pings.
-//! Without a clock.
+//! Liveness check of a connection: it must open in time, continue a pending frame or message, and answer
+//! pings. Works without a clock.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const OPENING: Duration = Duration::from_secs(20);
 /// Longest time without progress where there should be some.
 pub(super) const STALL: Duration = Duration::from_secs(60);
 
-/// What shows whether a connection goes on.
+/// Signs of whether a connection is alive.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct KeepaliveState {
     /// The peer has opened the connection.
@@ -33,7 +33,7 @@ pub(super) struct KeepaliveState {
     pub(super) written: u64,
 }
 
-/// What is to be done.
+/// Action that a check of the connection calls for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeepaliveVerdict {
     Fine,
@@ -62,17 +62,17 @@ impl ConnectionWatch {
         self.pinged = None;
     }
 
-    /// When the peer last said something.
+    /// Returns the time of the peer's last sign of life.
     pub(super) fn heard(&self) -> Instant {
         self.heard
     }
 
-    /// Whether what stands in the middle has to be looked at before the next ping is due.
+    /// Returns whether something pending has to be checked before the next ping is due.
     pub(super) fn is_midway(signs: &KeepaliveState) -> bool {
         !signs.settled || signs.inside || signs.gathers || signs.unwritten || signs.parting
     }
 
-    /// When to look next.
+    /// Returns the time of the next check.
     pub(super) fn next(
         &self,
         now: Instant,

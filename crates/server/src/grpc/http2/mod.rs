@@ -41,7 +41,7 @@ pub(super) struct WholeAnswer {
     pub(super) headers: HeaderMap,
     /// The body in pieces.
     pub(super) pieces: Vec<Bytes>,
-    /// What follows the body; without it and without a body the head is all.
+    /// Trailers after the body; without trailers and body, the answer is its head alone.
     pub(super) trailers: Option<HeaderMap>,
 }
 
@@ -52,10 +52,10 @@ impl From<Status> for WholeAnswer {
     }
 }
 
-/// How a call is taken.
+/// Decision on a call.
 #[derive(Debug)]
 pub(super) enum CallKind {
-    /// Not at all.
+    /// The call is refused.
     Refused(Status),
     /// Its one message is gathered before it begins.
     Gathered,
@@ -63,12 +63,12 @@ pub(super) enum CallKind {
     Streamed,
 }
 
-/// What answers calls.
+/// Service that answers calls.
 pub(super) trait GrpcService: Clone + Send + Sync + 'static {
     /// Lives as long as a call.
     type Call: Send;
 
-    /// How a call is taken. `authority`: the host that the client names.
+    /// Decides on a call. `authority` is the host that the client names.
     fn enter(&self, head: &Parts, authority: Option<&Bytes>) -> (Self::Call, CallKind);
 
     /// Tells of the head or of the trailers of an answer.
@@ -81,17 +81,17 @@ pub(super) trait GrpcService: Clone + Send + Sync + 'static {
     fn call(&self, request: http::Request<InboundBody>) -> AnswerFuture<http::Response<Body>>;
 }
 
-/// How a connection is kept.
+/// Rules of keeping connections alive.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionSettings {
     /// Silence before a ping.
     pub keepalive_time: Duration,
     /// Wait for the ping's answer before the connection is closed.
     pub keepalive_timeout: Duration,
-    /// Whether connections without calls are pinged, and may ping as often as those with calls.
+    /// True if connections without calls are pinged, and may ping as often as those with calls.
     pub without_calls: bool,
     /// Least time between two pings of a client between which nothing is sent to it.
     pub ping_interval: Duration,
-    /// So many pings that come too early are forgiven; 0 for all.
+    /// Number of early pings that are forgiven; 0 for all.
     pub ping_strikes: u64,
 }

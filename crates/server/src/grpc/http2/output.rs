@@ -13,7 +13,7 @@ const COPIED_BYTES: usize = 1024;
 /// Pieces in one write.
 const SLICES: usize = 64;
 
-/// What is to be written.
+/// Bytes to be written.
 #[derive(Debug, Default)]
 pub(super) struct OutputQueue {
     queue: VecDeque<Bytes>,
@@ -38,7 +38,7 @@ impl OutputQueue {
         self.written
     }
 
-    /// Where frames are written.
+    /// Returns the buffer into which frames are written.
     pub(super) fn frames(&mut self) -> &mut BytesMut {
         &mut self.small
     }

@@ -22,7 +22,7 @@ impl PingCounter {
         *self = Self::default();
     }
 
-    /// Whether a ping is one too many.
+    /// Counts a ping and returns whether it is one too many.
     pub(super) fn is_too_many(
         &mut self,
         now: Instant,

@@ -22,10 +22,10 @@ pub(super) const STREAM_WINDOW: u32 = 4 << 20;
 /// Bytes of an answer in pieces that wait for the connection.
 const ANSWER_ROOM: u32 = 1 << 20;
 
-/// What tasks tell a connection, with the stream that it is of.
+/// Channel by which tasks notify a connection, with the number of the stream.
 pub(super) type StreamEventSender = UnboundedSender<(u32, StreamEvent)>;
 
-/// What tasks tell a connection.
+/// Message of a task to its connection.
 pub(super) enum StreamEvent {
     /// A call has an answer in pieces, or only a head.
     Begun(StatusCode, HeaderMap, bool),
@@ -37,7 +37,7 @@ pub(super) enum StreamEvent {
     Whole(WholeAnswer),
     /// A call ended without the end of an answer.
     Failed,
-    /// So many bytes of a body were read.
+    /// The given number of bytes of a body was read.
     Read(usize),
     /// The connection is to end behind its calls.
     Drain,
@@ -76,7 +76,7 @@ impl Drop for FailureNotifier {
     }
 }
 
-/// What comes of a stream's request.
+/// State of a stream's request.
 pub(super) enum IncomingRequest {
     Gather { parts: Box<Parts>, gather: MessageAssembler, mark: (Instant, usize) },
     Feed(BodyFeeder),
@@ -125,7 +125,7 @@ pub(super) fn queue<V>(queue: &mut VecDeque<u32>, id: u32, stream: &mut Http2Str
     }
 }
 
-/// So many bytes of a stream's answer go out.
+/// Moves `length` bytes of a stream's answer into the output.
 pub(super) fn move_pieces<V>(stream: &mut Http2Stream<V>, length: usize, output: &mut OutputQueue) {
     stream.waiting -= length;
     let mut left = length;

@@ -1,4 +1,4 @@
-//! What lies in the folder of a model that SageMaker has unpacked.
+//! Contents of the folder of a model that SageMaker has unpacked.
 
 use std::collections::BTreeMap;
 use std::fs;

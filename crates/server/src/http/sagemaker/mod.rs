@@ -20,14 +20,14 @@ use super::{generate, handlers, infer};
 use crate::app::ServerState;
 use crate::listen::FrontEndListener;
 
-/// What the ping tells: `live`, or `ready`.
+/// Variable for the condition that the ping reports: `live` or `ready`.
 pub const PING_MODE: &str = "SAGEMAKER_TRITON_PING_MODE";
-/// The model of invocations.
+/// Variable for the model of invocations.
 pub const DEFAULT_MODEL: &str = "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME";
-/// What an invocation is.
+/// Variable for the kind of invocations.
 pub const INFERENCE_TYPE: &str = "SAGEMAKER_TRITON_INFERENCE_TYPE";
 
-/// What an invocation is.
+/// Handler of an invocation.
 type InvocationKind = fn(&CallContext<'_>) -> EndpointReply;
 
 /// The kinds of invocations.
@@ -37,7 +37,7 @@ const INVOCATIONS: [(&str, InvocationKind); 3] = [
     ("generate_stream", generate::generate_stream),
 ];
 
-/// What the environment says about the door, and the models that came through it.
+/// Settings of the endpoint from the environment, and the models that were loaded through it.
 #[derive(Debug)]
 pub struct SageMaker {
     ping_live: bool,
@@ -62,7 +62,7 @@ impl SageMaker {
     /// Reads the environment.
     ///
     /// # Errors
-    /// When it names a kind of invocation or ping that there is not.
+    /// Fails when it names an unknown kind of invocation or ping.
     pub fn of<'e>(environment: impl Fn(&str) -> Option<&'e str>) -> Result<Self, String> {
         let mut read = Self::default();
         match environment(PING_MODE) {
@@ -109,7 +109,7 @@ fn route(
     }
 }
 
-/// What is no endpoint gets no reason.
+/// Answers a request to no known endpoint with status 400 and no reason.
 fn bad_request() -> EndpointReply {
     EndpointReply::Ready(status(400))
 }
@@ -118,7 +118,7 @@ fn status(status: u16) -> HttpResponse {
     HttpResponse { status, ..HttpResponse::empty(ContentType::Text) }
 }
 
-/// Whether the server is live or ready, as the environment chooses.
+/// Answers whether the server is live or ready, as the environment chooses.
 pub(super) fn ping(call: &CallContext<'_>) -> EndpointReply {
     if call.app.sagemaker().ping_live { handlers::live(call) } else { handlers::ready(call) }
 }

@@ -134,7 +134,7 @@ fn describe(out: &mut Vec<u8>, name: &str, path: &Path) {
     out.push(b'}');
 }
 
-/// What a load asks for: the name that SageMaker gives, and the folder.
+/// Reads the body of a load: the name that SageMaker gives, and the folder.
 fn asked(body: &[u8]) -> Result<(String, String), ServingError> {
     let document = JsonDocument::parse(body).map_err(crate::http::decode::json_error)?;
     let text = |name: &str| match document.root().member(name).map(json::JsonValue::kind) {

@@ -1,4 +1,4 @@
-//! Where a trace of OpenTelemetry belongs: identities, and the header that carries them.
+//! Context of an OpenTelemetry trace: identities, and the header that carries them.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -9,7 +9,7 @@ pub struct TraceParent {
     pub trace_id: [u8; 16],
     /// The span.
     pub span_id: [u8; 8],
-    /// Whether the client records the trace.
+    /// True if the client records the trace.
     pub sampled: bool,
 }
 

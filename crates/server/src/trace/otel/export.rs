@@ -95,7 +95,7 @@ impl SpanExporter {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the address is none, or the system gives no thread.
+    /// Fails when the address is invalid, or the thread cannot be started.
     pub(crate) fn start(config: &OpenTelemetry) -> Result<Arc<Self>, String> {
         let sender = SpanSender {
             url: CollectorUrl::parse(&config.url)?,
@@ -115,7 +115,7 @@ impl SpanExporter {
         Ok(Arc::new(Self { queue, limit, batch, thread: Mutex::new(Some(thread)) }))
     }
 
-    /// Where one trace goes.
+    /// Returns the sink of one trace.
     pub(crate) fn sink(self: &Arc<Self>, parent: Option<TraceParent>) -> Arc<dyn TraceSink> {
         Arc::new(SpanSink { exporter: Arc::clone(self), parent })
     }
@@ -157,7 +157,7 @@ impl TraceSink for SpanSink {
     }
 }
 
-/// What is known of this service.
+/// Returns the attributes of this service.
 fn resource(config: &OpenTelemetry) -> Resource {
     let mut attributes = vec![text("service.name", "triton-inference-server")];
     for (key, value) in &config.resource {

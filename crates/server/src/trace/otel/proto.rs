@@ -23,7 +23,7 @@ pub struct ResourceSpans {
 /// `Resource`
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Resource {
-    /// What is known of the service.
+    /// Attributes of the service.
     #[prost(message, repeated, tag = "1")]
     pub attributes: Vec<KeyValue>,
 }
@@ -56,13 +56,13 @@ pub struct Span {
     /// 8 bytes.
     #[prost(bytes = "vec", tag = "2")]
     pub span_id: Vec<u8>,
-    /// What the client says about the trace to its vendor.
+    /// Client's state of the trace for its vendor (W3C `tracestate`).
     #[prost(string, tag = "3")]
     pub trace_state: String,
     /// 8 bytes, or none for a root.
     #[prost(bytes = "vec", tag = "4")]
     pub parent_span_id: Vec<u8>,
-    /// What was done.
+    /// Name of the operation.
     #[prost(string, tag = "5")]
     pub name: String,
     /// Side of a call; see [`SERVER`].
@@ -74,7 +74,7 @@ pub struct Span {
     /// Nanoseconds since 1970.
     #[prost(fixed64, tag = "8")]
     pub end_time_unix_nano: u64,
-    /// What is known of it.
+    /// Attributes of the span.
     #[prost(message, repeated, tag = "9")]
     pub attributes: Vec<KeyValue>,
     /// Moments in it.
@@ -91,10 +91,10 @@ pub struct SpanEvent {
     /// Nanoseconds since 1970.
     #[prost(fixed64, tag = "1")]
     pub time_unix_nano: u64,
-    /// What happened.
+    /// Name of the event.
     #[prost(string, tag = "2")]
     pub name: String,
-    /// What is known of it.
+    /// Attributes of the event.
     #[prost(message, repeated, tag = "3")]
     pub attributes: Vec<KeyValue>,
 }

@@ -11,7 +11,7 @@ use galatea_serving::trace::{
 use super::context::{TraceParent, new_span_id, new_trace_id};
 use super::proto::{SERVER, Span, SpanEvent, int, text};
 
-/// What the entries say about one of the traces.
+/// Entries about one of the traces.
 #[derive(Default)]
 struct EntrySpans<'a> {
     began: Option<(&'a str, &'a str, &'a str, Option<u64>)>,
