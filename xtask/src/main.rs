@@ -21,6 +21,7 @@ mod process;
 mod programs;
 mod python;
 mod pythons;
+mod rooms;
 mod scope;
 mod sizes;
 mod steps;
@@ -54,6 +55,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
         // Called by rustc, where `link-macos` has named it as its linker.
         "zig-link" => macos::link_with_zig(rest),
         "measure" if rest.is_empty() => names::measure(&WorkspaceFolders::find()?),
+        "arrows" if rest == ["--settle"] => rooms::settle(&WorkspaceFolders::find()?),
         "names" if rest == ["--settle"] => names::settle(&WorkspaceFolders::find()?),
         "pythons" => pythons::test(&WorkspaceFolders::find()?, rest),
         "metal" if rest.is_empty() => gpu::write_metal(&WorkspaceFolders::find()?),
@@ -80,6 +82,7 @@ fn usage() -> String {
          cargo xtask operators                                        write docs/operators.md\n       \
          cargo xtask metal                                            write golden/metal\n       \
          cargo xtask measure                                          how far names and texts are from the house's goals\n       \
+         cargo xtask arrows --settle                                  take from the list of upward imports what is mended\n       \
          cargo xtask names --settle                                   take from the list of known offences what is mended\n       \
          cargo xtask pythons [PYTHON]...                              tests of models in Python under each interpreter\n\nsteps:\n",
     );

@@ -97,7 +97,7 @@ fn read_message(line: &str) -> Option<TestProgram> {
 /// Runs programs one after the other with what `prepare` makes of each. A failure lets the others run.
 ///
 /// # Errors
-/// With the names of those that failed.
+/// Fails with the names of the programs that failed.
 pub(crate) fn run_all(
     programs: &[TestProgram],
     prepare: impl Fn(&TestProgram) -> Command,

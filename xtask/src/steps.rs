@@ -8,7 +8,7 @@ use crate::process::{cargo, run};
 use crate::programs::{self, TestProgram};
 use crate::scope::CheckScope;
 use crate::workspace::WorkspaceFolders;
-use crate::{arrows, chips, dependencies, gpu, macos, names, neon, python, sizes, targets};
+use crate::{arrows, chips, dependencies, gpu, macos, names, neon, python, rooms, sizes, targets};
 
 /// One check that can run alone.
 pub(crate) struct CheckStep {
@@ -36,8 +36,9 @@ impl CheckStep {
 /// Every step. The cheap ones come first.
 pub(crate) const STEPS: &[CheckStep] = &[
     CheckStep::of_tree("fmt", "rustfmt's form of every file", |workspace, _| fmt(workspace)),
-    CheckStep::of_tree("arrows", "crate dependencies against the house's table", |workspace, _| {
-        arrows::check(workspace)
+    CheckStep::of_tree("arrows", "dependencies of crates and of their rooms", |workspace, _| {
+        arrows::check(workspace)?;
+        rooms::check(workspace)
     }),
     CheckStep::of_tree("sizes", "no source file over 800 lines", |workspace, _| {
         sizes::check(workspace)

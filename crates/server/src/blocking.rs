@@ -9,7 +9,7 @@ use crate::app::ServerState;
 /// end also when nobody waits for it any more; a server that stops does not wait.
 ///
 /// # Errors
-/// The work's own, INTERNAL when it panicked, and UNAVAILABLE when the server stops first.
+/// Returns the work's own error, INTERNAL when it panicked, and UNAVAILABLE when the server stops first.
 pub(crate) async fn run_blocking<T: Send + 'static>(
     app: &ServerState,
     work: impl FnOnce() -> Result<T, ServingError> + Send + 'static,

@@ -77,8 +77,8 @@ struct CheckpointCutter<'c> {
 /// Writes a decoder's checkpoint, a folder or a GGUF file, as a folder of chunks; gives the manifest.
 ///
 /// # Errors
-/// A checkpoint that cannot be read, lengths that it has no positions for, nodes without a form in a
-/// program, and files that cannot be written.
+/// Fails for a checkpoint that cannot be read, lengths that it has no positions for, nodes that a program
+/// cannot express, and files that cannot be written.
 pub fn write_chunks(
     source: &Path,
     target: &Path,

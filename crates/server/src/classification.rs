@@ -29,7 +29,7 @@ pub(crate) fn output(
 /// the output.
 ///
 /// # Errors
-/// For types without an order on the wire, and for more than a million classes.
+/// Fails for types without an order on the wire, and for more than a million classes.
 pub(crate) fn classify(
     tensor: &Tensor,
     classes: u64,

@@ -55,7 +55,7 @@ impl ModelBackend for DisabledBackend {
 /// The same backends, without those that the flags switch off.
 ///
 /// # Errors
-/// A sentence about the first name that is none of a backend.
+/// Returns a sentence about the first name that is not a backend's.
 pub(crate) fn without_disabled(
     backends: Vec<Arc<dyn ModelBackend>>,
     flags: &ServerFlags,

@@ -98,7 +98,8 @@ impl EndpointRestrictions {
     /// Reads the values of the flag, each `group,group:header=value`.
     ///
     /// # Errors
-    /// A sentence about the first value that has another form, names an unknown group or one that was named before.
+    /// Returns a sentence about the first value that has another form, names an unknown group or repeats a
+    /// group.
     pub fn parse(values: &[String], wording: FlagWording) -> Result<Self, String> {
         let mut restrictions = Self::default();
         for value in values {

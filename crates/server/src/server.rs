@@ -56,7 +56,7 @@ impl RunningServer {
     /// Opens the doors that the flags ask for, on the current runtime.
     ///
     /// # Errors
-    /// Triton's sentence about the first door that cannot be opened.
+    /// Returns Triton's sentence about the first endpoint that cannot be opened.
     pub fn start(core: Arc<Core>, flags: &ServerFlags) -> Result<Self, String> {
         Self::start_with(core, flags, Arc::default())
     }

@@ -64,7 +64,8 @@ pub const METRICS: TlsFlagNames = TlsFlagNames { on: &["metrics-use-ssl"], ..HTT
 /// TLS of a door; none when its flags do not ask for it.
 ///
 /// # Errors
-/// A sentence that names the flag and its file: missing, unreadable, without what is needed, or not fitting the others.
+/// Returns a sentence that names the flag and its file: missing, unreadable, incomplete, or not fitting the
+/// others.
 pub fn acceptor(
     flags: &ServerFlags,
     names: &TlsFlagNames,

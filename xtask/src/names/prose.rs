@@ -41,7 +41,7 @@ pub(crate) fn pages(workspace: &WorkspaceFolders) -> Result<Vec<ProsePage>, Stri
 /// Lists links between pages that lead nowhere, as `PAGE: TARGET`.
 ///
 /// # Errors
-/// When a page cannot be read.
+/// Fails when a page cannot be read.
 pub(crate) fn broken_links(workspace: &WorkspaceFolders) -> Result<Vec<String>, String> {
     let mut broken = Vec::new();
     for file in files(workspace)? {

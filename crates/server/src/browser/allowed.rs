@@ -110,7 +110,7 @@ impl AllowedHosts {
     /// `*.NAME` for these alone, and `*` for every host.
     ///
     /// # Errors
-    /// A sentence about the first entry of another form.
+    /// Returns a sentence about the first entry of another form.
     pub(crate) fn parse(lists: &[String]) -> Result<Self, String> {
         let entries = entries(lists).map(|entry| {
             AuthorityPattern::parse(entry).ok_or_else(|| {
@@ -174,7 +174,7 @@ impl AllowedOrigins {
     /// `SCHEME://*.NAME`, `SCHEME://*`, `null`, and `*` for every page.
     ///
     /// # Errors
-    /// A sentence about the first entry of another form.
+    /// Returns a sentence about the first entry of another form.
     pub(crate) fn parse(lists: &[String]) -> Result<Self, String> {
         let mut allowed = Self::default();
         for entry in entries(lists) {

@@ -31,7 +31,7 @@ impl BrowserRules {
     /// hosts, and so are the machine's own where one of these addresses is not of the loopback interface.
     ///
     /// # Errors
-    /// A sentence about the first entry that cannot be used.
+    /// Returns a sentence about the first entry that cannot be used.
     pub fn of(flags: &ServerFlags) -> Result<Self, String> {
         let mut hosts = AllowedHosts::parse(flags.all("allowed-hosts"))?;
         let origins = AllowedOrigins::parse(flags.all("allowed-origins"))?;

@@ -25,7 +25,7 @@ impl AskedChip {
     /// Finds `NAME`, `NAME:CORES` with the cores of its GPU, or a file `FILE.toml`.
     ///
     /// # Errors
-    /// A file that is damaged, a chip of no family that is known, and cores that no size of it has.
+    /// Fails for a damaged file, a chip of an unknown family, and a number of cores that no size of it has.
     pub(super) fn find(text: &str) -> Result<Self, String> {
         if text.ends_with(".toml") {
             let file = fs::read_to_string(text).map_err(|error| format!("'{text}': {error}"))?;

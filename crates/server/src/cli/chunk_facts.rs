@@ -183,7 +183,7 @@ fn size(bytes: f64) -> String {
 /// `galatea inspect` of a folder of chunks.
 ///
 /// # Errors
-/// Files that are missing or damaged, and options about graphs.
+/// Fails for missing or damaged files, and for options about graphs.
 pub(super) fn inspect(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
     if let Some(option) = OF_GRAPHS.iter().find(|option| arguments.has(option)) {
         return Err(format!("--{option} is for ONNX models, and chunks have --json only"));
@@ -217,7 +217,7 @@ fn engine(arguments: &CommandArguments) -> Result<NeuralEngine, String> {
 /// reasons for what it is not.
 ///
 /// # Errors
-/// Files that are missing or damaged, and a provider that is no Neural Engine.
+/// Fails for missing or damaged files, and for a provider that is no Neural Engine.
 pub(super) fn explain(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
     if let Some(option) = ["function", "precision", "level"].iter().find(|one| arguments.has(one)) {
         return Err(format!(

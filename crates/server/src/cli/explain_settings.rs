@@ -17,7 +17,7 @@ const FILES: [&str; 2] = ["config.pbtxt", "metal_config.json"];
 /// those on power that nobody says. Nothing where a path is in no folder of a model, and nobody says anything.
 ///
 /// # Errors
-/// A configuration that cannot be read, and a field that is wrong.
+/// Fails for a configuration that cannot be read, and for a wrong field.
 pub(super) fn text(path: &str, flag: &str) -> Result<Option<String>, String> {
     let server = MetalConfig::of_server(flag, None)?;
     let folder = folder(Path::new(path));

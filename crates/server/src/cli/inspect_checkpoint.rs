@@ -16,7 +16,7 @@ const OF_GRAPHS: [&str; 7] = ["provider", "threads", "stage", "dot", "svg", "pre
 /// Describes a checkpoint.
 ///
 /// # Errors
-/// Files that are missing or damaged, an architecture that is not known, and options about graphs.
+/// Fails for missing or damaged files, an unknown architecture, and options about graphs.
 pub(super) fn inspect(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
     if let Some(option) = OF_GRAPHS.iter().find(|option| arguments.has(option)) {
         return Err(format!("--{option} is for ONNX models, and a checkpoint has --json only"));

@@ -76,7 +76,7 @@ fn newest_version(folder: &Path) -> Option<PathBuf> {
 /// these. Nothing where no checkpoint is meant.
 ///
 /// # Errors
-/// A folder with more than one model in GGUF files.
+/// Fails for a folder with more than one model in GGUF files.
 pub(super) fn checkpoint(path: &str) -> Result<Option<PathBuf>, String> {
     let given = Path::new(path);
     if given.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf")) {

@@ -251,7 +251,7 @@ impl StopSignals {
     /// Nothing to prepare.
     ///
     /// # Errors
-    /// None.
+    /// Never fails.
     pub(super) fn listen() -> Result<Self, String> {
         Ok(Self)
     }

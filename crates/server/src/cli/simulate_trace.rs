@@ -92,7 +92,7 @@ impl ReplayedTrace {
     /// Reads a trace, whose requests may be for `models` and for those that it describes before.
     ///
     /// # Errors
-    /// The first line that is wrong, by its number, and what was expected.
+    /// Returns the number of the first wrong line, and what was expected.
     pub(super) fn read(lines: impl BufRead, models: Vec<SimulatedModel>) -> Result<Self, String> {
         let mut trace = Self { models, requests: Vec::new() };
         let names = trace.models.iter().enumerate();

@@ -53,7 +53,8 @@ impl ServerFlags {
     /// Reads a command line. `bind_all`: the default address is 0.0.0.0, as Triton's, and not the loopback.
     ///
     /// # Errors
-    /// A sentence about the first flag that is unknown, has a wrong value, or asks for what this server cannot do.
+    /// Returns a sentence about the first flag that is unknown, has a wrong value, or asks for what this
+    /// server cannot do.
     pub fn parse(arguments: &[String], bind_all: bool) -> Result<ParsedCommand, String> {
         Self::parse_in(arguments, bind_all, |_| None)
     }

@@ -69,7 +69,7 @@ const DOORS: [(&str, &str, &str, &str); 6] = [
 
 impl ServerFlags {
     /// # Errors
-    /// A sentence about flags that cannot be given together.
+    /// Returns a sentence about flags that cannot be given together.
     pub(super) fn check_together(&self) -> Result<(), String> {
         let explicit = self.text("model-control-mode").eq_ignore_ascii_case("explicit");
         if self.is_set("load-model") && !explicit {

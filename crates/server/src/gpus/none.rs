@@ -42,7 +42,7 @@ pub(crate) fn memory() -> Vec<GpuMemory> {
 /// There is nothing to profile.
 ///
 /// # Errors
-/// Always.
+/// Always fails.
 pub(crate) fn observe(_profile: &Arc<RunningProfile>) -> Result<(), String> {
     Err(WITHOUT.to_owned())
 }
@@ -66,7 +66,7 @@ pub(crate) fn name(_number: usize) -> String {
 /// Nothing has peaks.
 ///
 /// # Errors
-/// Always.
+/// Always fails.
 pub(crate) fn peaks(_number: usize) -> Result<(String, DevicePeaks), String> {
     Err(WITHOUT.to_owned())
 }

@@ -44,7 +44,7 @@ impl BodyCoding {
 /// break is the body: Triton's clients see the same errors.
 ///
 /// # Errors
-/// For codings other than gzip, deflate and identity, and where the result is longer than `limit`.
+/// Fails for codings other than gzip, deflate and identity, and if the result is longer than `limit`.
 pub(super) fn decompress(
     encoding: Option<&str>,
     body: Bytes,

@@ -89,7 +89,7 @@ impl<'a> JsonDocument<'a> {
     /// Parses a text that must hold one value. A byte-order mark before it and NUL bytes behind it are ignored.
     ///
     /// # Errors
-    /// The first violation of the grammar, and nesting beyond [`MAX_DEPTH`].
+    /// Returns the first violation of the grammar, or of the nesting limit [`MAX_DEPTH`].
     pub fn parse(text: &'a [u8]) -> Result<Self, ParseError> {
         if u32::try_from(text.len()).is_err() {
             return Err(ParseError::TooLong);

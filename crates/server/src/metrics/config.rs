@@ -34,7 +34,7 @@ impl MetricsConfig {
     /// Reads `--metrics-config`.
     ///
     /// # Errors
-    /// A sentence about the first value that cannot be used.
+    /// Returns a sentence about the first value that cannot be used.
     pub fn of(flags: &ServerFlags) -> Result<Self, String> {
         let mut config = Self::default();
         let mut quantiles: Vec<TrackedQuantile> = QUANTILES

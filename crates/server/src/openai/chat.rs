@@ -98,7 +98,7 @@ impl PreparedChat {
     /// The whole answer.
     ///
     /// # Errors
-    /// A request that failed.
+    /// Fails when a request failed.
     pub(crate) async fn whole(&self, mut running: RunningGeneration) -> Result<Vec<u8>, ApiError> {
         let mut found: Vec<WholeChat> = Vec::new();
         found.resize_with(self.request.common.answers(), WholeChat::default);
@@ -148,7 +148,7 @@ impl PreparedChat {
     /// The answer in pieces, as fast as the client takes them.
     ///
     /// # Errors
-    /// A request that failed; nobody may wait for the pieces any more, which is no error.
+    /// Fails when a request failed. A client that no longer waits for pieces is no error.
     pub(crate) async fn stream(
         &self,
         mut running: RunningGeneration,

@@ -38,7 +38,7 @@ impl PreparedCompletion {
     /// the engine.
     ///
     /// # Errors
-    /// A prompt that is too long, and a grammar that cannot be followed.
+    /// Fails when a prompt is too long, or a grammar cannot be followed.
     pub(crate) fn prepare(
         model: Arc<LanguageModel>,
         name: &str,
@@ -94,7 +94,7 @@ impl PreparedCompletion {
     /// All answers.
     ///
     /// # Errors
-    /// A request that failed.
+    /// Fails when a request failed.
     pub(crate) async fn whole(&self, mut running: RunningGeneration) -> Result<Vec<u8>, ApiError> {
         let n = self.answers();
         let mut found: Vec<WholeChat> = Vec::new();
@@ -180,7 +180,7 @@ impl PreparedCompletion {
     /// The answers in pieces, as fast as the client takes them.
     ///
     /// # Errors
-    /// A request that failed; nobody may wait for the pieces any more, which is no error.
+    /// Fails when a request failed. A client that no longer waits for pieces is no error.
     pub(crate) async fn stream(
         &self,
         mut running: RunningGeneration,

@@ -66,7 +66,7 @@ enum VectorForm {
 /// many as the model takes.
 ///
 /// # Errors
-/// Another number than that, or more than the model takes.
+/// Fails for another number than that, or more than the model takes.
 pub(crate) fn most_tokens(
     fields: &ObjectFields<'_>,
     context: usize,
@@ -108,7 +108,7 @@ pub(crate) fn check_length(
 /// Decodes a request for embeddings, and makes tokens of its texts.
 ///
 /// # Errors
-/// The first field that is wrong, a text that is too long, and a model that makes no vectors.
+/// Fails for the first wrong field, a text that is too long, and a model that computes no vectors.
 pub(crate) fn prepare(
     engine: &EncoderEngine,
     name: &str,

@@ -72,7 +72,7 @@ fn documents(fields: &ObjectFields<'_>, key: &str) -> Result<Vec<String>, ApiErr
 /// Decodes a request for ranks, as vLLM, Cohere and Jina have it.
 ///
 /// # Errors
-/// The first field that is wrong, and a text that is too long.
+/// Fails for the first wrong field, and for a text that is too long.
 pub(crate) fn rerank(
     engine: &EncoderEngine,
     name: &str,
@@ -127,7 +127,7 @@ fn one_or_many(fields: &ObjectFields<'_>, key: &str) -> Result<Vec<String>, ApiE
 /// Decodes a request for scores, as vLLM has it: of one text with each of several, or of pairs.
 ///
 /// # Errors
-/// The first field that is wrong, and a text that is too long.
+/// Fails for the first wrong field, and for a text that is too long.
 pub(crate) fn score(
     engine: &EncoderEngine,
     name: &str,

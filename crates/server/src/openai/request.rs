@@ -236,7 +236,7 @@ impl ChatRequest {
     /// Decodes a request of `caller`.
     ///
     /// # Errors
-    /// The first field that is wrong.
+    /// Fails for the first wrong field.
     pub(crate) fn decode(
         fields: &ObjectFields<'_>,
         defaults: &SamplingParameters,
@@ -299,7 +299,7 @@ impl CompletionRequest {
     /// Decodes a request of `caller`.
     ///
     /// # Errors
-    /// The first field that is wrong.
+    /// Fails for the first wrong field.
     pub(crate) fn decode(
         fields: &ObjectFields<'_>,
         defaults: &SamplingParameters,

@@ -244,7 +244,7 @@ impl RunningGeneration {
     /// The next event with the number of its request; `None` when all have ended.
     ///
     /// # Errors
-    /// A request that failed.
+    /// Fails when a request failed.
     pub(crate) async fn next(&mut self) -> Result<Option<(usize, GenerationEvent)>, ApiError> {
         if self.open == 0 {
             return Ok(None);

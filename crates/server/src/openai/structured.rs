@@ -9,7 +9,7 @@ use super::fields::ObjectFields;
 /// Reads the grammar of a request.
 ///
 /// # Errors
-/// A field of a wrong form, a format that is not known, and several grammars at once.
+/// Fails for a field of a wrong form, an unknown format, and several grammars at once.
 pub(crate) fn grammar(fields: &ObjectFields<'_>) -> Result<Option<Grammar>, ApiError> {
     let mut found: Vec<(String, Grammar)> = Vec::new();
     if let Some(format) = fields.object("response_format")?

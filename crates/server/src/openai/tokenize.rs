@@ -42,7 +42,7 @@ impl From<&CheckpointHandle> for TokenizeModel {
 /// The tokens of a text or of a conversation.
 ///
 /// # Errors
-/// Fields of a wrong form, and what the chat template refuses.
+/// Fails for fields of a wrong form, and for messages that the chat template refuses.
 pub(crate) fn tokenize(
     model: &TokenizeModel,
     fields: &ObjectFields<'_>,
@@ -75,7 +75,7 @@ pub(crate) fn tokenize(
 /// The text of tokens.
 ///
 /// # Errors
-/// No list of tokens, and tokens that the model does not have.
+/// Fails without a list of tokens, and for tokens that the model does not have.
 pub(crate) fn detokenize(
     model: &TokenizeModel,
     fields: &ObjectFields<'_>,

@@ -102,7 +102,7 @@ impl TraceConfig {
     /// Reads the flags.
     ///
     /// # Errors
-    /// A sentence about the first value that cannot be used.
+    /// Returns a sentence about the first value that cannot be used.
     pub fn of(flags: &ServerFlags) -> Result<Self, String> {
         let mut config = Self::default();
         config.environment(&|name| std::env::var(name).ok())?;

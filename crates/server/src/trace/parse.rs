@@ -17,7 +17,7 @@ fn leading(text: &str) -> Option<Result<i64, ()>> {
 /// A setting that is an unsigned 32-bit number; a negative one wraps around.
 ///
 /// # Errors
-/// A sentence that names the setting, when the text is no number or one out of range.
+/// Returns a sentence that names the setting, when the text is not a number or is out of range.
 pub(crate) fn unsigned(setting: &str, text: &str) -> Result<u32, String> {
     let Some(number) = leading(text) else {
         return Err(format!("Unable to parse '{setting}', got: {text}"));
@@ -39,7 +39,7 @@ pub(crate) fn unsigned(setting: &str, text: &str) -> Result<u32, String> {
 /// The number of traces still to be made; -1 for any. `got` stands before a value that is too small.
 ///
 /// # Errors
-/// A sentence, when the text is no number or one out of range.
+/// Returns a sentence when the text is not a number or is out of range.
 pub(crate) fn count(text: &str, got: &str) -> Result<i32, String> {
     let Some(number) = leading(text) else {
         return Err(format!("Unable to parse 'trace_count', got: {text}"));

@@ -17,7 +17,7 @@ const SYSTEM: [&str; 3] = ["/dev", "/proc", "/sys"];
 /// the others are its steps.
 ///
 /// # Errors
-/// INVALID_ARG when the folder is the system's, cannot be read, or it is not clear which the model is.
+/// Returns INVALID_ARG when the folder is the system's, cannot be read, or its model is ambiguous.
 pub(super) fn repository(url: &str, name: &str) -> Result<ModelRepository, ServingError> {
     let folder = plain(url)?;
     if SYSTEM.iter().any(|system| folder.starts_with(system)) {

@@ -32,7 +32,7 @@ impl CollectorUrl {
     /// Reads an address.
     ///
     /// # Errors
-    /// A sentence, when it is none that spans can be sent to.
+    /// Returns a sentence when spans cannot be sent to the address.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| {
             format!(
