@@ -48,3 +48,4 @@ pub mod tensor_wire;
 pub mod tls;
 pub mod trace;
 mod tuning;
+mod usage;

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-/// Complaint about an argument that is no UTF-8.
-pub(super) const NO_TEXT: &str = "an argument is no UTF-8 text, which paths and names must be";
+use crate::usage::explain;
 
 /// Names of the values that are no options, in their order.
 const VALUES: &[&str] = &["first value", "second value"];
@@ -211,65 +210,6 @@ pub(super) enum ParseFailure {
     Print(String),
     /// The command line is wrong.
     Mistake(String),
-}
-
-/// Says in one line what is wrong with a command line: what was found, and what is allowed. `noun` is the word for
-/// what begins with dashes.
-pub(crate) fn explain(error: &clap::Error, noun: &str) -> String {
-    let text = |kind: ContextKind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.clone()),
-        Some(ContextValue::Strings(all)) => all.first().cloned(),
-        _ => None,
-    };
-    let all = |kind: ContextKind| match error.get(kind) {
-        Some(ContextValue::Strings(all)) => all.join("|"),
-        _ => String::new(),
-    };
-    let argument = text(ContextKind::InvalidArg).unwrap_or_default();
-    let name = argument.split([' ', '=']).next().unwrap_or_default().trim_matches(['<', '>']);
-    let found = text(ContextKind::InvalidValue).unwrap_or_default();
-    let hint = |kind: ContextKind, dashes: &str| {
-        let near = text(kind).map(|near| near.trim_start_matches("--").to_owned());
-        near.map_or_else(String::new, |near| format!("; did you mean {dashes}{near}?"))
-    };
-    match error.kind() {
-        ErrorKind::InvalidSubcommand => {
-            let found = text(ContextKind::InvalidSubcommand).unwrap_or_default();
-            format!("unknown command '{found}'{}", hint(ContextKind::SuggestedSubcommand, ""))
-        }
-        ErrorKind::UnknownArgument if name.starts_with('-') => {
-            format!("unknown {noun} {name}{}", hint(ContextKind::SuggestedArg, "--"))
-        }
-        ErrorKind::UnknownArgument => format!("unexpected argument '{argument}'"),
-        ErrorKind::InvalidValue if found.is_empty() => {
-            let form = argument.split_once(' ').map_or("", |(_, form)| form);
-            format!("{name} needs a value: {}", form.trim_matches(['<', '>']))
-        }
-        ErrorKind::InvalidValue => {
-            format!("{name} expects {}, got '{found}'", all(ContextKind::ValidValue))
-        }
-        ErrorKind::ValueValidation => {
-            let why = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-            format!("{name} {why}")
-        }
-        ErrorKind::MissingRequiredArgument => {
-            format!("{} is missing", all(ContextKind::InvalidArg).trim_matches(['<', '>']))
-        }
-        ErrorKind::ArgumentConflict => {
-            format!("{name} is given more than once; it takes one value")
-        }
-        ErrorKind::TooManyValues | ErrorKind::WrongNumberOfValues => {
-            format!("{name} takes no value, got '{found}'")
-        }
-        ErrorKind::InvalidUtf8 => NO_TEXT.to_owned(),
-        _ => error
-            .to_string()
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .trim_start_matches("error: ")
-            .to_owned(),
-    }
 }
 
 #[cfg(test)]

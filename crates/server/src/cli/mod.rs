@@ -52,8 +52,7 @@ use std::process::ExitCode;
 
 use galatea_graph::limits::{self, GraphLimits};
 
-pub(crate) use arguments::explain;
-use arguments::{CommandArguments, CommandOption, NO_TEXT, ParseFailure};
+use arguments::{CommandArguments, CommandOption, ParseFailure};
 
 /// A command.
 struct CliCommand {

@@ -14,7 +14,7 @@ use galatea_serving::rate_limiter::ResourceLimit;
 use galatea_serving::repository::NameMeaning;
 use galatea_serving::{ControlMode, Core, CoreOptions};
 
-use super::{NO_TEXT, mistake, say};
+use super::{mistake, say};
 use crate::background_tuning;
 use crate::devices::{self, SoftwareGpus};
 use crate::disabled::without_disabled;
@@ -30,6 +30,7 @@ use crate::power;
 use crate::profile::{ProfileRequest, Profiler};
 use crate::server::{self, RunningServer};
 use crate::startup;
+use crate::usage::NO_TEXT;
 
 /// Serves on the loopback.
 pub(super) fn serve(arguments: &[OsString]) -> Result<ExitCode, String> {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use clap::error::ErrorKind;
 
-use crate::cli::explain;
+use crate::usage::explain;
 
 pub use clouds::ENVIRONMENT;
 pub(crate) use help::command;

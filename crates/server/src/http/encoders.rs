@@ -9,7 +9,7 @@ use galatea_serving::statistics::FailureReason;
 use tokio::sync::oneshot::{self, Receiver};
 
 use super::endpoints::{CallContext, EndpointReply};
-use super::openai::{CheckpointSort, OpenAiRequest, aside, refusal, reply};
+use super::openai::{CheckpointSort, OpenAiRequest, prepare_blocking, refusal, reply};
 use crate::openai::encoding::{self, PreparedEncoding};
 use crate::openai::error::ApiError;
 use crate::openai::fields::ObjectFields;
@@ -62,7 +62,7 @@ impl RunningEncoding {
         }
         counted.finish(encoded.queue);
         // Lists of many numbers take a while to write.
-        aside(move || answer(encoded.results)).await
+        prepare_blocking(move || answer(encoded.results)).await
     }
 }
 
@@ -72,7 +72,7 @@ fn encoded(call: &CallContext<'_>, prepare: EncoderPreparation) -> EndpointReply
         Err(error) => return EndpointReply::Ready(refusal(&error)),
     };
     EndpointReply::Pending(Box::pin(async move {
-        match aside(move || start(&request, prepare)).await {
+        match prepare_blocking(move || start(&request, prepare)).await {
             Ok(running) => reply(running.answer().await),
             Err(error) => refusal(&error),
         }

@@ -181,7 +181,7 @@ impl CheckpointSort {
 }
 
 /// Works on a request on a thread that may wait.
-pub(super) async fn aside<T: Send + 'static>(
+pub(super) async fn prepare_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let gone = |_| Err(ApiError::internal("the work on this request ended without a result"));
@@ -267,7 +267,7 @@ fn generation(call: &CallContext<'_>, prepare: OpenAiPreparation) -> EndpointRep
         Err(error) => return EndpointReply::Ready(refusal(&error)),
     };
     EndpointReply::Pending(Box::pin(async move {
-        let started = aside(move || {
+        let started = prepare_blocking(move || {
             request.read(CheckpointSort::Language, |served, fields| {
                 let CheckpointHandle::Language(model) = &served.checkpoint else {
                     return Err(ApiError::field("model", CheckpointSort::Language.other()));
@@ -383,7 +383,7 @@ fn text(
         Err(error) => return EndpointReply::Ready(refusal(&error)),
     };
     EndpointReply::Pending(Box::pin(async move {
-        let done = aside(move || {
+        let done = prepare_blocking(move || {
             request.read(CheckpointSort::Any, |served, fields| {
                 work(&TokenizeModel::from(&served.checkpoint), fields)
             })
